@@ -1,0 +1,104 @@
+// A real Redis for the tests: REDIS_URL, else a server on PATH, else installed with apt as root, else a clear stop.
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+
+const INSTALL = 'apt-get update && apt-get install -y --no-install-recommends redis-server';
+
+/** Path of the first `redis-server` or `valkey-server` on PATH, else null. */
+export function findRedisServer() {
+  for (const folder of (process.env['PATH'] ?? '').split(delimiter)) {
+    for (const name of ['redis-server', 'valkey-server']) {
+      const file = join(folder, name);
+      if (folder !== '' && existsSync(file)) return file;
+    }
+  }
+  return null;
+}
+
+/** Makes sure that {@link startRedis} will find a server; throws with the command to run when it cannot. */
+export function ensureRedis() {
+  if (process.env['REDIS_URL'] || findRedisServer()) return;
+  if (process.getuid?.() === 0 && existsSync('/usr/bin/apt-get')) {
+    console.log(`Redis is not installed: ${INSTALL}`);
+    const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+    const result = spawnSync('sh', ['-c', INSTALL], { stdio: ['ignore', 'ignore', 'inherit'], env });
+    if (result.status === 0 && findRedisServer()) return;
+  }
+  throw new Error(
+    `The tests need a real Redis. Set REDIS_URL, or install a server as root:\n  ${INSTALL}\nor put redis-server on PATH.`,
+  );
+}
+
+/** A port that was free a moment ago. */
+export function freePort() {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address();
+      server.close(() => resolve(port));
+    });
+  });
+}
+
+function answersPing(port) {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1');
+    socket.once('error', () => resolve(false));
+    socket.once('connect', () => socket.write('PING\r\n'));
+    socket.once('data', (data) => {
+      socket.destroy();
+      resolve(data.toString().startsWith('+PONG'));
+    });
+  });
+}
+
+/**
+ * Starts a server of our own (or hands out REDIS_URL when `own` is not asked for).
+ * `own: true` is for tests that kill, stall or restart their server. `port` and `dir` reuse an earlier one's data.
+ */
+export async function startRedis({ own = false, appendOnly = false, port, dir } = {}) {
+  const given = process.env['REDIS_URL'];
+  if (given && !own)
+    return { url: given, port: Number(new URL(given).port || 6379), child: null, stop: async () => {} };
+  const binary = findRedisServer();
+  if (!binary) throw new Error(`No redis-server on PATH. As root: ${INSTALL}`);
+  const listenOn = port ?? (await freePort());
+  const folder = dir ?? mkdtempSync(join(tmpdir(), 'nestjs-perf-redis-'));
+  const child = spawn(
+    binary,
+    [
+      '--port',
+      String(listenOn),
+      '--bind',
+      '127.0.0.1',
+      '--save',
+      '',
+      '--dir',
+      folder,
+      '--appendonly',
+      appendOnly ? 'yes' : 'no',
+      '--appendfsync',
+      'always',
+      '--daemonize',
+      'no',
+    ],
+    { stdio: 'ignore' },
+  );
+  let exited = false;
+  const gone = new Promise((resolve) => child.once('exit', () => ((exited = true), resolve())));
+  while (!exited && !(await answersPing(listenOn))) await new Promise((resolve) => setTimeout(resolve, 10));
+  if (exited) throw new Error(`${binary} ended before it answered on port ${listenOn}.`);
+  const stop = async ({ keepData = false } = {}) => {
+    if (!exited) {
+      child.kill('SIGCONT');
+      child.kill('SIGKILL');
+      await gone;
+    }
+    if (!keepData) rmSync(folder, { recursive: true, force: true });
+  };
+  return { url: `redis://127.0.0.1:${listenOn}`, port: listenOn, dir: folder, child, stop };
+}

@@ -1,0 +1,8 @@
+/** Monotonic time in milliseconds, for durations. */
+export type MonotonicClock = () => number;
+
+/** The process's own monotonic clock: `performance.now()`, in milliseconds since the process started. */
+export const monotonicMs: MonotonicClock = () => performance.now();
+
+/** Epoch milliseconds of a {@link monotonicMs} reading, so that one clock serves durations and time stamps. */
+export const epochMsOf = (monotonic: number): number => performance.timeOrigin + monotonic;

@@ -1,0 +1,185 @@
+import { PerfError } from './perf.error.js';
+
+/** Reads one option: what it may be, its default, and the value or a {@link PerfError} that says what to do. */
+export interface Option<T> {
+  /** How the sentence goes on: "`path` must be …". */
+  readonly expected: string;
+  /** @throws PERF_ERR_OPTION */
+  read(value: unknown, path: string): T;
+}
+
+/** The resolved value of an {@link Option}. */
+export type Resolved<O> = O extends Option<infer T> ? T : never;
+
+/** An option that is wrong: where, what was expected, what was given, what to do. */
+export function optionError(path: string, expected: string, given: unknown, advice = ''): PerfError {
+  const message = `\`${path}\` must be ${expected}, got ${describe(given)}.${advice === '' ? '' : ` ${advice}`}`;
+  return new PerfError('PERF_ERR_OPTION', message);
+}
+
+/** A value and its type, short and on one line. Objects are named, never printed: they may hold secrets. */
+export function describe(value: unknown): string {
+  if (value === null || value === undefined) return `\`${String(value)}\``;
+  if (typeof value === 'string') return `\`${JSON.stringify(value.slice(0, 60))}\` (string)`;
+  if (typeof value === 'number' || typeof value === 'boolean') return `\`${String(value)}\` (${typeof value})`;
+  if (typeof value === 'bigint') return `\`${value}n\` (bigint)`;
+  if (Array.isArray(value)) return `an array of ${value.length}`;
+  if (typeof value === 'function') return `a function`;
+  return `an ${typeof value}`;
+}
+
+const option = <T>(expected: string, read: (value: unknown, path: string) => T): Option<T> => ({ expected, read });
+
+export interface NumberRule {
+  default: number;
+  /** What it counts, in words: "a number of milliseconds". */
+  unit: string;
+  /** Lowest value that is allowed. @default 0, excluded */
+  min?: number;
+  max?: number;
+  integer?: boolean;
+}
+
+/** A finite number; above 0 unless `min` says otherwise. */
+export function number(rule: NumberRule): Option<number> {
+  const range = rule.min === undefined ? 'above 0' : `of ${rule.min} or more`;
+  const expected = `${rule.unit} ${range}${rule.max === undefined ? '' : ` and at most ${rule.max}`}`;
+  return option(expected, (value, path) => {
+    if (value === undefined) return rule.default;
+    const ok =
+      typeof value === 'number' &&
+      Number.isFinite(value) &&
+      (rule.min === undefined ? value > 0 : value >= rule.min) &&
+      (rule.max === undefined || value <= rule.max) &&
+      (rule.integer !== true || Number.isInteger(value));
+    if (!ok) throw optionError(path, expected, value);
+    return value;
+  });
+}
+
+/** Like {@link number}, but null when it is not given. */
+export function optionalNumber(rule: Omit<NumberRule, 'default'>): Option<number | null> {
+  const inner = number({ ...rule, default: 0 });
+  return option(inner.expected, (value, path) => (value === undefined ? null : inner.read(value, path)));
+}
+
+export function boolean(rule: { default: boolean }): Option<boolean> {
+  const expected = '`true` or `false`';
+  return option(expected, (value, path) => {
+    if (value === undefined) return rule.default;
+    if (typeof value !== 'boolean') throw optionError(path, expected, value);
+    return value;
+  });
+}
+
+export function oneOf<const T extends string | boolean>(
+  values: readonly T[],
+  rule: { default: NoInfer<T> },
+): Option<T> {
+  const expected = `one of ${values.map((value) => `\`${JSON.stringify(value)}\``).join(', ')}`;
+  return option(expected, (value, path) => {
+    if (value === undefined) return rule.default;
+    const found = values.find((candidate) => candidate === value);
+    if (found === undefined) throw optionError(path, expected, value);
+    return found;
+  });
+}
+
+export function string(rule: { default: string; what: string; test?: (value: string) => boolean }): Option<string> {
+  return option(rule.what, (value, path) => {
+    if (value === undefined) return rule.default;
+    if (typeof value !== 'string' || rule.test?.(value) === false) throw optionError(path, rule.what, value);
+    return value;
+  });
+}
+
+/** A list whose entries are each read by `entry`; `what` names the whole in an error. */
+export function list<T>(entry: Option<T>, rule: { default: readonly T[]; what: string }): Option<readonly T[]> {
+  return option(rule.what, (value, path) => {
+    if (value === undefined) return rule.default;
+    if (!Array.isArray(value)) throw optionError(path, rule.what, value);
+    return Object.freeze(value.map((item, index) => entry.read(item, `${path}[${index}]`)));
+  });
+}
+
+/** A required value that a function or an instance of the user's must satisfy. */
+export function value<T>(what: string, is: (value: unknown) => boolean): Option<T> {
+  return option(what, (given, path) => {
+    if (!is(given)) throw optionError(path, what, given);
+    return given as T;
+  });
+}
+
+/** Not given is null. */
+export function optional<T>(inner: Option<T>): Option<T | null> {
+  return option(inner.expected, (value, path) => (value === undefined ? null : inner.read(value, path)));
+}
+
+type Shape = Readonly<Record<string, Option<unknown>>>;
+type ResolvedShape<S extends Shape> = { readonly [K in keyof S]: Resolved<S[K]> };
+
+/** An object of known keys. Not given is every default. */
+export function object<S extends Shape>(shape: S): Option<ResolvedShape<S>> {
+  const expected = 'an object';
+  return option(expected, (value, path) => {
+    const given = value === undefined ? {} : value;
+    if (typeof given !== 'object' || given === null || Array.isArray(given)) throw optionError(path, expected, value);
+    const prefix = path === '' ? '' : `${path}.`;
+    for (const key of Object.keys(given))
+      if (!Object.hasOwn(shape, key)) throw unknownKey(prefix, key, Object.keys(shape));
+    const resolved: Record<string, unknown> = {};
+    for (const [key, inner] of Object.entries(shape)) {
+      resolved[key] = inner.read((given as Record<string, unknown>)[key], `${prefix}${key}`);
+    }
+    return Object.freeze(resolved) as ResolvedShape<S>;
+  });
+}
+
+/** `false` switches the feature off (null), `true` or nothing takes every default, an object sets some. */
+export function feature<S extends Shape>(shape: S): Option<ResolvedShape<S> | null> {
+  const inner = object(shape);
+  const expected = '`true`, `false` or an object';
+  return option(expected, (value, path) => {
+    if (value === false) return null;
+    if (value === true) return inner.read(undefined, path);
+    const advice = `To switch the feature off, set \`${path}: false\`.`;
+    if (value !== undefined && (typeof value !== 'object' || value === null || Array.isArray(value))) {
+      throw optionError(path, expected, value, advice);
+    }
+    try {
+      return inner.read(value, path);
+    } catch (error) {
+      if (error instanceof PerfError) error.message += `\n${advice}`;
+      throw error;
+    }
+  });
+}
+
+function unknownKey(prefix: string, key: string, known: readonly string[]): PerfError {
+  const nearest = nearestOf(key, known);
+  const advice = nearest === null ? `Known options: ${known.join(', ')}.` : `Did you mean \`${prefix}${nearest}\`?`;
+  return new PerfError('PERF_ERR_OPTION', `\`${prefix}${key.slice(0, 60)}\` is not an option. ${advice}`);
+}
+
+function nearestOf(key: string, known: readonly string[]): string | null {
+  let best: string | null = null;
+  let bestDistance = Math.max(2, Math.ceil(key.length / 2));
+  for (const candidate of known) {
+    const distance = editDistance(key.slice(0, 60).toLowerCase(), candidate.toLowerCase());
+    if (distance < bestDistance) [best, bestDistance] = [candidate, distance];
+  }
+  return best;
+}
+
+/** Levenshtein's distance, one row at a time. */
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      next.push(Math.min(next[j - 1]! + 1, row[j]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)));
+    }
+    row = next;
+  }
+  return row[b.length]!;
+}

@@ -1,0 +1,156 @@
+/** The unit of randomisation: who a request was for. */
+export interface Unit {
+  userId: string;
+  customIds?: Readonly<Record<string, string>>;
+}
+
+/** Size of the data a request worked on, as the application reported it. */
+export interface SizeNote {
+  rows?: number;
+  bytes?: number;
+}
+
+/** One request, written when its response has ended or its client has gone. */
+export interface RequestRecord {
+  kind: 'request';
+  /** An incoming `x-request-id` that matches `/^[\w.:\/+=-]{1,128}$/`, else generated. */
+  id: string;
+  method: string;
+  /** The pattern, for example `/users/:id`; `''` when no route matched. */
+  route: string;
+  /** `'UsersController.findOne'`, or null for a route that is no controller's. */
+  handler: string | null;
+  /** Final status; 499 when the client left before headers were sent. */
+  status: number;
+  outcome: 'completed' | 'aborted';
+  /** Epoch milliseconds. */
+  startedAt: number;
+  /** Milliseconds from the first byte of work to the end of the response (or the abort). */
+  durationMs: number;
+  /** Milliseconds of it: event-loop blocks this request is proven to have caused. */
+  blockedMs: number;
+  /** Milliseconds of it: blocks caused by others while it was in flight. */
+  delayedMs: number;
+  /** Gate name to `'on'` or `'off'`. */
+  variants: Readonly<Record<string, string>> | null;
+  /** Who it was for, when experiments know. */
+  unit: Unit | null;
+  note: SizeNote | null;
+}
+
+/** Names one request in another record. The URL is redacted. */
+export interface RequestRef {
+  id: string;
+  method: string;
+  route: string;
+  handler: string | null;
+  url: string;
+  traceId: string | null;
+}
+
+/** Why the event loop stood still. */
+export type BlockCause = 'javascript' | 'sync-io' | 'gc' | 'not-scheduled' | 'pile-up' | 'unknown';
+
+/** One event-loop block over the threshold. */
+export interface BlockRecord {
+  kind: 'block';
+  /** Epoch milliseconds. */
+  startedAt: number;
+  /** Upper bound, milliseconds. */
+  durationMs: number;
+  /** Lower bound, milliseconds. */
+  provenMs: number;
+  cause: BlockCause;
+  /** The culprit, only when proven. */
+  request: RequestRef | null;
+  /** Likely, not proven. */
+  suspect: RequestRef | null;
+  /** `'file:line:column'` of the first frame in the user's code, source-mapped. */
+  location: string | null;
+  stack: readonly string[];
+  /** Milliseconds of garbage collection inside the block. */
+  gcMs: number;
+  /** Who had to wait. */
+  delayed: readonly RequestRef[];
+  /** A redacted curl line that sends the culprit's request again. */
+  curl: string | null;
+  note: SizeNote | null;
+}
+
+/** What the container allows and uses at one moment. Unknown is `null`; never NaN, never 2^63. */
+export interface ResourceSample {
+  /** Epoch milliseconds. */
+  at: number;
+  limits: {
+    version: 'v1' | 'v2' | 'hybrid' | 'none';
+    source: 'cgroup' | 'override' | 'process';
+    trust: 'exact' | 'guess' | 'none';
+    /** Effective: the lowest up the tree; null is unlimited or unknown. */
+    cpuCores: number | null;
+    memoryBytes: number | null;
+    memoryHighBytes: number | null;
+    /** True where an ancestor's limit, not the own cgroup's, is the effective one. */
+    byAncestor: { cpu: boolean; memory: boolean };
+  };
+  cpu: {
+    usageSeconds: number | null;
+    userSeconds: number | null;
+    systemSeconds: number | null;
+    /** CFS periods of the cgroup that holds the limit. */
+    periods: number | null;
+    throttledPeriods: number | null;
+    throttledSeconds: number | null;
+    /** Since the sampler's previous sample; null at first and after a counter reset. */
+    window: null | {
+      ms: number;
+      usageCores: number;
+      /** Share of the limit, else of the CPUs it may run on. */
+      utilization: number | null;
+      /** Share of the CPU request, when it is given (the HPA's view). */
+      requestUtilization: number | null;
+      periods: number | null;
+      throttledPeriods: number | null;
+      throttledRatio: number | null;
+      throttledMs: number | null;
+      throttledByHiddenAncestor: boolean | null;
+      /** Milliseconds the main thread was runnable but not running. */
+      runQueueMs: number | null;
+    };
+  };
+  memory: {
+    usageBytes: number | null;
+    workingSetBytes: number | null;
+    availableBytes: number | null;
+    peakBytes: number | null;
+    anonBytes: number | null;
+    fileBytes: number | null;
+    kernelBytes: number | null;
+    oomKills: number | null;
+  };
+  pressure: { cpuSomeRatio: number | null; memoryFullRatio: number | null };
+  process: { cpuSeconds: number; rssBytes: number; heapUsedBytes: number; heapLimitBytes: number };
+}
+
+/** One resource sample, once an interval. */
+export interface ResourceRecord {
+  kind: 'resource';
+  sample: ResourceSample;
+}
+
+/** One deferred task that has ended. */
+export interface DeferredRecord {
+  kind: 'deferred';
+  name: string;
+  outcome: 'completed' | 'failed' | 'timeout' | 'dropped';
+  requestId: string | null;
+  /** Milliseconds from when the response had ended to the start of the task. */
+  waitMs: number;
+  /** Milliseconds of the last attempt. */
+  runMs: number;
+  /** From 1. */
+  attempt: number;
+  error: string | null;
+}
+
+/** What a {@link PerfSink} receives, told apart by `kind`. */
+export type PerfRecord = RequestRecord | BlockRecord | ResourceRecord | DeferredRecord;

@@ -1,0 +1,203 @@
+import type { PerfRecord } from './record.js';
+import type { OncePerCause } from './reporter.js';
+import type { PerfSink, PerfSinkHost } from './sink.js';
+import { PerfError } from './perf.error.js';
+import { within } from './within.js';
+
+/** Records that are held, at the most: those waiting for a batch, and those waiting for one slow sink. */
+const MAX_HELD = 10_000;
+const BATCH = 500;
+const FLUSH_EVERY_MS = 1_000;
+
+/** Counters of the recorder, for tests and for the loss report. */
+export interface RecorderStats {
+  pushed: number;
+  /** Lost because the buffer was full, before any sink saw them. */
+  dropped: number;
+}
+
+/**
+ * Bounded buffer, batches, sinks: {@link push} compares, counts and stores; everything else happens in a later turn of
+ * the event loop. Each sink has a lane of its own, so one that throws, rejects or hangs costs the others nothing.
+ */
+export class Recorder {
+  readonly stats: RecorderStats = { pushed: 0, dropped: 0 };
+  private readonly lanes: readonly SinkLane[];
+  private pending: PerfRecord[] = [];
+  private timer: NodeJS.Timeout | null = null;
+  private immediate: NodeJS.Immediate | null = null;
+  private closing: Promise<void> | null = null;
+
+  constructor(
+    sinks: readonly PerfSink[],
+    private readonly report: OncePerCause,
+  ) {
+    this.lanes = sinks.map((sink) => new SinkLane(sink, report));
+  }
+
+  /** False when nobody listens: then no record needs to be built. */
+  get wanted(): boolean {
+    return this.lanes.length > 0;
+  }
+
+  /** Starts every sink. A sink whose options are wrong stops the boot; one that fails otherwise is reported and left out. */
+  async start(host: PerfSinkHost, deadlineMs: number): Promise<void> {
+    for (const lane of this.lanes) await lane.start(host, deadlineMs);
+  }
+
+  /** Takes a record. Never throws, never waits. */
+  push(record: PerfRecord): void {
+    this.stats.pushed += 1;
+    if (this.pending.length >= MAX_HELD) {
+      this.stats.dropped += 1;
+      return;
+    }
+    const length = this.pending.push(record);
+    if (length === 1) this.timer ??= setTimeout(this.deliver, FLUSH_EVERY_MS).unref();
+    else if (length === BATCH) this.immediate ??= setImmediate(this.deliver);
+  }
+
+  /** Gives every sink what is held and lets each send it; resolves within the deadline, and reports who did not. */
+  async flush(deadlineMs: number): Promise<void> {
+    this.deliver();
+    await Promise.all(this.lanes.map((lane) => lane.flush(deadlineMs)));
+  }
+
+  /** Flushes and closes every sink within one deadline. Later records are dropped and counted. */
+  close(deadlineMs: number): Promise<void> {
+    return (this.closing ??= this.flushAndClose(deadlineMs));
+  }
+
+  private async flushAndClose(deadlineMs: number): Promise<void> {
+    const startedMs = performance.now();
+    await this.flush(deadlineMs);
+    const leftMs = Math.max(0, deadlineMs - (performance.now() - startedMs));
+    await Promise.all(this.lanes.map((lane) => lane.close(leftMs)));
+    this.cancelTimers();
+    this.report.flush();
+  }
+
+  private readonly deliver = (): void => {
+    this.cancelTimers();
+    if (this.stats.dropped > 0) this.reportDropped();
+    if (this.pending.length === 0) return;
+    const batch = this.pending;
+    this.pending = [];
+    for (const lane of this.lanes) lane.offer(batch);
+  };
+
+  private cancelTimers(): void {
+    if (this.timer !== null) clearTimeout(this.timer);
+    if (this.immediate !== null) clearImmediate(this.immediate);
+    this.timer = null;
+    this.immediate = null;
+  }
+
+  private reportedDropped = 0;
+  private reportDropped(): void {
+    const fresh = this.stats.dropped - this.reportedDropped;
+    if (fresh === 0) return;
+    this.reportedDropped = this.stats.dropped;
+    this.report.report(
+      'records dropped',
+      `${fresh} records were dropped: more than ${MAX_HELD} came before the event loop turned once (${this.stats.dropped} in all).`,
+    );
+  }
+}
+
+/** One sink with its own queue of batches: at most one `publish` is under way. */
+class SinkLane {
+  private readonly queue: (readonly PerfRecord[])[] = [];
+  private held = 0;
+  private lost = 0;
+  private busy: Promise<void> | null = null;
+  private usable = true;
+
+  constructor(
+    private readonly sink: PerfSink,
+    private readonly report: OncePerCause,
+  ) {}
+
+  async start(host: PerfSinkHost, deadlineMs: number): Promise<void> {
+    try {
+      const started = await within(deadlineMs, async () => this.sink.start?.(host));
+      if (!started) this.fail('start', new Error(`start() did not settle within ${deadlineMs} ms`));
+    } catch (error) {
+      this.usable = false;
+      if (error instanceof PerfError) throw error;
+      this.fail('start', error);
+    }
+  }
+
+  offer(batch: readonly PerfRecord[]): void {
+    if (!this.usable) return;
+    if (this.held + batch.length > MAX_HELD) {
+      this.lose(batch.length);
+      return;
+    }
+    this.queue.push(batch);
+    this.held += batch.length;
+    this.busy ??= this.drain();
+  }
+
+  async flush(deadlineMs: number): Promise<void> {
+    if (!this.usable) return;
+    const startedMs = performance.now();
+    const leftMs = (): number => Math.max(0, deadlineMs - (performance.now() - startedMs));
+    try {
+      const drained = await within(deadlineMs, async () => {
+        while (this.busy !== null) await this.busy;
+      });
+      if (!drained) {
+        this.lose(this.held);
+        this.queue.length = 0;
+        throw new Error(`publish() did not settle within ${deadlineMs} ms`);
+      }
+      if (!(await within(leftMs(), async () => this.sink.flush?.(leftMs())))) {
+        throw new Error(`flush() did not settle within ${deadlineMs} ms`);
+      }
+    } catch (error) {
+      this.fail('flush', error);
+    }
+  }
+
+  async close(deadlineMs: number): Promise<void> {
+    this.usable = false;
+    try {
+      if (!(await within(deadlineMs, async () => this.sink.close?.()))) {
+        throw new Error(`close() did not settle in time`);
+      }
+    } catch (error) {
+      this.fail('close', error);
+    }
+  }
+
+  private async drain(): Promise<void> {
+    // A sink may be synchronous; the first await keeps even its first batch out of the caller's turn.
+    await Promise.resolve();
+    for (let batch = this.queue.shift(); batch !== undefined; batch = this.queue.shift()) {
+      try {
+        await this.sink.publish(batch);
+      } catch (error) {
+        this.lose(batch.length);
+        this.fail('publish', error);
+      }
+      this.held -= batch.length;
+    }
+    this.busy = null;
+  }
+
+  private lose(records: number): void {
+    this.lost += records;
+    if (records > 0) {
+      const cause = `sink "${this.sink.name}" lost records`;
+      this.report.report(cause, `${cause}: ${records} now, ${this.lost} in all, because it was slow, hung or failed.`);
+    }
+  }
+
+  private fail(step: string, error: unknown): void {
+    const reason = error instanceof Error ? error.message : String(error);
+    const cause = `sink "${this.sink.name}" failed in ${step}(): ${reason.slice(0, 300)}`;
+    this.report.report(cause, `${cause}. Requests and other sinks are not affected.`);
+  }
+}

@@ -1,0 +1,46 @@
+/** Where the library says what happened to itself. The module wires it to Nest's `Logger`. */
+export interface Reporter {
+  log(message: string): void;
+  warn(message: string): void;
+  error(message: string): void;
+}
+
+/**
+ * Says each cause once and counts the rest: the first occurrence is reported at once, later ones as one line with
+ * their number when a minute has passed or on {@link flush}.
+ */
+export class OncePerCause {
+  private readonly counts = new Map<string, { unreported: number; reportedAtMs: number }>();
+
+  constructor(
+    private readonly reporter: Reporter,
+    private readonly nowMs: () => number,
+    /** Causes beyond this number share one line, so that hostile causes cannot grow memory. */
+    private readonly maxCauses = 100,
+  ) {}
+
+  report(cause: string, message: string): void {
+    const key = this.counts.has(cause) || this.counts.size < this.maxCauses ? cause : 'other causes';
+    const seen = this.counts.get(key);
+    const now = this.nowMs();
+    if (seen === undefined) {
+      this.counts.set(key, { unreported: 0, reportedAtMs: now });
+      this.reporter.warn(message);
+      return;
+    }
+    seen.unreported += 1;
+    if (now - seen.reportedAtMs >= 60_000) this.sayCount(key, seen, now);
+  }
+
+  /** Reports the numbers that are still unsaid. */
+  flush(): void {
+    const now = this.nowMs();
+    for (const [cause, seen] of this.counts) if (seen.unreported > 0) this.sayCount(cause, seen, now);
+  }
+
+  private sayCount(cause: string, seen: { unreported: number; reportedAtMs: number }, now: number): void {
+    this.reporter.warn(`${cause}: ${seen.unreported} more since it was last reported.`);
+    seen.unreported = 0;
+    seen.reportedAtMs = now;
+  }
+}

@@ -1,0 +1,73 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { SizeNote, Unit } from './record.js';
+import type { Route } from './route.js';
+
+const SAFE_ID = /^[\w.:/+=-]{1,128}$/;
+
+/** What a request's state needs of the application it runs in. */
+export interface RequestOwner {
+  /** A new request id. */
+  nextId(): string;
+  /** The route of a request whose framework tells it only on demand; null while no route has matched. */
+  findRoute(state: RequestState): Route | null;
+}
+
+/**
+ * One request from its first byte of work to the close of its response: the one object the request path allocates.
+ * It is also what the context store holds, so features keep what they know of the request here, one field each.
+ */
+export class RequestState {
+  previous: RequestState | null = null;
+  next: RequestState | null = null;
+  /** Monotonic milliseconds; 0 until the response has ended. */
+  endedMs = 0;
+  /** `finish` was seen: the response was handed to the operating system. */
+  finished = false;
+  closed = false;
+  aborted = false;
+  /** Final status; valid once closed. */
+  status = 0;
+  /** Milliseconds of event-loop blocks that this request is proven to have caused. */
+  blockedMs = 0;
+  /** Milliseconds of blocks by others while it was in flight. */
+  delayedMs = 0;
+  variants: Record<string, string> | null = null;
+  unit: Unit | null = null;
+  note: SizeNote | null = null;
+  /** Work armed by the defer feature; null until there is some. */
+  deferred: unknown = null;
+  /** What the event-loop feature keeps; null until there is something. */
+  eventLoop: unknown = null;
+  /** The framework's request (`request.user` lives there); the raw one until the framework made its own. */
+  frameworkRequest: unknown;
+  private matched: Route | null = null;
+  private identifier: string | null = null;
+
+  constructor(
+    readonly request: IncomingMessage,
+    readonly response: ServerResponse,
+    /** Monotonic milliseconds. */
+    readonly startedMs: number,
+    private readonly owner: RequestOwner,
+  ) {
+    this.frameworkRequest = request;
+  }
+
+  /** An incoming `x-request-id` that is safe to log, else a generated one. Built when first asked for. */
+  get id(): string {
+    if (this.identifier === null) {
+      const given = this.request.headers['x-request-id'];
+      this.identifier = typeof given === 'string' && SAFE_ID.test(given) ? given : this.owner.nextId();
+    }
+    return this.identifier;
+  }
+
+  /** The matched route, or null while (or when) none has matched. */
+  get route(): Route | null {
+    return (this.matched ??= this.owner.findRoute(this));
+  }
+
+  set route(route: Route | null) {
+    this.matched = route;
+  }
+}

@@ -1,0 +1,65 @@
+import type { Histogram } from './histogram.js';
+
+/** The controller method behind a route. One object per method and application. */
+export interface RouteHandler {
+  readonly className: string;
+  readonly methodName: string;
+  /** `'UsersController.findOne'` */
+  readonly name: string;
+  /** `@SkipPerf()` stands on the method or its class. */
+  readonly skipped: boolean;
+}
+
+/** What latency keeps for a route. Read by snapshots; written once a request, when it has ended. */
+export interface RouteLatency {
+  completed(status: number, durationMs: number): void;
+  aborted(): void;
+  blocked(ms: number): void;
+  histogramOf(status: number): Histogram;
+}
+
+/**
+ * One method and pattern of the application, made when it is registered (or, on Express, when it is first reached) and
+ * attached to the framework's own route object, so that a request finds it with a property read.
+ */
+export class Route {
+  /** Set by the latency feature; null when the route is not measured. */
+  latency: RouteLatency | null = null;
+  /** What other features keep for the route: one slot each, so that every Route has one hidden class. */
+  compression: unknown = null;
+  private otherMethods: Map<string, Route> | null = null;
+
+  constructor(
+    readonly method: string,
+    /** `/users/:id`; `''` for requests that no route matched. */
+    readonly pattern: string,
+    readonly handler: RouteHandler | null,
+    /** Called once for each new Route, also for those of further methods. */
+    private readonly announce: (route: Route) => void,
+  ) {
+    announce(this);
+  }
+
+  /** This route for another method: `@All()`, and the HEAD that comes with each GET. */
+  forMethod(method: string): Route {
+    if (method === this.method) return this;
+    this.otherMethods ??= new Map();
+    let route = this.otherMethods.get(method);
+    if (route === undefined) {
+      route = new Route(method, this.pattern, this.handler, this.announce);
+      this.otherMethods.set(method, route);
+    }
+    return route;
+  }
+}
+
+/** The methods of RFC 9110 and 5789, and those Nest can register. Others are counted as `_OTHER`, as OpenTelemetry does. */
+const KNOWN_METHODS = new Set(
+  'GET HEAD POST PUT DELETE CONNECT OPTIONS TRACE PATCH SEARCH PROPFIND PROPPATCH MKCOL COPY MOVE LOCK UNLOCK QUERY'.split(
+    ' ',
+  ),
+);
+
+/** A method that is safe as a label: HTTP/2 clients may send any token. */
+export const methodLabel = (method: string | undefined): string =>
+  method !== undefined && KNOWN_METHODS.has(method) ? method : '_OTHER';

@@ -1,0 +1,42 @@
+import type { PerfRecord } from './record.js';
+import type { PerfSnapshot } from './snapshot.js';
+
+/** Cumulative latency of one method, route and status since the application started. */
+export interface RouteHistogram {
+  method: string;
+  route: string;
+  handler: string | null;
+  status: number;
+  /** Completed requests. */
+  count: number;
+  /** Their total, milliseconds. */
+  sumMs: number;
+  /** How many took at most each bound (milliseconds, ascending): cumulative counts, as Prometheus wants them. */
+  countsAtMost(boundsMs: readonly number[]): number[];
+}
+
+/** What a sink may ask of the application it is started in. */
+export interface PerfSinkHost {
+  snapshot(): PerfSnapshot;
+  /** Cumulative buckets, count and sum per method, route and status. */
+  histograms(): Iterable<RouteHistogram>;
+  /** Registers a raw GET route: no guards, no Swagger, no record. Only inside `start()`. */
+  get(path: string, answer: (request: unknown) => Promise<{ status: number; type: string; body: string }>): void;
+  /** Completed requests slower than this are worth a warning, milliseconds; null when latency is off. */
+  readonly slowMs?: number | null;
+}
+
+/**
+ * Where records go. A sink that throws, rejects or hangs never delays a request and never harms another sink;
+ * what it loses is counted and reported once per cause.
+ */
+export interface PerfSink {
+  readonly name: string;
+  /** Once, before the server listens. */
+  start?(host: PerfSinkHost): void | Promise<void>;
+  /** Batches, off the request path. The next batch comes when the returned promise has settled. */
+  publish(records: readonly PerfRecord[]): void | Promise<void>;
+  /** Sends what is still held back, within the deadline (milliseconds). */
+  flush?(deadlineMs: number): Promise<void>;
+  close?(): Promise<void>;
+}

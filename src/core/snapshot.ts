@@ -1,0 +1,65 @@
+import type { ResourceSample } from './record.js';
+
+/** Counters of deferred work since the application started; `pending`, `running` and `buffered` are of now. */
+export interface DeferStats {
+  pending: number;
+  running: number;
+  accepted: number;
+  completed: number;
+  failed: number;
+  retried: number;
+  dropped: number;
+  /** `addJob`s and durable work not yet stored. */
+  buffered: number;
+  /** Durable work that the store has taken over; counts as completed. */
+  stored: number;
+}
+
+/** Counters of compression since the application started. */
+export interface CompressionStats {
+  responses: number;
+  compressed: number;
+  cacheHits: number;
+  bytesIn: number;
+  bytesOut: number;
+  cacheBytes: number;
+}
+
+/** The event loop over the last window, never over the whole lifetime; `blocks` and `blockedMs` are cumulative. */
+export interface EventLoopSnapshot {
+  utilization: number;
+  delayMs: { p50: number; p99: number; max: number };
+  blocks: number;
+  blockedMs: number;
+}
+
+/** Statistics of one route. Durations are of completed requests, with a relative error of at most 1 %. */
+export interface RouteSnapshot {
+  method: string;
+  /** The pattern; unmatched requests share one entry with `''`. */
+  route: string;
+  handler: string | null;
+  /** All that ended, aborted included; cumulative. */
+  count: number;
+  aborted: number;
+  inFlight: number;
+  /** Completed with a status of 500 or more. */
+  errors: number;
+  /** Their sum is `count - aborted`. */
+  statuses: Readonly<Record<'1xx' | '2xx' | '3xx' | '4xx' | '5xx', number>>;
+  durationMs: { mean: number; p50: number; p90: number; p95: number; p99: number; max: number };
+  over: readonly { ms: number; count: number }[];
+  /** Event-loop milliseconds that requests of this route are proven to have blocked. */
+  blockedMs: number;
+}
+
+/** Everything that is known now. What a switched-off feature would fill is null (routes: empty). */
+export interface PerfSnapshot {
+  /** Epoch milliseconds. */
+  at: number;
+  routes: readonly RouteSnapshot[];
+  eventLoop: EventLoopSnapshot | null;
+  resources: ResourceSample | null;
+  defer: DeferStats | null;
+  compression: CompressionStats | null;
+}
