@@ -98,7 +98,13 @@ export function list<T>(entry: Option<T>, rule: { default: readonly T[]; what: s
   return option(rule.what, (value, path) => {
     if (value === undefined) return rule.default;
     if (!Array.isArray(value)) throw optionError(path, rule.what, value);
-    return Object.freeze(value.map((item, index) => entry.read(item, `${path}[${index}]`)));
+    return Object.freeze(
+      value.map((item: unknown, index) => {
+        // A hole would be read as "not given" and become the entry's default.
+        if (item === undefined) throw optionError(`${path}[${index}]`, entry.expected, item);
+        return entry.read(item, `${path}[${index}]`);
+      }),
+    );
   });
 }
 

@@ -44,11 +44,12 @@ export class RequestState {
   private identifier: string | null = null;
 
   constructor(
-    readonly request: IncomingMessage,
-    readonly response: ServerResponse,
+    /** The raw request; null for a message, socket event or resolver that is measured without HTTP. */
+    readonly request: IncomingMessage | null,
+    readonly response: ServerResponse | null,
     /** Monotonic milliseconds. */
     readonly startedMs: number,
-    private readonly owner: RequestOwner,
+    readonly owner: RequestOwner,
   ) {
     this.frameworkRequest = request;
   }
@@ -56,7 +57,7 @@ export class RequestState {
   /** An incoming `x-request-id` that is safe to log, else a generated one. Built when first asked for. */
   get id(): string {
     if (this.identifier === null) {
-      const given = this.request.headers['x-request-id'];
+      const given = this.request?.headers['x-request-id'];
       this.identifier = typeof given === 'string' && SAFE_ID.test(given) ? given : this.owner.nextId();
     }
     return this.identifier;

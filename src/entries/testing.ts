@@ -1,0 +1,2 @@
+export { memorySink, type MemorySink } from './testing/memory.sink.js';
+export { settle } from './testing/settle.js';

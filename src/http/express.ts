@@ -1,0 +1,70 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { methodLabel, Route, type RouteHandler } from '../core/route.js';
+import { requestContext } from '../core/request-context.js';
+import { HANDLER_METADATA } from './controller-handlers.js';
+import type { HttpInstallation, RawAnswer } from './http-installation.js';
+import { stateOf } from './request-lifecycle.js';
+
+/** Where Express's own route object carries our {@link Route}. */
+const ROUTE: unique symbol = Symbol('perf:route');
+/** Longest mount path that becomes part of a label: a mount with parameters holds what the client sent. */
+const MAX_BASE_LENGTH = 100;
+
+interface ExpressRoute {
+  path: string | RegExp | (string | RegExp)[];
+  stack: { handle: object }[];
+  [ROUTE]?: Route;
+}
+interface ExpressRequest extends IncomingMessage {
+  route?: ExpressRoute;
+  baseUrl?: string;
+}
+type Middleware = (request: ExpressRequest, response: ServerResponse, next: (error?: unknown) => void) => void;
+/** The part of Express 5 that is used; structural, so that no vendor's type is needed. */
+export interface ExpressApplication {
+  use(middleware: Middleware): unknown;
+  get(path: string, handler: Middleware): unknown;
+}
+
+/** Observes an Express application; a middleware exists only where the context store is on. */
+export function installOnExpress(express: ExpressApplication, server: Server, installation: HttpInstallation): void {
+  const { lifecycle, routes, contextEnabled } = installation;
+  // Nest registers the body parsers before any module can add a middleware; the server's own event sees their answers too.
+  server.prependListener('request', lifecycle.start);
+  if (contextEnabled) {
+    express.use((request, response, next) => requestContext.run(lifecycle.start(request, response), next));
+  }
+  lifecycle.findRoutesWith((state) => {
+    const request: ExpressRequest | null = state.request;
+    const matched = request?.route;
+    if (matched === undefined) return null;
+    const method = methodLabel(request?.method);
+    const route = (matched[ROUTE] ??= routes.create(method, patternOf(matched, request?.baseUrl), handlerOf(matched)));
+    return route.forMethod(method);
+  });
+}
+
+/** Registers a GET route that no guard, document or record sees. */
+export function rawRouteOnExpress(express: ExpressApplication, path: string, answer: RawAnswer): void {
+  const route = new Route('GET', path, null, () => {});
+  express.get(path, (request, response, next) => {
+    const state = stateOf(request);
+    if (state !== null) state.route = route;
+    answer(request).then(({ status, type, body }) => {
+      response.statusCode = status;
+      response.setHeader('content-type', type);
+      response.end(body);
+    }, next);
+  });
+}
+
+function patternOf(route: ExpressRoute, baseUrl = ''): string {
+  const paths = Array.isArray(route.path) ? route.path : [route.path];
+  return `${baseUrl.slice(0, MAX_BASE_LENGTH)}${paths.map(String).join('|')}`;
+}
+
+function handlerOf(route: ExpressRoute): RouteHandler | null {
+  const handle = route.stack.at(-1)?.handle;
+  if (handle === undefined) return null;
+  return (Reflect.getMetadata(HANDLER_METADATA, handle) as RouteHandler | undefined) ?? null;
+}

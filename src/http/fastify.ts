@@ -1,0 +1,84 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { methodLabel, Route, type RouteHandler } from '../core/route.js';
+import { requestContext } from '../core/request-context.js';
+import { HANDLER } from './controller-handlers.js';
+import type { HttpInstallation, RawAnswer } from './http-installation.js';
+
+/** Where a Fastify route's `config` carries our {@link Route}. */
+const ROUTE: unique symbol = Symbol('perf:route');
+
+interface RouteConfig {
+  [ROUTE]?: Route;
+  [HANDLER]?: RouteHandler;
+}
+interface FastifyRequest {
+  raw: IncomingMessage;
+  routeOptions: { url: string | undefined; config: RouteConfig | undefined };
+}
+interface FastifyReply {
+  raw: ServerResponse;
+  code(status: number): FastifyReply;
+  type(contentType: string): FastifyReply;
+  send(body: string): FastifyReply;
+}
+interface RegisteredRoute {
+  method: string | string[];
+  url: string;
+  config?: RouteConfig;
+}
+/** The part of Fastify 5 that is used; structural, so that no vendor's type is needed. */
+export interface FastifyInstance {
+  server: Server;
+  addHook(name: 'onRoute', hook: (route: RegisteredRoute) => void): unknown;
+  addHook(name: 'onRequest', hook: (request: FastifyRequest, reply: FastifyReply, done: () => void) => void): unknown;
+  get(
+    path: string,
+    options: object,
+    handler: (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>,
+  ): unknown;
+}
+
+/**
+ * Observes a Fastify application: no Nest middleware (it would pull every request through middie, +100 µs), no
+ * `setOn*Hook` (a single slot, and a two-argument function in it starves every later hook).
+ */
+export function installOnFastify(fastify: FastifyInstance, installation: HttpInstallation): void {
+  const { lifecycle, routes, contextEnabled } = installation;
+  fastify.addHook('onRoute', (route) => {
+    const config = route.config;
+    if (config?.[ROUTE] !== undefined) return;
+    const created = routes.create(firstMethod(route.method), route.url, config?.[HANDLER] ?? null);
+    route.config = { ...config, [ROUTE]: created };
+  });
+  // The server's own event comes before every hook and middleware; `inject()` and secondary servers do without it.
+  fastify.server.prependListener('request', lifecycle.start);
+  fastify.addHook('onRequest', (request, reply, done) => {
+    const state = lifecycle.start(request.raw, reply.raw);
+    state.frameworkRequest = request;
+    if (contextEnabled) requestContext.run(state, done);
+    else done();
+  });
+  lifecycle.findRoutesWith((state) => {
+    const request = state.frameworkRequest as FastifyRequest;
+    // Still the raw request: an earlier middleware answered before any hook ran.
+    if (state.frameworkRequest === state.request) return null;
+    const { url, config } = request.routeOptions;
+    if (url === undefined || config === undefined) return null;
+    // A route that main.ts registered before this module's hooks existed gets its Route when it is first reached.
+    const route = (config[ROUTE] ??= routes.create(methodLabel(request.raw.method), url, config[HANDLER] ?? null));
+    return route.forMethod(methodLabel(request.raw.method));
+  });
+}
+
+/** Registers a GET route that no guard, document or record sees. */
+export function rawRouteOnFastify(fastify: FastifyInstance, path: string, answer: RawAnswer): void {
+  const config: RouteConfig = { [ROUTE]: new Route('GET', path, null, () => {}) };
+  fastify.get(path, { config }, async (request, reply) => {
+    const { status, type, body } = await answer(request);
+    return reply.code(status).type(type).send(body);
+  });
+}
+
+function firstMethod(method: string | string[]): string {
+  return methodLabel(Array.isArray(method) ? method[0] : method);
+}

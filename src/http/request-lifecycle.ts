@@ -1,0 +1,192 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { MonotonicClock } from '../core/clock.js';
+import type { OncePerCause } from '../core/reporter.js';
+import { RequestState, type RequestOwner } from '../core/request-state.js';
+import { methodLabel, type Route } from '../core/route.js';
+import { RequestScopedArounds } from './around.js';
+import type { RouteRegistry } from './route-registry.js';
+
+const STATE: unique symbol = Symbol('perf:state');
+
+interface Marked {
+  [STATE]?: RequestState;
+  raw?: Marked;
+}
+
+/** The state of a request, from the raw request or response or from Fastify's; null when it is not observed. */
+export function stateOf(requestOrResponse: unknown): RequestState | null {
+  const given = requestOrResponse as Marked | null | undefined;
+  return given?.[STATE] ?? given?.raw?.[STATE] ?? null;
+}
+
+/** The lifecycle that a request belongs to: its application. */
+export const lifecycleOf = (state: RequestState): RequestLifecycle => state.owner as RequestLifecycle;
+
+/** What a feature may do when a request starts and when it has ended. Runs on the request path. */
+export interface RequestObserver {
+  started?(state: RequestState): void;
+  /** Once, after the response has closed: status, outcome and duration are final. */
+  ended?(state: RequestState): void;
+}
+
+/** How a framework tells the route of a request. */
+export type RouteFinder = (state: RequestState) => Route | null;
+
+/**
+ * Start and end of every request, each exactly once, and the list of those in flight.
+ * A request starts at the server's `request` event and ends at the response's `close`, the only event that always
+ * comes; it was completed when `finish` came before it.
+ */
+export class RequestLifecycle implements RequestOwner {
+  readonly requestScoped = new RequestScopedArounds();
+  private readonly observers: RequestObserver[] = [];
+  private oldest: RequestState | null = null;
+  private newest: RequestState | null = null;
+  private inFlightCount = 0;
+  private sequence = 0;
+  private readonly idPrefix = Math.random().toString(36).slice(2, 10);
+  private waiters: (() => void)[] = [];
+  private findRouteOf: RouteFinder = () => null;
+
+  constructor(
+    private readonly nowMs: MonotonicClock,
+    private readonly routes: RouteRegistry,
+    private readonly report: OncePerCause,
+  ) {}
+
+  /** Adds an observer; they are called in the order in which they were added. */
+  observe(observer: RequestObserver): void {
+    this.observers.push(observer);
+  }
+
+  /** The adapter's way to tell a route; asked only when somebody needs it. */
+  findRoutesWith(finder: RouteFinder): void {
+    this.findRouteOf = finder;
+  }
+
+  findRoute(state: RequestState): Route | null {
+    return this.findRouteOf(state);
+  }
+
+  nextId(): string {
+    this.sequence += 1;
+    return `${this.idPrefix}-${this.sequence.toString(36)}`;
+  }
+
+  get inFlight(): number {
+    return this.inFlightCount;
+  }
+
+  /** Requests in flight, oldest first. */
+  *states(): IterableIterator<RequestState> {
+    for (let state = this.oldest; state !== null; state = state.next) yield state;
+  }
+
+  /** Starts a request; called again for the same one it returns the same state. */
+  readonly start = (request: IncomingMessage, response: ServerResponse): RequestState => {
+    const known = (request as Marked)[STATE];
+    if (known !== undefined) return known;
+    const state = this.begin(request, response);
+    (request as Marked)[STATE] = state;
+    (response as Marked)[STATE] = state;
+    response.on('finish', this.onFinish);
+    response.on('close', this.onClose);
+    return state;
+  };
+
+  /** Starts a scope that has no HTTP response of its own; {@link end} must be called for it. */
+  begin(request: IncomingMessage | null, response: ServerResponse | null): RequestState {
+    const state = new RequestState(request, response, this.nowMs(), this);
+    state.previous = this.newest;
+    if (this.newest === null) this.oldest = state;
+    else this.newest.next = state;
+    this.newest = state;
+    this.inFlightCount += 1;
+    for (const observer of this.observers) {
+      try {
+        observer.started?.(state);
+      } catch (error) {
+        this.observerFailed(error);
+      }
+    }
+    return state;
+  }
+
+  /** Ends a request or scope. A second call changes nothing. */
+  end(state: RequestState, status: number, aborted: boolean): void {
+    if (state.closed) return;
+    state.closed = true;
+    if (state.endedMs === 0) state.endedMs = this.nowMs();
+    state.aborted = aborted;
+    state.status = status;
+    state.route ??= this.routes.unmatched.forMethod(methodLabel(state.request?.method));
+    this.unlink(state);
+    for (const observer of this.observers) {
+      try {
+        observer.ended?.(state);
+      } catch (error) {
+        this.observerFailed(error);
+      }
+    }
+    if (this.waiters.length > 0) this.wakeIfSettled();
+  }
+
+  /** Resolves when no request whose response has been ended still awaits its `close`. Open streams are not waited for. */
+  async settled(): Promise<void> {
+    if (this.isSettled()) return;
+    await new Promise<void>((resolve) => this.waiters.push(resolve));
+  }
+
+  private isSettled(): boolean {
+    for (let state = this.oldest; state !== null; state = state.next) if (state.response?.writableEnded) return false;
+    return true;
+  }
+
+  private wakeIfSettled(): void {
+    if (!this.isSettled()) return;
+    const waiters = this.waiters;
+    this.waiters = [];
+    for (const wake of waiters) wake();
+  }
+
+  private unlink(state: RequestState): void {
+    if (state.previous === null) this.oldest = state.next;
+    else state.previous.next = state.next;
+    if (state.next === null) this.newest = state.previous;
+    else state.next.previous = state.previous;
+    state.previous = null;
+    state.next = null;
+    this.inFlightCount -= 1;
+  }
+
+  // One function for all responses, told apart by `this`: no closure a request.
+  private readonly onFinish = ((lifecycle: RequestLifecycle) =>
+    function (this: ServerResponse): void {
+      const state = (this as Marked)[STATE];
+      if (state === undefined) return;
+      state.finished = true;
+      state.endedMs = lifecycle.nowMs();
+    })(this);
+
+  private readonly onClose = ((lifecycle: RequestLifecycle) =>
+    function (this: ServerResponse): void {
+      const state = (this as Marked)[STATE];
+      if (state === undefined) return;
+      const aborted = !state.finished || wasReset(this);
+      lifecycle.end(state, aborted && !this.headersSent ? 499 : this.statusCode, aborted);
+    })(this);
+
+  private observerFailed(error: unknown): void {
+    const reason = error instanceof Error ? error.message : String(error);
+    this.report.report(
+      `request observer failed: ${reason}`,
+      `A request observer failed: ${reason}. The request is not affected.`,
+    );
+  }
+}
+
+/** HTTP/2 fires `finish` before `close` even when the client has cancelled the stream; the stream knows better. */
+function wasReset(response: ServerResponse): boolean {
+  const stream = (response as { stream?: { aborted?: boolean; rstCode?: number } }).stream;
+  return stream !== undefined && (stream.aborted === true || (stream.rstCode ?? 0) !== 0);
+}

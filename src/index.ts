@@ -1,0 +1,25 @@
+export { PerfModule } from './perf.module.js';
+export type { PerfModuleOptions } from './perf.options.js';
+export { PerfService } from './perf.service.js';
+
+export { SkipPerf } from './latency/skip-perf.decorator.js';
+export { PerfInterceptor } from './latency/perf.interceptor.js';
+export type { LatencyOptions } from './latency/latency.options.js';
+
+export { loggerSink, type LoggerSinkOptions } from './sinks/logger.sink.js';
+
+export { PerfError, type PerfErrorCode } from './core/perf.error.js';
+export type { PerfSink, PerfSinkHost, RouteHistogram } from './core/sink.js';
+export type {
+  BlockCause,
+  BlockRecord,
+  DeferredRecord,
+  PerfRecord,
+  RequestRecord,
+  RequestRef,
+  ResourceRecord,
+  ResourceSample,
+  SizeNote,
+  Unit,
+} from './core/record.js';
+export type { CompressionStats, DeferStats, EventLoopSnapshot, PerfSnapshot, RouteSnapshot } from './core/snapshot.js';

@@ -1,0 +1,25 @@
+import { epochMsOf } from '../core/clock.js';
+import type { RequestRecord } from '../core/record.js';
+import type { RequestState } from '../core/request-state.js';
+import { methodLabel } from '../core/route.js';
+
+/** The record of a request that has ended. */
+export function requestRecordOf(state: RequestState): RequestRecord {
+  const route = state.route;
+  return {
+    kind: 'request',
+    id: state.id,
+    method: state.request === null ? (route?.method ?? '_OTHER') : methodLabel(state.request.method),
+    route: route?.pattern ?? '',
+    handler: route?.handler?.name ?? null,
+    status: state.status,
+    outcome: state.aborted ? 'aborted' : 'completed',
+    startedAt: epochMsOf(state.startedMs),
+    durationMs: state.endedMs - state.startedMs,
+    blockedMs: state.blockedMs,
+    delayedMs: state.delayedMs,
+    variants: state.variants,
+    unit: state.unit,
+    note: state.note,
+  };
+}

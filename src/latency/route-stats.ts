@@ -1,0 +1,41 @@
+import { Histogram } from '../core/histogram.js';
+import type { RouteLatency } from '../core/route.js';
+
+/** Statistics of one route: counters, and one histogram for each status that was answered. */
+export class RouteStats implements RouteLatency {
+  abortedCount = 0;
+  blockedMs = 0;
+  readonly over: number[];
+  readonly byStatus = new Map<number, Histogram>();
+  private lastStatus = 0;
+  private last: Histogram | null = null;
+
+  constructor(private readonly overMs: readonly number[]) {
+    this.over = overMs.map(() => 0);
+  }
+
+  completed(status: number, durationMs: number): void {
+    const histogram = status === this.lastStatus ? this.last! : this.histogramOf(status);
+    histogram.record(durationMs);
+    for (let i = 0; i < this.overMs.length && durationMs > this.overMs[i]!; i++) this.over[i]! += 1;
+  }
+
+  aborted(): void {
+    this.abortedCount += 1;
+  }
+
+  blocked(ms: number): void {
+    this.blockedMs += ms;
+  }
+
+  histogramOf(status: number): Histogram {
+    let histogram = this.byStatus.get(status);
+    if (histogram === undefined) {
+      histogram = new Histogram();
+      this.byStatus.set(status, histogram);
+    }
+    this.lastStatus = status;
+    this.last = histogram;
+    return histogram;
+  }
+}

@@ -1,0 +1,8 @@
+import { ConfigurableModuleBuilder } from '@nestjs/common';
+import type { PerfModuleOptions } from './perf.options.js';
+
+export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, OPTIONS_TYPE, ASYNC_OPTIONS_TYPE } =
+  new ConfigurableModuleBuilder<PerfModuleOptions>({ moduleName: 'Perf' })
+    .setClassMethodName('forRoot')
+    .setExtras({ isGlobal: true }, (definition, extras) => ({ ...definition, global: extras.isGlobal }))
+    .build();

@@ -1,0 +1,84 @@
+import {
+  Inject,
+  Module,
+  type DynamicModule,
+  type NestModule,
+  type OnApplicationShutdown,
+  type OnModuleInit,
+} from '@nestjs/common';
+import { HttpAdapterHost, ModulesContainer } from '@nestjs/core';
+import { PerfError } from './core/perf.error.js';
+import { PerfInterceptor } from './latency/perf.interceptor.js';
+import { RequestLifecycle } from './http/request-lifecycle.js';
+import { RouteRegistry } from './http/route-registry.js';
+import { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, OPTIONS_TYPE } from './perf.module-definition.js';
+import { resolveOptions, type ResolvedOptions } from './perf.options.js';
+import { isAskedFor } from './perf.context.js';
+import { PerfRuntime } from './perf.runtime.js';
+import { PerfService } from './perf.service.js';
+import { PERF_RESOLVED_OPTIONS } from './perf.tokens.js';
+
+/** Services that cannot work without the context store: who injects one of them switches it on (`context: 'auto'`). */
+const NEEDS_CONTEXT: ReadonlySet<unknown> = new Set<unknown>([]);
+
+/**
+ * Import it once, in the root module: `imports: [PerfModule.forRoot()]`. Every feature is on by default.
+ * A wrong option stops the boot with `PERF_ERR_OPTION`, a second import with `PERF_ERR_REGISTERED_TWICE`.
+ */
+@Module({
+  providers: [
+    { provide: PERF_RESOLVED_OPTIONS, inject: [MODULE_OPTIONS_TOKEN], useFactory: resolveOptions },
+    PerfRuntime,
+    { provide: RequestLifecycle, inject: [PerfRuntime], useFactory: (runtime: PerfRuntime) => runtime.lifecycle },
+    { provide: RouteRegistry, inject: [PerfRuntime], useFactory: (runtime: PerfRuntime) => runtime.routes },
+    PerfService,
+    PerfInterceptor,
+  ],
+  exports: [PerfService, PerfInterceptor, RequestLifecycle, RouteRegistry],
+})
+export class PerfModule extends ConfigurableModuleClass implements NestModule, OnModuleInit, OnApplicationShutdown {
+  constructor(
+    @Inject(PerfRuntime) private readonly runtime: PerfRuntime,
+    @Inject(PERF_RESOLVED_OPTIONS) private readonly options: ResolvedOptions,
+    @Inject(ModulesContainer) private readonly modules: ModulesContainer,
+    @Inject(HttpAdapterHost) private readonly adapterHost: HttpAdapterHost,
+  ) {
+    super();
+    refuseSecondRegistration(modules);
+  }
+
+  /** Everything on by default; see {@link PerfModuleOptions}. */
+  static override forRoot(options: typeof OPTIONS_TYPE = {}): DynamicModule {
+    return super.forRoot(options);
+  }
+
+  /** Nest awaits it before it registers routes, in `NestFactory` and under `@nestjs/testing` alike. */
+  async configure(): Promise<void> {
+    await this.runtime.start(this.adapterHost.httpAdapter, this.contextEnabled(), this.modules);
+  }
+
+  async onModuleInit(): Promise<void> {
+    this.runtime.handlers.remove();
+    // An application without HTTP never calls `configure()`.
+    await this.runtime.start(null, this.contextEnabled(), this.modules);
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.runtime.stop();
+  }
+
+  private contextEnabled(): boolean {
+    const { context } = this.options;
+    return context === 'auto' ? isAskedFor(NEEDS_CONTEXT, this.modules, PerfModule) : context;
+  }
+}
+
+function refuseSecondRegistration(modules: ModulesContainer): void {
+  const registrations = [...modules.values()].filter((module) => module.metatype === PerfModule);
+  if (registrations.length < 2) return;
+  throw new PerfError(
+    'PERF_ERR_REGISTERED_TWICE',
+    `PerfModule is imported ${registrations.length} times in this application, so every request would be measured ${registrations.length} times. ` +
+      'Call `PerfModule.forRoot()` once, in the root module: it is global, other modules need no import.',
+  );
+}

@@ -1,0 +1,55 @@
+import { list, number, object, oneOf, value, type Resolved } from './core/option.js';
+import type { PerfSink } from './core/sink.js';
+import { latencyOption, type LatencyOptions } from './latency/latency.options.js';
+import { loggerSink } from './sinks/logger.sink.js';
+
+/** Everything `PerfModule.forRoot()` takes. Each feature is on by default; `false` installs nothing for it. */
+export interface PerfModuleOptions {
+  /**
+   * Every request measured per route.
+   * @default true
+   */
+  latency?: boolean | LatencyOptions;
+  /**
+   * Where records go.
+   * @default [loggerSink()]
+   */
+  sinks?: readonly PerfSink[];
+  /**
+   * The async-context store, which `defer()` and gates in services need. It costs 12 to 29 % of a hello-world's CPU, so
+   * `'auto'` switches it on only when a provider or controller asks for a service that needs it, read once at boot.
+   * @default 'auto'
+   */
+  context?: boolean | 'auto';
+  /**
+   * For flushing and closing all sinks on `app.close()`, after deferred work has drained; milliseconds.
+   * @default 5000
+   */
+  flushTimeoutMs?: number;
+}
+
+const sink = value<PerfSink>('a sink: an object with a `name` and a `publish()` method', (given) => {
+  const candidate = given as Partial<PerfSink> | null | undefined;
+  return typeof candidate?.name === 'string' && typeof candidate.publish === 'function';
+});
+
+/** The option table: one row a feature. */
+const table = object({
+  latency: latencyOption,
+  sinks: list(sink, { default: [], what: 'a list of sinks' }),
+  context: oneOf([true, false, 'auto'], { default: 'auto' }),
+  flushTimeoutMs: number({ default: 5_000, unit: 'a number of milliseconds' }),
+});
+
+/** Validated and frozen: the only options object the code reads. A switched-off feature is null. */
+export type ResolvedOptions = Resolved<typeof table>;
+
+/**
+ * Checks every option and fills in the defaults.
+ * @throws PERF_ERR_OPTION with the option's path, what was expected and what was given
+ */
+export function resolveOptions(options: unknown): ResolvedOptions {
+  const given = options ?? {};
+  const sinks = (given as PerfModuleOptions).sinks === undefined ? { sinks: [loggerSink()] } : {};
+  return table.read(typeof given === 'object' ? { ...given, ...sinks } : given, '');
+}

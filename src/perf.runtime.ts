@@ -1,0 +1,110 @@
+import { Inject, Injectable, Logger } from '@nestjs/common';
+import type { AbstractHttpAdapter, ModulesContainer } from '@nestjs/core';
+import { monotonicMs } from './core/clock.js';
+import type { SizeNote } from './core/record.js';
+import { Recorder } from './core/recorder.js';
+import { OncePerCause } from './core/reporter.js';
+import { requestContext } from './core/request-context.js';
+import type { PerfSinkHost, RouteHistogram } from './core/sink.js';
+import type { PerfSnapshot } from './core/snapshot.js';
+import { ControllerHandlers } from './http/controller-handlers.js';
+import { afterServerClosed, installOnHttp, rawRoute } from './http/http-installation.js';
+import { RequestLifecycle } from './http/request-lifecycle.js';
+import { RouteRegistry } from './http/route-registry.js';
+import { Latency } from './latency/latency.js';
+import type { ResolvedOptions } from './perf.options.js';
+import { PERF_RESOLVED_OPTIONS } from './perf.tokens.js';
+
+/**
+ * All parts of one application, wired. Started once by the module, shut down once: when the HTTP server has closed, or,
+ * without one, when the application shuts down.
+ * @internal
+ */
+@Injectable()
+export class PerfRuntime {
+  readonly logger = new Logger('Perf');
+  readonly report = new OncePerCause(this.logger, monotonicMs);
+  readonly recorder: Recorder;
+  readonly routes = new RouteRegistry();
+  readonly lifecycle = new RequestLifecycle(monotonicMs, this.routes, this.report);
+  readonly handlers = new ControllerHandlers(this.lifecycle.requestScoped);
+  private readonly latency: Latency | null;
+  private started: Promise<void> | null = null;
+  private stopping: Promise<void> | null = null;
+
+  constructor(@Inject(PERF_RESOLVED_OPTIONS) private readonly options: ResolvedOptions) {
+    this.recorder = new Recorder(options.sinks, this.report);
+    const { latency } = options;
+    this.latency =
+      latency === null ? null : new Latency(latency, this.lifecycle, this.routes, this.recorder, monotonicMs);
+  }
+
+  /** Before routes are registered. `adapter` is null in an application without HTTP. */
+  start(adapter: AbstractHttpAdapter | null, contextEnabled: boolean, modules: ModulesContainer): Promise<void> {
+    return (this.started ??= this.startOnce(adapter, contextEnabled, modules));
+  }
+
+  private async startOnce(
+    adapter: AbstractHttpAdapter | null,
+    contextEnabled: boolean,
+    modules: ModulesContainer,
+  ): Promise<void> {
+    this.latency?.install();
+    if (adapter !== null) {
+      if (this.options.latency !== null || contextEnabled) {
+        installOnHttp(adapter, { lifecycle: this.lifecycle, routes: this.routes, contextEnabled });
+      }
+      afterServerClosed(adapter, () => this.stop());
+    }
+    await this.recorder.start(this.hostFor(adapter), this.options.flushTimeoutMs);
+    this.handlers.place(modules);
+  }
+
+  /** Drains, flushes and closes everything once; later calls wait for the first. */
+  stop(): Promise<void> {
+    return (this.stopping ??= this.recorder.close(this.options.flushTimeoutMs));
+  }
+
+  /** Resolves when what has happened so far is recorded and flushed to the sinks. */
+  async settle(): Promise<void> {
+    await this.lifecycle.settled();
+    await this.recorder.flush(this.options.flushTimeoutMs);
+  }
+
+  snapshot(): PerfSnapshot {
+    return {
+      at: Date.now(),
+      routes: this.latency?.snapshot() ?? [],
+      eventLoop: null,
+      resources: null,
+      defer: null,
+      compression: null,
+    };
+  }
+
+  note({ rows, bytes }: SizeNote): void {
+    const state = requestContext.getStore();
+    if (state === undefined) {
+      const cause = 'PerfService.note() outside a request';
+      this.report.report(
+        cause,
+        `${cause}, or with the context store off: set \`context: true\` in PerfModule.forRoot().`,
+      );
+      return;
+    }
+    const note = (state.note ??= {});
+    if (rows !== undefined) note.rows = (note.rows ?? 0) + rows;
+    if (bytes !== undefined) note.bytes = (note.bytes ?? 0) + bytes;
+  }
+
+  private hostFor(adapter: AbstractHttpAdapter | null): PerfSinkHost {
+    return {
+      slowMs: this.latency?.slowMs ?? null,
+      snapshot: () => this.snapshot(),
+      histograms: (): Iterable<RouteHistogram> => this.latency?.histograms() ?? [],
+      get: (path, answer) => {
+        if (adapter !== null) rawRoute(adapter, path, answer);
+      },
+    };
+  }
+}
