@@ -20,7 +20,7 @@ const aliasToNest11 = [
   'rxjs',
 ].map((name) => ({ find: new RegExp(`^${name}$`), replacement: nest11.resolve(name) }));
 
-const fork = { pool: 'forks' as const };
+const fork = { pool: 'forks' as const, execArgv: ['--expose-gc'] };
 
 export default defineConfig({
   oxc,

@@ -1,0 +1,147 @@
+import { once, EventEmitter } from 'node:events';
+import { describe, expect, it } from 'vitest';
+import type { PerfRecord, PerfSink } from '../../src/index.js';
+import { Recorder } from '../../src/core/recorder.js';
+import { OncePerCause } from '../../src/core/reporter.js';
+
+const record = (durationMs = 1): PerfRecord => ({
+  kind: 'request',
+  id: 'r-1',
+  method: 'GET',
+  route: '/a',
+  handler: null,
+  status: 200,
+  outcome: 'completed',
+  startedAt: 0,
+  durationMs,
+  blockedMs: 0,
+  delayedMs: 0,
+  variants: null,
+  unit: null,
+  note: null,
+});
+
+function recording(sinks: PerfSink[]) {
+  const messages: string[] = [];
+  const say = (message: string) => void messages.push(message);
+  const recorder = new Recorder(sinks, new OncePerCause({ log: say, warn: say, error: say }, () => performance.now()));
+  return { recorder, messages };
+}
+
+function counting(): PerfSink & { received: number } {
+  return {
+    name: 'counting',
+    received: 0,
+    publish(batch) {
+      this.received += batch.length;
+    },
+  };
+}
+
+const failing: [string, PerfSink][] = [
+  [
+    'throws',
+    {
+      name: 'bad',
+      publish: () => {
+        throw new Error('no disk');
+      },
+    },
+  ],
+  ['rejects', { name: 'bad', publish: () => Promise.reject(new Error('no disk')) }],
+  ['rejects with nothing', { name: 'bad', publish: () => Promise.reject() }],
+  ['hangs', { name: 'bad', publish: () => new Promise(() => {}) }],
+  [
+    'throws in flush',
+    {
+      name: 'bad',
+      publish: () => {},
+      flush: () => {
+        throw new Error('no flush');
+      },
+    },
+  ],
+  ['hangs in close', { name: 'bad', publish: () => {}, close: () => new Promise(() => {}) }],
+];
+
+describe('a sink that fails', () => {
+  it.each(failing)('and %s harms no other sink, and is reported once per cause', async (_what, bad) => {
+    const good = counting();
+    const { recorder, messages } = recording([bad, good]);
+    for (let i = 0; i < 1_200; i++) recorder.push(record());
+    await recorder.flush(50);
+    for (let i = 0; i < 1_200; i++) recorder.push(record());
+    await recorder.close(50);
+    expect(good.received).toBe(2_400);
+    const causes = messages.filter((message) => message.includes('sink "bad"'));
+    expect(causes.length).toBeGreaterThan(0);
+    expect(causes.filter((message) => !message.includes('more since')).length).toBeLessThanOrEqual(4);
+  });
+
+  it('says how many records a hung sink has cost', async () => {
+    const hung: PerfSink = { name: 'hung', publish: () => new Promise(() => {}) };
+    const { recorder, messages } = recording([hung]);
+    for (let turn = 0; turn < 40; turn++) {
+      for (let i = 0; i < 1_000; i++) recorder.push(record());
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await recorder.close(20);
+    expect(messages.join('\n')).toMatch(/sink "hung" lost records: \d+ now, \d+ in all/);
+  });
+});
+
+describe('the recorder', () => {
+  it('keeps the heap flat while 3,000,000 records are pushed at a sink that hangs, and counts what it drops', async () => {
+    const hung: PerfSink = { name: 'hung', publish: () => new Promise(() => {}) };
+    const { recorder, messages } = recording([hung]);
+    const collect = (globalThis as { gc?: () => void }).gc ?? (() => {});
+    collect();
+    const before = process.memoryUsage().heapUsed;
+    for (let i = 0; i < 3_000_000; i++) {
+      recorder.push(record(i));
+      if (i % 20_000 === 0) await new Promise((resolve) => setImmediate(resolve));
+    }
+    collect();
+    const grownMb = (process.memoryUsage().heapUsed - before) / 1e6;
+    // Two bounds of 10,000 records each are held; without them 3,000,000 records are more than 500 MB.
+    expect(grownMb).toBeLessThan(60);
+    await recorder.close(20);
+    expect(recorder.stats.pushed).toBe(3_000_000);
+    expect(recorder.stats.dropped).toBeGreaterThan(1_000_000);
+    expect(messages.join('\n')).toMatch(/records were dropped/);
+  }, 20_000); // Three million records take a second or two.
+
+  it('delivers in order, in batches, in a later turn', async () => {
+    const events = new EventEmitter();
+    const batches: number[][] = [];
+    const sink: PerfSink = {
+      name: 'ordered',
+      publish(batch) {
+        batches.push(batch.map((r) => (r.kind === 'request' ? r.durationMs : -1)));
+        events.emit('batch');
+      },
+    };
+    const { recorder } = recording([sink]);
+    for (let i = 0; i < 500; i++) recorder.push(record(i));
+    expect(batches).toEqual([]);
+    await once(events, 'batch');
+    expect(batches.flat()).toEqual(Array.from({ length: 500 }, (_, i) => i));
+    await recorder.close(50);
+  });
+
+  it('flushes and closes each sink once, and drops what comes later', async () => {
+    const calls: string[] = [];
+    const sink: PerfSink = {
+      name: 'closing',
+      publish: (batch) => void calls.push(`publish ${batch.length}`),
+      flush: async () => void calls.push('flush'),
+      close: async () => void calls.push('close'),
+    };
+    const { recorder } = recording([sink]);
+    recorder.push(record());
+    await Promise.all([recorder.close(50), recorder.close(50)]);
+    recorder.push(record());
+    await recorder.flush(50);
+    expect(calls).toEqual(['publish 1', 'flush', 'close']);
+  });
+});
