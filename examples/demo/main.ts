@@ -1,0 +1,52 @@
+// npm run demo: a small API, real traffic from another process, and what the library saw.
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { parseArgs } from 'node:util';
+import { NestFactory } from '@nestjs/core';
+import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
+import { PerfService } from 'nestjs-perf';
+import { settle } from 'nestjs-perf/testing';
+import { DemoModule } from './app.module.js';
+import { routesReport } from './report.js';
+
+const { values } = parseArgs({
+  options: { seconds: { type: 'string', default: '8' }, keep: { type: 'boolean', default: false } },
+});
+const seconds = Number(values.seconds);
+if (!(seconds > 0)) throw new Error(`--seconds must be a number above 0, got ${values.seconds}`);
+
+const app = await NestFactory.create<NestFastifyApplication>(DemoModule, new FastifyAdapter(), {
+  logger: ['warn', 'error'],
+});
+app.enableShutdownHooks();
+await app.listen(0, '127.0.0.1');
+const { port } = app.getHttpServer().address() as AddressInfo;
+console.log(
+  `The demo API listens on http://127.0.0.1:${port}; its module is \`imports: [PerfModule.forRoot()]\` and nothing else.\n`,
+);
+
+const loadScript = process.argv[1]!.replace(/main\.js$/, 'load.js');
+const load = fork(loadScript, [String(port), String(seconds)]);
+let progress = '';
+load.on('message', ({ sent, answered, leftMs }: { sent: number; answered: number; leftMs: number }) => {
+  const done = Math.round(20 * Math.min(1, 1 - leftMs / (seconds * 1_000)));
+  progress = `  ${'█'.repeat(done)}${'░'.repeat(20 - done)} ${answered} of ${sent} requests answered`;
+  if (process.stdout.isTTY) process.stdout.write(`\r${progress}`);
+});
+const [code] = (await once(load, 'exit')) as [number];
+if (code !== 0) throw new Error(`The load process ended with code ${code}.`);
+
+if (!process.stdout.isTTY) console.log(progress);
+
+await settle(app);
+console.log(`\n\nWhat PerfService.snapshot() knows after ${seconds} s:\n`);
+console.log(routesReport(app.get(PerfService).snapshot()));
+
+if (values.keep) {
+  console.log(
+    `\nStill running. Try:\n  curl -i http://127.0.0.1:${port}/flights/NPF1001\n  curl -i http://127.0.0.1:${port}/search/rare-1\nCtrl+C ends it.`,
+  );
+} else {
+  await app.close();
+}
