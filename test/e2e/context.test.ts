@@ -1,0 +1,76 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { Controller, Get, Inject, Injectable, Param, Scope } from '@nestjs/common';
+import { describe, expect, it } from 'vitest';
+import { PerfService } from '../../src/index.js';
+import { adapters, startApp } from '../fixtures/app.js';
+
+@Injectable()
+class RowsService {
+  constructor(@Inject(PerfService) private readonly perf: PerfService) {}
+  async load(rows: number): Promise<number> {
+    await delay(rows % 7);
+    this.perf.note({ rows });
+    await new Promise((resolve) => setImmediate(resolve));
+    this.perf.note({ bytes: rows * 10 });
+    return rows;
+  }
+}
+
+@Controller('rows')
+class RowsController {
+  constructor(@Inject(RowsService) private readonly rows: RowsService) {}
+  @Get(':rows')
+  load(@Param('rows') rows: string) {
+    return this.rows.load(Number(rows));
+  }
+}
+
+@Controller({ path: 'scoped', scope: Scope.REQUEST })
+class ScopedController {
+  constructor(@Inject(RowsService) private readonly rows: RowsService) {}
+  @Get(':rows')
+  load(@Param('rows') rows: string) {
+    return this.rows.load(Number(rows));
+  }
+}
+
+const metadata = { controllers: [RowsController, ScopedController], providers: [RowsService] };
+
+describe.each(adapters)('the context store on %s', (adapter) => {
+  it('knows the current request through awaits, 100 at a time, never mixed', async () => {
+    const running = await startApp(adapter, { metadata, perf: { context: true } });
+    await Promise.all(
+      Array.from({ length: 100 }, (_, i) =>
+        fetch(`${running.url}/${i % 2 === 0 ? 'rows' : 'scoped'}/${i}`, {
+          headers: { 'x-request-id': `request-${i}` },
+        }),
+      ),
+    );
+    const records = await running.requests();
+    await running.close();
+    expect(records).toHaveLength(100);
+    for (const { id, note, route, handler } of records) {
+      const rows = Number(id.slice('request-'.length));
+      expect(note).toEqual({ rows, bytes: rows * 10 });
+      expect([route, handler]).toEqual(
+        rows % 2 === 0 ? ['/rows/:rows', 'RowsController.load'] : ['/scoped/:rows', 'ScopedController.load'],
+      );
+    }
+  });
+
+  it('is off when nobody asks for it, and note() says so once', async () => {
+    const warnings: string[] = [];
+    const running = await startApp(adapter, {
+      metadata,
+      nest: { logger: { log: () => {}, error: () => {}, warn: (message: string) => void warnings.push(message) } },
+    });
+    await fetch(`${running.url}/rows/1`);
+    await fetch(`${running.url}/rows/2`);
+    const records = await running.requests();
+    await running.close();
+    expect(records.map(({ note }) => note)).toEqual([null, null]);
+    expect(
+      warnings.filter((message) => message.includes('PerfService.note()') && !message.includes('more since')),
+    ).toHaveLength(1);
+  });
+});
