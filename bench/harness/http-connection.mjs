@@ -1,0 +1,144 @@
+// One keep-alive HTTP/1.1 connection that sends a prepared request and reads its response, one at a time. It knows just
+// enough HTTP to tell where a response ends (RFC 9112, section 6.3), so that the load generator is never the bottleneck.
+import { connect } from 'node:net';
+
+const HEAD_END = '\r\n\r\n';
+const EMPTY = Buffer.alloc(0);
+
+/** The bytes of `{ method, path, headers, body }`, made once and sent many times. */
+export function prepareRequest({ method = 'GET', path = '/', headers = {}, body = '' }) {
+  const payload = Buffer.from(body);
+  const all = { host: '127.0.0.1', ...headers };
+  if (payload.length > 0 || method === 'POST' || method === 'PUT' || method === 'PATCH') {
+    all['content-length'] = payload.length;
+  }
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+  return {
+    bytes: Buffer.concat([Buffer.from(`${method} ${path} HTTP/1.1\r\n${lines.join('')}\r\n`), payload]),
+    bodiless: method === 'HEAD',
+  };
+}
+
+export class HttpConnection {
+  #socket;
+  #held = EMPTY;
+  #done = null;
+  #bodiless = false;
+  #status = 0;
+  #bodyBytes = 0;
+  /** 'head', 'body' (`#left` bytes to come), 'chunk-size', 'chunk' (`#left` with its line end) or 'trailer'. */
+  #reading = 'head';
+  #left = 0;
+
+  constructor(port) {
+    this.closed = false;
+    this.#socket = connect({ port, host: '127.0.0.1', noDelay: true });
+    this.connected = new Promise((resolve, reject) => {
+      this.#socket.once('connect', resolve);
+      this.#socket.once('error', reject);
+    });
+    this.#socket.on('data', (chunk) => this.#read(chunk));
+    this.#socket.on('error', (error) => this.#lost(error));
+    this.#socket.on('close', () => this.#lost(new Error('the server closed the connection')));
+  }
+
+  /** Sends a prepared request; `done(error, status, bodyBytes)` is called once. */
+  send(request, done) {
+    this.#done = done;
+    this.#bodiless = request.bodiless;
+    if (this.closed) this.#lost(new Error('the connection is closed'));
+    else this.#socket.write(request.bytes);
+  }
+
+  close() {
+    this.#socket.destroy();
+  }
+
+  #lost(error) {
+    this.closed = true;
+    const done = this.#done;
+    this.#done = null;
+    done?.(error, 0, 0);
+  }
+
+  #read(chunk) {
+    let data = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
+    this.#held = EMPTY;
+    while (data.length > 0) {
+      const used = this.#step(data);
+      if (used === 0) {
+        this.#held = data;
+        return;
+      }
+      data = data.subarray(used);
+    }
+  }
+
+  /** Reads one part of the response; returns the bytes it used, 0 when more are needed. */
+  #step(data) {
+    switch (this.#reading) {
+      case 'head':
+        return this.#readHead(data);
+      case 'chunk-size':
+        return this.#readChunkSize(data);
+      case 'trailer':
+        return this.#readTrailer(data);
+      default:
+        return this.#readBody(data);
+    }
+  }
+
+  #readHead(data) {
+    const end = data.indexOf(HEAD_END);
+    if (end === -1) return 0;
+    const head = data.latin1Slice(0, end).toLowerCase();
+    this.#status = Number(head.slice(9, 12));
+    this.#bodyBytes = 0;
+    const used = end + HEAD_END.length;
+    if (this.#status >= 100 && this.#status < 200) return used;
+    const length = /\r\ncontent-length: *(\d+)/.exec(head);
+    this.#left = length === null ? 0 : Number(length[1]);
+    if (this.#bodiless || this.#status === 204 || this.#status === 304) this.#finish();
+    else if (head.includes('\r\ntransfer-encoding: chunked')) this.#reading = 'chunk-size';
+    else if (length === null) this.#lost(new Error('a response with neither length nor chunks'));
+    else if (this.#left === 0) this.#finish();
+    else this.#reading = 'body';
+    return used;
+  }
+
+  #readBody(data) {
+    const used = Math.min(this.#left, data.length);
+    this.#left -= used;
+    this.#bodyBytes += used;
+    if (this.#left > 0) return used;
+    if (this.#reading === 'body') this.#finish();
+    else {
+      this.#bodyBytes -= 2;
+      this.#reading = 'chunk-size';
+    }
+    return used;
+  }
+
+  #readChunkSize(data) {
+    const end = data.indexOf('\r\n');
+    if (end === -1) return 0;
+    const size = Number.parseInt(data.latin1Slice(0, end), 16);
+    this.#left = size + 2;
+    this.#reading = size === 0 ? 'trailer' : 'chunk';
+    return end + 2;
+  }
+
+  #readTrailer(data) {
+    const end = data.indexOf('\r\n');
+    if (end === -1) return 0;
+    if (end === 0) this.#finish();
+    return end + 2;
+  }
+
+  #finish() {
+    this.#reading = 'head';
+    const done = this.#done;
+    this.#done = null;
+    done?.(null, this.#status, this.#bodyBytes);
+  }
+}

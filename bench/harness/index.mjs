@@ -1,0 +1,25 @@
+// The shared benchmark harness. A benchmark names its variants; this starts, loads, measures and reports them:
+//
+//   const flags = readFlags();
+//   const variants = [{ name: 'bare', file }, { name: 'bare again', file }, { name: 'ours', file, args: ['ours'] }];
+//   await benchmark('my-bench', variants, flags, { request: { path: '/' } });
+//
+// The variant's script listens on a port of its choice and then calls `serveOn(port)`.
+import { runInterleaved } from './interleaved.mjs';
+import { markdownTable, summarise, writeResult } from './report.mjs';
+
+export { nodeMajorOf, readFlags } from './flags.mjs';
+export { runInterleaved, pairedRatios } from './interleaved.mjs';
+export { startLoad } from './load.mjs';
+export { startServer, serveOn } from './server.mjs';
+export { environment, markdownTable, provenance, interval, summarise, writeResult } from './report.mjs';
+export { median, medianWithInterval, percentile } from './statistics.mjs';
+
+/** Runs, prints and (without `--no-write`) writes bench/results/`name`.json. The first two variants are base and control. */
+export async function benchmark(name, variants, flags, options) {
+  const chosen = variants.filter((variant, index) => index < 2 || (flags.only?.includes(variant.name) ?? true));
+  const result = summarise(name, chosen, flags, await runInterleaved(chosen, flags, options));
+  if (flags.write) writeResult(result);
+  console.log(markdownTable(result));
+  return result;
+}

@@ -1,0 +1,84 @@
+// Bursts of all variants, interleaved: the method behind every overhead figure of this project.
+import { startLoad } from './load.mjs';
+import { startServer } from './server.mjs';
+import { median } from './statistics.mjs';
+
+/** A generation whose control differs from its twin by more than this is noise, not a measurement. */
+export const MAX_CONTROL_ERROR = 0.05;
+/** So many generations are tried for each one that is wanted; a machine that needs more cannot measure. */
+const TRIES = 4;
+
+/**
+ * Measures `variants` (see `startServer`; a variant may have its own `request`) against the first of them, the base. The
+ * second, the control, must be the same as the base: it is the noise floor, and a generation in which the two differ by
+ * more than 5 % (median CPU per request) is discarded, counted and repeated.
+ *
+ * In each generation all variants run at the same time in fresh processes, idle but for their own bursts; a round gives
+ * each one burst, and the order is reversed every other round. Returns
+ * `{ nodeVersion, discarded: [controlRatio], generations: [{ [name]: [burst] }] }`, where a burst is
+ * `{ cpuUs, requestsPerS, p50Ms, p99Ms, bodyBytes }`, `cpuUs` being whole-process CPU time per request.
+ */
+export async function runInterleaved(variants, flags, { request = { path: '/' }, log = console.error } = {}) {
+  const [base, control] = variants;
+  const load = await startLoad();
+  const generations = [];
+  const discarded = [];
+  let nodeVersion = null;
+  try {
+    for (let attempt = 1; generations.length < flags.generations; attempt++) {
+      if (attempt > flags.generations * TRIES) {
+        throw new Error(`${discarded.length} of ${attempt - 1} runs had a control off by > 5 %. The machine is busy.`);
+      }
+      const rounds = share(flags.rounds, flags.generations, generations.length);
+      const generation = await runGeneration(variants, flags, load, request, rounds);
+      nodeVersion = generation.nodeVersion;
+      const ratio = median(pairedRatios(generation.bursts, control.name, base.name, 'cpuUs'));
+      const kept = Math.abs(ratio - 1) <= MAX_CONTROL_ERROR;
+      if (kept) generations.push(generation.bursts);
+      else discarded.push(ratio);
+      log(
+        `generation ${generations.length}/${flags.generations}: control ${ratio.toFixed(3)}${kept ? '' : ', discarded'}`,
+      );
+    }
+  } finally {
+    await load.stop();
+  }
+  return { nodeVersion, discarded, generations };
+}
+
+/** Ratios of one generation, round by round. */
+export function pairedRatios(bursts, name, baseName, quantity) {
+  return bursts[name].map((burst, round) => burst[quantity] / bursts[baseName][round][quantity]);
+}
+
+async function runGeneration(variants, flags, load, defaultRequest, rounds) {
+  const servers = [];
+  try {
+    for (const variant of variants) servers.push(await startServer(variant, flags));
+    const burst = async (index, requests) => {
+      const [server, { request = defaultRequest }] = [servers[index], variants[index]];
+      const before = await server.cpuUs();
+      const result = await load.burst({ port: server.port, connections: flags.connections, requests, request });
+      const cpuUs = ((await server.cpuUs()) - before) / requests;
+      const { elapsedMs, latencyMs, bodyBytes } = result;
+      const requestsPerS = (requests * 1000) / elapsedMs;
+      return { cpuUs, requestsPerS, p50Ms: latencyMs.p50, p99Ms: latencyMs.p99, bodyBytes };
+    };
+    for (const index of servers.keys()) await burst(index, flags.warmup);
+    const bursts = Object.fromEntries(variants.map(({ name }) => [name, []]));
+    const order = [...servers.keys()];
+    for (let round = 0; round < rounds; round++) {
+      for (const index of order) bursts[variants[index].name].push(await burst(index, flags.burst));
+      order.reverse();
+    }
+    await load.forget();
+    return { nodeVersion: servers[0].nodeVersion, bursts };
+  } finally {
+    await Promise.all(servers.map((server) => server.stop()));
+  }
+}
+
+/** `total` divided over `parts`; the first ones take the rest. */
+function share(total, parts, index) {
+  return Math.floor(total / parts) + (index < total % parts ? 1 : 0);
+}

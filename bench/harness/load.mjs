@@ -1,0 +1,34 @@
+// The load generator as the benchmark sees it: a separate process on a core of its own.
+import { fileURLToPath } from 'node:url';
+import { LOAD_CORE, PinnedProcess } from './pinned-process.mjs';
+
+/**
+ * Starts the load generator. Each call gives `{ requests, statuses, errors, bodyBytes, elapsedMs, latencyMs }`, with
+ * `latenciesMs` when asked for with `raw: true`. `request` is `{ method, path, headers, body }`, or a list to cycle through.
+ */
+export async function startLoad() {
+  const child = new PinnedProcess(LOAD_CORE, process.execPath, [
+    fileURLToPath(new URL('load-process.mjs', import.meta.url)),
+  ]);
+  await child.ready;
+  return {
+    /** Closed loop: `{ port, connections, requests, request }`. */
+    burst: (options) => child.ask({ ...options, type: 'burst' }).then(allAnswered),
+    /** Open loop: `{ port, connections, ratePerS, durationMs, request }`; `connections` is the most at one time. */
+    rate: (options) => child.ask({ ...options, type: 'rate' }),
+    /** Closes all connections: before servers are replaced. */
+    forget: () => child.ask({ type: 'forget' }),
+    stop: () => child.stop(),
+  };
+}
+
+/** A benchmark of failing requests measures something else. */
+function allAnswered(result) {
+  const bad = Object.keys(result.statuses).filter((status) => !/^[23]/.test(status));
+  if (bad.length > 0 || Object.keys(result.errors).length > 0) {
+    throw new Error(
+      `Requests failed: statuses ${JSON.stringify(result.statuses)}, errors ${JSON.stringify(result.errors)}.`,
+    );
+  }
+  return result;
+}
