@@ -1,6 +1,8 @@
 // What every benchmark understands on its command line, and how it reads further flags of its own.
 import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { installLocked } from '../../scripts/install.mjs';
 
 /** Defaults of a published run; a quick look while developing is `--rounds 6 --generations 1`. */
 const COMMON = {
@@ -20,8 +22,8 @@ const COMMON = {
  *
  * - `--rounds` bursts of each variant in all, over `--generations` sets of fresh processes
  * - `--burst` requests in a burst; `--warmup` requests before the first; `--connections` keep-alive connections
- * - `--only a,b` these variants, beside base and control
- * - `--node` path of the Node binary that runs the servers; `--node-flags` flags for it, separated by spaces
+ * - `--only a,b` variants whose name holds `a` or `b`, beside base and control; nothing is written
+ * - `--node` runs the servers: path of a Node binary, or `24` for the one that bench/node24 locks; `--node-flags` flags for it, separated by spaces
  * - `--no-write` prints, and leaves bench/results alone
  */
 export function readFlags(own = {}) {
@@ -35,6 +37,7 @@ export function readFlags(own = {}) {
   };
   return {
     ...values,
+    node: nodeBinary(values.node),
     rounds: count('rounds'),
     generations: count('generations'),
     burst: count('burst'),
@@ -48,4 +51,11 @@ export function readFlags(own = {}) {
 /** Major version of a Node binary, for the name of a result. */
 export function nodeMajorOf(node) {
   return Number(/^v(\d+)/.exec(execFileSync(node, ['--version'], { encoding: 'utf8' }))[1]);
+}
+
+function nodeBinary(asked) {
+  const folder = `bench/node${asked}`;
+  if (!existsSync(folder)) return asked;
+  installLocked(folder);
+  return `${folder}/node_modules/node/bin/node`;
 }

@@ -15,11 +15,15 @@ export { startServer, serveOn } from './server.mjs';
 export { environment, markdownTable, provenance, interval, summarise, writeResult } from './report.mjs';
 export { median, medianWithInterval, percentile } from './statistics.mjs';
 
-/** Runs, prints and (without `--no-write`) writes bench/results/`name`.json. The first two variants are base and control. */
+/**
+ * Runs, prints and writes bench/results/`name`.json (not with `--no-write`, nor part of a table with `--only`). The first
+ * two variants are base and control.
+ */
 export async function benchmark(name, variants, flags, options) {
-  const chosen = variants.filter((variant, index) => index < 2 || (flags.only?.includes(variant.name) ?? true));
+  const wanted = ({ name }) => flags.only?.some((part) => name.includes(part)) ?? true;
+  const chosen = variants.filter((variant, index) => index < 2 || wanted(variant));
   const result = summarise(name, chosen, flags, await runInterleaved(chosen, flags, options));
-  if (flags.write) writeResult(result);
+  if (flags.write && flags.only === null) writeResult(result);
   console.log(markdownTable(result));
   return result;
 }

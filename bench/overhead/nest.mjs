@@ -1,0 +1,4 @@
+// Bare Nest on Fastify: the base, and once more the control.
+import { serveApi } from './application.mjs';
+
+await serveApi();

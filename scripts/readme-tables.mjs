@@ -1,0 +1,52 @@
+// Rewrites what stands between `<!-- bench:<name> -->` and `<!-- /bench:<name> -->` in README.md from bench/results.
+// `--check` changes nothing and fails when a table is not what the results say.
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { interval, markdownTable, provenance } from '../bench/harness/index.mjs';
+
+const results = readdirSync('bench/results')
+  .filter((file) => file.endsWith('.json'))
+  .map((file) => JSON.parse(readFileSync(`bench/results/${file}`, 'utf8')));
+
+/** One benchmark's table. Results `<name>-node20`, `<name>-node24` share one: a column of CPU ratios for each Node. */
+function tableOf(name) {
+  const one = results.find((result) => result.name === name);
+  if (one !== undefined) return markdownTable(one);
+  const byNode = results.filter((result) => result.name.startsWith(`${name}-node`));
+  if (byNode.length === 0) throw new Error(`README.md asks for bench:${name}, and bench/results has no such result.`);
+  const columns = byNode.flatMap(({ node }) => [`CPU ratio, Node ${major(node)}`, 'µs / request']);
+  const rows = byNode[0].rows.map(({ name: variant }) => {
+    const cells = byNode.flatMap(({ rows, name: result }) => {
+      const row = rows.find((candidate) => candidate.name === variant);
+      if (row === undefined) throw new Error(`bench/results/${result}.json has no row "${variant}".`);
+      return [interval(row.cpuRatio), row.cpuUsPerRequest.toFixed(1)];
+    });
+    return `| ${[variant, ...cells].join(' | ')} |`;
+  });
+  const sources = byNode.map((result) => `- ${provenance(result)}`);
+  return [
+    `| | ${columns.join(' | ')} |`,
+    `|---|${columns.map(() => '---:|').join('')}`,
+    ...rows,
+    '',
+    'Ratio: CPU time per request against the first row, 95 % interval in brackets.',
+    '',
+    ...sources,
+  ].join('\n');
+}
+
+function major(version) {
+  return /^v(\d+)/.exec(version)[1];
+}
+
+const before = readFileSync('README.md', 'utf8');
+let tables = 0;
+const after = before.replaceAll(/(<!-- bench:([\w-]+) -->).*?(<!-- \/bench:\2 -->)/gs, (_, open, name, close) => {
+  tables += 1;
+  return `${open}\n\n${tableOf(name)}\n\n${close}`;
+});
+if (!process.argv.includes('--check')) writeFileSync('README.md', after);
+else if (after !== before) {
+  console.error('A table in README.md is not what bench/results says. Run: node scripts/readme-tables.mjs');
+  process.exitCode = 1;
+}
+console.log(`${tables} tables of README.md from ${results.length} results.`);
