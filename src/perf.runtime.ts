@@ -105,6 +105,10 @@ export class PerfRuntime {
       get: (path, answer) => {
         if (adapter !== null) rawRoute(adapter, path, answer);
       },
+      report: (cause, message) => this.report.report(cause, message),
+      traceIds: (current) => {
+        this.lifecycle.observe({ started: (state) => void (state.traceId = current()) });
+      },
     };
   }
 }

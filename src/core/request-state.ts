@@ -34,6 +34,8 @@ export class RequestState {
   variants: Record<string, string> | null = null;
   unit: Unit | null = null;
   note: SizeNote | null = null;
+  /** The trace that was active when the request started, when a sink knows a tracer (`PerfSinkHost.traceIds`). */
+  traceId: string | null = null;
   /** Work armed by the defer feature; null until there is some. */
   deferred: unknown = null;
   /** What the event-loop feature keeps; null until there is something. */

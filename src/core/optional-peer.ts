@@ -1,0 +1,27 @@
+import { PerfError } from './perf.error.js';
+
+/**
+ * Loads a package that only some users need, when the application starts.
+ * @param load a literal `import()`, so that bundlers see the package
+ * @throws PERF_ERR_MISSING_PEER with the command that installs it
+ */
+export async function optionalPeer<T>(name: string, neededBy: string, load: () => Promise<T>): Promise<T> {
+  try {
+    return await load();
+  } catch (error) {
+    if (!isMissing(error, name)) throw error;
+    throw new PerfError(
+      'PERF_ERR_MISSING_PEER',
+      `${neededBy} needs the package \`${name}\`, which is not installed. Run: npm install ${name}`,
+      { cause: error },
+    );
+  }
+}
+
+/** Only the package itself: one that is installed but misses a dependency of its own must say so itself. */
+function isMissing(error: unknown, name: string): boolean {
+  if (!(error instanceof Error)) return false;
+  const { code } = error as NodeJS.ErrnoException;
+  const missing = code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND';
+  return missing && error.message.includes(`'${name}'`);
+}

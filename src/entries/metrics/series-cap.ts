@@ -1,0 +1,20 @@
+/** Stands for every further value once the cap is reached; OpenTelemetry's word for what is not listed. */
+export const OVERFLOW = '_OTHER';
+
+/**
+ * Bounds the number of series. What was let in stays in and the rest shares one series, so no counter ever goes back.
+ * Routes are patterns, so an application meets it only if it makes routes as it runs.
+ */
+export class SeriesCap {
+  private readonly admitted = new Set<string>();
+
+  constructor(private readonly max = 1_000) {}
+
+  /** The route to use as a label. */
+  route(route: string): string {
+    if (this.admitted.has(route)) return route;
+    if (this.admitted.size >= this.max) return OVERFLOW;
+    this.admitted.add(route);
+    return route;
+  }
+}

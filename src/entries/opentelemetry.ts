@@ -1,0 +1,1 @@
+export { openTelemetrySink, type OpenTelemetrySinkOptions } from './opentelemetry/sink.js';

@@ -1,0 +1,1 @@
+export { prometheusSink, type PrometheusSinkOptions } from './prometheus/sink.js';

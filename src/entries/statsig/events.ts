@@ -1,0 +1,61 @@
+import type { BlockRecord, RequestRecord, ResourceRecord } from '../../core/record.js';
+import type { StatsigEvent } from './client.js';
+import { label, labelEnd, metadataOf, userOf } from './limits.js';
+
+const labelOrNull = (text: string | null): string | null => (text === null ? null : label(text));
+
+/** `api_request`: one request; value = milliseconds. */
+export function requestEvent(record: RequestRecord, pod: string, sampleRate: number): StatsigEvent {
+  const own = {
+    method: record.method,
+    route: label(record.route),
+    status: record.status,
+    handler: labelOrNull(record.handler),
+    outcome: record.outcome,
+    pod,
+  };
+  return {
+    name: 'api_request',
+    user: record.unit === null ? { userID: pod } : userOf(record.unit),
+    value: record.durationMs,
+    metadata: metadataOf(sampleRate < 1 ? { ...own, sampleRate } : own, record.variants),
+    time: record.startedAt + record.durationMs,
+  };
+}
+
+/** `event_loop_block`: value = milliseconds. The route is the culprit's, so it is null unless that is proven. */
+export function blockEvent(record: BlockRecord, pod: string): StatsigEvent {
+  return {
+    name: 'event_loop_block',
+    user: { userID: pod },
+    value: record.durationMs,
+    metadata: {
+      route: record.request === null ? null : label(record.request.route),
+      cause: record.cause,
+      location: record.location === null ? null : labelEnd(record.location),
+      pod,
+    },
+    time: record.startedAt + record.durationMs,
+  };
+}
+
+/** `pod_resources`: value = CPU cores used since the sample before; null for the first one. */
+export function resourceEvent({ sample }: ResourceRecord, pod: string): StatsigEvent {
+  const { workingSetBytes } = sample.memory;
+  const limitBytes = sample.limits.memoryBytes;
+  return {
+    name: 'pod_resources',
+    user: { userID: pod },
+    value: sample.cpu.window?.usageCores ?? null,
+    metadata: {
+      pod,
+      cpuUtilization: sample.cpu.window?.utilization ?? null,
+      throttledRatio: sample.cpu.window?.throttledRatio ?? null,
+      workingSetBytes,
+      memoryUtilization: workingSetBytes === null || limitBytes === null ? null : workingSetBytes / limitBytes,
+      rssBytes: sample.process.rssBytes,
+      heapUsedBytes: sample.process.heapUsedBytes,
+    },
+    time: sample.at,
+  };
+}

@@ -1,0 +1,62 @@
+import type { RequestRecord } from '../../core/record.js';
+import type { StatsigEvent, StatsigMetadata } from './client.js';
+import { label, metadataOf } from './limits.js';
+
+/** Groups an interval can hold. Routes are patterns, so this is far above what an application has. */
+const MAX_GROUPS = 1_000;
+/** Name of the route under which further groups are counted. */
+const OVERFLOW = '_OTHER';
+
+interface Group {
+  metadata: StatsigMetadata;
+  count: number;
+  sum: number;
+  sumSquares: number;
+}
+
+/**
+ * Requests of one interval by method, route, status class, outcome and variants: count, sum and sum of squares are all
+ * that a mean with its confidence interval needs, at one event a group instead of one a request.
+ */
+export class Rollup {
+  private readonly groups = new Map<string, Group>();
+
+  add(record: RequestRecord, pod: string): void {
+    const group = this.groupOf(record, pod);
+    group.count += 1;
+    group.sum += record.durationMs;
+    group.sumSquares += record.durationMs * record.durationMs;
+  }
+
+  /** Ends the interval. */
+  take(pod: string, time: number): StatsigEvent[] {
+    const events: StatsigEvent[] = [];
+    for (const { metadata, count, sum, sumSquares } of this.groups.values()) {
+      events.push({
+        name: 'api_request',
+        user: { userID: pod },
+        value: sum / count,
+        metadata: { ...metadata, count, sum, sumSquares },
+        time,
+      });
+    }
+    this.groups.clear();
+    return events;
+  }
+
+  private groupOf(record: RequestRecord, pod: string): Group {
+    const { method, outcome } = record;
+    const status = `${Math.floor(record.status / 100)}xx`;
+    const key = JSON.stringify([method, record.route, record.handler, status, outcome, record.variants]);
+    const known = this.groups.get(key);
+    if (known !== undefined) return known;
+    const full = this.groups.size >= MAX_GROUPS;
+    const route = full ? OVERFLOW : label(record.route);
+    const handler = full || record.handler === null ? null : label(record.handler);
+    const metadata = metadataOf({ method, route, status, handler, outcome, pod }, full ? null : record.variants);
+    const groupKey = full ? JSON.stringify([method, OVERFLOW, status, outcome]) : key;
+    let group = this.groups.get(groupKey);
+    if (group === undefined) this.groups.set(groupKey, (group = { metadata, count: 0, sum: 0, sumSquares: 0 }));
+    return group;
+  }
+}

@@ -1,0 +1,136 @@
+import { hostname } from 'node:os';
+import { number, object, oneOf, optionError, string, value } from '../../core/option.js';
+import type { PerfRecord, RequestRecord } from '../../core/record.js';
+import type { PerfSink, PerfSinkHost } from '../../core/sink.js';
+import { adapterFor } from './adapter.js';
+import type { StatsigClient } from './client.js';
+import { EventQueue } from './event-queue.js';
+import { blockEvent, requestEvent, resourceEvent } from './events.js';
+import { label } from './limits.js';
+import { PodLatency } from './pod-latency.js';
+import { Rollup } from './rollup.js';
+
+/** How long events wait for others to share a post with. */
+const SEND_EVERY_MS = 10_000;
+/** Ends an interval where no resource sample does (`resources: false`). */
+const LONGEST_INTERVAL_MS = 60_000;
+
+export interface StatsigSinkOptions {
+  /** `new StatsigServer(secret)` of `statsig-node`, or `new Statsig(secret)` of `@statsig/statsig-node-core`. It stays yours: the sink never shuts it down. */
+  client: StatsigClient;
+  /**
+   * `'each'`: one `api_request` per request, with its user. `'rollup'`: one per interval, route, status class and
+   * variants, with count, sum and sum of squares; for traffic whose events would cost too much CPU or money.
+   * @default 'each'
+   */
+  requests?: 'each' | 'rollup';
+  /**
+   * Share of the requests that are sent with `'each'`, above 0 and at most 1; written on the event, so that counts can
+   * be multiplied back. `pod_latency` counts every request whatever it is.
+   * @default 1
+   */
+  sampleRate?: number;
+  /**
+   * Name of this process in every event, and its user where no unit is known.
+   * @default the host name
+   */
+  pod?: string;
+}
+
+const table = object({
+  client: value<StatsigClient>(
+    'a Statsig client: an object with `logEvent()` and with `flush()` or `flushEvents()`',
+    (given) => {
+      const client = given as Partial<StatsigClient> | null | undefined;
+      const flush = client?.flush ?? client?.flushEvents;
+      return typeof client?.logEvent === 'function' && typeof flush === 'function';
+    },
+  ),
+  requests: oneOf(['each', 'rollup'], { default: 'each' }),
+  sampleRate: number({ default: 1, unit: 'a share of the requests', max: 1 }),
+  pod: string({ default: hostname(), what: 'a name', test: (name) => name !== '' }),
+});
+
+/**
+ * Sends requests, blocks and the pod's CPU, memory and latency to Statsig as events, so that a gate can be judged by
+ * what it does to them. An interval is the time between two resource samples (`resources.intervalMs`), else a minute.
+ * @throws PERF_ERR_OPTION
+ */
+export function statsigSink(options: StatsigSinkOptions): PerfSink {
+  const resolved = table.read(options, 'statsigSink');
+  if (resolved.requests === 'rollup' && resolved.sampleRate < 1) {
+    const expected = "1 with `requests: 'rollup'`, which counts every request";
+    throw optionError('statsigSink.sampleRate', expected, resolved.sampleRate);
+  }
+  return new StatsigSink(resolved);
+}
+
+class StatsigSink implements PerfSink {
+  readonly name = 'statsig';
+  private readonly pod: string;
+  private readonly queue: EventQueue;
+  private readonly rollup: Rollup | null;
+  private readonly latency = new PodLatency();
+  private intervalStartedMs = 0;
+  private timer: NodeJS.Timeout | null = null;
+  private host: PerfSinkHost | null = null;
+
+  constructor(private readonly options: Required<StatsigSinkOptions>) {
+    this.pod = label(options.pod);
+    this.rollup = options.requests === 'rollup' ? new Rollup() : null;
+    this.queue = new EventQueue(adapterFor(options.client), (events, reason) => this.reportUndelivered(events, reason));
+  }
+
+  start(host: PerfSinkHost): void {
+    this.host = host;
+    this.intervalStartedMs = performance.now();
+    this.timer ??= setInterval(() => {
+      if (performance.now() - this.intervalStartedMs >= LONGEST_INTERVAL_MS) this.endInterval(Date.now());
+      void this.queue.send();
+    }, SEND_EVERY_MS).unref();
+  }
+
+  async publish(records: readonly PerfRecord[]): Promise<void> {
+    for (const record of records) {
+      if (record.kind === 'request') this.addRequest(record);
+      else if (record.kind === 'block') this.queue.add(blockEvent(record, this.pod));
+      else if (record.kind === 'resource') {
+        this.queue.add(resourceEvent(record, this.pod));
+        this.endInterval(record.sample.at);
+      }
+    }
+    await this.queue.room();
+  }
+
+  async flush(deadlineMs: number): Promise<void> {
+    this.endInterval(Date.now());
+    await this.queue.sendWithin(deadlineMs);
+  }
+
+  async close(): Promise<void> {
+    if (this.timer !== null) clearInterval(this.timer);
+    this.timer = null;
+  }
+
+  private addRequest(record: RequestRecord): void {
+    this.latency.add(record);
+    if (this.rollup !== null) this.rollup.add(record, this.pod);
+    else if (this.options.sampleRate === 1 || Math.random() < this.options.sampleRate) {
+      this.queue.add(requestEvent(record, this.pod, this.options.sampleRate));
+    }
+  }
+
+  private endInterval(at: number): void {
+    this.intervalStartedMs = performance.now();
+    const latency = this.latency.take(this.pod, at);
+    if (latency !== null) this.queue.add(latency);
+    for (const event of this.rollup?.take(this.pod, at) ?? []) this.queue.add(event);
+  }
+
+  private reportUndelivered(events: number, reason: string): void {
+    const cause = `sink "statsig" could not deliver events: ${reason}`;
+    const message = `${cause} (${events} now). Requests are not affected.`;
+    if (this.host?.report === undefined) process.emitWarning(message, { code: 'PERF_STATSIG_NOT_DELIVERED' });
+    else this.host.report(cause, message);
+  }
+}

@@ -1,0 +1,138 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Recorder } from '../../src/core/recorder.js';
+import { OncePerCause } from '../../src/core/reporter.js';
+import { statsigSink } from '../../src/entries/statsig.js';
+import type { StatsigClient } from '../../src/entries/statsig.js';
+import { requestRecord, resourceRecord } from '../fixtures/records.js';
+import { FakeHost } from '../fixtures/sink-host.js';
+import { StatsigLoopback } from '../fixtures/statsig-server.js';
+
+let statsig: StatsigLoopback;
+let host: FakeHost;
+beforeEach(async () => {
+  statsig = await new StatsigLoopback().start();
+  host = new FakeHost();
+});
+afterEach(() => statsig.stop());
+
+/** The SDK prints what the tests provoke. */
+const quiet = { warn: () => {}, error: () => {}, logLevel: 'none' as const };
+
+const requests = (count: number) => Array.from({ length: count }, () => requestRecord());
+
+describe('statsigSink when Statsig does not answer well', () => {
+  it('posts a failing batch once, not 63 times', async () => {
+    const sink = statsigSink({ client: statsig.client({ postLogsRetryBackoff: 1 }) });
+    await sink.start?.(host);
+    statsig.ingest = 'error';
+    await sink.publish(requests(500));
+    await sink.flush?.(1_000);
+    const withRequests = statsig.posts.filter((post) => post.some(({ eventName }) => eventName === 'api_request'));
+    expect(withRequests).toHaveLength(1);
+    await sink.close?.();
+  });
+
+  it('without the sink the SDK does amplify, so the test above can fail', async () => {
+    const client = statsig.client({ postLogsRetryBackoff: 1, postLogsRetryLimit: 2 });
+    await client.initializeAsync();
+    statsig.ingest = 'error';
+    client.logEvent({ userID: 'u' }, 'api_request', 1);
+    await client.flush();
+    expect(statsig.posts.length).toBe(7);
+  });
+
+  it('goes on with later intervals once the service is back', async () => {
+    const sink = statsigSink({ client: statsig.client(), requests: 'rollup' });
+    await sink.start?.(host);
+    statsig.ingest = 'error';
+    await sink.publish([...requests(10), resourceRecord()]);
+    await sink.flush?.(1_000);
+    statsig.ingest = 'ok';
+    await sink.publish([...requests(4), resourceRecord()]);
+    await sink.flush?.(1_000);
+    expect(statsig.events('api_request').map(({ metadata }) => metadata['count'])).toEqual([4]);
+    await sink.close?.();
+  });
+
+  it('holds a bounded number of events while the service hangs, and says what it dropped', async () => {
+    const client = statsig.client();
+    const logged = vi.spyOn(client, 'logEventObject');
+    const sink = statsigSink({ client });
+    const warnings: string[] = [];
+    const reporter = { log: () => {}, warn: (text: string) => void warnings.push(text), error: () => {} };
+    const recorder = new Recorder([sink], new OncePerCause(reporter, () => performance.now()));
+    await recorder.start(host, 1_000);
+    statsig.ingest = 'hang';
+    for (let batch = 0; batch < 60; batch++) {
+      for (const record of requests(500)) recorder.push(record);
+      await new Promise(setImmediate);
+    }
+    await recorder.close(200);
+    // One batch is in the SDK, 10 000 records wait in the recorder; the other 19 500 were refused and counted.
+    expect(logged.mock.calls.length).toBeLessThanOrEqual(500);
+    expect(warnings.join('\n')).toMatch(/sink "statsig" lost records/);
+  });
+
+  it('is quiet and quick when nothing listens at the address', async () => {
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    await new Promise((resolve) => server.close(resolve));
+    const api = `http://127.0.0.1:${port}/v1`;
+    const sink = statsigSink({
+      client: statsig.client({ api, apiForDownloadConfigSpecs: api, logger: quiet }),
+    });
+    await sink.start?.(host);
+    await sink.publish(requests(1_000));
+    const startedMs = performance.now();
+    await sink.flush?.(2_000);
+    expect(performance.now() - startedMs).toBeLessThan(1_500);
+    await sink.close?.();
+  });
+
+  it('says so once the client was shut down, and throws nothing', async () => {
+    const client = statsig.client();
+    const sink = statsigSink({ client });
+    await sink.start?.(host);
+    await sink.publish(requests(1));
+    await sink.flush?.(1_000);
+    await client.shutdownAsync(100);
+    await sink.publish(requests(3));
+    await sink.flush?.(1_000);
+    expect(host.reports).toHaveLength(1);
+    expect(host.reports[0]).toMatch(/^sink "statsig" could not deliver events: .*initialize.* \(4 now\)/);
+    await sink.close?.();
+  });
+
+  it('never says the secret key', async () => {
+    const client: StatsigClient = {
+      logEvent: () => {
+        throw new Error('GET https://api.statsig.com/v1/download_config_specs/secret-AbC-123.json failed');
+      },
+      flush: () => Promise.resolve(),
+    };
+    const sink = statsigSink({ client });
+    await sink.start?.(host);
+    await sink.publish(requests(1));
+    await sink.flush?.(1_000);
+    expect(host.reports.join()).toContain('secret-….json');
+    expect(host.reports.join()).not.toContain('AbC');
+    await sink.close?.();
+  });
+
+  it('reports a key that the SDK refuses', async () => {
+    const client: StatsigClient = {
+      initializeAsync: () => Promise.reject(new Error('Invalid key provided')),
+      logEvent: () => {},
+      flush: () => Promise.resolve(),
+    };
+    const sink = statsigSink({ client });
+    await sink.start?.(host);
+    await sink.publish(requests(2));
+    await sink.flush?.(1_000);
+    expect(host.reports[0]).toMatch(/could not be initialised: Invalid key provided \(3 now\)/);
+    await sink.close?.();
+  });
+});

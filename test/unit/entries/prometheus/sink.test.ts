@@ -1,0 +1,259 @@
+import { spawnSync } from 'node:child_process';
+import { AggregatorRegistry, Counter, Registry } from 'prom-client';
+import { describe, expect, it } from 'vitest';
+import { prometheusSink, type PrometheusSinkOptions } from '../../../../src/entries/prometheus.js';
+import { blockRecord, requestRecord, resourceSample } from '../../../fixtures/records.js';
+import { FakeHost, routeSnapshot } from '../../../fixtures/sink-host.js';
+import { parseExposition, samplesOf, valueOf, type Family } from '../../../fixtures/exposition.js';
+
+const started = async (options: PrometheusSinkOptions = {}, host = new FakeHost()) => {
+  const sink = prometheusSink(options);
+  await sink.start?.(host);
+  const scrape = async (): Promise<Map<string, Family>> => parseExposition((await host.ask('/metrics')).body);
+  return { sink, host, scrape };
+};
+
+/** Every feature on, with figures that no two share. */
+const everything = (): FakeHost => {
+  const host = new FakeHost()
+    .requests('GET', '/users/:id', 200, [4, 30, 30, 700, 20_000])
+    .requests('GET', '', 404, [1]);
+  Object.assign(host.snapshots, {
+    routes: [
+      routeSnapshot({ inFlight: 2, aborted: 3 }),
+      routeSnapshot({ route: '/b', inFlight: 1 }),
+      routeSnapshot({ method: 'POST', inFlight: 4 }),
+    ],
+    eventLoop: { utilization: 0.4, delayMs: { p50: 11, p99: 25, max: 130 }, blocks: 2, blockedMs: 200 },
+    resources: resourceSample(),
+    defer: {
+      pending: 5,
+      running: 1,
+      accepted: 60,
+      completed: 50,
+      failed: 3,
+      retried: 0,
+      dropped: 1,
+      buffered: 0,
+      stored: 0,
+    },
+    compression: { responses: 9, compressed: 8, cacheHits: 7, bytesIn: 9_000, bytesOut: 1_000, cacheBytes: 0 },
+  });
+  return host;
+};
+
+describe('prometheusSink', () => {
+  it('exposes the request histogram in seconds, in the buckets of the HTTP conventions', async () => {
+    const { scrape } = await started({}, everything());
+    const families = await scrape();
+    const name = 'http_server_request_duration_seconds';
+    expect(families.get(name)?.type).toBe('histogram');
+    const labels = { http_request_method: 'GET', http_route: '/users/:id', http_response_status_code: '200' };
+    const bucket = (le: string): number => valueOf(families, `${name}_bucket`, { ...labels, le });
+    expect(['0.005', '0.025', '0.05', '0.75', '10', '+Inf'].map(bucket)).toEqual([1, 1, 3, 4, 4, 5]);
+    expect(samplesOf(families, `${name}_bucket`, labels)).toHaveLength(15);
+    expect(valueOf(families, `${name}_sum`, labels)).toBeCloseTo(20.764, 9);
+    expect(valueOf(families, `${name}_count`, labels)).toBe(5);
+    expect(valueOf(families, `${name}_count`, { http_route: '', http_response_status_code: '404' })).toBe(1);
+  });
+
+  it('exposes the event loop, the container, deferred work and compression', async () => {
+    const { scrape, sink } = await started({}, everything());
+    await sink.publish([blockRecord(), blockRecord({ durationMs: 80 }), blockRecord({ request: null, cause: 'gc' })]);
+    const families = await scrape();
+    const value = (name: string, labels?: Record<string, string>): number => valueOf(families, name, labels);
+    expect(value('nodejs_eventloop_utilization_ratio')).toBe(0.4);
+    expect(['p50', 'p99', 'max'].map((stat) => value('nodejs_eventloop_delay_seconds', { stat }))).toEqual([
+      0.011, 0.025, 0.13,
+    ]);
+    expect(value('perf_eventloop_blocks_total', { http_route: '/users/:id', cause: 'javascript' })).toBe(2);
+    expect(value('perf_eventloop_blocked_seconds_total', { http_route: '/users/:id', cause: 'javascript' })).toBe(0.2);
+    expect(value('perf_eventloop_blocks_total', { http_route: '', cause: 'gc' })).toBe(1);
+    expect(value('container_cpu_time_seconds_total')).toBe(42.5);
+    expect(value('container_cpu_limit_utilization_ratio')).toBe(0.25);
+    expect(value('container_cpu_periods_total')).toBe(1_000);
+    expect(value('container_cpu_throttled_periods_total')).toBe(50);
+    expect(value('container_memory_working_set_bytes')).toBe(250_000);
+    expect(value('container_memory_limit_bytes')).toBe(1_000_000);
+    expect(value('http_server_active_requests', { http_request_method: 'GET' })).toBe(3);
+    expect(value('http_server_active_requests', { http_request_method: 'POST' })).toBe(4);
+    expect(value('perf_http_aborted_total', { http_request_method: 'GET' })).toBe(3);
+    expect(['completed', 'failed', 'dropped'].map((outcome) => value('perf_deferred_total', { outcome }))).toEqual([
+      50, 3, 1,
+    ]);
+    expect(value('perf_deferred_pending')).toBe(5);
+    expect(value('perf_compression_bytes_total', { direction: 'in' })).toBe(9_000);
+    expect(value('perf_compression_bytes_total', { direction: 'out' })).toBe(1_000);
+  });
+
+  it('says counter of what only grows, and gauge of the rest', async () => {
+    const { scrape } = await started({}, everything());
+    for (const [name, { type, help }] of await scrape()) {
+      expect(help, name).not.toBe('');
+      expect(type, name).toBe(
+        name.endsWith('_total') ? 'counter' : name.endsWith('duration_seconds') ? 'histogram' : 'gauge',
+      );
+    }
+  });
+
+  const promtool = spawnSync('promtool', ['--version']);
+  const hasPromtool = promtool.error === undefined && promtool.status === 0;
+  it.skipIf(!hasPromtool)(
+    `passes Prometheus's own linter${hasPromtool ? '' : ' (skipped: no promtool on PATH; Debian has it in the package prometheus)'}`,
+    async () => {
+      const { host, sink } = await started({}, everything());
+      await sink.publish([blockRecord()]);
+      const input = (await host.ask('/metrics')).body;
+      const lint = spawnSync('promtool', ['check', 'metrics'], { input, encoding: 'utf8' });
+      expect(lint.stdout + lint.stderr).toBe('');
+      expect(lint.status).toBe(0);
+    },
+  );
+
+  it('leaves out what is not known or switched off', async () => {
+    const host = new FakeHost();
+    const sample = resourceSample();
+    host.snapshots.resources = {
+      ...sample,
+      limits: { ...sample.limits, memoryBytes: null },
+      cpu: { ...sample.cpu, window: null, periods: null },
+    };
+    const { scrape } = await started({}, host);
+    const families = await scrape();
+    for (const name of [
+      'container_memory_limit_bytes',
+      'container_cpu_limit_utilization_ratio',
+      'container_cpu_periods_total',
+      'nodejs_eventloop_utilization_ratio',
+      'perf_deferred_pending',
+    ]) {
+      expect(samplesOf(families, name), name).toEqual([]);
+    }
+    expect(valueOf(families, 'container_memory_working_set_bytes')).toBe(250_000);
+  });
+
+  it('adds up series that share all labels, such as two versions of one pattern', async () => {
+    const host = new FakeHost();
+    const twice = new FakeHost().requests('GET', '/v', 200, [1, 2]).histograms();
+    host.histograms = () => [...twice, ...twice];
+    const { scrape } = await started({}, host);
+    expect(valueOf(await scrape(), 'http_server_request_duration_seconds_count')).toBe(4);
+  });
+
+  it('puts routes beyond the cap into one series, and never takes one back', async () => {
+    const host = new FakeHost();
+    const { scrape } = await started({}, host);
+    const name = 'http_server_request_duration_seconds_count';
+    for (let i = 0; i < 1_200; i++) host.requests('GET', `/made/${i}`, 200, [1]);
+    const before = await scrape();
+    expect(samplesOf(before, name)).toHaveLength(1_001);
+    expect(valueOf(before, name, { http_route: '_OTHER' })).toBe(200);
+    host.requests('GET', '/made/0', 200, [1]).requests('GET', '/made/1199', 200, [1]);
+    const after = await scrape();
+    expect(valueOf(after, name, { http_route: '/made/0' })).toBe(2);
+    expect(valueOf(after, name, { http_route: '_OTHER' })).toBe(201);
+  });
+
+  it('keeps routes with quotes, backslashes and line feeds parseable', async () => {
+    const route = '/a"b\\c\nd{e="f"}';
+    const { scrape } = await started({}, new FakeHost().requests('GET', route, 200, [1]));
+    expect(valueOf(await scrape(), 'http_server_request_duration_seconds_count', { http_route: route })).toBe(1);
+  });
+
+  it('takes one snapshot for a scrape, and a new one for the next', async () => {
+    const { host } = await started();
+    await host.ask('/metrics');
+    expect(host.snapshotsTaken).toBe(1);
+    await host.ask('/metrics');
+    expect(host.snapshotsTaken).toBe(2);
+  });
+
+  it('has its own registry, so that applications do not see each other', async () => {
+    const one = await started({}, new FakeHost().requests('GET', '/one', 200, [1]));
+    const two = await started({}, new FakeHost().requests('GET', '/two', 200, [1]));
+    const routesOf = async ({ scrape }: typeof one): Promise<unknown[]> =>
+      samplesOf(await scrape(), 'http_server_request_duration_seconds_count').map(({ labels }) => labels['http_route']);
+    expect(await routesOf(one)).toEqual(['/one']);
+    expect(await routesOf(two)).toEqual(['/two']);
+  });
+
+  it('shares the registry it is given, at the path it is given, and leaves it when it closes', async () => {
+    const registry = new Registry();
+    new Counter({ name: 'orders_total', help: 'Orders.', registers: [registry] }).inc(3);
+    const { sink, host } = await started({ registry, path: '/internal/metrics' }, everything());
+    const { body, type, status } = await host.ask('/internal/metrics');
+    expect([status, type]).toEqual([200, registry.contentType]);
+    expect(valueOf(parseExposition(body), 'orders_total')).toBe(3);
+    expect(valueOf(parseExposition(body), 'container_cpu_periods_total')).toBe(1_000);
+    await sink.close?.();
+    expect([...parseExposition(await registry.metrics()).keys()]).toEqual(['orders_total']);
+  });
+
+  it('stops the boot when the registry already has one of the names', async () => {
+    const registry = new Registry();
+    await started({ registry });
+    await expect(started({ registry })).rejects.toMatchObject({
+      code: 'PERF_ERR_OPTION',
+      message:
+        'PERF_ERR_OPTION: `prometheusSink.registry` must not hold a metric `http_server_request_duration_seconds` yet, but it does: by another ' +
+        'instrumentation, or because two applications share the registry. Leave `registry` out: then each application has its own.',
+    });
+  });
+
+  it('writes OpenMetrics when the registry does', async () => {
+    const registry = new Registry();
+    registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE as never);
+    const { host } = await started({ registry }, everything());
+    for (let scrape = 0; scrape < 2; scrape++) {
+      const { body, type } = await host.ask('/metrics');
+      expect(type).toContain('application/openmetrics-text');
+      expect(body).toContain('# TYPE container_cpu_periods counter\ncontainer_cpu_periods_total 1000\n');
+      expect(body.endsWith('# EOF\n')).toBe(true);
+    }
+  });
+
+  it('merges the workers of a cluster: requests add up, the container is one', async () => {
+    const [one, two] = [new Registry(), new Registry()];
+    await started({ registry: one }, everything());
+    await started({ registry: two }, everything());
+    const merged = AggregatorRegistry.aggregate([await one.getMetricsAsJSON(), await two.getMetricsAsJSON()]);
+    const families = parseExposition(await merged.metrics());
+    expect(valueOf(families, 'http_server_request_duration_seconds_count', { http_route: '/users/:id' })).toBe(10);
+    expect(valueOf(families, 'container_cpu_periods_total')).toBe(1_000);
+    expect(valueOf(families, 'nodejs_eventloop_utilization_ratio')).toBe(0.4);
+    expect(valueOf(families, 'perf_deferred_pending')).toBe(10);
+  });
+
+  it('answers 403 to whom `authorize` refuses, and fails closed when it throws', async () => {
+    const authorize = async (request: unknown): Promise<boolean> => {
+      if (request === 'broken') throw new Error('no session store');
+      return request === 'prometheus';
+    };
+    const { host } = await started({ authorize });
+    expect((await host.ask('/metrics', 'prometheus')).status).toBe(200);
+    expect(await host.ask('/metrics', 'somebody')).toEqual({
+      status: 403,
+      type: 'text/plain; charset=utf-8',
+      body: 'Forbidden\n',
+    });
+    await expect(host.ask('/metrics', 'broken')).rejects.toThrow('no session store');
+  });
+
+  it('does nothing for a request record: the application has counted it', async () => {
+    const { sink, scrape } = await started();
+    await sink.publish([requestRecord()]);
+    expect(samplesOf(await scrape(), 'http_server_request_duration_seconds_count')).toEqual([]);
+  });
+
+  it.each([
+    [{ path: 'metrics' }, '`prometheusSink.path` must be a path that begins with `/`, got `"metrics"` (string).'],
+    [{ registry: {} }, '`prometheusSink.registry` must be a Registry of prom-client, got an object.'],
+    [
+      { authorize: true },
+      '`prometheusSink.authorize` must be a function of the request that answers with a boolean, got `true` (boolean).',
+    ],
+    [{ pth: '/m' }, '`prometheusSink.pth` is not an option. Did you mean `prometheusSink.path`?'],
+  ])('refuses %j', (options, message) => {
+    expect(() => prometheusSink(options as PrometheusSinkOptions)).toThrow(`PERF_ERR_OPTION: ${message}`);
+  });
+});
