@@ -1,6 +1,7 @@
 export { PerfModule } from './perf.module.js';
 export type { PerfModuleOptions } from './perf.options.js';
 export { PerfService } from './perf.service.js';
+export type { SnapshotEndpointOptions } from './perf.snapshot-endpoint.js';
 
 export { SkipPerf } from './latency/skip-perf.decorator.js';
 export { PerfInterceptor } from './latency/perf.interceptor.js';

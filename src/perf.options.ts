@@ -1,6 +1,7 @@
 import { list, number, object, oneOf, value, type Resolved } from './core/option.js';
 import type { PerfSink } from './core/sink.js';
 import { latencyOption, type LatencyOptions } from './latency/latency.options.js';
+import { snapshotEndpointOption, type SnapshotEndpointOptions } from './perf.snapshot-endpoint.js';
 import { loggerSink } from './sinks/logger.sink.js';
 
 /** Everything `PerfModule.forRoot()` takes. Each feature is on by default; `false` installs nothing for it. */
@@ -22,6 +23,11 @@ export interface PerfModuleOptions {
    */
   context?: boolean | 'auto';
   /**
+   * `GET /perf/snapshot` with everything `PerfService.snapshot()` knows. There is none unless it is asked for.
+   * @default none
+   */
+  snapshotEndpoint?: SnapshotEndpointOptions;
+  /**
    * For flushing and closing all sinks on `app.close()`, after deferred work has drained; milliseconds.
    * @default 5000
    */
@@ -38,6 +44,7 @@ const table = object({
   latency: latencyOption,
   sinks: list(sink, { default: [], what: 'a list of sinks' }),
   context: oneOf([true, false, 'auto'], { default: 'auto' }),
+  snapshotEndpoint: snapshotEndpointOption,
   flushTimeoutMs: number({ default: 5_000, unit: 'a number of milliseconds' }),
 });
 

@@ -1,6 +1,7 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import type { AbstractHttpAdapter, ModulesContainer } from '@nestjs/core';
 import { monotonicMs } from './core/clock.js';
+import { guarded } from './core/guarded.js';
 import type { SizeNote } from './core/record.js';
 import { Recorder } from './core/recorder.js';
 import { OncePerCause } from './core/reporter.js';
@@ -54,6 +55,7 @@ export class PerfRuntime {
       if (this.options.latency !== null || contextEnabled) {
         installOnHttp(adapter, { lifecycle: this.lifecycle, routes: this.routes, contextEnabled });
       }
+      this.installSnapshotEndpoint(adapter);
       afterServerClosed(adapter, () => this.stop());
     }
     await this.recorder.start(this.hostFor(adapter), this.options.flushTimeoutMs);
@@ -95,6 +97,22 @@ export class PerfRuntime {
     const note = (state.note ??= {});
     if (rows !== undefined) note.rows = (note.rows ?? 0) + rows;
     if (bytes !== undefined) note.bytes = (note.bytes ?? 0) + bytes;
+  }
+
+  private installSnapshotEndpoint(adapter: AbstractHttpAdapter): void {
+    const { snapshotEndpoint } = this.options;
+    if (snapshotEndpoint === null) return;
+    const { path, authorize } = snapshotEndpoint;
+    const answer = async () => ({
+      status: 200,
+      type: 'application/json; charset=utf-8',
+      body: JSON.stringify(this.snapshot()),
+    });
+    const failed = (reason: string): void => {
+      const cause = `the snapshot endpoint failed: ${reason}`;
+      this.report.report(cause, `${cause}. Its caller was answered with 500.`);
+    };
+    rawRoute(adapter, path, guarded(authorize, answer, failed));
   }
 
   private hostFor(adapter: AbstractHttpAdapter | null): PerfSinkHost {

@@ -1,12 +1,11 @@
 import { object, optional, string, value } from '../../core/option.js';
 import { optionalPeer } from '../../core/optional-peer.js';
+import { guarded, type Authorize } from '../../core/guarded.js';
 import type { PerfRecord } from '../../core/record.js';
 import type { PerfSink, PerfSinkHost } from '../../core/sink.js';
 import { BlockTotals } from '../metrics/block-totals.js';
 import { SeriesCap } from '../metrics/series-cap.js';
 import { registerMetrics, type AnyRegistry } from './collector.js';
-
-type Authorize = (request: unknown) => boolean | Promise<boolean>;
 
 export interface PrometheusSinkOptions {
   /**
@@ -62,12 +61,12 @@ class PrometheusSink implements PerfSink {
   async start(host: PerfSinkHost): Promise<void> {
     const registry = this.given ?? (await ownRegistry());
     this.unregister = registerMetrics(registry, host, this.series);
-    host.get(this.path, async (request) => {
-      if (this.authorize !== null && !(await this.authorize(request))) {
-        return { status: 403, type: 'text/plain; charset=utf-8', body: 'Forbidden\n' };
-      }
-      return { status: 200, type: registry.contentType, body: await registry.metrics() };
-    });
+    const answer = async () => ({ status: 200, type: registry.contentType, body: await registry.metrics() });
+    const failed = (reason: string): void => {
+      const cause = `the Prometheus endpoint failed: ${reason}`;
+      host.report?.(cause, `${cause}. Its caller was answered with 500.`);
+    };
+    host.get(this.path, guarded(this.authorize, answer, failed));
   }
 
   publish(records: readonly PerfRecord[]): void {

@@ -1,5 +1,4 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
-import { type Context, context, type ContextManager, metrics, ROOT_CONTEXT, trace } from '@opentelemetry/api';
+import { type Context, context, metrics, ROOT_CONTEXT, trace } from '@opentelemetry/api';
 import type { DataPoint, Histogram, MetricData } from '@opentelemetry/sdk-metrics';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Recorder } from '../../../../src/core/recorder.js';
@@ -7,7 +6,7 @@ import { OncePerCause } from '../../../../src/core/reporter.js';
 import { openTelemetrySink } from '../../../../src/entries/opentelemetry.js';
 import { blockRecord, requestRecord, resourceSample } from '../../../fixtures/records.js';
 import { FakeHost, routeSnapshot } from '../../../fixtures/sink-host.js';
-import { OtelLoopback } from '../../../fixtures/otel.js';
+import { AlsContextManager, OtelLoopback } from '../../../fixtures/otel.js';
 
 let otel: OtelLoopback;
 beforeEach(() => {
@@ -160,31 +159,6 @@ describe('openTelemetrySink on the global provider', () => {
     ]);
   });
 });
-
-/** The context manager that OpenTelemetry's Node SDK installs, cut to what is needed. */
-class AlsContextManager implements ContextManager {
-  private readonly storage = new AsyncLocalStorage<Context>();
-  active(): Context {
-    return this.storage.getStore() ?? ROOT_CONTEXT;
-  }
-  with<A extends unknown[], F extends (...args: A) => ReturnType<F>>(
-    active: Context,
-    fn: F,
-    self?: ThisParameterType<F>,
-    ...args: A
-  ): ReturnType<F> {
-    return this.storage.run(active, () => fn.apply(self as never, args));
-  }
-  bind<T>(_active: Context, target: T): T {
-    return target;
-  }
-  enable(): this {
-    return this;
-  }
-  disable(): this {
-    return this;
-  }
-}
 
 describe('openTelemetrySink and traces', () => {
   beforeEach(() => context.setGlobalContextManager(new AlsContextManager()));

@@ -225,9 +225,9 @@ describe('prometheusSink', () => {
   });
 
   it('answers 403 to whom `authorize` refuses, and fails closed when it throws', async () => {
-    const authorize = async (request: unknown): Promise<boolean> => {
+    const authorize = async (request: unknown) => {
       if (request === 'broken') throw new Error('no session store');
-      return request === 'prometheus';
+      return request === 'prometheus' || (undefined as unknown as boolean);
     };
     const { host } = await started({ authorize });
     expect((await host.ask('/metrics', 'prometheus')).status).toBe(200);
@@ -236,7 +236,10 @@ describe('prometheusSink', () => {
       type: 'text/plain; charset=utf-8',
       body: 'Forbidden\n',
     });
-    await expect(host.ask('/metrics', 'broken')).rejects.toThrow('no session store');
+    expect(await host.ask('/metrics', 'broken')).toMatchObject({ status: 500, body: 'Internal Server Error\n' });
+    expect(host.reports).toEqual([
+      'the Prometheus endpoint failed: no session store. Its caller was answered with 500.',
+    ]);
   });
 
   it('does nothing for a request record: the application has counted it', async () => {

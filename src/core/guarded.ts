@@ -1,0 +1,34 @@
+/** The response of a raw route. */
+export interface RawResponse {
+  status: number;
+  /** Content type. */
+  type: string;
+  body: string;
+}
+
+/** Decides who may read a raw route; gets the request of Fastify or Express. */
+export type Authorize = (request: unknown) => boolean | Promise<boolean>;
+
+const TEXT = 'text/plain; charset=utf-8';
+
+/**
+ * Guards a raw route, which no guard of the application sees: 403 for whom `authorize` refuses. When it or the answer
+ * fails nothing is given away: the caller reads 500, the reason goes to `failed`. Never rejects.
+ */
+export function guarded(
+  authorize: Authorize | null,
+  answer: () => Promise<RawResponse>,
+  failed: (reason: string) => void,
+): (request: unknown) => Promise<RawResponse> {
+  return async (request) => {
+    try {
+      if (authorize !== null && !(await authorize(request))) {
+        return { status: 403, type: TEXT, body: 'Forbidden\n' };
+      }
+      return await answer();
+    } catch (error) {
+      failed(error instanceof Error ? error.message : String(error));
+      return { status: 500, type: TEXT, body: 'Internal Server Error\n' };
+    }
+  };
+}

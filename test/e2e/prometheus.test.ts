@@ -1,0 +1,157 @@
+import { spawnSync } from 'node:child_process';
+import { type CanActivate, Controller, Get, Injectable, Param } from '@nestjs/common';
+import { APP_GUARD } from '@nestjs/core';
+import { describe, expect, it } from 'vitest';
+import type { PerfSink } from '../../src/index.js';
+import { prometheusSink } from '../../src/entries/prometheus.js';
+import { adapters, startApp, type TestApp } from '../fixtures/app.js';
+import { parseExposition, samplesOf, valueOf, type Family } from '../fixtures/exposition.js';
+
+@Injectable()
+class NobodyGuard implements CanActivate {
+  canActivate(): boolean {
+    return false;
+  }
+}
+
+class Gate {
+  open: () => void = () => {};
+  readonly passed = new Promise<void>((resolve) => {
+    this.open = resolve;
+  });
+}
+let gate = new Gate();
+
+@Controller('users')
+class UsersController {
+  @Get(':id')
+  find(@Param('id') id: string) {
+    return { id };
+  }
+}
+@Controller('slow')
+class SlowController {
+  @Get()
+  async wait() {
+    await gate.passed;
+    return 'done';
+  }
+}
+const controllers = [UsersController, SlowController];
+
+const scrape = async (running: TestApp): Promise<Map<string, Family>> => {
+  const response = await fetch(`${running.url}/metrics`);
+  expect(response.status).toBe(200);
+  expect(response.headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/);
+  return parseExposition(await response.text());
+};
+const COUNT = 'http_server_request_duration_seconds_count';
+const users = { http_request_method: 'GET', http_route: '/users/:id', http_response_status_code: '200' };
+
+describe.each(adapters)('prometheusSink on %s', (adapter) => {
+  const start = (sinks: PerfSink[] = [prometheusSink()], options: Parameters<typeof startApp>[1] = {}) =>
+    startApp(adapter, { perf: { sinks }, metadata: { controllers }, ...options });
+  const ask = async (running: TestApp, path: string): Promise<number> => {
+    const response = await fetch(`${running.url}${path}`);
+    await response.text();
+    return response.status;
+  };
+
+  it('counts what the clients counted, and 500 random URLs as one series', async () => {
+    const running = await start();
+    const statuses = new Map<number, number>();
+    const paths = Array.from({ length: 600 }, (_, i) =>
+      i < 100 ? `/users/${i}` : `/${Math.random().toString(36)}/${i}`,
+    );
+    for (let i = 0; i < paths.length; i += 50) {
+      for (const status of await Promise.all(paths.slice(i, i + 50).map((path) => ask(running, path)))) {
+        statuses.set(status, (statuses.get(status) ?? 0) + 1);
+      }
+    }
+    await running.requests();
+    const families = await scrape(running);
+    expect(samplesOf(families, COUNT)).toHaveLength(2);
+    expect(valueOf(families, COUNT, users)).toBe(statuses.get(200));
+    expect(valueOf(families, COUNT, { http_route: '', http_response_status_code: '404' })).toBe(statuses.get(404));
+    const durations = (await running.requests()).filter((r) => r.route === '/users/:id').map((r) => r.durationMs);
+    const sum = durations.reduce((a, b) => a + b, 0) / 1_000;
+    expect(valueOf(families, 'http_server_request_duration_seconds_sum', users)).toBeCloseTo(sum, 9);
+    await running.close();
+  });
+
+  it('is no request of its own: not recorded, not counted, not stopped by guards, outside the global prefix', async () => {
+    const running = await start([prometheusSink()], {
+      metadata: { controllers, providers: [{ provide: APP_GUARD, useClass: NobodyGuard }] },
+      beforeInit: (app) => void app.setGlobalPrefix('api'),
+    });
+    expect(await ask(running, '/api/users/1')).toBe(403);
+    await scrape(running);
+    const records = await running.requests();
+    expect(records.map(({ route, status }) => [route, status])).toEqual([['/api/users/:id', 403]]);
+    expect(samplesOf(await scrape(running), COUNT).map(({ labels }) => labels['http_route'])).toEqual([
+      '/api/users/:id',
+    ]);
+    await running.close();
+  });
+
+  it('lets `authorize` see the request, and answers 403 to others', async () => {
+    const authorize = (request: unknown): boolean =>
+      (request as { headers: Record<string, string> }).headers['authorization'] === 'Bearer scraper';
+    const running = await start([prometheusSink({ path: '/internal/metrics', authorize })]);
+    const url = `${running.url}/internal/metrics`;
+    expect((await fetch(url)).status).toBe(403);
+    expect((await fetch(url, { headers: { authorization: 'Bearer scraper' } })).status).toBe(200);
+    expect(await ask(running, '/metrics')).toBe(404);
+    await running.close();
+  });
+
+  it('shows requests in flight', async () => {
+    gate = new Gate();
+    const running = await start();
+    const waiting = ask(running, '/slow');
+    const active = async (): Promise<number> =>
+      samplesOf(await scrape(running), 'http_server_active_requests').reduce((sum, { value }) => sum + value, 0);
+    await expect.poll(active, { timeout: 900 }).toBe(1);
+    gate.open();
+    await waiting;
+    await running.requests();
+    expect(await active()).toBe(0);
+    await running.close();
+  });
+
+  it('goes on counting beside a sink that fails', async () => {
+    const broken: PerfSink = { name: 'broken', publish: () => Promise.reject(new Error('disk full')) };
+    const running = await start([broken, prometheusSink()]);
+    for (let i = 0; i < 5; i++) {
+      await ask(running, `/users/${i}`);
+      await running.requests();
+    }
+    expect(valueOf(await scrape(running), COUNT, users)).toBe(5);
+    await running.close();
+  });
+
+  it('keeps two applications in one process apart', async () => {
+    const [one, two] = [await start(), await start()];
+    await ask(one, '/users/1');
+    await one.requests();
+    expect(samplesOf(await scrape(one), COUNT)).toHaveLength(1);
+    expect(samplesOf(await scrape(two), COUNT)).toHaveLength(0);
+    await one.close();
+    await two.close();
+  });
+
+  const hasPromtool = spawnSync('promtool', ['--version']).status === 0;
+  it.skipIf(!hasPromtool)(
+    `is what Prometheus reads${hasPromtool ? '' : ' (skipped: no promtool on PATH; Debian has it in the package prometheus)'}`,
+    async () => {
+      const running = await start();
+      await Promise.all([ask(running, '/users/1'), ask(running, '/nowhere')]);
+      await running.requests();
+      const input = await (await fetch(`${running.url}/metrics`)).text();
+      const lint = spawnSync('promtool', ['check', 'metrics'], { input, encoding: 'utf8' });
+      expect(lint.stdout + lint.stderr).toBe('');
+      expect(lint.status).toBe(0);
+      await running.close();
+    },
+  );
+});
