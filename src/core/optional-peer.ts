@@ -21,6 +21,8 @@ export async function optionalPeer<T>(name: string, neededBy: string, load: () =
 /** Only the package itself: one that is installed but misses a dependency of its own must say so itself. */
 function isMissing(error: unknown, name: string): boolean {
   if (!(error instanceof Error)) return false;
+  // Vite (Vitest too) puts a module that throws this in the place of an optional peer that it cannot find.
+  if (error.message.startsWith(`Could not resolve "${name}"`)) return true;
   const { code } = error as NodeJS.ErrnoException;
   const missing = code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND';
   return missing && error.message.includes(`'${name}'`);

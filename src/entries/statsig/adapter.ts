@@ -1,9 +1,12 @@
 import { optionalPeer } from '../../core/optional-peer.js';
+import { PerfError } from '../../core/perf.error.js';
 import { within } from '../../core/within.js';
 import type { StatsigClient, StatsigEvent, StatsigUserFields } from './client.js';
 
 /** What differs between the two SDKs. */
 export interface StatsigAdapter {
+  /** Once, when the application starts; tells what would make events disappear. */
+  start(warn: (message: string) => void): Promise<void>;
   /** Resolves when events may be logged; rejects when they never may. */
   ready(): Promise<void>;
   /** Queues an event in the SDK. Throws before its initialisation and after its shutdown. */
@@ -19,6 +22,8 @@ export const adapterFor = (client: StatsigClient): StatsigAdapter =>
 /** `statsig-node` 6. */
 class LegacyAdapter implements StatsigAdapter {
   constructor(private readonly client: StatsigClient) {}
+
+  async start(): Promise<void> {}
 
   /**
    * `forRoot()` stands in a decorator, where nobody can await: so the client may be given while it still initialises.
@@ -57,12 +62,22 @@ class CoreAdapter implements StatsigAdapter {
 
   constructor(private readonly client: StatsigClient) {}
 
-  /** A plain object as user is not an error in this SDK: it prints one and drops the event. */
-  async ready(): Promise<void> {
+  /**
+   * The SDK takes users of its own class only: of a plain object it prints an error and drops the event. A client that
+   * has come without the package is somebody's stand-in, which gets plain objects.
+   */
+  async start(warn: (message: string) => void): Promise<void> {
     const name = '@statsig/statsig-node-core';
-    const core = await optionalPeer(name, 'statsigSink()', () => import('@statsig/statsig-node-core'));
-    this.User = core.StatsigUser;
+    try {
+      const core = await optionalPeer(name, 'statsigSink()', () => import('@statsig/statsig-node-core'));
+      this.User = core.StatsigUser;
+    } catch (error) {
+      if (!(error instanceof PerfError)) throw error;
+      warn(error.message);
+    }
   }
+
+  async ready(): Promise<void> {}
 
   log({ name, user, value, metadata }: StatsigEvent): void {
     this.client.logEvent(this.userOf(user) as never, name, value, metadata);
@@ -78,7 +93,7 @@ class CoreAdapter implements StatsigAdapter {
   }
 
   private userOf(fields: StatsigUserFields): object {
-    if (this.User === null) throw new Error('the SDK is not loaded yet');
+    if (this.User === null) return fields;
     const same = fields.customIDs === undefined && fields.userID === this.lastFields?.userID;
     if (same && this.lastUser !== null) return this.lastUser;
     const user = new this.User(fields);

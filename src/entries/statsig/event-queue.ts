@@ -27,11 +27,6 @@ export class EventQueue {
     private readonly undelivered: UndeliveredReport,
   ) {}
 
-  /** Events that wait. */
-  get size(): number {
-    return this.events.length;
-  }
-
   add(event: StatsigEvent): void {
     this.events.push(event);
   }
@@ -51,7 +46,9 @@ export class EventQueue {
 
   /** Like {@link send}, but over when the deadline is: what is still here then is dropped, and reported. */
   async sendWithin(deadlineMs: number): Promise<void> {
-    if (await within(deadlineMs, () => this.send(Math.min(deadlineMs, POST_TIMEOUT_MS)))) return;
+    // A post gives up a little before the deadline, so that it can still say so.
+    const timeoutMs = Math.min(deadlineMs * 0.9, POST_TIMEOUT_MS);
+    if (await within(deadlineMs, () => this.send(timeoutMs))) return;
     const { length } = this.events;
     this.events = [];
     if (length > 0) this.undelivered(length, `not sent within ${Math.round(deadlineMs)} ms`);

@@ -2,7 +2,7 @@ import { hostname } from 'node:os';
 import { number, object, oneOf, optionError, string, value } from '../../core/option.js';
 import type { PerfRecord, RequestRecord } from '../../core/record.js';
 import type { PerfSink, PerfSinkHost } from '../../core/sink.js';
-import { adapterFor } from './adapter.js';
+import { adapterFor, type StatsigAdapter } from './adapter.js';
 import type { StatsigClient } from './client.js';
 import { EventQueue } from './event-queue.js';
 import { blockEvent, requestEvent, resourceEvent } from './events.js';
@@ -68,6 +68,7 @@ export function statsigSink(options: StatsigSinkOptions): PerfSink {
 class StatsigSink implements PerfSink {
   readonly name = 'statsig';
   private readonly pod: string;
+  private readonly adapter: StatsigAdapter;
   private readonly queue: EventQueue;
   private readonly rollup: Rollup | null;
   private readonly latency = new PodLatency();
@@ -78,11 +79,13 @@ class StatsigSink implements PerfSink {
   constructor(private readonly options: Required<StatsigSinkOptions>) {
     this.pod = label(options.pod);
     this.rollup = options.requests === 'rollup' ? new Rollup() : null;
-    this.queue = new EventQueue(adapterFor(options.client), (events, reason) => this.reportUndelivered(events, reason));
+    this.adapter = adapterFor(options.client);
+    this.queue = new EventQueue(this.adapter, (events, reason) => this.reportUndelivered(events, reason));
   }
 
-  start(host: PerfSinkHost): void {
+  async start(host: PerfSinkHost): Promise<void> {
     this.host = host;
+    await this.adapter.start((message) => this.warn('sink "statsig" found no SDK for its client', message));
     this.intervalStartedMs = performance.now();
     this.timer ??= setInterval(() => {
       if (performance.now() - this.intervalStartedMs >= LONGEST_INTERVAL_MS) this.endInterval(Date.now());
@@ -129,8 +132,11 @@ class StatsigSink implements PerfSink {
 
   private reportUndelivered(events: number, reason: string): void {
     const cause = `sink "statsig" could not deliver events: ${reason}`;
-    const message = `${cause} (${events} now). Requests are not affected.`;
-    if (this.host?.report === undefined) process.emitWarning(message, { code: 'PERF_STATSIG_NOT_DELIVERED' });
+    this.warn(cause, `${cause} (${events} now). Requests are not affected.`);
+  }
+
+  private warn(cause: string, message: string): void {
+    if (this.host?.report === undefined) process.emitWarning(message, { code: 'PERF_STATSIG' });
     else this.host.report(cause, message);
   }
 }
