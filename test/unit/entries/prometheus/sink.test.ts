@@ -3,7 +3,7 @@ import { AggregatorRegistry, Counter, Registry } from 'prom-client';
 import { describe, expect, it } from 'vitest';
 import { prometheusSink, type PrometheusSinkOptions } from '../../../../src/entries/prometheus.js';
 import { blockRecord, requestRecord, resourceSample } from '../../../fixtures/records.js';
-import { FakeHost, routeSnapshot } from '../../../fixtures/sink-host.js';
+import { everything, FakeHost } from '../../../fixtures/sink-host.js';
 import { parseExposition, samplesOf, valueOf, type Family } from '../../../fixtures/exposition.js';
 
 const started = async (options: PrometheusSinkOptions = {}, host = new FakeHost()) => {
@@ -11,35 +11,6 @@ const started = async (options: PrometheusSinkOptions = {}, host = new FakeHost(
   await sink.start?.(host);
   const scrape = async (): Promise<Map<string, Family>> => parseExposition((await host.ask('/metrics')).body);
   return { sink, host, scrape };
-};
-
-/** Every feature on, with figures that no two share. */
-const everything = (): FakeHost => {
-  const host = new FakeHost()
-    .requests('GET', '/users/:id', 200, [4, 30, 30, 700, 20_000])
-    .requests('GET', '', 404, [1]);
-  Object.assign(host.snapshots, {
-    routes: [
-      routeSnapshot({ inFlight: 2, aborted: 3 }),
-      routeSnapshot({ route: '/b', inFlight: 1 }),
-      routeSnapshot({ method: 'POST', inFlight: 4 }),
-    ],
-    eventLoop: { utilization: 0.4, delayMs: { p50: 11, p99: 25, max: 130 }, blocks: 2, blockedMs: 200 },
-    resources: resourceSample(),
-    defer: {
-      pending: 5,
-      running: 1,
-      accepted: 60,
-      completed: 50,
-      failed: 3,
-      retried: 0,
-      dropped: 1,
-      buffered: 0,
-      stored: 0,
-    },
-    compression: { responses: 9, compressed: 8, cacheHits: 7, bytesIn: 9_000, bytesOut: 1_000, cacheBytes: 0 },
-  });
-  return host;
 };
 
 describe('prometheusSink', () => {

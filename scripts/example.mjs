@@ -1,0 +1,18 @@
+// `npm run example -- <name> [flags]`: installs what is locked, builds, runs one folder of examples/. Uses node:* only.
+import { existsSync, readdirSync } from 'node:fs';
+import { installLocked, run } from './install.mjs';
+
+const [name, ...flags] = process.argv.slice(2);
+if (name === undefined || !existsSync(`examples/${name}/main.ts`)) {
+  console.error(`Which one? ${readdirSync('examples').join(', ')}`);
+  process.exit(1);
+}
+try {
+  installLocked('.');
+} catch (error) {
+  console.error(error.message);
+  process.exit(1);
+}
+run('node', ['scripts/build.mjs']);
+run('node_modules/.bin/tsc', ['-p', 'tsconfig.run.json']);
+run('node', ['--enable-source-maps', `build/examples/${name}/main.js`, ...flags]);

@@ -1,0 +1,37 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, readdirSync } from 'node:fs';
+import { beforeAll, describe, expect, it } from 'vitest';
+
+/** What a run must say, beside ending by itself with success. */
+const mustSay: Readonly<Record<string, readonly RegExp[]>> = {
+  prometheus: [
+    /^http_server_request_duration_seconds_count\{http_request_method="GET",http_route="\/flights\/:callsign",http_response_status_code="200"\} 2$/m,
+    /http_route="",http_response_status_code="404"\} 1$/m,
+  ],
+  opentelemetry: [/name: 'http\.server\.request\.duration'/, /'http\.route': '\/flights\/:callsign'/, /count: 2/],
+  statsig: [
+    /requests: 'each'\n( {2}api_request .*\n){3} {2}pod_latency/,
+    /api_request .*"status":"2xx".*"count":2,"sum":/,
+  ],
+};
+/** What makes a run short. */
+const flags: Readonly<Record<string, readonly string[]>> = { demo: ['--seconds', '1'] };
+
+const examples = readdirSync('examples').filter((name) => existsSync(`examples/${name}/main.ts`));
+
+// Not in milliseconds: compiling all and starting a Node process each takes seconds.
+describe('examples', { timeout: 60_000 }, () => {
+  beforeAll(() => {
+    // They import the package by its name, so they run on what is built.
+    if (!existsSync('dist/index.js')) execFileSync('node', ['scripts/build.mjs']);
+    execFileSync('node_modules/.bin/tsc', ['-p', 'tsconfig.run.json']);
+  }, 60_000);
+
+  it.each(examples)('examples/%s runs with one command, and ends', (name) => {
+    const args = [`build/examples/${name}/main.js`, ...(flags[name] ?? [])];
+    const { status, stdout, stderr } = spawnSync('node', args, { encoding: 'utf8', timeout: 30_000 });
+    expect(stderr).toBe('');
+    expect(status).toBe(0);
+    for (const pattern of mustSay[name] ?? [/\S/]) expect(stdout).toMatch(pattern);
+  });
+});
