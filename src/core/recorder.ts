@@ -29,15 +29,17 @@ export class Recorder {
   private closing: Promise<void> | null = null;
 
   constructor(
-    sinks: readonly PerfSink[],
+    private readonly sinks: readonly PerfSink[],
     private readonly report: OncePerCause,
   ) {
     this.lanes = sinks.map((sink) => new SinkLane(sink, report));
   }
 
-  /** False when nobody listens: then no record needs to be built. */
-  get wanted(): boolean {
-    return this.lanes.length > 0;
+  /** A request that took longer gets a record, milliseconds: of others, no sink wants one. `slowMs` is what counts as slow. */
+  recordRequestsOverMs(slowMs: number): number {
+    const wanted = new Set(this.sinks.map(({ requests }) => requests ?? 'all'));
+    if (wanted.has('all')) return -1;
+    return wanted.has('slow') ? slowMs : Infinity;
   }
 
   /** Starts every sink. A sink whose options are wrong stops the boot; one that fails otherwise is reported and left out. */

@@ -3,6 +3,7 @@ import type { SizeNote, Unit } from './record.js';
 import type { Route } from './route.js';
 
 const SAFE_ID = /^[\w.:/+=-]{1,128}$/;
+const REQUEST_ID_HEADER = 'x-request-id';
 
 /** What a request's state needs of the application it runs in. */
 export interface RequestOwner {
@@ -59,8 +60,8 @@ export class RequestState {
   /** An incoming `x-request-id` that is safe to log, else a generated one. Built when first asked for. */
   get id(): string {
     if (this.identifier === null) {
-      const given = this.request?.headers['x-request-id'];
-      this.identifier = typeof given === 'string' && SAFE_ID.test(given) ? given : this.owner.nextId();
+      const given = this.request === null ? null : incomingId(this.request);
+      this.identifier = given !== null && SAFE_ID.test(given) ? given : this.owner.nextId();
     }
     return this.identifier;
   }
@@ -73,4 +74,17 @@ export class RequestState {
   set route(route: Route | null) {
     this.matched = route;
   }
+}
+
+/** The `x-request-id` as the client sent it; null when there is none, or more than one. */
+function incomingId({ rawHeaders }: IncomingMessage): string | null {
+  // Not `request.headers`: its first reader pays for parsing them all into an object.
+  let found: string | null = null;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i]!;
+    if (name.length !== REQUEST_ID_HEADER.length || name.toLowerCase() !== REQUEST_ID_HEADER) continue;
+    if (found !== null) return null;
+    found = rawHeaders[i + 1]!;
+  }
+  return found;
 }

@@ -36,6 +36,13 @@ export interface PerfSinkHost {
  */
 export interface PerfSink {
   readonly name: string;
+  /**
+   * Which requests it wants records of: all, those that took longer than `latency.slowMs`, or none. A record that no sink
+   * wants is not built, and building them is most of what measuring costs; one that another sink wants is published to
+   * this one too.
+   * @default 'all'
+   */
+  readonly requests?: 'all' | 'slow' | 'none';
   /** Once, before the server listens. */
   start?(host: PerfSinkHost): void | Promise<void>;
   /** Batches, off the request path. The next batch comes when the returned promise has settled. */

@@ -18,6 +18,7 @@ export class Latency implements RequestObserver {
   /** Only there when asked for: an observer without `started` costs a request's start nothing. */
   readonly started?: (state: RequestState) => void;
   private readonly ignored: ReadonlySet<string>;
+  private readonly recordOverMs: number;
 
   constructor(
     private readonly options: NonNullable<Resolved<typeof latencyOption>>,
@@ -27,6 +28,7 @@ export class Latency implements RequestObserver {
     nowMs: MonotonicClock,
   ) {
     this.ignored = new Set(options.ignore);
+    this.recordOverMs = recorder.recordRequestsOverMs(options.slowMs);
     if (options.serverTiming) this.started = (state) => addServerTiming(state, nowMs);
   }
 
@@ -42,9 +44,10 @@ export class Latency implements RequestObserver {
   ended(state: RequestState): void {
     const latency = state.route?.latency;
     if (latency === null || latency === undefined) return;
+    const durationMs = state.endedMs - state.startedMs;
     if (state.aborted) latency.aborted();
-    else latency.completed(state.status, state.endedMs - state.startedMs);
-    if (this.recorder.wanted) this.recorder.push(requestRecordOf(state));
+    else latency.completed(state.status, durationMs);
+    if (durationMs > this.recordOverMs) this.recorder.push(requestRecordOf(state));
   }
 
   snapshot(): RouteSnapshot[] {

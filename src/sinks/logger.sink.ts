@@ -26,6 +26,7 @@ export function loggerSink(options: LoggerSinkOptions = {}): PerfSink {
 
 class LoggerSink implements PerfSink {
   readonly name = 'logger';
+  readonly requests = 'slow';
   private readonly logger = new Logger(CONTEXT);
   private host: PerfSinkHost | null = null;
   private timer: NodeJS.Timeout | null = null;

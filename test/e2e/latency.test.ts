@@ -102,7 +102,7 @@ describe.each(adapters)('latency on %s', (adapter) => {
     for (let i = 1; i <= total; i++) {
       client.get(`/${Math.random().toString(36).slice(2)}`);
       if (i % 100 === 0) {
-        await client.until('Not Found', 100);
+        await client.until('"error":"Not Found"', 100);
         client.received = '';
       }
     }
