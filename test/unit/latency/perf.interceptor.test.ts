@@ -1,5 +1,6 @@
-import type { CallHandler, ExecutionContext, Type } from '@nestjs/common';
+import type { CallHandler, ExecutionContext } from '@nestjs/common';
 import { BadRequestException } from '@nestjs/common';
+import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
 import { Observable, of, throwError } from 'rxjs';
 import { expect, it } from 'vitest';
 import { OncePerCause } from '../../../src/core/reporter.js';
@@ -10,19 +11,13 @@ import { RouteRegistry } from '../../../src/http/route-registry.js';
 import { PerfInterceptor } from '../../../src/latency/perf.interceptor.js';
 
 class UsersResolver {
-  user() {}
+  user(this: void) {}
 }
 
 function contextOf(type: string, info?: object): ExecutionContext {
-  const { user } = UsersResolver.prototype;
-  const args = [undefined, {}, {}, info];
-  const context: Partial<ExecutionContext> = {
-    getType: <T extends string>() => type as T,
-    getClass: <T>() => UsersResolver as unknown as Type<T>,
-    getHandler: () => user,
-    getArgByIndex: <T>(index: number) => args[index] as T,
-  };
-  return context as ExecutionContext;
+  const context = new ExecutionContextHost([undefined, {}, {}, info], UsersResolver, UsersResolver.prototype.user);
+  context.setType(type);
+  return context;
 }
 
 function setUp() {
