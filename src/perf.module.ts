@@ -27,7 +27,11 @@ const NEEDS_CONTEXT: ReadonlySet<unknown> = new Set<unknown>([]);
  */
 @Module({
   providers: [
-    { provide: PERF_RESOLVED_OPTIONS, inject: [MODULE_OPTIONS_TOKEN], useFactory: resolveOptions },
+    {
+      provide: PERF_RESOLVED_OPTIONS,
+      inject: [{ token: MODULE_OPTIONS_TOKEN, optional: true }, ModulesContainer],
+      useFactory: optionsOf,
+    },
     PerfRuntime,
     { provide: RequestLifecycle, inject: [PerfRuntime], useFactory: (runtime: PerfRuntime) => runtime.lifecycle },
     { provide: RouteRegistry, inject: [PerfRuntime], useFactory: (runtime: PerfRuntime) => runtime.routes },
@@ -44,7 +48,6 @@ export class PerfModule extends ConfigurableModuleClass implements NestModule, O
     @Inject(HttpAdapterHost) private readonly adapterHost: HttpAdapterHost,
   ) {
     super();
-    refuseSecondRegistration(modules);
   }
 
   /** Everything on by default; see {@link PerfModuleOptions}. */
@@ -71,6 +74,19 @@ export class PerfModule extends ConfigurableModuleClass implements NestModule, O
     const { context } = this.options;
     return context === 'auto' ? isAskedFor(NEEDS_CONTEXT, this.modules, PerfModule) : context;
   }
+}
+
+/** All other providers depend on it: what is wrong with the registration is said here, before Nest complains. */
+function optionsOf(options: unknown, modules: ModulesContainer): ResolvedOptions {
+  refuseSecondRegistration(modules);
+  if (options === undefined) {
+    throw new PerfError(
+      'PERF_ERR_OPTION',
+      'PerfModule has no options: it was imported without `forRoot()`, or its `useFactory` returned nothing. ' +
+        'Import `PerfModule.forRoot()` once, in the root module: it is global, other modules need no import.',
+    );
+  }
+  return resolveOptions(options);
 }
 
 function refuseSecondRegistration(modules: ModulesContainer): void {
