@@ -7,6 +7,7 @@ import {
   type OnModuleInit,
 } from '@nestjs/common';
 import { HttpAdapterHost, ModulesContainer } from '@nestjs/core';
+import { optionError } from './core/option.js';
 import { PerfError } from './core/perf.error.js';
 import { PerfInterceptor } from './latency/perf.interceptor.js';
 import { RequestLifecycle } from './http/request-lifecycle.js';
@@ -52,6 +53,7 @@ export class PerfModule extends ConfigurableModuleClass implements NestModule, O
 
   /** Everything on by default; see {@link PerfModuleOptions}. */
   static override forRoot(options: typeof OPTIONS_TYPE = {}): DynamicModule {
+    refuseNonObject(options);
     return super.forRoot(options);
   }
 
@@ -87,6 +89,13 @@ function optionsOf(options: unknown, modules: ModulesContainer): ResolvedOptions
     );
   }
   return resolveOptions(options);
+}
+
+/** Nest copies the keys of whatever it gets: a number would be no options, a text one option for each letter. */
+function refuseNonObject(options: unknown): void {
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+    throw optionError('', 'an object', options);
+  }
 }
 
 function refuseSecondRegistration(modules: ModulesContainer): void {

@@ -101,6 +101,25 @@ describe.each(adapters)('registered with %s', (adapter) => {
     });
   });
 
+  it.each([
+    [null, '`null`'],
+    [[], 'an array of 0'],
+    [7, '`7` (number)'],
+    ['all', '`"all"` (string)'],
+    [() => ({}), 'a function'],
+  ])('refuses %s in place of the options', async (options, shown) => {
+    const message = `PERF_ERR_OPTION: The options must be an object, got ${shown}.`;
+    expect(() => PerfModule.forRoot(options as never)).toThrow(message);
+    const fromFactory = PerfModule.forRootAsync({ useFactory: () => options as never });
+    await expect(boot(adapter, { imports: [fromFactory] })).rejects.toThrow(message);
+  });
+
+  it('refuses an `isGlobal` that is neither true nor false', () => {
+    const message = 'PERF_ERR_OPTION: `isGlobal` must be `true` or `false`, got `"no"` (string).';
+    expect(() => PerfModule.forRoot({ isGlobal: 'no' as never })).toThrow(message);
+    expect(() => PerfModule.forRootAsync({ isGlobal: 'no' as never, useFactory: () => ({}) })).toThrow(message);
+  });
+
   @Module({ imports: [PerfModule.forRoot()] })
   class FeatureModule {}
   it.each([

@@ -204,6 +204,7 @@ describe('an unknown option', () => {
 
 describe('the options as a whole', () => {
   it.each([
+    [null, '`null`'],
     [7, '`7` (number)'],
     ['all', '`"all"` (string)'],
     [[], 'an array of 0'],
@@ -214,7 +215,7 @@ describe('the options as a whole', () => {
   });
 
   it('take every default when nothing is given', () => {
-    for (const given of [undefined, null, {}, { latency: undefined, sinks: undefined, context: undefined }]) {
+    for (const given of [undefined, {}, { latency: undefined, sinks: undefined, context: undefined }]) {
       const { latency, sinks, context, flushTimeoutMs } = resolveOptions(given);
       expect(latency).toEqual({ slowMs: 1000, overMs: [1000, 2000, 5000], ignore: [], serverTiming: false });
       expect(sinks.map(({ name }) => name)).toEqual(['logger']);
