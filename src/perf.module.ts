@@ -7,6 +7,7 @@ import {
   type OnModuleInit,
 } from '@nestjs/common';
 import { HttpAdapterHost, ModulesContainer } from '@nestjs/core';
+import { optionError } from './core/option.js';
 import { PerfError } from './core/perf.error.js';
 import { PerfInterceptor } from './latency/perf.interceptor.js';
 import { RequestLifecycle } from './http/request-lifecycle.js';
@@ -27,7 +28,11 @@ const NEEDS_CONTEXT: ReadonlySet<unknown> = new Set<unknown>([]);
  */
 @Module({
   providers: [
-    { provide: PERF_RESOLVED_OPTIONS, inject: [MODULE_OPTIONS_TOKEN], useFactory: resolveOptions },
+    {
+      provide: PERF_RESOLVED_OPTIONS,
+      inject: [{ token: MODULE_OPTIONS_TOKEN, optional: true }, ModulesContainer],
+      useFactory: optionsOf,
+    },
     PerfRuntime,
     { provide: RequestLifecycle, inject: [PerfRuntime], useFactory: (runtime: PerfRuntime) => runtime.lifecycle },
     { provide: RouteRegistry, inject: [PerfRuntime], useFactory: (runtime: PerfRuntime) => runtime.routes },
@@ -44,11 +49,11 @@ export class PerfModule extends ConfigurableModuleClass implements NestModule, O
     @Inject(HttpAdapterHost) private readonly adapterHost: HttpAdapterHost,
   ) {
     super();
-    refuseSecondRegistration(modules);
   }
 
   /** Everything on by default; see {@link PerfModuleOptions}. */
   static override forRoot(options: typeof OPTIONS_TYPE = {}): DynamicModule {
+    refuseNonObject(options);
     return super.forRoot(options);
   }
 
@@ -70,6 +75,26 @@ export class PerfModule extends ConfigurableModuleClass implements NestModule, O
   private contextEnabled(): boolean {
     const { context } = this.options;
     return context === 'auto' ? isAskedFor(NEEDS_CONTEXT, this.modules, PerfModule) : context;
+  }
+}
+
+/** All other providers depend on it: what is wrong with the registration is said here, before Nest complains. */
+function optionsOf(options: unknown, modules: ModulesContainer): ResolvedOptions {
+  refuseSecondRegistration(modules);
+  if (options === undefined) {
+    throw new PerfError(
+      'PERF_ERR_OPTION',
+      'PerfModule has no options: it was imported without `forRoot()`, or its `useFactory` returned nothing. ' +
+        'Import `PerfModule.forRoot()` once, in the root module: it is global, other modules need no import.',
+    );
+  }
+  return resolveOptions(options);
+}
+
+/** Nest copies the keys of whatever it gets: a number would be no options, a text one option for each letter. */
+function refuseNonObject(options: unknown): void {
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+    throw optionError('', 'an object', options);
   }
 }
 

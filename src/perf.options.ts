@@ -56,7 +56,7 @@ export type ResolvedOptions = Resolved<typeof table>;
  * @throws PERF_ERR_OPTION with the option's path, what was expected and what was given
  */
 export function resolveOptions(options: unknown): ResolvedOptions {
-  const given = options ?? {};
-  const sinks = (given as PerfModuleOptions).sinks === undefined ? { sinks: [loggerSink()] } : {};
-  return table.read(typeof given === 'object' ? { ...given, ...sinks } : given, '');
+  const resolved = table.read(options, '');
+  const sinksGiven = (options as PerfModuleOptions | null | undefined)?.sinks !== undefined;
+  return sinksGiven ? resolved : Object.freeze({ ...resolved, sinks: Object.freeze([loggerSink()]) });
 }

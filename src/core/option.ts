@@ -13,7 +13,8 @@ export type Resolved<O> = O extends Option<infer T> ? T : never;
 
 /** An option that is wrong: where, what was expected, what was given, what to do. */
 export function optionError(path: string, expected: string, given: unknown, advice = ''): PerfError {
-  const message = `\`${path}\` must be ${expected}, got ${describe(given)}.${advice === '' ? '' : ` ${advice}`}`;
+  const where = path === '' ? 'The options' : `\`${path}\``;
+  const message = `${where} must be ${expected}, got ${describe(given)}.${advice === '' ? '' : ` ${advice}`}`;
   return new PerfError('PERF_ERR_OPTION', message);
 }
 
@@ -24,8 +25,7 @@ export function describe(value: unknown): string {
   if (typeof value === 'number' || typeof value === 'boolean') return `\`${String(value)}\` (${typeof value})`;
   if (typeof value === 'bigint') return `\`${value}n\` (bigint)`;
   if (Array.isArray(value)) return `an array of ${value.length}`;
-  if (typeof value === 'function') return `a function`;
-  return `an ${typeof value}`;
+  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
 }
 
 const option = <T>(expected: string, read: (value: unknown, path: string) => T): Option<T> => ({ expected, read });
@@ -171,10 +171,15 @@ function nearestOf(key: string, known: readonly string[]): string | null {
   let best: string | null = null;
   let bestDistance = Math.max(2, Math.ceil(key.length / 2));
   for (const candidate of known) {
-    const distance = editDistance(key.slice(0, 60).toLowerCase(), candidate.toLowerCase());
+    const distance = distanceOf(key.slice(0, 60).toLowerCase(), candidate.toLowerCase());
     if (distance < bestDistance) [best, bestDistance] = [candidate, distance];
   }
   return best;
+}
+
+/** 0 when only the unit is missing: `slow` for `slowMs`. */
+function distanceOf(key: string, candidate: string): number {
+  return key.length > 2 && candidate.startsWith(key) ? 0 : editDistance(key, candidate);
 }
 
 /** Levenshtein's distance, one row at a time. */

@@ -6,7 +6,7 @@ import {
   type ExecutionContext,
   type NestInterceptor,
 } from '@nestjs/common';
-import { Observable } from 'rxjs';
+import { defer, Observable } from 'rxjs';
 import { requestContext } from '../core/request-context.js';
 import type { RequestState } from '../core/request-state.js';
 import type { Route } from '../core/route.js';
@@ -43,7 +43,8 @@ export class PerfInterceptor implements NestInterceptor {
       state.route = route;
       // Entered inside subscribe: entered when the Observable is built, it would leak into whatever runs next.
       const subscription = requestContext.run(state, () =>
-        next.handle().subscribe({
+        // Deferred: what throws before it returns an Observable must end the scope as well.
+        defer(() => next.handle()).subscribe({
           next: (value) => subscriber.next(value),
           error: (error: unknown) => {
             this.end(state, statusOf(error), false);

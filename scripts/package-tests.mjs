@@ -1,0 +1,152 @@
+// The packed tarball, installed into the private packages of test/package and used there as users do. One line a check.
+import { spawn, spawnSync } from 'node:child_process';
+import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { join, resolve } from 'node:path';
+import { holdsEveryTarget, holdsOnlyWhatShips, isInstalled, namesNoVendor } from '../test/package/tarball.mjs';
+import { installLocked, run } from './install.mjs';
+
+const DEADLINE_MS = 120_000;
+const ROOT = resolve(import.meta.dirname, '..');
+const PACKED = join(ROOT, '.cache', 'packed');
+const OWN_TSC = 'node_modules/.bin/tsc';
+/** Much faster than 5.9 and 6, so it also checks what stands inside the declarations. */
+const TSC_7 = join(ROOT, OWN_TSC);
+
+const check = (name, ...steps) => ({ name, steps });
+/** The package's own sources, which import every way a user would, under one module resolution. */
+const types = (label, tsc, resolution, ...more) => {
+  const module = { bundler: 'esnext', node10: 'commonjs' }[resolution] ?? resolution;
+  const options = ['-p', '.', '--noEmit', '--module', module, '--moduleResolution', resolution, ...more];
+  return check(`types under ${resolution}, ${label}`, [tsc, ...options]);
+};
+const wholly = ['--skipLibCheck', 'false'];
+
+const packages = [
+  {
+    folder: 'nest12-esm',
+    checks: [
+      ...['nodenext', 'node16', 'bundler'].map((resolution) => types('TypeScript 6', OWN_TSC, resolution)),
+      ...['nodenext', 'node16', 'bundler'].map((resolution) => types('TypeScript 7', TSC_7, resolution, ...wholly)),
+      check('builds and serves on Fastify and Express', [OWN_TSC, '-p', '.'], ['node', 'dist/main.js']),
+      check('`require` and `import` give the same classes', ['node', 'check/same-class.mjs']),
+      check('loads without any vendor; their entries say what to install', ['node', 'check/missing-vendors.mjs']),
+    ],
+  },
+  {
+    folder: 'nest11-cjs',
+    checks: [
+      ...['nodenext', 'node16', 'bundler', 'node10'].map((way) => types('TypeScript 5.9', OWN_TSC, way)),
+      check('builds and serves on Fastify and Express', [OWN_TSC, '-p', '.'], ['node', 'dist/main.js']),
+      check('`require` and `import` give the same classes', ['node', 'check/same-class.cjs']),
+      check('the root loads no vendor that is installed', ['node', 'check/no-vendor-loaded.cjs']),
+      check('passes under default Jest 30 with ts-jest', ['node_modules/.bin/jest']),
+    ],
+  },
+  {
+    folder: 'nest12-graphql',
+    checks: [check('GraphQL over HTTP works and is measured', [OWN_TSC, '-p', '.'], ['node', 'dist/main.js'])],
+  },
+];
+
+process.chdir(ROOT);
+let failed = 0;
+const startedMs = performance.now();
+run('node', ['scripts/build.mjs']);
+const { tarball, manifest, files } = pack();
+const paths = files.map(({ path }) => path);
+await report('tarball', 'holds dist, package.json, README, LICENSE, CHANGELOG and nothing else', () =>
+  holdsOnlyWhatShips(paths),
+);
+await report('tarball', 'holds everything its package.json points at', () => holdsEveryTarget(manifest, paths));
+for (const entry of ['index.d.ts', 'entries/testing.d.ts', 'cjs/index.d.ts', 'cjs/entries/testing.d.ts']) {
+  await report('tarball', `${entry} names no vendor`, () => namesNoVendor(join(ROOT, 'dist'), entry));
+}
+for (const { folder, checks } of packages) {
+  const at = join(ROOT, 'test/package', folder);
+  if (!(await report(folder, 'takes the tarball', () => install(at)))) continue;
+  const waiting = [...checks];
+  const worker = async () => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      const { name, steps } = next;
+      await report(folder, name, () => inOrder(steps, at));
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(2, availableParallelism()) }, worker));
+}
+console.log(`Package tests: ${failed} failed, ${((performance.now() - startedMs) / 1000).toFixed(0)} s`);
+process.exit(failed === 0 ? 0 : 1);
+
+function pack() {
+  rmSync(PACKED, { recursive: true, force: true });
+  mkdirSync(PACKED, { recursive: true });
+  const options = ['--json', '--ignore-scripts', '--loglevel=error', '--pack-destination', PACKED];
+  const { stdout, stderr, status } = spawnSync('npm', ['pack', ...options], { encoding: 'utf8' });
+  if (status !== 0) throw new Error(`npm pack failed:\n${stderr}`);
+  const [packed] = JSON.parse(stdout);
+  const manifest = JSON.parse(readFileSync('package.json', 'utf8'));
+  return { tarball: join(PACKED, packed.filename), manifest, files: packed.files };
+}
+
+/** What a user's `npm install` does, without touching the lock. Peers that do not fit are an error here, as for users. */
+async function install(folder) {
+  const own = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+  const unlocked = Object.keys(manifest.dependencies ?? {}).filter((name) => own.dependencies[name] === undefined);
+  if (unlocked.length > 0) throw new Error(`Add ${unlocked.join(', ')} to its package.json: its lock must hold them.`);
+  installLocked(folder);
+  const installed = join(folder, 'node_modules', manifest.name);
+  rmSync(installed, { recursive: true, force: true });
+  const options = ['--no-save', '--no-package-lock', '--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error'];
+  await execute(['npm', 'install', ...options, tarball], folder);
+  isInstalled(installed, files);
+}
+
+async function inOrder(steps, folder) {
+  let said = '';
+  for (const step of steps) said = await execute(step, folder);
+  return said.trim().split('\n').length === 1 ? said.trim() : '';
+}
+
+/** Runs a command to its own end; rejects with all it printed when it fails or does not end by itself. */
+function execute([command, ...args], cwd) {
+  return new Promise((settle, reject) => {
+    const child = spawn(command, args, {
+      cwd,
+      env: { ...process.env, NO_COLOR: '1' },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    let output = '';
+    let said = '';
+    child.stdout.on('data', (data) => ((output += data), (said += data)));
+    child.stderr.on('data', (data) => (output += data));
+    const timer = setTimeout(() => {
+      output += `\nDid not end by itself within ${DEADLINE_MS} ms.`;
+      child.kill('SIGKILL');
+    }, DEADLINE_MS);
+    child.once('error', reject);
+    child.once('close', (code) => {
+      clearTimeout(timer);
+      if (code === 0) settle(said);
+      else reject(new Error(`${command} ${args.join(' ')}\n${output}`));
+    });
+  });
+}
+
+async function report(where, name, work) {
+  const fromMs = performance.now();
+  let outcome = 'ok  ';
+  let detail = '';
+  try {
+    const said = await work();
+    detail = said ? `, ${said}` : '';
+  } catch (error) {
+    failed += 1;
+    outcome = 'FAIL';
+    detail = `\n${error.message}`;
+  }
+  console.log(
+    `${outcome} ${where}: ${name} (${((performance.now() - fromMs) / 1000).toFixed(1)} s${outcome === 'ok  ' ? detail : ''})`,
+  );
+  if (outcome === 'FAIL') console.log(detail);
+  return outcome === 'ok  ';
+}

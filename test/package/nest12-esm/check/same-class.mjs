@@ -1,0 +1,10 @@
+// `require` and `import` must give one class: two would be two injection tokens.
+import assert from 'node:assert/strict';
+import { createRequire } from 'node:module';
+
+const require = createRequire(import.meta.url);
+for (const name of ['nestjs-perf', 'nestjs-perf/testing']) {
+  const [imported, required] = [await import(name), require(name)];
+  assert.ok(Object.keys(imported).length > 0, `${name} exports nothing`);
+  for (const [key, value] of Object.entries(imported)) assert.equal(required[key], value, `${name}: ${key} differs`);
+}

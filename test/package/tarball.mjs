@@ -1,0 +1,69 @@
+// What the packed tarball may hold, and what the declarations of its entries may name.
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+
+const BESIDE_DIST = ['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json'];
+const IN_DIST = /^dist\/[\w./-]+\.(js|d\.ts)$/;
+/** What an application of Nest has anyway; anything else in a declaration breaks users who lack that package. */
+const ALLOWED_IN_DECLARATIONS = /^(node:|(@nestjs\/(common|core)|rxjs|reflect-metadata)(\/|$))/;
+const SPECIFIER = /(?:from|import)\s*\(?\s*['"]([^'"]+)['"]/g;
+
+/** Fails unless the tarball holds dist and the four files that belong beside it. */
+export function holdsOnlyWhatShips(files) {
+  const beside = files.filter((file) => !file.startsWith('dist/')).sort();
+  assert.deepEqual(beside, BESIDE_DIST);
+  const surprises = files.filter(
+    (file) => file.startsWith('dist/') && file !== 'dist/cjs/package.json' && !IN_DIST.test(file),
+  );
+  assert.deepEqual(surprises, []);
+  const modules = files.filter((file) => file.endsWith('.js'));
+  const undeclared = modules.filter((file) => !files.includes(file.replace(/\.js$/, '.d.ts')));
+  assert.deepEqual(undeclared, [], 'modules without declarations');
+  const esm = modules.filter((file) => !file.startsWith('dist/cjs/'));
+  const cjs = new Set(modules);
+  const onlyEsm = esm.filter((file) => !cjs.has(file.replace('dist/', 'dist/cjs/')));
+  assert.deepEqual(onlyEsm, [], 'modules without a CommonJS twin');
+  return `${files.length} files`;
+}
+
+/** Fails unless every path that `exports`, `main`, `module`, `types` and `typesVersions` name is in the tarball. */
+export function holdsEveryTarget(manifest, files) {
+  const { main, module, types, exports, typesVersions } = manifest;
+  const targets = [...new Set(leavesOf({ main, module, types, exports, typesVersions }))];
+  const missing = targets.filter((target) => !files.includes(normalize(target)));
+  assert.deepEqual(missing, []);
+  return `${targets.length} targets`;
+}
+
+/** Fails when the declarations that `entry` reaches name a package that a Nest application may lack. */
+export function namesNoVendor(folder, entry) {
+  const seen = new Set();
+  const foreign = [];
+  const queue = [join(folder, entry)];
+  for (let file = queue.pop(); file !== undefined; file = queue.pop()) {
+    if (seen.has(file)) continue;
+    seen.add(file);
+    for (const [, specifier] of readFileSync(file, 'utf8').matchAll(SPECIFIER)) {
+      if (specifier.startsWith('.')) queue.push(join(dirname(file), specifier.replace(/\.js$/, '.d.ts')));
+      else if (!ALLOWED_IN_DECLARATIONS.test(specifier))
+        foreign.push(`${specifier} in ${file.slice(folder.length + 1)}`);
+    }
+  }
+  assert.deepEqual(foreign, []);
+  return `${seen.size} declarations`;
+}
+
+/** Fails unless `folder` holds the packed files, at their packed size: what is tested is what was packed. */
+export function isInstalled(folder, packed) {
+  const wrong = packed.filter(({ path, size }) => {
+    const file = join(folder, path);
+    return !existsSync(file) || readFileSync(file).length !== size;
+  });
+  assert.deepEqual(wrong, [], `${folder} is not what was packed`);
+}
+
+function leavesOf(value) {
+  if (typeof value === 'string') return [value];
+  return value === undefined ? [] : Object.values(value).flatMap(leavesOf);
+}

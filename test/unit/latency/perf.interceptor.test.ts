@@ -1,0 +1,92 @@
+import type { CallHandler, ExecutionContext } from '@nestjs/common';
+import { BadRequestException } from '@nestjs/common';
+import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
+import { Observable, of, throwError } from 'rxjs';
+import { expect, it } from 'vitest';
+import { OncePerCause } from '../../../src/core/reporter.js';
+import { requestContext } from '../../../src/core/request-context.js';
+import type { RequestState } from '../../../src/core/request-state.js';
+import { RequestLifecycle } from '../../../src/http/request-lifecycle.js';
+import { RouteRegistry } from '../../../src/http/route-registry.js';
+import { PerfInterceptor } from '../../../src/latency/perf.interceptor.js';
+
+class UsersResolver {
+  user(this: void) {}
+}
+
+function contextOf(type: string, info?: object): ExecutionContext {
+  const context = new ExecutionContextHost([undefined, {}, {}, info], UsersResolver, UsersResolver.prototype.user);
+  context.setType(type);
+  return context;
+}
+
+function setUp() {
+  const ended: RequestState[] = [];
+  const routes = new RouteRegistry();
+  const report = new OncePerCause({ log() {}, warn() {}, error() {} }, () => 0);
+  const lifecycle = new RequestLifecycle(() => 0, routes, report);
+  lifecycle.observe({ ended: (state) => void ended.push(state) });
+  const interceptor = new PerfInterceptor(lifecycle, routes);
+  const run = (context: ExecutionContext, handle: CallHandler['handle']) =>
+    new Promise<unknown>((resolve) => {
+      interceptor.intercept(context, { handle }).subscribe({ error: resolve, complete: () => resolve('complete') });
+    });
+  return { ended, lifecycle, interceptor, run };
+}
+
+const outcomes = (ended: RequestState[]) =>
+  ended.map(({ route, status, aborted }) => [route?.method, route?.pattern, status, aborted]);
+
+it('passes HTTP handlers through untouched', () => {
+  const { interceptor, lifecycle } = setUp();
+  const answer = of(1);
+  expect(interceptor.intercept(contextOf('http'), { handle: () => answer })).toBe(answer);
+  expect(lifecycle.inFlight).toBe(0);
+});
+
+it('names a resolver after its type and field', async () => {
+  const { run, ended } = setUp();
+  await run(contextOf('graphql', { parentType: { name: 'Query' }, fieldName: 'user' }), () => of(1));
+  expect(outcomes(ended)).toEqual([['GRAPHQL', 'Query.user', 200, false]]);
+});
+
+it('counts an HTTP exception under its own status, any other as 500', async () => {
+  const { run, ended } = setUp();
+  await run(contextOf('rpc'), () => throwError(() => new BadRequestException()));
+  await run(contextOf('rpc'), () => throwError(() => new Error('broken')));
+  expect(ended.map(({ status }) => status)).toEqual([400, 500]);
+});
+
+it('ends the scope of a handler that throws before it returns its Observable', async () => {
+  const { run, ended, lifecycle } = setUp();
+  const broken = new Error('thrown, not emitted');
+  const seen = await run(contextOf('rpc'), () => {
+    throw broken;
+  });
+  expect(seen).toBe(broken);
+  expect(outcomes(ended)).toEqual([['RPC', 'UsersResolver.user', 500, false]]);
+  expect(lifecycle.inFlight).toBe(0);
+});
+
+it('enters the context inside subscribe and leaves the caller outside of it', async () => {
+  const { interceptor } = setUp();
+  const seen: unknown[] = [];
+  const answer = new Observable((subscriber) => {
+    seen.push(requestContext.getStore()?.route?.pattern);
+    subscriber.complete();
+  });
+  const measured = interceptor.intercept(contextOf('ws'), { handle: () => answer });
+  expect(requestContext.getStore()).toBeUndefined();
+  expect(seen).toEqual([]);
+  measured.subscribe();
+  expect(seen).toEqual(['UsersResolver.user']);
+  expect(requestContext.getStore()).toBeUndefined();
+});
+
+it('counts an Observable that is left early as aborted, once', () => {
+  const { interceptor, ended } = setUp();
+  const subscription = interceptor.intercept(contextOf('ws'), { handle: () => new Observable(() => {}) }).subscribe();
+  subscription.unsubscribe();
+  subscription.unsubscribe();
+  expect(outcomes(ended)).toEqual([['WS', 'UsersResolver.user', 499, true]]);
+});
