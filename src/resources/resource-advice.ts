@@ -38,16 +38,18 @@ export function advise(
   const memoryBytes = limits.memoryBytes === null ? null : Math.min(limits.memoryBytes, machineBytes ?? Infinity);
   const maxOldSpaceSizeMb =
     memoryBytes === null ? null : Math.max(1, Math.floor((memoryBytes * HEAP_SHARE) / workers / MIB));
-  const coresText = !known
+  const why = !known
     ? 'neither a CPU limit nor the CPUs are known'
-    : `${round(cores)} ${cores === limits.cpuCores ? 'cores is the limit' : 'CPUs are there to run on'}`;
+    : cores === limits.cpuCores
+      ? `the CPU limit is ${round(cores)} cores`
+      : `the process may run on ${round(cores)} CPUs`;
   return {
     workers,
     threadPoolSize,
     maxOldSpaceSizeMb,
     reasons: [
-      `${workers} ${workers === 1 ? 'worker' : 'workers'}: ${coresText}, and a worker that computes needs a whole core.`,
-      `UV_THREADPOOL_SIZE=${threadPoolSize}: ${coresText}, and more than ${THREADS_PER_CORE} threads a core only take turns; set it in the environment before Node starts.`,
+      `${workers} ${workers === 1 ? 'worker' : 'workers'}: ${why}, and a worker that computes needs a whole one.`,
+      `UV_THREADPOOL_SIZE=${threadPoolSize}: ${why}, and more than ${THREADS_PER_CORE} threads a core only take turns; set it in the environment before Node starts.`,
       memoryBytes === null
         ? 'No --max-old-space-size: no memory limit is known.'
         : `--max-old-space-size=${maxOldSpaceSizeMb}: ${HEAP_SHARE * 100} % of ${round(memoryBytes / MIB)} MB${workers === 1 ? '' : `, shared by ${workers} workers`}; the rest is for buffers, stacks, code and Node itself.`,

@@ -66,5 +66,5 @@ export interface ResourceSamplerSource {
  */
 export function createResourceSampler(options: ResourcesOptions & ResourceSamplerSource = {}): ResourceSampler {
   const { root = '/', now = monotonicMs, ...rest } = options;
-  return new ReadingResourceSampler(new ResourceReader(root, now), resolveResourcesOptions(rest));
+  return new ReadingResourceSampler(new ResourceReader(root, now), resolveResourcesOptions(rest, ''));
 }

@@ -24,10 +24,13 @@ export const resourcesRows = {
   memoryLimitBytes: optionalNumber({ unit: 'a number of bytes' }),
 };
 
-const resources = object(resourcesRows);
+const rows = object(resourcesRows);
 
-export type ResolvedResourcesOptions = Resolved<typeof resources>;
+export type ResolvedResourcesOptions = Resolved<typeof rows>;
 
-/** @throws PERF_ERR_OPTION */
-export const resolveResourcesOptions = (options: ResourcesOptions): ResolvedResourcesOptions =>
-  resources.read(options, 'resources');
+/**
+ * @param path What the caller calls the options object, for messages; `''` for the only argument of a function.
+ * @throws PERF_ERR_OPTION
+ */
+export const resolveResourcesOptions = (options: ResourcesOptions, path: string): ResolvedResourcesOptions =>
+  rows.read(options, path);
