@@ -11,10 +11,8 @@ const REDISCOVER_EVERY_MS = 30_000;
 export class ResourceReader {
   private readonly root: string;
   private readonly files: KernelFiles;
-  private membership: KernelFile;
-  private knownMembership: string | null = null;
-  private accounts: CgroupAccounts;
-  private discoveredMs: number;
+  /** Null until the first read, so that a reader nobody uses opens nothing. */
+  private found: FoundCgroup | null = null;
 
   constructor(
     root: string,
@@ -22,22 +20,17 @@ export class ResourceReader {
   ) {
     this.root = root.replace(/\/+$/, '');
     this.files = new KernelFiles(this.root, this.root === '');
-    this.membership = this.files.file('/proc/self/cgroup');
-    this.discoveredMs = now();
-    this.accounts = this.discover();
   }
 
   read(): ResourceReading {
-    this.keepUpToDate();
-    const reading = this.accounts.read(this.now);
-    if (!this.files.gone) return reading;
-    this.accounts = this.discover();
-    return this.accounts.read(this.now);
+    const reading = this.current().accounts.read(this.now);
+    // The cgroup was removed between the two looks: the next one is read at once.
+    return this.files.gone ? this.discover().accounts.read(this.now) : reading;
   }
 
-  /** The cheap part of {@link read}: 3 to 5 files. */
+  /** The cheap part of {@link read}: 4 or 5 files. */
   scheduling(): SchedulingCounters {
-    return this.accounts.scheduling();
+    return this.current().accounts.scheduling();
   }
 
   /** Gives back every descriptor. Reading goes on to work, at the price of opening the files each time. */
@@ -45,25 +38,33 @@ export class ResourceReader {
     this.files.close();
   }
 
-  private keepUpToDate(): void {
-    const nowMs = this.now();
-    if (!this.wasMoved() && nowMs - this.discoveredMs < REDISCOVER_EVERY_MS) return;
-    this.discoveredMs = nowMs;
-    this.accounts = this.discover();
-  }
-
   /**
    * A kept descriptor of a cgroup that the process has left goes on to answer, with figures that no longer change, and
    * fails only once that cgroup is removed. So the membership itself is compared, each time.
    */
-  private wasMoved(): boolean {
-    return this.membership.read() !== this.knownMembership;
+  private current(): FoundCgroup {
+    const { found } = this;
+    if (found === null || this.files.gone) return this.discover();
+    const isOld = this.now() - found.atMs >= REDISCOVER_EVERY_MS;
+    return isOld || found.membershipFile.read() !== found.membership ? this.discover() : found;
   }
 
-  private discover(): CgroupAccounts {
+  private discover(): FoundCgroup {
     this.files.release();
-    this.membership = this.files.file('/proc/self/cgroup');
-    this.knownMembership = this.membership.read();
-    return new CgroupAccounts(discoverCgroups(this.root), this.root, this.files);
+    const membershipFile = this.files.file('/proc/self/cgroup');
+    this.found = {
+      atMs: this.now(),
+      membershipFile,
+      membership: membershipFile.read(),
+      accounts: new CgroupAccounts(discoverCgroups(this.root), this.root, this.files),
+    };
+    return this.found;
   }
+}
+
+interface FoundCgroup {
+  atMs: number;
+  membershipFile: KernelFile;
+  membership: string | null;
+  accounts: CgroupAccounts;
 }

@@ -1,4 +1,4 @@
-import { number, object, optionalNumber, type Resolved } from '../core/option.js';
+import { feature, number, object, optionalNumber, type Resolved } from '../core/option.js';
 
 /** What the container may use, where it cannot be read, and how often it is reported. */
 export interface ResourcesOptions {
@@ -16,15 +16,17 @@ export interface ResourcesOptions {
   memoryLimitBytes?: number;
 }
 
-/** The rows of {@link ResourcesOptions}: unit, default, range. */
-export const resourcesRows = {
+const shape = {
   intervalMs: number({ default: 10_000, unit: 'a number of milliseconds' }),
   cpuLimitCores: optionalNumber({ unit: 'a number of CPU cores' }),
   cpuRequestCores: optionalNumber({ unit: 'a number of CPU cores' }),
   memoryLimitBytes: optionalNumber({ unit: 'a number of bytes' }),
 };
 
-const rows = object(resourcesRows);
+/** The `resources` row of the option table. */
+export const resourcesOption = feature(shape);
+
+const rows = object(shape);
 
 export type ResolvedResourcesOptions = Resolved<typeof rows>;
 
