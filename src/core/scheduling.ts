@@ -1,10 +1,8 @@
-/**
- * Cumulative counters of the time in which the kernel did not let this process run. They only grow, so every reader
- * takes its own differences and none disturbs another; a difference below 0 means that the process was moved to
- * another cgroup and says nothing. Unknown is null.
- */
-export interface SchedulingCounters {
-  /** CFS periods of the cgroup that holds the CPU limit; null without a visible limit. */
+/** What the kernel did not let this process do in a stretch of time. Unknown is null. */
+export interface SchedulingLoss {
+  /** Length of the stretch, milliseconds. */
+  ms: number;
+  /** CFS periods of the cgroup that holds the CPU limit; null without a limit that can be seen. */
   periods: number | null;
   /** Those of them in which the limit was hit. */
   throttledPeriods: number | null;
@@ -14,10 +12,11 @@ export interface SchedulingCounters {
   runQueueMs: number | null;
 }
 
-/**
- * Why a late event loop may be the kernel's doing: the port through which the event loop learns of CPU throttling.
- * A read costs a few microseconds of synchronous kernel files, opens nothing, and never throws.
- */
+/** The port through which the event loop learns that it was late because the kernel held the process back. */
 export interface SchedulingPressure {
-  read(): SchedulingCounters;
+  /**
+   * What was lost from the last look before `monotonicMs` (at most a second earlier, while the loop turns) until now.
+   * Null when there was no such look. Costs a few microseconds, disturbs no other reader, never throws.
+   */
+  since(monotonicMs: number): SchedulingLoss | null;
 }

@@ -1,7 +1,6 @@
 import { getHeapStatistics } from 'node:v8';
 import type { MonotonicClock } from '../core/clock.js';
 import type { ResourceSample } from '../core/record.js';
-import type { SchedulingCounters } from '../core/scheduling.js';
 import { type CpuLimitReading, CpuQuota } from './cpu-quota.js';
 import { type CpuUsage, type CpuUsageReading, cpuUsageOf } from './cpu-usage.js';
 import type { CgroupLayout } from './discovery.js';
@@ -10,6 +9,7 @@ import { secondNumber, seconds } from './kernel-text.js';
 import { Machine } from './machine.js';
 import { type MemoryReading, MemoryUsage } from './memory-usage.js';
 import { stallSeconds } from './pressure.js';
+import type { SchedulingReading } from './scheduling-history.js';
 
 /** Everything that is counted for this process at one moment, before windows and overrides. */
 export interface ResourceReading {
@@ -90,10 +90,13 @@ export class CgroupAccounts {
     };
   }
 
-  scheduling(): SchedulingCounters {
+  /** The part that tells of lost time: 3 or 4 files. */
+  scheduling(now: MonotonicClock): SchedulingReading {
     const limit = this.quota?.read() ?? null;
     const throttledSeconds = limit === null ? null : (limit.anySeconds ?? limit.throttledSeconds);
     return {
+      nowMs: now(),
+      place: `${this.place}\n${limit?.heldBy ?? ''}`,
       periods: limit?.periods ?? null,
       throttledPeriods: limit?.throttledPeriods ?? null,
       throttledMs: throttledSeconds === null ? null : throttledSeconds * 1_000,

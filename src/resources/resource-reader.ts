@@ -1,8 +1,8 @@
 import type { MonotonicClock } from '../core/clock.js';
-import type { SchedulingCounters } from '../core/scheduling.js';
 import { CgroupAccounts, type ResourceReading } from './cgroup-accounts.js';
 import { discoverCgroups } from './discovery.js';
 import { type KernelFile, KernelFiles } from './kernel-file.js';
+import type { SchedulingReading } from './scheduling-history.js';
 
 /** Mounts, affinity and files that could not be read are looked at again after this time, at about 0.3 ms. */
 const REDISCOVER_EVERY_MS = 30_000;
@@ -29,8 +29,8 @@ export class ResourceReader {
   }
 
   /** The cheap part of {@link read}: 4 or 5 files. */
-  scheduling(): SchedulingCounters {
-    return this.current().accounts.scheduling();
+  scheduling(): SchedulingReading {
+    return this.current().accounts.scheduling(this.now);
   }
 
   /** Gives back every descriptor. Reading goes on to work, at the price of opening the files each time. */

@@ -82,7 +82,7 @@ function throttledUnseen(previous: LimitReading, reading: LimitReading): boolean
 }
 
 /** Null when either is unknown or the counter went back: it was reset, or is another one. */
-function difference(before: number | null, after: number | null): number | null {
+export function difference(before: number | null, after: number | null): number | null {
   return before === null || after === null || after < before ? null : after - before;
 }
 

@@ -7,6 +7,7 @@ import { ResourceDiagnostics } from './resource-diagnostics.js';
 import { ResourceReader } from './resource-reader.js';
 import { ReadingResourceSampler, type ResourceSampler } from './resource-sampler.js';
 import { type ResolvedResourcesOptions, resolveResourcesOptions } from './resources.options.js';
+import { SchedulingHistory } from './scheduling-history.js';
 
 /** Low memory and OOM kills cannot wait for the next record. A sample costs about 30 µs, so this is 0.003 % of a core. */
 const WATCH_EVERY_MS = 1_000;
@@ -18,8 +19,7 @@ const WATCH_EVERY_MS = 1_000;
 export class Resources {
   /** For injection: works with the feature off too. */
   readonly sampler: ResourceSampler;
-  /** For the event loop. */
-  readonly scheduling: SchedulingPressure;
+  private readonly history: SchedulingHistory;
   private readonly reader: ResourceReader;
   private readonly published: ResourceSampler;
   private readonly watched: ResourceSampler;
@@ -38,7 +38,7 @@ export class Resources {
     this.sampler = new ReadingResourceSampler(reader, settings);
     this.published = new ReadingResourceSampler(reader, settings);
     this.watched = new ReadingResourceSampler(reader, settings);
-    this.scheduling = { read: () => reader.scheduling() };
+    this.history = new SchedulingHistory(() => reader.scheduling());
     this.diagnostics = new ResourceDiagnostics(reporter);
   }
 
@@ -47,10 +47,16 @@ export class Resources {
     return this.published.latest;
   }
 
+  /** For the event loop; null with the feature off. */
+  get scheduling(): SchedulingPressure | null {
+    return this.options === null ? null : this.history;
+  }
+
   start(): void {
     if (this.options === null || this.timers.length > 0) return;
     const { intervalMs } = this.options;
     const first = this.published.sample();
+    this.history.look();
     this.diagnostics.start(first);
     const wrong = disagreement(first.limits, nodeFigures());
     if (wrong !== null) this.reporter.log(wrong);
@@ -68,6 +74,7 @@ export class Resources {
   }
 
   private readonly watch = (): void => {
+    this.history.look();
     this.diagnostics.watch(this.watched.sample());
   };
 

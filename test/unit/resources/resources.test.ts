@@ -77,11 +77,23 @@ describe('the publishing timer', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
+  it('keeps the looks that tell the event loop what the kernel held back', () => {
+    const made = resources({ intervalMs: 10_000 });
+    expect(made.scheduling?.since(nowMs)).toBeNull();
+    made.start();
+    pass(3_200);
+    const loss = made.scheduling!.since(2_500);
+    expect(loss?.ms).toBe(1_200);
+    if (process.platform === 'linux') expect(loss?.runQueueMs).toBeGreaterThanOrEqual(0);
+    expect(made.scheduling!.since(-1)).toBeNull();
+  });
+
   it('does not exist when the feature is off, and sampling still works', () => {
     const made = resources(null);
     made.start();
     expect(vi.getTimerCount()).toBe(0);
     expect(made.latest).toBeNull();
+    expect(made.scheduling).toBeNull();
     expect(made.sampler.sample().process.rssBytes).toBeGreaterThan(0);
   });
 });
@@ -107,21 +119,5 @@ describe.runIf(process.platform === 'linux')('descriptors', () => {
     made.stop();
     made.sampler.sample();
     expect(open()).toBe(before);
-  });
-});
-
-describe('the scheduling port', () => {
-  it('counts the time the main thread waited for a CPU, and never goes back', () => {
-    const { scheduling } = new Resources(
-      null,
-      () => {},
-      silent,
-      () => performance.now(),
-    );
-    const first = scheduling.read();
-    const second = scheduling.read();
-    expect(Object.keys(first).sort()).toEqual(['periods', 'runQueueMs', 'throttledMs', 'throttledPeriods']);
-    if (process.platform === 'linux') expect(first.runQueueMs).toBeGreaterThan(0);
-    expect(second.runQueueMs ?? 0).toBeGreaterThanOrEqual(first.runQueueMs ?? 0);
   });
 });
