@@ -1,0 +1,34 @@
+import { availableParallelism } from 'node:os';
+import type { ResourceSample } from '../core/record.js';
+
+const MIB = 2 ** 20;
+
+/** What Node itself says about the container. */
+export interface NodeFigures {
+  availableParallelism: number;
+  /** Bytes; 0 or undefined is "none", and 2^64 is what libuv says for a v1 cgroup without a limit of its own. */
+  constrainedMemory: number | undefined;
+}
+
+export const nodeFigures = (): NodeFigures => ({
+  availableParallelism: availableParallelism(),
+  constrainedMemory: process.constrainedMemory(),
+});
+
+/**
+ * One sentence when Node's own figures disagree with the container's limits, null when they agree. libuv looks at the
+ * own cgroup only for memory, and not at v1 quotas at all for CPUs.
+ */
+export function disagreement(limits: ResourceSample['limits'], node: NodeFigures): string | null {
+  const wrong: string[] = [];
+  const { cpuCores, memoryBytes } = limits;
+  if (cpuCores !== null && node.availableParallelism > Math.max(1, Math.ceil(cpuCores))) {
+    wrong.push(`os.availableParallelism() says ${node.availableParallelism} at a CPU limit of ${cpuCores} cores`);
+  }
+  if (memoryBytes !== null && node.constrainedMemory !== memoryBytes) {
+    wrong.push(`process.constrainedMemory() says ${node.constrainedMemory} at a limit of ${memoryBytes / MIB} MB`);
+  }
+  return wrong.length === 0
+    ? null
+    : `Node's own figures are wrong here: ${wrong.join(', ')}. Size workers, pools and heaps by ResourceSampler.recommend().`;
+}

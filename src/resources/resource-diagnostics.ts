@@ -1,0 +1,102 @@
+import type { ResourceSample } from '../core/record.js';
+import type { Reporter } from '../core/reporter.js';
+import { HEAP_SHARE } from './resource-advice.js';
+
+const MIB = 2 ** 20;
+
+/** V8's `heap_size_limit` is `--max-old-space-size` and up to three semi-spaces of 16 MB. */
+const YOUNG_SPACE_BYTES = 48 * MIB;
+
+/** Shares of throttled periods that deserve a word, and a louder one. */
+const THROTTLED = 0.05;
+const BADLY_THROTTLED = 0.25;
+/** Fewer periods than this (of 100 ms) are no trend. */
+const MIN_PERIODS = 20;
+
+/** Memory is low below this share of the limit, or below this much where the share would be a lot. */
+const LOW_MEMORY_SHARE = 0.15;
+const LOW_MEMORY_BYTES = 256 * MIB;
+/** One sample may catch a peak that the garbage collector is about to undo. */
+const LOW_MEMORY_SAMPLES = 2;
+
+/** What the container's figures mean, said in words and once each, with what to do. */
+export class ResourceDiagnostics {
+  private readonly said = new Set<string>();
+  private lowSamples = 0;
+  private oomKills: number | null = null;
+
+  constructor(private readonly reporter: Reporter) {}
+
+  /** At the start: does what Node was started with fit the container? */
+  start({ limits, process: own }: ResourceSample): void {
+    const { memoryBytes } = limits;
+    if (memoryBytes === null || own.heapLimitBytes - YOUNG_SPACE_BYTES <= memoryBytes * HEAP_SHARE) return;
+    const flag = `--max-old-space-size=${Math.max(1, Math.floor((memoryBytes * HEAP_SHARE) / MIB))}`;
+    this.warnOnce(
+      'heap limit',
+      `The heap may grow to ${mb(own.heapLimitBytes)} MB, but the container has ${mb(memoryBytes)} MB: the kernel would kill ` +
+        `the process before the garbage collector runs short. Start Node with ${flag}, for example NODE_OPTIONS=${flag}.`,
+    );
+  }
+
+  /** Every second or so: what cannot wait for the next report. */
+  watch(sample: ResourceSample): void {
+    this.watchHeadroom(sample);
+    this.watchOomKills(sample.memory.oomKills);
+    if (sample.cpu.window?.throttledByHiddenAncestor === true) {
+      this.warnOnce(
+        'hidden limit',
+        'The CPU is throttled by a limit that cannot be seen from inside the container, such as that of a pod or a task. ' +
+          'Name it in `resources.cpuLimitCores`, so that utilization is a share of it.',
+      );
+    }
+  }
+
+  /** Once a report, over its longer window. */
+  report({ cpu: { window }, limits }: ResourceSample): void {
+    if (window === null || window.throttledRatio === null || (window.periods ?? 0) < MIN_PERIODS) return;
+    if (window.throttledRatio <= THROTTLED) return;
+    const bad = window.throttledRatio > BADLY_THROTTLED;
+    if (!bad && this.said.has('badly throttled')) return;
+    const limit = limits.cpuCores === null ? '' : ` at a limit of ${Math.round(limits.cpuCores * 100) / 100} cores`;
+    this.warnOnce(
+      bad ? 'badly throttled' : 'throttled',
+      `The CPU was throttled in ${percent(window.throttledRatio)} % of periods${limit}: requests wait though the mean use is ` +
+        `only ${window.usageCores.toFixed(2)} cores. Raise the CPU limit, or run less in parallel (workers, UV_THREADPOOL_SIZE).`,
+    );
+  }
+
+  private watchHeadroom({ limits: { memoryBytes }, memory: { availableBytes } }: ResourceSample): void {
+    if (memoryBytes === null || availableBytes === null) return;
+    const isLow = availableBytes < Math.min(memoryBytes * LOW_MEMORY_SHARE, LOW_MEMORY_BYTES);
+    this.lowSamples = isLow ? this.lowSamples + 1 : 0;
+    if (this.lowSamples < LOW_MEMORY_SAMPLES) return;
+    this.warnOnce(
+      'memory low',
+      `Only ${mb(availableBytes)} of ${mb(memoryBytes)} MB memory are left; at 0 the kernel kills the process (exit code 137). ` +
+        'Raise the memory limit, or lower --max-old-space-size so that the garbage collector works earlier.',
+    );
+  }
+
+  private watchOomKills(oomKills: number | null): void {
+    if (oomKills === null) return;
+    const before = this.oomKills;
+    this.oomKills = oomKills;
+    if (before === null || oomKills <= before) return;
+    const processes = oomKills - before === 1 ? 'a process' : `${oomKills - before} processes`;
+    this.warnOnce(
+      'oom kill',
+      `The kernel killed ${processes} of this container because its memory was used up. Raise the memory limit, or give ` +
+        'each worker a smaller --max-old-space-size.',
+    );
+  }
+
+  private warnOnce(cause: string, message: string): void {
+    if (this.said.has(cause)) return;
+    this.said.add(cause);
+    this.reporter.warn(message);
+  }
+}
+
+const mb = (bytes: number): number => Math.round(bytes / MIB);
+const percent = (ratio: number): string => (ratio * 100).toFixed(0);

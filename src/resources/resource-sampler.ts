@@ -1,0 +1,70 @@
+import { type MonotonicClock, monotonicMs } from '../core/clock.js';
+import type { ResourceSample } from '../core/record.js';
+import { type ResourceAdvice, advise } from './resource-advice.js';
+import { ResourceReader } from './resource-reader.js';
+import { limitsOf, sampleOf } from './resource-sample.js';
+import { ResourceWindow } from './resource-window.js';
+import { type ResolvedResourcesOptions, type ResourcesOptions, resolveResourcesOptions } from './resources.options.js';
+
+/** What the container allows and uses: CPU, throttling and memory against the real limits. Injection token and type. */
+export abstract class ResourceSampler {
+  /**
+   * Reads the kernel's files now, synchronously, in tens of microseconds. Rates (`cpu.window`, `pressure`) are of the
+   * time since the previous call on this sampler. Never throws; what cannot be known is null.
+   */
+  abstract sample(): ResourceSample;
+  /** What {@link sample} returned last; null before the first call. */
+  abstract readonly latest: ResourceSample | null;
+  /** What to size by the limits of now. Does not disturb the rates. */
+  abstract recommend(): ResourceAdvice;
+  /** Gives back every file descriptor. Later samples still work, at the price of opening the files each time. */
+  abstract close(): void;
+}
+
+/** A sampler over a reader that may be shared: the baseline is its own. */
+export class ReadingResourceSampler extends ResourceSampler {
+  latest: ResourceSample | null = null;
+  private readonly window: ResourceWindow;
+
+  constructor(
+    private readonly reader: ResourceReader,
+    private readonly options: ResolvedResourcesOptions,
+  ) {
+    super();
+    this.window = new ResourceWindow(options.cpuRequestCores);
+  }
+
+  sample(): ResourceSample {
+    const reading = this.reader.read();
+    const limits = limitsOf(reading, this.options);
+    const window = this.window.measure(reading, limits.cpuCores);
+    this.latest = sampleOf(reading, limits, window, this.options);
+    return this.latest;
+  }
+
+  recommend(): ResourceAdvice {
+    const reading = this.reader.read();
+    return advise(limitsOf(reading, this.options), reading.cpus, reading.machineBytes);
+  }
+
+  close(): void {
+    this.reader.close();
+  }
+}
+
+/** Where {@link createResourceSampler} reads, besides {@link ResourcesOptions}. */
+export interface ResourceSamplerSource {
+  /** Replaces `/` for every file that is read (`<root>/proc/self/cgroup`, …). @default '/' */
+  root?: string;
+  /** Monotonic clock, milliseconds. @default performance.now */
+  now?: MonotonicClock;
+}
+
+/**
+ * Creates a sampler without Nest. `intervalMs` has no effect here: sample when you like, and close it in the end.
+ * @throws PERF_ERR_OPTION
+ */
+export function createResourceSampler(options: ResourcesOptions & ResourceSamplerSource = {}): ResourceSampler {
+  const { root = '/', now = monotonicMs, ...rest } = options;
+  return new ReadingResourceSampler(new ResourceReader(root, now), resolveResourcesOptions(rest, ''));
+}

@@ -1,0 +1,93 @@
+import type { ResourceSample } from '../core/record.js';
+import type { ResourceReading } from './cgroup-accounts.js';
+
+/** Rates since the previous reading. */
+export interface MeasuredWindow {
+  cpu: ResourceSample['cpu']['window'];
+  pressure: ResourceSample['pressure'];
+}
+
+/** Below this two readings are too close for a rate. */
+const MIN_WINDOW_MS = 1;
+
+/** One reader's baseline: the rates of {@link measure} are of the time since its own previous call. */
+export class ResourceWindow {
+  private previous: ResourceReading | null = null;
+
+  /** @param cpuRequestCores The CPU request, when it is known. */
+  constructor(private readonly cpuRequestCores: number | null) {}
+
+  /** @param limitCores What utilization is a share of; the CPUs of the machine without it. */
+  measure(reading: ResourceReading, limitCores: number | null): MeasuredWindow {
+    const { previous } = this;
+    this.previous = reading;
+    if (previous === null || previous.place !== reading.place) return NOTHING;
+    const ms = reading.nowMs - previous.nowMs;
+    if (!(ms >= MIN_WINDOW_MS)) return NOTHING;
+    return {
+      cpu: this.cpu(previous, reading, ms, limitCores ?? reading.cpus),
+      pressure: {
+        cpuSomeRatio: share(difference(previous.cpuStallSeconds, reading.cpuStallSeconds), ms / 1_000),
+        memoryFullRatio: share(difference(previous.memoryStallSeconds, reading.memoryStallSeconds), ms / 1_000),
+      },
+    };
+  }
+
+  private cpu(
+    previous: ResourceReading,
+    reading: ResourceReading,
+    ms: number,
+    capacityCores: number | null,
+  ): ResourceSample['cpu']['window'] {
+    if (previous.cpuUsage.from !== reading.cpuUsage.from) return null;
+    const usedSeconds = difference(previous.cpuUsage.usageSeconds, reading.cpuUsage.usageSeconds);
+    if (usedSeconds === null) return null;
+    const usageCores = usedSeconds / (ms / 1_000);
+    return {
+      ms,
+      usageCores,
+      // Not capped at 1: bursts and the skew between clock and counter are real.
+      utilization: capacityCores === null ? null : usageCores / capacityCores,
+      requestUtilization: this.cpuRequestCores === null ? null : usageCores / this.cpuRequestCores,
+      ...throttling(previous.cpuLimit, reading.cpuLimit),
+      throttledByHiddenAncestor: throttledUnseen(previous.cpuLimit, reading.cpuLimit),
+      runQueueMs: difference(previous.runQueueMs, reading.runQueueMs),
+    };
+  }
+}
+
+const NOTHING: MeasuredWindow = { cpu: null, pressure: { cpuSomeRatio: null, memoryFullRatio: null } };
+
+type LimitReading = ResourceReading['cpuLimit'];
+
+function throttling(previous: LimitReading, reading: LimitReading) {
+  // When another level has become the lowest, its counters have another past.
+  const comparable = previous !== null && reading !== null && previous.heldBy === reading.heldBy;
+  const periods = comparable ? difference(previous.periods, reading.periods) : null;
+  const throttledPeriods = comparable ? difference(previous.throttledPeriods, reading.throttledPeriods) : null;
+  const throttledSeconds = comparable ? difference(previous.throttledSeconds, reading.throttledSeconds) : null;
+  return {
+    periods,
+    throttledPeriods,
+    throttledRatio: share(throttledPeriods, periods),
+    throttledMs: throttledSeconds === null ? null : throttledSeconds * 1_000,
+  };
+}
+
+/** The kernel throttled here, yet no limit that can be seen did: a pod's or a task's quota above the container's mount. */
+function throttledUnseen(previous: LimitReading, reading: LimitReading): boolean | null {
+  const any = difference(previous?.anySeconds ?? null, reading?.anySeconds ?? null);
+  const visible = difference(previous?.visibleSeconds ?? null, reading?.visibleSeconds ?? null);
+  return any === null || visible === null ? null : any > 0 && visible === 0;
+}
+
+/** Null when either is unknown or the counter went back: it was reset, or is another one. */
+export function difference(before: number | null, after: number | null): number | null {
+  return before === null || after === null || after < before ? null : after - before;
+}
+
+/** 0 of 0 is 0: nothing was lost. At most 1, because a part is read after its whole. */
+function share(part: number | null, whole: number | null): number | null {
+  if (part === null || whole === null) return null;
+  return part === 0 ? 0 : Math.min(1, part / whole);
+}

@@ -1,0 +1,38 @@
+import { feature, number, object, optionalNumber, type Resolved } from '../core/option.js';
+
+/** What the container may use, where it cannot be read, and how often it is reported. */
+export interface ResourcesOptions {
+  /**
+   * Milliseconds between two `ResourceRecord`s. Shorter than a second makes throttling coarse: the kernel counts it in
+   * periods of 100 ms.
+   * @default 10_000
+   */
+  intervalMs?: number;
+  /** Cores. For containers whose limit cannot be seen from inside (Fargate, ECS tasks). Replaces what the cgroup says. */
+  cpuLimitCores?: number;
+  /** Cores. The CPU request, for example of the Downward API (`requests.cpu`): no cgroup tells it reliably. Gives `requestUtilization`. */
+  cpuRequestCores?: number;
+  /** Bytes. For containers whose limit cannot be seen from inside. Replaces what the cgroup says. */
+  memoryLimitBytes?: number;
+}
+
+const shape = {
+  intervalMs: number({ default: 10_000, unit: 'a number of milliseconds' }),
+  cpuLimitCores: optionalNumber({ unit: 'a number of CPU cores' }),
+  cpuRequestCores: optionalNumber({ unit: 'a number of CPU cores' }),
+  memoryLimitBytes: optionalNumber({ unit: 'a number of bytes' }),
+};
+
+/** The `resources` row of the option table. */
+export const resourcesOption = feature(shape);
+
+const rows = object(shape);
+
+export type ResolvedResourcesOptions = Resolved<typeof rows>;
+
+/**
+ * @param path What the caller calls the options object, for messages; `''` for the only argument of a function.
+ * @throws PERF_ERR_OPTION
+ */
+export const resolveResourcesOptions = (options: ResourcesOptions, path: string): ResolvedResourcesOptions =>
+  rows.read(options, path);

@@ -1,0 +1,298 @@
+import { renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createResourceSampler, type ResourceSampler } from '../../../src/resources/resource-sampler.js';
+import {
+  MIB,
+  machine,
+  v1Cpu,
+  v1Cpuacct,
+  v1Memory,
+  v1Mount,
+  v2Cgroup,
+  v2Mount,
+} from '../../fixtures/kernel/kernel-files.js';
+import { type KernelTree, kernelTree } from '../../fixtures/kernel/kernel-tree.js';
+
+const OWN = '/sys/fs/cgroup';
+
+describe('rates of a v2 container', () => {
+  let tree: KernelTree;
+  let sampler: ResourceSampler;
+  let nowMs = 1_000;
+  const now = (): number => nowMs;
+
+  beforeEach(() => {
+    nowMs = 1_000;
+    tree = kernelTree({
+      ...machine(),
+      '/proc/self/cgroup': '0::/\n',
+      '/proc/self/mountinfo': v2Mount(),
+      ...v2Cgroup(OWN, {
+        cpuMax: '50000 100000',
+        usageUs: 10_000_000,
+        periods: 100,
+        throttled: 10,
+        throttledUs: 2_000,
+      }),
+      '/proc/self/schedstat': '4000000000 1000000000 100\n',
+    });
+    sampler = createResourceSampler({ root: tree.root, now, cpuRequestCores: 0.25 });
+  });
+  afterEach(() => {
+    sampler.close();
+    tree.dispose();
+  });
+
+  it('has none at first', () => {
+    const { cpu, pressure } = sampler.sample();
+    expect(cpu.window).toBeNull();
+    expect(pressure).toEqual({ cpuSomeRatio: null, memoryFullRatio: null });
+  });
+
+  it('divides what was used by the time, the limit and the request', () => {
+    sampler.sample();
+    nowMs += 2_000;
+    tree.write({
+      ...v2Cgroup(OWN, {
+        cpuMax: '50000 100000',
+        usageUs: 10_500_000,
+        periods: 120,
+        throttled: 15,
+        throttledUs: 302_000,
+        localThrottledUs: 302_000,
+        cpuStallUs: 500_000,
+        memoryStallUs: 20_000,
+      }),
+      '/proc/self/schedstat': '4400000000 1250000000 130\n',
+    });
+    const { cpu, pressure } = sampler.sample();
+    expect(cpu.window).toEqual({
+      ms: 2_000,
+      usageCores: 0.25,
+      utilization: 0.5,
+      requestUtilization: 1,
+      periods: 20,
+      throttledPeriods: 5,
+      throttledRatio: 0.25,
+      throttledMs: 300,
+      throttledByHiddenAncestor: null,
+      runQueueMs: 250,
+    });
+    expect(pressure).toEqual({ cpuSomeRatio: 0.25, memoryFullRatio: 0.01 });
+    expect(cpu).toMatchObject({
+      usageSeconds: 10.5,
+      userSeconds: 7.875,
+      systemSeconds: 2.625,
+      throttledSeconds: 0.302,
+    });
+  });
+
+  it('says 0 where nothing was throttled, also when no period has passed', () => {
+    sampler.sample();
+    nowMs += 1_000;
+    expect(sampler.sample().cpu.window).toMatchObject({ usageCores: 0, periods: 0, throttledRatio: 0, throttledMs: 0 });
+  });
+
+  it('has none right after a counter went back, and again at the next sample', () => {
+    sampler.sample();
+    nowMs += 1_000;
+    tree.write(v2Cgroup(OWN, { cpuMax: '50000 100000', usageUs: 1_000_000 }));
+    expect(sampler.sample().cpu.window).toBeNull();
+    nowMs += 1_000;
+    tree.write(v2Cgroup(OWN, { cpuMax: '50000 100000', usageUs: 1_200_000 }));
+    expect(sampler.sample().cpu.window).toMatchObject({ ms: 1_000 });
+    expect(sampler.latest?.cpu.window?.usageCores).toBeCloseTo(0.2, 9);
+  });
+
+  it.each([0, 0.5, -5_000])('has none when the clock moved by %s ms', (stepMs) => {
+    sampler.sample();
+    nowMs += stepMs;
+    expect(sampler.sample().cpu.window).toBeNull();
+  });
+
+  it('sees a limit that was changed in place at the next sample', () => {
+    sampler.sample();
+    nowMs += 1_000;
+    tree.write({ [`${OWN}/cpu.max`]: '200000 100000\n', [`${OWN}/cpu.stat`]: 'usage_usec 11000000\n' });
+    const { limits, cpu } = sampler.sample();
+    expect(limits.cpuCores).toBe(2);
+    expect(cpu.window).toMatchObject({ usageCores: 1, utilization: 0.5, throttledRatio: null });
+  });
+
+  it('reads a file that was replaced rather than written', () => {
+    sampler.sample();
+    nowMs += 1_000;
+    const path = join(tree.root, OWN, 'cpu.max');
+    writeFileSync(`${path}.new`, 'max 100000\n');
+    renameSync(`${path}.new`, path);
+    expect(sampler.sample().limits.cpuCores).toBeNull();
+  });
+
+  it('shares the CPUs it may run on where there is no limit', () => {
+    tree.write({ [`${OWN}/cpu.max`]: 'max 100000\n' });
+    sampler.sample();
+    nowMs += 1_000;
+    tree.write({ [`${OWN}/cpu.stat`]: 'usage_usec 11000000\n' });
+    expect(sampler.sample().cpu.window).toMatchObject({ usageCores: 1, utilization: 0.25, throttledRatio: null });
+  });
+
+  it('may exceed 1: bursts are real', () => {
+    sampler.sample();
+    nowMs += 1_000;
+    tree.write({ [`${OWN}/cpu.stat`]: 'usage_usec 10600000\n' });
+    expect(sampler.sample().cpu.window?.utilization).toBeCloseTo(1.2, 9);
+  });
+
+  it('keeps the baseline of one sampler from another', () => {
+    const other = createResourceSampler({ root: tree.root, now });
+    sampler.sample();
+    nowMs += 1_000;
+    other.sample();
+    nowMs += 1_000;
+    expect(sampler.sample().cpu.window?.ms).toBe(2_000);
+    expect(other.sample().cpu.window?.ms).toBe(1_000);
+    nowMs += 1_000;
+    sampler.recommend();
+    expect(sampler.sample().cpu.window?.ms).toBe(1_000);
+    other.close();
+  });
+
+  it('notices that the process was moved: new figures, no rate across the move', () => {
+    tree.write({
+      '/proc/self/cgroup': '0::/old\n',
+      ...v2Cgroup(`${OWN}/old`, { usageUs: 10_000_000, currentBytes: 20 * MIB }),
+      ...v2Cgroup(`${OWN}/new`, { usageUs: 20_000_000, currentBytes: 30 * MIB, maxBytes: 64 * MIB }),
+    });
+    sampler.sample();
+    nowMs += 1_000;
+    tree.write({ '/proc/self/cgroup': '0::/new\n' });
+    const moved = sampler.sample();
+    expect(moved.cpu).toMatchObject({ usageSeconds: 20, window: null });
+    expect(moved.limits.memoryBytes).toBe(64 * MIB);
+    expect(moved.pressure.cpuSomeRatio).toBeNull();
+  });
+
+  it('has no rate across a change from the cgroup to the process and back', () => {
+    sampler.sample();
+    nowMs += 1_000;
+    tree.remove(`${OWN}/cpu.stat`);
+    expect(sampler.sample().cpu.window).toBeNull();
+    nowMs += 1_000;
+    tree.write({ [`${OWN}/cpu.stat`]: 'usage_usec 90000000\n' });
+    expect(sampler.sample().cpu.window).toBeNull();
+  });
+
+  it('compares no throttling of two cgroups when the limit moves to another level', () => {
+    tree.write({
+      '/proc/self/cgroup': '0::/own\n',
+      ...v2Cgroup(`${OWN}/own`, { cpuMax: 'max 100000', usageUs: 1_000_000 }),
+    });
+    sampler.sample();
+    nowMs += 1_000;
+    tree.write(v2Cgroup(`${OWN}/own`, { cpuMax: '20000 100000', usageUs: 1_100_000, periods: 900, throttled: 900 }));
+    const { limits, cpu } = sampler.sample();
+    expect(limits.cpuCores).toBe(0.2);
+    expect(cpu).toMatchObject({ periods: 900, throttledPeriods: 900 });
+    expect(cpu.window).toMatchObject({
+      periods: null,
+      throttledPeriods: null,
+      throttledRatio: null,
+      throttledMs: null,
+    });
+  });
+
+  it('reads goes on after close, and leaves no descriptor', () => {
+    sampler.close();
+    expect(sampler.sample().cpu.usageSeconds).toBe(10);
+  });
+});
+
+describe('throttling by an ancestor that cannot be seen', () => {
+  const files = (local: number, visible: number | null) =>
+    v2Cgroup(OWN, {
+      cpuMax: visible === null ? 'max 100000' : '100000 100000',
+      localThrottledUs: local,
+      ...(visible === null ? {} : { throttledUs: visible }),
+    });
+
+  it.each([
+    ['the kernel throttled, no visible limit did', files(0, null), files(40_000, null), true],
+    ['the kernel throttled by the visible limit', files(0, 0), files(40_000, 40_000), false],
+    ['nothing was throttled', files(10, null), files(10, null), false],
+    ['the kernel has no cpu.stat.local', v2Cgroup(OWN, {}), v2Cgroup(OWN, {}), null],
+  ])('%s', (_, before, after, expected) => {
+    let nowMs = 0;
+    const tree = kernelTree({
+      ...machine(),
+      '/proc/self/cgroup': '0::/\n',
+      '/proc/self/mountinfo': v2Mount(),
+      ...before,
+    });
+    try {
+      const sampler = createResourceSampler({ root: tree.root, now: () => nowMs });
+      sampler.sample();
+      nowMs += 1_000;
+      tree.write(after);
+      expect(sampler.sample().cpu.window?.throttledByHiddenAncestor).toBe(expected);
+    } finally {
+      tree.dispose();
+    }
+  });
+});
+
+describe('v1 units', () => {
+  const at = '/sys/fs/cgroup/cpu,cpuacct';
+  const base = {
+    ...machine(),
+    '/proc/self/cgroup': '3:cpu,cpuacct:/\n4:memory:/\n',
+    '/proc/self/mountinfo': v1Mount('cpu,cpuacct', '/', at) + v1Mount('memory', '/'),
+    ...v1Memory('/sys/fs/cgroup/memory', { oomKills: 2, inactiveFileBytes: 5 * MIB }),
+  };
+
+  it('counts nanoseconds, and reads descendants of the memory cgroup too', () => {
+    let nowMs = 0;
+    const tree = kernelTree({
+      ...base,
+      ...v1Cpu(at, { quotaUs: 100_000, throttledNs: 1_500_000_000, periods: 10, throttled: 5 }),
+      ...v1Cpuacct(at, 4_000_000_000),
+    });
+    try {
+      const sampler = createResourceSampler({ root: tree.root, now: () => nowMs });
+      const first = sampler.sample();
+      expect(first.cpu).toMatchObject({ usageSeconds: 4, userSeconds: 3, systemSeconds: 1, throttledSeconds: 1.5 });
+      expect(first.memory).toMatchObject({
+        usageBytes: 60 * MIB,
+        workingSetBytes: 55 * MIB,
+        peakBytes: 61 * MIB,
+        anonBytes: 40 * MIB,
+        fileBytes: 6 * MIB,
+        kernelBytes: 2 * MIB,
+        oomKills: 2,
+      });
+      nowMs = 1_000;
+      tree.write({
+        ...v1Cpu(at, { quotaUs: 100_000, throttledNs: 1_750_000_000, periods: 20, throttled: 9 }),
+        ...v1Cpuacct(at, 4_900_000_000),
+      });
+      expect(sampler.sample().cpu.window).toMatchObject({ periods: 10, throttledRatio: 0.4, throttledMs: 250 });
+      expect(sampler.latest?.cpu.window?.usageCores).toBeCloseTo(0.9, 9);
+    } finally {
+      tree.dispose();
+    }
+  });
+
+  it('falls back to the 10 ms ticks of cpuacct.stat', () => {
+    const tree = kernelTree({
+      ...base,
+      ...v1Cpu(at),
+      [`${at}/cpuacct.stat`]: 'user 150\nsystem 50\n',
+    });
+    try {
+      const { cpu } = createResourceSampler({ root: tree.root }).sample();
+      expect(cpu).toMatchObject({ usageSeconds: 2, userSeconds: 1.5, systemSeconds: 0.5 });
+    } finally {
+      tree.dispose();
+    }
+  });
+});

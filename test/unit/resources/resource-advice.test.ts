@@ -1,0 +1,45 @@
+import { describe, expect, it } from 'vitest';
+import { advise } from '../../../src/resources/resource-advice.js';
+import { GIB, MIB } from '../../fixtures/kernel/kernel-files.js';
+
+const at = (cpuCores: number | null, memoryBytes: number | null, cpus: number | null = 8, machineBytes = 64 * GIB) =>
+  advise({ cpuCores, memoryBytes }, cpus, machineBytes);
+
+describe('advice on sizes', () => {
+  it.each([
+    [0.25, 8, 1, 2],
+    [0.5, 8, 1, 2],
+    [0.75, 8, 1, 3],
+    [1, 8, 1, 4],
+    [2.5, 8, 2, 4],
+    [null, 8, 8, 4],
+    [16, 2, 2, 4],
+    [null, null, 1, 4],
+  ])('a limit of %s cores on %s CPUs: %s workers, %s threads', (cores, cpus, workers, threadPoolSize) => {
+    expect(at(cores, null, cpus)).toMatchObject({ workers, threadPoolSize, maxOldSpaceSizeMb: null });
+  });
+
+  it('leaves a quarter of the memory for everything that is not heap, and shares the rest among the workers', () => {
+    expect(at(0.5, 512 * MIB).maxOldSpaceSizeMb).toBe(384);
+    expect(at(4, 4 * GIB).maxOldSpaceSizeMb).toBe(768);
+    expect(at(1, 1000).maxOldSpaceSizeMb).toBe(1);
+  });
+
+  it('takes a limit above the machine for the machine', () => {
+    expect(at(1, 8 * GIB, 8, GIB).maxOldSpaceSizeMb).toBe(768);
+  });
+
+  it('says why, with what to set', () => {
+    expect(at(0.5, 512 * MIB).reasons).toEqual([
+      '1 worker: the CPU limit is 0.5 cores, and a worker that computes needs a whole one.',
+      'UV_THREADPOOL_SIZE=2: the CPU limit is 0.5 cores, and more than 4 threads a core only take turns; set it in the environment before Node starts.',
+      '--max-old-space-size=384: 75 % of 512 MB; the rest is for buffers, stacks, code and Node itself.',
+    ]);
+    expect(at(null, null, 4).reasons).toEqual([
+      '4 workers: the process may run on 4 CPUs, and a worker that computes needs a whole one.',
+      'UV_THREADPOOL_SIZE=4: the process may run on 4 CPUs, and more than 4 threads a core only take turns; set it in the environment before Node starts.',
+      'No --max-old-space-size: no memory limit is known.',
+    ]);
+    expect(at(2, GIB).reasons[2]).toContain('75 % of 1024 MB, shared by 2 workers;');
+  });
+});

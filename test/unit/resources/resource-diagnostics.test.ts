@@ -1,0 +1,116 @@
+import { describe, expect, it } from 'vitest';
+import type { ResourceSample } from '../../../src/core/record.js';
+import { disagreement } from '../../../src/resources/node-figures.js';
+import { ResourceDiagnostics } from '../../../src/resources/resource-diagnostics.js';
+import { GIB, MIB } from '../../fixtures/kernel/kernel-files.js';
+import { resourceSample } from '../../fixtures/resource-sample.js';
+
+function diagnostics() {
+  const said: string[] = [];
+  const say = (message: string): void => void said.push(message);
+  return { said, diagnostics: new ResourceDiagnostics({ log: say, warn: say, error: say }) };
+}
+
+const throttled = (ratio: number, periods = 100): ResourceSample =>
+  resourceSample({
+    cores: 0.5,
+    window: { periods, throttledPeriods: ratio * periods, throttledRatio: ratio, usageCores: 0.31 },
+  });
+
+const memory = (limitBytes: number, availableBytes: number): ResourceSample =>
+  resourceSample({ memoryLimitBytes: limitBytes, memory: { availableBytes } });
+
+describe('what the container figures mean, in words', () => {
+  it('names the flag when the heap may outgrow the container', () => {
+    const { said, diagnostics: d } = diagnostics();
+    d.start(resourceSample({ memoryLimitBytes: 128 * MIB, process: { heapLimitBytes: 259 * MIB } }));
+    expect(said).toEqual([
+      'The heap may grow to 259 MB, but the container has 128 MB: the kernel would kill the process before the garbage ' +
+        'collector runs short. Start Node with --max-old-space-size=96, for example NODE_OPTIONS=--max-old-space-size=96.',
+    ]);
+  });
+
+  it.each([
+    ['the flag was followed', 128 * MIB, 144 * MIB],
+    ['the default fits', GIB, 560 * MIB],
+    ['there is no limit', null, 4 * GIB],
+  ])('has nothing to say about the heap when %s', (_, memoryLimitBytes, heapLimitBytes) => {
+    const { said, diagnostics: d } = diagnostics();
+    d.start(resourceSample({ memoryLimitBytes, process: { heapLimitBytes } }));
+    expect(said).toEqual([]);
+  });
+
+  it('speaks of throttling above 5 %, louder above 25 %, once each', () => {
+    const { said, diagnostics: d } = diagnostics();
+    for (const ratio of [0, 0.05, 0.06, 0.2, 0.38, 0.5, 0.07]) d.report(throttled(ratio));
+    expect(said).toEqual([
+      expect.stringContaining('throttled in 6 % of periods at a limit of 0.5 cores'),
+      'The CPU was throttled in 38 % of periods at a limit of 0.5 cores: requests wait though the mean use is only 0.31 cores. ' +
+        'Raise the CPU limit, or run less in parallel (workers, UV_THREADPOOL_SIZE).',
+    ]);
+  });
+
+  it('draws no conclusion from a handful of periods', () => {
+    const { said, diagnostics: d } = diagnostics();
+    d.report(throttled(1, 19));
+    expect(said).toEqual([]);
+  });
+
+  it('names a limit that cannot be seen', () => {
+    const { said, diagnostics: d } = diagnostics();
+    const sample = resourceSample({ window: { throttledByHiddenAncestor: true } });
+    d.watch(sample);
+    d.watch(sample);
+    expect(said).toEqual([expect.stringContaining('Name it in `resources.cpuLimitCores`')]);
+  });
+
+  it('warns of low memory when it stays low', () => {
+    const { said, diagnostics: d } = diagnostics();
+    for (const left of [19, 60, 19]) d.watch(memory(128 * MIB, left * MIB));
+    expect(said).toEqual([]);
+    d.watch(memory(128 * MIB, 18 * MIB));
+    d.watch(memory(128 * MIB, 2 * MIB));
+    expect(said).toEqual([
+      'Only 18 of 128 MB memory are left; at 0 the kernel kills the process (exit code 137). ' +
+        'Raise the memory limit, or lower --max-old-space-size so that the garbage collector works earlier.',
+    ]);
+  });
+
+  it('calls 256 MB left of a large container enough', () => {
+    const { said, diagnostics: d } = diagnostics();
+    for (let i = 0; i < 3; i++) d.watch(memory(16 * GIB, 257 * MIB));
+    expect(said).toEqual([]);
+  });
+
+  it('tells of an OOM kill that it saw, not of one before its time', () => {
+    const { said, diagnostics: d } = diagnostics();
+    for (const oomKills of [3, 3, null, 3]) d.watch(resourceSample({ memory: { oomKills } }));
+    expect(said).toEqual([]);
+    for (const oomKills of [4, 6]) d.watch(resourceSample({ memory: { oomKills } }));
+    expect(said).toEqual([expect.stringContaining('The kernel killed a process of this container')]);
+  });
+});
+
+describe("Node's own figures", () => {
+  const { limits } = resourceSample({ cores: 0.5, memoryLimitBytes: 128 * MIB });
+
+  it('are compared with the limits', () => {
+    expect(disagreement(limits, { availableParallelism: 2, constrainedMemory: 2 ** 64 })).toBe(
+      "Node's own figures are wrong here: os.availableParallelism() says 2 at a CPU limit of 0.5 cores, " +
+        'process.constrainedMemory() says 18446744073709552000 at a limit of 128 MB. ' +
+        'Size workers, pools and heaps by ResourceSampler.recommend().',
+    );
+  });
+
+  it.each([
+    ['they agree', limits, { availableParallelism: 1, constrainedMemory: 128 * MIB }],
+    ['there are no limits', resourceSample({}).limits, { availableParallelism: 64, constrainedMemory: 2 ** 64 }],
+    [
+      'a part of a core is rounded up',
+      resourceSample({ cores: 1.5 }).limits,
+      { availableParallelism: 2, constrainedMemory: 0 },
+    ],
+  ])('need no word when %s', (_, limits, node) => {
+    expect(disagreement(limits, node)).toBeNull();
+  });
+});

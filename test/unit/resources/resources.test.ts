@@ -1,0 +1,123 @@
+import { readdirSync } from 'node:fs';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { PerfRecord } from '../../../src/core/record.js';
+import { Resources } from '../../../src/resources/resources.js';
+import { resolveResourcesOptions } from '../../../src/resources/resources.options.js';
+
+const silent = { log: () => {}, warn: () => {}, error: () => {} };
+
+describe('the publishing timer', () => {
+  let nowMs = 0;
+  let records: PerfRecord[];
+  const started: Resources[] = [];
+  const resources = (options: Parameters<typeof resolveResourcesOptions>[0] | null): Resources => {
+    const resolved = options === null ? null : resolveResourcesOptions(options, 'resources');
+    const made = new Resources(
+      resolved,
+      (record) => records.push(record),
+      silent,
+      () => nowMs,
+    );
+    started.push(made);
+    return made;
+  };
+  const pass = (ms: number): void => {
+    // Timers fire at their own time; the clock they read is the same.
+    for (let left = ms; left > 0; left -= 100) {
+      nowMs += 100;
+      vi.advanceTimersByTime(100);
+    }
+  };
+
+  beforeEach(() => {
+    nowMs = 0;
+    records = [];
+    vi.useFakeTimers();
+  });
+  afterEach(() => {
+    for (const each of started.splice(0)) each.stop();
+    vi.useRealTimers();
+  });
+
+  it('pushes a record each interval, whose window is the interval', () => {
+    resources({ intervalMs: 2_000 }).start();
+    pass(6_500);
+    expect(records).toHaveLength(3);
+    for (const record of records) {
+      expect(record).toMatchObject({ kind: 'resource', sample: { cpu: { window: { ms: 2_000 } } } });
+    }
+  });
+
+  it('has a baseline that no other sample moves', () => {
+    const made = resources({ intervalMs: 10_000 });
+    made.start();
+    pass(9_000);
+    made.sampler.sample();
+    pass(1_000);
+    expect(records).toMatchObject([{ sample: { cpu: { window: { ms: 10_000 } } } }]);
+    expect(made.sampler.sample().cpu.window?.ms).toBe(1_000);
+  });
+
+  it('shows the last published sample, and the one of the start before that', () => {
+    const made = resources({ intervalMs: 1_000 });
+    expect(made.latest).toBeNull();
+    made.start();
+    expect(made.latest?.cpu.window).toBeNull();
+    pass(1_000);
+    expect(records).toHaveLength(1);
+    expect(records[0]).toEqual({ kind: 'resource', sample: made.latest });
+  });
+
+  it('stops with the application', () => {
+    const made = resources({ intervalMs: 1_000 });
+    made.start();
+    made.stop();
+    pass(5_000);
+    expect(records).toEqual([]);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('keeps the looks that tell the event loop what the kernel held back', () => {
+    const made = resources({ intervalMs: 10_000 });
+    expect(made.scheduling?.since(nowMs)).toBeNull();
+    made.start();
+    pass(3_200);
+    const loss = made.scheduling!.since(2_500);
+    expect(loss?.ms).toBe(1_200);
+    if (process.platform === 'linux') expect(loss?.runQueueMs).toBeGreaterThanOrEqual(0);
+    expect(made.scheduling!.since(-1)).toBeNull();
+  });
+
+  it('does not exist when the feature is off, and sampling still works', () => {
+    const made = resources(null);
+    made.start();
+    expect(vi.getTimerCount()).toBe(0);
+    expect(made.latest).toBeNull();
+    expect(made.scheduling).toBeNull();
+    expect(made.sampler.sample().process.rssBytes).toBeGreaterThan(0);
+  });
+});
+
+describe.runIf(process.platform === 'linux')('descriptors', () => {
+  const open = (): number => readdirSync('/proc/self/fd').length;
+
+  it('are opened by the first read, kept, and given back', () => {
+    const before = open();
+    const made = new Resources(
+      null,
+      () => {},
+      silent,
+      () => performance.now(),
+    );
+    made.start();
+    expect(open()).toBe(before);
+    made.sampler.sample();
+    const kept = open();
+    expect(kept).toBeGreaterThan(before);
+    for (let i = 0; i < 20; i++) made.sampler.sample();
+    expect(open()).toBe(kept);
+    made.stop();
+    made.sampler.sample();
+    expect(open()).toBe(before);
+  });
+});

@@ -1,0 +1,58 @@
+import { describe, expect, it } from 'vitest';
+import { SchedulingHistory, type SchedulingReading } from '../../../src/resources/scheduling-history.js';
+
+const at = (nowMs: number, parts: Partial<SchedulingReading> = {}): SchedulingReading => ({
+  nowMs,
+  place: 'own',
+  periods: nowMs / 100,
+  throttledPeriods: nowMs / 200,
+  throttledMs: nowMs / 4,
+  runQueueMs: nowMs / 2,
+  ...parts,
+});
+
+describe('what was lost since a moment', () => {
+  let next = at(0);
+  const history = (): SchedulingHistory => new SchedulingHistory(() => next);
+  const look = (to: SchedulingHistory, reading: SchedulingReading): void => {
+    next = reading;
+    to.look();
+  };
+
+  it('is counted from the last look before it', () => {
+    const looks = history();
+    for (const nowMs of [1_000, 2_000, 3_000]) look(looks, at(nowMs));
+    next = at(3_400);
+    expect(looks.since(2_900)).toEqual({
+      ms: 1_400,
+      periods: 14,
+      throttledPeriods: 7,
+      throttledMs: 350,
+      runQueueMs: 700,
+    });
+  });
+
+  it('is unknown before the first look and after a move', () => {
+    const looks = history();
+    expect(looks.since(500)).toBeNull();
+    look(looks, at(1_000));
+    expect(looks.since(999)).toBeNull();
+    next = at(2_000, { place: 'elsewhere' });
+    expect(looks.since(1_500)).toBeNull();
+  });
+
+  it('is unknown for a counter that went back or is not there', () => {
+    const looks = history();
+    look(looks, at(1_000, { periods: null }));
+    next = at(2_000, { throttledPeriods: 0 });
+    expect(looks.since(1_000)).toMatchObject({ periods: null, throttledPeriods: null, runQueueMs: 500 });
+  });
+
+  it('remembers a few looks only', () => {
+    const looks = history();
+    for (let nowMs = 0; nowMs < 100_000; nowMs += 1_000) look(looks, at(nowMs));
+    expect(looks.since(90_000)).toBeNull();
+    next = at(99_500);
+    expect(looks.since(97_500)?.ms).toBe(2_500);
+  });
+});
