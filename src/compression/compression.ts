@@ -1,0 +1,97 @@
+import type { AbstractHttpAdapter } from '@nestjs/core';
+import type { MonotonicClock } from '../core/clock.js';
+import type { OncePerCause } from '../core/reporter.js';
+import type { Route } from '../core/route.js';
+import type { CompressionStats } from '../core/snapshot.js';
+import type { ControllerHandlers } from '../http/controller-handlers.js';
+import type { RouteRegistry } from '../http/route-registry.js';
+import { SHARED_ONLY_BYTES, type ResolvedCompression } from './compression.options.js';
+import { Compressor } from './compressor.js';
+import { ContentCache } from './content-cache.js';
+import { CompressionEngine } from './engine.js';
+import { compressOnExpress, type ExpressApplication } from './express.js';
+import { compressOnFastify, type FastifyInstance } from './fastify.js';
+import { compressionSlots, Governor } from './governor.js';
+import { HandlerMetadata } from './handler-metadata.js';
+import { RouteCompression } from './route-compression.js';
+import { SharedRoute } from './shared-route.js';
+
+/** Bytes that compression has saved on one route. */
+export interface RouteCompressionStats {
+  method: string;
+  route: string;
+  compressed: number;
+  cacheHits: number;
+  bytesIn: number;
+  bytesOut: number;
+}
+
+/** The compression of one application. */
+export class Compression {
+  readonly engine: CompressionEngine;
+  private readonly cache: ContentCache;
+  private readonly metadata = new HandlerMetadata();
+
+  constructor(
+    private readonly options: ResolvedCompression,
+    private readonly routes: RouteRegistry,
+    private readonly report: OncePerCause,
+    private readonly nowMs: MonotonicClock,
+  ) {
+    this.cache = new ContentCache(options.cache?.maxBytes ?? SHARED_ONLY_BYTES);
+    this.engine = new CompressionEngine({
+      thresholdBytes: options.thresholdBytes,
+      encodings: options.encodings,
+      compressor: new Compressor(options.levels, new Governor(compressionSlots())),
+      cache: this.cache,
+      contentCache: options.cache !== null,
+      report,
+    });
+  }
+
+  /** Before routes are registered. */
+  async install(adapter: AbstractHttpAdapter, handlers: ControllerHandlers): Promise<void> {
+    handlers.around((site) => {
+      this.metadata.read(site);
+      return null;
+    });
+    this.routes.listen((route) => this.attach(route));
+    if (adapter.getType() === 'fastify') {
+      const { allowSlowLevels } = this.options;
+      await compressOnFastify(adapter.getInstance<FastifyInstance>(), { engine: this.engine, allowSlowLevels });
+    } else compressOnExpress(adapter.getInstance<ExpressApplication>(), this.engine);
+  }
+
+  stats(): CompressionStats {
+    return this.engine.stats();
+  }
+
+  /** Routes whose responses were compressed. */
+  routeStats(): RouteCompressionStats[] {
+    return this.routes.all.flatMap(({ method, pattern, compression }) => {
+      const { compressed, cacheHits, bytesIn, bytesOut } = (compression as RouteCompression).counters;
+      return compressed === 0 ? [] : [{ method, route: pattern, compressed, cacheHits, bytesIn, bytesOut }];
+    });
+  }
+
+  close(): void {
+    this.cache.clear();
+  }
+
+  private attach(route: Route): void {
+    const said = this.metadata.of(route.handler);
+    const shared =
+      said?.shared === null || said === null
+        ? null
+        : new SharedRoute(said.shared, this.nowMs, (reason) => this.notShared(route, reason));
+    route.compression = new RouteCompression(said?.off ?? false, shared);
+  }
+
+  private notShared(route: Route, reason: string): void {
+    const where = route.handler?.name ?? route.pattern;
+    this.report.report(
+      `@SharedResponse() on "${where}": ${reason}`,
+      `@SharedResponse() on "${where}" shares nothing: ${reason}.`,
+    );
+  }
+}

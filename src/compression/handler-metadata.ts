@@ -1,0 +1,62 @@
+import { RequestMethod } from '@nestjs/common';
+import { PerfError } from '../core/perf.error.js';
+import type { RouteHandler } from '../core/route.js';
+import type { HandlerSite } from '../http/controller-handlers.js';
+import { NO_COMPRESSION_METADATA } from './no-compression.decorator.js';
+import { SHARED_RESPONSE_METADATA } from './shared-response.decorator.js';
+import { SharedResponseFilter } from './shared-response.filter.js';
+import { SharedResponseGuard } from './shared-response.guard.js';
+import type { SharedResponseOptions } from './shared-route.js';
+
+/** Nest's metadata keys of `@UseGuards()`, `@UseFilters()` and `@Sse()`. */
+const GUARDS_METADATA = '__guards__';
+const FILTERS_METADATA = '__exceptionFilters__';
+const SSE_METADATA = '__sse__';
+
+/** What the decorators say about a handler. */
+export interface HandlerCompression {
+  readonly off: boolean;
+  readonly shared: SharedResponseOptions | null;
+}
+
+/** What the decorators of this feature say, by handler, read once at boot. */
+export class HandlerMetadata {
+  private readonly known = new Map<RouteHandler, HandlerCompression>();
+
+  /** @throws PERF_ERR_DECORATOR for `@SharedResponse()` on anything but a GET handler */
+  read(site: HandlerSite): void {
+    const shared = (Reflect.getMetadata(SHARED_RESPONSE_METADATA, site.method) ?? null) as SharedResponseOptions | null;
+    const off =
+      Reflect.getMetadata(NO_COMPRESSION_METADATA, site.method) === true ||
+      Reflect.getMetadata(NO_COMPRESSION_METADATA, site.controller) === true;
+    if (shared !== null) checkShared(site);
+    if (shared !== null || off) this.known.set(site.handler, { off, shared });
+  }
+
+  of(handler: RouteHandler | null): HandlerCompression | null {
+    return handler === null ? null : (this.known.get(handler) ?? null);
+  }
+}
+
+function checkShared(site: HandlerSite): void {
+  const isSse = Reflect.getMetadata(SSE_METADATA, site.method) === true;
+  if (site.requestMethod !== RequestMethod.GET || isSse) {
+    const given = isSse ? '@Sse()' : RequestMethod[site.requestMethod];
+    throw new PerfError(
+      'PERF_ERR_DECORATOR',
+      `@SharedResponse() on "${site.handler.name}" needs a GET handler, got ${given}. ` +
+        'Only what is read can be shared: remove the decorator, or move it to the GET handler that serves the data.',
+    );
+  }
+  // Whatever the order of the decorators: every other guard decides before an answer is looked up, and no catch-all
+  // filter of the handler sees the lookup's result.
+  moveLast(GUARDS_METADATA, site.method, SharedResponseGuard);
+  moveLast(FILTERS_METADATA, site.method, SharedResponseFilter);
+}
+
+function moveLast(key: string, method: object, kind: new () => object): void {
+  const entries = (Reflect.getMetadata(key, method) ?? []) as unknown[];
+  const own = entries.filter((entry) => entry instanceof kind);
+  if (own.includes(entries.at(-1))) return;
+  Reflect.defineMetadata(key, [...entries.filter((entry) => !(entry instanceof kind)), ...own], method);
+}
