@@ -7,6 +7,12 @@ export { SkipPerf } from './latency/skip-perf.decorator.js';
 export { PerfInterceptor } from './latency/perf.interceptor.js';
 export type { LatencyOptions } from './latency/latency.options.js';
 
+export { NoCompression } from './compression/no-compression.decorator.js';
+export { SharedResponse } from './compression/shared-response.decorator.js';
+export type { CompressionOptions } from './compression/compression.options.js';
+export type { ContentCoding } from './compression/content-coding.js';
+export type { SharedResponseOptions } from './compression/shared-route.js';
+
 export { loggerSink, type LoggerSinkOptions } from './sinks/logger.sink.js';
 
 export { PerfError, type PerfErrorCode } from './core/perf.error.js';
@@ -23,4 +29,11 @@ export type {
   SizeNote,
   Unit,
 } from './core/record.js';
-export type { CompressionStats, DeferStats, EventLoopSnapshot, PerfSnapshot, RouteSnapshot } from './core/snapshot.js';
+export type {
+  CompressionStats,
+  DeferStats,
+  RouteCompressionStats,
+  EventLoopSnapshot,
+  PerfSnapshot,
+  RouteSnapshot,
+} from './core/snapshot.js';

@@ -1,3 +1,4 @@
+import { compressionOption, type CompressionOptions } from './compression/compression.options.js';
 import { list, number, object, oneOf, value, type Resolved } from './core/option.js';
 import type { PerfSink } from './core/sink.js';
 import { latencyOption, type LatencyOptions } from './latency/latency.options.js';
@@ -11,6 +12,11 @@ export interface PerfModuleOptions {
    * @default true
    */
   latency?: boolean | LatencyOptions;
+  /**
+   * Responses compressed at safe levels, equal ones once.
+   * @default true
+   */
+  compression?: boolean | CompressionOptions;
   /**
    * Where records go.
    * @default [loggerSink()]
@@ -42,6 +48,7 @@ const sink = value<PerfSink>('a sink: an object with a `name` and a `publish()` 
 /** The option table: one row a feature. */
 const table = object({
   latency: latencyOption,
+  compression: compressionOption,
   sinks: list(sink, { default: [], what: 'a list of sinks' }),
   context: oneOf([true, false, 'auto'], { default: 'auto' }),
   snapshotEndpoint: snapshotEndpointOption,

@@ -1,5 +1,6 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import type { AbstractHttpAdapter, ModulesContainer } from '@nestjs/core';
+import { Compression } from './compression/compression.js';
 import { monotonicMs } from './core/clock.js';
 import { guarded } from './core/guarded.js';
 import type { SizeNote } from './core/record.js';
@@ -30,14 +31,17 @@ export class PerfRuntime {
   readonly lifecycle = new RequestLifecycle(monotonicMs, this.routes, this.report);
   readonly handlers = new ControllerHandlers(this.lifecycle.requestScoped);
   private readonly latency: Latency | null;
+  private readonly compression: Compression | null;
   private started: Promise<void> | null = null;
   private stopping: Promise<void> | null = null;
 
   constructor(@Inject(PERF_RESOLVED_OPTIONS) private readonly options: ResolvedOptions) {
     this.recorder = new Recorder(options.sinks, this.report);
-    const { latency } = options;
+    const { latency, compression } = options;
     this.latency =
       latency === null ? null : new Latency(latency, this.lifecycle, this.routes, this.recorder, monotonicMs);
+    this.compression =
+      compression === null ? null : new Compression(compression, this.routes, this.report, monotonicMs);
   }
 
   /** Before routes are registered. `adapter` is null in an application without HTTP. */
@@ -52,9 +56,10 @@ export class PerfRuntime {
   ): Promise<void> {
     this.latency?.install();
     if (adapter !== null) {
-      if (this.options.latency !== null || contextEnabled) {
+      if (this.latency !== null || this.compression !== null || contextEnabled) {
         installOnHttp(adapter, { lifecycle: this.lifecycle, routes: this.routes, contextEnabled });
       }
+      await this.compression?.install(adapter, this.handlers);
       this.installSnapshotEndpoint(adapter);
       afterServerClosed(adapter, () => this.stop());
     }
@@ -64,7 +69,12 @@ export class PerfRuntime {
 
   /** Drains, flushes and closes everything once; later calls wait for the first. */
   stop(): Promise<void> {
-    return (this.stopping ??= this.recorder.close(this.options.flushTimeoutMs));
+    return (this.stopping ??= this.stopOnce());
+  }
+
+  private async stopOnce(): Promise<void> {
+    await this.recorder.close(this.options.flushTimeoutMs);
+    this.compression?.close();
   }
 
   /** Resolves when what has happened so far is recorded and flushed to the sinks. */
@@ -80,7 +90,7 @@ export class PerfRuntime {
       eventLoop: null,
       resources: null,
       defer: null,
-      compression: null,
+      compression: this.compression?.stats() ?? null,
     };
   }
 

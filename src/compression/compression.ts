@@ -2,7 +2,7 @@ import type { AbstractHttpAdapter } from '@nestjs/core';
 import type { MonotonicClock } from '../core/clock.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { Route } from '../core/route.js';
-import type { CompressionStats } from '../core/snapshot.js';
+import type { CompressionStats, RouteCompressionStats } from '../core/snapshot.js';
 import type { ControllerHandlers } from '../http/controller-handlers.js';
 import type { RouteRegistry } from '../http/route-registry.js';
 import { SHARED_ONLY_BYTES, type ResolvedCompression } from './compression.options.js';
@@ -15,16 +15,6 @@ import { compressionSlots, Governor } from './governor.js';
 import { HandlerMetadata } from './handler-metadata.js';
 import { RouteCompression } from './route-compression.js';
 import { SharedRoute } from './shared-route.js';
-
-/** Bytes that compression has saved on one route. */
-export interface RouteCompressionStats {
-  method: string;
-  route: string;
-  compressed: number;
-  cacheHits: number;
-  bytesIn: number;
-  bytesOut: number;
-}
 
 /** The compression of one application. */
 export class Compression {
@@ -63,11 +53,12 @@ export class Compression {
   }
 
   stats(): CompressionStats {
-    return this.engine.stats();
+    const { responses, compressed, cacheHits, bytesIn, bytesOut } = this.engine.totals;
+    const cacheBytes = this.cache.bytes;
+    return { responses, compressed, cacheHits, bytesIn, bytesOut, cacheBytes, routes: this.routeStats() };
   }
 
-  /** Routes whose responses were compressed. */
-  routeStats(): RouteCompressionStats[] {
+  private routeStats(): RouteCompressionStats[] {
     return this.routes.all.flatMap(({ method, pattern, compression }) => {
       const { compressed, cacheHits, bytesIn, bytesOut } = (compression as RouteCompression).counters;
       return compressed === 0 ? [] : [{ method, route: pattern, compressed, cacheHits, bytesIn, bytesOut }];

@@ -1,5 +1,4 @@
 import type { OncePerCause } from '../core/reporter.js';
-import type { CompressionStats } from '../core/snapshot.js';
 import { Negotiator } from './accept-encoding.js';
 import { bytesOf, type Body, type CachedBody } from './cached-body.js';
 import { CompressionCounters } from './compression-counters.js';
@@ -89,11 +88,6 @@ export class CompressionEngine {
   streamed(route: RouteCompression, bytesIn: number, bytesOut: number): void {
     this.totals.encoded(bytesIn, bytesOut);
     route.counters.encoded(bytesIn, bytesOut);
-  }
-
-  stats(): CompressionStats {
-    const { responses, compressed, cacheHits, bytesIn, bytesOut } = this.totals;
-    return { responses, compressed, cacheHits, bytesIn, bytesOut, cacheBytes: this.parts.cache.bytes };
   }
 
   /** Reports a failure once for each cause. */

@@ -19,6 +19,7 @@ export type FastifyPlugin = (instance: object, options: object, done: (error?: E
 /**
  * Options under which `@fastify/compress` carries streams and decompresses requests, and nothing else:
  * - whole bodies are below any threshold: they belong to the engine;
+ * - every type: which streams it gets to see as compressible is decided before;
  * - its compressors are made here, at explicit levels. Its own defaults merge shallowly, so that
  *   `brotliOptions: { params: { MODE } }` runs brotli at 11, and it gives zstd the options of zlib.
  */
@@ -29,6 +30,7 @@ export function fastifyCompressOptions(codec: StreamCodec): object {
     global: true,
     threshold: Number.POSITIVE_INFINITY,
     encodings: [...codec.encodings],
+    customTypes: () => true,
     zlib: {
       createBrotliCompress: encoder('br'),
       createGzip: encoder('gzip'),
