@@ -41,7 +41,7 @@ export class PerfRuntime {
     this.latency =
       latency === null ? null : new Latency(latency, this.lifecycle, this.routes, this.recorder, monotonicMs);
     this.compression =
-      compression === null ? null : new Compression(compression, this.routes, this.report, monotonicMs);
+      compression === null ? null : new Compression(compression, this.routes, this.report, this.logger, monotonicMs);
   }
 
   /** Before routes are registered. `adapter` is null in an application without HTTP. */

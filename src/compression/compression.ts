@@ -1,6 +1,6 @@
 import type { AbstractHttpAdapter } from '@nestjs/core';
 import type { MonotonicClock } from '../core/clock.js';
-import type { OncePerCause } from '../core/reporter.js';
+import type { OncePerCause, Reporter } from '../core/reporter.js';
 import type { Route } from '../core/route.js';
 import type { CompressionStats, RouteCompressionStats } from '../core/snapshot.js';
 import type { ControllerHandlers } from '../http/controller-handlers.js';
@@ -11,6 +11,8 @@ import { ContentCache } from './content-cache.js';
 import { CompressionEngine } from './engine.js';
 import { compressOnExpress, type ExpressApplication } from './express.js';
 import { compressOnFastify, type FastifyInstance } from './fastify.js';
+import { auditOnceListening } from './foreign.audit.js';
+import { FastifyProbe } from './foreign-fastify.js';
 import { compressionSlots, Governor } from './governor.js';
 import { HandlerMetadata } from './handler-metadata.js';
 import { RouteCompression } from './route-compression.js';
@@ -26,6 +28,7 @@ export class Compression {
     private readonly options: ResolvedCompression,
     private readonly routes: RouteRegistry,
     private readonly report: OncePerCause,
+    private readonly logger: Reporter,
     private readonly nowMs: MonotonicClock,
   ) {
     this.cache = new ContentCache(options.cache?.maxBytes ?? SHARED_ONLY_BYTES);
@@ -46,10 +49,24 @@ export class Compression {
       return null;
     });
     this.routes.listen((route) => this.attach(route));
-    if (adapter.getType() === 'fastify') {
-      const { allowSlowLevels } = this.options;
-      await compressOnFastify(adapter.getInstance<FastifyInstance>(), { engine: this.engine, allowSlowLevels });
-    } else compressOnExpress(adapter.getInstance<ExpressApplication>(), this.engine);
+    const foreign = await this.installOn(adapter);
+    const { eventHandlers, offHandlers } = this.metadata;
+    auditOnceListening({ adapter, report: this.logger, eventHandlers, offHandlers, probe: foreign });
+  }
+
+  /** Returns the probe of a compressor that the application has registered before. */
+  private async installOn(adapter: AbstractHttpAdapter): Promise<FastifyProbe | null> {
+    if (adapter.getType() !== 'fastify') {
+      compressOnExpress(adapter.getInstance<ExpressApplication>(), this.engine);
+      return null;
+    }
+    const probe = new FastifyProbe();
+    const { foreign } = await compressOnFastify(adapter.getInstance<FastifyInstance>(), {
+      engine: this.engine,
+      allowSlowLevels: this.options.allowSlowLevels,
+      probe: { register: () => probe.register(adapter), covers: (url) => probe.covers(url) },
+    });
+    return foreign ? probe : null;
   }
 
   stats(): CompressionStats {

@@ -70,7 +70,12 @@ class HeldResponse {
   }
 
   write(chunk: unknown, encoding?: unknown, callback?: unknown): boolean {
-    if (this.phase === 'open') this.openStream();
+    if (this.phase === 'open') {
+      this.openStream();
+      // At once, as without an encoder: other middleware, `compression` for one, waits for the head before it lets anybody
+      // hear of `drain`, and an encoder may want more before it gives its first byte.
+      if (this.encoder !== null) this.originalWriteHead.call(this.response, this.response.statusCode);
+    }
     if (this.phase === 'waiting') return refuse(encoding, callback);
     if (this.phase === 'encoding') return (this.encoder!.write as Write)(chunk, encoding, callback);
     return this.originalWrite.call(this.response, chunk, encoding, callback);

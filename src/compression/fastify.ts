@@ -34,6 +34,8 @@ export interface FastifyInstance {
 export interface FastifyCompression {
   readonly engine: CompressionEngine;
   readonly allowSlowLevels: boolean;
+  /** Registers the route through which a foreign compressor is tried, and tells its requests. */
+  readonly probe: { register(): void; covers(url: string | undefined): boolean };
 }
 
 /**
@@ -43,7 +45,7 @@ export interface FastifyCompression {
  */
 export async function compressOnFastify(
   fastify: FastifyInstance,
-  { engine, allowSlowLevels }: FastifyCompression,
+  { engine, allowSlowLevels, probe }: FastifyCompression,
 ): Promise<{ foreign: boolean }> {
   // What main.ts has registered without awaiting it is loaded now, so that it can be seen.
   await fastify.after();
@@ -55,7 +57,9 @@ export async function compressOnFastify(
   }
   const unrouted = new RouteCompression(false, null);
   const streams = foreign ? ownStreams(engine) : pluginStreams(engine);
+  if (foreign) probe.register();
   fastify.addHook('onSend', (request, reply, payload, done) => {
+    if (foreign && probe.covers(request.raw.url)) return done(null, payload);
     const route = compressionOf(stateOf(reply.raw)?.route) ?? unrouted;
     const exchange = new FastifyExchange(request, reply);
     const body = unwrapped(payload, reply);

@@ -23,13 +23,20 @@ export interface HandlerCompression {
 export class HandlerMetadata {
   private readonly known = new Map<RouteHandler, HandlerCompression>();
 
+  /** Names of the handlers that send events, and of those that `@NoCompression()` stands on. */
+  readonly eventHandlers: string[] = [];
+  readonly offHandlers: string[] = [];
+
   /** @throws PERF_ERR_DECORATOR for `@SharedResponse()` on anything but a GET handler */
   read(site: HandlerSite): void {
     const shared = (Reflect.getMetadata(SHARED_RESPONSE_METADATA, site.method) ?? null) as SharedResponseOptions | null;
     const off =
       Reflect.getMetadata(NO_COMPRESSION_METADATA, site.method) === true ||
       Reflect.getMetadata(NO_COMPRESSION_METADATA, site.controller) === true;
-    if (shared !== null) checkShared(site);
+    const isSse = Reflect.getMetadata(SSE_METADATA, site.method) === true;
+    if (shared !== null) checkShared(site, isSse);
+    if (isSse) this.eventHandlers.push(site.handler.name);
+    if (off) this.offHandlers.push(site.handler.name);
     if (shared !== null || off) this.known.set(site.handler, { off, shared });
   }
 
@@ -38,8 +45,7 @@ export class HandlerMetadata {
   }
 }
 
-function checkShared(site: HandlerSite): void {
-  const isSse = Reflect.getMetadata(SSE_METADATA, site.method) === true;
+function checkShared(site: HandlerSite, isSse: boolean): void {
   if (site.requestMethod !== RequestMethod.GET || isSse) {
     const given = isSse ? '@Sse()' : RequestMethod[site.requestMethod];
     throw new PerfError(
