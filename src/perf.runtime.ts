@@ -59,7 +59,7 @@ export class PerfRuntime {
       if (this.latency !== null || this.compression !== null || contextEnabled) {
         installOnHttp(adapter, { lifecycle: this.lifecycle, routes: this.routes, contextEnabled });
       }
-      await this.compression?.install(adapter, this.handlers);
+      await this.compression?.install(adapter, this.handlers, modules);
       this.installSnapshotEndpoint(adapter);
       afterServerClosed(adapter, () => this.stop());
     }

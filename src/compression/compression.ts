@@ -1,4 +1,4 @@
-import type { AbstractHttpAdapter } from '@nestjs/core';
+import type { AbstractHttpAdapter, ModulesContainer } from '@nestjs/core';
 import type { MonotonicClock } from '../core/clock.js';
 import type { OncePerCause, Reporter } from '../core/reporter.js';
 import type { Route } from '../core/route.js';
@@ -14,7 +14,7 @@ import { compressOnFastify, type FastifyInstance } from './fastify.js';
 import { auditOnceListening } from './foreign.audit.js';
 import { FastifyProbe } from './foreign-fastify.js';
 import { compressionSlots, Governor } from './governor.js';
-import { HandlerMetadata } from './handler-metadata.js';
+import { HandlerMetadata, refuseSharedWithoutRoute } from './handler-metadata.js';
 import { RouteCompression } from './route-compression.js';
 import { SharedRoute } from './shared-route.js';
 
@@ -42,8 +42,12 @@ export class Compression {
     });
   }
 
-  /** Before routes are registered. */
-  async install(adapter: AbstractHttpAdapter, handlers: ControllerHandlers): Promise<void> {
+  /**
+   * Before routes are registered.
+   * @throws PERF_ERR_DECORATOR for `@SharedResponse()` on anything but a GET handler
+   */
+  async install(adapter: AbstractHttpAdapter, handlers: ControllerHandlers, modules: ModulesContainer): Promise<void> {
+    refuseSharedWithoutRoute(modules);
     handlers.around((site) => {
       this.metadata.read(site);
       return null;

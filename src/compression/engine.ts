@@ -12,7 +12,7 @@ import { varyWithAcceptEncoding } from './field-value.js';
 import { CompressibleTypes } from './media-type.js';
 import { mayEncode, mayKeep } from './policy.js';
 import type { RouteCompression } from './route-compression.js';
-import { KeptResponse } from './shared-route.js';
+import { KeptResponse, SharedFlight } from './shared-route.js';
 
 /** Sends the body that a response has in the end; null for one without a body (304). */
 export type Deliver = (body: Body | null) => void;
@@ -63,6 +63,7 @@ export class CompressionEngine {
   sendNothing(exchange: Exchange, route: RouteCompression): void {
     this.seen(route);
     this.choose(exchange, route);
+    if (exchange.shared instanceof SharedFlight) exchange.shared.refuse();
   }
 
   /** The coding for a stream whose head is about to be sent; changes the head accordingly. Null: leave the stream alone. */

@@ -1,4 +1,5 @@
 import { RequestMethod } from '@nestjs/common';
+import type { ModulesContainer } from '@nestjs/core';
 import { PerfError } from '../core/perf.error.js';
 import type { RouteHandler } from '../core/route.js';
 import type { HandlerSite } from '../http/controller-handlers.js';
@@ -8,10 +9,11 @@ import { SharedResponseFilter } from './shared-response.filter.js';
 import { SharedResponseGuard } from './shared-response.guard.js';
 import type { SharedResponseOptions } from './shared-route.js';
 
-/** Nest's metadata keys of `@UseGuards()`, `@UseFilters()` and `@Sse()`. */
+/** Nest's metadata keys of `@UseGuards()`, `@UseFilters()`, `@Sse()` and of every route handler. */
 const GUARDS_METADATA = '__guards__';
 const FILTERS_METADATA = '__exceptionFilters__';
 const SSE_METADATA = '__sse__';
+const PATH_METADATA = 'path';
 
 /** What the decorators say about a handler. */
 export interface HandlerCompression {
@@ -45,14 +47,35 @@ export class HandlerMetadata {
   }
 }
 
+/**
+ * Looks for `@SharedResponse()` where no route is: message handlers, resolvers, plain methods.
+ * @throws PERF_ERR_DECORATOR
+ */
+export function refuseSharedWithoutRoute(modules: ModulesContainer): void {
+  for (const { controllers, providers } of modules.values()) {
+    for (const { metatype } of [...controllers.values(), ...providers.values()]) {
+      if (typeof metatype !== 'function' || typeof metatype.prototype !== 'object' || metatype.prototype === null)
+        continue;
+      for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(metatype.prototype))) {
+        if (typeof value !== 'function' || !Reflect.hasMetadata(SHARED_RESPONSE_METADATA, value as object)) continue;
+        if (!Reflect.hasMetadata(PATH_METADATA, value as object))
+          throw needsGet(`${metatype.name}.${name}`, 'no route');
+      }
+    }
+  }
+}
+
+function needsGet(where: string, given: string): PerfError {
+  return new PerfError(
+    'PERF_ERR_DECORATOR',
+    `@SharedResponse() on "${where}" needs a GET handler, got ${given}. ` +
+      'Only what is read can be shared: remove the decorator, or move it to the GET handler that serves the data.',
+  );
+}
+
 function checkShared(site: HandlerSite, isSse: boolean): void {
   if (site.requestMethod !== RequestMethod.GET || isSse) {
-    const given = isSse ? '@Sse()' : RequestMethod[site.requestMethod];
-    throw new PerfError(
-      'PERF_ERR_DECORATOR',
-      `@SharedResponse() on "${site.handler.name}" needs a GET handler, got ${given}. ` +
-        'Only what is read can be shared: remove the decorator, or move it to the GET handler that serves the data.',
-    );
+    throw needsGet(site.handler.name, isSse ? '@Sse()' : RequestMethod[site.requestMethod]);
   }
   // Whatever the order of the decorators: every other guard decides before an answer is looked up, and no catch-all
   // filter of the handler sees the lookup's result.

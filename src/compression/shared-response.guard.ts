@@ -43,6 +43,9 @@ export class SharedResponseGuard implements CanActivate {
     const { response } = state;
     const { flight } = admission;
     state.shared = flight;
+    // Express would drop the body of an answer that this client has already, and with it the answer of everybody who
+    // waits. The client still gets its 304, from the body.
+    if (!('raw' in request)) Object.defineProperty(request, 'fresh', { value: false, configurable: true });
     if (response === null || response.destroyed) flight.close(false);
     else response.once('close', () => flight.close(response.headersSent));
     return true;

@@ -156,6 +156,11 @@ export class SharedFlight {
     this.end(kept);
   }
 
+  /** The answer has no body. */
+  refuse(): void {
+    if (this.phase === 'flying') this.end('not-shareable');
+  }
+
   /** The response is over and nothing was kept: a stream, or a client that left before the handler had answered. */
   close(answered: boolean): void {
     if (this.phase !== 'flying') return;

@@ -253,6 +253,17 @@ describe.each(adapters)('@SharedResponse on %s', (adapter) => {
     expect(counts.handler).toBe(3);
   });
 
+  it('makes the next answer from a client that has it already, and tells that client so', async () => {
+    await start();
+    const first = await get('s/guarded');
+    const etag = String((await get('s/text')).headers.etag);
+    expect(first.status).toBe(200);
+    later(61_000);
+    const [leader, again] = [await get('s/text', { 'if-none-match': etag }), await get('s/text')];
+    expect([leader.status, leader.raw.byteLength, leader.headers.etag]).toEqual([304, 0, etag]);
+    expect([again.status, again.headers['x-feed']]).toEqual([200, 'v3']);
+  });
+
   it('works in request-scoped controllers', async () => {
     await start();
     expect((await get('scoped')).text).toBe('{"n":1}');
@@ -283,18 +294,23 @@ describe('@SharedResponse at boot', () => {
       return of();
     }
   }
+  class NoRouteController {
+    all(): void {}
+  }
   const decorate = (target: Function, decorators: MethodDecorator[]): void => {
     const descriptor = Object.getOwnPropertyDescriptor(target.prototype, 'all')!;
     for (const decorator of decorators) decorator(target.prototype as object, 'all', descriptor);
     Controller('x')(target);
   };
   decorate(PostController, [SharedResponse({ ttlMs: 1 }), Post()]);
+  decorate(NoRouteController, [SharedResponse({ ttlMs: 1 })]);
   decorate(EventsController, [SharedResponse({ ttlMs: 1 }), Sse()]);
 
   it.each([
     [PostController, 'PostController.all', 'POST'],
     [EventsController, 'EventsController.all', '@Sse()'],
-  ])('stops on anything but GET: %s', async (controller, name, given) => {
+    [NoRouteController, 'NoRouteController.all', 'no route'],
+  ])('stops on anything but GET: $name', async (controller, name, given) => {
     await expect(startApp('fastify', { metadata: { controllers: [controller] } })).rejects.toThrow(
       `PERF_ERR_DECORATOR: @SharedResponse() on "${name}" needs a GET handler, got ${given}. ` +
         'Only what is read can be shared: remove the decorator, or move it to the GET handler that serves the data.',
