@@ -57,6 +57,6 @@ export type ResolvedOptions = Resolved<typeof table>;
  */
 export function resolveOptions(options: unknown): ResolvedOptions {
   const resolved = table.read(options, '');
-  const sinksGiven = (options as PerfModuleOptions | null | undefined)?.sinks !== undefined;
+  const sinksGiven = (options as PerfModuleOptions | undefined)?.sinks !== undefined;
   return sinksGiven ? resolved : Object.freeze({ ...resolved, sinks: Object.freeze([loggerSink()]) });
 }
