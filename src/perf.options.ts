@@ -1,6 +1,7 @@
 import { list, number, object, oneOf, value, type Resolved } from './core/option.js';
 import type { PerfSink } from './core/sink.js';
 import { latencyOption, type LatencyOptions } from './latency/latency.options.js';
+import { resourcesOption, type ResourcesOptions } from './resources/resources.options.js';
 import { loggerSink } from './sinks/logger.sink.js';
 
 /** Everything `PerfModule.forRoot()` takes. Each feature is on by default; `false` installs nothing for it. */
@@ -10,6 +11,11 @@ export interface PerfModuleOptions {
    * @default true
    */
   latency?: boolean | LatencyOptions;
+  /**
+   * CPU, throttling and memory against the container's real limits, one record an interval.
+   * @default true
+   */
+  resources?: boolean | ResourcesOptions;
   /**
    * Where records go.
    * @default [loggerSink()]
@@ -36,6 +42,7 @@ const sink = value<PerfSink>('a sink: an object with a `name` and a `publish()` 
 /** The option table: one row a feature. */
 const table = object({
   latency: latencyOption,
+  resources: resourcesOption,
   sinks: list(sink, { default: [], what: 'a list of sinks' }),
   context: oneOf([true, false, 'auto'], { default: 'auto' }),
   flushTimeoutMs: number({ default: 5_000, unit: 'a number of milliseconds' }),
