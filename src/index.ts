@@ -7,6 +7,11 @@ export { SkipPerf } from './latency/skip-perf.decorator.js';
 export { PerfInterceptor } from './latency/perf.interceptor.js';
 export type { LatencyOptions } from './latency/latency.options.js';
 
+export { createResourceSampler, ResourceSampler, type ResourceSamplerSource } from './resources/resource-sampler.js';
+export type { ResourceAdvice } from './resources/resource-advice.js';
+export type { ResourcesOptions } from './resources/resources.options.js';
+export { describeResources } from './core/resource-text.js';
+
 export { loggerSink, type LoggerSinkOptions } from './sinks/logger.sink.js';
 
 export { PerfError, type PerfErrorCode } from './core/perf.error.js';

@@ -12,6 +12,7 @@ import { PerfError } from './core/perf.error.js';
 import { PerfInterceptor } from './latency/perf.interceptor.js';
 import { RequestLifecycle } from './http/request-lifecycle.js';
 import { RouteRegistry } from './http/route-registry.js';
+import { ResourceSampler } from './resources/resource-sampler.js';
 import { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, OPTIONS_TYPE } from './perf.module-definition.js';
 import { resolveOptions, type ResolvedOptions } from './perf.options.js';
 import { isAskedFor } from './perf.context.js';
@@ -35,11 +36,16 @@ const NEEDS_CONTEXT: ReadonlySet<unknown> = new Set<unknown>([]);
     },
     PerfRuntime,
     { provide: RequestLifecycle, inject: [PerfRuntime], useFactory: (runtime: PerfRuntime) => runtime.lifecycle },
+    {
+      provide: ResourceSampler,
+      inject: [PerfRuntime],
+      useFactory: (runtime: PerfRuntime) => runtime.resources.sampler,
+    },
     { provide: RouteRegistry, inject: [PerfRuntime], useFactory: (runtime: PerfRuntime) => runtime.routes },
     PerfService,
     PerfInterceptor,
   ],
-  exports: [PerfService, PerfInterceptor, RequestLifecycle, RouteRegistry],
+  exports: [PerfService, PerfInterceptor, ResourceSampler, RequestLifecycle, RouteRegistry],
 })
 export class PerfModule extends ConfigurableModuleClass implements NestModule, OnModuleInit, OnApplicationShutdown {
   constructor(

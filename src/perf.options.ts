@@ -2,6 +2,7 @@ import { list, number, object, oneOf, value, type Resolved } from './core/option
 import type { PerfSink } from './core/sink.js';
 import { latencyOption, type LatencyOptions } from './latency/latency.options.js';
 import { snapshotEndpointOption, type SnapshotEndpointOptions } from './perf.snapshot-endpoint.js';
+import { resourcesOption, type ResourcesOptions } from './resources/resources.options.js';
 import { loggerSink } from './sinks/logger.sink.js';
 
 /** Everything `PerfModule.forRoot()` takes. Each feature is on by default; `false` installs nothing for it. */
@@ -11,6 +12,11 @@ export interface PerfModuleOptions {
    * @default true
    */
   latency?: boolean | LatencyOptions;
+  /**
+   * CPU, throttling and memory against the container's real limits, one record an interval.
+   * @default true
+   */
+  resources?: boolean | ResourcesOptions;
   /**
    * Where records go.
    * @default [loggerSink()]
@@ -42,6 +48,7 @@ const sink = value<PerfSink>('a sink: an object with a `name` and a `publish()` 
 /** The option table: one row a feature. */
 const table = object({
   latency: latencyOption,
+  resources: resourcesOption,
   sinks: list(sink, { default: [], what: 'a list of sinks' }),
   context: oneOf([true, false, 'auto'], { default: 'auto' }),
   snapshotEndpoint: snapshotEndpointOption,

@@ -13,6 +13,7 @@ import { afterServerClosed, installOnHttp, rawRoute } from './http/http-installa
 import { RequestLifecycle } from './http/request-lifecycle.js';
 import { RouteRegistry } from './http/route-registry.js';
 import { Latency } from './latency/latency.js';
+import { Resources } from './resources/resources.js';
 import type { ResolvedOptions } from './perf.options.js';
 import { PERF_RESOLVED_OPTIONS } from './perf.tokens.js';
 
@@ -29,13 +30,15 @@ export class PerfRuntime {
   readonly routes = new RouteRegistry();
   readonly lifecycle = new RequestLifecycle(monotonicMs, this.routes, this.report);
   readonly handlers = new ControllerHandlers(this.lifecycle.requestScoped);
+  readonly resources: Resources;
   private readonly latency: Latency | null;
   private started: Promise<void> | null = null;
   private stopping: Promise<void> | null = null;
 
   constructor(@Inject(PERF_RESOLVED_OPTIONS) private readonly options: ResolvedOptions) {
     this.recorder = new Recorder(options.sinks, this.report);
-    const { latency } = options;
+    const { latency, resources } = options;
+    this.resources = new Resources(resources, this.recorder, this.logger, monotonicMs);
     this.latency =
       latency === null ? null : new Latency(latency, this.lifecycle, this.routes, this.recorder, monotonicMs);
   }
@@ -60,11 +63,17 @@ export class PerfRuntime {
     }
     await this.recorder.start(this.hostFor(adapter), this.options.flushTimeoutMs);
     this.handlers.place(modules);
+    this.resources.start();
   }
 
   /** Drains, flushes and closes everything once; later calls wait for the first. */
   stop(): Promise<void> {
-    return (this.stopping ??= this.recorder.close(this.options.flushTimeoutMs));
+    return (this.stopping ??= this.stopOnce());
+  }
+
+  private async stopOnce(): Promise<void> {
+    this.resources.stop();
+    await this.recorder.close(this.options.flushTimeoutMs);
   }
 
   /** Resolves when what has happened so far is recorded and flushed to the sinks. */
@@ -78,7 +87,7 @@ export class PerfRuntime {
       at: Date.now(),
       routes: this.latency?.snapshot() ?? [],
       eventLoop: null,
-      resources: null,
+      resources: this.resources.latest,
       defer: null,
       compression: null,
     };
