@@ -74,6 +74,8 @@ class StatsigSink implements PerfSink {
   private readonly latency = new PodLatency();
   private intervalStartedMs = 0;
   private timer: NodeJS.Timeout | null = null;
+  /** Applications that were started and not closed: a module class imported by two tests shares its sinks. */
+  private applications = 0;
   private host: PerfSinkHost | null = null;
 
   constructor(private readonly options: Required<StatsigSinkOptions>) {
@@ -85,6 +87,7 @@ class StatsigSink implements PerfSink {
 
   async start(host: PerfSinkHost): Promise<void> {
     this.host = host;
+    this.applications += 1;
     await this.adapter.start((message) => this.warn('sink "statsig" found no SDK for its client', message));
     this.intervalStartedMs = performance.now();
     this.timer ??= setInterval(() => {
@@ -111,7 +114,9 @@ class StatsigSink implements PerfSink {
   }
 
   async close(): Promise<void> {
-    if (this.timer !== null) clearInterval(this.timer);
+    this.applications = Math.max(0, this.applications - 1);
+    if (this.applications > 0 || this.timer === null) return;
+    clearInterval(this.timer);
     this.timer = null;
   }
 

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { statsigSink, type StatsigSinkOptions } from '../../../../src/entries/statsig.js';
 import { blockRecord, requestRecord, resourceRecord } from '../../../fixtures/records.js';
 import { FakeHost } from '../../../fixtures/sink-host.js';
@@ -101,6 +101,34 @@ describe('statsigSink on the real SDK', () => {
     const sizes = statsig.accepted.map((post) => post.filter(({ eventName }) => eventName === 'api_request').length);
     expect(Math.max(...sizes)).toBe(500);
     expect(sizes.reduce((a, b) => a + b, 0)).toBe(1_700);
+    await sink.close?.();
+  });
+
+  it('goes on sending by the clock for one application when another that shares it closes', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    const { sink } = started();
+    await sink.start?.(new FakeHost());
+    await sink.close?.();
+    await sink.publish([requestRecord()]);
+    vi.advanceTimersByTime(10_000);
+    await expect.poll(() => statsig.events('api_request').length, { timeout: 900 }).toBe(1);
+    const timers = vi.getTimerCount();
+    await sink.close?.();
+    // The others are the SDK's.
+    expect(vi.getTimerCount()).toBe(timers - 1);
+    vi.useRealTimers();
+  });
+
+  it('ends an interval after a minute where no resource sample does', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] });
+    const { sink } = started({ requests: 'rollup' });
+    await sink.publish([requestRecord(), requestRecord()]);
+    vi.advanceTimersByTime(50_000);
+    expect(statsig.events()).toEqual([]);
+    vi.advanceTimersByTime(10_000);
+    vi.useRealTimers();
+    await expect.poll(() => statsig.events('api_request').length, { timeout: 900 }).toBe(1);
+    expect(statsig.events('api_request')[0]!.metadata['count']).toBe(2);
     await sink.close?.();
   });
 
