@@ -7,6 +7,8 @@ export { SkipPerf } from './latency/skip-perf.decorator.js';
 export { PerfInterceptor } from './latency/perf.interceptor.js';
 export type { LatencyOptions } from './latency/latency.options.js';
 
+export type { EventLoopOptions, ReplayOptions } from './event-loop/event-loop.options.js';
+
 export { loggerSink, type LoggerSinkOptions } from './sinks/logger.sink.js';
 
 export { PerfError, type PerfErrorCode } from './core/perf.error.js';

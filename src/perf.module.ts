@@ -63,7 +63,7 @@ export class PerfModule extends ConfigurableModuleClass implements NestModule, O
   }
 
   async onModuleInit(): Promise<void> {
-    this.runtime.handlers.remove();
+    this.runtime.routesRegistered();
     // An application without HTTP never calls `configure()`.
     await this.runtime.start(null, this.contextEnabled(), this.modules);
   }

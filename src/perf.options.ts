@@ -1,5 +1,6 @@
 import { list, number, object, oneOf, value, type Resolved } from './core/option.js';
 import type { PerfSink } from './core/sink.js';
+import { eventLoopOption, type EventLoopOptions } from './event-loop/event-loop.options.js';
 import { latencyOption, type LatencyOptions } from './latency/latency.options.js';
 import { snapshotEndpointOption, type SnapshotEndpointOptions } from './perf.snapshot-endpoint.js';
 import { loggerSink } from './sinks/logger.sink.js';
@@ -11,6 +12,11 @@ export interface PerfModuleOptions {
    * @default true
    */
   latency?: boolean | LatencyOptions;
+  /**
+   * Every event-loop block traced to the request and the source line that caused it.
+   * @default true
+   */
+  eventLoop?: boolean | EventLoopOptions;
   /**
    * Where records go.
    * @default [loggerSink()]
@@ -42,6 +48,7 @@ const sink = value<PerfSink>('a sink: an object with a `name` and a `publish()` 
 /** The option table: one row a feature. */
 const table = object({
   latency: latencyOption,
+  eventLoop: eventLoopOption,
   sinks: list(sink, { default: [], what: 'a list of sinks' }),
   context: oneOf([true, false, 'auto'], { default: 'auto' }),
   snapshotEndpoint: snapshotEndpointOption,
