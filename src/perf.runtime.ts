@@ -41,7 +41,9 @@ export class PerfRuntime {
     const { eventLoop, latency } = options;
     this.eventLoop = eventLoop === null ? null : new EventLoop(eventLoop, this.lifecycle, this.recorder, this.report);
     this.latency =
-      latency === null ? null : new Latency(latency, this.lifecycle, this.routes, this.recorder, monotonicMs, this.eventLoop?.hold ?? null);
+      latency === null
+        ? null
+        : new Latency(latency, this.lifecycle, this.routes, this.recorder, monotonicMs, this.eventLoop?.hold ?? null);
   }
 
   /** Before routes are registered. `adapter` is null in an application without HTTP. */
@@ -74,6 +76,11 @@ export class PerfRuntime {
   routesRegistered(): void {
     this.handlers.remove();
     if (this.adapter !== null && this.eventLoop !== null) identifyHandlers(this.adapter, this.eventLoop.runHandler);
+  }
+
+  /** When every module is initialised. */
+  bootstrapped(): void {
+    this.eventLoop?.start();
   }
 
   /** Drains, flushes and closes everything once; later calls wait for the first. */

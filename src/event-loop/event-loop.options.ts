@@ -29,7 +29,7 @@ export interface EventLoopOptions {
 /** What the curl line may hold. Secret-looking headers, query parameters and JSON fields are redacted whatever is allowed. */
 export interface ReplayOptions {
   /**
-   * Request headers beside `accept*`, `content-type`, `range` and `user-agent`.
+   * Request headers beside `accept*`, `content-type` and `range`.
    * @default []
    */
   allowHeaders?: readonly string[];

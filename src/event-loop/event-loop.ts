@@ -85,8 +85,12 @@ export class EventLoop implements RequestObserver {
   install(contextEnabled: boolean): void {
     this.contextEnabled = contextEnabled;
     if (this.options.safepoints) this.restoreGlobals = installSafepoints();
-    this.watch.start();
     this.lifecycle.observe(this);
+  }
+
+  /** The application has booted. */
+  start(): void {
+    this.watch.start();
   }
 
   /** Runs a route's function so that a look at the stack can tell its request. */
@@ -95,8 +99,7 @@ export class EventLoop implements RequestObserver {
 
   started(state: RequestState): void {
     if (!this.watching) this.startWatching();
-    this.watch.beat.at(state.startedMs);
-    this.watch.arm(state.startedMs);
+    this.watch.requestStarted(state.startedMs);
     if (this.queueing !== null) this.queueing.queued.push(state);
   }
 
@@ -138,6 +141,7 @@ export class EventLoop implements RequestObserver {
 
   private startWatching(): void {
     this.watching = true;
+    this.watch.start();
     this.gc.start();
     if (this.obstacle !== null) {
       const cause = 'event-loop blocks are measured, but not traced to requests';
@@ -147,7 +151,12 @@ export class EventLoop implements RequestObserver {
     const identity = this.contextEnabled ? new StoreIdentity(this.slots, this.lifecycle) : this.slots;
     this.probe = new Probe(this.channelName, this.watch.beat.words, identity, this.gauges.nowMs);
     this.probe.onLate = (sample) => this.slots.onNextSettled((state) => (sample.settledNext = state));
-    this.watchdog = new Watchdog(this.watch.beat.words, timingOf(this.options.thresholdMs), this.channelName, this.report);
+    this.watchdog = new Watchdog(
+      this.watch.beat.words,
+      timingOf(this.options.thresholdMs),
+      this.channelName,
+      this.report,
+    );
     this.watchdog.start();
   }
 
@@ -207,7 +216,7 @@ export class EventLoop implements RequestObserver {
 
 /** A paused program looks blocked. */
 function debuggerAttached(): boolean {
-  if (process.features.inspector !== true) return false;
+  if (!process.features.inspector) return false;
   return process.getBuiltinModule('node:inspector').url() !== undefined;
 }
 

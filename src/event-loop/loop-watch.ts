@@ -32,7 +32,7 @@ export const nodeGauges: LoopGauges = {
   nowMs: () => performance.now(),
   idleMs: () => performance.nodeTiming.idleTime,
   cpuMs: () => {
-    const { user, system } = (threadCpuUsage ?? process.cpuUsage)();
+    const { user, system } = threadCpuUsage?.() ?? process.cpuUsage();
     return (user + system) / 1000;
   },
 };
@@ -70,8 +70,12 @@ export class LoopWatch {
     this.statistics = new LoopStatistics(this.tickedMs);
   }
 
-  /** Starts the slow tick. */
+  /** Starts the slow tick. What the loop did before (the application's boot) is nobody's block. */
   start(): void {
+    if (this.timer !== null) return;
+    const nowMs = this.gauges.nowMs();
+    this.beat.lastMs = nowMs;
+    this.baseline(nowMs);
     this.tickEvery(this.timing.idleTickMs);
   }
 
@@ -80,9 +84,13 @@ export class LoopWatch {
     this.timer = null;
   }
 
-  /** A request has started: ticks fast from now on. */
-  arm(nowMs: number): void {
-    if (this.armed || this.timer === null) return;
+  /** A request has started: the loop turns, and ticks fast from now on. */
+  requestStarted(nowMs: number): void {
+    this.beat.at(nowMs);
+    if (!this.armed) this.arm(nowMs);
+  }
+
+  private arm(nowMs: number): void {
     this.armed = true;
     this.lastBusyMs = nowMs;
     this.baseline(nowMs);

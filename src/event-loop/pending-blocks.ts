@@ -44,7 +44,8 @@ export class PendingBlocks<T extends PendingBlock> implements RecordHold {
   }
 
   hold(state: RequestState, release: (state: RequestState) => void): boolean {
-    if (this.blocks.length === 0 || !this.blocks.some((block) => block.standstill.endMs > state.startedMs)) return false;
+    if (this.blocks.length === 0 || !this.blocks.some((block) => block.standstill.endMs > state.startedMs))
+      return false;
     this.held.push({ state, release });
     return true;
   }

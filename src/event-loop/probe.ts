@@ -122,7 +122,9 @@ export class Probe {
 
 /** The stack as raw frames, innermost first. Neither the application's nor Node's formatting of stacks is called. */
 export function captureFrames(): Frame[] {
-  const { stackTraceLimit, prepareStackTrace } = Error;
+  const { stackTraceLimit } = Error;
+  // eslint-disable-next-line typescript/unbound-method -- put back as it was, never called
+  const prepareStackTrace = Error.prepareStackTrace;
   const holder: { stack?: unknown } = {};
   try {
     Error.stackTraceLimit = STACK_LIMIT;

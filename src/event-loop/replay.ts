@@ -2,7 +2,7 @@ import { redactData, redactQuery, redactUrl } from './redact.js';
 import { REDACTED, type SecretNames } from './secret-names.js';
 
 /** Headers that change what a handler does and say nothing about who asked. */
-const ALLOWED_HEADERS = ['accept', 'accept-encoding', 'accept-language', 'content-type', 'range', 'user-agent'] as const;
+const ALLOWED_HEADERS = ['accept', 'accept-encoding', 'accept-language', 'content-type', 'range'] as const;
 
 /** What a curl line is made from. */
 export interface ReplayRequest {

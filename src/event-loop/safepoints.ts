@@ -36,7 +36,7 @@ const targets: { owner: Record<string, unknown>; key: string; wrap: (original: n
       },
   },
   {
-    owner: globalThis as unknown as Record<string, unknown>,
+    owner: globalThis,
     key: 'structuredClone',
     wrap: (original: (...given: unknown[]) => unknown) =>
       // There is no cheap way to know the size of what was cloned; the loop costs a few nanoseconds.

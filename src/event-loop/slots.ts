@@ -37,14 +37,7 @@ export class Slots implements Identity {
   constructor(private readonly prefix: string) {}
 
   /** Calls a route function for `state`. What it returns or throws is passed on. */
-  run(
-    state: RequestState,
-    handler: Handler,
-    self: unknown,
-    first: unknown,
-    second: unknown,
-    third: unknown,
-  ): unknown {
+  run(state: RequestState, handler: Handler, self: unknown, first: unknown, second: unknown, third: unknown): unknown {
     const outer = this.current;
     this.current = state;
     let result: unknown;

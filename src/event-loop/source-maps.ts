@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs';
-import { SourceMap, type SourceMapPayload } from 'node:module';
-import { dirname, isAbsolute, relative, resolve, sep } from 'node:path';
+import { findSourceMap, SourceMap, type SourceMapPayload } from 'node:module';
+import { dirname, isAbsolute, posix, relative, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Frame } from './frame.js';
 
@@ -60,7 +60,8 @@ export class SourceMaps {
     if (this.maps.size >= MAX_FILES) this.maps.clear();
     let map: SourceMap | null = null;
     try {
-      map = readMap(file);
+      // Node has it when it was started with `--enable-source-maps`.
+      map = findSourceMap(file) ?? readMap(file);
     } catch {
       // No map, a broken one, or a file that is gone: the position in the compiled code is still true.
     }
@@ -74,7 +75,10 @@ function readMap(file: string): SourceMap | null {
   const code = readFileSync(file, 'utf8');
   const at = code.lastIndexOf(COMMENT);
   if (at < 0) return null;
-  const url = code.slice(at + COMMENT.length).split(/[\r\n]/, 1)[0]!.trim();
+  const url = code
+    .slice(at + COMMENT.length)
+    .split(/[\r\n]/, 1)[0]!
+    .trim();
   const inline = INLINE.exec(url);
   let text: string;
   if (inline !== null) text = Buffer.from(url.slice(inline[0].length), 'base64').toString('utf8');
@@ -83,7 +87,11 @@ function readMap(file: string): SourceMap | null {
     if (statSync(path).size > MAX_MAP_BYTES) return null;
     text = readFileSync(path, 'utf8');
   }
-  return new SourceMap(JSON.parse(text) as SourceMapPayload);
+  const payload = JSON.parse(text) as SourceMapPayload;
+  const root = payload.sourceRoot ?? '';
+  // `findEntry` does not apply the root.
+  const sources = root === '' ? payload.sources : payload.sources.map((source) => posix.join(root, source));
+  return new SourceMap({ ...payload, sources });
 }
 
 /** Sources are relative to the map, which tools put beside the file. */

@@ -18,7 +18,7 @@ const STOP_DEADLINE_MS = 1_000;
  */
 export function watchdogObstacle(): string | null {
   if (!isMainThread) return 'the application runs in a worker thread';
-  if (process.features.inspector !== true) return 'this Node was built without the inspector';
+  if (!process.features.inspector) return 'this Node was built without the inspector';
   const permission = (process as { permission?: { has(scope: string): boolean } }).permission;
   if (permission !== undefined && !(permission.has('inspector') && permission.has('worker'))) {
     return 'the permission model is on without `--allow-inspector` and `--allow-worker`';

@@ -173,8 +173,10 @@ export function watchdogThread(): void {
     };
     try {
       session.connectToMainThread();
-      session.post('Runtime.evaluate', { expression: expressionOf(seq, nowMs()), returnByValue: true }, (_error, reply) =>
-        answered((reply as { result?: { value?: Seen } } | undefined)?.result?.value ?? null),
+      session.post(
+        'Runtime.evaluate',
+        { expression: expressionOf(seq, nowMs()), returnByValue: true },
+        (_error, reply) => answered((reply as { result?: { value?: Seen } } | undefined)?.result?.value ?? null),
       );
     } catch {
       // Somebody else's session is just going away, or the main thread is ending: this look is lost.
@@ -196,7 +198,8 @@ export function watchdogThread(): void {
     saidAtMs = staleMs;
     const who = seen?.handler === undefined ? (seen?.method ?? '') : `${seen.method} ${seen.route} (${seen.handler})`;
     const frame = seen?.frames?.find(isUserFrame);
-    const where = frame === undefined ? '' : ` at ${frame.file}:${frame.line}:${frame.column} (${frame.name ?? 'anonymous'})`;
+    const where =
+      frame === undefined ? '' : ` at ${frame.file}:${frame.line}:${frame.column} (${frame.name ?? 'anonymous'})`;
     const subject = who === '' ? 'The event loop is blocked' : `${who} blocks the event loop`;
     writeToStderr(`[Perf] ${subject} for ${Math.round(staleMs)} ms and still does${where}\n`);
   }
