@@ -1,5 +1,6 @@
 import { epochMsOf } from '../core/clock.js';
-import type { BlockRecord } from '../core/record.js';
+import type { ServerResponse } from 'node:http';
+import type { BlockRecord, SizeNote } from '../core/record.js';
 import type { RequestState } from '../core/request-state.js';
 import type { Look, Verdict } from './classify.js';
 import { firstUserFrame, withoutProbe, type Frame } from './frame.js';
@@ -48,8 +49,17 @@ export function blockRecordOf(
     gcMs,
     delayed: delayed.slice(0, MAX_DELAYED).map((state) => requestRefOf(state, secrets)),
     curl: culprit === null || replay === null ? null : replayOf(culprit, replay, secrets),
-    note: (culprit ?? suspect)?.note ?? null,
+    note: noteOf(culprit ?? suspect),
   };
+}
+
+/** What the application said of the data's size; else the size of the response, where its headers tell. */
+function noteOf(state: RequestState | null): SizeNote | null {
+  if (state === null || state.note !== null) return state?.note ?? null;
+  const response = state.response as (ServerResponse & { _header?: string | null }) | null;
+  const length = response?.getHeader('content-length') ?? /^content-length: (\d+)/im.exec(response?._header ?? '')?.[1];
+  const bytes = Number(length ?? Number.NaN);
+  return Number.isFinite(bytes) ? { bytes } : null;
 }
 
 /** The stack of the place that was seen most often, and the user's frame in it. */
