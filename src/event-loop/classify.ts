@@ -27,6 +27,8 @@ export interface Evidence<S> {
   readonly starvedMs: number;
   /** The main thread was runnable but not running; 0 where unknown. */
   readonly runDelayMs: number;
+  /** What would have been reported on a machine with CPUs to spare. */
+  readonly thresholdMs: number;
   /** A debugger is attached: pauses look like blocks. */
   readonly debugged: boolean;
   /** Whether a request had ended before the standstill began. */
@@ -79,14 +81,18 @@ export function classify<S>(evidence: Evidence<S>): Verdict<S> {
   const proven = best !== null && best.provenMs >= PROVEN_RATIO * windowMs ? best : null;
   const nobody = { culprit: null, suspect: null, provenMs: 0, shown: [] };
 
-  if (starved >= STARVED_FOR_SURE || (notRunning >= STARVED_RATIO && evidence.cpuRatio < ON_CPU_RATIO)) {
+  // A request that was seen running all along and used a threshold's worth of CPU has blocked, however slow the machine.
+  const blockedAnyway = proven?.state != null && evidence.cpuRatio * windowMs >= evidence.thresholdMs;
+  const machine = starved >= STARVED_FOR_SURE || (notRunning >= STARVED_RATIO && evidence.cpuRatio < ON_CPU_RATIO);
+  if (machine && !blockedAnyway) {
     return { ...nobody, cause: 'not-scheduled' };
   }
   // Before `sync-io`: while helpers collect in parallel, the main thread is hardly on a CPU.
   if (gc >= GC_RATIO) {
     return { cause: 'gc', culprit: null, suspect: proven?.state ?? null, provenMs: 0, shown: proven?.looks ?? [] };
   }
-  const offCpu = evidence.cpuRatio < IDLE_CPU_RATIO;
+  // Asleep, that is, neither on a CPU nor waiting for one.
+  const offCpu = evidence.cpuRatio < IDLE_CPU_RATIO && evidence.cpuRatio + notRunning < ON_CPU_RATIO;
   if (evidence.debugged && offCpu) return { ...nobody, cause: 'unknown' };
   const running = offCpu && gc < SOME_GC_RATIO ? 'sync-io' : 'javascript';
   if (proven !== null) return named(proven, running, evidence);

@@ -192,6 +192,7 @@ export class EventLoop implements RequestObserver {
       cpuRatio: standstill.cpuRatio,
       starvedMs: ((counters.starvedUs - standstill.starvedUsBefore) | 0) / 1000,
       runDelayMs: ((counters.runDelayUs - standstill.runDelayUsBefore) | 0) / 1000,
+      thresholdMs: this.options.thresholdMs,
       debugged: debuggerAttached(),
       endedBefore: (state) => state.endedMs > 0 && state.endedMs < startMs,
     });

@@ -197,7 +197,9 @@ export function watchdogThread(): void {
     if (staleMs < data.hangMs || (saidAtMs > 0 && staleMs < saidAtMs * 5)) return;
     saidAtMs = staleMs;
     const who = seen?.handler === undefined ? (seen?.method ?? '') : `${seen.method} ${seen.route} (${seen.handler})`;
-    const frame = seen?.frames?.find(isUserFrame);
+    const frames = seen?.frames ?? [];
+    // The evaluated script's own top-level frame stands below its function.
+    const frame = frames.slice(frames.findIndex(({ name }) => name === 'perfProbe') + 2).find(isUserFrame);
     const where =
       frame === undefined ? '' : ` at ${frame.file}:${frame.line}:${frame.column} (${frame.name ?? 'anonymous'})`;
     const subject = who === '' ? 'The event loop is blocked' : `${who} blocks the event loop`;
@@ -206,8 +208,8 @@ export function watchdogThread(): void {
 
   function isUserFrame(frame: SeenFrame): boolean {
     const { file, name } = frame;
-    if (file === null || file === '' || name === 'perfProbe') return false;
-    return !file.startsWith('node:') && !file.includes('node_modules') && !(name ?? '').startsWith('perf');
+    if (file === null || file === '' || (name ?? '').startsWith('perf:')) return false;
+    return !file.startsWith('node:') && !file.includes('node_modules');
   }
 
   function writeToStderr(line: string): void {

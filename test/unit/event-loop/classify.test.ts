@@ -38,6 +38,7 @@ const evidence = (given: Partial<Evidence<string>>): Evidence<string> => ({
   cpuRatio: 1,
   starvedMs: 0,
   runDelayMs: 0,
+  thresholdMs: 50,
   debugged: false,
   endedBefore: () => false,
   ...given,
@@ -148,9 +149,20 @@ describe('cause', () => {
     ['some garbage collection does not make it input or output', { ...mine, gcMs: 30, cpuRatio: 0.2 }, 'javascript'],
     [
       'the watchdog starved all the time, even inside a collection',
-      { ...mine, starvedMs: 75, gcMs: 90 },
+      { ...mine, starvedMs: 75, gcMs: 90, cpuRatio: 0.2 },
       'not-scheduled',
     ],
+    [
+      'starved, but the request used a threshold’s worth of CPU',
+      { ...mine, starvedMs: 75, cpuRatio: 0.6 },
+      'javascript',
+    ],
+    [
+      'starved, and what was seen running was background code',
+      { looks: looks(null, 20, 90), starvedMs: 75 },
+      'not-scheduled',
+    ],
+    ['hardly on a CPU, but for waiting in the run queue', { ...mine, cpuRatio: 0.25, runDelayMs: 45 }, 'javascript'],
     [
       'the watchdog starved half the time, the main thread hardly ran',
       { ...mine, starvedMs: 55, cpuRatio: 0.4 },
@@ -169,9 +181,11 @@ describe('cause', () => {
   });
 
   it.each(['gc', 'not-scheduled', 'unknown'])('%s names no culprit', (cause) => {
-    const given = { gc: { gcMs: 60 }, 'not-scheduled': { starvedMs: 80 }, unknown: { debugged: true, cpuRatio: 0 } }[
-      cause
-    ];
+    const given = {
+      gc: { gcMs: 60 },
+      'not-scheduled': { starvedMs: 80, cpuRatio: 0.2 },
+      unknown: { debugged: true, cpuRatio: 0 },
+    }[cause];
     expect(classify(evidence({ ...mine, ...given }))).toMatchObject({ cause, culprit: null });
   });
 });
