@@ -11,6 +11,7 @@ export { createResourceSampler, ResourceSampler, type ResourceSamplerSource } fr
 export type { ResourceAdvice } from './resources/resource-advice.js';
 export type { ResourcesOptions } from './resources/resources.options.js';
 export { describeResources } from './core/resource-text.js';
+export type { EventLoopOptions, ReplayOptions } from './event-loop/event-loop.options.js';
 
 export { loggerSink, type LoggerSinkOptions } from './sinks/logger.sink.js';
 

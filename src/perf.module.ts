@@ -3,6 +3,7 @@ import {
   Module,
   type DynamicModule,
   type NestModule,
+  type OnApplicationBootstrap,
   type OnApplicationShutdown,
   type OnModuleInit,
 } from '@nestjs/common';
@@ -47,7 +48,10 @@ const NEEDS_CONTEXT: ReadonlySet<unknown> = new Set<unknown>([]);
   ],
   exports: [PerfService, PerfInterceptor, ResourceSampler, RequestLifecycle, RouteRegistry],
 })
-export class PerfModule extends ConfigurableModuleClass implements NestModule, OnModuleInit, OnApplicationShutdown {
+export class PerfModule
+  extends ConfigurableModuleClass
+  implements NestModule, OnModuleInit, OnApplicationBootstrap, OnApplicationShutdown
+{
   constructor(
     @Inject(PerfRuntime) private readonly runtime: PerfRuntime,
     @Inject(PERF_RESOLVED_OPTIONS) private readonly options: ResolvedOptions,
@@ -69,9 +73,13 @@ export class PerfModule extends ConfigurableModuleClass implements NestModule, O
   }
 
   async onModuleInit(): Promise<void> {
-    this.runtime.handlers.remove();
+    this.runtime.routesRegistered();
     // An application without HTTP never calls `configure()`.
     await this.runtime.start(null, this.contextEnabled(), this.modules);
+  }
+
+  onApplicationBootstrap(): void {
+    this.runtime.bootstrapped();
   }
 
   async onApplicationShutdown(): Promise<void> {

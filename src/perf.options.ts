@@ -1,5 +1,6 @@
 import { list, number, object, oneOf, value, type Resolved } from './core/option.js';
 import type { PerfSink } from './core/sink.js';
+import { eventLoopOption, type EventLoopOptions } from './event-loop/event-loop.options.js';
 import { latencyOption, type LatencyOptions } from './latency/latency.options.js';
 import { snapshotEndpointOption, type SnapshotEndpointOptions } from './perf.snapshot-endpoint.js';
 import { resourcesOption, type ResourcesOptions } from './resources/resources.options.js';
@@ -17,6 +18,11 @@ export interface PerfModuleOptions {
    * @default true
    */
   resources?: boolean | ResourcesOptions;
+  /**
+   * Every event-loop block traced to the request and the source line that caused it.
+   * @default true
+   */
+  eventLoop?: boolean | EventLoopOptions;
   /**
    * Where records go.
    * @default [loggerSink()]
@@ -49,6 +55,7 @@ const sink = value<PerfSink>('a sink: an object with a `name` and a `publish()` 
 const table = object({
   latency: latencyOption,
   resources: resourcesOption,
+  eventLoop: eventLoopOption,
   sinks: list(sink, { default: [], what: 'a list of sinks' }),
   context: oneOf([true, false, 'auto'], { default: 'auto' }),
   snapshotEndpoint: snapshotEndpointOption,

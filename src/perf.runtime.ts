@@ -9,7 +9,8 @@ import { requestContext } from './core/request-context.js';
 import type { PerfSinkHost, RouteHistogram } from './core/sink.js';
 import type { PerfSnapshot } from './core/snapshot.js';
 import { ControllerHandlers } from './http/controller-handlers.js';
-import { afterServerClosed, installOnHttp, rawRoute } from './http/http-installation.js';
+import { EventLoop } from './event-loop/event-loop.js';
+import { afterServerClosed, identifyHandlers, installOnHttp, rawRoute } from './http/http-installation.js';
 import { RequestLifecycle } from './http/request-lifecycle.js';
 import { RouteRegistry } from './http/route-registry.js';
 import { Latency } from './latency/latency.js';
@@ -31,16 +32,21 @@ export class PerfRuntime {
   readonly lifecycle = new RequestLifecycle(monotonicMs, this.routes, this.report);
   readonly handlers = new ControllerHandlers(this.lifecycle.requestScoped);
   readonly resources: Resources;
+  private readonly eventLoop: EventLoop | null;
   private readonly latency: Latency | null;
+  private adapter: AbstractHttpAdapter | null = null;
   private started: Promise<void> | null = null;
   private stopping: Promise<void> | null = null;
 
   constructor(@Inject(PERF_RESOLVED_OPTIONS) private readonly options: ResolvedOptions) {
     this.recorder = new Recorder(options.sinks, this.report);
-    const { latency, resources } = options;
+    const { eventLoop, latency, resources } = options;
     this.resources = new Resources(resources, this.recorder, this.logger, monotonicMs);
+    this.eventLoop = eventLoop === null ? null : new EventLoop(eventLoop, this.lifecycle, this.recorder, this.report);
     this.latency =
-      latency === null ? null : new Latency(latency, this.lifecycle, this.routes, this.recorder, monotonicMs);
+      latency === null
+        ? null
+        : new Latency(latency, this.lifecycle, this.routes, this.recorder, monotonicMs, this.eventLoop?.hold ?? null);
   }
 
   /** Before routes are registered. `adapter` is null in an application without HTTP. */
@@ -53,10 +59,14 @@ export class PerfRuntime {
     contextEnabled: boolean,
     modules: ModulesContainer,
   ): Promise<void> {
+    this.adapter = adapter;
+    // First: a request's record waits for the verdict on a block that ends with it.
+    this.eventLoop?.install(contextEnabled);
     this.latency?.install();
     if (adapter !== null) {
-      if (this.options.latency !== null || contextEnabled) {
-        installOnHttp(adapter, { lifecycle: this.lifecycle, routes: this.routes, contextEnabled });
+      if (this.options.latency !== null || this.eventLoop !== null || contextEnabled) {
+        const runHandler = this.eventLoop?.runHandler ?? null;
+        installOnHttp(adapter, { lifecycle: this.lifecycle, routes: this.routes, contextEnabled, runHandler });
       }
       this.installSnapshotEndpoint(adapter);
       afterServerClosed(adapter, () => this.stop());
@@ -66,12 +76,24 @@ export class PerfRuntime {
     this.resources.start();
   }
 
+  /** When routes are registered. */
+  routesRegistered(): void {
+    this.handlers.remove();
+    if (this.adapter !== null && this.eventLoop !== null) identifyHandlers(this.adapter, this.eventLoop.runHandler);
+  }
+
+  /** When every module is initialised. */
+  bootstrapped(): void {
+    this.eventLoop?.start();
+  }
+
   /** Drains, flushes and closes everything once; later calls wait for the first. */
   stop(): Promise<void> {
     return (this.stopping ??= this.stopOnce());
   }
 
   private async stopOnce(): Promise<void> {
+    await this.eventLoop?.close();
     this.resources.stop();
     await this.recorder.close(this.options.flushTimeoutMs);
   }
@@ -79,6 +101,7 @@ export class PerfRuntime {
   /** Resolves when what has happened so far is recorded and flushed to the sinks. */
   async settle(): Promise<void> {
     await this.lifecycle.settled();
+    await this.eventLoop?.settled();
     await this.recorder.flush(this.options.flushTimeoutMs);
   }
 
@@ -86,7 +109,7 @@ export class PerfRuntime {
     return {
       at: Date.now(),
       routes: this.latency?.snapshot() ?? [],
-      eventLoop: null,
+      eventLoop: this.eventLoop?.snapshot() ?? null,
       resources: this.resources.latest,
       defer: null,
       compression: null,
@@ -94,8 +117,8 @@ export class PerfRuntime {
   }
 
   note({ rows, bytes }: SizeNote): void {
-    const state = requestContext.getStore();
-    if (state === undefined) {
+    const state = requestContext.getStore() ?? this.eventLoop?.currentRequest() ?? null;
+    if (state === null) {
       const cause = 'PerfService.note() outside a request';
       this.report.report(
         cause,
