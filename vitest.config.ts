@@ -33,7 +33,7 @@ export default defineConfig({
           ...fork,
           name: 'unit',
           include: ['test/unit/**/*.test.ts', 'test/contract/**/*.test.ts', 'test/faults/**/*.test.ts'],
-          globalSetup: ['test/setup/redis.ts'],
+          globalSetup: ['test/setup/redis.ts', 'test/setup/compiled.ts'],
         },
       },
       {

@@ -12,6 +12,11 @@ export { SharedResponse } from './compression/shared-response.decorator.js';
 export type { CompressionOptions } from './compression/compression.options.js';
 export type { ContentCoding } from './compression/content-coding.js';
 export type { SharedResponseOptions } from './compression/shared-route.js';
+export { createResourceSampler, ResourceSampler, type ResourceSamplerSource } from './resources/resource-sampler.js';
+export type { ResourceAdvice } from './resources/resource-advice.js';
+export type { ResourcesOptions } from './resources/resources.options.js';
+export { describeResources } from './core/resource-text.js';
+export type { EventLoopOptions, ReplayOptions } from './event-loop/event-loop.options.js';
 
 export { loggerSink, type LoggerSinkOptions } from './sinks/logger.sink.js';
 

@@ -3,6 +3,7 @@ import {
   Module,
   type DynamicModule,
   type NestModule,
+  type OnApplicationBootstrap,
   type OnApplicationShutdown,
   type OnModuleInit,
 } from '@nestjs/common';
@@ -12,6 +13,7 @@ import { PerfError } from './core/perf.error.js';
 import { PerfInterceptor } from './latency/perf.interceptor.js';
 import { RequestLifecycle } from './http/request-lifecycle.js';
 import { RouteRegistry } from './http/route-registry.js';
+import { ResourceSampler } from './resources/resource-sampler.js';
 import { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, OPTIONS_TYPE } from './perf.module-definition.js';
 import { resolveOptions, type ResolvedOptions } from './perf.options.js';
 import { isAskedFor } from './perf.context.js';
@@ -35,13 +37,21 @@ const NEEDS_CONTEXT: ReadonlySet<unknown> = new Set<unknown>([]);
     },
     PerfRuntime,
     { provide: RequestLifecycle, inject: [PerfRuntime], useFactory: (runtime: PerfRuntime) => runtime.lifecycle },
+    {
+      provide: ResourceSampler,
+      inject: [PerfRuntime],
+      useFactory: (runtime: PerfRuntime) => runtime.resources.sampler,
+    },
     { provide: RouteRegistry, inject: [PerfRuntime], useFactory: (runtime: PerfRuntime) => runtime.routes },
     PerfService,
     PerfInterceptor,
   ],
-  exports: [PerfService, PerfInterceptor, RequestLifecycle, RouteRegistry],
+  exports: [PerfService, PerfInterceptor, ResourceSampler, RequestLifecycle, RouteRegistry],
 })
-export class PerfModule extends ConfigurableModuleClass implements NestModule, OnModuleInit, OnApplicationShutdown {
+export class PerfModule
+  extends ConfigurableModuleClass
+  implements NestModule, OnModuleInit, OnApplicationBootstrap, OnApplicationShutdown
+{
   constructor(
     @Inject(PerfRuntime) private readonly runtime: PerfRuntime,
     @Inject(PERF_RESOLVED_OPTIONS) private readonly options: ResolvedOptions,
@@ -63,9 +73,13 @@ export class PerfModule extends ConfigurableModuleClass implements NestModule, O
   }
 
   async onModuleInit(): Promise<void> {
-    this.runtime.handlers.remove();
+    this.runtime.routesRegistered();
     // An application without HTTP never calls `configure()`.
     await this.runtime.start(null, this.contextEnabled(), this.modules);
+  }
+
+  onApplicationBootstrap(): void {
+    this.runtime.bootstrapped();
   }
 
   async onApplicationShutdown(): Promise<void> {

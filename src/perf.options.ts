@@ -1,8 +1,10 @@
 import { compressionOption, type CompressionOptions } from './compression/compression.options.js';
 import { list, number, object, oneOf, value, type Resolved } from './core/option.js';
 import type { PerfSink } from './core/sink.js';
+import { eventLoopOption, type EventLoopOptions } from './event-loop/event-loop.options.js';
 import { latencyOption, type LatencyOptions } from './latency/latency.options.js';
 import { snapshotEndpointOption, type SnapshotEndpointOptions } from './perf.snapshot-endpoint.js';
+import { resourcesOption, type ResourcesOptions } from './resources/resources.options.js';
 import { loggerSink } from './sinks/logger.sink.js';
 
 /** Everything `PerfModule.forRoot()` takes. Each feature is on by default; `false` installs nothing for it. */
@@ -12,6 +14,16 @@ export interface PerfModuleOptions {
    * @default true
    */
   latency?: boolean | LatencyOptions;
+  /**
+   * CPU, throttling and memory against the container's real limits, one record an interval.
+   * @default true
+   */
+  resources?: boolean | ResourcesOptions;
+  /**
+   * Every event-loop block traced to the request and the source line that caused it.
+   * @default true
+   */
+  eventLoop?: boolean | EventLoopOptions;
   /**
    * Responses compressed at safe levels, equal ones once.
    * @default true
@@ -49,6 +61,8 @@ const sink = value<PerfSink>('a sink: an object with a `name` and a `publish()` 
 const table = object({
   latency: latencyOption,
   compression: compressionOption,
+  resources: resourcesOption,
+  eventLoop: eventLoopOption,
   sinks: list(sink, { default: [], what: 'a list of sinks' }),
   context: oneOf([true, false, 'auto'], { default: 'auto' }),
   snapshotEndpoint: snapshotEndpointOption,
@@ -64,6 +78,6 @@ export type ResolvedOptions = Resolved<typeof table>;
  */
 export function resolveOptions(options: unknown): ResolvedOptions {
   const resolved = table.read(options, '');
-  const sinksGiven = (options as PerfModuleOptions | null | undefined)?.sinks !== undefined;
+  const sinksGiven = (options as PerfModuleOptions | undefined)?.sinks !== undefined;
   return sinksGiven ? resolved : Object.freeze({ ...resolved, sinks: Object.freeze([loggerSink()]) });
 }

@@ -10,10 +10,12 @@ import { requestContext } from './core/request-context.js';
 import type { PerfSinkHost, RouteHistogram } from './core/sink.js';
 import type { PerfSnapshot } from './core/snapshot.js';
 import { ControllerHandlers } from './http/controller-handlers.js';
-import { afterServerClosed, installOnHttp, rawRoute } from './http/http-installation.js';
+import { EventLoop } from './event-loop/event-loop.js';
+import { afterServerClosed, identifyHandlers, installOnHttp, rawRoute } from './http/http-installation.js';
 import { RequestLifecycle } from './http/request-lifecycle.js';
 import { RouteRegistry } from './http/route-registry.js';
 import { Latency } from './latency/latency.js';
+import { Resources } from './resources/resources.js';
 import type { ResolvedOptions } from './perf.options.js';
 import { PERF_RESOLVED_OPTIONS } from './perf.tokens.js';
 
@@ -30,16 +32,23 @@ export class PerfRuntime {
   readonly routes = new RouteRegistry();
   readonly lifecycle = new RequestLifecycle(monotonicMs, this.routes, this.report);
   readonly handlers = new ControllerHandlers(this.lifecycle.requestScoped);
+  readonly resources: Resources;
+  private readonly eventLoop: EventLoop | null;
   private readonly latency: Latency | null;
   private readonly compression: Compression | null;
+  private adapter: AbstractHttpAdapter | null = null;
   private started: Promise<void> | null = null;
   private stopping: Promise<void> | null = null;
 
   constructor(@Inject(PERF_RESOLVED_OPTIONS) private readonly options: ResolvedOptions) {
     this.recorder = new Recorder(options.sinks, this.report);
-    const { latency, compression } = options;
+    const { compression, eventLoop, latency, resources } = options;
+    this.resources = new Resources(resources, this.recorder, this.logger, monotonicMs);
+    this.eventLoop = eventLoop === null ? null : new EventLoop(eventLoop, this.lifecycle, this.recorder, this.report);
     this.latency =
-      latency === null ? null : new Latency(latency, this.lifecycle, this.routes, this.recorder, monotonicMs);
+      latency === null
+        ? null
+        : new Latency(latency, this.lifecycle, this.routes, this.recorder, monotonicMs, this.eventLoop?.hold ?? null);
     this.compression =
       compression === null ? null : new Compression(compression, this.routes, this.report, this.logger, monotonicMs);
   }
@@ -54,10 +63,14 @@ export class PerfRuntime {
     contextEnabled: boolean,
     modules: ModulesContainer,
   ): Promise<void> {
+    this.adapter = adapter;
+    // First: a request's record waits for the verdict on a block that ends with it.
+    this.eventLoop?.install(contextEnabled);
     this.latency?.install();
     if (adapter !== null) {
-      if (this.latency !== null || this.compression !== null || contextEnabled) {
-        installOnHttp(adapter, { lifecycle: this.lifecycle, routes: this.routes, contextEnabled });
+      if (this.latency !== null || this.eventLoop !== null || this.compression !== null || contextEnabled) {
+        const runHandler = this.eventLoop?.runHandler ?? null;
+        installOnHttp(adapter, { lifecycle: this.lifecycle, routes: this.routes, contextEnabled, runHandler });
       }
       await this.compression?.install(adapter, this.handlers, modules);
       this.installSnapshotEndpoint(adapter);
@@ -65,6 +78,18 @@ export class PerfRuntime {
     }
     await this.recorder.start(this.hostFor(adapter), this.options.flushTimeoutMs);
     this.handlers.place(modules);
+    this.resources.start();
+  }
+
+  /** When routes are registered. */
+  routesRegistered(): void {
+    this.handlers.remove();
+    if (this.adapter !== null && this.eventLoop !== null) identifyHandlers(this.adapter, this.eventLoop.runHandler);
+  }
+
+  /** When every module is initialised. */
+  bootstrapped(): void {
+    this.eventLoop?.start();
   }
 
   /** Drains, flushes and closes everything once; later calls wait for the first. */
@@ -73,6 +98,8 @@ export class PerfRuntime {
   }
 
   private async stopOnce(): Promise<void> {
+    await this.eventLoop?.close();
+    this.resources.stop();
     await this.recorder.close(this.options.flushTimeoutMs);
     this.compression?.close();
   }
@@ -80,6 +107,7 @@ export class PerfRuntime {
   /** Resolves when what has happened so far is recorded and flushed to the sinks. */
   async settle(): Promise<void> {
     await this.lifecycle.settled();
+    await this.eventLoop?.settled();
     await this.recorder.flush(this.options.flushTimeoutMs);
   }
 
@@ -87,16 +115,16 @@ export class PerfRuntime {
     return {
       at: Date.now(),
       routes: this.latency?.snapshot() ?? [],
-      eventLoop: null,
-      resources: null,
+      eventLoop: this.eventLoop?.snapshot() ?? null,
+      resources: this.resources.latest,
       defer: null,
       compression: this.compression?.stats() ?? null,
     };
   }
 
   note({ rows, bytes }: SizeNote): void {
-    const state = requestContext.getStore();
-    if (state === undefined) {
+    const state = requestContext.getStore() ?? this.eventLoop?.currentRequest() ?? null;
+    if (state === null) {
       const cause = 'PerfService.note() outside a request';
       this.report.report(
         cause,

@@ -1,5 +1,5 @@
-import { object, optional, string, value } from './core/option.js';
-import type { Authorize } from './core/guarded.js';
+import { authorizeOption, pathOption, type Authorize } from './core/guarded.js';
+import { object, optional } from './core/option.js';
 
 /** `GET /perf/snapshot`: the application's snapshot as JSON, for who may read it. */
 export interface SnapshotEndpointOptions {
@@ -14,15 +14,5 @@ export interface SnapshotEndpointOptions {
 
 /** The option; null when it is not given: then there is no endpoint. */
 export const snapshotEndpointOption = optional(
-  object({
-    path: string({
-      default: '/perf/snapshot',
-      what: 'a path that begins with `/`',
-      test: (path) => path.startsWith('/'),
-    }),
-    authorize: value<Authorize>(
-      'a function of the request that answers with a boolean',
-      (given) => typeof given === 'function',
-    ),
-  }),
+  object({ path: pathOption('/perf/snapshot'), authorize: authorizeOption }),
 );

@@ -15,7 +15,7 @@ import { auditOnceListening } from './foreign.audit.js';
 import { FastifyProbe } from './foreign-fastify.js';
 import { compressionSlots, Governor } from './governor.js';
 import { HandlerMetadata, refuseSharedWithoutRoute } from './handler-metadata.js';
-import { RouteCompression } from './route-compression.js';
+import { compressionOf, RouteCompression } from './route-compression.js';
 import { SharedRoute } from './shared-route.js';
 
 /** The compression of one application. */
@@ -80,10 +80,13 @@ export class Compression {
   }
 
   private routeStats(): RouteCompressionStats[] {
-    return this.routes.all.flatMap(({ method, pattern, compression }) => {
-      const { compressed, cacheHits, bytesIn, bytesOut } = (compression as RouteCompression).counters;
-      return compressed === 0 ? [] : [{ method, route: pattern, compressed, cacheHits, bytesIn, bytesOut }];
-    });
+    const rows: RouteCompressionStats[] = [];
+    for (const route of this.routes.all) {
+      const { compressed = 0, cacheHits = 0, bytesIn = 0, bytesOut = 0 } = compressionOf(route)?.counters ?? {};
+      if (compressed === 0) continue;
+      rows.push({ method: route.method, route: route.pattern, compressed, cacheHits, bytesIn, bytesOut });
+    }
+    return rows;
   }
 
   close(): void {

@@ -1,3 +1,5 @@
+import { string, value, type Option } from './option.js';
+
 /** The response of a raw route. */
 export interface RawResponse {
   status: number;
@@ -8,6 +10,16 @@ export interface RawResponse {
 
 /** Decides who may read a raw route; gets the request of Fastify or Express. */
 export type Authorize = (request: unknown) => boolean | Promise<boolean>;
+
+/** Where a raw route is. */
+export const pathOption = (byDefault: string): Option<string> =>
+  string({ default: byDefault, what: 'a path that begins with `/`', test: (path) => path.startsWith('/') });
+
+/** Required; `optional()` makes it optional. */
+export const authorizeOption: Option<Authorize> = value(
+  'a function of the request that answers with a boolean',
+  (given) => typeof given === 'function',
+);
 
 const TEXT = 'text/plain; charset=utf-8';
 

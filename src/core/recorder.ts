@@ -35,6 +35,11 @@ export class Recorder {
     this.lanes = sinks.map((sink) => new SinkLane(sink, report));
   }
 
+  /** False when nobody listens: then no record needs to be built. */
+  get wanted(): boolean {
+    return this.lanes.length > 0;
+  }
+
   /** A request that took longer gets a record, milliseconds: of others, no sink wants one. `slowMs` is what counts as slow. */
   recordRequestsOverMs(slowMs: number): number {
     const wanted = new Set(this.sinks.map(({ requests }) => requests ?? 'all'));

@@ -41,8 +41,6 @@ export class RequestState {
   deferred: unknown = null;
   /** The compression feature's: the shared answer that this request makes or gets; null for an answer of its own. */
   shared: unknown = null;
-  /** What the event-loop feature keeps; null until there is something. */
-  eventLoop: unknown = null;
   /** The framework's request (`request.user` lives there); the raw one until the framework made its own. */
   frameworkRequest: unknown;
   private matched: Route | null = null;
@@ -71,6 +69,11 @@ export class RequestState {
   /** The matched route, or null while (or when) none has matched. */
   get route(): Route | null {
     return (this.matched ??= this.owner.findRoute(this));
+  }
+
+  /** The route as far as it has been asked for already: a plain read, safe inside the event-loop probe's interrupt. */
+  get knownRoute(): Route | null {
+    return this.matched;
   }
 
   set route(route: Route | null) {

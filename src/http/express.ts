@@ -2,7 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { methodLabel, Route, type RouteHandler } from '../core/route.js';
 import { requestContext } from '../core/request-context.js';
 import { HANDLER_METADATA } from './controller-handlers.js';
-import type { HttpInstallation, RawAnswer } from './http-installation.js';
+import type { HandlerRunner, HttpInstallation, RawAnswer } from './http-installation.js';
 import { stateOf } from './request-lifecycle.js';
 
 /** Where Express's own route object carries our {@link Route}. */
@@ -12,18 +12,20 @@ const MAX_BASE_LENGTH = 100;
 
 interface ExpressRoute {
   path: string | RegExp | (string | RegExp)[];
-  stack: { handle: object }[];
+  stack: { handle: Middleware }[];
   [ROUTE]?: Route;
 }
 interface ExpressRequest extends IncomingMessage {
   route?: ExpressRoute;
   baseUrl?: string;
 }
-type Middleware = (request: ExpressRequest, response: ServerResponse, next: (error?: unknown) => void) => void;
+type Middleware = (request: ExpressRequest, response: ServerResponse, next: (error?: unknown) => void) => unknown;
 /** The part of Express 5 that is used; structural, so that no vendor's type is needed. */
 export interface ExpressApplication {
   use(middleware: Middleware): unknown;
   get(path: string, handler: Middleware): unknown;
+  /** Express 5's router; its layers hold the routes. */
+  router?: { stack: { route?: ExpressRoute }[] };
 }
 
 /** Observes an Express application; a middleware exists only where the context store is on. */
@@ -42,6 +44,29 @@ export function installOnExpress(express: ExpressApplication, server: Server, in
     const route = (matched[ROUTE] ??= routes.create(method, patternOf(matched, request?.baseUrl), handlerOf(matched)));
     return route.forMethod(method);
   });
+}
+
+/** Puts `runHandler` around the route functions of controllers. Call it when routes are registered. */
+export function identifyOnExpress(express: ExpressApplication, run: HandlerRunner): void {
+  for (const { route } of express.router?.stack ?? []) {
+    for (const layer of route?.stack ?? []) {
+      const handler = Reflect.getMetadata(HANDLER_METADATA, layer.handle) as RouteHandler | undefined;
+      if (handler === undefined) continue;
+      layer.handle = identified(layer.handle, run);
+      Reflect.defineMetadata(HANDLER_METADATA, handler, layer.handle);
+    }
+  }
+}
+
+/** The route function, run in a way that a look at the blocked stack can tell its request. Express counts its parameters. */
+function identified(handle: Middleware, run: HandlerRunner): Middleware {
+  return function (this: unknown, request, response, next) {
+    const state = stateOf(request);
+    if (state === null) return handle.call(this, request, response, next);
+    // Asked for here because a look at the stack may not: it runs inside an interrupt.
+    void state.route;
+    return run(state, handle as Parameters<HandlerRunner>[1], this, request, response, next);
+  };
 }
 
 /** Registers a GET route that no guard, document or record sees. */

@@ -2,7 +2,8 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { methodLabel, Route, type RouteHandler } from '../core/route.js';
 import { requestContext } from '../core/request-context.js';
 import { HANDLER } from './controller-handlers.js';
-import type { HttpInstallation, RawAnswer } from './http-installation.js';
+import type { HandlerRunner, HttpInstallation, RawAnswer } from './http-installation.js';
+import { stateOf } from './request-lifecycle.js';
 
 /** Where a Fastify route's `config` carries our {@link Route}. */
 const ROUTE: unique symbol = Symbol('perf:route');
@@ -21,10 +22,12 @@ interface FastifyReply {
   type(contentType: string): FastifyReply;
   send(body: string): FastifyReply;
 }
+type Handler = (this: unknown, request: unknown, reply: unknown) => unknown;
 interface RegisteredRoute {
   method: string | string[];
   url: string;
   config?: RouteConfig;
+  handler: Handler;
 }
 /** The part of Fastify 5 that is used; structural, so that no vendor's type is needed. */
 export interface FastifyInstance {
@@ -43,9 +46,10 @@ export interface FastifyInstance {
  * `setOn*Hook` (a single slot, and a two-argument function in it starves every later hook).
  */
 export function installOnFastify(fastify: FastifyInstance, installation: HttpInstallation): void {
-  const { lifecycle, routes, contextEnabled } = installation;
+  const { lifecycle, routes, contextEnabled, runHandler } = installation;
   fastify.addHook('onRoute', (route) => {
     const config = route.config;
+    if (runHandler !== null && config?.[HANDLER] !== undefined) route.handler = identified(route.handler, runHandler);
     if (config?.[ROUTE] !== undefined) return;
     const created = routes.create(firstMethod(route.method), route.url, config?.[HANDLER] ?? null);
     route.config = { ...config, [ROUTE]: created };
@@ -77,6 +81,17 @@ export function rawRouteOnFastify(fastify: FastifyInstance, path: string, answer
     const { status, type, body } = await answer(request);
     return reply.code(status).type(type).send(body);
   });
+}
+
+/** The route function, run in a way that a look at the blocked stack can tell its request. */
+function identified(handler: Handler, run: HandlerRunner): Handler {
+  return function (this: unknown, request: unknown, reply: unknown): unknown {
+    const state = stateOf(request);
+    if (state === null) return handler.call(this, request, reply);
+    // Asked for here because a look at the stack may not: it runs inside an interrupt.
+    void state.route;
+    return run(state, handler, this, request, reply, undefined);
+  };
 }
 
 function firstMethod(method: string | string[]): string {

@@ -1,9 +1,20 @@
 import type { Server } from 'node:http';
 import type { AbstractHttpAdapter } from '@nestjs/core';
-import { installOnExpress, rawRouteOnExpress, type ExpressApplication } from './express.js';
+import type { RequestState } from '../core/request-state.js';
+import { identifyOnExpress, installOnExpress, rawRouteOnExpress, type ExpressApplication } from './express.js';
 import { installOnFastify, rawRouteOnFastify, type FastifyInstance } from './fastify.js';
 import type { RequestLifecycle } from './request-lifecycle.js';
 import type { RouteRegistry } from './route-registry.js';
+
+/** Calls a controller's route function (three positional arguments, so that none is copied) for an observed request. */
+export type HandlerRunner = (
+  state: RequestState,
+  handler: (this: unknown, first: unknown, second: unknown, third: unknown) => unknown,
+  self: unknown,
+  first: unknown,
+  second: unknown,
+  third: unknown,
+) => unknown;
 
 /** What both adapters need to observe an application's requests. */
 export interface HttpInstallation {
@@ -11,6 +22,8 @@ export interface HttpInstallation {
   readonly routes: RouteRegistry;
   /** Whether requests enter the context store. */
   readonly contextEnabled: boolean;
+  /** Runs the route functions of controllers, guards to answer; null: they are left alone. */
+  readonly runHandler: HandlerRunner | null;
 }
 
 /** Answers a raw route. */
@@ -24,6 +37,14 @@ export function installOnHttp(adapter: AbstractHttpAdapter, installation: HttpIn
   const server = adapter.getHttpServer() as Server;
   if (adapter.getType() === 'fastify') installOnFastify(adapter.getInstance<FastifyInstance>(), installation);
   else installOnExpress(adapter.getInstance<ExpressApplication>(), server, installation);
+}
+
+/**
+ * Puts `runHandler` around the route functions of controllers where {@link installOnHttp} could not: Express has no hook
+ * for a new route. Call it when routes are registered.
+ */
+export function identifyHandlers(adapter: AbstractHttpAdapter, runHandler: HandlerRunner): void {
+  if (adapter.getType() === 'express') identifyOnExpress(adapter.getInstance<ExpressApplication>(), runHandler);
 }
 
 /** Registers a GET route beside Nest: no guards, no Swagger, no record. */

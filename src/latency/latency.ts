@@ -1,4 +1,5 @@
 import type { MonotonicClock } from '../core/clock.js';
+import type { RecordHold } from '../core/record-hold.js';
 import type { Recorder } from '../core/recorder.js';
 import type { RequestState } from '../core/request-state.js';
 import type { Resolved } from '../core/option.js';
@@ -26,6 +27,8 @@ export class Latency implements RequestObserver {
     private readonly routes: RouteRegistry,
     private readonly recorder: Recorder,
     nowMs: MonotonicClock,
+    /** Who may ask for a record to wait; null: nobody. */
+    private readonly hold: RecordHold | null = null,
   ) {
     this.ignored = new Set(options.ignore);
     this.recordOverMs = recorder.recordRequestsOverMs(options.slowMs);
@@ -47,8 +50,13 @@ export class Latency implements RequestObserver {
     const durationMs = state.endedMs - state.startedMs;
     if (state.aborted) latency.aborted();
     else latency.completed(state.status, durationMs);
-    if (durationMs > this.recordOverMs) this.recorder.push(requestRecordOf(state));
+    if (!(durationMs > this.recordOverMs)) return;
+    if (this.hold === null || !this.hold.hold(state, this.record)) this.record(state);
   }
+
+  private readonly record = (state: RequestState): void => {
+    this.recorder.push(requestRecordOf(state));
+  };
 
   snapshot(): RouteSnapshot[] {
     const inFlight = new Map<Route, number>();

@@ -1,5 +1,6 @@
 import type { MonotonicClock } from '../core/clock.js';
-import type { PerfRecord, ResourceSample } from '../core/record.js';
+import type { ResourceSample } from '../core/record.js';
+import type { Recorder } from '../core/recorder.js';
 import type { Reporter } from '../core/reporter.js';
 import type { SchedulingPressure } from '../core/scheduling.js';
 import { disagreement, nodeFigures } from './node-figures.js';
@@ -28,7 +29,7 @@ export class Resources {
 
   constructor(
     private readonly options: ResolvedResourcesOptions | null,
-    private readonly push: (record: PerfRecord) => void,
+    private readonly recorder: Pick<Recorder, 'wanted' | 'push'>,
     private readonly reporter: Reporter,
     now: MonotonicClock,
   ) {
@@ -81,6 +82,6 @@ export class Resources {
   private readonly publish = (): void => {
     const sample = this.published.sample();
     this.diagnostics.report(sample);
-    this.push({ kind: 'resource', sample });
+    if (this.recorder.wanted) this.recorder.push({ kind: 'resource', sample });
   };
 }

@@ -1,6 +1,7 @@
 import { ConsoleLogger, Logger } from '@nestjs/common';
-import type { PerfRecord, RequestRecord } from '../core/record.js';
+import type { BlockRecord, PerfRecord, RequestRecord } from '../core/record.js';
 import type { PerfSink, PerfSinkHost } from '../core/sink.js';
+import { blockText, RepeatedBlocks } from './block-lines.js';
 import { summaryFields, summaryText } from './summary.js';
 
 const SUMMARY_EVERY_MS = 60_000;
@@ -31,18 +32,23 @@ class LoggerSink implements PerfSink {
   private host: PerfSinkHost | null = null;
   private timer: NodeJS.Timeout | null = null;
   private requestsAtSummary = 0;
+  private readonly blocks = new RepeatedBlocks();
 
   constructor(private readonly format: 'auto' | 'text' | 'object') {}
 
   start(host: PerfSinkHost): void {
     this.host = host;
-    this.timer = setInterval(() => this.summarise(), SUMMARY_EVERY_MS).unref();
+    this.timer = setInterval(() => {
+      this.tellRepeatedBlocks();
+      this.summarise();
+    }, SUMMARY_EVERY_MS).unref();
   }
 
   publish(records: readonly PerfRecord[]): void {
     const slowMs = this.host?.slowMs ?? DEFAULT_SLOW_MS;
     for (const record of records) {
-      if (record.kind === 'request' && record.outcome === 'completed' && record.durationMs > slowMs)
+      if (record.kind === 'block') this.warnBlock(record);
+      else if (record.kind === 'request' && record.outcome === 'completed' && record.durationMs > slowMs)
         this.warnSlow(record);
     }
   }
@@ -50,6 +56,15 @@ class LoggerSink implements PerfSink {
   async close(): Promise<void> {
     if (this.timer !== null) clearInterval(this.timer);
     this.timer = null;
+    this.tellRepeatedBlocks();
+  }
+
+  private warnBlock(record: BlockRecord): void {
+    if (this.blocks.isNew(record)) this.write('warn', blockText(record), { event: 'event_loop_block', ...record });
+  }
+
+  private tellRepeatedBlocks(): void {
+    for (const text of this.blocks.takeRepeated()) this.write('warn', text, { event: 'event_loop_blocks_repeated' });
   }
 
   private warnSlow(record: RequestRecord): void {

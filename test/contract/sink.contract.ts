@@ -145,6 +145,26 @@ export function sinkContract(name: string, make: () => SinkUnderTest | Promise<S
         expect(complaints()).toEqual([]);
       }));
 
+    it('runs no code of its own in the turn in which a record is pushed', async () => {
+      const made = await make();
+      const calls: PropertyKey[] = [];
+      const watched = new Proxy(made.sink, {
+        get(sink, key) {
+          calls.push(key);
+          const value: unknown = Reflect.get(sink, key);
+          return typeof value === 'function' ? value.bind(sink) : value;
+        },
+      });
+      const recorder = new Recorder([watched], new OncePerCause(console, () => performance.now()));
+      await recorder.start(new FakeHost(), DEADLINE_MS);
+      calls.length = 0;
+      for (let i = 0; i < 1_000; i++) recorder.push(requestRecord());
+      expect(calls).toEqual([]);
+      await recorder.close(DEADLINE_MS);
+      expect(calls).toContain('publish');
+      await made.dispose?.();
+    });
+
     it('delivers beside a sink that throws and one that hangs', () =>
       withSink([throwing, hanging], async ({ recorder, arrived, push }) => {
         for (let i = 0; i < 20; i++) push(requestRecord());

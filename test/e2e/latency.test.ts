@@ -197,7 +197,10 @@ describe.each(adapters)('latency on %s', (adapter) => {
   });
 
   it('installs nothing when it is switched off', async () => {
-    const bare = await startApp(adapter, { metadata: { controllers }, perf: { latency: false, compression: false } });
+    const bare = await startApp(adapter, {
+      metadata: { controllers },
+      perf: { latency: false, eventLoop: false, compression: false },
+    });
     const server = bare.app.getHttpServer() as import('node:http').Server;
     const listeners = server.listenerCount('request');
     await fetch(`${bare.url}/items/1`);

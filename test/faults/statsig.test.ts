@@ -17,9 +17,6 @@ beforeEach(async () => {
 });
 afterEach(() => statsig.stop());
 
-/** The SDK prints what the tests provoke. */
-const quiet = { warn: () => {}, error: () => {}, logLevel: 'none' as const };
-
 const requests = (count: number) => Array.from({ length: count }, () => requestRecord());
 
 describe('statsigSink when Statsig does not answer well', () => {
@@ -58,7 +55,7 @@ describe('statsigSink when Statsig does not answer well', () => {
 
   it('holds a bounded number of events while the service hangs, and says what it dropped', async () => {
     const client = statsig.client();
-    const logged = vi.spyOn(client, 'logEventObject');
+    const logged = vi.spyOn(client, 'logEvent');
     const sink = statsigSink({ client });
     const warnings: string[] = [];
     const reporter = { log: () => {}, warn: (text: string) => void warnings.push(text), error: () => {} };
@@ -81,8 +78,10 @@ describe('statsigSink when Statsig does not answer well', () => {
     const { port } = server.address() as AddressInfo;
     await new Promise((resolve) => server.close(resolve));
     const api = `http://127.0.0.1:${port}/v1`;
+    // The SDK prints that it cannot reach it.
+    const printed = vi.spyOn(console, 'error').mockImplementation(() => {});
     const sink = statsigSink({
-      client: statsig.client({ api, apiForDownloadConfigSpecs: api, logger: quiet }),
+      client: statsig.client({ api, apiForDownloadConfigSpecs: api }),
     });
     await sink.start?.(host);
     await sink.publish(requests(1_000));
@@ -90,6 +89,7 @@ describe('statsigSink when Statsig does not answer well', () => {
     await sink.flush?.(2_000);
     expect(performance.now() - startedMs).toBeLessThan(1_500);
     await sink.close?.();
+    printed.mockRestore();
   });
 
   it('says so once the client was shut down, and throws nothing', async () => {

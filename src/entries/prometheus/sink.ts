@@ -1,6 +1,6 @@
-import { object, optional, string, value } from '../../core/option.js';
+import { object, optional, value } from '../../core/option.js';
 import { optionalPeer } from '../../core/optional-peer.js';
-import { guarded, type Authorize } from '../../core/guarded.js';
+import { authorizeOption, guarded, pathOption, type Authorize } from '../../core/guarded.js';
 import type { PerfRecord } from '../../core/record.js';
 import type { PerfSink, PerfSinkHost } from '../../core/sink.js';
 import { BlockTotals } from '../metrics/block-totals.js';
@@ -25,16 +25,14 @@ export interface PrometheusSinkOptions {
   authorize?: Authorize;
 }
 
-const isFunction = (given: unknown): boolean => typeof given === 'function';
-
 const table = object({
-  path: string({ default: '/metrics', what: 'a path that begins with `/`', test: (path) => path.startsWith('/') }),
+  path: pathOption('/metrics'),
   registry: optional(
-    value<AnyRegistry>('a Registry of prom-client', (given) =>
-      isFunction((given as Partial<AnyRegistry> | null)?.registerMetric),
-    ),
+    value<AnyRegistry>('a Registry of prom-client', (given) => {
+      return typeof (given as Partial<AnyRegistry> | null)?.registerMetric === 'function';
+    }),
   ),
-  authorize: optional(value<Authorize>('a function of the request that answers with a boolean', isFunction)),
+  authorize: optional(authorizeOption),
 });
 
 /**

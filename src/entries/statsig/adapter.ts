@@ -33,10 +33,8 @@ class LegacyAdapter implements StatsigAdapter {
     await this.client.initializeAsync?.();
   }
 
-  log({ name, user, value, metadata, time }: StatsigEvent): void {
-    const { client } = this;
-    if (client.logEventObject === undefined) client.logEvent(user as never, name, value, metadata);
-    else client.logEventObject({ eventName: name, user, value, metadata, time } as never);
+  log({ name, user, value, metadata }: StatsigEvent): void {
+    this.client.logEvent(user as never, name, value, metadata);
   }
 
   /**

@@ -14,8 +14,6 @@ export type StatsigMetadata = Record<string, string | number | null>;
 export interface StatsigClient {
   // `never`: the two SDKs' user types have nothing in common that both accept.
   logEvent(user: never, eventName: string, value?: string | number | null, metadata?: StatsigMetadata | null): void;
-  /** Legacy: like `logEvent`, with a time. Its type says string, but only a number is read. */
-  logEventObject?(event: never): void;
   /** Legacy: returns the same promise, or resolves at once, when it was called before. */
   initializeAsync?(): Promise<unknown>;
   /** Legacy. With a timeout it posts once; without, a failing batch is posted up to 63 times. */
@@ -24,12 +22,10 @@ export interface StatsigClient {
   flushEvents?(): Promise<{ isSuccess: boolean }>;
 }
 
-/** One event on its way to Statsig. */
+/** One event on its way to Statsig; its time is when it is logged, at most some seconds later. */
 export interface StatsigEvent {
   name: string;
   user: StatsigUserFields;
   value: number | null;
   metadata: StatsigMetadata;
-  /** Epoch milliseconds. */
-  time: number;
 }

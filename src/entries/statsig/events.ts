@@ -19,7 +19,6 @@ export function requestEvent(record: RequestRecord, pod: string, sampleRate: num
     user: record.unit === null ? { userID: pod } : userOf(record.unit),
     value: record.durationMs,
     metadata: metadataOf(sampleRate < 1 ? { ...own, sampleRate } : own, record.variants),
-    time: record.startedAt + record.durationMs,
   };
 }
 
@@ -35,7 +34,6 @@ export function blockEvent(record: BlockRecord, pod: string): StatsigEvent {
       location: record.location === null ? null : labelEnd(record.location),
       pod,
     },
-    time: record.startedAt + record.durationMs,
   };
 }
 
@@ -56,6 +54,5 @@ export function resourceEvent({ sample }: ResourceRecord, pod: string): StatsigE
       rssBytes: sample.process.rssBytes,
       heapUsedBytes: sample.process.heapUsedBytes,
     },
-    time: sample.at,
   };
 }

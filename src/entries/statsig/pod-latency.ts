@@ -11,7 +11,7 @@ export class PodLatency {
   }
 
   /** Ends the interval; null when there was no request. */
-  take(pod: string, time: number): StatsigEvent | null {
+  take(pod: string): StatsigEvent | null {
     const { histogram } = this;
     if (histogram.count === 0) return null;
     this.histogram = new Histogram();
@@ -20,7 +20,6 @@ export class PodLatency {
       user: { userID: pod },
       value: histogram.meanMs,
       metadata: { pod, count: histogram.count, p95: histogram.quantileMs(0.95) },
-      time,
     };
   }
 }

@@ -29,7 +29,7 @@ export class Rollup {
   }
 
   /** Ends the interval. */
-  take(pod: string, time: number): StatsigEvent[] {
+  take(pod: string): StatsigEvent[] {
     const events: StatsigEvent[] = [];
     for (const { metadata, count, sum, sumSquares } of this.groups.values()) {
       events.push({
@@ -37,7 +37,6 @@ export class Rollup {
         user: { userID: pod },
         value: sum / count,
         metadata: { ...metadata, count, sum, sumSquares },
-        time,
       });
     }
     this.groups.clear();

@@ -39,12 +39,8 @@ export interface StatsigSinkOptions {
 
 const table = object({
   client: value<StatsigClient>(
-    'a Statsig client: an object with `logEvent()` and with `flush()` or `flushEvents()`',
-    (given) => {
-      const client = given as Partial<StatsigClient> | null | undefined;
-      const flush = client?.flush ?? client?.flushEvents;
-      return typeof client?.logEvent === 'function' && typeof flush === 'function';
-    },
+    'a Statsig client: an object with `logEvent()`',
+    (given) => typeof (given as Partial<StatsigClient> | null | undefined)?.logEvent === 'function',
   ),
   requests: oneOf(['each', 'rollup'], { default: 'each' }),
   sampleRate: number({ default: 1, unit: 'a share of the requests', max: 1 }),
@@ -74,6 +70,8 @@ class StatsigSink implements PerfSink {
   private readonly latency = new PodLatency();
   private intervalStartedMs = 0;
   private timer: NodeJS.Timeout | null = null;
+  /** Applications that were started and not closed: a module class imported by two tests shares its sinks. */
+  private applications = 0;
   private host: PerfSinkHost | null = null;
 
   constructor(private readonly options: Required<StatsigSinkOptions>) {
@@ -85,10 +83,11 @@ class StatsigSink implements PerfSink {
 
   async start(host: PerfSinkHost): Promise<void> {
     this.host = host;
+    this.applications += 1;
     await this.adapter.start((message) => this.warn('sink "statsig" found no SDK for its client', message));
     this.intervalStartedMs = performance.now();
     this.timer ??= setInterval(() => {
-      if (performance.now() - this.intervalStartedMs >= LONGEST_INTERVAL_MS) this.endInterval(Date.now());
+      if (performance.now() - this.intervalStartedMs >= LONGEST_INTERVAL_MS) this.endInterval();
       void this.queue.send();
     }, SEND_EVERY_MS).unref();
   }
@@ -99,19 +98,21 @@ class StatsigSink implements PerfSink {
       else if (record.kind === 'block') this.queue.add(blockEvent(record, this.pod));
       else if (record.kind === 'resource') {
         this.queue.add(resourceEvent(record, this.pod));
-        this.endInterval(record.sample.at);
+        this.endInterval();
       }
     }
     await this.queue.room();
   }
 
   async flush(deadlineMs: number): Promise<void> {
-    this.endInterval(Date.now());
+    this.endInterval();
     await this.queue.sendWithin(deadlineMs);
   }
 
   async close(): Promise<void> {
-    if (this.timer !== null) clearInterval(this.timer);
+    this.applications = Math.max(0, this.applications - 1);
+    if (this.applications > 0 || this.timer === null) return;
+    clearInterval(this.timer);
     this.timer = null;
   }
 
@@ -123,11 +124,11 @@ class StatsigSink implements PerfSink {
     }
   }
 
-  private endInterval(at: number): void {
+  private endInterval(): void {
     this.intervalStartedMs = performance.now();
-    const latency = this.latency.take(this.pod, at);
+    const latency = this.latency.take(this.pod);
     if (latency !== null) this.queue.add(latency);
-    for (const event of this.rollup?.take(this.pod, at) ?? []) this.queue.add(event);
+    for (const event of this.rollup?.take(this.pod) ?? []) this.queue.add(event);
   }
 
   private reportUndelivered(events: number, reason: string): void {

@@ -14,7 +14,7 @@ describe('the publishing timer', () => {
     const resolved = options === null ? null : resolveResourcesOptions(options, 'resources');
     const made = new Resources(
       resolved,
-      (record) => records.push(record),
+      { wanted: true, push: (record) => void records.push(record) },
       silent,
       () => nowMs,
     );
@@ -103,12 +103,7 @@ describe.runIf(process.platform === 'linux')('descriptors', () => {
 
   it('are opened by the first read, kept, and given back', () => {
     const before = open();
-    const made = new Resources(
-      null,
-      () => {},
-      silent,
-      () => performance.now(),
-    );
+    const made = new Resources(null, { wanted: false, push: () => {} }, silent, () => performance.now());
     made.start();
     expect(open()).toBe(before);
     made.sampler.sample();

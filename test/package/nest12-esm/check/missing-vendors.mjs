@@ -1,22 +1,27 @@
-// None of the vendors is installed here: the root and the testing kit load, every other entry names the command to run.
+// None of the vendors is installed here: the root and the testing kit load; every other entry names the command to run, when it is
+// imported or when an application with its sink starts.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 
 const { exports } = JSON.parse(readFileSync(new URL('../node_modules/nestjs-perf/package.json', import.meta.url)));
 const withoutVendor = ['.', './testing'];
+/** What starts an entry's vendor. `statsigSink` has none of its own: the client it is given is one. */
+const sinkOf = {
+  './prometheus': ({ prometheusSink }) => prometheusSink(),
+  './opentelemetry': ({ openTelemetrySink }) => openTelemetrySink(),
+};
+const refusal = (error) => {
+  assert.match(error.message, /npm install \S+/, error.message);
+  return 'refused';
+};
+
 let refused = 0;
 for (const subpath of Object.keys(exports)) {
   if (subpath === './package.json') continue;
-  const name = subpath.replace('.', 'nestjs-perf');
-  const loaded = await import(name).then(
-    () => true,
-    (error) => {
-      assert.match(error.message, /npm install \S+/, `${name}: ${error.message}`);
-      return false;
-    },
-  );
-  if (loaded) continue;
-  assert.ok(!withoutVendor.includes(subpath), `${name} needs a vendor`);
-  refused += 1;
+  const loaded = await import(subpath.replace('.', 'nestjs-perf')).catch(refusal);
+  const started = loaded === 'refused' ? loaded : await sinkOf[subpath]?.(loaded).start({}).catch(refusal);
+  if (started === 'refused') refused += 1;
+  assert.ok(started !== 'refused' || !withoutVendor.includes(subpath), `${subpath} needs a vendor`);
+  assert.ok(started === 'refused' || !(subpath in sinkOf), `${subpath} starts without its vendor`);
 }
 console.log(`${refused} entries name the missing vendor`);

@@ -1,0 +1,184 @@
+import type { BlockCause } from '../core/record.js';
+import { beginsInSocketRead, withoutProbe, type Frame } from './frame.js';
+import { LATE_MS } from './timing.js';
+
+/** One look at the blocked stack, as classification needs it. `S` names a request. */
+export interface Look<S> {
+  readonly requestedMs: number;
+  readonly servedMs: number;
+  readonly state: S | null;
+  readonly source: 'sync' | 'slot' | 'store' | null;
+  readonly frames: readonly Frame[];
+  readonly cut: boolean;
+  /** For a look that came too late to see its request: whose route function settled next. */
+  readonly settledNext?: S | null;
+}
+
+/** All that is known of a standstill. */
+export interface Evidence<S> {
+  readonly startMs: number;
+  readonly endMs: number;
+  readonly looks: readonly Look<S>[];
+  /** Garbage collection inside it. */
+  readonly gcMs: number;
+  /** Share of it that the main thread was on a CPU. */
+  readonly cpuRatio: number;
+  /** The watchdog itself was not scheduled. */
+  readonly starvedMs: number;
+  /** The main thread was runnable but not running; 0 where unknown. */
+  readonly runDelayMs: number;
+  /** What would have been reported on a machine with CPUs to spare. */
+  readonly thresholdMs: number;
+  /** A debugger is attached: pauses look like blocks. */
+  readonly debugged: boolean;
+  /** Whether a request had ended before the standstill began. */
+  endedBefore(state: S): boolean;
+}
+
+/** What a standstill was. */
+export interface Verdict<S> {
+  readonly cause: BlockCause;
+  /** Proven. */
+  readonly culprit: S | null;
+  /** Likely. */
+  readonly suspect: S | null;
+  readonly provenMs: number;
+  /** The looks that show the proven run, or the whole background run; empty when nothing is proven. */
+  readonly shown: readonly Look<S>[];
+}
+
+/** Share of the window that must be proven before anybody is named. */
+const PROVEN_RATIO = 0.5;
+const STARVED_FOR_SURE = 0.7;
+const STARVED_RATIO = 0.5;
+const GC_RATIO = 0.5;
+const ON_CPU_RATIO = 0.5;
+const IDLE_CPU_RATIO = 0.3;
+const SOME_GC_RATIO = 0.25;
+
+interface Claim<S> {
+  state: S | null;
+  provenMs: number;
+  /** Native time that a late look makes likely, without proof. */
+  likelyMs: number;
+  looks: Look<S>[];
+}
+
+/**
+ * Decides who blocked the loop. Two rules keep innocents out:
+ * A. Nobody is named for one look: a request must have been seen running, in looks that follow one another, for half of
+ *    the window at least.
+ * B. A look that came late proves that a native call ran, not whose: it counts only where the stack shows that the call
+ *    was made below it.
+ */
+export function classify<S>(evidence: Evidence<S>): Verdict<S> {
+  const windowMs = evidence.endMs - evidence.startMs;
+  const starved = evidence.starvedMs / windowMs;
+  const notRunning = Math.max(starved, evidence.runDelayMs / windowMs);
+  const gc = evidence.gcMs / windowMs;
+  const claims = claimsOf(evidence);
+  const best = claims.reduce<Claim<S> | null>((a, b) => (a === null || b.provenMs > a.provenMs ? b : a), null);
+  const proven = best !== null && best.provenMs >= PROVEN_RATIO * windowMs ? best : null;
+  const nobody = { culprit: null, suspect: null, provenMs: 0, shown: [] };
+
+  // A request that was seen running all along and used a threshold's worth of CPU has blocked, however slow the machine.
+  const blockedAnyway = proven?.state != null && evidence.cpuRatio * windowMs >= evidence.thresholdMs;
+  const machine = starved >= STARVED_FOR_SURE || (notRunning >= STARVED_RATIO && evidence.cpuRatio < ON_CPU_RATIO);
+  if (machine && !blockedAnyway) {
+    return { ...nobody, cause: 'not-scheduled' };
+  }
+  // Before `sync-io`: while helpers collect in parallel, the main thread is hardly on a CPU.
+  if (gc >= GC_RATIO) {
+    return { cause: 'gc', culprit: null, suspect: proven?.state ?? null, provenMs: 0, shown: proven?.looks ?? [] };
+  }
+  // Asleep, that is, neither on a CPU nor waiting for one.
+  const offCpu = evidence.cpuRatio < IDLE_CPU_RATIO && evidence.cpuRatio + notRunning < ON_CPU_RATIO;
+  if (evidence.debugged && offCpu) return { ...nobody, cause: 'unknown' };
+  const running = offCpu && gc < SOME_GC_RATIO ? 'sync-io' : 'javascript';
+  if (proven !== null) return named(proven, running, evidence);
+  if (evidence.looks.length === 0) return { ...nobody, cause: 'unknown' };
+
+  const likely = likelyOf(evidence, claims, windowMs);
+  if (likely !== null) return { ...nobody, cause: running, suspect: likely.state };
+  return { ...nobody, cause: evidence.looks.some((look) => look.cut && look.state === null) ? 'unknown' : 'pile-up' };
+}
+
+function named<S>(claim: Claim<S>, cause: BlockCause, evidence: Evidence<S>): Verdict<S> {
+  const { state, provenMs, looks } = claim;
+  if (state === null) return { cause, culprit: null, suspect: null, provenMs, shown: looks };
+  const trusted = !evidence.endedBefore(state) && looks.every(isTrusted);
+  return { cause, culprit: trusted ? state : null, suspect: trusted ? null : state, provenMs, shown: looks };
+}
+
+/**
+ * A connection that is shared (a database client's, say) runs its callbacks in the context of the request that happened
+ * to open it; so the store alone proves nothing there.
+ */
+const isTrusted = <S>(look: Look<S>): boolean => look.source !== 'store' || !beginsInSocketRead(look.frames);
+
+/** Each request's proven and likely time: one claim a request, and one for nobody's code. */
+function claimsOf<S>({ looks }: Evidence<S>): Claim<S>[] {
+  const claims = new Map<S | null, Claim<S>>();
+  let before: Look<S> | null = null;
+  for (const look of looks) {
+    const claim = claims.get(look.state) ?? { state: look.state, provenMs: 0, likelyMs: 0, looks: [] };
+    claims.set(look.state, claim);
+    claim.looks.push(look);
+    const waitedMs = look.servedMs - look.requestedMs;
+    const follows = before !== null && before.state === look.state && !(look.cut && look.state === null);
+    if (waitedMs <= LATE_MS) {
+      if (follows) claim.provenMs += look.servedMs - before!.servedMs;
+    } else if (showsItsCall(look)) {
+      claim.provenMs += follows ? look.servedMs - before!.servedMs : waitedMs;
+    } else {
+      claim.likelyMs += waitedMs;
+      // Between the last look and the native call the same request ran on.
+      if (follows) claim.provenMs += Math.max(0, look.requestedMs - before!.servedMs);
+    }
+    before = look;
+  }
+  return [...claims.values()];
+}
+
+/**
+ * Whether the native call that held a look up was made inside the stack that the look shows. The engine lets a waiting
+ * look in when a function is entered, resumed or loops. So when the innermost function was called by another one that
+ * still runs, that caller was entered before the native call had ended, or the look would have been served there.
+ * With a single function running, it may have been resumed after somebody else's call.
+ */
+function showsItsCall<S>(look: Look<S>): boolean {
+  if (look.state === null) return false;
+  if (look.source === 'sync') return true;
+  const frames = withoutProbe(look.frames);
+  const end = frames.findIndex(({ async, file }) => async || (file !== null && RUNS_OTHERS.has(file)));
+  return (end < 0 ? frames.length : end) >= 2;
+}
+
+/** Node's own loops over ticks, microtasks, timers and hooks: they call one request's code after another's. */
+const RUNS_OTHERS: ReadonlySet<string> = new Set([
+  'node:internal/process/task_queues',
+  'node:internal/timers',
+  'node:internal/async_hooks',
+]);
+
+/** Who probably made the native calls that held the looks up. */
+function likelyOf<S>({ looks }: Evidence<S>, claims: readonly Claim<S>[], windowMs: number): Claim<S> | null {
+  const byState = new Map<S | null, Claim<S>>(claims.map((claim) => [claim.state, { ...claim }]));
+  for (const look of looks) {
+    const settled = look.settledNext ?? null;
+    const waitedMs = look.servedMs - look.requestedMs;
+    if (settled === null || waitedMs <= LATE_MS || showsItsCall(look)) continue;
+    byState.get(look.state)!.likelyMs -= waitedMs;
+    const claim = byState.get(settled) ?? { state: settled, provenMs: 0, likelyMs: 0, looks: [] };
+    claim.likelyMs += waitedMs;
+    byState.set(settled, claim);
+  }
+  let best: Claim<S> | null = null;
+  for (const claim of byState.values()) {
+    const ms = claim.provenMs + claim.likelyMs;
+    if (claim.likelyMs > 0 && ms >= PROVEN_RATIO * windowMs && (best === null || ms > best.provenMs + best.likelyMs)) {
+      best = claim;
+    }
+  }
+  return best;
+}

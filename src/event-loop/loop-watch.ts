@@ -1,0 +1,176 @@
+import type { MonotonicClock } from '../core/clock.js';
+import { ARMED, Beat, MODE, PARKED, POLLS, RUN_DELAY_US, SEQ, STARVED_US } from './beat.js';
+import { LoopStatistics } from './loop-statistics.js';
+import { DISARM_AFTER_MS, type Timing } from './timing.js';
+
+/** One time the event loop stood still, or could not come round, for longer than the threshold. */
+export interface Standstill {
+  /** The loop's number during it; looks of the watchdog carry it too. -1: it moved, there is no one number. */
+  readonly seq: number;
+  /** Monotonic milliseconds. */
+  readonly startMs: number;
+  readonly endMs: number;
+  /** Share of it that the main thread was on a CPU; more than 1 where only the whole process's is known. */
+  readonly cpuRatio: number;
+  /** The shared counters when it began: what they have become some polls later is what it suffered. */
+  readonly starvedUsBefore: number;
+  readonly runDelayUsBefore: number;
+  /** The watchdog's polls when it ended. */
+  readonly polls: number;
+}
+
+/** What the watch needs of Node. */
+export interface LoopGauges {
+  readonly nowMs: MonotonicClock;
+  /** Milliseconds the loop has waited for events since the start. */
+  idleMs(): number;
+  /** CPU milliseconds of the main thread, or of the process where Node cannot tell (before 22.19). */
+  cpuMs(): number;
+}
+
+export const nodeGauges: LoopGauges = {
+  nowMs: () => performance.now(),
+  idleMs: () => performance.nodeTiming.idleTime,
+  cpuMs: () => {
+    const { user, system } = threadCpuUsage?.() ?? process.cpuUsage();
+    return (user + system) / 1000;
+  },
+};
+const { threadCpuUsage } = process as { threadCpuUsage?: () => NodeJS.CpuUsage };
+
+/**
+ * Beats and ticks: sees each standstill of the event loop from the inside. Ticks fast while requests are in flight,
+ * slowly otherwise.
+ */
+export class LoopWatch {
+  readonly beat: Beat;
+  readonly statistics: LoopStatistics;
+  private timer: NodeJS.Timeout | null = null;
+  private armed = false;
+  private lastBusyMs = 0;
+  // As they were at the last tick.
+  private tickedMs: number;
+  private idleMs: number;
+  private cpuMs: number;
+  private starvedUs = 0;
+  private runDelayUs = 0;
+  /** Milliseconds since the last tick that are reported already. */
+  private reportedMs = 0;
+
+  constructor(
+    private readonly timing: Timing,
+    private readonly gauges: LoopGauges,
+    private readonly inFlight: () => number,
+    private readonly onStandstill: (standstill: Standstill) => void,
+  ) {
+    this.tickedMs = gauges.nowMs();
+    this.idleMs = gauges.idleMs();
+    this.cpuMs = gauges.cpuMs();
+    this.beat = new Beat(timing.thresholdMs, this.tickedMs, (seq, fromMs, toMs) => this.gap(seq, fromMs, toMs));
+    this.statistics = new LoopStatistics(this.tickedMs);
+  }
+
+  /** Starts the slow tick. What the loop did before (the application's boot) is nobody's block. */
+  start(): void {
+    if (this.timer !== null) return;
+    const nowMs = this.gauges.nowMs();
+    this.beat.lastMs = nowMs;
+    this.baseline(nowMs);
+    this.tickEvery(this.timing.idleTickMs);
+  }
+
+  stop(): void {
+    if (this.timer !== null) clearInterval(this.timer);
+    this.timer = null;
+  }
+
+  /** A request has started: the loop turns, and ticks fast from now on. */
+  requestStarted(nowMs: number): void {
+    this.beat.at(nowMs);
+    if (!this.armed) this.arm(nowMs);
+  }
+
+  private arm(nowMs: number): void {
+    this.armed = true;
+    this.lastBusyMs = nowMs;
+    this.baseline(nowMs);
+    this.tickEvery(this.timing.tickMs);
+    const { words } = this.beat;
+    Atomics.store(words, MODE, ARMED);
+    Atomics.notify(words, MODE);
+  }
+
+  private disarm(): void {
+    this.armed = false;
+    Atomics.compareExchange(this.beat.words, MODE, ARMED, PARKED);
+    this.tickEvery(this.timing.idleTickMs);
+  }
+
+  private tickEvery(ms: number): void {
+    this.stop();
+    this.timer = setInterval(this.tick, ms).unref();
+  }
+
+  private readonly tick = (): void => {
+    const nowMs = this.gauges.nowMs();
+    const intervalMs = this.armed ? this.timing.tickMs : this.timing.idleTickMs;
+    this.beat.at(nowMs);
+    this.statistics.delayed(nowMs, Math.max(0, nowMs - this.tickedMs - intervalMs));
+    this.slowTurn(nowMs, intervalMs);
+    this.baseline(nowMs);
+    if (this.inFlight() > 0) this.lastBusyMs = nowMs;
+    else if (this.armed && nowMs - this.lastBusyMs > DISARM_AFTER_MS) this.disarm();
+  };
+
+  private baseline(nowMs: number): void {
+    this.tickedMs = nowMs;
+    this.idleMs = this.gauges.idleMs();
+    this.cpuMs = this.gauges.cpuMs();
+    this.starvedUs = this.beat.words[STARVED_US]!;
+    this.runDelayUs = this.beat.words[RUN_DELAY_US]!;
+    this.reportedMs = 0;
+  }
+
+  private gap(seq: number, fromMs: number, toMs: number): void {
+    // The loop may have waited for events between the last tick and the beat at which the gap began; only what was
+    // waited beyond that time must have been inside the gap. The duration is an upper bound.
+    const idleMs = Math.max(0, this.gauges.idleMs() - this.idleMs - (fromMs - this.tickedMs));
+    const durationMs = toMs - fromMs - idleMs;
+    if (durationMs < this.timing.thresholdMs) return;
+    this.reportedMs += durationMs;
+    this.emit(seq, toMs - durationMs, toMs);
+  }
+
+  /** No single standstill, but the turn as a whole came late: many requests queued one behind the other. */
+  private slowTurn(nowMs: number, intervalMs: number): void {
+    const busyMs = nowMs - this.tickedMs - (this.gauges.idleMs() - this.idleMs) - this.reportedMs;
+    if (busyMs < this.timing.thresholdMs + intervalMs) return;
+    this.emit(-1, nowMs - busyMs, nowMs);
+  }
+
+  private emit(seq: number, startMs: number, endMs: number): void {
+    const { words } = this.beat;
+    const sinceTickMs = Math.max(1, endMs - this.tickedMs - (this.gauges.idleMs() - this.idleMs));
+    this.statistics.blocked(endMs - startMs);
+    this.onStandstill({
+      seq,
+      startMs,
+      endMs,
+      cpuRatio: (this.gauges.cpuMs() - this.cpuMs) / sinceTickMs,
+      starvedUsBefore: this.starvedUs,
+      runDelayUsBefore: this.runDelayUs,
+      polls: Atomics.load(words, POLLS),
+    });
+  }
+
+  /** The counters now, to be set against those of a standstill. */
+  counters(): { seq: number; starvedUs: number; runDelayUs: number; polls: number } {
+    const { words } = this.beat;
+    return {
+      seq: words[SEQ]!,
+      starvedUs: Atomics.load(words, STARVED_US),
+      runDelayUs: Atomics.load(words, RUN_DELAY_US),
+      polls: Atomics.load(words, POLLS),
+    };
+  }
+}

@@ -1,0 +1,79 @@
+/** Inputs below this cannot block for long. */
+const MIN_LENGTH = 65_536;
+/** On our own wrappers: how many applications want them, and what they stand for. */
+const WRAPS: unique symbol = Symbol.for('nestjs-perf:safepoint') as never;
+
+interface Wrapper {
+  [WRAPS]?: { users: number; original: unknown };
+}
+
+/** V8 serves a waiting look at the back edge of a loop; here it is served inside the function that made the native call. */
+function perfSafepoint(turns: number): number {
+  let sum = 0;
+  for (let i = 0; i < turns; i++) sum += i;
+  return sum;
+}
+
+const targets: { owner: Record<string, unknown>; key: string; wrap: (original: never) => unknown }[] = [
+  {
+    owner: JSON as unknown as Record<string, unknown>,
+    key: 'parse',
+    wrap: (original: typeof JSON.parse) =>
+      function parse(...given: Parameters<typeof JSON.parse>): unknown {
+        const result: unknown = original(...given);
+        if (typeof given[0] === 'string' && given[0].length > MIN_LENGTH) perfSafepoint(2);
+        return result;
+      },
+  },
+  {
+    owner: JSON as unknown as Record<string, unknown>,
+    key: 'stringify',
+    wrap: (original: (...given: unknown[]) => string | undefined) =>
+      function stringify(...given: unknown[]): string | undefined {
+        const result = original(...given);
+        if (result !== undefined && result.length > MIN_LENGTH) perfSafepoint(2);
+        return result;
+      },
+  },
+  {
+    owner: globalThis,
+    key: 'structuredClone',
+    wrap: (original: (...given: unknown[]) => unknown) =>
+      // There is no cheap way to know the size of what was cloned; the loop costs a few nanoseconds.
+      function structuredClone(...given: unknown[]): unknown {
+        const result = original(...given);
+        perfSafepoint(2);
+        return result;
+      },
+  },
+];
+
+/**
+ * Wraps the process's `JSON.parse`, `JSON.stringify` and `structuredClone`, once for all applications that ask. Returns
+ * what takes this application's part of it back; the last one restores the originals, unless somebody wrapped ours.
+ */
+export function installSafepoints(): () => void {
+  for (const { owner, key, wrap } of targets) {
+    const present = owner[key] as Wrapper;
+    const known = present[WRAPS];
+    if (known !== undefined) {
+      known.users += 1;
+      continue;
+    }
+    const wrapper = wrap(present as never) as Wrapper;
+    wrapper[WRAPS] = { users: 1, original: present };
+    Object.defineProperty(wrapper, 'length', { value: (present as { length: number }).length, configurable: true });
+    owner[key] = wrapper;
+  }
+  let installed = true;
+  return () => {
+    if (!installed) return;
+    installed = false;
+    for (const { owner, key } of targets) {
+      const known = (owner[key] as Wrapper)[WRAPS];
+      if (known === undefined) continue;
+      known.users -= 1;
+      if (known.users === 0) owner[key] = known.original;
+    }
+  };
+}

@@ -1,0 +1,119 @@
+import { isMainThread, Worker } from 'node:worker_threads';
+import type { OncePerCause } from '../core/reporter.js';
+import * as beat from './beat.js';
+import { IDLE_POLL_MS, type Timing } from './timing.js';
+import { watchdogThread, type WatchdogData } from './watchdog.worker.js';
+
+/** A look costs the main thread about half a millisecond: this bounds the tax on a loop that is blocked all the time. */
+const SAMPLES_PER_SECOND = 30;
+/** A first long block, or a few in a row, are looked at without thrift. */
+const SAMPLE_BURST = 90;
+const HANG_MS = 1_000;
+const STOP_DEADLINE_MS = 1_000;
+
+/**
+ * Why no watchdog can run here, or null when one can. Without it blocks are still measured, not attributed.
+ * Under Node's permission model `connectToMainThread()` without `--allow-inspector` aborts the process (a CHECK in
+ * inspector_agent.cc), which nothing could catch.
+ */
+export function watchdogObstacle(): string | null {
+  if (!isMainThread) return 'the application runs in a worker thread';
+  if (!process.features.inspector) return 'this Node was built without the inspector';
+  const permission = (process as { permission?: { has(scope: string): boolean } }).permission;
+  if (permission !== undefined && !(permission.has('inspector') && permission.has('worker'))) {
+    return 'the permission model is on without `--allow-inspector` and `--allow-worker`';
+  }
+  return null;
+}
+
+/** The thread that looks at the event loop when it stands still. */
+export class Watchdog {
+  private worker: Worker | null = null;
+  private ended: Promise<void> | null = null;
+
+  constructor(
+    private readonly words: Int32Array,
+    private readonly timing: Timing,
+    private readonly channelName: string,
+    private readonly report: OncePerCause,
+  ) {}
+
+  get running(): boolean {
+    return this.worker !== null;
+  }
+
+  /** Starts the thread; it boots while the main thread goes on (or is blocked already). Never throws. */
+  start(): void {
+    try {
+      const worker = new Worker(`(${watchdogThread.toString()})()`, {
+        eval: true,
+        name: 'nestjs-perf watchdog',
+        workerData: this.data(),
+        // Nothing of the application's own preloads, loaders or environment: the thread needs none of it.
+        env: {},
+        execArgv: [],
+        argv: [],
+        resourceLimits: { maxOldGenerationSizeMb: 24, maxYoungGenerationSizeMb: 2, stackSizeMb: 1 },
+      });
+      worker.unref();
+      worker.on('error', (error) => this.failed(error));
+      this.ended = new Promise((resolve) => worker.once('exit', () => resolve()));
+      this.worker = worker;
+      process.on('exit', this.tellToStop);
+    } catch (error) {
+      this.failed(error);
+    }
+  }
+
+  /** Lets the thread end by itself; ends it when it does not. */
+  async stop(): Promise<void> {
+    const { worker } = this;
+    this.tellToStop();
+    process.off('exit', this.tellToStop);
+    if (worker === null) return;
+    this.worker = null;
+    const timer = setTimeout(() => void worker.terminate(), STOP_DEADLINE_MS);
+    await this.ended;
+    clearTimeout(timer);
+  }
+
+  private readonly tellToStop = (): void => {
+    Atomics.store(this.words, beat.MODE, beat.STOPPED);
+    Atomics.notify(this.words, beat.MODE);
+  };
+
+  private failed(error: unknown): void {
+    this.worker = null;
+    const reason = error instanceof Error ? error.message : String(error);
+    const cause = `the event-loop watchdog ended: ${reason.slice(0, 200)}`;
+    this.report.report(cause, `${cause}. Blocks are still measured, but no longer traced to requests.`);
+  }
+
+  private data(): WatchdogData {
+    const { timing } = this;
+    return {
+      memory: this.words.buffer,
+      word: {
+        seq: beat.SEQ,
+        beatAt: beat.BEAT_AT,
+        mode: beat.MODE,
+        polls: beat.POLLS,
+        starvedUs: beat.STARVED_US,
+        runDelayUs: beat.RUN_DELAY_US,
+      },
+      mode: { armed: beat.ARMED, stopped: beat.STOPPED },
+      unitsPerMs: beat.UNITS_PER_MS,
+      originMs: Number(process.hrtime.bigint()) / 1e6 - performance.now(),
+      channelName: this.channelName,
+      tickMs: timing.tickMs,
+      idlePollMs: IDLE_POLL_MS,
+      suspectMs: timing.suspectMs,
+      idleSuspectMs: timing.idleTickMs + timing.suspectMs,
+      sampleMs: timing.sampleMs,
+      samplesPerSecond: SAMPLES_PER_SECOND,
+      sampleBurst: SAMPLE_BURST,
+      hangMs: HANG_MS,
+      schedstat: process.platform === 'linux' ? `/proc/${process.pid}/task/${process.pid}/schedstat` : null,
+    };
+  }
+}

@@ -1,0 +1,236 @@
+/** What the watchdog thread is given. Plain data: it crosses to another thread. */
+export interface WatchdogData {
+  readonly memory: SharedArrayBufferLike;
+  /** Positions and values in the memory; the thread's function can import nothing. */
+  readonly word: {
+    readonly seq: number;
+    readonly beatAt: number;
+    readonly mode: number;
+    readonly polls: number;
+    readonly starvedUs: number;
+    readonly runDelayUs: number;
+  };
+  readonly mode: { readonly armed: number; readonly stopped: number };
+  readonly unitsPerMs: number;
+  /** Milliseconds on the kernel's monotonic clock when the main thread's `performance.now()` was 0. */
+  readonly originMs: number;
+  readonly channelName: string;
+  readonly tickMs: number;
+  readonly idlePollMs: number;
+  readonly suspectMs: number;
+  /** The same while the loop ticks slowly because no request is in flight. */
+  readonly idleSuspectMs: number;
+  readonly sampleMs: number;
+  readonly samplesPerSecond: number;
+  readonly sampleBurst: number;
+  /** After so long a block is told on stderr while it lasts. */
+  readonly hangMs: number;
+  /** The kernel's scheduling figures of the main thread; null where there are none. */
+  readonly schedstat: string | null;
+}
+
+type SharedArrayBufferLike = ArrayBufferLike;
+
+interface SeenFrame {
+  name: string | null;
+  file: string | null;
+  line: number;
+  column: number;
+}
+
+interface Seen {
+  ok: boolean;
+  method?: string;
+  route?: string;
+  handler?: string;
+  frames?: SeenFrame[];
+}
+
+/**
+ * The watchdog thread. It is started from this function's own source text, which needs no file beside the package (so it
+ * survives bundlers, ESM and CommonJS alike): the function must use nothing from outside itself.
+ *
+ * It polls a counter that the event loop moves. When that goes stale it connects an inspector session, has one expression
+ * evaluated on top of the blocked stack, and disconnects. The Debugger domain is never enabled, so nothing is ever paused.
+ */
+export function watchdogThread(): void {
+  const { workerData } = process.getBuiltinModule('node:worker_threads');
+  const { Session } = process.getBuiltinModule('node:inspector');
+  const fs = process.getBuiltinModule('node:fs');
+  const data = workerData as WatchdogData;
+  const { word, mode } = data;
+  const words = new Int32Array(data.memory);
+  const sleeper = new Int32Array(new SharedArrayBuffer(4));
+  const ownStartMs = nowMs();
+  const schedstatFd = openSchedstat();
+  const schedstatText = Buffer.alloc(96);
+
+  let watchedSeq = Atomics.load(words, word.seq);
+  let nextLookMs = 0;
+  let tokens = data.sampleBurst;
+  let refilledMs = ownStartMs;
+  let saidAtMs = 0;
+  let seen: Seen | null = null;
+  let maxDelayUs = 0;
+
+  watch();
+
+  /** Main-thread monotonic milliseconds. */
+  function nowMs(): number {
+    return Number(process.hrtime.bigint()) / 1e6 - data.originMs;
+  }
+
+  function watch(): void {
+    for (;;) {
+      const current = Atomics.load(words, word.mode);
+      if (current === mode.stopped) return stop();
+      const waitMs = current === mode.armed ? data.tickMs : data.idlePollMs;
+      const beforeMs = nowMs();
+      if (Atomics.wait(words, word.mode, current, waitMs) === 'timed-out') account(beforeMs, waitMs);
+      Atomics.add(words, word.polls, 1);
+      // A look is answered through this thread's own event loop, so the loop here must be left for it.
+      if (look()) return;
+    }
+  }
+
+  function stop(): void {
+    if (schedstatFd !== null) fs.closeSync(schedstatFd);
+  }
+
+  /** Own lateness, and the main thread's time in the run queue: how much of a standstill was the machine's fault. */
+  function account(beforeMs: number, waitMs: number): void {
+    const lateMs = nowMs() - beforeMs - waitMs;
+    if (lateMs > 1) Atomics.add(words, word.starvedUs, Math.round(lateMs * 1000));
+    if (schedstatFd === null) return;
+    try {
+      const length = fs.readSync(schedstatFd, schedstatText, 0, schedstatText.length, 0);
+      // "time on CPU, time in the run queue, slices", in nanoseconds: Documentation/scheduler/sched-stats.rst
+      const delayUs = Math.round(Number(schedstatText.toString('latin1', 0, length).split(' ')[1]) / 1000);
+      if (delayUs > maxDelayUs) {
+        maxDelayUs = delayUs;
+        Atomics.store(words, word.runDelayUs, delayUs | 0);
+      }
+    } catch {
+      // The figure stays as it was; classification then has one witness less.
+    }
+  }
+
+  /** Looks at the main thread when it is time; true when a look is under way. */
+  function look(): boolean {
+    const now = nowMs();
+    const seq = Atomics.load(words, word.seq);
+    if (seq !== watchedSeq) {
+      watchedSeq = seq;
+      nextLookMs = 0;
+      saidAtMs = 0;
+      seen = null;
+    }
+    const staleMs = staleOf(now);
+    const suspectMs = Atomics.load(words, word.mode) === mode.armed ? data.suspectMs : data.idleSuspectMs;
+    if (staleMs < suspectMs) return false;
+    sayWhileItLasts(staleMs);
+    if (now < nextLookMs || !takeToken(now)) return false;
+    // Ever rarer, so that a long block is looked at a few dozen times, and its last look still lies near its end. Not
+    // quite regular: requests that take turns in step with the looks would otherwise be blamed for one another.
+    nextLookMs = now + Math.max(data.sampleMs, staleMs * 0.15) * (0.85 + Math.random() * 0.3);
+    ask(seq);
+    return true;
+  }
+
+  function staleOf(now: number): number {
+    const units = (now * data.unitsPerMs - Atomics.load(words, word.beatAt)) | 0;
+    return units / data.unitsPerMs;
+  }
+
+  function takeToken(now: number): boolean {
+    tokens = Math.min(data.sampleBurst, tokens + ((now - refilledMs) / 1000) * data.samplesPerSecond);
+    refilledMs = now;
+    if (tokens < 1) return false;
+    tokens -= 1;
+    return true;
+  }
+
+  function ask(seq: number): void {
+    const session = new Session();
+    let beforeMs = nowMs();
+    // Keeps this thread alive and watching while the main thread is in a native call and cannot answer.
+    const waiting = setInterval(() => {
+      account(beforeMs, data.tickMs);
+      beforeMs = nowMs();
+      Atomics.add(words, word.polls, 1);
+      if (Atomics.load(words, word.mode) === mode.stopped) answered(null);
+      else if (Atomics.load(words, word.seq) === seq) sayWhileItLasts(staleOf(beforeMs));
+    }, data.tickMs);
+    let done = false;
+    const answered = (answer: Seen | null): void => {
+      if (done) return;
+      done = true;
+      clearInterval(waiting);
+      session.disconnect();
+      if (answer?.ok === true && seq === watchedSeq) seen = answer;
+      // Not in the turn of the disconnect: ending a thread there has aborted processes.
+      setImmediate(watch);
+    };
+    try {
+      session.connectToMainThread();
+      session.post(
+        'Runtime.evaluate',
+        { expression: expressionOf(seq, nowMs()), returnByValue: true },
+        (_error, reply) => answered((reply as { result?: { value?: Seen } } | undefined)?.result?.value ?? null),
+      );
+    } catch {
+      // Somebody else's session is just going away, or the main thread is ending: this look is lost.
+      answered(null);
+    }
+  }
+
+  /** No globals of ours, works across vm contexts and without code generation from strings. */
+  function expressionOf(seq: number, at: number): string {
+    return (
+      `(function perfProbe(){const m={seq:${seq},at:${at},ok:false};` +
+      `process.getBuiltinModule('node:diagnostics_channel').channel('${data.channelName}').publish(m);return m})()`
+    );
+  }
+
+  /** A block that never ends is never recorded; so it is told while it lasts, past the main thread's own streams. */
+  function sayWhileItLasts(staleMs: number): void {
+    if (staleMs < data.hangMs || (saidAtMs > 0 && staleMs < saidAtMs * 5)) return;
+    saidAtMs = staleMs;
+    const who = seen?.handler === undefined ? (seen?.method ?? '') : `${seen.method} ${seen.route} (${seen.handler})`;
+    const frames = seen?.frames ?? [];
+    // The evaluated script's own top-level frame stands below its function.
+    const frame = frames.slice(frames.findIndex(({ name }) => name === 'perfProbe') + 2).find(isUserFrame);
+    const where =
+      frame === undefined ? '' : ` at ${frame.file}:${frame.line}:${frame.column} (${frame.name ?? 'anonymous'})`;
+    const subject = who === '' ? 'The event loop is blocked' : `${who} blocks the event loop`;
+    writeToStderr(`[Perf] ${subject} for ${Math.round(staleMs)} ms and still does${where}\n`);
+  }
+
+  function isUserFrame(frame: SeenFrame): boolean {
+    const { file, name } = frame;
+    if (file === null || file === '' || (name ?? '').startsWith('perf:')) return false;
+    return !file.startsWith('node:') && !file.includes('node_modules');
+  }
+
+  function writeToStderr(line: string): void {
+    for (let attempt = 0; attempt < 20; attempt++) {
+      try {
+        fs.writeSync(2, line);
+        return;
+      } catch (error) {
+        // A full pipe is worth waiting for; a closed one is not.
+        if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') return;
+        Atomics.wait(sleeper, 0, 0, 5);
+      }
+    }
+  }
+
+  function openSchedstat(): number | null {
+    if (data.schedstat === null) return null;
+    try {
+      return fs.openSync(data.schedstat, 'r');
+    } catch {
+      return null;
+    }
+  }
+}

@@ -1,0 +1,215 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { PerfService, type BlockRecord, type RequestRecord } from '../../src/index.js';
+import { settle } from '../../src/entries/testing.js';
+import { adapters, startApp, type TestApp } from '../fixtures/app.js';
+import { BlockersController } from '../fixtures/blockers.controller.js';
+import { Load } from '../fixtures/load.js';
+
+const INNOCENTS = Array.from({ length: 12 }, (_, i) => `/innocent/${i}`);
+const CULPRITS = /^\/(?:block|later|last|rows|noted|half|victim|big)/;
+
+for (const adapter of adapters) {
+  for (const context of [false, true]) {
+    describe(`event-loop blocks on ${adapter}, requests told apart by ${context ? 'the context store' : 'the stack'}`, () => {
+      let test: TestApp;
+      let load: Load;
+      beforeAll(async () => {
+        test = await startApp(adapter, { perf: { context }, metadata: { controllers: [BlockersController] } });
+        load = await Load.start(test.port);
+        // The watchdog boots with the first request.
+        for (let i = 0; i < 40; i++) await load.get('/quick');
+        await settled();
+      });
+      afterAll(async () => {
+        await load.close();
+        await test.close();
+      });
+
+      const settled = async (): Promise<void> => {
+        await settle(test.app);
+        test.sink.records.length = 0;
+      };
+      const blocks = async (): Promise<BlockRecord[]> => {
+        await settle(test.app);
+        return test.sink.records.filter((record) => record.kind === 'block');
+      };
+      const requests = async (): Promise<RequestRecord[]> => {
+        await settle(test.app);
+        return test.sink.records.filter((record) => record.kind === 'request');
+      };
+      /** Until `condition` holds, for two seconds at most. */
+      const until = async (condition: () => Promise<boolean>): Promise<void> => {
+        const deadlineMs = performance.now() + 2_000;
+        while (!(await condition())) {
+          if (performance.now() > deadlineMs) throw new Error('never became true');
+          await turn();
+        }
+      };
+      /** Blocks by the clock are no blocks of the request where the machine gives the process no CPU: then tries again. */
+      const whenScheduled = async (attempt: () => Promise<unknown>): Promise<BlockRecord[]> => {
+        for (let i = 0; ; i++) {
+          await settled();
+          await attempt();
+          const found = await blocks();
+          const starved = found.some(({ cause }) => cause === 'not-scheduled');
+          if (i === 12 || !starved || found.some(({ request, suspect }) => request !== null || suspect !== null))
+            return found;
+        }
+      };
+      const waiting = (n: number) =>
+        until(async () => (await load.get('/waiting')).text === JSON.stringify({ waiting: n }));
+
+      it('name the request among innocent ones, and never an innocent one', async () => {
+        load.loop(INNOCENTS);
+        const kinds = ['loop', 'sort', 'regex', 'stringify', 'pbkdf2', 'exec', 'wait'];
+        await settled();
+        let named = 0;
+        for (const kind of kinds) {
+          for (const place of ['block', 'later']) {
+            const id = `${place}-${kind}`;
+            const found = await whenScheduled(() => load.get(`/${place}/${kind}?ms=130`, { 'x-request-id': id }));
+            for (const { request } of test.sink.records.filter((record) => record.kind === 'block')) {
+              if (request !== null) expect(request.url).toMatch(CULPRITS);
+            }
+            if (found.some(({ request }) => request?.id === id)) named += 1;
+          }
+        }
+        expect(await load.stopLoops()).toBeGreaterThan(50);
+        // The machine may starve a few; two thirds is what even a busy one shows.
+        expect(named).toBeGreaterThanOrEqual((2 / 3) * 2 * kinds.length);
+      }, 30_000);
+
+      it('tell duration, stack, who waited and a curl line', async () => {
+        const found = await whenScheduled(() =>
+          Promise.all([
+            load.get('/victim/60'),
+            load.get('/victim/70'),
+            load.get('/later/loop?ms=200&token=hunter2', { 'x-request-id': 'mine', accept: 'x/y' }),
+          ]),
+        );
+        const block = found.find(({ request }) => request?.id === 'mine')!;
+        expect(block.durationMs).toBeGreaterThan(190);
+        expect(block.provenMs).toBeLessThanOrEqual(block.durationMs);
+        expect(block.request).toMatchObject({
+          method: 'GET',
+          route: '/later/:kind',
+          handler: 'BlockersController.later',
+        });
+        expect(block.cause).toBe('javascript');
+        expect(block.location).toMatch(/^test\/fixtures\/blockers\.controller\.ts:\d+:\d+$/);
+        expect(block.stack.some((line) => line.includes('spin'))).toBe(true);
+        expect(block.delayed.map(({ route }) => route)).toContain('/victim/:ms');
+        expect(block.delayed.map(({ id }) => id)).not.toContain('mine');
+        expect(block.curl).toContain(`/later/loop?ms=200&token=[redacted]' -H 'accept: x/y'`);
+      });
+
+      it('add up: own blocks, others’ blocks and waiting make a request’s time', async () => {
+        const [block] = await whenScheduled(async () => {
+          const victim = load.get('/victim/30', { 'x-request-id': 'victim' });
+          await load.get('/later/loop?ms=150', { 'x-request-id': 'culprit' });
+          await victim;
+        });
+        const records = await requests();
+        const culprit = records.find(({ id }) => id === 'culprit')!;
+        const waited = records.find(({ id }) => id === 'victim')!;
+        expect(block!.request?.id).toBe('culprit');
+        expect(culprit.blockedMs).toBeCloseTo(block!.durationMs, -0.5);
+        expect(culprit.delayedMs).toBe(0);
+        expect(waited.blockedMs).toBe(0);
+        expect(waited.delayedMs).toBeGreaterThan(100);
+        for (const { blockedMs, delayedMs, durationMs } of [culprit, waited]) {
+          expect(blockedMs + delayedMs).toBeLessThanOrEqual(durationMs + 2);
+        }
+        const perf = test.app.get(PerfService);
+        const route = perf.snapshot().routes.find((row) => row.route === '/later/:kind')!;
+        expect(route.blockedMs).toBeGreaterThanOrEqual(culprit.blockedMs);
+        const { eventLoop } = perf.snapshot();
+        expect(eventLoop!.delayMs.max).toBeGreaterThan(100);
+        expect(eventLoop!.blocks).toBeGreaterThan(0);
+        expect(eventLoop!.utilization).toBeGreaterThan(0);
+      });
+
+      it('of the serialisation of a response are its request’s', async () => {
+        const found = await whenScheduled(() => load.get('/big/40', { 'x-request-id': 'big' }));
+        for (const block of found) expect(block.request?.route ?? '/big/:times').toBe('/big/:times');
+        expect(found.some(({ request, suspect }) => (request ?? suspect)?.id === 'big')).toBe(true);
+      });
+
+      it('of a native call that ends its handler: at the least suspected', async () => {
+        load.loop(INNOCENTS);
+        const found = await whenScheduled(() => load.get('/last/parse'));
+        await load.stopLoops();
+        for (const { request } of found) expect(request?.route ?? '/last/parse').toBe('/last/parse');
+        expect(found.some(({ request, suspect }) => (request ?? suspect)?.route === '/last/parse')).toBe(true);
+      }, 20_000);
+
+      it('made of many short pieces are nobody’s', async () => {
+        await settled();
+        const pile = Array.from({ length: 40 }, (_, n) => load.get(`/pile/${n}`));
+        await waiting(40);
+        await settled();
+        await load.send({ method: 'POST', path: '/release' });
+        await Promise.all(pile);
+        const found = await blocks();
+        expect(found.length).toBeGreaterThan(0);
+        for (const { request } of found) expect(request).toBeNull();
+        expect(found.some(({ delayed }) => delayed.length >= 30)).toBe(true);
+        expect(['pile-up', 'not-scheduled', 'gc']).toEqual(expect.arrayContaining(found.map(({ cause }) => cause)));
+      });
+
+      it('made of two equal halves are nobody’s; of a large and a small part the large one’s', async () => {
+        const pair = async (first: number, second: number): Promise<BlockRecord[]> => {
+          const both = [load.get(`/half/${first}`, { 'x-request-id': 'first' })];
+          await waiting(1);
+          both.push(load.get(`/half/${second}`, { 'x-request-id': 'second' }));
+          await waiting(2);
+          await settled();
+          await load.send({ method: 'POST', path: '/release' });
+          await Promise.all(both);
+          return blocks();
+        };
+        for (const { request } of await pair(60, 60)) expect(request).toBeNull();
+        for (const { request } of await pair(150, 5)) expect(request?.id ?? 'first').toBe('first');
+        for (const { request } of await pair(5, 150)) expect(request?.id ?? 'second').toBe('second');
+      });
+
+      it('of nobody’s timer are nobody’s, also with requests in flight', async () => {
+        await settled();
+        const background = setInterval(() => {
+          const end = performance.now() + armedMs;
+          armedMs = 0;
+          while (performance.now() < end);
+        }, 5);
+        let armedMs = 0;
+        BlockersController.background = (ms) => (armedMs = ms);
+        const victim = load.get('/victim/60');
+        await load.send({
+          method: 'POST',
+          path: '/background',
+          headers: { 'content-type': 'application/json' },
+          body: '{"ms":150}',
+        });
+        await victim;
+        clearInterval(background);
+        const found = await blocks();
+        expect(found.length).toBeGreaterThan(0);
+        for (const { request, suspect } of found) expect([request, suspect]).toEqual([null, null]);
+      });
+
+      it('after a request’s response are not proven to be its own', async () => {
+        await settled();
+        await load.get('/forgets');
+        await until(async () => (await blocks()).length > 0);
+        for (const { request } of await blocks()) expect(request).toBeNull();
+      });
+
+      it('carry the size that the application reported', async () => {
+        const found = await whenScheduled(() => load.get('/noted', { 'x-request-id': 'noted' }));
+        const block = found.find(({ request }) => request?.id === 'noted');
+        expect(block?.note).toEqual({ rows: 9_000, bytes: 3_000_000 });
+        expect((await requests()).find(({ id }) => id === 'noted')?.note).toEqual({ rows: 9_000, bytes: 3_000_000 });
+      });
+    });
+  }
+}

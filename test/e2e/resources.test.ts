@@ -1,0 +1,148 @@
+import { readdirSync, readlinkSync } from 'node:fs';
+import { Injectable, Logger } from '@nestjs/common';
+import { describe, expect, it, vi } from 'vitest';
+import { PerfService, ResourceSampler, type ResourceRecord } from '../../src/index.js';
+import { settle } from '../../src/entries/testing.js';
+import { adapters, startApp, type TestApp } from '../fixtures/app.js';
+
+/** Constructed by Nest, as a user's own service is. */
+@Injectable()
+class Autoscaler {
+  constructor(readonly sampler: ResourceSampler) {}
+}
+
+/** Kernel files that this process holds open. */
+function openKernelFiles(): string[] {
+  if (process.platform !== 'linux') return [];
+  return readdirSync('/proc/self/fd')
+    .map((descriptor) => {
+      try {
+        return readlinkSync(`/proc/self/fd/${descriptor}`);
+      } catch {
+        return ''; // The descriptor of the listing itself is closed by now.
+      }
+    })
+    .filter((path) => path.startsWith('/sys/fs/cgroup') || /^\/proc\/\d+\/(cgroup|schedstat)$/.test(path));
+}
+
+async function resourceRecords(running: TestApp, atLeast: number): Promise<ResourceRecord[]> {
+  return vi.waitFor(
+    async () => {
+      await settle(running.app);
+      const records = running.sink.records.filter((record) => record.kind === 'resource');
+      expect(records.length).toBeGreaterThanOrEqual(atLeast);
+      return records;
+    },
+    { timeout: 5_000, interval: 20 },
+  );
+}
+
+describe.each(adapters)('resources on %s', (adapter) => {
+  it('publishes a record each interval, and shows the last one in the snapshot', async () => {
+    const running = await startApp(adapter, { perf: { resources: { intervalMs: 40 } } });
+    try {
+      const records = await resourceRecords(running, 3);
+      for (const { sample } of records) {
+        expect(sample.cpu.window!.ms).toBeGreaterThan(20);
+        expect(sample.process.rssBytes).toBeGreaterThan(10 * 2 ** 20);
+      }
+      const { resources } = running.app.get(PerfService).snapshot();
+      expect(resources!.at).toBeGreaterThanOrEqual(records[0]!.sample.at);
+    } finally {
+      await running.close();
+    }
+  });
+
+  it('shows a sample from the start on, and injects the sampler', async () => {
+    const running = await startApp(adapter, {
+      perf: { resources: { cpuLimitCores: 0.5, memoryLimitBytes: 512 * 2 ** 20, cpuRequestCores: 0.25 } },
+      metadata: { providers: [Autoscaler] },
+    });
+    try {
+      expect(running.app.get(PerfService).snapshot().resources).toMatchObject({
+        limits: { source: 'override', cpuCores: 0.5, memoryBytes: 512 * 2 ** 20 },
+      });
+      const { sampler } = running.app.get(Autoscaler);
+      expect(sampler.latest).toBeNull();
+      const first = sampler.sample();
+      expect(first.cpu.window).toBeNull();
+      expect(sampler.latest).toBe(first);
+      expect(sampler.recommend()).toMatchObject({ workers: 1, threadPoolSize: 2, maxOldSpaceSizeMb: 384 });
+    } finally {
+      await running.close();
+    }
+  });
+
+  it('leaves no kernel file open when the application has closed', async () => {
+    const before = openKernelFiles();
+    const running = await startApp(adapter, { perf: { resources: { intervalMs: 20 } } });
+    await resourceRecords(running, 1);
+    running.app.get(ResourceSampler).sample();
+    const during = openKernelFiles().length;
+    await running.close();
+    const published = running.sink.records.length;
+    expect(openKernelFiles()).toEqual(before);
+    if (process.platform === 'linux') expect(during).toBeGreaterThan(before.length);
+    await new Promise((resolve) => setTimeout(resolve, 60));
+    expect(running.sink.records).toHaveLength(published);
+  });
+
+  it('installs nothing when it is off, and still samples', async () => {
+    const before = openKernelFiles();
+    const running = await startApp(adapter, { perf: { resources: false } });
+    try {
+      expect(openKernelFiles()).toEqual(before);
+      expect(running.app.get(PerfService).snapshot().resources).toBeNull();
+      const sample = running.app.get(ResourceSampler).sample();
+      expect(sample.cpu.usageSeconds).toBeGreaterThan(0);
+      expect(sample.memory.usageBytes).toBeGreaterThan(0);
+    } finally {
+      await running.close();
+    }
+    expect(openKernelFiles()).toEqual(before);
+  });
+
+  it('says once through the logger that the heap may outgrow the container', async () => {
+    const warn = vi.spyOn(Logger.prototype, 'warn').mockImplementation(() => {});
+    const running = await startApp(adapter, {
+      perf: { resources: { memoryLimitBytes: 64 * 2 ** 20, intervalMs: 20 } },
+    });
+    try {
+      await resourceRecords(running, 2);
+      const said = warn.mock.calls.map(([message]) => String(message));
+      expect(said.filter((message) => message.startsWith('The heap may grow to'))).toEqual([
+        expect.stringContaining('NODE_OPTIONS=--max-old-space-size=48.'),
+      ]);
+      expect(said.filter((message) => message.startsWith('Only 0 of 64 MB memory are left'))).toHaveLength(1);
+    } finally {
+      warn.mockRestore();
+      await running.close();
+    }
+  });
+});
+
+describe('timers', () => {
+  /** How many intervals the start of an application sets. */
+  async function intervalsSet(resources: boolean): Promise<number> {
+    const timers = vi.spyOn(globalThis, 'setInterval');
+    const running = await startApp('fastify', { perf: { resources } });
+    const { length } = timers.mock.calls;
+    timers.mockRestore();
+    await running.close();
+    return length;
+  }
+
+  it('are two, to watch and to publish, and none with the feature off', async () => {
+    expect((await intervalsSet(true)) - (await intervalsSet(false))).toBe(2);
+  });
+});
+
+describe('wrong resource options', () => {
+  it.each([
+    [{ intervalMs: -1 }, '`resources.intervalMs` must be a number of milliseconds above 0, got `-1` (number).'],
+    [{ memoryLimit: 5 }, '`resources.memoryLimit` is not an option. Did you mean `resources.memoryLimitBytes`?'],
+    ['yes', '`resources` must be `true`, `false` or an object, got `"yes"` (string).'],
+  ])('stop the boot: %j', async (resources, message) => {
+    await expect(startApp('fastify', { perf: { resources } as never })).rejects.toThrow(message);
+  });
+});

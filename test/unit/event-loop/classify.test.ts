@@ -1,0 +1,220 @@
+import { describe, expect, it } from 'vitest';
+import { classify, type Evidence, type Look } from '../../../src/event-loop/classify.js';
+import type { Frame } from '../../../src/event-loop/frame.js';
+
+const frame = (name: string, file = '/app/src/x.js', async = false): Frame => ({
+  name,
+  file,
+  line: 1,
+  column: 1,
+  async,
+});
+const probe = [frame('perfProbe', ''), frame('', '')];
+/** A handler that called a helper. */
+const deep = [...probe, frame('helper'), frame('handler'), frame('router', '/app/node_modules/nest/router.js', true)];
+/** A single resumed function: it may have been resumed after somebody else's native call. */
+const resumed = [...probe, frame('handler'), frame('processTicksAndRejections', 'node:internal/process/task_queues')];
+
+const look = (state: string | null, servedMs: number, more: Partial<Look<string>> = {}): Look<string> => ({
+  requestedMs: servedMs - 0.5,
+  servedMs,
+  state,
+  source: state === null ? null : 'slot',
+  frames: deep,
+  cut: false,
+  ...more,
+});
+const late = (state: string | null, requestedMs: number, servedMs: number, more: Partial<Look<string>> = {}) =>
+  look(state, servedMs, { requestedMs, frames: resumed, ...more });
+/** Looks every 10 ms. */
+const looks = (state: string | null, fromMs: number, toMs: number): Look<string>[] =>
+  Array.from({ length: Math.floor((toMs - fromMs) / 10) + 1 }, (_, i) => look(state, fromMs + i * 10));
+
+const evidence = (given: Partial<Evidence<string>>): Evidence<string> => ({
+  startMs: 0,
+  endMs: 100,
+  looks: [],
+  gcMs: 0,
+  cpuRatio: 1,
+  starvedMs: 0,
+  runDelayMs: 0,
+  thresholdMs: 50,
+  debugged: false,
+  endedBefore: () => false,
+  ...given,
+});
+const judged = (given: Partial<Evidence<string>>) => {
+  const { cause, culprit, suspect } = classify(evidence(given));
+  return { cause, culprit, suspect };
+};
+
+describe('rule A: nobody is named for one look', () => {
+  it.each<[string, Partial<Evidence<string>>, object]>([
+    [
+      'seen for most of the window',
+      { looks: looks('a', 20, 90) },
+      { cause: 'javascript', culprit: 'a', suspect: null },
+    ],
+    ['seen once', { looks: [look('a', 20)] }, { cause: 'pile-up', culprit: null, suspect: null }],
+    [
+      'seen at both ends, another between',
+      { looks: [look('a', 20), look('b', 50), look('a', 90)] },
+      { cause: 'pile-up', culprit: null, suspect: null },
+    ],
+    [
+      'two halves',
+      { looks: [...looks('a', 20, 45), ...looks('b', 55, 90)] },
+      { cause: 'pile-up', culprit: null, suspect: null },
+    ],
+    [
+      'large, then small',
+      { looks: [...looks('a', 20, 90), look('b', 97)] },
+      { cause: 'javascript', culprit: 'a', suspect: null },
+    ],
+    ['small, then large', { looks: [...looks('b', 20, 95)] }, { cause: 'javascript', culprit: 'b', suspect: null }],
+    [
+      'many, one look each',
+      { looks: Array.from({ length: 8 }, (_, i) => look(`r${i}`, 20 + i * 10)) },
+      { cause: 'pile-up', culprit: null, suspect: null },
+    ],
+    ['background code', { looks: looks(null, 20, 90) }, { cause: 'javascript', culprit: null, suspect: null }],
+    [
+      'a stack too deep to tell',
+      { looks: looks(null, 20, 90).map((l) => ({ ...l, cut: true })) },
+      { cause: 'unknown', culprit: null, suspect: null },
+    ],
+    ['nobody looked', {}, { cause: 'unknown', culprit: null, suspect: null }],
+  ])('%s', (_name, given, expected) => {
+    expect(judged(given)).toEqual(expected);
+  });
+
+  it('proves no more than the time between the looks', () => {
+    expect(classify(evidence({ looks: looks('a', 20, 90) })).provenMs).toBe(70);
+  });
+});
+
+describe('rule B: a late look proves a native call, not whose', () => {
+  it('suspects whose function was resumed', () => {
+    expect(judged({ looks: [late('b', 20, 98)] })).toEqual({ cause: 'javascript', culprit: null, suspect: 'b' });
+  });
+
+  it('suspects whose route function settled next, rather', () => {
+    expect(judged({ looks: [late('b', 20, 98, { settledNext: 'a' })] }).suspect).toBe('a');
+    expect(judged({ looks: [late(null, 20, 98, { settledNext: 'a' })] }).suspect).toBe('a');
+  });
+
+  it('proves it where the stack shows a caller that was entered before the call had ended', () => {
+    expect(judged({ looks: [late('a', 20, 98, { frames: deep })] })).toMatchObject({ culprit: 'a' });
+  });
+
+  it('does not take the loop that runs one microtask after another for a caller', () => {
+    const frames = [
+      ...probe,
+      frame('handler'),
+      frame('runMicrotasks', 'node:internal/process/task_queues'),
+      frame('x'),
+    ];
+    expect(judged({ looks: [late('b', 20, 98, { frames })] }).culprit).toBeNull();
+  });
+
+  it('does not take an awaiting caller for a running one', () => {
+    const frames = [...probe, frame('inner'), frame('handler', '/app/src/x.js', true)];
+    expect(judged({ looks: [late('b', 20, 98, { frames })] }).culprit).toBeNull();
+  });
+
+  it('proves a call made while the route function ran synchronously', () => {
+    expect(judged({ looks: [late('a', 20, 98, { source: 'sync' })] })).toMatchObject({ culprit: 'a' });
+  });
+
+  it('counts the time before the call that the same request was seen', () => {
+    const given = { looks: [...looks('a', 20, 80), late('a', 85, 98)] };
+    expect(classify(evidence(given))).toMatchObject({ culprit: 'a', provenMs: 64.5 + 0.5 });
+  });
+
+  it('names nobody for a short late look', () => {
+    expect(judged({ looks: [late('b', 20, 50), look('c', 80)] })).toEqual({
+      cause: 'pile-up',
+      culprit: null,
+      suspect: null,
+    });
+  });
+});
+
+describe('cause', () => {
+  const mine = { looks: looks('a', 20, 90) };
+  it.each<[string, Partial<Evidence<string>>, string]>([
+    ['off the CPU', { ...mine, cpuRatio: 0.05 }, 'sync-io'],
+    ['mostly collecting garbage', { ...mine, gcMs: 60 }, 'gc'],
+    ['collecting in parallel threads, the main one waiting', { ...mine, gcMs: 60, cpuRatio: 0.1 }, 'gc'],
+    ['some garbage collection does not make it input or output', { ...mine, gcMs: 30, cpuRatio: 0.2 }, 'javascript'],
+    [
+      'the watchdog starved all the time, even inside a collection',
+      { ...mine, starvedMs: 75, gcMs: 90, cpuRatio: 0.2 },
+      'not-scheduled',
+    ],
+    [
+      'starved, but the request used a threshold’s worth of CPU',
+      { ...mine, starvedMs: 75, cpuRatio: 0.6 },
+      'javascript',
+    ],
+    [
+      'starved, and what was seen running was background code',
+      { looks: looks(null, 20, 90), starvedMs: 75 },
+      'not-scheduled',
+    ],
+    ['hardly on a CPU, but for waiting in the run queue', { ...mine, cpuRatio: 0.25, runDelayMs: 45 }, 'javascript'],
+    [
+      'the watchdog starved half the time, the main thread hardly ran',
+      { ...mine, starvedMs: 55, cpuRatio: 0.4 },
+      'not-scheduled',
+    ],
+    [
+      'the watchdog starved half the time, the main thread ran',
+      { ...mine, starvedMs: 55, cpuRatio: 0.9 },
+      'javascript',
+    ],
+    ['the main thread stood in the run queue', { ...mine, runDelayMs: 60, cpuRatio: 0.4 }, 'not-scheduled'],
+    ['a debugger paused it', { ...mine, cpuRatio: 0.01, debugged: true }, 'unknown'],
+    ['a debugger is attached, the program ran', { ...mine, debugged: true }, 'javascript'],
+  ])('%s: %s', (_name, given, cause) => {
+    expect(classify(evidence(given)).cause).toBe(cause);
+  });
+
+  it.each(['gc', 'not-scheduled', 'unknown'])('%s names no culprit', (cause) => {
+    const given = {
+      gc: { gcMs: 60 },
+      'not-scheduled': { starvedMs: 80, cpuRatio: 0.2 },
+      unknown: { debugged: true, cpuRatio: 0 },
+    }[cause];
+    expect(classify(evidence({ ...mine, ...given }))).toMatchObject({ cause, culprit: null });
+  });
+});
+
+describe('what the store says is not always proof', () => {
+  it('only suspects a request that had ended before', () => {
+    const given = { looks: looks('a', 20, 90), endedBefore: (state: string) => state === 'a' };
+    expect(judged(given)).toEqual({ cause: 'javascript', culprit: null, suspect: 'a' });
+  });
+
+  it('only suspects the request in whose context a shared connection was opened', () => {
+    const frames = [
+      ...probe,
+      frame('parse'),
+      frame('onData'),
+      frame('onStreamRead', 'node:internal/stream_base_commons'),
+    ];
+    const given = { looks: looks('a', 20, 90).map((l) => ({ ...l, source: 'store' as const, frames })) };
+    expect(judged(given)).toEqual({ cause: 'javascript', culprit: null, suspect: 'a' });
+  });
+
+  it('trusts it on the HTTP server’s own sockets', () => {
+    const frames = [
+      ...probe,
+      frame('handler'),
+      frame('parserOnIncoming', 'node:_http_server'),
+      frame('onStreamRead', 'node:internal/stream_base_commons'),
+    ];
+    const given = { looks: looks('a', 20, 90).map((l) => ({ ...l, source: 'store' as const, frames })) };
+    expect(judged(given).culprit).toBe('a');
+  });
+});

@@ -1,0 +1,180 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { ARMED, MODE, PARKED, SEQ } from '../../../src/event-loop/beat.js';
+import { LoopWatch, type Standstill } from '../../../src/event-loop/loop-watch.js';
+import { timingOf } from '../../../src/event-loop/timing.js';
+
+/** A loop whose time passes only when told: waiting for events, or running. */
+class Loop {
+  nowMs = 1_000;
+  idle = 0;
+  cpu = 0;
+  inFlight = 0;
+  readonly standstills: Standstill[] = [];
+  readonly watch = new LoopWatch(
+    timingOf(50),
+    { nowMs: () => this.nowMs, idleMs: () => this.idle, cpuMs: () => this.cpu },
+    () => this.inFlight,
+    (standstill) => this.standstills.push(standstill),
+  );
+
+  /** Waits for events; ticks come in time. */
+  async wait(ms: number): Promise<void> {
+    for (let i = 0; i < ms; i++) {
+      this.nowMs += 1;
+      this.idle += 1;
+      await vi.advanceTimersByTimeAsync(1);
+    }
+  }
+
+  /** Runs without a tick, then the overdue tick comes. */
+  async run(ms: number, { onCpu = 1 } = {}): Promise<void> {
+    this.nowMs += ms;
+    this.cpu += ms * onCpu;
+    await vi.advanceTimersByTimeAsync(ms);
+  }
+}
+
+describe('watching the loop', () => {
+  let loop: Loop;
+  beforeEach(() => {
+    vi.useFakeTimers();
+    loop = new Loop();
+    loop.watch.start();
+  });
+  afterEach(() => {
+    loop.watch.stop();
+    vi.useRealTimers();
+  });
+  const request = (): void => {
+    loop.inFlight += 1;
+    loop.watch.requestStarted(loop.nowMs);
+  };
+
+  it('says nothing while the loop turns', async () => {
+    request();
+    await loop.wait(500);
+    await loop.run(45);
+    await loop.wait(500);
+    expect(loop.standstills).toEqual([]);
+  });
+
+  it('tells a standstill with its start and end', async () => {
+    request();
+    await loop.wait(37);
+    const startMs = loop.nowMs;
+    await loop.run(120);
+    expect(loop.standstills).toHaveLength(1);
+    const { startMs: from, endMs: to } = loop.standstills[0]!;
+    expect(to).toBe(startMs + 120);
+    // Nothing proves that the loop turned between the last tick and the start: at most one tick is too much.
+    expect(startMs - from).toBeLessThanOrEqual(10);
+    expect(startMs - from).toBeGreaterThanOrEqual(0);
+  });
+
+  it('does not count time that the loop waited: the process was stopped', async () => {
+    request();
+    await loop.wait(20);
+    loop.nowMs += 400;
+    loop.idle += 400;
+    await vi.advanceTimersByTimeAsync(400);
+    expect(loop.standstills).toEqual([]);
+  });
+
+  it('takes a request’s start for proof that the loop turned', async () => {
+    request();
+    await loop.wait(20);
+    loop.nowMs += 28;
+    request();
+    loop.nowMs += 28;
+    await vi.advanceTimersByTimeAsync(56);
+    expect(loop.standstills).toEqual([]);
+  });
+
+  it('tells a turn that came late as a whole, though no part of it did', async () => {
+    request();
+    await loop.wait(20);
+    for (let i = 0; i < 20; i++) {
+      loop.nowMs += 8;
+      loop.cpu += 8;
+      request();
+    }
+    await vi.advanceTimersByTimeAsync(160);
+    expect(loop.standstills).toHaveLength(1);
+    expect(loop.standstills[0]).toMatchObject({ seq: -1 });
+    expect(loop.standstills[0]!.endMs - loop.standstills[0]!.startMs).toBeCloseTo(160, -1);
+  });
+
+  it('does not tell a standstill twice, as itself and as a late turn', async () => {
+    request();
+    await loop.wait(20);
+    await loop.run(200);
+    await loop.wait(50);
+    expect(loop.standstills).toHaveLength(1);
+  });
+
+  it('tells how much of it was on a CPU', async () => {
+    request();
+    await loop.wait(100);
+    await loop.run(100, { onCpu: 0.1 });
+    expect(loop.standstills[0]!.cpuRatio).toBeLessThan(0.2);
+    await loop.wait(100);
+    await loop.run(100, { onCpu: 1 });
+    expect(loop.standstills[1]!.cpuRatio).toBeGreaterThan(0.9);
+  });
+
+  it('tells the boot of the application to nobody', async () => {
+    const booting = new Loop();
+    booting.nowMs += 3_000;
+    booting.watch.start();
+    booting.watch.requestStarted(booting.nowMs + 5);
+    expect(booting.standstills).toEqual([]);
+    booting.watch.stop();
+  });
+
+  it('ticks fast only while requests are in flight, and a while after', async () => {
+    const { words } = loop.watch.beat;
+    const beats = async (ms: number): Promise<number> => {
+      const before = words[SEQ]!;
+      await loop.wait(ms);
+      return words[SEQ]! - before;
+    };
+    expect(await beats(1_000)).toBe(10);
+    expect(words[MODE]).toBe(PARKED);
+    request();
+    expect(words[MODE]).toBe(ARMED);
+    expect(await beats(1_000)).toBe(100);
+    loop.inFlight = 0;
+    await loop.wait(1_200);
+    expect(words[MODE]).toBe(PARKED);
+    expect(await beats(1_000)).toBe(10);
+  });
+
+  it('sees background work that blocks while no request is in flight', async () => {
+    await loop.wait(350);
+    await loop.run(500);
+    expect(loop.standstills).toHaveLength(1);
+  });
+
+  it('forgets old delays: snapshots tell of the last window', async () => {
+    request();
+    await loop.wait(100);
+    await loop.run(300);
+    await loop.wait(100);
+    const fresh = loop.watch.statistics.snapshot(loop.nowMs);
+    expect(fresh.delayMs.max).toBeGreaterThan(250);
+    expect(fresh).toMatchObject({ blocks: 1 });
+    await loop.wait(10_100);
+    expect(loop.watch.statistics.snapshot(loop.nowMs).delayMs.max).toBeLessThan(20);
+  });
+});
+
+describe('timing', () => {
+  it.each([
+    [50, { tickMs: 10, suspectMs: 20, sampleMs: 10, idleTickMs: 100 }],
+    [25, { tickMs: 5, suspectMs: 10, sampleMs: 5, idleTickMs: 100 }],
+    [20, { tickMs: 5, suspectMs: 10 }],
+    [1_000, { tickMs: 50, suspectMs: 100, idleTickMs: 100 }],
+  ])('a threshold of %i ms', (thresholdMs, expected) => {
+    expect(timingOf(thresholdMs)).toMatchObject(expected);
+  });
+});

@@ -1,0 +1,96 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { RequestState, type RequestOwner } from '../../../src/core/request-state.js';
+import { PendingBlocks, type PendingBlock } from '../../../src/event-loop/pending-blocks.js';
+
+const owner: RequestOwner = { nextId: () => 'id', findRoute: () => null };
+const request = (startedMs: number): RequestState => new RequestState(null, null, startedMs, owner);
+const block = (startMs: number, endMs: number): PendingBlock => ({
+  standstill: { seq: 1, startMs, endMs, cpuRatio: 1, starvedUsBefore: 0, runDelayUsBefore: 0, polls: 10 },
+  inFlight: [],
+  queued: [],
+});
+
+describe('blocks between their end and their verdict', () => {
+  let nowMs = 0;
+  let polls: number | null = 10;
+  let judged: PendingBlock[];
+  let pending: PendingBlocks<PendingBlock>;
+  beforeEach(() => {
+    vi.useFakeTimers();
+    [nowMs, polls, judged] = [100, 10, []];
+    pending = new PendingBlocks(
+      () => nowMs,
+      () => polls,
+      (given) => judged.push(given),
+    );
+  });
+  afterEach(() => vi.useRealTimers());
+  const pass = async (ms: number): Promise<void> => {
+    for (let i = 0; i < ms; i++) {
+      nowMs += 1;
+      await vi.advanceTimersByTimeAsync(1);
+    }
+  };
+
+  it('are judged 30 ms later, when the watchdog has polled twice more', async () => {
+    pending.add(block(0, 100));
+    await pass(60);
+    expect(judged).toHaveLength(0);
+    polls = 12;
+    await pass(15);
+    expect(judged).toHaveLength(1);
+  });
+
+  it('are judged after 200 ms whatever the watchdog does', async () => {
+    pending.add(block(0, 100));
+    await pass(195);
+    expect(judged).toHaveLength(0);
+    await pass(20);
+    expect(judged).toHaveLength(1);
+  });
+
+  it('do not wait for a watchdog that is not there', async () => {
+    polls = null;
+    pending.add(block(0, 100));
+    await pass(31);
+    expect(judged).toHaveLength(1);
+  });
+
+  it('hold back the records that they overlap, and only those', async () => {
+    const released: RequestState[] = [];
+    const release = (state: RequestState): void => void released.push(state);
+    expect(pending.hold(request(50), release)).toBe(false);
+    pending.add(block(0, 100));
+    const victim = request(50);
+    expect(pending.hold(victim, release)).toBe(true);
+    expect(pending.hold(request(100), release)).toBe(false);
+    await pass(60);
+    expect(released).toEqual([]);
+    polls = 12;
+    await pass(15);
+    expect(released).toEqual([victim]);
+  });
+
+  it('are all judged and released on close', () => {
+    const released: RequestState[] = [];
+    pending.add(block(0, 100));
+    pending.add(block(0, 100));
+    pending.hold(request(50), (state) => released.push(state));
+    pending.close();
+    expect(judged).toHaveLength(2);
+    expect(released).toHaveLength(1);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('can be waited for', async () => {
+    pending.add(block(0, 100));
+    let settled = false;
+    void pending.settled().then(() => (settled = true));
+    await pass(20);
+    expect(settled).toBe(false);
+    polls = 12;
+    await pass(40);
+    expect(settled).toBe(true);
+    await pending.settled();
+  });
+});

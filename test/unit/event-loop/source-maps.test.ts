@@ -1,0 +1,64 @@
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { afterAll, describe, expect, it } from 'vitest';
+import { SourceMaps } from '../../../src/event-loop/source-maps.js';
+
+const folder = realpathSync(mkdtempSync(join(tmpdir(), 'perf-maps-')));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** Line 2, column 3 of the code came from line 5, column 7 of `source` (counted from 1). */
+const map = (source: string) => ({ version: 3, sources: [source], names: [], mappings: ';EAIM' });
+const write = (name: string, comment: string): string => {
+  const file = join(folder, 'dist', name);
+  mkdirSync(join(folder, 'dist'), { recursive: true });
+  writeFileSync(file, `const a = 1;\n  work();\n${comment}`);
+  return file;
+};
+const frame = (file: string) => ({ name: 'work', file, line: 2, column: 3, async: false });
+
+describe('source maps', () => {
+  const maps = new SourceMaps(folder);
+
+  it('follow a map beside the file', () => {
+    const file = write('a.js', '//# sourceMappingURL=a.js.map\n');
+    writeFileSync(`${file}.map`, JSON.stringify(map('../src/a.ts')));
+    expect(maps.locationOf(frame(file))).toBe('src/a.ts:5:7');
+  });
+
+  it('follow a map inside the file, for a file that is named by its URL', () => {
+    const inline = Buffer.from(JSON.stringify(map('../src/b.ts'))).toString('base64');
+    const file = write('b.js', `//# sourceMappingURL=data:application/json;charset=utf-8;base64,${inline}`);
+    expect(maps.locationOf(frame(pathToFileURL(file).href))).toBe('src/b.ts:5:7');
+  });
+
+  it('take the path of a bundler’s source', () => {
+    const inline = Buffer.from(JSON.stringify(map('webpack://app/./src/c.ts'))).toString('base64');
+    const file = write('c.js', `//# sourceMappingURL=data:application/json;base64,${inline}`);
+    expect(maps.locationOf(frame(file))).toBe('src/c.ts:5:7');
+  });
+
+  it('honour the root of the sources', () => {
+    const file = write('r.js', '//# sourceMappingURL=r.js.map');
+    writeFileSync(`${file}.map`, JSON.stringify({ ...map('r.ts'), sourceRoot: '../lib/' }));
+    expect(maps.locationOf(frame(file))).toBe('lib/r.ts:5:7');
+  });
+
+  it.each([
+    ['no comment', ''],
+    ['a map that is gone', '//# sourceMappingURL=gone.js.map'],
+    ['a map that is none', '//# sourceMappingURL=data:application/json;base64,bm8='],
+    ['a map on the network', '//# sourceMappingURL=https://maps.test/d.js.map'],
+  ])('leave the position of the compiled code with %s', (name, comment) => {
+    expect(maps.locationOf(frame(write(`${name.replaceAll(' ', '-')}.js`, comment)))).toMatch(/^dist\/.*\.js:2:3$/);
+  });
+
+  it('leave files outside the working directory absolute, and unknown ones as they are', () => {
+    expect(new SourceMaps(join(folder, 'elsewhere')).locationOf(frame(write('e.js', '')))).toBe(
+      `${folder}/dist/e.js:2:3`,
+    );
+    expect(maps.locationOf(frame('node:fs'))).toBe('node:fs:2:3');
+    expect(maps.locationOf({ ...frame(''), file: null })).toBeNull();
+  });
+});
