@@ -27,6 +27,17 @@ const buildAndRun = [
   ['node', 'dist/main.js'],
 ];
 
+const everyEntry = [
+  '--ignoreConfig',
+  '--noEmit',
+  '--strict',
+  '--target',
+  'es2023',
+  '--module',
+  'node16',
+  ...wholly,
+].concat(['--types', 'node', 'dist/entries.cts', 'dist/entries.mts']);
+
 const packages = [
   {
     folder: 'nest12-esm',
@@ -44,6 +55,11 @@ const packages = [
       ...['node16', 'bundler', 'node10'].map((way) => types('TypeScript 5.9', OWN_TSC, way)),
       check('types under nodenext, TypeScript 5.9; serves on Fastify and Express', ...buildAndRun),
       check('`require` and `import` give the same classes', ['node', 'check/same-class.cjs']),
+      check(
+        'declarations of every entry compile where the vendors are installed',
+        ['node', 'check/import-every-entry.cjs'],
+        [TSC_7, ...everyEntry],
+      ),
       check('the root loads no vendor that is installed', ['node', 'check/no-vendor-loaded.cjs']),
       check('passes under default Jest 30 with ts-jest', ['node_modules/.bin/jest']),
     ],
