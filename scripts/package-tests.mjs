@@ -1,14 +1,20 @@
 // The packed tarball, installed into the private packages of test/package and used there as users do. One line a check.
 import { spawn, spawnSync } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
-import { join, resolve } from 'node:path';
+import { createHash } from 'node:crypto';
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import { basename, join, resolve } from 'node:path';
 import { holdsEveryTarget, holdsOnlyWhatShips, isInstalled, namesNoVendor } from '../test/package/tarball.mjs';
 import { installLocked, run } from './install.mjs';
 
 const DEADLINE_MS = 120_000;
 const ROOT = resolve(import.meta.dirname, '..');
 const PACKED = join(ROOT, '.cache', 'packed');
+/** Outside of the repository: inside, whatever a package lacks would be found in the root's node_modules. Kept between runs. */
+const OUTSIDE = join(
+  tmpdir(),
+  `nestjs-perf-package-tests-${createHash('sha256').update(ROOT).digest('hex').slice(0, 8)}`,
+);
 const OWN_TSC = 'node_modules/.bin/tsc';
 /** Much faster than 5.9 and 6, so it also checks what stands inside the declarations. */
 const TSC_7 = join(ROOT, OWN_TSC);
@@ -27,6 +33,17 @@ const buildAndRun = [
   ['node', 'dist/main.js'],
 ];
 
+const everyEntry = [
+  '--ignoreConfig',
+  '--noEmit',
+  '--strict',
+  '--target',
+  'es2023',
+  '--module',
+  'node16',
+  ...wholly,
+].concat(['--types', 'node', 'dist/entries.cts', 'dist/entries.mts']);
+
 const packages = [
   {
     folder: 'nest12-esm',
@@ -44,6 +61,11 @@ const packages = [
       ...['node16', 'bundler', 'node10'].map((way) => types('TypeScript 5.9', OWN_TSC, way)),
       check('types under nodenext, TypeScript 5.9; serves on Fastify and Express', ...buildAndRun),
       check('`require` and `import` give the same classes', ['node', 'check/same-class.cjs']),
+      check(
+        'declarations of every entry compile where the vendors are installed',
+        ['node', 'check/import-every-entry.cjs'],
+        [TSC_7, ...everyEntry],
+      ),
       check('the root loads no vendor that is installed', ['node', 'check/no-vendor-loaded.cjs']),
       check('passes under default Jest 30 with ts-jest', ['node_modules/.bin/jest']),
     ],
@@ -68,7 +90,7 @@ for (const entry of ['index.d.ts', 'entries/testing.d.ts', 'cjs/index.d.ts', 'cj
   await report('tarball', `${entry} names no vendor`, () => namesNoVendor(join(ROOT, 'dist'), entry));
 }
 for (const { folder, checks } of packages) {
-  const at = join(ROOT, 'test/package', folder);
+  const at = moveOutside(join(ROOT, 'test/package', folder));
   if (!(await report(folder, 'takes the tarball', () => install(at)))) continue;
   const waiting = [...checks];
   const worker = async () => {
@@ -91,6 +113,16 @@ function pack() {
   const [packed] = JSON.parse(stdout);
   const manifest = JSON.parse(readFileSync('package.json', 'utf8'));
   return { tarball: join(PACKED, packed.filename), manifest, files: packed.files };
+}
+
+/** A fresh copy of a private package, beside what was installed for it before. */
+function moveOutside(folder) {
+  const at = join(OUTSIDE, basename(folder));
+  mkdirSync(at, { recursive: true });
+  for (const name of readdirSync(at)) if (name !== 'node_modules') rmSync(join(at, name), { recursive: true });
+  const built = new Set(['node_modules', 'dist'].map((name) => join(folder, name)));
+  cpSync(folder, at, { recursive: true, filter: (source) => !built.has(source) });
+  return at;
 }
 
 /** What a user's `npm install` does, without touching the lock. Peers that do not fit are an error here, as for users. */

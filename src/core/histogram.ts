@@ -33,10 +33,7 @@ export class Histogram {
   private readonly words = new Uint32Array(this.value.buffer);
 
   record(ms: number): void {
-    this.value[0] = ms;
-    let index = (this.words[HIGH_WORD]! >>> SHIFT) - BASE;
-    if (index < 0 || !(ms > 0)) index = 0;
-    else if (index > LAST) index = LAST;
+    const index = this.indexOf(ms);
     const octave = (this.octaves[index >> BITS_PER_OCTAVE] ??= new Float64Array(PER_OCTAVE));
     octave[index & (PER_OCTAVE - 1)]! += 1;
     this.count += 1;
@@ -81,7 +78,10 @@ export class Histogram {
     return this.maxMs;
   }
 
-  /** How many were at most each bound (milliseconds, ascending). */
+  /**
+   * How many were at most each bound (milliseconds, ascending). Adds up counts and computes no border but each bound's
+   * own: a scrape asks this of every route.
+   */
   countsAtMost(boundsMs: readonly number[]): number[] {
     const counts: number[] = [];
     let seen = 0;
@@ -91,11 +91,24 @@ export class Histogram {
         counts.push(this.count);
         continue;
       }
-      for (; index <= LAST && middleOf(index) <= bound; index++) {
-        seen += this.octaves[index >> BITS_PER_OCTAVE]?.[index & (PER_OCTAVE - 1)] ?? 0;
+      const last = this.indexOf(bound);
+      const end = middleOf(last) <= bound ? last + 1 : last;
+      while (index < end) {
+        const octave = this.octaves[index >> BITS_PER_OCTAVE];
+        const stop = Math.min(end, (index | (PER_OCTAVE - 1)) + 1);
+        if (octave !== undefined) for (; index < stop; index++) seen += octave[index & (PER_OCTAVE - 1)]!;
+        index = stop;
       }
       counts.push(seen);
     }
     return counts;
+  }
+
+  /** The bucket of a value; what is outside the range, or no number, belongs to the one at the border. */
+  private indexOf(ms: number): number {
+    this.value[0] = ms;
+    const index = (this.words[HIGH_WORD]! >>> SHIFT) - BASE;
+    if (index < 0 || !(ms > 0)) return 0;
+    return index > LAST ? LAST : index;
   }
 }

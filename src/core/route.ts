@@ -40,8 +40,10 @@ export class Route {
     announce(this);
   }
 
-  /** This route for another method: `@All()`, and the HEAD that comes with each GET. */
-  forMethod(method: string): Route {
+  /** This route for the method of a request: another than its own with `@All()`, and for the HEAD that comes with each GET. */
+  forMethod(requestMethod: string | undefined): Route {
+    if (requestMethod === this.method) return this;
+    const method = methodLabel(requestMethod);
     if (method === this.method) return this;
     this.otherMethods ??= new Map();
     let route = this.otherMethods.get(method);

@@ -40,9 +40,12 @@ export function installOnExpress(express: ExpressApplication, server: Server, in
     const request: ExpressRequest | null = state.request;
     const matched = request?.route;
     if (matched === undefined) return null;
-    const method = methodLabel(request?.method);
-    const route = (matched[ROUTE] ??= routes.create(method, patternOf(matched, request?.baseUrl), handlerOf(matched)));
-    return route.forMethod(method);
+    const route = (matched[ROUTE] ??= routes.create(
+      methodLabel(request?.method),
+      patternOf(matched, request?.baseUrl),
+      handlerOf(matched),
+    ));
+    return route.forMethod(request?.method);
   });
 }
 

@@ -70,7 +70,7 @@ export function installOnFastify(fastify: FastifyInstance, installation: HttpIns
     if (url === undefined || config === undefined) return null;
     // A route that main.ts registered before this module's hooks existed gets its Route when it is first reached.
     const route = (config[ROUTE] ??= routes.create(methodLabel(request.raw.method), url, config[HANDLER] ?? null));
-    return route.forMethod(methodLabel(request.raw.method));
+    return route.forMethod(request.raw.method);
   });
 }
 

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { MonotonicClock } from '../core/clock.js';
 import type { OncePerCause } from '../core/reporter.js';
 import { RequestState, type RequestOwner } from '../core/request-state.js';
-import { methodLabel, type Route } from '../core/route.js';
+import type { Route } from '../core/route.js';
 import { RequestScopedArounds } from './around.js';
 import type { RouteRegistry } from './route-registry.js';
 
@@ -119,7 +119,7 @@ export class RequestLifecycle implements RequestOwner {
     if (state.endedMs === 0) state.endedMs = this.nowMs();
     state.aborted = aborted;
     state.status = status;
-    state.route ??= this.routes.unmatched.forMethod(methodLabel(state.request?.method));
+    state.route ??= this.routes.unmatched.forMethod(state.request?.method);
     this.unlink(state);
     for (const observer of this.observers) {
       try {

@@ -1,7 +1,6 @@
 import { epochMsOf } from '../core/clock.js';
 import type { RequestRecord } from '../core/record.js';
 import type { RequestState } from '../core/request-state.js';
-import { methodLabel } from '../core/route.js';
 
 /** The record of a request that has ended. */
 export function requestRecordOf(state: RequestState): RequestRecord {
@@ -9,7 +8,7 @@ export function requestRecordOf(state: RequestState): RequestRecord {
   return {
     kind: 'request',
     id: state.id,
-    method: state.request === null ? (route?.method ?? '_OTHER') : methodLabel(state.request.method),
+    method: route?.method ?? '_OTHER',
     route: route?.pattern ?? '',
     handler: route?.handler?.name ?? null,
     status: state.status,

@@ -9,6 +9,7 @@ import { secondNumber, seconds } from './kernel-text.js';
 import { Machine } from './machine.js';
 import { type MemoryReading, MemoryUsage } from './memory-usage.js';
 import { stallSeconds } from './pressure.js';
+import { ProcessMemory } from './process-memory.js';
 import type { SchedulingReading } from './scheduling-history.js';
 
 /** Everything that is counted for this process at one moment, before windows and overrides. */
@@ -43,6 +44,7 @@ export class CgroupAccounts {
   private readonly cpuPressure: KernelFile | null;
   private readonly memoryPressure: KernelFile | null;
   private readonly schedstat: KernelFile;
+  private readonly ownMemory: ProcessMemory;
 
   constructor(
     private readonly layout: CgroupLayout,
@@ -59,6 +61,7 @@ export class CgroupAccounts {
     this.memoryPressure = unified === null ? null : files.file(`${unified.directories[0]}/memory.pressure`);
     // The thread group's leader, which is Node's main thread.
     this.schedstat = files.file('/proc/self/schedstat');
+    this.ownMemory = new ProcessMemory(files);
   }
 
   read(now: MonotonicClock): ResourceReading {
@@ -77,13 +80,14 @@ export class CgroupAccounts {
       cpus: this.machine.cpus,
       memory,
       machineBytes,
-      machineAvailableBytes: memory === null || memory.headroomBytes === null ? this.machine.availableBytes() : null,
+      machineAvailableBytes:
+        memory === null || memory.headroomBytes === null ? this.machine.availableBytes(nowMs) : null,
       cpuStallSeconds: stallSeconds(this.cpuPressure, 'some'),
       memoryStallSeconds: stallSeconds(this.memoryPressure, 'full'),
       runQueueMs: this.runQueueMs(),
       process: {
         cpuSeconds: processUsage.usageSeconds,
-        rssBytes: process.memoryUsage.rss(),
+        rssBytes: this.ownMemory.rssBytes(),
         heapUsedBytes: heap.used_heap_size,
         heapLimitBytes: heap.heap_size_limit,
       },

@@ -3,6 +3,9 @@ import { availableParallelism, freemem, totalmem } from 'node:os';
 import type { KernelFile, KernelFiles } from './kernel-file.js';
 import { exactCount, numberAfter } from './kernel-text.js';
 
+/** The kernel adds this figure up over all zones and CPUs: one of the dearer reads, and no account of this process. */
+const AVAILABLE_FOR_MS = 100;
+
 /** What the machine allows where no cgroup says less. */
 export class Machine {
   /** CPUs the process may run on. `os.availableParallelism()` will not do: newer versions of Node mix the quota in, rounded. */
@@ -10,6 +13,7 @@ export class Machine {
   readonly memoryBytes: number | null;
   private readonly offLinux: boolean;
   private readonly meminfo: KernelFile;
+  private available: { atMs: number; bytes: number | null } | null = null;
 
   /** Reads what changes rarely; made anew whenever the cgroup is looked for. */
   constructor(root: string, files: KernelFiles) {
@@ -20,8 +24,15 @@ export class Machine {
   }
 
   /** Bytes that the machine can still give away without swapping; null when it does not say. */
-  availableBytes(): number | null {
-    if (this.offLinux) return freemem();
+  availableBytes(nowMs: number): number | null {
+    const { available } = this;
+    if (available !== null && Math.abs(nowMs - available.atMs) < AVAILABLE_FOR_MS) return available.bytes;
+    const bytes = this.offLinux ? freemem() : this.availableNow();
+    this.available = { atMs: nowMs, bytes };
+    return bytes;
+  }
+
+  private availableNow(): number | null {
     const text = this.meminfo.read();
     const kilobytes = text === null ? null : numberAfter(text, 'MemAvailable:');
     return exactCount(kilobytes === null ? null : kilobytes * 1024);

@@ -33,15 +33,17 @@ export class MemoryUsage {
     for (const own of this.levels) {
       const usageBytes = own.usage();
       if (usageBytes === null) continue;
-      const { hierarchicalLimitBytes, ...detail } = own.detail(usageBytes);
-      const reading = { usageBytes, ...detail, ...this.limits(own, detail.workingSetBytes, machineBytes) };
-      return withHiddenLimit(reading, hierarchicalLimitBytes, machineBytes);
+      const { hierarchicalLimit, ...detail } = own.detail(usageBytes);
+      // v1 tells the lowest limit of all levels in one number: when there is none, no level needs to be asked.
+      const isUnlimited = hierarchicalLimit !== null && limitOf(hierarchicalLimit) === null;
+      const limits = isUnlimited ? UNLIMITED : this.limits(own, detail.workingSetBytes, machineBytes);
+      return withHiddenLimit({ usageBytes, ...detail, ...limits }, limitOf(hierarchicalLimit), machineBytes);
     }
     return null;
   }
 
   private limits(own: MemoryLevel, workingSetBytes: number | null, machineBytes: number | null): Limits {
-    const limits: Limits = { limitBytes: null, highBytes: null, byAncestor: false, headroomBytes: null };
+    const limits: Limits = { ...UNLIMITED };
     for (const level of this.levels) {
       limits.highBytes = lower(limits.highBytes, level.high());
       const limitBytes = level.limit();
@@ -59,6 +61,8 @@ export class MemoryUsage {
 }
 
 type Limits = Pick<MemoryReading, 'limitBytes' | 'highBytes' | 'byAncestor' | 'headroomBytes'>;
+
+const UNLIMITED: Limits = { limitBytes: null, highBytes: null, byAncestor: false, headroomBytes: null };
 
 /** v1 tells the lowest limit up the tree even where the ancestors cannot be seen (the task limit of ECS). */
 function withHiddenLimit(
@@ -131,7 +135,7 @@ class MemoryLevel {
         count(keys.kernel) ?? sum(keys.kernelParts.map(count)) ?? exactCount(this.kernelFile?.number() ?? null),
       peakBytes: exactCount(this.peakFile.number()),
       oomKills: exactCount(this.line(this.oomFile.read(), 'oom_kill')),
-      hierarchicalLimitBytes: limitOf(this.line(stat, keys.hierarchicalLimit)),
+      hierarchicalLimit: this.line(stat, keys.hierarchicalLimit),
     };
   }
 

@@ -88,7 +88,8 @@ interface Service {
 function serviceOf(app: INestApplicationContext, server: Server, sink: MemorySink): Service {
   const { port } = server.address() as AddressInfo;
   const client = ClientProxyFactory.create({ transport: Transport.TCP, options: { host: '127.0.0.1', port } });
-  const requests = () => sink.records.filter((record) => record.kind === 'request');
+  const requests = () =>
+    sink.records.filter((record) => record.kind === 'request').sort((a, b) => a.startedAt - b.startedAt);
   return {
     client,
     sink,

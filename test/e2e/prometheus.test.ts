@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { type CanActivate, Controller, Get, Injectable, Param } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
 import { describe, expect, it } from 'vitest';
-import type { PerfSink } from '../../src/index.js';
+import { PerfService, type PerfSink } from '../../src/index.js';
 import { prometheusSink } from '../../src/entries/prometheus.js';
 import { adapters, startApp, type TestApp } from '../fixtures/app.js';
 import { parseExposition, samplesOf, valueOf, type Family } from '../fixtures/exposition.js';
@@ -117,6 +117,21 @@ describe.each(adapters)('prometheusSink on %s', (adapter) => {
     await running.requests();
     expect(await active()).toBe(0);
     await running.close();
+  });
+
+  it("shows the container's figures as the snapshot knows them, and none with `resources: false`", async () => {
+    const names = ['container_cpu_time_seconds_total', 'container_memory_working_set_bytes'];
+    const running = await start();
+    const families = await scrape(running);
+    const { resources } = running.app.get(PerfService).snapshot();
+    const known = [resources?.cpu.usageSeconds, resources?.memory.workingSetBytes].map((value) => value ?? null);
+    const shown = names.map((name) => samplesOf(families, name)[0]?.value ?? null);
+    expect(shown).toEqual(known);
+    await running.close();
+    const without = await start([prometheusSink()], { perf: { sinks: [prometheusSink()], resources: false } });
+    const off = await scrape(without);
+    expect(names.flatMap((name) => samplesOf(off, name))).toEqual([]);
+    await without.close();
   });
 
   it('goes on counting beside a sink that fails', async () => {

@@ -19,6 +19,19 @@ beforeEach(async () => {
 });
 afterEach(() => statsig.stop());
 
+/** Records come to sinks in batches, so each look at them flushes first. */
+async function settleUntil(running: TestApp, reached: () => boolean): Promise<void> {
+  await expect
+    .poll(
+      async () => {
+        await running.requests();
+        return reached();
+      },
+      { timeout: 900 },
+    )
+    .toBe(true);
+}
+
 describe.each(adapters)('statsigSink on %s, with the real SDK', (adapter) => {
   const start = (options: Partial<StatsigSinkOptions> = {}, flushTimeoutMs = 2_000): Promise<TestApp> =>
     startApp(adapter, {
@@ -80,6 +93,32 @@ describe.each(adapters)('statsigSink on %s, with the real SDK', (adapter) => {
       );
       expect(value).toBeCloseTo(total / durations.length, 6);
     }
+  });
+
+  it('ends its intervals with the resource samples: figures of the pod, and sums that stay whole', async () => {
+    const running = await startApp(adapter, {
+      perf: {
+        sinks: [statsigSink({ client: statsig.client(), pod: 'pod-1', requests: 'rollup' })],
+        resources: { intervalMs: 50 },
+      },
+      metadata: { controllers: [UsersController] },
+    });
+    const samples = (): number => running.sink.records.filter(({ kind }) => kind === 'resource').length;
+    await traffic(running);
+    await settleUntil(running, () => samples() >= 2);
+    await traffic(running);
+    await running.close();
+    const rollups = statsig.events('api_request').filter(({ metadata }) => metadata['status'] === '2xx');
+    expect(rollups.length).toBeGreaterThanOrEqual(2);
+    expect(rollups.reduce((sum, { metadata }) => sum + Number(metadata['count']), 0)).toBe(80);
+    const pods = statsig.events('pod_resources');
+    expect(pods).toHaveLength(samples());
+    expect(pods.every(({ user }) => user.userID === 'pod-1')).toBe(true);
+    const [last] = running.sink.records.filter((record) => record.kind === 'resource').slice(-1);
+    expect(pods.at(-1)).toMatchObject({
+      value: last!.sample.cpu.window?.usageCores ?? null,
+      metadata: { rssBytes: last!.sample.process.rssBytes, heapUsedBytes: last!.sample.process.heapUsedBytes },
+    });
   });
 
   it.each(['error', 'hang'] as const)(

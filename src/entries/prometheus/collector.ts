@@ -6,7 +6,7 @@ import { METRICS } from '../metrics/catalogue.js';
 import type { Measured, Metric } from '../metrics/metric.js';
 import { REQUEST_DURATION } from '../metrics/request-duration.js';
 import type { SeriesCap } from '../metrics/series-cap.js';
-import { requestHistogram } from './request-histogram.js';
+import { RequestHistogram } from './request-histogram.js';
 import { ScrapedMetric, scrapedMetric } from './scraped-metric.js';
 
 /** A registry of either content type. */
@@ -26,8 +26,9 @@ export function registerMetrics(
 ): () => void {
   const measured = oncePerTurn((): Measured => ({ snapshot: host.snapshot(), blocks }));
   const { prometheus, help } = REQUEST_DURATION;
+  const requests = new RequestHistogram(cap);
   const metrics = [
-    new ScrapedMetric(prometheus, help, 'histogram', 'sum', () => requestHistogram(host.histograms(), cap)),
+    new ScrapedMetric(prometheus, help, 'histogram', 'sum', () => requests.values(host.histograms())),
     ...byPrometheusName().map((group) => scrapedMetric(group, (metric) => metric.read(measured()))),
   ];
   const names = metrics.map((metric) => metric.name);

@@ -4,7 +4,17 @@ import type { Metric, Point } from '../metrics/metric.js';
 export interface MetricValue {
   metricName?: string;
   labels: Readonly<Record<string, string>>;
+  /** Labels that many lines have in common, the same object in each scrape: prom-client then writes them only once. */
+  sharedLabels?: Readonly<Record<string, string>>;
   value: number;
+}
+
+interface MetricValues {
+  name: string;
+  help: string;
+  type: string;
+  aggregator: string;
+  values: MetricValue[];
 }
 
 /** How cluster mode merges the processes of one container. */
@@ -12,7 +22,7 @@ type Aggregator = 'sum' | 'average' | 'max';
 
 /**
  * A metric whose values are read when it is scraped. It does what prom-client's own metrics do for a registry (`get()`
- * and `reset()`), because its Histogram cannot be given buckets that were counted elsewhere.
+ * and `reset()`), because its own Histogram cannot be given buckets that were counted elsewhere.
  */
 export class ScrapedMetric {
   constructor(
@@ -24,13 +34,26 @@ export class ScrapedMetric {
     private readonly values: () => MetricValue[],
   ) {}
 
-  get(): Promise<{ name: string; help: string; type: string; aggregator: string; values: MetricValue[] }> {
-    const { name, help, type, aggregator } = this;
-    return Promise.resolve({ name, help, type, aggregator, values: this.values() });
+  get(): Promise<MetricValues> {
+    const values = this.values().map(({ sharedLabels, labels, ...value }) => ({
+      ...value,
+      labels: { ...labels, ...sharedLabels },
+    }));
+    return Promise.resolve(this.withValues(values));
+  }
+
+  /** What a registry asks for instead when it writes text; only there are `sharedLabels` understood. */
+  getForPromString(): Promise<MetricValues> {
+    return Promise.resolve(this.withValues(this.values()));
   }
 
   /** The counters are the application's, not the registry's. */
   reset(): void {}
+
+  private withValues(values: MetricValue[]): MetricValues {
+    const { name, help, type, aggregator } = this;
+    return { name, help, type, aggregator, values };
+  }
 }
 
 /** All metrics that share one Prometheus name, as one. */

@@ -53,6 +53,23 @@ describe('Histogram', () => {
     expect(new Histogram().meanMs).toBe(0);
   });
 
+  it('counts at most a bound what lies there, but for values within 1 % of it', () => {
+    const values = fc.array(fc.double({ min: 0.002, max: 60_000, noNaN: true }), { maxLength: 200 });
+    const bounds = fc.array(fc.double({ min: 0.001, max: 100_000, noNaN: true }), { minLength: 1, maxLength: 15 });
+    fc.assert(
+      fc.property(values, bounds, (durations, unsorted) => {
+        const histogram = new Histogram();
+        for (const value of durations) histogram.record(value);
+        const ascending = [...unsorted].sort((a, b) => a - b);
+        const counts = histogram.countsAtMost(ascending);
+        for (const [i, bound] of ascending.entries()) {
+          expect(counts[i]).toBeGreaterThanOrEqual(durations.filter((value) => value <= bound * 0.99).length);
+          expect(counts[i]).toBeLessThanOrEqual(durations.filter((value) => value <= bound * 1.01).length);
+        }
+      }),
+    );
+  });
+
   it('counts cumulatively, as Prometheus wants it, and exactly at the maximum', () => {
     const histogram = new Histogram();
     for (const value of [1, 2, 3, 40, 500]) histogram.record(value);

@@ -120,6 +120,27 @@ describe('rates of a v2 container', () => {
     expect(cpu.window).toMatchObject({ usageCores: 1, utilization: 0.5, throttledRatio: null });
   });
 
+  it('takes a limit without a period for one of 100 ms, as the kernel does', () => {
+    tree.write({ [`${OWN}/cpu.max`]: '150000\n' });
+    expect(sampler.sample().limits.cpuCores).toBe(1.5);
+  });
+
+  it('never tells of more throttled periods than periods', () => {
+    sampler.sample();
+    nowMs += 1_000;
+    tree.write(
+      v2Cgroup(OWN, {
+        cpuMax: '50000 100000',
+        usageUs: 10_100_000,
+        periods: 110,
+        throttled: 21,
+        cpuStallUs: 2_000_000,
+      }),
+    );
+    expect(sampler.sample().cpu.window).toMatchObject({ periods: 10, throttledPeriods: 11, throttledRatio: 1 });
+    expect(sampler.latest?.pressure.cpuSomeRatio).toBe(1);
+  });
+
   it('reads a file that was replaced rather than written', () => {
     sampler.sample();
     nowMs += 1_000;
@@ -202,7 +223,7 @@ describe('rates of a v2 container', () => {
     });
   });
 
-  it('reads goes on after close, and leaves no descriptor', () => {
+  it('goes on after close', () => {
     sampler.close();
     expect(sampler.sample().cpu.usageSeconds).toBe(10);
   });

@@ -112,6 +112,7 @@ describe.runIf(process.platform === 'linux')('descriptors', () => {
     for (let i = 0; i < 20; i++) made.sampler.sample();
     expect(open()).toBe(kept);
     made.stop();
+    expect(open()).toBe(before);
     made.sampler.sample();
     expect(open()).toBe(before);
   });
