@@ -8,6 +8,7 @@ import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fa
 import { PerfService } from 'nestjs-perf';
 import { settle } from 'nestjs-perf/testing';
 import { DemoModule } from './app.module.js';
+import { compressionReport } from './compression.js';
 import { routesReport } from './report.js';
 
 const { values } = parseArgs({
@@ -42,6 +43,9 @@ if (!process.stdout.isTTY) console.log(progress);
 await settle(app);
 console.log(`\n\nWhat PerfService.snapshot() knows after ${seconds} s:\n`);
 console.log(routesReport(app.get(PerfService).snapshot()));
+
+console.log('\nThe feed, 1 MB of JSON, with and without:\n');
+console.log(await compressionReport(process.argv[1]!.replace(/main\.js$/, 'compression-client.js')));
 
 if (values.keep) {
   console.log(
