@@ -42,7 +42,10 @@ export class PerfRuntime {
     this.recorder = new Recorder(options.sinks, this.report);
     const { eventLoop, latency, resources } = options;
     this.resources = new Resources(resources, this.recorder, this.logger, monotonicMs);
-    this.eventLoop = eventLoop === null ? null : new EventLoop(eventLoop, this.lifecycle, this.recorder, this.report);
+    this.eventLoop =
+      eventLoop === null
+        ? null
+        : new EventLoop(eventLoop, this.lifecycle, this.recorder, this.report, this.resources.scheduling);
     this.latency =
       latency === null
         ? null
@@ -110,7 +113,7 @@ export class PerfRuntime {
       at: Date.now(),
       routes: this.latency?.snapshot() ?? [],
       eventLoop: this.eventLoop?.snapshot() ?? null,
-      resources: this.resources.latest,
+      resources: this.resources.snapshot(),
       defer: null,
       compression: null,
     };

@@ -27,6 +27,8 @@ export interface Evidence<S> {
   readonly starvedMs: number;
   /** The main thread was runnable but not running; 0 where unknown. */
   readonly runDelayMs: number;
+  /** The kernel held the process to its CPU limit around it. */
+  readonly throttled: boolean;
   /** What would have been reported on a machine with CPUs to spare. */
   readonly thresholdMs: number;
   /** A debugger is attached: pauses look like blocks. */
@@ -83,7 +85,11 @@ export function classify<S>(evidence: Evidence<S>): Verdict<S> {
 
   // A request that was seen running all along and used a threshold's worth of CPU has blocked, however slow the machine.
   const blockedAnyway = proven?.state != null && evidence.cpuRatio * windowMs >= evidence.thresholdMs;
-  const machine = starved >= STARVED_FOR_SURE || (notRunning >= STARVED_RATIO && evidence.cpuRatio < ON_CPU_RATIO);
+  // Without the time in which the limit kept it from running it would not have been reported.
+  const heldBackMs = Math.max(evidence.starvedMs, evidence.runDelayMs);
+  const throttled = evidence.throttled && windowMs - heldBackMs < evidence.thresholdMs;
+  const machine =
+    throttled || starved >= STARVED_FOR_SURE || (notRunning >= STARVED_RATIO && evidence.cpuRatio < ON_CPU_RATIO);
   if (machine && !blockedAnyway) {
     return { ...nobody, cause: 'not-scheduled' };
   }

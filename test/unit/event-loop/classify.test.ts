@@ -38,6 +38,7 @@ const evidence = (given: Partial<Evidence<string>>): Evidence<string> => ({
   cpuRatio: 1,
   starvedMs: 0,
   runDelayMs: 0,
+  throttled: false,
   thresholdMs: 50,
   debugged: false,
   endedBefore: () => false,
@@ -174,6 +175,13 @@ describe('cause', () => {
       'javascript',
     ],
     ['the main thread stood in the run queue', { ...mine, runDelayMs: 60, cpuRatio: 0.4 }, 'not-scheduled'],
+    [
+      'throttled for most of it, and too short without that',
+      { ...mine, throttled: true, runDelayMs: 55, cpuRatio: 0.45, thresholdMs: 50 },
+      'not-scheduled',
+    ],
+    ['throttled for a little of it', { ...mine, throttled: true, runDelayMs: 45, cpuRatio: 0.55 }, 'javascript'],
+    ['asleep, and throttled at another time', { ...mine, throttled: true, cpuRatio: 0.05 }, 'sync-io'],
     ['a debugger paused it', { ...mine, cpuRatio: 0.01, debugged: true }, 'unknown'],
     ['a debugger is attached, the program ran', { ...mine, debugged: true }, 'javascript'],
   ])('%s: %s', (_name, given, cause) => {
