@@ -7,6 +7,11 @@ export { SkipPerf } from './latency/skip-perf.decorator.js';
 export { PerfInterceptor } from './latency/perf.interceptor.js';
 export type { LatencyOptions } from './latency/latency.options.js';
 
+export { NoCompression } from './compression/no-compression.decorator.js';
+export { SharedResponse } from './compression/shared-response.decorator.js';
+export type { CompressionOptions } from './compression/compression.options.js';
+export type { ContentCoding } from './compression/content-coding.js';
+export type { SharedResponseOptions } from './compression/shared-route.js';
 export { createResourceSampler, ResourceSampler, type ResourceSamplerSource } from './resources/resource-sampler.js';
 export type { ResourceAdvice } from './resources/resource-advice.js';
 export type { ResourcesOptions } from './resources/resources.options.js';
@@ -29,4 +34,11 @@ export type {
   SizeNote,
   Unit,
 } from './core/record.js';
-export type { CompressionStats, DeferStats, EventLoopSnapshot, PerfSnapshot, RouteSnapshot } from './core/snapshot.js';
+export type {
+  CompressionStats,
+  DeferStats,
+  RouteCompressionStats,
+  EventLoopSnapshot,
+  PerfSnapshot,
+  RouteSnapshot,
+} from './core/snapshot.js';

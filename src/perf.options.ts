@@ -1,3 +1,4 @@
+import { compressionOption, type CompressionOptions } from './compression/compression.options.js';
 import { list, number, object, oneOf, value, type Resolved } from './core/option.js';
 import type { PerfSink } from './core/sink.js';
 import { eventLoopOption, type EventLoopOptions } from './event-loop/event-loop.options.js';
@@ -23,6 +24,11 @@ export interface PerfModuleOptions {
    * @default true
    */
   eventLoop?: boolean | EventLoopOptions;
+  /**
+   * Responses compressed at safe levels, equal ones once.
+   * @default true
+   */
+  compression?: boolean | CompressionOptions;
   /**
    * Where records go.
    * @default [loggerSink()]
@@ -54,6 +60,7 @@ const sink = value<PerfSink>('a sink: an object with a `name` and a `publish()` 
 /** The option table: one row a feature. */
 const table = object({
   latency: latencyOption,
+  compression: compressionOption,
   resources: resourcesOption,
   eventLoop: eventLoopOption,
   sinks: list(sink, { default: [], what: 'a list of sinks' }),

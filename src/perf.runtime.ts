@@ -1,5 +1,6 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import type { AbstractHttpAdapter, ModulesContainer } from '@nestjs/core';
+import { Compression } from './compression/compression.js';
 import { monotonicMs } from './core/clock.js';
 import { guarded } from './core/guarded.js';
 import type { SizeNote } from './core/record.js';
@@ -34,13 +35,14 @@ export class PerfRuntime {
   readonly resources: Resources;
   private readonly eventLoop: EventLoop | null;
   private readonly latency: Latency | null;
+  private readonly compression: Compression | null;
   private adapter: AbstractHttpAdapter | null = null;
   private started: Promise<void> | null = null;
   private stopping: Promise<void> | null = null;
 
   constructor(@Inject(PERF_RESOLVED_OPTIONS) private readonly options: ResolvedOptions) {
     this.recorder = new Recorder(options.sinks, this.report);
-    const { eventLoop, latency, resources } = options;
+    const { compression, eventLoop, latency, resources } = options;
     this.resources = new Resources(resources, this.recorder, this.logger, monotonicMs);
     this.eventLoop =
       eventLoop === null
@@ -50,6 +52,8 @@ export class PerfRuntime {
       latency === null
         ? null
         : new Latency(latency, this.lifecycle, this.routes, this.recorder, monotonicMs, this.eventLoop?.hold ?? null);
+    this.compression =
+      compression === null ? null : new Compression(compression, this.routes, this.report, this.logger, monotonicMs);
   }
 
   /** Before routes are registered. `adapter` is null in an application without HTTP. */
@@ -67,10 +71,11 @@ export class PerfRuntime {
     this.eventLoop?.install(contextEnabled);
     this.latency?.install();
     if (adapter !== null) {
-      if (this.options.latency !== null || this.eventLoop !== null || contextEnabled) {
+      if (this.latency !== null || this.eventLoop !== null || this.compression !== null || contextEnabled) {
         const runHandler = this.eventLoop?.runHandler ?? null;
         installOnHttp(adapter, { lifecycle: this.lifecycle, routes: this.routes, contextEnabled, runHandler });
       }
+      await this.compression?.install(adapter, this.handlers, modules);
       this.installSnapshotEndpoint(adapter);
       afterServerClosed(adapter, () => this.stop());
     }
@@ -99,6 +104,7 @@ export class PerfRuntime {
     await this.eventLoop?.close();
     this.resources.stop();
     await this.recorder.close(this.options.flushTimeoutMs);
+    this.compression?.close();
   }
 
   /** Resolves when what has happened so far is recorded and flushed to the sinks. */
@@ -115,7 +121,7 @@ export class PerfRuntime {
       eventLoop: this.eventLoop?.snapshot() ?? null,
       resources: this.resources.snapshot(),
       defer: null,
-      compression: null,
+      compression: this.compression?.stats() ?? null,
     };
   }
 

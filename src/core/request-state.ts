@@ -39,6 +39,8 @@ export class RequestState {
   traceId: string | null = null;
   /** Work armed by the defer feature; null until there is some. */
   deferred: unknown = null;
+  /** The compression feature's: the shared answer that this request makes or gets; null for an answer of its own. */
+  shared: unknown = null;
   /** The framework's request (`request.user` lives there); the raw one until the framework made its own. */
   frameworkRequest: unknown;
   private matched: Route | null = null;

@@ -15,14 +15,31 @@ export interface DeferStats {
   stored: number;
 }
 
-/** Counters of compression since the application started. */
+/** Counters of compression since the application started; `cacheBytes` is of now. */
 export interface CompressionStats {
+  /** All responses that compression has seen. */
   responses: number;
+  /** Those that were sent encoded. */
   compressed: number;
+  /** Bodies that were found encoded, and shared answers. */
   cacheHits: number;
+  /** Bytes of the encoded responses before and after. */
   bytesIn: number;
   bytesOut: number;
   cacheBytes: number;
+  /** Routes whose responses were compressed; `bytesIn - bytesOut` is what each has saved. */
+  routes: readonly RouteCompressionStats[];
+}
+
+/** What compression has done for one route. */
+export interface RouteCompressionStats {
+  method: string;
+  route: string;
+  compressed: number;
+  cacheHits: number;
+  /** Bytes of the encoded responses before and after. */
+  bytesIn: number;
+  bytesOut: number;
 }
 
 /** The event loop over the last window, never over the whole lifetime; `blocks` and `blockedMs` are cumulative. */

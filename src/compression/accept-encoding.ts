@@ -1,0 +1,73 @@
+import type { ContentCoding } from './content-coding.js';
+
+/** Weight of a member: RFC 9110 section 12.4.2, but any number of decimals. */
+const WEIGHT = /^(?:0(?:\.\d*)?|1(?:\.0*)?)$/;
+/** Which coding to send a client that accepts any (`*`): its decoders are unknown, so the oldest comes first. */
+const SAFEST_FIRST: readonly ContentCoding[] = ['gzip', 'br', 'deflate', 'zstd'];
+
+/**
+ * Reads `Accept-Encoding` (RFC 9110 section 12.5.3): lower-case coding to weight, `x-gzip` as `gzip`. A member with a
+ * malformed weight is left out, of two with one name the lower weight counts: the body nobody asked for is never sent.
+ */
+export function parseAcceptEncoding(header: string): ReadonlyMap<string, number> {
+  const weights = new Map<string, number>();
+  for (const member of header.split(',')) {
+    const [name = '', ...parameters] = member.split(';');
+    const coding = name.trim().toLowerCase();
+    if (coding === '') continue;
+    const weight = weightOf(parameters);
+    if (weight === null) continue;
+    const canonical = coding === 'x-gzip' ? 'gzip' : coding;
+    weights.set(canonical, Math.min(weight, weights.get(canonical) ?? 1));
+  }
+  return weights;
+}
+
+function weightOf(parameters: readonly string[]): number | null {
+  for (const parameter of parameters) {
+    const text = parameter.trim();
+    if (!/^q=/i.test(text)) continue;
+    const value = text.slice(2);
+    return WEIGHT.test(value) ? Number(value) : null;
+  }
+  return 1;
+}
+
+/**
+ * The coding to send, or null for none. Of those that the client likes best, the server's own order decides; identity wins
+ * only where the client ranks it strictly higher. No header, or nothing acceptable: none.
+ */
+export function negotiate(header: string | undefined, offered: readonly ContentCoding[]): ContentCoding | null {
+  if (header === undefined) return null;
+  const weights = parseAcceptEncoding(header);
+  const any = weights.get('*');
+  const identity = weights.get('identity');
+  let best: ContentCoding | null = null;
+  let bestWeight = identity ?? 0;
+  for (const coding of offered) {
+    const weight = weights.get(coding) ?? 0;
+    if (weight > bestWeight || (best === null && weight > 0 && weight === bestWeight)) {
+      best = coding;
+      bestWeight = weight;
+    }
+  }
+  if (best !== null || any === undefined || any === 0 || any < (identity ?? 0)) return best;
+  return SAFEST_FIRST.find((coding) => offered.includes(coding) && !weights.has(coding)) ?? null;
+}
+
+/** Negotiates for one application. Browsers send a handful of headers, so the answers are remembered. */
+export class Negotiator {
+  private readonly known = new Map<string, ContentCoding | null>();
+
+  constructor(private readonly offered: readonly ContentCoding[]) {}
+
+  choose(header: string | undefined): ContentCoding | null {
+    if (header === undefined) return null;
+    const known = this.known.get(header);
+    if (known !== undefined) return known;
+    const coding = negotiate(header, this.offered);
+    // Hostile headers can neither fill the memory nor push out the real ones.
+    if (this.known.size < 64 && header.length <= 200) this.known.set(header, coding);
+    return coding;
+  }
+}

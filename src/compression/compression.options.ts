@@ -1,0 +1,106 @@
+import {
+  boolean,
+  feature,
+  list,
+  number,
+  object,
+  oneOf,
+  optionalNumber,
+  optionError,
+  type Option,
+  type Resolved,
+} from '../core/option.js';
+import { CONTENT_CODINGS, supportedCodings, type ContentCoding } from './content-coding.js';
+import { LEVEL_LIMITS } from './level.js';
+
+/** How responses are compressed. */
+export interface CompressionOptions {
+  /**
+   * Smaller bodies are sent as they are, bytes: they fit into one segment either way.
+   * @default 1024
+   */
+  thresholdBytes?: number;
+  /**
+   * Content codings that are offered, in the order of preference. `zstd` needs Node 22.15 or later.
+   * @default what this Node can do of zstd, br, gzip, deflate, in that order
+   */
+  encodings?: readonly ContentCoding[];
+  /**
+   * Fixed levels, for bodies of every size; `gzip` counts for deflate too. Above br 6, gzip 7 or zstd 12 the boot stops.
+   * @default by size: zstd 3, br 4 (3 above 1 MB), gzip 6 (1 above 256 KB); for bodies that serve many requests zstd 9, br 5, gzip 6
+   */
+  levels?: { zstd?: number; br?: number; gzip?: number };
+  /**
+   * Allows levels that take seconds of CPU for a large body. For applications whose bodies are made rarely.
+   * @default false
+   */
+  allowSlowLevels?: boolean;
+  /**
+   * Keeps encoded bodies, so that equal ones are encoded once. `maxBytes` bounds it, bytes.
+   * @default true, with 64 MiB
+   */
+  cache?: boolean | { maxBytes?: number };
+}
+
+const coding = oneOf(CONTENT_CODINGS, { default: 'gzip' });
+const codings = list<ContentCoding>(coding, {
+  default: supportedCodings,
+  what: `a list of ${CONTENT_CODINGS.map((name) => `\`"${name}"\``).join(', ')} with at least one entry`,
+});
+const encodings: Option<readonly ContentCoding[]> = {
+  expected: codings.expected,
+  read(value, path) {
+    const read = codings.read(value, path);
+    if (read.length === 0) {
+      throw optionError(path, codings.expected, value, 'To send everything unencoded, set `compression: false`.');
+    }
+    // Built for a newer Node than it runs on: the rest of the list still serves.
+    return Object.freeze([...new Set(read)].filter((name) => supportedCodings.includes(name)));
+  },
+};
+
+const level = (name: keyof typeof LEVEL_LIMITS): Option<number | null> => {
+  const { min, max } = LEVEL_LIMITS[name];
+  return optionalNumber({ unit: `a whole number`, min, max, integer: true });
+};
+
+const DEFAULT_CACHE_BYTES = 64 * 1024 * 1024;
+
+/** The `compression` row of the option table, without the check across its options. */
+const row = feature({
+  thresholdBytes: number({ default: 1024, unit: 'a number of bytes', min: 0 }),
+  encodings,
+  levels: object({ zstd: level('zstd'), br: level('br'), gzip: level('gzip') }),
+  allowSlowLevels: boolean({ default: false }),
+  cache: feature({ maxBytes: number({ default: DEFAULT_CACHE_BYTES, unit: 'a number of bytes' }) }),
+});
+
+/** The resolved options; null when the feature is off. */
+export type ResolvedCompression = NonNullable<Resolved<typeof row>>;
+
+/** The `compression` row of the option table. Slow levels stop the boot unless they are allowed. */
+export const compressionOption: typeof row = {
+  expected: row.expected,
+  read(value, path) {
+    const options = row.read(value, path);
+    if (options !== null && !options.allowSlowLevels) refuseSlowLevels(options.levels, `${path}.levels`);
+    return options;
+  },
+};
+
+function refuseSlowLevels(levels: ResolvedCompression['levels'], path: string): void {
+  for (const name of ['zstd', 'br', 'gzip'] as const) {
+    const given = levels[name];
+    const { safe, cost } = LEVEL_LIMITS[name];
+    if (given === null || given <= safe) continue;
+    throw optionError(
+      `${path}.${name}`,
+      `at most ${safe} for bodies that are made for each request`,
+      given,
+      `The cost: ${cost}. Lower it, or set \`compression.allowSlowLevels: true\` if such bodies are made rarely.`,
+    );
+  }
+}
+
+/** What shared responses may use when the content cache is off. */
+export const SHARED_ONLY_BYTES = DEFAULT_CACHE_BYTES;

@@ -1,0 +1,28 @@
+/** The value of a response header as frameworks hold it. */
+export type FieldValue = string | number | readonly string[] | undefined;
+
+/** A list-valued header as one string, in lower case. */
+export function listValue(value: FieldValue): string {
+  if (value === undefined) return '';
+  return (typeof value === 'object' ? value.join(',') : String(value)).toLowerCase();
+}
+
+/** Whether a list-valued header (`Cache-Control`, `Vary`) has the member, whatever its case or argument. */
+export function hasMember(value: FieldValue, member: string): boolean {
+  if (value === undefined) return false;
+  const list = listValue(value);
+  return list.includes(member) && list.split(',').some((part) => part.split('=', 1)[0]!.trim() === member);
+}
+
+/**
+ * `Vary` with `accept-encoding` in it, once. In lower case, because `@fastify/compress` compares case-sensitively and
+ * would add a second one.
+ */
+export function varyWithAcceptEncoding(value: FieldValue): string {
+  if (value === undefined || value === '') return 'accept-encoding';
+  const members = (typeof value === 'object' ? value.join(',') : String(value))
+    .split(',')
+    .map((member) => member.trim())
+    .filter((member) => member !== '' && member.toLowerCase() !== 'accept-encoding');
+  return members.includes('*') ? '*' : [...members, 'accept-encoding'].join(', ');
+}

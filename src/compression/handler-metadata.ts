@@ -1,0 +1,91 @@
+import { RequestMethod } from '@nestjs/common';
+import type { ModulesContainer } from '@nestjs/core';
+import { PerfError } from '../core/perf.error.js';
+import type { RouteHandler } from '../core/route.js';
+import type { HandlerSite } from '../http/controller-handlers.js';
+import { NO_COMPRESSION_METADATA } from './no-compression.decorator.js';
+import { SHARED_RESPONSE_METADATA } from './shared-response.decorator.js';
+import { SharedResponseFilter } from './shared-response.filter.js';
+import { SharedResponseGuard } from './shared-response.guard.js';
+import type { SharedResponseOptions } from './shared-route.js';
+
+/** Nest's metadata keys of `@UseGuards()`, `@UseFilters()`, `@Sse()` and of every route handler. */
+const GUARDS_METADATA = '__guards__';
+const FILTERS_METADATA = '__exceptionFilters__';
+const SSE_METADATA = '__sse__';
+const PATH_METADATA = 'path';
+
+/** What the decorators say about a handler. */
+export interface HandlerCompression {
+  readonly off: boolean;
+  readonly shared: SharedResponseOptions | null;
+}
+
+/** What the decorators of this feature say, by handler, read once at boot. */
+export class HandlerMetadata {
+  private readonly known = new Map<RouteHandler, HandlerCompression>();
+
+  /** Names of the handlers that send events, and of those that `@NoCompression()` stands on. */
+  readonly eventHandlers: string[] = [];
+  readonly offHandlers: string[] = [];
+
+  /** @throws PERF_ERR_DECORATOR for `@SharedResponse()` on anything but a GET handler */
+  read(site: HandlerSite): void {
+    const shared = (Reflect.getMetadata(SHARED_RESPONSE_METADATA, site.method) ?? null) as SharedResponseOptions | null;
+    const off =
+      Reflect.getMetadata(NO_COMPRESSION_METADATA, site.method) === true ||
+      Reflect.getMetadata(NO_COMPRESSION_METADATA, site.controller) === true;
+    const isSse = Reflect.getMetadata(SSE_METADATA, site.method) === true;
+    if (shared !== null) checkShared(site, isSse);
+    if (isSse) this.eventHandlers.push(site.handler.name);
+    if (off) this.offHandlers.push(site.handler.name);
+    if (shared !== null || off) this.known.set(site.handler, { off, shared });
+  }
+
+  of(handler: RouteHandler | null): HandlerCompression | null {
+    return handler === null ? null : (this.known.get(handler) ?? null);
+  }
+}
+
+/**
+ * Looks for `@SharedResponse()` where no route is: message handlers, resolvers, plain methods.
+ * @throws PERF_ERR_DECORATOR
+ */
+export function refuseSharedWithoutRoute(modules: ModulesContainer): void {
+  for (const { controllers, providers } of modules.values()) {
+    for (const { metatype } of [...controllers.values(), ...providers.values()]) {
+      if (typeof metatype !== 'function' || typeof metatype.prototype !== 'object' || metatype.prototype === null)
+        continue;
+      for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(metatype.prototype))) {
+        if (typeof value !== 'function' || !Reflect.hasMetadata(SHARED_RESPONSE_METADATA, value as object)) continue;
+        if (!Reflect.hasMetadata(PATH_METADATA, value as object))
+          throw needsGet(`${metatype.name}.${name}`, 'no route');
+      }
+    }
+  }
+}
+
+function needsGet(where: string, given: string): PerfError {
+  return new PerfError(
+    'PERF_ERR_DECORATOR',
+    `@SharedResponse() on "${where}" needs a GET handler, got ${given}. ` +
+      'Only what is read can be shared: remove the decorator, or move it to the GET handler that serves the data.',
+  );
+}
+
+function checkShared(site: HandlerSite, isSse: boolean): void {
+  if (site.requestMethod !== RequestMethod.GET || isSse) {
+    throw needsGet(site.handler.name, isSse ? '@Sse()' : RequestMethod[site.requestMethod]);
+  }
+  // Whatever the order of the decorators: every other guard decides before an answer is looked up, and no catch-all
+  // filter of the handler sees the lookup's result.
+  moveLast(GUARDS_METADATA, site.method, SharedResponseGuard);
+  moveLast(FILTERS_METADATA, site.method, SharedResponseFilter);
+}
+
+function moveLast(key: string, method: object, kind: new () => object): void {
+  const entries = (Reflect.getMetadata(key, method) ?? []) as unknown[];
+  const own = entries.filter((entry) => entry instanceof kind);
+  if (own.includes(entries.at(-1))) return;
+  Reflect.defineMetadata(key, [...entries.filter((entry) => !(entry instanceof kind)), ...own], method);
+}

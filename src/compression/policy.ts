@@ -1,0 +1,37 @@
+import { hasMember, type FieldValue } from './field-value.js';
+import type { CompressibleTypes } from './media-type.js';
+
+/** What the policy reads of a response. */
+export interface ResponseHead {
+  readonly status: number;
+  header(name: string): FieldValue;
+}
+
+/** Whether a content coding may be applied to the response at all, whatever the client accepts (RFC 9110, 9111). */
+export function mayEncode(head: ResponseHead, types: CompressibleTypes): boolean {
+  const { status } = head;
+  // A part (206, Content-Range) counts bytes of the representation that was asked for; the others have no body.
+  if (status < 200 || status === 204 || status === 205 || status === 206 || status === 304) return false;
+  const type = head.header('content-type');
+  if (typeof type !== 'string' || !types.has(type)) return false;
+  if (isEncoded(head)) return false;
+  if (head.header('content-range') !== undefined) return false;
+  return !hasMember(head.header('cache-control'), 'no-transform');
+}
+
+/** Whether the application has encoded the body itself. */
+export function isEncoded(head: ResponseHead): boolean {
+  const encoding = head.header('content-encoding');
+  return encoding !== undefined && encoding !== '' && encoding !== 'identity';
+}
+
+/**
+ * Whether the response may be kept and given to somebody else: a plain 200 to GET or HEAD that sets no cookie and is
+ * neither private nor no-store. A cookie is also the sign of a secret near reflected input (BREACH).
+ */
+export function mayKeep(head: ResponseHead, method: string): boolean {
+  if (head.status !== 200 || (method !== 'GET' && method !== 'HEAD')) return false;
+  if (head.header('set-cookie') !== undefined) return false;
+  const control = head.header('cache-control');
+  return control === undefined || (!hasMember(control, 'private') && !hasMember(control, 'no-store'));
+}

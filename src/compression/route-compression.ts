@@ -1,0 +1,22 @@
+import type { Route } from '../core/route.js';
+import { AdmissionGate } from './admission-gate.js';
+import { CompressionCounters } from './compression-counters.js';
+import type { SharedRoute } from './shared-route.js';
+
+/** What compression keeps for a route. */
+export class RouteCompression {
+  readonly gate = new AdmissionGate();
+  readonly counters = new CompressionCounters();
+
+  constructor(
+    /** `@NoCompression()` stands on the handler or its class. */
+    readonly off: boolean,
+    /** What `@SharedResponse()` keeps; null without it. */
+    readonly shared: SharedRoute | null,
+  ) {}
+}
+
+/** What compression keeps for this route; null for a route that it does not know. */
+export function compressionOf(route: Route | null | undefined): RouteCompression | null {
+  return (route?.compression ?? null) as RouteCompression | null;
+}

@@ -1,0 +1,209 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { supportedCodings, type ContentCoding } from '../../../src/compression/content-coding.js';
+import { acceptEncodingCases } from '../../fixtures/accept-encoding-cases.js';
+import { adapters, startApp, type TestApp } from '../../fixtures/app.js';
+import { CompressionController, rows, textOf } from '../../fixtures/compression.controller.js';
+import { call, callAccepting } from '../../fixtures/http-client.js';
+
+const browser = 'gzip, deflate, br, zstd';
+const offers: { name: string; encodings: ContentCoding[] }[] = [
+  ...(supportedCodings.includes('zstd') ? [{ name: 'with zstd', encodings: [...supportedCodings] }] : []),
+  { name: 'without zstd', encodings: ['br', 'gzip', 'deflate'] },
+];
+
+describe.each(adapters)('compression on %s', (adapter) => {
+  describe.each(offers)('negotiates $name', ({ name, encodings }) => {
+    let test: TestApp;
+    beforeAll(async () => {
+      test = await startApp(adapter, {
+        perf: { compression: { encodings } },
+        metadata: { controllers: [CompressionController] },
+      });
+    });
+    afterAll(() => test.close());
+
+    it.each(acceptEncodingCases)('Accept-Encoding "$header"', async (row) => {
+      const wanted = name === 'with zstd' ? row.withZstd : row.without;
+      const headers = row.header === undefined ? {} : { 'accept-encoding': row.header };
+      for (const path of ['/c/json/5000', '/c/stream/hello%20']) {
+        const response = await call(test.url + path, { headers });
+        expect(response.headers['content-encoding'] ?? null, path).toBe(wanted);
+        expect(response.headers.vary, path).toBe('accept-encoding');
+        expect(response.text).toBe(path.includes('json') ? JSON.stringify(rows(5_000)) : `hello ${textOf(50_000)}`);
+      }
+    });
+  });
+
+  describe('keeps to the rules of HTTP', () => {
+    let test: TestApp;
+    beforeAll(async () => {
+      test = await startApp(adapter, { metadata: { controllers: [CompressionController] } });
+    });
+    afterAll(() => test.close());
+    const get = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
+      callAccepting(`${test.url}/c/${path}`, 'gzip', { headers, method });
+
+    it('adds Vary once, in whatever case it was there, compressed or not', async () => {
+      expect((await get('vary')).headers.vary).toBe('Origin, accept-encoding');
+      expect((await get('json/100')).headers.vary).toBe('accept-encoding');
+      expect((await call(`${test.url}/c/json/5000`)).headers.vary).toBe('accept-encoding');
+      expect((await get('stream-tagged')).headers.vary).toBe('Origin, accept-encoding');
+      for (const path of ['image', 'no-transform', 'off', 'events'])
+        expect((await get(path)).headers.vary, path).toBeUndefined();
+    });
+
+    it('sends whole bodies with their encoded length, in one piece', async () => {
+      for (const path of ['json/5000', 'json/100000', 'text/5000', 'buffer']) {
+        const response = await get(path);
+        expect(response.headers['content-encoding'], path).toBe('gzip');
+        expect(response.headers['content-length'], path).toBe(String(response.raw.byteLength));
+        expect(response.headers['transfer-encoding'], path).toBeUndefined();
+        expect(response.raw.byteLength).toBeLessThan(response.body.byteLength);
+      }
+    });
+
+    it.each(['image', 'no-transform', 'stream-no-transform', 'partial', 'off', 'off-stream', 'json/100'])(
+      'leaves %s alone',
+      async (path) => {
+        const response = await get(path);
+        expect(response.headers['content-encoding']).toBeUndefined();
+        expect(response.text).toBe((await call(`${test.url}/c/${path}`)).text);
+        expect(response.body.byteLength).toBeGreaterThan(50);
+      },
+    );
+
+    it('leaves what is encoded already, bytes and header', async () => {
+      const headers = { 'accept-encoding': 'gzip' };
+      // The test client has no decoder for `x-own`: its complaint proves that the header came through.
+      await expect(call(`${test.url}/c/encoded`, { headers })).rejects.toThrow('no decoder for x-own');
+      const viaHead = await call(`${test.url}/c/encoded`, { headers, method: 'HEAD' });
+      expect(viaHead.headers['content-length']).toBe(String('already encoded'.length * 200));
+    });
+
+    it('never makes a body larger', async () => {
+      const response = await get('noise');
+      expect(response.headers['content-encoding']).toBeUndefined();
+      expect(response.raw.byteLength).toBe(3_000);
+    });
+
+    it.each([
+      'json/5000',
+      'json/100000',
+      'json/100',
+      'text/5000',
+      'tagged',
+      'buffer',
+      'stream/hello',
+      'image',
+      'off',
+      'missing',
+    ])('answers HEAD of %s with the headers of GET and no body', async (path) => {
+      const viaGet = await get(path);
+      const viaHead = await get(path, {}, 'HEAD');
+      expect(viaHead.raw.byteLength).toBe(0);
+      expect(viaHead.status).toBe(viaGet.status);
+      for (const name of ['content-encoding', 'vary', 'etag', 'content-type']) {
+        expect(viaHead.headers[name], name).toEqual(viaGet.headers[name]);
+      }
+      if (viaGet.headers['content-length'] === undefined) expect(viaHead.headers['content-length']).toBeUndefined();
+      else expect([viaGet.headers['content-length'], undefined]).toContain(viaHead.headers['content-length']);
+    });
+
+    it('gives every representation its own ETag, and a 304 to who has it', async () => {
+      const url = `${test.url}/c/json/60000`;
+      const tags = new Set<string>();
+      for (const coding of ['gzip', 'br', 'deflate', 'identity']) {
+        const first = await callAccepting(url, coding);
+        const etag = String(first.headers.etag);
+        tags.add(etag);
+        const again = await callAccepting(url, coding, { headers: { 'if-none-match': `"other", ${etag}` } });
+        expect(again.status, coding).toBe(304);
+        expect(again.raw.byteLength).toBe(0);
+        expect(again.headers['content-length']).toBeUndefined();
+        expect(again.headers.etag, coding).toBe(etag);
+        expect(again.headers.vary).toBe('accept-encoding');
+        const changed = await callAccepting(`${url}?seed=1`, coding, { headers: { 'if-none-match': etag } });
+        expect(changed.status).toBe(200);
+        const reload = await callAccepting(url, coding, {
+          headers: { 'if-none-match': etag, 'cache-control': 'no-cache' },
+        });
+        expect(reload.status).toBe(200);
+      }
+      expect(tags.size).toBe(4);
+      expect((await callAccepting(url, 'br', { headers: { 'if-none-match': '*' } })).status).toBe(304);
+    });
+
+    it("weakens the application's strong ETag when the body is encoded, and still answers 304 to it", async () => {
+      for (const path of ['tagged', 'stream-tagged']) {
+        expect((await get(path)).headers.etag, path).toBe('W/"v1"');
+        expect((await call(`${test.url}/c/${path}`)).headers.etag, path).toBe('"v1"');
+      }
+      for (const tag of ['"v1"', 'W/"v1"']) {
+        const response = await get('tagged', { 'if-none-match': tag });
+        expect(response.status).toBe(304);
+        expect(response.headers['content-length']).toBeUndefined();
+      }
+    });
+
+    it('lets events through as they happen', async () => {
+      const response = await get('events');
+      expect(response.headers['content-encoding']).toBeUndefined();
+      expect(response.text.match(/data: \{"n":\d\}/g)).toHaveLength(6);
+      expect(response.chunksMs.length).toBeGreaterThanOrEqual(5);
+    });
+
+    it('does not hold back the lines of a slow stream', async () => {
+      const response = await get('lines');
+      expect(response.headers['content-encoding']).toBe('gzip');
+      expect(response.text.trim().split('\n')).toHaveLength(4);
+      expect(response.chunksMs.at(-1)! - response.chunksMs[0]!).toBeGreaterThan(200);
+    });
+
+    // `80` and `(S` are what @fastify/compress takes for a deflate header.
+    it.each(['80', '(S', 'x ', 'h', 'plain '])('streams text that begins with "%s" correctly', async (start) => {
+      const response = await get(`stream/${encodeURIComponent(start)}`);
+      expect(response.headers['content-encoding']).toBe('gzip');
+      expect(response.text).toBe(start + textOf(50_000));
+      expect(response.raw.byteLength).toBeLessThan(5_000);
+    });
+
+    it('compresses error bodies, and leaves empty ones alone', async () => {
+      const missing = await get('missing');
+      expect(missing.status).toBe(404);
+      expect(missing.headers['content-encoding']).toBe('gzip');
+      expect(JSON.parse(missing.text)).toMatchObject({ statusCode: 404 });
+      const empty = await get('empty');
+      expect(empty.status).toBe(204);
+      expect(empty.headers['content-encoding']).toBeUndefined();
+      const unrouted = await callAccepting(`${test.url}/nowhere${'x'.repeat(2_000)}`, 'gzip');
+      expect(unrouted.status).toBe(404);
+      expect(unrouted.text).toContain('nowhere');
+    });
+
+    it('neither keeps nor tags what sets a cookie or is private', async () => {
+      for (const path of ['cookie', 'private']) {
+        const response = await get(path);
+        expect(response.headers['content-encoding']).toBe('gzip');
+        if (adapter === 'fastify') expect(response.headers.etag).toBeUndefined();
+      }
+    });
+
+    it('reads requests that are compressed', async () => {
+      const { gzipSync } = await import('node:zlib');
+      const sent = JSON.stringify({ rows: rows(20_000) });
+      const response = await call(`${test.url}/c/echo`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' },
+        body: gzipSync(sent),
+      });
+      expect(response.status).toBe(201);
+      expect(response.text).toBe(sent);
+    });
+
+    it('compresses what is written around the framework, where that passes it', async () => {
+      const response = await callAccepting(`${test.url}/c/manual`, browser);
+      expect(response.text).toBe(textOf(3_000) + textOf(3_000));
+      if (adapter === 'express') expect(response.headers['content-encoding']).toBe(supportedCodings[0]);
+    });
+  });
+});

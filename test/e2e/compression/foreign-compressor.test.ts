@@ -1,0 +1,152 @@
+import * as zlib from 'node:zlib';
+import fastifyCompress from '@fastify/compress';
+import { Controller, type INestApplication, Logger } from '@nestjs/common';
+import compression from 'compression';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { adapters, startApp, type Adapter, type TestApp } from '../../fixtures/app.js';
+import { CompressionController, rows, textOf } from '../../fixtures/compression.controller.js';
+import { callAccepting } from '../../fixtures/http-client.js';
+
+const { BROTLI_PARAM_QUALITY, BROTLI_PARAM_MODE, BROTLI_MODE_TEXT } = zlib.constants;
+const quality = (level: number) => ({ params: { [BROTLI_PARAM_QUALITY]: level } });
+const onlyMode = { params: { [BROTLI_PARAM_MODE]: BROTLI_MODE_TEXT } };
+
+type Register = (app: INestApplication) => void;
+const fastify =
+  (options: object): Register =>
+  (app) => {
+    // Not awaited, as it is often written.
+    void (app.getHttpAdapter().getInstance() as { register(plugin: unknown, options: object): unknown }).register(
+      fastifyCompress,
+      options,
+    );
+  };
+const express =
+  (options: object): Register =>
+  (app) =>
+    void app.use(compression(options));
+
+let said: { log: string[]; warn: string[] };
+let test: TestApp;
+const start = async (adapter: Adapter, beforeInit?: Register, controllers = [CompressionController]): Promise<void> => {
+  test = await startApp(adapter, { metadata: { controllers }, ...(beforeInit === undefined ? {} : { beforeInit }) });
+};
+const settled = (kind: 'log' | 'warn', text: string) => expect.poll(() => said[kind].join('\n')).toContain(text);
+
+describe("an application's own compressor", () => {
+  beforeEach(() => {
+    said = { log: [], warn: [] };
+    vi.spyOn(Logger.prototype, 'log').mockImplementation((message: unknown) => void said.log.push(String(message)));
+    vi.spyOn(Logger.prototype, 'warn').mockImplementation((message: unknown) => void said.warn.push(String(message)));
+  });
+  afterEach(async () => {
+    vi.restoreAllMocks();
+    await test.close();
+  });
+
+  it.each<[Adapter, string, Register, string]>([
+    ['fastify', 'brotli 11', fastify({ brotliOptions: quality(11) }), 'quality 11, in `reply.compress()`'],
+    ['fastify', 'only a brotli mode', fastify({ brotliOptions: onlyMode }), 'quality 11, in `reply.compress()`'],
+    ['express', 'brotli 11', express({ brotli: quality(11) }), 'quality 11, on what PerfModule leaves to it'],
+    ['express', 'brotli 9', express({ brotli: quality(9) }), 'quality 9, on what PerfModule leaves to it'],
+  ])('on %s with %s is warned of, and its bodies come at a safe level', async (adapter, _what, register, warning) => {
+    await start(adapter, register);
+    await settled('warn', warning);
+    const response = await callAccepting(`${test.url}/c/json/60000`, 'br');
+    expect(response.text).toBe(JSON.stringify(rows(60_000)));
+    const slowest = zlib.brotliCompressSync(response.body, quality(11));
+    expect(response.raw.byteLength).toBeGreaterThan(slowest.byteLength);
+  });
+
+  it.each<[Adapter, string, Register]>([
+    ['fastify', 'defaults', fastify({})],
+    ['express', 'brotli 4', express({ brotli: quality(4) })],
+  ])('on %s with %s is only mentioned', async (adapter, _what, register) => {
+    @Controller()
+    class Nothing {}
+    await start(adapter, register, [Nothing as never]);
+    await settled('log', 'PerfModule encodes before it');
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    expect(said.warn).toEqual([]);
+  });
+
+  it.each(adapters)('is not looked for on %s where there is none', async (adapter) => {
+    await start(adapter);
+    await callAccepting(`${test.url}/c/json/5000`, 'br');
+    expect(said).toEqual({ log: expect.not.arrayContaining([expect.stringContaining('registers')]), warn: [] });
+  });
+
+  it.each<[Adapter, Register]>([
+    ['fastify', fastify({ brotliOptions: quality(4) })],
+    ['express', express({})],
+  ])('on %s never encodes twice, whatever is sent', async (adapter, register) => {
+    await start(adapter, register);
+    for (const path of [
+      'json/60000',
+      'json/3000',
+      'text/5000',
+      'stream/80',
+      'stream/hello',
+      'buffer',
+      'missing',
+      'manual',
+    ]) {
+      for (const coding of ['br', 'gzip', 'deflate', 'gzip;q=0, *']) {
+        const response = await callAccepting(`${test.url}/c/${path}`, coding);
+        const plain = await callAccepting(`${test.url}/c/${path}`, 'identity');
+        expect(response.text, `${path} ${coding}`).toBe(plain.text);
+        // What a Fastify handler writes to the raw response passes every hook by.
+        if (path === 'manual' && adapter === 'fastify') continue;
+        expect(response.headers.vary, `${path} ${coding}`).toMatch(/^accept-encoding$/i);
+      }
+    }
+  });
+
+  it('on fastify leaves @NoCompression() and no-transform alone', async () => {
+    await start('fastify', fastify({}));
+    for (const path of ['off', 'off-stream', 'no-transform', 'stream-no-transform']) {
+      expect((await callAccepting(`${test.url}/c/${path}`, 'gzip')).headers['content-encoding'], path).toBeUndefined();
+    }
+    expect((await callAccepting(`${test.url}/c/stream/x`, 'gzip')).text).toBe(`x${textOf(50_000)}`);
+  });
+
+  it('on express is warned of where it holds events back and where @NoCompression() cannot bind it', async () => {
+    await start('express', express({}));
+    await settled(
+      'warn',
+      'It holds the events of CompressionController.events back until its buffer is full: remove it.',
+    );
+    await settled(
+      'warn',
+      '@NoCompression() on CompressionController.off, CompressionController.offStream does not bind it',
+    );
+  });
+
+  it('on fastify registered too late to do anything does not stop the boot', async () => {
+    const { Injectable, Inject } = await import('@nestjs/common');
+    const { HttpAdapterHost } = await import('@nestjs/core');
+    class Late {
+      constructor(private readonly host: InstanceType<typeof HttpAdapterHost>) {}
+      async onModuleInit(): Promise<void> {
+        await this.host.httpAdapter
+          .getInstance<{ register(plugin: unknown): PromiseLike<unknown> }>()
+          .register(fastifyCompress);
+      }
+    }
+    Inject(HttpAdapterHost)(Late, undefined, 0);
+    Injectable()(Late);
+    test = await startApp('fastify', { metadata: { controllers: [CompressionController], providers: [Late] } });
+    await settled('warn', 'registers @fastify/compress after its routes, where it compresses nothing');
+    const response = await callAccepting(`${test.url}/c/stream/hello`, 'br');
+    expect(response.headers['content-encoding']).toBe('br');
+  });
+
+  it('leaves no open probe behind', async () => {
+    await start('fastify', fastify({ brotliOptions: quality(11) }));
+    await settled('warn', 'quality 11');
+    const instance = test.app.getHttpAdapter().getInstance() as { printRoutes(options: object): string };
+    const [, path] = /([0-9a-f]{32})/.exec(instance.printRoutes({ commonPrefix: false }))!;
+    const response = await callAccepting(`${test.url}/${path}`, 'br');
+    expect([response.status, response.text]).toEqual([404, '']);
+  });
+});

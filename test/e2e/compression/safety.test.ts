@@ -1,0 +1,209 @@
+import * as http from 'node:http';
+import { connect } from 'node:net';
+import { Readable } from 'node:stream';
+import { Controller, Get, Headers, StreamableFile } from '@nestjs/common';
+import fc from 'fast-check';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { PerfService, type CompressionOptions } from '../../../src/index.js';
+import { Compressor } from '../../../src/compression/compressor.js';
+import { supportedCodings } from '../../../src/compression/content-coding.js';
+import { settle } from '../../../src/entries/testing.js';
+import { adapters, startApp, type TestApp } from '../../fixtures/app.js';
+import { CompressionController, rows, textOf } from '../../fixtures/compression.controller.js';
+import { call, callAccepting } from '../../fixtures/http-client.js';
+
+let answer: unknown;
+const mutable = { version: 0, rows: rows(40_000) };
+
+const sources: Readable[] = [];
+
+/** Leaves when the first bytes have come. */
+function leaveStream(url: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const request = http.get(url, { agent: false, headers: { 'accept-encoding': 'gzip' } }, (response) => {
+      response.once('data', () => {
+        response.destroy();
+        resolve();
+      });
+    });
+    request.once('error', reject);
+  });
+}
+
+@Controller('safety')
+class SafetyController {
+  @Get('mine')
+  mine(@Headers('x-user') user: string): unknown {
+    // The same length for every user, and equal but for one place in the middle.
+    return { before: rows(10_000), user, after: rows(10_000) };
+  }
+
+  @Get('mutable')
+  mutable(): unknown {
+    return mutable;
+  }
+
+  @Get('endless')
+  endless(): StreamableFile {
+    const source = Readable.from(
+      (function* () {
+        for (;;) yield Buffer.from(textOf(10_000));
+      })(),
+    );
+    sources.push(source);
+    return new StreamableFile(source, { type: 'text/plain' });
+  }
+
+  @Get('answer')
+  answer(): unknown {
+    return answer;
+  }
+}
+
+describe.each(adapters)('compression on %s', (adapter) => {
+  let test: TestApp;
+  const start = async (compression: CompressionOptions = {}): Promise<void> => {
+    test = await startApp(adapter, {
+      perf: { compression },
+      metadata: { controllers: [SafetyController, CompressionController] },
+    });
+  };
+  const stats = () => test.app.get(PerfService).snapshot().compression!;
+  afterEach(async () => {
+    vi.restoreAllMocks();
+    await test.close();
+  });
+
+  it('never gives a user the body of another, of the same length, under 100 connections', async () => {
+    await start();
+    const users = Array.from({ length: 100 }, (_, i) => `user-${String(i % 7).padStart(3, '0')}`);
+    for (let round = 0; round < 3; round++) {
+      const answers = await Promise.all(
+        users.map((user, i) =>
+          callAccepting(`${test.url}/safety/mine`, ['br', 'gzip', 'deflate', 'identity'][i % 4]!, {
+            headers: { 'x-user': user },
+          }),
+        ),
+      );
+      answers.forEach(({ text }, i) => expect((JSON.parse(text) as { user: string }).user).toBe(users[i]));
+    }
+    expect(stats().cacheHits).toBeGreaterThan(0);
+  }, 20_000);
+
+  it('never serves a returned object as it was before it was changed in place', async () => {
+    await start();
+    for (mutable.version = 1; mutable.version <= 5; mutable.version++) {
+      for (let again = 0; again < 3; again++) {
+        const { text } = await callAccepting(`${test.url}/safety/mutable`, 'br');
+        expect((JSON.parse(text) as typeof mutable).version).toBe(mutable.version);
+      }
+    }
+  });
+
+  it('sends the body unencoded when the compressor fails, and says so once', async () => {
+    await start({ cache: false });
+    const failing = vi
+      .spyOn(Compressor.prototype, 'encode')
+      .mockImplementation(() => Promise.reject(new Error('zlib is broken')));
+    for (let i = 0; i < 3; i++) {
+      const response = await callAccepting(`${test.url}/c/json/60000`, 'gzip');
+      expect(response.headers['content-encoding']).toBeUndefined();
+      expect(response.text).toBe(JSON.stringify(rows(60_000)));
+    }
+    failing.mockImplementation(() => {
+      throw new Error('zlib is very broken');
+    });
+    expect((await callAccepting(`${test.url}/c/json/60000`, 'gzip')).status).toBe(200);
+  });
+
+  it('keeps bounded memory and right bodies with a cache that is always full', async () => {
+    const maxBytes = 300_000;
+    await start({ cache: { maxBytes } });
+    await Promise.all(
+      Array.from({ length: 60 }, async (_, seed) => {
+        const { text } = await callAccepting(`${test.url}/c/json/60000?seed=${seed}`, 'gzip');
+        expect(text).toBe(JSON.stringify(rows(60_000, seed)));
+      }),
+    );
+    // What is being compressed counts too, so the bound holds at every moment, not only at rest.
+    expect(stats().cacheBytes).toBeLessThanOrEqual(maxBytes);
+    const large = await callAccepting(`${test.url}/c/json/600000`, 'gzip');
+    expect(large.text).toBe(JSON.stringify(rows(600_000)));
+    expect(stats().cacheBytes).toBeLessThanOrEqual(maxBytes);
+  });
+
+  it('survives clients that leave while their body is compressed', async () => {
+    await start();
+    sources.length = 0;
+    await Promise.all(
+      Array.from({ length: 30 }, (_, i) => {
+        const socket = connect(test.port, '127.0.0.1');
+        socket.write(`GET /c/json/${300_000 + i} HTTP/1.1\r\nHost: x\r\nAccept-Encoding: br\r\n\r\n`);
+        return new Promise<void>((resolve) => setImmediate(() => resolve(void socket.destroy())));
+      }),
+    );
+    await Promise.all(Array.from({ length: 10 }, () => leaveStream(`${test.url}/safety/endless`)));
+    await expect.poll(() => sources.filter((source) => !source.destroyed)).toEqual([]);
+    expect(sources).toHaveLength(10);
+    const response = await callAccepting(`${test.url}/c/json/300000`, 'br');
+    expect(response.text).toBe(JSON.stringify(rows(300_000)));
+    await settle(test.app);
+    expect((await test.requests()).filter(({ outcome }) => outcome === 'aborted').length).toBeGreaterThanOrEqual(10);
+  });
+
+  it('closes what it holds with the application', async () => {
+    await start();
+    await callAccepting(`${test.url}/c/json/60000`, 'br');
+    expect(stats().cacheBytes).toBeGreaterThan(60_000);
+    const service = test.app.get(PerfService);
+    await test.app.close();
+    expect(service.snapshot().compression!.cacheBytes).toBe(0);
+  });
+
+  it('sends what the handler returned, whatever it is, at every level and in every coding', async () => {
+    const json = fc.oneof(
+      fc.array(fc.record({ id: fc.nat(), name: fc.string({ unit: 'binary' }), tags: fc.array(fc.string()) }), {
+        maxLength: 200,
+      }),
+      fc
+        .string({ unit: 'grapheme', maxLength: 300 })
+        .chain((unit) => fc.nat(3_000).map((times) => ({ text: unit.repeat(times).slice(0, 100_000) }))),
+      fc.jsonValue().filter((value) => typeof value === 'object' && value !== null),
+    );
+    const levels = fc.record({
+      br: fc.integer({ min: 0, max: 6 }),
+      gzip: fc.integer({ min: 1, max: 7 }),
+      zstd: fc.integer({ min: 1, max: 12 }),
+    });
+    const numRuns = process.env['PERF_LONG'] === undefined ? 25 : 400;
+    for (const chosen of fc.sample(levels, process.env['PERF_LONG'] === undefined ? 3 : 12)) {
+      await start({ levels: chosen, thresholdBytes: 0 });
+      await fc.assert(
+        fc.asyncProperty(json, fc.constantFrom(...supportedCodings, 'identity'), async (body, coding) => {
+          answer = body;
+          const wanted = JSON.stringify(body);
+          for (let again = 0; again < 2; again++) {
+            const response = await callAccepting(`${test.url}/safety/answer`, coding);
+            expect(response.text).toBe(wanted);
+            expect(response.raw.byteLength).toBeLessThanOrEqual(Buffer.byteLength(wanted));
+          }
+        }),
+        { numRuns },
+      );
+      await test.close();
+    }
+    await start();
+  }, 120_000);
+
+  it('installs nothing when it is off', async () => {
+    test = await startApp(adapter, {
+      perf: { compression: false },
+      metadata: { controllers: [SafetyController, CompressionController] },
+    });
+    const response = await callAccepting(`${test.url}/c/json/60000`, 'gzip');
+    expect(response.headers['content-encoding']).toBeUndefined();
+    expect(response.headers.vary).toBeUndefined();
+    expect(test.app.get(PerfService).snapshot().compression).toBeNull();
+    expect((await call(`${test.url}/c/off`)).status).toBe(200);
+  });
+});

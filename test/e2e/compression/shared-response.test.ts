@@ -1,0 +1,319 @@
+import * as http from 'node:http';
+import {
+  type CallHandler,
+  type CanActivate,
+  Controller,
+  type ExecutionContext,
+  Get,
+  HttpException,
+  Injectable,
+  type NestInterceptor,
+  Post,
+  Req,
+  Res,
+  Scope,
+  Sse,
+  StreamableFile,
+  UseFilters,
+  UseGuards,
+  UseInterceptors,
+  Catch,
+} from '@nestjs/common';
+import { map, of, type Observable } from 'rxjs';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { PerfService, SharedResponse } from '../../../src/index.js';
+import { settle } from '../../../src/entries/testing.js';
+import { adapters, startApp, type TestApp } from '../../fixtures/app.js';
+import { rows } from '../../fixtures/compression.controller.js';
+import { callAccepting } from '../../fixtures/http-client.js';
+
+/** Moves the process's clock on. */
+function later(ms: number): void {
+  const now = performance.now.bind(performance);
+  vi.spyOn(performance, 'now').mockImplementation(() => now() + ms);
+}
+
+const counts = { handler: 0, interceptor: 0, guard: 0 };
+let hold: Promise<void> | null = null;
+let fails = false;
+
+@Injectable()
+class TokenGuard implements CanActivate {
+  canActivate(context: ExecutionContext): boolean {
+    counts.guard += 1;
+    return context.switchToHttp().getRequest<{ headers: Record<string, string> }>().headers['x-token'] !== 'bad';
+  }
+}
+
+class Envelope implements NestInterceptor {
+  intercept(_context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    counts.interceptor += 1;
+    return next.handle().pipe(map((data: unknown) => ({ data })));
+  }
+}
+
+@Catch()
+class CatchAll {
+  catch(): never {
+    throw new Error('must never see the shared answer');
+  }
+}
+
+type Headered = { headers: Record<string, string> };
+interface Reply {
+  header(name: string, value: string): unknown;
+}
+
+@Controller('s')
+class FeedController {
+  // Above the guard: whatever the order, every other guard decides first.
+  @Get('feed')
+  @UseGuards(TokenGuard)
+  @SharedResponse({ ttlMs: 60_000 })
+  @UseInterceptors(new Envelope())
+  async feed(): Promise<unknown> {
+    counts.handler += 1;
+    await hold;
+    if (fails) throw new HttpException('no feed', 503);
+    return { version: counts.handler, rows: rows(50_000) };
+  }
+
+  @SharedResponse({ ttlMs: 60_000 })
+  @UseGuards(TokenGuard)
+  @UseFilters(new CatchAll())
+  @Get('guarded')
+  guarded(): unknown {
+    counts.handler += 1;
+    return { version: counts.handler };
+  }
+
+  @Get('by-language')
+  @SharedResponse({ ttlMs: 60_000, varyBy: (request: Headered) => request.headers['accept-language'] ?? '' })
+  byLanguage(@Req() request: Headered): unknown {
+    counts.handler += 1;
+    return { language: request.headers['accept-language'], rows: rows(5_000) };
+  }
+
+  @Get('text')
+  @SharedResponse({ ttlMs: 60_000 })
+  text(@Res({ passthrough: true }) reply: Reply): string {
+    counts.handler += 1;
+    reply.header('x-feed', `v${counts.handler}`);
+    return 'shared '.repeat(1_000);
+  }
+
+  @Get('buffer')
+  @SharedResponse({ ttlMs: 60_000 })
+  buffer(@Res() reply: Reply & { send(body: Buffer): unknown }): void {
+    counts.handler += 1;
+    reply.header('content-type', 'text/csv');
+    reply.send(Buffer.from('a;b;c\n'.repeat(2_000)));
+  }
+
+  @Get('cookie')
+  @SharedResponse({ ttlMs: 60_000 })
+  cookie(@Res({ passthrough: true }) reply: Reply): unknown {
+    counts.handler += 1;
+    reply.header('set-cookie', `sid=${counts.handler}`);
+    return { n: counts.handler };
+  }
+
+  @Get('stream')
+  @SharedResponse({ ttlMs: 60_000 })
+  stream(): StreamableFile {
+    counts.handler += 1;
+    return new StreamableFile(Buffer.from('x'.repeat(5_000)), { type: 'text/plain' });
+  }
+}
+
+@Controller({ path: 'scoped', scope: Scope.REQUEST })
+class ScopedController {
+  @Get()
+  @SharedResponse({ ttlMs: 60_000 })
+  one(): unknown {
+    counts.handler += 1;
+    return { n: counts.handler };
+  }
+}
+
+describe.each(adapters)('@SharedResponse on %s', (adapter) => {
+  let test: TestApp;
+  const start = async (): Promise<void> => {
+    Object.assign(counts, { handler: 0, interceptor: 0, guard: 0 });
+    hold = null;
+    fails = false;
+    test = await startApp(adapter, { metadata: { controllers: [FeedController, ScopedController] } });
+  };
+  afterEach(async () => {
+    vi.restoreAllMocks();
+    await test.close();
+  });
+  const get = (path: string, headers: Record<string, string> = {}) =>
+    callAccepting(`${test.url}/${path}`, 'br', { headers });
+
+  it('runs handler, interceptors and compression once for 50 callers, guards for each', async () => {
+    await start();
+    let release!: () => void;
+    hold = new Promise((resolve) => (release = resolve));
+    const calls = Array.from({ length: 50 }, () => get('s/feed'));
+    await expect.poll(() => counts.guard).toBe(50);
+    release();
+    const responses = await Promise.all(calls);
+    expect(counts).toEqual({ handler: 1, interceptor: 1, guard: 50 });
+    const wanted = JSON.stringify({ data: { version: 1, rows: rows(50_000) } });
+    for (const { status, text, headers } of responses) {
+      expect([status, text === wanted, headers['content-encoding']]).toEqual([200, true, 'br']);
+      expect(headers['content-type']).toMatch(/^application\/json/);
+      expect(headers.etag).toBe(responses[0]!.headers.etag);
+    }
+    await settle(test.app);
+    const stats = test.app.get(PerfService).snapshot().compression!;
+    expect(stats).toMatchObject({ responses: 50, compressed: 50, cacheHits: 49 });
+    expect(stats.routes).toMatchObject([{ method: 'GET', route: '/s/feed', compressed: 50, cacheHits: 49 }]);
+    expect(stats.bytesIn).toBe(50 * wanted.length);
+    expect(stats.cacheBytes).toBeGreaterThan(wanted.length);
+  });
+
+  it('makes a new answer after the TTL, and serves the old one while it is made', async () => {
+    await start();
+    expect((await get('s/feed')).text).toContain('"version":1');
+    expect((await get('s/feed')).text).toContain('"version":1');
+    let release!: () => void;
+    hold = new Promise((resolve) => (release = resolve));
+    later(61_000);
+    const refreshing = get('s/feed');
+    await expect.poll(() => counts.handler).toBe(2);
+    expect((await get('s/feed')).text).toContain('"version":1');
+    release();
+    expect((await refreshing).text).toContain('"version":2');
+    expect((await get('s/feed')).text).toContain('"version":2');
+    expect(counts.handler).toBe(2);
+  });
+
+  it('never keeps an error', async () => {
+    await start();
+    fails = true;
+    expect((await get('s/feed')).status).toBe(503);
+    expect((await get('s/feed')).status).toBe(503);
+    expect(counts.handler).toBe(2);
+    fails = false;
+    expect((await get('s/feed')).text).toContain('"version":3');
+  });
+
+  it('lets nobody past a guard, in whatever order the decorators stand', async () => {
+    await start();
+    for (const path of ['s/guarded', 's/feed']) {
+      expect((await get(path)).status).toBe(200);
+      expect((await get(path)).status).toBe(200);
+      if (path === 's/feed') expect((await get(path, { 'x-token': 'bad' })).status).toBe(403);
+    }
+    // The handler's own catch-all filter sees the guard's exception, but never the shared answer.
+    expect((await get('s/guarded', { 'x-token': 'bad' })).status).toBe(500);
+    expect(counts.handler).toBe(2);
+  });
+
+  it('tells answers apart by path, query and varyBy', async () => {
+    await start();
+    const german = await get('s/by-language', { 'accept-language': 'de' });
+    const english = await get('s/by-language', { 'accept-language': 'en' });
+    expect(german.text).toContain('"language":"de"');
+    expect(english.text).toContain('"language":"en"');
+    expect((await get('s/by-language', { 'accept-language': 'de' })).text).toBe(german.text);
+    expect(counts.handler).toBe(2);
+    await get('s/by-language?a=1', { 'accept-language': 'de' });
+    expect(counts.handler).toBe(3);
+  });
+
+  it.each(['s/text', 's/buffer'])(
+    'repeats body and headers of %s to clients of every coding, HEAD and 304',
+    async (path) => {
+      await start();
+      const first = await get(path);
+      for (const coding of ['br', 'gzip', 'deflate', 'identity']) {
+        const response = await callAccepting(`${test.url}/${path}`, coding);
+        expect(response.headers['content-encoding']).toBe(coding === 'identity' ? undefined : coding);
+        expect(response.text).toBe(first.text);
+        expect(response.headers['content-type']).toBe(first.headers['content-type']);
+        expect(response.headers['x-feed']).toBe(first.headers['x-feed']);
+        const headers = { 'if-none-match': String(response.headers.etag) };
+        const again = await callAccepting(`${test.url}/${path}`, coding, { headers });
+        expect([again.status, again.raw.byteLength, again.headers.etag]).toEqual([304, 0, response.headers.etag]);
+      }
+      expect(counts.handler).toBe(1);
+      const head = await callAccepting(`${test.url}/${path}`, 'br', { method: 'HEAD' });
+      expect(head.headers['content-encoding']).toBe('br');
+      expect(head.headers['content-length']).toBe(first.headers['content-length']);
+    },
+  );
+
+  it.each(['s/cookie', 's/stream'])('runs the handler of %s for everybody', async (path) => {
+    await start();
+    const answers = await Promise.all([get(path), get(path), get(path)]);
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+    expect(counts.handler).toBe(3);
+  });
+
+  it('makes the next answer from a client that has it already, and tells that client so', async () => {
+    await start();
+    const first = await get('s/guarded');
+    const etag = String((await get('s/text')).headers.etag);
+    expect(first.status).toBe(200);
+    later(61_000);
+    const [leader, again] = [await get('s/text', { 'if-none-match': etag }), await get('s/text')];
+    expect([leader.status, leader.raw.byteLength, leader.headers.etag]).toEqual([304, 0, etag]);
+    expect([again.status, again.headers['x-feed']]).toEqual([200, 'v3']);
+  });
+
+  it('works in request-scoped controllers', async () => {
+    await start();
+    expect((await get('scoped')).text).toBe('{"n":1}');
+    expect((await get('scoped')).text).toBe('{"n":1}');
+  });
+
+  it('does not wait for ever when the client that makes the answer leaves', async () => {
+    await start();
+    let release!: () => void;
+    hold = new Promise((resolve) => (release = resolve));
+    const leader = http.get(`${test.url}/s/feed`, { agent: false }).on('error', () => {});
+    await expect.poll(() => counts.handler).toBe(1);
+    const follower = get('s/feed');
+    await expect.poll(() => counts.guard).toBe(2);
+    leader.destroy();
+    await expect.poll(() => counts.handler).toBe(2);
+    release();
+    expect((await follower).status).toBe(200);
+  });
+});
+
+describe('@SharedResponse at boot', () => {
+  class PostController {
+    all(): void {}
+  }
+  class EventsController {
+    all(): Observable<never> {
+      return of();
+    }
+  }
+  class NoRouteController {
+    all(): void {}
+  }
+  const decorate = (target: Function, decorators: MethodDecorator[]): void => {
+    const descriptor = Object.getOwnPropertyDescriptor(target.prototype, 'all')!;
+    for (const decorator of decorators) decorator(target.prototype as object, 'all', descriptor);
+    Controller('x')(target);
+  };
+  decorate(PostController, [SharedResponse({ ttlMs: 1 }), Post()]);
+  decorate(NoRouteController, [SharedResponse({ ttlMs: 1 })]);
+  decorate(EventsController, [SharedResponse({ ttlMs: 1 }), Sse()]);
+
+  it.each([
+    [PostController, 'PostController.all', 'POST'],
+    [EventsController, 'EventsController.all', '@Sse()'],
+    [NoRouteController, 'NoRouteController.all', 'no route'],
+  ])('stops on anything but GET: $name', async (controller, name, given) => {
+    await expect(startApp('fastify', { metadata: { controllers: [controller] } })).rejects.toThrow(
+      `PERF_ERR_DECORATOR: @SharedResponse() on "${name}" needs a GET handler, got ${given}. ` +
+        'Only what is read can be shared: remove the decorator, or move it to the GET handler that serves the data.',
+    );
+  });
+});
