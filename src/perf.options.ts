@@ -1,6 +1,7 @@
 import { list, number, object, oneOf, value, type Resolved } from './core/option.js';
 import type { PerfSink } from './core/sink.js';
 import { eventLoopOption, type EventLoopOptions } from './event-loop/event-loop.options.js';
+import { experimentsOption, type ExperimentsOptions } from './experiments/experiments.options.js';
 import { latencyOption, type LatencyOptions } from './latency/latency.options.js';
 import { snapshotEndpointOption, type SnapshotEndpointOptions } from './perf.snapshot-endpoint.js';
 import { resourcesOption, type ResourcesOptions } from './resources/resources.options.js';
@@ -23,6 +24,11 @@ export interface PerfModuleOptions {
    * @default true
    */
   eventLoop?: boolean | EventLoopOptions;
+  /**
+   * Gates, variants on the records, and the answer whether a change is faster.
+   * @default false
+   */
+  experiments?: false | ExperimentsOptions;
   /**
    * Where records go.
    * @default [loggerSink()]
@@ -56,6 +62,7 @@ const table = object({
   latency: latencyOption,
   resources: resourcesOption,
   eventLoop: eventLoopOption,
+  experiments: experimentsOption,
   sinks: list(sink, { default: [], what: 'a list of sinks' }),
   context: oneOf([true, false, 'auto'], { default: 'auto' }),
   snapshotEndpoint: snapshotEndpointOption,

@@ -13,6 +13,10 @@ import { EventLoop } from './event-loop/event-loop.js';
 import { afterServerClosed, identifyHandlers, installOnHttp, rawRoute } from './http/http-installation.js';
 import { RequestLifecycle } from './http/request-lifecycle.js';
 import { RouteRegistry } from './http/route-registry.js';
+import { aroundExperiments } from './experiments/experiment.decorator.js';
+import { ExperimentEngine } from './experiments/experiment-engine.js';
+import { Experiments } from './experiments/experiments.js';
+import type { ProcessUsage } from './experiments/switchback/slice-tally.js';
 import { Latency } from './latency/latency.js';
 import { Resources } from './resources/resources.js';
 import type { ResolvedOptions } from './perf.options.js';
@@ -34,19 +38,24 @@ export class PerfRuntime {
   readonly resources: Resources;
   private readonly eventLoop: EventLoop | null;
   private readonly latency: Latency | null;
+  private readonly experimentEngine: ExperimentEngine | null;
+  readonly experiments: Experiments;
   private adapter: AbstractHttpAdapter | null = null;
   private started: Promise<void> | null = null;
   private stopping: Promise<void> | null = null;
 
   constructor(@Inject(PERF_RESOLVED_OPTIONS) private readonly options: ResolvedOptions) {
     this.recorder = new Recorder(options.sinks, this.report);
-    const { eventLoop, latency, resources } = options;
+    const { eventLoop, experiments, latency, resources } = options;
     this.resources = new Resources(resources, this.recorder, this.logger, monotonicMs);
     this.eventLoop = eventLoop === null ? null : new EventLoop(eventLoop, this.lifecycle, this.recorder, this.report);
     this.latency =
       latency === null
         ? null
         : new Latency(latency, this.lifecycle, this.routes, this.recorder, monotonicMs, this.eventLoop?.hold ?? null);
+    this.experimentEngine =
+      experiments === null ? null : new ExperimentEngine(experiments, monotonicMs, this.report, processUsage);
+    this.experiments = new Experiments(this.experimentEngine, this.lifecycle, this.report);
   }
 
   /** Before routes are registered. `adapter` is null in an application without HTTP. */
@@ -63,8 +72,9 @@ export class PerfRuntime {
     // First: a request's record waits for the verdict on a block that ends with it.
     this.eventLoop?.install(contextEnabled);
     this.latency?.install();
+    if (this.experimentEngine !== null) this.installExperiments(this.experimentEngine);
     if (adapter !== null) {
-      if (this.options.latency !== null || this.eventLoop !== null || contextEnabled) {
+      if (this.latency !== null || this.eventLoop !== null || this.experimentEngine !== null || contextEnabled) {
         const runHandler = this.eventLoop?.runHandler ?? null;
         installOnHttp(adapter, { lifecycle: this.lifecycle, routes: this.routes, contextEnabled, runHandler });
       }
@@ -96,6 +106,7 @@ export class PerfRuntime {
     await this.eventLoop?.close();
     this.resources.stop();
     await this.recorder.close(this.options.flushTimeoutMs);
+    await this.experimentEngine?.close(this.options.flushTimeoutMs);
   }
 
   /** Resolves when what has happened so far is recorded and flushed to the sinks. */
@@ -147,6 +158,13 @@ export class PerfRuntime {
     rawRoute(adapter, path, guarded(authorize, answer, failed));
   }
 
+  private installExperiments(engine: ExperimentEngine): void {
+    this.lifecycle.gates = engine;
+    this.lifecycle.observe(engine);
+    this.handlers.around(aroundExperiments(engine));
+    engine.start();
+  }
+
   private hostFor(adapter: AbstractHttpAdapter | null): PerfSinkHost {
     return {
       slowMs: this.latency?.slowMs ?? null,
@@ -161,4 +179,10 @@ export class PerfRuntime {
       },
     };
   }
+}
+
+/** The same figures as `ResourceSample.process`. */
+function processUsage(): ProcessUsage {
+  const { user, system } = process.cpuUsage();
+  return { cpuSeconds: (user + system) / 1e6, rssBytes: process.memoryUsage.rss() };
 }
