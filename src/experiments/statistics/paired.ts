@@ -1,7 +1,7 @@
 import type { Row } from './arm.js';
 import type { Comparison, VariantMean } from './comparison.js';
-import { ratioMean, type RatioMean } from './ratio-mean.js';
-import { fixedHorizon, type Lift } from './relative-lift.js';
+import { meanVariance, ratioMean, type RatioMean } from './ratio-mean.js';
+import { deltaOf, fixedHorizon, type Lift } from './relative-lift.js';
 
 /** The two time slices of one pair. */
 export interface RowPair {
@@ -22,12 +22,12 @@ export function comparePairs(pairs: readonly RowPair[], alpha: number): Comparis
   const treatment = ratioMean(pairs.map((pair) => pair.treatment));
   if (pairs.length < LEAST_PAIRS || control.mean === 0 || control.count === 0 || treatment.count === 0) return null;
   const ratio = treatment.mean / control.mean;
-  let squares = 0;
-  for (let i = 0; i < pairs.length; i++) {
-    squares += ((treatment.residuals[i]! - ratio * control.residuals[i]!) / control.mean) ** 2;
-  }
-  const degrees = pairs.length - 1;
-  const lift: Lift = { delta: ratio - 1, standardError: Math.sqrt(squares / degrees / pairs.length), degrees };
+  const perPair = treatment.residuals.map((value, i) => (value - ratio * control.residuals[i]!) / control.mean);
+  const lift: Lift = {
+    delta: deltaOf(ratio),
+    standardError: Math.sqrt(meanVariance(perPair, ratio)),
+    degrees: pairs.length - 1,
+  };
   return {
     control: meanOf(control),
     treatment: meanOf(treatment),

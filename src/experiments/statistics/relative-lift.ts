@@ -27,12 +27,14 @@ const ROUNDING = 1e-12;
  */
 export function relativeLift(control: Estimate, treatment: Estimate): Lift {
   const ratio = treatment.mean / control.mean;
-  const delta = Math.abs(ratio - 1) < ROUNDING ? 0 : ratio - 1;
   const relativeControlError = Math.sqrt(control.variance) / Math.abs(control.mean);
   const relativeTreatmentError = Math.sqrt(treatment.variance) / Math.abs(control.mean);
   const standardError = Math.hypot(relativeTreatmentError, ratio * relativeControlError);
-  return { delta, standardError, degrees: welchDegrees(control, treatment) };
+  return { delta: deltaOf(ratio), standardError, degrees: welchDegrees(control, treatment) };
 }
+
+/** A ratio of two means as a relative difference. */
+export const deltaOf = (ratio: number): number => (Math.abs(ratio - 1) < ROUNDING ? 0 : ratio - 1);
 
 /** Infinite when neither mean has a variance. */
 export function welchDegrees(control: Estimate, treatment: Estimate): number {

@@ -1,6 +1,6 @@
 /** One variant of one gate on one route. */
 export interface VariantTotals {
-  /** Bitmap of the units seen, base64. */
+  /** Bitmap of the units seen, deflated, base64. */
   units: string;
   /** Per bucket of units that was seen: its number, then the sums in the order of `CELLS`. */
   buckets: readonly (readonly number[])[];

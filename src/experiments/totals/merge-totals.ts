@@ -1,5 +1,5 @@
 import { noData } from '../statistics/arm.js';
-import { BUCKETS, CELLS } from './cells.js';
+import { checkTotals } from './check-totals.js';
 import type { ExperimentTotals, GateTotals, RouteTotals, TrafficTotals, VariantTotals } from './experiment-totals.js';
 import { UnitBitmap } from './unit-bitmap.js';
 
@@ -9,18 +9,18 @@ import { UnitBitmap } from './unit-bitmap.js';
  * @throws PERF_ERR_UNITS for what is no totals, or totals of another format
  */
 export function mergeTotals(...totals: readonly ExperimentTotals[]): ExperimentTotals {
-  totals.forEach(check);
+  totals.forEach(checkTotals);
   return {
     version: 1,
     sources: totals.flatMap(({ sources }) => sources).sort(),
     gates: mergedBy(
       totals.flatMap(({ gates }) => gates),
       ({ gate }) => gate,
-      mergeGates,
-    ),
+      joinGates,
+    ).map((gate) => ({ ...gate, routes: mergedBy(gate.routes, nameOf, mergeRoutes) })),
     traffic: mergedBy(
       totals.flatMap(({ traffic }) => traffic),
-      ({ method, route }) => `${method} ${route}`,
+      nameOf,
       addTraffic,
     ),
     slices: totals.flatMap(({ slices }) => slices),
@@ -37,12 +37,14 @@ function mergedBy<T>(items: readonly T[], keyOf: (item: T) => string, merge: (a:
   return [...merged].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, item]) => item);
 }
 
-function mergeGates(a: GateTotals, b: GateTotals): GateTotals {
+const nameOf = ({ method, route }: { method: string; route: string }): string => `${method} ${route}`;
+
+function joinGates(a: GateTotals, b: GateTotals): GateTotals {
   return {
     gate: a.gate,
     // Pods that disagree are in the middle of a rollout: then no single share is the expected one.
     treatmentShare: a.treatmentShare === b.treatmentShare ? a.treatmentShare : null,
-    routes: mergedBy([...a.routes, ...b.routes], ({ method, route }) => `${method} ${route}`, mergeRoutes),
+    routes: [...a.routes, ...b.routes],
   };
 }
 
@@ -69,7 +71,7 @@ export function mergeVariants(a: VariantTotals, b: VariantTotals): VariantTotals
 /** @throws PERF_ERR_UNITS */
 export function bitmapOf({ units }: VariantTotals): UnitBitmap {
   const bitmap = UnitBitmap.parse(units);
-  if (bitmap === null) throw noData('totals.….units', 'a bitmap of units, base64', units);
+  if (bitmap === null) throw noData('totals.….units', 'a bitmap of units, deflated, base64', units);
   return bitmap;
 }
 
@@ -78,31 +80,3 @@ const addTraffic = (a: TrafficTotals, b: TrafficTotals): TrafficTotals => ({
   succeeded: a.succeeded + b.succeeded,
   succeededMs: a.succeededMs + b.succeededMs,
 });
-
-/** Totals come over the network: what is not of this format must not become a wrong answer. */
-function check(totals: ExperimentTotals, index: number): void {
-  const path = `totals[${index}]`;
-  if (typeof totals !== 'object' || totals === null) throw noData(path, 'what `experiments.totals()` returned', totals);
-  if (totals.version !== 1) {
-    throw noData(`${path}.version`, '1', totals.version, 'Let all pods run the same version of nestjs-perf.');
-  }
-  for (const key of ['sources', 'gates', 'traffic', 'slices'] as const) {
-    if (!Array.isArray(totals[key])) throw noData(`${path}.${key}`, 'an array', totals[key]);
-  }
-  for (const { gate, routes } of totals.gates) {
-    for (const { on, off } of routes) {
-      for (const variant of [on, off])
-        if (!isVariant(variant)) throw noData(`${path}: gate \`${gate}\``, 'sums per bucket of units', variant);
-    }
-  }
-}
-
-const isVariant = (variant: VariantTotals): boolean =>
-  UnitBitmap.parse(variant.units) !== null &&
-  variant.buckets.every(
-    (row) =>
-      row.length === CELLS.length + 1 &&
-      row.every((sum) => Number.isFinite(sum) && sum >= 0) &&
-      Number.isInteger(row[0]) &&
-      row[0]! < BUCKETS,
-  );

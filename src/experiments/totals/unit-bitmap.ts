@@ -1,3 +1,4 @@
+import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import type { UnitCount } from '../statistics/sample-ratio.js';
 
 /** log2 of the number of bits: 131,072 of them are 16 KiB, and count half a million units to 0.5 %. */
@@ -16,13 +17,19 @@ export class UnitBitmap {
   }
 
   /** Null when the text does not hold a bitmap. */
-  static parse(base64: string): UnitBitmap | null {
-    const bytes = Buffer.from(base64, 'base64');
-    return bytes.length === BITS / 8 ? new UnitBitmap(bytes) : null;
+  static parse(text: string): UnitBitmap | null {
+    try {
+      const bytes = inflateRawSync(Buffer.from(text, 'base64'), { maxOutputLength: BITS / 8 });
+      return bytes.length === BITS / 8 ? new UnitBitmap(bytes) : null;
+    } catch {
+      // Not deflated, or longer than a bitmap: the caller says where the text came from.
+      return null;
+    }
   }
 
+  /** Deflated, base64: a few hundred bytes for a few hundred units, at most 22 KiB. */
   toString(): string {
-    return Buffer.from(this.bytes.buffer, this.bytes.byteOffset, this.bytes.length).toString('base64');
+    return deflateRawSync(this.bytes).toString('base64');
   }
 
   /** True when no unit with this bit was added before. `hash` has 32 bits. */
@@ -43,7 +50,7 @@ export class UnitBitmap {
     let set = 0;
     for (let byte of this.bytes) for (; byte !== 0; byte &= byte - 1) set += 1;
     // A full bitmap has no estimate; half a bit short of it is the largest it can tell.
-    const load = -Math.log(Math.max(BITS - set, 0.5) / BITS);
+    const load = Math.log(BITS / Math.max(BITS - set, 0.5));
     return { units: load * BITS, variance: BITS * (Math.exp(load) - load - 1) };
   }
 }
