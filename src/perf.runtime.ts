@@ -13,10 +13,8 @@ import { EventLoop } from './event-loop/event-loop.js';
 import { afterServerClosed, identifyHandlers, installOnHttp, rawRoute } from './http/http-installation.js';
 import { RequestLifecycle } from './http/request-lifecycle.js';
 import { RouteRegistry } from './http/route-registry.js';
-import { aroundExperiments } from './experiments/experiment.decorator.js';
 import { ExperimentEngine } from './experiments/experiment-engine.js';
 import { Experiments } from './experiments/experiments.js';
-import type { ProcessUsage } from './experiments/switchback/slice-tally.js';
 import { Latency } from './latency/latency.js';
 import { Resources } from './resources/resources.js';
 import type { ResolvedOptions } from './perf.options.js';
@@ -54,7 +52,12 @@ export class PerfRuntime {
         ? null
         : new Latency(latency, this.lifecycle, this.routes, this.recorder, monotonicMs, this.eventLoop?.hold ?? null);
     this.experimentEngine =
-      experiments === null ? null : new ExperimentEngine(experiments, monotonicMs, this.report, processUsage);
+      experiments === null
+        ? null
+        : new ExperimentEngine(experiments, monotonicMs, this.report, {
+            hold: this.eventLoop?.hold ?? null,
+            sampleResources: () => this.resources.sampleNow(),
+          });
     this.experiments = new Experiments(this.experimentEngine, this.lifecycle, this.report);
   }
 
@@ -72,7 +75,7 @@ export class PerfRuntime {
     // First: a request's record waits for the verdict on a block that ends with it.
     this.eventLoop?.install(contextEnabled);
     this.latency?.install();
-    if (this.experimentEngine !== null) this.installExperiments(this.experimentEngine);
+    this.experimentEngine?.install(this.lifecycle, this.handlers);
     if (adapter !== null) {
       if (this.latency !== null || this.eventLoop !== null || this.experimentEngine !== null || contextEnabled) {
         const runHandler = this.eventLoop?.runHandler ?? null;
@@ -158,13 +161,6 @@ export class PerfRuntime {
     rawRoute(adapter, path, guarded(authorize, answer, failed));
   }
 
-  private installExperiments(engine: ExperimentEngine): void {
-    this.lifecycle.gates = engine;
-    this.lifecycle.observe(engine);
-    this.handlers.around(aroundExperiments(engine));
-    engine.start();
-  }
-
   private hostFor(adapter: AbstractHttpAdapter | null): PerfSinkHost {
     return {
       slowMs: this.latency?.slowMs ?? null,
@@ -179,10 +175,4 @@ export class PerfRuntime {
       },
     };
   }
-}
-
-/** The same figures as `ResourceSample.process`. */
-function processUsage(): ProcessUsage {
-  const { user, system } = process.cpuUsage();
-  return { cpuSeconds: (user + system) / 1e6, rssBytes: process.memoryUsage.rss() };
 }

@@ -1,14 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import type { MonotonicClock } from '../core/clock.js';
+import type { RecordHold } from '../core/record-hold.js';
+import type { ResourceSample } from '../core/record.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { GateCheck, RequestState } from '../core/request-state.js';
 import type { Route } from '../core/route.js';
 import { within } from '../core/within.js';
-import type { RequestObserver } from '../http/request-lifecycle.js';
+import type { ControllerHandlers } from '../http/controller-handlers.js';
+import type { RequestLifecycle, RequestObserver } from '../http/request-lifecycle.js';
+import { aroundExperiments } from './experiment.decorator.js';
 import type { ResolvedExperiments } from './experiments.options.js';
 import { GateDecisions } from './gate-decisions.js';
 import { RequestUnits } from './request-unit.js';
-import type { ProcessUsage, SliceTally } from './switchback/slice-tally.js';
+import type { SliceTally } from './switchback/slice-tally.js';
 import { Switchback } from './switchback/switchback.js';
 import type { Outcome } from './totals/cells.js';
 import type { ExperimentTotals } from './totals/experiment-totals.js';
@@ -27,6 +31,14 @@ interface RequestNotes {
   slice: SliceTally | null;
 }
 
+/** What experiments need of other features. */
+export interface ExperimentPorts {
+  /** Null when the event loop is not observed: then nobody is proven to have blocked it. */
+  readonly hold: RecordHold | null;
+  /** CPU and memory of now, for a switchback. */
+  sampleResources(): Pick<ResourceSample, 'process'>;
+}
+
 /** Decides variants while requests run, and sums up what became of them when they have ended. One per application. */
 export class ExperimentEngine implements RequestObserver, GateCheck {
   private readonly decisions: GateDecisions;
@@ -42,12 +54,21 @@ export class ExperimentEngine implements RequestObserver, GateCheck {
     private readonly options: ResolvedExperiments,
     private readonly nowMs: MonotonicClock,
     private readonly report: OncePerCause,
-    readUsage: () => ProcessUsage,
+    private readonly ports: ExperimentPorts,
   ) {
     const { gates, unit, switchback } = options;
     this.decisions = new GateDecisions(gates, report);
     this.units = new RequestUnits(unit, report);
-    this.switchback = switchback === null ? null : new Switchback(switchback, this.source, readUsage);
+    this.switchback =
+      switchback === null ? null : new Switchback(switchback, this.source, () => ports.sampleResources());
+  }
+
+  /** Before routes are registered. */
+  install(lifecycle: RequestLifecycle, handlers: ControllerHandlers): void {
+    lifecycle.gates = this;
+    lifecycle.observe(this);
+    handlers.around(aroundExperiments(this));
+    this.start();
   }
 
   start(): void {
@@ -79,6 +100,12 @@ export class ExperimentEngine implements RequestObserver, GateCheck {
   }
 
   ended(state: RequestState): void {
+    const { hold } = this.ports;
+    if (hold === null || !hold.hold(state, this.count)) this.count(state);
+  }
+
+  /** Once the request's blocked time is final. */
+  private readonly count = (state: RequestState): void => {
     const { route } = state;
     if (route === null || route.handler?.skipped === true) return;
     const { outcome } = this;
@@ -91,7 +118,7 @@ export class ExperimentEngine implements RequestObserver, GateCheck {
     tally.addTraffic(outcome);
     if (state.variants !== null && state.unit !== null)
       this.addVariants(state, state.variants, state.unit.userId, tally);
-  }
+  };
 
   totals(): ExperimentTotals {
     const gates = new Set(this.tallies.flatMap((tally) => [...tally.gates.keys()]));

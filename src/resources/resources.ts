@@ -24,6 +24,7 @@ export class Resources {
   private readonly reader: ResourceReader;
   private readonly published: ResourceSampler;
   private readonly watched: ResourceSampler;
+  private readonly compared: ResourceSampler;
   private readonly diagnostics: ResourceDiagnostics;
   private timers: NodeJS.Timeout[] = [];
 
@@ -39,6 +40,7 @@ export class Resources {
     this.sampler = new ReadingResourceSampler(reader, settings);
     this.published = new ReadingResourceSampler(reader, settings);
     this.watched = new ReadingResourceSampler(reader, settings);
+    this.compared = new ReadingResourceSampler(reader, settings);
     this.history = new SchedulingHistory(() => reader.scheduling());
     this.diagnostics = new ResourceDiagnostics(reporter);
   }
@@ -51,6 +53,11 @@ export class Resources {
   /** For the event loop; null with the feature off. */
   get scheduling(): SchedulingPressure | null {
     return this.options === null ? null : this.history;
+  }
+
+  /** A sample for experiments, which compare time slices: what a `ResourceRecord` of this moment would say. */
+  sampleNow(): ResourceSample {
+    return this.compared.sample();
   }
 
   start(): void {

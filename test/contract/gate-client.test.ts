@@ -135,6 +135,8 @@ describe('statsigGates', () => {
     while (gates.check('all', users[0]!).problem === 'the SDK is not loaded yet' && Date.now() < deadline) {
       await new Promise((resolve) => setImmediate(resolve));
     }
-    expect(gates.check('all', users[0]!).problem).toContain('@statsig/statsig-node-core');
+    expect(gates.check('all', users[0]!).problem).toBe(
+      'PERF_ERR_MISSING_PEER: statsigGates() needs the package `@statsig/statsig-node-core`, which is not installed. Run: npm install @statsig/statsig-node-core',
+    );
   });
 });

@@ -1,3 +1,4 @@
+import { optionalPeer } from '../../core/optional-peer.js';
 import type { Unit } from '../../core/record.js';
 import { within } from '../../core/within.js';
 import type { GateAnswer, GateClient } from '../../experiments/gates/gate-client.js';
@@ -85,11 +86,11 @@ class StatsigUsers {
   }
 
   private async load(): Promise<void> {
+    const name = '@statsig/statsig-node-core';
     try {
-      this.User = (await import('@statsig/statsig-node-core')).StatsigUser;
+      this.User = (await optionalPeer(name, 'statsigGates()', () => import('@statsig/statsig-node-core'))).StatsigUser;
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      this.missing = `statsigGates() cannot load \`@statsig/statsig-node-core\`: ${reason}`;
+      this.missing = error instanceof Error ? error.message : String(error);
     }
   }
 }

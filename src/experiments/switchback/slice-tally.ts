@@ -1,18 +1,15 @@
+import type { ResourceSample } from '../../core/record.js';
 import type { Route } from '../../core/route.js';
 import { COLUMN, type Cell, type Outcome } from '../totals/cells.js';
 import type { SliceTotals } from '../totals/experiment-totals.js';
 
-/** CPU time and memory of this process at one moment. */
-export interface ProcessUsage {
-  /** Since the process started. */
-  cpuSeconds: number;
-  rssBytes: number;
-}
-
 /** The first six cells: a slice has no pre-period. */
 const SLICE_CELLS = COLUMN.aborted + 1;
 
-/** One time slice: sums per route, CPU between its first and its last moment, memory at its last. */
+/**
+ * One time slice: sums per route, the process's CPU time between its first and its last moment, its memory at the last. Of the
+ * process, not of its cgroup: a neighbour in the container alternates nothing.
+ */
 export class SliceTally {
   private readonly routes = new Map<Route, Float64Array>();
   private cpuMs: number | null = null;
@@ -22,12 +19,12 @@ export class SliceTally {
     private readonly gate: string,
     private readonly pair: string,
     readonly on: boolean,
-    private readonly begun: ProcessUsage,
+    private readonly begun: Pick<ResourceSample, 'process'>,
   ) {}
 
-  close(ended: ProcessUsage): void {
-    this.cpuMs = (ended.cpuSeconds - this.begun.cpuSeconds) * 1_000;
-    this.memoryBytes = ended.rssBytes;
+  close(ended: Pick<ResourceSample, 'process'>): void {
+    this.cpuMs = (ended.process.cpuSeconds - this.begun.process.cpuSeconds) * 1_000;
+    this.memoryBytes = ended.process.rssBytes;
   }
 
   /** Also after the slice was closed: a request belongs to the slice in which it was given its variant. */

@@ -1,5 +1,6 @@
+import type { ResourceSample } from '../../core/record.js';
 import type { SliceTotals } from '../totals/experiment-totals.js';
-import { SliceTally, type ProcessUsage } from './slice-tally.js';
+import { SliceTally } from './slice-tally.js';
 
 /** How one process alternates a gate. */
 export interface SwitchbackPlan {
@@ -30,7 +31,7 @@ export class Switchback {
     private readonly plan: SwitchbackPlan,
     /** Distinguishes the pairs of this process from those of others. */
     private readonly source: string,
-    private readonly readUsage: () => ProcessUsage,
+    private readonly sampleResources: () => Pick<ResourceSample, 'process'>,
     private readonly random: () => number = Math.random,
   ) {}
 
@@ -67,13 +68,13 @@ export class Switchback {
   }
 
   private open(): void {
-    this.current = new SliceTally(this.gate, `${this.source}:${this.pairs}`, this.on, this.readUsage());
+    this.current = new SliceTally(this.gate, `${this.source}:${this.pairs}`, this.on, this.sampleResources());
     this.after(this.plan.sliceMs - this.plan.washoutMs, () => this.end());
   }
 
   private end(): void {
     if (this.current !== null) {
-      this.current.close(this.readUsage());
+      this.current.close(this.sampleResources());
       this.closed.push(this.current);
       if (this.closed.length > MAX_SLICES) this.closed.splice(0, 2);
     }

@@ -35,9 +35,9 @@ export interface SliceTotals {
   /** Slices of one pair carry the same name. */
   pair: string;
   on: boolean;
-  /** CPU time that the process (or its container) spent in the slice, milliseconds; null when unknown. */
+  /** CPU time that the process spent in the slice, milliseconds; null while the slice runs. */
   cpuMs: number | null;
-  /** Working set at the slice's end, bytes; null when unknown. */
+  /** Resident memory of the process at the slice's end, bytes; null while the slice runs. */
   memoryBytes: number | null;
   /** Method, pattern, then the sums in the order of the first six `CELLS`. */
   routes: readonly (readonly [method: string, route: string, ...sums: number[]])[];

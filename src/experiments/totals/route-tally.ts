@@ -30,10 +30,6 @@ export class RouteTally {
     this.tallyOf(gate, on).add(unitHash, outcome, this.before);
   }
 
-  addBlocked(gate: string, on: boolean, unitHash: number, blockedMs: number): void {
-    this.tallyOf(gate, on).addBlocked(unitHash, blockedMs);
-  }
-
   private tallyOf(gate: string, on: boolean): VariantTally {
     let tallies = this.gates.get(gate);
     if (tallies === undefined) {

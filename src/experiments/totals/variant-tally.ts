@@ -30,11 +30,6 @@ export class VariantTally {
     this.increase(at, 'succeededMs', outcome.durationMs);
   }
 
-  /** Event-loop time that became known after the request was added. */
-  addBlocked(unitHash: number, blockedMs: number): void {
-    this.increase((unitHash % BUCKETS) * STRIDE, 'blockedMs', blockedMs);
-  }
-
   totals(): VariantTotals {
     const buckets: number[][] = [];
     for (let bucket = 0; bucket < BUCKETS; bucket++) {

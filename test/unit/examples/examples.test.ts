@@ -9,6 +9,8 @@ const mustSay: Readonly<Record<string, readonly RegExp[]>> = {
     /http_route="",http_response_status_code="404"\} 1$/m,
   ],
   opentelemetry: [/name: 'http\.server\.request\.duration'/, /'http\.route': '\/flights\/:callsign'/, /count: 2/],
+  'static-gate': [/^skip_async_cleanup on GET \/v1\/initialize: latency -\d+\.\d % \(95 % CI .*\), p /m],
+  'statsig-gate': [/^skip_async_cleanup on GET .*: latency -\d/m, /^ {2}Statsig was told of \d+ exposures\.$/m],
   statsig: [
     /requests: 'each'\n( {2}api_request .*\n){3} {2}pod_latency/,
     /api_request .*"status":"2xx".*"count":2,"sum":/,

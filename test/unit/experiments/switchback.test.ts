@@ -19,7 +19,7 @@ describe('a switchback', () => {
   function run(pairs: number, { cpuMs = 5, effect = 0, seed = 1 }: { cpuMs?: number; effect?: number; seed?: number }) {
     const random = new SeededRandom(seed);
     let cpuSeconds = 0;
-    const usage = (): { cpuSeconds: number; rssBytes: number } => ({ cpuSeconds, rssBytes: 100e6 });
+    const usage = () => ({ process: { cpuSeconds, rssBytes: 100e6, heapUsedBytes: 0, heapLimitBytes: 0 } });
     const switchback = new Switchback(PLAN, 'pod', usage, random.next);
     switchback.start();
     const variants: boolean[] = [];
