@@ -17,6 +17,28 @@ export type { ResourceAdvice } from './resources/resource-advice.js';
 export type { ResourcesOptions } from './resources/resources.options.js';
 export { describeResources } from './core/resource-text.js';
 export type { EventLoopOptions, ReplayOptions } from './event-loop/event-loop.options.js';
+export { Experiment, Variant } from './experiments/experiment.decorator.js';
+export { Experiments } from './experiments/experiments.js';
+export type { ExperimentsOptions } from './experiments/experiments.options.js';
+export type { GateAnswer, GateClient } from './experiments/gates/gate-client.js';
+export { staticGates } from './experiments/gates/static-gates.js';
+export type {
+  ExperimentMetric,
+  ExperimentReport,
+  FleetEffect,
+  ReportOptions,
+} from './experiments/report/experiment-report.js';
+export { reportOf } from './experiments/report/report-of.js';
+export { compareVariants } from './experiments/statistics/compare-variants.js';
+export type {
+  CompareOptions,
+  Comparison,
+  SampleRatio,
+  UnitTotals,
+  VariantMean,
+} from './experiments/statistics/comparison.js';
+export type { ExperimentTotals } from './experiments/totals/experiment-totals.js';
+export { mergeTotals } from './experiments/totals/merge-totals.js';
 
 export { loggerSink, type LoggerSinkOptions } from './sinks/logger.sink.js';
 

@@ -10,6 +10,7 @@ import {
 import { HttpAdapterHost, ModulesContainer } from '@nestjs/core';
 import { optionError } from './core/option.js';
 import { PerfError } from './core/perf.error.js';
+import { Experiments } from './experiments/experiments.js';
 import { PerfInterceptor } from './latency/perf.interceptor.js';
 import { RequestLifecycle } from './http/request-lifecycle.js';
 import { RouteRegistry } from './http/route-registry.js';
@@ -22,7 +23,7 @@ import { PerfService } from './perf.service.js';
 import { PERF_RESOLVED_OPTIONS } from './perf.tokens.js';
 
 /** Services that cannot work without the context store: who injects one of them switches it on (`context: 'auto'`). */
-const NEEDS_CONTEXT: ReadonlySet<unknown> = new Set<unknown>([]);
+const NEEDS_CONTEXT: ReadonlySet<unknown> = new Set<unknown>([Experiments]);
 
 /**
  * Import it once, in the root module: `imports: [PerfModule.forRoot()]`. Every feature is on by default.
@@ -43,10 +44,11 @@ const NEEDS_CONTEXT: ReadonlySet<unknown> = new Set<unknown>([]);
       useFactory: (runtime: PerfRuntime) => runtime.resources.sampler,
     },
     { provide: RouteRegistry, inject: [PerfRuntime], useFactory: (runtime: PerfRuntime) => runtime.routes },
+    { provide: Experiments, inject: [PerfRuntime], useFactory: (runtime: PerfRuntime) => runtime.experiments },
     PerfService,
     PerfInterceptor,
   ],
-  exports: [PerfService, PerfInterceptor, ResourceSampler, RequestLifecycle, RouteRegistry],
+  exports: [PerfService, PerfInterceptor, Experiments, ResourceSampler, RequestLifecycle, RouteRegistry],
 })
 export class PerfModule
   extends ConfigurableModuleClass

@@ -2,6 +2,7 @@ import { compressionOption, type CompressionOptions } from './compression/compre
 import { list, number, object, oneOf, value, type Resolved } from './core/option.js';
 import type { PerfSink } from './core/sink.js';
 import { eventLoopOption, type EventLoopOptions } from './event-loop/event-loop.options.js';
+import { experimentsOption, type ExperimentsOptions } from './experiments/experiments.options.js';
 import { latencyOption, type LatencyOptions } from './latency/latency.options.js';
 import { snapshotEndpointOption, type SnapshotEndpointOptions } from './perf.snapshot-endpoint.js';
 import { resourcesOption, type ResourcesOptions } from './resources/resources.options.js';
@@ -29,6 +30,11 @@ export interface PerfModuleOptions {
    * @default true
    */
   compression?: boolean | CompressionOptions;
+  /**
+   * Gates, variants on the records, and the answer whether a change is faster.
+   * @default false
+   */
+  experiments?: false | ExperimentsOptions;
   /**
    * Where records go.
    * @default [loggerSink()]
@@ -63,6 +69,7 @@ const table = object({
   compression: compressionOption,
   resources: resourcesOption,
   eventLoop: eventLoopOption,
+  experiments: experimentsOption,
   sinks: list(sink, { default: [], what: 'a list of sinks' }),
   context: oneOf([true, false, 'auto'], { default: 'auto' }),
   snapshotEndpoint: snapshotEndpointOption,

@@ -14,6 +14,8 @@ import { EventLoop } from './event-loop/event-loop.js';
 import { afterServerClosed, identifyHandlers, installOnHttp, rawRoute } from './http/http-installation.js';
 import { RequestLifecycle } from './http/request-lifecycle.js';
 import { RouteRegistry } from './http/route-registry.js';
+import { ExperimentEngine } from './experiments/experiment-engine.js';
+import { Experiments } from './experiments/experiments.js';
 import { Latency } from './latency/latency.js';
 import { Resources } from './resources/resources.js';
 import type { ResolvedOptions } from './perf.options.js';
@@ -36,13 +38,15 @@ export class PerfRuntime {
   private readonly eventLoop: EventLoop | null;
   private readonly latency: Latency | null;
   private readonly compression: Compression | null;
+  private readonly experimentEngine: ExperimentEngine | null;
+  readonly experiments: Experiments;
   private adapter: AbstractHttpAdapter | null = null;
   private started: Promise<void> | null = null;
   private stopping: Promise<void> | null = null;
 
   constructor(@Inject(PERF_RESOLVED_OPTIONS) private readonly options: ResolvedOptions) {
     this.recorder = new Recorder(options.sinks, this.report);
-    const { compression, eventLoop, latency, resources } = options;
+    const { compression, eventLoop, experiments, latency, resources } = options;
     this.resources = new Resources(resources, this.recorder, this.logger, monotonicMs);
     this.eventLoop =
       eventLoop === null
@@ -54,6 +58,14 @@ export class PerfRuntime {
         : new Latency(latency, this.lifecycle, this.routes, this.recorder, monotonicMs, this.eventLoop?.hold ?? null);
     this.compression =
       compression === null ? null : new Compression(compression, this.routes, this.report, this.logger, monotonicMs);
+    this.experimentEngine =
+      experiments === null
+        ? null
+        : new ExperimentEngine(experiments, monotonicMs, this.report, {
+            hold: this.eventLoop?.hold ?? null,
+            sampleResources: () => this.resources.sampleNow(),
+          });
+    this.experiments = new Experiments(this.experimentEngine, this.lifecycle, this.report);
   }
 
   /** Before routes are registered. `adapter` is null in an application without HTTP. */
@@ -70,8 +82,9 @@ export class PerfRuntime {
     // First: a request's record waits for the verdict on a block that ends with it.
     this.eventLoop?.install(contextEnabled);
     this.latency?.install();
+    this.experimentEngine?.install(this.lifecycle, this.handlers);
     if (adapter !== null) {
-      if (this.latency !== null || this.eventLoop !== null || this.compression !== null || contextEnabled) {
+      if (this.observesRequests(contextEnabled)) {
         const runHandler = this.eventLoop?.runHandler ?? null;
         installOnHttp(adapter, { lifecycle: this.lifecycle, routes: this.routes, contextEnabled, runHandler });
       }
@@ -105,6 +118,7 @@ export class PerfRuntime {
     this.resources.stop();
     await this.recorder.close(this.options.flushTimeoutMs);
     this.compression?.close();
+    await this.experimentEngine?.close(this.options.flushTimeoutMs);
   }
 
   /** Resolves when what has happened so far is recorded and flushed to the sinks. */
@@ -112,6 +126,12 @@ export class PerfRuntime {
     await this.lifecycle.settled();
     await this.eventLoop?.settled();
     await this.recorder.flush(this.options.flushTimeoutMs);
+  }
+
+  /** Off means off: without a feature that looks at requests, the server keeps no listener of ours. */
+  private observesRequests(contextEnabled: boolean): boolean {
+    const features = [this.latency, this.eventLoop, this.compression, this.experimentEngine];
+    return contextEnabled || features.some((feature) => feature !== null);
   }
 
   snapshot(): PerfSnapshot {

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { MonotonicClock } from '../core/clock.js';
 import type { OncePerCause } from '../core/reporter.js';
-import { RequestState, type RequestOwner } from '../core/request-state.js';
+import { RequestState, type GateCheck, type RequestOwner } from '../core/request-state.js';
 import type { Route } from '../core/route.js';
 import { RequestScopedArounds } from './around.js';
 import type { RouteRegistry } from './route-registry.js';
@@ -39,6 +39,8 @@ export type RouteFinder = (state: RequestState) => Route | null;
  */
 export class RequestLifecycle implements RequestOwner {
   readonly requestScoped = new RequestScopedArounds();
+  /** Set by the experiments feature. */
+  gates: GateCheck | null = null;
   private readonly observers: RequestObserver[] = [];
   private oldest: RequestState | null = null;
   private newest: RequestState | null = null;

@@ -27,6 +27,7 @@ export class Resources {
   private readonly history: SchedulingHistory;
   private readonly diagnostics: ResourceDiagnostics;
   private watched: ResourceReading | null = null;
+  private compared: ResourceReading | null = null;
   /** Of the last record and of the one before it; at first of the start. */
   private published: ResourceReading | null = null;
   private publishedBefore: ResourceReading | null = null;
@@ -49,6 +50,14 @@ export class Resources {
   /** For the event loop; null with the feature off. */
   get scheduling(): SchedulingPressure | null {
     return this.options === null ? null : this.history;
+  }
+
+  /** A sample for experiments, which compare time slices: what a `ResourceRecord` of this moment would say. */
+  sampleNow(): ResourceSample {
+    const reading = this.reader.read();
+    const sample = sampleSince(this.compared, reading, this.settings);
+    this.compared = reading;
+    return sample;
   }
 
   start(): void {

@@ -9,6 +9,8 @@ const mustSay: Readonly<Record<string, readonly RegExp[]>> = {
     /http_route="",http_response_status_code="404"\} 1$/m,
   ],
   opentelemetry: [/name: 'http\.server\.request\.duration'/, /'http\.route': '\/flights\/:callsign'/, /count: 2/],
+  'static-gate': [/^skip_async_cleanup on GET \/v1\/initialize: latency -\d+\.\d % \(95 % CI .*\), p /m],
+  'statsig-gate': [/^skip_async_cleanup on GET .*: latency -\d/m, /^ {2}Statsig was told of \d+ exposures\.$/m],
   statsig: [
     /api_request .*"status":200,/,
     /api_request .*"status":404,/,

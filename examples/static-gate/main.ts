@@ -1,0 +1,7 @@
+// Is it faster? Half of the users skip a cleanup; the report says what that did.
+// Run: npx tsc -p tsconfig.run.json && node build/examples/static-gate/main.js
+import { runExperiment } from './run.js';
+
+const report = await runExperiment(3);
+console.log(report.text);
+for (const caveat of report.caveats) console.log(`  - ${caveat}`);
