@@ -2,7 +2,7 @@
 import { PerfModule, PerfService } from 'nestjs-perf';
 import { serveApi } from './application.mjs';
 
-const LATENCY_ONLY = {};
+const LATENCY_ONLY = { eventLoop: false };
 const OPTIONS = {
   latency: LATENCY_ONLY,
   'latency-no-sinks': { ...LATENCY_ONLY, sinks: [] },
