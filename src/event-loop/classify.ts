@@ -1,5 +1,5 @@
 import type { BlockCause } from '../core/record.js';
-import { beginsInSocketRead, withoutProbe, type Frame } from './frame.js';
+import { beginsInSocketRead, SAFEPOINT_NAME, withoutProbe, type Frame } from './frame.js';
 import { LATE_MS } from './timing.js';
 
 /** One look at the blocked stack, as classification needs it. `S` names a request. */
@@ -154,7 +154,7 @@ function claimsOf<S>({ looks }: Evidence<S>): Claim<S>[] {
  */
 function showsItsCall<S>(look: Look<S>): boolean {
   if (look.state === null) return false;
-  if (look.source === 'sync') return true;
+  if (look.source === 'sync' || look.frames.some(({ name }) => name === SAFEPOINT_NAME)) return true;
   const frames = withoutProbe(look.frames);
   const end = frames.findIndex(({ async, file }) => async || (file !== null && RUNS_OTHERS.has(file)));
   return (end < 0 ? frames.length : end) >= 2;

@@ -200,7 +200,6 @@ export class EventLoop implements RequestObserver {
       endedBefore: (state) => state.endedMs > 0 && state.endedMs < startMs,
     });
     this.charge(block, verdict);
-    if (!this.recorder.wanted) return;
     const waited = [...inFlight, ...queued].filter((state) => state !== verdict.culprit && state !== verdict.suspect);
     this.recorder.push(blockRecordOf(standstill, verdict, gcMs, waited, this.rules));
   }

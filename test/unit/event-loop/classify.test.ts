@@ -127,6 +127,11 @@ describe('rule B: a late look proves a native call, not whose', () => {
     expect(judged({ looks: [late('a', 20, 98, { source: 'sync' })] })).toMatchObject({ culprit: 'a' });
   });
 
+  it('proves a call that a safepoint follows', () => {
+    const frames = [...probe, frame('perfSafepoint'), frame('parse'), ...resumed.slice(2)];
+    expect(judged({ looks: [late('a', 20, 98, { frames })] }).culprit).toBe('a');
+  });
+
   it('counts the time before the call that the same request was seen', () => {
     const given = { looks: [...looks('a', 20, 80), late('a', 85, 98)] };
     expect(classify(evidence(given))).toMatchObject({ culprit: 'a', provenMs: 64.5 + 0.5 });
