@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { parseArgs } from 'node:util';
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
-import { PerfService } from 'nestjs-perf';
+import { describeResources, PerfService } from 'nestjs-perf';
 import { settle } from 'nestjs-perf/testing';
 import { DemoModule } from './app.module.js';
 import { routesReport } from './report.js';
@@ -41,7 +41,9 @@ if (!process.stdout.isTTY) console.log(progress);
 
 await settle(app);
 console.log(`\n\nWhat PerfService.snapshot() knows after ${seconds} s:\n`);
-console.log(routesReport(app.get(PerfService).snapshot()));
+const snapshot = app.get(PerfService).snapshot();
+console.log(routesReport(snapshot));
+if (snapshot.resources !== null) console.log(`\nThis process: ${describeResources(snapshot.resources)}.`);
 
 if (values.keep) {
   console.log(
