@@ -22,7 +22,7 @@ function answer() {
   return changes === 'unique' ? { request: ++version, ...body } : body;
 }
 function everyFiveSeconds(work) {
-  if (changes === 'live') setInterval(work, 5_000);
+  if (changes === 'live') setInterval(() => work(), 5_000);
 }
 
 const perf = (options) => [PerfModule.forRoot({ latency: false, sinks: [], ...options })];
@@ -55,7 +55,7 @@ async function serveNest({ express = false, imports = [], main = () => {}, share
   const root = { module: function AppModule() {}, imports, controllers: [FeedController] };
   const adapter = express ? new ExpressAdapter() : new FastifyAdapter();
   const app = await NestFactory.create(root, adapter, { logger: ['error', 'warn'] });
-  await main(app);
+  main(app);
   await app.listen(0, '127.0.0.1');
   everyFiveSeconds(() => (body = flights(Number(bytes), ++version)));
   serveOn(app.getHttpServer().address().port);
