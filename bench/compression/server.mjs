@@ -25,7 +25,7 @@ function everyFiveSeconds(work) {
   if (changes === 'live') setInterval(() => work(), 5_000);
 }
 
-const perf = (options) => [PerfModule.forRoot({ latency: false, sinks: [], ...options })];
+const perf = () => [PerfModule.forRoot({ sinks: [] })];
 const withFastifyCompress = (options) => (app) => app.register(fastifyCompress, options);
 
 /** Who compresses: modules, what main.ts would register, a decorator of the handler. */
@@ -57,6 +57,7 @@ async function serveNest({ express = false, imports = [], main = () => {}, share
   const app = await NestFactory.create(root, adapter, { logger: ['error', 'warn'] });
   main(app);
   await app.listen(0, '127.0.0.1');
+  app.getHttpServer().keepAliveTimeout = 60_000;
   everyFiveSeconds(() => (body = flights(Number(bytes), ++version)));
   serveOn(app.getHttpServer().address().port);
 }
@@ -84,6 +85,8 @@ function serveRaw() {
     body = flights(Number(bytes), ++version);
     [coding, encoded] = encode();
   });
+  // Connections of the open loop rest longer than Node's five seconds.
+  server.keepAliveTimeout = 60_000;
   server.listen(0, '127.0.0.1', () => serveOn(server.address().port));
 }
 

@@ -8,6 +8,7 @@ import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fa
 import { describeResources, PerfService } from 'nestjs-perf';
 import { settle } from 'nestjs-perf/testing';
 import { DemoModule } from './app.module.js';
+import { compressionReport } from './compression.js';
 import { routesReport } from './report.js';
 
 const { values } = parseArgs({
@@ -44,6 +45,9 @@ console.log(`\n\nWhat PerfService.snapshot() knows after ${seconds} s:\n`);
 const snapshot = app.get(PerfService).snapshot();
 console.log(routesReport(snapshot));
 if (snapshot.resources !== null) console.log(`\nThis process: ${describeResources(snapshot.resources)}.`);
+
+console.log('\nThe feed, 1 MB of JSON, with and without:\n');
+console.log(await compressionReport(process.argv[1]!.replace(/main\.js$/, 'compression-client.js')));
 
 if (values.keep) {
   console.log(

@@ -54,8 +54,10 @@ const encodings: Option<readonly ContentCoding[]> = {
     if (read.length === 0) {
       throw optionError(path, codings.expected, value, 'To send everything unencoded, set `compression: false`.');
     }
-    // Built for a newer Node than it runs on: the rest of the list still serves.
-    return Object.freeze([...new Set(read)].filter((name) => supportedCodings.includes(name)));
+    // Written for a newer Node than it runs on: the rest of the list still serves.
+    const usable = [...new Set(read)].filter((name) => supportedCodings.includes(name));
+    if (usable.length > 0) return Object.freeze(usable);
+    throw optionError(path, `a list with one of ${supportedCodings.join(', ')}`, value, `This Node has no zstd.`);
   },
 };
 

@@ -1,7 +1,8 @@
 import * as http from 'node:http';
+import type { ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { Readable } from 'node:stream';
-import { Controller, Get, Headers, StreamableFile } from '@nestjs/common';
+import { Controller, Get, Headers, Res, StreamableFile } from '@nestjs/common';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { PerfService, type CompressionOptions } from '../../../src/index.js';
@@ -13,6 +14,8 @@ import { CompressionController, rows, textOf } from '../../fixtures/compression.
 import { call, callAccepting } from '../../fixtures/http-client.js';
 
 let answer: unknown;
+let chunks: Uint8Array[] = [];
+let afterwards: { headersSent: boolean; writableEnded: boolean; error: string | undefined };
 const mutable = { version: 0, rows: rows(40_000) };
 
 const sources: Readable[] = [];
@@ -52,6 +55,23 @@ class SafetyController {
     );
     sources.push(source);
     return new StreamableFile(source, { type: 'text/plain' });
+  }
+
+  @Get('chunks')
+  chunks(): StreamableFile {
+    return new StreamableFile(Readable.from(chunks.map((chunk) => Buffer.from(chunk))), { type: 'text/plain' });
+  }
+
+  @Get('twice')
+  twice(@Res() response: ServerResponse & { send(body: unknown): unknown }): void {
+    response.send(rows(60_000));
+    afterwards = { headersSent: response.headersSent, writableEnded: response.writableEnded, error: undefined };
+    try {
+      response.setHeader('x-late', '1');
+    } catch (error) {
+      afterwards.error = (error as NodeJS.ErrnoException).code;
+    }
+    response.end('more');
   }
 
   @Get('answer')
@@ -194,6 +214,40 @@ describe.each(adapters)('compression on %s', (adapter) => {
     }
     await start();
   }, 120_000);
+
+  it('sends what a stream gave, whatever its bytes and chunks are', async () => {
+    await start();
+    // Mostly short first chunks of letters and digits: what a sniffing compressor might take for something else.
+    const chunk = fc.oneof(
+      fc
+        .string({ unit: fc.constantFrom('8', '0', '(', 'S', 'x', ' ', 'h', 'b', 'H', 'K'), maxLength: 12 })
+        .map((text) => Buffer.from(text)),
+      fc.uint8Array({ maxLength: 3_000 }),
+    );
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(chunk, { maxLength: 8 }),
+        fc.constantFrom(...supportedCodings, 'identity'),
+        async (given, coding) => {
+          chunks = given;
+          const response = await callAccepting(`${test.url}/safety/chunks`, coding);
+          expect(response.body.equals(Buffer.concat(given))).toBe(true);
+        },
+      ),
+      { numRuns: process.env['PERF_LONG'] === undefined ? 60 : 1_000 },
+    );
+  }, 60_000);
+
+  it.runIf(adapter === 'express')(
+    'looks ended while the body is encoded, as it would without compression',
+    async () => {
+      await start();
+      const response = await callAccepting(`${test.url}/safety/twice`, 'br');
+      expect(response.text).toBe(JSON.stringify(rows(60_000)));
+      expect(response.headers['x-late']).toBeUndefined();
+      expect(afterwards).toEqual({ headersSent: true, writableEnded: true, error: 'ERR_HTTP_HEADERS_SENT' });
+    },
+  );
 
   it('installs nothing when it is off', async () => {
     test = await startApp(adapter, {

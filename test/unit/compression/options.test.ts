@@ -34,6 +34,12 @@ describe('the compression options', () => {
     );
   });
 
+  it.skipIf(supportedCodings.includes('zstd'))('do not accept zstd alone where there is none', () => {
+    expect(messageOf(() => read({ encodings: ['zstd'] }))).toContain(
+      '`compression.encodings` must be a list with one of br, gzip, deflate, got an array of 1. This Node has no zstd.',
+    );
+  });
+
   const off = 'To switch the feature off, set `compression: false`.';
   it.each([
     [{ levels: { br: 7 } }, 'br', 6, 'brotli 11 takes 8.3 s of CPU for one 3 MB body where brotli 4 takes 61 ms'],
