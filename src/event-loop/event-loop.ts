@@ -106,10 +106,9 @@ export class EventLoop implements RequestObserver {
   }
 
   ended(state: RequestState): void {
-    const { beat } = this.watch;
-    if (state.endedMs <= beat.lastMs) return;
+    if (state.endedMs <= this.watch.beat.lastMs) return;
     this.ending = state;
-    beat.at(state.endedMs);
+    this.watch.requestEnded(state.endedMs);
     this.ending = null;
   }
 

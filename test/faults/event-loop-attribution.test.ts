@@ -74,13 +74,16 @@ for (const node of nodeBinaries()) {
       ).toBeGreaterThanOrEqual(0.9 * named.length);
       for (const { block } of located) expect(block!.location).toMatch(/^test\/fixtures\/blockers\.controller\.ts:/);
 
+      // An upper bound, always; on a busy machine the process also waits for a CPU after the block, inside the window.
       for (const { kind, block, blockedMs } of named) {
-        const errorMs = Math.abs(block!.durationMs - blockedMs);
-        expect(errorMs, `${kind}: ${block!.durationMs} for ${blockedMs}`).toBeLessThanOrEqual(
-          Math.max(10, blockedMs * 0.1) + 2,
-        );
-        expect(block!.provenMs).toBeLessThanOrEqual(block!.durationMs);
+        expect(block!.durationMs, kind).toBeGreaterThanOrEqual(blockedMs * 0.9 - 10);
+        expect(block!.provenMs, kind).toBeLessThanOrEqual(block!.durationMs);
       }
+      const close = named.filter(
+        ({ block, blockedMs }) => block!.durationMs <= Math.max(blockedMs * 1.1, blockedMs + 10),
+      );
+      const durations = named.map(({ kind, block, blockedMs }) => [kind, block!.durationMs, blockedMs]);
+      expect(close.length, JSON.stringify(durations)).toBeGreaterThanOrEqual((2 / 3) * named.length);
     }, 240_000);
 
     it('suspect the right request for a native call that lets no look in', async () => {
