@@ -1,5 +1,4 @@
-// Is it faster? Half of the users skip a cleanup; the report says what that did.
-// Run: npx tsc -p tsconfig.run.json && node build/examples/static-gate/main.js
+// npm run example -- static-gate: is it faster? Half of the users skip a cleanup; the report says what that did.
 import { runExperiment } from './run.js';
 
 const report = await runExperiment(3);

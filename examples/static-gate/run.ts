@@ -1,4 +1,5 @@
 import type { AddressInfo } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { DynamicModule, Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
@@ -7,7 +8,7 @@ import { settle } from 'nestjs-perf/testing';
 import { ShopModule, UserGuard } from './shop.module.js';
 
 const USERS = 120;
-const AT_ONCE = 30;
+const AT_ONCE = 12;
 
 /**
  * Starts the shop, lets 120 users open it again and again for `seconds`, and asks whether the gate made it faster.
@@ -39,6 +40,7 @@ async function visit(url: string, seconds: number): Promise<void> {
       const headers = { 'x-user': `user-${next++ % USERS}` };
       await (await fetch(`${url}/initialize`, { headers })).arrayBuffer();
       await (await fetch(`${url}/prices`, { headers })).arrayBuffer();
+      await delay(Math.random() * 20);
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, visitor));

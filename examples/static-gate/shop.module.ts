@@ -18,7 +18,7 @@ export class InitializeController {
   @Get('initialize')
   @Experiment('skip_async_cleanup')
   async initialize(@Variant('skip_async_cleanup') variant: 'on' | 'off') {
-    await delay(6 + Math.random() * 6);
+    await delay(15 + Math.random() * 10);
     if (variant === 'off') await delay(4);
     return { ready: true };
   }

@@ -1,5 +1,4 @@
-// The same question, decided by Statsig: the real SDK, talking to a server on this machine.
-// Run: npx tsc -p tsconfig.run.json && node build/examples/statsig-gate/main.js
+// npm run example -- statsig-gate: the same question, decided by Statsig: the real SDK, talking to a server on this machine.
 import { runStatsigExperiment } from './run.js';
 
 const { report, exposures } = await runStatsigExperiment(3);

@@ -1,4 +1,4 @@
-import { Statsig } from 'statsig-node';
+import { StatsigServer } from 'statsig-node';
 import type { ExperimentReport } from 'nestjs-perf';
 import { runExperiment } from '../static-gate/run.js';
 import { startLoopback } from './loopback.js';
@@ -9,15 +9,16 @@ export async function runStatsigExperiment(seconds: number): Promise<{ report: E
   const loopback = await startLoopback({ skip_async_cleanup: 50 });
   try {
     // In an application: only the secret key.
-    await Statsig.initialize('secret-key', {
+    const statsig = new StatsigServer('secret-loopback', {
       api: loopback.api,
       initStrategyForIDLists: 'none',
       initStrategyForIP3Country: 'none',
       disableRulesetsSync: true,
       disableDiagnostics: true,
     });
-    const report = await runExperiment(seconds, statsigShop(Statsig));
-    await Statsig.shutdownAsync(2_000);
+    await statsig.initializeAsync();
+    const report = await runExperiment(seconds, statsigShop(statsig));
+    await statsig.shutdownAsync(2_000);
     const exposures = loopback.events.filter(({ eventName }) => eventName === 'statsig::gate_exposure').length;
     return { report, exposures };
   } finally {

@@ -23,10 +23,10 @@ const LONG = process.env['PERF_LONG'] !== undefined;
 const SEEDS = LONG ? Array.from({ length: 20 }, (_, i) => i + 1) : [1];
 const USERS = 80;
 const REQUESTS_A_USER = LONG ? 10 : 5;
-const AT_ONCE = 6;
-const BURST = 24;
+const AT_ONCE = 20;
+const BURST = 60;
 const EFFECT = -0.3;
-const BASE_MS = 18;
+const BASE_MS = 50;
 const MINUTES = 900_000;
 
 /** The experiment draws; `alone-on …` and `alone-off …` are what they say. */

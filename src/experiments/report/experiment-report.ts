@@ -13,7 +13,7 @@ export interface ReportOptions {
   metric?: ExperimentMetric;
   /**
    * Share of the units that should be on; null: unknown, no check. Not given: what the gate client says, else an even split
-   * when the observed one is near it.
+   * when the observed one is near it or may be one by chance.
    */
   treatmentShare?: number | null;
 }

@@ -1,6 +1,7 @@
 import { absoluteDifference, type AbsoluteDifference } from '../statistics/absolute-difference.js';
 import { compareArms } from '../statistics/compare-variants.js';
 import type { Comparison } from '../statistics/comparison.js';
+import { sampleRatio } from '../statistics/sample-ratio.js';
 import type { ExperimentTotals } from '../totals/experiment-totals.js';
 import { caveatsOf } from './caveats.js';
 import type { ExperimentReport, FleetEffect, ReportOptions, RequestMetric } from './experiment-report.js';
@@ -10,7 +11,7 @@ import { titleOf, unanswered } from './unanswered.js';
 import { answer, percent, pValue, rate } from './wording.js';
 
 const ALPHA = 0.05;
-/** A split this near to even was meant to be even, when nobody says what was meant. */
+/** A split this near to even was meant to be even, when nobody says what was meant; so was one that chance explains. */
 const NEARLY_EVEN = 0.05;
 
 /**
@@ -33,8 +34,10 @@ export function reportOf(totals: ExperimentTotals, gate: string, options: Report
 function expectedShare({ treatmentShare }: ReportOptions, observed: ObservedGate): number | null {
   if (treatmentShare !== undefined) return treatmentShare;
   if (observed.treatmentShare !== null) return observed.treatmentShare;
-  const { on, off } = observed;
-  return Math.abs(on.units.units / (on.units.units + off.units.units) - 0.5) < NEARLY_EVEN ? 0.5 : null;
+  const on = observed.on.units;
+  const off = observed.off.units;
+  const nearlyEven = Math.abs(on.units / (on.units + off.units) - 0.5) < NEARLY_EVEN;
+  return nearlyEven || !sampleRatio(off, on, 0.5).suspect ? 0.5 : null;
 }
 
 function unitReport(

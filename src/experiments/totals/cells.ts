@@ -17,9 +17,6 @@ export type Cell = (typeof CELLS)[number];
 /** Column of each cell. */
 export const COLUMN = Object.fromEntries(CELLS.map((cell, index) => [cell, index])) as Readonly<Record<Cell, number>>;
 
-/** The sums of one bucket. */
-export type Sums = readonly number[];
-
 /** What a request that has ended adds. */
 export interface Outcome {
   /** Successful: completed with a status below 400. */

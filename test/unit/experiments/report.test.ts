@@ -143,6 +143,16 @@ describe('the report', () => {
     );
   });
 
+  it('takes the spread of a metric from units that have it: who only failed says nothing about latency', () => {
+    const seen = [...world({ users: 100, effect: -0.1 })];
+    const failing: Seen[] = ['x', 'y', 'z'].map((user) => ({ user, on: true, outcome: failedIn(5) }));
+    const [without, with_] = [seen, [...seen, ...failing]].map(
+      (all) => reportOf(totalsOf('pod', all), 'faster').comparison!,
+    );
+    expect([with_!.ci, with_!.pValue]).toEqual([without!.ci, without!.pValue]);
+    expect(with_!.treatment.units).toBe(53);
+  });
+
   it('notices units that had both variants', () => {
     const swapped = [...world({})].map((seen) => ({ ...seen, on: !seen.on }));
     const totals = totalsOf('pod', [...world({}), ...swapped]);
