@@ -43,7 +43,7 @@ await settle(app);
 console.log(`\n\nWhat PerfService.snapshot() knows after ${seconds} s:\n`);
 const snapshot = app.get(PerfService).snapshot();
 console.log(routesReport(snapshot));
-if (snapshot.resources !== null) console.log(`\nThis process: ${describeResources(snapshot.resources)}.`);
+if (snapshot.resources !== null) console.log(`\nThe container: ${describeResources(snapshot.resources)}.`);
 
 if (values.keep) {
   console.log(
