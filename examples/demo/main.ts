@@ -44,7 +44,7 @@ await settle(app);
 console.log(`\n\nWhat PerfService.snapshot() knows after ${seconds} s:\n`);
 const snapshot = app.get(PerfService).snapshot();
 console.log(routesReport(snapshot));
-if (snapshot.resources !== null) console.log(`\nThis process: ${describeResources(snapshot.resources)}.`);
+if (snapshot.resources !== null) console.log(`\nThe container: ${describeResources(snapshot.resources)}.`);
 
 console.log('\nThe feed, 1 MB of JSON, with and without:\n');
 console.log(await compressionReport(process.argv[1]!.replace(/main\.js$/, 'compression-client.js')));
