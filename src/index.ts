@@ -40,6 +40,28 @@ export type {
 export type { ExperimentTotals } from './experiments/totals/experiment-totals.js';
 export { mergeTotals } from './experiments/totals/merge-totals.js';
 
+export { DeferWork } from './defer/defer-work.decorator.js';
+export { Deferrer } from './defer/deferrer.js';
+export { defer } from './defer/defer.js';
+export type { DeferOptions, DeferOverflow } from './defer/defer.options.js';
+export type {
+  DeferContext,
+  DeferFunction,
+  DeferInfo,
+  DeferredWork,
+  DeferTarget,
+  DeferWhen,
+  DeferWorkOptions,
+  JobQueue,
+} from './defer/deferred-work.js';
+export type {
+  DurableJob,
+  DurableJournal,
+  DurableStore,
+  DurableStoreHost,
+  JournalEntry,
+} from './defer/durable-store.js';
+
 export { loggerSink, type LoggerSinkOptions } from './sinks/logger.sink.js';
 
 export { PerfError, type PerfErrorCode } from './core/perf.error.js';

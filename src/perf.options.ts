@@ -1,4 +1,5 @@
 import { compressionOption, type CompressionOptions } from './compression/compression.options.js';
+import { deferOption, type DeferOptions } from './defer/defer.options.js';
 import { list, number, object, oneOf, value, type Resolved } from './core/option.js';
 import type { PerfSink } from './core/sink.js';
 import { eventLoopOption, type EventLoopOptions } from './event-loop/event-loop.options.js';
@@ -36,6 +37,11 @@ export interface PerfModuleOptions {
    */
   experiments?: false | ExperimentsOptions;
   /**
+   * Work that runs after the response.
+   * @default true
+   */
+  defer?: boolean | DeferOptions;
+  /**
    * Where records go.
    * @default [loggerSink()]
    */
@@ -66,6 +72,7 @@ const sink = value<PerfSink>('a sink: an object with a `name` and a `publish()` 
 /** The option table: one row a feature. */
 const table = object({
   latency: latencyOption,
+  defer: deferOption,
   compression: compressionOption,
   resources: resourcesOption,
   eventLoop: eventLoopOption,

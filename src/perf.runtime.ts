@@ -3,15 +3,17 @@ import type { AbstractHttpAdapter, ModulesContainer } from '@nestjs/core';
 import { Compression } from './compression/compression.js';
 import { monotonicMs } from './core/clock.js';
 import { guarded } from './core/guarded.js';
-import type { SizeNote } from './core/record.js';
+import type { PerfRecord, SizeNote } from './core/record.js';
 import { Recorder } from './core/recorder.js';
 import { OncePerCause } from './core/reporter.js';
 import { requestContext } from './core/request-context.js';
 import type { PerfSinkHost, RouteHistogram } from './core/sink.js';
 import type { PerfSnapshot } from './core/snapshot.js';
+import { DeferFeature } from './defer/defer-feature.js';
 import { ControllerHandlers } from './http/controller-handlers.js';
 import { EventLoop } from './event-loop/event-loop.js';
 import { afterServerClosed, identifyHandlers, installOnHttp, rawRoute } from './http/http-installation.js';
+import { whenUnprotected } from './http/shutdown-signal.js';
 import { RequestLifecycle } from './http/request-lifecycle.js';
 import { RouteRegistry } from './http/route-registry.js';
 import { ExperimentEngine } from './experiments/experiment-engine.js';
@@ -36,6 +38,7 @@ export class PerfRuntime {
   readonly handlers = new ControllerHandlers(this.lifecycle.requestScoped);
   readonly resources: Resources;
   private readonly eventLoop: EventLoop | null;
+  readonly defer: DeferFeature;
   private readonly latency: Latency | null;
   private readonly compression: Compression | null;
   private readonly experimentEngine: ExperimentEngine | null;
@@ -65,6 +68,8 @@ export class PerfRuntime {
             hold: this.eventLoop?.hold ?? null,
             sampleResources: () => this.resources.sampleNow(),
           });
+    const publish = options.sinks.length === 0 ? null : (record: PerfRecord): void => this.recorder.push(record);
+    this.defer = new DeferFeature(options.defer, this.lifecycle, publish, this.report);
     this.experiments = new Experiments(this.experimentEngine, this.lifecycle, this.report);
   }
 
@@ -91,7 +96,14 @@ export class PerfRuntime {
       await this.compression?.install(adapter, this.handlers, modules);
       this.installSnapshotEndpoint(adapter);
       afterServerClosed(adapter, () => this.stop());
+      whenUnprotected(adapter, () => {
+        this.logger.warn(
+          'SIGTERM would end this process without draining deferred work or flushing records. Call `app.enableShutdownHooks()` in main.ts.',
+        );
+      });
     }
+    // Last, so nearest to the handler: a shared answer that skips the handler skips its work as well.
+    this.defer.install(this.handlers, modules, contextEnabled || adapter === null);
     await this.recorder.start(this.hostFor(adapter), this.options.flushTimeoutMs);
     this.handlers.place(modules);
     this.resources.start();
@@ -103,9 +115,10 @@ export class PerfRuntime {
     if (this.adapter !== null && this.eventLoop !== null) identifyHandlers(this.adapter, this.eventLoop.runHandler);
   }
 
-  /** When every module is initialised. */
-  bootstrapped(): void {
+  /** When every module is initialised: work that a store has kept may run, before the server listens. */
+  async bootstrapped(): Promise<void> {
     this.eventLoop?.start();
+    await this.defer.start();
   }
 
   /** Drains, flushes and closes everything once; later calls wait for the first. */
@@ -114,6 +127,7 @@ export class PerfRuntime {
   }
 
   private async stopOnce(): Promise<void> {
+    await this.defer.drain();
     await this.eventLoop?.close();
     this.resources.stop();
     await this.recorder.close(this.options.flushTimeoutMs);
@@ -124,6 +138,7 @@ export class PerfRuntime {
   /** Resolves when what has happened so far is recorded and flushed to the sinks. */
   async settle(): Promise<void> {
     await this.lifecycle.settled();
+    await this.defer.idle();
     await this.eventLoop?.settled();
     await this.recorder.flush(this.options.flushTimeoutMs);
   }
@@ -131,7 +146,7 @@ export class PerfRuntime {
   /** Off means off: without a feature that looks at requests, the server keeps no listener of ours. */
   private observesRequests(contextEnabled: boolean): boolean {
     const features = [this.latency, this.eventLoop, this.compression, this.experimentEngine];
-    return contextEnabled || features.some((feature) => feature !== null);
+    return contextEnabled || this.options.defer !== null || features.some((feature) => feature !== null);
   }
 
   snapshot(): PerfSnapshot {
@@ -140,7 +155,7 @@ export class PerfRuntime {
       routes: this.latency?.snapshot() ?? [],
       eventLoop: this.eventLoop?.snapshot() ?? null,
       resources: this.resources.snapshot(),
-      defer: null,
+      defer: this.defer.stats(),
       compression: this.compression?.stats() ?? null,
     };
   }

@@ -17,6 +17,8 @@ export interface RequestOwner {
   readonly gates: GateCheck | null;
   /** A new request id. */
   nextId(): string;
+  /** Where `defer()` arms work: set by the defer feature, null while it is off. */
+  readonly deferrer: unknown;
   /** The route of a request whose framework tells it only on demand; null while no route has matched. */
   findRoute(state: RequestState): Route | null;
 }

@@ -38,6 +38,7 @@ export type RouteFinder = (state: RequestState) => Route | null;
  * comes; it was completed when `finish` came before it.
  */
 export class RequestLifecycle implements RequestOwner {
+  deferrer: unknown = null;
   readonly requestScoped = new RequestScopedArounds();
   /** Set by the experiments feature. */
   gates: GateCheck | null = null;

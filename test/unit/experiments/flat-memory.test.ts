@@ -22,7 +22,7 @@ it(
   'a million users cost no more memory than a thousand, and are still counted and compared',
   { timeout: 30_000 },
   () => {
-    const owner: RequestOwner = { gates: null, nextId: () => 'id', findRoute: () => null };
+    const owner: RequestOwner = { gates: null, deferrer: null, nextId: () => 'id', findRoute: () => null };
     const quiet = { log: () => {}, warn: () => {}, error: () => {} };
     const options = experimentsOption.read({ gates: staticGates({ faster: 0.5 }) }, 'experiments')!;
     const report = new OncePerCause(quiet, () => 0);
