@@ -8,7 +8,7 @@ import { Experiments } from '../../../src/experiments/experiments.js';
 import { experimentsOption } from '../../../src/experiments/experiments.options.js';
 import type { ExperimentsOptions, GateClient } from '../../../src/index.js';
 
-const owner = (): RequestOwner => ({ gates: null, nextId: () => 'request-1', findRoute: () => null });
+const owner = (): RequestOwner => ({ gates: null, deferrer: null, nextId: () => 'request-1', findRoute: () => null });
 const allOn: GateClient = { check: () => ({ on: true }) };
 
 function engineWith(options: Partial<ExperimentsOptions> = {}) {
