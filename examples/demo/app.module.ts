@@ -11,6 +11,7 @@ import {
 } from '@nestjs/common';
 import { PerfModule } from 'nestjs-perf';
 import { flightFeed } from './flight-feed.js';
+import { ReportsController } from './reports.controller.js';
 
 @Controller('flights')
 class FlightsController {
@@ -60,6 +61,6 @@ class PaymentsController {
 
 @Module({
   imports: [PerfModule.forRoot()],
-  controllers: [FlightsController, OrdersController, SearchController, PaymentsController],
+  controllers: [FlightsController, OrdersController, SearchController, PaymentsController, ReportsController],
 })
 export class DemoModule {}

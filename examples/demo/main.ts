@@ -8,6 +8,7 @@ import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fa
 import { describeResources, PerfService } from 'nestjs-perf';
 import { settle } from 'nestjs-perf/testing';
 import { DemoModule } from './app.module.js';
+import { runExperiment } from '../static-gate/run.js';
 import { compressionReport } from './compression.js';
 import { routesReport } from './report.js';
 
@@ -48,6 +49,9 @@ if (snapshot.resources !== null) console.log(`\nThe container: ${describeResourc
 
 console.log('\nThe feed, 1 MB of JSON, with and without:\n');
 console.log(await compressionReport(process.argv[1]!.replace(/main\.js$/, 'compression-client.js')));
+
+console.log('\nIs it faster? A gate let half of the users skip a cleanup:\n');
+console.log(`  ${(await runExperiment(3)).text}`);
 
 if (values.keep) {
   console.log(
