@@ -12,6 +12,7 @@ import {
 import { PerfModule } from 'nestjs-perf';
 import { flightFeed } from './flight-feed.js';
 import { ReportsController } from './reports.controller.js';
+import { CheckoutController, SendReceipt } from './receipts.js';
 
 @Controller('flights')
 class FlightsController {
@@ -61,6 +62,14 @@ class PaymentsController {
 
 @Module({
   imports: [PerfModule.forRoot()],
-  controllers: [FlightsController, OrdersController, SearchController, PaymentsController, ReportsController],
+  controllers: [
+    FlightsController,
+    OrdersController,
+    SearchController,
+    PaymentsController,
+    ReportsController,
+    CheckoutController,
+  ],
+  providers: [SendReceipt],
 })
 export class DemoModule {}

@@ -10,6 +10,7 @@ import { settle } from 'nestjs-perf/testing';
 import { DemoModule } from './app.module.js';
 import { runExperiment } from '../static-gate/run.js';
 import { compressionReport } from './compression.js';
+import { receiptsReport } from './receipts.js';
 import { routesReport } from './report.js';
 
 const { values } = parseArgs({
@@ -52,6 +53,9 @@ console.log(await compressionReport(process.argv[1]!.replace(/main\.js$/, 'compr
 
 console.log('\nIs it faster? A gate let half of the users skip a cleanup:\n');
 console.log(`  ${(await runExperiment(3)).text}`);
+
+console.log('\nOrders whose receipt the client waits for, and whose receipt is deferred:\n');
+console.log(await receiptsReport(app, `http://127.0.0.1:${port}`));
 
 if (values.keep) {
   console.log(
