@@ -84,6 +84,24 @@ describe('a process with a watchdog ends as it would without', () => {
     20_000,
   );
 
+  it('does not name the request of an earlier block for a later one', async () => {
+    await start({});
+    const saidOf = async (times: number): Promise<string[]> => {
+      const deadlineMs = performance.now() + 10_000;
+      for (;;) {
+        const said = server.stderr.split('\n').filter((line) => line.includes('still does'));
+        if (said.length >= times) return said;
+        if (performance.now() > deadlineMs) throw new Error(`nothing on stderr but ${server.stderr}`);
+        await delay(20);
+      }
+    };
+    await load.get('/later/loop?ms=1400');
+    expect((await saidOf(1))[0]).toContain('/later/:kind');
+    await server.settle();
+    server.tell('native-block');
+    expect((await saidOf(2))[1]).toContain('[Perf] The event loop is blocked for');
+  }, 30_000);
+
   it('goes on serving when the watchdog has crashed', async () => {
     await start({ env: { TEST_BREAK_WATCHDOG: '1' } });
     expect((await load.get('/later/loop?ms=120')).status).toBe(200);
