@@ -139,8 +139,8 @@ for (const adapter of adapters) {
         load.loop(INNOCENTS);
         const found = await untilNamed('last', () => load.get('/last/parse', { 'x-request-id': 'last' }));
         await load.stopLoops();
-        for (const { request } of found) expect(request?.route ?? '/last/parse').toBe('/last/parse');
-        expect(found.some(({ request, suspect }) => (request ?? suspect)?.route === '/last/parse')).toBe(true);
+        for (const { request } of found) expect(request?.url ?? '/last/parse').toBe('/last/parse');
+        expect(found.some(({ request, suspect }) => (request ?? suspect)?.url === '/last/parse')).toBe(true);
       }, 20_000);
 
       it('made of many short pieces are nobody’s', async () => {

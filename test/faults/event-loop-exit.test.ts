@@ -3,18 +3,18 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { adapters } from '../fixtures/app.js';
 import { BlockersProcess, type BlockersOptions } from '../fixtures/blockers-process.js';
 import { Load } from '../fixtures/load.js';
+import { nodeBinaries } from '../fixtures/node-versions.js';
 
-const major = Number(process.versions.node.split('.')[0]);
-/** The permission model's flag; before Node 23.5 it is experimental. */
-const permission = major >= 24 ? '--permission' : '--experimental-permission';
 const readAll = ['--allow-fs-read=*', '--allow-fs-write=*', '--allow-addons'];
 const DEADLINE_MS = 15_000;
 
-describe('a process with a watchdog ends as it would without', () => {
+describe.each(nodeBinaries())('on $name a process with a watchdog ends as it would without', ({ execPath, major }) => {
+  /** Experimental before Node 22.13. */
+  const permission = major >= 22 ? '--permission' : '--experimental-permission';
   let server: BlockersProcess;
   let load: Load;
   const start = async (options: BlockersOptions): Promise<void> => {
-    server = await BlockersProcess.start(options);
+    server = await BlockersProcess.start({ execPath, ...options });
     load = await Load.start(server.port);
     for (let i = 0; i < 10; i++) await load.get('/quick');
   };
@@ -83,6 +83,24 @@ describe('a process with a watchdog ends as it would without', () => {
     },
     20_000,
   );
+
+  it('does not name the request of an earlier block for a later one', async () => {
+    await start({});
+    const saidOf = async (times: number): Promise<string[]> => {
+      const deadlineMs = performance.now() + 10_000;
+      for (;;) {
+        const said = server.stderr.split('\n').filter((line) => line.includes('still does'));
+        if (said.length >= times) return said;
+        if (performance.now() > deadlineMs) throw new Error(`nothing on stderr but ${server.stderr}`);
+        await delay(20);
+      }
+    };
+    await load.get('/later/loop?ms=1400');
+    expect((await saidOf(1))[0]).toContain('/later/:kind');
+    await server.settle();
+    server.tell('native-block');
+    expect((await saidOf(2))[1]).toContain('[Perf] The event loop is blocked for');
+  }, 30_000);
 
   it('goes on serving when the watchdog has crashed', async () => {
     await start({ env: { TEST_BREAK_WATCHDOG: '1' } });

@@ -181,9 +181,14 @@ describe('cause', () => {
     ],
     ['the main thread stood in the run queue', { ...mine, runDelayMs: 60, cpuRatio: 0.4 }, 'not-scheduled'],
     [
-      'throttled for most of it, and too short without that',
-      { ...mine, throttled: true, runDelayMs: 55, cpuRatio: 0.45, thresholdMs: 50 },
+      'throttled, and too short for a report without that',
+      { ...mine, throttled: true, runDelayMs: 35, cpuRatio: 0.6, thresholdMs: 70 },
       'not-scheduled',
+    ],
+    [
+      'delayed just as long, but not throttled',
+      { ...mine, throttled: false, runDelayMs: 35, cpuRatio: 0.6, thresholdMs: 70 },
+      'javascript',
     ],
     ['throttled for a little of it', { ...mine, throttled: true, runDelayMs: 45, cpuRatio: 0.55 }, 'javascript'],
     ['asleep, and throttled at another time', { ...mine, throttled: true, cpuRatio: 0.05 }, 'sync-io'],
