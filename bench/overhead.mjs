@@ -24,7 +24,7 @@ const variants = [
   { name: 'bare Nest + Fastify again', file: nest },
   { name: 'bare Fastify', file: file('overhead/fastify.mjs') },
   { name: 'nestjs-perf: latency only', file: perf, args: ['latency'] },
-  { name: 'nestjs-perf: latency only, no sinks', file: perf, args: ['latency-no-sinks'] },
+  { name: 'nestjs-perf: latency, every record to a sink', file: perf, args: ['records'] },
   { name: 'nestjs-perf: all defaults', file: perf, args: ['default'] },
   { name: 'tap interceptor', file: file('overhead/tap-interceptor.mjs') },
   { name: 'prom-client interceptor', file: file('overhead/prom-client-interceptor.mjs') },

@@ -12,6 +12,7 @@ try {
   if (!packageOnly) ensureRedis();
   installLocked('.');
   if (!packageOnly) installLocked('test/nest11');
+  if (long) installLocked('test/node-versions');
 } catch (error) {
   console.error(error.message);
   process.exit(1);

@@ -17,6 +17,50 @@ export type { ResourceAdvice } from './resources/resource-advice.js';
 export type { ResourcesOptions } from './resources/resources.options.js';
 export { describeResources } from './core/resource-text.js';
 export type { EventLoopOptions, ReplayOptions } from './event-loop/event-loop.options.js';
+export { Experiment, Variant } from './experiments/experiment.decorator.js';
+export { Experiments } from './experiments/experiments.js';
+export type { ExperimentsOptions } from './experiments/experiments.options.js';
+export type { GateAnswer, GateClient } from './experiments/gates/gate-client.js';
+export { staticGates } from './experiments/gates/static-gates.js';
+export type {
+  ExperimentMetric,
+  ExperimentReport,
+  FleetEffect,
+  ReportOptions,
+} from './experiments/report/experiment-report.js';
+export { reportOf } from './experiments/report/report-of.js';
+export { compareVariants } from './experiments/statistics/compare-variants.js';
+export type {
+  CompareOptions,
+  Comparison,
+  SampleRatio,
+  UnitTotals,
+  VariantMean,
+} from './experiments/statistics/comparison.js';
+export type { ExperimentTotals } from './experiments/totals/experiment-totals.js';
+export { mergeTotals } from './experiments/totals/merge-totals.js';
+
+export { DeferWork } from './defer/defer-work.decorator.js';
+export { Deferrer } from './defer/deferrer.js';
+export { defer } from './defer/defer.js';
+export type { DeferOptions, DeferOverflow } from './defer/defer.options.js';
+export type {
+  DeferContext,
+  DeferFunction,
+  DeferInfo,
+  DeferredWork,
+  DeferTarget,
+  DeferWhen,
+  DeferWorkOptions,
+  JobQueue,
+} from './defer/deferred-work.js';
+export type {
+  DurableJob,
+  DurableJournal,
+  DurableStore,
+  DurableStoreHost,
+  JournalEntry,
+} from './defer/durable-store.js';
 
 export { loggerSink, type LoggerSinkOptions } from './sinks/logger.sink.js';
 

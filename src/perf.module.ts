@@ -1,6 +1,7 @@
 import {
   Inject,
   Module,
+  type BeforeApplicationShutdown,
   type DynamicModule,
   type NestModule,
   type OnApplicationBootstrap,
@@ -9,7 +10,9 @@ import {
 } from '@nestjs/common';
 import { HttpAdapterHost, ModulesContainer } from '@nestjs/core';
 import { optionError } from './core/option.js';
+import { Deferrer } from './defer/deferrer.js';
 import { PerfError } from './core/perf.error.js';
+import { Experiments } from './experiments/experiments.js';
 import { PerfInterceptor } from './latency/perf.interceptor.js';
 import { RequestLifecycle } from './http/request-lifecycle.js';
 import { RouteRegistry } from './http/route-registry.js';
@@ -22,7 +25,7 @@ import { PerfService } from './perf.service.js';
 import { PERF_RESOLVED_OPTIONS } from './perf.tokens.js';
 
 /** Services that cannot work without the context store: who injects one of them switches it on (`context: 'auto'`). */
-const NEEDS_CONTEXT: ReadonlySet<unknown> = new Set<unknown>([]);
+const NEEDS_CONTEXT: ReadonlySet<unknown> = new Set<unknown>([Deferrer, Experiments]);
 
 /**
  * Import it once, in the root module: `imports: [PerfModule.forRoot()]`. Every feature is on by default.
@@ -43,15 +46,19 @@ const NEEDS_CONTEXT: ReadonlySet<unknown> = new Set<unknown>([]);
       useFactory: (runtime: PerfRuntime) => runtime.resources.sampler,
     },
     { provide: RouteRegistry, inject: [PerfRuntime], useFactory: (runtime: PerfRuntime) => runtime.routes },
+    { provide: Deferrer, inject: [PerfRuntime], useFactory: (runtime: PerfRuntime) => runtime.defer.deferrer },
+    { provide: Experiments, inject: [PerfRuntime], useFactory: (runtime: PerfRuntime) => runtime.experiments },
     PerfService,
     PerfInterceptor,
   ],
-  exports: [PerfService, PerfInterceptor, ResourceSampler, RequestLifecycle, RouteRegistry],
+  exports: [Deferrer, PerfService, PerfInterceptor, Experiments, ResourceSampler, RequestLifecycle, RouteRegistry],
 })
 export class PerfModule
   extends ConfigurableModuleClass
-  implements NestModule, OnModuleInit, OnApplicationBootstrap, OnApplicationShutdown
+  implements NestModule, OnModuleInit, OnApplicationBootstrap, BeforeApplicationShutdown, OnApplicationShutdown
 {
+  private configured = false;
+
   constructor(
     @Inject(PerfRuntime) private readonly runtime: PerfRuntime,
     @Inject(PERF_RESOLVED_OPTIONS) private readonly options: ResolvedOptions,
@@ -69,17 +76,23 @@ export class PerfModule
 
   /** Nest awaits it before it registers routes, in `NestFactory` and under `@nestjs/testing` alike. */
   async configure(): Promise<void> {
+    this.configured = true;
     await this.runtime.start(this.adapterHost.httpAdapter, this.contextEnabled(), this.modules);
   }
 
   async onModuleInit(): Promise<void> {
     this.runtime.routesRegistered();
     // An application without HTTP never calls `configure()`.
-    await this.runtime.start(null, this.contextEnabled(), this.modules);
+    if (!this.configured) await this.runtime.start(null, this.contextEnabled(), this.modules);
   }
 
-  onApplicationBootstrap(): void {
-    this.runtime.bootstrapped();
+  async onApplicationBootstrap(): Promise<void> {
+    await this.runtime.bootstrapped();
+  }
+
+  /** Without an HTTP server to wait for, this is the last moment at which everybody's queues and databases are open. */
+  async beforeApplicationShutdown(): Promise<void> {
+    if (!this.configured) await this.runtime.stop();
   }
 
   async onApplicationShutdown(): Promise<void> {

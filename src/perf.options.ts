@@ -1,7 +1,9 @@
 import { compressionOption, type CompressionOptions } from './compression/compression.options.js';
+import { deferOption, type DeferOptions } from './defer/defer.options.js';
 import { list, number, object, oneOf, value, type Resolved } from './core/option.js';
 import type { PerfSink } from './core/sink.js';
 import { eventLoopOption, type EventLoopOptions } from './event-loop/event-loop.options.js';
+import { experimentsOption, type ExperimentsOptions } from './experiments/experiments.options.js';
 import { latencyOption, type LatencyOptions } from './latency/latency.options.js';
 import { snapshotEndpointOption, type SnapshotEndpointOptions } from './perf.snapshot-endpoint.js';
 import { resourcesOption, type ResourcesOptions } from './resources/resources.options.js';
@@ -29,6 +31,16 @@ export interface PerfModuleOptions {
    * @default true
    */
   compression?: boolean | CompressionOptions;
+  /**
+   * Gates, variants on the records, and the answer whether a change is faster.
+   * @default false
+   */
+  experiments?: false | ExperimentsOptions;
+  /**
+   * Work that runs after the response.
+   * @default true
+   */
+  defer?: boolean | DeferOptions;
   /**
    * Where records go.
    * @default [loggerSink()]
@@ -60,9 +72,11 @@ const sink = value<PerfSink>('a sink: an object with a `name` and a `publish()` 
 /** The option table: one row a feature. */
 const table = object({
   latency: latencyOption,
+  defer: deferOption,
   compression: compressionOption,
   resources: resourcesOption,
   eventLoop: eventLoopOption,
+  experiments: experimentsOption,
   sinks: list(sink, { default: [], what: 'a list of sinks' }),
   context: oneOf([true, false, 'auto'], { default: 'auto' }),
   snapshotEndpoint: snapshotEndpointOption,

@@ -3,17 +3,21 @@ import type { AbstractHttpAdapter, ModulesContainer } from '@nestjs/core';
 import { Compression } from './compression/compression.js';
 import { monotonicMs } from './core/clock.js';
 import { guarded } from './core/guarded.js';
-import type { SizeNote } from './core/record.js';
+import type { PerfRecord, SizeNote } from './core/record.js';
 import { Recorder } from './core/recorder.js';
 import { OncePerCause } from './core/reporter.js';
 import { requestContext } from './core/request-context.js';
 import type { PerfSinkHost, RouteHistogram } from './core/sink.js';
 import type { PerfSnapshot } from './core/snapshot.js';
+import { DeferFeature } from './defer/defer-feature.js';
 import { ControllerHandlers } from './http/controller-handlers.js';
 import { EventLoop } from './event-loop/event-loop.js';
 import { afterServerClosed, identifyHandlers, installOnHttp, rawRoute } from './http/http-installation.js';
+import { whenUnprotected } from './http/shutdown-signal.js';
 import { RequestLifecycle } from './http/request-lifecycle.js';
 import { RouteRegistry } from './http/route-registry.js';
+import { ExperimentEngine } from './experiments/experiment-engine.js';
+import { Experiments } from './experiments/experiments.js';
 import { Latency } from './latency/latency.js';
 import { Resources } from './resources/resources.js';
 import type { ResolvedOptions } from './perf.options.js';
@@ -34,23 +38,39 @@ export class PerfRuntime {
   readonly handlers = new ControllerHandlers(this.lifecycle.requestScoped);
   readonly resources: Resources;
   private readonly eventLoop: EventLoop | null;
+  readonly defer: DeferFeature;
   private readonly latency: Latency | null;
   private readonly compression: Compression | null;
+  private readonly experimentEngine: ExperimentEngine | null;
+  readonly experiments: Experiments;
   private adapter: AbstractHttpAdapter | null = null;
   private started: Promise<void> | null = null;
   private stopping: Promise<void> | null = null;
 
   constructor(@Inject(PERF_RESOLVED_OPTIONS) private readonly options: ResolvedOptions) {
     this.recorder = new Recorder(options.sinks, this.report);
-    const { compression, eventLoop, latency, resources } = options;
+    const { compression, eventLoop, experiments, latency, resources } = options;
     this.resources = new Resources(resources, this.recorder, this.logger, monotonicMs);
-    this.eventLoop = eventLoop === null ? null : new EventLoop(eventLoop, this.lifecycle, this.recorder, this.report);
+    this.eventLoop =
+      eventLoop === null
+        ? null
+        : new EventLoop(eventLoop, this.lifecycle, this.recorder, this.report, this.resources.scheduling);
     this.latency =
       latency === null
         ? null
         : new Latency(latency, this.lifecycle, this.routes, this.recorder, monotonicMs, this.eventLoop?.hold ?? null);
     this.compression =
       compression === null ? null : new Compression(compression, this.routes, this.report, this.logger, monotonicMs);
+    this.experimentEngine =
+      experiments === null
+        ? null
+        : new ExperimentEngine(experiments, monotonicMs, this.report, {
+            hold: this.eventLoop?.hold ?? null,
+            sampleResources: () => this.resources.sampleNow(),
+          });
+    const publish = options.sinks.length === 0 ? null : (record: PerfRecord): void => this.recorder.push(record);
+    this.defer = new DeferFeature(options.defer, this.lifecycle, publish, this.report);
+    this.experiments = new Experiments(this.experimentEngine, this.lifecycle, this.report);
   }
 
   /** Before routes are registered. `adapter` is null in an application without HTTP. */
@@ -67,15 +87,23 @@ export class PerfRuntime {
     // First: a request's record waits for the verdict on a block that ends with it.
     this.eventLoop?.install(contextEnabled);
     this.latency?.install();
+    this.experimentEngine?.install(this.lifecycle, this.handlers);
     if (adapter !== null) {
-      if (this.latency !== null || this.eventLoop !== null || this.compression !== null || contextEnabled) {
+      if (this.observesRequests(contextEnabled)) {
         const runHandler = this.eventLoop?.runHandler ?? null;
         installOnHttp(adapter, { lifecycle: this.lifecycle, routes: this.routes, contextEnabled, runHandler });
       }
       await this.compression?.install(adapter, this.handlers, modules);
       this.installSnapshotEndpoint(adapter);
       afterServerClosed(adapter, () => this.stop());
+      whenUnprotected(adapter, () => {
+        this.logger.warn(
+          'SIGTERM would end this process without draining deferred work or flushing records. Call `app.enableShutdownHooks()` in main.ts.',
+        );
+      });
     }
+    // Last, so nearest to the handler: a shared answer that skips the handler skips its work as well.
+    this.defer.install(this.handlers, modules, contextEnabled || adapter === null);
     await this.recorder.start(this.hostFor(adapter), this.options.flushTimeoutMs);
     this.handlers.place(modules);
     this.resources.start();
@@ -87,9 +115,10 @@ export class PerfRuntime {
     if (this.adapter !== null && this.eventLoop !== null) identifyHandlers(this.adapter, this.eventLoop.runHandler);
   }
 
-  /** When every module is initialised. */
-  bootstrapped(): void {
+  /** When every module is initialised: work that a store has kept may run, before the server listens. */
+  async bootstrapped(): Promise<void> {
     this.eventLoop?.start();
+    await this.defer.start();
   }
 
   /** Drains, flushes and closes everything once; later calls wait for the first. */
@@ -98,17 +127,26 @@ export class PerfRuntime {
   }
 
   private async stopOnce(): Promise<void> {
+    await this.defer.drain();
     await this.eventLoop?.close();
     this.resources.stop();
     await this.recorder.close(this.options.flushTimeoutMs);
     this.compression?.close();
+    await this.experimentEngine?.close(this.options.flushTimeoutMs);
   }
 
   /** Resolves when what has happened so far is recorded and flushed to the sinks. */
   async settle(): Promise<void> {
     await this.lifecycle.settled();
+    await this.defer.idle();
     await this.eventLoop?.settled();
     await this.recorder.flush(this.options.flushTimeoutMs);
+  }
+
+  /** Off means off: without a feature that looks at requests, the server keeps no listener of ours. */
+  private observesRequests(contextEnabled: boolean): boolean {
+    const features = [this.latency, this.eventLoop, this.compression, this.experimentEngine];
+    return contextEnabled || this.options.defer !== null || features.some((feature) => feature !== null);
   }
 
   snapshot(): PerfSnapshot {
@@ -116,8 +154,8 @@ export class PerfRuntime {
       at: Date.now(),
       routes: this.latency?.snapshot() ?? [],
       eventLoop: this.eventLoop?.snapshot() ?? null,
-      resources: this.resources.latest,
-      defer: null,
+      resources: this.resources.snapshot(),
+      defer: this.defer.stats(),
       compression: this.compression?.stats() ?? null,
     };
   }

@@ -1,11 +1,19 @@
-// This library: `latency` (everything else off, records to the default logger sink), `latency-no-sinks` or `default`.
+// This library: `latency` (everything else off, records to the default logger sink), `records` (a sink that takes every
+// request's record) or `default`.
 import { PerfModule, PerfService } from 'nestjs-perf';
 import { serveApi } from './application.mjs';
 
-const LATENCY_ONLY = {};
+const LATENCY_ONLY = { eventLoop: false, resources: false, compression: false, defer: false };
+let recorded = 0;
+const countingSink = {
+  name: 'counting',
+  publish(records) {
+    recorded += records.length;
+  },
+};
 const OPTIONS = {
   latency: LATENCY_ONLY,
-  'latency-no-sinks': { ...LATENCY_ONLY, sinks: [] },
+  records: { ...LATENCY_ONLY, sinks: [countingSink] },
   default: undefined,
 };
 const [which] = process.argv.slice(2);

@@ -11,6 +11,8 @@ import {
 } from '@nestjs/common';
 import { PerfModule } from 'nestjs-perf';
 import { flightFeed } from './flight-feed.js';
+import { ReportsController } from './reports.controller.js';
+import { CheckoutController, SendReceipt } from './receipts.js';
 
 @Controller('flights')
 class FlightsController {
@@ -60,6 +62,14 @@ class PaymentsController {
 
 @Module({
   imports: [PerfModule.forRoot()],
-  controllers: [FlightsController, OrdersController, SearchController, PaymentsController],
+  controllers: [
+    FlightsController,
+    OrdersController,
+    SearchController,
+    PaymentsController,
+    ReportsController,
+    CheckoutController,
+  ],
+  providers: [SendReceipt],
 })
 export class DemoModule {}

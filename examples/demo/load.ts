@@ -31,9 +31,10 @@ const visitors: (() => Promise<void>)[] = [
   () => call('POST', '/orders', { item: 'headset' }),
   () => call('GET', `/search/${Math.random() < 0.001 ? 'rare' : 'ils'}-${Math.floor(Math.random() * 1_000)}`),
   () => call('GET', '/payments/status'),
+  () => call('GET', `/reports/${Math.floor(Math.random() * 100)}?token=secret`),
   () => call('GET', `/wp-admin/${Math.random().toString(36).slice(2)}`),
 ];
-const weights = [0.04, 0.3, 0.25, 0.3, 0.06, 0.05];
+const weights = [0.04, 0.3, 0.25, 0.3, 0.06, 0.001, 0.049];
 
 function pick(): () => Promise<void> {
   let left = Math.random();

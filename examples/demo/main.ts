@@ -5,10 +5,12 @@ import type { AddressInfo } from 'node:net';
 import { parseArgs } from 'node:util';
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
-import { PerfService } from 'nestjs-perf';
+import { describeResources, PerfService } from 'nestjs-perf';
 import { settle } from 'nestjs-perf/testing';
 import { DemoModule } from './app.module.js';
+import { runExperiment } from '../static-gate/run.js';
 import { compressionReport } from './compression.js';
+import { receiptsReport } from './receipts.js';
 import { routesReport } from './report.js';
 
 const { values } = parseArgs({
@@ -42,10 +44,18 @@ if (!process.stdout.isTTY) console.log(progress);
 
 await settle(app);
 console.log(`\n\nWhat PerfService.snapshot() knows after ${seconds} s:\n`);
-console.log(routesReport(app.get(PerfService).snapshot()));
+const snapshot = app.get(PerfService).snapshot();
+console.log(routesReport(snapshot));
+if (snapshot.resources !== null) console.log(`\nThe container: ${describeResources(snapshot.resources)}.`);
 
 console.log('\nThe feed, 1 MB of JSON, with and without:\n');
 console.log(await compressionReport(process.argv[1]!.replace(/main\.js$/, 'compression-client.js')));
+
+console.log('\nIs it faster? A gate let half of the users skip a cleanup:\n');
+console.log(`  ${(await runExperiment(3)).text}`);
+
+console.log('\nOrders whose receipt the client waits for, and whose receipt is deferred:\n');
+console.log(await receiptsReport(app, `http://127.0.0.1:${port}`));
 
 if (values.keep) {
   console.log(

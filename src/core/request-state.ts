@@ -5,10 +5,20 @@ import type { Route } from './route.js';
 const SAFE_ID = /^[\w.:/+=-]{1,128}$/;
 const REQUEST_ID_HEADER = 'x-request-id';
 
+/** Decides gates for requests; the experiments feature of an application. */
+export interface GateCheck {
+  /** The variant of a request, decided at the first question and kept. Never throws. */
+  isOn(state: RequestState, gate: string): boolean;
+}
+
 /** What a request's state needs of the application it runs in. */
 export interface RequestOwner {
+  /** Null when the application has no experiments. */
+  readonly gates: GateCheck | null;
   /** A new request id. */
   nextId(): string;
+  /** Where `defer()` arms work: set by the defer feature, null while it is off. */
+  readonly deferrer: unknown;
   /** The route of a request whose framework tells it only on demand; null while no route has matched. */
   findRoute(state: RequestState): Route | null;
 }
@@ -37,6 +47,8 @@ export class RequestState {
   note: SizeNote | null = null;
   /** The trace that was active when the request started, when a sink knows a tracer (`PerfSinkHost.traceIds`). */
   traceId: string | null = null;
+  /** What the experiments feature notes beside the variants; null until there is something. */
+  experiments: unknown = null;
   /** Work armed by the defer feature; null until there is some. */
   deferred: unknown = null;
   /** The compression feature's: the shared answer that this request makes or gets; null for an answer of its own. */

@@ -27,6 +27,7 @@ export class Route {
   latency: RouteLatency | null = null;
   /** What other features keep for the route: one slot each, so that every Route has one hidden class. */
   compression: unknown = null;
+  experiments: unknown = null;
   private otherMethods: Map<string, Route> | null = null;
 
   constructor(

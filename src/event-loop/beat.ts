@@ -7,7 +7,7 @@ export const MODE = 2;
 export const POLLS = 3;
 /** Microseconds by which the watchdog's own polls came late: it was not scheduled. Wraps. */
 export const STARVED_US = 4;
-/** Microseconds that the main thread was runnable but not running, from the kernel. Wraps; 0 where unknown. */
+/** Microseconds that the main thread was runnable but not running while it stood still. Wraps; 0 where unknown. */
 export const RUN_DELAY_US = 5;
 const WORDS = 8;
 

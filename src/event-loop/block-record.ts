@@ -56,7 +56,7 @@ export function blockRecordOf(
 /** What the application said of the data's size; else the size of the response, where its headers tell. */
 function noteOf(state: RequestState | null): SizeNote | null {
   if (state === null || state.note !== null) return state?.note ?? null;
-  const response = state.response as (ServerResponse & { _header?: string | null }) | null;
+  const response: (ServerResponse & { _header?: string | null }) | null = state.response;
   const length = response?.getHeader('content-length') ?? /^content-length: (\d+)/im.exec(response?._header ?? '')?.[1];
   const bytes = Number(length ?? Number.NaN);
   return Number.isFinite(bytes) ? { bytes } : null;

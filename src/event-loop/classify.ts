@@ -1,5 +1,5 @@
 import type { BlockCause } from '../core/record.js';
-import { beginsInSocketRead, withoutProbe, type Frame } from './frame.js';
+import { beginsInSocketRead, SAFEPOINT_NAME, withoutProbe, type Frame } from './frame.js';
 import { LATE_MS } from './timing.js';
 
 /** One look at the blocked stack, as classification needs it. `S` names a request. */
@@ -27,6 +27,8 @@ export interface Evidence<S> {
   readonly starvedMs: number;
   /** The main thread was runnable but not running; 0 where unknown. */
   readonly runDelayMs: number;
+  /** The kernel held the process to its CPU limit around it. */
+  readonly throttled: boolean;
   /** What would have been reported on a machine with CPUs to spare. */
   readonly thresholdMs: number;
   /** A debugger is attached: pauses look like blocks. */
@@ -83,7 +85,11 @@ export function classify<S>(evidence: Evidence<S>): Verdict<S> {
 
   // A request that was seen running all along and used a threshold's worth of CPU has blocked, however slow the machine.
   const blockedAnyway = proven?.state != null && evidence.cpuRatio * windowMs >= evidence.thresholdMs;
-  const machine = starved >= STARVED_FOR_SURE || (notRunning >= STARVED_RATIO && evidence.cpuRatio < ON_CPU_RATIO);
+  // Without the time in which the limit kept it from running it would not have been reported.
+  const heldBackMs = Math.max(evidence.starvedMs, evidence.runDelayMs);
+  const throttled = evidence.throttled && windowMs - heldBackMs < evidence.thresholdMs;
+  const machine =
+    throttled || starved >= STARVED_FOR_SURE || (notRunning >= STARVED_RATIO && evidence.cpuRatio < ON_CPU_RATIO);
   if (machine && !blockedAnyway) {
     return { ...nobody, cause: 'not-scheduled' };
   }
@@ -148,7 +154,7 @@ function claimsOf<S>({ looks }: Evidence<S>): Claim<S>[] {
  */
 function showsItsCall<S>(look: Look<S>): boolean {
   if (look.state === null) return false;
-  if (look.source === 'sync') return true;
+  if (look.source === 'sync' || look.frames.some(({ name }) => name === SAFEPOINT_NAME)) return true;
   const frames = withoutProbe(look.frames);
   const end = frames.findIndex(({ async, file }) => async || (file !== null && RUNS_OTHERS.has(file)));
   return (end < 0 ? frames.length : end) >= 2;

@@ -5,6 +5,7 @@ import type { RecordHold } from '../core/record-hold.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { RequestState } from '../core/request-state.js';
 import type { Resolved } from '../core/option.js';
+import type { SchedulingLoss, SchedulingPressure } from '../core/scheduling.js';
 import type { EventLoopSnapshot } from '../core/snapshot.js';
 import type { HandlerRunner } from '../http/http-installation.js';
 import type { RequestLifecycle, RequestObserver } from '../http/request-lifecycle.js';
@@ -55,6 +56,7 @@ export class EventLoop implements RequestObserver {
     private readonly lifecycle: RequestLifecycle,
     private readonly recorder: Recorder,
     private readonly report: OncePerCause,
+    private readonly scheduling: SchedulingPressure | null,
     private readonly gauges: LoopGauges = nodeGauges,
   ) {
     const { thresholdMs, stack, replay } = options;
@@ -104,10 +106,9 @@ export class EventLoop implements RequestObserver {
   }
 
   ended(state: RequestState): void {
-    const { beat } = this.watch;
-    if (state.endedMs <= beat.lastMs) return;
+    if (state.endedMs <= this.watch.beat.lastMs) return;
     this.ending = state;
-    beat.at(state.endedMs);
+    this.watch.requestEnded(state.endedMs);
     this.ending = null;
   }
 
@@ -192,12 +193,12 @@ export class EventLoop implements RequestObserver {
       cpuRatio: standstill.cpuRatio,
       starvedMs: ((counters.starvedUs - standstill.starvedUsBefore) | 0) / 1000,
       runDelayMs: ((counters.runDelayUs - standstill.runDelayUsBefore) | 0) / 1000,
+      throttled: wasThrottled(this.scheduling?.since(startMs) ?? null),
       thresholdMs: this.options.thresholdMs,
       debugged: debuggerAttached(),
       endedBefore: (state) => state.endedMs > 0 && state.endedMs < startMs,
     });
     this.charge(block, verdict);
-    if (!this.recorder.wanted) return;
     const waited = [...inFlight, ...queued].filter((state) => state !== verdict.culprit && state !== verdict.suspect);
     this.recorder.push(blockRecordOf(standstill, verdict, gcMs, waited, this.rules));
   }
@@ -213,6 +214,11 @@ export class EventLoop implements RequestObserver {
       } else if (state !== suspect) state.delayedMs += ms;
     }
   }
+}
+
+/** Counted from up to a second before the block, so it supports other evidence and is none by itself. */
+function wasThrottled(loss: SchedulingLoss | null): boolean {
+  return loss !== null && ((loss.throttledPeriods ?? 0) > 0 || (loss.throttledMs ?? 0) > 0);
 }
 
 /** A paused program looks blocked. */

@@ -1,7 +1,7 @@
 import type { MonotonicClock } from '../core/clock.js';
 import { ARMED, Beat, MODE, PARKED, POLLS, RUN_DELAY_US, SEQ, STARVED_US } from './beat.js';
 import { LoopStatistics } from './loop-statistics.js';
-import { DISARM_AFTER_MS, type Timing } from './timing.js';
+import { DISARM_AFTER_MS, DISARM_QUIET_AFTER_MS, type Timing } from './timing.js';
 
 /** One time the event loop stood still, or could not come round, for longer than the threshold. */
 export interface Standstill {
@@ -47,7 +47,7 @@ export class LoopWatch {
   readonly statistics: LoopStatistics;
   private timer: NodeJS.Timeout | null = null;
   private armed = false;
-  private lastBusyMs = 0;
+  private lastRequestMs = 0;
   // As they were at the last tick.
   private tickedMs: number;
   private idleMs: number;
@@ -87,12 +87,18 @@ export class LoopWatch {
   /** A request has started: the loop turns, and ticks fast from now on. */
   requestStarted(nowMs: number): void {
     this.beat.at(nowMs);
+    this.lastRequestMs = nowMs;
     if (!this.armed) this.arm(nowMs);
+  }
+
+  /** A request has ended: the loop turns. */
+  requestEnded(nowMs: number): void {
+    this.beat.at(nowMs);
+    this.lastRequestMs = nowMs;
   }
 
   private arm(nowMs: number): void {
     this.armed = true;
-    this.lastBusyMs = nowMs;
     this.baseline(nowMs);
     this.tickEvery(this.timing.tickMs);
     const { words } = this.beat;
@@ -118,8 +124,9 @@ export class LoopWatch {
     this.statistics.delayed(nowMs, Math.max(0, nowMs - this.tickedMs - intervalMs));
     this.slowTurn(nowMs, intervalMs);
     this.baseline(nowMs);
-    if (this.inFlight() > 0) this.lastBusyMs = nowMs;
-    else if (this.armed && nowMs - this.lastBusyMs > DISARM_AFTER_MS) this.disarm();
+    if (!this.armed) return;
+    const quietMs = nowMs - this.lastRequestMs;
+    if (quietMs > (this.inFlight() > 0 ? DISARM_QUIET_AFTER_MS : DISARM_AFTER_MS)) this.disarm();
   };
 
   private baseline(nowMs: number): void {

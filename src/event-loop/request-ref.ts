@@ -20,17 +20,22 @@ const sentUrl = (state: RequestState): string => {
   return typeof originalUrl === 'string' ? originalUrl : (state.request?.url ?? '');
 };
 
+/** The caller's trace, which a tracer of ours would have taken over. */
+function traceIdSent(state: RequestState): string | null {
+  const traceparent = state.request?.headers['traceparent'];
+  return typeof traceparent === 'string' ? (TRACEPARENT.exec(traceparent)?.[1] ?? null) : null;
+}
+
 /** Names a request in a record, without its secrets. */
 export function requestRefOf(state: RequestState, secrets: SecretNames): RequestRef {
   const { route, request } = state;
-  const traceparent = request?.headers['traceparent'];
   return {
     id: state.id,
     method: request === null ? (route?.method ?? '_OTHER') : methodLabel(request.method),
     route: route?.pattern ?? '',
     handler: route?.handler?.name ?? null,
     url: redactUrl(sentUrl(state), route?.pattern ?? null, secrets),
-    traceId: typeof traceparent === 'string' ? (TRACEPARENT.exec(traceparent)?.[1] ?? null) : null,
+    traceId: state.traceId ?? traceIdSent(state),
   };
 }
 

@@ -4,10 +4,17 @@ import * as beat from './beat.js';
 import { IDLE_POLL_MS, type Timing } from './timing.js';
 import { watchdogThread, type WatchdogData } from './watchdog.worker.js';
 
-/** A look costs the main thread about half a millisecond: this bounds the tax on a loop that is blocked all the time. */
-const SAMPLES_PER_SECOND = 30;
-/** A first long block, or a few in a row, are looked at without thrift. */
-const SAMPLE_BURST = 90;
+/** How often the watchdog may look. */
+export interface LookBudget {
+  readonly perSecond: number;
+  readonly burst: number;
+}
+
+/**
+ * A look costs the main thread about half a millisecond, so this bounds the tax on a loop that is blocked all the time to
+ * 1.5 %. A first long block, or a few in a row, are looked at without thrift.
+ */
+const LOOK_BUDGET: LookBudget = { perSecond: 30, burst: 90 };
 const HANG_MS = 1_000;
 const STOP_DEADLINE_MS = 1_000;
 
@@ -36,6 +43,7 @@ export class Watchdog {
     private readonly timing: Timing,
     private readonly channelName: string,
     private readonly report: OncePerCause,
+    private readonly budget: LookBudget = LOOK_BUDGET,
   ) {}
 
   get running(): boolean {
@@ -110,8 +118,8 @@ export class Watchdog {
       suspectMs: timing.suspectMs,
       idleSuspectMs: timing.idleTickMs + timing.suspectMs,
       sampleMs: timing.sampleMs,
-      samplesPerSecond: SAMPLES_PER_SECOND,
-      sampleBurst: SAMPLE_BURST,
+      samplesPerSecond: this.budget.perSecond,
+      sampleBurst: this.budget.burst,
       hangMs: HANG_MS,
       schedstat: process.platform === 'linux' ? `/proc/${process.pid}/task/${process.pid}/schedstat` : null,
     };

@@ -71,7 +71,8 @@ export function watchdogThread(): void {
   let refilledMs = ownStartMs;
   let saidAtMs = 0;
   let seen: Seen | null = null;
-  let maxDelayUs = 0;
+  /** The main thread's run delay at the last poll of a standstill; null while it turns. */
+  let runDelayUs: number | null = null;
 
   watch();
 
@@ -84,7 +85,7 @@ export function watchdogThread(): void {
     for (;;) {
       const current = Atomics.load(words, word.mode);
       if (current === mode.stopped) return stop();
-      const waitMs = current === mode.armed ? data.tickMs : data.idlePollMs;
+      const waitMs = current === mode.armed ? untilSuspicious() : data.idlePollMs;
       const beforeMs = nowMs();
       if (Atomics.wait(words, word.mode, current, waitMs) === 'timed-out') account(beforeMs, waitMs);
       Atomics.add(words, word.polls, 1);
@@ -93,25 +94,34 @@ export function watchdogThread(): void {
     }
   }
 
+  /** No wake-up before one can tell anything: they are what this thread costs. */
+  function untilSuspicious(): number {
+    const leftMs = data.suspectMs - staleOf(nowMs());
+    return leftMs > 0 ? leftMs + 0.2 : data.sampleMs;
+  }
+
   function stop(): void {
     if (schedstatFd !== null) fs.closeSync(schedstatFd);
   }
 
-  /** Own lateness, and the main thread's time in the run queue: how much of a standstill was the machine's fault. */
+  /** Own lateness: how much of a standstill was the machine's fault. */
   function account(beforeMs: number, waitMs: number): void {
     const lateMs = nowMs() - beforeMs - waitMs;
     if (lateMs > 1) Atomics.add(words, word.starvedUs, Math.round(lateMs * 1000));
-    if (schedstatFd === null) return;
+  }
+
+  /** Adds what the main thread has stood in the run queue since the last call, while it stands still. */
+  function accountRunDelay(standsStill: boolean): void {
+    if (schedstatFd === null || (!standsStill && runDelayUs === null)) return;
     try {
       const length = fs.readSync(schedstatFd, schedstatText, 0, schedstatText.length, 0);
       // "time on CPU, time in the run queue, slices", in nanoseconds: Documentation/scheduler/sched-stats.rst
-      const delayUs = Math.round(Number(schedstatText.toString('latin1', 0, length).split(' ')[1]) / 1000);
-      if (delayUs > maxDelayUs) {
-        maxDelayUs = delayUs;
-        Atomics.store(words, word.runDelayUs, delayUs | 0);
-      }
+      const nowUs = Number(schedstatText.toString('latin1', 0, length).split(' ')[1]) / 1000;
+      if (runDelayUs !== null) Atomics.add(words, word.runDelayUs, Math.round(nowUs - runDelayUs));
+      runDelayUs = standsStill ? nowUs : null;
     } catch {
-      // The figure stays as it was; classification then has one witness less.
+      // Classification has one witness less.
+      runDelayUs = null;
     }
   }
 
@@ -127,6 +137,7 @@ export function watchdogThread(): void {
     }
     const staleMs = staleOf(now);
     const suspectMs = Atomics.load(words, word.mode) === mode.armed ? data.suspectMs : data.idleSuspectMs;
+    accountRunDelay(staleMs >= suspectMs);
     if (staleMs < suspectMs) return false;
     sayWhileItLasts(staleMs);
     if (now < nextLookMs || !takeToken(now)) return false;
@@ -157,6 +168,7 @@ export function watchdogThread(): void {
     const waiting = setInterval(() => {
       account(beforeMs, data.tickMs);
       beforeMs = nowMs();
+      accountRunDelay(Atomics.load(words, word.seq) === seq);
       Atomics.add(words, word.polls, 1);
       if (Atomics.load(words, word.mode) === mode.stopped) answered(null);
       else if (Atomics.load(words, word.seq) === seq) sayWhileItLasts(staleOf(beforeMs));

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { MonotonicClock } from '../core/clock.js';
 import type { OncePerCause } from '../core/reporter.js';
-import { RequestState, type RequestOwner } from '../core/request-state.js';
+import { RequestState, type GateCheck, type RequestOwner } from '../core/request-state.js';
 import type { Route } from '../core/route.js';
 import { RequestScopedArounds } from './around.js';
 import type { RouteRegistry } from './route-registry.js';
@@ -38,7 +38,10 @@ export type RouteFinder = (state: RequestState) => Route | null;
  * comes; it was completed when `finish` came before it.
  */
 export class RequestLifecycle implements RequestOwner {
+  deferrer: unknown = null;
   readonly requestScoped = new RequestScopedArounds();
+  /** Set by the experiments feature. */
+  gates: GateCheck | null = null;
   private readonly observers: RequestObserver[] = [];
   private oldest: RequestState | null = null;
   private newest: RequestState | null = null;

@@ -1,5 +1,5 @@
 import { closeSync, openSync, readSync } from 'node:fs';
-import { firstNumber } from './kernel-text.js';
+import { onlyNumber } from './kernel-text.js';
 
 /** The longest file that is read whole is `memory.stat`, 1 to 4 kB. */
 const BUFFER_BYTES = 16 * 1024;
@@ -59,26 +59,31 @@ export class KernelFile {
 
   /** Its text; null when it is missing, empty or cannot be read. Never throws. */
   read(): string | null {
-    if (this.unreadable) return null;
-    const { buffer, keep } = this.files;
+    const length = this.fill();
+    return length === 0 ? null : this.files.buffer.toString('latin1', 0, length);
+  }
+
+  /** The number that is its whole content, read without making a string of it; see {@link read}. */
+  number(): number | null {
+    const length = this.fill();
+    return length === 0 ? null : onlyNumber(this.files.buffer, length);
+  }
+
+  /** Reads it into the shared buffer; 0 bytes stand for every failure. */
+  private fill(): number {
+    if (this.unreadable) return 0;
     try {
       this.descriptor ??= openSync(this.path, 'r');
-      const length = readSync(this.descriptor, buffer, 0, BUFFER_BYTES, 0);
-      if (!keep) this.close();
-      return length === 0 ? null : buffer.toString('latin1', 0, length);
+      return readSync(this.descriptor, this.files.buffer, 0, BUFFER_BYTES, 0);
     } catch (error) {
       // The answer to every failure is "unknown"; only a removed cgroup also means that another one must be looked for.
       if ((error as NodeJS.ErrnoException).code === 'ENODEV') this.files.gone = true;
       this.close();
-      this.unreadable = keep;
-      return null;
+      this.unreadable = this.files.keep;
+      return 0;
+    } finally {
+      if (!this.files.keep) this.close();
     }
-  }
-
-  /** The number at the start; see {@link read}. */
-  number(): number | null {
-    const text = this.read();
-    return text === null ? null : firstNumber(text);
   }
 
   close(): void {

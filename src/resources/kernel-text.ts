@@ -3,7 +3,21 @@ const SPACE = 0x20;
 const MINUS = 0x2d;
 const ZERO = 0x30;
 
-/** The number at the start of a kernel file; null for anything but a decimal integer below 2^63. */
+/** The number that a file of one number holds, for the most frequent reads; null for anything but a decimal integer below 2^63. */
+export function onlyNumber(bytes: Uint8Array, length: number): number | null {
+  const negative = bytes[0] === MINUS;
+  const end = bytes[length - 1] === NEWLINE ? length - 1 : length;
+  let value = 0;
+  for (let at = negative ? 1 : 0; at < end; at++) {
+    const digit = bytes[at]! - ZERO;
+    if (digit < 0 || digit > 9) return null;
+    value = value * 10 + digit;
+  }
+  if (end === (negative ? 1 : 0) || value >= 2 ** 63) return null;
+  return negative ? -value : value;
+}
+
+/** The number at the start of a text; null for anything but a decimal integer below 2^63. */
 export function firstNumber(text: string): number | null {
   return numberAt(text, 0);
 }

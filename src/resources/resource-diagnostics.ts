@@ -22,6 +22,7 @@ const LOW_MEMORY_SAMPLES = 2;
 /** What the container's figures mean, said in words and once each, with what to do. */
 export class ResourceDiagnostics {
   private readonly said = new Set<string>();
+  private periods = { all: 0, throttled: 0, usedMs: 0, ms: 0 };
   private lowSamples = 0;
   private oomKills: number | null = null;
 
@@ -52,17 +53,23 @@ export class ResourceDiagnostics {
     }
   }
 
-  /** Once a report, over its longer window. */
+  /** Once a report. Short windows are added up until they are a trend. */
   report({ cpu: { window }, limits }: ResourceSample): void {
-    if (window === null || window.throttledRatio === null || (window.periods ?? 0) < MIN_PERIODS) return;
-    if (window.throttledRatio <= THROTTLED) return;
-    const bad = window.throttledRatio > BADLY_THROTTLED;
-    if (!bad && this.said.has('badly throttled')) return;
+    const seen = this.periods;
+    seen.all += window?.periods ?? 0;
+    seen.throttled += window?.throttledPeriods ?? 0;
+    seen.usedMs += window?.periods == null ? 0 : window.usageCores * window.ms;
+    seen.ms += window?.periods == null ? 0 : window.ms;
+    if (seen.all < MIN_PERIODS) return;
+    this.periods = { all: 0, throttled: 0, usedMs: 0, ms: 0 };
+    const ratio = seen.throttled / seen.all;
+    const isBad = ratio > BADLY_THROTTLED;
+    if (ratio <= THROTTLED || (!isBad && this.said.has('badly throttled'))) return;
     const limit = limits.cpuCores === null ? '' : ` at a limit of ${Math.round(limits.cpuCores * 100) / 100} cores`;
     this.warnOnce(
-      bad ? 'badly throttled' : 'throttled',
-      `The CPU was throttled in ${percent(window.throttledRatio)} % of periods${limit}: requests wait though the mean use is ` +
-        `only ${window.usageCores.toFixed(2)} cores. Raise the CPU limit, or run less in parallel (workers, UV_THREADPOOL_SIZE).`,
+      isBad ? 'badly throttled' : 'throttled',
+      `The CPU was throttled in ${(ratio * 100).toFixed(0)} % of periods${limit}: requests wait though the mean use is ` +
+        `only ${(seen.usedMs / seen.ms).toFixed(2)} cores. Raise the CPU limit, or run less in parallel (workers, UV_THREADPOOL_SIZE).`,
     );
   }
 
@@ -99,4 +106,3 @@ export class ResourceDiagnostics {
 }
 
 const mb = (bytes: number): number => Math.round(bytes / MIB);
-const percent = (ratio: number): string => (ratio * 100).toFixed(0);

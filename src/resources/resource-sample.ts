@@ -1,15 +1,10 @@
 import type { ResourceSample } from '../core/record.js';
 import type { ResourceReading } from './cgroup-accounts.js';
-import type { MeasuredWindow } from './resource-window.js';
-
-/** Limits that the user knows better than the cgroup. Null is not given. */
-export interface LimitOverrides {
-  cpuLimitCores: number | null;
-  memoryLimitBytes: number | null;
-}
+import { measureWindow } from './resource-window.js';
+import type { ResolvedResourcesOptions } from './resources.options.js';
 
 /** The effective limits of a reading, overrides applied. */
-export function limitsOf(reading: ResourceReading, overrides: LimitOverrides): ResourceSample['limits'] {
+export function limitsOf(reading: ResourceReading, overrides: ResolvedResourcesOptions): ResourceSample['limits'] {
   const { cpuLimit, memory, layout } = reading;
   const readable = reading.cpuUsage.from === 'cgroup' || memory !== null || cpuLimit?.heldBy != null;
   const overridden = overrides.cpuLimitCores !== null || overrides.memoryLimitBytes !== null;
@@ -27,14 +22,15 @@ export function limitsOf(reading: ResourceReading, overrides: LimitOverrides): R
   };
 }
 
-/** The public shape of a reading. */
-export function sampleOf(
+/** A reading in its public shape, its rates since `previous`. */
+export function sampleSince(
+  previous: ResourceReading | null,
   reading: ResourceReading,
-  limits: ResourceSample['limits'],
-  window: MeasuredWindow,
-  overrides: LimitOverrides,
+  options: ResolvedResourcesOptions,
 ): ResourceSample {
   const { cpuUsage, cpuLimit } = reading;
+  const limits = limitsOf(reading, options);
+  const window = measureWindow(previous, reading, limits.cpuCores, options.cpuRequestCores);
   return {
     at: Date.now(),
     limits,
@@ -47,7 +43,7 @@ export function sampleOf(
       throttledSeconds: cpuLimit?.throttledSeconds ?? null,
       window: window.cpu,
     },
-    memory: memoryOf(reading, overrides.memoryLimitBytes),
+    memory: memoryOf(reading, options.memoryLimitBytes),
     pressure: window.pressure,
     process: reading.process,
   };

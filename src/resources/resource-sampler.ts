@@ -1,9 +1,9 @@
 import { type MonotonicClock, monotonicMs } from '../core/clock.js';
 import type { ResourceSample } from '../core/record.js';
+import type { ResourceReading } from './cgroup-accounts.js';
 import { type ResourceAdvice, advise } from './resource-advice.js';
 import { ResourceReader } from './resource-reader.js';
-import { limitsOf, sampleOf } from './resource-sample.js';
-import { ResourceWindow } from './resource-window.js';
+import { limitsOf, sampleSince } from './resource-sample.js';
 import { type ResolvedResourcesOptions, type ResourcesOptions, resolveResourcesOptions } from './resources.options.js';
 
 /** What the container allows and uses: CPU, throttling and memory against the real limits. Injection token and type. */
@@ -24,21 +24,19 @@ export abstract class ResourceSampler {
 /** A sampler over a reader that may be shared: the baseline is its own. */
 export class ReadingResourceSampler extends ResourceSampler {
   latest: ResourceSample | null = null;
-  private readonly window: ResourceWindow;
+  private previous: ResourceReading | null = null;
 
   constructor(
     private readonly reader: ResourceReader,
     private readonly options: ResolvedResourcesOptions,
   ) {
     super();
-    this.window = new ResourceWindow(options.cpuRequestCores);
   }
 
   sample(): ResourceSample {
     const reading = this.reader.read();
-    const limits = limitsOf(reading, this.options);
-    const window = this.window.measure(reading, limits.cpuCores);
-    this.latest = sampleOf(reading, limits, window, this.options);
+    this.latest = sampleSince(this.previous, reading, this.options);
+    this.previous = reading;
     return this.latest;
   }
 

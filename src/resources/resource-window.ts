@@ -10,50 +10,50 @@ export interface MeasuredWindow {
 /** Below this two readings are too close for a rate. */
 const MIN_WINDOW_MS = 1;
 
-/** One reader's baseline: the rates of {@link measure} are of the time since its own previous call. */
-export class ResourceWindow {
-  private previous: ResourceReading | null = null;
+/**
+ * The rates between two readings.
+ * @param limitCores What utilization is a share of; without it, of the CPUs the process may run on.
+ * @param requestCores The CPU request, when it is known.
+ */
+export function measureWindow(
+  previous: ResourceReading | null,
+  reading: ResourceReading,
+  limitCores: number | null,
+  requestCores: number | null,
+): MeasuredWindow {
+  if (previous === null || previous.place !== reading.place) return NOTHING;
+  const ms = reading.nowMs - previous.nowMs;
+  if (!(ms >= MIN_WINDOW_MS)) return NOTHING;
+  return {
+    cpu: cpuWindow(previous, reading, ms, limitCores ?? reading.cpus, requestCores),
+    pressure: {
+      cpuSomeRatio: share(difference(previous.cpuStallSeconds, reading.cpuStallSeconds), ms / 1_000),
+      memoryFullRatio: share(difference(previous.memoryStallSeconds, reading.memoryStallSeconds), ms / 1_000),
+    },
+  };
+}
 
-  /** @param cpuRequestCores The CPU request, when it is known. */
-  constructor(private readonly cpuRequestCores: number | null) {}
-
-  /** @param limitCores What utilization is a share of; the CPUs of the machine without it. */
-  measure(reading: ResourceReading, limitCores: number | null): MeasuredWindow {
-    const { previous } = this;
-    this.previous = reading;
-    if (previous === null || previous.place !== reading.place) return NOTHING;
-    const ms = reading.nowMs - previous.nowMs;
-    if (!(ms >= MIN_WINDOW_MS)) return NOTHING;
-    return {
-      cpu: this.cpu(previous, reading, ms, limitCores ?? reading.cpus),
-      pressure: {
-        cpuSomeRatio: share(difference(previous.cpuStallSeconds, reading.cpuStallSeconds), ms / 1_000),
-        memoryFullRatio: share(difference(previous.memoryStallSeconds, reading.memoryStallSeconds), ms / 1_000),
-      },
-    };
-  }
-
-  private cpu(
-    previous: ResourceReading,
-    reading: ResourceReading,
-    ms: number,
-    capacityCores: number | null,
-  ): ResourceSample['cpu']['window'] {
-    if (previous.cpuUsage.from !== reading.cpuUsage.from) return null;
-    const usedSeconds = difference(previous.cpuUsage.usageSeconds, reading.cpuUsage.usageSeconds);
-    if (usedSeconds === null) return null;
-    const usageCores = usedSeconds / (ms / 1_000);
-    return {
-      ms,
-      usageCores,
-      // Not capped at 1: bursts and the skew between clock and counter are real.
-      utilization: capacityCores === null ? null : usageCores / capacityCores,
-      requestUtilization: this.cpuRequestCores === null ? null : usageCores / this.cpuRequestCores,
-      ...throttling(previous.cpuLimit, reading.cpuLimit),
-      throttledByHiddenAncestor: throttledUnseen(previous.cpuLimit, reading.cpuLimit),
-      runQueueMs: difference(previous.runQueueMs, reading.runQueueMs),
-    };
-  }
+function cpuWindow(
+  previous: ResourceReading,
+  reading: ResourceReading,
+  ms: number,
+  capacityCores: number | null,
+  requestCores: number | null,
+): MeasuredWindow['cpu'] {
+  if (previous.cpuUsage.from !== reading.cpuUsage.from) return null;
+  const usedSeconds = difference(previous.cpuUsage.usageSeconds, reading.cpuUsage.usageSeconds);
+  if (usedSeconds === null) return null;
+  const usageCores = usedSeconds / (ms / 1_000);
+  return {
+    ms,
+    usageCores,
+    // Not capped at 1: bursts and the skew between clock and counter are real.
+    utilization: capacityCores === null ? null : usageCores / capacityCores,
+    requestUtilization: requestCores === null ? null : usageCores / requestCores,
+    ...throttling(previous.cpuLimit, reading.cpuLimit),
+    throttledByHiddenAncestor: throttledUnseen(previous.cpuLimit, reading.cpuLimit),
+    runQueueMs: difference(previous.runQueueMs, reading.runQueueMs),
+  };
 }
 
 const NOTHING: MeasuredWindow = { cpu: null, pressure: { cpuSomeRatio: null, memoryFullRatio: null } };

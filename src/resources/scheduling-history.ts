@@ -1,17 +1,9 @@
 import type { SchedulingLoss, SchedulingPressure } from '../core/scheduling.js';
+import type { ResourceReading } from './cgroup-accounts.js';
 import { difference } from './resource-window.js';
 
-/** Cumulative counters of the kernel's refusals. */
-export interface SchedulingReading {
-  /** Monotonic milliseconds. */
-  nowMs: number;
-  /** Readings of different cgroups do not compare. */
-  place: string;
-  periods: number | null;
-  throttledPeriods: number | null;
-  throttledMs: number | null;
-  runQueueMs: number | null;
-}
+/** The part of a reading that tells of lost time. */
+export type SchedulingReading = Pick<ResourceReading, 'nowMs' | 'place' | 'cpuLimit' | 'runQueueMs'>;
 
 /** A verdict comes soon after the block, but a look or two may have been taken in between. */
 const KEPT = 4;
@@ -23,8 +15,8 @@ export class SchedulingHistory implements SchedulingPressure {
   constructor(private readonly read: () => SchedulingReading) {}
 
   /** To be called every second or so. */
-  look(): void {
-    this.looks.push(this.read());
+  keep(reading: SchedulingReading): void {
+    this.looks.push(reading);
     if (this.looks.length > KEPT) this.looks.shift();
   }
 
@@ -33,12 +25,21 @@ export class SchedulingHistory implements SchedulingPressure {
     if (before === undefined) return null;
     const now = this.read();
     if (now.place !== before.place) return null;
+    const throttledSeconds = difference(throttledByAny(before), throttledByAny(now));
+    const comparable = before.cpuLimit?.heldBy === now.cpuLimit?.heldBy;
+    const held = (key: 'periods' | 'throttledPeriods'): number | null =>
+      comparable ? difference(before.cpuLimit?.[key] ?? null, now.cpuLimit?.[key] ?? null) : null;
     return {
       ms: now.nowMs - before.nowMs,
-      periods: difference(before.periods, now.periods),
-      throttledPeriods: difference(before.throttledPeriods, now.throttledPeriods),
-      throttledMs: difference(before.throttledMs, now.throttledMs),
+      periods: held('periods'),
+      throttledPeriods: held('throttledPeriods'),
+      throttledMs: throttledSeconds === null ? null : throttledSeconds * 1_000,
       runQueueMs: difference(before.runQueueMs, now.runQueueMs),
     };
   }
+}
+
+/** Kernels that do not tell of hidden limits still tell of the visible ones. */
+function throttledByAny({ cpuLimit }: SchedulingReading): number | null {
+  return cpuLimit === null ? null : (cpuLimit.anySeconds ?? cpuLimit.visibleSeconds);
 }

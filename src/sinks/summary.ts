@@ -1,3 +1,4 @@
+import { describeResources } from '../core/resource-text.js';
 import type { PerfSnapshot, RouteSnapshot } from '../core/snapshot.js';
 
 const SHOWN_ROUTES = 3;
@@ -15,13 +16,14 @@ export function summaryText(snapshot: PerfSnapshot, freshRequests: number): stri
     loop === null
       ? ''
       : `event loop ${(loop.utilization * 100).toFixed(0)} % busy, p99 delay ${loop.delayMs.p99.toFixed(0)} ms`,
+    snapshot.resources === null ? '' : describeResources(snapshot.resources),
   ];
   return parts.filter((part) => part !== '').join('; ');
 }
 
 /** The same for JSON loggers. */
 export function summaryFields(snapshot: PerfSnapshot, freshRequests: number): object {
-  const { eventLoop } = snapshot;
+  const { eventLoop, resources } = snapshot;
   const routes = slowest(snapshot).map(({ method, route, count, errors, durationMs }) => ({
     method,
     route,
@@ -29,7 +31,7 @@ export function summaryFields(snapshot: PerfSnapshot, freshRequests: number): ob
     errors,
     p95Ms: durationMs.p95,
   }));
-  return { event: 'summary', requests: freshRequests, routes, eventLoop };
+  return { event: 'summary', requests: freshRequests, routes, eventLoop, resources };
 }
 
 function slowest(snapshot: PerfSnapshot): RouteSnapshot[] {

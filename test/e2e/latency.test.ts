@@ -41,7 +41,7 @@ class FirstController extends BaseController {}
 class SecondController extends BaseController {}
 
 const controllers = [ItemsController, SkippedController, FirstController, SecondController];
-const everythingOff = { latency: false, eventLoop: false, resources: false, compression: false };
+const everythingOff = { latency: false, eventLoop: false, resources: false, compression: false, defer: false as const };
 const rowOf = (routes: readonly RouteSnapshot[], route: string): RouteSnapshot =>
   routes.find((r) => r.route === route)!;
 

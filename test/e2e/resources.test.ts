@@ -38,7 +38,7 @@ async function resourceRecords(running: TestApp, atLeast: number): Promise<Resou
 }
 
 describe.each(adapters)('resources on %s', (adapter) => {
-  it('publishes a record each interval, and shows the last one in the snapshot', async () => {
+  it('publishes a record each interval, and shows what is true now in the snapshot', async () => {
     const running = await startApp(adapter, { perf: { resources: { intervalMs: 40 } } });
     try {
       const records = await resourceRecords(running, 3);

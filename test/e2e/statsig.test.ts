@@ -9,6 +9,8 @@ class UsersController {
   @Get(':id')
   find(@Param('id') id: string) {
     if (id === 'down') throw new ServiceUnavailableException();
+    const startedMs = performance.now();
+    while (id === 'block' && performance.now() - startedMs < 120);
     return { id };
   }
 }
@@ -68,6 +70,23 @@ describe.each(adapters)('statsigSink on %s, with the real SDK', (adapter) => {
     });
     const latency = statsig.events('pod_latency');
     expect(sum(latency.map(({ metadata }) => Number(metadata['count'])))).toBe(80);
+  });
+
+  it('sends a block with its culprit, its cause and its line', async () => {
+    const running = await start();
+    await (await fetch(`${running.url}/users/block`)).text();
+    await running.close();
+    const blocks = running.sink.records.filter((record) => record.kind === 'block');
+    expect(blocks.length).toBeGreaterThan(0);
+    expect(statsig.events('event_loop_block').map(({ value, metadata }) => ({ value, ...metadata }))).toEqual(
+      blocks.map(({ durationMs, request, cause, location }) => ({
+        value: durationMs,
+        route: request?.route ?? null,
+        cause,
+        location: location === null ? null : expect.stringMatching(/statsig\.test\.ts:\d+:\d+$/),
+        pod: 'pod-1',
+      })),
+    );
   });
 
   it('rolls requests up: the sums are those of the requests', async () => {

@@ -1,7 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { join } from 'node:path';
+import { afterEach, describe, expect, inject, it } from 'vitest';
 import { Cgroup, whyNoCgroups } from '../fixtures/cgroups/cgroup-lab.js';
-import { SampledChild, SampledProgram } from '../fixtures/cgroups/sampled-child.js';
+import { SampledChild } from '../fixtures/cgroups/sampled-child.js';
 
 const MIB = 2 ** 20;
 const skipped = whyNoCgroups();
@@ -44,7 +45,6 @@ class IndependentReader {
 
 // Each test starts a Node process and lets the kernel throttle or kill it, which takes periods of 100 ms: 1 to 4 s each.
 describe.skipIf(skipped !== null)('a process in real cgroups (v1, hybrid)', { timeout: 30_000 + BURN_MS }, () => {
-  let program: SampledProgram;
   let groups: Cgroup[] = [];
   let children: SampledChild[] = [];
   const group = (label: string): Cgroup => {
@@ -53,15 +53,11 @@ describe.skipIf(skipped !== null)('a process in real cgroups (v1, hybrid)', { ti
     return made;
   };
   const child = (...how: [before?: string, wrapper?: string]): SampledChild => {
-    const made = new SampledChild(program, ...how);
+    const made = new SampledChild(join(inject('compiledFixtures'), 'cgroups/sampled-process.js'), ...how);
     children.push(made);
     return made;
   };
 
-  beforeAll(() => {
-    program = new SampledProgram();
-  });
-  afterAll(() => program.dispose());
   afterEach(async () => {
     for (const each of children) await each.end();
     for (const each of groups) await each.remove();
@@ -177,6 +173,19 @@ describe.skipIf(skipped !== null)('a process in real cgroups (v1, hybrid)', { ti
     });
     // Only Linux 6.6 and later tell in the own cgroup what an ancestor throttled.
     expect(cpu.window!.throttledByHiddenAncestor).toBe(existsSync(`${own.leaf('cpu')}/cpu.stat.local`) ? true : null);
+  });
+
+  it('reads the pressure of its own cgroup in the v2 tree beside v1', async (context) => {
+    const own = group('pressure');
+    if (own.joinUnified === null) context.skip('needs a cgroup2 mount at /sys/fs/cgroup/unified with cpu.pressure');
+    own.limit('parent', { cores: 0.3 });
+    const pressed = child(`${own.joinScript()} && ${own.joinUnified}`);
+    await pressed.sample();
+    await pressed.order({ do: 'burn', ms: 800, busyMs: 10, everyMs: 10 });
+    const { pressure } = (await pressed.sample()).sample;
+    expect(pressure.cpuSomeRatio).toBeGreaterThan(0.2);
+    expect(pressure.cpuSomeRatio).toBeLessThanOrEqual(1);
+    expect(pressure.memoryFullRatio).toBeGreaterThanOrEqual(0);
   });
 
   it('warns of low memory before the kernel kills', async () => {

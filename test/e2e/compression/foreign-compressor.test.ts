@@ -29,7 +29,14 @@ const express =
 let said: { log: string[]; warn: string[] };
 let test: TestApp;
 const start = async (adapter: Adapter, beforeInit?: Register, controllers = [CompressionController]): Promise<void> => {
-  test = await startApp(adapter, { metadata: { controllers }, ...(beforeInit === undefined ? {} : { beforeInit }) });
+  test = await startApp(adapter, {
+    metadata: { controllers },
+    beforeInit: async (app) => {
+      // Without them there is a warning of its own.
+      app.enableShutdownHooks();
+      await beforeInit?.(app);
+    },
+  });
 };
 const settled = (kind: 'log' | 'warn', text: string) => expect.poll(() => said[kind].join('\n')).toContain(text);
 

@@ -38,6 +38,7 @@ const evidence = (given: Partial<Evidence<string>>): Evidence<string> => ({
   cpuRatio: 1,
   starvedMs: 0,
   runDelayMs: 0,
+  throttled: false,
   thresholdMs: 50,
   debugged: false,
   endedBefore: () => false,
@@ -126,6 +127,11 @@ describe('rule B: a late look proves a native call, not whose', () => {
     expect(judged({ looks: [late('a', 20, 98, { source: 'sync' })] })).toMatchObject({ culprit: 'a' });
   });
 
+  it('proves a call that a safepoint follows', () => {
+    const frames = [...probe, frame('perfSafepoint'), frame('parse'), ...resumed.slice(2)];
+    expect(judged({ looks: [late('a', 20, 98, { frames })] }).culprit).toBe('a');
+  });
+
   it('counts the time before the call that the same request was seen', () => {
     const given = { looks: [...looks('a', 20, 80), late('a', 85, 98)] };
     expect(classify(evidence(given))).toMatchObject({ culprit: 'a', provenMs: 64.5 + 0.5 });
@@ -174,6 +180,18 @@ describe('cause', () => {
       'javascript',
     ],
     ['the main thread stood in the run queue', { ...mine, runDelayMs: 60, cpuRatio: 0.4 }, 'not-scheduled'],
+    [
+      'throttled, and too short for a report without that',
+      { ...mine, throttled: true, runDelayMs: 35, cpuRatio: 0.6, thresholdMs: 70 },
+      'not-scheduled',
+    ],
+    [
+      'delayed just as long, but not throttled',
+      { ...mine, throttled: false, runDelayMs: 35, cpuRatio: 0.6, thresholdMs: 70 },
+      'javascript',
+    ],
+    ['throttled for a little of it', { ...mine, throttled: true, runDelayMs: 45, cpuRatio: 0.55 }, 'javascript'],
+    ['asleep, and throttled at another time', { ...mine, throttled: true, cpuRatio: 0.05 }, 'sync-io'],
     ['a debugger paused it', { ...mine, cpuRatio: 0.01, debugged: true }, 'unknown'],
     ['a debugger is attached, the program ran', { ...mine, debugged: true }, 'javascript'],
   ])('%s: %s', (_name, given, cause) => {

@@ -138,7 +138,7 @@ describe('watching the loop', () => {
       await loop.wait(ms);
       return words[SEQ]! - before;
     };
-    expect(await beats(1_000)).toBe(10);
+    expect(await beats(1_000)).toBe(2);
     expect(words[MODE]).toBe(PARKED);
     request();
     expect(words[MODE]).toBe(ARMED);
@@ -146,7 +146,17 @@ describe('watching the loop', () => {
     loop.inFlight = 0;
     await loop.wait(1_200);
     expect(words[MODE]).toBe(PARKED);
-    expect(await beats(1_000)).toBe(10);
+    expect(await beats(1_000)).toBe(2);
+  });
+
+  it('stops the fast tick for requests that go on and on while nothing else comes', async () => {
+    request();
+    await loop.wait(29_000);
+    expect(loop.watch.beat.words[MODE]).toBe(ARMED);
+    await loop.wait(2_000);
+    expect(loop.watch.beat.words[MODE]).toBe(PARKED);
+    request();
+    expect(loop.watch.beat.words[MODE]).toBe(ARMED);
   });
 
   it('sees background work that blocks while no request is in flight', async () => {
@@ -170,10 +180,10 @@ describe('watching the loop', () => {
 
 describe('timing', () => {
   it.each([
-    [50, { tickMs: 10, suspectMs: 20, sampleMs: 10, idleTickMs: 100 }],
-    [25, { tickMs: 5, suspectMs: 10, sampleMs: 5, idleTickMs: 100 }],
+    [50, { tickMs: 10, suspectMs: 25, sampleMs: 10, idleTickMs: 500 }],
+    [25, { tickMs: 5, suspectMs: 12.5, sampleMs: 5, idleTickMs: 500 }],
     [20, { tickMs: 5, suspectMs: 10 }],
-    [1_000, { tickMs: 50, suspectMs: 100, idleTickMs: 100 }],
+    [1_000, { tickMs: 50, suspectMs: 100, idleTickMs: 500 }],
   ])('a threshold of %i ms', (thresholdMs, expected) => {
     expect(timingOf(thresholdMs)).toMatchObject(expected);
   });

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { RequestState, type RequestOwner } from '../../../src/core/request-state.js';
 import { PendingBlocks, type PendingBlock } from '../../../src/event-loop/pending-blocks.js';
 
-const owner: RequestOwner = { nextId: () => 'id', findRoute: () => null };
+const owner: RequestOwner = { gates: null, deferrer: null, nextId: () => 'id', findRoute: () => null };
 const request = (startedMs: number): RequestState => new RequestState(null, null, startedMs, owner);
 const block = (startMs: number, endMs: number): PendingBlock => ({
   standstill: { seq: 1, startMs, endMs, cpuRatio: 1, starvedUsBefore: 0, runDelayUsBefore: 0, polls: 10 },

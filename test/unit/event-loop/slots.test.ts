@@ -6,7 +6,7 @@ import { StoreIdentity } from '../../../src/event-loop/identity.js';
 import { captureFrames, type Identity } from '../../../src/event-loop/probe.js';
 import { Slots } from '../../../src/event-loop/slots.js';
 
-const owner: RequestOwner = { nextId: () => 'id', findRoute: () => null };
+const owner: RequestOwner = { gates: null, deferrer: null, nextId: () => 'id', findRoute: () => null };
 const stateOf = (application = owner) => new RequestState(null, null, 0, application);
 const who = (identity: Identity): RequestState | null => identity.of(captureFrames());
 

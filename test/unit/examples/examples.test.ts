@@ -4,13 +4,25 @@ import { beforeAll, describe, expect, it } from 'vitest';
 
 /** What a run must say, beside ending by itself with success. */
 const mustSay: Readonly<Record<string, readonly RegExp[]>> = {
+  'deferred-work': [
+    /answered 201 after \d+ ms/,
+    /audit: request-1 answered 201\n(.*\n)*receipt for order-1 sent to ada@example.org/,
+    /accepted: 4,\n {2}completed: 4,/,
+  ],
+  'durable-work': [
+    /accepted 3, stored 3; now the worker starts\n(process worker: receipt for order-\d, attempt 1, request request-order-\d\n){3}/,
+  ],
   prometheus: [
     /^http_server_request_duration_seconds_count\{http_request_method="GET",http_route="\/flights\/:callsign",http_response_status_code="200"\} 2$/m,
     /http_route="",http_response_status_code="404"\} 1$/m,
   ],
   opentelemetry: [/name: 'http\.server\.request\.duration'/, /'http\.route': '\/flights\/:callsign'/, /count: 2/],
+  'static-gate': [/^skip_async_cleanup on GET \/v1\/initialize: latency -\d+\.\d % \(95 % CI .*\), p /m],
+  'statsig-gate': [/^skip_async_cleanup on GET .*: latency -\d/m, /^ {2}Statsig was told of \d+ exposures\.$/m],
   statsig: [
-    /requests: 'each'\n( {2}api_request .*\n){3} {2}pod_latency/,
+    /api_request .*"status":200,/,
+    /api_request .*"status":404,/,
+    /pod_latency .*"count":2,/,
     /api_request .*"status":"2xx".*"count":2,"sum":/,
   ],
 };

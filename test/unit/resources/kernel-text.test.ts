@@ -4,6 +4,7 @@ import {
   firstNumber,
   lineNumber,
   numberAfter,
+  onlyNumber,
   secondNumber,
   seconds,
 } from '../../../src/resources/kernel-text.js';
@@ -26,6 +27,22 @@ describe('numbers in kernel files', () => {
     ['\n', null],
   ])('%j starts with %s', (text, expected) => {
     expect(firstNumber(text)).toBe(expected);
+  });
+
+  it.each([
+    ['42\n', 42],
+    ['42', 42],
+    ['-1\n', -1],
+    ['9223372036854771712\n', 9_223_372_036_854_771_712],
+    ['9223372036854775808\n', null],
+    ['max\n', null],
+    ['12 34\n', null],
+    ['-\n', null],
+    ['\n', null],
+    ['', null],
+  ])('%j as a whole is %s', (text, expected) => {
+    // What the last, longer file has left in the buffer does not count.
+    expect(onlyNumber(Buffer.from(`${text}99`), text.length)).toBe(expected);
   });
 
   it.each([

@@ -54,6 +54,10 @@ describe('what the container figures mean, in words', () => {
     const { said, diagnostics: d } = diagnostics();
     d.report(throttled(1, 19));
     expect(said).toEqual([]);
+    d.report(resourceSample({}));
+    expect(said).toEqual([]);
+    d.report(throttled(0, 19));
+    expect(said).toEqual([expect.stringContaining('throttled in 50 % of periods')]);
   });
 
   it('names a limit that cannot be seen', () => {

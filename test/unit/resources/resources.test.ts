@@ -58,14 +58,23 @@ describe('the publishing timer', () => {
     expect(made.sampler.sample().cpu.window?.ms).toBe(1_000);
   });
 
-  it('shows the last published sample, and the one of the start before that', () => {
-    const made = resources({ intervalMs: 1_000 });
-    expect(made.latest).toBeNull();
+  it('shows what is true now, over a window that many who look do not shorten', () => {
+    const made = resources({ intervalMs: 10_000 });
+    expect(made.snapshot()).toBeNull();
     made.start();
-    expect(made.latest?.cpu.window).toBeNull();
-    pass(1_000);
-    expect(records).toHaveLength(1);
-    expect(records[0]).toEqual({ kind: 'resource', sample: made.latest });
+    expect(made.snapshot()?.cpu.window).toBeNull();
+    const windows: (number | undefined)[] = [];
+    for (let second = 1; second <= 27; second++) {
+      pass(1_000);
+      windows.push(made.snapshot()?.cpu.window?.ms);
+    }
+    const seconds = windows.map((ms) => ms! / 1_000);
+    expect(seconds.slice(0, 9)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    expect(seconds.slice(9)).toEqual([10, 11, 12, 13, 14, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 5, 6, 7]);
+    expect(records).toMatchObject([
+      { sample: { cpu: { window: { ms: 10_000 } } } },
+      { sample: { cpu: { window: { ms: 10_000 } } } },
+    ]);
   });
 
   it('stops with the application', () => {
@@ -92,7 +101,7 @@ describe('the publishing timer', () => {
     const made = resources(null);
     made.start();
     expect(vi.getTimerCount()).toBe(0);
-    expect(made.latest).toBeNull();
+    expect(made.snapshot()).toBeNull();
     expect(made.scheduling).toBeNull();
     expect(made.sampler.sample().process.rssBytes).toBeGreaterThan(0);
   });

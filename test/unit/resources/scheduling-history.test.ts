@@ -1,12 +1,21 @@
 import { describe, expect, it } from 'vitest';
 import { SchedulingHistory, type SchedulingReading } from '../../../src/resources/scheduling-history.js';
 
+const limit = (nowMs: number): NonNullable<SchedulingReading['cpuLimit']> => ({
+  limitCores: 0.5,
+  byAncestor: false,
+  heldBy: '/own',
+  periods: nowMs / 100,
+  throttledPeriods: nowMs / 200,
+  throttledSeconds: nowMs / 4_000,
+  visibleSeconds: nowMs / 4_000,
+  anySeconds: nowMs / 2_000,
+});
+
 const at = (nowMs: number, parts: Partial<SchedulingReading> = {}): SchedulingReading => ({
   nowMs,
   place: 'own',
-  periods: nowMs / 100,
-  throttledPeriods: nowMs / 200,
-  throttledMs: nowMs / 4,
+  cpuLimit: limit(nowMs),
   runQueueMs: nowMs / 2,
   ...parts,
 });
@@ -15,8 +24,7 @@ describe('what was lost since a moment', () => {
   let next = at(0);
   const history = (): SchedulingHistory => new SchedulingHistory(() => next);
   const look = (to: SchedulingHistory, reading: SchedulingReading): void => {
-    next = reading;
-    to.look();
+    to.keep(reading);
   };
 
   it('is counted from the last look before it', () => {
@@ -27,7 +35,7 @@ describe('what was lost since a moment', () => {
       ms: 1_400,
       periods: 14,
       throttledPeriods: 7,
-      throttledMs: 350,
+      throttledMs: 700,
       runQueueMs: 700,
     });
   });
@@ -41,11 +49,15 @@ describe('what was lost since a moment', () => {
     expect(looks.since(1_500)).toBeNull();
   });
 
-  it('is unknown for a counter that went back or is not there', () => {
+  it('is unknown for a counter that went back, is not there, or is another level’s', () => {
     const looks = history();
-    look(looks, at(1_000, { periods: null }));
-    next = at(2_000, { throttledPeriods: 0 });
-    expect(looks.since(1_000)).toMatchObject({ periods: null, throttledPeriods: null, runQueueMs: 500 });
+    look(looks, at(1_000, { cpuLimit: { ...limit(1_000), anySeconds: null } }));
+    next = at(2_000, { cpuLimit: { ...limit(2_000), periods: 0, anySeconds: null } });
+    expect(looks.since(1_000)).toMatchObject({ periods: null, throttledPeriods: 5, throttledMs: 250, runQueueMs: 500 });
+    next = at(2_000, { cpuLimit: { ...limit(2_000), heldBy: '/' } });
+    expect(looks.since(1_000)).toMatchObject({ periods: null, throttledPeriods: null });
+    next = at(2_000, { cpuLimit: null });
+    expect(looks.since(1_000)).toMatchObject({ periods: null, throttledMs: null, runQueueMs: 500 });
   });
 
   it('remembers a few looks only', () => {

@@ -1,0 +1,57 @@
+// npm run example -- durable-work: an API whose receipts another process sends, through BullMQ. Needs a Redis: REDIS_URL,
+// else the redis-server on PATH is started for the run.
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { Module } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
+import { Deferrer, PerfModule } from 'nestjs-perf';
+import { bullmqStore } from 'nestjs-perf/bullmq';
+import { OrdersController, SendReceipt } from './orders.js';
+
+// Beside the compiled example, not in it.
+const { startRedis } = (await import(
+  new URL('../../../scripts/redis.mjs', import.meta.url).href
+)) as typeof import('../../scripts/redis.mjs');
+const redis = await startRedis();
+
+@Module({
+  imports: [
+    PerfModule.forRoot({
+      // `worker: false`: this process only answers requests.
+      defer: { store: bullmqStore({ connection: { url: redis.url }, queue: 'receipts', worker: false }) },
+    }),
+  ],
+  controllers: [OrdersController],
+  providers: [SendReceipt],
+})
+class AppModule {}
+
+const app = await NestFactory.create(AppModule, new FastifyAdapter(), { logger: ['warn', 'error'] });
+app.enableShutdownHooks();
+await app.listen(0, '127.0.0.1');
+for (const id of ['order-1', 'order-2', 'order-3']) {
+  const response = await fetch(`${await app.getUrl()}/orders`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-request-id': `request-${id}` },
+    body: JSON.stringify({ id }),
+  });
+  console.log(`answered ${response.status}`);
+}
+await app.get(Deferrer).idle();
+const { accepted, stored } = app.get(Deferrer).stats();
+console.log(`accepted ${accepted}, stored ${stored}; now the worker starts`);
+
+const worker = fork(new URL('worker.js', import.meta.url), ['worker'], {
+  env: { ...process.env, REDIS_URL: redis.url },
+  stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+});
+let said = '';
+worker.stdout?.setEncoding('utf8').on('data', (text: string) => {
+  said += text;
+  process.stdout.write(text);
+  if (said.split('\n').length > 3) worker.kill('SIGTERM');
+});
+await once(worker, 'exit');
+await app.close();
+await redis.stop();

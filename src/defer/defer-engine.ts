@@ -1,0 +1,227 @@
+import type { DeferredRecord } from '../core/record.js';
+import type { OncePerCause } from '../core/reporter.js';
+import type { DeferStats } from '../core/snapshot.js';
+import { within } from '../core/within.js';
+import type { ResolvedDeferOptions } from './defer.options.js';
+import type { JobQueue } from './deferred-work.js';
+import { DurableOutbox, type DurableItem } from './durable-outbox.js';
+import type { DurableStoreHost, JournalEntry } from './durable-store.js';
+import { JobIds } from './job-ids.js';
+import { JobOutbox, type BufferedJob } from './job-outbox.js';
+import { DeferLedger } from './ledger.js';
+import { noRoom, takeRoom } from './overflow.js';
+import type { Armed, RequestTasks } from './request-tasks.js';
+import { Room } from './room.js';
+import { toJson } from './serialize.js';
+import { DeferTask, type TaskSequence, type TaskSpec } from './task.js';
+import { TaskQueue } from './task-queue.js';
+
+/** Why something is left when the application has closed. */
+const CUT_OFF = 'the application closed before it was done';
+
+/** Where work is armed: in a request, or outside. */
+export interface ArmedIn {
+  readonly requestId: string | null;
+  readonly sequence: TaskSequence;
+}
+
+/**
+ * All deferred work of one application: takes room for what is armed, runs or sends what is committed, drains.
+ * It knows neither Nest nor HTTP.
+ */
+export class DeferEngine {
+  readonly undecided = new Set<RequestTasks>();
+  readonly ids = new JobIds();
+  readonly ledger: DeferLedger;
+  /** Room in this process, and room for what leaves it: a stalled store must not starve the work that needs none. */
+  readonly taskRoom: Room;
+  readonly outboxRoom: Room;
+  private readonly queue: TaskQueue;
+  private readonly jobs: JobOutbox;
+  private readonly durable: DurableOutbox | null;
+
+  constructor(
+    readonly options: ResolvedDeferOptions,
+    publish: ((record: DeferredRecord) => void) | null,
+    private readonly report: OncePerCause,
+  ) {
+    const { batch, concurrency, maxPending, store } = options;
+    const say = (cause: string, message: string): void => report.report(cause, message);
+    this.ledger = new DeferLedger(publish, report);
+    this.taskRoom = new Room(maxPending);
+    this.outboxRoom = new Room(maxPending);
+    this.queue = new TaskQueue({ concurrency }, this.taskRoom, this.ledger);
+    this.jobs = new JobOutbox(batch, this.outboxRoom, this.ledger, say);
+    this.durable = store === null ? null : new DurableOutbox(store, batch, this.outboxRoom, this.ledger, say);
+  }
+
+  async start(run: DurableStoreHost['run']): Promise<void> {
+    const { store } = this.options;
+    if (store === null) return;
+    await store.start({ run, report: (cause, message) => this.report.report(cause, message) });
+    await this.durable?.open();
+  }
+
+  /** A task of this process; null when there is no room and the policy drops it. `reserved` room was taken before. */
+  armTask(spec: TaskSpec, when: Armed['when'], { requestId, sequence }: ArmedIn, reserved = false): Armed | null {
+    const { taskRoom } = this;
+    if (!reserved && !takeRoom(taskRoom, this.options.overflow, () => this.queue.dropOldest(), spec.name)) {
+      this.dropNew(spec.name, requestId, taskRoom);
+      return null;
+    }
+    const task = new DeferTask(spec, requestId, sequence);
+    return {
+      when,
+      commit: (status) => {
+        task.status = status;
+        this.queue.accept(task);
+      },
+      discard: () => taskRoom.release(),
+    };
+  }
+
+  /**
+   * A job of the user's own queue; null when the policy drops it.
+   * @throws PERF_ERR_SERIALIZE
+   */
+  armJob(
+    queue: JobQueue,
+    name: string,
+    data: unknown,
+    opts: object | undefined,
+    requestId: string | null,
+  ): Armed | null {
+    const json = toJson(data, `job "${name}" for queue "${queue.name}"`);
+    const { outboxRoom } = this;
+    const label = `${queue.name}/${name}`;
+    if (!takeRoom(outboxRoom, this.options.overflow, () => this.jobs.dropOldest(), label)) {
+      this.dropNew(label, requestId, outboxRoom);
+      return null;
+    }
+    const hasId = opts !== undefined && 'jobId' in opts && opts.jobId !== undefined;
+    const job: BufferedJob = {
+      queue,
+      name,
+      json,
+      opts: hasId ? { ...opts } : { ...opts, jobId: this.ids.next() },
+      requestId,
+      acceptedMs: 0,
+    };
+    return { when: null, commit: () => this.jobs.add(job), discard: () => outboxRoom.release() };
+  }
+
+  /** Whether prepared durable data must be on disk before the response goes on. */
+  get journaled(): boolean {
+    return this.options.store?.journal !== undefined && this.options.store.journal !== null;
+  }
+
+  /** Durable work without a journal; null when the policy drops it. */
+  armDurable(entry: JournalEntry, when: Armed['when'], reserved = false): Armed | null {
+    const { durable, outboxRoom } = this;
+    if (durable === null) return null;
+    if (!reserved && !takeRoom(outboxRoom, this.options.overflow, () => durable.dropOldest(), entry.name)) {
+      this.dropNew(entry.name, entry.requestId, outboxRoom);
+      return null;
+    }
+    const item: DurableItem = { ...entry, status: null };
+    return {
+      when,
+      commit: (status) => {
+        item.status = status;
+        durable.add(item);
+      },
+      discard: () => {
+        durable.discard(item);
+        outboxRoom.release();
+      },
+    };
+  }
+
+  /** Durable work with a journal: resolves when it is on disk, where it stays when memory has no room. */
+  async armJournaled(entry: JournalEntry, when: Armed['when'], reserved = false): Promise<Armed | null> {
+    const { durable } = this;
+    if (durable === null) return null;
+    const onDisk = await durable.journal(entry);
+    if (!onDisk || reserved || this.outboxRoom.take()) return this.armDurable(entry, when, reserved || onDisk);
+    const item: DurableItem = { ...entry, status: null };
+    return { when, commit: () => durable.park(item), discard: () => durable.discard(item) };
+  }
+
+  stats(): DeferStats {
+    return this.ledger.stats();
+  }
+
+  /** Resolves when nothing is pending, running or buffered. */
+  idle(): Promise<void> {
+    return this.ledger.whenIdle();
+  }
+
+  /**
+   * Finishes or hands over what was accepted, within the deadline; then closes everything and says by name what was cut
+   * off. Work that arrives meanwhile is still taken.
+   */
+  async drain(deadlineMs: number): Promise<void> {
+    const startedMs = performance.now();
+    const leftMs = (): number => Math.max(0, deadlineMs - (performance.now() - startedMs));
+    for (const tasks of this.undecided) tasks.handlerEnded(true);
+    this.queue.hurry();
+    const { store } = this.options;
+    const workerStopped = store === null ? Promise.resolve() : this.stopWorker(leftMs());
+    await within(leftMs(), () => this.drained());
+    await workerStopped;
+    const names = [...this.queue.close(CUT_OFF), ...this.jobs.close(CUT_OFF)];
+    const durable = this.durable?.close(CUT_OFF) ?? { dropped: [], onDisk: 0 };
+    this.reportCutOff([...names, ...durable.dropped], deadlineMs);
+    if (durable.onDisk > 0) {
+      const cause = `${durable.onDisk} durable items are not stored yet`;
+      this.report.report(cause, `${cause}: they stay in the spill file and are sent at the next start.`);
+    }
+    await this.closeStore();
+  }
+
+  private async drained(): Promise<void> {
+    while (!this.ledger.idle) {
+      // What a task buffers while it drains must not wait for a full batch.
+      this.jobs.flush();
+      this.durable?.flush();
+      await Promise.race([this.ledger.whenIdle(), new Promise((next) => setTimeout(next, 20).unref())]);
+    }
+  }
+
+  private async stopWorker(deadlineMs: number): Promise<void> {
+    try {
+      await this.options.store?.stopWorker(deadlineMs);
+    } catch (error) {
+      this.storeFailed('stop its worker', error);
+    }
+  }
+
+  private async closeStore(): Promise<void> {
+    try {
+      await this.options.store?.close();
+      await this.options.store?.journal?.close();
+    } catch (error) {
+      this.storeFailed('close', error);
+    }
+  }
+
+  private storeFailed(step: string, error: unknown): void {
+    const cause = `store "${this.options.store?.name}" failed to ${step}`;
+    this.report.report(cause, `${cause}: ${error instanceof Error ? error.message : String(error)}`);
+  }
+
+  private reportCutOff(names: readonly string[], deadlineMs: number): void {
+    if (names.length === 0) return;
+    const counts = new Map<string, number>();
+    for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
+    const list = [...counts].map(([name, count]) => (count === 1 ? name : `${name} (${count})`)).join(', ');
+    const message =
+      `${names.length} deferred tasks were cut off after ${deadlineMs} ms: ${list}. ` +
+      'Raise `defer.drainTimeoutMs`, or make the work durable.';
+    this.report.report('deferred tasks were cut off', message);
+  }
+
+  private dropNew(name: string, requestId: string | null, room: Room): void {
+    this.ledger.dropNew({ name, requestId, waitMs: 0, runMs: 0, attempt: 1 }, noRoom(room));
+  }
+}

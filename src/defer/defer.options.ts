@@ -1,0 +1,63 @@
+import { feature, number, object, oneOf, optional, value, type Resolved } from '../core/option.js';
+import type { DurableStore } from './durable-store.js';
+
+/** What happens to new work when `maxPending` is reached. */
+export type DeferOverflow = 'drop-new' | 'drop-old' | 'reject';
+
+/** How work runs after the response. */
+export interface DeferOptions {
+  /**
+   * How many tasks run at a time in this process.
+   * @default 64
+   */
+  concurrency?: number;
+  /**
+   * How many tasks may wait in this process, and as many again for a queue or store: what bounds memory when the work
+   * cannot keep up or Redis is away.
+   * @default 10_000
+   */
+  maxPending?: number;
+  /**
+   * `'drop-new'` and `'drop-old'` drop, count and report. With `'reject'`, `deferrer.defer()` throws
+   * `PERF_ERR_DEFER_FULL`, and a `@DeferWork` route reserves its room before the handler and answers 503.
+   * @default 'drop-new'
+   */
+  overflow?: DeferOverflow;
+  /**
+   * On shutdown, how long accepted work may take to finish or to be handed over, milliseconds. Keep it below the grace
+   * period of your platform.
+   * @default 10_000
+   */
+  drainTimeoutMs?: number;
+  /**
+   * Micro-batches of `addJob` and durable work: sent when `maxJobs` are held or the first has waited `maxWaitMs`.
+   * @default { maxJobs: 100, maxWaitMs: 5 }
+   */
+  batch?: { maxJobs?: number; maxWaitMs?: number };
+  /**
+   * Where `durable: true` work goes: `bullmqStore({ connection })` of `nestjs-perf/bullmq`.
+   * @default none
+   */
+  store?: DurableStore;
+}
+
+const isStore = (given: unknown): boolean => {
+  const candidate = given as Partial<DurableStore> | null | undefined;
+  return typeof candidate?.start === 'function' && typeof candidate.add === 'function';
+};
+
+/** The `defer` row of the option table. */
+export const deferOption = feature({
+  concurrency: number({ default: 64, unit: 'a whole number of tasks', min: 1, integer: true }),
+  maxPending: number({ default: 10_000, unit: 'a whole number of tasks', min: 1, integer: true }),
+  overflow: oneOf(['drop-new', 'drop-old', 'reject'], { default: 'drop-new' }),
+  drainTimeoutMs: number({ default: 10_000, unit: 'a number of milliseconds', min: 0 }),
+  batch: object({
+    maxJobs: number({ default: 100, unit: 'a whole number of jobs', min: 1, integer: true }),
+    maxWaitMs: number({ default: 5, unit: 'a number of milliseconds', min: 0 }),
+  }),
+  store: optional(value<DurableStore>('a store, for example `bullmqStore({ connection })`', isStore)),
+});
+
+/** The resolved row. */
+export type ResolvedDeferOptions = NonNullable<Resolved<typeof deferOption>>;

@@ -1,0 +1,175 @@
+import type { DeferredRecord } from '../core/record.js';
+import type { OncePerCause } from '../core/reporter.js';
+import type { DeferStats } from '../core/snapshot.js';
+
+/** Names what ended, for a record. */
+export interface Ended {
+  readonly name: string;
+  readonly requestId: string | null;
+  readonly waitMs: number;
+  readonly runMs: number;
+  readonly attempt: number;
+}
+
+/**
+ * Counts every item from acceptance to its end. Each method keeps
+ * `accepted = completed + failed + dropped + pending + running`; `buffered` items are among the pending,
+ * `stored` ones among the completed.
+ */
+export class DeferLedger {
+  private readonly counts = {
+    pending: 0,
+    running: 0,
+    accepted: 0,
+    completed: 0,
+    failed: 0,
+    retried: 0,
+    dropped: 0,
+    buffered: 0,
+    stored: 0,
+  } satisfies DeferStats;
+  private waiters: (() => void)[] = [];
+
+  constructor(
+    /** Null when nobody listens: then no record is built. */
+    private readonly publish: ((record: DeferredRecord) => void) | null,
+    private readonly report: OncePerCause,
+  ) {}
+
+  stats(): DeferStats {
+    return { ...this.counts };
+  }
+
+  get idle(): boolean {
+    return this.counts.pending === 0 && this.counts.running === 0;
+  }
+
+  /** Resolves when nothing is pending or running. */
+  whenIdle(): Promise<void> {
+    if (this.idle) return Promise.resolve();
+    return new Promise((resolve) => this.waiters.push(resolve));
+  }
+
+  accept(items = 1): void {
+    this.counts.accepted += items;
+    this.counts.pending += items;
+  }
+
+  /** Accepts items that leave this process. */
+  buffer(items = 1): void {
+    this.accept(items);
+    this.counts.buffered += items;
+  }
+
+  start(): void {
+    this.counts.pending -= 1;
+    this.counts.running += 1;
+  }
+
+  retry(): void {
+    this.counts.running -= 1;
+    this.counts.pending += 1;
+    this.counts.retried += 1;
+  }
+
+  /** A bulk that is sent again. */
+  resend(items: number): void {
+    this.counts.retried += items;
+  }
+
+  complete(item: Ended): void {
+    this.counts.running -= 1;
+    this.counts.completed += 1;
+    this.record(item, 'completed', null);
+    this.announceIdle();
+  }
+
+  fail(item: Ended, outcome: 'failed' | 'timeout', error: unknown): void {
+    this.counts.running -= 1;
+    this.counts.failed += 1;
+    this.failed(item, outcome, error);
+    this.announceIdle();
+  }
+
+  /** A job of the user's own queue, or durable work, that its store has taken over. */
+  store(item: Ended, recorded: boolean): void {
+    this.counts.pending -= 1;
+    this.counts.buffered -= 1;
+    this.counts.completed += 1;
+    this.counts.stored += 1;
+    if (recorded) this.record(item, 'completed', null);
+    this.announceIdle();
+  }
+
+  /** A buffered item that its store refuses for good. */
+  refuse(item: Ended, error: unknown): void {
+    this.counts.pending -= 1;
+    this.counts.buffered -= 1;
+    this.counts.failed += 1;
+    this.failed(item, 'failed', error);
+    this.announceIdle();
+  }
+
+  /** An item that fails before it can be queued: its data could not be prepared. */
+  failUnqueued(item: Ended, error: unknown): void {
+    this.counts.accepted += 1;
+    this.counts.failed += 1;
+    this.failed(item, 'failed', error);
+  }
+
+  /** An accepted item that will not run. */
+  drop(item: Ended, why: string, buffered = false): void {
+    this.counts.pending -= 1;
+    if (buffered) this.counts.buffered -= 1;
+    this.dropped(item, why);
+    this.announceIdle();
+  }
+
+  /** An item that is refused at once; it counts as accepted, so that nothing goes uncounted. */
+  dropNew(item: Ended, why: string): void {
+    this.counts.accepted += 1;
+    this.dropped(item, why);
+  }
+
+  /** Records and reports work that ran for the durable store; its counters were settled when it was stored. */
+  ran(item: Ended, outcome: 'completed' | 'failed' | 'timeout', error: unknown): void {
+    if (outcome === 'completed') this.record(item, 'completed', null);
+    else this.failed(item, outcome, error);
+  }
+
+  private failed(item: Ended, outcome: 'failed' | 'timeout', error: unknown): void {
+    const reason = reasonOf(error);
+    this.record(item, outcome, reason);
+    const cause = `deferred work "${item.name}" ${outcome === 'timeout' ? 'timed out' : 'failed'}: ${reason}`;
+    this.report.report(cause, `${cause} (attempt ${item.attempt}). The response was not affected.`);
+  }
+
+  private dropped(item: Ended, why: string): void {
+    this.counts.dropped += 1;
+    this.record(item, 'dropped', why);
+    this.report.report(`deferred work "${item.name}" dropped: ${why}`, `deferred work "${item.name}" dropped: ${why}.`);
+  }
+
+  private record(item: Ended, outcome: DeferredRecord['outcome'], error: string | null): void {
+    if (this.publish === null) return;
+    const { name, requestId, waitMs, runMs, attempt } = item;
+    this.publish({ kind: 'deferred', name, outcome, requestId, waitMs, runMs, attempt, error });
+  }
+
+  private announceIdle(): void {
+    if (this.waiters.length === 0 || !this.idle) return;
+    const waiters = this.waiters;
+    this.waiters = [];
+    for (const resolve of waiters) resolve();
+  }
+}
+
+/** What is worth saying of a failure, short: the message, never a stack. */
+export function reasonOf(error: unknown): string {
+  try {
+    return (error instanceof Error ? error.message || error.name : String(error)).slice(0, 300);
+  } catch {
+    // An object whose `message` or `toString` throws still must not harm us; its type is all that can be said.
+    return `an ${typeof error} that cannot be printed`;
+  }
+}

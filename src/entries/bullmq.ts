@@ -1,0 +1,1 @@
+export { bullmqStore, type BullmqStoreOptions } from './bullmq/bullmq.store.js';

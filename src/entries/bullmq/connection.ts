@@ -1,0 +1,55 @@
+import type { ConnectionOptions } from 'bullmq';
+
+/** What a queue or worker connects with, and how to end what was made for it. */
+export interface Connection {
+  readonly options: ConnectionOptions;
+  /**
+   * Ends reconnecting, on this connection and on those that BullMQ has copied from it, and a client that we have made:
+   * BullMQ leaves alone what it was handed, and does not get through to a connection that was never made.
+   */
+  release(): void;
+}
+
+type RetryStrategy = (times: number) => unknown;
+interface Client {
+  readonly options?: { retryStrategy?: RetryStrategy };
+  duplicate(override: object): { disconnect(): void } & object;
+}
+
+/** Back soon after an outage; BullMQ's own default waits up to 20 s. */
+const soon: RetryStrategy = (times) => Math.min(2_000, 50 * 2 ** Math.min(times, 6));
+
+export function isClient(connection: object): connection is Client {
+  return 'duplicate' in connection && typeof connection.duplicate === 'function';
+}
+
+/**
+ * For the producer: a command fails at once without a connection, and after one reconnect with one. ioredis' own offline
+ * queue would grow without bound; the buffer here is bounded and counted.
+ */
+export const producerConnection = (connection: ConnectionOptions): Connection =>
+  connect(connection, { enableOfflineQueue: false, maxRetriesPerRequest: 1 });
+
+/** For the worker: it may wait for as long as it takes, and BullMQ demands it. */
+export const workerConnection = (connection: ConnectionOptions): Connection =>
+  connect(connection, { enableOfflineQueue: true, maxRetriesPerRequest: null });
+
+function connect(connection: ConnectionOptions, override: object): Connection {
+  let released = false;
+  const given = (isClient(connection) ? connection.options : connection) as Client['options'];
+  const usual = given?.retryStrategy ?? soon;
+  // ioredis gives up, and lets the process end, when its strategy returns no number.
+  const retryStrategy: RetryStrategy = (times) => (released ? null : usual(times));
+  const options = { ...override, retryStrategy };
+  if (!isClient(connection)) {
+    return { options: { ...connection, ...options } as ConnectionOptions, release: () => (released = true) };
+  }
+  const client = connection.duplicate(options);
+  return {
+    options: client,
+    release: () => {
+      released = true;
+      client.disconnect();
+    },
+  };
+}

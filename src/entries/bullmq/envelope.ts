@@ -1,0 +1,79 @@
+import type { Job } from 'bullmq';
+import type { DurableStoreHost } from '../../defer/durable-store.js';
+import type { EnvelopeData, EnvelopeItem } from './job-data.js';
+
+/** Items of one envelope that run at a time. */
+const CONCURRENCY = 16;
+
+/**
+ * Works off the items of an envelope and acknowledges each on its own, so that the next attempt, after a failure or a
+ * crash, runs only the others.
+ */
+export async function openEnvelope(job: Job, data: EnvelopeData, host: DurableStoreHost): Promise<void> {
+  const { work, timeoutMs, items } = data;
+  const acknowledgements = new Acknowledgements(job, host);
+  const left = items.filter(({ id }) => !acknowledgements.has(id));
+  const attempt = job.attemptsMade + 1;
+  const attempts = job.opts.attempts ?? 1;
+  const failures: unknown[] = [];
+  const runOne = async (item: EnvelopeItem): Promise<void> => {
+    try {
+      await host.run({ ...item, work, timeoutMs, name: job.name, attempts }, attempt);
+      acknowledgements.add(item.id);
+    } catch (error) {
+      failures.push(error);
+    }
+  };
+  const next = left.values();
+  const lane = async (): Promise<void> => {
+    for (const item of next) await runOne(item);
+  };
+  await Promise.all(Array.from({ length: Math.min(CONCURRENCY, left.length) }, lane));
+  await acknowledgements.written();
+  if (failures.length > 0) {
+    throw new Error(`${failures.length} of ${items.length} items failed, first: ${String(failures[0])}`);
+  }
+}
+
+/** Which items are done, kept in the job's progress. What is acknowledged during a write shares the next one. */
+class Acknowledgements {
+  private readonly done: Set<string>;
+  private unwritten = false;
+  private writing: Promise<void> | null = null;
+
+  constructor(
+    private readonly job: Job,
+    private readonly host: DurableStoreHost,
+  ) {
+    const progress = job.progress as { acknowledged?: string[] } | number | string | boolean | null;
+    this.done = new Set(typeof progress === 'object' ? progress?.acknowledged : []);
+  }
+
+  has(id: string): boolean {
+    return this.done.has(id);
+  }
+
+  add(id: string): void {
+    this.done.add(id);
+    this.unwritten = true;
+    this.writing ??= this.write();
+  }
+
+  async written(): Promise<void> {
+    await this.writing;
+  }
+
+  private async write(): Promise<void> {
+    while (this.unwritten) {
+      this.unwritten = false;
+      try {
+        await this.job.updateProgress({ acknowledged: [...this.done] });
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : String(error);
+        const cause = `acknowledgements of "${this.job.name}" could not be written: ${reason}`;
+        this.host.report(cause, `${cause}. Should its envelope be tried again, items that are done run again too.`);
+      }
+    }
+    this.writing = null;
+  }
+}

@@ -1,0 +1,96 @@
+import { optionalPeer } from '../../core/optional-peer.js';
+import type { Unit } from '../../core/record.js';
+import { within } from '../../core/within.js';
+import type { GateAnswer, GateClient } from '../../experiments/gates/gate-client.js';
+
+/** A gate as either SDK evaluates it. */
+interface StatsigGate {
+  readonly value: boolean;
+  readonly ruleID: string;
+  /** `statsig-node` */
+  readonly evaluationDetails?: { readonly reason: string } | null;
+  /** `@statsig/statsig-node-core` */
+  readonly details?: { readonly reason: string };
+}
+
+/**
+ * The part of a Statsig client that gates need: `Statsig` or `StatsigServer` of `statsig-node`, or `Statsig` of
+ * `@statsig/statsig-node-core`. Structural, so neither package has to be installed for the other's users.
+ */
+export interface StatsigGateClient {
+  // `never`: the two SDKs' user types have nothing in common that both accept.
+  getFeatureGate(user: never, gate: string): StatsigGate;
+  /** Legacy. With a timeout it posts once. */
+  flush?(timeoutMs?: number): Promise<unknown>;
+  /** Core. */
+  flushEvents?(): Promise<unknown>;
+}
+
+export interface StatsigGatesOptions {
+  /**
+   * Makes the SDK's user from the unit: when rules look at more than ids, such as a country or a plan.
+   * @default a user with `userID` and `customIDs`
+   */
+  user?: (unit: Unit) => object;
+}
+
+/** Reasons under which the SDK answers `false` without having drawn: not loaded, no such gate, a rule it cannot evaluate. */
+const NO_DECISION = /uninitialized|novalues|unrecognized|unsupported|error/i;
+/** How long the last exposures may take on shutdown. */
+const FLUSH_TIMEOUT_MS = 2_000;
+
+/**
+ * Statsig's gates. Evaluated in the process, synchronously; the SDK logs the exposure. Never throws: before the client is
+ * initialised, after its shutdown and for an unknown gate the answer is off, with the reason. On shutdown exposures are
+ * flushed; the client stays yours to shut down.
+ */
+export function statsigGates(client: StatsigGateClient, options: StatsigGatesOptions = {}): GateClient {
+  const users = options.user === undefined ? new StatsigUsers(client) : null;
+  const userOf = options.user ?? ((unit: Unit) => users!.of(unit));
+  return {
+    check(gate: string, unit: Unit): GateAnswer {
+      try {
+        const { value, ruleID, evaluationDetails, details } = client.getFeatureGate(userOf(unit) as never, gate);
+        const reason = evaluationDetails?.reason ?? details?.reason ?? '';
+        if (NO_DECISION.test(reason)) return { on: false, problem: `Statsig has no such decision (${reason})` };
+        return { on: value, rule: ruleID };
+      } catch (error) {
+        return { on: false, problem: error instanceof Error ? error.message : String(error) };
+      }
+    },
+    async close(): Promise<void> {
+      await within(FLUSH_TIMEOUT_MS, async () => client.flushEvents?.() ?? client.flush?.(FLUSH_TIMEOUT_MS));
+    },
+  };
+}
+
+type StatsigUserClass = new (fields: { userID: string; customIDs?: Readonly<Record<string, string>> }) => object;
+
+/** Users as the client's SDK wants them: plain objects, or instances of the core SDK's own class. */
+class StatsigUsers {
+  private User: StatsigUserClass | null = null;
+  private missing: string | null = null;
+  private readonly core: boolean;
+
+  constructor(client: StatsigGateClient) {
+    this.core = typeof client.flushEvents === 'function';
+    // The application has loaded the package already, so this settles long before the first request.
+    if (this.core) void this.load();
+  }
+
+  of({ userId, customIds }: Unit): object {
+    const fields = { userID: userId, ...(customIds === undefined ? {} : { customIDs: customIds }) };
+    if (!this.core) return fields;
+    if (this.User === null) throw new Error(this.missing ?? 'the SDK is not loaded yet');
+    return new this.User(fields);
+  }
+
+  private async load(): Promise<void> {
+    const name = '@statsig/statsig-node-core';
+    try {
+      this.User = (await optionalPeer(name, 'statsigGates()', () => import('@statsig/statsig-node-core'))).StatsigUser;
+    } catch (error) {
+      this.missing = error instanceof Error ? error.message : String(error);
+    }
+  }
+}

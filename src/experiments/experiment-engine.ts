@@ -1,0 +1,198 @@
+import { randomUUID } from 'node:crypto';
+import type { MonotonicClock } from '../core/clock.js';
+import type { RecordHold } from '../core/record-hold.js';
+import type { ResourceSample } from '../core/record.js';
+import type { OncePerCause } from '../core/reporter.js';
+import type { GateCheck, RequestState } from '../core/request-state.js';
+import type { Route } from '../core/route.js';
+import { within } from '../core/within.js';
+import type { ControllerHandlers } from '../http/controller-handlers.js';
+import type { RequestLifecycle, RequestObserver } from '../http/request-lifecycle.js';
+import { aroundExperiments } from './experiment.decorator.js';
+import type { ResolvedExperiments } from './experiments.options.js';
+import { GateDecisions } from './gate-decisions.js';
+import { RequestUnits } from './request-unit.js';
+import type { SliceTally } from './switchback/slice-tally.js';
+import { Switchback } from './switchback/switchback.js';
+import type { Outcome } from './totals/cells.js';
+import type { ExperimentTotals } from './totals/experiment-totals.js';
+import { RouteTally } from './totals/route-tally.js';
+import { hashOf } from './unit-hash.js';
+
+/** Other than the seeds of gates, so that buckets and variants have nothing to do with each other. */
+const BUCKET_SEED = 0x6275636b;
+
+/** What is noted on a request beside its variants. */
+interface RequestNotes {
+  /** Gates whose variant was not drawn. */
+  readonly uncounted: string[];
+  /** A gate was checked before the gates opened. */
+  before: boolean;
+  slice: SliceTally | null;
+}
+
+/** What experiments need of other features. */
+export interface ExperimentPorts {
+  /** Null when the event loop is not observed: then nobody is proven to have blocked it. */
+  readonly hold: RecordHold | null;
+  /** CPU and memory of now, for a switchback. */
+  sampleResources(): Pick<ResourceSample, 'process'>;
+}
+
+/** Decides variants while requests run, and sums up what became of them when they have ended. One per application. */
+export class ExperimentEngine implements RequestObserver, GateCheck {
+  private readonly decisions: GateDecisions;
+  private readonly units: RequestUnits;
+  private readonly switchback: Switchback | null;
+  private readonly source = randomUUID();
+  private readonly tallies: RouteTally[] = [];
+  private opensAtMs = 0;
+  /** One object for all requests: they are added one after the other. */
+  private readonly outcome: Outcome = { succeeded: false, failed: false, aborted: false, durationMs: 0, blockedMs: 0 };
+
+  constructor(
+    private readonly options: ResolvedExperiments,
+    private readonly nowMs: MonotonicClock,
+    private readonly report: OncePerCause,
+    private readonly ports: ExperimentPorts,
+  ) {
+    const { gates, unit, switchback } = options;
+    this.decisions = new GateDecisions(gates, report);
+    this.units = new RequestUnits(unit, report);
+    this.switchback =
+      switchback === null ? null : new Switchback(switchback, this.source, () => ports.sampleResources());
+  }
+
+  /** Before routes are registered. */
+  install(lifecycle: RequestLifecycle, handlers: ControllerHandlers): void {
+    lifecycle.gates = this;
+    lifecycle.observe(this);
+    handlers.around(aroundExperiments(this));
+    this.start();
+  }
+
+  start(): void {
+    this.opensAtMs = this.nowMs() + this.options.prePeriodMs;
+    this.switchback?.start();
+  }
+
+  /** Stops the switchback and closes the gate client within the deadline. Reports what goes wrong; never throws. */
+  async close(deadlineMs: number): Promise<void> {
+    this.switchback?.stop();
+    const { gates } = this.options;
+    try {
+      if (await within(deadlineMs, async () => gates.close?.())) return;
+      this.report.report('gates close', `The gate client did not close within ${deadlineMs} ms.`);
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      this.report.report('gates close', `The gate client failed to close: ${reason}`);
+    }
+  }
+
+  /** The variant of a request, decided at the first question and kept. Never throws. */
+  isOn(state: RequestState, gate: string): boolean {
+    const known = state.variants?.[gate];
+    if (known !== undefined) return known === 'on';
+    const on = this.decide(state, gate);
+    // What runs after the response must not change a record that has been written.
+    if (!state.closed) (state.variants ??= {})[gate] = on ? 'on' : 'off';
+    return on;
+  }
+
+  ended(state: RequestState): void {
+    const { hold } = this.ports;
+    if (hold === null || !hold.hold(state, this.count)) this.count(state);
+  }
+
+  /** Once the request's blocked time is final. */
+  private readonly count = (state: RequestState): void => {
+    const { route } = state;
+    if (route === null || route.handler?.skipped === true) return;
+    const { outcome } = this;
+    outcome.aborted = state.aborted;
+    outcome.succeeded = !state.aborted && state.status < 400;
+    outcome.failed = state.status >= 500;
+    outcome.durationMs = state.endedMs - state.startedMs;
+    outcome.blockedMs = state.blockedMs;
+    const tally = this.tallyOf(route);
+    tally.addTraffic(outcome);
+    if (state.variants !== null && state.unit !== null)
+      this.addVariants(state, state.variants, state.unit.userId, tally);
+  };
+
+  totals(): ExperimentTotals {
+    const gates = new Set(this.tallies.flatMap((tally) => [...tally.gates.keys()]));
+    return {
+      version: 1,
+      sources: [this.source],
+      gates: [...gates].sort().map((gate) => ({
+        gate,
+        treatmentShare: this.decisions.shareOf(gate),
+        routes: this.tallies.flatMap(({ method, pattern, gates }) => {
+          const tally = gates.get(gate);
+          if (tally === undefined) return [];
+          return [{ method, route: pattern, on: tally.on.totals(), off: tally.off.totals() }];
+        }),
+      })),
+      traffic: this.tallies
+        .filter(({ succeeded }) => succeeded > 0)
+        .map(({ method, pattern, succeeded, succeededMs }) => ({ method, route: pattern, succeeded, succeededMs })),
+      slices: this.switchback?.totals() ?? [],
+    };
+  }
+
+  private decide(state: RequestState, gate: string): boolean {
+    const unit = this.units.of(state);
+    if (this.switchback?.gate === gate) {
+      const { on, current } = this.switchback;
+      const notes = notesOf(state);
+      notes.slice = current;
+      notes.uncounted.push(gate);
+      return on;
+    }
+    if (this.nowMs() < this.opensAtMs) {
+      const notes = notesOf(state);
+      notes.before = true;
+      notes.uncounted.push(gate);
+      return false;
+    }
+    const { on, counted } = this.decisions.decide(gate, unit);
+    if (!counted) notesOf(state).uncounted.push(gate);
+    return on;
+  }
+
+  private addVariants(
+    state: RequestState,
+    variants: Readonly<Record<string, string>>,
+    userId: string,
+    tally: RouteTally,
+  ): void {
+    const notes = state.experiments as RequestNotes | null;
+    const unitHash = hashOf(userId, BUCKET_SEED);
+    notes?.slice?.add(state.route!, this.outcome);
+    if (notes?.before === true) tally.addBefore(unitHash, this.outcome);
+    for (const gate in variants) {
+      if (notes?.uncounted.includes(gate) === true) continue;
+      tally.add(gate, variants[gate] === 'on', unitHash, this.outcome);
+    }
+  }
+
+  private tallyOf(route: Route): RouteTally {
+    let tally = route.experiments as RouteTally | null;
+    if (tally === null) {
+      tally = new RouteTally(route.method, route.pattern);
+      route.experiments = tally;
+      this.tallies.push(tally);
+    }
+    return tally;
+  }
+}
+
+function notesOf(state: RequestState): RequestNotes {
+  let notes = state.experiments as RequestNotes | null;
+  if (notes === null) {
+    notes = { uncounted: [], before: false, slice: null };
+    state.experiments = notes;
+  }
+  return notes;
+}

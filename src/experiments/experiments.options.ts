@@ -1,0 +1,68 @@
+import type { Unit } from '../core/record.js';
+import { number, object, optional, optionError, value, type Option, type Resolved } from '../core/option.js';
+import type { GateClient } from './gates/gate-client.js';
+
+/** Experiments: which gates, for whom, and how a process compares itself. */
+export interface ExperimentsOptions {
+  /** Who decides: `statsigGates(client)`, `staticGates({ … })`, or your own {@link GateClient}. */
+  gates: GateClient;
+  /**
+   * Who a request is for: what the gates are randomised by. Called with the framework's request, at the first check in it.
+   * @default `request.user.id`, else the request's id
+   */
+  unit?: (request: unknown) => Unit;
+  /**
+   * One process alternates this gate by time slices, so that CPU and memory get an answer too. `sliceMs` (60,000) is the length
+   * of a slice, `washoutMs` (5,000) how much of its beginning is not counted.
+   * @default none
+   */
+  switchback?: { gate: string; sliceMs?: number; washoutMs?: number };
+  /**
+   * For so long after the start every gate is off, milliseconds, and what units do is their pre-period: it narrows the interval
+   * (CUPED) as much as units keep their own speed. At least as long as a typical unit needs for a few requests.
+   * @default 0
+   */
+  prePeriodMs?: number;
+}
+
+const gateClient = value<GateClient>('a gate client: an object with a `check()` method', (given) => {
+  return typeof (given as Partial<GateClient> | null | undefined)?.check === 'function';
+});
+
+const slices = object({
+  gate: value<string>('the name of a gate', (given) => typeof given === 'string' && given !== ''),
+  sliceMs: number({ default: 60_000, unit: 'a number of milliseconds' }),
+  washoutMs: number({ default: 5_000, unit: 'a number of milliseconds', min: 0 }),
+});
+const switchback: Option<Resolved<typeof slices>> = {
+  expected: slices.expected,
+  read(given, path) {
+    const read = slices.read(given, path);
+    if (read.washoutMs >= read.sliceMs) {
+      throw optionError(`${path}.washoutMs`, `shorter than \`sliceMs\` (${read.sliceMs})`, read.washoutMs);
+    }
+    return read;
+  },
+};
+
+const shape = object({
+  gates: gateClient,
+  unit: optional(value<(request: unknown) => Unit>('a function', (given) => typeof given === 'function')),
+  switchback: optional(switchback),
+  prePeriodMs: number({ default: 0, unit: 'a number of milliseconds', min: 0 }),
+});
+
+/** Validated {@link ExperimentsOptions}. */
+export type ResolvedExperiments = Resolved<typeof shape>;
+
+/** The `experiments` row of the option table. Off by default, because somebody has to decide the gates. */
+export const experimentsOption: Option<ResolvedExperiments | null> = {
+  expected: '`false` or an object with `gates`',
+  read(given, path) {
+    if (given === undefined || given === false) return null;
+    if (typeof given !== 'object' || given === null) {
+      throw optionError(path, this.expected, given, 'Gates come from `staticGates({ … })` or `statsigGates(client)`.');
+    }
+    return shape.read(given, path);
+  },
+};

@@ -1,0 +1,50 @@
+import type { OncePerCause } from '../core/reporter.js';
+import { requestContext } from '../core/request-context.js';
+import type { RequestOwner } from '../core/request-state.js';
+import type { ExperimentEngine } from './experiment-engine.js';
+import type { ExperimentReport, ReportOptions } from './report/experiment-report.js';
+import { reportOf } from './report/report-of.js';
+import { unanswered } from './report/unanswered.js';
+import type { ExperimentTotals } from './totals/experiment-totals.js';
+import { mergeTotals } from './totals/merge-totals.js';
+
+/** Gates for the current request, and the answer whether what they switch is faster. Injectable whether or not it is on. */
+export class Experiments {
+  /** Made by the module; `engine` is null when the feature is off. */
+  constructor(
+    private readonly engine: ExperimentEngine | null,
+    private readonly owner: RequestOwner,
+    private readonly problems: OncePerCause,
+  ) {}
+
+  /**
+   * Whether the gate is on for the current request. The first check of a request decides, and its record carries the variant.
+   * Synchronous, never throws. False when the feature is off, outside a request, and for whatever the gate client cannot tell.
+   */
+  check(gate: string): boolean {
+    if (this.engine === null) return false;
+    const state = requestContext.getStore();
+    if (state !== undefined && state.owner === this.owner) return this.engine.isOn(state, gate);
+    const cause = 'Experiments.check() outside a request';
+    this.problems.report(
+      cause,
+      `${cause}, or with the context store off (\`context: true\` switches it on): it is false.`,
+    );
+    return false;
+  }
+
+  /** What this process has observed: plain JSON of a few ten KiB a gate and route, whatever the number of users. */
+  totals(): ExperimentTotals {
+    return this.engine?.totals() ?? mergeTotals();
+  }
+
+  /**
+   * Whether the gate makes a difference, by what this process has observed. For several pods, merge their totals and use
+   * `reportOf()`. Takes milliseconds: not for a request's path.
+   */
+  report(gate: string, options: ReportOptions = {}): ExperimentReport {
+    if (this.engine !== null) return reportOf(this.engine.totals(), gate, options);
+    const { route = null, metric = 'latency' } = options;
+    return unanswered({ gate, route, metric }, 'the feature `experiments` is off');
+  }
+}

@@ -1,0 +1,60 @@
+import type { OncePerCause } from '../core/reporter.js';
+import type { GateAnswer, GateClient } from './gates/gate-client.js';
+import type { Unit } from '../core/record.js';
+
+/** Gate names that are told apart. They stand in code; more come from names that are built from what clients send. */
+const MAX_GATES = 100;
+const OFF: GateAnswer = { on: false };
+
+/** Asks the gate client and absorbs what can go wrong there. Never throws; each kind of trouble is logged once and counted. */
+export class GateDecisions {
+  private readonly known = new Set<string>();
+
+  constructor(
+    private readonly gates: GateClient,
+    private readonly report: OncePerCause,
+  ) {}
+
+  /** `counted` is false for a fallback: it was not drawn, so it must not be compared. */
+  decide(gate: string, unit: Unit): { on: boolean; counted: boolean } {
+    const { on, problem } = this.ask(gate, unit);
+    if (problem !== undefined) this.complain(gate, problem);
+    return { on, counted: problem === undefined && this.isKnown(gate) };
+  }
+
+  shareOf(gate: string): number | null {
+    try {
+      return this.gates.share?.(gate) ?? null;
+    } catch (error) {
+      this.complain(gate, reasonOf(error));
+      return null;
+    }
+  }
+
+  private ask(gate: string, unit: Unit): GateAnswer {
+    try {
+      const answer = this.gates.check(gate, unit) as GateAnswer | null | undefined;
+      if (typeof answer?.on === 'boolean') return answer;
+      return { ...OFF, problem: 'the client answered without `on`' };
+    } catch (error) {
+      return { ...OFF, problem: reasonOf(error) };
+    }
+  }
+
+  private isKnown(gate: string): boolean {
+    if (this.known.has(gate)) return true;
+    if (this.known.size < MAX_GATES) {
+      this.known.add(gate);
+      return true;
+    }
+    this.complain(gate, `more than ${MAX_GATES} gates; later ones are not compared`);
+    return false;
+  }
+
+  private complain(gate: string, problem: string): void {
+    const cause = `gate \`${gate}\``.slice(0, 100) + `: ${problem.slice(0, 200)}`;
+    this.report.report(cause, `${cause}. Its requests are left out of the comparison.`);
+  }
+}
+
+const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -1,0 +1,23 @@
+import type { Unit } from '../../core/record.js';
+
+/** A gate's answer for one unit. */
+export interface GateAnswer {
+  on: boolean;
+  /** Which rule decided, when the client tells. */
+  rule?: string;
+  /**
+   * Why this is no decision but a fallback: the gate is unknown, the client is not ready. Such requests run as `off`, are
+   * left out of the comparison, and the reason is logged once.
+   */
+  problem?: string;
+}
+
+/** Who decides which unit gets what: Statsig, a static table, or your own. Structural: any object of this shape will do. */
+export interface GateClient {
+  /** Synchronous, because it runs on the request path; one that throws counts as `off`. */
+  check(gate: string, unit: Unit): GateAnswer;
+  /** The share of units that should be on, 0 to 1, when the client knows it: for the sample-ratio check. */
+  share?(gate: string): number | null;
+  /** Called once on shutdown, after the last request. */
+  close?(): Promise<void>;
+}

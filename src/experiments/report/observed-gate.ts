@@ -1,0 +1,72 @@
+import type { Arm } from '../statistics/arm.js';
+import type { UnitCount } from '../statistics/sample-ratio.js';
+import { COLUMN, type Cell } from '../totals/cells.js';
+import type { ExperimentTotals, VariantTotals } from '../totals/experiment-totals.js';
+import { bitmapOf, mergeVariants } from '../totals/merge-totals.js';
+import type { RequestMetric } from './experiment-report.js';
+
+/** One variant, all chosen routes together. */
+export interface ObservedVariant {
+  units: UnitCount;
+  totals: VariantTotals;
+}
+
+/** One gate as it was observed on the chosen routes. */
+export interface ObservedGate {
+  on: ObservedVariant;
+  off: ObservedVariant;
+  /** Units that had both variants, estimated. */
+  unitsInBoth: number;
+  treatmentShare: number | null;
+}
+
+/** Null when the gate was never checked on these routes. */
+export function observedGate(totals: ExperimentTotals, gate: string, route: string | null): ObservedGate | null {
+  const found = totals.gates.find((candidate) => candidate.gate === gate);
+  const routes = found?.routes.filter((candidate) => matches(candidate, route)) ?? [];
+  if (found === undefined || routes.length === 0) return null;
+  const on = routes.map((candidate) => candidate.on).reduce(mergeVariants);
+  const off = routes.map((candidate) => candidate.off).reduce(mergeVariants);
+  const onUnits = bitmapOf(on).count();
+  const offUnits = bitmapOf(off).count();
+  const either = bitmapOf(mergeVariants(on, off)).count();
+  return {
+    on: { units: onUnits, totals: on },
+    off: { units: offUnits, totals: off },
+    unitsInBoth: Math.max(0, onUnits.units + offUnits.units - either.units),
+    treatmentShare: found.treatmentShare,
+  };
+}
+
+/** `'GET /users/:id'` or `'/users/:id'`; null is every route. */
+export function matches(candidate: { method: string; route: string }, route: string | null): boolean {
+  return route === null || candidate.route === route || `${candidate.method} ${candidate.route}` === route;
+}
+
+type Column = readonly [count: Cell, sum: Cell, beforeCount?: Cell, beforeSum?: Cell];
+
+const COLUMNS: Readonly<Record<RequestMetric, Column>> = {
+  latency: ['succeeded', 'succeededMs', 'beforeSucceeded', 'beforeSucceededMs'],
+  errors: ['completed', 'errors'],
+  blocked: ['completed', 'blockedMs'],
+};
+
+/** The buckets of a variant as rows of one metric. Buckets without an observation say nothing about the spread. */
+export function armOf({ totals }: ObservedVariant, metric: RequestMetric): Arm {
+  const [count, sum, beforeCount, beforeSum] = COLUMNS[metric];
+  return totals.buckets
+    .map((row) => ({
+      count: valueOf(row, count),
+      sum: valueOf(row, sum),
+      beforeCount: beforeCount === undefined ? 0 : valueOf(row, beforeCount),
+      beforeSum: beforeSum === undefined ? 0 : valueOf(row, beforeSum),
+    }))
+    .filter((row) => row.count > 0);
+}
+
+/** A cell summed over all buckets. */
+export const totalOf = ({ totals }: ObservedVariant, cell: Cell): number =>
+  totals.buckets.reduce((total, row) => total + valueOf(row, cell), 0);
+
+/** The first number of a row is its bucket. */
+const valueOf = (row: readonly number[], cell: Cell): number => row[COLUMN[cell] + 1]!;

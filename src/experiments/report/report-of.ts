@@ -1,0 +1,109 @@
+import { absoluteDifference, type AbsoluteDifference } from '../statistics/absolute-difference.js';
+import { compareArms } from '../statistics/compare-variants.js';
+import type { Comparison } from '../statistics/comparison.js';
+import { sampleRatio } from '../statistics/sample-ratio.js';
+import type { ExperimentTotals } from '../totals/experiment-totals.js';
+import { caveatsOf } from './caveats.js';
+import type { ExperimentReport, FleetEffect, ReportOptions, RequestMetric } from './experiment-report.js';
+import { armOf, matches, observedGate, type ObservedGate } from './observed-gate.js';
+import { switchbackReport } from './switchback-report.js';
+import { titleOf, unanswered } from './unanswered.js';
+import { answer, percent, pValue, rate } from './wording.js';
+
+const ALPHA = 0.05;
+/** A split this near to even was meant to be even, when nobody says what was meant; so was one that chance explains. */
+const NEARLY_EVEN = 0.05;
+
+/**
+ * The report of one gate from totals: those of this process, or of many after {@link mergeTotals}. A gate that a switchback
+ * alternates is compared by its time slices, any other by its units.
+ */
+export function reportOf(totals: ExperimentTotals, gate: string, options: ReportOptions = {}): ExperimentReport {
+  const { route = null, metric = 'latency' } = options;
+  if (totals.slices.some((slice) => slice.gate === gate)) return switchbackReport(totals, gate, route, metric);
+  const subject = { gate, route, metric };
+  if (metric === 'cpu' || metric === 'memory') {
+    const reason = `both variants share one process, so ${metric} cannot be split by request; alternate the gate with \`switchback\``;
+    return unanswered(subject, reason);
+  }
+  const observed = observedGate(totals, gate, route);
+  if (observed === null) return unanswered(subject, 'no request has checked the gate');
+  return unitReport(totals, observed, { ...subject, metric }, expectedShare(options, observed));
+}
+
+function expectedShare({ treatmentShare }: ReportOptions, observed: ObservedGate): number | null {
+  if (treatmentShare !== undefined) return treatmentShare;
+  if (observed.treatmentShare !== null) return observed.treatmentShare;
+  const on = observed.on.units;
+  const off = observed.off.units;
+  const nearlyEven = Math.abs(on.units / (on.units + off.units) - 0.5) < NEARLY_EVEN;
+  return nearlyEven || !sampleRatio(off, on, 0.5).suspect ? 0.5 : null;
+}
+
+function unitReport(
+  totals: ExperimentTotals,
+  observed: ObservedGate,
+  subject: { gate: string; route: string | null; metric: RequestMetric },
+  share: number | null,
+): ExperimentReport {
+  const { metric } = subject;
+  // A gate that is on for all or none has no split to check, and no control.
+  const treatmentShare = share === null || share <= 0 || share >= 1 ? null : share;
+  const plan = { alpha: ALPHA, sequential: false, treatmentShare };
+  const off = armOf(observed.off, metric);
+  const on = armOf(observed.on, metric);
+  const compared = compareArms(off, on, plan, observed.off.units, observed.on.units);
+  const errors = absoluteDifference(armOf(observed.off, 'errors'), armOf(observed.on, 'errors'));
+  const comparison = off.length < 2 || on.length < 2 ? null : compared;
+  const { sources } = totals;
+  const caveats = caveatsOf({ observed, comparison, errors, metric, sources, treatmentShare });
+  if (comparison === null) {
+    const { units: offUnits } = compared.control;
+    return unanswered(subject, `too few units: ${compared.treatment.units} on, ${offUnits} off`, caveats);
+  }
+  const fleet = fleetEffect(totals, subject, comparison);
+  const parts = [
+    Number.isFinite(comparison.ci[0]) ? answer(metric, comparison, 'units') : absolute(metric, comparison, errors),
+    ...(metric === 'errors' ? [] : [errorsPart(errors)]),
+    sampleRatioPart(comparison, treatmentShare),
+    ...(fleet === null ? [] : [`${percent(fleet.relativeDelta)} over all routes`]),
+  ];
+  return { ...subject, comparison, caveats, text: `${titleOf(subject)}: ${parts.join('; ')}`, fleet };
+}
+
+/** A control mean of 0 leaves no relative difference. */
+function absolute(metric: RequestMetric, { control, treatment }: Comparison, errors: AbsoluteDifference): string {
+  const units = `${treatment.units} / ${control.units} units`;
+  if (metric === 'errors') return `errors ${rateChange(errors)}, ${units}`;
+  return `${metric} ${control.mean.toFixed(1)} → ${treatment.mean.toFixed(1)} ms a request, no relative difference, ${units}`;
+}
+
+const errorsPart = (errors: AbsoluteDifference): string =>
+  errors.pValue < ALPHA ? `errors ${rateChange(errors)}` : 'errors unchanged';
+
+const rateChange = (errors: AbsoluteDifference): string =>
+  `${rate(errors.control)} → ${rate(errors.treatment)}, ${pValue(errors.pValue)}`;
+
+function sampleRatioPart({ sampleRatioMismatch }: Comparison, treatmentShare: number | null): string {
+  if (treatmentShare === null) return 'sample ratio not checked';
+  return sampleRatioMismatch.suspect
+    ? `sample ratio mismatch, ${pValue(sampleRatioMismatch.pValue)}`
+    : 'sample ratio ok';
+}
+
+/** Dilution: what a change on one route does to the mean of all, by its share of the latency-seconds. */
+function fleetEffect(
+  totals: ExperimentTotals,
+  { route, metric }: { route: string | null; metric: RequestMetric },
+  { relativeDelta, ci }: Comparison,
+): FleetEffect | null {
+  if (route === null || metric !== 'latency' || !Number.isFinite(ci[0])) return null;
+  let all = 0;
+  let own = 0;
+  for (const traffic of totals.traffic) {
+    all += traffic.succeededMs;
+    if (matches(traffic, route)) own += traffic.succeededMs;
+  }
+  if (all === 0) return null;
+  return { share: own / all, relativeDelta: (own / all) * relativeDelta };
+}

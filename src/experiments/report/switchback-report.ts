@@ -1,0 +1,80 @@
+import type { Row } from '../statistics/arm.js';
+import { comparePairs, type RowPair } from '../statistics/paired.js';
+import { COLUMN, type Cell } from '../totals/cells.js';
+import type { ExperimentTotals, SliceTotals } from '../totals/experiment-totals.js';
+import type { ExperimentMetric, ExperimentReport } from './experiment-report.js';
+import { matches } from './observed-gate.js';
+import { titleOf, unanswered } from './unanswered.js';
+import { answer } from './wording.js';
+
+const ALPHA = 0.05;
+/** Below this many pairs an interval is wide and leans on its assumptions. */
+const FEW_PAIRS = 10;
+
+/** Compares the time slices of a gate pair by pair. */
+export function switchbackReport(
+  totals: ExperimentTotals,
+  gate: string,
+  route: string | null,
+  metric: ExperimentMetric,
+): ExperimentReport {
+  const subject = { gate, route, metric };
+  if (route !== null && (metric === 'cpu' || metric === 'memory')) {
+    return unanswered(subject, `${metric} is of the whole process; ask without \`route\``);
+  }
+  const pairs = pairsOf(
+    totals.slices.filter((slice) => slice.gate === gate),
+    (slice) => rowOf(slice, metric, route),
+  );
+  const caveats = [
+    'A switchback compares time slices of one process at a time: what a variant leaves behind for longer than the wash-out (caches, heap) counts for the other.',
+    ...(pairs.length < FEW_PAIRS
+      ? [`Few pairs: ${pairs.length}; ${FEW_PAIRS} or more give an interval to trust.`]
+      : []),
+  ];
+  const comparison = comparePairs(pairs, ALPHA);
+  if (comparison === null)
+    return unanswered(subject, `${pairs.length} complete pairs of time slices with data`, caveats);
+  return {
+    ...subject,
+    comparison,
+    caveats,
+    text: `${titleOf(subject)}: ${answer(metric, comparison, 'slices')}`,
+    fleet: null,
+  };
+}
+
+function pairsOf(slices: readonly SliceTotals[], rowOf: (slice: SliceTotals) => Row | null): RowPair[] {
+  const open = new Map<string, { on?: Row; off?: Row }>();
+  for (const slice of slices) {
+    const row = rowOf(slice);
+    if (row === null) continue;
+    const pair = open.get(slice.pair) ?? {};
+    open.set(slice.pair, { ...pair, [slice.on ? 'on' : 'off']: row });
+  }
+  return [...open.values()].flatMap(({ on, off }) =>
+    on === undefined || off === undefined ? [] : [{ control: off, treatment: on }],
+  );
+}
+
+/** Count and sum of what is summed per route. */
+const CELLS_OF = {
+  latency: ['succeeded', 'succeededMs'],
+  errors: ['completed', 'errors'],
+  blocked: ['completed', 'blockedMs'],
+} as const;
+
+/** Null when the slice has nothing to say about the metric. */
+function rowOf(slice: SliceTotals, metric: ExperimentMetric, route: string | null): Row | null {
+  const total = (cell: Cell): number =>
+    slice.routes
+      .filter(([method, pattern]) => matches({ method, route: pattern }, route))
+      .reduce((sum, cells) => sum + (cells[COLUMN[cell] + 2] as number), 0);
+  if (metric === 'memory') return rowOrNull(1, slice.memoryBytes);
+  if (metric === 'cpu') return rowOrNull(total('completed'), slice.cpuMs);
+  const [count, sum] = CELLS_OF[metric];
+  return rowOrNull(total(count), total(sum));
+}
+
+const rowOrNull = (count: number, sum: number | null): Row | null =>
+  count === 0 || sum === null ? null : { count, sum, beforeCount: 0, beforeSum: 0 };

@@ -1,0 +1,55 @@
+/** One variant of one gate on one route. */
+export interface VariantTotals {
+  /** Bitmap of the units seen, deflated, base64. */
+  units: string;
+  /** Per bucket of units that was seen: its number, then the sums in the order of `CELLS`. */
+  buckets: readonly (readonly number[])[];
+}
+
+export interface RouteTotals {
+  method: string;
+  /** The pattern. */
+  route: string;
+  on: VariantTotals;
+  off: VariantTotals;
+}
+
+export interface GateTotals {
+  gate: string;
+  /** The share of units that should be on, when the gate client knows. */
+  treatmentShare: number | null;
+  routes: readonly RouteTotals[];
+}
+
+/** All successful requests of a route, with or without a gate. */
+export interface TrafficTotals {
+  method: string;
+  route: string;
+  succeeded: number;
+  succeededMs: number;
+}
+
+/** One time slice of a switchback. */
+export interface SliceTotals {
+  gate: string;
+  /** Slices of one pair carry the same name. */
+  pair: string;
+  on: boolean;
+  /** CPU time that the process spent in the slice, milliseconds; null while the slice runs. */
+  cpuMs: number | null;
+  /** Resident memory of the process at the slice's end, bytes; null while the slice runs. */
+  memoryBytes: number | null;
+  /** Method, pattern, then the sums in the order of the first six `CELLS`. */
+  routes: readonly (readonly [method: string, route: string, ...sums: number[]])[];
+}
+
+/** What a process knows of its experiments: plain JSON, so that pods can be combined with `mergeTotals()`. */
+export interface ExperimentTotals {
+  /** Of this format. */
+  version: 1;
+  /** One random name per process; a name that stands twice was counted twice. */
+  sources: readonly string[];
+  gates: readonly GateTotals[];
+  traffic: readonly TrafficTotals[];
+  slices: readonly SliceTotals[];
+}

@@ -1,0 +1,16 @@
+import type { Server } from 'node:http';
+import type { AbstractHttpAdapter } from '@nestjs/core';
+
+/**
+ * Calls `warn` once the server listens in a process that SIGTERM would kill on the spot, with work and records in it.
+ * Nest's `enableShutdownHooks()` leaves no mark but its signal listener; one of the user's own serves as well.
+ */
+export function whenUnprotected(adapter: AbstractHttpAdapter, warn: () => void): void {
+  const server = adapter.getHttpServer() as Server;
+  server.once('listening', () => {
+    // main.ts may call it right after `await app.listen()`.
+    setImmediate(() => {
+      if (process.listenerCount('SIGTERM') === 0) warn();
+    });
+  });
+}

@@ -1,0 +1,189 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import type { DurableJob, DurableStore } from '../../src/defer/durable-store.js';
+import { until } from '../fixtures/until.js';
+
+/** Makes stores that share one place: what one adds, another may work off. */
+export interface StorePlace {
+  store(options: { worker: boolean }): DurableStore;
+  clean(): Promise<void>;
+}
+
+export const jobNamed = (id: string, more: Partial<DurableJob> = {}): DurableJob => ({
+  id,
+  work: 'SendReceipt',
+  name: 'SendReceipt',
+  data: { id },
+  requestId: 'request-1',
+  status: 201,
+  timeoutMs: 5_000,
+  attempts: 1,
+  at: Date.now(),
+  ...more,
+});
+
+/** What every durable store must do, whatever is behind it. */
+export function durableStoreContract(name: string, makePlace: () => StorePlace): void {
+  describe(`${name} as a durable store`, () => {
+    const stores: DurableStore[] = [];
+    let place: StorePlace | null = null;
+    const reports: string[] = [];
+
+    /** A started store that records what it runs; `fail` decides which runs fail. */
+    async function start(
+      worker: boolean,
+      fail: (job: DurableJob, attempt: number) => boolean = () => false,
+    ): Promise<{ store: DurableStore; ran: { job: DurableJob; attempt: number }[] }> {
+      place ??= makePlace();
+      const ran: { job: DurableJob; attempt: number }[] = [];
+      const store = place.store({ worker });
+      stores.push(store);
+      await store.start({
+        run: async (job, attempt) => {
+          ran.push({ job, attempt });
+          if (fail(job, attempt)) throw new Error(`${job.id} fails`);
+        },
+        report: (_, message) => reports.push(message),
+      });
+      return { store, ran };
+    }
+    const once = { envelope: false };
+    const idsOf = (ran: { job: DurableJob }[]): string[] => ran.map(({ job }) => job.id).toSorted();
+    /** A connection may take a moment; callers repeat, so the suite does. */
+    async function add(store: DurableStore, jobs: readonly DurableJob[], options = once): Promise<void> {
+      for (let failures = 0; ; failures++) {
+        try {
+          await store.add(jobs, options);
+          return;
+        } catch (error) {
+          if (failures > 200) throw error;
+          await new Promise((resolve) => setTimeout(resolve, 10));
+        }
+      }
+    }
+
+    afterEach(async () => {
+      for (const store of stores.splice(0)) {
+        await store.stopWorker(1_000);
+        await store.close();
+      }
+      await place?.clean();
+      place = null;
+      reports.length = 0;
+    });
+
+    it('runs every job once with everything that was stored', async () => {
+      const { store, ran } = await start(true);
+      const jobs = Array.from({ length: 50 }, (_, i) => jobNamed(`job-${i}`));
+      await add(store, jobs);
+      await until('all jobs to run', () => ran.length === 50);
+      expect(idsOf(ran)).toEqual(jobs.map(({ id }) => id).toSorted());
+      expect(ran.find(({ job }) => job.id === 'job-7')).toEqual({ job: jobs[7], attempt: 1 });
+    });
+
+    it('keeps only one job of an id, however often it is added', async () => {
+      const { store } = await start(false);
+      const jobs = Array.from({ length: 10 }, (_, i) => jobNamed(`job-${i}`));
+      await add(store, jobs);
+      await add(store, jobs);
+      await add(store, [...jobs.slice(5), jobNamed('job-last')]);
+      const { ran } = await start(true);
+      await until('the last job to run', () => idsOf(ran).includes('job-last'));
+      await until('the others to run', () => ran.length >= 11);
+      expect(idsOf(ran)).toEqual([...jobs.map(({ id }) => id), 'job-last'].toSorted());
+    });
+
+    it('remembers an id after its job is done: an answer that was lost makes no second run', async () => {
+      const { store, ran } = await start(true);
+      await add(store, [jobNamed('job-1')]);
+      await until('it to run', () => ran.length === 1);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      await add(store, [jobNamed('job-1')]);
+      await add(store, [jobNamed('job-2')]);
+      await until('the next to run', () => idsOf(ran).includes('job-2'));
+      expect(idsOf(ran)).toEqual(['job-1', 'job-2']);
+    });
+
+    it('hands work over to another process: one adds, another runs', async () => {
+      const producer = await start(false);
+      const worker = await start(true);
+      await add(producer.store, [jobNamed('job-1'), jobNamed('job-2')]);
+      await until('the worker to run both', () => worker.ran.length === 2);
+      expect(producer.ran).toEqual([]);
+    });
+
+    it('tries a failing job again as often as it says, and tells each attempt its number', async () => {
+      const { store, ran } = await start(true, (_, attempt) => attempt < 2);
+      await add(store, [jobNamed('job-1', { attempts: 3 })]);
+      await until('the second attempt', () => ran.length === 2, 10_000);
+      expect(ran.map(({ attempt }) => attempt)).toEqual([1, 2]);
+    }, 15_000);
+
+    it('carries many small items in one envelope and gives each its own data', async () => {
+      const { store, ran } = await start(true);
+      const items = Array.from({ length: 100 }, (_, i) =>
+        jobNamed(`item-${i}`, { data: { i }, status: 200 + (i % 5) }),
+      );
+      await add(store, items, { envelope: true });
+      await until('all items to run', () => ran.length === 100);
+      expect(idsOf(ran)).toEqual(items.map(({ id }) => id).toSorted());
+      expect(ran.find(({ job }) => job.id === 'item-42')?.job).toEqual(items[42]);
+    });
+
+    it('acknowledges the items of an envelope one by one: only those that failed run again', async () => {
+      const { store, ran } = await start(true, (job, attempt) => attempt === 1 && job.id === 'item-3');
+      const items = Array.from({ length: 10 }, (_, i) => jobNamed(`item-${i}`, { attempts: 2 }));
+      await add(store, items, { envelope: true });
+      await until('the failed item to run again', () => ran.length === 11, 10_000);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      expect(ran.slice(10).map(({ job, attempt }) => [job.id, attempt])).toEqual([['item-3', 2]]);
+    }, 15_000);
+
+    it('stops: takes no new work, waits for what runs, and leaves the rest to the next worker', async () => {
+      let release = (): void => {};
+      const gate = new Promise<void>((resolve) => (release = resolve));
+      place = makePlace();
+      const store = place.store({ worker: true });
+      stores.push(store);
+      const started: string[] = [];
+      const finished: string[] = [];
+      await store.start({
+        run: async ({ id }) => {
+          started.push(id);
+          await gate;
+          finished.push(id);
+        },
+        report: (_, message) => reports.push(message),
+      });
+      await add(store, [jobNamed('job-1')]);
+      await until('the first to run', () => started.length === 1);
+      const stopped = store.stopWorker(5_000);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      release();
+      await stopped;
+      expect(finished).toEqual(['job-1']);
+      await add(store, [jobNamed('job-2')]);
+      await store.close();
+      const next = await start(true);
+      await until('the next worker to run the rest', () => next.ran.length === 1);
+      expect(idsOf(next.ran)).toEqual(['job-2']);
+      expect(reports).toEqual([]);
+    });
+
+    it('returns from stopWorker() at its deadline when a job hangs, and says which', async () => {
+      place = makePlace();
+      const store = place.store({ worker: true });
+      stores.push(store);
+      let started = false;
+      await store.start({
+        run: () => ((started = true), new Promise(() => {})),
+        report: (_, message) => reports.push(message),
+      });
+      await add(store, [jobNamed('job-1')]);
+      await until('it to run', () => started);
+      const startedMs = performance.now();
+      await store.stopWorker(50);
+      expect(performance.now() - startedMs).toBeLessThan(3_000);
+      expect(reports).toEqual(['1 durable jobs run again elsewhere: SendReceipt.']);
+    });
+  });
+}

@@ -1,0 +1,81 @@
+import type { DurableJob, DurableJournal, DurableStore, DurableStoreHost } from '../../src/defer/durable-store.js';
+
+interface Held {
+  items: DurableJob[];
+  attempt: number;
+}
+
+/** Where memory stores keep their jobs: a stand-in for the server. It can be away. */
+export class MemoryPlace {
+  readonly known = new Set<string>();
+  readonly waiting: Held[] = [];
+  readonly stores = new Set<MemoryStore>();
+  away = false;
+
+  wake(): void {
+    for (const store of this.stores) void store.work();
+  }
+}
+
+/** A durable store for tests of what stands in front of one. Keeps the contract that every store must keep. */
+export class MemoryStore implements DurableStore {
+  readonly name = 'memory';
+  private host: DurableStoreHost | null = null;
+  private stopped = false;
+  private readonly active = new Map<Promise<void>, string>();
+
+  constructor(
+    private readonly place: MemoryPlace,
+    private readonly worker: boolean,
+    readonly journal: DurableJournal | null = null,
+  ) {}
+
+  start(host: DurableStoreHost): Promise<void> {
+    this.host = host;
+    this.place.stores.add(this);
+    return this.work();
+  }
+
+  add(jobs: readonly DurableJob[], { envelope }: { envelope: boolean }): Promise<void> {
+    if (this.place.away) return Promise.reject(Object.assign(new Error('away'), { code: 'ECONNREFUSED' }));
+    const fresh = jobs.filter(({ id }) => !this.place.known.has(id));
+    for (const { id } of fresh) this.place.known.add(id);
+    const copies = JSON.parse(JSON.stringify(fresh)) as DurableJob[];
+    if (envelope) this.place.waiting.push({ items: copies, attempt: 1 });
+    else for (const job of copies) this.place.waiting.push({ items: [job], attempt: 1 });
+    this.place.wake();
+    return Promise.resolve();
+  }
+
+  async stopWorker(deadlineMs: number): Promise<void> {
+    this.stopped = true;
+    const all = Promise.allSettled(this.active.keys());
+    await Promise.race([all, new Promise((resolve) => setTimeout(resolve, deadlineMs))]);
+    if (this.active.size === 0) return;
+    const names = [...this.active.values()].join(', ');
+    this.host?.report('cut off', `${this.active.size} durable jobs run again elsewhere: ${names}.`);
+  }
+
+  close(): Promise<void> {
+    this.place.stores.delete(this);
+    return Promise.resolve();
+  }
+
+  async work(): Promise<void> {
+    await Promise.resolve();
+    while (this.worker && !this.stopped && this.place.waiting.length > 0) this.run(this.place.waiting.shift()!);
+  }
+
+  private run({ items, attempt }: Held): void {
+    const running = this.runItems(items, attempt).finally(() => this.active.delete(running));
+    this.active.set(running, items[0]!.name);
+  }
+
+  private async runItems(items: readonly DurableJob[], attempt: number): Promise<void> {
+    const results = await Promise.allSettled(items.map((item) => this.host!.run(item, attempt)));
+    const failed = items.filter((item, i) => results[i]!.status === 'rejected' && attempt < item.attempts);
+    if (failed.length === 0) return;
+    this.place.waiting.push({ items: failed, attempt: attempt + 1 });
+    this.place.wake();
+  }
+}

@@ -1,0 +1,316 @@
+import { Controller, Get, Inject, Injectable, Module, Post, type ModuleMetadata } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { describe, expect, it, afterEach } from 'vitest';
+import { defer, Deferrer, DeferWork, type DeferOptions, type DeferredWork, PerfModule } from '../../src/index.js';
+import { settle } from '../../src/entries/testing.js';
+import { MemoryPlace, MemoryStore } from '../contract/memory-store.js';
+import { adapterOf, adapters, startApp, type TestApp } from '../fixtures/app.js';
+import { until } from '../fixtures/until.js';
+
+@Injectable()
+class SendReceipt implements DeferredWork {
+  run(): void {}
+}
+@Injectable()
+class NoRun {
+  go(): void {}
+}
+
+function controllerWith(work: MethodDecorator & ClassDecorator): new () => object {
+  @Controller('orders')
+  class OrdersController {
+    @Post()
+    @work
+    create() {
+      return {};
+    }
+  }
+  return OrdersController;
+}
+
+describe.each(adapters)('boot errors of deferred work on %s', (adapter) => {
+  async function bootError(metadata: ModuleMetadata, deferOption: false | DeferOptions = {}): Promise<string> {
+    let app: TestApp;
+    try {
+      app = await startApp(adapter, { metadata, perf: { defer: deferOption } });
+    } catch (error) {
+      return (error as Error).message;
+    }
+    await app.close();
+    return 'booted';
+  }
+
+  it.each([
+    [
+      'a class that no module provides',
+      { controllers: [controllerWith(DeferWork(SendReceipt))] },
+      undefined,
+      'PERF_ERR_DEFER_WORK: "OrdersController.create" defers to SendReceipt, but no module provides SendReceipt. Add it to the `providers` of the module that holds OrdersController.',
+    ],
+    [
+      'a class without run()',
+      { controllers: [controllerWith(DeferWork(NoRun as never))], providers: [NoRun] },
+      undefined,
+      'PERF_ERR_DEFER_WORK: "OrdersController.create" defers to NoRun, which has no method `run`. Implement `DeferredWork`.',
+    ],
+    [
+      'durable work without a store',
+      { controllers: [controllerWith(DeferWork(SendReceipt, { durable: true }))], providers: [SendReceipt] },
+      undefined,
+      'PERF_ERR_STORE: "OrdersController.create" defers to SendReceipt with `durable: true`, but `defer.store` is not set. Pass `defer: { store: bullmqStore({ connection }) }` from \'nestjs-perf/bullmq\'.',
+    ],
+    [
+      'deferred work that is switched off',
+      { controllers: [controllerWith(DeferWork(SendReceipt))], providers: [SendReceipt] },
+      false as const,
+      'PERF_ERR_OFF: `@DeferWork on OrdersController.create` needs deferred work, which is switched off. Remove `defer: false` from PerfModule.forRoot().',
+    ],
+    [
+      'an unknown option',
+      {},
+      { maxPendign: 5 } as never,
+      'PERF_ERR_OPTION: `defer.maxPendign` is not an option. Did you mean `defer.maxPending`?\nTo switch the feature off, set `defer: false`.',
+    ],
+    [
+      'a store that is none',
+      {},
+      { store: {} } as never,
+      'PERF_ERR_OPTION: `defer.store` must be a store, for example `bullmqStore({ connection })`, got an object.\nTo switch the feature off, set `defer: false`.',
+    ],
+  ])('%s', async (_, metadata, option, message) => {
+    expect(await bootError(metadata, option)).toBe(message);
+  });
+
+  it('two durable classes of one name, which a job could not tell apart', async () => {
+    const other = (() => {
+      @Injectable()
+      class SendReceipt implements DeferredWork {
+        run(): void {}
+      }
+      return SendReceipt;
+    })();
+    const message = await bootError(
+      {
+        controllers: [
+          controllerWith(DeferWork(SendReceipt, { durable: true })),
+          controllerWith(DeferWork(other, { durable: true })),
+        ],
+        providers: [SendReceipt, other],
+      },
+      { store: new MemoryStore(new MemoryPlace(), false) },
+    );
+    expect(message).toMatch(/^PERF_ERR_DEFER_WORK: .* a class named SendReceipt, and so does another handler/);
+  });
+
+  it('@DeferWork where there is no response to run after', async () => {
+    @Injectable()
+    class Cron {
+      @DeferWork(SendReceipt)
+      nightly(): void {}
+    }
+    expect(await bootError({ providers: [Cron, SendReceipt] })).toBe(
+      'PERF_ERR_DECORATOR: @DeferWork stands on "Cron.nightly", which serves no HTTP route. Inject `Deferrer` and call `deferrer.defer()` there.',
+    );
+  });
+});
+
+describe('misuse of @DeferWork, told where it stands', () => {
+  it.each([
+    [
+      'nothing, as circular imports leave it',
+      () => controllerWith(DeferWork(undefined as never)),
+      /got `undefined`.*import each other/,
+    ],
+    ['an object', () => controllerWith(DeferWork({} as never)), /takes a class or a function, got an object/],
+    [
+      'a durable function',
+      () => controllerWith(DeferWork(() => {}, { durable: true })),
+      /cannot make a function durable/,
+    ],
+    [
+      'a wrong `when`',
+      () => controllerWith(DeferWork(SendReceipt, { when: 'sometimes' as never })),
+      /`OrdersController.create @DeferWork.when` must be one of `"success"`/,
+    ],
+    [
+      'attempts of 0',
+      () => controllerWith(DeferWork(SendReceipt, { attempts: 0 })),
+      /a whole number of attempts of 1 or more, got `0`/,
+    ],
+    [
+      'an envelope that is not durable',
+      () => controllerWith(DeferWork(SendReceipt, { envelope: true })),
+      /`OrdersController.create @DeferWork.envelope` must go with `durable: true`/,
+    ],
+  ])('%s', (_, build, message) => {
+    expect(build).toThrow(/^PERF_ERR_(DECORATOR|OPTION): /);
+    expect(build).toThrow(message);
+  });
+});
+
+@Controller('work')
+class WorkController {
+  @Get('defer')
+  deferWithout() {
+    defer(() => {});
+    return 'ok';
+  }
+  @Get('decorated')
+  @DeferWork(({ requestId }) => void ran.push(requestId))
+  decorated() {
+    return 'ok';
+  }
+}
+const ran: string[] = [];
+
+@Injectable()
+class Asks {
+  constructor(@Inject(Deferrer) readonly deferrer: Deferrer) {}
+}
+
+describe.each(adapters)('switches of deferred work on %s', (adapter) => {
+  let running: TestApp | null = null;
+  afterEach(async () => {
+    await running?.close();
+    running = null;
+    ran.length = 0;
+  });
+  const metadata = { controllers: [WorkController] };
+
+  it('defer: false: Deferrer can be injected and every method throws PERF_ERR_OFF', async () => {
+    running = await startApp(adapter, { perf: { defer: false }, metadata: { providers: [Asks] } });
+    const { deferrer } = running.app.get(Asks);
+    const queue = { name: 'q', addBulk: () => Promise.resolve() };
+    expect(() => deferrer.defer(() => {})).toThrow('PERF_ERR_OFF: `deferrer.defer()`');
+    expect(() => deferrer.addJob(queue, 'n', {})).toThrow('PERF_ERR_OFF: `deferrer.addJob()`');
+    expect(() => deferrer.stats()).toThrow('PERF_ERR_OFF: `deferrer.stats()`');
+    await expect(deferrer.idle()).rejects.toThrow('PERF_ERR_OFF: `deferrer.idle()`');
+  });
+
+  it('context off: defer() and deferrer.defer() throw PERF_ERR_CONTEXT_OFF and never run early', async () => {
+    running = await startApp(adapter, { perf: { context: false }, metadata });
+    let early = false;
+    expect(() => running!.app.get(Deferrer).defer(() => (early = true))).toThrow(
+      'PERF_ERR_CONTEXT_OFF: `deferrer.defer()` cannot tell which request it runs in, because the context store is off. Set `context: true` in PerfModule.forRoot().',
+    );
+    expect((await fetch(`${running.url}/work/defer`)).status).toBe(500);
+    await settle(running.app);
+    expect(early).toBe(false);
+  });
+
+  it('@DeferWork needs no context store, nor latency', async () => {
+    running = await startApp(adapter, { perf: { context: false, latency: false }, metadata });
+    await fetch(`${running.url}/work/decorated`, { headers: { 'x-request-id': 'r-1' } });
+    await settle(running.app);
+    expect(ran).toEqual(['r-1']);
+  });
+
+  it('applications in one process do not see each other’s work', async () => {
+    const other = await startApp(adapter, { metadata, perf: { context: true } });
+    running = await startApp(adapter, { metadata, perf: { context: true } });
+    await fetch(`${running.url}/work/decorated`);
+    await fetch(`${running.url}/work/defer`);
+    await settle(running.app);
+    expect(running.app.get(Deferrer).stats()).toMatchObject({ accepted: 2, completed: 2 });
+    expect(other.app.get(Deferrer).stats().accepted).toBe(0);
+    await other.close();
+  });
+});
+
+describe.each(adapters)('overflow `reject` on %s', (adapter) => {
+  it('reserves room before the handler, answers 503 without running it, and takes requests again later', async () => {
+    let handled = 0;
+    let release = (): void => {};
+    const gate = new Promise<void>((resolve) => (release = resolve));
+    @Controller('jobs')
+    class JobsController {
+      @Post()
+      @DeferWork(() => gate, { name: 'gated' })
+      @DeferWork(() => gate, { name: 'gated' })
+      create() {
+        handled += 1;
+        return {};
+      }
+    }
+    const running = await startApp(adapter, {
+      metadata: { controllers: [JobsController] },
+      perf: { defer: { overflow: 'reject', maxPending: 3, concurrency: 1 } },
+    });
+    const deferrer = running.app.get(Deferrer);
+    const post = async (): Promise<number> => (await fetch(`${running.url}/jobs`, { method: 'POST' })).status;
+    expect(await post()).toBe(201);
+    // One of its two runs, one waits; the next request takes the other two places.
+    await until('the first to run', () => deferrer.stats().running === 1);
+    expect(await post()).toBe(201);
+    await until('three to wait', () => deferrer.stats().pending === 3);
+    expect([await post(), await post()]).toEqual([503, 503]);
+    expect(handled).toBe(2);
+    release();
+    await deferrer.idle();
+    expect(await post()).toBe(201);
+    await settle(running.app);
+    expect(deferrer.stats()).toMatchObject({ accepted: 6, completed: 6, dropped: 0 });
+    await running.close();
+  });
+
+  it('gives the reserved room back when the status forbids the work', async () => {
+    @Controller('jobs')
+    class JobsController {
+      @Get()
+      @DeferWork(() => {}, { when: 'error' })
+      @DeferWork(() => {})
+      fine() {
+        return {};
+      }
+      @Get('bad')
+      @DeferWork(() => {})
+      @DeferWork(() => {}, { when: 'error' })
+      bad(): never {
+        throw new Error('bad');
+      }
+    }
+    const running = await startApp(adapter, {
+      metadata: { controllers: [JobsController] },
+      perf: { defer: { overflow: 'reject', maxPending: 2 } },
+    });
+    for (let i = 0; i < 10; i++) {
+      expect((await fetch(`${running.url}/jobs`)).status).toBe(200);
+      expect((await fetch(`${running.url}/jobs/bad`)).status).toBe(500);
+      await settle(running.app);
+    }
+    expect(running.app.get(Deferrer).stats()).toMatchObject({ accepted: 20, completed: 20 });
+    await running.close();
+  });
+});
+
+describe('the warning about shutdown hooks', () => {
+  async function warningsWith(hooks: boolean): Promise<string[]> {
+    const listeners = process.listeners('SIGTERM');
+    process.removeAllListeners('SIGTERM');
+    const warnings: string[] = [];
+    const logger = { log: () => {}, error: () => {}, warn: (message: string) => warnings.push(message) };
+    try {
+      @Module({ imports: [PerfModule.forRoot()] })
+      class AppModule {}
+      const app = await NestFactory.create(AppModule, adapterOf('fastify'), { logger, abortOnError: false });
+      if (hooks) app.enableShutdownHooks();
+      await app.listen(0, '127.0.0.1');
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      await app.close();
+    } finally {
+      process.removeAllListeners('SIGTERM');
+      for (const listener of listeners) process.on('SIGTERM', listener);
+    }
+    return warnings.filter((message) => message.includes('SIGTERM'));
+  }
+
+  it('comes once when the server listens without them', async () => {
+    expect(await warningsWith(false)).toEqual([
+      'SIGTERM would end this process without draining deferred work or flushing records. Call `app.enableShutdownHooks()` in main.ts.',
+    ]);
+  });
+
+  it('does not come with them', async () => {
+    expect(await warningsWith(true)).toEqual([]);
+  });
+});

@@ -1,0 +1,109 @@
+import { readdirSync } from 'node:fs';
+import { Controller, Get } from '@nestjs/common';
+import { describe, expect, it } from 'vitest';
+import { settle } from '../../src/entries/testing.js';
+import { PerfService } from '../../src/index.js';
+import { adapters, startApp } from '../fixtures/app.js';
+
+@Controller()
+class HelloController {
+  @Get('hello')
+  hello() {
+    return 'world';
+  }
+}
+const metadata = { controllers: [HelloController] };
+
+/** Threads of this process; the event loop's pool and V8's helpers are among them. */
+const threads = (): string[] => readdirSync('/proc/self/task');
+const descriptors = (): number => readdirSync('/proc/self/fd').length;
+const globals = () => [
+  JSON.parse,
+  JSON.stringify,
+  globalThis.structuredClone,
+  Error.prepareStackTrace,
+  Error.stackTraceLimit,
+];
+
+const until = async (condition: () => boolean): Promise<void> => {
+  const deadlineMs = performance.now() + 3_000;
+  while (!condition()) {
+    if (performance.now() > deadlineMs) throw new Error('never became true');
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+};
+
+describe.each(adapters)('the watchdog on %s', (adapter) => {
+  it('is not there when the feature is off', async () => {
+    const warm = await startApp(adapter, { metadata, perf: { eventLoop: false } });
+    await fetch(`${warm.url}/hello`);
+    const before = threads().length;
+    const running = await startApp(adapter, { metadata, perf: { eventLoop: false } });
+    await fetch(`${running.url}/hello`);
+    expect(running.app.get(PerfService).snapshot().eventLoop).toBeNull();
+    expect(threads().length).toBe(before);
+    await running.close();
+    await warm.close();
+  });
+
+  it('starts with the first request, not before', async () => {
+    const before = new Set(threads());
+    const running = await startApp(adapter, { metadata });
+    expect(threads().filter((thread) => !before.has(thread))).toEqual([]);
+    await fetch(`${running.url}/hello`);
+    await until(() => threads().some((thread) => !before.has(thread)));
+    await running.close();
+  });
+
+  it('leaves no thread, descriptor, listener or changed global behind', async () => {
+    const unused = await startApp(adapter, { metadata, perf: { eventLoop: false } });
+    await fetch(`${unused.url}/hello`);
+    await unused.close();
+    const [threadsBefore, descriptorsBefore, globalsBefore] = [threads().length, descriptors(), globals()];
+    const listenersBefore = process.listenerCount('exit');
+    for (let i = 0; i < 5; i++) {
+      const running = await startApp(adapter, { metadata, perf: { eventLoop: { safepoints: true } } });
+      await fetch(`${running.url}/hello`);
+      const end = performance.now() + 80;
+      while (performance.now() < end);
+      await settle(running.app);
+      await running.close();
+    }
+    expect(globals()).toEqual(globalsBefore);
+    expect(process.listenerCount('exit')).toBe(listenersBefore);
+    // Sockets of the client are closed a little later.
+    await until(() => threads().length <= threadsBefore && descriptors() <= descriptorsBefore);
+  });
+
+  it('of two applications in one process blames only its own requests', async () => {
+    @Controller()
+    class SpinController {
+      @Get('spin')
+      spin() {
+        const end = performance.now() + 150;
+        while (performance.now() < end);
+        return 'spun';
+      }
+    }
+    const [one, other] = [
+      await startApp(adapter, { metadata: { controllers: [SpinController] }, perf: { context: true } }),
+      await startApp(adapter, { metadata, perf: { context: true } }),
+    ];
+    await fetch(`${one.url}/nothing`);
+    await fetch(`${other.url}/hello`);
+    for (let i = 0; i < 3; i++) {
+      await Promise.all([fetch(`${one.url}/spin`), fetch(`${other.url}/hello`)]);
+    }
+    await settle(one.app);
+    await settle(other.app);
+    const blamed = (sink: typeof one.sink): unknown[] =>
+      sink.records.flatMap((record) =>
+        record.kind === 'block' && record.request !== null ? [record.request.route] : [],
+      );
+    expect(blamed(other.sink)).toEqual([]);
+    expect(new Set(blamed(one.sink)).size).toBeLessThanOrEqual(1);
+    expect(other.sink.records.some((record) => record.kind === 'block')).toBe(true);
+    await one.close();
+    await other.close();
+  });
+});

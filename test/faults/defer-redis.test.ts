@@ -1,0 +1,229 @@
+import { randomUUID } from 'node:crypto';
+import { BullModule, InjectQueue } from '@nestjs/bullmq';
+import { Body, Controller, Inject, Injectable, Post } from '@nestjs/common';
+import { Queue, type Job } from 'bullmq';
+import { Redis } from 'ioredis';
+import { afterEach, describe, expect, it } from 'vitest';
+import { freePort, startRedis, type RunningRedis } from '../../scripts/redis.mjs';
+import { Deferrer, DeferWork, type DeferContext, type DeferOptions, type DeferredWork } from '../../src/index.js';
+import { bullmqStore } from '../../src/entries/bullmq.js';
+import { startApp, type TestApp } from '../fixtures/app.js';
+import { until } from '../fixtures/until.js';
+
+/** The full proof takes minutes: `npm run test:long`. The short form breaks the same things for a moment. */
+const LONG = process.env['PERF_LONG'] !== undefined;
+const collectGarbage = (globalThis as { gc?: () => void }).gc ?? ((): void => {});
+
+@Injectable()
+class Receipt implements DeferredWork<{ id: string }> {
+  prepare({ result }: DeferContext): { id: string } {
+    return result as { id: string };
+  }
+  run(): void {}
+}
+
+/** Each order makes one durable job and one job on the application's own queue. */
+@Controller('orders')
+class OrdersController {
+  constructor(
+    @Inject(Deferrer) private readonly deferrer: Deferrer,
+    @InjectQueue('mail') private readonly mail: Queue,
+  ) {}
+  @Post()
+  @DeferWork(Receipt, { durable: true })
+  create(@Body() order: { id: string }) {
+    this.deferrer.addJob(this.mail, 'welcome', order);
+    return order;
+  }
+}
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
+}, 60_000);
+
+async function ownRedis(options: { port?: number; dir?: string } = {}): Promise<RunningRedis> {
+  const redis = await startRedis({ own: true, appendOnly: true, ...options });
+  cleanups.push(() => redis.stop());
+  return redis;
+}
+
+/** Does not close with the test when it is asked to close earlier: closing twice is harmless. */
+async function startOrders(port: number, defer: DeferOptions = {}): Promise<TestApp> {
+  const connection = { host: '127.0.0.1', port };
+  const running = await startApp('fastify', {
+    metadata: {
+      imports: [BullModule.forRoot({ connection }), BullModule.registerQueue({ name: 'mail' })],
+      controllers: [OrdersController],
+      providers: [Receipt],
+    },
+    perf: { defer: { store: bullmqStore({ connection, queue: 'durable', worker: false }), ...defer } },
+  });
+  cleanups.push(() => running.close());
+  return running;
+}
+
+/** Orders, ten at a time, until told to stop; which were answered with 201, and how long the slowest took. */
+function placeOrders(running: TestApp) {
+  const accepted: string[] = [];
+  let slowestMs = 0;
+  let going = true;
+  const client = async (): Promise<void> => {
+    while (going) {
+      const id = randomUUID();
+      const startedMs = performance.now();
+      const response = await fetch(`${running.url}/orders`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ id }),
+      });
+      await response.arrayBuffer();
+      slowestMs = Math.max(slowestMs, performance.now() - startedMs);
+      if (response.status === 201) accepted.push(id);
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+  };
+  const clients = Array.from({ length: 10 }, client);
+  return {
+    accepted,
+    slowestMs: () => slowestMs,
+    stop: async (): Promise<string[]> => {
+      going = false;
+      await Promise.all(clients);
+      return accepted;
+    },
+  };
+}
+
+/** The order ids in both queues. */
+async function storedIn(port: number): Promise<{ durable: string[]; mail: string[] }> {
+  const idsOf = async (name: string, read: (job: Job) => string): Promise<string[]> => {
+    const queue = new Queue(name, { connection: { host: '127.0.0.1', port } });
+    const ids = (await queue.getJobs(['waiting', 'prioritized', 'delayed', 'active', 'completed', 'failed'])).map(read);
+    await queue.close();
+    return ids;
+  };
+  return {
+    durable: await idsOf('durable', ({ data }) => (data as { data: { id: string } }).data.id),
+    mail: await idsOf('mail', ({ data }) => (data as { id: string }).id),
+  };
+}
+
+async function expectEachStoredOnce(port: number, accepted: readonly string[]): Promise<void> {
+  const stored = await storedIn(port);
+  for (const ids of [stored.durable, stored.mail]) {
+    expect(ids.length - new Set(ids).size).toBe(0);
+    expect(ids.toSorted()).toEqual([...accepted].toSorted());
+  }
+}
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+describe('deferred work while Redis fails', () => {
+  const kills = LONG ? 30 : 10;
+  it(`${kills} CLIENT KILLs, one every 100 ms: nothing lost, nothing twice`, async () => {
+    const redis = await ownRedis();
+    const running = await startOrders(redis.port);
+    const admin = new Redis(redis.port, '127.0.0.1');
+    cleanups.push(() => admin.disconnect());
+    const orders = placeOrders(running);
+    for (let i = 0; i < kills; i++) {
+      await pause(100);
+      await admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    }
+    await pause(100);
+    const accepted = await orders.stop();
+    await running.app.get(Deferrer).idle();
+    expect(accepted.length).toBeGreaterThan(100);
+    await expectEachStoredOnce(redis.port, accepted);
+    expect(running.app.get(Deferrer).stats()).toMatchObject({ dropped: 0, failed: 0, stored: accepted.length * 2 });
+  }, 60_000);
+
+  const downMs = LONG ? 3_000 : 700;
+  it(`killed for ${downMs} ms with AOF: served throughout, nothing lost, nothing twice`, async () => {
+    const redis = await ownRedis();
+    const running = await startOrders(redis.port);
+    const orders = placeOrders(running);
+    await until('orders before', () => orders.accepted.length > 50);
+    await redis.stop({ keepData: true });
+    const before = orders.accepted.length;
+    await pause(downMs);
+    const during = orders.accepted.length - before;
+    await ownRedis({ port: redis.port, dir: redis.dir! });
+    await pause(200);
+    const accepted = await orders.stop();
+    await running.app.get(Deferrer).idle();
+    expect(during).toBeGreaterThan(downMs / 100);
+    expect(orders.slowestMs()).toBeLessThan(1_000);
+    await expectEachStoredOnce(redis.port, accepted);
+    expect(running.app.get(Deferrer).stats()).toMatchObject({ dropped: 0, failed: 0 });
+  }, 60_000);
+
+  const stallMs = LONG ? 12_000 : 1_000;
+  it(`stalled for ${stallMs} ms: memory stays bounded, what does not fit is counted, the rest arrives`, async () => {
+    const redis = await ownRedis();
+    const running = await startOrders(redis.port, { maxPending: 5_000 });
+    const deferrer = running.app.get(Deferrer);
+    const mail = new Queue('mail', { connection: { host: '127.0.0.1', port: redis.port } });
+    cleanups.push(() => mail.close());
+    await mail.waitUntilReady();
+    redis.child?.kill('SIGSTOP');
+    collectGarbage();
+    const heapBefore = process.memoryUsage().heapUsed;
+    const untilMs = performance.now() + stallMs;
+    let armed = 0;
+    while (performance.now() < untilMs) {
+      for (let i = 0; i < 300; i++) deferrer.addJob(mail, 'welcome', { id: `job-${armed++}`, text: 'x'.repeat(200) });
+      await pause(10);
+    }
+    const stalled = deferrer.stats();
+    collectGarbage();
+    const growthMb = (process.memoryUsage().heapUsed - heapBefore) / 1e6;
+    redis.child?.kill('SIGCONT');
+    expect(armed).toBeGreaterThan(6_000);
+    expect(stalled).toMatchObject({ accepted: armed, pending: 5_000, buffered: 5_000, dropped: armed - 5_000 });
+    expect(growthMb).toBeLessThan(60);
+    await deferrer.idle();
+    expect(deferrer.stats()).toMatchObject({ stored: 5_000, pending: 0, buffered: 0, failed: 0 });
+    expect((await storedIn(redis.port)).mail).toHaveLength(5_000);
+  }, 60_000);
+
+  it('absent at boot: the application starts and serves, and delivers when it comes', async () => {
+    const port = await freePort();
+    const running = await startOrders(port);
+    const orders = placeOrders(running);
+    await until('orders without Redis', () => orders.accepted.length > 50);
+    expect(orders.slowestMs()).toBeLessThan(1_000);
+    const accepted = await orders.stop();
+    const { buffered, dropped } = running.app.get(Deferrer).stats();
+    expect({ buffered, dropped }).toEqual({ buffered: accepted.length * 2, dropped: 0 });
+    await ownRedis({ port });
+    await running.app.get(Deferrer).idle();
+    await expectEachStoredOnce(port, accepted);
+  }, 60_000);
+
+  it('absent for good: close() returns at the drain deadline and says what was cut off', async () => {
+    const port = await freePort();
+    const warnings: string[] = [];
+    const connection = { host: '127.0.0.1', port };
+    const store = bullmqStore({ connection, queue: 'durable', worker: true });
+    const running = await startApp('fastify', {
+      metadata: { controllers: [], providers: [Receipt] },
+      perf: { context: true, defer: { store, drainTimeoutMs: 100 } },
+      nest: { logger: { log: () => {}, error: () => {}, warn: (text: string) => warnings.push(text) } },
+    });
+    const client = new Redis({ ...connection, maxRetriesPerRequest: null });
+    cleanups.push(() => client.disconnect());
+    const queue = new Queue('mail', { connection: client });
+    queue.on('error', () => {});
+    const deferrer = running.app.get(Deferrer);
+    for (let i = 0; i < 3; i++) deferrer.addJob(queue, 'welcome', { i });
+    const startedMs = performance.now();
+    await running.close();
+    expect(performance.now() - startedMs).toBeLessThan(5_000);
+    expect(warnings).toContain(
+      '3 deferred tasks were cut off after 100 ms: mail/welcome (3). Raise `defer.drainTimeoutMs`, or make the work durable.',
+    );
+    expect(deferrer.stats()).toMatchObject({ accepted: 3, dropped: 3, pending: 0 });
+  }, 20_000);
+});

@@ -1,0 +1,114 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterEach, describe, expect, it } from 'vitest';
+import { adapters } from '../fixtures/app.js';
+import { BlockersProcess, type BlockersOptions } from '../fixtures/blockers-process.js';
+import { Load } from '../fixtures/load.js';
+import { nodeBinaries } from '../fixtures/node-versions.js';
+
+const readAll = ['--allow-fs-read=*', '--allow-fs-write=*', '--allow-addons'];
+const DEADLINE_MS = 15_000;
+
+describe.each(nodeBinaries())('on $name a process with a watchdog ends as it would without', ({ execPath, major }) => {
+  /** Experimental before Node 22.13. */
+  const permission = major >= 22 ? '--permission' : '--experimental-permission';
+  let server: BlockersProcess;
+  let load: Load;
+  const start = async (options: BlockersOptions): Promise<void> => {
+    server = await BlockersProcess.start({ execPath, ...options });
+    load = await Load.start(server.port);
+    for (let i = 0; i < 10; i++) await load.get('/quick');
+  };
+  afterEach(async () => {
+    server.kill();
+    await load.close();
+  });
+
+  const flags: [string, string[]][] = [
+    ['no flags', []],
+    ['an inspector', ['--inspect=0']],
+    ['permissions without the inspector', [permission, ...readAll, '--allow-worker']],
+    ['permissions without workers', [permission, ...readAll]],
+    // `--allow-inspector` exists since Node 24.
+    ...(major >= 24
+      ? ([['every permission', [permission, ...readAll, '--allow-worker', '--allow-inspector']]] as [
+          string,
+          string[],
+        ][])
+      : []),
+  ];
+
+  describe.each(flags)('with %s', (_name, execArgv) => {
+    it('serves, and ends by itself after app.close()', async () => {
+      await start({ execArgv });
+      expect((await load.get('/later/loop?ms=120')).status).toBe(200);
+      await server.settle();
+      server.tell('close');
+      expect(await server.ended(DEADLINE_MS)).toEqual({ code: 0, signal: null });
+    }, 20_000);
+
+    it('keeps its exit code when it exits inside a block', async () => {
+      await start({ execArgv });
+      const innocents = Promise.allSettled([load.get('/victim/1000'), load.get('/victim/1000')]);
+      server.tell('exit-in-block');
+      expect(await server.ended(DEADLINE_MS)).toEqual({ code: 7, signal: null });
+      await innocents;
+    }, 20_000);
+
+    it('dies of an error thrown inside a block', async () => {
+      await start({ execArgv });
+      const innocents = Promise.allSettled([load.get('/victim/1000')]);
+      server.tell('throw-in-block');
+      expect((await server.ended(DEADLINE_MS)).code).toBe(1);
+      expect(server.stderr).toContain('thrown in a block');
+      await innocents;
+    }, 20_000);
+  });
+
+  it.each(adapters)(
+    'names a request that never returns on stderr, while it hangs, on %s',
+    async (adapter) => {
+      await start({ adapter });
+      const hanging = load.get('/later/loop?ms=600000&token=hunter2').catch((error: unknown) => error);
+      const deadlineMs = performance.now() + 10_000;
+      while (!server.stderr.includes('still does')) {
+        if (performance.now() > deadlineMs) throw new Error(`nothing on stderr but ${server.stderr}`);
+        await delay(20);
+      }
+      expect(server.stderr).toMatch(
+        /\[Perf\] GET \/later\/:kind \(BlockersController\.later\) blocks the event loop for \d+ ms and still does at .*blockers\.controller\.\w+:\d+:\d+ \(spin\)/,
+      );
+      expect(server.stderr).not.toContain('hunter2');
+      server.kill();
+      await hanging;
+    },
+    20_000,
+  );
+
+  it('does not name the request of an earlier block for a later one', async () => {
+    await start({});
+    const saidOf = async (times: number): Promise<string[]> => {
+      const deadlineMs = performance.now() + 10_000;
+      for (;;) {
+        const said = server.stderr.split('\n').filter((line) => line.includes('still does'));
+        if (said.length >= times) return said;
+        if (performance.now() > deadlineMs) throw new Error(`nothing on stderr but ${server.stderr}`);
+        await delay(20);
+      }
+    };
+    await load.get('/later/loop?ms=1400');
+    expect((await saidOf(1))[0]).toContain('/later/:kind');
+    await server.settle();
+    server.tell('native-block');
+    expect((await saidOf(2))[1]).toContain('[Perf] The event loop is blocked for');
+  }, 30_000);
+
+  it('goes on serving when the watchdog has crashed', async () => {
+    await start({ env: { TEST_BREAK_WATCHDOG: '1' } });
+    expect((await load.get('/later/loop?ms=120')).status).toBe(200);
+    await server.settle();
+    expect(server.blocks.some(({ durationMs, request }) => durationMs > 100 && request === null)).toBe(true);
+    expect(server.output).toContain('the event-loop watchdog ended');
+    server.tell('close');
+    expect(await server.ended(DEADLINE_MS)).toEqual({ code: 0, signal: null });
+  }, 20_000);
+});

@@ -1,0 +1,25 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { describe, expect, it } from 'vitest';
+import { nodeBinaries } from '../fixtures/node-versions.js';
+
+const LONG = process.env['PERF_LONG'] !== undefined;
+const [SECONDS, REGEX_BLOCKS] = LONG ? [60, 1_500] : [3, 40];
+const file = fileURLToPath(new URL('../../build/test/fixtures/hostile.js', import.meta.url));
+
+describe.each(nodeBinaries())('looks every few milliseconds at hostile code on $name', ({ execPath }) => {
+  it('crash nothing, run nothing early and never see another’s context', async () => {
+    const run = promisify(execFile)(execPath, [file, String(SECONDS), String(REGEX_BLOCKS)], {
+      timeout: SECONDS * 10_000 + 120_000,
+    });
+    // A crash would reject: the process has no exit code then.
+    const result = JSON.parse((await run).stdout) as Record<string, number | string[]>;
+    expect(result).toMatchObject({ early: 0, wrongStores: 0, complaints: [] });
+    expect(result['looks']).toBeGreaterThan(SECONDS * 20);
+    expect(result['blocks']).toBeGreaterThanOrEqual(REGEX_BLOCKS);
+    // The application's own formatter ran for its own errors only: 200 a block of them.
+    expect(Number(result['formatted']) % 200).toBe(0);
+    expect(Number(result['failed'])).toBeLessThan(Number(result['looks']) / 10);
+  }, 900_000);
+});

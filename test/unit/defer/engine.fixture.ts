@@ -1,0 +1,23 @@
+import type { DeferredRecord } from '../../../src/core/record.js';
+import { OncePerCause } from '../../../src/core/reporter.js';
+import { DeferEngine } from '../../../src/defer/defer-engine.js';
+import { deferOption, type DeferOptions } from '../../../src/defer/defer.options.js';
+import type { DeferInfo } from '../../../src/defer/deferred-work.js';
+import { TaskSequence } from '../../../src/defer/task.js';
+
+/** An engine with its records and reports, and a short way to defer. */
+export function engineWith(options: DeferOptions = {}) {
+  const records: DeferredRecord[] = [];
+  const reports: string[] = [];
+  const say = (message: string): void => void reports.push(message);
+  const report = new OncePerCause({ log: say, warn: say, error: say }, () => performance.now());
+  const engine = new DeferEngine(deferOption.read(options, 'defer')!, (record) => records.push(record), report);
+  const defer = (
+    run: (info: DeferInfo) => unknown,
+    spec: { name?: string; timeoutMs?: number; attempts?: number; sequence?: TaskSequence } = {},
+  ): void => {
+    const { name = 'task', timeoutMs = 30_000, attempts = 1, sequence = new TaskSequence() } = spec;
+    engine.armTask({ name, timeoutMs, attempts, run }, null, { requestId: null, sequence })?.commit(null);
+  };
+  return { engine, records, reports, defer };
+}

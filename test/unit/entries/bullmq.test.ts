@@ -1,0 +1,53 @@
+import { execFileSync } from 'node:child_process';
+import { cpSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { bullmqStore } from '../../../src/entries/bullmq.js';
+
+describe('bullmqStore', () => {
+  it('without its packages stops the boot with the command that installs them', () => {
+    if (!existsSync('dist/entries/bullmq.js')) execFileSync('node', ['scripts/build.mjs']);
+    // A copy of what is built, where no package can be found.
+    const folder = mkdtempSync(join(tmpdir(), 'perf-no-peers-'));
+    try {
+      cpSync('dist', join(folder, 'dist'), { recursive: true });
+      writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
+      const script = `
+        import { bullmqStore } from './dist/entries/bullmq.js';
+        bullmqStore({ connection: {} }).start({}).catch((error) => console.log(error.code, error.message));`;
+      const output = execFileSync('node', ['--input-type=module', '-e', script], { cwd: folder, encoding: 'utf8' });
+      expect(output).toBe(
+        'PERF_ERR_MISSING_PEER PERF_ERR_MISSING_PEER: `bullmqStore()` needs the packages bullmq and ioredis, which are not installed. Run: npm install bullmq ioredis\n',
+      );
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  }, 60_000);
+
+  const connection = { host: 'localhost' };
+  it.each([
+    [
+      undefined,
+      '`bullmqStore.connection` must be ioredis options or an ioredis client of one server (no Cluster), got `undefined`.',
+    ],
+    [
+      { connection: 'redis://localhost' },
+      '`bullmqStore.connection` must be ioredis options or an ioredis client of one server (no Cluster), got `"redis://localhost"` (string).',
+    ],
+    [
+      { connection: { isCluster: true } },
+      '`bullmqStore.connection` must be ioredis options or an ioredis client of one server (no Cluster), got an object.',
+    ],
+    [{ connection, queue: 'a:b' }, '`bullmqStore.queue` must be a queue name without `:`, got `"a:b"` (string).'],
+    [
+      { connection, worker: { concurrency: 0 } },
+      '`bullmqStore.worker.concurrency` must be a whole number of jobs of 1 or more, got `0` (number).',
+    ],
+    [{ connection, worker: 5 }, '`bullmqStore.worker` must be `true`, `false` or an object, got `5` (number).'],
+    [{ connection, spillPath: '' }, '`bullmqStore.spillPath` must be a path, got `""` (string).'],
+    [{ connection, spill: 'x' }, '`bullmqStore.spill` is not an option. Did you mean `bullmqStore.spillPath`?'],
+  ])('says what is wrong with %j', (options, message) => {
+    expect(() => bullmqStore(options as never)).toThrow(`PERF_ERR_OPTION: ${message}`);
+  });
+});
