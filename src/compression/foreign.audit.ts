@@ -43,16 +43,25 @@ async function auditFastify({ adapter, report, probe }: AuditedApplication): Pro
     );
     return;
   }
+  const { coding, body } = await probe.run(fastify);
+  if (coding === 'br') await warnOfSlowBrotli('@fastify/compress', 'in `reply.compress()`', body, report);
   report.log(
     'The application registers @fastify/compress itself. PerfModule encodes before it, so it only acts in `reply.compress()`; it can be removed.',
   );
-  const { coding, body } = await probe.run(fastify);
-  if (coding === 'br') await warnOfSlowBrotli('@fastify/compress', 'in `reply.compress()`', body, report);
 }
 
 async function auditExpress({ adapter, report, eventHandlers, offHandlers }: AuditedApplication): Promise<void> {
   const found = foreignOnExpress(adapter.getInstance());
   if (found.length === 0) return;
+  if (found.length > 1) {
+    report.warn(
+      `The \`compression\` middleware is registered ${found.length} times. Each one costs every response: keep none.`,
+    );
+  }
+  for (const middleware of found) {
+    const { coding, body } = await probeMiddleware(middleware);
+    if (coding === 'br') await warnOfSlowBrotli('compression', 'on what PerfModule leaves to it', body, report);
+  }
   const events =
     eventHandlers.length === 0
       ? ''
@@ -63,15 +72,6 @@ async function auditExpress({ adapter, report, eventHandlers, offHandlers }: Aud
     'The application registers the `compression` middleware itself. PerfModule encodes before it, so it only acts on what PerfModule leaves alone; it can be removed.';
   if (events === '' && off === '') report.log(summary);
   else report.warn(summary + events + off);
-  if (found.length > 1) {
-    report.warn(
-      `The \`compression\` middleware is registered ${found.length} times. Each one costs every response: keep none.`,
-    );
-  }
-  for (const middleware of found) {
-    const { coding, body } = await probeMiddleware(middleware);
-    if (coding === 'br') await warnOfSlowBrotli('compression', 'on what PerfModule leaves to it', body, report);
-  }
 }
 
 async function warnOfSlowBrotli(name: string, where: string, body: Buffer, report: Reporter): Promise<void> {
