@@ -34,7 +34,7 @@ const start = async (adapter: Adapter, beforeInit?: Register, controllers = [Com
     beforeInit: async (app) => {
       // Without them there is a warning of its own.
       app.enableShutdownHooks();
-      await beforeInit?.(app);
+      beforeInit?.(app);
     },
   });
 };

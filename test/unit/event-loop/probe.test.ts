@@ -96,7 +96,7 @@ describe('frames', () => {
     [Error.stackTraceLimit, Error.prepareStackTrace] = [3, own];
     const frames = captureFrames();
     const after = [Error.stackTraceLimit, Error.prepareStackTrace];
-    [Error.stackTraceLimit, Error.prepareStackTrace] = [limit, prepare!];
+    [Error.stackTraceLimit, Error.prepareStackTrace] = [limit, prepare];
     expect(after).toEqual([3, own]);
     expect(called).toBe(0);
     expect(frames.length).toBeGreaterThan(3);
