@@ -3,7 +3,7 @@
 import { PerfModule, PerfService } from 'nestjs-perf';
 import { serveApi } from './application.mjs';
 
-const LATENCY_ONLY = { eventLoop: false, resources: false, compression: false };
+const LATENCY_ONLY = { eventLoop: false, resources: false, compression: false, defer: false };
 let recorded = 0;
 const countingSink = {
   name: 'counting',
