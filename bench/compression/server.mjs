@@ -1,4 +1,4 @@
-// One server: `<stack> <bytes> <changes>`. Stacks: see STACKS. Changes: `live` (a new version every 5 s) or `unique` (every response differs).
+// One server: `<stack> <bytes> <changes>`. Stacks: see STACKS. Changes: `live` (a new version every 15 s) or `unique` (every response differs).
 import { createServer } from 'node:http';
 import * as zlib from 'node:zlib';
 import fastifyCompress from '@fastify/compress';
@@ -21,17 +21,20 @@ let version = 0;
 function answer() {
   return changes === 'unique' ? { request: ++version, ...body } : body;
 }
-function everyFiveSeconds(work) {
-  if (changes === 'live') setInterval(() => work(), 5_000);
+const POLL_MS = 15_000;
+function everyPoll(work) {
+  if (changes === 'live') setInterval(() => work(), POLL_MS);
 }
 
-const perf = () => [PerfModule.forRoot({ sinks: [] })];
+const perf = (options) => [PerfModule.forRoot({ sinks: [], ...options })];
+const others = { latency: false, eventLoop: false, resources: false };
 const withFastifyCompress = (options) => (app) => app.register(fastifyCompress, options);
 
 /** Who compresses: modules, what main.ts would register, a decorator of the handler. */
 const STACKS = {
   'fastify none': {},
   'fastify perf': { imports: perf() },
+  'fastify perf, compression only': { imports: perf(others) },
   'fastify perf shared': { imports: perf(), shared: true },
   'fastify @fastify/compress': { main: withFastifyCompress({}) },
   'fastify @fastify/compress gzip': { main: withFastifyCompress({ encodings: ['gzip'] }) },
@@ -41,24 +44,24 @@ const STACKS = {
   'express none': { express: true },
   'express perf': { express: true, imports: perf() },
   'express perf shared': { express: true, imports: perf(), shared: true },
-  'express compression': { express: true, main: (app) => app.use(compression()) },
+  'express compression': { express: true, main: async (app) => void app.use(compression()) },
 };
 
-async function serveNest({ express = false, imports = [], main = () => {}, shared = false }) {
+async function serveNest({ express = false, imports = [], main = async () => {}, shared = false }) {
   class FeedController {
     feed() {
       return answer();
     }
   }
-  decorateMethod(FeedController, 'feed', Get(), ...(shared ? [SharedResponse({ ttlMs: 4_000 })] : []));
+  decorateMethod(FeedController, 'feed', Get(), ...(shared ? [SharedResponse({ ttlMs: POLL_MS })] : []));
   decorate(FeedController, Controller('feed'));
   const root = { module: function AppModule() {}, imports, controllers: [FeedController] };
   const adapter = express ? new ExpressAdapter() : new FastifyAdapter();
   const app = await NestFactory.create(root, adapter, { logger: ['error', 'warn'] });
-  main(app);
+  await main(app);
   await app.listen(0, '127.0.0.1');
   app.getHttpServer().keepAliveTimeout = 60_000;
-  everyFiveSeconds(() => (body = flights(Number(bytes), ++version)));
+  everyPoll(() => (body = flights(Number(bytes), ++version)));
   serveOn(app.getHttpServer().address().port);
 }
 
@@ -81,7 +84,7 @@ function serveRaw() {
     });
     response.end(encoded);
   });
-  everyFiveSeconds(() => {
+  everyPoll(() => {
     body = flights(Number(bytes), ++version);
     [coding, encoded] = encode();
   });

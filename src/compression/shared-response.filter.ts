@@ -2,7 +2,6 @@ import { Catch, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common'
 import type { ServerResponse } from 'node:http';
 import { stateOf } from '../http/request-lifecycle.js';
 import { SharedResponseFound } from './shared-response.guard.js';
-import { KeptResponse } from './shared-route.js';
 
 interface FastifyReply {
   readonly raw: ServerResponse;
@@ -14,10 +13,10 @@ interface FastifyReply {
 /** Sends the answer that the guard has found. The hook that sees every body recognises it by the request's state. */
 @Catch(SharedResponseFound)
 export class SharedResponseFilter implements ExceptionFilter {
-  catch(_found: SharedResponseFound, host: ArgumentsHost): void {
+  catch({ kept }: SharedResponseFound, host: ArgumentsHost): void {
     const http = host.switchToHttp();
-    const kept = stateOf(http.getRequest())?.shared;
-    if (!(kept instanceof KeptResponse)) return;
+    const state = stateOf(http.getRequest());
+    if (state !== null) state.shared = kept;
     const response = http.getResponse<ServerResponse | FastifyReply>();
     if ('raw' in response) {
       response.code(200);

@@ -2,15 +2,15 @@ import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import type { IncomingMessage } from 'node:http';
 import { stateOf } from '../http/request-lifecycle.js';
 import { compressionOf } from './route-compression.js';
-import type { Headers } from './shared-route.js';
+import type { Headers, KeptResponse } from './shared-route.js';
 
 /** Thrown by the guard instead of running the handler: the answer is there already. Not an error, so it has no stack. */
 export class SharedResponseFound {
   /** For whoever sees it pass, a tracer for example. */
   readonly message = 'A shared response was found; the handler need not run.';
-}
 
-const FOUND = new SharedResponseFound();
+  constructor(readonly kept: KeptResponse) {}
+}
 
 interface HttpRequest extends IncomingMessage {
   originalUrl?: string;
@@ -36,10 +36,7 @@ export class SharedResponseGuard implements CanActivate {
     const url = request.originalUrl ?? request.url ?? '';
     const admission = await shared.admit(request.method ?? 'GET', url, request, headers);
     if (admission.kind === 'alone') return true;
-    if (admission.kind === 'kept') {
-      state.shared = admission.kept;
-      throw FOUND;
-    }
+    if (admission.kind === 'kept') throw new SharedResponseFound(admission.kept);
     const { response } = state;
     const { flight } = admission;
     state.shared = flight;
