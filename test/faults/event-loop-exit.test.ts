@@ -5,12 +5,18 @@ import { BlockersProcess, type BlockersOptions } from '../fixtures/blockers-proc
 import { Load } from '../fixtures/load.js';
 import { nodeBinaries } from '../fixtures/node-versions.js';
 
-const readAll = ['--allow-fs-read=*', '--allow-fs-write=*', '--allow-addons'];
+const LONG = process.env['PERF_LONG'] !== undefined;
 const DEADLINE_MS = 15_000;
 
 describe.each(nodeBinaries())('on $name a process with a watchdog ends as it would without', ({ execPath, major }) => {
   /** Experimental before Node 22.13. */
   const permission = major >= 22 ? '--permission' : '--experimental-permission';
+  const readAll = [
+    '--allow-fs-read=*',
+    '--allow-fs-write=*',
+    '--allow-addons',
+    ...(major >= 25 ? ['--allow-net'] : []),
+  ];
   let server: BlockersProcess;
   let load: Load;
   const start = async (options: BlockersOptions): Promise<void> => {

@@ -5,7 +5,7 @@ import { RequestState, type RequestOwner } from '../../../src/core/request-state
 import { Route } from '../../../src/core/route.js';
 import { captureFrames, Probe, type Identity } from '../../../src/event-loop/probe.js';
 
-const owner: RequestOwner = { nextId: () => 'id', findRoute: () => null };
+const owner: RequestOwner = { gates: null, deferrer: null, nextId: () => 'id', findRoute: () => null };
 const NAME = 'nestjs-perf:probe:test';
 
 describe('a look at the stack', () => {
