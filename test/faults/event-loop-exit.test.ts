@@ -70,6 +70,20 @@ describe.each(nodeBinaries())('on $name a process with a watchdog ends as it wou
     }, 20_000);
   });
 
+  // A disconnect and an exit in one turn have aborted Node 26 once in six runs; it needs many to be seen.
+  it.runIf(LONG && major === 26)(
+    'exits inside a block a hundred times',
+    async () => {
+      for (let i = 0; i < 100; i++) {
+        await start({});
+        server.tell('exit-in-block');
+        expect(await server.ended(DEADLINE_MS)).toEqual({ code: 7, signal: null });
+        await load.close();
+      }
+    },
+    900_000,
+  );
+
   it.each(adapters)(
     'names a request that never returns on stderr, while it hangs, on %s',
     async (adapter) => {
