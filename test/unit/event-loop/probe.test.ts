@@ -1,3 +1,4 @@
+/* eslint-disable typescript/unbound-method -- compared and put back, never called */
 import { channel } from 'node:diagnostics_channel';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { RequestState, type RequestOwner } from '../../../src/core/request-state.js';
