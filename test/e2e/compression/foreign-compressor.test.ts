@@ -31,10 +31,10 @@ let test: TestApp;
 const start = async (adapter: Adapter, beforeInit?: Register, controllers = [CompressionController]): Promise<void> => {
   test = await startApp(adapter, {
     metadata: { controllers },
-    beforeInit: (app) => {
+    beforeInit: async (app) => {
       // Without them there is a warning of its own.
       app.enableShutdownHooks();
-      return beforeInit?.(app);
+      beforeInit?.(app);
     },
   });
 };
