@@ -1,4 +1,5 @@
-// `npm run example -- <name> [flags]`: installs what is locked, builds, runs one folder of examples/. Uses node:* only.
+// `npm run example -- <name> [flags]` (`npm run demo` is the one named demo): installs what is locked, builds, runs one folder of examples/.
+// Needs no Redis unless the example says so. Uses node:* only.
 import { existsSync, readdirSync } from 'node:fs';
 import { installLocked, run } from './install.mjs';
 

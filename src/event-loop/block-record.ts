@@ -1,5 +1,4 @@
 import { epochMsOf } from '../core/clock.js';
-import type { ServerResponse } from 'node:http';
 import type { BlockRecord, SizeNote } from '../core/record.js';
 import type { RequestState } from '../core/request-state.js';
 import type { Look, Verdict } from './classify.js';
@@ -56,8 +55,9 @@ export function blockRecordOf(
 /** What the application said of the data's size; else the size of the response, where its headers tell. */
 function noteOf(state: RequestState | null): SizeNote | null {
   if (state === null || state.note !== null) return state?.note ?? null;
-  const response: (ServerResponse & { _header?: string | null }) | null = state.response;
-  const length = response?.getHeader('content-length') ?? /^content-length: (\d+)/im.exec(response?._header ?? '')?.[1];
+  // Fastify hands its headers to `writeHead`, past `getHeader`; what was sent stands here.
+  const sent = (state.response as { _header?: string | null } | null)?._header ?? '';
+  const length = state.response?.getHeader('content-length') ?? /^content-length: (\d+)/im.exec(sent)?.[1];
   const bytes = Number(length ?? Number.NaN);
   return Number.isFinite(bytes) ? { bytes } : null;
 }

@@ -1,3 +1,4 @@
+/* eslint-disable typescript/unbound-method -- compared, never called */
 import { readdirSync } from 'node:fs';
 import { Controller, Get } from '@nestjs/common';
 import { describe, expect, it } from 'vitest';

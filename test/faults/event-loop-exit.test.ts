@@ -5,12 +5,18 @@ import { BlockersProcess, type BlockersOptions } from '../fixtures/blockers-proc
 import { Load } from '../fixtures/load.js';
 import { nodeBinaries } from '../fixtures/node-versions.js';
 
-const readAll = ['--allow-fs-read=*', '--allow-fs-write=*', '--allow-addons'];
+const LONG = process.env['PERF_LONG'] !== undefined;
 const DEADLINE_MS = 15_000;
 
 describe.each(nodeBinaries())('on $name a process with a watchdog ends as it would without', ({ execPath, major }) => {
   /** Experimental before Node 22.13. */
   const permission = major >= 22 ? '--permission' : '--experimental-permission';
+  const readAll = [
+    '--allow-fs-read=*',
+    '--allow-fs-write=*',
+    '--allow-addons',
+    ...(major >= 25 ? ['--allow-net'] : []),
+  ];
   let server: BlockersProcess;
   let load: Load;
   const start = async (options: BlockersOptions): Promise<void> => {
@@ -63,6 +69,20 @@ describe.each(nodeBinaries())('on $name a process with a watchdog ends as it wou
       await innocents;
     }, 20_000);
   });
+
+  // A disconnect and an exit in one turn have aborted Node 26 once in six runs; it needs many to be seen.
+  it.runIf(LONG && major === 26)(
+    'exits inside a block a hundred times',
+    async () => {
+      for (let i = 0; i < 100; i++) {
+        await start({});
+        server.tell('exit-in-block');
+        expect(await server.ended(DEADLINE_MS)).toEqual({ code: 7, signal: null });
+        await load.close();
+      }
+    },
+    900_000,
+  );
 
   it.each(adapters)(
     'names a request that never returns on stderr, while it hangs, on %s',

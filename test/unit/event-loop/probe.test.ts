@@ -1,3 +1,4 @@
+/* eslint-disable typescript/unbound-method -- compared and put back, never called */
 import { channel } from 'node:diagnostics_channel';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { RequestState, type RequestOwner } from '../../../src/core/request-state.js';
@@ -96,7 +97,7 @@ describe('frames', () => {
     [Error.stackTraceLimit, Error.prepareStackTrace] = [3, own];
     const frames = captureFrames();
     const after = [Error.stackTraceLimit, Error.prepareStackTrace];
-    [Error.stackTraceLimit, Error.prepareStackTrace] = [limit, prepare!];
+    [Error.stackTraceLimit, Error.prepareStackTrace] = [limit, prepare];
     expect(after).toEqual([3, own]);
     expect(called).toBe(0);
     expect(frames.length).toBeGreaterThan(3);
