@@ -1,4 +1,4 @@
-import type { IncomingMessage, OutgoingHttpHeader, OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Transform } from 'node:stream';
 import { stateOf } from '../http/request-lifecycle.js';
 import type { Body } from './cached-body.js';
@@ -6,9 +6,10 @@ import { compressStream } from './codec.js';
 import type { CompressionEngine } from './engine.js';
 import { ExpressExchange } from './express-exchange.js';
 import { compressionOf, type RouteCompression } from './route-compression.js';
+import { headersSentError, seal, unseal } from './sealed-response.js';
+import { setAll, type GivenHeaders } from './write-head.js';
 
 type Callback = (error?: Error | null) => void;
-type GivenHeaders = OutgoingHttpHeaders | OutgoingHttpHeader[];
 type Write = (chunk: unknown, encoding?: unknown, callback?: unknown) => boolean;
 type End = (chunk?: unknown, encoding?: unknown, callback?: unknown) => ServerResponse;
 type WriteHead = (status: number, reason?: unknown, headers?: unknown) => ServerResponse;
@@ -206,39 +207,6 @@ function keepHeadBody(response: HeldServerResponse, send: (body?: unknown) => un
   };
 }
 
-/** `writeHead`'s headers: an object, a flat list of names and values, or a list of pairs. */
-function setAll(response: ServerResponse, headers: GivenHeaders | undefined): void {
-  if (headers === undefined || headers === null) return;
-  if (!Array.isArray(headers)) {
-    for (const [name, value] of Object.entries(headers)) if (value !== undefined) response.setHeader(name, value);
-    return;
-  }
-  const pairs = Array.isArray(headers[0]) ? (headers as unknown as [string, OutgoingHttpHeader][]) : pairUp(headers);
-  for (const [name] of pairs) response.removeHeader(name);
-  for (const [name, value] of pairs) response.appendHeader(name, value as string | string[]);
-}
-
-function pairUp(flat: readonly OutgoingHttpHeader[]): [string, OutgoingHttpHeader][] {
-  const pairs: [string, OutgoingHttpHeader][] = [];
-  for (let i = 0; i + 1 < flat.length; i += 2) pairs.push([String(flat[i]), flat[i + 1]!]);
-  return pairs;
-}
-
-/** While the body is being encoded the response looks ended, as it would without compression. */
-function seal(response: ServerResponse): void {
-  Object.defineProperty(response, 'headersSent', { get: () => true, configurable: true });
-  Object.defineProperty(response, 'writableEnded', { get: () => true, configurable: true });
-  response.setHeader = () => {
-    throw headersSentError();
-  };
-}
-
-function unseal(response: ServerResponse): void {
-  for (const name of ['headersSent', 'writableEnded', 'setHeader']) {
-    if (Object.hasOwn(response, name)) Reflect.deleteProperty(response, name);
-  }
-}
-
 /** Node's answer to a write after the end: the callback is told, nothing is sent. */
 function refuse(...given: unknown[]): false {
   const callback = given.find((each) => typeof each === 'function') as Callback | undefined;
@@ -246,9 +214,4 @@ function refuse(...given: unknown[]): false {
     process.nextTick(callback, Object.assign(new Error('write after end'), { code: 'ERR_STREAM_WRITE_AFTER_END' }));
   }
   return false;
-}
-
-function headersSentError(): Error {
-  const error = new Error('Cannot set headers after they are sent to the client');
-  return Object.assign(error, { code: 'ERR_HTTP_HEADERS_SENT' });
 }
