@@ -55,22 +55,38 @@ export class SharedRoute {
     private readonly notShared: (reason: string) => void,
   ) {}
 
-  /** @throws what `varyBy` throws */
-  async admit(method: string, url: string, request: unknown, headers: Headers): Promise<Admission> {
+  /**
+   * Synchronous where an answer is there: the way of nearly every request.
+   * @throws what `varyBy` throws
+   */
+  admit(method: string, url: string, request: unknown, headers: () => Headers): Admission | Promise<Admission> {
     const { varyBy } = this.options;
     // A space ends a request target, so no two different triples make one key.
     const key = varyBy === undefined ? `${method} ${url}` : `${method} ${url} ${varyBy(request)}`;
-    for (;;) {
-      const slot = this.slots.get(key);
+    return this.find(key, headers) ?? this.wait(key, headers);
+  }
+
+  /** What is known now; null while the only answer is being made. */
+  private find(key: string, headers: () => Headers): Admission | null {
+    const slot = this.slots.get(key);
+    const kept = slot?.kept ?? null;
+    const flight = slot?.flight ?? null;
+    if (kept !== null) {
       const now = this.nowMs();
-      const kept = slot?.kept ?? null;
-      if (kept !== null && now < kept.expiresMs) return { kind: 'kept', kept };
-      const flight = slot?.flight ?? null;
-      if (flight === null) return { kind: 'lead', flight: this.lead(key, kept, headers) };
-      if (kept !== null && now < kept.expiresMs + this.options.ttlMs) return { kind: 'kept', kept };
-      const result = await flight.result;
+      if (now < kept.expiresMs) return { kind: 'kept', kept };
+      if (flight !== null && now < kept.expiresMs + this.options.ttlMs) return { kind: 'kept', kept };
+    }
+    return flight === null ? { kind: 'lead', flight: this.lead(key, kept, headers()) } : null;
+  }
+
+  private async wait(key: string, headers: () => Headers): Promise<Admission> {
+    for (;;) {
+      const result = await this.slots.get(key)?.flight?.result;
       if (result === 'not-shareable') return { kind: 'alone' };
-      if (result !== 'abandoned') return { kind: 'kept', kept: result };
+      if (result instanceof KeptResponse) return { kind: 'kept', kept: result };
+      // Its client has left: look again, and perhaps lead.
+      const found = this.find(key, headers);
+      if (found !== null) return found;
     }
   }
 

@@ -34,8 +34,8 @@ function route(options: { ttlMs?: number; varyBy?: (request: any) => string; max
     () => clock.nowMs,
     (reason) => reasons.push(reason),
   );
-  const admit = (url = '/feed', request: unknown = {}, before = {}): Promise<Admission> =>
-    shared.admit('GET', url, request, before);
+  const admit = async (url = '/feed', request: unknown = {}, before = {}): Promise<Admission> =>
+    shared.admit('GET', url, request, () => before);
   const land = async (admission: Admission, body: string, exchange = answer()): Promise<boolean> => {
     const { flight } = admission as { flight: SharedFlight };
     const kept = flight.keep(exchange, body, cache);
