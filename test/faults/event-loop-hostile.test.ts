@@ -6,7 +6,7 @@ import { nodeBinaries } from '../fixtures/node-versions.js';
 
 const LONG = process.env['PERF_LONG'] !== undefined;
 const [SECONDS, REGEX_BLOCKS] = LONG ? [60, 1_500] : [3, 40];
-const file = fileURLToPath(new URL('../../build/test/fixtures/hostile.js', import.meta.url));
+const file = fileURLToPath(new URL('../../build/test/fixtures/hostile.process.js', import.meta.url));
 
 describe.each(nodeBinaries())('looks every few milliseconds at hostile code on $name', ({ execPath }) => {
   it('crash nothing, run nothing early and never see another’s context', async () => {
