@@ -58,8 +58,15 @@ export class DeferEngine {
   async start(run: DurableStoreHost['run']): Promise<void> {
     const { store } = this.options;
     if (store === null) return;
-    await store.start({ run, report: (cause, message) => this.report.report(cause, message) });
-    await this.durable?.open();
+    try {
+      await store.start({ run, report: (cause, message) => this.report.report(cause, message) });
+      await this.durable?.open();
+    } catch (error) {
+      // A boot that fails must not keep the process alive.
+      await this.stopWorker(0);
+      await this.closeStore();
+      throw error;
+    }
   }
 
   /** A task of this process; null when there is no room and the policy drops it. `reserved` room was taken before. */

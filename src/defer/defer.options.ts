@@ -41,6 +41,9 @@ export interface DeferOptions {
   store?: DurableStore;
 }
 
+/** `setTimeout` cannot count further. */
+const MAX_TIMEOUT_MS = 2_147_483_647;
+
 const isStore = (given: unknown): boolean => {
   const candidate = given as Partial<DurableStore> | null | undefined;
   return typeof candidate?.start === 'function' && typeof candidate.add === 'function';
@@ -51,10 +54,10 @@ export const deferOption = feature({
   concurrency: number({ default: 64, unit: 'a whole number of tasks', min: 1, integer: true }),
   maxPending: number({ default: 10_000, unit: 'a whole number of tasks', min: 1, integer: true }),
   overflow: oneOf(['drop-new', 'drop-old', 'reject'], { default: 'drop-new' }),
-  drainTimeoutMs: number({ default: 10_000, unit: 'a number of milliseconds', min: 0 }),
+  drainTimeoutMs: number({ default: 10_000, unit: 'a number of milliseconds', min: 0, max: MAX_TIMEOUT_MS }),
   batch: object({
     maxJobs: number({ default: 100, unit: 'a whole number of jobs', min: 1, integer: true }),
-    maxWaitMs: number({ default: 5, unit: 'a number of milliseconds', min: 0 }),
+    maxWaitMs: number({ default: 5, unit: 'a number of milliseconds', min: 0, max: MAX_TIMEOUT_MS }),
   }),
   store: optional(value<DurableStore>('a store, for example `bullmqStore({ connection })`', isStore)),
 });

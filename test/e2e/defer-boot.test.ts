@@ -253,6 +253,32 @@ describe.each(adapters)('overflow `reject` on %s', (adapter) => {
     await running.close();
   });
 
+  it('keeps nothing of a reservation that was half a success', async () => {
+    @Controller('jobs')
+    class JobsController {
+      @Get('two')
+      @DeferWork(() => {})
+      @DeferWork(() => {})
+      two() {
+        return {};
+      }
+      @Get('one')
+      @DeferWork(() => {})
+      one() {
+        return {};
+      }
+    }
+    const running = await startApp(adapter, {
+      metadata: { controllers: [JobsController] },
+      perf: { defer: { overflow: 'reject', maxPending: 1 } },
+    });
+    expect((await fetch(`${running.url}/jobs/two`)).status).toBe(503);
+    expect((await fetch(`${running.url}/jobs/one`)).status).toBe(200);
+    await settle(running.app);
+    expect(running.app.get(Deferrer).stats()).toMatchObject({ accepted: 1, completed: 1 });
+    await running.close();
+  });
+
   it('gives the reserved room back when the status forbids the work', async () => {
     @Controller('jobs')
     class JobsController {

@@ -55,4 +55,15 @@ describe('durable work in front of a store that comes and goes', () => {
       }
     },
   );
+
+  it('a boot that fails because the spill file is in use closes the store again', async () => {
+    const path = join(folder, 'spill.ndjson');
+    const first = engineWith({ store: new MemoryStore(new MemoryPlace(), false, new SpillFile(path)) });
+    await first.engine.start(() => Promise.resolve());
+    const place = new MemoryPlace();
+    const second = engineWith({ store: new MemoryStore(place, true, new SpillFile(path)) });
+    await expect(second.engine.start(() => Promise.resolve())).rejects.toThrow('PERF_ERR_STORE: `spillPath` is in use');
+    expect(place.stores.size).toBe(0);
+    await first.engine.drain(100);
+  });
 });
