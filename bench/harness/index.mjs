@@ -6,7 +6,7 @@
 //
 // The variant's script listens on a port of its choice and then calls `serveOn(port)`.
 import { runInterleaved } from './interleaved.mjs';
-import { markdownTable, summarise, writeResult } from './report.mjs';
+import { environment, markdownTable, summarise, writeResult } from './report.mjs';
 
 export { nodeMajorOf, readFlags } from './flags.mjs';
 export { runInterleaved, pairedRatios } from './interleaved.mjs';
@@ -19,10 +19,12 @@ export { median, medianWithInterval, percentile } from './statistics.mjs';
  * Runs, prints and writes bench/results/`name`.json (not with `--no-write`, nor part of a table with `--only`). The first
  * two variants are base and control.
  */
-export async function benchmark(name, variants, flags, options) {
+export async function benchmark(name, variants, flags, { command = `npm run bench -- ${name}`, ...options } = {}) {
+  // Asked before the run: what is committed while it lasts is not what was measured.
+  const where = { ...environment(), command };
   const wanted = ({ name }) => flags.only?.some((part) => name.includes(part)) ?? true;
   const chosen = variants.filter((variant, index) => index < 2 || wanted(variant));
-  const result = summarise(name, chosen, flags, await runInterleaved(chosen, flags, options));
+  const result = summarise(name, chosen, flags, await runInterleaved(chosen, flags, options), where);
   if (flags.write && flags.only === null) writeResult(result);
   console.log(markdownTable(result));
   return result;

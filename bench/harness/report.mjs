@@ -26,14 +26,17 @@ export function environment(nodeVersion = process.version) {
   };
 }
 
-/** The result of `runInterleaved`: one row for each variant, ratios paired against the first, and every burst's CPU figure. */
-export function summarise(name, variants, flags, { nodeVersion, discarded, generations }) {
+/**
+ * The result of `runInterleaved`: one row for each variant, ratios paired against the first, and every burst's CPU figure.
+ * `where` is an {@link environment} of the time when the run started, and the command.
+ */
+export function summarise(name, variants, flags, { nodeVersion, discarded, generations }, where) {
   const baseName = variants[0].name;
   const { rounds, burst, warmup, connections } = flags;
   return {
     name,
-    ...environment(nodeVersion),
-    command: `npm run bench -- ${name}`,
+    ...where,
+    node: nodeVersion,
     options: { rounds, generations: generations.length, burst, warmup, connections },
     discardedRuns: discarded.map((ratio) => rounded(ratio, 4)),
     base: baseName,
