@@ -113,7 +113,8 @@ async function run(adapter: Adapter, seed: number): Promise<Outcome> {
 describe.each(adapters)('end to end on %s', (adapter) => {
   const title = `finds a route effect of -30 % with the truth inside its interval, and nothing in A/A: seeds 1 to ${SEEDS.length}`;
   // Real timers and real sockets: a second or two a seed.
-  it(title, { timeout: MINUTES }, async () => {
+  // One seed on a starved machine measures the machine: it may be asked again. Twenty are not.
+  it(title, { timeout: MINUTES, retry: LONG ? 0 : 3 }, async () => {
     const outcomes: Outcome[] = [];
     for (const seed of SEEDS) outcomes.push(await run(adapter, seed));
     const aloneMs = (variant: 'on' | 'off'): number => outcomes.reduce((sum, each) => sum + each.aloneMs[variant], 0);
