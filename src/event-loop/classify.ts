@@ -57,21 +57,27 @@ const GC_RATIO = 0.5;
 const ON_CPU_RATIO = 0.5;
 const IDLE_CPU_RATIO = 0.3;
 const SOME_GC_RATIO = 0.25;
+/** A request that happens to be preempted or to start a collection is seen once or twice. */
+const MIN_LOOKS = 3;
 
 interface Claim<S> {
   state: S | null;
   provenMs: number;
+  /** Of it: what late looks were held up. */
+  lateMs: number;
   /** Native time that a late look makes likely, without proof. */
   likelyMs: number;
   looks: Look<S>[];
+  /** A look shows that it was inside a call of Node's that does not return before it is done. */
+  insideCall: boolean;
 }
 
 /**
  * Decides who blocked the loop. Two rules keep innocents out:
  * A. Nobody is named for one look: a request must have been seen running, in looks that follow one another, for half of
  *    the window at least.
- * B. A look that came late proves that a native call ran, not whose: it counts only where the stack shows that the call
- *    was made below it.
+ * B. A look that came late proves that a native call ran (or a collection, or nothing at all), not whose. It counts where
+ *    the stack shows that the call was made inside it; and it counts alone only where the stack shows the call itself.
  */
 export function classify<S>(evidence: Evidence<S>): Verdict<S> {
   const windowMs = evidence.endMs - evidence.startMs;
@@ -80,7 +86,7 @@ export function classify<S>(evidence: Evidence<S>): Verdict<S> {
   const gc = evidence.gcMs / windowMs;
   const claims = claimsOf(evidence);
   const best = claims.reduce<Claim<S> | null>((a, b) => (a === null || b.provenMs > a.provenMs ? b : a), null);
-  const proven = best !== null && best.provenMs >= PROVEN_RATIO * windowMs ? best : null;
+  const proven = best !== null && isProven(best, windowMs) ? best : null;
   const nobody = { culprit: null, suspect: null, provenMs: 0, shown: [] };
 
   // A request that was seen running all along and used a threshold's worth of CPU has blocked, however slow the machine.
@@ -122,12 +128,15 @@ function named<S>(claim: Claim<S>, cause: BlockCause, evidence: Evidence<S>): Ve
  */
 const isTrusted = <S>(look: Look<S>): boolean => look.source !== 'store' || !beginsInSocketRead(look.frames);
 
+const isProven = <S>(claim: Claim<S>, windowMs: number): boolean =>
+  claim.provenMs >= PROVEN_RATIO * windowMs && (claim.looks.length >= MIN_LOOKS || claim.insideCall);
+
 /** Each request's proven and likely time: one claim a request, and one for nobody's code. */
-function claimsOf<S>({ looks }: Evidence<S>): Claim<S>[] {
+function claimsOf<S>({ looks, runDelayMs }: Evidence<S>): Claim<S>[] {
   const claims = new Map<S | null, Claim<S>>();
   let before: Look<S> | null = null;
   for (const look of looks) {
-    const claim = claims.get(look.state) ?? { state: look.state, provenMs: 0, likelyMs: 0, looks: [] };
+    const claim = claims.get(look.state) ?? newClaim(look.state);
     claims.set(look.state, claim);
     claim.looks.push(look);
     const waitedMs = look.servedMs - look.requestedMs;
@@ -135,6 +144,8 @@ function claimsOf<S>({ looks }: Evidence<S>): Claim<S>[] {
     if (waitedMs <= LATE_MS) {
       if (follows) claim.provenMs += look.servedMs - before!.servedMs;
     } else if (showsItsCall(look)) {
+      claim.insideCall ||= showsNodeCall(look);
+      claim.lateMs += waitedMs;
       claim.provenMs += follows ? look.servedMs - before!.servedMs : waitedMs;
     } else {
       claim.likelyMs += waitedMs;
@@ -143,18 +154,53 @@ function claimsOf<S>({ looks }: Evidence<S>): Claim<S>[] {
     }
     before = look;
   }
+  // A look also comes late while the machine does not let the thread run: that much of the lateness proves nothing.
+  for (const claim of claims.values()) {
+    const doubtfulMs = Math.min(claim.lateMs, runDelayMs);
+    claim.provenMs -= doubtfulMs;
+    claim.likelyMs += doubtfulMs;
+  }
   return [...claims.values()];
 }
 
+const newClaim = <S>(state: S | null): Claim<S> => ({
+  state,
+  provenMs: 0,
+  lateMs: 0,
+  likelyMs: 0,
+  looks: [],
+  insideCall: false,
+});
+
 /**
- * Whether the native call that held a look up was made inside the stack that the look shows. The engine lets a waiting
- * look in when a function is entered, resumed or loops. So when the innermost function was called by another one that
- * still runs, that caller was entered before the native call had ended, or the look would have been served there.
+ * Whether a late look was let in inside the very call that held it up: a synchronous function of Node's own that was
+ * entered before (a callee or its second line runs now), or a safepoint.
+ */
+function showsNodeCall<S>(look: Look<S>): boolean {
+  if (look.state === null) return false;
+  if (look.frames.some(({ name }) => name === SAFEPOINT_NAME)) return true;
+  const frames = withoutProbe(look.frames);
+  for (let i = 0; i < frames.length; i++) {
+    const { name, file, async, line, functionLine } = frames[i]!;
+    if (async || (file !== null && (!file.startsWith('node:') || RUNS_OTHERS.has(file)))) return false;
+    const entered = i > 0 || (functionLine > 0 && line > functionLine);
+    if (entered && file !== null && (SYNC_FILES.test(file) || name?.endsWith('Sync') === true)) return true;
+  }
+  return false;
+}
+
+/** Where Node keeps what blocks: files, child processes, compression, cryptography. */
+const SYNC_FILES = /^node:(?:fs$|child_process$|zlib$|internal\/(?:fs|crypto|child_process))/;
+
+/**
+ * Whether a native call that held a look up was made inside the stack that the look shows. The engine lets a waiting look
+ * in when a function is entered, resumed or loops. So when the innermost function was called by another one that still
+ * runs, that caller was entered before the native call had ended, or the look would have been served there.
  * With a single function running, it may have been resumed after somebody else's call.
  */
 function showsItsCall<S>(look: Look<S>): boolean {
   if (look.state === null) return false;
-  if (look.source === 'sync' || look.frames.some(({ name }) => name === SAFEPOINT_NAME)) return true;
+  if (look.source === 'sync' || showsNodeCall(look)) return true;
   const frames = withoutProbe(look.frames);
   const end = frames.findIndex(({ async, file }) => async || (file !== null && RUNS_OTHERS.has(file)));
   return (end < 0 ? frames.length : end) >= 2;
@@ -175,14 +221,18 @@ function likelyOf<S>({ looks }: Evidence<S>, claims: readonly Claim<S>[], window
     const waitedMs = look.servedMs - look.requestedMs;
     if (settled === null || waitedMs <= LATE_MS || showsItsCall(look)) continue;
     byState.get(look.state)!.likelyMs -= waitedMs;
-    const claim = byState.get(settled) ?? { state: settled, provenMs: 0, likelyMs: 0, looks: [] };
+    const claim = byState.get(settled) ?? newClaim(settled);
     claim.likelyMs += waitedMs;
     byState.set(settled, claim);
   }
   let best: Claim<S> | null = null;
   for (const claim of byState.values()) {
     const ms = claim.provenMs + claim.likelyMs;
-    if (claim.likelyMs > 0 && ms >= PROVEN_RATIO * windowMs && (best === null || ms > best.provenMs + best.likelyMs)) {
+    if (
+      claim.likelyMs + claim.lateMs > 0 &&
+      ms >= PROVEN_RATIO * windowMs &&
+      (best === null || ms > best.provenMs + best.likelyMs)
+    ) {
       best = claim;
     }
   }

@@ -4,6 +4,8 @@ export interface Frame {
   readonly file: string | null;
   readonly line: number;
   readonly column: number;
+  /** Line on which the function's own text begins; 0 where the engine does not tell. */
+  readonly functionLine: number;
   /** The call waits for what runs: it is not on the machine's stack. */
   readonly async: boolean;
 }

@@ -138,7 +138,7 @@ export function captureFrames(): Frame[] {
 }
 
 /** V8 knows it, the type declarations do not. */
-type CallSite = NodeJS.CallSite & { isAsync(): boolean };
+type CallSite = NodeJS.CallSite & { isAsync(): boolean; getEnclosingLineNumber?(): number | null };
 
 function copyFrames(_error: unknown, sites: NodeJS.CallSite[]): Frame[] {
   const frames: Frame[] = [];
@@ -149,6 +149,7 @@ function copyFrames(_error: unknown, sites: NodeJS.CallSite[]): Frame[] {
       file: site.getFileName() ?? null,
       line: site.getLineNumber() ?? 0,
       column: site.getColumnNumber() ?? 0,
+      functionLine: site.getEnclosingLineNumber?.() ?? 0,
       async: site.isAsync(),
     });
   }

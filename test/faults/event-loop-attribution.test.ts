@@ -17,6 +17,8 @@ const SETUPS = adapters
 interface Shot {
   kind: string;
   blockedMs: number;
+  /** The machine let the process run: attribution can be asked for. */
+  fair: boolean;
   /** The block that the shot made, as recorded: the one that overlaps it most. */
   block: BlockRecord | undefined;
   id: string;
@@ -41,28 +43,38 @@ for (const node of nodeBinaries()) {
       await server.settle();
       server.blocks.length = 0;
       const id = `shot-${kind}`;
+      const delayBeforeMs = server.runDelayMs();
       const { text } = await load.get(path, { 'x-request-id': id });
       await server.settle();
       for (const { request } of server.blocks) {
         if (request !== null) expect(request.url, 'an innocent request was named').toBe(path);
       }
       const block = server.blocks.toSorted((a, b) => b.durationMs - a.durationMs)[0];
-      return { kind, id, block, blockedMs: (JSON.parse(text) as { blockedMs?: number }).blockedMs ?? 0 };
+      const { blockedMs = block?.durationMs ?? 0 } = JSON.parse(text) as { blockedMs?: number };
+      const fair = server.runDelayMs() - delayBeforeMs < 0.15 * blockedMs;
+      return { kind, id, block, blockedMs, fair };
+    };
+
+    /** Again when the machine was busy with others, a few times. */
+    const fireFairly = async (path: string, kind: string): Promise<Shot[]> => {
+      const shots = [await fire(path, kind)];
+      while (!shots.at(-1)!.fair && shots.length < 5) shots.push(await fire(path, kind));
+      return shots;
     };
 
     it('name the right request and the right line, and never an innocent request', async () => {
       const shots: Shot[] = [];
       for (let round = 0; round < ROUNDS; round++) {
-        for (const kind of KINDS) shots.push(await fire(`/later/${kind}?ms=130`, kind));
+        for (const kind of KINDS) shots.push(...(await fireFairly(`/later/${kind}?ms=130`, kind)));
       }
       const long = shots.filter(({ blockedMs }) => blockedMs >= 100);
       const reported = long.filter(({ block }) => block !== undefined);
       expect(reported.length / long.length).toBeGreaterThanOrEqual(0.95);
 
-      // Where the machine did not let the process run, the time was not the request's.
-      const fair = reported.filter(({ block }) => block!.cause !== 'not-scheduled');
+      const fair = reported.filter((shot) => shot.fair);
+      expect(fair.length).toBeGreaterThan(0);
       const named = fair.filter(({ block, id }) => block!.request?.id === id);
-      expect(named.length, JSON.stringify(fair.map(({ kind, block }) => [kind, block?.cause]))).toBeGreaterThanOrEqual(
+      expect(named.length, JSON.stringify(fair.filter((shot) => !named.includes(shot)))).toBeGreaterThanOrEqual(
         0.9 * fair.length,
       );
       const located = named.filter(
@@ -90,9 +102,9 @@ for (const node of nodeBinaries()) {
       const shots: Shot[] = [];
       for (let i = 0; i < 4 * ROUNDS; i++) {
         const kind = ['parse', 'clone'][i % 2]!;
-        shots.push(await fire(`/last/${kind}`, kind));
+        shots.push(...(await fireFairly(`/last/${kind}`, kind)));
       }
-      const fair = shots.filter(({ block }) => block !== undefined && !['not-scheduled', 'gc'].includes(block.cause));
+      const fair = shots.filter(({ block, fair }) => fair && block !== undefined && block.cause !== 'gc');
       const right = fair.filter(({ block, id }) => (block!.request ?? block!.suspect)?.id === id);
       expect(
         right.length,
@@ -112,17 +124,21 @@ for (const node of nodeBinaries()) {
         for (let i = 0; i < 50; i++) await load.get('/quick');
         load.loop(INNOCENTS);
         const fair: BlockRecord[] = [];
-        for (let i = 0; i < 4 * ROUNDS; i++) {
-          const kind = ['parse', 'clone'][i % 2]!;
+        const deadlineMs = performance.now() + 40_000 * ROUNDS;
+        for (let i = 0; performance.now() < deadlineMs && fair.length < 4 * ROUNDS; i++) {
           await server.settle();
           server.blocks.length = 0;
-          await load.get(`/last/${kind}`);
+          const delayBeforeMs = server.runDelayMs();
+          await load.get(`/last/${['parse', 'clone'][i % 2]!}`);
           await server.settle();
+          // Collecting in parallel, V8's own helpers compete with the main thread for two cores.
+          const delayMs = server.runDelayMs() - delayBeforeMs;
           for (const block of server.blocks) {
             if (block.request !== null) expect(block.request.url).toMatch(/^\/last/);
-            if (!['not-scheduled', 'gc'].includes(block.cause) && block.durationMs > 80) fair.push(block);
+            if (block.cause !== 'gc' && block.durationMs > 80 && delayMs < 0.25 * block.durationMs) fair.push(block);
           }
         }
+        expect(fair.length).toBeGreaterThan(0);
         const named = fair.filter(({ request }) => request?.route === '/last/:kind');
         expect(named.length, JSON.stringify(fair)).toBeGreaterThanOrEqual(0.9 * fair.length - 1);
         const lines = [markedLines.get('last-parse'), markedLines.get('last-clone')];
@@ -131,6 +147,6 @@ for (const node of nodeBinaries()) {
         server.kill();
         await load.close();
       }
-    }, 120_000);
+    }, 300_000);
   });
 }

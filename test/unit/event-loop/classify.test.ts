@@ -7,6 +7,7 @@ const frame = (name: string, file = '/app/src/x.js', async = false): Frame => ({
   file,
   line: 1,
   column: 1,
+  functionLine: 1,
   async,
 });
 const probe = [frame('perfProbe', ''), frame('', '')];
@@ -104,8 +105,37 @@ describe('rule B: a late look proves a native call, not whose', () => {
     expect(judged({ looks: [late(null, 20, 98, { settledNext: 'a' })] }).suspect).toBe('a');
   });
 
-  it('proves it where the stack shows a caller that was entered before the call had ended', () => {
-    expect(judged({ looks: [late('a', 20, 98, { frames: deep })] })).toMatchObject({ culprit: 'a' });
+  const inReadFile = [...probe, frame('isUserFd', 'node:fs'), frame('readFileSync', 'node:fs'), ...resumed.slice(2)];
+
+  it('proves it where the stack shows a synchronous call of Node’s, entered before it ended', () => {
+    expect(judged({ looks: [late('a', 20, 98, { frames: inReadFile })] })).toMatchObject({ culprit: 'a' });
+  });
+
+  it('proves it where that call of Node’s own loops: it is beyond its first line', () => {
+    const frames = [...probe, { ...frame('readFileSync', 'node:fs'), line: 9 }, ...resumed.slice(2)];
+    expect(judged({ looks: [late('a', 20, 98, { frames })] })).toMatchObject({ culprit: 'a' });
+  });
+
+  it('does not take a call of Node’s that is only just entered for one that was made', () => {
+    const frames = [...probe, ...inReadFile.slice(3)];
+    expect(judged({ looks: [late('b', 20, 98, { frames })] })).toMatchObject({ culprit: null, suspect: 'b' });
+  });
+
+  it('does not take one late look for proof because other functions run: it may have been preempted, or collecting', () => {
+    expect(judged({ looks: [late('b', 20, 98, { frames: deep })] })).toMatchObject({ culprit: null, suspect: 'b' });
+    expect(judged({ looks: [late('b', 20, 98, { frames: deep, source: 'sync' })] }).culprit).toBeNull();
+    expect(judged({ looks: [look('b', 20), late('b', 22, 98, { frames: deep })] }).culprit).toBeNull();
+  });
+
+  it('takes several for proof', () => {
+    const several = [late('a', 20, 45), late('a', 48, 75), late('a', 78, 99)].map((l) => ({ ...l, frames: deep }));
+    expect(judged({ looks: several }).culprit).toBe('a');
+  });
+
+  it('does not count what the machine held back', () => {
+    const looks = [late('a', 20, 98, { frames: inReadFile })];
+    expect(judged({ looks, runDelayMs: 35 })).toMatchObject({ culprit: null, suspect: 'a' });
+    expect(judged({ looks, runDelayMs: 20 })).toMatchObject({ culprit: 'a' });
   });
 
   it('does not take the loop that runs one microtask after another for a caller', () => {
@@ -121,10 +151,6 @@ describe('rule B: a late look proves a native call, not whose', () => {
   it('does not take an awaiting caller for a running one', () => {
     const frames = [...probe, frame('inner'), frame('handler', '/app/src/x.js', true)];
     expect(judged({ looks: [late('b', 20, 98, { frames })] }).culprit).toBeNull();
-  });
-
-  it('proves a call made while the route function ran synchronously', () => {
-    expect(judged({ looks: [late('a', 20, 98, { source: 'sync' })] })).toMatchObject({ culprit: 'a' });
   });
 
   it('proves a call that a safepoint follows', () => {
