@@ -3,14 +3,16 @@ import { createHook, executionAsyncId } from 'node:async_hooks';
 import { PerfModule } from 'nestjs-perf';
 import { serveApi } from '../overhead/application.mjs';
 
+/** What is not asked about here. */
+const OTHERS = { compression: false, defer: false, resources: false };
 const OPTIONS = {
-  latency: { eventLoop: false },
+  latency: { ...OTHERS, context: false, eventLoop: false },
   // Blocks told apart by named async frames: what an application gets that asks for nothing which needs the store.
-  stack: { context: false },
+  stack: { ...OTHERS, context: false },
   // The store alone, which features that need it pay for anyway; and blocks on top of it.
-  context: { eventLoop: false, context: true },
-  store: { context: true },
-  safepoints: { context: false, eventLoop: { safepoints: true } },
+  context: { ...OTHERS, eventLoop: false, context: true },
+  store: { ...OTHERS, context: true },
+  safepoints: { ...OTHERS, context: false, eventLoop: { safepoints: true } },
 };
 
 /** As blocked-at 1.x does it: a stack for each async resource, times around each callback. */
