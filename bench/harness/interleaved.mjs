@@ -14,7 +14,8 @@ const TRIES = 4;
  * more than 5 % (median CPU per request) is discarded, counted and repeated.
  *
  * In each generation all variants run at the same time in fresh processes, idle but for their own bursts; a round gives
- * each one burst, and the order is reversed every other round. Returns
+ * each one burst, in an order drawn anew, in which none follows itself: the one whose code and data are still in the caches
+ * would look some percent cheaper than it is. Returns
  * `{ nodeVersion, discarded: [controlRatio], generations: [{ [name]: [burst] }] }`, where a burst is
  * `{ cpuUs, requestsPerS, p50Ms, p99Ms, bodyBytes }`, `cpuUs` being whole-process CPU time per request.
  */
@@ -66,16 +67,27 @@ async function runGeneration(variants, flags, load, defaultRequest, rounds) {
     };
     for (const index of servers.keys()) await burst(index, flags.warmup);
     const bursts = Object.fromEntries(variants.map(({ name }) => [name, []]));
-    const order = [...servers.keys()];
+    let order = [];
     for (let round = 0; round < rounds; round++) {
+      order = drawOrder(servers.length, order.at(-1));
       for (const index of order) bursts[variants[index].name].push(await burst(index, flags.burst));
-      order.reverse();
     }
     await load.forget();
     return { nodeVersion: servers[0].nodeVersion, bursts };
   } finally {
     await Promise.all(servers.map((server) => server.stop()));
   }
+}
+
+/** A random order of `count` indices that does not begin with `last`. */
+function drawOrder(count, last) {
+  const order = [...Array(count).keys()];
+  for (let i = count - 1; i > 0; i--) {
+    const j = Math.floor(Math.random() * (i + 1));
+    [order[i], order[j]] = [order[j], order[i]];
+  }
+  if (order[0] === last && count > 1) order.push(order.shift());
+  return order;
 }
 
 /** `total` divided over `parts`; the first ones take the rest. */
