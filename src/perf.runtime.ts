@@ -199,7 +199,7 @@ export class PerfRuntime {
       get: (path, answer) => {
         if (adapter !== null) rawRoute(adapter, path, answer);
       },
-      report: (cause, message) => this.report.report(cause, message),
+      report: (cause, message, count) => this.report.report(cause, message, count),
       traceIds: (current) => {
         this.lifecycle.observe({ started: (state) => void (state.traceId = current()) });
       },
