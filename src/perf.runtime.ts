@@ -200,8 +200,8 @@ export class PerfRuntime {
         if (adapter !== null) rawRoute(adapter, path, answer);
       },
       report: (cause, message, count) => this.report.report(cause, message, count),
-      traceIds: (current) => {
-        this.lifecycle.observe({ started: (state) => void (state.traceId = current()) });
+      activeSpan: (current) => {
+        this.lifecycle.observe({ started: (state) => void (state.span = current()) });
       },
     };
   }
