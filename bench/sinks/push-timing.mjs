@@ -4,8 +4,8 @@ import { MAX_CONTROL_ERROR } from '../harness/interleaved.mjs';
 import { environment, median, medianWithInterval, startServer } from '../harness/index.mjs';
 
 const file = fileURLToPath(new URL('push-server.mjs', import.meta.url));
-const REQUESTS = 200;
-const WARMUP = 1_000;
+const REQUESTS = 400;
+const WARMUP = 2_000;
 const TRIES = 4;
 const rounded = (number) => Number(number.toFixed(3));
 

@@ -230,7 +230,11 @@ describe("the application's own use of the client that statsigSink has", () => {
     await sink.publish(requests(1));
     await sink.flush?.(100);
     expect(host.reports.splice(0)[0]).toMatch(/Call and wait for initialize/);
-    const offline = { initStrategyForIP3Country: 'none', initStrategyForIDLists: 'none', disableDiagnostics: true } as const;
+    const offline = {
+      initStrategyForIP3Country: 'none',
+      initStrategyForIDLists: 'none',
+      disableDiagnostics: true,
+    } as const;
     await Statsig.initialize('secret-loopback', { api, disableRulesetsSync: true, ...offline });
     statsig.ingest = 'error';
     await sink.publish(requests(4));

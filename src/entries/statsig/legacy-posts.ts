@@ -97,12 +97,14 @@ const NO_CONNECTION = new Set([
 ]);
 
 function failureOf(error: unknown): Failure {
-  const { code, cause } = error as { code?: unknown; cause?: { code?: unknown } };
-  const known = String(code ?? cause?.code ?? '');
-  if (NO_CONNECTION.has(known)) return { reason: `no connection to Statsig (${known})`, maySendAgain: true };
+  const { code, cause } = (error ?? {}) as { code?: unknown; cause?: { code?: unknown } };
+  const known = code ?? cause?.code;
+  if (typeof known === 'string' && NO_CONNECTION.has(known)) {
+    return { reason: `no connection to Statsig (${known})`, maySendAgain: true };
+  }
   // The SDK gives the status nowhere but in this text. Another text reads as unknown, which loses and counts the batch.
   const status = /failed with status (\d{3})$/.exec(error instanceof Error ? error.message : '')?.[1];
-  if (status === undefined) return unknown(known === '' ? error : `the connection broke (${known})`);
+  if (status === undefined) return unknown(typeof known === 'string' ? `the connection broke (${known})` : error);
   const maySendAgain = Number(status) >= 500 || status === '408' || status === '429';
   return { reason: `Statsig answered with status ${status}`, maySendAgain };
 }
