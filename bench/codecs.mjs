@@ -86,5 +86,5 @@ for (const [codec, levels] of Object.entries(LEVELS)) {
   }
 }
 const name = `codecs-node${process.versions.node.split('.')[0]}`;
-const result = { name, ...environment(), command: 'npm run bench -- codecs', rounds: Number(values.rounds), rows };
+const result = { name, ...environment(), rounds: Number(values.rounds), rows };
 if (values.write) writeResult(result);

@@ -218,7 +218,7 @@ const parts = {
 };
 const version = execFileSync(flags.node, ['--version'], { encoding: 'utf8' }).trim();
 const name = `compression-node${nodeMajorOf(flags.node)}`;
-const result = { name, ...environment(version), command: `npm run bench -- compression` };
+const result = { name, ...environment(version) };
 for (const part of flags.part.split(',')) Object.assign(result, await parts[part]());
 for (const part of [result.feed, result.visitors, ...(result.unique ?? [])]) {
   if (part === undefined) continue;

@@ -73,7 +73,6 @@ try {
 const result = {
   name: `deferred-${flags.stack}`,
   ...environment(),
-  command: `npm run bench -- deferred${flags.stack === 'fastify' ? '' : ` --stack ${flags.stack}`}`,
   options: {
     rounds: flags.rounds,
     generations: flags.generations,

@@ -74,7 +74,6 @@ async function measureIdle(names, { 'idle-seconds': seconds, 'idle-processes': p
   const result = {
     name: `${name}-idle`,
     ...environment(),
-    command: 'npm run bench -- event-loop',
     options: { idleSeconds: Number(seconds), processes: Number(processes) },
     rows: rows.map(({ name, corePercent, rssMiB }) => ({
       name,

@@ -66,7 +66,6 @@ if (canMakeCgroups()) {
 const result = {
   name: 'resources-cost',
   ...environment(),
-  command: 'npm run bench -- resources-cost',
   options: { rounds: flags.rounds, generations: flags.generations },
   rows,
 };

@@ -49,7 +49,6 @@ for (const { name, where, hidden, wrapper } of CASES) {
 const result = {
   name: `resources-figures-node${nodeMajorOf(flags.node)}`,
   ...environment(),
-  command: 'npm run bench -- resources-figures',
   rows,
 };
 if (flags.write) writeResult(result);

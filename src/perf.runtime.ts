@@ -199,9 +199,9 @@ export class PerfRuntime {
       get: (path, answer) => {
         if (adapter !== null) rawRoute(adapter, path, answer);
       },
-      report: (cause, message) => this.report.report(cause, message),
-      traceIds: (current) => {
-        this.lifecycle.observe({ started: (state) => void (state.traceId = current()) });
+      report: (cause, message, count) => this.report.report(cause, message, count),
+      activeSpan: (current) => {
+        this.lifecycle.observe({ started: (state) => void (state.span = current()) });
       },
     };
   }

@@ -12,16 +12,16 @@ export { nodeMajorOf, readFlags } from './flags.mjs';
 export { runInterleaved, pairedRatios } from './interleaved.mjs';
 export { startLoad } from './load.mjs';
 export { startServer, serveOn } from './server.mjs';
-export { environment, markdownTable, provenance, interval, summarise, writeResult } from './report.mjs';
+export { commandLine, environment, markdownTable, provenance, interval, summarise, writeResult } from './report.mjs';
 export { median, medianWithInterval, percentile } from './statistics.mjs';
 
 /**
  * Runs, prints and writes bench/results/`name`.json (not with `--no-write`, nor part of a table with `--only`). The first
  * two variants are base and control.
  */
-export async function benchmark(name, variants, flags, { command = `npm run bench -- ${name}`, ...options } = {}) {
+export async function benchmark(name, variants, flags, options = {}) {
   // Asked before the run: what is committed while it lasts is not what was measured.
-  const where = { ...environment(), command };
+  const where = environment();
   const wanted = ({ name }) => flags.only?.some((part) => name.includes(part)) ?? true;
   const chosen = variants.filter((variant, index) => index < 2 || wanted(variant));
   const result = summarise(name, chosen, flags, await runInterleaved(chosen, flags, options), where);

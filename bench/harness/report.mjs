@@ -2,19 +2,27 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { cpus, release, totalmem } from 'node:os';
+import { basename } from 'node:path';
 import { pairedRatios } from './interleaved.mjs';
 import { canPin } from './pinned-process.mjs';
 import { median, medianWithInterval } from './statistics.mjs';
 
 const RESULTS = new URL('../results/', import.meta.url);
 
-/** Where and when: belongs into every result. */
+/** What to type to run this benchmark again just so: every flag that was given, as it was given. */
+export function commandLine([, script, ...flags] = process.argv) {
+  const quoted = flags.map((flag) => (/^[\w./:=,@%+-]+$/.test(flag) ? flag : `'${flag.replaceAll("'", "'\\''")}'`));
+  return ['npm run bench --', basename(script, '.mjs'), ...quoted].join(' ');
+}
+
+/** Where, when and how: belongs into every result. */
 export function environment(nodeVersion = process.version) {
   const git = (...args) => execFileSync('git', args, { encoding: 'utf8' }).trim();
   return {
     date: new Date().toISOString(),
     commit: git('rev-parse', '--short=12', 'HEAD'),
     uncommittedChanges: git('status', '--porcelain', '--untracked-files=no') !== '',
+    command: commandLine(),
     node: nodeVersion,
     machine: {
       cpu: cpus()[0]?.model ?? 'unknown',
@@ -28,7 +36,7 @@ export function environment(nodeVersion = process.version) {
 
 /**
  * The result of `runInterleaved`: one row for each variant, ratios paired against the first, and every burst's CPU figure.
- * `where` is an {@link environment} of the time when the run started, and the command.
+ * `where` is an {@link environment} of the time when the run started.
  */
 export function summarise(name, variants, flags, { nodeVersion, discarded, generations }, where) {
   const baseName = variants[0].name;

@@ -19,7 +19,7 @@ export function decorateMethod(controller, name, ...decorators) {
   }
 }
 
-class UsersController {
+export class UsersController {
   findOne(id) {
     return userOf(id);
   }

@@ -10,6 +10,14 @@ export interface SizeNote {
   bytes?: number;
 }
 
+/** A span of a trace, as OpenTelemetry names it. */
+export interface SpanRef {
+  /** 32 hexadecimal digits. */
+  readonly traceId: string;
+  /** 16 hexadecimal digits. */
+  readonly spanId: string;
+}
+
 /** One request, written when its response has ended or its client has gone. */
 export interface RequestRecord {
   kind: 'request';
@@ -36,6 +44,9 @@ export interface RequestRecord {
   /** Who it was for, when experiments know. */
   unit: Unit | null;
   note: SizeNote | null;
+  /** The trace and span that were active when the request started; absent where no sink knows a tracer, or none was. */
+  traceId?: string;
+  spanId?: string;
 }
 
 /** Names one request in another record. The URL is redacted. */
@@ -46,6 +57,8 @@ export interface RequestRef {
   handler: string | null;
   url: string;
   traceId: string | null;
+  /** The span of it that was active when the request started; absent where no sink knows a tracer, or none was. */
+  spanId?: string;
 }
 
 /** Why the event loop stood still. */

@@ -108,6 +108,7 @@ export class Recorder {
     this.report.report(
       'records dropped',
       `${fresh} records were dropped: more than ${MAX_HELD} came before the event loop turned once (${this.stats.dropped} in all).`,
+      fresh,
     );
   }
 }
@@ -198,7 +199,8 @@ class SinkLane {
     this.lost += records;
     if (records > 0) {
       const cause = `sink "${this.sink.name}" lost records`;
-      this.report.report(cause, `${cause}: ${records} now, ${this.lost} in all, because it was slow, hung or failed.`);
+      const message = `${cause}: ${records} now, ${this.lost} in all, because it was slow, hung or failed.`;
+      this.report.report(cause, message, records);
     }
   }
 

@@ -19,7 +19,8 @@ export class OncePerCause {
     private readonly maxCauses = 100,
   ) {}
 
-  report(cause: string, message: string): void {
+  /** `count` is how many things were lost or went wrong this time. */
+  report(cause: string, message: string, count = 1): void {
     const key = this.counts.has(cause) || this.counts.size < this.maxCauses ? cause : 'other causes';
     const seen = this.counts.get(key);
     const now = this.nowMs();
@@ -28,7 +29,7 @@ export class OncePerCause {
       this.reporter.warn(message);
       return;
     }
-    seen.unreported += 1;
+    seen.unreported += count;
     if (now - seen.reportedAtMs >= 60_000) this.sayCount(key, seen, now);
   }
 

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { SizeNote, Unit } from './record.js';
+import type { SizeNote, SpanRef, Unit } from './record.js';
 import type { Route } from './route.js';
 
 const SAFE_ID = /^[\w.:/+=-]{1,128}$/;
@@ -45,8 +45,8 @@ export class RequestState {
   variants: Record<string, string> | null = null;
   unit: Unit | null = null;
   note: SizeNote | null = null;
-  /** The trace that was active when the request started, when a sink knows a tracer (`PerfSinkHost.traceIds`). */
-  traceId: string | null = null;
+  /** The span that was active when the request started, when a sink knows a tracer (`PerfSinkHost.activeSpan`). */
+  span: SpanRef | null = null;
   /** What the experiments feature notes beside the variants; null until there is something. */
   experiments: unknown = null;
   /** Work armed by the defer feature; null until there is some. */

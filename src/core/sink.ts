@@ -1,4 +1,4 @@
-import type { PerfRecord } from './record.js';
+import type { PerfRecord, SpanRef } from './record.js';
 import type { PerfSnapshot } from './snapshot.js';
 
 /** Cumulative latency of one method, route and status since the application started. */
@@ -24,10 +24,10 @@ export interface PerfSinkHost {
   get(path: string, answer: (request: unknown) => Promise<{ status: number; type: string; body: string }>): void;
   /** Completed requests slower than this are worth a warning, milliseconds; null when latency is off. */
   readonly slowMs?: number | null;
-  /** Says a cause once and counts the rest; for what a sink loses outside `publish()` and `flush()`. */
-  report?(cause: string, message: string): void;
-  /** Asks `current` for the trace id at the start of every request from now on. Only inside `start()`; never throws there. */
-  traceIds?(current: () => string | null): void;
+  /** Says a cause once and counts the rest, `count` at a time (1); for what a sink loses outside `publish()` and `flush()`. */
+  report?(cause: string, message: string, count?: number): void;
+  /** Asks for the active span at the start of every request from now on. Only inside `start()`; `current` must not throw. */
+  activeSpan?(current: () => SpanRef | null): void;
 }
 
 /**

@@ -28,14 +28,16 @@ function traceIdSent(state: RequestState): string | null {
 
 /** Names a request in a record, without its secrets. */
 export function requestRefOf(state: RequestState, secrets: SecretNames): RequestRef {
-  const { route, request } = state;
+  const { route, request, span } = state;
   return {
     id: state.id,
     method: request === null ? (route?.method ?? '_OTHER') : methodLabel(request.method),
     route: route?.pattern ?? '',
     handler: route?.handler?.name ?? null,
     url: redactUrl(sentUrl(state), route?.pattern ?? null, secrets),
-    traceId: state.traceId ?? traceIdSent(state),
+    traceId: span?.traceId ?? traceIdSent(state),
+    // Not the one of the header: that is the caller's span.
+    ...(span === null ? null : { spanId: span.spanId }),
   };
 }
 

@@ -4,8 +4,8 @@ import type { RequestState } from '../core/request-state.js';
 
 /** The record of a request that has ended. */
 export function requestRecordOf(state: RequestState): RequestRecord {
-  const route = state.route;
-  return {
+  const { route, span } = state;
+  const record: RequestRecord = {
     kind: 'request',
     id: state.id,
     method: route?.method ?? '_OTHER',
@@ -21,4 +21,9 @@ export function requestRecordOf(state: RequestState): RequestRecord {
     unit: state.unit,
     note: state.note,
   };
+  if (span !== null) {
+    record.traceId = span.traceId;
+    record.spanId = span.spanId;
+  }
+  return record;
 }

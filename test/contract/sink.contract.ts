@@ -12,6 +12,8 @@ export interface SinkUnderTest {
   requestsArrived: (host: FakeHost) => number | Promise<number>;
   /** The other end asks, and cannot any more once the sink is closed. */
   pulled?: true;
+  /** What the application calls slow, milliseconds: for a sink that looks at slow requests only. */
+  slowMs?: number;
   /** Makes the other end hang from now on; absent where there is no other end. */
   hang?: () => void;
   dispose?: () => void | Promise<void>;
@@ -53,6 +55,12 @@ const everyKind = (): PerfRecord[] => {
   ];
 };
 
+function hostOf({ slowMs }: SinkUnderTest): FakeHost {
+  const host = new FakeHost();
+  host.slowMs = slowMs ?? null;
+  return host;
+}
+
 const requestsOf = (records: readonly PerfRecord[]): number =>
   records.filter((record) => record.kind === 'request' && record.outcome === 'completed').length;
 
@@ -85,7 +93,7 @@ export function sinkContract(name: string, make: () => SinkUnderTest | Promise<S
       const warnings: string[] = [];
       const reporter = { log: () => {}, warn: (text: string) => void warnings.push(text), error: () => {} };
       const recorder = new Recorder([...others, made.sink], new OncePerCause(reporter, () => performance.now()));
-      const host = new FakeHost();
+      const host = hostOf(made);
       try {
         await recorder.start(host, DEADLINE_MS);
         await test({
@@ -156,7 +164,7 @@ export function sinkContract(name: string, make: () => SinkUnderTest | Promise<S
         },
       });
       const recorder = new Recorder([watched], new OncePerCause(console, () => performance.now()));
-      await recorder.start(new FakeHost(), DEADLINE_MS);
+      await recorder.start(hostOf(made), DEADLINE_MS);
       calls.length = 0;
       for (let i = 0; i < 1_000; i++) recorder.push(requestRecord());
       expect(calls).toEqual([]);
@@ -194,7 +202,7 @@ export function sinkContract(name: string, make: () => SinkUnderTest | Promise<S
     it('works again in the next application after it was closed', async () => {
       const made = await make();
       try {
-        const host = new FakeHost();
+        const host = hostOf(made);
         for (let application = 1; application <= 2; application++) {
           const recorder = new Recorder([made.sink], new OncePerCause(console, () => performance.now()));
           await recorder.start(host, DEADLINE_MS);

@@ -51,13 +51,11 @@ describe.each(adapters)('openTelemetrySink on %s', (adapter) => {
     expect(sum).toBeCloseTo(durations.reduce((a, b) => a + b, 0) / 1_000, 9);
   });
 
-  it('puts the trace id of the span that is active when a request starts on the blocks it is in', async () => {
+  it('puts trace and span ids of the span that is active when a request starts on its record and the blocks it is in', async () => {
     context.setGlobalContextManager(new AlsContextManager());
     const traceId = '0af7651916cd43dd8448eb211c80319c';
-    const span: Context = trace.setSpan(
-      ROOT_CONTEXT,
-      trace.wrapSpanContext({ traceId, spanId: 'b7ad6b7169203331', traceFlags: 1 }),
-    );
+    const spanId = 'b7ad6b7169203331';
+    const span: Context = trace.setSpan(ROOT_CONTEXT, trace.wrapSpanContext({ traceId, spanId, traceFlags: 1 }));
     let traced = true;
     const platform = adapterOf(adapter);
     const running = await start({
@@ -71,17 +69,25 @@ describe.each(adapters)('openTelemetrySink on %s', (adapter) => {
       },
     });
     // On a busy machine nobody may be proven to be the culprit; the request is then suspected, or among the delayed.
-    const blocked = async (): Promise<unknown> => {
+    const blocked = async () => {
       running.sink.records.length = 0;
       await (await fetch(`${running.url}/block`)).text();
       await running.requests();
       const blocks = running.sink.records.filter((record) => record.kind === 'block');
       const refs = blocks.flatMap(({ request, suspect, delayed }) => [request, suspect, ...delayed]);
-      return refs.find((ref) => ref?.route === '/block')?.traceId;
+      const requests = running.sink.records.filter((record) => record.kind === 'request');
+      expect(requests).toHaveLength(1);
+      return { ref: refs.find((ref) => ref?.route === '/block'), request: requests[0]! };
     };
-    expect(await blocked()).toBe(traceId);
+    const inSpan = await blocked();
+    expect(inSpan.ref).toMatchObject({ traceId, spanId });
+    expect(inSpan.request).toMatchObject({ route: '/block', traceId, spanId });
     traced = false;
-    expect(await blocked()).toBeNull();
+    const outside = await blocked();
+    expect(outside.ref).toMatchObject({ traceId: null });
+    expect(outside.ref).not.toHaveProperty('spanId');
+    expect(outside.request).not.toHaveProperty('traceId');
+    expect(outside.request).not.toHaveProperty('spanId');
     await running.close();
     context.disable();
   });

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { type CanActivate, Controller, Get, Injectable, Param } from '@nestjs/common';
-import { APP_GUARD } from '@nestjs/core';
+import { APP_GUARD, ModulesContainer } from '@nestjs/core';
 import { describe, expect, it } from 'vitest';
 import { PerfService, type PerfSink } from '../../src/index.js';
 import { prometheusSink } from '../../src/entries/prometheus.js';
@@ -96,6 +96,9 @@ describe.each(adapters)('prometheusSink on %s', (adapter) => {
     });
     expect(await ask(running, '/api/users/1')).toBe(403);
     await scrape(running);
+    // What Swagger and every other explorer of Nest's goes through.
+    const known = [...running.app.get(ModulesContainer).values()].flatMap((module) => [...module.controllers.keys()]);
+    expect(known).toEqual(controllers);
     const records = await running.requests();
     expect(records.map(({ route, status }) => [route, status])).toEqual([['/api/users/:id', 403]]);
     expect(samplesOf(await scrape(running), COUNT).map(({ labels }) => labels['http_route'])).toEqual([

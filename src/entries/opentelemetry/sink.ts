@@ -1,7 +1,7 @@
 import type { Histogram, Meter, MeterProvider } from '@opentelemetry/api';
 import { object, optional, value } from '../../core/option.js';
 import { optionalPeer } from '../../core/optional-peer.js';
-import type { PerfRecord } from '../../core/record.js';
+import type { PerfRecord, SpanRef } from '../../core/record.js';
 import type { PerfSink, PerfSinkHost } from '../../core/sink.js';
 import { BlockTotals } from '../metrics/block-totals.js';
 import { REQUEST_BOUNDS_SECONDS, REQUEST_DURATION } from '../metrics/request-duration.js';
@@ -31,7 +31,7 @@ const table = object({
 
 /**
  * Gives requests, event loop, container, deferred work and compression to OpenTelemetry through `@opentelemetry/api`,
- * whatever SDK and exporter the application has. While a tracer is active, blocks carry its trace id.
+ * whatever SDK and exporter the application has. While a span is active, requests and blocks carry its trace and span ids.
  * @throws PERF_ERR_OPTION; the application's start throws PERF_ERR_MISSING_PEER without `@opentelemetry/api`
  */
 export function openTelemetrySink(options: OpenTelemetrySinkOptions = {}): PerfSink {
@@ -61,7 +61,7 @@ class OpenTelemetrySink implements PerfSink {
       advice: { explicitBucketBoundaries: [...REQUEST_BOUNDS_SECONDS] },
     });
     this.unobserve = observe(meter, () => ({ snapshot: host.snapshot(), blocks: this.blocks }));
-    host.traceIds?.(() => activeTraceId(api));
+    host.activeSpan?.(() => activeSpan(api));
   }
 
   publish(records: readonly PerfRecord[]): void {
@@ -92,9 +92,9 @@ const NO_PROVIDER =
 /** The API answers with a meter that does nothing while no SDK is registered. */
 const isNoop = (meter: Meter, api: Api): boolean => meter.constructor === api.createNoopMeter().constructor;
 
-function activeTraceId(api: Api): string | null {
+function activeSpan(api: Api): SpanRef | null {
   const context = api.trace.getActiveSpan()?.spanContext();
-  return context !== undefined && api.isSpanContextValid(context) ? context.traceId : null;
+  return context !== undefined && api.isSpanContextValid(context) ? context : null;
 }
 
 interface Flushable {

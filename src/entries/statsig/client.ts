@@ -14,6 +14,8 @@ export type StatsigMetadata = Record<string, string | number | null>;
 export interface StatsigClient {
   // `never`: the two SDKs' user types have nothing in common that both accept.
   logEvent(user: never, eventName: string, value?: string | number | null, metadata?: StatsigMetadata | null): void;
+  /** Legacy: the same, with the time at which it happened. */
+  logEventObject?(event: never): void;
   /** Legacy: returns the same promise, or resolves at once, when it was called before. */
   initializeAsync?(): Promise<unknown>;
   /** Legacy. With a timeout it posts once; without, a failing batch is posted up to 63 times. */
@@ -22,9 +24,11 @@ export interface StatsigClient {
   flushEvents?(): Promise<{ isSuccess: boolean }>;
 }
 
-/** One event on its way to Statsig; its time is when it is logged, at most some seconds later. */
+/** One event on its way to Statsig. */
 export interface StatsigEvent {
   name: string;
+  /** When it happened, epoch milliseconds. */
+  at: number;
   user: StatsigUserFields;
   value: number | null;
   metadata: StatsigMetadata;

@@ -16,6 +16,7 @@ export function requestEvent(record: RequestRecord, pod: string, sampleRate: num
   };
   return {
     name: 'api_request',
+    at: Math.round(record.startedAt + record.durationMs),
     user: record.unit === null ? { userID: pod } : userOf(record.unit),
     value: record.durationMs,
     metadata: metadataOf(sampleRate < 1 ? { ...own, sampleRate } : own, record.variants),
@@ -26,6 +27,7 @@ export function requestEvent(record: RequestRecord, pod: string, sampleRate: num
 export function blockEvent(record: BlockRecord, pod: string): StatsigEvent {
   return {
     name: 'event_loop_block',
+    at: Math.round(record.startedAt + record.durationMs),
     user: { userID: pod },
     value: record.durationMs,
     metadata: {
@@ -43,6 +45,7 @@ export function resourceEvent({ sample }: ResourceRecord, pod: string): StatsigE
   const limitBytes = sample.limits.memoryBytes;
   return {
     name: 'pod_resources',
+    at: Math.round(sample.at),
     user: { userID: pod },
     value: sample.cpu.window?.usageCores ?? null,
     metadata: {

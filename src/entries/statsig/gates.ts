@@ -1,6 +1,7 @@
 import { optionalPeer } from '../../core/optional-peer.js';
 import type { Unit } from '../../core/record.js';
 import { within } from '../../core/within.js';
+import { reasonOf } from './undelivered.js';
 import type { GateAnswer, GateClient } from '../../experiments/gates/gate-client.js';
 
 /** A gate as either SDK evaluates it. */
@@ -55,11 +56,16 @@ export function statsigGates(client: StatsigGateClient, options: StatsigGatesOpt
         if (NO_DECISION.test(reason)) return { on: false, problem: `Statsig has no such decision (${reason})` };
         return { on: value, rule: ruleID };
       } catch (error) {
-        return { on: false, problem: error instanceof Error ? error.message : String(error) };
+        return { on: false, problem: reasonOf(error) };
       }
     },
     async close(): Promise<void> {
-      await within(FLUSH_TIMEOUT_MS, async () => client.flushEvents?.() ?? client.flush?.(FLUSH_TIMEOUT_MS));
+      try {
+        await within(FLUSH_TIMEOUT_MS, async () => client.flushEvents?.() ?? client.flush?.(FLUSH_TIMEOUT_MS));
+      } catch (error) {
+        // oxlint-disable-next-line preserve-caught-error -- the key that is taken out would come back with the cause
+        throw new Error(reasonOf(error));
+      }
     },
   };
 }

@@ -10,13 +10,14 @@ export class PodLatency {
     if (record.outcome === 'completed' && record.status < 400) this.histogram.record(record.durationMs);
   }
 
-  /** Ends the interval; null when there was no request. */
-  take(pod: string): StatsigEvent | null {
+  /** Ends the interval, at this time (epoch milliseconds); null when there was no request. */
+  take(pod: string, at: number): StatsigEvent | null {
     const { histogram } = this;
     if (histogram.count === 0) return null;
     this.histogram = new Histogram();
     return {
       name: 'pod_latency',
+      at,
       user: { userID: pod },
       value: histogram.meanMs,
       metadata: { pod, count: histogram.count, p95: histogram.quantileMs(0.95) },

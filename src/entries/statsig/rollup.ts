@@ -28,12 +28,13 @@ export class Rollup {
     group.sumSquares += record.durationMs * record.durationMs;
   }
 
-  /** Ends the interval. */
-  take(pod: string): StatsigEvent[] {
+  /** Ends the interval, at this time (epoch milliseconds). */
+  take(pod: string, at: number): StatsigEvent[] {
     const events: StatsigEvent[] = [];
     for (const { metadata, count, sum, sumSquares } of this.groups.values()) {
       events.push({
         name: 'api_request',
+        at,
         user: { userID: pod },
         value: sum / count,
         metadata: { ...metadata, count, sum, sumSquares },

@@ -3,7 +3,7 @@ import { number, object, oneOf, optionError, string, value } from '../../core/op
 import type { PerfRecord, RequestRecord } from '../../core/record.js';
 import type { PerfSink, PerfSinkHost } from '../../core/sink.js';
 import { adapterFor, type StatsigAdapter } from './adapter.js';
-import type { StatsigClient } from './client.js';
+import type { StatsigClient, StatsigEvent } from './client.js';
 import { EventQueue } from './event-queue.js';
 import { blockEvent, requestEvent, resourceEvent } from './events.js';
 import { label } from './limits.js';
@@ -78,34 +78,35 @@ class StatsigSink implements PerfSink {
     this.pod = label(options.pod);
     this.rollup = options.requests === 'rollup' ? new Rollup() : null;
     this.adapter = adapterFor(options.client);
-    this.queue = new EventQueue(this.adapter, (events, reason) => this.reportUndelivered(events, reason));
+    this.queue = new EventQueue(this.adapter, {
+      lost: (events, reason) => this.reportLost(events, reason),
+      kept: (events, reason) => this.reportKept(events, reason),
+    });
   }
 
   async start(host: PerfSinkHost): Promise<void> {
     this.host = host;
     this.applications += 1;
-    await this.adapter.start((message) => this.warn('sink "statsig" found no SDK for its client', message));
+    await this.adapter.start((message) => this.warn('sink "statsig" does not know its client', message));
     this.intervalStartedMs = performance.now();
     this.timer ??= setInterval(() => {
-      if (performance.now() - this.intervalStartedMs >= LONGEST_INTERVAL_MS) this.endInterval();
+      if (performance.now() - this.intervalStartedMs >= LONGEST_INTERVAL_MS) this.queue.add(this.intervalEvents());
       void this.queue.send();
     }, SEND_EVERY_MS).unref();
   }
 
-  async publish(records: readonly PerfRecord[]): Promise<void> {
+  publish(records: readonly PerfRecord[]): void {
+    const events: StatsigEvent[] = [];
     for (const record of records) {
-      if (record.kind === 'request') this.addRequest(record);
-      else if (record.kind === 'block') this.queue.add(blockEvent(record, this.pod));
-      else if (record.kind === 'resource') {
-        this.queue.add(resourceEvent(record, this.pod));
-        this.endInterval();
-      }
+      if (record.kind === 'request') this.addRequest(record, events);
+      else if (record.kind === 'block') events.push(blockEvent(record, this.pod));
+      else if (record.kind === 'resource') events.push(resourceEvent(record, this.pod), ...this.intervalEvents());
     }
-    await this.queue.room();
+    this.queue.add(events);
   }
 
   async flush(deadlineMs: number): Promise<void> {
-    this.endInterval();
+    this.queue.add(this.intervalEvents());
     await this.queue.sendWithin(deadlineMs);
   }
 
@@ -114,30 +115,38 @@ class StatsigSink implements PerfSink {
     if (this.applications > 0 || this.timer === null) return;
     clearInterval(this.timer);
     this.timer = null;
+    this.queue.drop();
   }
 
-  private addRequest(record: RequestRecord): void {
+  private addRequest(record: RequestRecord, events: StatsigEvent[]): void {
     this.latency.add(record);
     if (this.rollup !== null) this.rollup.add(record, this.pod);
     else if (this.options.sampleRate === 1 || Math.random() < this.options.sampleRate) {
-      this.queue.add(requestEvent(record, this.pod, this.options.sampleRate));
+      events.push(requestEvent(record, this.pod, this.options.sampleRate));
     }
   }
 
-  private endInterval(): void {
+  /** Ends the interval. */
+  private intervalEvents(): StatsigEvent[] {
     this.intervalStartedMs = performance.now();
-    const latency = this.latency.take(this.pod);
-    if (latency !== null) this.queue.add(latency);
-    for (const event of this.rollup?.take(this.pod) ?? []) this.queue.add(event);
+    const at = Date.now();
+    const latency = this.latency.take(this.pod, at);
+    const requests = this.rollup?.take(this.pod, at) ?? [];
+    return latency === null ? requests : [latency, ...requests];
   }
 
-  private reportUndelivered(events: number, reason: string): void {
+  private reportLost(events: number, reason: string): void {
     const cause = `sink "statsig" could not deliver events: ${reason}`;
-    this.warn(cause, `${cause} (${events} now). Requests are not affected.`);
+    this.warn(cause, `${cause} (${events} now). Requests are not affected.`, events);
   }
 
-  private warn(cause: string, message: string): void {
+  private reportKept(events: number, reason: string): void {
+    const cause = `sink "statsig" could not post: ${reason}`;
+    this.warn(cause, `${cause}. ${events} events are kept and posted again.`);
+  }
+
+  private warn(cause: string, message: string, count = 1): void {
     if (this.host?.report === undefined) process.emitWarning(message, { code: 'PERF_STATSIG' });
-    else this.host.report(cause, message);
+    else this.host.report(cause, message, count);
   }
 }

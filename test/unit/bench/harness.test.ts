@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
+  commandLine,
   medianWithInterval,
   runInterleaved,
   startLoad,
@@ -88,5 +89,19 @@ describe('the interval of a median', () => {
     const { low, high } = medianWithInterval(agreeing);
     expect(high - low).toBeLessThan(0.004);
     expect(medianWithInterval(apart)).toEqual(medianWithInterval(apart));
+  });
+});
+
+describe('the command that a result names', () => {
+  it.each([
+    [[], 'npm run bench -- sinks'],
+    [
+      ['--rounds', '12', '--generations=2', '--only', 'a,b'],
+      'npm run bench -- sinks --rounds 12 --generations=2 --only a,b',
+    ],
+    [['--node-flags', '--expose-gc --x'], "npm run bench -- sinks --node-flags '--expose-gc --x'"],
+    [['--only', "o'clock"], "npm run bench -- sinks --only 'o'\\''clock'"],
+  ])('has the flags that were given: %j', (flags, command) => {
+    expect(commandLine(['node', 'bench/sinks.mjs', ...flags])).toBe(command);
   });
 });

@@ -164,13 +164,14 @@ describe('openTelemetrySink and traces', () => {
   beforeEach(() => context.setGlobalContextManager(new AlsContextManager()));
   afterEach(() => context.disable());
 
-  it('tells the trace id of the active span, and null where there is none', async () => {
+  it('tells trace and span of the active span, and null where there is none', async () => {
     const { host } = await started();
     const traceId = '0af7651916cd43dd8448eb211c80319c';
     const inSpan = (id: string): Context =>
       trace.setSpan(ROOT_CONTEXT, trace.wrapSpanContext({ traceId: id, spanId: 'b7ad6b7169203331', traceFlags: 1 }));
-    expect(context.with(inSpan(traceId), () => host.currentTraceId?.())).toBe(traceId);
-    expect(host.currentTraceId?.()).toBeNull();
-    expect(context.with(inSpan('0'.repeat(32)), () => host.currentTraceId?.())).toBeNull();
+    const current = () => host.currentSpan?.();
+    expect(context.with(inSpan(traceId), current)).toMatchObject({ traceId, spanId: 'b7ad6b7169203331' });
+    expect(current()).toBeNull();
+    expect(context.with(inSpan('0'.repeat(32)), current)).toBeNull();
   });
 });

@@ -54,9 +54,10 @@ describe('statsigSink with a client of the core SDK', () => {
     client.result = new Promise(() => {});
     await sink.publish([requestRecord()]);
     await sink.flush?.(50);
+    await sink.close?.();
     expect(host.reports.map((report) => report.replace(/^.*deliver events: /, ''))).toEqual([
       'the post failed; the SDK keeps what it can and tries again (2 now). Requests are not affected.',
-      'no answer within 45 ms (2 now). Requests are not affected.',
+      'not delivered before the application closed; the post failed; the SDK keeps what it can and tries again (2 now). Requests are not affected.',
     ]);
   });
 });

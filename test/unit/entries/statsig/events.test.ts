@@ -6,6 +6,7 @@ describe('events for Statsig', () => {
   it('makes an api_request of a request, for the pod when nobody is known', () => {
     expect(requestEvent(requestRecord(), 'pod-1', 1)).toEqual({
       name: 'api_request',
+      at: requestRecord().startedAt + 13,
       user: { userID: 'pod-1' },
       value: 12.5,
       metadata: {

@@ -10,7 +10,7 @@ describe('Rollup', () => {
       fc.property(durations, (values) => {
         const rollup = new Rollup();
         for (const durationMs of values) rollup.add(requestRecord({ durationMs }), 'p');
-        const [event, ...others] = rollup.take('p');
+        const [event, ...others] = rollup.take('p', 1_000);
         expect(others).toEqual([]);
         const { count, sum, sumSquares } = event!.metadata as Record<string, number>;
         const mean = values.reduce((a, b) => a + b, 0) / values.length;
@@ -32,7 +32,7 @@ describe('Rollup', () => {
     rollup.add(requestRecord({ outcome: 'aborted' }), 'p');
     rollup.add(requestRecord({ variants: { fast_json: 'on' } }), 'p');
     rollup.add(requestRecord({ variants: { fast_json: 'off' } }), 'p');
-    const events = rollup.take('p');
+    const events = rollup.take('p', 1_000);
     expect(
       events.map(({ metadata: { route, status, outcome, fast_json, count } }) => [
         route,
@@ -55,14 +55,14 @@ describe('Rollup', () => {
   it('starts every interval at nothing', () => {
     const rollup = new Rollup();
     rollup.add(requestRecord(), 'p');
-    rollup.take('p');
-    expect(rollup.take('p')).toEqual([]);
+    rollup.take('p', 1_000);
+    expect(rollup.take('p', 1_000)).toEqual([]);
   });
 
   it('counts the rest together when there are more groups than it holds', () => {
     const rollup = new Rollup();
     for (let i = 0; i < 1_500; i++) rollup.add(requestRecord({ route: `/r${i}` }), 'p');
-    const events = rollup.take('p');
+    const events = rollup.take('p', 1_000);
     expect(events).toHaveLength(1_001);
     expect(events.at(-1)!.metadata).toMatchObject({ route: '_OTHER', handler: null, count: 500 });
   });
