@@ -42,10 +42,13 @@ export interface RouteCompressionStats {
   bytesOut: number;
 }
 
-/** The event loop over the last window, never over the whole lifetime; `blocks` and `blockedMs` are cumulative. */
+/** The event loop over the last window of 5 to 10 s, never over the whole lifetime: sinks count blocks from their records. */
 export interface EventLoopSnapshot {
+  /** Share of the window in which the loop was not waiting for events, 0 to 1. */
   utilization: number;
+  /** How late ticks of the loop came. */
   delayMs: { p50: number; p99: number; max: number };
+  /** Standstills over the threshold that ended in the window, and their sum in milliseconds. */
   blocks: number;
   blockedMs: number;
 }

@@ -164,7 +164,7 @@ export class EventLoop implements RequestObserver {
   private stoodStill(standstill: Standstill): void {
     const inFlight: RequestState[] = [];
     for (const state of this.lifecycle.states()) if (state.startedMs < standstill.endMs) inFlight.push(state);
-    if (this.ending !== null) inFlight.push(this.ending);
+    if (this.ending !== null && this.ending.startedMs < standstill.endMs) inFlight.push(this.ending);
     this.slots.onNextSettled(null);
     const samples = this.probe?.samplesOf(standstill.seq) ?? [];
     const block: Block = { standstill, samples, inFlight, queued: [] };

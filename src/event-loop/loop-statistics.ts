@@ -2,56 +2,68 @@ import { performance, type EventLoopUtilization } from 'node:perf_hooks';
 import { Histogram } from '../core/histogram.js';
 import type { EventLoopSnapshot } from '../core/snapshot.js';
 
-/** Snapshots tell of the last one to two of these. */
+/** Snapshots tell of the last one to two of these: 5 to 10 s. */
 export const WINDOW_MS = 5_000;
 
-/** Utilisation and delay of the last window, kept in two halves so that old times are forgotten. */
+/** One half of the window. */
+class Half {
+  readonly delay = new Histogram();
+  blocks = 0;
+  blockedMs = 0;
+
+  /** `utilization`: the counters at its beginning. */
+  constructor(readonly utilization: EventLoopUtilization) {}
+}
+
+/** Utilisation, delay and blocks of the last window, kept in two halves so that old times are forgotten. */
 export class LoopStatistics {
-  private current = new Histogram();
-  private previous = new Histogram();
+  private current: Half;
+  private previous: Half;
   private currentSinceMs: number;
-  private currentUtilization: EventLoopUtilization;
-  private previousUtilization: EventLoopUtilization;
-  private blocks = 0;
-  private blockedMs = 0;
 
   constructor(
     nowMs: number,
     private readonly utilization: typeof performance.eventLoopUtilization = performance.eventLoopUtilization,
   ) {
     this.currentSinceMs = nowMs;
-    this.currentUtilization = this.previousUtilization = utilization();
+    this.current = this.previous = new Half(utilization());
   }
 
   /** A tick came `delayMs` later than it was due. */
   delayed(nowMs: number, delayMs: number): void {
-    if (nowMs - this.currentSinceMs >= WINDOW_MS) this.turn(nowMs);
-    this.current.record(delayMs);
+    this.turn(nowMs);
+    this.current.delay.record(delayMs);
   }
 
-  blocked(ms: number): void {
-    this.blocks += 1;
-    this.blockedMs += ms;
+  /** The loop stood still for `ms`, until now. */
+  blocked(nowMs: number, ms: number): void {
+    this.turn(nowMs);
+    this.current.blocks += 1;
+    this.current.blockedMs += ms;
   }
 
   snapshot(nowMs: number): EventLoopSnapshot {
-    if (nowMs - this.currentSinceMs >= WINDOW_MS) this.turn(nowMs);
-    const window = new Histogram();
-    window.merge(this.previous);
-    window.merge(this.current);
+    this.turn(nowMs);
+    const halves = this.previous === this.current ? [this.current] : [this.previous, this.current];
+    const delay = new Histogram();
+    let [blocks, blockedMs] = [0, 0];
+    for (const half of halves) {
+      delay.merge(half.delay);
+      blocks += half.blocks;
+      blockedMs += half.blockedMs;
+    }
     return {
-      utilization: this.utilization(this.utilization(), this.previousUtilization).utilization,
-      delayMs: { p50: window.quantileMs(0.5), p99: window.quantileMs(0.99), max: window.maxMs },
-      blocks: this.blocks,
-      blockedMs: this.blockedMs,
+      utilization: this.utilization(this.utilization(), this.previous.utilization).utilization,
+      delayMs: { p50: delay.quantileMs(0.5), p99: delay.quantileMs(0.99), max: delay.maxMs },
+      blocks,
+      blockedMs,
     };
   }
 
   private turn(nowMs: number): void {
+    if (nowMs - this.currentSinceMs < WINDOW_MS) return;
     this.previous = this.current;
-    this.current = new Histogram();
-    this.previousUtilization = this.currentUtilization;
-    this.currentUtilization = this.utilization();
+    this.current = new Half(this.utilization());
     this.currentSinceMs = nowMs;
   }
 }

@@ -54,8 +54,9 @@ export class LoopWatch {
   private cpuMs: number;
   private starvedUs = 0;
   private runDelayUs = 0;
-  /** Milliseconds since the last tick that are reported already. */
-  private reportedMs = 0;
+  // Up to here all is reported, or was below the threshold: the last tick, or the end of a standstill since.
+  private openSinceMs: number;
+  private openIdleMs: number;
 
   constructor(
     private readonly timing: Timing,
@@ -63,8 +64,8 @@ export class LoopWatch {
     private readonly inFlight: () => number,
     private readonly onStandstill: (standstill: Standstill) => void,
   ) {
-    this.tickedMs = gauges.nowMs();
-    this.idleMs = gauges.idleMs();
+    this.tickedMs = this.openSinceMs = gauges.nowMs();
+    this.idleMs = this.openIdleMs = gauges.idleMs();
     this.cpuMs = gauges.cpuMs();
     this.beat = new Beat(timing.thresholdMs, this.tickedMs, (seq, fromMs, toMs) => this.gap(seq, fromMs, toMs));
     this.statistics = new LoopStatistics(this.tickedMs);
@@ -122,7 +123,7 @@ export class LoopWatch {
     const intervalMs = this.armed ? this.timing.tickMs : this.timing.idleTickMs;
     this.beat.at(nowMs);
     this.statistics.delayed(nowMs, Math.max(0, nowMs - this.tickedMs - intervalMs));
-    this.slowTurn(nowMs, intervalMs);
+    this.lateTurn(nowMs, nowMs);
     this.baseline(nowMs);
     if (!this.armed) return;
     const quietMs = nowMs - this.lastRequestMs;
@@ -130,35 +131,39 @@ export class LoopWatch {
   };
 
   private baseline(nowMs: number): void {
-    this.tickedMs = nowMs;
-    this.idleMs = this.gauges.idleMs();
+    this.tickedMs = this.openSinceMs = nowMs;
+    this.idleMs = this.openIdleMs = this.gauges.idleMs();
     this.cpuMs = this.gauges.cpuMs();
     this.starvedUs = this.beat.words[STARVED_US]!;
     this.runDelayUs = this.beat.words[RUN_DELAY_US]!;
-    this.reportedMs = 0;
   }
 
   private gap(seq: number, fromMs: number, toMs: number): void {
     // The loop may have waited for events between the last tick and the beat at which the gap began; only what was
     // waited beyond that time must have been inside the gap. The duration is an upper bound.
-    const idleMs = Math.max(0, this.gauges.idleMs() - this.idleMs - (fromMs - this.tickedMs));
+    const idleMs = Math.max(0, this.gauges.idleMs() - this.openIdleMs - (fromMs - this.openSinceMs));
     const durationMs = toMs - fromMs - idleMs;
     if (durationMs < this.timing.thresholdMs) return;
-    this.reportedMs += durationMs;
-    this.emit(seq, toMs - durationMs, toMs);
+    this.lateTurn(toMs - durationMs, toMs);
+    this.emit(seq, toMs - durationMs, toMs, toMs);
+    this.openSinceMs = toMs;
+    this.openIdleMs = this.gauges.idleMs();
   }
 
-  /** No single standstill, but the turn as a whole came late: many requests queued one behind the other. */
-  private slowTurn(nowMs: number, intervalMs: number): void {
-    const busyMs = nowMs - this.tickedMs - (this.gauges.idleMs() - this.idleMs) - this.reportedMs;
-    if (busyMs < this.timing.thresholdMs + intervalMs) return;
-    this.emit(-1, nowMs - busyMs, nowMs);
+  /**
+   * No single standstill, but the turn as a whole came late: many requests queued one behind the other. Told without
+   * what is told already, or a request's time would be charged twice.
+   */
+  private lateTurn(endMs: number, nowMs: number): void {
+    const busyMs = endMs - this.openSinceMs - (this.gauges.idleMs() - this.openIdleMs);
+    const intervalMs = this.armed ? this.timing.tickMs : this.timing.idleTickMs;
+    if (busyMs >= this.timing.thresholdMs + intervalMs) this.emit(-1, endMs - busyMs, endMs, nowMs);
   }
 
-  private emit(seq: number, startMs: number, endMs: number): void {
+  private emit(seq: number, startMs: number, endMs: number, nowMs: number): void {
     const { words } = this.beat;
-    const sinceTickMs = Math.max(1, endMs - this.tickedMs - (this.gauges.idleMs() - this.idleMs));
-    this.statistics.blocked(endMs - startMs);
+    const sinceTickMs = Math.max(1, nowMs - this.tickedMs - (this.gauges.idleMs() - this.idleMs));
+    this.statistics.blocked(nowMs, endMs - startMs);
     this.onStandstill({
       seq,
       startMs,

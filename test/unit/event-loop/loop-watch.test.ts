@@ -112,6 +112,36 @@ describe('watching the loop', () => {
     expect(loop.standstills).toHaveLength(1);
   });
 
+  it.each<[string, (part: { slices: () => void; block: () => void }) => void]>([
+    ['before', ({ slices, block }) => (slices(), block())],
+    ['after', ({ slices, block }) => (block(), slices())],
+    ['before and after', ({ slices, block }) => (slices(), block(), slices())],
+  ])('tells no time twice where a turn was late %s a standstill', async (_when, turn) => {
+    request();
+    await loop.wait(20);
+    const fromMs = loop.nowMs;
+    const pass = (ms: number): void => {
+      loop.nowMs += ms;
+      loop.cpu += ms;
+      request();
+    };
+    turn({
+      slices: () => {
+        for (let i = 0; i < 10; i++) pass(8);
+      },
+      block: () => pass(100),
+    });
+    await vi.advanceTimersByTimeAsync(loop.nowMs - fromMs);
+    const told = loop.standstills.toSorted((a, b) => a.startMs - b.startMs);
+    expect(told.filter(({ seq }) => seq >= 0)).toHaveLength(1);
+    expect(told.filter(({ seq }) => seq < 0)).toHaveLength(told.length - 1);
+    expect(told.length).toBeGreaterThan(1);
+    for (const [i, { endMs }] of told.entries()) expect(endMs).toBeLessThanOrEqual(told[i + 1]?.startMs ?? loop.nowMs);
+    const sumMs = told.reduce((sum, { startMs, endMs }) => sum + endMs - startMs, 0);
+    expect(sumMs).toBeCloseTo(loop.nowMs - fromMs, -1);
+    expect(told.every(({ startMs }) => startMs >= fromMs - 10)).toBe(true);
+  });
+
   it('tells how much of it was on a CPU', async () => {
     request();
     await loop.wait(100);
@@ -165,7 +195,7 @@ describe('watching the loop', () => {
     expect(loop.standstills).toHaveLength(1);
   });
 
-  it('forgets old delays: snapshots tell of the last window', async () => {
+  it('forgets old delays and blocks: snapshots tell of the last window', async () => {
     request();
     await loop.wait(100);
     await loop.run(300);
@@ -173,8 +203,11 @@ describe('watching the loop', () => {
     const fresh = loop.watch.statistics.snapshot(loop.nowMs);
     expect(fresh.delayMs.max).toBeGreaterThan(250);
     expect(fresh).toMatchObject({ blocks: 1 });
+    expect(fresh.blockedMs).toBeGreaterThanOrEqual(300);
     await loop.wait(10_100);
-    expect(loop.watch.statistics.snapshot(loop.nowMs).delayMs.max).toBeLessThan(20);
+    const later = loop.watch.statistics.snapshot(loop.nowMs);
+    expect(later.delayMs.max).toBeLessThan(20);
+    expect(later).toMatchObject({ blocks: 0, blockedMs: 0 });
   });
 });
 
