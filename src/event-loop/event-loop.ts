@@ -20,7 +20,7 @@ import { captureFrames, Probe, type Sample } from './probe.js';
 import { installSafepoints } from './safepoints.js';
 import { SecretNames } from './secret-names.js';
 import { Slots } from './slots.js';
-import { SourceMaps } from './source-maps.js';
+import { MAX_MAP_BYTES, SourceMaps } from './source-maps.js';
 import { timingOf } from './timing.js';
 import { Watchdog, watchdogObstacle } from './watchdog.js';
 
@@ -78,7 +78,7 @@ export class EventLoop implements RequestObserver {
     this.rules = {
       secrets: new SecretNames(replay?.denyNames ?? []),
       replay,
-      sourceMaps: stack ? new SourceMaps(process.cwd()) : null,
+      sourceMaps: stack ? new SourceMaps(process.cwd(), MAX_MAP_BYTES) : null,
       ownFolder: ownFolder(),
     };
   }

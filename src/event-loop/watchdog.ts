@@ -1,6 +1,7 @@
 import { isMainThread, Worker } from 'node:worker_threads';
 import type { OncePerCause } from '../core/reporter.js';
 import * as beat from './beat.js';
+import { SourceMaps } from './source-maps.js';
 import { IDLE_POLL_MS, type Timing } from './timing.js';
 import { watchdogThread, type WatchdogData } from './watchdog.worker.js';
 
@@ -17,6 +18,9 @@ export interface LookBudget {
 const LOOK_BUDGET: LookBudget = { perSecond: 30, burst: 90 };
 const HANG_MS = 1_000;
 const STOP_DEADLINE_MS = 1_000;
+/** A parsed map takes some ten times its size, and the thread's heap is {@link HEAP_MB}. */
+const MAX_MAP_BYTES = 1_000_000;
+const HEAP_MB = 24;
 
 /**
  * Why no watchdog can run here, or null when one can. Without it blocks are still measured, not attributed.
@@ -53,7 +57,7 @@ export class Watchdog {
   /** Starts the thread; it boots while the main thread goes on (or is blocked already). Never throws. */
   start(): void {
     try {
-      const worker = new Worker(`(${watchdogThread.toString()})()`, {
+      const worker = new Worker(`(${watchdogThread.toString()})(${SourceMaps.toString()})`, {
         eval: true,
         name: 'nestjs-perf watchdog',
         workerData: this.data(),
@@ -61,7 +65,7 @@ export class Watchdog {
         env: {},
         execArgv: [],
         argv: [],
-        resourceLimits: { maxOldGenerationSizeMb: 24, maxYoungGenerationSizeMb: 2, stackSizeMb: 1 },
+        resourceLimits: { maxOldGenerationSizeMb: HEAP_MB, maxYoungGenerationSizeMb: 2, stackSizeMb: 1 },
       });
       worker.unref();
       worker.on('error', (error) => this.failed(error));
@@ -122,6 +126,8 @@ export class Watchdog {
       sampleBurst: this.budget.burst,
       hangMs: HANG_MS,
       schedstat: process.platform === 'linux' ? `/proc/${process.pid}/task/${process.pid}/schedstat` : null,
+      workingDirectory: process.cwd(),
+      maxMapBytes: MAX_MAP_BYTES,
     };
   }
 }

@@ -1,3 +1,5 @@
+import type { SourceMaps } from './source-maps.js';
+
 /** What the watchdog thread is given. Plain data: it crosses to another thread. */
 export interface WatchdogData {
   readonly memory: SharedArrayBufferLike;
@@ -27,6 +29,9 @@ export interface WatchdogData {
   readonly hangMs: number;
   /** The kernel's scheduling figures of the main thread; null where there are none. */
   readonly schedstat: string | null;
+  readonly workingDirectory: string;
+  /** The thread's heap is small. */
+  readonly maxMapBytes: number;
 }
 
 type SharedArrayBufferLike = ArrayBufferLike;
@@ -38,6 +43,8 @@ interface SeenFrame {
   column: number;
 }
 
+type UserFrame = SeenFrame & { readonly file: string };
+
 interface Seen {
   ok: boolean;
   method?: string;
@@ -48,12 +55,12 @@ interface Seen {
 
 /**
  * The watchdog thread. It is started from this function's own source text, which needs no file beside the package (so it
- * survives bundlers, ESM and CommonJS alike): the function must use nothing from outside itself.
+ * survives bundlers, ESM and CommonJS alike): the function must use nothing from outside itself but what it is given.
  *
  * It polls a counter that the event loop moves. When that goes stale it connects an inspector session, has one expression
  * evaluated on top of the blocked stack, and disconnects. The Debugger domain is never enabled, so nothing is ever paused.
  */
-export function watchdogThread(): void {
+export function watchdogThread(Maps: typeof SourceMaps): void {
   const { workerData } = process.getBuiltinModule('node:worker_threads');
   const { Session } = process.getBuiltinModule('node:inspector');
   const fs = process.getBuiltinModule('node:fs');
@@ -71,6 +78,7 @@ export function watchdogThread(): void {
   let refilledMs = ownStartMs;
   let saidAtMs = 0;
   let seen: Seen | null = null;
+  let maps: SourceMaps | null = null;
   /** The main thread's run delay at the last poll of a standstill; null while it turns. */
   let runDelayUs: number | null = null;
 
@@ -212,13 +220,17 @@ export function watchdogThread(): void {
     const frames = seen?.frames ?? [];
     // The evaluated script's own top-level frame stands below its function.
     const frame = frames.slice(frames.findIndex(({ name }) => name === 'perfProbe') + 2).find(isUserFrame);
-    const where =
-      frame === undefined ? '' : ` at ${frame.file}:${frame.line}:${frame.column} (${frame.name ?? 'anonymous'})`;
+    const where = frame === undefined ? '' : ` at ${locationOf(frame)} (${frame.name ?? 'anonymous'})`;
     const subject = who === '' ? 'The event loop is blocked' : `${who} blocks the event loop`;
     writeToStderr(`[Perf] ${subject} for ${Math.round(staleMs)} ms and still does${where}\n`);
   }
 
-  function isUserFrame(frame: SeenFrame): boolean {
+  function locationOf(frame: UserFrame): string | null {
+    maps ??= new Maps(data.workingDirectory, data.maxMapBytes);
+    return maps.locationOf(frame);
+  }
+
+  function isUserFrame(frame: SeenFrame): frame is UserFrame {
     const { file, name } = frame;
     if (file === null || file === '' || (name ?? '').startsWith('perf:')) return false;
     return !file.startsWith('node:') && !file.includes('node_modules');

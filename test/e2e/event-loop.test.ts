@@ -245,6 +245,21 @@ for (const adapter of adapters) {
         for (const { request, suspect } of found) expect([request, suspect]).toEqual([null, null]);
       });
 
+      it('of garbage collection are nobody’s', async () => {
+        await load.get('/gc');
+        const collected: BlockRecord[] = [];
+        // A machine that does not let the process run says so instead.
+        for (let i = 0; i < 8 && collected.length === 0; i++) {
+          await settled();
+          await load.get('/gc');
+          const found = await blocks();
+          for (const { request } of found) expect(request).toBeNull();
+          collected.push(...found.filter(({ cause }) => cause === 'gc'));
+        }
+        expect(collected.length).toBeGreaterThan(0);
+        for (const { gcMs, durationMs } of collected) expect(gcMs).toBeGreaterThan(0.5 * durationMs);
+      });
+
       it('after a request’s response are not proven to be its own', async () => {
         await settled();
         await load.get('/forgets');

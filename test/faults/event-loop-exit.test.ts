@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { adapters } from '../fixtures/app.js';
-import { BlockersProcess, type BlockersOptions } from '../fixtures/blockers-process.js';
+import { BlockersProcess, markedLines, type BlockersOptions } from '../fixtures/blockers-process.js';
 import { Load } from '../fixtures/load.js';
 import { nodeBinaries } from '../fixtures/node-versions.js';
 
@@ -95,8 +95,10 @@ describe.each(nodeBinaries())('on $name a process with a watchdog ends as it wou
         await delay(20);
       }
       expect(server.stderr).toMatch(
-        /\[Perf\] GET \/later\/:kind \(BlockersController\.later\) blocks the event loop for \d+ ms and still does at .*blockers\.controller\.\w+:\d+:\d+ \(spin\)/,
+        /\[Perf\] GET \/later\/:kind \(BlockersController\.later\) blocks the event loop for \d+ ms and still does at test\/fixtures\/blockers\.controller\.ts:(\d+):\d+ \(spin\)/,
       );
+      const line = Number(/controller\.ts:(\d+)/.exec(server.stderr)![1]);
+      expect(line).toBe(markedLines.get('loop'));
       expect(server.stderr).not.toContain('hunter2');
       server.kill();
       await hanging;

@@ -15,11 +15,9 @@ describe.each(nodeBinaries())('looks every few milliseconds at hostile code on $
     });
     // A crash would reject: the process has no exit code then.
     const result = JSON.parse((await run).stdout) as Record<string, number | string[]>;
-    expect(result).toMatchObject({ early: 0, wrongStores: 0, complaints: [] });
+    expect(result).toMatchObject({ early: 0, wrongStores: 0, formattedOthers: [], complaints: [] });
     expect(result['looks']).toBeGreaterThan(SECONDS * 20);
     expect(result['blocks']).toBeGreaterThanOrEqual(REGEX_BLOCKS);
-    // The application's own formatter ran for its own errors only: 200 a block of them.
-    expect(Number(result['formatted']) % 200).toBe(0);
     expect(Number(result['failed'])).toBeLessThan(Number(result['looks']) / 10);
   }, 900_000);
 });

@@ -64,6 +64,11 @@ describe('rule A: nobody is named for one look', () => {
       { cause: 'pile-up', culprit: null, suspect: null },
     ],
     [
+      'seen again and again, another between each time',
+      { looks: [look('a', 10), look('b', 20), look('a', 45), look('b', 50), look('a', 80)] },
+      { cause: 'pile-up', culprit: null, suspect: null },
+    ],
+    [
       'two halves',
       { looks: [...looks('a', 20, 45), ...looks('b', 55, 90)] },
       { cause: 'pile-up', culprit: null, suspect: null },

@@ -1,0 +1,51 @@
+import { Logger, type LoggerService } from '@nestjs/common';
+import { afterEach, describe, expect, it } from 'vitest';
+import { loggerSink } from '../../src/index.js';
+import { settle } from '../../src/entries/testing.js';
+import { adapters, startApp } from '../fixtures/app.js';
+import { BlockersController } from '../fixtures/blockers.controller.js';
+import { Load } from '../fixtures/load.js';
+
+describe.each(adapters)('the log on %s', (adapter) => {
+  afterEach(() => Logger.overrideLogger(false));
+
+  // Eight blocks of 70 ms and their verdicts: about 1.5 s.
+  it('tells a block of one route, line and cause once, then how often it came again', async () => {
+    const lines: string[] = [];
+    const keep = (line: unknown): void => void lines.push(String(line));
+    const logger: LoggerService = { log: keep, warn: keep, error: keep };
+    const test = await startApp(adapter, {
+      perf: { sinks: [loggerSink()] },
+      metadata: { controllers: [BlockersController] },
+      nest: { logger },
+    });
+    const load = await Load.start(test.port);
+    for (let i = 0; i < 20; i++) await load.get('/quick');
+    await settle(test.app);
+    test.sink.records.length = 0;
+    lines.length = 0;
+    for (let i = 0; i < 8; i++) {
+      await load.get(i % 4 === 3 ? '/block/sort?ms=70' : '/later/loop?ms=70');
+      await settle(test.app);
+    }
+    const blocks = test.sink.records.filter((record) => record.kind === 'block');
+    await load.close();
+    await test.close();
+
+    /** What the log must count as one: told by the records, which every block makes. */
+    const counts = new Map<string, number>();
+    for (const { cause, request, suspect, location } of blocks) {
+      const key = [cause, (request ?? suspect)?.route, location?.replace(/:\d+$/, '')].join(' ');
+      counts.set(key, (counts.get(key) ?? 0) + 1);
+    }
+    const expected = [...counts.values()].filter((count) => count > 1).map((count) => count - 1);
+    expect(expected.length, 'a machine that lets no block be traced').toBeGreaterThan(0);
+    const again = lines.flatMap((line) => {
+      const times = /(once more|(\d+) times more), \d+ ms in all/.exec(line);
+      return times === null ? [] : [Number(times[2] ?? 1)];
+    });
+    expect(again.toSorted()).toEqual(expected.toSorted());
+    const first = lines.filter((line) => / for \d+ ms| by \d+ ms/.test(line) && !line.includes('in all'));
+    expect(first).toHaveLength(counts.size);
+  });
+});

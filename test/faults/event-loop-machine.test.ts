@@ -1,0 +1,74 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { adapters } from '../fixtures/app.js';
+import { BlockersProcess } from '../fixtures/blockers-process.js';
+import { Load } from '../fixtures/load.js';
+import { until } from '../fixtures/until.js';
+
+const INNOCENTS = Array.from({ length: 12 }, (_, i) => `/innocent/${i}`);
+
+// What the machine does to a process is no request's fault. Each test boots a server: some 0.5 s before it begins.
+describe.each(adapters)('a process that the machine does not let run, on %s', (adapter) => {
+  let server: BlockersProcess;
+  let load: Load;
+  beforeEach(async () => {
+    server = await BlockersProcess.start({ adapter, perf: { context: adapter === 'express' } });
+    load = await Load.start(server.port);
+    for (let i = 0; i < 30; i++) await load.get('/quick');
+    await server.settle();
+    server.blocks.length = 0;
+  });
+  afterEach(async () => {
+    server.kill();
+    await load.close();
+  });
+  const isStopped = (): boolean => /^\d+ \(.*\) T /.test(readFileSync(`/proc/${server.child.pid}/stat`, 'utf8'));
+
+  /** Once it stands still, for this long. */
+  const resumeAfter = async (ms: number): Promise<void> => {
+    await until('the process is stopped', isStopped);
+    await delay(ms);
+    server.child.kill('SIGCONT');
+  };
+
+  it('was stopped inside a request: not scheduled, and nobody is named', async () => {
+    const [stopped] = await Promise.all([load.get('/stopped'), load.get('/victim/50'), resumeAfter(300)]);
+    expect(stopped.status).toBe(200);
+    await server.settle();
+    const long = server.blocks.filter(({ durationMs }) => durationMs > 250);
+    expect(long.map(({ cause }) => cause)).toEqual(['not-scheduled']);
+    for (const { request, suspect } of server.blocks) expect([request, suspect]).toEqual([null, null]);
+  });
+
+  it('was stopped while it waited for events: nobody is named', async () => {
+    const waiting = load.get('/victim/400');
+    await until('the request is in flight', async () => {
+      const { routes } = await server.settle();
+      return routes.some(({ route, inFlight }) => route === '/victim/:ms' && inFlight > 0);
+    });
+    server.child.kill('SIGSTOP');
+    await resumeAfter(200);
+    expect((await waiting).status).toBe(200);
+    await server.settle();
+    for (const { request, suspect } of server.blocks) expect([request, suspect]).toEqual([null, null]);
+  });
+
+  // Five blocks at half a core's speed: about 3 s.
+  it('shares one core with its clients and another program: no innocent is named', async () => {
+    const hog: ChildProcess = spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' });
+    try {
+      for (const pid of [server.child.pid, load.pid, hog.pid])
+        execFileSync('taskset', ['-a', '-c', '-p', '0', `${pid}`]);
+      load.loop(INNOCENTS);
+      for (const kind of ['loop', 'sort', 'regex', 'wait', 'pbkdf2']) await load.get(`/later/${kind}?ms=120`);
+      expect(await load.stopLoops()).toBeGreaterThan(12);
+      await server.settle();
+    } finally {
+      hog.kill('SIGKILL');
+    }
+    expect(server.blocks.length).toBeGreaterThan(0);
+    for (const { request } of server.blocks) if (request !== null) expect(request.route).toBe('/later/:kind');
+  }, 20_000);
+});

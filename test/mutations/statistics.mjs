@@ -1,0 +1,114 @@
+const folder = 'src/experiments/statistics';
+const tests = [
+  'test/unit/experiments/compare-variants.test.ts',
+  'test/unit/experiments/compare-variants.oracle.test.ts',
+];
+
+/** @type {import('./index.mjs').Mutation[]} */
+export const statistics = [
+  {
+    name: 'the variance of requests instead of the delta method’s',
+    file: `${folder}/ratio-mean.ts`,
+    find: 'const averageCount = count / arm.length;',
+    replace: 'const averageCount = 1;',
+    tests,
+  },
+  {
+    name: 'the variance divides by n',
+    file: `${folder}/ratio-mean.ts`,
+    find: 'squares / (units - 1)',
+    replace: 'squares / units',
+    tests,
+  },
+  {
+    name: 'the control’s error is left out of the lift',
+    file: `${folder}/relative-lift.ts`,
+    find: 'Math.hypot(relativeTreatmentError, ratio * relativeControlError)',
+    replace: 'relativeTreatmentError + 0 * relativeControlError',
+    tests,
+  },
+  {
+    name: 'the control’s error is not scaled by the ratio',
+    file: `${folder}/relative-lift.ts`,
+    find: 'ratio * relativeControlError',
+    replace: 'relativeControlError',
+    tests,
+  },
+  {
+    name: 'pooled degrees of freedom instead of Welch’s',
+    file: `${folder}/relative-lift.ts`,
+    find: 'return 1 / ((t * t) / treatment.degrees + (c * c) / control.degrees);',
+    replace: 'return treatment.degrees + control.degrees + 0 * t * c;',
+    tests,
+  },
+  {
+    name: 'a one-sided interval',
+    file: `${folder}/relative-lift.ts`,
+    find: 'studentQuantile(alpha / 2, lift.degrees)',
+    replace: 'studentQuantile(alpha, lift.degrees)',
+    tests,
+  },
+  {
+    name: 'a one-sided test',
+    file: `${folder}/relative-lift.ts`,
+    find: 'Math.min(1, 2 * studentUpperTail',
+    replace: 'Math.min(1, studentUpperTail',
+    tests,
+  },
+  {
+    name: 'the detectable effect without its power',
+    file: `${folder}/relative-lift.ts`,
+    find: 'margin + POWER_Z * standardError',
+    replace: 'margin + 0 * POWER_Z',
+    tests,
+  },
+  {
+    name: 'peeking is allowed for at the price of none',
+    file: `${folder}/compare-variants.ts`,
+    find: 'const inference = plan.sequential\n',
+    replace: 'const inference = plan.sequential && false\n',
+    tests,
+  },
+  {
+    name: 'peeking is allowed for with half of α',
+    file: `${folder}/anytime-valid.ts`,
+    find: 'Math.sqrt(growth * (logRatio - 2 * logAlpha))',
+    replace: 'Math.sqrt(growth * (logRatio - logAlpha))',
+    tests,
+  },
+  {
+    name: 'CUPED centres each arm on itself',
+    file: `${folder}/cuped.ts`,
+    find: 'mean: ratio.mean - theta * x.average,',
+    replace: 'mean: ratio.mean,',
+    tests,
+  },
+  {
+    name: 'CUPED pays nothing for its estimate',
+    file: `${folder}/cuped.ts`,
+    find: '* (1 + ofTheta)',
+    replace: '',
+    tests,
+  },
+  {
+    name: 'CUPED with few units seen before',
+    file: `${folder}/cuped.ts`,
+    find: 'const LEAST_SHARE_SEEN_BEFORE = 0.5;',
+    replace: 'const LEAST_SHARE_SEEN_BEFORE = 0;',
+    tests,
+  },
+  {
+    name: 'the split is compared with halves, whatever was asked for',
+    file: `${folder}/sample-ratio.ts`,
+    find: 'const controlShare = 1 - treatmentShare;',
+    replace: 'treatmentShare = 0.5;\n  const controlShare = 1 - treatmentShare;',
+    tests,
+  },
+  {
+    name: 'a skewed split alarms at 5 % instead of 0.1 %',
+    file: `${folder}/sample-ratio.ts`,
+    find: 'const ALARM = 0.001;',
+    replace: 'const ALARM = 0.05;',
+    tests,
+  },
+];
