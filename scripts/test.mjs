@@ -21,4 +21,5 @@ try {
 const env = { ...process.env, ...(long ? { PERF_LONG: '1' } : {}) };
 run('node', ['scripts/build.mjs']);
 if (!packageOnly) run('node_modules/.bin/vitest', ['run', ...rest], { env });
+if (long && rest.length === 0) run('node', ['scripts/mutations.mjs']);
 if (rest.length === 0 && existsSync('scripts/package-tests.mjs')) run('node', ['scripts/package-tests.mjs'], { env });

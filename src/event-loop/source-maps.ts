@@ -51,11 +51,11 @@ export class SourceMaps {
   }
 
   private shortened(file: string): string {
-    const { isAbsolute, relative, sep } = this.path;
-    if (!isAbsolute(file)) return file;
-    const path = relative(this.workingDirectory, file);
-    const inside = path !== '' && !path.startsWith('..') && !isAbsolute(path);
-    return (inside ? path : file).split(sep).join('/');
+    const { path } = this;
+    if (!path.isAbsolute(file)) return file;
+    const below = path.relative(this.workingDirectory, file);
+    const inside = below !== '' && !below.startsWith('..') && !path.isAbsolute(below);
+    return (inside ? below : file).split(path.sep).join('/');
   }
 
   private mapOf(file: string): SourceMap | null {
@@ -74,10 +74,10 @@ export class SourceMaps {
   }
 
   private readMap(file: string): SourceMap | null {
-    const { dirname, isAbsolute, posix, resolve } = this.path;
+    const { fs, path } = this;
     const comment = '//# sourceMappingURL=';
-    if (!isAbsolute(file) || this.fs.statSync(file).size > this.maxMapBytes) return null;
-    const code = this.fs.readFileSync(file, 'utf8');
+    if (!path.isAbsolute(file) || fs.statSync(file).size > this.maxMapBytes) return null;
+    const code = fs.readFileSync(file, 'utf8');
     const at = code.lastIndexOf(comment);
     if (at < 0) return null;
     const url = code
@@ -88,14 +88,14 @@ export class SourceMaps {
     let text: string;
     if (inline !== null) text = Buffer.from(url.slice(inline[0].length), 'base64').toString('utf8');
     else {
-      const path = resolve(dirname(file), decodeURIComponent(url));
-      if (this.fs.statSync(path).size > this.maxMapBytes) return null;
-      text = this.fs.readFileSync(path, 'utf8');
+      const mapFile = path.resolve(path.dirname(file), decodeURIComponent(url));
+      if (fs.statSync(mapFile).size > this.maxMapBytes) return null;
+      text = fs.readFileSync(mapFile, 'utf8');
     }
     const payload = JSON.parse(text) as SourceMapPayload;
     const root = payload.sourceRoot ?? '';
     // `findEntry` does not apply the root.
-    const sources = root === '' ? payload.sources : payload.sources.map((source) => posix.join(root, source));
+    const sources = root === '' ? payload.sources : payload.sources.map((source) => path.posix.join(root, source));
     return new this.module.SourceMap({ ...payload, sources });
   }
 

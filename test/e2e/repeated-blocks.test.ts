@@ -44,7 +44,8 @@ describe.each(adapters)('the log on %s', (adapter) => {
       const times = /(once more|(\d+) times more), \d+ ms in all/.exec(line);
       return times === null ? [] : [Number(times[2] ?? 1)];
     });
-    expect(again.toSorted()).toEqual(expected.toSorted());
+    const ascending = (a: number, b: number): number => a - b;
+    expect(again.toSorted(ascending)).toEqual(expected.toSorted(ascending));
     const first = lines.filter((line) => / for \d+ ms| by \d+ ms/.test(line) && !line.includes('in all'));
     expect(first).toHaveLength(counts.size);
   });

@@ -17,6 +17,8 @@ const SETUPS = adapters
 interface Shot {
   kind: string;
   blockedMs: number;
+  /** The process could have run and did not, around it. */
+  runDelayMs: number;
   /** The machine let the process run: attribution can be asked for. */
   fair: boolean;
   /** The block that the shot made, as recorded: the one that overlaps it most. */
@@ -51,8 +53,8 @@ for (const node of nodeBinaries()) {
       }
       const block = server.blocks.toSorted((a, b) => b.durationMs - a.durationMs)[0];
       const { blockedMs = block?.durationMs ?? 0 } = JSON.parse(text) as { blockedMs?: number };
-      const fair = server.runDelayMs() - delayBeforeMs < 0.15 * blockedMs;
-      return { kind, id, block, blockedMs, fair };
+      const runDelayMs = server.runDelayMs() - delayBeforeMs;
+      return { kind, id, block, blockedMs, runDelayMs, fair: runDelayMs < 0.15 * blockedMs };
     };
 
     /** Again when the machine was busy with others, a few times. */
@@ -86,16 +88,12 @@ for (const node of nodeBinaries()) {
       ).toBeGreaterThanOrEqual(0.9 * named.length);
       for (const { block } of located) expect(block!.location).toMatch(/^test\/fixtures\/blockers\.controller\.ts:/);
 
-      // An upper bound, always; on a busy machine the process also waits for a CPU after the block, inside the window.
-      for (const { kind, block, blockedMs } of named) {
+      // An upper bound; on a busy machine the process also waits for a CPU after the block, inside the window.
+      for (const { kind, block, blockedMs, runDelayMs } of named) {
         expect(block!.durationMs, kind).toBeGreaterThanOrEqual(blockedMs * 0.9 - 10);
+        expect(block!.durationMs, kind).toBeLessThanOrEqual(Math.max(blockedMs * 1.1, blockedMs + 10) + runDelayMs);
         expect(block!.provenMs, kind).toBeLessThanOrEqual(block!.durationMs);
       }
-      const close = named.filter(
-        ({ block, blockedMs }) => block!.durationMs <= Math.max(blockedMs * 1.1, blockedMs + 10),
-      );
-      const durations = named.map(({ kind, block, blockedMs }) => [kind, block!.durationMs, blockedMs]);
-      expect(close.length, JSON.stringify(durations)).toBeGreaterThanOrEqual((2 / 3) * named.length);
     }, 240_000);
 
     it('suspect the right request for a native call that lets no look in', async () => {

@@ -8,7 +8,7 @@ const tests = [
   'test/unit/resources/kernel-text.test.ts',
 ];
 
-/** @type {import('./index.mjs').Mutation[]} */
+/** @type {import('./index.d.mts').Mutation[]} */
 export const cgroups = [
   {
     name: 'the own cgroup’s CPU limit counts, not the lowest above it',

@@ -3,7 +3,7 @@ const classifyTests = ['test/unit/event-loop/classify.test.ts'];
 const watch = 'src/event-loop/loop-watch.ts';
 const watchTests = ['test/unit/event-loop/loop-watch.test.ts'];
 
-/** @type {import('./index.mjs').Mutation[]} */
+/** @type {import('./index.d.mts').Mutation[]} */
 const rules = [
   {
     name: 'rule A off: a request is named whatever share of the window it was seen for',
@@ -141,7 +141,7 @@ const rules = [
   },
 ];
 
-/** @type {import('./index.mjs').Mutation[]} */
+/** @type {import('./index.d.mts').Mutation[]} */
 const evidence = [
   {
     name: 'a look is kept though the loop has turned since it was asked for',

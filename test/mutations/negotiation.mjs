@@ -3,7 +3,7 @@ const tests = ['test/unit/compression/negotiation.test.ts'];
 const policy = 'src/compression/policy.ts';
 const policyTests = ['test/unit/compression/policy.test.ts'];
 
-/** @type {import('./index.mjs').Mutation[]} */
+/** @type {import('./index.d.mts').Mutation[]} */
 export const negotiation = [
   {
     name: 'of two members with one name the higher weight counts',

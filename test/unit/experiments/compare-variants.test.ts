@@ -48,6 +48,35 @@ describe('compareVariants', () => {
     expect(width(0.05)).toBeGreaterThan(width(0.2) * 1.2);
   });
 
+  it.each([false, true])('rejects exactly where its interval leaves out 0 (sequential: %s)', (sequential) => {
+    const noise = [3, -2, 1, -4, 2, 0, -1, 1];
+    const at = (effect: number) =>
+      compareVariants(
+        noise.flatMap((x, i) => [row(`c${i}`, 'off', 1, 100 + x), row(`t${i}`, 'on', 1, 100 + effect - x)]),
+        { ...ON_OFF, sequential },
+      );
+    let [low, high] = [0, 50];
+    while (high - low > 1e-9) {
+      const effect = (low + high) / 2;
+      if (at(effect).pValue > 0.05) low = effect;
+      else high = effect;
+    }
+    expect(at(high).ci[0]).toBeCloseTo(0, 6);
+    expect(at(high * 1.01).ci[0]).toBeGreaterThan(0);
+    expect(at(high * 0.99).ci[0]).toBeLessThan(0);
+  });
+
+  it('asks more of an effect when people may look whenever they like', () => {
+    const units = drawUnits(new SeededRandom(3), { unitsPerArm: 50, unitEffect: 0.1, effect: -0.1 });
+    const options = { control: 'control', treatment: 'treatment' };
+    const [fixed, sequential] = [
+      compareVariants(units, options),
+      compareVariants(units, { ...options, sequential: true }),
+    ];
+    expect(sequential.ci[1] - sequential.ci[0]).toBeGreaterThan(1.2 * (fixed.ci[1] - fixed.ci[0]));
+    expect(sequential.pValue).toBeGreaterThan(fixed.pValue);
+  });
+
   it('finds an effect of its own minimum detectable size in 80 % of experiments', () => {
     const random = new SeededRandom(11);
     const world = { unitsPerArm: 40, unitEffect: 0.1, effect: 0 };
