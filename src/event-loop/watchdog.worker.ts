@@ -204,11 +204,15 @@ export function watchdogThread(Maps: typeof SourceMaps): void {
     }
   }
 
-  /** No globals of ours, works across vm contexts and without code generation from strings. */
+  /**
+   * No globals of ours, works across vm contexts and without code generation from strings. Nothing may be thrown out of
+   * it: the inspector would format the error's stack on the spot, with the application's formatter if it has one. (At the
+   * very end of the stack not even this script can begin; that error cannot be kept from the inspector.)
+   */
   function expressionOf(seq: number, at: number): string {
     return (
-      `(function perfProbe(){const m={seq:${seq},at:${at},ok:false};` +
-      `process.getBuiltinModule('node:diagnostics_channel').channel('${data.channelName}').publish(m);return m})()`
+      `try{(function perfProbe(){const m={seq:${seq},at:${at},ok:false};` +
+      `process.getBuiltinModule('node:diagnostics_channel').channel('${data.channelName}').publish(m);return m})()}catch{}`
     );
   }
 
