@@ -7,6 +7,8 @@ import type { RequestState } from '../core/request-state.js';
 import type { Resolved } from '../core/option.js';
 import type { SchedulingLoss, SchedulingPressure } from '../core/scheduling.js';
 import type { EventLoopSnapshot } from '../core/snapshot.js';
+import type { Around } from '../http/around.js';
+import type { ControllerHandlers } from '../http/controller-handlers.js';
 import type { HandlerRunner } from '../http/http-installation.js';
 import type { RequestLifecycle, RequestObserver } from '../http/request-lifecycle.js';
 import { blockRecordOf, type RecordRules } from './block-record.js';
@@ -88,6 +90,17 @@ export class EventLoop implements RequestObserver {
     this.contextEnabled = contextEnabled;
     if (this.options.safepoints) this.restoreGlobals = installSafepoints();
     this.lifecycle.observe(this);
+  }
+
+  /**
+   * An asynchronous handler is awaited once more, right where it is called: Nest returns its promise from an async
+   * function, which links the two one microtask late, and code after a first short await would be nobody's. Call last, so
+   * that nothing stands between.
+   */
+  installOnHandlers(handlers: ControllerHandlers): void {
+    const around: Around = (state, _request, proceed) =>
+      state === null ? proceed() : this.slots.run(state, proceed, undefined, undefined, undefined, undefined);
+    handlers.around(({ method }) => (isAsyncFunction(method) ? around : null));
   }
 
   /** The application has booted. */
@@ -215,6 +228,9 @@ export class EventLoop implements RequestObserver {
     }
   }
 }
+
+const isAsyncFunction = (method: unknown): boolean =>
+  Object.prototype.toString.call(method) === '[object AsyncFunction]';
 
 /** Counted from up to a second before the block, so it supports other evidence and is none by itself. */
 function wasThrottled(loss: SchedulingLoss | null): boolean {

@@ -8,7 +8,7 @@ import { BlockersController } from '../fixtures/blockers.controller.js';
 import { Load } from '../fixtures/load.js';
 
 const INNOCENTS = Array.from({ length: 12 }, (_, i) => `/innocent/${i}`);
-const CULPRITS = /^\/(?:block|later|last|rows|noted|half|victim|big)/;
+const CULPRITS = /^\/(?:block|later|soon|last|rows|noted|half|victim|big)/;
 
 /** What Node itself says of each request's time: how long the loop waited for events meanwhile, and how long it ran. */
 function accountsOf(server: Server): Map<string, { idleMs: number; activeMs: number }> {
@@ -103,6 +103,13 @@ for (const adapter of adapters) {
         // The machine may starve a few; two thirds is what even a busy one shows.
         expect(named).toBeGreaterThanOrEqual((2 / 3) * 2 * kinds.length);
       }, 30_000);
+
+      it('name the request whose handler runs on after an await that is over at once', async () => {
+        load.loop(INNOCENTS);
+        const found = await untilNamed('soon', () => load.get('/soon/loop?ms=130', { 'x-request-id': 'soon' }));
+        await load.stopLoops();
+        expect(found.find(({ request }) => request?.id === 'soon')?.request).toMatchObject({ route: '/soon/:kind' });
+      }, 20_000);
 
       it('tell duration, stack, who waited and a curl line', async () => {
         const found = await untilNamed('mine', () =>
