@@ -1,4 +1,4 @@
-// One variant of the event-loop benchmark: `latency`, `stack`, `store`, `context`, `all`, or one of the async_hooks techniques.
+// One variant of the event-loop benchmark: `latency`, `stack`, `store`, `context`, `safepoints`, `default`, or one of the async_hooks techniques.
 import { createHook, executionAsyncId } from 'node:async_hooks';
 import { PerfModule } from 'nestjs-perf';
 import { serveApi } from '../overhead/application.mjs';
@@ -12,6 +12,7 @@ const OPTIONS = {
   // The store alone, which features that need it pay for anyway; and blocks on top of it.
   context: { ...OTHERS, eventLoop: false, context: true },
   store: { ...OTHERS, context: true },
+  default: undefined,
   safepoints: { ...OTHERS, context: false, eventLoop: { safepoints: true } },
 };
 
