@@ -137,6 +137,7 @@ export class CompressionEngine {
     route.gate.looked(known !== null);
     if (known === null) return this.parts.cache.add(body);
     this.hit(route);
+    route.repeated.repeated(known);
     return known;
   }
 

@@ -5,16 +5,19 @@ import type { FastifyReply, FastifyRequest } from './fastify-exchange.js';
 export type Done = (error?: unknown, payload?: unknown) => void;
 export type OnSend = (request: FastifyRequest, reply: FastifyReply, payload: unknown, done: Done) => void;
 
-/** Where a route's `config` carries the plugin's hook for streams; null where the route has switched it off. */
+/** Where a route's `config` carries the plugin's hook for streams. */
 const STREAM_HOOK: unique symbol = Symbol('perf:stream-hook');
 
+interface RouteConfig {
+  [STREAM_HOOK]?: OnSend | null;
+}
 export interface RouteOptions {
   url: string;
   method: string | readonly string[];
   compress?: RouteCompressOption | false;
   onSend?: OnSend | OnSend[];
   preParsing?: unknown;
-  config?: { [STREAM_HOOK]?: OnSend | null };
+  config?: RouteConfig;
 }
 type OnRoute = (route: RouteOptions) => void;
 interface Registering {
@@ -22,9 +25,10 @@ interface Registering {
   register(plugin: FastifyPlugin): PromiseLike<unknown>;
 }
 
-/** The plugin's hook for the streams of the route that a request has matched; undefined where the plugin never saw the route. */
-export function streamHookOf({ routeOptions }: FastifyRequest): OnSend | null | undefined {
-  return (routeOptions.config as RouteOptions['config'])?.[STREAM_HOOK];
+/** The plugin's hook for the streams of the route that a request has matched; null for a route that has it off, or is older. */
+export function streamHookOf({ routeOptions }: FastifyRequest): OnSend | null {
+  const config: RouteConfig | undefined = routeOptions.config;
+  return config?.[STREAM_HOOK] ?? null;
 }
 
 /** Registers `@fastify/compress` in a way that costs the responses and requests it has nothing to do with nothing. */

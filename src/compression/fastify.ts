@@ -8,11 +8,13 @@ import type { CompressionEngine } from './engine.js';
 import { checkRouteLevels, counted, type FastifyPlugin } from './fastify-compress.js';
 import { FastifyExchange, type FastifyReply, type FastifyRequest } from './fastify-exchange.js';
 import { registerPlugin, streamHookOf, type Done, type OnSend, type RouteOptions } from './fastify-plugin.js';
+import { recogniseRepeatedBodies, type PreSerialization } from './fastify-serialisation.js';
 import { firstBytes, looksCompressed } from './first-bytes.js';
 import { compressionOf, RouteCompression } from './route-compression.js';
 
 export interface FastifyInstance {
   addHook(name: 'onSend', hook: OnSend): unknown;
+  addHook(name: 'preSerialization', hook: PreSerialization): unknown;
   addHook(name: 'onRoute', hook: (route: RouteOptions) => void): unknown;
   hasPlugin(name: string): boolean;
   register(plugin: FastifyPlugin): PromiseLike<unknown>;
@@ -44,6 +46,7 @@ export async function compressOnFastify(
       if (typeof compress === 'object') checkRouteLevels(url, compress);
     });
   }
+  if (engine.parts.contentCache) recogniseRepeatedBodies(fastify);
   const unrouted = new RouteCompression(false, null);
   const streams = foreign ? ownStreams(engine) : pluginStreams(engine);
   if (foreign) probe.register();
@@ -87,9 +90,9 @@ type SendStream = (
 function pluginStreams(engine: CompressionEngine): SendStream {
   const own = ownStreams(engine);
   return (request, reply, exchange, stream, route, done) => {
+    // An unmatched request has no route that the plugin could have hooked.
+    if (stateOf(request.raw)?.route === null) return own(request, reply, exchange, stream, route, done);
     const hook = streamHookOf(request);
-    // An unmatched request, or a route that is older than the plugin.
-    if (hook === undefined) return own(request, reply, exchange, stream, route, done);
     const coding = engine.openStream(exchange, route);
     if (coding === null) {
       showOnly(request, 'identity');
