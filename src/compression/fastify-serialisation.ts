@@ -8,14 +8,19 @@ import { compressionOf } from './route-compression.js';
 const OF_REPLY = 'fastify.reply.serializer';
 const OF_INSTANCE = 'fastify.replySerializerDefault';
 
-type Serialiser = (value: unknown) => string;
+/** Marks the serialiser that is set here. */
+const OURS: unique symbol = Symbol('perf:serialiser');
+
+type Serialiser = ((value: unknown) => string) & { [OURS]?: true };
 interface SerialisedReply extends FastifyReply {
   readonly server: object;
   serializer(serialise: Serialiser | null): SerialisedReply;
 }
+export type OnError = (request: FastifyRequest, reply: SerialisedReply, error: unknown, done: () => void) => void;
 export type PreSerialization = (request: FastifyRequest, reply: SerialisedReply, payload: unknown, done: Done) => void;
 interface Hookable {
   addHook(name: 'preSerialization', hook: PreSerialization): unknown;
+  addHook(name: 'onError', hook: OnError): unknown;
 }
 
 /**
@@ -33,13 +38,21 @@ export function recogniseRepeatedBodies(fastify: Hookable): void {
     }
     done(null, payload);
   });
+  // A later hook has failed: a reply with a serialiser would get the error's body without its type.
+  fastify.addHook('onError', (_request, reply, _error, done) => {
+    const serialiser = ofReply === undefined ? null : (valueOf(reply, ofReply) as Serialiser | null);
+    if (serialiser?.[OURS] === true) reply.serializer(null);
+    done();
+  });
 }
 
 function serialiseOnce(reply: SerialisedReply, repeated: RepeatedBody): void {
-  reply.serializer((value) => {
+  const serialise: Serialiser = (value) => {
     reply.serializer(null);
     return repeated.textOf(value, JSON.stringify as Serialiser);
-  });
+  };
+  serialise[OURS] = true;
+  reply.serializer(serialise);
 }
 
 function isPlain(

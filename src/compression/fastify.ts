@@ -8,13 +8,14 @@ import type { CompressionEngine } from './engine.js';
 import { checkRouteLevels, counted, type FastifyPlugin } from './fastify-compress.js';
 import { FastifyExchange, type FastifyReply, type FastifyRequest } from './fastify-exchange.js';
 import { registerPlugin, streamHookOf, type Done, type OnSend, type RouteOptions } from './fastify-plugin.js';
-import { recogniseRepeatedBodies, type PreSerialization } from './fastify-serialisation.js';
+import { recogniseRepeatedBodies, type OnError, type PreSerialization } from './fastify-serialisation.js';
 import { firstBytes, looksCompressed } from './first-bytes.js';
 import { compressionOf, RouteCompression } from './route-compression.js';
 
 export interface FastifyInstance {
   addHook(name: 'onSend', hook: OnSend): unknown;
   addHook(name: 'preSerialization', hook: PreSerialization): unknown;
+  addHook(name: 'onError', hook: OnError): unknown;
   addHook(name: 'onRoute', hook: (route: RouteOptions) => void): unknown;
   hasPlugin(name: string): boolean;
   register(plugin: FastifyPlugin): PromiseLike<unknown>;

@@ -97,6 +97,28 @@ describe('a large body that is the same again, on fastify', () => {
     for (let i = 1; i < 8; i++) expect(await get('feed')).toBe(JSON.stringify({ ...feed, stamp: i }));
   });
 
+  it('fails as ever where a hook fails', async () => {
+    await start((fastify) => {
+      fastify.addHook('onRoute', (route) => {
+        if (route.url !== '/feed') return;
+        route.preSerialization = [
+          async (request, _reply, payload) => {
+            if (request.headers['x-fail'] !== undefined && 'version' in (payload as object)) throw new Error('hook');
+            return payload;
+          },
+        ];
+      });
+    });
+    const failing = { headers: { 'x-fail': '1' } };
+    const first = await callAccepting(`${test.url}/feed`, 'br', failing);
+    for (let i = 0; i < 5; i++) await get('feed');
+    const again = await callAccepting(`${test.url}/feed`, 'br', failing);
+    expect(first.status).toBe(500);
+    expect({ ...again.headers, date: '' }).toEqual({ ...first.headers, date: '' });
+    expect([again.status, again.text]).toEqual([first.status, first.text]);
+    expect(await get('feed')).toBe(JSON.stringify(feed));
+  });
+
   it("is left to the application's own serialisers", async () => {
     await start();
     for (let i = 0; i < 4; i++) expect(await get('feed/either?as=json')).toBe(JSON.stringify(feed));
