@@ -1,34 +1,28 @@
 // codecs: CPU and ratio of every codec and level on JSON, 1 KB to 5 MB: where the default levels and ceilings come from.
 //
-//   npm run bench -- codecs                       sizes up to 3 MB, without the slowest levels
-//   npm run bench -- codecs --slow --rounds 5     with brotli 11 and zstd 19 (minutes)
-//   node bench/codecs.mjs --sizes 10000,100000    no build is needed: it measures node:zlib alone
+//   npm run bench -- codecs                       1 KB to 3 MB: 60 rounds in 3 processes, the slowest levels once in each
+//   npm run bench -- codecs --node 24             with zstd
+//   npm run bench -- codecs --sizes 10000,100000 --rounds 6 --generations 1 --no-write
 //
 // What would make the numbers lie:
 // - One body, JSON of a flight feed: prose compresses worse, repetitive JSON better. Compare columns, not projects.
 // - Synchronous one-shots on one core: the pool adds a round trip to each, and cores to all.
 // - The window is chosen by size, as the library does; with zlib's default brotli 9 costs 2.7 ms even for 1 KB.
-import { parseArgs } from 'node:util';
+import { execFileSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
 import * as zlib from 'node:zlib';
 import { flights } from './compression/flights.mjs';
-import { environment, median, writeResult } from './harness/index.mjs';
+import { environment, median, nodeMajorOf, readFlags, writeResult } from './harness/index.mjs';
 
-const { values } = parseArgs({
-  options: {
-    sizes: { type: 'string', default: '1000,10000,100000,1000000,3000000' },
-    rounds: { type: 'string', default: '7' },
-    slow: { type: 'boolean', default: false },
-    write: { type: 'boolean', default: true },
-  },
-  allowNegative: true,
-});
 const { constants } = zlib;
 
 const LEVELS = {
   gzip: [1, 3, 4, 6, 9],
-  br: [0, 1, 3, 4, 5, 6, ...(values.slow ? [9, 11] : [])],
-  ...(zlib.zstdCompressSync === undefined ? {} : { zstd: [1, 3, 6, 9, 12, ...(values.slow ? [19] : [])] }),
+  br: [0, 1, 3, 4, 5, 6, 9, 11],
+  ...(zlib.zstdCompressSync === undefined ? {} : { zstd: [1, 3, 6, 9, 12, 19] }),
 };
+/** Seconds for one large body. */
+const isSlow = ({ codec, level }) => (codec === 'br' && level > 6) || (codec === 'zstd' && level > 12);
 
 function encode(codec, level, body) {
   if (codec === 'gzip') return zlib.gzipSync(body, { level });
@@ -43,48 +37,76 @@ function encode(codec, level, body) {
   return zlib.brotliCompressSync(body, { params });
 }
 
-const cells = [];
-for (const size of values.sizes.split(',').map(Number)) {
-  const body = Buffer.from(JSON.stringify(flights(size)));
-  for (const [codec, levels] of Object.entries(LEVELS)) {
-    for (const level of levels)
-      cells.push({ codec, level, size, body, timesMs: [], bytes: encode(codec, level, body).byteLength });
+/** One process: all cells in turn, forwards and backwards, so that a slow second of the machine falls on all of them. */
+function measure(sizes, rounds) {
+  const cells = [];
+  for (const size of sizes) {
+    const body = Buffer.from(JSON.stringify(flights(size)));
+    for (const [codec, levels] of Object.entries(LEVELS)) {
+      for (const level of levels) cells.push({ codec, level, size, body, timesMs: [], bytes: 0 });
+    }
   }
-}
-// All cells in turn, forwards and backwards: a slow second of the machine falls on all of them.
-for (let round = 0; round < Number(values.rounds); round++) {
-  for (const cell of cells) {
-    const before = process.cpuUsage();
-    // Enough of a small body that the clock can tell.
-    const times = Math.max(1, Math.round(20_000 / cell.size));
-    for (let i = 0; i < times; i++) encode(cell.codec, cell.level, cell.body);
-    const { user, system } = process.cpuUsage(before);
-    cell.timesMs.push((user + system) / 1_000 / times);
+  for (let round = 0; round < rounds; round++) {
+    for (const cell of cells) if (round === 0 || !isSlow(cell)) run(cell);
+    cells.reverse();
   }
-  cells.reverse();
-}
-
-const rows = cells
-  .map(({ codec, level, body, timesMs, bytes }) => ({
+  return cells.map(({ codec, level, body, bytes, timesMs }) => ({
     codec,
     level,
     bodyBytes: body.byteLength,
-    cpuMs: Number(median(timesMs).toFixed(3)),
-    ratio: Number((body.byteLength / bytes).toFixed(2)),
-  }))
-  .sort((a, b) => a.codec.localeCompare(b.codec) || a.level - b.level || a.bodyBytes - b.bodyBytes);
-const sizes = [...new Set(rows.map(({ bodyBytes }) => bodyBytes))].sort((a, b) => a - b);
-console.log(
-  `| CPU ms (ratio) | ${sizes.map((size) => `${size.toLocaleString('en')} B`).join(' | ')} |\n|---|${'---:|'.repeat(sizes.length)}`,
-);
-for (const [codec, levels] of Object.entries(LEVELS)) {
-  for (const level of levels) {
-    const cell = (size) => rows.find((row) => row.codec === codec && row.level === level && row.bodyBytes === size);
-    console.log(
-      `| ${codec} ${level} | ${sizes.map((size) => `${cell(size).cpuMs} (${cell(size).ratio})`).join(' | ')} |`,
-    );
-  }
+    bytes,
+    timesMs,
+  }));
 }
-const name = `codecs-node${process.versions.node.split('.')[0]}`;
-const result = { name, ...environment(), rounds: Number(values.rounds), rows };
-if (values.write) writeResult(result);
+
+function run(cell) {
+  const before = process.cpuUsage();
+  // Enough of a small body that the clock can tell.
+  const times = isSlow(cell) ? 1 : Math.max(1, Math.round(20_000 / cell.size));
+  for (let i = 0; i < times; i++) cell.bytes = encode(cell.codec, cell.level, cell.body).byteLength;
+  const { user, system } = process.cpuUsage(before);
+  cell.timesMs.push((user + system) / 1_000 / times);
+}
+
+function summarise(generations) {
+  return generations[0]
+    .map(({ codec, level, bodyBytes, bytes }, index) => ({
+      codec,
+      level,
+      bodyBytes,
+      cpuMs: Number(median(generations.flatMap((cells) => cells[index].timesMs)).toFixed(3)),
+      ratio: Number((bodyBytes / bytes).toFixed(2)),
+    }))
+    .sort((a, b) => a.codec.localeCompare(b.codec) || a.level - b.level || a.bodyBytes - b.bodyBytes);
+}
+
+function markdown(rows) {
+  const sizes = [...new Set(rows.map(({ bodyBytes }) => bodyBytes))].sort((a, b) => a - b);
+  const lines = [...new Set(rows.map(({ codec, level }) => `${codec} ${level}`))].map((name) => {
+    const cells = rows.filter(({ codec, level }) => `${codec} ${level}` === name);
+    return `| ${name} | ${cells.map(({ cpuMs, ratio }) => `${cpuMs} (${ratio})`).join(' | ')} |`;
+  });
+  const head = sizes.map((size) => `${size.toLocaleString('en')} B`).join(' | ');
+  return `| CPU ms (ratio) | ${head} |\n|---|${'---:|'.repeat(sizes.length)}\n${lines.join('\n')}`;
+}
+
+const flags = readFlags({
+  sizes: { type: 'string', default: '1000,10000,100000,1000000,3000000' },
+  generations: { type: 'string', default: '3' },
+  measure: { type: 'boolean', default: false },
+});
+if (flags.measure) {
+  process.stdout.write(JSON.stringify(measure(flags.sizes.split(',').map(Number), flags.rounds)));
+} else {
+  const where = environment(execFileSync(flags.node, ['--version'], { encoding: 'utf8' }).trim());
+  const rounds = Math.max(1, Math.round(flags.rounds / flags.generations));
+  const own = [fileURLToPath(import.meta.url), '--measure', '--sizes', flags.sizes, '--rounds', String(rounds)];
+  const generations = Array.from({ length: flags.generations }, () => {
+    return JSON.parse(execFileSync(flags.node, own, { encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 }));
+  });
+  const rows = summarise(generations);
+  console.log(markdown(rows));
+  const major = nodeMajorOf(flags.node);
+  const options = { rounds: rounds * flags.generations, generations: flags.generations };
+  if (flags.write) writeResult({ name: `codecs-node${major}`, ...where, options, rows });
+}

@@ -21,5 +21,22 @@ try {
 const env = { ...process.env, ...(long ? { PERF_LONG: '1' } : {}) };
 run('node', ['scripts/build.mjs']);
 if (!packageOnly) run('node_modules/.bin/vitest', ['run', ...rest], { env });
-if (long && rest.length === 0) run('node', ['scripts/mutations.mjs']);
+if (long && !packageOnly && rest.length === 0) {
+  run('node', ['scripts/mutations.mjs']);
+  compressionEverywhere();
+}
 if (rest.length === 0 && existsSync('scripts/package-tests.mjs')) run('node', ['scripts/package-tests.mjs'], { env });
+
+/** zlib's codings and their timing are the runtime's: compression's suites run on the newest LTS too, and with one pool thread. */
+function compressionEverywhere() {
+  const suites = ['--project', 'unit', '--project', 'nest12', 'test/unit/compression', 'test/e2e/compression'];
+  const node24 = 'test/node-versions/node_modules/node24/bin/node';
+  for (const [node, pool] of [
+    [node24, '4'],
+    [node24, '1'],
+    ['node', '1'],
+  ]) {
+    const bounded = { ...process.env, UV_THREADPOOL_SIZE: pool };
+    run(node, ['node_modules/vitest/vitest.mjs', 'run', ...suites], { env: bounded });
+  }
+}

@@ -1,6 +1,7 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import type { AbstractHttpAdapter, ModulesContainer } from '@nestjs/core';
 import { Compression } from './compression/compression.js';
+import { warnOfSharedWhileOff } from './compression/handler-metadata.js';
 import { monotonicMs } from './core/clock.js';
 import { guarded } from './core/guarded.js';
 import type { PerfRecord, SizeNote } from './core/record.js';
@@ -93,7 +94,8 @@ export class PerfRuntime {
         const runHandler = this.eventLoop?.runHandler ?? null;
         installOnHttp(adapter, { lifecycle: this.lifecycle, routes: this.routes, contextEnabled, runHandler });
       }
-      await this.compression?.install(adapter, this.handlers, modules);
+      if (this.compression === null) warnOfSharedWhileOff(modules, this.logger);
+      else await this.compression.install(adapter, this.handlers, modules);
       this.installSnapshotEndpoint(adapter);
       afterServerClosed(adapter, () => this.stop());
       whenUnprotected(adapter, () => {

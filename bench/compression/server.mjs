@@ -22,8 +22,19 @@ function answer() {
   return changes === 'unique' ? { request: ++version, ...body } : body;
 }
 const POLL_MS = 15_000;
+/** A server whose turn has not come must not work: `rest` stops its feed, `wake` has it change in five seconds. */
 function everyPoll(work) {
-  if (changes === 'live') setInterval(() => work(), POLL_MS);
+  let timer = null;
+  const poll = () => {
+    work();
+    timer = setTimeout(poll, POLL_MS);
+  };
+  const start = (firstMs) => {
+    clearTimeout(timer);
+    timer = changes === 'live' ? setTimeout(poll, firstMs) : null;
+  };
+  start(POLL_MS);
+  return { rest: () => clearTimeout(timer), wake: () => start(5_000) };
 }
 
 const perf = (options) => [PerfModule.forRoot({ sinks: [], ...options })];
@@ -61,8 +72,8 @@ async function serveNest({ express = false, imports = [], main = async () => {},
   await main(app);
   await app.listen(0, '127.0.0.1');
   app.getHttpServer().keepAliveTimeout = 60_000;
-  everyPoll(() => (body = flights(Number(bytes), ++version)));
-  serveOn(app.getHttpServer().address().port);
+  const feed = everyPoll(() => (body = flights(Number(bytes), ++version)));
+  serveOn(app.getHttpServer().address().port, feed);
 }
 
 /** The ceiling: the body compressed once, ahead of every request, and `end(buffer)`. */
@@ -84,13 +95,13 @@ function serveRaw() {
     });
     response.end(encoded);
   });
-  everyPoll(() => {
+  const feed = everyPoll(() => {
     body = flights(Number(bytes), ++version);
     [coding, encoded] = encode();
   });
   // Connections of the open loop rest longer than Node's five seconds.
   server.keepAliveTimeout = 60_000;
-  server.listen(0, '127.0.0.1', () => serveOn(server.address().port));
+  server.listen(0, '127.0.0.1', () => serveOn(server.address().port, feed));
 }
 
 if (stack === 'raw') serveRaw();

@@ -1,6 +1,7 @@
 import type { Compressor, Encoded } from './compressor.js';
 import { CONTENT_CODINGS, type ContentCoding } from './content-coding.js';
 import { contentTag } from './entity-tag.js';
+import { KnownValue } from './known-value.js';
 
 /** A response body as frameworks hand it over. */
 export type Body = string | Uint8Array;
@@ -28,13 +29,17 @@ export class CachedBody {
   bytes: number;
   /** Called by the cache when the entry has been evicted. */
   onEvicted: (() => void) | null = null;
+  /** The value whose text it is, where that is worth knowing. */
+  value: KnownValue | null = null;
   private readonly variants = new Map<ContentCoding, Variant>();
   private pins = 0;
+  private evicted = false;
   private ownTag: string | null = null;
 
   constructor(
     body: Body,
     private readonly onGrowth: (entry: CachedBody, bytes: number) => void,
+    private readonly hasRoom: (entry: CachedBody, bytes: number) => boolean,
   ) {
     // A buffer is copied: the application may write into its own after it was sent, and it must not reach the cache.
     this.source = typeof body === 'string' ? body : Buffer.from(body);
@@ -57,6 +62,29 @@ export class CachedBody {
     const { source } = this;
     if (typeof source === 'string') return typeof body === 'string' && sameText(source, body);
     return typeof body !== 'string' && sameBytes(source, body);
+  }
+
+  /** Records the value whose text this is. False when it cannot be compared, or there is no room for it. */
+  remember(value: unknown): boolean {
+    const known = this.evicted ? null : knownValueOf(value);
+    if (known === null || !this.hasRoom(this, known.bytes)) return false;
+    this.value = known;
+    this.onGrowth(this, known.bytes);
+    return true;
+  }
+
+  /** Undoes {@link remember}. */
+  forget(): void {
+    if (this.value === null) return;
+    this.onGrowth(this, -this.value.bytes);
+    this.value = null;
+  }
+
+  /** The cache gives it up. */
+  evict(): void {
+    this.evicted = true;
+    this.forget();
+    this.onEvicted?.();
   }
 
   /** The codings it has been asked for. */
@@ -133,4 +161,13 @@ function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
   const step = Math.max(1, Math.floor(a.byteLength / SAMPLES));
   for (let i = 0; i < a.byteLength; i += step) if (a[i] !== b[i]) return false;
   return Buffer.compare(a, b) === 0;
+}
+
+function knownValueOf(value: unknown): KnownValue | null {
+  try {
+    return KnownValue.of(value);
+  } catch {
+    // A getter that throws every other time: not a value to rely on.
+    return null;
+  }
 }

@@ -39,7 +39,12 @@ export class ContentCache {
   add(body: Body): CachedBody | null {
     // A quick no, before anything is copied or hashed.
     if (body.length > this.maxBytes) return null;
-    const entry = new CachedBody(body, (grown, bytes) => this.charge(grown, bytes));
+    const entry = new CachedBody(
+      body,
+      (grown, bytes) => this.charge(grown, bytes),
+      // One value must not push everybody else's bodies out.
+      (growing, bytes) => growing.bytes + bytes <= this.maxBytes / 4,
+    );
     if (entry.bytes > this.maxBytes || !this.makeRoom(entry.bytes)) return null;
     const siblings = this.byLength.get(body.length);
     if (siblings === undefined) this.byLength.set(body.length, [entry]);
@@ -68,7 +73,7 @@ export class ContentCache {
     const siblings = this.byLength.get(length);
     siblings?.splice(siblings.indexOf(entry), 1);
     if (siblings?.length === 0) this.byLength.delete(length);
-    entry.onEvicted?.();
+    entry.evict();
   }
 
   clear(): void {

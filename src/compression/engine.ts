@@ -7,7 +7,7 @@ import { ConditionalResponse } from './conditional.js';
 import type { ContentCoding } from './content-coding.js';
 import type { ContentCache } from './content-cache.js';
 import type { Exchange } from './exchange.js';
-import { weakened } from './entity-tag.js';
+import { isExpressTag, weakened } from './entity-tag.js';
 import { varyWithAcceptEncoding } from './field-value.js';
 import { CompressibleTypes } from './media-type.js';
 import { mayEncode, mayKeep } from './policy.js';
@@ -36,6 +36,22 @@ export class CompressionEngine {
 
   constructor(readonly parts: EngineParts) {
     this.negotiator = new Negotiator(parts.encodings);
+  }
+
+  /**
+   * Whether a whole body goes out as it is, whoever asks for it: it is below the threshold, serves nobody else, and has no tag to be
+   * compared.
+   * The way of most responses, so it asks the client for nothing (the first look at a request's headers makes Node parse
+   * them) and allocates nothing. True: the response is counted and has its `Vary`. False: {@link send} it.
+   */
+  passes(exchange: Exchange, body: Body, route: RouteCompression): boolean {
+    if (!this.isSmall(body) || exchange.shared !== null) return false;
+    const tag = exchange.header('etag');
+    // Express has compared its own tag already.
+    if (tag !== undefined && (typeof body === 'string' || !isExpressTag(String(tag), body.byteLength))) return false;
+    this.seen(route);
+    this.markVary(exchange, route);
+    return true;
   }
 
   /**
@@ -102,11 +118,16 @@ export class CompressionEngine {
 
   /** The coding for this response and client, by policy and negotiation; adds `Vary` where another client would get another. */
   private choose(exchange: Exchange, route: RouteCompression): ContentCoding | null {
-    if (route.off) return null;
+    return this.markVary(exchange, route) ? this.negotiator.choose(exchange.requestHeader('accept-encoding')) : null;
+  }
+
+  /** Whether the response may be encoded; if so, adds `Vary`: another client may get it encoded, another time. */
+  private markVary(exchange: Exchange, route: RouteCompression): boolean {
+    if (route.off) return false;
     const encodable = mayEncode(exchange, this.types);
     // A 304 carries the Vary of its 200 (RFC 9110 section 15.4.5), but no longer the type that would tell.
     if (encodable || exchange.status === 304) exchange.set('vary', varyWithAcceptEncoding(exchange.header('vary')));
-    return encodable ? this.negotiator.choose(exchange.requestHeader('accept-encoding')) : null;
+    return encodable;
   }
 
   private lookUp(exchange: Exchange, body: Body, route: RouteCompression): CachedBody | null {
@@ -116,6 +137,7 @@ export class CompressionEngine {
     route.gate.looked(known !== null);
     if (known === null) return this.parts.cache.add(body);
     this.hit(route);
+    route.repeated.repeated(known);
     return known;
   }
 

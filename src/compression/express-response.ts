@@ -92,11 +92,20 @@ class HeldResponse {
       refuse(chunk, encoding, callback);
       return this.response;
     }
+    if (this.passes(chunk)) {
+      this.phase = 'passing';
+      return this.originalEnd.call(this.response, chunk, encoding, callback);
+    }
     this.callback = [chunk, encoding, callback].find((given) => typeof given === 'function') as Callback | undefined;
     const body = this.bodyOf(chunk, encoding);
     if (body === null) this.endWithout();
     else this.endWith(body);
     return this.response;
+  }
+
+  private passes(chunk: unknown): boolean {
+    if (this.request.method === 'HEAD' || (typeof chunk !== 'string' && !(chunk instanceof Uint8Array))) return false;
+    return chunk.length > 0 && this.engine.passes(this.exchange, chunk, this.route());
   }
 
   private bodyOf(chunk: unknown, encoding: unknown): Body | null {

@@ -9,6 +9,8 @@ export interface FastifyRequest {
   readonly raw: IncomingMessage;
   /** Setting them adds to what the client sent, for Fastify's own hooks only. */
   headers: Readonly<Record<string, string | string[] | undefined>>;
+  /** Of the matched route. */
+  readonly routeOptions: { readonly config?: object; readonly schema?: { readonly response?: unknown } };
 }
 export interface FastifyReply {
   readonly raw: ServerResponse;

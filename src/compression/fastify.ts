@@ -5,25 +5,17 @@ import type { Body } from './cached-body.js';
 import { compressStream } from './codec.js';
 import type { ContentCoding } from './content-coding.js';
 import type { CompressionEngine } from './engine.js';
-import {
-  checkRouteLevels,
-  counted,
-  fastifyCompressOptions,
-  type FastifyPlugin,
-  type RouteCompressOption,
-} from './fastify-compress.js';
+import { checkRouteLevels, counted, type FastifyPlugin } from './fastify-compress.js';
 import { FastifyExchange, type FastifyReply, type FastifyRequest } from './fastify-exchange.js';
+import { registerPlugin, streamHookOf, type Done, type OnSend, type RouteOptions } from './fastify-plugin.js';
+import { recogniseRepeatedBodies, type OnError, type PreSerialization } from './fastify-serialisation.js';
 import { firstBytes, looksCompressed } from './first-bytes.js';
 import { compressionOf, RouteCompression } from './route-compression.js';
 
-type Done = (error?: unknown, payload?: unknown) => void;
-type OnSend = (request: FastifyRequest, reply: FastifyReply, payload: unknown, done: Done) => void;
-interface RouteOptions {
-  url: string;
-  compress?: RouteCompressOption | false;
-}
 export interface FastifyInstance {
   addHook(name: 'onSend', hook: OnSend): unknown;
+  addHook(name: 'preSerialization', hook: PreSerialization): unknown;
+  addHook(name: 'onError', hook: OnError): unknown;
   addHook(name: 'onRoute', hook: (route: RouteOptions) => void): unknown;
   hasPlugin(name: string): boolean;
   register(plugin: FastifyPlugin): PromiseLike<unknown>;
@@ -55,6 +47,7 @@ export async function compressOnFastify(
       if (typeof compress === 'object') checkRouteLevels(url, compress);
     });
   }
+  if (engine.parts.contentCache) recogniseRepeatedBodies(fastify);
   const unrouted = new RouteCompression(false, null);
   const streams = foreign ? ownStreams(engine) : pluginStreams(engine);
   if (foreign) probe.register();
@@ -62,6 +55,10 @@ export async function compressOnFastify(
     if (foreign && probe.covers(request.raw.url)) return done(null, payload);
     const route = compressionOf(stateOf(reply.raw)?.route) ?? unrouted;
     const exchange = new FastifyExchange(request, reply);
+    if (typeof payload === 'string' && engine.passes(exchange, payload, route)) {
+      if (foreign) leaveAlone(request);
+      return finish(done, reply, payload);
+    }
     const body = unwrapped(payload, reply);
     if (typeof body === 'string' || body instanceof Uint8Array) {
       if (foreign) leaveAlone(request);
@@ -69,35 +66,16 @@ export async function compressOnFastify(
     } else if (body === null || body === undefined) {
       engine.sendNothing(exchange, route);
       done(null, body);
-    } else if (body instanceof Readable) streams(request, exchange, body, route, done);
+    } else if (body instanceof Readable) streams(request, reply, exchange, body, route, done);
     else done(null, body);
   });
   if (!foreign) await registerPlugin(fastify, engine);
   return { foreign };
 }
 
-async function registerPlugin(fastify: FastifyInstance, engine: CompressionEngine): Promise<void> {
-  const loaded = (await import('@fastify/compress')) as unknown as { default: FastifyPlugin };
-  const options = fastifyCompressOptions({
-    encodings: engine.parts.encodings,
-    level: (coding) => engine.streamLevel(coding),
-    encoded: (bytesIn, bytesOut) => engine.totals.encoded(bytesIn, bytesOut),
-  });
-  // An application that registers the plugin later, where it does nothing any more, must not fail because its
-  // decorator is taken: `reply.compress()` is set by the plugin's own hook on each request, declared or not.
-  const plugin: FastifyPlugin = (instance, _options, done) => {
-    loaded.default(Object.create(instance, { decorateReply: { value: () => instance } }) as object, options, done);
-  };
-  await fastify.register(
-    Object.assign(plugin, {
-      [Symbol.for('skip-override')]: true,
-      [Symbol.for('fastify.display-name')]: 'nestjs-perf compression',
-    }),
-  );
-}
-
 type SendStream = (
   request: FastifyRequest,
+  reply: FastifyReply,
   exchange: FastifyExchange,
   stream: Readable,
   route: RouteCompression,
@@ -112,9 +90,10 @@ type SendStream = (
  */
 function pluginStreams(engine: CompressionEngine): SendStream {
   const own = ownStreams(engine);
-  return (request, exchange, stream, route, done) => {
+  return (request, reply, exchange, stream, route, done) => {
     // An unmatched request has no route that the plugin could have hooked.
-    if (stateOf(request.raw)?.route === null) return own(request, exchange, stream, route, done);
+    if (stateOf(request.raw)?.route === null) return own(request, reply, exchange, stream, route, done);
+    const hook = streamHookOf(request);
     const coding = engine.openStream(exchange, route);
     if (coding === null) {
       showOnly(request, 'identity');
@@ -124,15 +103,16 @@ function pluginStreams(engine: CompressionEngine): SendStream {
     firstBytes(stream, (first) => {
       if (first !== null && looksCompressed(first)) return encodeHere(engine, coding, stream, route, done);
       exchange.remove('content-encoding');
+      if (hook === null) return done(null, stream);
       showOnly(request, coding);
-      done(null, stream);
+      hook(request, reply, stream, done);
     });
   };
 }
 
 /** Streams without the plugin. */
 function ownStreams(engine: CompressionEngine): SendStream {
-  return (request, exchange, stream, route, done) => {
+  return (request, _reply, exchange, stream, route, done) => {
     const coding = engine.openStream(exchange, route);
     leaveAlone(request);
     if (coding === null || exchange.method === 'HEAD') return done(null, stream);
@@ -167,7 +147,8 @@ function leaveAlone(request: FastifyRequest): void {
 
 /** The body of a web `Response` with its head put on the reply, a web stream as Node's. */
 function unwrapped(payload: unknown, reply: FastifyReply): unknown {
-  let body = payload;
+  if (typeof payload !== 'object' || payload === null || payload instanceof Uint8Array) return payload;
+  let body: object | null = payload;
   if (typeof Response === 'function' && body instanceof Response) {
     reply.code(body.status);
     for (const [name, value] of body.headers) reply.header(name, value);

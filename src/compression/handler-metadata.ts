@@ -1,6 +1,7 @@
 import { RequestMethod } from '@nestjs/common';
 import type { ModulesContainer } from '@nestjs/core';
 import { PerfError } from '../core/perf.error.js';
+import type { Reporter } from '../core/reporter.js';
 import type { RouteHandler } from '../core/route.js';
 import type { HandlerSite } from '../http/controller-handlers.js';
 import { NO_COMPRESSION_METADATA } from './no-compression.decorator.js';
@@ -52,14 +53,29 @@ export class HandlerMetadata {
  * @throws PERF_ERR_DECORATOR
  */
 export function refuseSharedWithoutRoute(modules: ModulesContainer): void {
+  for (const { where, method } of sharedMethods(modules)) {
+    if (!Reflect.hasMetadata(PATH_METADATA, method)) throw needsGet(where, 'no route');
+  }
+}
+
+/** Says that `@SharedResponse()` shares nothing while compression is off. The answers are right, so the boot goes on. */
+export function warnOfSharedWhileOff(modules: ModulesContainer, report: Reporter): void {
+  const names = new Set([...sharedMethods(modules)].map(({ where }) => where));
+  if (names.size === 0) return;
+  report.warn(
+    `@SharedResponse() on ${[...names].join(', ')} shares nothing: \`compression: false\` has switched off what it needs. ` +
+      'Remove that option, or the decorator. To send a shared answer unencoded, put @NoCompression() beside it.',
+  );
+}
+
+function* sharedMethods(modules: ModulesContainer): IterableIterator<{ where: string; method: object }> {
   for (const { controllers, providers } of modules.values()) {
     for (const { metatype } of [...controllers.values(), ...providers.values()]) {
       if (typeof metatype !== 'function' || typeof metatype.prototype !== 'object' || metatype.prototype === null)
         continue;
       for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(metatype.prototype))) {
         if (typeof value !== 'function' || !Reflect.hasMetadata(SHARED_RESPONSE_METADATA, value as object)) continue;
-        if (!Reflect.hasMetadata(PATH_METADATA, value as object))
-          throw needsGet(`${metatype.name}.${name}`, 'no route');
+        yield { where: `${metatype.name}.${name}`, method: value as object };
       }
     }
   }

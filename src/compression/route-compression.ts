@@ -1,11 +1,13 @@
 import type { Route } from '../core/route.js';
 import { AdmissionGate } from './admission-gate.js';
 import { CompressionCounters } from './compression-counters.js';
+import { RepeatedBody } from './repeated-body.js';
 import type { SharedRoute } from './shared-route.js';
 
 /** What compression keeps for a route. */
 export class RouteCompression {
   readonly gate = new AdmissionGate();
+  readonly repeated = new RepeatedBody();
   readonly counters = new CompressionCounters();
 
   constructor(

@@ -7,6 +7,7 @@ import {
   Get,
   HttpException,
   Injectable,
+  Logger,
   type NestInterceptor,
   Post,
   Req,
@@ -21,7 +22,7 @@ import {
 } from '@nestjs/common';
 import { map, of, type Observable } from 'rxjs';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { PerfService, SharedResponse } from '../../../src/index.js';
+import { NoCompression, PerfService, SharedResponse } from '../../../src/index.js';
 import { settle } from '../../../src/entries/testing.js';
 import { adapters, startApp, type TestApp } from '../../fixtures/app.js';
 import { rows } from '../../fixtures/compression.controller.js';
@@ -334,4 +335,39 @@ describe('@SharedResponse at boot', () => {
         'Only what is read can be shared: remove the decorator, or move it to the GET handler that serves the data.',
     );
   });
+
+  class OpenController {
+    all(): unknown {
+      counts.handler += 1;
+      return rows(5_000);
+    }
+  }
+  decorate(OpenController, [SharedResponse({ ttlMs: 60_000 }), NoCompression(), Get()]);
+
+  it.each(adapters)(
+    'on %s says that it shares nothing with `compression: false`, and how to share unencoded',
+    async (adapter) => {
+      const warn = vi.spyOn(Logger.prototype, 'warn').mockImplementation(() => {});
+      const metadata = { controllers: [OpenController] };
+      const ask = async (compression: boolean): Promise<number> => {
+        counts.handler = 0;
+        const test = await startApp(adapter, { perf: { compression }, metadata });
+        for (let i = 0; i < 3; i++) {
+          const response = await callAccepting(`${test.url}/x`, 'gzip');
+          expect(response.headers['content-encoding']).toBeUndefined();
+          expect(response.text).toBe(JSON.stringify(rows(5_000)));
+        }
+        await test.close();
+        return counts.handler;
+      };
+      expect(await ask(false)).toBe(3);
+      expect(warn).toHaveBeenCalledWith(
+        '@SharedResponse() on OpenController.all shares nothing: `compression: false` has switched off what it needs. ' +
+          'Remove that option, or the decorator. To send a shared answer unencoded, put @NoCompression() beside it.',
+      );
+      warn.mockClear();
+      expect(await ask(true)).toBe(1);
+      expect(warn).not.toHaveBeenCalledWith(expect.stringContaining('shares nothing'));
+    },
+  );
 });

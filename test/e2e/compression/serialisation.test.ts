@@ -1,0 +1,148 @@
+import { Controller, Get, Query, Res, UseInterceptors, type CallHandler, type NestInterceptor } from '@nestjs/common';
+import type { FastifyInstance } from 'fastify';
+import { map, type Observable } from 'rxjs';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { PerfService } from '../../../src/index.js';
+import { startApp, type TestApp } from '../../fixtures/app.js';
+import { rows } from '../../fixtures/compression.controller.js';
+import { callAccepting } from '../../fixtures/http-client.js';
+
+const feed = { version: 0, rows: rows(60_000) };
+
+class Envelope implements NestInterceptor {
+  intercept(_context: unknown, next: CallHandler): Observable<unknown> {
+    return next.handle().pipe(map((data: unknown) => ({ data })));
+  }
+}
+
+interface Reply {
+  type(type: string): Reply;
+  serializer(serialise: (value: unknown) => string): Reply;
+  send(value: unknown): unknown;
+}
+
+@Controller('feed')
+class FeedController {
+  @Get()
+  feed(): unknown {
+    return feed;
+  }
+
+  @Get('enveloped')
+  @UseInterceptors(new Envelope())
+  enveloped(): unknown {
+    return feed;
+  }
+
+  @Get('either')
+  either(@Query('as') as: string, @Res() reply: Reply): void {
+    if (as === 'lines') reply.type('application/json').serializer((value) => JSON.stringify(value, null, 1));
+    reply.send(feed);
+  }
+}
+
+/** Serialisations of the feed; small things are of no interest. */
+function countSerialisations(): () => number {
+  const stringify = vi.spyOn(JSON, 'stringify');
+  return () => {
+    const count = stringify.mock.results.filter(({ value }) => String(value).length > 30_000).length;
+    stringify.mockClear();
+    return count;
+  };
+}
+
+describe('a large body that is the same again, on fastify', () => {
+  let test: TestApp;
+  const start = async (main?: (fastify: FastifyInstance) => void): Promise<void> => {
+    feed.version += 1;
+    test = await startApp('fastify', {
+      metadata: { controllers: [FeedController] },
+      beforeInit: (app) => main?.(app.getHttpAdapter().getInstance()),
+    });
+  };
+  const get = async (path: string): Promise<string> => (await callAccepting(`${test.url}/${path}`, 'br')).text;
+  afterEach(async () => {
+    vi.restoreAllMocks();
+    await test.close();
+  });
+
+  it.each(['feed', 'feed/enveloped'])('is compared instead of serialised: %s', async (path) => {
+    await start();
+    const wanted = JSON.stringify(path === 'feed' ? feed : { data: feed });
+    for (let i = 0; i < 4; i++) expect(await get(path)).toBe(wanted);
+    const serialisations = countSerialisations();
+    for (let i = 0; i < 5; i++) expect(await get(path)).toBe(wanted);
+    expect(serialisations()).toBe(0);
+    expect(test.app.get(PerfService).snapshot().compression!.cacheHits).toBe(8);
+  });
+
+  it('is never served as it was before it was changed in place', async () => {
+    await start();
+    for (let i = 0; i < 30; i++) {
+      if (i % 6 === 5) feed.rows[1_000]!.callsign = `FLT-${i}`;
+      expect(await get('feed')).toBe(JSON.stringify(feed));
+    }
+  });
+
+  it('is changed by the hooks of the application, before and after', async () => {
+    let stamp = 0;
+    await start((fastify) => {
+      fastify.addHook('onRoute', (route) => {
+        if (route.url !== '/feed') return;
+        route.preSerialization = [
+          async (_request, _reply, payload) => ({ ...(payload as object), stamp: (stamp += 1) }),
+        ];
+      });
+    });
+    for (let i = 1; i < 8; i++) expect(await get('feed')).toBe(JSON.stringify({ ...feed, stamp: i }));
+  });
+
+  it('fails as ever where a hook fails', async () => {
+    await start((fastify) => {
+      fastify.addHook('onRoute', (route) => {
+        if (route.url !== '/feed') return;
+        route.preSerialization = [
+          async (request, _reply, payload) => {
+            if (request.headers['x-fail'] !== undefined && 'version' in (payload as object)) throw new Error('hook');
+            return payload;
+          },
+        ];
+      });
+    });
+    const failing = { headers: { 'x-fail': '1' } };
+    const first = await callAccepting(`${test.url}/feed`, 'br', failing);
+    for (let i = 0; i < 5; i++) await get('feed');
+    const again = await callAccepting(`${test.url}/feed`, 'br', failing);
+    expect(first.status).toBe(500);
+    expect({ ...again.headers, date: '' }).toEqual({ ...first.headers, date: '' });
+    expect([again.status, again.text]).toEqual([first.status, first.text]);
+    expect(await get('feed')).toBe(JSON.stringify(feed));
+  });
+
+  it("is left to the application's own serialisers", async () => {
+    await start();
+    for (let i = 0; i < 4; i++) expect(await get('feed/either?as=json')).toBe(JSON.stringify(feed));
+    for (let i = 0; i < 4; i++) expect(await get('feed/either?as=lines')).toBe(JSON.stringify(feed, null, 1));
+    expect(await get('feed/either?as=json')).toBe(JSON.stringify(feed));
+  });
+
+  it('is left to the serialiser of the instance, and to the schema of a route', async () => {
+    let calls = 0;
+    await start((fastify) => {
+      fastify.setReplySerializer((payload) => JSON.stringify({ n: (calls += 1), payload }));
+    });
+    for (let i = 1; i < 8; i++) expect(await get('feed')).toBe(JSON.stringify({ n: i, payload: feed }));
+    await test.close();
+    await start((fastify) => {
+      fastify.addHook('onRoute', (route) => {
+        if (route.url !== '/feed') return;
+        const row = { type: 'object', properties: { id: { type: 'number' } } };
+        const properties = { rows: { type: 'array', items: row } };
+        route.schema = { response: { 200: { type: 'object', properties } } };
+      });
+    });
+    for (let i = 0; i < 8; i++) {
+      expect(await get('feed')).toBe(JSON.stringify({ rows: feed.rows.map(({ id }) => ({ id })) }));
+    }
+  });
+});
