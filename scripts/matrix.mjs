@@ -142,7 +142,9 @@ function runCell({ node, nest, adapter, queue, scope }) {
 function markdown() {
   const versionOf = (folder, name) => JSON.parse(readFileSync(join(folder, name, 'package.json'), 'utf8')).version;
   const at = (nest, queue = QUEUES.at(-1)) => join(stacks[`${nest} ${queue}`], 'node_modules');
-  const tools = [...new Set(chosen.filter(({ scope }) => scope === 'beside').flatMap(toolsOf))];
+  const named = new Set(chosen.filter(({ scope }) => scope === 'beside').flatMap(toolsOf));
+  const together = [...named].filter((name) => name.startsWith('all '));
+  const tools = [...[...named].filter((name) => !together.includes(name)), ...together];
   const head = [
     '',
     ...QUEUES.map((queue) => queue.replace('bullmq', 'BullMQ ').replace('-ioredis', ', ioredis ')),
@@ -167,8 +169,8 @@ function markdown() {
     });
   const line = (entries) => `| ${entries.join(' | ')} |`;
   const versions = NESTS.map((nest) => {
-    const named = ['@nestjs/core', ...tools.filter((tool) => existsSync(join(at(nest), tool)))];
-    return `- Nest ${nest}: ${named.map((name) => `${name} ${versionOf(at(nest), name)}`).join(', ')}`;
+    const packages = ['@nestjs/core', ...tools.filter((tool) => existsSync(join(at(nest), tool)))];
+    return `- Nest ${nest}: ${packages.map((name) => `${name} ${versionOf(at(nest), name)}`).join(', ')}`;
   });
   const redisParts = QUEUES.map(
     (queue) => `bullmq ${versionOf(at('12', queue), 'bullmq')} with ioredis ${versionOf(at('12', queue), 'ioredis')}`,

@@ -161,9 +161,7 @@ const answers = {
     const snapshot = perf.snapshot();
     await app.close();
     return {
-      routes: snapshot.routes.map(({ method, route, count, aborted, inFlight, statuses }) => ({
-        ...{ method, route, count, aborted, inFlight, statuses },
-      })),
+      routes: snapshot.routes,
       eventLoop: snapshot.eventLoop,
       compression: snapshot.compression,
       defer: deferrer.stats(),

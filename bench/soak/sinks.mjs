@@ -37,8 +37,9 @@ export function failingSink() {
     publish(records) {
       batches += 1;
       if (batches % 5 === 2) throw new Error('no disk');
-      if (batches % 5 === 4) return Promise.reject(new Error('no network'));
-      this.received += records.length;
+      const rejects = batches % 5 === 4;
+      if (!rejects) this.received += records.length;
+      return rejects ? Promise.reject(new Error('no network')) : Promise.resolve();
     },
   };
 }

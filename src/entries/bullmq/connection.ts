@@ -54,7 +54,7 @@ function connect(connection: RedisConnection, override: object): Connection {
   }
   const client = connection.duplicate(options);
   return {
-    options: client as ConnectionOptions,
+    options: client,
     release: () => {
       released = true;
       client.disconnect();

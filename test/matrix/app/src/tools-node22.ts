@@ -9,16 +9,19 @@ import { blamesTheBlocker } from './server.js';
 import { until } from './check.js';
 import type { Tool } from './tool.js';
 
+/** Of all applications in this process: nestjs-pino keeps one root logger for them, with the first one's stream. */
+const lines: { msg?: string; level?: number }[] = [];
+const stream = new Writable({
+  write: (chunk: Buffer, _encoding, done) => {
+    for (const line of chunk.toString().trim().split('\n')) lines.push(JSON.parse(line) as { msg?: string });
+    done();
+  },
+});
+
 const pino: Tool = {
   name: 'nestjs-pino',
   setUp: async () => {
-    const lines: { msg?: string; level?: number; context?: string }[] = [];
-    const stream = new Writable({
-      write: (chunk: Buffer, _encoding, done) => {
-        for (const line of chunk.toString().trim().split('\n')) lines.push(JSON.parse(line) as { msg?: string });
-        done();
-      },
-    });
+    lines.length = 0;
     return {
       options: {
         metadata: {
