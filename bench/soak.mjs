@@ -37,7 +37,7 @@ let redis = await startRedis({ own: true, appendOnly: true, dir: folder });
 const server = fork(
   fileURLToPath(new URL('soak/server.mjs', import.meta.url)),
   [String(redis.port), join(folder, 'spill.ndjson')],
-  { execArgv: ['--expose-gc'] },
+  { execArgv: [] },
 );
 const [{ port }] = await once(server, 'message');
 const asked = new Map();
