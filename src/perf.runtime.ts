@@ -14,6 +14,7 @@ import { DeferFeature } from './defer/defer-feature.js';
 import { ControllerHandlers } from './http/controller-handlers.js';
 import { EventLoop } from './event-loop/event-loop.js';
 import { afterServerClosed, identifyHandlers, installOnHttp, rawRoute } from './http/http-installation.js';
+import { keepRouteMetadata } from './http/route-metadata.js';
 import { whenUnprotected } from './http/shutdown-signal.js';
 import { RequestLifecycle } from './http/request-lifecycle.js';
 import { RouteRegistry } from './http/route-registry.js';
@@ -45,6 +46,7 @@ export class PerfRuntime {
   private readonly experimentEngine: ExperimentEngine | null;
   readonly experiments: Experiments;
   private adapter: AbstractHttpAdapter | null = null;
+  private routeMetadataKept: () => void = () => {};
   private started: Promise<void> | null = null;
   private stopping: Promise<void> | null = null;
 
@@ -109,12 +111,14 @@ export class PerfRuntime {
     this.eventLoop?.installOnHandlers(this.handlers);
     await this.recorder.start(this.hostFor(adapter), this.options.flushTimeoutMs);
     this.handlers.place(modules);
+    if (adapter !== null) this.routeMetadataKept = keepRouteMetadata(adapter);
     this.resources.start();
   }
 
   /** When routes are registered. */
   routesRegistered(): void {
     this.handlers.remove();
+    this.routeMetadataKept();
     if (this.adapter !== null && this.eventLoop !== null) identifyHandlers(this.adapter, this.eventLoop.runHandler);
   }
 

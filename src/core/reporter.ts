@@ -1,3 +1,8 @@
+import { printable } from './printable.js';
+
+/** Reasons in a message may hold what a client sent. Longer than any message of ours. */
+const MAX_LENGTH = 2_000;
+
 /** Where the library says what happened to itself. The module wires it to Nest's `Logger`. */
 export interface Reporter {
   log(message: string): void;
@@ -26,7 +31,7 @@ export class OncePerCause {
     const now = this.nowMs();
     if (seen === undefined) {
       this.counts.set(key, { unreported: 0, reportedAtMs: now });
-      this.reporter.warn(message);
+      this.reporter.warn(printable(message, MAX_LENGTH));
       return;
     }
     seen.unreported += count;
@@ -40,7 +45,7 @@ export class OncePerCause {
   }
 
   private sayCount(cause: string, seen: { unreported: number; reportedAtMs: number }, now: number): void {
-    this.reporter.warn(`${cause}: ${seen.unreported} more since it was last reported.`);
+    this.reporter.warn(`${printable(cause, MAX_LENGTH)}: ${seen.unreported} more since it was last reported.`);
     seen.unreported = 0;
     seen.reportedAtMs = now;
   }

@@ -1,3 +1,4 @@
+import { printable } from '../core/printable.js';
 import type { DeferredRecord } from '../core/record.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { DeferStats } from '../core/snapshot.js';
@@ -164,10 +165,10 @@ export class DeferLedger {
   }
 }
 
-/** What is worth saying of a failure, short: the message, never a stack. */
+/** What is worth saying of a failure, on one line: the message, which may hold what a client sent; never a stack. */
 export function reasonOf(error: unknown): string {
   try {
-    return (error instanceof Error ? error.message || error.name : String(error)).slice(0, 300);
+    return printable(error instanceof Error ? error.message || error.name : String(error), 300);
   } catch {
     // An object whose `message` or `toString` throws still must not harm us; its type is all that can be said.
     return `an ${typeof error} that cannot be printed`;

@@ -1,3 +1,4 @@
+import { printable } from '../core/printable.js';
 import { REDACTED, type SecretNames } from './secret-names.js';
 
 const MAX_URL_LENGTH = 2_048;
@@ -12,7 +13,7 @@ export function redactUrl(url: string, pattern: string | null, secrets: SecretNa
   const [path, query] = splitUrl(url);
   const redactedPath = redactPath(path, pattern, secrets);
   const redacted = query === null ? redactedPath : `${redactedPath}?${redactQuery(query, secrets)}`;
-  return redacted.length <= MAX_URL_LENGTH ? redacted : `${redacted.slice(0, MAX_URL_LENGTH)}…`;
+  return printable(redacted, MAX_URL_LENGTH);
 }
 
 /** Parameters in their order and own encoding; a query or a form's body. */

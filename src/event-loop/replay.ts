@@ -1,8 +1,12 @@
+import { printable } from '../core/printable.js';
 import { redactData, redactQuery, redactUrl } from './redact.js';
 import { REDACTED, type SecretNames } from './secret-names.js';
 
 /** Headers that change what a handler does and say nothing about who asked. */
 const ALLOWED_HEADERS = ['accept', 'accept-encoding', 'accept-language', 'content-type', 'range'] as const;
+
+/** A longer header is no part of what a handler decides by, and it would fill the log. */
+const MAX_HEADER_LENGTH = 512;
 
 /** What a curl line is made from. */
 export interface ReplayRequest {
@@ -37,8 +41,9 @@ export function curlOf(request: ReplayRequest, rules: ReplayRules, secrets: Secr
   for (const [name, given] of Object.entries(headers)) {
     if (!allowed.has(name) || given === undefined) continue;
     const value = Array.isArray(given) ? given.join(', ') : String(given);
-    const safe = !secrets.isSecret(name) && !secrets.isSecretValue(value) && !namesSecret(value, secrets);
-    words.push('-H', quote(`${name}: ${safe ? value : REDACTED}`));
+    const short = value.length <= MAX_HEADER_LENGTH;
+    const safe = short && !secrets.isSecret(name) && !secrets.isSecretValue(value) && !namesSecret(value, secrets);
+    words.push('-H', quote(`${name}: ${safe ? printable(value, MAX_HEADER_LENGTH) : REDACTED}`));
   }
   const body = bodyOf(request, rules.maxBodyBytes, secrets);
   if (body !== null) words.push('--data-raw', quote(body));
@@ -59,7 +64,7 @@ function bodyOf({ headers, body }: ReplayRequest, maxBytes: number, secrets: Sec
   const isForm = type.startsWith('application/x-www-form-urlencoded');
   if (!isForm && !/^application\/(?:[\w.+-]+\+)?json\b/.test(type)) return null;
   const text = isForm ? formOf(redacted.data as Record<string, unknown>) : JSON.stringify(redacted.data);
-  return Buffer.byteLength(text) > maxBytes ? null : text;
+  return Buffer.byteLength(text) > maxBytes ? null : printable(text, maxBytes);
 }
 
 function formOf(data: Record<string, unknown>): string {

@@ -225,8 +225,12 @@ export function watchdogThread(Maps: typeof SourceMaps): void {
     // The evaluated script's own top-level frame stands below its function.
     const frame = frames.slice(frames.findIndex(({ name }) => name === 'perfProbe') + 2).find(isUserFrame);
     const where = frame === undefined ? '' : ` at ${locationOf(frame)} (${frame.name ?? 'anonymous'})`;
-    const subject = who === '' ? 'The event loop is blocked' : `${who} blocks the event loop`;
-    writeToStderr(`[Perf] ${subject} for ${Math.round(staleMs)} ms and still does${where}\n`);
+    const ms = Math.round(staleMs);
+    const said =
+      who === ''
+        ? `The event loop has been blocked for ${ms} ms and still is`
+        : `${who} blocks the event loop for ${ms} ms and still does`;
+    writeToStderr(`[Perf] ${said}${where}\n`);
   }
 
   function locationOf(frame: UserFrame): string | null {

@@ -1,9 +1,9 @@
-import type { ConnectionOptions, Queue } from 'bullmq';
+import type { Queue } from 'bullmq';
 import { boolean, number, object, optional, optionError, string, value, type Option } from '../../core/option.js';
 import { within } from '../../core/within.js';
 import type { DurableJob, DurableJournal, DurableStore, DurableStoreHost } from '../../defer/durable-store.js';
 import { SpillFile } from '../../defer/spill-file.js';
-import { producerConnection, workerConnection, type Connection } from './connection.js';
+import { producerConnection, workerConnection, type Connection, type RedisConnection } from './connection.js';
 import { bulkJobOf, envelopeOf } from './job-data.js';
 import { JobWorker } from './job-worker.js';
 import { importBullmq } from './peer.js';
@@ -13,7 +13,7 @@ const CLOSE_TIMEOUT_MS = 1_000;
 
 export interface BullmqStoreOptions {
   /** ioredis options, or an ioredis client, which is duplicated and never touched otherwise. */
-  connection: ConnectionOptions;
+  connection: RedisConnection;
   /**
    * Name of the BullMQ queue. Give it to this store alone.
    * @default 'nestjs-perf'
@@ -52,7 +52,7 @@ const workerRow: Option<{ concurrency: number } | null> = {
 const isConnection = (given: unknown): boolean =>
   typeof given === 'object' && given !== null && (given as { isCluster?: unknown }).isCluster !== true;
 const table = object({
-  connection: value<ConnectionOptions>('ioredis options or an ioredis client of one server (no Cluster)', isConnection),
+  connection: value<RedisConnection>('ioredis options or an ioredis client of one server (no Cluster)', isConnection),
   queue: string({
     default: 'nestjs-perf',
     what: 'a queue name without `:`',

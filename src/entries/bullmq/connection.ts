@@ -11,15 +11,23 @@ export interface Connection {
 }
 
 type RetryStrategy = (times: number) => unknown;
-interface Client {
-  readonly options?: { retryStrategy?: RetryStrategy };
+
+/**
+ * What is asked of an ioredis client. Not BullMQ's own type: that of BullMQ 5 is the client of the ioredis 5 it brings along,
+ * which a client of ioredis 6 does not fit, although both work.
+ */
+export interface RedisClient {
+  readonly options?: { retryStrategy?: RetryStrategy | null };
   duplicate(override: object): { disconnect(): void } & object;
 }
+
+/** Options for a client, or a client. */
+export type RedisConnection = ConnectionOptions | RedisClient;
 
 /** Back soon after an outage; BullMQ's own default waits up to 20 s. */
 const soon: RetryStrategy = (times) => Math.min(2_000, 50 * 2 ** Math.min(times, 6));
 
-export function isClient(connection: object): connection is Client {
+export function isClient(connection: object): connection is RedisClient {
   return 'duplicate' in connection && typeof connection.duplicate === 'function';
 }
 
@@ -27,16 +35,16 @@ export function isClient(connection: object): connection is Client {
  * For the producer: a command fails at once without a connection, and after one reconnect with one. ioredis' own offline
  * queue would grow without bound; the buffer here is bounded and counted.
  */
-export const producerConnection = (connection: ConnectionOptions): Connection =>
+export const producerConnection = (connection: RedisConnection): Connection =>
   connect(connection, { enableOfflineQueue: false, maxRetriesPerRequest: 1 });
 
 /** For the worker: it may wait for as long as it takes, and BullMQ demands it. */
-export const workerConnection = (connection: ConnectionOptions): Connection =>
+export const workerConnection = (connection: RedisConnection): Connection =>
   connect(connection, { enableOfflineQueue: true, maxRetriesPerRequest: null });
 
-function connect(connection: ConnectionOptions, override: object): Connection {
+function connect(connection: RedisConnection, override: object): Connection {
   let released = false;
-  const given = (isClient(connection) ? connection.options : connection) as Client['options'];
+  const given = (isClient(connection) ? connection.options : connection) as RedisClient['options'];
   const usual = given?.retryStrategy ?? soon;
   // ioredis gives up, and lets the process end, when its strategy returns no number.
   const retryStrategy: RetryStrategy = (times) => (released ? null : usual(times));

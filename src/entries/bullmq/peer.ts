@@ -1,6 +1,5 @@
-import type { ConnectionOptions } from 'bullmq';
 import { PerfError } from '../../core/perf.error.js';
-import { isClient } from './connection.js';
+import { isClient, type RedisConnection } from './connection.js';
 
 export type Bullmq = typeof import('bullmq');
 
@@ -8,7 +7,7 @@ export type Bullmq = typeof import('bullmq');
  * BullMQ, loaded at boot rather than with this module, so that its absence can be said in words.
  * @throws PERF_ERR_MISSING_PEER
  */
-export async function importBullmq(connection: ConnectionOptions): Promise<Bullmq> {
+export async function importBullmq(connection: RedisConnection): Promise<Bullmq> {
   let bullmq: Bullmq;
   try {
     bullmq = await import('bullmq');

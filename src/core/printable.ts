@@ -1,0 +1,12 @@
+/** C0 and C1 controls (U+009B alone starts a terminal's escape sequence), line separators, and what turns the reading direction. */
+// oxlint-disable-next-line no-control-regex
+const UNPRINTABLE = /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g;
+
+/**
+ * Text from outside on one line: what could end the line or command a terminal becomes its `\uXXXX` (inside JSON text: the same
+ * data), and what is longer than `maxLength` characters is cut.
+ */
+export function printable(text: string, maxLength: number): string {
+  const cut = text.length <= maxLength ? text : `${text.slice(0, maxLength)}…`;
+  return cut.replaceAll(UNPRINTABLE, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
