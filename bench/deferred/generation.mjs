@@ -21,7 +21,8 @@ export async function runGeneration(sink, connectionCounts, rig, options) {
   const variants = variantsOf(sink);
   const servers = await startServers(sink, variants, rig.portOf(sink), options);
   try {
-    const burst = (variant, connections, requests) => runBurst(servers[variant], sink, variant, connections, requests, rig);
+    const burst = (variant, connections, requests) =>
+      runBurst(servers[variant], sink, variant, connections, requests, rig);
     for (const variant of variants) await burst(variant, WARMUP_CONNECTIONS, options.warmup);
     const cells = {};
     for (const connections of connectionCounts) {

@@ -17,7 +17,10 @@ export function summariseCell(sink, connections, variants, generations, discarde
     return {
       name: variant,
       requestsPerS: Math.round(all('requestsPerS')),
-      throughput: { blocking: ratio(variant, 'blocking', 'requestsPerS'), article: ratio(variant, 'article', 'requestsPerS') },
+      throughput: {
+        blocking: ratio(variant, 'blocking', 'requestsPerS'),
+        article: ratio(variant, 'article', 'requestsPerS'),
+      },
       cpuUsPerRequest: digits(all('cpuUs'), 2),
       cpu: { blocking: ratio(variant, 'blocking', 'cpuUs'), article: ratio(variant, 'article', 'cpuUs') },
       p50Ms: digits(all('p50Ms'), 3),
