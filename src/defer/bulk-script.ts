@@ -70,12 +70,14 @@ class BulkScript implements Pipeline {
   }
 
   async exec(): Promise<unknown> {
+    const { calls, client } = this;
+    const [first] = calls;
+    if (first !== undefined && calls.length === 1) return [[null, await client.runCommand(first.name, first.args)]];
     const name = this.define();
-    if (name === null) return this.execAsPipeline();
-    const [first] = this.calls;
-    const args: unknown[] = first!.args.slice(0, KEYS);
-    for (const call of this.calls) args.push(call.args[KEYS], call.args[KEYS + 1], call.args[KEYS + 2]);
-    const ids = (await this.client.runCommand(name, args)) as unknown[];
+    if (name === null || first === undefined) return this.execAsPipeline();
+    const args = first.args.slice(0, KEYS);
+    for (const call of calls) args.push(call.args[KEYS], call.args[KEYS + 1], call.args[KEYS + 2]);
+    const ids = (await client.runCommand(name, args)) as unknown[];
     return ids.map((id) => [null, id]);
   }
 
@@ -83,7 +85,7 @@ class BulkScript implements Pipeline {
   private define(): string | null {
     const { calls, client } = this;
     const [first] = calls;
-    if (first === undefined || calls.length < 2 || !ADD.test(first.name)) return null;
+    if (first === undefined || !ADD.test(first.name)) return null;
     for (const { name, args } of calls) {
       const fits = name === first.name && args.length === KEYS + ARGUMENTS && args[0] === first.args[0];
       if (!fits) return null;

@@ -143,7 +143,7 @@ export class HandlerWorks {
       tasks?.handlerEnded(success);
       return undefined;
     }
-    return Promise.all(waiting).then((all) => {
+    return Promise.all(waiting as Promise<Armed | null>[]).then((all) => {
       for (const armed of all) if (armed !== null) place(armed, tasks, success);
       tasks?.handlerEnded(success);
     });

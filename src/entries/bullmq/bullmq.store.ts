@@ -106,12 +106,9 @@ class BullmqStore implements DurableStore {
   }
 
   add(jobs: readonly DurableJob[], { envelope }: { envelope: boolean }): Promise<unknown> {
-    const { queue, bulks } = this;
-    if (queue === null || bulks === null) return Promise.reject(new Error('the store has not been started'));
-    if (!envelope && jobs.length > 1) return bulks.addBulk(jobs.map(bulkJobOf));
-    // Not `addBulk` for one: that makes an ioredis pipeline, whose constructor copies all of BullMQ's scripts (100 µs).
-    const { name, data, opts } = envelope ? envelopeOf(jobs) : bulkJobOf(jobs[0]!);
-    return queue.add(name, data, opts);
+    const { bulks } = this;
+    if (bulks === null) return Promise.reject(new Error('the store has not been started'));
+    return bulks.addBulk(envelope ? [envelopeOf(jobs)] : jobs.map(bulkJobOf));
   }
 
   async stopWorker(deadlineMs: number): Promise<void> {
