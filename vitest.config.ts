@@ -1,11 +1,11 @@
+import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { defineConfig } from 'vitest/config';
 
 const oxc = { decorator: { legacy: true, emitDecoratorMetadata: true } };
 
-/** Packages that must come from Nest 11's own tree when the suites run against the older major. */
-const nest11 = createRequire(new URL('./test/nest11/package.json', import.meta.url));
-const aliasToNest11 = [
+/** Packages that must come from a tree of their own when the suites run against older majors. */
+const OF_NEST = [
   '@nestjs/common',
   '@nestjs/core',
   '@nestjs/testing',
@@ -18,7 +18,32 @@ const aliasToNest11 = [
   'bullmq',
   'reflect-metadata',
   'rxjs',
-].map((name) => ({ find: new RegExp(`^${name}$`), replacement: nest11.resolve(name) }));
+];
+function aliasTo(folder: string, names: readonly string[]): { find: RegExp; replacement: string }[] {
+  const tree = createRequire(new URL(`./${folder}/package.json`, import.meta.url));
+  return names.map((name) => ({ find: new RegExp(`^${name}$`), replacement: tree.resolve(name) }));
+}
+const aliasToNest11 = aliasTo('test/nest11', OF_NEST);
+
+/** BullMQ 5 with ioredis 5, on Nest 11: the long run installs them. */
+const BULLMQ5 = 'test/bullmq5';
+const OF_BULLMQ5 = [...OF_NEST.filter((name) => !/websockets|platform-ws/.test(name)), 'ioredis'];
+const bullmq5 = existsSync(new URL(`./${BULLMQ5}/node_modules`, import.meta.url))
+  ? [
+      {
+        oxc,
+        resolve: { alias: aliasTo(BULLMQ5, OF_BULLMQ5) },
+        test: {
+          pool: 'forks' as const,
+          execArgv: ['--expose-gc'],
+          name: 'bullmq5',
+          include: ['test/e2e/defer-durable.test.ts', 'test/contract/{durable-store,bulk-script}.test.ts'],
+          globalSetup: ['test/setup/redis.ts'],
+          env: { NEST_MAJOR: '11', BULLMQ_MAJOR: '5' },
+        },
+      },
+    ]
+  : [];
 
 const fork = { pool: 'forks' as const, execArgv: ['--expose-gc'] };
 
@@ -56,6 +81,7 @@ export default defineConfig({
           env: { NEST_MAJOR: '11' },
         },
       },
+      ...bullmq5,
     ],
   },
 });

@@ -12,7 +12,10 @@ try {
   if (!packageOnly) ensureRedis();
   installLocked('.');
   if (!packageOnly) installLocked('test/nest11');
-  if (long) installLocked('test/node-versions');
+  if (long) {
+    installLocked('test/node-versions');
+    installLocked('test/bullmq5');
+  }
 } catch (error) {
   console.error(error.message);
   process.exit(1);

@@ -1,12 +1,13 @@
 import type { AsyncResource } from 'node:async_hooks';
 import type { DeferInfo } from './deferred-work.js';
+import type { Origin } from './task.js';
 
 /** What one attempt runs, and for how long. */
 export interface AttemptSpec {
   readonly run: (info: DeferInfo) => unknown;
   readonly timeoutMs: number;
   readonly attempt: number;
-  readonly requestId: string | null;
+  readonly origin: Origin | null;
   readonly status: number | null;
   /** The async context to run in. */
   readonly resource: AsyncResource;
@@ -21,7 +22,6 @@ export type AttemptOutcome = 'completed' | 'failed' | 'timeout';
 export class Attempt implements DeferInfo {
   readonly startedMs = performance.now();
   readonly attempt: number;
-  readonly requestId: string | null;
   readonly status: number | null;
   private controller: AbortController | null = null;
   private timer: NodeJS.Timeout | null = null;
@@ -32,8 +32,11 @@ export class Attempt implements DeferInfo {
     private readonly onSettled: (outcome: AttemptOutcome, error: unknown) => void,
   ) {
     this.attempt = spec.attempt;
-    this.requestId = spec.requestId;
     this.status = spec.status;
+  }
+
+  get requestId(): string | null {
+    return this.spec.origin?.id ?? null;
   }
 
   /** Made when first asked for: most tasks never look. */

@@ -4,16 +4,16 @@ import type { DeferStats } from '../core/snapshot.js';
 import { within } from '../core/within.js';
 import type { ResolvedDeferOptions } from './defer.options.js';
 import type { JobQueue } from './deferred-work.js';
-import { DurableOutbox, type DurableItem } from './durable-outbox.js';
+import { DurableItem, DurableOutbox } from './durable-outbox.js';
 import type { DurableStoreHost, JournalEntry } from './durable-store.js';
 import { JobIds } from './job-ids.js';
-import { JobOutbox, type BufferedJob } from './job-outbox.js';
+import { BufferedJob, JobOutbox } from './job-outbox.js';
 import { DeferLedger } from './ledger.js';
 import { noRoom, takeRoom } from './overflow.js';
 import type { Armed, RequestTasks } from './request-tasks.js';
 import { Room } from './room.js';
 import { toJson } from './serialize.js';
-import { DeferTask, type TaskSequence, type TaskSpec } from './task.js';
+import { DeferTask, type Origin, type TaskSequence, type TaskSpec } from './task.js';
 import { TaskQueue } from './task-queue.js';
 
 /** Why something is left when the application has closed. */
@@ -21,7 +21,7 @@ const CUT_OFF = 'the application closed before it was done';
 
 /** Where work is armed: in a request, or outside. */
 export interface ArmedIn {
-  readonly requestId: string | null;
+  readonly origin: Origin | null;
   readonly sequence: TaskSequence;
 }
 
@@ -70,51 +70,35 @@ export class DeferEngine {
   }
 
   /** A task of this process; null when there is no room and the policy drops it. `reserved` room was taken before. */
-  armTask(spec: TaskSpec, when: Armed['when'], { requestId, sequence }: ArmedIn, reserved = false): Armed | null {
+  armTask(spec: TaskSpec, when: Armed['when'], { origin, sequence }: ArmedIn, reserved = false): Armed | null {
     const { taskRoom } = this;
     if (!reserved && !takeRoom(taskRoom, this.options.overflow, () => this.queue.dropOldest(), spec.name)) {
-      this.dropNew(spec.name, requestId, taskRoom);
+      this.dropNew(spec.name, origin, taskRoom);
       return null;
     }
-    const task = new DeferTask(spec, requestId, sequence);
-    return {
-      when,
-      commit: (status) => {
-        task.status = status;
-        this.queue.accept(task);
-      },
-      discard: () => taskRoom.release(),
-    };
+    return new DeferTask(spec, when, origin, sequence, this.queue);
   }
 
   /**
    * A job of the user's own queue; null when the policy drops it.
    * @throws PERF_ERR_SERIALIZE
    */
-  armJob(
-    queue: JobQueue,
-    name: string,
-    data: unknown,
-    opts: object | undefined,
-    requestId: string | null,
-  ): Armed | null {
+  armJob(queue: JobQueue, name: string, data: unknown, opts: object | undefined, origin: Origin | null): Armed | null {
     const json = toJson(data, `job "${name}" for queue "${queue.name}"`);
     const { outboxRoom } = this;
-    const label = `${queue.name}/${name}`;
-    if (!takeRoom(outboxRoom, this.options.overflow, () => this.jobs.dropOldest(), label)) {
-      this.dropNew(label, requestId, outboxRoom);
+    if (!outboxRoom.take() && !this.makeRoomForJob(`${queue.name}/${name}`)) {
+      this.dropNew(`${queue.name}/${name}`, origin, outboxRoom);
       return null;
     }
     const hasId = opts !== undefined && 'jobId' in opts && opts.jobId !== undefined;
-    const job: BufferedJob = {
-      queue,
-      name,
-      json,
-      opts: hasId ? { ...opts } : { ...opts, jobId: this.ids.next() },
-      requestId,
-      acceptedMs: 0,
-    };
-    return { when: null, commit: () => this.jobs.add(job), discard: () => outboxRoom.release() };
+    const sent = hasId ? { ...opts } : { ...opts, jobId: this.ids.next() };
+    // Only for a record: the request itself must not be kept for as long as the queue may be away.
+    const requestId = this.ledger.records ? (origin?.id ?? null) : null;
+    return new BufferedJob(queue, name, json, sent, requestId, this.jobs);
+  }
+
+  private makeRoomForJob(label: string): boolean {
+    return takeRoom(this.outboxRoom, this.options.overflow, () => this.jobs.dropOldest(), label);
   }
 
   /** Whether prepared durable data must be on disk before the response goes on. */
@@ -127,21 +111,10 @@ export class DeferEngine {
     const { durable, outboxRoom } = this;
     if (durable === null) return null;
     if (!reserved && !takeRoom(outboxRoom, this.options.overflow, () => durable.dropOldest(), entry.name)) {
-      this.dropNew(entry.name, entry.requestId, outboxRoom);
+      this.dropNew(entry.name, entry.requestId === null ? null : { id: entry.requestId }, outboxRoom);
       return null;
     }
-    const item: DurableItem = { ...entry, status: null };
-    return {
-      when,
-      commit: (status) => {
-        item.status = status;
-        durable.add(item);
-      },
-      discard: () => {
-        durable.discard(item);
-        outboxRoom.release();
-      },
-    };
+    return new DurableItem(entry, when, durable);
   }
 
   /** Durable work with a journal: resolves when it is on disk, where it stays when memory has no room. */
@@ -150,8 +123,7 @@ export class DeferEngine {
     if (durable === null) return null;
     const onDisk = await durable.journal(entry);
     if (!onDisk || reserved || this.outboxRoom.take()) return this.armDurable(entry, when, reserved || onDisk);
-    const item: DurableItem = { ...entry, status: null };
-    return { when, commit: () => durable.park(item), discard: () => durable.discard(item) };
+    return { when, commit: () => durable.park(entry.id), discard: () => durable.forget(entry.id) };
   }
 
   stats(): DeferStats {
@@ -228,7 +200,7 @@ export class DeferEngine {
     this.report.report('deferred tasks were cut off', message);
   }
 
-  private dropNew(name: string, requestId: string | null, room: Room): void {
-    this.ledger.dropNew({ name, requestId, waitMs: 0, runMs: 0, attempt: 1 }, noRoom(room));
+  private dropNew(name: string, origin: Origin | null, room: Room): void {
+    this.ledger.dropNew({ name, requestId: origin?.id ?? null, waitMs: 0, runMs: 0, attempt: 1 }, noRoom(room));
   }
 }

@@ -103,7 +103,8 @@ const declaredOn = ({ controller, method }: HandlerSite): DeclaredWork[] => [
 function planOne(work: DeclaredWork, site: HandlerSite, providers: WorkProviders, hasStore: boolean): PlannedWork {
   const handler = site.handler.name;
   if (work.kind === 'function') {
-    return { ...work, label: work.name ?? (work.run.name || handler), handler, provide: null };
+    const label = work.name ?? (work.run.name || handler);
+    return { ...work, label, handler, provide: null, place: `${label} of "${handler}"` };
   }
   const type: Type = work.type;
   if (work.durable && !hasStore) {
@@ -115,5 +116,6 @@ function planOne(work: DeclaredWork, site: HandlerSite, providers: WorkProviders
   }
   const provide = providers.provide(work.type, site.controller, handler);
   if (work.durable) providers.nameForJobs(work.type, provide, handler);
-  return { ...work, label: work.name ?? type.name, handler, provide };
+  const label = work.name ?? type.name;
+  return { ...work, label, handler, provide, place: `${label} of "${handler}"` };
 }

@@ -47,7 +47,7 @@ export class Deferrer {
     const state = this.current();
     const tasks = state === null ? null : this.tasksOf(state);
     const label = name ?? (task.name || (state?.route?.handler?.name ?? 'deferred task'));
-    const where = { requestId: state?.id ?? null, sequence: tasks?.sequence ?? new TaskSequence() };
+    const where = { origin: state, sequence: tasks?.sequence ?? new TaskSequence() };
     const armed = engine.armTask({ name: label, timeoutMs, attempts, run: task }, when, where);
     if (armed === null) return;
     if (tasks === null) armed.commit(null);
@@ -65,7 +65,7 @@ export class Deferrer {
       throw new PerfError('PERF_ERR_OPTION', '`deferrer.addJob()` takes a BullMQ queue: an object with `addBulk()`.');
     }
     const state = this.current();
-    const armed = engine.armJob(queue, name, data, options, state?.id ?? null);
+    const armed = engine.armJob(queue, name, data, options, state);
     if (armed === null) return;
     if (state === null) armed.commit(null);
     else this.tasksOf(state).arm(armed);

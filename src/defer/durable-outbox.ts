@@ -1,8 +1,10 @@
 import { epochMsOf } from '../core/clock.js';
 import { BulkSender, type BatchLimits } from './bulk-sender.js';
 import type { DurableJob, DurableStore, JournalEntry } from './durable-store.js';
+import type { DeferWhen } from './deferred-work.js';
 import type { ReportCause } from './job-outbox.js';
 import { reasonOf, type DeferLedger, type Ended } from './ledger.js';
+import type { Armed } from './request-tasks.js';
 import type { Room } from './room.js';
 import { fromJson } from './serialize.js';
 
@@ -10,8 +12,24 @@ import { fromJson } from './serialize.js';
 const TAKE_BACK = 500;
 
 /** Durable work on its way to the store. */
-export interface DurableItem extends JournalEntry {
-  status: number | null;
+export class DurableItem implements Armed {
+  /** Final status of the response; null when it is replayed. */
+  status: number | null = null;
+
+  constructor(
+    readonly entry: JournalEntry,
+    readonly when: DeferWhen | null,
+    private readonly outbox: DurableOutbox,
+  ) {}
+
+  commit(status: number | null): void {
+    this.status = status;
+    this.outbox.add(this);
+  }
+
+  discard(): void {
+    this.outbox.discard(this);
+  }
 }
 
 /**
@@ -55,15 +73,21 @@ export class DurableOutbox {
   }
 
   /** Takes over an item that is on disk and has no room in memory. */
-  park(item: DurableItem): void {
+  park(id: string): void {
     this.ledger.buffer();
-    this.store.journal?.park(item.id);
+    this.store.journal?.park(id);
     this.takeBack();
   }
 
-  /** Forgets an item that need not run. */
-  discard(item: DurableItem): void {
-    this.store.journal?.strike([item.id]);
+  /** Gives back the room of an item that need not run. */
+  discard({ entry }: DurableItem): void {
+    this.forget(entry.id);
+    this.room.release();
+  }
+
+  /** Strikes off an item that need not run and has no room. */
+  forget(id: string): void {
+    this.store.journal?.strike([id]);
   }
 
   /** Drops an item that has waited longest; false when all are on their way. With a journal it stays on disk. */
@@ -95,18 +119,19 @@ export class DurableOutbox {
       this.room.release();
       this.ledger.drop(endedOf(item, 1, 0), reason, true);
     }
-    return { dropped: left.map(({ name }) => name), onDisk: 0 };
+    return { dropped: left.map(({ entry }) => entry.name), onDisk: 0 };
   }
 
   private send(item: DurableItem): void {
-    if (!item.envelope) {
+    const { envelope, work } = item.entry;
+    if (!envelope) {
       this.jobs.add(item);
       return;
     }
-    let sender = this.envelopes.get(item.work);
+    let sender = this.envelopes.get(work);
     if (sender === undefined) {
       sender = this.senderFor(true);
-      this.envelopes.set(item.work, sender);
+      this.envelopes.set(work, sender);
     }
     sender.add(item);
   }
@@ -118,14 +143,17 @@ export class DurableOutbox {
 
   private senderFor(envelope: boolean): BulkSender<DurableItem> {
     return new BulkSender<DurableItem>(this.limits, {
-      send: (items) => this.store.add(items.map(jobOf), { envelope }),
-      stored: (items, sends, sentMs) => {
-        this.store.journal?.strike(items.map(({ id }) => id));
+      send: (items) => {
+        const jobs = items.map(({ entry, status }) => new SentJob(entry, status));
+        return this.store.add(jobs, { envelope });
+      },
+      stored: (items) => {
+        this.store.journal?.strike(items.map(({ entry }) => entry.id));
         this.room.release(items.length);
-        for (const item of items) this.ledger.store(endedOf(item, sends, sentMs), false);
+        this.ledger.store(items.length);
       },
       refused: (item, sends, error) => {
-        this.store.journal?.strike([item.id]);
+        this.store.journal?.strike([item.entry.id]);
         this.room.release();
         this.ledger.refuse(endedOf(item, sends, 0), error);
       },
@@ -145,7 +173,7 @@ export class DurableOutbox {
     if (limit < 1 || !this.room.take(limit)) return;
     this.takingBack = true;
     void journal.takeParked(limit).then((entries) => {
-      for (const entry of entries) this.send({ ...entry, status: null });
+      for (const entry of entries) this.send(new DurableItem(entry, null, this));
       this.takingBack = false;
       // Releasing looks for more; with nothing read there is nothing more to read, or the disk is in trouble.
       if (entries.length > 0) this.room.release(limit - entries.length);
@@ -153,12 +181,37 @@ export class DurableOutbox {
   }
 }
 
-function jobOf(item: DurableItem): DurableJob {
-  const { id, work, name, json, requestId, status, timeoutMs, attempts, at } = item;
-  return { id, work, name, data: fromJson(json), requestId, status, timeoutMs, attempts, at };
+/** An item as its store gets it. Its data is parsed only for a store that reads it. */
+class SentJob implements DurableJob {
+  readonly id: string;
+  readonly work: string;
+  readonly name: string;
+  readonly json: string | undefined;
+  readonly requestId: string | null;
+  readonly timeoutMs: number;
+  readonly attempts: number;
+  readonly at: number;
+
+  constructor(
+    { id, work, name, json, requestId, timeoutMs, attempts, at }: JournalEntry,
+    readonly status: number | null,
+  ) {
+    this.id = id;
+    this.work = work;
+    this.name = name;
+    this.json = json;
+    this.requestId = requestId;
+    this.timeoutMs = timeoutMs;
+    this.attempts = attempts;
+    this.at = at;
+  }
+
+  get data(): unknown {
+    return fromJson(this.json);
+  }
 }
 
-function endedOf(item: DurableItem, attempt: number, runMs: number): Ended {
-  const { name, requestId, at } = item;
+function endedOf({ entry }: DurableItem, attempt: number, runMs: number): Ended {
+  const { name, requestId, at } = entry;
   return { name, requestId, waitMs: Math.max(0, epochMsOf(performance.now()) - at), runMs, attempt };
 }

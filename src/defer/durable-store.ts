@@ -7,6 +7,8 @@ export interface DurableJob {
   /** The work's name in records and dashboards. */
   readonly name: string;
   readonly data: unknown;
+  /** `data` as JSON, where that is at hand: then `data` is parsed when it is first read. */
+  readonly json?: string | undefined;
   readonly requestId: string | null;
   /** Final status of the response; null for work replayed after a crash. */
   readonly status: number | null;
@@ -48,7 +50,7 @@ export interface DurableStore {
 }
 
 /** A {@link DurableJob} as the journal keeps it: with its envelope flag, its data still text. */
-export interface JournalEntry extends Omit<DurableJob, 'data' | 'status'> {
+export interface JournalEntry extends Omit<DurableJob, 'data' | 'json' | 'status'> {
   readonly envelope: boolean;
   /** JSON, or undefined. */
   readonly json: string | undefined;

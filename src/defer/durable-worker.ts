@@ -29,7 +29,7 @@ function runOnce(work: DeferredWork, job: DurableJob, attempt: number, ledger: D
         run: (info) => work.run(job.data, info),
         timeoutMs: job.timeoutMs,
         attempt,
-        requestId: job.requestId,
+        origin: job.requestId === null ? null : { id: job.requestId },
         status: job.status,
         resource: new AsyncResource('PerfDurableJob'),
       },

@@ -1,20 +1,36 @@
 import type { JobQueue } from './deferred-work.js';
+import { withBulkScript } from './bulk-script.js';
 import { BulkSender, type BatchLimits } from './bulk-sender.js';
 import { reasonOf, type DeferLedger, type Ended } from './ledger.js';
+import type { Armed } from './request-tasks.js';
 import type { Room } from './room.js';
 import { fromJson } from './serialize.js';
 
-/** A job of the user's own queue that waits for its bulk. */
-export interface BufferedJob {
-  readonly queue: JobQueue;
-  readonly name: string;
-  /** JSON, taken when the job was armed. */
-  readonly json: string | undefined;
-  /** With the job id in it. */
-  readonly opts: object;
-  readonly requestId: string | null;
+/** A job of the user's own queue that waits for its response, then for its bulk. */
+export class BufferedJob implements Armed {
+  readonly when = null;
   /** Monotonic milliseconds at which the response had ended. */
-  acceptedMs: number;
+  acceptedMs = 0;
+
+  constructor(
+    readonly queue: JobQueue,
+    readonly name: string,
+    /** JSON, taken when the job was armed. */
+    readonly json: string | undefined,
+    /** With the job id in it. */
+    readonly opts: object,
+    /** For the record; null when none is wanted. */
+    readonly requestId: string | null,
+    private readonly outbox: JobOutbox,
+  ) {}
+
+  commit(): void {
+    this.outbox.add(this);
+  }
+
+  discard(): void {
+    this.outbox.discard();
+  }
 }
 
 /** How the retries of jobs are told. */
@@ -40,6 +56,11 @@ export class JobOutbox {
       this.senders.set(job.queue, sender);
     }
     sender.add(job);
+  }
+
+  /** Gives back the room of a job that need not be sent. */
+  discard(): void {
+    this.room.release();
   }
 
   /** Drops a job that has waited longest in its queue; false when all are on their way. */
@@ -72,12 +93,14 @@ export class JobOutbox {
     return names;
   }
 
-  private senderFor(queue: JobQueue): BulkSender<BufferedJob> {
+  private senderFor(given: JobQueue): BulkSender<BufferedJob> {
+    const queue = withBulkScript(given);
     return new BulkSender<BufferedJob>(this.limits, {
       send: (jobs) => queue.addBulk(jobs.map(({ name, json, opts }) => ({ name, data: fromJson(json), opts }))),
       stored: (jobs, sends, sentMs) => {
         this.room.release(jobs.length);
-        for (const job of jobs) this.ledger.store(endedOf(job, sends, sentMs), true);
+        if (this.ledger.records) for (const job of jobs) this.ledger.completed(endedOf(job, sends, sentMs));
+        this.ledger.store(jobs.length);
       },
       refused: (job, sends, error) => {
         this.room.release();

@@ -41,6 +41,11 @@ export class DeferLedger {
     return { ...this.counts };
   }
 
+  /** Whether anybody wants records: else none needs to be built. */
+  get records(): boolean {
+    return this.publish !== null;
+  }
+
   get idle(): boolean {
     return this.counts.pending === 0 && this.counts.running === 0;
   }
@@ -78,10 +83,11 @@ export class DeferLedger {
     this.counts.retried += items;
   }
 
-  complete(item: Ended): void {
+  /** A task has run. `item` may be null when no record is wanted. */
+  complete(item: Ended | null): void {
     this.counts.running -= 1;
     this.counts.completed += 1;
-    this.record(item, 'completed', null);
+    if (item !== null) this.record(item, 'completed', null);
     this.announceIdle();
   }
 
@@ -92,13 +98,12 @@ export class DeferLedger {
     this.announceIdle();
   }
 
-  /** A job of the user's own queue, or durable work, that its store has taken over. */
-  store(item: Ended, recorded: boolean): void {
-    this.counts.pending -= 1;
-    this.counts.buffered -= 1;
-    this.counts.completed += 1;
-    this.counts.stored += 1;
-    if (recorded) this.record(item, 'completed', null);
+  /** Jobs of the user's own queue, or durable work, that their store has taken over. */
+  store(items: number): void {
+    this.counts.pending -= items;
+    this.counts.buffered -= items;
+    this.counts.completed += items;
+    this.counts.stored += items;
     this.announceIdle();
   }
 
@@ -134,8 +139,13 @@ export class DeferLedger {
 
   /** Records and reports work that ran for the durable store; its counters were settled when it was stored. */
   ran(item: Ended, outcome: 'completed' | 'failed' | 'timeout', error: unknown): void {
-    if (outcome === 'completed') this.record(item, 'completed', null);
+    if (outcome === 'completed') this.completed(item);
     else this.failed(item, outcome, error);
+  }
+
+  /** Records what {@link store} has counted, or a worker has done. */
+  completed(item: Ended): void {
+    this.record(item, 'completed', null);
   }
 
   private failed(item: Ended, outcome: 'failed' | 'timeout', error: unknown): void {

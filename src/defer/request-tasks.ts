@@ -28,7 +28,7 @@ interface Verdict {
  * there was one, by how the handler ends.
  */
 export class RequestTasks {
-  readonly sequence = new TaskSequence();
+  private tasks: TaskSequence | null = null;
   private armed: Armed[] = [];
   private verdict: Verdict | null = null;
   /** Set when the client has left before there was a status. */
@@ -37,6 +37,11 @@ export class RequestTasks {
 
   /** @param undecided where requests stand whose client has left and whose handler is still busy */
   constructor(private readonly undecided: Set<RequestTasks>) {}
+
+  /** Its tasks of this process, in order. */
+  get sequence(): TaskSequence {
+    return (this.tasks ??= new TaskSequence());
+  }
 
   arm(entry: Armed): void {
     if (this.verdict !== null) {

@@ -5,7 +5,7 @@ import { backoffMs } from './backoff.js';
 import { Fifo } from './fifo.js';
 import type { DeferLedger } from './ledger.js';
 import type { Room } from './room.js';
-import type { DeferTask, TaskSequence } from './task.js';
+import type { DeferTask, TaskSequence, TaskTaker } from './task.js';
 
 /**
  * Milliseconds of synchronous work in one turn of the event loop; what is left waits for the next turn, behind the
@@ -28,7 +28,7 @@ interface Running {
  * Runs accepted tasks in this process: sequences side by side, each in its own order, a bounded number at a time, a
  * bounded stretch of the event loop a turn. Whatever a task does, nothing is thrown at the caller.
  */
-export class TaskQueue {
+export class TaskQueue implements TaskTaker {
   private readonly ready = new Fifo<TaskSequence>();
   private readonly running = new Set<Running>();
   private readonly retries = new Map<TaskSequence, NodeJS.Timeout>();
@@ -58,6 +58,11 @@ export class TaskQueue {
     this.link(task);
     task.sequence.waiting.push(task);
     this.engage(task.sequence);
+  }
+
+  /** Gives back the room of a task that need not run. */
+  discard(): void {
+    this.room.release();
   }
 
   /** Drops the task that has waited longest; false when none waits. */
@@ -155,7 +160,7 @@ export class TaskQueue {
         run: task.spec.run,
         timeoutMs: task.spec.timeoutMs,
         attempt: task.attempt,
-        requestId: task.requestId,
+        origin: task.origin,
         status: task.status,
         resource: task.resource,
       },
@@ -173,9 +178,8 @@ export class TaskQueue {
       this.retryLater(task);
       return;
     }
-    const ended = task.ended(attempt.startedMs, attempt.ranMs);
-    if (outcome === 'completed') this.ledger.complete(ended);
-    else this.ledger.fail(ended, outcome, error);
+    if (outcome !== 'completed') this.ledger.fail(task.ended(attempt.startedMs, attempt.ranMs), outcome, error);
+    else this.ledger.complete(this.ledger.records ? task.ended(attempt.startedMs, attempt.ranMs) : null);
     this.continue(task.sequence);
   }
 

@@ -1,7 +1,8 @@
 import { AsyncResource } from 'node:async_hooks';
-import type { DeferInfo } from './deferred-work.js';
-import type { Ended } from './ledger.js';
+import type { DeferInfo, DeferWhen } from './deferred-work.js';
 import { Fifo } from './fifo.js';
+import type { Ended } from './ledger.js';
+import type { Armed } from './request-tasks.js';
 
 /** What a task is made of. */
 export interface TaskSpec {
@@ -11,8 +12,19 @@ export interface TaskSpec {
   readonly run: (info: DeferInfo) => unknown;
 }
 
+/** Where a task goes when it has been decided whether it runs. */
+export interface TaskTaker {
+  accept(task: DeferTask): void;
+  discard(task: DeferTask): void;
+}
+
+/** The request that armed something. Its id is built when it is first read, and most are never read. */
+export interface Origin {
+  readonly id: string;
+}
+
 /** One piece of in-process work, from the moment it is armed. Keeps the async context it was armed in. */
-export class DeferTask {
+export class DeferTask implements Armed {
   /** `new AsyncResource` costs 0.2 µs; `AsyncResource.bind` and `AsyncLocalStorage.snapshot` 2 to 18 µs. */
   readonly resource = new AsyncResource('PerfDeferredTask');
   /** Final status of the response; null outside a request. */
@@ -25,15 +37,26 @@ export class DeferTask {
 
   constructor(
     readonly spec: TaskSpec,
-    readonly requestId: string | null,
+    readonly when: DeferWhen | null,
+    readonly origin: Origin | null,
     readonly sequence: TaskSequence,
+    private readonly taker: TaskTaker,
   ) {}
+
+  commit(status: number | null): void {
+    this.status = status;
+    this.taker.accept(this);
+  }
+
+  discard(): void {
+    this.taker.discard(this);
+  }
 
   /** Its name and figures for a record. */
   ended(startedMs: number | null, runMs: number): Ended {
     return {
       name: this.spec.name,
-      requestId: this.requestId,
+      requestId: this.origin?.id ?? null,
       waitMs: (startedMs ?? performance.now()) - this.acceptedMs,
       runMs,
       attempt: Math.max(1, this.attempt),

@@ -2,6 +2,7 @@ import type { Queue } from 'bullmq';
 import { boolean, number, object, optional, optionError, string, value, type Option } from '../../core/option.js';
 import { within } from '../../core/within.js';
 import type { DurableJob, DurableJournal, DurableStore, DurableStoreHost } from '../../defer/durable-store.js';
+import { withBulkScript } from '../../defer/bulk-script.js';
 import { SpillFile } from '../../defer/spill-file.js';
 import { producerConnection, workerConnection, type Connection, type RedisConnection } from './connection.js';
 import { bulkJobOf, envelopeOf } from './job-data.js';
@@ -76,6 +77,8 @@ class BullmqStore implements DurableStore {
   readonly name = 'bullmq';
   readonly journal: DurableJournal | null;
   private queue: Queue | null = null;
+  /** The same queue, for bulks. */
+  private bulks: Queue | null = null;
   private worker: JobWorker | null = null;
   private connection: Connection | null = null;
 
@@ -93,6 +96,7 @@ class BullmqStore implements DurableStore {
       skipWaitingForReady: true,
       skipVersionCheck: true,
     });
+    this.bulks = withBulkScript(this.queue);
     this.queue.on('error', (error) => {
       const cause = `Redis of queue "${name}": ${reasonOf(error)}`;
       host.report(cause, `${cause}. Durable work is kept and sent when Redis is back.`);
@@ -102,13 +106,9 @@ class BullmqStore implements DurableStore {
   }
 
   add(jobs: readonly DurableJob[], { envelope }: { envelope: boolean }): Promise<unknown> {
-    const { queue } = this;
-    if (queue === null) return Promise.reject(new Error('the store has not been started'));
-    // Added side by side in one turn rather than by `addBulk`: that makes an ioredis pipeline, whose constructor copies
-    // all of BullMQ's Lua scripts (about 100 µs of CPU each time: 34 against 25 µs a job for 10 jobs, a tie at 64;
-    // BullMQ 6.7 with ioredis 6.0, and BullMQ 5.81 with ioredis 5.11).
-    const stored = envelope ? [envelopeOf(jobs)] : jobs.map(bulkJobOf);
-    return Promise.all(stored.map(({ name, data, opts }) => queue.add(name, data, opts)));
+    const { bulks } = this;
+    if (bulks === null) return Promise.reject(new Error('the store has not been started'));
+    return bulks.addBulk(envelope ? [envelopeOf(jobs)] : jobs.map(bulkJobOf));
   }
 
   async stopWorker(deadlineMs: number): Promise<void> {

@@ -18,7 +18,9 @@ export async function openEnvelope(job: Job, data: EnvelopeData, host: DurableSt
   const failures: unknown[] = [];
   const runOne = async (item: EnvelopeItem): Promise<void> => {
     try {
-      await host.run({ ...item, work, timeoutMs, name: job.name, attempts }, attempt);
+      const { json, ...fields } = item;
+      const data: unknown = json === undefined ? undefined : JSON.parse(json);
+      await host.run({ ...fields, data, work, timeoutMs, name: job.name, attempts }, attempt);
       acknowledgements.add(item.id);
     } catch (error) {
       failures.push(error);

@@ -19,7 +19,8 @@ export interface EnvelopeData {
 
 export interface EnvelopeItem {
   id: string;
-  data: unknown;
+  /** The item's data: text, since it is text already when it gets here. Left out when undefined. */
+  json: string | undefined;
   requestId: string | null;
   status: number | null;
   at: number;
@@ -46,7 +47,10 @@ export function bulkJobOf(job: DurableJob): BulkJob {
 /** Its id comes from its first item, so the same items sent again make the same job. */
 export function envelopeOf(jobs: readonly DurableJob[]): BulkJob {
   const first = jobs[0]!;
-  const items = jobs.map(({ id, data, requestId, status, at }) => ({ id, data, requestId, status, at }));
+  const items = jobs.map((job) => {
+    const { id, requestId, status, at } = job;
+    return { id, json: job.json ?? JSON.stringify(job.data), requestId, status, at };
+  });
   return {
     name: first.name,
     data: { work: first.work, timeoutMs: first.timeoutMs, items },

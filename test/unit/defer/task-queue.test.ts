@@ -253,7 +253,7 @@ describe('overflow', () => {
   it('gives the room of armed work back when it is discarded', () => {
     const { engine } = engineWith({ maxPending: 1, overflow: 'reject' });
     const spec = { name: 'task', timeoutMs: 1000, attempts: 1, run: () => {} };
-    const where = { requestId: null, sequence: new TaskSequence() };
+    const where = { origin: null, sequence: new TaskSequence() };
     const armed = engine.armTask(spec, null, where);
     expect(() => engine.armTask(spec, null, where)).toThrow('PERF_ERR_DEFER_FULL');
     armed?.discard();
