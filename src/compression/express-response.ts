@@ -6,6 +6,7 @@ import { compressStream } from './codec.js';
 import type { CompressionEngine } from './engine.js';
 import { ExpressExchange } from './express-exchange.js';
 import { compressionOf, type RouteCompression } from './route-compression.js';
+import { KeptResponse } from './shared-route.js';
 import { headersSentError, seal, unseal } from './sealed-response.js';
 import { setAll, type GivenHeaders } from './write-head.js';
 
@@ -115,6 +116,8 @@ class HeldResponse {
     }
     if (chunk instanceof Uint8Array) return chunk.byteLength === 0 ? null : chunk;
     if (typeof chunk !== 'string' || chunk === '') return null;
+    // A kept answer stands for itself, encodings included: its text need not become bytes again for each caller.
+    if (this.exchange.shared instanceof KeptResponse) return chunk;
     return Buffer.from(chunk, typeof encoding === 'string' ? (encoding as BufferEncoding) : 'utf8');
   }
 
