@@ -16,7 +16,7 @@
 //   jobs are stored, and every burst checks that each answered request has its job. Requests per second count to the last
 //   response, since that is what clients see.
 // - Cold code: a process answers `--warmup` requests before its first burst. After 1,000 requests a request still costs
-//   four times what it costs after 15,000, and whoever has more code looks worse.
+//   four times what it costs after 10,000, and whoever has more code looks worse.
 // - Redis, the proxy and the load generator share core 1, so what loads Redis most is understated.
 // - The remote Redis is the local one behind a proxy that holds every byte for 10 ms each way.
 // - Closed-loop p99 at different throughputs compares nothing: p99 is measured at one rate for all, once a cell.
@@ -33,15 +33,15 @@ import { markdown, summariseCell } from './deferred/summary.mjs';
 const flags = readFlags({
   cells: { type: 'string' },
   stack: { type: 'string', default: 'fastify' },
-  'burst-ms': { type: 'string', default: '250' },
-  'rate-ms': { type: 'string', default: '1000' },
+  'burst-ms': { type: 'string', default: '150' },
+  'rate-ms': { type: 'string', default: '700' },
   /** So many runs a sink for each generation that is wanted. */
   tries: { type: 'string', default: '2' },
   // For a look on a busy machine; a published run keeps 5 %.
   'max-control-error': { type: 'string', default: String(MAX_CONTROL_ERROR) },
   rounds: { type: 'string', default: '15' },
   generations: { type: 'string', default: '3' },
-  warmup: { type: 'string', default: '15000' },
+  warmup: { type: 'string', default: '10000' },
 });
 const maxControlError = Number(flags['max-control-error']);
 const wanted = flags.cells?.split(',') ?? null;
