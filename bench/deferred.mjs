@@ -16,7 +16,7 @@
 //   jobs are stored, and every burst checks that each answered request has its job. Requests per second count to the last
 //   response, since that is what clients see.
 // - Cold code: a process answers `--warmup` requests before its first burst. After 1,000 requests a request still costs
-//   four times what it costs after 10,000, and whoever has more code looks worse.
+//   four times what it costs after 15,000, and whoever has more code looks worse.
 // - Redis, the proxy and the load generator share core 1, so what loads Redis most is understated.
 // - The remote Redis is the local one behind a proxy that holds every byte for 10 ms each way.
 // - Closed-loop p99 at different throughputs compares nothing: p99 is measured at one rate for all, once a cell.
