@@ -33,15 +33,15 @@ import { markdown, summariseCell } from './deferred/summary.mjs';
 const flags = readFlags({
   cells: { type: 'string' },
   stack: { type: 'string', default: 'fastify' },
-  'burst-ms': { type: 'string', default: '250' },
-  'rate-ms': { type: 'string', default: '1000' },
+  'burst-ms': { type: 'string', default: '150' },
+  'rate-ms': { type: 'string', default: '700' },
   /** So many runs a sink for each generation that is wanted. */
   tries: { type: 'string', default: '2' },
   // For a look on a busy machine; a published run keeps 5 %.
   'max-control-error': { type: 'string', default: String(MAX_CONTROL_ERROR) },
   rounds: { type: 'string', default: '15' },
   generations: { type: 'string', default: '3' },
-  warmup: { type: 'string', default: '15000' },
+  warmup: { type: 'string', default: '10000' },
 });
 const maxControlError = Number(flags['max-control-error']);
 const wanted = flags.cells?.split(',') ?? null;
