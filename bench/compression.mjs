@@ -21,6 +21,7 @@
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import {
+  drawOrder,
   environment,
   median,
   medianWithInterval,
@@ -140,11 +141,11 @@ async function generation(names, bytes, changes, connections, rounds) {
     for (const server of servers) {
       requestsOf.push(await warmUp(load, server, connections));
     }
-    const order = [...servers.keys()];
+    let order = [];
     for (let round = 0; round < rounds; round++) {
+      order = drawOrder([...servers.keys()], order.at(-1));
       for (const index of order)
         bursts[names[index]].push(await burst(load, servers[index], connections, requestsOf[index]));
-      order.reverse();
     }
     return bursts;
   } finally {

@@ -1,6 +1,6 @@
 // One generation: all variants of a sink in fresh processes, measured in turns at each number of connections.
 import { fileURLToPath } from 'node:url';
-import { median, startServer } from '../harness/index.mjs';
+import { drawOrder, median, startServer } from '../harness/index.mjs';
 import { SINKS, cellName, usesRedis } from './cells.mjs';
 
 const file = fileURLToPath(new URL('server.mjs', import.meta.url));
@@ -74,10 +74,10 @@ async function interleave(variants, connections, burst, { rounds, burstMs }) {
     requests[variant] = Math.max(connections * 10, Math.round((requestsPerS * burstMs) / 1000));
   }
   const bursts = Object.fromEntries(variants.map((variant) => [variant, []]));
-  const order = [...variants];
+  let order = [];
   for (let round = 0; round < rounds; round++) {
+    order = drawOrder(variants, order.at(-1));
     for (const variant of order) bursts[variant].push(await burst(variant, connections, requests[variant]));
-    order.reverse();
   }
   return bursts;
 }

@@ -9,7 +9,7 @@ import { runInterleaved } from './interleaved.mjs';
 import { environment, markdownTable, summarise, writeResult } from './report.mjs';
 
 export { nodeMajorOf, readFlags } from './flags.mjs';
-export { runInterleaved, pairedRatios } from './interleaved.mjs';
+export { drawOrder, runInterleaved, pairedRatios } from './interleaved.mjs';
 export { startLoad } from './load.mjs';
 export { startServer, serveOn } from './server.mjs';
 export { commandLine, environment, markdownTable, provenance, interval, summarise, writeResult } from './report.mjs';

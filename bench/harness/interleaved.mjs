@@ -69,7 +69,7 @@ async function runGeneration(variants, flags, load, defaultRequest, rounds) {
     const bursts = Object.fromEntries(variants.map(({ name }) => [name, []]));
     let order = [];
     for (let round = 0; round < rounds; round++) {
-      order = drawOrder(servers.length, order.at(-1));
+      order = drawOrder([...servers.keys()], order.at(-1));
       for (const index of order) bursts[variants[index].name].push(await burst(index, flags.burst));
     }
     await load.forget();
@@ -79,14 +79,14 @@ async function runGeneration(variants, flags, load, defaultRequest, rounds) {
   }
 }
 
-/** A random order of `count` indices that does not begin with `last`. */
-function drawOrder(count, last) {
-  const order = [...Array(count).keys()];
-  for (let i = count - 1; i > 0; i--) {
+/** `all` in a random order that does not begin with `last`: nothing follows itself from one round to the next. */
+export function drawOrder(all, last) {
+  const order = [...all];
+  for (let i = order.length - 1; i > 0; i--) {
     const j = Math.floor(Math.random() * (i + 1));
     [order[i], order[j]] = [order[j], order[i]];
   }
-  if (order[0] === last && count > 1) order.push(order.shift());
+  if (order[0] === last && order.length > 1) order.push(order.shift());
   return order;
 }
 
