@@ -90,7 +90,7 @@ describe.each(nodeBinaries())('on $name a process with a watchdog ends as it wou
       await start({ adapter });
       const hanging = load.get('/later/loop?ms=600000&token=hunter2').catch((error: unknown) => error);
       const deadlineMs = performance.now() + 10_000;
-      while (!server.stderr.includes('still does')) {
+      while (!server.stderr.includes(' and still ')) {
         if (performance.now() > deadlineMs) throw new Error(`nothing on stderr but ${server.stderr}`);
         await delay(20);
       }
@@ -111,7 +111,7 @@ describe.each(nodeBinaries())('on $name a process with a watchdog ends as it wou
     const saidOf = async (times: number): Promise<string[]> => {
       const deadlineMs = performance.now() + 10_000;
       for (;;) {
-        const said = server.stderr.split('\n').filter((line) => line.includes('still does'));
+        const said = server.stderr.split('\n').filter((line) => line.includes(' and still '));
         if (said.length >= times) return said;
         if (performance.now() > deadlineMs) throw new Error(`nothing on stderr but ${server.stderr}`);
         await delay(20);
@@ -121,7 +121,7 @@ describe.each(nodeBinaries())('on $name a process with a watchdog ends as it wou
     expect((await saidOf(1))[0]).toContain('/later/:kind');
     await server.settle();
     server.tell('native-block');
-    expect((await saidOf(2))[1]).toContain('[Perf] The event loop is blocked for');
+    expect((await saidOf(2))[1]).toContain('[Perf] The event loop has been blocked for');
   }, 30_000);
 
   it('goes on serving when the watchdog has crashed', async () => {
