@@ -77,7 +77,7 @@ while (performance.now() - startedMs < totalMs) {
   );
 }
 await underWay;
-await traffic.close();
+await traffic.stop();
 const measuredMs = performance.now() - startedMs;
 const server_ = await ask('finish', { accepted: traffic.accepted });
 const late = delay(20_000, 'late', { ref: false });

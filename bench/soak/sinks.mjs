@@ -11,8 +11,9 @@ export class CountingSink {
     for (const record of records) {
       if (record.kind === 'request') {
         const route = `${record.method} ${record.route}`;
-        const own = (counts.requests[route] ??= { count: 0, aborted: 0 });
+        const own = (counts.requests[route] ??= { count: 0, aborted: 0, blockedMs: 0 });
         own.count += 1;
+        own.blockedMs += record.blockedMs;
         if (record.outcome === 'aborted') own.aborted += 1;
       } else if (record.kind === 'block') {
         counts.blocks += 1;

@@ -31,6 +31,8 @@ const KINDS = [
 ];
 const WHEEL = KINDS.flatMap(({ weight }, kind) => Array.from({ length: weight }, () => kind));
 
+const newAgent = () => new Agent({ keepAlive: true, maxSockets: 32 });
+
 export class Traffic {
   /** Route -> { sent, aborted, statuses: { 200: 7 } }: what this client knows for sure. `aborted` are those it gave up. */
   counts = {};
@@ -43,7 +45,7 @@ export class Traffic {
   #due = 0;
   #number = 0;
   #inFlight = new Set();
-  #agent = new Agent({ keepAlive: true, maxSockets: 32 });
+  #agent = newAgent();
 
   constructor(port, perSecond) {
     this.#port = port;
@@ -60,17 +62,14 @@ export class Traffic {
     }, everyMs);
   }
 
-  /** Resolves when every request that was sent has ended on this side. */
+  /** Resolves when every request that was sent has ended on this side and no connection is left: they are no leak. */
   async stop() {
     clearInterval(this.#timer);
     this.#timer = null;
     this.#due = 0;
     await Promise.all(this.#inFlight);
-  }
-
-  async close() {
-    await this.stop();
     this.#agent.destroy();
+    this.#agent = newAgent();
   }
 
   #one() {

@@ -81,7 +81,6 @@ export class Recorder {
     const leftMs = Math.max(0, deadlineMs - (performance.now() - startedMs));
     await Promise.all(this.lanes.map((lane) => lane.close(leftMs)));
     this.cancelTimers();
-    this.reportTotals();
     this.report.flush();
   }
 
@@ -99,13 +98,6 @@ export class Recorder {
     if (this.immediate !== null) clearImmediate(this.immediate);
     this.timer = null;
     this.immediate = null;
-  }
-
-  /** The first loss is told at once and those after it as a number of occasions: at the end, how many records it was. */
-  private reportTotals(): void {
-    const { dropped } = this.stats;
-    if (dropped > 0) this.report.report('records dropped in all', `${dropped} records were dropped in all.`);
-    for (const lane of this.lanes) lane.reportTotal();
   }
 
   private reportedDropped = 0;
@@ -186,12 +178,6 @@ class SinkLane {
     } catch (error) {
       this.fail('close', error);
     }
-  }
-
-  reportTotal(): void {
-    if (this.lost === 0) return;
-    const cause = `sink "${this.sink.name}" lost records in all`;
-    this.report.report(cause, `${cause}: ${this.lost}.`);
   }
 
   private async drain(): Promise<void> {
