@@ -11,7 +11,7 @@ export function summaryText(snapshot: PerfSnapshot, freshRequests: number): stri
   const errors = snapshot.routes.reduce((sum, route) => sum + route.errors, 0);
   const loop = snapshot.eventLoop;
   const parts = [
-    `${freshRequests} requests in the last minute, ${errors} errors since start`,
+    `${counted(freshRequests, 'request')} in the last minute, ${counted(errors, 'error')} since start`,
     `slowest: ${worst.join(', ')}`,
     loop === null
       ? ''
@@ -37,3 +37,5 @@ export function summaryFields(snapshot: PerfSnapshot, freshRequests: number): ob
 function slowest(snapshot: PerfSnapshot): RouteSnapshot[] {
   return [...snapshot.routes].sort((a, b) => b.durationMs.p95 - a.durationMs.p95).slice(0, SHOWN_ROUTES);
 }
+
+const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`;
