@@ -56,6 +56,7 @@ export default defineConfig({
       // Runs as text in a thread of its own, where V8 knows no file of it; process tests and the mutations cover it.
       exclude: ['src/event-loop/watchdog.worker.ts'],
       reporter: ['text', 'json-summary'],
+      reportOnFailure: true,
       thresholds: { lines: 95 },
     },
     projects: [
