@@ -144,7 +144,7 @@ export class DurableOutbox {
   private senderFor(envelope: boolean): BulkSender<DurableItem> {
     return new BulkSender<DurableItem>(this.limits, {
       send: (items) => {
-        const jobs = items.map(({ entry, status }) => new SentJob(entry, status));
+        const jobs = items.map(({ entry, status }) => sentJob(entry, status));
         return this.store.add(jobs, { envelope });
       },
       stored: (items) => {
@@ -181,34 +181,23 @@ export class DurableOutbox {
   }
 }
 
-/** An item as its store gets it. Its data is parsed only for a store that reads it. */
-class SentJob implements DurableJob {
-  readonly id: string;
-  readonly work: string;
-  readonly name: string;
-  readonly json: string | undefined;
-  readonly requestId: string | null;
-  readonly timeoutMs: number;
-  readonly attempts: number;
-  readonly at: number;
-
-  constructor(
-    { id, work, name, json, requestId, timeoutMs, attempts, at }: JournalEntry,
-    readonly status: number | null,
-  ) {
-    this.id = id;
-    this.work = work;
-    this.name = name;
-    this.json = json;
-    this.requestId = requestId;
-    this.timeoutMs = timeoutMs;
-    this.attempts = attempts;
-    this.at = at;
-  }
-
-  get data(): unknown {
-    return fromJson(this.json);
-  }
+/** An item as its store gets it: spread or serialised it is still whole. Its data is parsed only for a store that reads it. */
+function sentJob(entry: JournalEntry, status: number | null): DurableJob {
+  const { id, work, name, json, requestId, timeoutMs, attempts, at } = entry;
+  return {
+    id,
+    work,
+    name,
+    get data(): unknown {
+      return fromJson(json);
+    },
+    json,
+    requestId,
+    status,
+    timeoutMs,
+    attempts,
+    at,
+  };
 }
 
 function endedOf({ entry }: DurableItem, attempt: number, runMs: number): Ended {

@@ -40,7 +40,7 @@ export class MemoryStore implements DurableStore {
     if (this.place.away) return Promise.reject(Object.assign(new Error('away'), { code: 'ECONNREFUSED' }));
     const fresh = jobs.filter(({ id }) => !this.place.known.has(id));
     for (const { id } of fresh) this.place.known.add(id);
-    const copies = fresh.map((job) => structuredClone({ ...job, data: job.data }) as DurableJob);
+    const copies = fresh.map((job) => structuredClone(job));
     if (envelope) this.place.waiting.push({ items: copies, attempt: 1 });
     else for (const job of copies) this.place.waiting.push({ items: [job], attempt: 1 });
     this.place.wake();
