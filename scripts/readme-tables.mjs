@@ -7,8 +7,50 @@ const results = readdirSync('bench/results')
   .filter((file) => file.endsWith('.json'))
   .map((file) => JSON.parse(readFileSync(`bench/results/${file}`, 'utf8')));
 
+const resultOf = (name) => {
+  const found = results.find((result) => result.name === name);
+  if (found === undefined) throw new Error(`README.md asks for ${name}, and bench/results has no such result.`);
+  return found;
+};
+const ran = ({ node, commit, command }) => `Node ${node.slice(1)}, commit ${commit}, \`${command}\`.`;
+
+/** Tables that are not those of `benchmark()`. */
+const OWN = {
+  deferred() {
+    const result = resultOf('deferred');
+    const rows = result.cells.map(({ name, verdict, rows }) => {
+      const { throughput, cpu } = rows.find((row) => row.name === 'ours') ?? {};
+      if (throughput === undefined) return `| ${name} | ${verdict} | | | | |`;
+      const figures = [throughput.blocking, throughput.article, cpu.blocking, cpu.article].map(interval);
+      return `| ${[name, verdict, ...figures].join(' | ')} |`;
+    });
+    return [
+      '| sink, connections | | req/s × awaiting | req/s × `tap(async)` | CPU × awaiting | CPU × `tap(async)` |',
+      '|---|---|---:|---:|---:|---:|',
+      ...rows,
+      '',
+      `Medians with their 95 % interval. ${ran(result)}`,
+    ].join('\n');
+  },
+  compression() {
+    const result = resultOf('compression-feed-node20');
+    const rows = result.tables[0].rows.map((row) => {
+      const cells = [row.requestsPerS, interval(row.throughputRatio), row.cpuMsPerRequest, row.p50Ms];
+      return `| ${[row.name.replace(/ perf/, ' nestjs-perf'), ...cells].join(' | ')} |`;
+    });
+    return [
+      '| | req/s | × `@fastify/compress` | CPU ms / request | p50 ms |',
+      '|---|---:|---:|---:|---:|',
+      ...rows,
+      '',
+      `Medians, ratios with their 95 % interval. ${ran(result)}`,
+    ].join('\n');
+  },
+};
+
 /** One benchmark's table. Results `<name>-node20`, `<name>-node24` share one: a column of CPU ratios for each Node. */
 function tableOf(name) {
+  if (Object.hasOwn(OWN, name)) return OWN[name]();
   const one = results.find((result) => result.name === name);
   if (one !== undefined) return markdownTable(one);
   const byNode = results.filter((result) => result.name.startsWith(`${name}-node`));
