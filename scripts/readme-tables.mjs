@@ -32,6 +32,35 @@ const OWN = {
       `Medians with their 95 % interval. ${ran(result)}`,
     ].join('\n');
   },
+  blame() {
+    const result = resultOf('blame');
+    if (!result.passed) throw new Error('The run behind bench/results/blame.json failed.');
+    const share = (part, whole) => `${((100 * part) / whole).toFixed(1)} % (${part} of ${whole})`;
+    const rows = result.rows.map(({ node, blocks, reported, fair, named, located }) => {
+      const cells = [share(reported, blocks), share(named, fair), share(located, named)];
+      return `| ${[node, ...cells].join(' | ')} |`;
+    });
+    return [
+      '| | reported | the right request | of those the right line |',
+      '|---|---:|---:|---:|',
+      ...rows,
+      '',
+      `Ten kinds of block of 130 ms among twelve loops of innocent requests, both adapters, both ways of telling requests apart; naming an innocent one once would have failed the run. ${ran(result)}`,
+    ].join('\n');
+  },
+  'resources-cost'() {
+    const result = resultOf('resources-cost');
+    const rows = result.rows.map(({ name, sampleUs, readFileSyncUs, ratio, spacedUs }) => {
+      return `| ${[name, sampleUs, readFileSyncUs, interval(ratio), spacedUs].join(' | ')} |`;
+    });
+    return [
+      '| limits | a sample, µs | `readFileSync(cpu.stat)`, µs | ratio | a sample after 50 ms of rest, µs |',
+      '|---|---:|---:|---:|---:|',
+      ...rows,
+      '',
+      ran(result),
+    ].join('\n');
+  },
   compression() {
     const result = resultOf('compression-feed-node20');
     const rows = result.tables[0].rows.map((row) => {

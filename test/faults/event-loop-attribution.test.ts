@@ -1,3 +1,4 @@
+import { appendFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { BlockRecord } from '../../src/index.js';
 import { adapters } from '../fixtures/app.js';
@@ -24,6 +25,28 @@ interface Shot {
   /** The block that the shot made, as recorded: the one that overlaps it most. */
   block: BlockRecord | undefined;
   id: string;
+}
+
+/** For `npm run bench -- blame`: a line of JSON for each set-up. Innocents that were named end the test before. */
+function note(line: object): void {
+  const file = process.env['PERF_BLAME_FILE'];
+  if (file !== undefined) appendFileSync(file, `${JSON.stringify(line)}\n`);
+}
+
+const isNamed = ({ block, id }: Shot): boolean => block!.request?.id === id;
+const isLocated = ({ kind, block }: Shot): boolean =>
+  Number(block!.location?.split(':').at(-2)) === markedLines.get(kind);
+
+function tally(long: readonly Shot[], reported: readonly Shot[], fair: readonly Shot[]): object {
+  const named = fair.filter(isNamed);
+  const located = named.filter(isLocated);
+  return {
+    blocks: long.length,
+    reported: reported.length,
+    fair: fair.length,
+    named: named.length,
+    located: located.length,
+  };
 }
 
 for (const node of nodeBinaries()) {
@@ -75,13 +98,12 @@ for (const node of nodeBinaries()) {
 
       const fair = reported.filter((shot) => shot.fair);
       expect(fair.length).toBeGreaterThan(0);
-      const named = fair.filter(({ block, id }) => block!.request?.id === id);
+      note({ node: node.name, adapter, context, ...tally(long, reported, fair) });
+      const named = fair.filter(isNamed);
       expect(named.length, JSON.stringify(fair.filter((shot) => !named.includes(shot)))).toBeGreaterThanOrEqual(
         0.9 * fair.length,
       );
-      const located = named.filter(
-        ({ kind, block }) => Number(block!.location?.split(':').at(-2)) === markedLines.get(kind),
-      );
+      const located = named.filter(isLocated);
       expect(
         located.length,
         JSON.stringify(named.map(({ kind, block }) => [kind, block?.location])),
