@@ -18,15 +18,15 @@ const ran = ({ node, commit, command }) => `Node ${node.slice(1)}, commit ${comm
 const OWN = {
   deferred() {
     const result = resultOf('deferred');
-    const rows = result.cells.map(({ name, verdict, rows }) => {
+    const rows = result.cells.map(({ name, rows }) => {
       const { throughput, cpu } = rows.find((row) => row.name === 'ours') ?? {};
-      if (throughput === undefined) return `| ${name} | ${verdict} | | | | |`;
+      if (throughput === undefined) return `| ${name} | | | | |`;
       const figures = [throughput.blocking, throughput.article, cpu.blocking, cpu.article].map(interval);
-      return `| ${[name, verdict, ...figures].join(' | ')} |`;
+      return `| ${[name, ...figures].join(' | ')} |`;
     });
     return [
-      '| sink, connections | | req/s × awaiting | req/s × `tap(async)` | CPU × awaiting | CPU × `tap(async)` |',
-      '|---|---|---:|---:|---:|---:|',
+      '| sink, connections | req/s × awaiting | req/s × `tap(async)` | CPU × awaiting | CPU × `tap(async)` |',
+      '|---|---:|---:|---:|---:|',
       ...rows,
       '',
       `Medians with their 95 % interval. ${ran(result)}`,
