@@ -1,6 +1,5 @@
 // `npm test`: installs what is locked, gets a real Redis, builds, then every suite in its bounded form.
 // `--long` runs the full form of every proof, `--package` only the packed-tarball checks. Uses node:* only.
-import { existsSync } from 'node:fs';
 import { installLocked, run } from './install.mjs';
 import { ensureRedis } from './redis.mjs';
 
@@ -28,7 +27,7 @@ if (long && !packageOnly && rest.length === 0) {
   run('node', ['scripts/mutations.mjs']);
   compressionEverywhere();
 }
-if (rest.length === 0 && existsSync('scripts/package-tests.mjs')) run('node', ['scripts/package-tests.mjs'], { env });
+if (rest.length === 0) run('node', ['scripts/package-tests.mjs'], { env });
 
 /** zlib's codings and their timing are the runtime's: compression's suites run on the newest LTS too, and with one pool thread. */
 function compressionEverywhere() {

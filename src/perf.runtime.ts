@@ -106,7 +106,7 @@ export class PerfRuntime {
         );
       });
     }
-    // Last, so nearest to the handler: a shared answer that skips the handler skips its work as well.
+    // After compression, so nearer to the handler: a shared answer that skips the handler skips its work as well.
     this.defer.install(this.handlers, modules, contextEnabled || adapter === null);
     this.eventLoop?.installOnHandlers(this.handlers);
     await this.recorder.start(this.hostFor(adapter), this.options.flushTimeoutMs);

@@ -32,7 +32,7 @@ export class RequestState {
   next: RequestState | null = null;
   /** Monotonic milliseconds; 0 until the response has ended. */
   endedMs = 0;
-  /** `finish` was seen: the response was handed to the operating system. */
+  /** `finish` was seen: the response was handed to the operating system. Not kept for HTTP/1, where `close` alone tells. */
   finished = false;
   closed = false;
   aborted = false;

@@ -18,7 +18,7 @@ const MAX_SLOTS = 4_096;
 /**
  * Tells from a stack which request runs, without the context store. V8 keeps the chain of waiting async functions for
  * nothing, and shows each one's `name`; so each request's route function is awaited by a function whose name is the
- * request's slot. A pool of such functions, made when they are first needed, costs a request one extra await.
+ * request's slot. A pool of such functions, made when they are first needed, costs a request one extra await (two with an asynchronous handler).
  *
  * It knows what the chain knows: not timers, event emitters or thenables that leave it.
  */

@@ -173,9 +173,10 @@ export class RequestLifecycle implements RequestOwner {
   }
 
   // One function for all responses, told apart by `this`: no closure a request.
+
   /**
-   * `close` of a response of Node's HTTP/1 server. After `finish` it comes at once, and only then without a socket, so
-   * that a listener for `finish` would tell nothing more (and cost each request a third of what is spent here).
+   * `close` of a response of Node's HTTP/1 server. After `finish` it comes at once, and only then without a socket, so a
+   * listener for `finish` would tell nothing more.
    */
   private readonly onServed = ((lifecycle: RequestLifecycle) =>
     function (this: ServerResponse): void {
