@@ -1,42 +1,45 @@
 import type { AsyncResource } from 'node:async_hooks';
+import { Timed } from './deadlines.js';
 import type { DeferInfo } from './deferred-work.js';
-import type { Origin } from './task.js';
-
-/** What one attempt runs, and for how long. */
-export interface AttemptSpec {
-  readonly run: (info: DeferInfo) => unknown;
-  readonly timeoutMs: number;
-  readonly attempt: number;
-  readonly origin: Origin | null;
-  readonly status: number | null;
-  /** The async context to run in. */
-  readonly resource: AsyncResource;
-}
 
 export type AttemptOutcome = 'completed' | 'failed' | 'timeout';
 
+/** What is attempted. */
+export interface Attempted {
+  /** Null: outside a request. May be built when it is read. */
+  readonly requestId: string | null;
+  /** Final status of the response; null outside a request. */
+  readonly status: number | null;
+  /** The number of this attempt; 1 is the first. */
+  readonly attempt: number;
+}
+
+/** Hears once of each attempt how it ended. */
+export type OnSettled<T extends Attempted> = (attempt: Attempt<T>, outcome: AttemptOutcome, error: unknown) => void;
+
 /**
- * One attempt of one task: runs it, enforces its timeout, and settles exactly once. A synchronous task costs no promise
- * and no timer. What a task does after its timeout is ignored, its late rejection included.
+ * One attempt of one task: runs it and settles exactly once. A synchronous task costs no promise. What a task does after
+ * it was cut is ignored, its late rejection included.
  */
-export class Attempt implements DeferInfo {
-  readonly startedMs = performance.now();
+export class Attempt<T extends Attempted = Attempted> extends Timed implements DeferInfo {
   readonly attempt: number;
   readonly status: number | null;
   private controller: AbortController | null = null;
-  private timer: NodeJS.Timeout | null = null;
   private settled = false;
 
   constructor(
-    private readonly spec: AttemptSpec,
-    private readonly onSettled: (outcome: AttemptOutcome, error: unknown) => void,
+    readonly subject: T,
+    /** Monotonic milliseconds. */
+    readonly startedMs: number,
+    private readonly onSettled: OnSettled<T>,
   ) {
-    this.attempt = spec.attempt;
-    this.status = spec.status;
+    super();
+    this.attempt = subject.attempt;
+    this.status = subject.status;
   }
 
   get requestId(): string | null {
-    return this.spec.origin?.id ?? null;
+    return this.subject.requestId;
   }
 
   /** Made when first asked for: most tasks never look. */
@@ -52,37 +55,40 @@ export class Attempt implements DeferInfo {
     return performance.now() - this.startedMs;
   }
 
-  start(): void {
+  /** Runs it in its async context. True: it goes on asynchronously, and its owner sees to the timeout. */
+  start(run: (info: DeferInfo) => unknown, resource: AsyncResource): boolean {
     try {
-      const result = this.spec.resource.runInAsyncScope(this.spec.run, undefined, this);
-      if (!isThenable(result)) {
-        this.settle('completed', null);
-        return;
+      const result = resource.runInAsyncScope(run, undefined, this);
+      if (isThenable(result)) {
+        Promise.resolve(result).then(
+          () => this.settle('completed', null),
+          (error: unknown) => this.settle('failed', error),
+        );
+        return true;
       }
-      const { timeoutMs } = this.spec;
-      this.timer = setTimeout(() => this.cut('timeout', new Error(`took longer than ${timeoutMs} ms`)), timeoutMs);
-      this.timer.unref();
-      Promise.resolve(result).then(
-        () => this.settle('completed', null),
-        (error: unknown) => this.settle('failed', error),
-      );
     } catch (error) {
       this.settle('failed', error);
+      return false;
     }
+    this.settle('completed', null);
+    return false;
   }
 
-  /** Gives up on it: aborts its signal and settles. */
-  cut(outcome: 'failed' | 'timeout', error: Error): void {
-    this.settle(outcome, error);
+  /** It has taken too long: gives up on it. */
+  timeOut(timeoutMs: number): void {
+    this.cut(new Error(`took longer than ${timeoutMs} ms`));
+  }
+
+  /** Gives up on it: settles as a timeout, and aborts its signal. */
+  cut(error: Error): void {
+    this.settle('timeout', error);
     this.controller?.abort(error);
   }
 
   private settle(outcome: AttemptOutcome, error: unknown): void {
     if (this.settled) return;
     this.settled = true;
-    if (this.timer !== null) clearTimeout(this.timer);
-    this.timer = null;
-    this.onSettled(outcome, error);
+    this.onSettled(this, outcome, error);
   }
 }
 

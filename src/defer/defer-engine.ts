@@ -13,17 +13,11 @@ import { noRoom, takeRoom } from './overflow.js';
 import type { Armed, RequestTasks } from './request-tasks.js';
 import { Room } from './room.js';
 import { toJson } from './serialize.js';
-import { DeferTask, type Origin, type TaskSequence, type TaskSpec } from './task.js';
+import { DeferTask, type Origin, type TaskRun, type TaskSequence, type TaskSpec } from './task.js';
 import { TaskQueue } from './task-queue.js';
 
 /** Why something is left when the application has closed. */
 const CUT_OFF = 'the application closed before it was done';
-
-/** Where work is armed: in a request, or outside. */
-export interface ArmedIn {
-  readonly origin: Origin | null;
-  readonly sequence: TaskSequence;
-}
 
 /**
  * All deferred work of one application: takes room for what is armed, runs or sends what is committed, drains.
@@ -70,13 +64,20 @@ export class DeferEngine {
   }
 
   /** A task of this process; null when there is no room and the policy drops it. `reserved` room was taken before. */
-  armTask(spec: TaskSpec, when: Armed['when'], { origin, sequence }: ArmedIn, reserved = false): Armed | null {
+  armTask(
+    spec: TaskSpec,
+    run: TaskRun,
+    when: Armed['when'],
+    origin: Origin | null,
+    sequence: TaskSequence,
+    reserved = false,
+  ): Armed | null {
     const { taskRoom } = this;
     if (!reserved && !takeRoom(taskRoom, this.options.overflow, () => this.queue.dropOldest(), spec.name)) {
       this.dropNew(spec.name, origin, taskRoom);
       return null;
     }
-    return new DeferTask(spec, when, origin, sequence, this.queue);
+    return new DeferTask(spec, run, when, origin, sequence, this.queue);
   }
 
   /**

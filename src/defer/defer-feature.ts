@@ -17,6 +17,7 @@ import { HandlerWorks, type PlannedWork } from './handler-works.js';
 import { refuseStrayWork } from './stray-work.js';
 import { WorkProviders } from './work-providers.js';
 import type { RequestTasks } from './request-tasks.js';
+import type { TaskSpec } from './task.js';
 
 /** Nest's metadata key of `@Sse()`. */
 const SSE_METADATA = '__sse__';
@@ -104,7 +105,7 @@ function planOne(work: DeclaredWork, site: HandlerSite, providers: WorkProviders
   const handler = site.handler.name;
   if (work.kind === 'function') {
     const label = work.name ?? (work.run.name || handler);
-    return { ...work, label, handler, provide: null, place: `${label} of "${handler}"` };
+    return { ...work, label, spec: specOf(label, work), handler, provide: null, place: `${label} of "${handler}"` };
   }
   const type: Type = work.type;
   if (work.durable && !hasStore) {
@@ -117,5 +118,7 @@ function planOne(work: DeclaredWork, site: HandlerSite, providers: WorkProviders
   const provide = providers.provide(work.type, site.controller, handler);
   if (work.durable) providers.nameForJobs(work.type, provide, handler);
   const label = work.name ?? type.name;
-  return { ...work, label, handler, provide, place: `${label} of "${handler}"` };
+  return { ...work, label, spec: specOf(label, work), handler, provide, place: `${label} of "${handler}"` };
 }
+
+const specOf = (name: string, { timeoutMs, attempts }: DeclaredWork): TaskSpec => ({ name, timeoutMs, attempts });

@@ -38,7 +38,10 @@ export interface DeferredWork<T = any> {
   run(data: T, info: DeferInfo): unknown;
 }
 
-/** The function form of deferred work. */
+/**
+ * The function form of deferred work. An `async` function keeps its context, and so the request, alive until it has ended;
+ * work that takes long had better be a class, or hand over what it needs: `({ result }) => send(result)`.
+ */
 export type DeferFunction = (context: DeferContext) => unknown;
 
 /** What `@DeferWork` takes: a provider's class, or a function. */

@@ -47,8 +47,8 @@ export class Deferrer {
     const state = this.current();
     const tasks = state === null ? null : this.tasksOf(state);
     const label = name ?? (task.name || (state?.route?.handler?.name ?? 'deferred task'));
-    const where = { origin: state, sequence: tasks?.sequence ?? new TaskSequence() };
-    const armed = engine.armTask({ name: label, timeoutMs, attempts, run: task }, when, where);
+    const spec = { name: label, timeoutMs, attempts };
+    const armed = engine.armTask(spec, task, when, state, tasks ?? new TaskSequence());
     if (armed === null) return;
     if (tasks === null) armed.commit(null);
     else tasks.arm(armed);

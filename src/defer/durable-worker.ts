@@ -1,6 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 import { epochMsOf } from '../core/clock.js';
-import { Attempt, type AttemptOutcome } from './attempt.js';
+import { Attempt } from './attempt.js';
 import type { DeferredWork } from './deferred-work.js';
 import type { DurableJob, DurableStoreHost } from './durable-store.js';
 import type { DeferLedger } from './ledger.js';
@@ -18,23 +18,17 @@ export function durableWorker(find: FindWork, ledger: DeferLedger): DurableStore
 
 function runOnce(work: DeferredWork, job: DurableJob, attempt: number, ledger: DeferLedger): Promise<void> {
   return new Promise((resolve, reject) => {
-    const onSettled = (outcome: AttemptOutcome, error: unknown): void => {
+    let timer: NodeJS.Timeout | null = null;
+    const { requestId, status, timeoutMs } = job;
+    const running = new Attempt({ requestId, status, attempt }, performance.now(), (_running, outcome, error) => {
+      if (timer !== null) clearTimeout(timer);
       const waitMs = Math.max(0, epochMsOf(running.startedMs) - job.at);
-      ledger.ran({ name: job.name, requestId: job.requestId, waitMs, runMs: running.ranMs, attempt }, outcome, error);
+      ledger.ran({ name: job.name, requestId, waitMs, runMs: running.ranMs, attempt }, outcome, error);
       if (outcome === 'completed') resolve();
       else reject(error instanceof Error ? error : new Error(String(error)));
-    };
-    const running: Attempt = new Attempt(
-      {
-        run: (info) => work.run(job.data, info),
-        timeoutMs: job.timeoutMs,
-        attempt,
-        origin: job.requestId === null ? null : { id: job.requestId },
-        status: job.status,
-        resource: new AsyncResource('PerfDurableJob'),
-      },
-      onSettled,
-    );
-    running.start();
+    });
+    if (!running.start((info) => work.run(job.data, info), new AsyncResource('PerfDurableJob'))) return;
+    timer = setTimeout(() => running.timeOut(timeoutMs), timeoutMs);
+    timer.unref();
   });
 }

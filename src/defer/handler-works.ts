@@ -11,13 +11,14 @@ import { full } from './overflow.js';
 import type { Armed, RequestTasks } from './request-tasks.js';
 import type { Room } from './room.js';
 import { toJson } from './serialize.js';
-import { TaskSequence, type TaskSpec } from './task.js';
+import { TaskSequence, type TaskRun, type TaskSpec } from './task.js';
 import type { ProvideWork } from './work-providers.js';
 
 /** One piece of work on one handler, with its provider found. */
 export type PlannedWork = DeclaredWork & {
   /** In records and reports. */
   readonly label: string;
+  readonly spec: TaskSpec;
   /** `'OrdersController.create'` */
   readonly handler: string;
   readonly provide: ProvideWork | null;
@@ -42,7 +43,7 @@ class HandlerEnd {
 
   /** Where the tasks of a request stand; without a request each has a line of its own. */
   get sequence(): TaskSequence {
-    return this.tasks === null ? new TaskSequence() : this.tasks.sequence;
+    return this.tasks ?? new TaskSequence();
   }
 }
 
@@ -207,10 +208,8 @@ export class HandlerWorks {
     return this.armTask(work, (info) => instance.run(data, info), when, end);
   }
 
-  private armTask(work: PlannedWork, run: TaskSpec['run'], when: DeferWhen, end: HandlerEnd): Armed | null {
-    const { label: name, timeoutMs, attempts } = work;
-    const { state: origin, sequence, reserved } = end;
-    return this.engine.armTask({ name, timeoutMs, attempts, run }, when, { origin, sequence }, reserved);
+  private armTask(work: PlannedWork, run: TaskRun, when: DeferWhen, end: HandlerEnd): Armed | null {
+    return this.engine.armTask(work.spec, run, when, end.state, end.sequence, end.reserved);
   }
 
   private armDurable(work: ClassWork, data: unknown, when: DeferWhen, { state, reserved }: HandlerEnd): MaybeArmed {

@@ -24,23 +24,21 @@ interface Verdict {
 }
 
 /**
- * What one request has armed, in order. It is decided once: by the final status, or, when the client has left before
+ * What one request has armed, in order, and its tasks of this process. It is decided once: by the final status, or, when the client has left before
  * there was one, by how the handler ends.
  */
-export class RequestTasks {
-  private tasks: TaskSequence | null = null;
-  private armed: Armed[] = [];
+export class RequestTasks extends TaskSequence {
+  // Nearly always one: a list only where there are more.
+  private armed: Armed | null = null;
+  private furtherArmed: Armed[] | null = null;
   private verdict: Verdict | null = null;
   /** Set when the client has left before there was a status. */
   private abandoned: ServerResponse | null = null;
   private watching: NodeJS.Timeout | null = null;
 
   /** @param undecided where requests stand whose client has left and whose handler is still busy */
-  constructor(private readonly undecided: Set<RequestTasks>) {}
-
-  /** Its tasks of this process, in order. */
-  get sequence(): TaskSequence {
-    return (this.tasks ??= new TaskSequence());
+  constructor(private readonly undecided: Set<RequestTasks>) {
+    super();
   }
 
   arm(entry: Armed): void {
@@ -48,7 +46,8 @@ export class RequestTasks {
       settle(entry, this.verdict, entry.when ?? 'always');
       return;
     }
-    this.armed.push(entry);
+    if (this.armed === null) this.armed = entry;
+    else (this.furtherArmed ??= []).push(entry);
     if (this.abandoned !== null) this.watch(this.abandoned);
   }
 
@@ -60,7 +59,7 @@ export class RequestTasks {
       return;
     }
     this.abandoned = response;
-    if (this.armed.length > 0) this.watch(response);
+    if (this.armed !== null) this.watch(response);
   }
 
   /** The handler has ended. Tells only what no status has told before. */
@@ -88,9 +87,10 @@ export class RequestTasks {
     this.verdict = verdict;
     if (this.watching !== null) clearTimeout(this.watching);
     this.undecided.delete(this);
-    const armed = this.armed;
-    this.armed = [];
-    for (const entry of armed) settle(entry, verdict, entry.when ?? 'success');
+    const { armed, furtherArmed } = this;
+    this.armed = this.furtherArmed = null;
+    if (armed !== null) settle(armed, verdict, armed.when ?? 'success');
+    if (furtherArmed !== null) for (const entry of furtherArmed) settle(entry, verdict, entry.when ?? 'success');
   }
 }
 

@@ -1,8 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
-import type { AttemptOutcome } from './attempt.js';
-import { Attempt } from './attempt.js';
+import { Attempt, type AttemptOutcome } from './attempt.js';
 import { backoffMs } from './backoff.js';
-import { Fifo } from './fifo.js';
+import { Deadlines } from './deadlines.js';
 import type { DeferLedger } from './ledger.js';
 import type { Room } from './room.js';
 import type { DeferTask, TaskSequence, TaskTaker } from './task.js';
@@ -19,18 +18,15 @@ export interface TaskQueueOptions {
   readonly concurrency: number;
 }
 
-interface Running {
-  readonly task: DeferTask;
-  readonly attempt: Attempt;
-}
-
 /**
  * Runs accepted tasks in this process: sequences side by side, each in its own order, a bounded number at a time, a
  * bounded stretch of the event loop a turn. Whatever a task does, nothing is thrown at the caller.
  */
 export class TaskQueue implements TaskTaker {
-  private readonly ready = new Fifo<TaskSequence>();
-  private readonly running = new Set<Running>();
+  // The line of sequences that may run.
+  private firstReady: TaskSequence | null = null;
+  private lastReady: TaskSequence | null = null;
+  private running = 0;
   private readonly retries = new Map<TaskSequence, NodeJS.Timeout>();
   private oldest: DeferTask | null = null;
   private newest: DeferTask | null = null;
@@ -39,6 +35,8 @@ export class TaskQueue implements TaskTaker {
   private closed = false;
   /** Made at boot, outside every request: what the queue itself schedules must not keep a request's context alive. */
   private readonly root = new AsyncResource('PerfTaskQueue');
+  /** Holds every attempt that goes on asynchronously. */
+  private readonly deadlines = new Deadlines<Attempt<DeferTask>>(this.root);
 
   constructor(
     private readonly options: TaskQueueOptions,
@@ -56,7 +54,7 @@ export class TaskQueue implements TaskTaker {
       return;
     }
     this.link(task);
-    task.sequence.waiting.push(task);
+    task.sequence.push(task);
     this.engage(task.sequence);
   }
 
@@ -70,7 +68,7 @@ export class TaskQueue implements TaskTaker {
     const task = this.oldest;
     if (task === null) return false;
     // The oldest of all is the first of its own sequence, because both keep the order of arrival.
-    task.sequence.waiting.shift();
+    task.sequence.shift();
     this.unlink(task);
     this.room.release();
     this.ledger.drop(task.ended(null, 0), 'newer work took its place');
@@ -90,10 +88,11 @@ export class TaskQueue implements TaskTaker {
   close(reason: string): string[] {
     this.closed = true;
     const names: string[] = [];
-    for (const { task, attempt } of this.running) {
-      names.push(task.spec.name);
-      attempt.cut('timeout', new Error(reason));
+    for (const attempt of this.deadlines.all()) {
+      names.push(attempt.subject.spec.name);
+      attempt.cut(new Error(reason));
     }
+    this.deadlines.clear();
     for (const [sequence, timer] of this.retries) {
       clearTimeout(timer);
       const task = sequence.retrying;
@@ -119,8 +118,19 @@ export class TaskQueue implements TaskTaker {
   private engage(sequence: TaskSequence): void {
     if (sequence.engaged) return;
     sequence.engaged = true;
-    this.ready.push(sequence);
+    if (this.lastReady === null) this.firstReady = sequence;
+    else this.lastReady.next = sequence;
+    this.lastReady = sequence;
     this.schedule();
+  }
+
+  private nextReady(): TaskSequence | null {
+    const sequence = this.firstReady;
+    if (sequence === null) return null;
+    this.firstReady = sequence.next;
+    if (this.firstReady === null) this.lastReady = null;
+    sequence.next = null;
+    return sequence;
   }
 
   private schedule(): void {
@@ -131,21 +141,23 @@ export class TaskQueue implements TaskTaker {
   private readonly turn = (): void => {
     this.scheduled = null;
     const startedMs = performance.now();
-    while (this.running.size < this.options.concurrency) {
-      const sequence = this.ready.shift();
-      if (sequence === undefined) return;
-      this.startNext(sequence);
-      if (performance.now() - startedMs >= TURN_BUDGET_MS) {
-        if (this.ready.length > 0) this.schedule();
+    let nowMs = startedMs;
+    while (this.running < this.options.concurrency) {
+      const sequence = this.nextReady();
+      if (sequence === null) return;
+      this.startNext(sequence, nowMs);
+      nowMs = performance.now();
+      if (nowMs - startedMs >= TURN_BUDGET_MS) {
+        if (this.firstReady !== null) this.schedule();
         return;
       }
     }
   };
 
-  private startNext(sequence: TaskSequence): void {
+  private startNext(sequence: TaskSequence, nowMs: number): void {
     const retrying = sequence.retrying;
-    const task = retrying ?? sequence.waiting.shift();
-    if (task === undefined) {
+    const task = retrying ?? sequence.shift();
+    if (task === null) {
       sequence.engaged = false;
       return;
     }
@@ -153,27 +165,19 @@ export class TaskQueue implements TaskTaker {
       this.unlink(task);
       this.room.release();
     } else sequence.retrying = null;
-    task.attempt += 1;
     this.ledger.start();
-    const attempt: Attempt = new Attempt(
-      {
-        run: task.spec.run,
-        timeoutMs: task.spec.timeoutMs,
-        attempt: task.attempt,
-        origin: task.origin,
-        status: task.status,
-        resource: task.resource,
-      },
-      (outcome, error) => this.settled(running, outcome, error),
-    );
-    const running: Running = { task, attempt };
-    this.running.add(running);
-    attempt.start();
+    this.running += 1;
+    const run = task.begin();
+    const attempt = new Attempt(task, nowMs, this.settled);
+    if (!attempt.start(run, task.resource)) return;
+    task.release();
+    this.deadlines.add(attempt, task.spec.timeoutMs);
   }
 
-  private settled(running: Running, outcome: AttemptOutcome, error: unknown): void {
-    const { task, attempt } = running;
-    this.running.delete(running);
+  private readonly settled = (attempt: Attempt<DeferTask>, outcome: AttemptOutcome, error: unknown): void => {
+    const task = attempt.subject;
+    this.running -= 1;
+    this.deadlines.remove(attempt);
     if (outcome !== 'completed' && task.attempt < task.spec.attempts && !this.closed) {
       this.retryLater(task);
       return;
@@ -181,12 +185,12 @@ export class TaskQueue implements TaskTaker {
     if (outcome !== 'completed') this.ledger.fail(task.ended(attempt.startedMs, attempt.ranMs), outcome, error);
     else this.ledger.complete(this.ledger.records ? task.ended(attempt.startedMs, attempt.ranMs) : null);
     this.continue(task.sequence);
-  }
+  };
 
   private continue(sequence: TaskSequence): void {
     sequence.engaged = false;
-    if (sequence.waiting.length > 0) this.engage(sequence);
-    else if (this.ready.length > 0) this.schedule();
+    if (!sequence.isEmpty) this.engage(sequence);
+    else if (this.firstReady !== null) this.schedule();
   }
 
   private retryLater(task: DeferTask): void {
@@ -196,7 +200,7 @@ export class TaskQueue implements TaskTaker {
     const waitMs = this.hurried ? Math.min(50, backoffMs(task.attempt, RETRY)) : backoffMs(task.attempt, RETRY);
     const timer = this.root.runInAsyncScope(setTimeout, undefined, () => this.retryNow(sequence), waitMs);
     this.retries.set(sequence, timer.unref());
-    if (this.ready.length > 0) this.schedule();
+    if (this.firstReady !== null) this.schedule();
   }
 
   private retryNow(sequence: TaskSequence): void {

@@ -147,7 +147,8 @@ function compose(site: HandlerSite, arounds: readonly Around[]): Method {
   const [first, ...rest] = arounds;
   return named(method, function (this: unknown, ...parameters) {
     const request = parameters[index];
-    if (added) parameters.length = index;
+    // Not `length = index`, which leaves compiled code.
+    while (added && parameters.length > index) parameters.pop();
     const state = stateOf(request);
     let proceed = (): unknown => method.apply(this, parameters);
     for (let i = rest.length - 1; i >= 0; i--) {

@@ -17,7 +17,7 @@ export function engineWith(options: DeferOptions = {}) {
     spec: { name?: string; timeoutMs?: number; attempts?: number; sequence?: TaskSequence } = {},
   ): void => {
     const { name = 'task', timeoutMs = 30_000, attempts = 1, sequence = new TaskSequence() } = spec;
-    engine.armTask({ name, timeoutMs, attempts, run }, null, { origin: null, sequence })?.commit(null);
+    engine.armTask({ name, timeoutMs, attempts }, run, null, null, sequence)?.commit(null);
   };
   return { engine, records, reports, defer };
 }

@@ -252,12 +252,12 @@ describe('overflow', () => {
 
   it('gives the room of armed work back when it is discarded', () => {
     const { engine } = engineWith({ maxPending: 1, overflow: 'reject' });
-    const spec = { name: 'task', timeoutMs: 1000, attempts: 1, run: () => {} };
-    const where = { origin: null, sequence: new TaskSequence() };
-    const armed = engine.armTask(spec, null, where);
-    expect(() => engine.armTask(spec, null, where)).toThrow('PERF_ERR_DEFER_FULL');
+    const arm = () =>
+      engine.armTask({ name: 'task', timeoutMs: 1000, attempts: 1 }, () => {}, null, null, new TaskSequence());
+    const armed = arm();
+    expect(arm).toThrow('PERF_ERR_DEFER_FULL');
     armed?.discard();
-    expect(engine.armTask(spec, null, where)).not.toBeNull();
+    expect(arm()).not.toBeNull();
     expect(engine.stats().accepted).toBe(0);
   });
 });
