@@ -6,7 +6,7 @@
 // run it on yours. In-process, without HTTP: add these milliseconds to a response, they are not hidden.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { SpillFile } from '../dist/defer/spill-file.js';
+import { SpillFile } from '../dist/defer/durable/spill-file.js';
 import { environment, median, percentile } from './harness/index.mjs';
 
 const ROUNDS = 200;

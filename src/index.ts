@@ -8,10 +8,10 @@ export { PerfInterceptor } from './latency/perf.interceptor.js';
 export type { LatencyOptions } from './latency/latency.options.js';
 
 export { NoCompression } from './compression/no-compression.decorator.js';
-export { SharedResponse } from './compression/shared-response.decorator.js';
+export { SharedResponse } from './compression/shared-response/shared-response.decorator.js';
 export type { CompressionOptions } from './compression/compression.options.js';
-export type { ContentCoding } from './compression/content-coding.js';
-export type { SharedResponseOptions } from './compression/shared-route.js';
+export type { ContentCoding } from './compression/rules/content-coding.js';
+export type { SharedResponseOptions } from './compression/shared-response/shared-route.js';
 export { createResourceSampler, ResourceSampler, type ResourceSamplerSource } from './resources/resource-sampler.js';
 export type { ResourceAdvice } from './resources/resource-advice.js';
 export type { ResourcesOptions } from './resources/resources.options.js';
@@ -40,7 +40,7 @@ export type {
 export type { ExperimentTotals } from './experiments/totals/experiment-totals.js';
 export { mergeTotals } from './experiments/totals/merge-totals.js';
 
-export { DeferWork } from './defer/defer-work.decorator.js';
+export { DeferWork } from './defer/handlers/defer-work.decorator.js';
 export { Deferrer } from './defer/deferrer.js';
 export { defer } from './defer/defer.js';
 export type { DeferOptions, DeferOverflow } from './defer/defer.options.js';
@@ -60,7 +60,7 @@ export type {
   DurableStore,
   DurableStoreHost,
   JournalEntry,
-} from './defer/durable-store.js';
+} from './defer/durable/durable-store.js';
 
 export { loggerSink, type LoggerSinkOptions } from './sinks/logger.sink.js';
 

@@ -6,17 +6,17 @@ import type { CompressionStats, RouteCompressionStats } from '../core/snapshot.j
 import type { ControllerHandlers } from '../http/controller-handlers.js';
 import type { RouteRegistry } from '../http/route-registry.js';
 import { SHARED_ONLY_BYTES, type ResolvedCompression } from './compression.options.js';
-import { Compressor } from './compressor.js';
-import { ContentCache } from './content-cache.js';
+import { Compressor } from './codec/compressor.js';
+import { ContentCache } from './cache/content-cache.js';
 import { CompressionEngine } from './engine.js';
-import { compressOnExpress, type ExpressApplication } from './express.js';
-import { compressOnFastify, type FastifyInstance } from './fastify.js';
-import { auditOnceListening } from './foreign.audit.js';
-import { FastifyProbe } from './foreign-fastify.js';
-import { compressionSlots, Governor } from './governor.js';
+import { compressOnExpress, type ExpressApplication } from './express/middleware.js';
+import { compressOnFastify, type FastifyInstance } from './fastify/hooks.js';
+import { auditOnceListening } from './foreign/audit.js';
+import { FastifyProbe } from './foreign/fastify.js';
+import { compressionSlots, Governor } from './codec/governor.js';
 import { HandlerMetadata, refuseSharedWithoutRoute } from './handler-metadata.js';
 import { compressionOf, RouteCompression } from './route-compression.js';
-import { SharedRoute } from './shared-route.js';
+import { SharedRoute } from './shared-response/shared-route.js';
 
 /** The compression of one application. */
 export class Compression {

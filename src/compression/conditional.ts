@@ -1,8 +1,8 @@
-import type { Body, CachedBody } from './cached-body.js';
-import type { ContentCoding } from './content-coding.js';
-import { isExpressTag, matchingTag, representationTag, weakened } from './entity-tag.js';
+import type { Body, CachedBody } from './cache/cached-body.js';
+import type { ContentCoding } from './rules/content-coding.js';
+import { isExpressTag, matchingTag, representationTag, weakened } from './rules/entity-tag.js';
 import type { Exchange } from './exchange.js';
-import { hasMember } from './field-value.js';
+import { hasMember } from './rules/field-value.js';
 
 /** The entity tags of one response, and whether the client has its content already (RFC 9110 section 13). */
 export class ConditionalResponse {

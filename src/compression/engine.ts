@@ -1,18 +1,18 @@
 import type { OncePerCause } from '../core/reporter.js';
-import { Negotiator } from './accept-encoding.js';
-import { bytesOf, type Body, type CachedBody } from './cached-body.js';
+import { Negotiator } from './rules/accept-encoding.js';
+import { bytesOf, type Body, type CachedBody } from './cache/cached-body.js';
 import { CompressionCounters } from './compression-counters.js';
-import type { Compressor, Encoded } from './compressor.js';
+import type { Compressor, Encoded } from './codec/compressor.js';
 import { ConditionalResponse } from './conditional.js';
-import type { ContentCoding } from './content-coding.js';
-import type { ContentCache } from './content-cache.js';
+import type { ContentCoding } from './rules/content-coding.js';
+import type { ContentCache } from './cache/content-cache.js';
 import type { Exchange } from './exchange.js';
-import { isExpressTag, weakened } from './entity-tag.js';
-import { varyWithAcceptEncoding } from './field-value.js';
-import { CompressibleTypes } from './media-type.js';
-import { mayEncode, mayKeep } from './policy.js';
+import { isExpressTag, weakened } from './rules/entity-tag.js';
+import { varyWithAcceptEncoding } from './rules/field-value.js';
+import { CompressibleTypes } from './rules/media-type.js';
+import { mayEncode, mayKeep } from './rules/policy.js';
 import type { RouteCompression } from './route-compression.js';
-import { KeptResponse, SharedFlight } from './shared-route.js';
+import { KeptResponse, SharedFlight } from './shared-response/shared-route.js';
 
 /** Sends the body that a response has in the end; null for one without a body (304). */
 export type Deliver = (body: Body | null) => void;

@@ -1,6 +1,6 @@
-import type { FieldValue } from './field-value.js';
-import type { ResponseHead } from './policy.js';
-import type { KeptResponse, SharedFlight } from './shared-route.js';
+import type { FieldValue } from './rules/field-value.js';
+import type { ResponseHead } from './rules/policy.js';
+import type { KeptResponse, SharedFlight } from './shared-response/shared-route.js';
 
 /** One response whose head is not sent yet, the same for both adapters. */
 export interface Exchange extends ResponseHead {

@@ -5,10 +5,10 @@ import type { Reporter } from '../core/reporter.js';
 import type { RouteHandler } from '../core/route.js';
 import type { HandlerSite } from '../http/controller-handlers.js';
 import { NO_COMPRESSION_METADATA } from './no-compression.decorator.js';
-import { SHARED_RESPONSE_METADATA } from './shared-response.decorator.js';
-import { SharedResponseFilter } from './shared-response.filter.js';
-import { SharedResponseGuard } from './shared-response.guard.js';
-import type { SharedResponseOptions } from './shared-route.js';
+import { SHARED_RESPONSE_METADATA } from './shared-response/shared-response.decorator.js';
+import { SharedResponseFilter } from './shared-response/shared-response.filter.js';
+import { SharedResponseGuard } from './shared-response/shared-response.guard.js';
+import type { SharedResponseOptions } from './shared-response/shared-route.js';
 
 /** Nest's metadata keys of `@UseGuards()`, `@UseFilters()`, `@Sse()` and of every route handler. */
 const GUARDS_METADATA = '__guards__';

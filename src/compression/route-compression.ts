@@ -1,8 +1,8 @@
 import type { Route } from '../core/route.js';
-import { AdmissionGate } from './admission-gate.js';
+import { AdmissionGate } from './cache/admission-gate.js';
 import { CompressionCounters } from './compression-counters.js';
-import { RepeatedBody } from './repeated-body.js';
-import type { SharedRoute } from './shared-route.js';
+import { RepeatedBody } from './cache/repeated-body.js';
+import type { SharedRoute } from './shared-response/shared-route.js';
 
 /** What compression keeps for a route. */
 export class RouteCompression {

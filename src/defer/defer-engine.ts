@@ -4,17 +4,17 @@ import type { DeferStats } from '../core/snapshot.js';
 import { within } from '../core/within.js';
 import type { ResolvedDeferOptions } from './defer.options.js';
 import type { JobQueue } from './deferred-work.js';
-import { DurableItem, DurableOutbox } from './durable-outbox.js';
-import type { DurableStoreHost, JournalEntry } from './durable-store.js';
-import { JobIds } from './job-ids.js';
-import { BufferedJob, JobOutbox } from './job-outbox.js';
+import { DurableItem, DurableOutbox } from './outbox/durable-outbox.js';
+import type { DurableStoreHost, JournalEntry } from './durable/durable-store.js';
+import { JobIds } from './outbox/job-ids.js';
+import { BufferedJob, JobOutbox } from './outbox/job-outbox.js';
 import { DeferLedger } from './ledger.js';
 import { noRoom, takeRoom } from './overflow.js';
 import type { Armed, RequestTasks } from './request-tasks.js';
 import { Room } from './room.js';
-import { toJson } from './serialize.js';
-import { DeferTask, type Origin, type TaskRun, type TaskSequence, type TaskSpec } from './task.js';
-import { TaskQueue } from './task-queue.js';
+import { toJson } from './outbox/serialize.js';
+import { DeferTask, type Origin, type TaskRun, type TaskSequence, type TaskSpec } from './tasks/task.js';
+import { TaskQueue } from './tasks/task-queue.js';
 
 /** Why something is left when the application has closed. */
 const CUT_OFF = 'the application closed before it was done';

@@ -8,16 +8,16 @@ import { PerfError } from '../core/perf.error.js';
 import type { AroundFactory, ControllerHandlers, HandlerSite } from '../http/controller-handlers.js';
 import type { RequestLifecycle } from '../http/request-lifecycle.js';
 import { DeferEngine } from './defer-engine.js';
-import { worksOn, type DeclaredWork } from './defer-work.decorator.js';
+import { worksOn, type DeclaredWork } from './handlers/defer-work.decorator.js';
 import type { ResolvedDeferOptions } from './defer.options.js';
 import { Deferrer, off, type DeferRequests } from './deferrer.js';
-import type { DurableStoreHost } from './durable-store.js';
-import { durableWorker } from './durable-worker.js';
-import { HandlerWorks, type PlannedWork } from './handler-works.js';
-import { refuseStrayWork } from './stray-work.js';
-import { WorkProviders } from './work-providers.js';
+import type { DurableStoreHost } from './durable/durable-store.js';
+import { durableWorker } from './durable/durable-worker.js';
+import { HandlerWorks, type PlannedWork } from './handlers/handler-works.js';
+import { refuseStrayWork } from './handlers/stray-work.js';
+import { WorkProviders } from './handlers/work-providers.js';
 import type { RequestTasks } from './request-tasks.js';
-import type { TaskSpec } from './task.js';
+import type { TaskSpec } from './tasks/task.js';
 
 /** Nest's metadata key of `@Sse()`. */
 const SSE_METADATA = '__sse__';

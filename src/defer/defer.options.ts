@@ -1,5 +1,5 @@
 import { feature, number, object, oneOf, optional, value, type Resolved } from '../core/option.js';
-import type { DurableStore } from './durable-store.js';
+import type { DurableStore } from './durable/durable-store.js';
 
 /** What happens to new work when `maxPending` is reached. */
 export type DeferOverflow = 'drop-new' | 'drop-old' | 'reject';

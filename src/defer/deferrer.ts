@@ -5,7 +5,7 @@ import type { DeferStats } from '../core/snapshot.js';
 import type { DeferEngine } from './defer-engine.js';
 import type { DeferInfo, DeferWorkOptions, JobQueue } from './deferred-work.js';
 import { RequestTasks } from './request-tasks.js';
-import { TaskSequence } from './task.js';
+import { TaskSequence } from './tasks/task.js';
 import { readWorkOptions } from './work-options.js';
 
 /** What a {@link Deferrer} needs of the application's requests. */

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { RequestState } from '../core/request-state.js';
 import type { DeferWhen } from './deferred-work.js';
-import { TaskSequence } from './task.js';
+import { TaskSequence } from './tasks/task.js';
 
 /**
  * How long a handler may go on after its client has left without being heard of. Then it counts as successful: it may

@@ -3,9 +3,9 @@ import type { BlockRecord, SizeNote } from '../core/record.js';
 import type { RequestState } from '../core/request-state.js';
 import type { Look, Verdict } from './classify.js';
 import { firstUserFrame, withoutProbe, type Frame } from './frame.js';
-import type { ReplayRules } from './replay.js';
-import { replayOf, requestRefOf } from './request-ref.js';
-import type { SecretNames } from './secret-names.js';
+import type { ReplayRules } from './replay/replay.js';
+import { replayOf, requestRefOf } from './replay/request-ref.js';
+import type { SecretNames } from './replay/secret-names.js';
 import type { SourceMaps } from './source-maps.js';
 import type { Standstill } from './loop-watch.js';
 

@@ -1,15 +1,15 @@
 import { getHeapStatistics } from 'node:v8';
 import type { MonotonicClock } from '../core/clock.js';
 import type { ResourceSample } from '../core/record.js';
-import { type CpuLimitReading, CpuQuota } from './cpu-quota.js';
-import { type CpuUsage, type CpuUsageReading, cpuUsageOf } from './cpu-usage.js';
-import type { CgroupLayout } from './discovery.js';
-import type { KernelFile, KernelFiles } from './kernel-file.js';
-import { secondNumber, seconds } from './kernel-text.js';
-import { Machine } from './machine.js';
-import { type MemoryReading, MemoryUsage } from './memory-usage.js';
-import { stallSeconds } from './pressure.js';
-import { ProcessMemory } from './process-memory.js';
+import { type CpuLimitReading, CpuQuota } from './cgroup/cpu-quota.js';
+import { type CpuUsage, type CpuUsageReading, cpuUsageOf } from './cgroup/cpu-usage.js';
+import type { CgroupLayout } from './cgroup/discovery.js';
+import type { KernelFile, KernelFiles } from './kernel/kernel-file.js';
+import { secondNumber, seconds } from './kernel/kernel-text.js';
+import { Machine } from './kernel/machine.js';
+import { type MemoryReading, MemoryUsage } from './cgroup/memory-usage.js';
+import { stallSeconds } from './cgroup/pressure.js';
+import { ProcessMemory } from './kernel/process-memory.js';
 import type { SchedulingReading } from './scheduling-history.js';
 
 /** Everything that is counted for this process at one moment, before windows and overrides. */

@@ -1,7 +1,7 @@
 import type { MonotonicClock } from '../core/clock.js';
 import { CgroupAccounts, type ResourceReading } from './cgroup-accounts.js';
-import { discoverCgroups } from './discovery.js';
-import { type KernelFile, KernelFiles } from './kernel-file.js';
+import { discoverCgroups } from './cgroup/discovery.js';
+import { type KernelFile, KernelFiles } from './kernel/kernel-file.js';
 import type { SchedulingReading } from './scheduling-history.js';
 
 /** Mounts, affinity and files that could not be read are looked at again after this time, at about 0.3 ms. */

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Queue, type JobsOptions } from 'bullmq';
 import { Redis } from 'ioredis';
 import { afterEach, describe, expect, inject, it } from 'vitest';
-import { withBulkScript } from '../../src/defer/bulk-script.js';
+import { withBulkScript } from '../../src/defer/outbox/bulk-script.js';
 
 const { hostname, port } = new URL(inject('redisUrl'));
 const connection = { host: hostname, port: Number(port) };

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { DurableJob, DurableStore } from '../../src/defer/durable-store.js';
+import type { DurableJob, DurableStore } from '../../src/defer/durable/durable-store.js';
 import { until } from '../fixtures/until.js';
 
 /** Makes stores that share one place: what one adds, another may work off. */

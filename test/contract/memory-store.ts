@@ -1,4 +1,9 @@
-import type { DurableJob, DurableJournal, DurableStore, DurableStoreHost } from '../../src/defer/durable-store.js';
+import type {
+  DurableJob,
+  DurableJournal,
+  DurableStore,
+  DurableStoreHost,
+} from '../../src/defer/durable/durable-store.js';
 
 interface Held {
   items: DurableJob[];

@@ -28,7 +28,7 @@ import {
 } from '../../src/index.js';
 import { bullmqStore } from '../../src/entries/bullmq.js';
 import { settle } from '../../src/entries/testing.js';
-import { SpillFile } from '../../src/defer/spill-file.js';
+import { SpillFile } from '../../src/defer/durable/spill-file.js';
 import { MemoryPlace, MemoryStore } from '../contract/memory-store.js';
 import { adapters, startApp, type TestApp } from '../fixtures/app.js';
 import { until } from '../fixtures/until.js';

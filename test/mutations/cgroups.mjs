@@ -1,11 +1,11 @@
-const quota = 'src/resources/cpu-quota.ts';
-const memory = 'src/resources/memory-usage.ts';
+const quota = 'src/resources/cgroup/cpu-quota.ts';
+const memory = 'src/resources/cgroup/memory-usage.ts';
 const window = 'src/resources/resource-window.ts';
-const membership = 'src/resources/membership.ts';
+const membership = 'src/resources/cgroup/membership.ts';
 const tests = [
   'test/unit/resources/environments.test.ts',
   'test/unit/resources/rates.test.ts',
-  'test/unit/resources/kernel-text.test.ts',
+  'test/unit/resources/kernel/kernel-text.test.ts',
 ];
 
 /** @type {import('./index.d.mts').Mutation[]} */
@@ -75,7 +75,7 @@ export const cgroups = [
   },
   {
     name: 'v1’s word for no limit is a limit',
-    file: 'src/resources/kernel-text.ts',
+    file: 'src/resources/kernel/kernel-text.ts',
     find: 'value === null || value < 0 || value > Number.MAX_SAFE_INTEGER ? null : value',
     replace: 'value === null || value < 0 ? null : value',
     tests,

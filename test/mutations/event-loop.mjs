@@ -145,31 +145,31 @@ const rules = [
 const evidence = [
   {
     name: 'a look is kept though the loop has turned since it was asked for',
-    file: 'src/event-loop/probe.ts',
+    file: 'src/event-loop/interrupt/probe.ts',
     find: '    if (message.seq !== this.words[SEQ]) return;\n',
     replace: '',
-    tests: ['test/unit/event-loop/probe.test.ts'],
+    tests: ['test/unit/event-loop/interrupt/probe.test.ts'],
   },
   {
     name: 'looks of an earlier standstill are given to a later one',
-    file: 'src/event-loop/probe.ts',
+    file: 'src/event-loop/interrupt/probe.ts',
     find: '    if (this.seq !== seq) return [];\n',
     replace: '',
-    tests: ['test/unit/event-loop/probe.test.ts'],
+    tests: ['test/unit/event-loop/interrupt/probe.test.ts'],
   },
   {
     name: 'a slot keeps its request when that has settled',
-    file: 'src/event-loop/slots.ts',
+    file: 'src/event-loop/interrupt/slots.ts',
     find: '      this.current = outer;\n',
     replace: '',
-    tests: ['test/unit/event-loop/slots.test.ts'],
+    tests: ['test/unit/event-loop/interrupt/slots.test.ts'],
   },
   {
     name: 'the store is believed where a waiting request says otherwise',
-    file: 'src/event-loop/identity.ts',
+    file: 'src/event-loop/interrupt/identity.ts',
     find: '    if (waiting !== null && waiting !== stored) return null;\n',
     replace: '',
-    tests: ['test/unit/event-loop/slots.test.ts'],
+    tests: ['test/unit/event-loop/interrupt/slots.test.ts'],
   },
   {
     name: 'time that the loop waited for events is part of a standstill',
@@ -217,7 +217,7 @@ const applications = [
   },
   {
     name: 'any request that waits is named, on one core with another program',
-    file: 'src/event-loop/slots.ts',
+    file: 'src/event-loop/interrupt/slots.ts',
     find: 'this.byName.get(name);',
     replace: '[...this.byName.values()].find(({ state }) => state !== null);',
     tests: ['test/faults/event-loop-machine.test.ts'],

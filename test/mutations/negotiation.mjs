@@ -1,7 +1,7 @@
-const file = 'src/compression/accept-encoding.ts';
-const tests = ['test/unit/compression/negotiation.test.ts'];
-const policy = 'src/compression/policy.ts';
-const policyTests = ['test/unit/compression/policy.test.ts'];
+const file = 'src/compression/rules/accept-encoding.ts';
+const tests = ['test/unit/compression/rules/accept-encoding.test.ts'];
+const policy = 'src/compression/rules/policy.ts';
+const policyTests = ['test/unit/compression/rules/policy.test.ts'];
 
 /** @type {import('./index.d.mts').Mutation[]} */
 export const negotiation = [

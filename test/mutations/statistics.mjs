@@ -1,10 +1,10 @@
 const folder = 'src/experiments/statistics';
 const tests = [
-  'test/unit/experiments/compare-variants.test.ts',
-  'test/unit/experiments/compare-variants.oracle.test.ts',
+  'test/unit/experiments/statistics/compare-variants.test.ts',
+  'test/unit/experiments/statistics/compare-variants.oracle.test.ts',
 ];
-const cupedTests = ['test/unit/experiments/cuped.test.ts'];
-const splitTests = ['test/unit/experiments/simulation.test.ts'];
+const cupedTests = ['test/unit/experiments/statistics/cuped.test.ts'];
+const splitTests = ['test/unit/experiments/statistics/simulation.test.ts'];
 
 /** @type {import('./index.d.mts').Mutation[]} */
 export const statistics = [

@@ -1,9 +1,9 @@
 import type { Queue } from 'bullmq';
 import { boolean, number, object, optional, optionError, string, value, type Option } from '../../core/option.js';
 import { within } from '../../core/within.js';
-import type { DurableJob, DurableJournal, DurableStore, DurableStoreHost } from '../../defer/durable-store.js';
-import { withBulkScript } from '../../defer/bulk-script.js';
-import { SpillFile } from '../../defer/spill-file.js';
+import type { DurableJob, DurableJournal, DurableStore, DurableStoreHost } from '../../defer/durable/durable-store.js';
+import { withBulkScript } from '../../defer/outbox/bulk-script.js';
+import { SpillFile } from '../../defer/durable/spill-file.js';
 import { producerConnection, workerConnection, type Connection, type RedisConnection } from './connection.js';
 import { bulkJobOf, envelopeOf } from './job-data.js';
 import { JobWorker } from './job-worker.js';

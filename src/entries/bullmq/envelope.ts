@@ -1,5 +1,5 @@
 import type { Job } from 'bullmq';
-import type { DurableStoreHost } from '../../defer/durable-store.js';
+import type { DurableStoreHost } from '../../defer/durable/durable-store.js';
 import type { EnvelopeData, EnvelopeItem } from './job-data.js';
 
 /** Items of one envelope that run at a time. */

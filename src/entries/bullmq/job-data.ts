@@ -1,4 +1,4 @@
-import type { DurableJob } from '../../defer/durable-store.js';
+import type { DurableJob } from '../../defer/durable/durable-store.js';
 
 /** What a job holds in Redis. The job's id and name stand on the job itself. */
 export interface SingleData {

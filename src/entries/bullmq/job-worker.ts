@@ -1,6 +1,6 @@
 import type { Job, Worker } from 'bullmq';
 import { within } from '../../core/within.js';
-import type { DurableStoreHost } from '../../defer/durable-store.js';
+import type { DurableStoreHost } from '../../defer/durable/durable-store.js';
 import type { Connection } from './connection.js';
 import { openEnvelope } from './envelope.js';
 import { readJobData } from './job-data.js';

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { compressionOption } from '../../../src/compression/compression.options.js';
-import { supportedCodings } from '../../../src/compression/content-coding.js';
-import { checkRouteLevels } from '../../../src/compression/fastify-compress.js';
-import { SharedResponse } from '../../../src/compression/shared-response.decorator.js';
+import { supportedCodings } from '../../../src/compression/rules/content-coding.js';
+import { checkRouteLevels } from '../../../src/compression/fastify/plugin-options.js';
+import { SharedResponse } from '../../../src/compression/shared-response/shared-response.decorator.js';
 
 const read = (value: unknown) => compressionOption.read(value, 'compression');
 const messageOf = (run: () => unknown): string => {

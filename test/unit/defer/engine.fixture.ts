@@ -3,7 +3,7 @@ import { OncePerCause } from '../../../src/core/reporter.js';
 import { DeferEngine } from '../../../src/defer/defer-engine.js';
 import { deferOption, type DeferOptions } from '../../../src/defer/defer.options.js';
 import type { DeferInfo } from '../../../src/defer/deferred-work.js';
-import { TaskSequence } from '../../../src/defer/task.js';
+import { TaskSequence } from '../../../src/defer/tasks/task.js';
 
 /** An engine with its records and reports, and a short way to defer. */
 export function engineWith(options: DeferOptions = {}) {

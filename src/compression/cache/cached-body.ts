@@ -1,0 +1,173 @@
+import type { Compressor, Encoded } from '../codec/compressor.js';
+import { CONTENT_CODINGS, type ContentCoding } from '../rules/content-coding.js';
+import { contentTag } from '../rules/entity-tag.js';
+import { KnownValue } from './known-value.js';
+
+/** A response body as frameworks hand it over. */
+export type Body = string | Uint8Array;
+
+/** The body as bytes, without a copy where it is bytes already. */
+export const bytesOf = (body: Body): Uint8Array => (typeof body === 'string' ? Buffer.from(body) : body);
+
+/** What one entry costs besides its bytes: objects, map slots, headers. Bounds the number of small entries. */
+const OVERHEAD_BYTES = 1024;
+/** Positions that are compared before all: two bodies of one length that differ, differ here almost always. */
+const SAMPLES = 64;
+
+interface Variant {
+  settled: Encoded | null | undefined;
+  pending: Promise<Encoded | null> | null;
+  upgraded: boolean;
+}
+
+/** One body and everything it has been encoded to. Each encoding is made once, however many requests wait for it. */
+export class CachedBody {
+  readonly source: Body;
+  readonly byteLength: number;
+  hits = 0;
+  /** Bytes it is charged with, encodings included. Changed by {@link onGrowth} only. */
+  bytes: number;
+  /** Called by the cache when the entry has been evicted. */
+  onEvicted: (() => void) | null = null;
+  /** The value whose text it is, where that is worth knowing. */
+  value: KnownValue | null = null;
+  private readonly variants = new Map<ContentCoding, Variant>();
+  private pins = 0;
+  private evicted = false;
+  private ownTag: string | null = null;
+
+  constructor(
+    body: Body,
+    private readonly onGrowth: (entry: CachedBody, bytes: number) => void,
+    private readonly hasRoom: (entry: CachedBody, bytes: number) => boolean,
+  ) {
+    // A buffer is copied: the application may write into its own after it was sent, and it must not reach the cache.
+    this.source = typeof body === 'string' ? body : Buffer.from(body);
+    this.byteLength = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
+    this.bytes = OVERHEAD_BYTES + this.byteLength;
+  }
+
+  /** Strong entity tag of the identity representation; made when first asked for, it costs 2 ms at 3 MB. */
+  get tag(): string {
+    return (this.ownTag ??= contentTag(this.source));
+  }
+
+  /** An entry that is being compressed holds its memory anyway, so evicting it would free nothing. */
+  get pinned(): boolean {
+    return this.pins > 0;
+  }
+
+  /** Exact comparison, never a hash alone: nobody may ever get somebody else's body. */
+  matches(body: Body): boolean {
+    const { source } = this;
+    if (typeof source === 'string') return typeof body === 'string' && sameText(source, body);
+    return typeof body !== 'string' && sameBytes(source, body);
+  }
+
+  /** Records the value whose text this is. False when it cannot be compared, or there is no room for it. */
+  remember(value: unknown): boolean {
+    const known = this.evicted ? null : knownValueOf(value);
+    if (known === null || !this.hasRoom(this, known.bytes)) return false;
+    this.value = known;
+    this.onGrowth(this, known.bytes);
+    return true;
+  }
+
+  /** Undoes {@link remember}. */
+  forget(): void {
+    if (this.value === null) return;
+    this.onGrowth(this, -this.value.bytes);
+    this.value = null;
+  }
+
+  /** The cache gives it up. */
+  evict(): void {
+    this.evicted = true;
+    this.forget();
+    this.onEvicted?.();
+  }
+
+  /** The codings it has been asked for. */
+  get codings(): ContentCoding[] {
+    return CONTENT_CODINGS.filter((coding) => this.variants.has(coding));
+  }
+
+  /** The body in a coding, null where it would not be smaller. Rejects or throws when the compressor fails; the next call tries again. */
+  encoded(coding: ContentCoding, compressor: Compressor, shared: boolean): Encoded | null | Promise<Encoded | null> {
+    const variant = this.variants.get(coding);
+    if (variant === undefined) return this.encode(coding, compressor, shared);
+    if (variant.settled === undefined) return variant.pending!;
+    this.upgrade(coding, variant, variant.settled, compressor);
+    return variant.settled;
+  }
+
+  private encode(
+    coding: ContentCoding,
+    compressor: Compressor,
+    shared: boolean,
+  ): Encoded | null | Promise<Encoded | null> {
+    const result = compressor.encode(coding, bytesOf(this.source), shared ? 'shared' : 'once');
+    const variant: Variant = { settled: undefined, pending: null, upgraded: shared };
+    this.variants.set(coding, variant);
+    if (!(result instanceof Promise)) return this.settle(variant, result);
+    this.pins += 1;
+    return (variant.pending = result.then(
+      (encoded) => {
+        this.pins -= 1;
+        return this.settle(variant, encoded);
+      },
+      (error: unknown) => {
+        this.pins -= 1;
+        this.variants.delete(coding);
+        throw error;
+      },
+    ));
+  }
+
+  /** A body that came a second time will come again: it is worth the better level, once, while nobody else needs the pool. */
+  private upgrade(coding: ContentCoding, variant: Variant, settled: Encoded | null, compressor: Compressor): void {
+    if (variant.upgraded || settled === null || !compressor.idle) return;
+    variant.upgraded = true;
+    if (compressor.levelFor(coding, this.byteLength, 'shared') <= settled.level) return;
+    this.pins += 1;
+    void Promise.resolve()
+      .then(() => compressor.encode(coding, bytesOf(this.source), 'shared'))
+      .then((better) => {
+        if (better !== null && better.bytes.byteLength < settled.bytes.byteLength) this.settle(variant, better);
+      })
+      // The settled encoding stays in use: a failed improvement costs nobody anything.
+      .catch(() => {})
+      .finally(() => (this.pins -= 1));
+  }
+
+  private settle(variant: Variant, encoded: Encoded | null): Encoded | null {
+    const before = variant.settled?.bytes.byteLength ?? 0;
+    variant.settled = encoded;
+    variant.pending = null;
+    this.onGrowth(this, (encoded?.bytes.byteLength ?? 0) - before);
+    return encoded;
+  }
+}
+
+function sameText(a: string, b: string): boolean {
+  if (a.length !== b.length) return false;
+  const step = Math.max(1, Math.floor(a.length / SAMPLES));
+  for (let i = 0; i < a.length; i += step) if (a.charCodeAt(i) !== b.charCodeAt(i)) return false;
+  return a === b;
+}
+
+function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
+  if (a.byteLength !== b.byteLength) return false;
+  const step = Math.max(1, Math.floor(a.byteLength / SAMPLES));
+  for (let i = 0; i < a.byteLength; i += step) if (a[i] !== b[i]) return false;
+  return Buffer.compare(a, b) === 0;
+}
+
+function knownValueOf(value: unknown): KnownValue | null {
+  try {
+    return KnownValue.of(value);
+  } catch {
+    // A getter that throws every other time: not a value to rely on.
+    return null;
+  }
+}

@@ -1,0 +1,93 @@
+import type { Transform } from 'node:stream';
+import * as zlib from 'node:zlib';
+import type { ContentCoding } from '../rules/content-coding.js';
+
+type Done = (error: Error | null, result: Buffer) => void;
+/** Node 20's types do not know zstd; {@link supportedCodings} tells whether the runtime does. */
+interface Zstd {
+  zstdCompress(body: zlib.InputType, options: object, done: Done): void;
+  zstdCompressSync(body: zlib.InputType, options: object): Buffer;
+  createZstdCompress(options: object): Transform & zlib.Zlib;
+  constants: { ZSTD_c_compressionLevel: number };
+}
+const zstd = zlib as unknown as Zstd;
+const { constants } = zlib;
+
+/** One pool round trip a chunk: 64 KiB instead of zlib's 16 cuts the event loop's share of a 3 MB body to a quarter. */
+const CHUNK_BYTES = 64 * 1024;
+
+/** Smallest brotli window that holds the body: set-up and memory grow with the window. */
+const brotliWindow = (byteLength: number): number =>
+  Math.min(Math.max(Math.ceil(Math.log2(Math.max(byteLength, 1))), 16), 22);
+
+function optionsFor(coding: ContentCoding, level: number, byteLength: number): object {
+  const chunkSize = Math.min(CHUNK_BYTES, Math.max(1024, byteLength));
+  if (coding === 'zstd') return { chunkSize, params: { [zstd.constants.ZSTD_c_compressionLevel]: level } };
+  if (coding !== 'br') return { chunkSize, level };
+  return {
+    chunkSize,
+    params: {
+      [constants.BROTLI_PARAM_QUALITY]: level,
+      [constants.BROTLI_PARAM_LGWIN]: brotliWindow(byteLength),
+      [constants.BROTLI_PARAM_MODE]: constants.BROTLI_MODE_TEXT,
+      [constants.BROTLI_PARAM_SIZE_HINT]: byteLength,
+    },
+  };
+}
+
+/** Compresses on the event loop. For small bodies only: 10 KB costs 0.08 to 0.3 ms, less than a pool round trip. */
+export function compressNow(coding: ContentCoding, body: Uint8Array, level: number): Buffer {
+  const options = optionsFor(coding, level, body.byteLength);
+  if (coding === 'zstd') return zstd.zstdCompressSync(body, options);
+  if (coding === 'br') return zlib.brotliCompressSync(body, options);
+  return coding === 'gzip' ? zlib.gzipSync(body, options) : zlib.deflateSync(body, options);
+}
+
+/** Compresses on the thread pool. */
+export function compress(coding: ContentCoding, body: Uint8Array, level: number): Promise<Buffer> {
+  const options = optionsFor(coding, level, body.byteLength);
+  return new Promise((resolve, reject) => {
+    const done: Done = (error, result) => (error === null ? resolve(result) : reject(error));
+    if (coding === 'zstd') zstd.zstdCompress(body, options, done);
+    else if (coding === 'br') zlib.brotliCompress(body, options, done);
+    else if (coding === 'gzip') zlib.gzip(body, options, done);
+    else zlib.deflate(body, options, done);
+  });
+}
+
+/** Window of streams, whose length nobody knows. */
+const STREAM_BYTES = 1024 * 1024;
+
+/** A compressing stream. What was written reaches the client within {@link IDLE_FLUSH_MS} even when no more follows. */
+export function compressStream(coding: ContentCoding, level: number): Transform {
+  const options = optionsFor(coding, level, STREAM_BYTES);
+  return flushWhenIdle(createStream(coding, options));
+}
+
+function createStream(coding: ContentCoding, options: object): Transform & zlib.Zlib {
+  if (coding === 'zstd') return zstd.createZstdCompress(options);
+  if (coding === 'br') return zlib.createBrotliCompress(options);
+  return coding === 'gzip' ? zlib.createGzip(options) : zlib.createDeflate(options);
+}
+
+/** A source that pauses longer than this (milliseconds) has its written bytes flushed to the client. */
+const IDLE_FLUSH_MS = 20;
+
+/**
+ * Lines of a slow export would wait until a compressor's buffer is full. A flush costs a few bytes of ratio, so it is
+ * done only once the source has paused.
+ */
+function flushWhenIdle(stream: Transform & zlib.Zlib): Transform {
+  const flush = (): void => {
+    if (!stream.writableEnded && !stream.destroyed && stream.writableLength === 0) stream.flush();
+  };
+  let timer: NodeJS.Timeout | null = null;
+  const write = stream.write.bind(stream) as (...parameters: unknown[]) => boolean;
+  stream.write = (...parameters: unknown[]): boolean => {
+    if (timer === null) timer = setTimeout(flush, IDLE_FLUSH_MS).unref();
+    else timer.refresh();
+    return write(...parameters);
+  };
+  stream.once('close', () => clearTimeout(timer ?? undefined));
+  return stream;
+}

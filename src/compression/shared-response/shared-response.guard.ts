@@ -1,0 +1,57 @@
+import type { CanActivate, ExecutionContext } from '@nestjs/common';
+import type { IncomingMessage } from 'node:http';
+import type { RequestState } from '../../core/request-state.js';
+import { stateOf } from '../../http/request-lifecycle.js';
+import { compressionOf } from '../route-compression.js';
+import type { Admission, Headers, KeptResponse } from './shared-route.js';
+
+/** Thrown by the guard instead of running the handler: the answer is there already. Not an error, so it has no stack. */
+export class SharedResponseFound {
+  /** For whoever sees it pass, a tracer for example. */
+  readonly message = 'A shared response was found; the handler need not run.';
+
+  constructor(readonly kept: KeptResponse) {}
+}
+
+interface HttpRequest extends IncomingMessage {
+  originalUrl?: string;
+}
+interface HttpResponse {
+  getHeaders(): Headers;
+}
+
+/**
+ * The last guard of a `@SharedResponse()` handler: finds the answer, waits for the one being made, or lets the request make it.
+ * A guard, because interceptors run before route-level ones could stop them and would transform the answer again for every
+ * request. It stands in the class's metadata, which applications share, so it holds nothing: the route knows its own.
+ */
+export class SharedResponseGuard implements CanActivate {
+  canActivate(context: ExecutionContext): boolean | Promise<boolean> {
+    if (context.getType() !== 'http') return true;
+    const http = context.switchToHttp();
+    const request = http.getRequest<HttpRequest>();
+    const state = stateOf(request);
+    const shared = compressionOf(state?.route)?.shared ?? null;
+    if (state === null || shared === null) return true;
+    const headers = (): Headers => http.getResponse<HttpResponse>().getHeaders();
+    const url = request.originalUrl ?? request.url ?? '';
+    const admission = shared.admit(request.method ?? 'GET', url, request, headers);
+    if (admission instanceof Promise) return admission.then((admitted) => enter(admitted, state, request));
+    return enter(admission, state, request);
+  }
+}
+
+/** Lets the request run the handler, or throws the answer that is there. */
+function enter(admission: Admission, state: RequestState, request: HttpRequest): true {
+  if (admission.kind === 'alone') return true;
+  if (admission.kind === 'kept') throw new SharedResponseFound(admission.kept);
+  const { response } = state;
+  const { flight } = admission;
+  state.shared = flight;
+  // Express would drop the body of an answer that this client has already, and with it the answer of everybody who
+  // waits. The client still gets its 304, from the body.
+  if (!('raw' in request)) Object.defineProperty(request, 'fresh', { value: false, configurable: true });
+  if (response === null || response.destroyed) flight.close(false);
+  else response.once('close', () => flight.close(response.headersSent));
+  return true;
+}

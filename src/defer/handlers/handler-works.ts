@@ -1,0 +1,262 @@
+import { ServiceUnavailableException } from '@nestjs/common';
+import { isObservable, lastValueFrom } from 'rxjs';
+import { epochMsOf } from '../../core/clock.js';
+import type { RequestState } from '../../core/request-state.js';
+import type { Around } from '../../http/around.js';
+import type { DeferEngine } from '../defer-engine.js';
+import type { DeclaredWork } from './defer-work.decorator.js';
+import type { DeferContext, DeferredWork, DeferWhen } from '../deferred-work.js';
+import type { JournalEntry } from '../durable/durable-store.js';
+import { full } from '../overflow.js';
+import type { Armed, RequestTasks } from '../request-tasks.js';
+import type { Room } from '../room.js';
+import { toJson } from '../outbox/serialize.js';
+import { TaskSequence, type TaskRun, type TaskSpec } from '../tasks/task.js';
+import type { ProvideWork } from './work-providers.js';
+
+/** One piece of work on one handler, with its provider found. */
+export type PlannedWork = DeclaredWork & {
+  /** In records and reports. */
+  readonly label: string;
+  readonly spec: TaskSpec;
+  /** `'OrdersController.create'` */
+  readonly handler: string;
+  readonly provide: ProvideWork | null;
+  /** Label and handler, for errors. */
+  readonly place: string;
+};
+type ClassWork = PlannedWork & { kind: 'class' };
+
+/** One call of a handler, and how it ended. */
+class HandlerEnd {
+  result: unknown = undefined;
+  error: unknown = null;
+  success = false;
+
+  constructor(
+    readonly works: readonly PlannedWork[],
+    readonly state: RequestState | null,
+    readonly request: unknown,
+    readonly reserved: boolean,
+    readonly tasks: RequestTasks | null,
+  ) {}
+
+  /** Where the tasks of a request stand; without a request each has a line of its own. */
+  get sequence(): TaskSequence {
+    return this.tasks ?? new TaskSequence();
+  }
+}
+
+type MaybeArmed = Armed | null | Promise<Armed | null>;
+
+/** Arms the work that stands on handlers, at the handler's end. A response waits for it only when a journal must be written. */
+export class HandlerWorks {
+  constructor(
+    private readonly engine: DeferEngine,
+    private readonly tasksOf: (state: RequestState) => RequestTasks,
+  ) {}
+
+  /** What goes around one handler. `streams`: it returns server-sent events, which have no result. */
+  around(works: readonly PlannedWork[], streams: boolean): Around {
+    return (state, request, proceed) => {
+      const reserved = this.reserve(works);
+      const end = new HandlerEnd(works, state, request, reserved, state === null ? null : this.tasksOf(state));
+      let result: unknown;
+      try {
+        result = proceed();
+      } catch (error) {
+        const done = this.failed(end, error);
+        if (done === undefined) throw error;
+        return done.then(() => {
+          throw error;
+        });
+      }
+      if (isObservable(result)) {
+        if (streams) {
+          const done = this.succeeded(end, undefined);
+          return done === undefined ? result : done.then(() => result);
+        }
+        result = lastValueFrom(result, { defaultValue: undefined });
+      }
+      if (!(result instanceof Promise)) {
+        const done = this.succeeded(end, result);
+        return done === undefined ? result : done.then(() => result);
+      }
+      return result.then(
+        (value: unknown) => {
+          const done = this.succeeded(end, value);
+          return done === undefined ? value : done.then(() => value);
+        },
+        async (error: unknown) => {
+          await this.failed(end, error);
+          throw error;
+        },
+      );
+    };
+  }
+
+  /**
+   * With `overflow: 'reject'`, takes room for all the handler's work before it starts.
+   * @throws ServiceUnavailableException when there is none
+   */
+  private reserve(works: readonly PlannedWork[]): boolean {
+    if (this.engine.options.overflow !== 'reject') return false;
+    const taken: Room[] = [];
+    for (const work of works) {
+      const room = this.roomOf(work);
+      if (room.take()) {
+        taken.push(room);
+        continue;
+      }
+      for (const other of taken) other.release();
+      const cause = full(work.label, room);
+      throw new ServiceUnavailableException('Too much work is waiting. Try again later.', { cause });
+    }
+    return true;
+  }
+
+  private roomOf({ durable }: PlannedWork): Room {
+    return durable ? this.engine.outboxRoom : this.engine.taskRoom;
+  }
+
+  private succeeded(end: HandlerEnd, result: unknown): void | Promise<void> {
+    end.result = result;
+    end.success = true;
+    return this.armAll(end);
+  }
+
+  private failed(end: HandlerEnd, error: unknown): void | Promise<void> {
+    end.error = error;
+    return this.armAll(end);
+  }
+
+  private armAll(end: HandlerEnd): void | Promise<void> {
+    const { works, tasks, success } = end;
+    // From the first that must wait on, all wait, so that their order stays.
+    let waiting: MaybeArmed[] | null = null;
+    for (const work of works) {
+      const armed = this.armFor(work, end);
+      if (waiting !== null) waiting.push(armed);
+      else if (armed instanceof Promise) waiting = [armed];
+      else if (armed !== null) place(armed, tasks, success);
+    }
+    if (waiting === null) {
+      tasks?.handlerEnded(success);
+      return undefined;
+    }
+    return Promise.all(waiting as Promise<Armed | null>[]).then((all) => {
+      for (const armed of all) if (armed !== null) place(armed, tasks, success);
+      tasks?.handlerEnded(success);
+    });
+  }
+
+  /**
+   * Work that the handler's end speaks for is prepared now. The rest waits for the final status, which exception filters
+   * and interceptors may still turn, and is prepared only should it come to that.
+   */
+  private armFor(work: PlannedWork, end: HandlerEnd): MaybeArmed {
+    const when = work.when ?? 'success';
+    if (when === 'always' || (when === 'success') === end.success) return this.armNow(work, when, end);
+    return {
+      when,
+      commit: (status) => {
+        const armed = this.armNow(work, when, end);
+        if (armed instanceof Promise) void armed.then((late) => late?.commit(status));
+        else armed?.commit(status);
+      },
+      discard: () => {
+        if (end.reserved) this.roomOf(work).release();
+      },
+    };
+  }
+
+  /** Never throws: whatever goes wrong while preparing is counted and reported, and the response goes on. */
+  private armNow(work: PlannedWork, when: DeferWhen, end: HandlerEnd): MaybeArmed {
+    try {
+      const armed = this.arm(work, when, end);
+      return armed instanceof Promise ? armed.catch((error: unknown) => this.unprepared(work, end, error)) : armed;
+    } catch (error) {
+      return this.unprepared(work, end, error);
+    }
+  }
+
+  private unprepared(work: PlannedWork, end: HandlerEnd, error: unknown): null {
+    if (end.reserved) this.roomOf(work).release();
+    const requestId = end.state?.id ?? null;
+    this.engine.ledger.failUnqueued({ name: work.label, requestId, waitMs: 0, runMs: 0, attempt: 1 }, error);
+    return null;
+  }
+
+  private arm(work: PlannedWork, when: DeferWhen, end: HandlerEnd): MaybeArmed {
+    if (work.kind === 'function') {
+      return this.armTask(work, (info) => work.run(new HandlerContext(end, info.status)), when, end);
+    }
+    const provided = work.provide?.(end.request);
+    if (provided === undefined) return null;
+    return provided instanceof Promise
+      ? provided.then((instance) => this.armInstance(work, instance, when, end))
+      : this.armInstance(work, provided, when, end);
+  }
+
+  private armInstance(work: ClassWork, instance: DeferredWork, when: DeferWhen, end: HandlerEnd): MaybeArmed {
+    const data: unknown = instance.prepare === undefined ? end.result : instance.prepare(new HandlerContext(end));
+    if (data instanceof Promise) {
+      data.catch(() => {});
+      throw new TypeError('prepare() returned a promise: pick plain data there, and do the waiting in run()');
+    }
+    if (work.durable) return this.armDurable(work, data, when, end);
+    return this.armTask(work, (info) => instance.run(data, info), when, end);
+  }
+
+  private armTask(work: PlannedWork, run: TaskRun, when: DeferWhen, end: HandlerEnd): Armed | null {
+    return this.engine.armTask(work.spec, run, when, end.state, end.sequence, end.reserved);
+  }
+
+  private armDurable(work: ClassWork, data: unknown, when: DeferWhen, { state, reserved }: HandlerEnd): MaybeArmed {
+    const { label: name, timeoutMs, attempts, envelope, type } = work;
+    const entry: JournalEntry = {
+      id: this.engine.ids.next(),
+      work: type.name,
+      name,
+      requestId: state?.id ?? null,
+      timeoutMs,
+      attempts,
+      at: epochMsOf(performance.now()),
+      envelope,
+      json: toJson(data, work.place),
+    };
+    return this.engine.journaled
+      ? this.engine.armJournaled(entry, when, reserved)
+      : this.engine.armDurable(entry, when, reserved);
+  }
+}
+
+/** What work is told of its handler's end. */
+class HandlerContext implements DeferContext {
+  readonly request: unknown;
+  readonly result: unknown;
+  readonly error: unknown;
+  readonly #state: RequestState | null;
+
+  constructor(
+    { request, result, error, state }: HandlerEnd,
+    readonly status: number | null = null,
+  ) {
+    this.request = request;
+    this.result = result;
+    this.error = error;
+    this.#state = state;
+  }
+
+  /** Built when it is read. */
+  get requestId(): string {
+    return this.#state?.id ?? '';
+  }
+}
+
+/** Hands armed work to its request; without one that is observed, the handler's end decides. */
+function place(armed: Armed, tasks: RequestTasks | null, success: boolean): void {
+  if (tasks !== null) tasks.arm(armed);
+  else if (armed.when === 'always' || (armed.when === 'success') === success) armed.commit(null);
+  else armed.discard();
+}

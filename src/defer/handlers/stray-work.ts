@@ -1,0 +1,37 @@
+import type { ModulesContainer } from '@nestjs/core';
+import { PerfError } from '../../core/perf.error.js';
+import { worksOn } from './defer-work.decorator.js';
+
+/** Nest's metadata key of a route's path. */
+const PATH_METADATA = 'path';
+
+/**
+ * Stops the boot when `@DeferWork` stands where there is no response to run after: it would silently never run.
+ * @throws PERF_ERR_DECORATOR
+ */
+export function refuseStrayWork(modules: ModulesContainer): void {
+  for (const module of modules.values()) {
+    for (const { metatype } of [...module.providers.values(), ...module.controllers.values()]) {
+      if (typeof metatype !== 'function') continue;
+      for (const method of methodsOf(metatype.prototype as object | undefined)) {
+        if (worksOn(method).length === 0 || Reflect.hasMetadata(PATH_METADATA, method)) continue;
+        throw new PerfError(
+          'PERF_ERR_DECORATOR',
+          `@DeferWork stands on "${metatype.name}.${method.name}", which serves no HTTP route. ` +
+            'Inject `Deferrer` and call `deferrer.defer()` there.',
+        );
+      }
+    }
+  }
+}
+
+function methodsOf(prototype: object | undefined): { readonly name: string }[] {
+  const methods: { readonly name: string }[] = [];
+  for (let at = prototype; at !== undefined && at !== null && at !== Object.prototype;) {
+    for (const { value } of Object.values(Object.getOwnPropertyDescriptors(at))) {
+      if (typeof value === 'function') methods.push(value as { readonly name: string });
+    }
+    at = Reflect.getPrototypeOf(at) ?? undefined;
+  }
+  return methods;
+}

@@ -1,0 +1,126 @@
+import { printable } from '../../core/printable.js';
+import { REDACTED, type SecretNames } from './secret-names.js';
+
+const MAX_URL_LENGTH = 2_048;
+const MAX_DEPTH = 12;
+const MAX_FIELDS = 2_000;
+
+/**
+ * A request's URL, path and query, without secrets: parameters and path segments whose name or value looks like one.
+ * `pattern` is the route's, whose `:token` names a segment. What cannot be read is left out, never passed on.
+ */
+export function redactUrl(url: string, pattern: string | null, secrets: SecretNames): string {
+  const [path, query] = splitUrl(url);
+  const redactedPath = redactPath(path, pattern, secrets);
+  const redacted = query === null ? redactedPath : `${redactedPath}?${redactQuery(query, secrets)}`;
+  return printable(redacted, MAX_URL_LENGTH);
+}
+
+/** Parameters in their order and own encoding; a query or a form's body. */
+export function redactQuery(query: string, secrets: SecretNames): string {
+  return query
+    .split('&')
+    .map((parameter) => {
+      const equals = parameter.indexOf('=');
+      const rawName = equals < 0 ? parameter : parameter.slice(0, equals);
+      const name = decode(rawName);
+      if (name === null || secrets.isSecretValue(name)) return REDACTED;
+      if (equals < 0) return parameter;
+      return isSafeText(name, parameter.slice(equals + 1), secrets) ? parameter : `${rawName}=${REDACTED}`;
+    })
+    .join('&');
+}
+
+/**
+ * A copy of plain data without secret fields, or null when it is too large or deep, or not plain. Never calls the data's
+ * own code (`toJSON`, accessors).
+ */
+export function redactData(data: unknown, secrets: SecretNames): { data: unknown } | null {
+  let left = MAX_FIELDS;
+  const copy = (value: unknown, depth: number): unknown => {
+    if ((left -= 1) < 0 || depth > MAX_DEPTH) throw TOO_LARGE;
+    if (typeof value === 'string') return isSafeText('', value, secrets) ? value : REDACTED;
+    if (value === null || typeof value === 'number' || typeof value === 'boolean') return value;
+    if (Array.isArray(value)) return value.map((item) => copy(item, depth + 1));
+    if (typeof value !== 'object' || !isPlain(value)) return REDACTED;
+    const result: Record<string, unknown> = Object.create(null) as Record<string, unknown>;
+    for (const [key, property] of Object.entries(Object.getOwnPropertyDescriptors(value))) {
+      if (property.enumerable !== true) continue;
+      const safe = 'value' in property && !secrets.isSecret(key);
+      if (secrets.isSecretValue(key)) result[REDACTED] = REDACTED;
+      else result[key] = safe ? copy(property.value, depth + 1) : REDACTED;
+    }
+    return result;
+  };
+  try {
+    return { data: copy(data, 0) };
+  } catch (error) {
+    if (error === TOO_LARGE) return null;
+    throw error;
+  }
+}
+
+const TOO_LARGE = new Error('too large to redact');
+
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || prototype === Object.prototype || Object.getPrototypeOf(prototype) === null;
+}
+
+/** The value of a parameter or field, which may itself be JSON, a URL, or a form in a string. */
+function isSafeText(name: string, text: string, secrets: SecretNames): boolean {
+  if (name !== '' && secrets.isSecret(name)) return false;
+  const decoded = decode(text);
+  if (decoded === null || secrets.isSecretValue(decoded)) return false;
+  if (/^\s*[[{]/.test(decoded)) return isSafeJson(decoded, secrets);
+  // `redirect=https://…?token=…`, `user:password@host`: anything that names a secret inside.
+  if (/:\/\/[^/\s]*@/.test(decoded)) return false;
+  for (const [, inner] of decoded.matchAll(/([\w.-]+)\s*[=:]/g)) if (secrets.isSecret(inner!)) return false;
+  return true;
+}
+
+function isSafeJson(text: string, secrets: SecretNames): boolean {
+  let data: unknown;
+  try {
+    data = JSON.parse(text);
+  } catch {
+    return false;
+  }
+  const redacted = redactData(data, secrets);
+  return redacted !== null && JSON.stringify(redacted.data) === JSON.stringify(data);
+}
+
+/** Path and query; the scheme, credentials and host of an absolute request target are dropped, and any fragment. */
+function splitUrl(url: string): [path: string, query: string | null] {
+  const target = url.replace(/^[a-z][\w+.-]*:\/\/[^/?#]*/i, '');
+  const end = target.indexOf('#');
+  const whole = end < 0 ? target : target.slice(0, end);
+  const mark = whole.indexOf('?');
+  return mark < 0 ? [whole, null] : [whole.slice(0, mark), whole.slice(mark + 1)];
+}
+
+function redactPath(path: string, pattern: string | null, secrets: SecretNames): string {
+  const names = (pattern ?? '').split('/');
+  let afterWildcard = false;
+  return path
+    .split('/')
+    .map((segment, index) => {
+      const name = names[index] ?? '';
+      afterWildcard ||= name.startsWith('*');
+      const decoded = decode(segment);
+      if (decoded === null || secrets.isSecretValue(decoded)) return REDACTED;
+      const parameter = !afterWildcard && name.includes(':') ? name : '';
+      if (parameter !== '' && secrets.isSecret(parameter)) return REDACTED;
+      // Matrix parameters: `/report;token=…`
+      return isSafeText('', segment, secrets) ? segment : REDACTED;
+    })
+    .join('/');
+}
+
+function decode(text: string): string | null {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '));
+  } catch {
+    return null;
+  }
+}

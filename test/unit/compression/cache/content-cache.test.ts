@@ -1,0 +1,192 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { AdmissionGate } from '../../../../src/compression/cache/admission-gate.js';
+import type { CachedBody } from '../../../../src/compression/cache/cached-body.js';
+import { Compressor, type Encoded } from '../../../../src/compression/codec/compressor.js';
+import { ContentCache } from '../../../../src/compression/cache/content-cache.js';
+import { Governor } from '../../../../src/compression/codec/governor.js';
+import { decode } from '../../../fixtures/decode.js';
+
+const none = { zstd: null, br: null, gzip: null };
+const MIB = 1024 * 1024;
+const text = (seed: number, length: number): string =>
+  `${seed} `.repeat(Math.ceil(length / `${seed} `.length)).slice(0, length);
+
+/** Counts what is compressed and lets a test fail it. */
+class CountingCompressor extends Compressor {
+  runs = 0;
+  fails = false;
+
+  constructor() {
+    super(none, new Governor(1));
+  }
+
+  override encode(...given: Parameters<Compressor['encode']>): Encoded | null | Promise<Encoded | null> {
+    this.runs += 1;
+    return this.fails ? Promise.reject(new Error('out of memory')) : super.encode(...given);
+  }
+}
+
+describe('the content cache', () => {
+  it('finds a body by what it is, never by a hash or a length alone', () => {
+    const cache = new ContentCache(MIB);
+    const body = 'a'.repeat(5_000);
+    const entry = cache.add(body);
+    expect(cache.find('a'.repeat(2_500) + 'a'.repeat(2_500))).toBe(entry);
+    // Differs at one place only, and not where samples are compared.
+    expect(cache.find(`${'a'.repeat(4_997)}baa`)).toBeNull();
+    expect(cache.find(Buffer.from(body))).toBeNull();
+  });
+
+  it('never returns another body, for random bodies of few lengths and letters', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.string({ unit: fc.constantFrom('a', 'b'), maxLength: 6 }), { maxLength: 60 }),
+        (bodies) => {
+          const cache = new ContentCache(MIB);
+          for (const body of bodies) {
+            const found = cache.find(body) ?? cache.add(body)!;
+            expect(found.source).toBe(body);
+          }
+        },
+      ),
+    );
+  });
+
+  it('keeps its own copy of a buffer, so that writing into it afterwards changes nothing', () => {
+    const cache = new ContentCache(MIB);
+    const buffer = Buffer.from('a'.repeat(2_000));
+    const entry = cache.add(buffer)!;
+    buffer.fill('b');
+    expect(cache.find(buffer)).toBeNull();
+    expect(Buffer.from(entry.source as Uint8Array).toString()).toBe('a'.repeat(2_000));
+  });
+
+  it('stays within its bytes under 10 000 bodies, encodings included', async () => {
+    const cache = new ContentCache(MIB);
+    const compressor = new CountingCompressor();
+    for (let i = 0; i < 10_000; i++) {
+      const entry = cache.add(text(i, 2_000 + (i % 500)));
+      if (entry !== null && i % 10 === 0) await entry.encoded('gzip', compressor, false);
+      expect(cache.bytes).toBeLessThanOrEqual(MIB);
+    }
+    expect(cache.bytes).toBeGreaterThan(MIB / 2);
+    cache.clear();
+    expect(cache.bytes).toBe(0);
+  });
+
+  it('evicts what was used longest ago', () => {
+    const cache = new ContentCache(3 * 5_000);
+    const [first, second, third] = [1, 2, 3].map((seed) => text(seed, 3_500));
+    for (const body of [first!, second!, third!]) cache.add(body);
+    cache.find(first!);
+    cache.add(text(4, 3_500));
+    expect(cache.find(first!)).not.toBeNull();
+    expect(cache.find(second!)).toBeNull();
+    expect(cache.find(third!)).not.toBeNull();
+  });
+
+  it('keeps few bodies of one length, the useless ones go first', () => {
+    const cache = new ContentCache(MIB);
+    const bodies = Array.from({ length: 9 }, (_, seed) => text(seed + 10, 2_000));
+    cache.add(bodies[0]!);
+    cache.find(bodies[0]!);
+    for (const body of bodies.slice(1)) cache.add(body);
+    expect(cache.find(bodies[0]!)).not.toBeNull();
+    expect(cache.find(bodies[1]!)).toBeNull();
+    expect(cache.find(bodies[8]!)).not.toBeNull();
+  });
+
+  it('takes nothing in that does not fit, and never evicts what is being compressed', async () => {
+    const cache = new ContentCache(100_000);
+    const compressor = new CountingCompressor();
+    expect(cache.add('x'.repeat(100_000))).toBeNull();
+    const busy = cache.add(text(1, 90_000))!;
+    const pending = busy.encoded('br', compressor, false);
+    expect(pending).toBeInstanceOf(Promise);
+    expect(busy.pinned).toBe(true);
+    expect(cache.add(text(2, 90_000))).toBeNull();
+    await pending;
+    expect(busy.pinned).toBe(false);
+    expect(cache.add(text(2, 90_000))).not.toBeNull();
+  });
+});
+
+describe('a cached body', () => {
+  const entryOf = (length: number): CachedBody => new ContentCache(MIB).add(text(7, length))!;
+
+  it('is encoded once for 50 requests that come together', async () => {
+    const compressor = new CountingCompressor();
+    const entry = entryOf(50_000);
+    const all = await Promise.all(Array.from({ length: 50 }, async () => entry.encoded('gzip', compressor, true)));
+    expect(compressor.runs).toBe(1);
+    expect(new Set(all).size).toBe(1);
+    expect(decode('gzip', all[0]!.bytes).toString()).toBe(entry.source);
+    expect(entry.codings).toEqual(['gzip']);
+  });
+
+  it('tries again after the compressor has failed, and is free to be evicted meanwhile', async () => {
+    const compressor = new CountingCompressor();
+    const entry = entryOf(50_000);
+    compressor.fails = true;
+    await expect(entry.encoded('gzip', compressor, false)).rejects.toThrow('out of memory');
+    expect(entry.pinned).toBe(false);
+    compressor.fails = false;
+    expect((await entry.encoded('gzip', compressor, false))?.level).toBe(6);
+  });
+
+  it('is made smaller once when it comes again, and stays correct', async () => {
+    const compressor = new CountingCompressor();
+    const entry = new ContentCache(4 * MIB).add(
+      JSON.stringify(Array.from({ length: 20_000 }, (_, i) => ({ id: i, at: `${(i * 7919) % 10_007} N` }))),
+    )!;
+    const first = await entry.encoded('gzip', compressor, false);
+    expect(first?.level).toBe(1);
+    for (let i = 0; i < 5; i++) await entry.encoded('gzip', compressor, false);
+    await expect.poll(async () => (await entry.encoded('gzip', compressor, false))?.level).toBe(6);
+    const better = await entry.encoded('gzip', compressor, false);
+    expect(better!.bytes.byteLength).toBeLessThan(first!.bytes.byteLength);
+    expect(decode('gzip', better!.bytes).toString()).toBe(entry.source);
+    expect(compressor.runs).toBe(2);
+  });
+
+  it('is null where encoding would make it larger', () => {
+    const compressor = new CountingCompressor();
+    const noise = Buffer.from(Array.from({ length: 3_000 }, (_, i) => (i * 2_654_435_761) >>> 24));
+    const random = new ContentCache(MIB).add(
+      Buffer.concat([noise, Buffer.from(crypto.getRandomValues(new Uint8Array(9_000)))]),
+    )!;
+    const encoded = random.encoded('gzip', compressor, false) as Encoded | null;
+    if (encoded !== null) expect(encoded.bytes.byteLength).toBeLessThan(random.byteLength);
+    const onlyNoise = new ContentCache(MIB).add(crypto.getRandomValues(new Uint8Array(9_000)))!;
+    expect(onlyNoise.encoded('gzip', compressor, false)).toBeNull();
+  });
+});
+
+describe('the admission gate', () => {
+  const run = (gate: AdmissionGate, outcomes: readonly boolean[]): number => {
+    let admitted = 0;
+    for (const hit of outcomes) {
+      if (!gate.admits()) continue;
+      admitted += 1;
+      gate.looked(hit);
+    }
+    return admitted;
+  };
+
+  it('closes for 256 responses when fewer than two of 16 were hits', () => {
+    const gate = new AdmissionGate();
+    expect(run(gate, Array(16 + 256).fill(false))).toBe(16);
+    expect(gate.admits()).toBe(true);
+  });
+
+  it('stays open for a route whose bodies come again', () => {
+    const gate = new AdmissionGate();
+    expect(
+      run(
+        gate,
+        Array.from({ length: 1_000 }, (_, i) => i % 8 === 7),
+      ),
+    ).toBe(1_000);
+  });
+});

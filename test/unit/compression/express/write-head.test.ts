@@ -1,0 +1,35 @@
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
+import { describe, expect, it } from 'vitest';
+import { setAll } from '../../../../src/compression/express/write-head.js';
+
+describe('headers given to writeHead', () => {
+  const response = (): ServerResponse => {
+    const made = new ServerResponse(new IncomingMessage(new Socket()));
+    made.setHeader('x-a', 'before');
+    return made;
+  };
+
+  it.each([
+    ['an object', { 'X-A': '1', 'x-b': ['2', '3'], 'x-none': undefined }],
+    ['a flat list', ['X-A', '1', 'x-b', '2', 'x-b', '3']],
+    [
+      'a list of pairs',
+      [
+        ['X-A', '1'],
+        ['x-b', '2'],
+        ['x-b', '3'],
+      ],
+    ],
+  ])('replace earlier ones and keep repeated ones, as %s', (_form, headers) => {
+    const made = response();
+    setAll(made, headers);
+    expect({ ...made.getHeaders() }).toEqual({ 'x-a': '1', 'x-b': ['2', '3'] });
+  });
+
+  it('are none when none are given', () => {
+    const made = response();
+    setAll(made, undefined);
+    expect({ ...made.getHeaders() }).toEqual({ 'x-a': 'before' });
+  });
+});

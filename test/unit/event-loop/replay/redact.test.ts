@@ -1,0 +1,169 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { redactData, redactUrl } from '../../../../src/event-loop/replay/redact.js';
+import { SecretNames } from '../../../../src/event-loop/replay/secret-names.js';
+
+const secrets = new SecretNames(['x-tenant', 'IBAN2']);
+const jwt = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln';
+
+describe('secret names', () => {
+  it.each([
+    'authorization',
+    'Cookie',
+    'set-cookie',
+    'x-api-key',
+    'apiKey',
+    'API_KEY',
+    'access_token',
+    'accessToken',
+    'refreshtoken',
+    'user[password]',
+    'newPasswordConfirmation',
+    'client_secret',
+    'X-CSRF-Token',
+    'proxy-authorization',
+    'sessionId',
+    'sid',
+    'x-amz-signature',
+    'pin',
+    'cvv',
+    'otp',
+    'private_key',
+    'X-Tenant',
+    'x_tenant',
+    'iban2',
+  ])('%s is secret', (name) => {
+    expect(secrets.isSecret(name)).toBe(true);
+  });
+
+  it.each([
+    'page',
+    'limit',
+    'keyboard',
+    'author',
+    'monkey',
+    'user',
+    'id',
+    'accept',
+    'content-type',
+    'pinned',
+    'passage',
+  ])('%s is not', (name) => {
+    expect(secrets.isSecret(name)).toBe(false);
+  });
+});
+
+describe('secret values', () => {
+  it.each([
+    jwt,
+    `Bearer ${jwt}`,
+    'Basic dXNlcjpwYXNz',
+    'sk_live_abcdefghijklmnop',
+    'ghp_abcdefghijklmnopqrstuvwxyz0123456789',
+    'AKIAIOSFODNN7EXAMPLE',
+    'xoxb-123456789-abc',
+    '-----BEGIN PRIVATE KEY-----',
+    '4f5b2c9d8e7f6a5b4c3d2e1f0a9b8c7d',
+  ])('%s', (value) => {
+    expect(secrets.isSecretValue(value)).toBe(true);
+  });
+
+  it.each([
+    '42',
+    'hello world',
+    'text/html,application/xhtml+xml',
+    '123e4567-e89b-12d3-a456-426614174000',
+    'a-rather-long-name-of-a-blog-post-without-digits',
+  ])('not %s', (value) => {
+    expect(secrets.isSecretValue(value)).toBe(false);
+  });
+});
+
+describe('URL', () => {
+  it.each([
+    ['/users/42?page=2&sort=-name', '/users/:id', '/users/42?page=2&sort=-name'],
+    ['/users?token=abc&page=2', '/users', '/users?token=[redacted]&page=2'],
+    ['/users?user%5Bpassword%5D=hunter2', '/users', '/users?user%5Bpassword%5D=[redacted]'],
+    ['/reset/hunter2', '/reset/:token', '/reset/[redacted]'],
+    ['/reset/hunter2/x', '/reset/:resetToken/:page', '/reset/[redacted]/x'],
+    [`/verify/${jwt}`, '/verify/:what', '/verify/[redacted]'],
+    ['/report;jsessionid=abc', '/report', '/[redacted]'],
+    [`/x?next=${encodeURIComponent(`/y?token=abc`)}`, '/x', '/x?next=[redacted]'],
+    [`/x?db=${encodeURIComponent('postgres://me:pw@host/db')}`, '/x', '/x?db=[redacted]'],
+    [`/x?filter=${encodeURIComponent('{"password":"p","a":1}')}`, '/x', '/x?filter=[redacted]'],
+    [`/x?filter=${encodeURIComponent('{"a":1}')}`, '/x', `/x?filter=${encodeURIComponent('{"a":1}')}`],
+    ['/x?sk_live_abcdefghijklmnop', '/x', '/x?[redacted]'],
+    ['/x?%E0%A4%A=1', '/x', '/x?[redacted]'],
+    ['/x?a=%E0%A4%A', '/x', '/x?a=[redacted]'],
+    ['http://me:pw@host/x?a=1', '/x', '/x?a=1'],
+    ['/x#token', '/x', '/x'],
+    ['*', null, '*'],
+  ])('%s', (url, pattern, expected) => {
+    expect(redactUrl(url, pattern, secrets)).toBe(expected);
+  });
+
+  it('is never longer than a line', () => {
+    expect(redactUrl(`/x?a=${'b '.repeat(5_000)}`, '/x', secrets).length).toBeLessThan(2_100);
+  });
+
+  it('never passes on the value of a secret parameter, whatever surrounds it', () => {
+    fc.assert(
+      fc.property(fc.array(fc.webQueryParameters(), { maxLength: 4 }), fc.nat(4), (others, at) => {
+        const parameters = [...others];
+        parameters.splice(at, 0, 'api_key=hunter2hunter2');
+        expect(redactUrl(`/x?${parameters.join('&')}`, '/x', secrets)).not.toContain('hunter2');
+      }),
+    );
+  });
+});
+
+describe('data', () => {
+  it('redacts fields at any depth and leaves the rest', () => {
+    const body = {
+      name: 'Ada',
+      login: { password: 'p', mfa: { otp: '123' } },
+      items: [{ id: 1, apiKey: 'k' }],
+      note: `see ${jwt}`,
+    };
+    expect(redactData(body, secrets)?.data).toEqual({
+      name: 'Ada',
+      login: { password: '[redacted]', mfa: '[redacted]' },
+      items: [{ id: 1, apiKey: '[redacted]' }],
+      note: '[redacted]',
+    });
+  });
+
+  it('redacts JSON inside a string when it names a secret', () => {
+    expect(redactData({ payload: '{"password":"p"}' }, secrets)?.data).toEqual({ payload: '[redacted]' });
+  });
+
+  it('runs none of the data’s own code', () => {
+    let ran = 0;
+    const body = {
+      get x() {
+        return (ran += 1);
+      },
+      toJSON: () => (ran += 1),
+      date: new Date(0),
+    };
+    expect(redactData(body, secrets)?.data).toEqual({ x: '[redacted]', toJSON: '[redacted]', date: '[redacted]' });
+    expect(ran).toBe(0);
+  });
+
+  it('gives up on what is too large, too deep or cyclic', () => {
+    const cyclic: Record<string, unknown> = {};
+    cyclic['self'] = cyclic;
+    expect(redactData(cyclic, secrets)).toBeNull();
+    expect(
+      redactData(
+        Array.from({ length: 3_000 }, () => 1),
+        secrets,
+      ),
+    ).toBeNull();
+  });
+
+  it('keeps a field called __proto__ a field', () => {
+    const data = redactData(JSON.parse('{"__proto__":{"a":1}}'), secrets)?.data;
+    expect(JSON.stringify(data)).toBe('{"__proto__":{"a":1}}');
+  });
+});

@@ -1,0 +1,97 @@
+import { describe, expect, it } from 'vitest';
+import { mergeTotals, type ExperimentTotals } from '../../../../src/index.js';
+import { failedIn, type Seen, succeededIn, totalsOf } from '../../../fixtures/experiments/totals.js';
+import { SeededRandom } from '../../../fixtures/experiments/seeded-random.js';
+
+/** Whole milliseconds, so that sums are exact in any order. */
+function requests(seed: number, count: number): Seen[] {
+  const random = new SeededRandom(seed);
+  return Array.from({ length: count }, () => {
+    const user = random.integer(0, 300);
+    const ms = random.integer(1, 90);
+    const outcome = random.next() < 0.1 ? failedIn(ms) : succeededIn(ms);
+    return { user: `u${user}`, on: user % 2 === 0, outcome, route: random.next() < 0.3 ? '/rare' : '/work' };
+  });
+}
+
+describe('mergeTotals', () => {
+  const parts = [1, 2, 3].map((seed) => requests(seed, 2_000));
+  const totals = parts.map((part, i) => totalsOf(`pod-${i}`, part));
+  const merged = mergeTotals(...totals);
+
+  it('equals the totals of one process that had seen everything', () => {
+    const one = totalsOf('one', parts.flat());
+    expect(mergeTotals({ ...one, sources: ['pod-0', 'pod-1', 'pod-2'] })).toEqual(merged);
+  });
+
+  it('does not depend on the order, and merges what was merged', () => {
+    const [a, b, c] = totals as [ExperimentTotals, ExperimentTotals, ExperimentTotals];
+    expect(mergeTotals(c, a, b)).toEqual(merged);
+    expect(mergeTotals(mergeTotals(c, a), b)).toEqual(merged);
+  });
+
+  it('survives JSON', () => {
+    const sent = JSON.parse(JSON.stringify(totals)) as ExperimentTotals[];
+    expect(mergeTotals(...sent)).toEqual(merged);
+  });
+
+  it('leaves what it was given as it was', () => {
+    const before = structuredClone(totals);
+    mergeTotals(...totals);
+    expect(totals).toEqual(before);
+  });
+
+  it('of nothing is empty', () => {
+    expect(mergeTotals()).toEqual({ version: 1, sources: [], gates: [], traffic: [], slices: [] });
+  });
+
+  it('gives up the expected share when pods disagree about it', () => {
+    const [a, b] = [
+      totalsOf('a', parts[0]!, { treatmentShare: 0.1 }),
+      totalsOf('b', parts[1]!, { treatmentShare: 0.5 }),
+    ];
+    expect(mergeTotals(a, b).gates[0]!.treatmentShare).toBeNull();
+  });
+
+  const broken = (change: (totals: Record<string, any>) => void): ExperimentTotals => {
+    const copy = structuredClone(totals[0]!) as Record<string, any>;
+    change(copy);
+    return copy as ExperimentTotals;
+  };
+  it.each<[string, unknown, string]>([
+    ['no object', 'totals', '`totals[0]` must be an object of `experiments.totals()`, got `"totals"` (string).'],
+    [
+      'another version',
+      broken((t) => (t['version'] = 2)),
+      '`totals[0].version` must be 1, got `2` (number). Let all pods run one version of nestjs-perf.',
+    ],
+    ['no list', broken((t) => (t['gates'] = {})), '`totals[0].gates` must be an array, got an object.'],
+    [
+      'a source that is no text',
+      broken((t) => (t['sources'] = [1])),
+      '`totals[0].sources[0]` must be a text, got `1` (number).',
+    ],
+    [
+      'a cut bitmap',
+      broken((t) => (t['gates'][0].routes[0].on.units = 'AAAA')),
+      '`totals[0].gates[0].routes[0].on.units` must be a bitmap of units, deflated, base64, got `"AAAA"` (string).',
+    ],
+    [
+      'a short bucket',
+      broken((t) => t['gates'][0].routes[0].off.buckets[0].pop()),
+      '`totals[0].gates[0].routes[0].off.buckets[0]` must be a bucket below 256 and its 8 sums, got an array of 8.',
+    ],
+    [
+      'a negative sum',
+      broken((t) => (t['traffic'][0].succeeded = -1)),
+      '`totals[0].traffic[0].succeeded` must be a number of 0 or more, got `-1` (number).',
+    ],
+    [
+      'a slice without a pair',
+      broken((t) => (t['slices'] = [{ gate: 'g' }])),
+      '`totals[0].slices[0].pair` must be a text, got `undefined`.',
+    ],
+  ])('refuses %s', (_name, given, message) => {
+    expect(() => mergeTotals(given as ExperimentTotals)).toThrow(`PERF_ERR_UNITS: ${message}`);
+  });
+});
