@@ -25,6 +25,10 @@ function aliasTo(folder: string, names: readonly string[]): { find: RegExp; repl
 }
 const aliasToNest11 = aliasTo('test/nest11', OF_NEST);
 
+/** Far above what a test takes: a busy machine is no failure, and what hangs is still found. */
+const PATIENCE = { testTimeout: 30_000, hookTimeout: 30_000 };
+const fork = { pool: 'forks' as const, execArgv: ['--expose-gc'], ...PATIENCE };
+
 /** BullMQ 5 with ioredis 5, on Nest 11: the long run installs them. */
 const BULLMQ5 = 'test/bullmq5';
 const OF_BULLMQ5 = [...OF_NEST.filter((name) => !/websockets|platform-ws/.test(name)), 'ioredis'];
@@ -34,8 +38,7 @@ const bullmq5 = existsSync(new URL(`./${BULLMQ5}/node_modules`, import.meta.url)
         oxc,
         resolve: { alias: aliasTo(BULLMQ5, OF_BULLMQ5) },
         test: {
-          pool: 'forks' as const,
-          execArgv: ['--expose-gc'],
+          ...fork,
           name: 'bullmq5',
           include: ['test/e2e/defer-durable.test.ts', 'test/contract/{durable-store,bulk-script}.test.ts'],
           globalSetup: ['test/setup/redis.ts'],
@@ -44,8 +47,6 @@ const bullmq5 = existsSync(new URL(`./${BULLMQ5}/node_modules`, import.meta.url)
       },
     ]
   : [];
-
-const fork = { pool: 'forks' as const, execArgv: ['--expose-gc'] };
 
 export default defineConfig({
   oxc,
