@@ -24,18 +24,15 @@ afterEach(() => statsig.stop());
 /** Records come to sinks in batches, so each look at them flushes first. */
 async function settleUntil(running: TestApp, reached: () => boolean): Promise<void> {
   await expect
-    .poll(
-      async () => {
-        await running.requests();
-        return reached();
-      },
-      { timeout: 900 },
-    )
+    .poll(async () => {
+      await running.requests();
+      return reached();
+    })
     .toBe(true);
 }
 
 describe.each(adapters)('statsigSink on %s, with the real SDK', (adapter) => {
-  const start = (options: Partial<StatsigSinkOptions> = {}, flushTimeoutMs = 2_000): Promise<TestApp> =>
+  const start = (options: Partial<StatsigSinkOptions> = {}, flushTimeoutMs = 20_000): Promise<TestApp> =>
     startApp(adapter, {
       perf: { sinks: [statsigSink({ client: statsig.client(), pod: 'pod-1', ...options })], flushTimeoutMs },
       metadata: { controllers: [UsersController] },
@@ -149,7 +146,8 @@ describe.each(adapters)('statsigSink on %s, with the real SDK', (adapter) => {
       expect(statuses.filter((status) => status === 200)).toHaveLength(80);
       const startedMs = performance.now();
       await running.close();
-      expect(performance.now() - startedMs).toBeLessThan(1_500);
+      // Less than the five seconds that it would have by default.
+      expect(performance.now() - startedMs).toBeLessThan(4_000);
     },
   );
 

@@ -110,7 +110,7 @@ describe('openTelemetrySink on the real metrics SDK', () => {
   it('exports the last interval when it is flushed, and observes nothing once it is closed', async () => {
     const { sink, host } = await started();
     await sink.publish([requestRecord()]);
-    await sink.flush?.(1_000);
+    await sink.flush?.(20_000);
     expect(otel.requestCount()).toBe(1);
     await sink.close?.();
     const before = host.snapshotsTaken;
