@@ -54,6 +54,7 @@ describe.each(adapters)('failing sinks on %s', (adapter) => {
     await timed(harmed);
     const before = performance.now();
     await harmed.close();
-    expect(performance.now() - before).toBeLessThan(1_000);
+    // Less than the five seconds that it would have by default.
+    expect(performance.now() - before).toBeLessThan(4_000);
   });
 });
