@@ -25,8 +25,8 @@ function aliasTo(folder: string, names: readonly string[]): { find: RegExp; repl
 }
 const aliasToNest11 = aliasTo('test/nest11', OF_NEST);
 
-/** Far above what a test takes: a busy machine is no failure, and what hangs is still found. */
-const PATIENCE = { testTimeout: 30_000, hookTimeout: 30_000 };
+/** Far above what a test takes: a busy machine is no failure, and what hangs is still found. Waits end well inside it. */
+const PATIENCE = { testTimeout: 60_000, hookTimeout: 120_000, expect: { poll: { timeout: 20_000 } } };
 const fork = { pool: 'forks' as const, execArgv: ['--expose-gc'], ...PATIENCE };
 
 /** BullMQ 5 with ioredis 5, on Nest 11: the long run installs them. */

@@ -114,9 +114,9 @@ export function durableStoreContract(name: string, makePlace: () => StorePlace):
     it('tries a failing job again as often as it says, and tells each attempt its number', async () => {
       const { store, ran } = await start(true, (_, attempt) => attempt < 2);
       await add(store, [jobNamed('job-1', { attempts: 3 })]);
-      await until('the second attempt', () => ran.length === 2, 10_000);
+      await until('the second attempt', () => ran.length === 2);
       expect(ran.map(({ attempt }) => attempt)).toEqual([1, 2]);
-    }, 15_000);
+    });
 
     it('carries many small items in one envelope and gives each its own data', async () => {
       const { store, ran } = await start(true);
@@ -133,10 +133,10 @@ export function durableStoreContract(name: string, makePlace: () => StorePlace):
       const { store, ran } = await start(true, (job, attempt) => attempt === 1 && job.id === 'item-3');
       const items = Array.from({ length: 10 }, (_, i) => jobNamed(`item-${i}`, { attempts: 2 }));
       await add(store, items, { envelope: true });
-      await until('the failed item to run again', () => ran.length === 11, 10_000);
+      await until('the failed item to run again', () => ran.length === 11);
       await new Promise((resolve) => setTimeout(resolve, 100));
       expect(ran.slice(10).map(({ job, attempt }) => [job.id, attempt])).toEqual([['item-3', 2]]);
-    }, 15_000);
+    });
 
     it('stops: takes no new work, waits for what runs, and leaves the rest to the next worker', async () => {
       let release = (): void => {};

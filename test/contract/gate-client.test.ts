@@ -131,7 +131,7 @@ describe('statsigGates', () => {
   it('says which package is missing for a client of the core SDK', async () => {
     const gates = statsigGates(coreClient);
     expect(gates.check('all', users[0]!)).toEqual({ on: false, problem: 'the SDK is not loaded yet' });
-    const deadline = Date.now() + 2_000;
+    const deadline = Date.now() + 20_000;
     while (gates.check('all', users[0]!).problem === 'the SDK is not loaded yet' && Date.now() < deadline) {
       await new Promise((resolve) => setImmediate(resolve));
     }

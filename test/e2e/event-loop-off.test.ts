@@ -27,7 +27,7 @@ const globals = () => [
 ];
 
 const until = async (condition: () => boolean): Promise<void> => {
-  const deadlineMs = performance.now() + 3_000;
+  const deadlineMs = performance.now() + 20_000;
   while (!condition()) {
     if (performance.now() > deadlineMs) throw new Error('never became true');
     await new Promise((resolve) => setTimeout(resolve, 5));

@@ -70,7 +70,7 @@ for (const adapter of adapters) {
 
     /** The request's block, named or at least with the request among those that waited. */
     const blockOf = async (send: () => Promise<unknown>): Promise<BlockRecord> => {
-      const deadlineMs = performance.now() + 10_000;
+      const deadlineMs = performance.now() + 40_000;
       for (;;) {
         await send();
         await settle(test.app);
@@ -107,21 +107,17 @@ for (const adapter of adapters) {
       expect(block.request!.url).toContain('/vault/[redacted]/7?page=2&token=[redacted]');
       expect(block.request!.traceId).toBe('0af7651916cd43dd8448eb211c80319c');
       expect(block.curl).toContain("-H 'authorization: [redacted]'");
-    }, 15_000);
+    });
 
     it.each([
       ['JSON', 'application/json', json, '"name":"Ada"'],
       ['a form', 'application/x-www-form-urlencoded', form, 'name=Ada'],
-    ])(
-      'from a body of %s',
-      async (_name, type, body, kept) => {
-        await start();
-        const sent = { ...headers, 'content-type': type };
-        const block = await blockOf(() => load.send({ method: 'POST', path: `/vault?${query}`, headers: sent, body }));
-        expect(block.curl).toContain(kept);
-        expect(block.curl).toContain('[redacted]');
-      },
-      15_000,
-    );
+    ])('from a body of %s', async (_name, type, body, kept) => {
+      await start();
+      const sent = { ...headers, 'content-type': type };
+      const block = await blockOf(() => load.send({ method: 'POST', path: `/vault?${query}`, headers: sent, body }));
+      expect(block.curl).toContain(kept);
+      expect(block.curl).toContain('[redacted]');
+    });
   });
 }

@@ -102,14 +102,14 @@ for (const adapter of adapters) {
         expect(await load.stopLoops()).toBeGreaterThan(50);
         // The machine may starve a few; two thirds is what even a busy one shows.
         expect(named).toBeGreaterThanOrEqual((2 / 3) * 2 * kinds.length);
-      }, 30_000);
+      }, 120_000);
 
       it('name the request whose handler runs on after an await that is over at once', async () => {
         load.loop(INNOCENTS);
         const found = await untilNamed('soon', () => load.get('/soon/loop?ms=130', { 'x-request-id': 'soon' }));
         await load.stopLoops();
         expect(found.find(({ request }) => request?.id === 'soon')?.request).toMatchObject({ route: '/soon/:kind' });
-      }, 20_000);
+      }, 120_000);
 
       it('tell duration, stack, who waited and a curl line', async () => {
         const found = await untilNamed('mine', () =>
@@ -189,7 +189,7 @@ for (const adapter of adapters) {
           }
         }
         expect(checked).toBeGreaterThan(seen / 2);
-      }, 20_000);
+      }, 120_000);
 
       it('of the serialisation of a response are its request’s', async () => {
         const found = await untilNamed('big', () => load.get('/big/40', { 'x-request-id': 'big' }));
@@ -203,7 +203,7 @@ for (const adapter of adapters) {
         await load.stopLoops();
         for (const { request } of found) expect(request?.url ?? '/last/parse').toBe('/last/parse');
         expect(found.some(({ request, suspect }) => (request ?? suspect)?.url === '/last/parse')).toBe(true);
-      }, 20_000);
+      }, 120_000);
 
       it('made of many short pieces are nobody’s', async () => {
         await settled();

@@ -173,7 +173,7 @@ describe.each(adapters)('what a hostile client sends, on %s', (adapter) => {
         /^(?:-X|-H|--globoff|--head|--data-raw|GET|https?:\/\/localhost[:/].*|[\w-]+: .*)$/.test(word),
       ),
     );
-  }, 20_000); // Blocks are repeated until one is attributed.
+  }, 120_000); // Blocks are repeated until one is attributed.
 
   it('makes no route, series or event name of its own, however much of it comes', async () => {
     for (let n = 0; n < 60; n++) await send(n % 2 === 0 ? 'GET' : 'PURGE', `/${MARK}${n}/${path}`);

@@ -113,7 +113,7 @@ describe.each(adapters)('latency on %s', (adapter) => {
     await running.close();
     expect(routes).toHaveLength(1);
     expect(routes[0]).toMatchObject({ method: 'GET', route: '', handler: null, count: total });
-  }, 20_000);
+  }, 60_000);
 
   it('names the handler of each controller that inherits one method', async () => {
     const running = await startApp(adapter, { metadata: { controllers } });

@@ -96,9 +96,7 @@ function serviceOf(app: INestApplicationContext, server: Server, sink: MemorySin
     app,
     async records(count) {
       // An event has no answer to wait for.
-      await expect
-        .poll(async () => (await settle(app), requests().length), { timeout: 5_000 })
-        .toBeGreaterThanOrEqual(count);
+      await expect.poll(async () => (await settle(app), requests().length)).toBeGreaterThanOrEqual(count);
       return requests();
     },
     async close() {

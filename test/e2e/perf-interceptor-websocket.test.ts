@@ -82,9 +82,7 @@ function answers(socket: WebSocket, count: number): Promise<unknown[]> {
 
 async function recordsOnce(running: TestApp, count: number): Promise<RequestRecord[]> {
   const requests = () => running.sink.records.filter((record) => record.kind === 'request');
-  await expect
-    .poll(async () => (await settle(running.app), requests().length), { timeout: 5_000 })
-    .toBeGreaterThanOrEqual(count);
+  await expect.poll(async () => (await settle(running.app), requests().length)).toBeGreaterThanOrEqual(count);
   return requests();
 }
 

@@ -15,10 +15,10 @@ const ROUNDS = process.env['PERF_LONG'] === undefined ? 1 : 5;
 const cleanups: (() => unknown)[] = [];
 beforeAll(() => {
   if (!existsSync('dist/entries/bullmq.js')) execFileSync('node', ['scripts/build.mjs']);
-}, 60_000);
+}, 240_000);
 afterEach(async () => {
   for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
-}, 30_000);
+}, 60_000);
 
 async function ownRedis(port?: number): Promise<RunningRedis> {
   const redis = await startRedis({ own: true, ...(port === undefined ? {} : { port }) });
@@ -86,7 +86,7 @@ describe('the end of a process', () => {
       child.send('close');
       expect(await exit).toEqual([0, null]);
     },
-    20_000,
+    60_000,
   );
 
   it('SIGTERM under load, with @nestjs/bullmq closing its queues: every 201 has both its jobs', async () => {
@@ -120,7 +120,7 @@ describe('the end of a process', () => {
       expect(readFileSync(spillPath, 'utf8').length).toBeGreaterThan(0);
       await ownRedis(port);
       await startChild(port, spillPath);
-      await until('the spilled work', async () => lost(orders.accepted, await durableIds(port)).length === 0, 10_000);
+      await until('the spilled work', async () => lost(orders.accepted, await durableIds(port)).length === 0);
       const stored = await durableIds(port);
       expect(stored.length - new Set(stored).size).toBe(0);
       await until('the spill file to be emptied', () => readFileSync(spillPath, 'utf8') === '');
@@ -140,7 +140,7 @@ describe('the end of a process', () => {
       first.child.kill('SIGKILL');
       await Promise.all([exit, orders.done]);
       await startChild(redis.port, spillPath);
-      await until('all work', async () => lost(orders.accepted, await durableIds(redis.port)).length === 0, 10_000);
+      await until('all work', async () => lost(orders.accepted, await durableIds(redis.port)).length === 0);
       const stored = await durableIds(redis.port);
       expect(stored.length - new Set(stored).size).toBe(0);
     }

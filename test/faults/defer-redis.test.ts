@@ -145,7 +145,7 @@ describe('deferred work while Redis fails', () => {
     expect(accepted.length).toBeGreaterThan(100);
     await expectEachStoredOnce(redis.port, accepted);
     expect(running.app.get(Deferrer).stats()).toMatchObject({ dropped: 0, failed: 0, stored: accepted.length * 2 });
-  }, 60_000);
+  }, 120_000);
 
   const downMs = LONG ? 3_000 : 700;
   it(`killed for ${downMs} ms with AOF: served throughout, nothing lost, nothing twice`, async () => {
@@ -166,7 +166,7 @@ describe('deferred work while Redis fails', () => {
     expect(orders.slowestMs()).toBeLessThan(1_000);
     await expectEachStoredOnce(redis.port, accepted);
     expect(running.app.get(Deferrer).stats()).toMatchObject({ dropped: 0, failed: 0 });
-  }, 60_000);
+  }, 120_000);
 
   const stallMs = LONG ? 12_000 : 1_000;
   it(`stalled for ${stallMs} ms: memory stays bounded, what does not fit is counted, the rest arrives`, async () => {
@@ -198,7 +198,7 @@ describe('deferred work while Redis fails', () => {
     await deferrer.idle();
     expect(deferrer.stats()).toMatchObject({ stored: 5_000, pending: 0, buffered: 0, failed: 0 });
     expect((await storedIn(redis.port)).mail).toHaveLength(5_000);
-  }, 60_000);
+  }, 120_000);
 
   it('absent at boot: the application starts and serves, and delivers when it comes', async () => {
     const port = await freePort();
@@ -212,7 +212,7 @@ describe('deferred work while Redis fails', () => {
     await ownRedis({ port });
     await running.app.get(Deferrer).idle();
     await expectEachStoredOnce(port, accepted);
-  }, 60_000);
+  }, 120_000);
 
   it('absent for good: close() returns at the drain deadline and says what was cut off', async () => {
     const port = await freePort();
@@ -237,5 +237,5 @@ describe('deferred work while Redis fails', () => {
       '3 deferred tasks were cut off after 100 ms: mail/welcome (3). Raise `defer.drainTimeoutMs`, or make the work durable.',
     );
     expect(deferrer.stats()).toMatchObject({ accepted: 3, dropped: 3, pending: 0 });
-  }, 20_000);
+  });
 });

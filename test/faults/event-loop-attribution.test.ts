@@ -58,7 +58,7 @@ for (const node of nodeBinaries()) {
       load = await Load.start(server.port);
       for (let i = 0; i < 50; i++) await load.get('/quick');
       load.loop(INNOCENTS);
-    }, 30_000);
+    }, 120_000);
     afterAll(async () => {
       server.kill();
       await load.close();

@@ -6,7 +6,7 @@ import { Load } from '../fixtures/load.js';
 import { nodeBinaries } from '../fixtures/node-versions.js';
 
 const LONG = process.env['PERF_LONG'] !== undefined;
-const DEADLINE_MS = 15_000;
+const DEADLINE_MS = 40_000;
 
 describe.each(nodeBinaries())('on $name a process with a watchdog ends as it would without', ({ execPath, major }) => {
   /** Experimental before Node 22.13. */
@@ -50,7 +50,7 @@ describe.each(nodeBinaries())('on $name a process with a watchdog ends as it wou
       await server.settle();
       server.tell('close');
       expect(await server.ended(DEADLINE_MS)).toEqual({ code: 0, signal: null });
-    }, 20_000);
+    });
 
     it('keeps its exit code when it exits inside a block', async () => {
       await start({ execArgv });
@@ -58,7 +58,7 @@ describe.each(nodeBinaries())('on $name a process with a watchdog ends as it wou
       server.tell('exit-in-block');
       expect(await server.ended(DEADLINE_MS)).toEqual({ code: 7, signal: null });
       await innocents;
-    }, 20_000);
+    });
 
     it('dies of an error thrown inside a block', async () => {
       await start({ execArgv });
@@ -67,7 +67,7 @@ describe.each(nodeBinaries())('on $name a process with a watchdog ends as it wou
       expect((await server.ended(DEADLINE_MS)).code).toBe(1);
       expect(server.stderr).toContain('thrown in a block');
       await innocents;
-    }, 20_000);
+    });
   });
 
   // A disconnect and an exit in one turn have aborted Node 26 once in six runs; it needs many to be seen.
@@ -84,32 +84,28 @@ describe.each(nodeBinaries())('on $name a process with a watchdog ends as it wou
     900_000,
   );
 
-  it.each(adapters)(
-    'names a request that never returns on stderr, while it hangs, on %s',
-    async (adapter) => {
-      await start({ adapter });
-      const hanging = load.get('/later/loop?ms=600000&token=hunter2').catch((error: unknown) => error);
-      const deadlineMs = performance.now() + 10_000;
-      while (!server.stderr.includes(' and still ')) {
-        if (performance.now() > deadlineMs) throw new Error(`nothing on stderr but ${server.stderr}`);
-        await delay(20);
-      }
-      expect(server.stderr).toMatch(
-        /\[Perf\] GET \/later\/:kind \(BlockersController\.later\) blocks the event loop for \d+ ms and still does at test\/fixtures\/blockers\.controller\.ts:(\d+):\d+ \(spin\)/,
-      );
-      const line = Number(/controller\.ts:(\d+)/.exec(server.stderr)![1]);
-      expect(line).toBe(markedLines.get('loop'));
-      expect(server.stderr).not.toContain('hunter2');
-      server.kill();
-      await hanging;
-    },
-    20_000,
-  );
+  it.each(adapters)('names a request that never returns on stderr, while it hangs, on %s', async (adapter) => {
+    await start({ adapter });
+    const hanging = load.get('/later/loop?ms=600000&token=hunter2').catch((error: unknown) => error);
+    const deadlineMs = performance.now() + DEADLINE_MS;
+    while (!server.stderr.includes(' and still ')) {
+      if (performance.now() > deadlineMs) throw new Error(`nothing on stderr but ${server.stderr}`);
+      await delay(20);
+    }
+    expect(server.stderr).toMatch(
+      /\[Perf\] GET \/later\/:kind \(BlockersController\.later\) blocks the event loop for \d+ ms and still does at test\/fixtures\/blockers\.controller\.ts:(\d+):\d+ \(spin\)/,
+    );
+    const line = Number(/controller\.ts:(\d+)/.exec(server.stderr)![1]);
+    expect(line).toBe(markedLines.get('loop'));
+    expect(server.stderr).not.toContain('hunter2');
+    server.kill();
+    await hanging;
+  });
 
   it('does not name the request of an earlier block for a later one', async () => {
     await start({});
     const saidOf = async (times: number): Promise<string[]> => {
-      const deadlineMs = performance.now() + 10_000;
+      const deadlineMs = performance.now() + DEADLINE_MS;
       for (;;) {
         const said = server.stderr.split('\n').filter((line) => line.includes(' and still '));
         if (said.length >= times) return said;
@@ -122,7 +118,7 @@ describe.each(nodeBinaries())('on $name a process with a watchdog ends as it wou
     await server.settle();
     server.tell('native-block');
     expect((await saidOf(2))[1]).toContain('[Perf] The event loop has been blocked for');
-  }, 30_000);
+  });
 
   it('goes on serving when the watchdog has crashed', async () => {
     await start({ env: { TEST_BREAK_WATCHDOG: '1' } });
@@ -132,5 +128,5 @@ describe.each(nodeBinaries())('on $name a process with a watchdog ends as it wou
     expect(server.output).toContain('the event-loop watchdog ended');
     server.tell('close');
     expect(await server.ended(DEADLINE_MS)).toEqual({ code: 0, signal: null });
-  }, 20_000);
+  });
 });

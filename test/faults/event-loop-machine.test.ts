@@ -44,7 +44,7 @@ describe.each(adapters)('a process that the machine does not let run, on %s', (a
     }
     expect(causes.at(-1)).toBe('not-scheduled');
     for (const { request, suspect } of server.blocks) expect([request, suspect]).toEqual([null, null]);
-  }, 10_000);
+  });
 
   it('was stopped while it waited for events: nobody is named', async () => {
     const waiting = load.get('/victim/400');
@@ -73,5 +73,5 @@ describe.each(adapters)('a process that the machine does not let run, on %s', (a
     }
     expect(server.blocks.length).toBeGreaterThan(0);
     for (const { request } of server.blocks) if (request !== null) expect(request.route).toBe('/later/:kind');
-  }, 20_000);
+  });
 });

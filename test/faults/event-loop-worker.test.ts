@@ -11,4 +11,4 @@ it('an application inside a worker thread, as in a test runner’s thread pool, 
   // It rejects, with the runner's own report, when a test fails there.
   const { stdout } = await run;
   expect(JSON.parse(stdout)).toMatchObject({ numPassedTests: 2, numFailedTests: 0 });
-}, 30_000);
+}, 120_000);

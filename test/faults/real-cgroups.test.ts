@@ -44,7 +44,7 @@ class IndependentReader {
 }
 
 // Each test starts a Node process and lets the kernel throttle or kill it, which takes periods of 100 ms: 1 to 4 s each.
-describe.skipIf(skipped !== null)('a process in real cgroups (v1, hybrid)', { timeout: 30_000 + BURN_MS }, () => {
+describe.skipIf(skipped !== null)('a process in real cgroups (v1, hybrid)', { timeout: 120_000 + BURN_MS }, () => {
   let groups: Cgroup[] = [];
   let children: SampledChild[] = [];
   const group = (label: string): Cgroup => {

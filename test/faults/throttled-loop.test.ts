@@ -49,7 +49,7 @@ class Server {
 }
 
 // It boots a server and lets the kernel throttle it for twenty periods of 100 ms: about 5 s.
-describe.skipIf(skipped !== null)('the loop of a throttled process', { timeout: 40_000 }, () => {
+describe.skipIf(skipped !== null)('the loop of a throttled process', { timeout: 120_000 }, () => {
   let close: (() => Promise<unknown>)[] = [];
   afterEach(async () => {
     for (const each of close.toReversed()) await each();

@@ -108,7 +108,7 @@ describe.each(adapters)('compression on %s', (adapter) => {
       answers.forEach(({ text }, i) => expect((JSON.parse(text) as { user: string }).user).toBe(users[i]));
     }
     expect(stats().cacheHits).toBeGreaterThan(0);
-  }, 20_000);
+  }, 120_000);
 
   it('never serves a returned object as it was before it was changed in place', async () => {
     await start();
@@ -236,7 +236,7 @@ describe.each(adapters)('compression on %s', (adapter) => {
       ),
       { numRuns: process.env['PERF_LONG'] === undefined ? 60 : 1_000 },
     );
-  }, 60_000);
+  }, 180_000);
 
   it.runIf(adapter === 'express')(
     'looks ended while the body is encoded, as it would without compression',

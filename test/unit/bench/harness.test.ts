@@ -61,13 +61,13 @@ describe('interleaved runs', () => {
     const { median } = medianWithInterval(rounds);
     expect(median).toBeGreaterThan(1.5);
     expect(median).toBeLessThan(2.5);
-  }, 30_000);
+  }, 120_000);
 
   it('discard what their control does not confirm, and give up rather than report it', async () => {
     const variants = [burning('base', 1e5), burning('control', 2e5)];
     const run = runInterleaved(variants, { ...flags, rounds: 1, generations: 1 }, { log: () => {} });
     await expect(run).rejects.toThrow('4 of 4 runs had a control off by > 5 %');
-  }, 30_000);
+  }, 120_000);
 });
 
 describe('the interval of a median', () => {

