@@ -32,15 +32,22 @@ export function ensureRedis() {
   );
 }
 
-/** A port that was free a moment ago. */
-export function freePort() {
+/**
+ * A port that was free a moment ago, below those that systems give to clients and to servers that ask for any: a test may
+ * leave it unused for a while, and a client that connects to such a port from the same port would find itself.
+ */
+export async function freePort() {
+  for (;;) {
+    const port = 10_000 + Math.floor(Math.random() * 20_000);
+    if (await isFree(port)) return port;
+  }
+}
+
+function isFree(port) {
   return new Promise((resolve, reject) => {
     const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address();
-      server.close(() => resolve(port));
-    });
+    server.once('error', (error) => (error.code === 'EADDRINUSE' ? resolve(false) : reject(error)));
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
   });
 }
 
@@ -48,6 +55,7 @@ function answersPing(port) {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1');
     socket.once('error', () => resolve(false));
+    socket.once('close', () => resolve(false));
     socket.once('connect', () => socket.write('PING\r\n'));
     socket.once('data', (data) => {
       socket.destroy();

@@ -1,11 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { Queue, type JobsOptions } from 'bullmq';
 import { Redis } from 'ioredis';
-import { afterEach, describe, expect, inject, it } from 'vitest';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { startRedis } from '../../scripts/redis.mjs';
 import { withBulkScript } from '../../src/defer/outbox/bulk-script.js';
 
-const { hostname, port } = new URL(inject('redisUrl'));
-const connection = { host: hostname, port: Number(port) };
+// Of its own: what others send would be counted, and they would lose their scripts.
+const server = await startRedis({ own: true });
+afterAll(() => server.stop());
+const connection = { host: '127.0.0.1', port: server.port };
 const open: { close(): Promise<unknown> }[] = [];
 
 function queueNamed(name: string): Queue {
