@@ -310,6 +310,7 @@ describe.each(adapters)('overflow `reject` on %s', (adapter) => {
 });
 
 describe('the warning about shutdown hooks', () => {
+  const about = (message: string): boolean => message.includes('SIGTERM');
   async function warningsWith(hooks: boolean): Promise<string[]> {
     const listeners = process.listeners('SIGTERM');
     process.removeAllListeners('SIGTERM');
@@ -321,13 +322,14 @@ describe('the warning about shutdown hooks', () => {
       const app = await NestFactory.create(AppModule, adapterOf('fastify'), { logger, abortOnError: false });
       if (hooks) app.enableShutdownHooks();
       await app.listen(0, '127.0.0.1');
+      if (!hooks) await until('the warning', () => warnings.some(about));
       await new Promise((resolve) => setTimeout(resolve, 20));
       await app.close();
     } finally {
       process.removeAllListeners('SIGTERM');
       for (const listener of listeners) process.on('SIGTERM', listener);
     }
-    return warnings.filter((message) => message.includes('SIGTERM'));
+    return warnings.filter(about);
   }
 
   it('comes once when the server listens without them', async () => {

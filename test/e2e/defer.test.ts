@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Readable } from 'node:stream';
 import {
@@ -104,6 +106,11 @@ const line =
 /** Function forms have no injection: the test puts its log on the request. */
 const logOf = (request: unknown): Log => (request as { log: Log }).log;
 
+async function clientLeft(request: unknown): Promise<void> {
+  const { raw, socket } = request as { raw?: { socket: Socket }; socket: Socket };
+  await once(raw?.socket ?? socket, 'close');
+}
+
 @Controller('orders')
 @DeferWork(line('controller first'), { when: 'always' })
 @DeferWork(line('controller second'))
@@ -194,7 +201,7 @@ class OrdersController {
     this.use(request);
     this.deferrer.defer(() => this.log.lines.push('deferred before'));
     this.log.entered = true;
-    await delay(100);
+    await clientLeft(request);
     this.deferrer.defer(() => this.log.lines.push('deferred late'));
     return 'too late';
   }
@@ -206,7 +213,7 @@ class OrdersController {
     this.use(request);
     this.deferrer.defer(() => this.log.lines.push('deferred before'));
     this.log.entered = true;
-    await delay(100);
+    await clientLeft(request);
     throw new BadRequestException('too late, and wrong');
   }
 

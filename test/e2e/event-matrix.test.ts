@@ -87,12 +87,12 @@ const cases: Case[] = [
   {
     name: 'a client that leaves while the handler runs',
     run: async (app) => {
-      const reached = MatrixController.reading('slow');
-      const client = await opened(app, '/m/slow');
+      const reached = MatrixController.reading('left');
+      const client = await opened(app, '/m/left');
       await reached;
       client.leave();
     },
-    expected: one('/m/slow', 499, { outcome: 'aborted' }),
+    expected: one('/m/left', 499, { outcome: 'aborted' }),
   },
   {
     name: 'a client that leaves while it sends its body',
@@ -119,10 +119,12 @@ const cases: Case[] = [
   },
   {
     name: 'a client that reads 8 MB late',
-    run: async ({ port }) => {
+    run: async ({ port, app }) => {
+      const started = new Promise((resolve) => app.getHttpServer().once('request', resolve));
       const client = await RawClient.open(port);
       client.socket.pause();
       client.get('/m/big', 'Connection: close\r\n');
+      await started;
       setTimeout(() => client.socket.resume(), 100);
       await new Promise((resolve) => client.socket.once('close', resolve));
       expect(client.received.length).toBeGreaterThan(8_000_000);
