@@ -20,10 +20,8 @@ describe.each(adapters)('the log on %s', (adapter) => {
       nest: { logger },
     });
     const load = await Load.start(test.port);
+    // What a slow machine blocks on meanwhile is logged and recorded like the rest.
     for (let i = 0; i < 20; i++) await load.get('/quick');
-    await settle(test.app);
-    test.sink.records.length = 0;
-    lines.length = 0;
     for (let i = 0; i < 8; i++) {
       await load.get(i % 4 === 3 ? '/block/sort?ms=70' : '/later/loop?ms=70');
       await settle(test.app);
