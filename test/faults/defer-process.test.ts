@@ -36,6 +36,9 @@ async function startChild(
     silent: true,
   });
   cleanups.push(() => child.kill('SIGKILL'));
+  // A full pipe would stop it: the longer Redis is away, the more ioredis writes.
+  child.stdout!.resume();
+  child.stderr!.resume();
   const [{ port }] = (await once(child, 'message')) as [{ port: number }];
   return { child, url: `http://127.0.0.1:${port}` };
 }

@@ -46,7 +46,7 @@ const store = bullmqStore({
 const root = {
   module: class AppModule {},
   imports: [
-    PerfModule.forRoot({ defer: { store, drainTimeoutMs: role === 'worker' ? 500 : 5_000 } }),
+    PerfModule.forRoot({ defer: { store, drainTimeoutMs: role === 'worker' ? 500 : 20_000 } }),
     ...(role === 'worker' ? [] : [BullModule.forRoot({ connection }), BullModule.registerQueue({ name: 'mail' })]),
   ],
   controllers: [OrdersController],
