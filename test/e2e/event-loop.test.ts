@@ -26,8 +26,9 @@ function accountsOf(server: Server): Map<string, { idleMs: number; activeMs: num
 /** Of a request's time: inside these blocks. One that ends within a late turn is not charged for that turn. */
 function toldMs({ startedAt, durationMs }: RequestRecord, blocks: readonly BlockRecord[]): number {
   const endedAt = startedAt + durationMs;
+  // The rest is what epoch milliseconds lose: a turn may well have ended half a millisecond later.
   return blocks
-    .filter((block) => block.startedAt + block.durationMs <= endedAt + 1)
+    .filter((block) => block.startedAt + block.durationMs <= endedAt + 0.01)
     .reduce((sum, block) => {
       const end = Math.min(endedAt, block.startedAt + block.durationMs);
       return sum + Math.max(0, end - Math.max(startedAt, block.startedAt));
@@ -77,14 +78,15 @@ for (const adapter of adapters) {
       const untilBlocks = async (
         good: (found: readonly BlockRecord[]) => boolean,
         attempt: () => Promise<unknown>,
+        { leastMs = 30_000 } = {},
       ): Promise<BlockRecord[]> => {
-        const deadlineMs = performance.now() + 30_000;
-        for (let i = 0; ; i++) {
+        const deadlineMs = performance.now() + leastMs;
+        for (let i = 1; ; i++) {
           await settled();
           await attempt();
           const found = await blocks();
           for (const { request } of found) if (request !== null) expect(request.url).toMatch(CULPRITS);
-          if (good(found) || (i >= 8 && performance.now() > deadlineMs)) return found;
+          if (good(found) || (i >= 8 && performance.now() >= deadlineMs)) return found;
         }
       };
       const untilNamed = (id: string, attempt: () => Promise<unknown>): Promise<BlockRecord[]> =>
@@ -102,14 +104,15 @@ for (const adapter of adapters) {
         for (const kind of kinds) {
           for (const place of ['block', 'later']) {
             const id = `${place}-${kind}`;
-            const found = await untilSuspected(id, () => load.get(`/${place}/${kind}?ms=130`, { 'x-request-id': id }));
-            if (found.some(({ request }) => request?.id === id)) named += 1;
+            const isNamed = (found: readonly BlockRecord[]): boolean => found.some(({ request }) => request?.id === id);
+            const shoot = () => load.get(`/${place}/${kind}?ms=130`, { 'x-request-id': id });
+            if (isNamed(await untilBlocks(isNamed, shoot, { leastMs: 0 }))) named += 1;
           }
         }
         expect(await load.stopLoops()).toBeGreaterThan(50);
         // The machine may starve a few; two thirds is what even a busy one shows.
         expect(named).toBeGreaterThanOrEqual((2 / 3) * 2 * kinds.length);
-      }, 120_000);
+      }, 240_000);
 
       it('name the request whose handler runs on after an await that is over at once', async () => {
         load.loop(INNOCENTS);
@@ -119,14 +122,17 @@ for (const adapter of adapters) {
       }, 120_000);
 
       it('tell duration, stack, who waited and a curl line', async () => {
-        const found = await untilNamed('mine', () =>
-          Promise.all([
-            load.get('/victim/60'),
-            load.get('/victim/70'),
-            load.get('/later/loop?ms=200&token=hunter2', { 'x-request-id': 'mine', accept: 'x/y' }),
-          ]),
+        const isTold = ({ request, cause }: BlockRecord): boolean => request?.id === 'mine' && cause === 'javascript';
+        const found = await untilBlocks(
+          (all) => all.some(isTold),
+          () =>
+            Promise.all([
+              load.get('/victim/60'),
+              load.get('/victim/70'),
+              load.get('/later/loop?ms=200&token=hunter2', { 'x-request-id': 'mine', accept: 'x/y' }),
+            ]),
         );
-        const block = found.find(({ request }) => request?.id === 'mine')!;
+        const block = found.find(isTold)!;
         expect(block.durationMs).toBeGreaterThan(190);
         expect(block.provenMs).toBeLessThanOrEqual(block.durationMs);
         expect(block.request).toMatchObject({
@@ -134,7 +140,6 @@ for (const adapter of adapters) {
           route: '/later/:kind',
           handler: 'BlockersController.later',
         });
-        expect(block.cause).toBe('javascript');
         expect(block.location).toMatch(/^test\/fixtures\/blockers\.controller\.ts:\d+:\d+$/);
         expect(block.stack.some((line) => line.includes('spin'))).toBe(true);
         expect(block.delayed.map(({ route }) => route)).toContain('/victim/:ms');
@@ -286,7 +291,8 @@ for (const adapter of adapters) {
         await load.get('/gc');
         const collected: BlockRecord[] = [];
         // A machine that does not let the process run says so instead.
-        for (let i = 0; i < 8 && collected.length === 0; i++) {
+        const deadlineMs = performance.now() + 30_000;
+        while (collected.length === 0 && performance.now() < deadlineMs) {
           await settled();
           await load.get('/gc');
           const found = await blocks();
