@@ -23,16 +23,20 @@ function accountsOf(server: Server): Map<string, { idleMs: number; activeMs: num
   return accounts;
 }
 
-/** Of a request's time: inside these blocks. One that ends within a late turn is not charged for that turn. */
-function toldMs({ startedAt, durationMs }: RequestRecord, blocks: readonly BlockRecord[]): number {
+/**
+ * Of a request's time: inside these blocks. One that ends within a late turn is not charged for that turn, which may be told
+ * as ending with the request, or a moment later: only there the block itself is asked whom it delayed.
+ */
+function toldMs({ id, startedAt, durationMs }: RequestRecord, blocks: readonly BlockRecord[]): number {
   const endedAt = startedAt + durationMs;
-  // The rest is what epoch milliseconds lose: a turn may well have ended half a millisecond later.
-  return blocks
-    .filter((block) => block.startedAt + block.durationMs <= endedAt + 0.01)
-    .reduce((sum, block) => {
-      const end = Math.min(endedAt, block.startedAt + block.durationMs);
-      return sum + Math.max(0, end - Math.max(startedAt, block.startedAt));
-    }, 0);
+  let sumMs = 0;
+  for (const { startedAt: from, durationMs: blockMs, request, delayed } of blocks) {
+    const to = from + blockMs;
+    const ends = to < endedAt - 0.01 ? 'before' : to <= endedAt + 1 ? 'with' : 'after';
+    if (ends === 'after' || (ends === 'with' && ![request, ...delayed].some((ref) => ref?.id === id))) continue;
+    sumMs += Math.max(0, Math.min(endedAt, to) - Math.max(startedAt, from));
+  }
+  return sumMs;
 }
 
 for (const adapter of adapters) {
