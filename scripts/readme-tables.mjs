@@ -50,13 +50,20 @@ const OWN = {
   },
   'resources-cost'() {
     const result = resultOf('resources-cost');
-    const rows = result.rows.map(({ name, sampleUs, readFileSyncUs, ratio, spacedUs }) => {
-      return `| ${[name, sampleUs, readFileSyncUs, interval(ratio), spacedUs].join(' | ')} |`;
+    const loops = result.rows.map(({ name, sampleUs, readFileSyncUs, ratio }) => {
+      return `| in a loop, ${name} | ${[sampleUs, readFileSyncUs, interval(ratio)].join(' | ')} | |`;
     });
+    const servers = result.inService.map(
+      ({ server, ratePerS, sampleUs, readFileSyncUs, ratio, featurePercentOfACore }) => {
+        const name = `once a second in a server, ${server}${ratePerS === 0 ? '' : ` (${ratePerS} req/s)`}`;
+        return `| ${[name, sampleUs, readFileSyncUs, ratio, `${featurePercentOfACore} %`].join(' | ')} |`;
+      },
+    );
     return [
-      '| limits | a sample, µs | `readFileSync(cpu.stat)`, µs | ratio | a sample after 50 ms of rest, µs |',
+      '| | a sample, µs | `readFileSync(cpu.stat)`, µs | ratio | the whole feature, of one core |',
       '|---|---:|---:|---:|---:|',
-      ...rows,
+      ...loops,
+      ...servers,
       '',
       ran(result),
     ].join('\n');

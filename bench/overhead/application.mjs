@@ -28,11 +28,14 @@ decorateMethod(UsersController, 'findOne', Get(':id'));
 Param('id')(UsersController.prototype, 'findOne', 0);
 decorate(UsersController, Controller('users'));
 
-/** Starts the API with what the variant adds: module imports and providers, and a last look at the listening application. */
-export async function serveApi({ imports = [], providers = [], check = () => {} } = {}) {
+/**
+ * Starts the API with what the variant adds: module imports and providers, a last look at the listening application, and
+ * answers to further questions of the benchmark.
+ */
+export async function serveApi({ imports = [], providers = [], check = () => {}, handlers = {} } = {}) {
   const root = { module: function AppModule() {}, imports, providers, controllers: [UsersController] };
   const app = await NestFactory.create(root, new FastifyAdapter(), { logger: ['error', 'warn'] });
   await app.listen(0, '127.0.0.1');
   check(app);
-  serveOn(app.getHttpServer().address().port);
+  serveOn(app.getHttpServer().address().port, handlers);
 }

@@ -32,14 +32,6 @@ for (let round = 0; round < rounds; round++) {
   for (const name of round % 2 === 0 ? order : order.reverse()) result[name].push(timed(variants[name]));
 }
 
-// As it is in service: one sample now and then, with cold caches, and the cgroup looked for again from time to time.
-const spaced = [];
-for (let i = 0; i < 40; i++) {
-  await new Promise((resolve) => setTimeout(resolve, 50));
-  const startedNs = process.hrtime.bigint();
-  sampler.sample();
-  spaced.push(Number(process.hrtime.bigint() - startedNs) / 1_000);
-}
 const discoveries = [];
 for (let i = 0; i < 40; i++) {
   const startedNs = process.hrtime.bigint();
@@ -49,4 +41,4 @@ for (let i = 0; i < 40; i++) {
   fresh.close();
 }
 sampler.close();
-process.stdout.write(JSON.stringify({ ...result, spaced: median(spaced), discovery: median(discoveries) }));
+process.stdout.write(JSON.stringify({ ...result, discovery: median(discoveries) }));

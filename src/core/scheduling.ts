@@ -15,7 +15,7 @@ export interface SchedulingLoss {
 /** The port through which the event loop learns that it was late because the kernel held the process back. */
 export interface SchedulingPressure {
   /**
-   * What was lost from the last look before `monotonicMs` (at most a second earlier, while the loop turns) until now.
+   * What was lost from the last look before `monotonicMs` (at most some seconds earlier, while the loop turns) until now.
    * Null when there was no such look. Costs a few microseconds, disturbs no other reader, never throws.
    */
   since(monotonicMs: number): SchedulingLoss | null;

@@ -232,7 +232,7 @@ export class EventLoop implements RequestObserver {
 const isAsyncFunction = (method: unknown): boolean =>
   Object.prototype.toString.call(method) === '[object AsyncFunction]';
 
-/** Counted from up to a second before the block, so it supports other evidence and is none by itself. */
+/** Counted from up to some seconds before the block, so it supports other evidence and is none by itself. */
 function wasThrottled(loss: SchedulingLoss | null): boolean {
   return loss !== null && ((loss.throttledPeriods ?? 0) > 0 || (loss.throttledMs ?? 0) > 0);
 }

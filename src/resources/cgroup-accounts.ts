@@ -69,14 +69,14 @@ export class CgroupAccounts {
     const fromCgroup = this.usage?.() ?? null;
     const processUsage = processCpu();
     const machineBytes = this.machine.memoryBytes;
-    const memory = this.memory?.read(machineBytes) ?? null;
+    const memory = this.memory?.read(nowMs, machineBytes) ?? null;
     const heap = getHeapStatistics();
     return {
       nowMs,
       place: this.place,
       layout: this.layout,
       cpuUsage: fromCgroup ?? processUsage,
-      cpuLimit: this.quota?.read() ?? null,
+      cpuLimit: this.quota?.read(nowMs) ?? null,
       cpus: this.machine.cpus,
       memory,
       machineBytes,
@@ -94,9 +94,15 @@ export class CgroupAccounts {
     };
   }
 
-  /** The part that tells of lost time: 4 or 5 files. */
+  /** See {@link MemoryUsage.leastLeftBytes}. */
+  memoryLeftBytes(): number | null {
+    return this.memory?.leastLeftBytes() ?? null;
+  }
+
+  /** The part that tells of lost time: 3 or 4 files. */
   scheduling(now: MonotonicClock): SchedulingReading {
-    return { nowMs: now(), place: this.place, cpuLimit: this.quota?.read() ?? null, runQueueMs: this.runQueueMs() };
+    const nowMs = now();
+    return { nowMs, place: this.place, cpuLimit: this.quota?.read(nowMs) ?? null, runQueueMs: this.runQueueMs() };
   }
 
   /** Field 2 of `schedstat`: nanoseconds of waiting on a run queue (Documentation/scheduler/sched-stats.rst). */

@@ -40,9 +40,37 @@ export class ResourceDiagnostics {
     );
   }
 
-  /** Every second or so: what cannot wait for the next report. */
+  /**
+   * Whether memory may be low, going by the least that may be left. If not, it is known not to be.
+   * @param limitBytes The effective limit; null without one.
+   */
+  memoryMayBeLow(limitBytes: number | null, leastLeftBytes: number | null): boolean {
+    if (limitBytes === null) return false;
+    if (leastLeftBytes === null || leastLeftBytes < lowBytes(limitBytes)) return true;
+    this.lowSamples = 0;
+    return false;
+  }
+
+  /** Every second while memory may be low, and every now and then. */
   watch(sample: ResourceSample): void {
     this.watchHeadroom(sample);
+    this.watchKernel(sample);
+  }
+
+  private watchHeadroom({ limits: { memoryBytes }, memory: { availableBytes } }: ResourceSample): void {
+    if (memoryBytes === null || availableBytes === null) return;
+    const isLow = availableBytes < lowBytes(memoryBytes);
+    this.lowSamples = isLow ? this.lowSamples + 1 : 0;
+    if (this.lowSamples < LOW_MEMORY_SAMPLES) return;
+    this.warnOnce(
+      'memory low',
+      `Only ${mb(availableBytes)} of ${mb(memoryBytes)} MB memory are left; at 0 the kernel kills the process (exit code 137). ` +
+        'Raise the memory limit, or lower --max-old-space-size so that the garbage collector works earlier.',
+    );
+  }
+
+  /** With each report at least: what the kernel has done. */
+  watchKernel(sample: ResourceSample): void {
     this.watchOomKills(sample.memory.oomKills);
     if (sample.cpu.window?.throttledByHiddenAncestor === true) {
       this.warnOnce(
@@ -73,18 +101,6 @@ export class ResourceDiagnostics {
     );
   }
 
-  private watchHeadroom({ limits: { memoryBytes }, memory: { availableBytes } }: ResourceSample): void {
-    if (memoryBytes === null || availableBytes === null) return;
-    const isLow = availableBytes < Math.min(memoryBytes * LOW_MEMORY_SHARE, LOW_MEMORY_BYTES);
-    this.lowSamples = isLow ? this.lowSamples + 1 : 0;
-    if (this.lowSamples < LOW_MEMORY_SAMPLES) return;
-    this.warnOnce(
-      'memory low',
-      `Only ${mb(availableBytes)} of ${mb(memoryBytes)} MB memory are left; at 0 the kernel kills the process (exit code 137). ` +
-        'Raise the memory limit, or lower --max-old-space-size so that the garbage collector works earlier.',
-    );
-  }
-
   private watchOomKills(oomKills: number | null): void {
     if (oomKills === null) return;
     const before = this.oomKills;
@@ -104,5 +120,7 @@ export class ResourceDiagnostics {
     this.reporter.warn(message);
   }
 }
+
+const lowBytes = (limitBytes: number): number => Math.min(limitBytes * LOW_MEMORY_SHARE, LOW_MEMORY_BYTES);
 
 const mb = (bytes: number): number => Math.round(bytes / MIB);

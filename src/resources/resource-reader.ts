@@ -28,7 +28,16 @@ export class ResourceReader {
     return this.files.gone ? this.discover().accounts.read(this.now) : reading;
   }
 
-  /** The cheap part of {@link read}: 4 or 5 files. */
+  /**
+   * Memory that is left at the least: one short file for each limit that {@link read} has seen. Does not look whether the
+   * process was moved.
+   */
+  memoryLeftBytes(): number | null {
+    const found = this.found === null || this.files.gone ? this.discover() : this.found;
+    return found.accounts.memoryLeftBytes();
+  }
+
+  /** The part of {@link read} that tells of lost time. */
   scheduling(): SchedulingReading {
     return this.current().accounts.scheduling(this.now);
   }

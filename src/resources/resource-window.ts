@@ -44,14 +44,24 @@ function cpuWindow(
   const usedSeconds = difference(previous.cpuUsage.usageSeconds, reading.cpuUsage.usageSeconds);
   if (usedSeconds === null) return null;
   const usageCores = usedSeconds / (ms / 1_000);
+  const { cpuLimit: before } = previous;
+  const { cpuLimit: after } = reading;
+  // When another level has become the lowest, its counters have another past.
+  const comparable = before !== null && after !== null && before.heldBy === after.heldBy;
+  const periods = comparable ? difference(before.periods, after.periods) : null;
+  const throttledPeriods = comparable ? difference(before.throttledPeriods, after.throttledPeriods) : null;
+  const throttledSeconds = comparable ? difference(before.throttledSeconds, after.throttledSeconds) : null;
   return {
     ms,
     usageCores,
     // Not capped at 1: bursts and the skew between clock and counter are real.
     utilization: capacityCores === null ? null : usageCores / capacityCores,
     requestUtilization: requestCores === null ? null : usageCores / requestCores,
-    ...throttling(previous.cpuLimit, reading.cpuLimit),
-    throttledByHiddenAncestor: throttledUnseen(previous.cpuLimit, reading.cpuLimit),
+    periods,
+    throttledPeriods,
+    throttledRatio: share(throttledPeriods, periods),
+    throttledMs: throttledSeconds === null ? null : throttledSeconds * 1_000,
+    throttledByHiddenAncestor: throttledUnseen(before, after),
     runQueueMs: difference(previous.runQueueMs, reading.runQueueMs),
   };
 }
@@ -59,20 +69,6 @@ function cpuWindow(
 const NOTHING: MeasuredWindow = { cpu: null, pressure: { cpuSomeRatio: null, memoryFullRatio: null } };
 
 type LimitReading = ResourceReading['cpuLimit'];
-
-function throttling(previous: LimitReading, reading: LimitReading) {
-  // When another level has become the lowest, its counters have another past.
-  const comparable = previous !== null && reading !== null && previous.heldBy === reading.heldBy;
-  const periods = comparable ? difference(previous.periods, reading.periods) : null;
-  const throttledPeriods = comparable ? difference(previous.throttledPeriods, reading.throttledPeriods) : null;
-  const throttledSeconds = comparable ? difference(previous.throttledSeconds, reading.throttledSeconds) : null;
-  return {
-    periods,
-    throttledPeriods,
-    throttledRatio: share(throttledPeriods, periods),
-    throttledMs: throttledSeconds === null ? null : throttledSeconds * 1_000,
-  };
-}
 
 /** The kernel throttled here, yet no limit that can be seen did: a pod's or a task's quota above the container's mount. */
 function throttledUnseen(previous: LimitReading, reading: LimitReading): boolean | null {

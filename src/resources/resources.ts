@@ -5,6 +5,7 @@ import type { Reporter } from '../core/reporter.js';
 import type { SchedulingPressure } from '../core/scheduling.js';
 import type { ResourceReading } from './cgroup-accounts.js';
 import { disagreement, nodeFigures } from './node-figures.js';
+import { Pace } from './kernel/pace.js';
 import { ResourceDiagnostics } from './resource-diagnostics.js';
 import { ResourceReader } from './resource-reader.js';
 import { sampleSince } from './resource-sample.js';
@@ -12,8 +13,17 @@ import { ReadingResourceSampler, type ResourceSampler } from './resource-sampler
 import { type ResolvedResourcesOptions, resolveResourcesOptions } from './resources.options.js';
 import { SchedulingHistory } from './scheduling-history.js';
 
-/** Low memory and OOM kills cannot wait for the next record. A sample costs about 30 µs, so this is 0.003 % of a core. */
+/**
+ * Low memory cannot wait: one short file for each memory limit, and none without. In a server a read costs ten times of
+ * what it costs in a loop, because of cold caches, so only what cannot wait is read each second.
+ */
 const WATCH_EVERY_MS = 1_000;
+
+/** A baseline for the event loop. What was lost around a block supports other evidence, so it need not be fresher. */
+const LOOK_EVERY_MS = 5_000;
+
+/** OOM kills and limits that cannot be seen; records are more frequent by default, and then tell. */
+const INSPECT_EVERY_MS = 15_000;
 
 /**
  * The resources feature of one application. With it off (options null) nothing runs and nothing is opened, until someone
@@ -26,7 +36,10 @@ export class Resources {
   private readonly reader: ResourceReader;
   private readonly history: SchedulingHistory;
   private readonly diagnostics: ResourceDiagnostics;
-  private watched: ResourceReading | null = null;
+  private inspected: ResourceReading | null = null;
+  private readonly looks = new Pace(LOOK_EVERY_MS);
+  private readonly inspections = new Pace(INSPECT_EVERY_MS);
+  private memoryLimitBytes: number | null = null;
   private compared: ResourceReading | null = null;
   /** Of the last record and of the one before it; at first of the start. */
   private published: ResourceReading | null = null;
@@ -37,7 +50,7 @@ export class Resources {
     private readonly options: ResolvedResourcesOptions | null,
     private readonly recorder: Pick<Recorder, 'wanted' | 'push'>,
     private readonly reporter: Reporter,
-    now: MonotonicClock,
+    private readonly now: MonotonicClock,
   ) {
     this.settings = options ?? resolveResourcesOptions({}, 'resources');
     const reader = new ResourceReader('/', now);
@@ -64,9 +77,12 @@ export class Resources {
     if (this.options === null || this.timers.length > 0) return;
     const reading = this.reader.read();
     this.published = reading;
-    this.watched = reading;
+    this.inspected = reading;
+    this.inspections.done(reading.nowMs);
+    this.looks.done(reading.nowMs);
     this.history.keep(reading);
     const sample = sampleSince(null, reading, this.settings);
+    this.memoryLimitBytes = sample.limits.memoryBytes;
     this.diagnostics.start(sample);
     const wrong = disagreement(sample.limits, nodeFigures());
     if (wrong !== null) this.reporter.log(wrong);
@@ -97,17 +113,35 @@ export class Resources {
   }
 
   private readonly watch = (): void => {
-    const reading = this.reader.read();
-    this.diagnostics.watch(sampleSince(this.watched, reading, this.settings));
-    this.history.keep(reading);
-    this.watched = reading;
+    const nowMs = this.now();
+    if (this.looks.due(nowMs)) this.history.keep(this.reader.scheduling());
+    const memoryMayBeLow = this.memoryMayBeLow();
+    if (this.inspections.due(nowMs) || memoryMayBeLow) this.diagnostics.watch(this.inspect());
   };
+
+  private memoryMayBeLow(): boolean {
+    if (this.memoryLimitBytes === null) return false;
+    // With an override what is left is not that of the cgroup's limits.
+    const leftBytes = this.settings.memoryLimitBytes === null ? this.reader.memoryLeftBytes() : null;
+    return this.diagnostics.memoryMayBeLow(this.memoryLimitBytes, leftBytes);
+  }
+
+  private inspect(): ResourceSample {
+    const reading = this.reader.read();
+    const sample = sampleSince(this.inspected, reading, this.settings);
+    this.inspected = reading;
+    this.memoryLimitBytes = sample.limits.memoryBytes;
+    return sample;
+  }
 
   private readonly publish = (): void => {
     const reading = this.reader.read();
     const sample = sampleSince(this.published, reading, this.settings);
     this.publishedBefore = this.published;
     this.published = reading;
+    this.memoryLimitBytes = sample.limits.memoryBytes;
+    this.inspections.done(reading.nowMs);
+    this.diagnostics.watchKernel(sample);
     this.diagnostics.report(sample);
     if (this.recorder.wanted) this.recorder.push({ kind: 'resource', sample });
   };

@@ -14,7 +14,7 @@ export class SchedulingHistory implements SchedulingPressure {
 
   constructor(private readonly read: () => SchedulingReading) {}
 
-  /** To be called every second or so. */
+  /** To be called every few seconds. */
   keep(reading: SchedulingReading): void {
     this.looks.push(reading);
     if (this.looks.length > KEPT) this.looks.shift();
@@ -24,7 +24,11 @@ export class SchedulingHistory implements SchedulingPressure {
     const before = this.looks.findLast(({ nowMs }) => nowMs <= monotonicMs);
     if (before === undefined) return null;
     const now = this.read();
-    if (now.place !== before.place) return null;
+    if (now.place !== before.place) {
+      // Moved: what was kept of the old cgroup is of no use any more.
+      this.keep(now);
+      return null;
+    }
     const throttledSeconds = difference(throttledByAny(before), throttledByAny(now));
     const comparable = before.cpuLimit?.heldBy === now.cpuLimit?.heldBy;
     const held = (key: 'periods' | 'throttledPeriods'): number | null =>

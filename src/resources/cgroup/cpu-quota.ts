@@ -1,6 +1,7 @@
 import type { ControllerCgroup } from './discovery.js';
 import type { KernelFile, KernelFiles } from '../kernel/kernel-file.js';
 import { exactCount, firstNumber, lineNumber, secondNumber, seconds } from '../kernel/kernel-text.js';
+import type { Pace } from '../kernel/pace.js';
 
 /** The effective CPU limit, and the throttling of the cgroup that holds it. */
 export interface CpuLimitReading {
@@ -28,8 +29,11 @@ const DEFAULT_PERIOD_US = 100_000;
 
 interface QuotaLevel {
   readonly directory: string;
-  readonly cores: () => number | null;
+  /** Reads its limit. */
+  readonly readCores: () => number | null;
   readonly stat: KernelFile;
+  /** What {@link readCores} said last. */
+  cores: number | null;
 }
 
 /**
@@ -40,20 +44,24 @@ export class CpuQuota {
   private readonly version: 'v1' | 'v2';
   private readonly levels: readonly QuotaLevel[];
   private readonly local: KernelFile;
+  private readonly limitsPace: Pace;
 
   constructor(files: KernelFiles, { version, directories }: ControllerCgroup) {
-    const cores = version === 'v1' ? quotaV1 : quotaV2;
+    const readerOf = version === 'v1' ? quotaV1 : quotaV2;
     this.version = version;
     this.levels = directories.map((directory) => ({
       directory,
-      cores: cores(files, directory),
+      readCores: readerOf(files, directory),
       stat: files.file(`${directory}/cpu.stat`),
+      cores: null,
     }));
+    this.limitsPace = files.rarely();
     this.local = files.file(`${directories[0]}/cpu.stat.local`);
   }
 
-  /** Limits are read each time: Kubernetes, Docker and systemd change them in place. */
-  read(): CpuLimitReading {
+  /** Throttling is of now, limits are a few seconds old at most. */
+  read(nowMs: number): CpuLimitReading {
+    if (this.limitsPace.due(nowMs)) for (const level of this.levels) level.cores = level.readCores();
     const reading: CpuLimitReading = {
       limitCores: null,
       byAncestor: false,
@@ -65,7 +73,7 @@ export class CpuQuota {
       anySeconds: this.throttledSeconds(this.local.read()),
     };
     for (const level of this.levels) {
-      const cores = level.cores();
+      const { cores } = level;
       if (cores === null) continue;
       const stat = level.stat.read();
       const throttledSeconds = this.throttledSeconds(stat);

@@ -1,5 +1,12 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import { onlyNumber } from './kernel-text.js';
+import { Pace } from './pace.js';
+
+/**
+ * Limits are changed in place (Kubernetes resizes, `docker update`, systemd), but seldom, and are a third of all reads
+ * where several levels have some. So a change is noticed within this time.
+ */
+const RARE_EVERY_MS = 5_000;
 
 /** The longest file that is read whole is `memory.stat`, 1 to 4 kB. */
 const BUFFER_BYTES = 16 * 1024;
@@ -30,6 +37,11 @@ export class KernelFiles {
     const file = new KernelFile(this, `${this.root}${path}`);
     this.files.push(file);
     return file;
+  }
+
+  /** How often to read what changes rarely. Each time where every read opens its file: there the cost is no argument. */
+  rarely(): Pace {
+    return new Pace(this.keep ? RARE_EVERY_MS : 0);
   }
 
   /** Closes every descriptor. Files that are read later work, but are opened for every read. */

@@ -2,9 +2,7 @@ import { readFileSync } from 'node:fs';
 import { availableParallelism, freemem, totalmem } from 'node:os';
 import type { KernelFile, KernelFiles } from './kernel-file.js';
 import { exactCount, numberAfter } from './kernel-text.js';
-
-/** The kernel adds this figure up over all zones and CPUs: one of the dearer reads, and no account of this process. */
-const AVAILABLE_FOR_MS = 100;
+import type { Pace } from './pace.js';
 
 /** What the machine allows where no cgroup says less. */
 export class Machine {
@@ -13,23 +11,25 @@ export class Machine {
   readonly memoryBytes: number | null;
   private readonly offLinux: boolean;
   private readonly meminfo: KernelFile;
-  private available: { atMs: number; bytes: number | null } | null = null;
+  private readonly meminfoPace: Pace;
+  private available: number | null = null;
 
   /** Reads what changes rarely; made anew whenever the cgroup is looked for. */
   constructor(root: string, files: KernelFiles) {
     this.offLinux = process.platform !== 'linux' && root === '';
     this.meminfo = files.file('/proc/meminfo');
+    this.meminfoPace = files.rarely();
     this.cpus = this.offLinux ? availableParallelism() : allowedCpus(root);
     this.memoryBytes = this.offLinux ? totalmem() : totalMemory(root);
   }
 
-  /** Bytes that the machine can still give away without swapping; null when it does not say. */
+  /**
+   * Bytes that the machine can still give away without swapping; null when it does not say. The kernel adds it up over
+   * all zones and CPUs, one of the dearer reads, and it is no account of this process: up to five seconds old.
+   */
   availableBytes(nowMs: number): number | null {
-    const { available } = this;
-    if (available !== null && Math.abs(nowMs - available.atMs) < AVAILABLE_FOR_MS) return available.bytes;
-    const bytes = this.offLinux ? freemem() : this.availableNow();
-    this.available = { atMs: nowMs, bytes };
-    return bytes;
+    if (this.meminfoPace.due(nowMs)) this.available = this.offLinux ? freemem() : this.availableNow();
+    return this.available;
   }
 
   private availableNow(): number | null {

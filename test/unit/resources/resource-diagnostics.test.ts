@@ -68,6 +68,19 @@ describe('what the container figures mean, in words', () => {
     expect(said).toEqual([expect.stringContaining('Name it in `resources.cpuLimitCores`')]);
   });
 
+  it('asks for a closer look while memory may be low, and forgets a low sample when it is not', () => {
+    const { said, diagnostics: d } = diagnostics();
+    expect(d.memoryMayBeLow(null, null)).toBe(false);
+    expect(d.memoryMayBeLow(100 * MIB, null)).toBe(true);
+    expect(d.memoryMayBeLow(100 * MIB, 14 * MIB)).toBe(true);
+    d.watch(memory(100 * MIB, 14 * MIB));
+    expect(d.memoryMayBeLow(100 * MIB, 16 * MIB)).toBe(false);
+    d.watch(memory(100 * MIB, 14 * MIB));
+    expect(said).toEqual([]);
+    d.watch(memory(100 * MIB, 13 * MIB));
+    expect(said).toEqual([expect.stringContaining('Only 13 of 100 MB memory are left')]);
+  });
+
   it('warns of low memory when it stays low', () => {
     const { said, diagnostics: d } = diagnostics();
     for (const left of [19, 60, 19]) d.watch(memory(128 * MIB, left * MIB));

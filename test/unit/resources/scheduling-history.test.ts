@@ -47,6 +47,8 @@ describe('what was lost since a moment', () => {
     expect(looks.since(999)).toBeNull();
     next = at(2_000, { place: 'elsewhere' });
     expect(looks.since(1_500)).toBeNull();
+    next = at(2_300, { place: 'elsewhere' });
+    expect(looks.since(2_100)?.ms).toBe(300);
   });
 
   it('is unknown for a counter that went back, is not there, or is another level’s', () => {
