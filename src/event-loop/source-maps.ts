@@ -14,7 +14,7 @@ export const MAX_MAP_BYTES = 20_000_000;
  * Reads `sourceMappingURL` comments: Node itself knows source maps only with `--enable-source-maps`, which is for the whole
  * process and not ours to switch on. Files are read once; only positions of blocks are asked for.
  *
- * The watchdog's thread is given this class as text, like its own function: it must use nothing from outside itself.
+ * The watchdog's thread is given this class as text (see watchdog-source.ts): it must use nothing from outside itself.
  */
 export class SourceMaps {
   private readonly maps = new Map<string, SourceMap | null>();
