@@ -1,4 +1,5 @@
 import type { SourceMap, SourceMapPayload } from 'node:module';
+import type { Mappings, Origin } from './mappings.js';
 
 /** Where a position is in the source that the user wrote. */
 export interface Position {
@@ -7,8 +8,10 @@ export interface Position {
   readonly column: number;
 }
 
-/** Larger maps belong to bundles; parsing one would itself be a block. */
-export const MAX_MAP_BYTES = 20_000_000;
+/** Of larger ones, reading alone would be a block. */
+export const MAX_MAP_BYTES = 10_000_000;
+
+type Finder = Pick<SourceMap | Mappings, 'findEntry'>;
 
 /**
  * Reads `sourceMappingURL` comments: Node itself knows source maps only with `--enable-source-maps`, which is for the whole
@@ -17,7 +20,7 @@ export const MAX_MAP_BYTES = 20_000_000;
  * The watchdog's thread is given this class as text (see watchdog-source.ts): it must use nothing from outside itself.
  */
 export class SourceMaps {
-  private readonly maps = new Map<string, SourceMap | null>();
+  private readonly maps = new Map<string, Finder | null>();
   private readonly fs = process.getBuiltinModule('node:fs');
   private readonly module = process.getBuiltinModule('node:module');
   private readonly path = process.getBuiltinModule('node:path');
@@ -27,6 +30,7 @@ export class SourceMaps {
     private readonly workingDirectory: string,
     /** Positions in files with larger maps stay those of the compiled code. */
     private readonly maxMapBytes: number,
+    private readonly Decoded: typeof Mappings,
   ) {}
 
   /** `file:line:column`, relative to the working directory where the file lies in it. */
@@ -39,14 +43,12 @@ export class SourceMaps {
   /** Never throws: a map that cannot be read leaves the position as it is. */
   private resolve(fileOrUrl: string, line: number, column: number): Position {
     const file = this.pathOf(fileOrUrl);
-    const entry = this.mapOf(file)?.findEntry(line - 1, column - 1);
-    if (entry === undefined || !('originalSource' in entry) || entry.originalSource === undefined) {
-      return { file, line, column };
-    }
+    const entry: Partial<Origin> | undefined = this.mapOf(file)?.findEntry(line - 1, column - 1);
+    if (entry?.originalSource === undefined) return { file, line, column };
     return {
       file: this.sourcePath(file, entry.originalSource),
-      line: entry.originalLine + 1,
-      column: entry.originalColumn + 1,
+      line: entry.originalLine! + 1,
+      column: entry.originalColumn! + 1,
     };
   }
 
@@ -58,22 +60,24 @@ export class SourceMaps {
     return (inside ? below : file).split(path.sep).join('/');
   }
 
-  private mapOf(file: string): SourceMap | null {
+  private mapOf(file: string): Finder | null {
     const known = this.maps.get(file);
     if (known !== undefined) return known;
     if (this.maps.size >= 200) this.maps.clear();
-    let map: SourceMap | null = null;
+    let map: Finder | null = null;
     try {
-      // Node has it when it was started with `--enable-source-maps`.
-      map = this.module.findSourceMap(file) ?? this.readMap(file);
+      map = this.readMap(file);
     } catch {
       // No map, a broken one, or a file that is gone: the position in the compiled code is still true.
     }
+    // Only then Node's own, which it has with `--enable-source-maps`: to build it takes a second for a bundle. Of code that
+    // was compiled while it was loaded, only Node knows the map.
+    map ??= this.module.findSourceMap(file) ?? null;
     this.maps.set(file, map);
     return map;
   }
 
-  private readMap(file: string): SourceMap | null {
+  private readMap(file: string): Finder | null {
     const { fs, path } = this;
     const comment = '//# sourceMappingURL=';
     if (!path.isAbsolute(file) || fs.statSync(file).size > this.maxMapBytes) return null;
@@ -96,7 +100,9 @@ export class SourceMaps {
     const root = payload.sourceRoot ?? '';
     // `findEntry` does not apply the root.
     const sources = root === '' ? payload.sources : payload.sources.map((source) => path.posix.join(root, source));
-    return new this.module.SourceMap({ ...payload, sources });
+    // A map in sections is rare, and Node can read it.
+    const Decoder = 'sections' in payload ? this.module.SourceMap : this.Decoded;
+    return new Decoder({ ...payload, sources });
   }
 
   /** Sources are relative to the map, which tools put beside the file. */

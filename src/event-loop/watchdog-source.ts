@@ -1,3 +1,4 @@
+import { Mappings } from './mappings.js';
 import { SourceMaps } from './source-maps.js';
 import { watchdogThread } from './watchdog.worker.js';
 
@@ -8,4 +9,5 @@ import { watchdogThread } from './watchdog.worker.js';
  * function at run time is what tools have made of it: helpers of a bundler (`__name`, `__publicField`) or counters of a
  * coverage tool stand in it, and are not defined in the thread.
  */
-export const watchdogSource = (): string => `(${watchdogThread.toString()})(${SourceMaps.toString()})`;
+export const watchdogSource = (): string =>
+  `(${watchdogThread.toString()})(${SourceMaps.toString()}, ${Mappings.toString()})`;

@@ -18,7 +18,7 @@ export interface LookBudget {
 const LOOK_BUDGET: LookBudget = { perSecond: 30, burst: 90 };
 const HANG_MS = 1_000;
 const STOP_DEADLINE_MS = 1_000;
-/** A parsed map takes some ten times its size, and the thread's heap is {@link HEAP_MB}. */
+/** A map that is being read takes several times its size, and the thread's heap is {@link HEAP_MB}. */
 const MAX_MAP_BYTES = 1_000_000;
 const HEAP_MB = 24;
 

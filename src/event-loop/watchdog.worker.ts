@@ -1,3 +1,4 @@
+import type { Mappings } from './mappings.js';
 import type { SourceMaps } from './source-maps.js';
 
 /** What the watchdog thread is given. Plain data: it crosses to another thread. */
@@ -60,7 +61,7 @@ interface Seen {
  * It polls a counter that the event loop moves. When that goes stale it connects an inspector session, has one expression
  * evaluated on top of the blocked stack, and disconnects. The Debugger domain is never enabled, so nothing is ever paused.
  */
-export function watchdogThread(Maps: typeof SourceMaps): void {
+export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings): void {
   const { workerData } = process.getBuiltinModule('node:worker_threads');
   const { Session } = process.getBuiltinModule('node:inspector');
   const fs = process.getBuiltinModule('node:fs');
@@ -235,7 +236,7 @@ export function watchdogThread(Maps: typeof SourceMaps): void {
 
   function locationOf(frame: UserFrame): string | null {
     try {
-      maps ??= new Maps(data.workingDirectory, data.maxMapBytes);
+      maps ??= new Maps(data.workingDirectory, data.maxMapBytes, Decoded);
       return maps.locationOf(frame);
     } catch {
       // The line is worth more than its map; an error here would end the watchdog in the middle of a hang.

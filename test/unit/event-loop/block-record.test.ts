@@ -7,6 +7,7 @@ import { blockRecordOf } from '../../../src/event-loop/block-record.js';
 import type { Look, Verdict } from '../../../src/event-loop/classify.js';
 import type { Frame } from '../../../src/event-loop/frame.js';
 import { SecretNames } from '../../../src/event-loop/replay/secret-names.js';
+import { Mappings } from '../../../src/event-loop/mappings.js';
 import { MAX_MAP_BYTES, SourceMaps } from '../../../src/event-loop/source-maps.js';
 
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'perf-bundle-')));
@@ -54,7 +55,7 @@ const recordOf = (frames: readonly Frame[]) => {
   return blockRecordOf(standstill, verdict, 0, [], {
     secrets: new SecretNames([]),
     replay: null,
-    sourceMaps: new SourceMaps(folder, MAX_MAP_BYTES),
+    sourceMaps: new SourceMaps(folder, MAX_MAP_BYTES, Mappings),
     ownFolder: null,
   });
 };

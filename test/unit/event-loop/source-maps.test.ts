@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
+import { Mappings } from '../../../src/event-loop/mappings.js';
 import { MAX_MAP_BYTES, SourceMaps } from '../../../src/event-loop/source-maps.js';
 
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'perf-maps-')));
@@ -19,7 +20,7 @@ const write = (name: string, comment: string): string => {
 const frame = (file: string) => ({ name: 'work', file, line: 2, column: 3, functionLine: 1, async: false });
 
 describe('source maps', () => {
-  const maps = new SourceMaps(folder, MAX_MAP_BYTES);
+  const maps = new SourceMaps(folder, MAX_MAP_BYTES, Mappings);
 
   it('follow a map beside the file', () => {
     const file = write('a.js', '//# sourceMappingURL=a.js.map\n');
@@ -57,8 +58,8 @@ describe('source maps', () => {
   it('are not read when they are too large', () => {
     const file = write('l.js', '//# sourceMappingURL=l.js.map\n');
     writeFileSync(`${file}.map`, JSON.stringify({ ...map('../src/l.ts'), sourcesContent: ['x'.repeat(5_000)] }));
-    expect(new SourceMaps(folder, 5_000).locationOf(frame(file))).toBe('dist/l.js:2:3');
-    expect(new SourceMaps(folder, 50_000).locationOf(frame(file))).toBe('src/l.ts:5:7');
+    expect(new SourceMaps(folder, 5_000, Mappings).locationOf(frame(file))).toBe('dist/l.js:2:3');
+    expect(new SourceMaps(folder, 50_000, Mappings).locationOf(frame(file))).toBe('src/l.ts:5:7');
   });
 
   it('can be read where nothing but the class is known: its text is what the watchdog’s thread gets', () => {
@@ -66,13 +67,15 @@ describe('source maps', () => {
     const file = write('t.js', `//# sourceMappingURL=data:application/json;base64,${inline}`);
     // eslint-disable-next-line typescript/no-implied-eval
     const Alone = new Function(`return ${SourceMaps.toString()}`)() as typeof SourceMaps;
-    expect(new Alone(folder, MAX_MAP_BYTES).locationOf(frame(file))).toBe('src/t.ts:5:7');
+    // eslint-disable-next-line typescript/no-implied-eval
+    const Decoded = new Function(`return ${Mappings.toString()}`)() as typeof Mappings;
+    expect(new Alone(folder, MAX_MAP_BYTES, Decoded).locationOf(frame(file))).toBe('src/t.ts:5:7');
   });
 
   it('leave files outside the working directory absolute, and unknown ones as they are', () => {
-    expect(new SourceMaps(join(folder, 'elsewhere'), MAX_MAP_BYTES).locationOf(frame(write('e.js', '')))).toBe(
-      `${folder}/dist/e.js:2:3`,
-    );
+    expect(
+      new SourceMaps(join(folder, 'elsewhere'), MAX_MAP_BYTES, Mappings).locationOf(frame(write('e.js', ''))),
+    ).toBe(`${folder}/dist/e.js:2:3`);
     expect(maps.locationOf(frame('node:fs'))).toBe('node:fs:2:3');
     expect(maps.locationOf({ ...frame(''), file: null })).toBeNull();
   });
