@@ -37,9 +37,11 @@ export class Mappings {
   private readonly digits = new Uint8Array(128);
   private readonly deltas = new Int32Array(5);
 
+  /** Throws when these are no mappings, since what is read comes from a file of anybody's. */
   constructor({ mappings, sources }: SourceMapPayload) {
+    if (typeof mappings !== 'string') throw new TypeError('A source map without mappings');
     this.text = mappings;
-    this.sources = sources;
+    this.sources = [...sources];
     const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
     for (let i = 0; i < alphabet.length; i++) this.digits[alphabet.charCodeAt(i)] = i;
   }

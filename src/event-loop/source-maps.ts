@@ -44,7 +44,8 @@ export class SourceMaps {
   private resolve(fileOrUrl: string, line: number, column: number): Position {
     const file = this.pathOf(fileOrUrl);
     const entry: Partial<Origin> | undefined = this.mapOf(file)?.findEntry(line - 1, column - 1);
-    if (entry?.originalSource === undefined) return { file, line, column };
+    // A source may be null in a map.
+    if (typeof entry?.originalSource !== 'string') return { file, line, column };
     return {
       file: this.sourcePath(file, entry.originalSource),
       line: entry.originalLine! + 1,
@@ -70,9 +71,6 @@ export class SourceMaps {
     } catch {
       // No map, a broken one, or a file that is gone: the position in the compiled code is still true.
     }
-    // Only then Node's own, which it has with `--enable-source-maps`: to build it takes a second for a bundle. Of code that
-    // was compiled while it was loaded, only Node knows the map.
-    map ??= this.module.findSourceMap(file) ?? null;
     this.maps.set(file, map);
     return map;
   }
@@ -83,7 +81,9 @@ export class SourceMaps {
     if (!path.isAbsolute(file) || fs.statSync(file).size > this.maxMapBytes) return null;
     const code = fs.readFileSync(file, 'utf8');
     const at = code.lastIndexOf(comment);
-    if (at < 0) return null;
+    // Of code that was compiled while it was loaded, only Node knows the map (with `--enable-source-maps`). It is not asked
+    // for others: to build its `SourceMap` takes a second for a bundle.
+    if (at < 0) return this.module.findSourceMap(file) ?? null;
     const url = code
       .slice(at + comment.length)
       .split(/[\r\n]/, 1)[0]!
