@@ -35,7 +35,9 @@ export class Mappings {
   private readonly charsBetweenMarks = 20_000;
   /** Value of each character of the alphabet. */
   private readonly digits = new Uint8Array(128);
+  /** Of the segment that was read last: its numbers, and where it ended. */
   private readonly deltas = new Int32Array(5);
+  private end = 0;
 
   /** Throws when these are no mappings, since what is read comes from a file of anybody's. */
   constructor({ mappings, sources }: SourceMapPayload) {
@@ -86,9 +88,6 @@ export class Mappings {
     }
     return marks[0]!;
   }
-
-  /** Where the segment that was read last ended. */
-  private end = 0;
 
   /** Reads a segment's numbers into `deltas`: how many there were. */
   private readSegment(from: number): number {
