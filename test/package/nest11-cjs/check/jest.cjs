@@ -2,8 +2,8 @@
 // warning about a worker that it had to kill.
 const assert = require('node:assert/strict');
 const { spawnSync } = require('node:child_process');
-const { rmSync } = require('node:fs');
-const { join } = require('node:path');
+const { cpSync, rmSync } = require('node:fs');
+const { dirname, join } = require('node:path');
 
 const jest = join(__dirname, '..', 'node_modules', 'jest', 'bin', 'jest.js');
 /** Timings of an earlier run would have Jest use no workers. */
@@ -15,6 +15,10 @@ const ways = {
   'in band, looking for open handles': { options: ['--detectOpenHandles'] },
   instrumented: { options: ['--config', 'jest.instrumented.config.js'], env: { INSTRUMENTED: '1' } },
 };
+
+// For the instrumented way: see jest.instrumented.config.js.
+const packed = join(dirname(require.resolve('nestjs-perf/package.json')), 'dist');
+cpSync(packed, join(__dirname, '..', 'dist', 'beside'), { recursive: true });
 
 for (const [way, { options, env }] of Object.entries(ways)) {
   rmSync(cache, { recursive: true, force: true });
