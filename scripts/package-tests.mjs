@@ -10,6 +10,7 @@ import { basename, join, resolve } from 'node:path';
 import { holdsEveryTarget, holdsOnlyWhatShips, isInstalled, namesNoVendor } from '../test/package/tarball.mjs';
 import { installLocked, run } from './install.mjs';
 
+/** For one command; five runs of Jest are the longest. */
 const DEADLINE_MS = 400_000;
 const ROOT = resolve(import.meta.dirname, '..');
 const PACKED = join(ROOT, '.cache', 'packed');

@@ -25,7 +25,7 @@ for (const [way, { options, env }] of Object.entries(ways)) {
   const { status, signal, stdout, stderr } = spawnSync(
     process.execPath,
     [jest, '--cacheDirectory', cache, ...options],
-    { encoding: 'utf8', env: { ...process.env, ...env }, timeout: 60_000 },
+    { encoding: 'utf8', env: { ...process.env, ...env }, timeout: 90_000 },
   );
   assert.equal(status, 0, `${way}: ${signal ?? status}\n${stdout}${stderr}`);
   assert.doesNotMatch(stdout + stderr, /did not exit|failed to exit|force exited|open handle/i, way);
