@@ -2,7 +2,7 @@ import { epochMsOf } from '../core/clock.js';
 import type { BlockRecord, SizeNote } from '../core/record.js';
 import type { RequestState } from '../core/request-state.js';
 import type { Look, Verdict } from './classify.js';
-import { firstUserFrame, withoutProbe, type Frame } from './frame.js';
+import { isUserFrame, withoutProbe, type Frame } from './frame.js';
 import type { ReplayRules } from './replay/replay.js';
 import { replayOf, requestRefOf } from './replay/request-ref.js';
 import type { SecretNames } from './replay/secret-names.js';
@@ -12,6 +12,8 @@ import type { Standstill } from './loop-watch.js';
 /** Requests that are named as delayed; each costs a few microseconds when the record is built. */
 export const MAX_DELAYED = 200;
 const MAX_STACK = 40;
+/** Of a path with forward slashes, absolute or relative to the working directory. */
+const IN_DEPENDENCY = /(?:^|\/)node_modules\//;
 
 /** What a record is built with. */
 export interface RecordRules {
@@ -34,7 +36,7 @@ export function blockRecordOf(
 ): BlockRecord {
   const { secrets, replay, sourceMaps } = rules;
   const { culprit, suspect } = verdict;
-  const shown = sourceMaps === null ? null : shownStack(verdict.shown, rules.ownFolder);
+  const shown = sourceMaps === null ? null : shownStack(verdict.shown, rules.ownFolder, sourceMaps);
   return {
     kind: 'block',
     startedAt: epochMsOf(standstill.startMs),
@@ -66,12 +68,16 @@ function noteOf(state: RequestState | null): SizeNote | null {
 function shownStack(
   looks: readonly Look<RequestState>[],
   ownFolder: string | null,
+  sourceMaps: SourceMaps,
 ): { frames: readonly Frame[]; user: Frame | null } | null {
+  const isUsers = (frame: Frame): boolean =>
+    // In a bundle only the map tells a dependency from the user's code.
+    isUserFrame(frame, ownFolder) && !IN_DEPENDENCY.test(sourceMaps.locationOf(frame) ?? '');
   const places = new Map<string, { frames: readonly Frame[]; user: Frame | null; count: number }>();
   let most: { frames: readonly Frame[]; user: Frame | null; count: number } | null = null;
   for (const look of looks) {
     const frames = withoutProbe(look.frames);
-    const user = firstUserFrame(frames, ownFolder);
+    const user = frames.find(isUsers) ?? null;
     const key = user === null ? '' : `${user.file}:${user.line}`;
     const place = places.get(key) ?? { frames, user, count: 0 };
     place.count += 1;

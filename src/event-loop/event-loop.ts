@@ -17,6 +17,7 @@ import type { eventLoopOption } from './event-loop.options.js';
 import { GcObserver } from './gc-observer.js';
 import { StoreIdentity } from './interrupt/identity.js';
 import { LoopWatch, nodeGauges, type LoopGauges, type Standstill } from './loop-watch.js';
+import { Mappings } from './mappings.js';
 import { PendingBlocks, type PendingBlock } from './pending-blocks.js';
 import { captureFrames, Probe, type Sample } from './interrupt/probe.js';
 import { installSafepoints } from './safepoints.js';
@@ -80,7 +81,7 @@ export class EventLoop implements RequestObserver {
     this.rules = {
       secrets: new SecretNames(replay?.denyNames ?? []),
       replay,
-      sourceMaps: stack ? new SourceMaps(process.cwd(), MAX_MAP_BYTES) : null,
+      sourceMaps: stack ? new SourceMaps(process.cwd(), MAX_MAP_BYTES, Mappings) : null,
       ownFolder: ownFolder(),
     };
   }

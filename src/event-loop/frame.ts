@@ -39,10 +39,6 @@ export function isUserFrame(frame: Frame, ownFolder: string | null): boolean {
   return ownFolder === null || !file.startsWith(ownFolder);
 }
 
-/** First frame of the user's own, or null. */
-export const firstUserFrame = (frames: readonly Frame[], ownFolder: string | null): Frame | null =>
-  frames.find((frame) => isUserFrame(frame, ownFolder)) ?? null;
-
 /** Whether the stack begins in a read from a socket that is not a request of the HTTP server. */
 export function beginsInSocketRead(frames: readonly Frame[]): boolean {
   const running = runningFrames(frames);

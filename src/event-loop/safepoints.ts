@@ -1,3 +1,5 @@
+import { SAFEPOINT_NAME } from './frame.js';
+
 /** Inputs below this cannot block for long. */
 const MIN_LENGTH = 65_536;
 /** On our own wrappers: how many applications want them, and what they stand for. */
@@ -53,6 +55,8 @@ const targets: { owner: Record<string, unknown>; key: string; wrap: (original: n
  * what takes this application's part of it back; the last one restores the originals, unless somebody wrapped ours.
  */
 export function installSafepoints(): () => void {
+  // A minifier has renamed it; stacks show the property.
+  Object.defineProperty(perfSafepoint, 'name', { value: SAFEPOINT_NAME });
   for (const { owner, key, wrap } of targets) {
     const present = owner[key] as Wrapper;
     const known = present[WRAPS];

@@ -1,4 +1,5 @@
 import type { SourceMap, SourceMapPayload } from 'node:module';
+import type { Mappings, Origin } from './mappings.js';
 
 /** Where a position is in the source that the user wrote. */
 export interface Position {
@@ -7,17 +8,19 @@ export interface Position {
   readonly column: number;
 }
 
-/** Larger maps belong to bundles; parsing one would itself be a block. */
-export const MAX_MAP_BYTES = 20_000_000;
+/** Of larger ones, reading alone would be a block. */
+export const MAX_MAP_BYTES = 10_000_000;
+
+type Finder = Pick<SourceMap | Mappings, 'findEntry'>;
 
 /**
  * Reads `sourceMappingURL` comments: Node itself knows source maps only with `--enable-source-maps`, which is for the whole
  * process and not ours to switch on. Files are read once; only positions of blocks are asked for.
  *
- * The watchdog's thread is given this class as text, like its own function: it must use nothing from outside itself.
+ * The watchdog's thread is given this class as text (see watchdog-source.ts): it must use nothing from outside itself.
  */
 export class SourceMaps {
-  private readonly maps = new Map<string, SourceMap | null>();
+  private readonly maps = new Map<string, Finder | null>();
   private readonly fs = process.getBuiltinModule('node:fs');
   private readonly module = process.getBuiltinModule('node:module');
   private readonly path = process.getBuiltinModule('node:path');
@@ -27,6 +30,7 @@ export class SourceMaps {
     private readonly workingDirectory: string,
     /** Positions in files with larger maps stay those of the compiled code. */
     private readonly maxMapBytes: number,
+    private readonly Decoded: typeof Mappings,
   ) {}
 
   /** `file:line:column`, relative to the working directory where the file lies in it. */
@@ -39,14 +43,13 @@ export class SourceMaps {
   /** Never throws: a map that cannot be read leaves the position as it is. */
   private resolve(fileOrUrl: string, line: number, column: number): Position {
     const file = this.pathOf(fileOrUrl);
-    const entry = this.mapOf(file)?.findEntry(line - 1, column - 1);
-    if (entry === undefined || !('originalSource' in entry) || entry.originalSource === undefined) {
-      return { file, line, column };
-    }
+    const entry: Partial<Origin> | undefined = this.mapOf(file)?.findEntry(line - 1, column - 1);
+    // A source may be null in a map.
+    if (typeof entry?.originalSource !== 'string') return { file, line, column };
     return {
       file: this.sourcePath(file, entry.originalSource),
-      line: entry.originalLine + 1,
-      column: entry.originalColumn + 1,
+      line: entry.originalLine! + 1,
+      column: entry.originalColumn! + 1,
     };
   }
 
@@ -58,14 +61,13 @@ export class SourceMaps {
     return (inside ? below : file).split(path.sep).join('/');
   }
 
-  private mapOf(file: string): SourceMap | null {
+  private mapOf(file: string): Finder | null {
     const known = this.maps.get(file);
     if (known !== undefined) return known;
     if (this.maps.size >= 200) this.maps.clear();
-    let map: SourceMap | null = null;
+    let map: Finder | null = null;
     try {
-      // Node has it when it was started with `--enable-source-maps`.
-      map = this.module.findSourceMap(file) ?? this.readMap(file);
+      map = this.readMap(file);
     } catch {
       // No map, a broken one, or a file that is gone: the position in the compiled code is still true.
     }
@@ -73,13 +75,15 @@ export class SourceMaps {
     return map;
   }
 
-  private readMap(file: string): SourceMap | null {
+  private readMap(file: string): Finder | null {
     const { fs, path } = this;
     const comment = '//# sourceMappingURL=';
     if (!path.isAbsolute(file) || fs.statSync(file).size > this.maxMapBytes) return null;
     const code = fs.readFileSync(file, 'utf8');
     const at = code.lastIndexOf(comment);
-    if (at < 0) return null;
+    // Of code that was compiled while it was loaded, only Node knows the map (with `--enable-source-maps`). It is not asked
+    // for others: to build its `SourceMap` takes a second for a bundle.
+    if (at < 0) return this.module.findSourceMap(file) ?? null;
     const url = code
       .slice(at + comment.length)
       .split(/[\r\n]/, 1)[0]!
@@ -96,7 +100,9 @@ export class SourceMaps {
     const root = payload.sourceRoot ?? '';
     // `findEntry` does not apply the root.
     const sources = root === '' ? payload.sources : payload.sources.map((source) => path.posix.join(root, source));
-    return new this.module.SourceMap({ ...payload, sources });
+    // A map in sections is rare, and Node can read it.
+    const Decoder = 'sections' in payload ? this.module.SourceMap : this.Decoded;
+    return new Decoder({ ...payload, sources });
   }
 
   /** Sources are relative to the map, which tools put beside the file. */

@@ -1,9 +1,9 @@
 import { isMainThread, Worker } from 'node:worker_threads';
 import type { OncePerCause } from '../core/reporter.js';
 import * as beat from './beat.js';
-import { SourceMaps } from './source-maps.js';
 import { IDLE_POLL_MS, type Timing } from './timing.js';
-import { watchdogThread, type WatchdogData } from './watchdog.worker.js';
+import { watchdogSource } from './watchdog-source.js';
+import type { WatchdogData } from './watchdog.worker.js';
 
 /** How often the watchdog may look. */
 export interface LookBudget {
@@ -18,7 +18,7 @@ export interface LookBudget {
 const LOOK_BUDGET: LookBudget = { perSecond: 30, burst: 90 };
 const HANG_MS = 1_000;
 const STOP_DEADLINE_MS = 1_000;
-/** A parsed map takes some ten times its size, and the thread's heap is {@link HEAP_MB}. */
+/** A map that is being read takes several times its size, and the thread's heap is {@link HEAP_MB}. */
 const MAX_MAP_BYTES = 1_000_000;
 const HEAP_MB = 24;
 
@@ -57,7 +57,7 @@ export class Watchdog {
   /** Starts the thread; it boots while the main thread goes on (or is blocked already). Never throws. */
   start(): void {
     try {
-      const worker = new Worker(`(${watchdogThread.toString()})(${SourceMaps.toString()})`, {
+      const worker = new Worker(watchdogSource(), {
         eval: true,
         name: 'nestjs-perf watchdog',
         workerData: this.data(),

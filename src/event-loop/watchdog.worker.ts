@@ -1,3 +1,4 @@
+import type { Mappings } from './mappings.js';
 import type { SourceMaps } from './source-maps.js';
 
 /** What the watchdog thread is given. Plain data: it crosses to another thread. */
@@ -54,13 +55,13 @@ interface Seen {
 }
 
 /**
- * The watchdog thread. It is started from this function's own source text, which needs no file beside the package (so it
- * survives bundlers, ESM and CommonJS alike): the function must use nothing from outside itself but what it is given.
+ * The watchdog thread. It is started from this function's own source text (see watchdog-source.ts), so the function must
+ * use nothing from outside itself but what it is given.
  *
  * It polls a counter that the event loop moves. When that goes stale it connects an inspector session, has one expression
  * evaluated on top of the blocked stack, and disconnects. The Debugger domain is never enabled, so nothing is ever paused.
  */
-export function watchdogThread(Maps: typeof SourceMaps): void {
+export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings): void {
   const { workerData } = process.getBuiltinModule('node:worker_threads');
   const { Session } = process.getBuiltinModule('node:inspector');
   const fs = process.getBuiltinModule('node:fs');
@@ -234,8 +235,13 @@ export function watchdogThread(Maps: typeof SourceMaps): void {
   }
 
   function locationOf(frame: UserFrame): string | null {
-    maps ??= new Maps(data.workingDirectory, data.maxMapBytes);
-    return maps.locationOf(frame);
+    try {
+      maps ??= new Maps(data.workingDirectory, data.maxMapBytes, Decoded);
+      return maps.locationOf(frame);
+    } catch {
+      // The line is worth more than its map; an error here would end the watchdog in the middle of a hang.
+      return `${frame.file}:${frame.line}:${frame.column}`;
+    }
   }
 
   function isUserFrame(frame: SeenFrame): frame is UserFrame {

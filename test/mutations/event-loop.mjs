@@ -258,8 +258,14 @@ const applications = [
     file: 'src/event-loop/watchdog.worker.ts',
     find: '      seen = null;\n    }',
     replace: '    }',
-    tests: ['test/faults/event-loop-exit.test.ts'],
-    only: 'earlier block',
+    tests: ['test/faults/watchdog-thread.test.ts'],
+  },
+  {
+    name: 'the watchdog ends in the middle of a hang when it cannot read a map',
+    file: 'src/event-loop/watchdog.worker.ts',
+    find: '      return `${frame.file}:${frame.line}:${frame.column}`;',
+    replace: "      throw new Error('no map');",
+    tests: ['test/faults/watchdog-thread.test.ts'],
   },
 ];
 

@@ -1,8 +1,10 @@
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { Module } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
+import { Mappings } from '../../../src/event-loop/mappings.js';
 import { MAX_MAP_BYTES, SourceMaps } from '../../../src/event-loop/source-maps.js';
 
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'perf-maps-')));
@@ -10,6 +12,8 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 /** Line 2, column 3 of the code came from line 5, column 7 of `source` (counted from 1). */
 const map = (source: string) => ({ version: 3, sources: [source], names: [], mappings: ';EAIM' });
+const inlined = (payload: object): string =>
+  `//# sourceMappingURL=data:application/json;base64,${Buffer.from(JSON.stringify(payload)).toString('base64')}`;
 const write = (name: string, comment: string): string => {
   const file = join(folder, 'dist', name);
   mkdirSync(join(folder, 'dist'), { recursive: true });
@@ -19,7 +23,7 @@ const write = (name: string, comment: string): string => {
 const frame = (file: string) => ({ name: 'work', file, line: 2, column: 3, functionLine: 1, async: false });
 
 describe('source maps', () => {
-  const maps = new SourceMaps(folder, MAX_MAP_BYTES);
+  const maps = new SourceMaps(folder, MAX_MAP_BYTES, Mappings);
 
   it('follow a map beside the file', () => {
     const file = write('a.js', '//# sourceMappingURL=a.js.map\n');
@@ -49,16 +53,40 @@ describe('source maps', () => {
     ['no comment', ''],
     ['a map that is gone', '//# sourceMappingURL=gone.js.map'],
     ['a map that is none', '//# sourceMappingURL=data:application/json;base64,bm8='],
+    ['a map without mappings', inlined({ version: 3, sources: ['x.ts'] })],
+    ['a map without sources', inlined({ version: 3, mappings: ';EAIM' })],
+    ['a map of a source that has no name', inlined({ version: 3, sources: [null], mappings: ';EAIM' })],
     ['a map on the network', '//# sourceMappingURL=https://maps.test/d.js.map'],
   ])('leave the position of the compiled code with %s', (name, comment) => {
     expect(maps.locationOf(frame(write(`${name.replaceAll(' ', '-')}.js`, comment)))).toMatch(/^dist\/.*\.js:2:3$/);
   });
 
+  it('of code that was compiled while it was loaded are Node’s', () => {
+    const file = write('m.js', '');
+    const inline = Buffer.from(JSON.stringify(map('m.ts'))).toString('base64');
+    const code = `const a = 1;\n  a;\n//# sourceMappingURL=data:application/json;base64,${inline}`;
+    const loaded = new Module(file) as Module & { _compile(code: string, file: string): void };
+    process.setSourceMapsEnabled(true);
+    try {
+      loaded._compile(code, file);
+      expect(new SourceMaps(folder, MAX_MAP_BYTES, Mappings).locationOf(frame(file))).toBe('dist/m.ts:5:7');
+    } finally {
+      process.setSourceMapsEnabled(false);
+    }
+  });
+
+  it('in sections are read too', () => {
+    const sections = [{ offset: { line: 0, column: 0 }, map: map('../src/s.ts') }];
+    const inline = Buffer.from(JSON.stringify({ version: 3, sections })).toString('base64');
+    const file = write('s.js', `//# sourceMappingURL=data:application/json;base64,${inline}`);
+    expect(maps.locationOf(frame(file))).toBe('src/s.ts:5:7');
+  });
+
   it('are not read when they are too large', () => {
     const file = write('l.js', '//# sourceMappingURL=l.js.map\n');
     writeFileSync(`${file}.map`, JSON.stringify({ ...map('../src/l.ts'), sourcesContent: ['x'.repeat(5_000)] }));
-    expect(new SourceMaps(folder, 5_000).locationOf(frame(file))).toBe('dist/l.js:2:3');
-    expect(new SourceMaps(folder, 50_000).locationOf(frame(file))).toBe('src/l.ts:5:7');
+    expect(new SourceMaps(folder, 5_000, Mappings).locationOf(frame(file))).toBe('dist/l.js:2:3');
+    expect(new SourceMaps(folder, 50_000, Mappings).locationOf(frame(file))).toBe('src/l.ts:5:7');
   });
 
   it('can be read where nothing but the class is known: its text is what the watchdog’s thread gets', () => {
@@ -66,13 +94,15 @@ describe('source maps', () => {
     const file = write('t.js', `//# sourceMappingURL=data:application/json;base64,${inline}`);
     // eslint-disable-next-line typescript/no-implied-eval
     const Alone = new Function(`return ${SourceMaps.toString()}`)() as typeof SourceMaps;
-    expect(new Alone(folder, MAX_MAP_BYTES).locationOf(frame(file))).toBe('src/t.ts:5:7');
+    // eslint-disable-next-line typescript/no-implied-eval
+    const Decoded = new Function(`return ${Mappings.toString()}`)() as typeof Mappings;
+    expect(new Alone(folder, MAX_MAP_BYTES, Decoded).locationOf(frame(file))).toBe('src/t.ts:5:7');
   });
 
   it('leave files outside the working directory absolute, and unknown ones as they are', () => {
-    expect(new SourceMaps(join(folder, 'elsewhere'), MAX_MAP_BYTES).locationOf(frame(write('e.js', '')))).toBe(
-      `${folder}/dist/e.js:2:3`,
-    );
+    expect(
+      new SourceMaps(join(folder, 'elsewhere'), MAX_MAP_BYTES, Mappings).locationOf(frame(write('e.js', ''))),
+    ).toBe(`${folder}/dist/e.js:2:3`);
     expect(maps.locationOf(frame('node:fs'))).toBe('node:fs:2:3');
     expect(maps.locationOf({ ...frame(''), file: null })).toBeNull();
   });

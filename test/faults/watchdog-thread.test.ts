@@ -1,0 +1,32 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { describe, expect, it } from 'vitest';
+import { nodeBinaries } from '../fixtures/node-versions.js';
+
+const file = fileURLToPath(new URL('../../build/test/fixtures/watchdog-thread.process.js', import.meta.url));
+
+// It writes to the process's own stderr, so each needs a process: about 0.5 s, and the looks at 1.5 s are 0.2 s apart.
+describe.each(nodeBinaries())('what the watchdog says while a block lasts, on $name', ({ execPath }) => {
+  const run = async (...options: string[]): Promise<{ stdout: string; said: string[] }> => {
+    const { stdout, stderr } = await promisify(execFile)(execPath, [file, ...options], { timeout: 20_000 });
+    const said = stderr.split('\n').filter((line) => line.startsWith('[Perf] '));
+    return { stdout, said: said.map((line) => line.replace(/\d+ ms/, 'N ms')) };
+  };
+
+  it('is of that block: not the request and not the line of an earlier one', async () => {
+    const { stdout, said } = await run();
+    expect(said).toEqual([
+      '[Perf] GET /reports/:id (ReportsController.get) blocks the event loop for N ms and still does at /srv/app/render.js:48:11 (renderRows)',
+      '[Perf] The event loop has been blocked for N ms and still is',
+    ]);
+    expect(stdout).toBe('');
+  }, 30_000);
+
+  it('names the compiled line where the thread cannot read source maps, and goes on', async () => {
+    const { stdout, said } = await run('--without-maps');
+    expect(said[0]).toContain('still does at /srv/app/render.js:48:11 (renderRows)');
+    expect(said).toHaveLength(2);
+    expect(stdout).toBe('');
+  }, 30_000);
+});

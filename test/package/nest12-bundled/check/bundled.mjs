@@ -1,0 +1,67 @@
+// Bundles this application as people do and has each bundle block its loop: the block must be traced, in its record and,
+// while it lasts, on stderr. What a bundler adds to functions is not there in the watchdog's thread.
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { promisify } from 'node:util';
+import { build } from 'esbuild';
+
+/** Loaded by Nest where they are installed. */
+const optional = [
+  '@fastify/multipart',
+  '@fastify/static',
+  '@fastify/view',
+  '@nestjs/microservices',
+  '@nestjs/websockets/*',
+  'class-transformer',
+  'class-validator',
+];
+const LINE =
+  readFileSync('src/render.ts', 'utf8')
+    .split('\n')
+    .findIndex((line) => line.includes('while')) + 1;
+const MAPPED = `src/render.ts:${LINE}:`;
+const BLOCK_MS = 1_500;
+
+const bundles = [
+  { name: 'minified.cjs', adapter: 'fastify', minify: true, target: 'es2017', format: 'cjs', external: optional },
+  { name: 'names-kept.cjs', adapter: 'express', keepNames: true, target: 'es2022', format: 'cjs', external: optional },
+  // Its map is small enough for the thread, which then names the user's own line.
+  {
+    name: 'library-only.mjs',
+    adapter: 'express',
+    minify: true,
+    target: 'es2017',
+    format: 'esm',
+    external: ['@nestjs/*', '@fastify/*', 'reflect-metadata', 'rxjs'],
+    said: MAPPED,
+  },
+];
+
+for (const { name, adapter, said = `out/${name}:`, ...options } of bundles) {
+  const outfile = `out/${name}`;
+  await build({
+    entryPoints: ['dist/main.js'],
+    outfile,
+    bundle: true,
+    platform: 'node',
+    sourcemap: true,
+    logLevel: 'error',
+    ...options,
+  });
+  const { stdout, stderr } = await promisify(execFile)('node', [outfile, adapter, String(BLOCK_MS)], {
+    timeout: 30_000,
+  });
+  assert.doesNotMatch(stdout + stderr, /watchdog ended/, name);
+  const hangs = stderr.split('\n').filter((line) => line.includes(' and still '));
+  // One: to read the map of a bundle must not be a hang of its own.
+  assert.equal(hangs.length, 1, `${name}: ${stderr}`);
+  assert.match(hangs[0], /^\[Perf\] GET \/reports\/:ms \(\w+\.render\) blocks the event loop for \d+ ms/, name);
+  assert.ok(hangs[0].includes(` at ${said}`), `${name}: ${hangs[0]}`);
+
+  const [block, ...more] = JSON.parse(stdout.split('\n').findLast((line) => line.startsWith('[{')) ?? '[]');
+  assert.deepEqual(more, [], name);
+  assert.equal(block?.request?.route, '/reports/:ms', `${name}: ${stdout}`);
+  assert.ok(block.location.startsWith(MAPPED), `${name}: ${block.location}`);
+}
+console.log(bundles.map(({ name }) => name).join(', '));
