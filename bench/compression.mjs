@@ -5,9 +5,9 @@
 //   npm run bench -- compression --node 24                          with zstd
 //
 // Parts, each with a result file of its own: `feed` (10 connections, closed loop), `shared` (the same, against precompressed
-// bytes), `visitors` (1,000 visitors, each every 15 s: 66.7 requests a second, open loop), `unique` (bodies that all
-// differ, 10 KB, 100 KB and 3 MB: the worst case for a cache), `slow` (one connection, few rounds: the rows that take
-// seconds, brotli at its maximum among them).
+// bytes), `visitors` (1,000 visitors, each every 15 s: 66.7 requests a second, open loop), `unique10k`, `unique100k` and
+// `unique3m` (bodies that all differ: the worst case for a cache), `slow` (one connection, few rounds: the rows that
+// take seconds, brotli at its maximum among them).
 //
 // What would make the numbers lie:
 // - Requests per second of the fast variants are bounded by the load generator's core. Trust the CPU per request.
@@ -43,7 +43,7 @@ const WARM_UP_MS = 2_000;
 /** Longer than the feed's 15 s, so that each turn has its refresh. */
 const TURN_MS = 20_000;
 const flags = readFlags({
-  part: { type: 'string', default: 'feed,shared,visitors,unique,slow' },
+  part: { type: 'string', default: 'feed,shared,visitors,unique10k,unique100k,unique3m,slow' },
   generations: { type: 'string', default: '3' },
   turns: { type: 'string', default: '4' },
 });
@@ -269,11 +269,9 @@ const PARTS = {
   feed: async () => [await closedLoop(FEED, THREE_MB, 'live', 10)],
   shared: async () => [await closedLoop(SHARED, THREE_MB, 'live', 10)],
   visitors: async () => [await openLoop()],
-  unique: async () => [
-    await closedLoop(UNIQUE, 10_000, 'unique', 50),
-    await closedLoop(UNIQUE, 100_000, 'unique', 50),
-    await closedLoop(UNIQUE, THREE_MB, 'unique', 10),
-  ],
+  unique10k: async () => [await closedLoop(UNIQUE, 10_000, 'unique', 50)],
+  unique100k: async () => [await closedLoop(UNIQUE, 100_000, 'unique', 50)],
+  unique3m: async () => [await closedLoop(UNIQUE, THREE_MB, 'unique', 10)],
   slow: async () => [await closedLoop(SLOW, THREE_MB, 'live', 1, { total: 3, generationCount: 1, checked: false })],
 };
 const version = execFileSync(flags.node, ['--version'], { encoding: 'utf8' }).trim();

@@ -20,7 +20,7 @@ export class ExpressExchange implements Exchange {
   }
 
   get shared(): SharedFlight | KeptResponse | null {
-    return (stateOf(this.response)?.shared ?? null) as SharedFlight | KeptResponse | null;
+    return (stateOf(this.request)?.shared ?? null) as SharedFlight | KeptResponse | null;
   }
 
   get status(): number {

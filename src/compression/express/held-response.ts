@@ -11,14 +11,12 @@ import { headersSentError, seal, unseal } from './sealed-response.js';
 import { setAll, type GivenHeaders } from './write-head.js';
 
 type Callback = (error?: Error | null) => void;
-type Write = (chunk: unknown, encoding?: unknown, callback?: unknown) => boolean;
-type End = (chunk?: unknown, encoding?: unknown, callback?: unknown) => ServerResponse;
-type WriteHead = (status: number, reason?: unknown, headers?: unknown) => ServerResponse;
 
-const HELD: unique symbol = Symbol('perf:compression');
-interface HeldServerResponse extends ServerResponse {
-  [HELD]?: HeldResponse;
-  send?: (body?: unknown) => unknown;
+/** The functions that every way of answering passes. */
+export interface Sending {
+  writeHead: (status: number, reason?: unknown, headers?: unknown) => ServerResponse;
+  write: (chunk: unknown, encoding?: unknown, callback?: unknown) => boolean;
+  end: (chunk?: unknown, encoding?: unknown, callback?: unknown) => ServerResponse;
 }
 
 /**
@@ -30,30 +28,26 @@ interface HeldServerResponse extends ServerResponse {
  */
 type Phase = 'open' | 'waiting' | 'encoding' | 'passing';
 
-/** Stands in front of a response's `writeHead`, `write` and `end`: every way of answering passes there. */
-class HeldResponse {
+/** Stands in front of a response's `writeHead`, `write` and `end`. */
+export class HeldResponse implements Sending {
   private phase: Phase = 'open';
   private encoder: Transform | null = null;
   private callback: Callback | undefined;
   /** The body that Express drops when it answers HEAD. */
   headBody: Body | null = null;
   private readonly exchange: ExpressExchange;
-  // What stood there before: Node's own, or those of the application's middleware.
-  private readonly originalWrite: Write;
-  private readonly originalEnd: End;
-  private readonly originalWriteHead: WriteHead;
 
   constructor(
     private readonly request: IncomingMessage,
-    private readonly response: HeldServerResponse,
+    private readonly response: ServerResponse,
     private readonly engine: CompressionEngine,
     private readonly unrouted: RouteCompression,
+    /** What stood there before: Node's own, or those of the application's middleware. */
+    private readonly original: Sending,
+    /** They were the response's own, so that those in front of them must be, too. */
+    readonly wrapped: boolean,
   ) {
     this.exchange = new ExpressExchange(request, response);
-    const { write, end, writeHead } = response as unknown as { write: Write; end: End; writeHead: WriteHead };
-    this.originalWrite = write;
-    this.originalEnd = end;
-    this.originalWriteHead = writeHead;
   }
 
   /** An explicit head: what follows is treated as a stream, because its length and its end are not known yet. */
@@ -65,10 +59,10 @@ class HeldResponse {
       this.response.statusCode = status;
       this.openStream();
       return typeof reason === 'string'
-        ? this.originalWriteHead.call(this.response, status, reason)
-        : this.originalWriteHead.call(this.response, status);
+        ? this.original.writeHead.call(this.response, status, reason)
+        : this.original.writeHead.call(this.response, status);
     }
-    return this.originalWriteHead.call(this.response, status, reason, headers);
+    return this.original.writeHead.call(this.response, status, reason, headers);
   }
 
   write(chunk: unknown, encoding?: unknown, callback?: unknown): boolean {
@@ -76,15 +70,15 @@ class HeldResponse {
       this.openStream();
       // At once, as without an encoder: other middleware, `compression` for one, waits for the head before it lets anybody
       // hear of `drain`, and an encoder may want more before it gives its first byte.
-      if (this.encoder !== null) this.originalWriteHead.call(this.response, this.response.statusCode);
+      if (this.encoder !== null) this.original.writeHead.call(this.response, this.response.statusCode);
     }
     if (this.phase === 'waiting') return refuse(encoding, callback);
-    if (this.phase === 'encoding') return (this.encoder!.write as Write)(chunk, encoding, callback);
-    return this.originalWrite.call(this.response, chunk, encoding, callback);
+    if (this.phase === 'encoding') return (this.encoder!.write as Sending['write'])(chunk, encoding, callback);
+    return this.original.write.call(this.response, chunk, encoding, callback);
   }
 
   end(chunk?: unknown, encoding?: unknown, callback?: unknown): ServerResponse {
-    if (this.phase === 'passing') return this.originalEnd.call(this.response, chunk, encoding, callback);
+    if (this.phase === 'passing') return this.original.end.call(this.response, chunk, encoding, callback);
     if (this.phase === 'encoding') {
       (this.encoder!.end as (...given: unknown[]) => unknown)(chunk, encoding, callback);
       return this.response;
@@ -95,7 +89,7 @@ class HeldResponse {
     }
     if (this.passes(chunk)) {
       this.phase = 'passing';
-      return this.originalEnd.call(this.response, chunk, encoding, callback);
+      return this.original.end.call(this.response, chunk, encoding, callback);
     }
     this.callback = [chunk, encoding, callback].find((given) => typeof given === 'function') as Callback | undefined;
     const body = this.bodyOf(chunk, encoding);
@@ -144,7 +138,7 @@ class HeldResponse {
     this.phase = 'passing';
     try {
       const sent = this.request.method === 'HEAD' ? null : body;
-      this.originalEnd.call(this.response, sent ?? undefined, undefined, this.callback);
+      this.original.end.call(this.response, sent ?? undefined, undefined, this.callback);
     } catch (error) {
       // A head that Node cannot write. The caller of `end()` may be long gone: tell the client by ending the connection.
       this.engine.failed(error);
@@ -163,12 +157,12 @@ class HeldResponse {
     let bytesOut = 0;
     encoder.on('data', (chunk: Buffer) => {
       bytesOut += chunk.byteLength;
-      if (!this.originalWrite.call(response, chunk)) encoder.pause();
+      if (!this.original.write.call(response, chunk)) encoder.pause();
     });
     encoder.on('end', () => {
       this.engine.streamed(this.route(), (encoder as unknown as { bytesWritten: number }).bytesWritten, bytesOut);
       this.phase = 'passing';
-      this.originalEnd.call(response);
+      this.original.end.call(response);
     });
     encoder.on('error', (error) => {
       this.engine.failed(error);
@@ -181,42 +175,8 @@ class HeldResponse {
   }
 
   private route(): RouteCompression {
-    return compressionOf(stateOf(this.response)?.route) ?? this.unrouted;
+    return compressionOf(stateOf(this.request)?.route) ?? this.unrouted;
   }
-}
-
-/** Puts a {@link HeldResponse} in front of a response. The functions are shared: what differs is found through `this`. */
-export function hold(
-  request: IncomingMessage,
-  response: HeldServerResponse,
-  engine: CompressionEngine,
-  unrouted: RouteCompression,
-): void {
-  response[HELD] = new HeldResponse(request, response, engine, unrouted);
-  response.writeHead = writeHead;
-  response.write = write;
-  response.end = end as ServerResponse['end'];
-  if (request.method === 'HEAD' && response.send !== undefined) keepHeadBody(response, response.send.bind(response));
-}
-
-function writeHead(this: HeldServerResponse, status: number, reason?: unknown, headers?: unknown): any {
-  return this[HELD]!.writeHead(status, reason, headers);
-}
-
-function write(this: HeldServerResponse, chunk: unknown, encoding?: unknown, callback?: unknown): boolean {
-  return this[HELD]!.write(chunk, encoding, callback);
-}
-
-function end(this: HeldServerResponse, chunk?: unknown, encoding?: unknown, callback?: unknown): ServerResponse {
-  return this[HELD]!.end(chunk, encoding, callback);
-}
-
-/** Express drops the body of a HEAD before it reaches `end`, but its length and tag are those of GET's representation. */
-function keepHeadBody(response: HeldServerResponse, send: (body?: unknown) => unknown): void {
-  response.send = (body) => {
-    if (typeof body === 'string' || body instanceof Uint8Array) response[HELD]!.headBody = body;
-    return send(body);
-  };
 }
 
 /** Node's answer to a write after the end: the callback is told, nothing is sent. */

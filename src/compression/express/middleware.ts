@@ -1,10 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { CompressionEngine } from '../engine.js';
-import { hold } from './held-response.js';
 import { RouteCompression } from '../route-compression.js';
+import type { Sending } from './held-response.js';
+import { ResponseHolder } from './response-holder.js';
 
 /** The part of Express 5 that is used. */
 export interface ExpressApplication {
+  /** The prototype that the application gives to each of its responses. */
+  readonly response: object;
   use(middleware: (request: IncomingMessage, response: ServerResponse, next: () => void) => void): unknown;
 }
 
@@ -13,9 +16,9 @@ export interface ExpressApplication {
  * those of main.ts: of two compressors the inner one encodes, and the outer one sees that it is done.
  */
 export function compressOnExpress(express: ExpressApplication, engine: CompressionEngine): void {
-  const unrouted = new RouteCompression(false, null);
+  const holder = new ResponseHolder(engine, new RouteCompression(false, null), express.response as Sending);
   express.use((request, response, next) => {
-    hold(request, response, engine, unrouted);
+    holder.hold(request, response);
     next();
   });
 }

@@ -14,10 +14,9 @@ interface FastifyReply {
 @Catch(SharedResponseFound)
 export class SharedResponseFilter implements ExceptionFilter {
   catch({ kept }: SharedResponseFound, host: ArgumentsHost): void {
-    const http = host.switchToHttp();
-    const state = stateOf(http.getRequest());
+    const state = stateOf(host.getArgByIndex(0));
     if (state !== null) state.shared = kept;
-    const response = http.getResponse<ServerResponse | FastifyReply>();
+    const response = host.getArgByIndex<ServerResponse | FastifyReply>(1);
     if ('raw' in response) {
       response.code(200);
       for (const [name, value] of kept.headers) response.header(name, value);

@@ -1,0 +1,62 @@
+import { ServerResponse, type IncomingMessage } from 'node:http';
+import type { INestApplication } from '@nestjs/common';
+import { afterEach, describe, expect, it } from 'vitest';
+import { adapterOf, startApp, type TestApp } from '../../fixtures/app.js';
+import { CompressionController, rows } from '../../fixtures/compression.controller.js';
+import { callAccepting } from '../../fixtures/http-client.js';
+
+type Middleware = (request: IncomingMessage, response: ServerResponse, next: () => void) => void;
+
+let test: TestApp;
+const start = async (...middleware: Middleware[]): Promise<void> => {
+  test = await startApp('express', {
+    metadata: { controllers: [CompressionController] },
+    beforeInit: (app: INestApplication) => middleware.forEach((each) => app.use(each)),
+  });
+};
+const feed = (): ReturnType<typeof callAccepting> => callAccepting(`${test.url}/c/json/60000`, 'br');
+
+describe("middleware of main.ts that replaces a response's functions", () => {
+  afterEach(() => test.close());
+
+  it.each(['writeHead', 'write', 'end'] as const)('is passed once where it has replaced `%s`', async (name) => {
+    const seen: string[] = [];
+    await start((_request, response, next) => {
+      const replaced = response[name] as (...given: unknown[]) => unknown;
+      Object.assign(response, {
+        [name](...given: unknown[]) {
+          seen.push(`${name}: ${String(response.getHeader('content-encoding'))}`);
+          return replaced.apply(response, given);
+        },
+      });
+      next();
+    });
+    const response = await feed();
+    expect(response.text).toBe(JSON.stringify(rows(60_000)));
+    expect(response.headers['content-encoding']).toBe('br');
+    expect(seen).toEqual(name === 'write' ? [] : [`${name}: br`]);
+  });
+
+  it('may answer by itself, before compression knows of the response', async () => {
+    await start((_request, response) => {
+      response.writeHead(201, { 'content-type': 'text/plain' });
+      response.write('x'.repeat(5_000));
+      response.end('y');
+    });
+    const response = await feed();
+    expect(response.status).toBe(201);
+    expect(response.headers['content-encoding']).toBeUndefined();
+    expect(response.text).toBe(`${'x'.repeat(5_000)}y`);
+  });
+
+  it('leaves the functions of Node and of other applications alone', async () => {
+    const functionsOf = ({ writeHead, write, end }: ServerResponse) => [writeHead, write, end];
+    const before = functionsOf(ServerResponse.prototype);
+    await start();
+    expect(functionsOf(ServerResponse.prototype)).toEqual(before);
+    const another = adapterOf('express').getInstance() as { response: ServerResponse };
+    expect(functionsOf(another.response)).toEqual(before);
+    const own = test.app.getHttpAdapter().getInstance() as { response: ServerResponse };
+    expect(functionsOf(own.response)).not.toEqual(before);
+  });
+});
