@@ -10,10 +10,9 @@ import { SharedResponseFilter } from './shared-response/shared-response.filter.j
 import { SharedResponseGuard } from './shared-response/shared-response.guard.js';
 import type { SharedResponseOptions } from './shared-response/shared-route.js';
 
-/** Nest's metadata keys of `@UseGuards()`, `@UseFilters()`, `@Sse()` and of every route handler. */
+/** Nest's metadata keys of `@UseGuards()`, `@UseFilters()` and of every route handler. */
 const GUARDS_METADATA = '__guards__';
 const FILTERS_METADATA = '__exceptionFilters__';
-const SSE_METADATA = '__sse__';
 const PATH_METADATA = 'path';
 
 /** What the decorators say about a handler. */
@@ -36,9 +35,8 @@ export class HandlerMetadata {
     const off =
       Reflect.getMetadata(NO_COMPRESSION_METADATA, site.method) === true ||
       Reflect.getMetadata(NO_COMPRESSION_METADATA, site.controller) === true;
-    const isSse = Reflect.getMetadata(SSE_METADATA, site.method) === true;
-    if (shared !== null) checkShared(site, isSse);
-    if (isSse) this.eventHandlers.push(site.handler.name);
+    if (shared !== null) checkShared(site);
+    if (site.sendsEvents) this.eventHandlers.push(site.handler.name);
     if (off) this.offHandlers.push(site.handler.name);
     if (shared !== null || off) this.known.set(site.handler, { off, shared });
   }
@@ -89,9 +87,9 @@ function needsGet(where: string, given: string): PerfError {
   );
 }
 
-function checkShared(site: HandlerSite, isSse: boolean): void {
-  if (site.requestMethod !== RequestMethod.GET || isSse) {
-    throw needsGet(site.handler.name, isSse ? '@Sse()' : RequestMethod[site.requestMethod]);
+function checkShared(site: HandlerSite): void {
+  if (site.requestMethod !== RequestMethod.GET || site.sendsEvents) {
+    throw needsGet(site.handler.name, site.sendsEvents ? '@Sse()' : RequestMethod[site.requestMethod]);
   }
   // Whatever the order of the decorators: every other guard decides before an answer is looked up, and no catch-all
   // filter of the handler sees the lookup's result.

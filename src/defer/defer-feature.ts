@@ -19,9 +19,6 @@ import { WorkProviders } from './handlers/work-providers.js';
 import type { RequestTasks } from './request-tasks.js';
 import type { TaskSpec } from './tasks/task.js';
 
-/** Nest's metadata key of `@Sse()`. */
-const SSE_METADATA = '__sse__';
-
 /** Deferred work, wired to one application's requests. Exists with the feature off as well, to say so. */
 export class DeferFeature {
   readonly deferrer: Deferrer;
@@ -90,7 +87,7 @@ export class DeferFeature {
       const declared = declaredOn(site);
       if (declared.length === 0) return null;
       const planned = declared.map((work) => planOne(work, site, providers, this.options?.store !== null));
-      return works.around(planned, Reflect.getMetadata(SSE_METADATA, site.method) === true);
+      return works.around(planned, site.sendsEvents);
     };
   }
 }

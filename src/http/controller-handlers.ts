@@ -20,6 +20,8 @@ export const HANDLER_METADATA = 'perf:handler';
 const FASTIFY_CONFIG_METADATA = '__fastify_route_config__';
 /** Where the Fastify route's `config` carries the {@link RouteHandler}. */
 export const HANDLER: unique symbol = Symbol('perf:handler');
+/** Nest's metadata key of `@Sse()`. */
+const SSE_METADATA = '__sse__';
 /** Set by `@SkipPerf()`. */
 export const SKIP_METADATA = 'perf:skip';
 
@@ -32,6 +34,8 @@ export interface HandlerSite {
   /** The method as the class declares it: the place of its metadata. */
   readonly method: Method;
   readonly requestMethod: RequestMethod;
+  /** `@Sse()` stands on it: it answers with server-sent events. */
+  readonly sendsEvents: boolean;
   readonly handler: RouteHandler;
 }
 
@@ -119,7 +123,8 @@ function siteOf(controller: Type, methodName: string, method: Method): HandlerSi
   };
   const requestMethod =
     (Reflect.getMetadata(METHOD_METADATA, method) as RequestMethod | undefined) ?? RequestMethod.GET;
-  return { controller, methodName, method, requestMethod, handler };
+  const sendsEvents = Reflect.getMetadata(SSE_METADATA, method) === true;
+  return { controller, methodName, method, requestMethod, sendsEvents, handler };
 }
 
 /** Methods along the prototype chain, as Nest's own scanner sees them: the nearest of a name wins, accessors are left out. */

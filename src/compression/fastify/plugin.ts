@@ -1,5 +1,6 @@
 import type { CompressionEngine } from '../engine.js';
-import { fastifyCompressOptions, type FastifyPlugin, type RouteCompressOption } from './plugin-options.js';
+import { fastifyCompressOptions, type FastifyPlugin } from './plugin-options.js';
+import type { RouteCompressOption } from './route-levels.js';
 import type { FastifyReply, FastifyRequest } from './exchange.js';
 
 export type Done = (error?: unknown, payload?: unknown) => void;
