@@ -6,7 +6,7 @@
 //
 // Parts, each with a result file of its own: `feed` (10 connections, closed loop), `shared` (the same, against precompressed
 // bytes), `visitors` (1,000 visitors, each every 15 s: 66.7 requests a second, open loop), `unique10k`, `unique100k` and
-// `unique3m` (bodies that all differ: the worst case for a cache), `slow` (one connection, few rounds: the rows that
+// `unique3m`, or `unique` for the three (bodies that all differ: the worst case for a cache), `slow` (one connection, few rounds: the rows that
 // take seconds, brotli at its maximum among them).
 //
 // What would make the numbers lie:
@@ -43,7 +43,7 @@ const WARM_UP_MS = 2_000;
 /** Longer than the feed's 15 s, so that each turn has its refresh. */
 const TURN_MS = 20_000;
 const flags = readFlags({
-  part: { type: 'string', default: 'feed,shared,visitors,unique10k,unique100k,unique3m,slow' },
+  part: { type: 'string', default: 'feed,shared,visitors,unique,slow' },
   generations: { type: 'string', default: '3' },
   turns: { type: 'string', default: '4' },
 });
@@ -276,7 +276,9 @@ const PARTS = {
 };
 const version = execFileSync(flags.node, ['--version'], { encoding: 'utf8' }).trim();
 const major = nodeMajorOf(flags.node);
-for (const part of flags.part.split(',')) {
+const UNIQUE_PARTS = Object.keys(PARTS).filter((part) => part.startsWith('unique'));
+for (const part of flags.part.split(',').flatMap((name) => (name === 'unique' ? UNIQUE_PARTS : [name]))) {
+  if (!(part in PARTS)) throw new Error(`--part ${part}: expected one of ${Object.keys(PARTS).join(', ')}, or unique.`);
   const where = environment(version);
   const tables = await PARTS[part]();
   for (const { bytes, changes, rows } of tables) {
