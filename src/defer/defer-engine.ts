@@ -95,7 +95,7 @@ export class DeferEngine {
     const sent = hasId ? { ...opts } : { ...opts, jobId: this.ids.next() };
     // Only for a record: the request itself must not be kept for as long as the queue may be away.
     const requestId = this.ledger.records ? (origin?.id ?? null) : null;
-    return new BufferedJob(queue, name, data, json, sent, requestId, this.jobs);
+    return new BufferedJob(queue, name, json, sent, requestId, this.jobs);
   }
 
   private makeRoomForJob(label: string): boolean {

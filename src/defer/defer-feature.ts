@@ -17,7 +17,6 @@ import { HandlerWorks, type PlannedWork } from './handlers/handler-works.js';
 import { refuseStrayWork } from './handlers/stray-work.js';
 import { WorkProviders } from './handlers/work-providers.js';
 import type { RequestTasks } from './request-tasks.js';
-import type { TaskSpec } from './tasks/task.js';
 
 /** Deferred work, wired to one application's requests. Exists with the feature off as well, to say so. */
 export class DeferFeature {
@@ -101,8 +100,8 @@ const declaredOn = ({ controller, method }: HandlerSite): DeclaredWork[] => [
 function planOne(work: DeclaredWork, site: HandlerSite, providers: WorkProviders, hasStore: boolean): PlannedWork {
   const handler = site.handler.name;
   if (work.kind === 'function') {
-    const label = work.name ?? (work.run.name || handler);
-    return { ...work, label, spec: specOf(label, work), handler, provide: null, place: `${label} of "${handler}"` };
+    const name = work.name ?? (work.run.name || handler);
+    return { ...work, name, handler, provide: null, place: `${name} of "${handler}"` };
   }
   const type: Type = work.type;
   if (work.durable && !hasStore) {
@@ -114,8 +113,6 @@ function planOne(work: DeclaredWork, site: HandlerSite, providers: WorkProviders
   }
   const provide = providers.provide(work.type, site.controller, handler);
   if (work.durable) providers.nameForJobs(work.type, provide, handler);
-  const label = work.name ?? type.name;
-  return { ...work, label, spec: specOf(label, work), handler, provide, place: `${label} of "${handler}"` };
+  const name = work.name ?? type.name;
+  return { ...work, name, handler, provide, place: `${name} of "${handler}"` };
 }
-
-const specOf = (name: string, { timeoutMs, attempts }: DeclaredWork): TaskSpec => ({ name, timeoutMs, attempts });

@@ -24,8 +24,8 @@ interface Verdict {
 }
 
 /**
- * What one request has armed, in order, and its tasks of this process. It is decided once: by the final status, or, when the client has left before
- * there was one, by how the handler ends.
+ * What one request has armed, in order, and its tasks of this process. It is decided once: by the final status, or, when
+ * the client has left before there was one, by how the handler ends.
  */
 export class RequestTasks extends TaskSequence {
   // Nearly always one: a list only where there are more.

@@ -11,18 +11,17 @@ import { full } from '../overflow.js';
 import type { Armed, RequestTasks } from '../request-tasks.js';
 import type { Room } from '../room.js';
 import { toJson } from '../outbox/serialize.js';
-import { TaskSequence, type TaskRun, type TaskSpec } from '../tasks/task.js';
+import { TaskSequence, type TaskRun } from '../tasks/task.js';
 import type { ProvideWork } from './work-providers.js';
 
 /** One piece of work on one handler, with its provider found. */
 export type PlannedWork = DeclaredWork & {
   /** In records and reports. */
-  readonly label: string;
-  readonly spec: TaskSpec;
+  readonly name: string;
   /** `'OrdersController.create'` */
   readonly handler: string;
   readonly provide: ProvideWork | null;
-  /** Label and handler, for errors. */
+  /** Name and handler, for errors. */
   readonly place: string;
 };
 type ClassWork = PlannedWork & { kind: 'class' };
@@ -109,7 +108,7 @@ export class HandlerWorks {
         continue;
       }
       for (const other of taken) other.release();
-      const cause = full(work.label, room);
+      const cause = full(work.name, room);
       throw new ServiceUnavailableException('Too much work is waiting. Try again later.', { cause });
     }
     return true;
@@ -183,7 +182,7 @@ export class HandlerWorks {
   private unprepared(work: PlannedWork, end: HandlerEnd, error: unknown): null {
     if (end.reserved) this.roomOf(work).release();
     const requestId = end.state?.id ?? null;
-    this.engine.ledger.failUnqueued({ name: work.label, requestId, waitMs: 0, runMs: 0, attempt: 1 }, error);
+    this.engine.ledger.failUnqueued({ name: work.name, requestId, waitMs: 0, runMs: 0, attempt: 1 }, error);
     return null;
   }
 
@@ -209,11 +208,11 @@ export class HandlerWorks {
   }
 
   private armTask(work: PlannedWork, run: TaskRun, when: DeferWhen, end: HandlerEnd): Armed | null {
-    return this.engine.armTask(work.spec, run, when, end.state, end.sequence, end.reserved);
+    return this.engine.armTask(work, run, when, end.state, end.sequence, end.reserved);
   }
 
   private armDurable(work: ClassWork, data: unknown, when: DeferWhen, { state, reserved }: HandlerEnd): MaybeArmed {
-    const { label: name, timeoutMs, attempts, envelope, type } = work;
+    const { name, timeoutMs, attempts, envelope, type } = work;
     const entry: JournalEntry = {
       id: this.engine.ids.next(),
       work: type.name,

@@ -29,29 +29,6 @@ interface BullmqQueue extends JobQueue {
 const ADD = /^addStandardJob:/;
 const KEYS = 9;
 const ARGUMENTS = 3;
-/** Where a job's data stands among them, as JSON. */
-const DATA = KEYS + 1;
-
-/**
- * The data of a bulk's jobs as JSON, taken when they were armed: what BullMQ is about to send is compared with it, so
- * that it can be given the objects themselves, which may have changed since, instead of copies.
- */
-export class ExpectedTexts {
-  /** All was as expected, and may be on its way. */
-  agreed = false;
-
-  constructor(
-    private readonly texts: readonly string[],
-    /** Nothing else may be sent. */
-    private readonly strict: boolean,
-  ) {}
-
-  /** @throws before anything is sent, when something has changed and must not be */
-  compare(texts: readonly unknown[]): void {
-    this.agreed = texts.length === this.texts.length && texts.every((text, index) => text === this.texts[index]);
-    if (!this.agreed && this.strict) throw new Error('the data of a job has changed since it was armed');
-  }
-}
 
 /**
  * The same queue, whose `addBulk` sends one script call for all jobs of a bulk where BullMQ sends one for each. What is
@@ -61,34 +38,31 @@ export class ExpectedTexts {
  * promises each, and for each bulk an ioredis pipeline, whose constructor copies all of BullMQ's scripts (100 µs).
  * A queue of another shape (another backend, a Cluster, delayed jobs, a later BullMQ) is used as it is.
  */
-export function withBulkScript<Q extends JobQueue>(queue: Q, expected: ExpectedTexts | null = null): Q {
+export function withBulkScript<Q extends JobQueue>(queue: Q): Q {
   const { backend, client } = queue as BullmqQueue;
   if (backend?.queue?.client instanceof Promise) {
     const { queue: parts } = backend;
-    const seen = Object.create(parts, { client: { get: () => bulkClient(parts.client, expected) } }) as object;
+    const seen = Object.create(parts, { client: { get: () => bulkClient(parts.client) } }) as object;
     const seenBackend = Object.create(backend, { queue: { value: seen } }) as object;
     return Object.create(queue, { backend: { value: seenBackend } }) as Q;
   }
   if (backend === undefined && client instanceof Promise) {
-    return Object.create(queue, { client: { get: () => bulkClient((queue as BullmqQueue).client, expected) } }) as Q;
+    return Object.create(queue, { client: { get: () => bulkClient((queue as BullmqQueue).client) } }) as Q;
   }
   return queue;
 }
 
-async function bulkClient(connected: unknown, expected: ExpectedTexts | null): Promise<unknown> {
+async function bulkClient(connected: unknown): Promise<unknown> {
   const client = (await connected) as Client;
   if (client.isCluster === true || client.scriptsSet === undefined) return client;
-  return Object.create(client, { pipeline: { value: () => new BulkScript(client, expected) } }) as unknown;
+  return Object.create(client, { pipeline: { value: () => new BulkScript(client) } }) as unknown;
 }
 
 /** Stands in for a pipeline: keeps its calls, and makes one of them when all add a job to one queue. */
 class BulkScript implements Pipeline {
   private readonly calls: Call[] = [];
 
-  constructor(
-    private readonly client: Client,
-    private readonly expected: ExpectedTexts | null,
-  ) {}
+  constructor(private readonly client: Client) {}
 
   runCommand(name: string, args: readonly unknown[]): this {
     this.calls.push({ name, args });
@@ -97,7 +71,6 @@ class BulkScript implements Pipeline {
 
   async exec(): Promise<unknown> {
     const { calls, client } = this;
-    this.expected?.compare(calls.map(({ args }) => args[DATA]));
     const [first] = calls;
     if (first !== undefined && calls.length === 1) return [[null, await client.runCommand(first.name, first.args)]];
     const name = this.define();

@@ -1,9 +1,10 @@
 import type { JobQueue } from '../deferred-work.js';
+import { withBulkScript } from './bulk-script.js';
 import { BulkSender, type BatchLimits } from './bulk-sender.js';
 import { reasonOf, type DeferLedger, type Ended } from '../ledger.js';
 import type { Armed } from '../request-tasks.js';
 import type { Room } from '../room.js';
-import { JobBulks } from './job-bulks.js';
+import { fromJson } from './serialize.js';
 
 /** A job of the user's own queue that waits for its response, then for its bulk. */
 export class BufferedJob implements Armed {
@@ -14,8 +15,7 @@ export class BufferedJob implements Armed {
   constructor(
     readonly queue: JobQueue,
     readonly name: string,
-    readonly data: unknown,
-    /** Its JSON, taken when the job was armed. */
+    /** JSON, taken when the job was armed. */
     readonly json: string | undefined,
     /** With the job id in it. */
     readonly opts: object,
@@ -93,10 +93,10 @@ export class JobOutbox {
     return names;
   }
 
-  private senderFor(queue: JobQueue): BulkSender<BufferedJob> {
-    const bulks = new JobBulks(queue);
+  private senderFor(given: JobQueue): BulkSender<BufferedJob> {
+    const queue = withBulkScript(given);
     return new BulkSender<BufferedJob>(this.limits, {
-      send: (jobs) => bulks.add(jobs),
+      send: (jobs) => queue.addBulk(jobs.map(({ name, json, opts }) => ({ name, data: fromJson(json), opts }))),
       stored: (jobs, sends, sentMs) => {
         this.room.release(jobs.length);
         if (this.ledger.records) for (const job of jobs) this.ledger.completed(endedOf(job, sends, sentMs));

@@ -20,8 +20,8 @@ interface Line<T> {
 }
 
 /**
- * Timeouts of many that nearly always end in time: one timer for each distinct duration, because a timer of its own
- * costs each about 1 µs and what it allocates.
+ * Timeouts of many that nearly always end in time: one timer for each distinct duration, as a timer of its own would be
+ * one more object to make, to link and to clear for each.
  */
 export class Deadlines<T extends Timed> {
   private readonly lines = new Map<number, Line<T>>();
