@@ -56,7 +56,7 @@ for (const { name, adapter, said = `out/${name}:`, ...options } of bundles) {
   const hangs = stderr.split('\n').filter((line) => line.includes(' and still '));
   // One: to read the map of a bundle must not be a hang of its own.
   assert.equal(hangs.length, 1, `${name}: ${stderr}`);
-  assert.match(hangs[0], /^\[Perf\] GET \/reports\/:ms \(\w+\.render\) blocks the event loop for \d+ ms/, name);
+  assert.match(hangs[0], /^\[Perf\] GET \/reports\/:ms \([\w$]+\.render\) blocks the event loop for \d+ ms/, name);
   assert.ok(hangs[0].includes(` at ${said}`), `${name}: ${hangs[0]}`);
 
   const [block, ...more] = JSON.parse(stdout.split('\n').findLast((line) => line.startsWith('[{')) ?? '[]');
