@@ -40,7 +40,7 @@ const bullmq5 = existsSync(new URL(`./${BULLMQ5}/node_modules`, import.meta.url)
         test: {
           ...fork,
           name: 'bullmq5',
-          include: ['test/e2e/defer-durable.test.ts', 'test/contract/{durable-store,bulk-script}.test.ts'],
+          include: ['test/e2e/defer-durable.test.ts', 'test/contract/{durable-store,bulk-queue}.test.ts'],
           globalSetup: ['test/setup/redis.ts'],
           env: { NEST_MAJOR: '11', BULLMQ_MAJOR: '5' },
         },

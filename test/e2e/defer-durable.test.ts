@@ -169,8 +169,8 @@ describe.each(adapters)('durable work on %s', (adapter) => {
     const reader = new Queue(queue, { connection });
     const jobs: Job[] = await reader.getJobs(['waiting']);
     await reader.close();
-    const items = jobs.flatMap((job) => (job.data as { items: { json: string }[] }).items);
-    expect(items.map(({ json }) => (JSON.parse(json) as { orderId: string }).orderId).toSorted()).toEqual(
+    const items = jobs.flatMap((job) => (job.data as { items: { data: { orderId: string } }[] }).items);
+    expect(items.map(({ data }) => data.orderId).toSorted()).toEqual(
       Array.from({ length: 50 }, (_, i) => `o-${i}`).toSorted(),
     );
     expect(jobs.length).toBeLessThan(50);

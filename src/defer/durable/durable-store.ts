@@ -6,8 +6,9 @@ export interface DurableJob {
   readonly work: string;
   /** The work's name in records and dashboards. */
   readonly name: string;
+  /** Undefined also on the way to a store with {@link DurableStore.readsJson}. */
   readonly data: unknown;
-  /** `data` as JSON, where that is at hand: then `data` is parsed when it is first read. */
+  /** `data` as JSON, on the way to a store; undefined where `data` is. */
   readonly json?: string | undefined;
   readonly requestId: string | null;
   /** Final status of the response; null for work replayed after a crash. */
@@ -35,6 +36,8 @@ export interface DurableStoreHost {
  */
 export interface DurableStore {
   readonly name: string;
+  /** `add` reads each job's `json` rather than its `data`, which is then not parsed. @default false */
+  readonly readsJson?: boolean;
   /** At boot. A rejection stops the boot: for wrong options and missing packages, not for a server that is away. */
   start(host: DurableStoreHost): Promise<void>;
   /**

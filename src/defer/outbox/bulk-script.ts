@@ -1,5 +1,18 @@
 import type { JobQueue } from '../deferred-work.js';
 
+/** Jobs that differ in id and data only. */
+export interface Run {
+  readonly name: string;
+  /** Of its first job. */
+  readonly opts: object;
+  readonly ids: string[];
+  /** Data, JSON. */
+  readonly jsons: string[];
+}
+
+/** These calls cannot be made for a whole run; nothing has been sent. */
+export class NotShared extends Error {}
+
 /** One call of a BullMQ script: KEYS, then ARGV. */
 interface Call {
   readonly name: string;
@@ -29,40 +42,50 @@ interface BullmqQueue extends JobQueue {
 const ADD = /^addStandardJob:/;
 const KEYS = 9;
 const ARGUMENTS = 3;
+/** Where that script reads its first and third argument. */
+const READS = ['cmsgpack.unpack(ARGV[1])', 'cmsgpack.unpack(ARGV[3])'];
 
 /**
  * The same queue, whose `addBulk` sends one script call for all jobs of a bulk where BullMQ sends one for each. What is
- * run is BullMQ's own script, in a loop, with the arguments that BullMQ has made: the jobs are the same.
+ * run is BullMQ's own script, in a loop, with the arguments that BullMQ has made: the jobs are the same. With `runs`,
+ * `addBulk` takes the first job of each run, and the script stores the others with its arguments.
  *
- * Why: a job costs about 20 µs of CPU by `addBulk`, no less than by `add`: a command, an encoding, a reply and several
- * promises each, and for each bulk an ioredis pipeline, whose constructor copies all of BullMQ's scripts (100 µs).
- * A queue of another shape (another backend, a Cluster, delayed jobs, a later BullMQ) is used as it is.
+ * Why: a job costs about 20 µs of CPU by `addBulk`, no less than by `add`: a job object, two encodings, a command, a
+ * reply and several promises each, and for each bulk an ioredis pipeline, whose constructor copies all of BullMQ's
+ * scripts (100 µs). Null for a queue of another shape (another backend, a later BullMQ). A Cluster, or jobs of another
+ * kind, go BullMQ's way; with `runs` they reject with {@link NotShared}.
  */
-export function withBulkScript<Q extends JobQueue>(queue: Q): Q {
+export function withBulkScript<Q extends JobQueue>(queue: Q, runs: readonly Run[] | null): Q | null {
   const { backend, client } = queue as BullmqQueue;
   if (backend?.queue?.client instanceof Promise) {
     const { queue: parts } = backend;
-    const seen = Object.create(parts, { client: { get: () => bulkClient(parts.client) } }) as object;
+    const seen = Object.create(parts, { client: { get: () => bulkClient(parts.client, runs) } }) as object;
     const seenBackend = Object.create(backend, { queue: { value: seen } }) as object;
     return Object.create(queue, { backend: { value: seenBackend } }) as Q;
   }
   if (backend === undefined && client instanceof Promise) {
-    return Object.create(queue, { client: { get: () => bulkClient((queue as BullmqQueue).client) } }) as Q;
+    return Object.create(queue, { client: { get: () => bulkClient((queue as BullmqQueue).client, runs) } }) as Q;
   }
-  return queue;
+  return null;
 }
 
-async function bulkClient(connected: unknown): Promise<unknown> {
+async function bulkClient(connected: unknown, runs: readonly Run[] | null): Promise<unknown> {
   const client = (await connected) as Client;
-  if (client.isCluster === true || client.scriptsSet === undefined) return client;
-  return Object.create(client, { pipeline: { value: () => new BulkScript(client) } }) as unknown;
+  if (client.isCluster === true || client.scriptsSet === undefined) {
+    if (runs !== null) throw new NotShared();
+    return client;
+  }
+  return Object.create(client, { pipeline: { value: () => new BulkScript(client, runs) } }) as unknown;
 }
 
 /** Stands in for a pipeline: keeps its calls, and makes one of them when all add a job to one queue. */
 class BulkScript implements Pipeline {
   private readonly calls: Call[] = [];
 
-  constructor(private readonly client: Client) {}
+  constructor(
+    private readonly client: Client,
+    private readonly runs: readonly Run[] | null,
+  ) {}
 
   runCommand(name: string, args: readonly unknown[]): this {
     this.calls.push({ name, args });
@@ -70,22 +93,27 @@ class BulkScript implements Pipeline {
   }
 
   async exec(): Promise<unknown> {
-    const { calls, client } = this;
+    const { calls, client, runs } = this;
     const [first] = calls;
-    if (first !== undefined && calls.length === 1) return [[null, await client.runCommand(first.name, first.args)]];
+    if (runs === null && first !== undefined && calls.length === 1) {
+      return [[null, await client.runCommand(first.name, first.args)]];
+    }
     const name = this.define();
-    if (name === null || first === undefined) return this.execAsPipeline();
+    if (name === null || first === undefined) {
+      if (runs !== null) throw new NotShared();
+      return this.execAsPipeline();
+    }
     const args = first.args.slice(0, KEYS);
-    for (const call of calls) args.push(call.args[KEYS], call.args[KEYS + 1], call.args[KEYS + 2]);
+    for (let i = 0; i < calls.length; i++) pushRun(args, calls[i]!.args, runs?.[i]);
     const ids = (await client.runCommand(name, args)) as unknown[];
     return ids.map((id) => [null, id]);
   }
 
   /** The name of the looping script; null when these calls cannot be made by it. */
   private define(): string | null {
-    const { calls, client } = this;
+    const { calls, client, runs } = this;
     const [first] = calls;
-    if (first === undefined || !ADD.test(first.name)) return null;
+    if (first === undefined || !ADD.test(first.name) || (runs !== null && runs.length !== calls.length)) return null;
     for (const { name, args } of calls) {
       const fits = name === first.name && args.length === KEYS + ARGUMENTS && args[0] === first.args[0];
       if (!fits) return null;
@@ -93,7 +121,7 @@ class BulkScript implements Pipeline {
     const name = `perf:${first.name}`;
     if (client.scriptsSet?.[name] !== undefined) return name;
     const lua = client.scriptsSet?.[first.name]?.lua;
-    if (typeof lua !== 'string') return null;
+    if (typeof lua !== 'string' || READS.some((read) => lua.split(read).length !== 2)) return null;
     client.defineCommand(name, { numberOfKeys: KEYS, lua: inLoop(lua) });
     return name;
   }
@@ -105,13 +133,39 @@ class BulkScript implements Pipeline {
   }
 }
 
-/** The script as a function of its own KEYS and ARGV, called once for each job. */
-const inLoop = (lua: string): string => `local function addJob(KEYS, ARGV)
+/** As {@link inLoop} takes it: two packed arguments, how many jobs, and of each its id and its data. */
+function pushRun(args: unknown[], made: readonly unknown[], run: Run | undefined): void {
+  args.push(made[KEYS], made[KEYS + 2], run?.ids.length ?? 1);
+  if (run === undefined) args.push('', made[KEYS + 1]);
+  else for (let i = 0; i < run.ids.length; i++) args.push(run.ids[i], run.jsons[i]);
+}
+
+/**
+ * The script as a function of its own KEYS and ARGV, called once for each job. It is given its packed arguments as
+ * tables already, with the job's id in them; an empty id leaves them as they are. Answers with the id of each run's first.
+ */
+const inLoop = (lua: string): string => `local function addJob(KEYS, ARGV, cmsgpack)
 ${lua}
 end
+local messages = setmetatable({unpack = function(given)
+  if type(given) == 'table' then return given end
+  return cmsgpack.unpack(given)
+end}, {__index = cmsgpack})
 local ids = {}
-for i = 1, #ARGV, ${ARGUMENTS} do
-  ids[#ids + 1] = addJob(KEYS, {ARGV[i], ARGV[i + 1], ARGV[i + 2]})
+local at = 1
+while at <= #ARGV do
+  local args, opts, count = ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2])
+  at = at + 3
+  for i = 1, count do
+    local jobArgs, jobOpts = cmsgpack.unpack(args), cmsgpack.unpack(opts)
+    if ARGV[at] ~= '' then
+      jobArgs[2] = ARGV[at]
+      jobOpts['jobId'] = ARGV[at]
+    end
+    local id = addJob(KEYS, {jobArgs, ARGV[at + 1], jobOpts}, messages)
+    if i == 1 then ids[#ids + 1] = id end
+    at = at + 2
+  end
 end
 return ids
 `;

@@ -3,8 +3,8 @@ import { backoffMs } from '../backoff.js';
 import { Fifo } from '../fifo.js';
 import { isServerTrouble } from './server-trouble.js';
 
-/** At about 45 µs of CPU a job, 64 jobs hold the loop for about 3 ms; 400, as first tried, for 18 ms. */
-const MAX_JOBS_A_TURN = 64;
+/** Where a queue must make each job, at up to 45 µs of CPU, 128 jobs hold the loop for 6 ms; elsewhere for less than 1. */
+const MAX_JOBS_A_TURN = 128;
 /** More bulks in flight gain nothing and let more of the buffer escape into a stalled connection. */
 const MAX_IN_FLIGHT = 4;
 const RETRY = { baseMs: 50, maxMs: 2_000 };
@@ -149,8 +149,9 @@ export class BulkSender<T> {
     const startedMs = performance.now();
     const number = bulk.sends;
     const timeoutMs = Math.min(MAX_SEND_TIMEOUT_MS, FIRST_SEND_TIMEOUT_MS * 2 ** (number - 1));
-    const timedOut = new Error(`the store has not answered within ${timeoutMs} ms`);
-    bulk.timer = setTimeout(() => this.failed(bulk, number, timedOut), timeoutMs).unref();
+    bulk.timer = setTimeout(() => {
+      this.failed(bulk, number, new Error(`the store has not answered within ${timeoutMs} ms`));
+    }, timeoutMs).unref();
     let sending: Promise<unknown>;
     try {
       sending = this.events.send(bulk.items);

@@ -144,7 +144,7 @@ export class DurableOutbox {
   private senderFor(envelope: boolean): BulkSender<DurableItem> {
     return new BulkSender<DurableItem>(this.limits, {
       send: (items) => {
-        const jobs = items.map(({ entry, status }) => sentJob(entry, status));
+        const jobs = items.map(({ entry, status }) => sentJob(entry, status, this.store.readsJson === true));
         return this.store.add(jobs, { envelope });
       },
       stored: (items) => {
@@ -181,23 +181,11 @@ export class DurableOutbox {
   }
 }
 
-/** An item as its store gets it: spread or serialised it is still whole. Its data is parsed only for a store that reads it. */
-function sentJob(entry: JournalEntry, status: number | null): DurableJob {
+/** An item as its store gets it. */
+function sentJob(entry: JournalEntry, status: number | null, asText: boolean): DurableJob {
   const { id, work, name, json, requestId, timeoutMs, attempts, at } = entry;
-  return {
-    id,
-    work,
-    name,
-    get data(): unknown {
-      return fromJson(json);
-    },
-    json,
-    requestId,
-    status,
-    timeoutMs,
-    attempts,
-    at,
-  };
+  const data = asText ? undefined : fromJson(json);
+  return { id, work, name, data, json, requestId, status, timeoutMs, attempts, at };
 }
 
 function endedOf({ entry }: DurableItem, attempt: number, runMs: number): Ended {

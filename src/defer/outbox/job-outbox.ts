@@ -1,13 +1,12 @@
 import type { JobQueue } from '../deferred-work.js';
-import { withBulkScript } from './bulk-script.js';
+import { BulkQueue, type BulkJob } from './bulk-queue.js';
 import { BulkSender, type BatchLimits } from './bulk-sender.js';
 import { reasonOf, type DeferLedger, type Ended } from '../ledger.js';
 import type { Armed } from '../request-tasks.js';
 import type { Room } from '../room.js';
-import { fromJson } from './serialize.js';
 
 /** A job of the user's own queue that waits for its response, then for its bulk. */
-export class BufferedJob implements Armed {
+export class BufferedJob implements Armed, BulkJob {
   readonly when = null;
   /** Monotonic milliseconds at which the response had ended. */
   acceptedMs = 0;
@@ -93,10 +92,10 @@ export class JobOutbox {
     return names;
   }
 
-  private senderFor(given: JobQueue): BulkSender<BufferedJob> {
-    const queue = withBulkScript(given);
+  private senderFor(queue: JobQueue): BulkSender<BufferedJob> {
+    const bulks = new BulkQueue(queue);
     return new BulkSender<BufferedJob>(this.limits, {
-      send: (jobs) => queue.addBulk(jobs.map(({ name, json, opts }) => ({ name, data: fromJson(json), opts }))),
+      send: (jobs) => bulks.add(jobs),
       stored: (jobs, sends, sentMs) => {
         this.room.release(jobs.length);
         if (this.ledger.records) for (const job of jobs) this.ledger.completed(endedOf(job, sends, sentMs));

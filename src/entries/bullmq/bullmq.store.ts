@@ -2,7 +2,7 @@ import type { Queue } from 'bullmq';
 import { boolean, number, object, optional, optionError, string, value, type Option } from '../../core/option.js';
 import { within } from '../../core/within.js';
 import type { DurableJob, DurableJournal, DurableStore, DurableStoreHost } from '../../defer/durable/durable-store.js';
-import { withBulkScript } from '../../defer/outbox/bulk-script.js';
+import { BulkQueue } from '../../defer/outbox/bulk-queue.js';
 import { SpillFile } from '../../defer/durable/spill-file.js';
 import { producerConnection, workerConnection, type Connection, type RedisConnection } from './connection.js';
 import { bulkJobOf, envelopeOf } from './job-data.js';
@@ -75,10 +75,11 @@ export function bullmqStore(options: BullmqStoreOptions): DurableStore {
 
 class BullmqStore implements DurableStore {
   readonly name = 'bullmq';
+  readonly readsJson = true;
   readonly journal: DurableJournal | null;
   private queue: Queue | null = null;
   /** The same queue, for bulks. */
-  private bulks: Queue | null = null;
+  private bulks: BulkQueue | null = null;
   private worker: JobWorker | null = null;
   private connection: Connection | null = null;
 
@@ -96,7 +97,7 @@ class BullmqStore implements DurableStore {
       skipWaitingForReady: true,
       skipVersionCheck: true,
     });
-    this.bulks = withBulkScript(this.queue);
+    this.bulks = new BulkQueue(this.queue);
     this.queue.on('error', (error) => {
       const cause = `Redis of queue "${name}": ${reasonOf(error)}`;
       host.report(cause, `${cause}. Durable work is kept and sent when Redis is back.`);
@@ -108,7 +109,7 @@ class BullmqStore implements DurableStore {
   add(jobs: readonly DurableJob[], { envelope }: { envelope: boolean }): Promise<unknown> {
     const { bulks } = this;
     if (bulks === null) return Promise.reject(new Error('the store has not been started'));
-    return bulks.addBulk(envelope ? [envelopeOf(jobs)] : jobs.map(bulkJobOf));
+    return bulks.add(envelope ? [envelopeOf(jobs)] : jobs.map(bulkJobOf));
   }
 
   async stopWorker(deadlineMs: number): Promise<void> {

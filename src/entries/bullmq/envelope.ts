@@ -18,9 +18,7 @@ export async function openEnvelope(job: Job, data: EnvelopeData, host: DurableSt
   const failures: unknown[] = [];
   const runOne = async (item: EnvelopeItem): Promise<void> => {
     try {
-      const { json, ...fields } = item;
-      const data: unknown = json === undefined ? undefined : JSON.parse(json);
-      await host.run({ ...fields, data, work, timeoutMs, name: job.name, attempts }, attempt);
+      await host.run({ ...item, data: item.data, work, timeoutMs, name: job.name, attempts }, attempt);
       acknowledgements.add(item.id);
     } catch (error) {
       failures.push(error);

@@ -1,4 +1,5 @@
 import type { DurableJob } from '../../defer/durable/durable-store.js';
+import type { BulkJob } from '../../defer/outbox/bulk-queue.js';
 
 /** What a job holds in Redis. The job's id and name stand on the job itself. */
 export interface SingleData {
@@ -19,8 +20,8 @@ export interface EnvelopeData {
 
 export interface EnvelopeItem {
   id: string;
-  /** The item's data: text, since it is text already when it gets here. Left out when undefined. */
-  json: string | undefined;
+  /** Left out when undefined. */
+  data?: unknown;
   requestId: string | null;
   status: number | null;
   at: number;
@@ -33,29 +34,26 @@ export interface EnvelopeItem {
 const KEEP = { removeOnComplete: { age: 600, count: 10_000 }, removeOnFail: { age: 30 * 24 * 3600, count: 100_000 } };
 const BACKOFF = { type: 'exponential', delay: 1_000, jitter: 1 };
 
-interface BulkJob {
-  name: string;
-  data: SingleData | EnvelopeData;
-  opts: object;
-}
-
 export function bulkJobOf(job: DurableJob): BulkJob {
-  const { id, name, work, data, requestId, status, timeoutMs, attempts, at } = job;
-  return { name, data: { work, data, requestId, status, timeoutMs, at }, opts: optionsOf(id, attempts) };
+  const { id, name, work, timeoutMs, attempts } = job;
+  const json = `{"work":${JSON.stringify(work)},"timeoutMs":${timeoutMs},${runOf(job)}}`;
+  return { name, json, opts: optionsOf(id, attempts) };
 }
 
 /** Its id comes from its first item, so the same items sent again make the same job. */
 export function envelopeOf(jobs: readonly DurableJob[]): BulkJob {
-  const first = jobs[0]!;
-  const items = jobs.map((job) => {
-    const { id, requestId, status, at } = job;
-    return { id, json: job.json ?? JSON.stringify(job.data), requestId, status, at };
-  });
-  return {
-    name: first.name,
-    data: { work: first.work, timeoutMs: first.timeoutMs, items },
-    opts: optionsOf(`envelope-${first.id}`, first.attempts),
-  };
+  const { id, name, work, timeoutMs, attempts } = jobs[0]!;
+  const items = jobs.map((job) => `{"id":${JSON.stringify(job.id)},${runOf(job)}}`).join();
+  const json = `{"work":${JSON.stringify(work)},"timeoutMs":${timeoutMs},"items":[${items}]}`;
+  return { name, json, opts: optionsOf(`envelope-${id}`, attempts) };
+}
+
+/** Fields of JSON that a job has wherever it stands. By hand: its data is text already. */
+function runOf(job: DurableJob): string {
+  const { requestId, status, at } = job;
+  const json = job.json ?? JSON.stringify(job.data);
+  const data = json === undefined ? '' : `"data":${json},`;
+  return `${data}"requestId":${JSON.stringify(requestId)},"status":${status},"at":${at}`;
 }
 
 function optionsOf(jobId: string, attempts: number): object {

@@ -1,0 +1,184 @@
+import { randomUUID } from 'node:crypto';
+import { Job, Queue, type JobsOptions, type QueueOptions } from 'bullmq';
+import { Redis } from 'ioredis';
+import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
+import { startRedis } from '../../scripts/redis.mjs';
+import { BulkQueue, type BulkJob } from '../../src/defer/outbox/bulk-queue.js';
+
+// Of its own: what others send would be counted, and they would lose their scripts.
+const server = await startRedis({ own: true });
+afterAll(() => server.stop());
+const connection = { host: '127.0.0.1', port: server.port };
+const open: { close(): Promise<unknown> }[] = [];
+
+function queueNamed(name: string, options: Omit<QueueOptions, 'connection'> = {}): Queue {
+  const queue = new Queue(name, { ...options, connection });
+  open.push(queue);
+  return queue;
+}
+
+/** Everything that a queue has written, with its name and its clock taken out. */
+async function contentOf(queue: Queue): Promise<unknown> {
+  const redis = new Redis(connection);
+  const content: Record<string, unknown> = {};
+  const prefix = `bull:${queue.name}:`;
+  for (const key of (await redis.keys(`${prefix}*`)).sort()) {
+    const type = await redis.type(key);
+    const name = key.slice(prefix.length);
+    if (type === 'hash') {
+      const { timestamp, ...fields } = await redis.hgetall(key);
+      content[name] = name === 'meta' ? fields : { ...fields, timestamp: typeof timestamp };
+    } else if (type === 'list') content[name] = await redis.lrange(key, 0, -1);
+    else if (type === 'zset') content[name] = await redis.zrange(key, '0', '-1');
+    else if (type === 'stream') content[name] = (await redis.xrange(key, '-', '+')).map(([, fields]) => fields);
+    else content[name] = await redis.get(key);
+  }
+  await redis.quit();
+  return JSON.parse(JSON.stringify(content).replaceAll(queue.name, 'QUEUE'));
+}
+
+type Jobs = Parameters<Queue['addBulk']>[0];
+
+const jobs = (options: JobsOptions = {}): Jobs =>
+  ['a', 'b', 'c'].map((id) => ({
+    name: 'order',
+    data: { id, text: 'é "quoted"', list: [1, null] },
+    opts: { jobId: id, ...options },
+  }));
+
+/** Three jobs of one, so that runs of two and of one stand in turns. */
+const several = (job: Jobs[number], i: number): Jobs => [
+  { ...job, opts: { jobId: `one-${i}` } },
+  { ...job, opts: { jobId: `two-${i}` } },
+  { ...job, name: `other-${i % 2}`, opts: { jobId: `three-${i}`, attempts: 2, backoff: { type: 'fixed', delay: i } } },
+];
+
+/** As they stand in a buffer. */
+const buffered = (given: Jobs): BulkJob[] =>
+  given.map(({ name, data, opts }) => ({ name, json: JSON.stringify(data), opts: { ...opts } }));
+
+/** Commands of a kind that Redis has been sent since the start, by anybody. */
+async function scriptCalls(): Promise<number> {
+  const redis = new Redis(connection);
+  const stats = await redis.info('commandstats');
+  await redis.quit();
+  const calls = [...stats.matchAll(/cmdstat_(?:evalsha|eval):calls=(\d+)/g)];
+  return calls.reduce((sum, [, count]) => sum + Number(count), 0);
+}
+
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await Promise.all(open.splice(0).map((queue) => queue.close()));
+});
+
+const timeless = (content: unknown): unknown =>
+  JSON.parse(JSON.stringify(content).replaceAll(/"\d{13}"/g, '"TIME"')) as unknown;
+
+describe('a bulk as one script call', () => {
+  it.each<[string, Jobs]>([
+    ['plain jobs', jobs()],
+    [
+      'attempts, backoff and what is kept',
+      jobs({ attempts: 3, backoff: { type: 'exponential', delay: 5 }, removeOnFail: 5 }),
+    ],
+    ['last in, first out', jobs({ lifo: true })],
+    ['delayed jobs, which go the usual way', jobs({ delay: 60_000 })],
+    ['jobs with a priority, which go the usual way', jobs({ priority: 2 })],
+    ['deduplication', jobs({ deduplication: { id: 'same' } })],
+    ['several names and options in turns', jobs().flatMap((job, i) => several(job, i))],
+    ['no data at all', [...jobs(), { name: 'order', data: undefined, opts: { jobId: 'none' } }]],
+    ['an id that is given twice', [...jobs(), ...jobs()]],
+    ['a single job', jobs().slice(0, 1)],
+  ])('writes the same into Redis as addBulk: %s', async (_, given) => {
+    const usual = queueNamed(`usual-${randomUUID()}`);
+    const scripted = queueNamed(`script-${randomUUID()}`);
+    await usual.addBulk(given);
+    await new BulkQueue(scripted).add(buffered(given));
+    expect(timeless(await contentOf(scripted))).toEqual(timeless(await contentOf(usual)));
+  });
+
+  it('writes the same with the queue’s own options', async () => {
+    for (const defaultJobOptions of [
+      { attempts: 7, removeOnComplete: true },
+      { delay: 60_000 },
+      { sizeLimit: 1_000 },
+    ]) {
+      const usual = queueNamed(`usual-${randomUUID()}`, { defaultJobOptions });
+      const scripted = queueNamed(`script-${randomUUID()}`, { defaultJobOptions });
+      await usual.addBulk(jobs());
+      await new BulkQueue(scripted).add(buffered(jobs()));
+      expect(timeless(await contentOf(scripted))).toEqual(timeless(await contentOf(usual)));
+    }
+  });
+
+  it('refuses what BullMQ refuses', async () => {
+    const limited = new BulkQueue(queueNamed(`script-${randomUUID()}`, { defaultJobOptions: { sizeLimit: 10 } }));
+    await expect(limited.add(buffered(jobs()))).rejects.toThrow('exceeds the limit');
+    const bulks = new BulkQueue(queueNamed(`script-${randomUUID()}`));
+    const numbered = buffered([...jobs(), { name: 'order', data: {}, opts: { jobId: '12' } }]);
+    await expect(bulks.add(numbered)).rejects.toThrow('Custom Id cannot be integers');
+  });
+
+  it('needs one call for all of them, and stores nothing twice when it is sent again', async () => {
+    const queue = queueNamed(`script-${randomUUID()}`);
+    await queue.waitUntilReady();
+    const bulks = new BulkQueue(queue);
+    await bulks.add(buffered(jobs()));
+    const before = await scriptCalls();
+    await bulks.add(buffered(jobs()));
+    expect((await scriptCalls()) - before).toBe(1);
+    expect(await queue.getJobCountByTypes('wait')).toBe(3);
+  });
+
+  it('makes one job object for a run of jobs that differ in id and data', async () => {
+    const made = vi.spyOn(Job.prototype, 'asJSON');
+    await new BulkQueue(queueNamed(`script-${randomUUID()}`)).add(buffered(jobs()));
+    expect(made).toHaveBeenCalledTimes(1);
+  });
+
+  it('has each job made where a queue makes jobs of its own class', async () => {
+    class Own extends Queue {
+      override get Job(): typeof Job {
+        return Job;
+      }
+    }
+    const queue = new Own(`script-${randomUUID()}`, { connection });
+    open.push(queue);
+    const made = vi.spyOn(Job.prototype, 'asJSON');
+    await new BulkQueue(queue).add(buffered(jobs()));
+    expect(made).toHaveBeenCalledTimes(3);
+  });
+
+  it('survives a Redis that has forgotten its scripts', async () => {
+    const queue = queueNamed(`script-${randomUUID()}`);
+    const bulks = new BulkQueue(queue);
+    await bulks.add(buffered(jobs()));
+    const redis = new Redis(connection);
+    await redis.script('FLUSH');
+    await redis.quit();
+    await bulks.add(buffered([...jobs(), { name: 'order', data: {}, opts: { jobId: 'd' } }]));
+    expect(await queue.getJobCountByTypes('wait')).toBe(4);
+  });
+
+  it('gives a queue that is none of BullMQ’s every job', async () => {
+    const added: Jobs = [];
+    const other = { name: 'other', addBulk: async (given: Jobs) => void added.push(...given) };
+    await new BulkQueue(other).add(buffered(jobs()));
+    expect(added).toEqual(jobs());
+  });
+
+  it('keeps an addBulk that the user has overridden', async () => {
+    const seen: unknown[] = [];
+    class Counted extends Queue {
+      override addBulk(added: Jobs): ReturnType<Queue['addBulk']> {
+        seen.push(...added.map(({ data }) => data as unknown));
+        return super.addBulk(added);
+      }
+    }
+    const queue = new Counted(`script-${randomUUID()}`, { connection });
+    open.push(queue);
+    await new BulkQueue(queue).add(buffered(jobs()));
+    expect(seen).toEqual(jobs().map(({ data }) => data as unknown));
+    expect(await queue.getJobCountByTypes('wait')).toBe(3);
+  });
+});
