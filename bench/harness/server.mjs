@@ -1,12 +1,14 @@
 // One server variant in a process of its own, and what the harness asks of it.
 import { PinnedProcess, SERVER_CORE, answerParent } from './pinned-process.mjs';
 
+const warmUp = new URL('warm-next-tick.mjs', import.meta.url).href;
+
 /**
  * Starts a variant: `{ name, file, args?, env?, nodeFlags? }`, where `file` is a script that calls {@link serveOn}.
  * Resolves when it listens.
  */
 export async function startServer(variant, { node = process.execPath, nodeFlags = [] } = {}) {
-  const args = [...nodeFlags, ...(variant.nodeFlags ?? []), variant.file, ...(variant.args ?? [])];
+  const args = ['--import', warmUp, ...nodeFlags, ...(variant.nodeFlags ?? []), variant.file, ...(variant.args ?? [])];
   const child = new PinnedProcess(SERVER_CORE, node, args, variant.env);
   const { port, version } = await child.ready;
   return {

@@ -220,7 +220,7 @@ export class HandlerWorks {
       requestId: state?.id ?? null,
       timeoutMs,
       attempts,
-      at: epochMsOf(performance.now()),
+      at: Math.round(epochMsOf(performance.now())),
       envelope,
       json: toJson(data, work.place),
     };
