@@ -19,14 +19,15 @@ const OWN = {
   deferred() {
     const result = resultOf('deferred');
     const rows = result.cells.map(({ name, rows }) => {
-      const { throughput, cpu } = rows.find((row) => row.name === 'ours') ?? {};
-      if (throughput === undefined) return `| ${name} | | | | |`;
+      const row = (wanted) => rows.find(({ name }) => name === wanted);
+      const { throughput, cpu } = row('ours');
       const figures = [throughput.blocking, throughput.article, cpu.blocking, cpu.article].map(interval);
-      return `| ${[name, ...figures].join(' | ')} |`;
+      const envelope = row('envelope');
+      return `| ${[name, ...figures, envelope === undefined ? '' : interval(envelope.throughput.blocking)].join(' | ')} |`;
     });
     return [
-      '| sink, connections | req/s × awaiting | req/s × `tap(async)` | CPU × awaiting | CPU × `tap(async)` |',
-      '|---|---:|---:|---:|---:|',
+      '| sink, connections | req/s × awaiting | req/s × `tap(async)` | CPU × awaiting | CPU × `tap(async)` | in envelopes, req/s × awaiting |',
+      '|---|---:|---:|---:|---:|---:|',
       ...rows,
       '',
       `Medians with their 95 % interval. ${ran(result)}`,
