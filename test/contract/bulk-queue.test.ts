@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { Job, Queue, type JobsOptions, type QueueOptions } from 'bullmq';
+import { Job, Queue, type JobsOptions, type QueueOptions, type Telemetry } from 'bullmq';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 import { startRedis } from '../../scripts/redis.mjs';
@@ -86,6 +86,8 @@ describe('a bulk as one script call', () => {
     ['jobs with a priority, which go the usual way', jobs({ priority: 2 })],
     ['deduplication', jobs({ deduplication: { id: 'same' } })],
     ['several names and options in turns', jobs().flatMap((job, i) => several(job, i))],
+    ['names in turns', jobs().flatMap((job, i) => [job, { ...job, name: 'other', opts: { jobId: `other-${i}` } }])],
+    ['options in turns', jobs().flatMap((job, i) => [job, { ...job, opts: { jobId: `twice-${i}`, attempts: 2 } }])],
     ['no data at all', [...jobs(), { name: 'order', data: undefined, opts: { jobId: 'none' } }]],
     ['an id that is given twice', [...jobs(), ...jobs()]],
     ['a single job', jobs().slice(0, 1)],
@@ -167,6 +169,28 @@ describe('a bulk as one script call', () => {
     expect(added).toEqual(jobs());
   });
 
+  it('shows every job to the queue’s telemetry', async () => {
+    const counts: unknown[] = [];
+    const nothing = (): void => {};
+    const span = {
+      setSpanOnContext: nothing,
+      setAttribute: nothing,
+      setAttributes: (attributes: Record<string, unknown>) => void counts.push(attributes['bullmq.job.bulk.count']),
+      addEvent: nothing,
+      recordException: nothing,
+      end: nothing,
+    };
+    const contextManager = {
+      with: <A extends () => ReturnType<A>>(_context: unknown, run: A) => run(),
+      active: nothing,
+      getMetadata: () => '',
+      fromMetadata: nothing,
+    };
+    const telemetry = { tracer: { startSpan: () => span }, contextManager } as unknown as Telemetry;
+    await new BulkQueue(queueNamed(`script-${randomUUID()}`, { telemetry })).add(buffered(jobs()));
+    expect(counts).toContain(3);
+  });
+
   it('keeps an addBulk that the user has overridden', async () => {
     const seen: unknown[] = [];
     class Counted extends Queue {
@@ -180,5 +204,18 @@ describe('a bulk as one script call', () => {
     await new BulkQueue(queue).add(buffered(jobs()));
     expect(seen).toEqual(jobs().map(({ data }) => data as unknown));
     expect(await queue.getJobCountByTypes('wait')).toBe(3);
+  });
+
+  it('shows every job to a spy, however late it comes', async () => {
+    const queue = queueNamed(`script-${randomUUID()}`);
+    const bulks = new BulkQueue(queue);
+    await bulks.add(buffered(jobs()));
+    const onQueue = vi.spyOn(queue, 'addBulk');
+    await bulks.add(buffered(jobs()));
+    expect(onQueue).toHaveBeenCalledExactlyOnceWith(jobs());
+    onQueue.mockRestore();
+    const onClass = vi.spyOn(Queue.prototype, 'addBulk');
+    await bulks.add(buffered(jobs()));
+    expect(onClass).toHaveBeenCalledExactlyOnceWith(jobs());
   });
 });

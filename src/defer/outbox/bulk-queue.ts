@@ -40,14 +40,18 @@ export class BulkQueue {
   private sharing: boolean;
   /** For jobs that cannot be made from one another. */
   private readonly each: JobQueue;
+  private method: unknown = null;
+  private methodIsOwn = false;
 
   constructor(private readonly queue: JobQueue) {
     this.each = withBulkScript(queue, null) ?? queue;
-    this.sharing = this.each !== queue && isUntouched(queue);
+    this.sharing = this.each !== queue && hasOneJobClass(queue);
   }
 
   async add(jobs: readonly BulkJob[]): Promise<unknown> {
-    const runs = this.sharing ? runsOf(jobs, (this.queue as BullmqQueue).defaultJobOptions) : null;
+    const { defaultJobOptions, opts } = this.queue as BullmqQueue;
+    const sharing = this.sharing && opts?.telemetry === undefined && this.isBullmqs();
+    const runs = sharing ? runsOf(jobs, defaultJobOptions) : null;
     if (runs !== null) {
       try {
         return await withBulkScript(this.queue, runs)!.addBulk(runs.map(firstOf));
@@ -58,6 +62,19 @@ export class BulkQueue {
     }
     return this.each.addBulk(jobs.map(({ name, json, opts }) => ({ name, data: fromJson(json), opts })));
   }
+
+  /**
+   * Whether `addBulk` is BullMQ's: a subclass, an instrumentation or a test's spy must see every job. BullMQ's own, and
+   * nothing that calls it, hands them to `Job.createBulk`. Asked each time, because a spy may come late.
+   */
+  private isBullmqs(): boolean {
+    const method: unknown = Reflect.get(this.queue, 'addBulk');
+    if (method !== this.method) {
+      this.method = method;
+      this.methodIsOwn = /\bcreateBulk\b/.test(Function.prototype.toString.call(method));
+    }
+    return this.methodIsOwn;
+  }
 }
 
 /** What BullMQ makes a run's first job of. Its data comes later, as the text that it is. */
@@ -67,19 +84,13 @@ const firstOf = ({ name, opts }: Run): { name: string; data: unknown; opts: obje
   opts,
 });
 
-/** Nobody but BullMQ itself must see every single job. */
-function isUntouched(queue: JobQueue): boolean {
-  const { opts } = queue as BullmqQueue;
-  return opts?.telemetry === undefined && isOwnOnce(queue, 'addBulk') && isOwnOnce(queue, 'Job');
-}
-
-/** Neither a subclass nor the object itself has another `key` than the first class that has one. */
-function isOwnOnce(given: object, key: string): boolean {
-  let times = 0;
-  for (let at: object | null = given; at !== null; at = Object.getPrototypeOf(at) as object | null) {
-    if (Object.hasOwn(at, key)) times += 1;
+/** A queue whose class makes jobs of its own kind must make each of them. */
+function hasOneJobClass(queue: JobQueue): boolean {
+  let classes = 0;
+  for (let at: object | null = queue; at !== null; at = Object.getPrototypeOf(at) as object | null) {
+    if (Object.hasOwn(at, 'Job')) classes += 1;
   }
-  return times === 1;
+  return classes === 1;
 }
 
 /** Null when a job has options that are its own affair. */
