@@ -46,6 +46,9 @@ const jobs = (options: JobsOptions = {}): Jobs =>
     opts: { jobId: id, ...options },
   }));
 
+/** As untyped code gives it: for BullMQ not the same as no option. */
+const UNDECIDED = { attempts: undefined } as unknown as JobsOptions;
+
 /** Three jobs of one, so that runs of two and of one stand in turns. */
 const several = (job: Jobs[number], i: number): Jobs => [
   { ...job, opts: { jobId: `one-${i}` } },
@@ -89,6 +92,14 @@ describe('a bulk as one script call', () => {
     ['names in turns', jobs().flatMap((job, i) => [job, { ...job, name: 'other', opts: { jobId: `other-${i}` } }])],
     ['options in turns', jobs().flatMap((job, i) => [job, { ...job, opts: { jobId: `twice-${i}`, attempts: 2 } }])],
     ['no data at all', [...jobs(), { name: 'order', data: undefined, opts: { jobId: 'none' } }]],
+    [
+      'an option that is undefined beside none',
+      jobs().flatMap((job, i) => [job, { ...job, opts: { jobId: `none-${i}`, ...UNDECIDED } }]),
+    ],
+    [
+      'ids that are half a character',
+      ['\ud800x', '\udfffx'].map((jobId) => ({ name: 'order', data: {}, opts: { jobId } })),
+    ],
     ['an id that is given twice', [...jobs(), ...jobs()]],
     ['a single job', jobs().slice(0, 1)],
   ])('writes the same into Redis as addBulk: %s', async (_, given) => {
@@ -100,6 +111,7 @@ describe('a bulk as one script call', () => {
   });
 
   it('writes the same with the queue’s own options', async () => {
+    const given = jobs().flatMap((job, i) => [{ ...job, opts: { jobId: `none-${i}`, ...UNDECIDED } }, job]);
     for (const defaultJobOptions of [
       { attempts: 7, removeOnComplete: true },
       { delay: 60_000 },
@@ -107,8 +119,8 @@ describe('a bulk as one script call', () => {
     ]) {
       const usual = queueNamed(`usual-${randomUUID()}`, { defaultJobOptions });
       const scripted = queueNamed(`script-${randomUUID()}`, { defaultJobOptions });
-      await usual.addBulk(jobs());
-      await new BulkQueue(scripted).add(buffered(jobs()));
+      await usual.addBulk(given);
+      await new BulkQueue(scripted).add(buffered(given));
       expect(timeless(await contentOf(scripted))).toEqual(timeless(await contentOf(usual)));
     }
   });
@@ -117,8 +129,10 @@ describe('a bulk as one script call', () => {
     const limited = new BulkQueue(queueNamed(`script-${randomUUID()}`, { defaultJobOptions: { sizeLimit: 10 } }));
     await expect(limited.add(buffered(jobs()))).rejects.toThrow('exceeds the limit');
     const bulks = new BulkQueue(queueNamed(`script-${randomUUID()}`));
-    const numbered = buffered([...jobs(), { name: 'order', data: {}, opts: { jobId: '12' } }]);
-    await expect(bulks.add(numbered)).rejects.toThrow('Custom Id cannot be integers');
+    for (const jobId of ['12', 'NaN']) {
+      const numbered = buffered([...jobs(), { name: 'order', data: {}, opts: { jobId } }]);
+      await expect(bulks.add(numbered)).rejects.toThrow('Custom Id cannot be integers');
+    }
   });
 
   it('needs one call for all of them, and stores nothing twice when it is sent again', async () => {
@@ -203,6 +217,46 @@ describe('a bulk as one script call', () => {
     open.push(queue);
     await new BulkQueue(queue).add(buffered(jobs()));
     expect(seen).toEqual(jobs().map(({ data }) => data as unknown));
+    expect(await queue.getJobCountByTypes('wait')).toBe(3);
+  });
+
+  it('leaves a queue that keeps private state its own', async () => {
+    class Private extends Queue {
+      #sent = 0;
+      override addBulk(added: Jobs): ReturnType<Queue['addBulk']> {
+        this.#sent += added.length;
+        return super.addBulk(added);
+      }
+      get sent(): number {
+        return this.#sent;
+      }
+    }
+    const queue = new Private(`script-${randomUUID()}`, { connection });
+    open.push(queue);
+    await new BulkQueue(queue).add(buffered(jobs()));
+    expect(queue.sent).toBe(3);
+  });
+
+  it('leaves a queue that makes its jobs itself its own', async () => {
+    class Tenant extends Queue {
+      override addBulk(added: Jobs): ReturnType<Queue['addBulk']> {
+        const own = added.map(({ name, data, opts }) => ({ name, data: { ...(data as object), tenant: 't1' }, opts }));
+        return this.Job.createBulk(this, own as never);
+      }
+    }
+    const queue = new Tenant(`script-${randomUUID()}`, { connection });
+    open.push(queue);
+    await new BulkQueue(queue).add(buffered(jobs()));
+    expect((await queue.getJob('c'))?.data).toMatchObject({ id: 'c', tenant: 't1' });
+  });
+
+  it('goes BullMQ’s way on a client that pipelines by itself', async () => {
+    const client = new Redis({ ...connection, enableAutoPipelining: true, maxRetriesPerRequest: null });
+    const queue = new Queue(`script-${randomUUID()}`, { connection: client });
+    open.push(queue, { close: () => client.quit() });
+    await queue.waitUntilReady();
+    const [, added] = await Promise.all([client.get('other'), new BulkQueue(queue).add(buffered(jobs()))]);
+    expect(added).toHaveLength(3);
     expect(await queue.getJobCountByTypes('wait')).toBe(3);
   });
 

@@ -129,6 +129,17 @@ export function durableStoreContract(name: string, makePlace: () => StorePlace):
       expect(ran.find(({ job }) => job.id === 'item-42')?.job).toEqual(items[42]);
     });
 
+    it('takes an envelope with other items for another, even behind the same first: after a crash they are put together anew', async () => {
+      const { store } = await start(false);
+      const items = Array.from({ length: 5 }, (_, i) => jobNamed(`item-${i}`));
+      await add(store, items.slice(0, 2), { envelope: true });
+      await add(store, items, { envelope: true });
+      await add(store, items, { envelope: true });
+      const { ran } = await start(true);
+      await until('every item to run', () => new Set(idsOf(ran)).size === 5);
+      expect(ran.length).toBeLessThanOrEqual(7);
+    });
+
     it('acknowledges the items of an envelope one by one: only those that failed run again', async () => {
       const { store, ran } = await start(true, (job, attempt) => attempt === 1 && job.id === 'item-3');
       const items = Array.from({ length: 10 }, (_, i) => jobNamed(`item-${i}`, { attempts: 2 }));

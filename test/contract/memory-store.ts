@@ -46,8 +46,8 @@ export class MemoryStore implements DurableStore {
     const fresh = jobs.filter(({ id }) => !this.place.known.has(id));
     for (const { id } of fresh) this.place.known.add(id);
     const copies = fresh.map((job) => structuredClone(job));
-    if (envelope) this.place.waiting.push({ items: copies, attempt: 1 });
-    else for (const job of copies) this.place.waiting.push({ items: [job], attempt: 1 });
+    if (envelope && copies.length > 0) this.place.waiting.push({ items: copies, attempt: 1 });
+    if (!envelope) for (const job of copies) this.place.waiting.push({ items: [job], attempt: 1 });
     this.place.wake();
     return Promise.resolve();
   }

@@ -25,6 +25,7 @@ interface Pipeline {
 /** The part of BullMQ's Redis client that is used; BullMQ 5.7x and later 5, and 6. */
 interface Client {
   readonly isCluster?: boolean;
+  readonly options?: { readonly enableAutoPipelining?: boolean };
   /** ioredis' scripts by name. */
   readonly scriptsSet?: Record<string, { readonly lua?: unknown } | undefined>;
   pipeline(): Pipeline;
@@ -52,8 +53,8 @@ const READS = ['cmsgpack.unpack(ARGV[1])', 'cmsgpack.unpack(ARGV[3])'];
  *
  * Why: a job costs about 20 µs of CPU by `addBulk`, no less than by `add`: a job object, two encodings, a command, a
  * reply and several promises each, and for each bulk an ioredis pipeline, whose constructor copies all of BullMQ's
- * scripts (100 µs). Null for a queue of another shape (another backend, a later BullMQ). A Cluster, or jobs of another
- * kind, go BullMQ's way; with `runs` they reject with {@link NotShared}.
+ * scripts (100 µs). Null for a queue of another shape (another backend, a later BullMQ). A Cluster, a client that
+ * pipelines by itself, or jobs of another kind go BullMQ's way; with `runs` they reject with {@link NotShared}.
  */
 export function withBulkScript<Q extends JobQueue>(queue: Q, runs: readonly Run[] | null): Q | null {
   const { backend, client } = queue as BullmqQueue;
@@ -71,7 +72,9 @@ export function withBulkScript<Q extends JobQueue>(queue: Q, runs: readonly Run[
 
 async function bulkClient(connected: unknown, runs: readonly Run[] | null): Promise<unknown> {
   const client = (await connected) as Client;
-  if (client.isCluster === true || client.scriptsSet === undefined) {
+  // An automatic pipeline that is open already does not know a script that is defined meanwhile, and ioredis throws for it.
+  const isPlain = client.isCluster !== true && client.options?.enableAutoPipelining !== true;
+  if (!isPlain || client.scriptsSet === undefined) {
     if (runs !== null) throw new NotShared();
     return client;
   }

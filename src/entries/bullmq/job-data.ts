@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { DurableJob } from '../../defer/durable/durable-store.js';
 import type { BulkJob } from '../../defer/outbox/bulk-queue.js';
 
@@ -34,15 +35,24 @@ export interface EnvelopeItem {
 const KEEP = { removeOnComplete: { age: 600, count: 10_000 }, removeOnFail: { age: 30 * 24 * 3600, count: 100_000 } };
 const BACKOFF = { type: 'exponential', delay: 1_000, jitter: 1 };
 
+/** 128 bits in hexadecimal digits. */
+const ID_LENGTH = 32;
+
 export function bulkJobOf(job: DurableJob): BulkJob {
   const { id, name, work, timeoutMs, attempts } = job;
   const json = `{"work":${JSON.stringify(work)},"timeoutMs":${timeoutMs},${runOf(job)}}`;
   return { name, json, opts: optionsOf(id, attempts) };
 }
 
-/** Its id comes from its first item, so the same items sent again make the same job. */
+/**
+ * Its id comes from all its items: sent again they make the same job, while other items make another, even behind the same
+ * first. After a crash a journal's items are put together anew, and what is taken for stored is struck off.
+ */
 export function envelopeOf(jobs: readonly DurableJob[]): BulkJob {
-  const { id, name, work, timeoutMs, attempts } = jobs[0]!;
+  const { name, work, timeoutMs, attempts } = jobs[0]!;
+  const hash = createHash('sha256');
+  for (const { id } of jobs) hash.update(id).update('\n');
+  const id = hash.digest('hex').slice(0, ID_LENGTH);
   const items = jobs.map((job) => `{"id":${JSON.stringify(job.id)},${runOf(job)}}`).join();
   const json = `{"work":${JSON.stringify(work)},"timeoutMs":${timeoutMs},"items":[${items}]}`;
   return { name, json, opts: optionsOf(`envelope-${id}`, attempts) };
