@@ -7,7 +7,8 @@
 // In a server (Nest on Fastify, everything on), idle and under `--rate` requests a second: `sampleUs` is a whole sample,
 // `recordUs` a turn of the feature's timer for records, `featurePercentOfACore` every turn of its timers.
 // What would make the numbers lie:
-// - A loop keeps caches warm, code compiled and limits (read every five seconds) remembered. A server does not.
+// - A loop keeps caches warm and limits (read every five seconds) remembered. A server does not. Its code is compiled as
+//   after an hour: before they are timed, so many samples are taken.
 // - In a server on a virtual machine the caches decide, and who else uses them: compare `sampleUs` with `readFileSyncUs`,
 //   which is taken in the same second, not with another run. Another identical read is the control.
 // - Clocks count time, not CPU time; on a machine that is not quiet the server's figures hold other processes as well.

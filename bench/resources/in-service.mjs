@@ -1,4 +1,4 @@
-// What one sample a second costs inside a server: caches are cold and the code is hardly compiled, unlike in a loop.
+// What one sample a second costs inside a server: caches are cold, unlike in a loop.
 import { fileURLToPath } from 'node:url';
 import { median, percentile, startLoad, startServer } from '../harness/index.mjs';
 

@@ -260,6 +260,26 @@ describe('a bulk as one script call', () => {
     expect(await queue.getJobCountByTypes('wait')).toBe(3);
   });
 
+  it('shows every job to a tracer that has written itself into addBulk', async () => {
+    const published: number[] = [];
+    const channel = { publish: (count: number): void => void published.push(count) };
+    const queue = queueNamed(`script-${randomUUID()}`);
+    const own = Object.getOwnPropertyDescriptor(Queue.prototype, 'addBulk')!;
+    Object.defineProperty(Queue.prototype, 'addBulk', {
+      ...own,
+      value: function (this: Queue, added: Jobs) {
+        channel.publish(added.length);
+        return Job.createBulk(this, added);
+      },
+    });
+    try {
+      await new BulkQueue(queue).add(buffered(jobs()));
+    } finally {
+      Object.defineProperty(Queue.prototype, 'addBulk', own);
+    }
+    expect(published).toEqual([3]);
+  });
+
   it('shows every job to a spy, however late it comes', async () => {
     const queue = queueNamed(`script-${randomUUID()}`);
     const bulks = new BulkQueue(queue);
@@ -271,5 +291,9 @@ describe('a bulk as one script call', () => {
     const onClass = vi.spyOn(Queue.prototype, 'addBulk');
     await bulks.add(buffered(jobs()));
     expect(onClass).toHaveBeenCalledExactlyOnceWith(jobs());
+    onClass.mockRestore();
+    const onJob = vi.spyOn(Job, 'createBulk');
+    await bulks.add(buffered(jobs()));
+    expect(onJob.mock.calls[0]?.[1]).toHaveLength(3);
   });
 });

@@ -40,7 +40,7 @@ const ID_LENGTH = 32;
 
 export function bulkJobOf(job: DurableJob): BulkJob {
   const { id, name, work, timeoutMs, attempts } = job;
-  const json = `{"work":${JSON.stringify(work)},"timeoutMs":${timeoutMs},${runOf(job)}}`;
+  const json = `{"work":${JSON.stringify(work)},"timeoutMs":${timeoutMs},${fieldsOf(job)}}`;
   return { name, json, opts: optionsOf(id, attempts) };
 }
 
@@ -53,13 +53,13 @@ export function envelopeOf(jobs: readonly DurableJob[]): BulkJob {
   const hash = createHash('sha256');
   for (const { id } of jobs) hash.update(id).update('\n');
   const id = hash.digest('hex').slice(0, ID_LENGTH);
-  const items = jobs.map((job) => `{"id":${JSON.stringify(job.id)},${runOf(job)}}`).join();
+  const items = jobs.map((job) => `{"id":${JSON.stringify(job.id)},${fieldsOf(job)}}`).join();
   const json = `{"work":${JSON.stringify(work)},"timeoutMs":${timeoutMs},"items":[${items}]}`;
   return { name, json, opts: optionsOf(`envelope-${id}`, attempts) };
 }
 
 /** Fields of JSON that a job has wherever it stands. By hand: its data is text already. */
-function runOf(job: DurableJob): string {
+function fieldsOf(job: DurableJob): string {
   const { requestId, status, at } = job;
   const json = job.json ?? JSON.stringify(job.data);
   const data = json === undefined ? '' : `"data":${json},`;
