@@ -1,6 +1,7 @@
-// The one small API that every variant serves: GET /users/:id, a hundred bytes of JSON, Nest on Fastify.
+// The one small API that every variant serves: GET /users/:id, a hundred bytes of JSON, Nest on Fastify or Express.
 import { Controller, Get, Param } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
+import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { serveOn } from '../harness/index.mjs';
 
@@ -32,9 +33,16 @@ decorate(UsersController, Controller('users'));
  * Starts the API with what the variant adds: module imports and providers, a last look at the listening application, and
  * answers to further questions of the benchmark.
  */
-export async function serveApi({ imports = [], providers = [], check = () => {}, handlers = {} } = {}) {
+export async function serveApi({
+  express = false,
+  imports = [],
+  providers = [],
+  check = () => {},
+  handlers = {},
+} = {}) {
   const root = { module: function AppModule() {}, imports, providers, controllers: [UsersController] };
-  const app = await NestFactory.create(root, new FastifyAdapter(), { logger: ['error', 'warn'] });
+  const adapter = express ? new ExpressAdapter() : new FastifyAdapter();
+  const app = await NestFactory.create(root, adapter, { logger: ['error', 'warn'] });
   await app.listen(0, '127.0.0.1');
   check(app);
   serveOn(app.getHttpServer().address().port, handlers);

@@ -21,12 +21,13 @@ export class ConditionalResponse {
     const given = exchange.header('etag');
     if (typeof given === 'string') {
       this.base = given;
-      this.ofContent = typeof body !== 'string' && isExpressTag(given, body.byteLength);
+      this.ofContent = entry === null ? isExpressTag(given, body) : entry.hasExpressTag(given);
     } else {
       this.base = entry === null ? null : entry.tag;
       this.ofContent = true;
     }
-    this.ifNoneMatch = this.base !== null && mayBeFresh(exchange) ? exchange.requestHeader('if-none-match') : undefined;
+    const wanted = this.base === null ? undefined : exchange.requestHeader('if-none-match');
+    this.ifNoneMatch = wanted !== undefined && mayBeFresh(exchange) ? wanted : undefined;
   }
 
   /** Puts the representation's tag on the response. True: the client has it, and the response is now a 304 without a body. */

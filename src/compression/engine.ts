@@ -48,7 +48,7 @@ export class CompressionEngine {
     if (!this.isSmall(body) || exchange.shared !== null) return false;
     const tag = exchange.header('etag');
     // Express has compared its own tag already.
-    if (tag !== undefined && (typeof body === 'string' || !isExpressTag(String(tag), body.byteLength))) return false;
+    if (tag !== undefined && !isExpressTag(String(tag), body)) return false;
     this.seen(route);
     this.markVary(exchange, route);
     return true;
@@ -126,7 +126,10 @@ export class CompressionEngine {
     if (route.off) return false;
     const encodable = mayEncode(exchange, this.types);
     // A 304 carries the Vary of its 200 (RFC 9110 section 15.4.5), but no longer the type that would tell.
-    if (encodable || exchange.status === 304) exchange.set('vary', varyWithAcceptEncoding(exchange.header('vary')));
+    if (encodable || exchange.status === 304) {
+      const given = exchange.header('vary');
+      if (given !== 'accept-encoding') exchange.set('vary', varyWithAcceptEncoding(given));
+    }
     return encodable;
   }
 

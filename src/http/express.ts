@@ -2,6 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { methodLabel, Route, type RouteHandler } from '../core/route.js';
 import { requestContext } from '../core/request-context.js';
 import { HANDLER_METADATA } from './controller-handlers.js';
+import { ExpressProperties, FORGETS_HIDDEN_CLASSES } from './express-properties.js';
 import type { HandlerRunner, HttpInstallation, RawAnswer } from './http-installation.js';
 import { stateOf } from './request-lifecycle.js';
 
@@ -33,6 +34,7 @@ export function installOnExpress(express: ExpressApplication, server: Server, in
   const { lifecycle, routes, contextEnabled } = installation;
   // Nest registers the body parsers before any module can add a middleware; the server's own event sees their answers too.
   server.prependListener('request', lifecycle.start);
+  if (FORGETS_HIDDEN_CLASSES) server.prependListener('request', new ExpressProperties().reserve);
   if (contextEnabled) {
     express.use((request, response, next) => requestContext.run(lifecycle.start(request, response), next));
   }

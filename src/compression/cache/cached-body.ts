@@ -1,6 +1,6 @@
 import type { Compressor, Encoded } from '../codec/compressor.js';
 import { CONTENT_CODINGS, type ContentCoding } from '../rules/content-coding.js';
-import { contentTag } from '../rules/entity-tag.js';
+import { contentTag, isExpressTag } from '../rules/entity-tag.js';
 import { KnownValue } from './known-value.js';
 
 /** A response body as frameworks hand it over. */
@@ -35,6 +35,7 @@ export class CachedBody {
   private pins = 0;
   private evicted = false;
   private ownTag: string | null = null;
+  private expressTag: string | null = null;
 
   constructor(
     body: Body,
@@ -50,6 +51,14 @@ export class CachedBody {
   /** Strong entity tag of the identity representation; made when first asked for, it costs 2 ms at 3 MB. */
   get tag(): string {
     return (this.ownTag ??= contentTag(this.source));
+  }
+
+  /** Whether the tag is the one that Express gives to this body. */
+  hasExpressTag(tag: string): boolean {
+    if (tag === this.expressTag) return true;
+    if (!isExpressTag(tag, this.source)) return false;
+    this.expressTag = tag;
+    return true;
   }
 
   /** An entry that is being compressed holds its memory anyway, so evicting it would free nothing. */

@@ -33,6 +33,7 @@ export class HeldResponse implements Sending {
   private phase: Phase = 'open';
   private encoder: Transform | null = null;
   private callback: Callback | undefined;
+  private sealed = false;
   /** The body that Express drops when it answers HEAD. */
   headBody: Body | null = null;
   private readonly exchange: ExpressExchange;
@@ -122,7 +123,9 @@ export class HeldResponse implements Sending {
       delivered = true;
       this.deliver(sent);
     });
-    if (!delivered) seal(this.response);
+    if (delivered) return;
+    seal(this.response);
+    this.sealed = true;
   }
 
   private endWithout(): void {
@@ -134,7 +137,7 @@ export class HeldResponse implements Sending {
   }
 
   private deliver(body: Body | null): void {
-    unseal(this.response);
+    if (this.sealed) unseal(this.response);
     this.phase = 'passing';
     try {
       const sent = this.request.method === 'HEAD' ? null : body;

@@ -11,10 +11,11 @@ export function contentTag(body: string | Uint8Array): string {
   return `"${createHash('sha256').update(body).digest('base64url').slice(0, 27)}"`;
 }
 
-/** Whether the tag is Express's own, so that it stands for the content and not for something the application means. */
-export function isExpressTag(tag: string, byteLength: number): boolean {
+/** Whether the tag is Express's own of these bytes, so that it stands for the content and not for something the application means. */
+export function isExpressTag(tag: string, body: string | Uint8Array): boolean {
+  if (typeof body === 'string') return false;
   const match = EXPRESS_TAG.exec(tag);
-  return match !== null && Number.parseInt(match[1]!, 16) === byteLength;
+  return match !== null && Number.parseInt(match[1]!, 16) === body.byteLength;
 }
 
 /** The tag of an encoded representation: as strong as the content's, and different for every coding and level. */

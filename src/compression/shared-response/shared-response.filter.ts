@@ -17,7 +17,7 @@ export class SharedResponseFilter implements ExceptionFilter {
     const state = stateOf(host.getArgByIndex(0));
     if (state !== null) state.shared = kept;
     const response = host.getArgByIndex<ServerResponse | FastifyReply>(1);
-    if ('raw' in response) {
+    if (response !== state?.response && 'raw' in response) {
       response.code(200);
       for (const [name, value] of kept.headers) response.header(name, value);
       response.send(kept.entry.source);

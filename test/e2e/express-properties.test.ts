@@ -1,0 +1,120 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setFlagsFromString } from 'node:v8';
+import { Body, Controller, Get, Post, Req, Res } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { ExpressAdapter } from '@nestjs/platform-express';
+import { afterEach, describe, expect, it } from 'vitest';
+import { ExpressProperties, FORGETS_HIDDEN_CLASSES } from '../../src/http/express-properties.js';
+import { PerfModule } from '../../src/index.js';
+
+setFlagsFromString('--allow-natives-syntax');
+// oxlint-disable-next-line typescript/no-implied-eval -- the only way to ask V8
+const haveSameMap = new Function('a', 'b', 'return %HaveSameMap(a, b)') as (a: object, b: object) => boolean;
+
+interface Seen {
+  request: IncomingMessage;
+  response: ServerResponse;
+  properties: string[];
+}
+let seen: Seen[] = [];
+const names = (object: object): string[] => Object.getOwnPropertyNames(object);
+
+@Controller('seen')
+class SeenController {
+  @Get(':id') get(@Req() request: IncomingMessage, @Res() response: ServerResponse): void {
+    seen.push({ request, response, properties: [...names(request), ...names(response)].toSorted() });
+    response.end();
+  }
+  @Post() post(@Req() request: IncomingMessage, @Res() response: ServerResponse, @Body() _body: unknown): void {
+    this.get(request, response);
+  }
+}
+
+let close = async (): Promise<void> => {};
+async function start(perf: boolean, bodyParser = true): Promise<string> {
+  const root = {
+    module: class Root {},
+    imports: perf ? [PerfModule.forRoot({ sinks: [] })] : [],
+    controllers: [SeenController],
+  };
+  const app = await NestFactory.create(root, new ExpressAdapter(), { logger: false, bodyParser });
+  await app.listen(0, '127.0.0.1');
+  close = () => app.close();
+  return `http://127.0.0.1:${(app.getHttpServer().address() as AddressInfo).port}/seen`;
+}
+const get = async (url: string): Promise<unknown> => (await fetch(`${url}/1`)).text();
+const post = async (url: string): Promise<unknown> =>
+  (await fetch(url, { method: 'POST', body: '{"a":1}', headers: { 'content-type': 'application/json' } })).text();
+
+/** Whether two requests that went the same way are of one hidden class in the end, and their responses too. */
+async function sharedBy(perf: boolean, send: (url: string) => Promise<unknown>): Promise<boolean[]> {
+  const url = await start(perf);
+  // V8 settles on the fields of a class, and the names that no list holds are learned.
+  for (let i = 0; i < 100; i++) await send(url);
+  seen = [];
+  await Promise.all([send(url), send(url)]);
+  const [first, second] = seen;
+  await close();
+  return [haveSameMap(first!.request, second!.request), haveSameMap(first!.response, second!.response)];
+}
+
+describe('the properties that Express sets on a request and its response', () => {
+  afterEach(async () => {
+    await close();
+    close = async () => {};
+    seen = [];
+  });
+
+  it.each([
+    ['GET', get],
+    ['POST', post],
+  ])('leave all %s requests of one hidden class', async (_method, send) => {
+    expect(await sharedBy(true, send)).toEqual([true, true]);
+    // What V8 does without: the reason why they are reserved.
+    const shared = !FORGETS_HIDDEN_CLASSES;
+    expect(await sharedBy(false, send)).toEqual([shared, shared]);
+  });
+
+  it.each([
+    ['the body parsers of Nest', true],
+    ['no body parser', false],
+  ])('are those that a handler finds without this library, with %s', async (_what, bodyParser) => {
+    const found: string[][] = [];
+    for (const perf of [false, true]) {
+      const url = await start(perf, bodyParser);
+      for (let i = 0; i < 40; i++) await get(url);
+      if (bodyParser) await post(url);
+      found.push(seen.at(-1)!.properties.filter((name) => !/^status|^_eventsCount$/.test(name)));
+      expect(names(seen.at(-1)!.request).includes('body')).toBe(bodyParser);
+      seen = [];
+      await close();
+    }
+    expect(found[1]).toEqual(found[0]);
+  });
+
+  it('keep the values they have', async () => {
+    const properties = new ExpressProperties();
+    const server: Server = createServer((request, response) => {
+      Object.assign(request, { originalUrl: '/kept' });
+      response.statusCode = 418;
+      properties.reserve(request, response);
+      response.end((request as { originalUrl?: string }).originalUrl);
+    });
+    await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
+    close = () => new Promise<void>((resolve) => void server.close(() => resolve()));
+    const response = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    expect([response.status, await response.text()]).toEqual([418, '/kept']);
+  });
+
+  it('are not set on what is no plain request of Node, whose accessors might throw', () => {
+    const response = {
+      get statusMessage(): string {
+        throw new Error('not for HTTP/2');
+      },
+    };
+    const request = {};
+    new ExpressProperties().reserve(request as IncomingMessage, response as ServerResponse);
+    expect(names(request)).toEqual([]);
+  });
+});
