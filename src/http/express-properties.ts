@@ -75,7 +75,10 @@ export class ExpressProperties {
 
 function own(object: object, names: readonly PropertyKey[]): void {
   const properties = object as Record<PropertyKey, unknown>;
-  for (const name of names) properties[name] = properties[name];
+  for (const name of names) {
+    const value = properties[name];
+    properties[name] = value;
+  }
 }
 
 function addSymbols(names: PropertyKey[], object: object): void {
