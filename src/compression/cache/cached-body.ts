@@ -29,13 +29,14 @@ export class CachedBody {
   bytes: number;
   /** Called by the cache when the entry has been evicted. */
   onEvicted: (() => void) | null = null;
+  /** The tag that Express has given to it. */
+  expressTag: string | null = null;
   /** The value whose text it is, where that is worth knowing. */
   value: KnownValue | null = null;
   private readonly variants = new Map<ContentCoding, Variant>();
   private pins = 0;
   private evicted = false;
   private ownTag: string | null = null;
-  private expressTag: string | null = null;
 
   constructor(
     body: Body,
@@ -70,7 +71,7 @@ export class CachedBody {
   matches(body: Body): boolean {
     const { source } = this;
     if (typeof source === 'string') return typeof body === 'string' && sameText(source, body);
-    return typeof body !== 'string' && sameBytes(source, body);
+    return typeof body !== 'string' && (source === body || sameBytes(source, body));
   }
 
   /** Records the value whose text this is. False when it cannot be compared, or there is no room for it. */

@@ -18,37 +18,39 @@ export class RepeatedBody {
   private pause = 1;
   private repeats = 0;
 
-  /** A body of this route was found in the cache by its text. */
+  /** A body of this route was found in the cache by its text or bytes. */
   repeated(entry: CachedBody): void {
-    if (entry === this.recorded || typeof entry.source !== 'string' || entry.source.length < MIN_LENGTH) return;
+    if (entry === this.recorded || entry.source.length < MIN_LENGTH) return;
     this.repeats += 1;
     if (this.repeats >= this.pause) this.candidate = entry;
   }
 
-  /** Whether {@link textOf} has something to tell or to learn. */
+  /** Whether there is something to {@link find} or to learn from what was {@link serialised}. */
   get active(): boolean {
     return this.recorded !== null || this.candidate !== null;
   }
 
-  /** The value's text: the known one where `serialise` would make the same. */
-  textOf(value: unknown, serialise: (value: unknown) => string): string {
+  /** The body that serialising the value would give, where it is known. */
+  find(value: unknown): CachedBody | null {
     const known = this.recorded;
-    if (known !== null && isValueOf(known, value)) {
-      this.recognised += 1;
-      return known.source as string;
-    }
-    const text = serialise(value);
+    if (known === null || !isValueOf(known, value)) return null;
+    this.recognised += 1;
+    return known;
+  }
+
+  /** A value that was not found has become `text`. */
+  serialised(value: unknown, text: unknown): void {
     // Not so for what only looks in, an error for example. `JSON.stringify` makes no text of undefined.
-    if (typeof text !== 'string' || text.length < MIN_LENGTH) return text;
-    if (known !== null) this.drop(known);
+    if (typeof text !== 'string' || text.length < MIN_LENGTH) return;
+    if (this.recorded !== null) this.drop(this.recorded);
     if (this.candidate !== null) this.learn(this.candidate, value, text);
-    return text;
   }
 
   private learn(candidate: CachedBody, value: unknown, text: string): void {
     this.candidate = null;
     this.repeats = 0;
-    if (candidate.source !== text) return;
+    // Express's bodies are bytes.
+    if (!candidate.matches(typeof candidate.source === 'string' ? text : Buffer.from(text))) return;
     this.recognised = 0;
     if (candidate.remember(value)) this.recorded = candidate;
     else this.waitLonger();

@@ -1,6 +1,7 @@
 import { stateOf } from '../../http/request-lifecycle.js';
 import type { FastifyReply, FastifyRequest } from './exchange.js';
 import type { Done } from './plugin.js';
+import type { Body } from '../cache/cached-body.js';
 import type { RepeatedBody } from '../cache/repeated-body.js';
 import { compressionOf } from '../route-compression.js';
 
@@ -11,7 +12,7 @@ const OF_INSTANCE = 'fastify.replySerializerDefault';
 /** Marks the serialiser that is set here. */
 const OURS: unique symbol = Symbol('perf:serialiser');
 
-type Serialiser = ((value: unknown) => string) & { [OURS]?: true };
+type Serialiser = ((value: unknown) => Body) & { [OURS]?: true };
 interface SerialisedReply extends FastifyReply {
   readonly server: object;
   serializer(serialise: Serialiser | null): SerialisedReply;
@@ -49,7 +50,11 @@ export function recogniseRepeatedBodies(fastify: Hookable): void {
 function serialiseOnce(reply: SerialisedReply, repeated: RepeatedBody): void {
   const serialise: Serialiser = (value) => {
     reply.serializer(null);
-    return repeated.textOf(value, JSON.stringify as Serialiser);
+    const known = repeated.find(value);
+    if (known !== null) return known.source;
+    const text = JSON.stringify(value);
+    repeated.serialised(value, text);
+    return text;
   };
   serialise[OURS] = true;
   reply.serializer(serialise);

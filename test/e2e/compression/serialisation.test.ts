@@ -41,6 +41,11 @@ class FeedController {
   }
 }
 
+interface ExpressApplication {
+  set(setting: string, value: unknown): void;
+  use(middleware: (request: unknown, response: { send: (body: unknown) => unknown }, next: () => void) => void): void;
+}
+
 /** Serialisations of the feed; small things are of no interest. */
 function countSerialisations(): () => number {
   const stringify = vi.spyOn(JSON, 'stringify');
@@ -144,5 +149,75 @@ describe('a large body that is the same again, on fastify', () => {
     for (let i = 0; i < 8; i++) {
       expect(await get('feed')).toBe(JSON.stringify({ rows: feed.rows.map(({ id }) => ({ id })) }));
     }
+  });
+});
+
+describe('a large body that is the same again, on express', () => {
+  let test: TestApp;
+  const start = async (main?: (express: ExpressApplication) => void): Promise<void> => {
+    feed.version += 1;
+    test = await startApp('express', {
+      metadata: { controllers: [FeedController] },
+      beforeInit: (app) => main?.(app.getHttpAdapter().getInstance()),
+    });
+  };
+  const get = (path: string, headers = {}) => callAccepting(`${test.url}/${path}`, 'br', { headers });
+  afterEach(async () => {
+    vi.restoreAllMocks();
+    await test.close();
+  });
+
+  it.each(['feed', 'feed/enveloped'])('is compared instead of serialised: %s', async (path) => {
+    await start();
+    const wanted = JSON.stringify(path === 'feed' ? feed : { data: feed });
+    const first = await get(path);
+    for (let i = 0; i < 3; i++) expect((await get(path)).text).toBe(wanted);
+    const serialisations = countSerialisations();
+    for (let i = 0; i < 5; i++) {
+      const { status, headers, text } = await get(path);
+      expect([status, text]).toEqual([200, wanted]);
+      // The hot level has another tag and length.
+      const { date, etag, 'content-length': length, ...others } = headers;
+      const { date: firstDate, etag: firstTag, 'content-length': firstLength, ...firstOthers } = first.headers;
+      expect(others).toEqual(firstOthers);
+      expect([date, length, firstDate, firstLength].every((value) => value !== undefined)).toBe(true);
+      expect(etag?.split(';')[0]).toBe(firstTag?.split(';')[0]);
+      expect((await get(path, { 'if-none-match': String(etag) })).status).toBe(304);
+    }
+    expect(serialisations()).toBe(0);
+  });
+
+  it('is never served as it was before it was changed in place', async () => {
+    await start();
+    for (let i = 0; i < 30; i++) {
+      if (i % 6 === 5) feed.rows[1_000]!.callsign = `FLT-${i}`;
+      const { text, headers } = await get('feed');
+      expect(text).toBe(JSON.stringify(feed));
+      if (i % 6 === 5) expect((await get('feed', { 'if-none-match': String(headers['etag']) })).status).toBe(304);
+    }
+  });
+
+  it.each([
+    ['json spaces', 1, () => JSON.stringify(feed, null, 1)],
+    ['json replacer', ['version'], () => JSON.stringify(feed, ['version'])],
+  ])("is left to the application's own `%s`", async (setting, value, wanted) => {
+    await start((express) => express.set(setting, value));
+    for (let i = 0; i < 6; i++) expect((await get('feed')).text).toBe(wanted());
+  });
+
+  it('is text for middleware that has replaced `send`', async () => {
+    const seen: string[] = [];
+    await start((express) =>
+      express.use((_request, response, next) => {
+        const { send } = response;
+        response.send = function (this: unknown, body: unknown) {
+          seen.push(typeof body);
+          return send.call(this, body);
+        };
+        next();
+      }),
+    );
+    for (let i = 0; i < 6; i++) expect((await get('feed')).text).toBe(JSON.stringify(feed));
+    expect(seen).toEqual(Array.from({ length: 6 }, () => 'string'));
   });
 });
