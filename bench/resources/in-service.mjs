@@ -47,7 +47,7 @@ function row(server, ratePerS, seconds, cpuRatio, times) {
     readFileSyncP10Us: low('read'),
     control: Number((median(times.readAgain) / median(times.read)).toFixed(2)),
     recordUs: us('record'),
-    /** Every turn of the feature's timers, low memory each second, a baseline each five, a record each ten. */
+    /** Every turn of the feature's timers: low memory each second (with a limit), a baseline each five, a record each ten. */
     featurePercentOfACore: Number((total / seconds / 1e4).toFixed(4)),
     samplePercentOfACore: Number((median(times.sample) / 1e4).toFixed(4)),
   };

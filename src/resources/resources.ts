@@ -14,13 +14,18 @@ import { type ResolvedResourcesOptions, resolveResourcesOptions } from './resour
 import { SchedulingHistory } from './scheduling-history.js';
 
 /**
- * Low memory cannot wait: one short file for each memory limit, and none without. In a server a read costs ten times of
- * what it costs in a loop, because of cold caches, so only what cannot wait is read each second.
+ * Low memory cannot wait: one short file for each memory limit. In a server a read costs ten times of what it costs in a
+ * loop, because of cold caches, so only what cannot wait is read each second.
  */
-const WATCH_EVERY_MS = 1_000;
+const WATCH_MEMORY_EVERY_MS = 1_000;
+/** Without a memory limit nothing is that urgent. */
+const WATCH_EVERY_MS = 5_000;
 
-/** A baseline for the event loop. What was lost around a block supports other evidence, so it need not be fresher. */
-const LOOK_EVERY_MS = 5_000;
+/**
+ * A baseline for the event loop. What was lost around a block supports other evidence, so it need not be fresher. Less than
+ * {@link WATCH_EVERY_MS}: a timer's turn may come a little early after one that came late.
+ */
+const LOOK_EVERY_MS = 4_900;
 
 /** OOM kills and limits that cannot be seen; records are more frequent by default, and then tell. */
 const INSPECT_EVERY_MS = 15_000;
@@ -44,7 +49,9 @@ export class Resources {
   /** Of the last record and of the one before it; at first of the start. */
   private published: ResourceReading | null = null;
   private publishedBefore: ResourceReading | null = null;
-  private timers: NodeJS.Timeout[] = [];
+  private publishTimer: NodeJS.Timeout | null = null;
+  private watchTimer: NodeJS.Timeout | null = null;
+  private watchEveryMs = 0;
 
   constructor(
     private readonly options: ResolvedResourcesOptions | null,
@@ -74,7 +81,7 @@ export class Resources {
   }
 
   start(): void {
-    if (this.options === null || this.timers.length > 0) return;
+    if (this.options === null || this.publishTimer !== null) return;
     const reading = this.reader.read();
     this.published = reading;
     this.inspected = reading;
@@ -82,15 +89,12 @@ export class Resources {
     this.looks.done(reading.nowMs);
     this.history.keep(reading);
     const sample = sampleSince(null, reading, this.settings);
-    this.memoryLimitBytes = sample.limits.memoryBytes;
     this.diagnostics.start(sample);
     const wrong = disagreement(sample.limits, nodeFigures());
     if (wrong !== null) this.reporter.log(wrong);
-    const { intervalMs } = this.options;
-    this.timers = [
-      setInterval(this.watch, Math.min(WATCH_EVERY_MS, intervalMs)).unref(),
-      setInterval(this.publish, intervalMs).unref(),
-    ];
+    // The first of the two: where both are due, its reading serves the other.
+    this.publishTimer = setInterval(this.publish, this.settings.intervalMs).unref();
+    this.limitedTo(sample.limits.memoryBytes);
   }
 
   /**
@@ -107,9 +111,22 @@ export class Resources {
 
   /** Stops the timers and gives back every descriptor. */
   stop(): void {
-    for (const timer of this.timers) clearInterval(timer);
-    this.timers = [];
+    if (this.publishTimer !== null) clearInterval(this.publishTimer);
+    if (this.watchTimer !== null) clearInterval(this.watchTimer);
+    this.publishTimer = this.watchTimer = null;
+    this.watchEveryMs = 0;
     this.reader.close();
+  }
+
+  /** Limits change in place, and with the memory's how often it is watched. */
+  private limitedTo(memoryLimitBytes: number | null): void {
+    this.memoryLimitBytes = memoryLimitBytes;
+    const urgentMs = memoryLimitBytes === null ? WATCH_EVERY_MS : WATCH_MEMORY_EVERY_MS;
+    const everyMs = Math.min(urgentMs, this.settings.intervalMs);
+    if (everyMs === this.watchEveryMs) return;
+    if (this.watchTimer !== null) clearInterval(this.watchTimer);
+    this.watchEveryMs = everyMs;
+    this.watchTimer = setInterval(this.watch, everyMs).unref();
   }
 
   private readonly watch = (): void => {
@@ -127,19 +144,26 @@ export class Resources {
   }
 
   private inspect(): ResourceSample {
-    const reading = this.reader.read();
+    const reading = this.readAll();
     const sample = sampleSince(this.inspected, reading, this.settings);
     this.inspected = reading;
-    this.memoryLimitBytes = sample.limits.memoryBytes;
+    this.limitedTo(sample.limits.memoryBytes);
     return sample;
   }
 
-  private readonly publish = (): void => {
+  /** Everything, so what tells of lost time as well. */
+  private readAll(): ResourceReading {
     const reading = this.reader.read();
+    if (this.looks.due(reading.nowMs)) this.history.keep(reading);
+    return reading;
+  }
+
+  private readonly publish = (): void => {
+    const reading = this.readAll();
     const sample = sampleSince(this.published, reading, this.settings);
     this.publishedBefore = this.published;
     this.published = reading;
-    this.memoryLimitBytes = sample.limits.memoryBytes;
+    this.limitedTo(sample.limits.memoryBytes);
     this.inspections.done(reading.nowMs);
     this.diagnostics.watchKernel(sample);
     this.diagnostics.report(sample);

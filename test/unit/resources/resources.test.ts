@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { PerfRecord } from '../../../src/core/record.js';
+import { createResourceSampler } from '../../../src/resources/resource-sampler.js';
 import { Resources } from '../../../src/resources/resources.js';
 import { resolveResourcesOptions } from '../../../src/resources/resources.options.js';
 
@@ -96,6 +97,16 @@ describe('the publishing timer', () => {
     expect(loss?.ms).toBe(900);
     if (process.platform === 'linux') expect(loss?.runQueueMs).toBeGreaterThanOrEqual(0);
     expect(made.scheduling!.since(-1)).toBeNull();
+  });
+
+  it.each([
+    ['without a memory limit', {}, createResourceSampler().sample().limits.memoryBytes === null ? 5_000 : 1_000],
+    ['with one', { memoryLimitBytes: 2 ** 30 }, 1_000],
+  ])('watches as often as is urgent, %s', (_what, options, everyMs) => {
+    const intervals = vi.spyOn(globalThis, 'setInterval');
+    resources({ intervalMs: 10_000, ...options }).start();
+    expect(intervals.mock.calls.map(([, ms]) => ms)).toEqual([10_000, everyMs]);
+    intervals.mockRestore();
   });
 
   it('does not exist when the feature is off, and sampling still works', () => {
