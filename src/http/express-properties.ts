@@ -15,12 +15,17 @@ interface ExpressRequest extends IncomingMessage {
 interface ExpressResponse extends ServerResponse {
   locals?: unknown;
 }
+const NAMES = ['res', 'next', 'baseUrl', 'originalUrl', '_parsedUrl', 'params', 'route', 'locals'];
 
-/** Set where a body parser is registered; whoever asks for `'body' in request` must not find it elsewhere. */
+/**
+ * A body parser sets it on requests without a body, too. On others it says that somebody has read the body, so it must not
+ * stand there before.
+ */
 const BODY = 'body';
-/** Symbols that only the router and this library look at. */
-const PRIVATE_SYMBOL = /^Symbol\((?:router\.|perf:)/;
-/** So many requests are looked through for properties that no list can name. */
+const BODIES = [BODY];
+/** Those of the router and of this library's compression, which only they look at. */
+const SYMBOLS: ReadonlySet<string | undefined> = new Set(['router.tracing.matchedRoute', 'perf:compression']);
+/** So many routed requests are looked through for properties that cannot be named beforehand. */
 const LEARNED_FROM_REQUESTS = 32;
 
 /**
@@ -31,18 +36,24 @@ export const FORGETS_HIDDEN_CLASSES = Number.parseInt(process.versions.v8, 10) <
 
 /**
  * Gives requests and responses the properties that Express will set, before Express changes their prototypes: each with the
- * value it has anyway, `undefined` mostly. Then all requests share their hidden classes, and a bare Nest + Express request takes
- * a quarter of its CPU time (`npm run bench -- express`).
+ * value it has anyway, `undefined` mostly. Then requests share their hidden classes, up to the first property that the
+ * application adds, and a bare Nest + Express request takes a third of its CPU time (`npm run bench -- express`).
  */
 export class ExpressProperties {
   private readonly ofRequest: PropertyKey[] = [];
   private readonly ofResponse: PropertyKey[] = [];
+  private readsBodies = false;
   private unlearned = LEARNED_FROM_REQUESTS;
+  /** Told by the first request: main.ts may change Express's prototypes until then. */
+  private usual: boolean | null = null;
+
+  constructor(private readonly express: { readonly request: object; readonly response: object }) {}
 
   /** A listener for the server's `request`, before Express's own. */
   readonly reserve = (request: ExpressRequest, response: ExpressResponse): void => {
+    this.usual ??= isUsual(this.express.request) && isUsual(this.express.response);
     // Accessors, those of HTTP/2 for example, may warn or throw.
-    if (Object.getPrototypeOf(response) !== ServerResponse.prototype) return;
+    if (!this.usual || Object.getPrototypeOf(response) !== ServerResponse.prototype) return;
     if (Object.getPrototypeOf(request) !== IncomingMessage.prototype) return;
     // One statement each: every store has an inline cache of its own.
     const { res, next, baseUrl, originalUrl, _parsedUrl, params, route, _eventsCount } = request;
@@ -60,17 +71,24 @@ export class ExpressProperties {
     response.statusMessage = statusMessage;
     own(request, this.ofRequest);
     own(response, this.ofResponse);
-    if (this.unlearned > 0) this.learnAtEnd(request, response);
+    if (this.readsBodies && (request.method === 'GET' || request.method === 'HEAD')) own(request, BODIES);
+    if (this.unlearned > 0) response.once('close', () => this.learn(request, response));
   };
 
-  private learnAtEnd(request: IncomingMessage, response: ServerResponse): void {
+  private learn(request: ExpressRequest, response: ExpressResponse): void {
+    // What an earlier middleware has answered tells nothing.
+    if (request.route === undefined) return;
     this.unlearned -= 1;
-    response.once('close', () => {
-      addSymbols(this.ofRequest, request);
-      addSymbols(this.ofResponse, response);
-      if (Object.hasOwn(request, BODY) && !this.ofRequest.includes(BODY)) this.ofRequest.push(BODY);
-    });
+    addSymbols(this.ofRequest, request);
+    addSymbols(this.ofResponse, response);
+    this.readsBodies ||= Object.hasOwn(request, BODY);
   }
+}
+
+/** An application that has put defaults of its own on Express's prototypes would not see them any more. */
+function isUsual(prototype: object): boolean {
+  const { statusCode = 200, statusMessage } = prototype as { statusCode?: unknown; statusMessage?: unknown };
+  return statusCode === 200 && statusMessage === undefined && !NAMES.some((name) => name in prototype);
 }
 
 function own(object: object, names: readonly PropertyKey[]): void {
@@ -83,6 +101,6 @@ function own(object: object, names: readonly PropertyKey[]): void {
 
 function addSymbols(names: PropertyKey[], object: object): void {
   for (const symbol of Object.getOwnPropertySymbols(object)) {
-    if (PRIVATE_SYMBOL.test(String(symbol)) && !names.includes(symbol)) names.push(symbol);
+    if (SYMBOLS.has(symbol.description) && !names.includes(symbol)) names.push(symbol);
   }
 }

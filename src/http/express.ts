@@ -23,6 +23,9 @@ interface ExpressRequest extends IncomingMessage {
 type Middleware = (request: ExpressRequest, response: ServerResponse, next: (error?: unknown) => void) => unknown;
 /** The part of Express 5 that is used; structural, so that no vendor's type is needed. */
 export interface ExpressApplication {
+  /** The prototypes that the application gives to its requests and responses. */
+  readonly request: object;
+  readonly response: object;
   use(middleware: Middleware): unknown;
   get(path: string, handler: Middleware): unknown;
   /** Express 5's router; its layers hold the routes. */
@@ -34,7 +37,7 @@ export function installOnExpress(express: ExpressApplication, server: Server, in
   const { lifecycle, routes, contextEnabled } = installation;
   // Nest registers the body parsers before any module can add a middleware; the server's own event sees their answers too.
   server.prependListener('request', lifecycle.start);
-  if (FORGETS_HIDDEN_CLASSES) server.prependListener('request', new ExpressProperties().reserve);
+  if (FORGETS_HIDDEN_CLASSES) server.prependListener('request', new ExpressProperties(express).reserve);
   if (contextEnabled) {
     express.use((request, response, next) => requestContext.run(lifecycle.start(request, response), next));
   }

@@ -7,7 +7,7 @@ import type { CompressionEngine } from '../engine.js';
 import { ExpressExchange } from './exchange.js';
 import { compressionOf, type RouteCompression } from '../route-compression.js';
 import { KeptResponse } from '../shared-response/shared-route.js';
-import { headersSentError, seal, unseal } from './sealed-response.js';
+import { headersSentError, seal } from './sealed-response.js';
 import { setAll, type GivenHeaders } from './write-head.js';
 
 type Callback = (error?: Error | null) => void;
@@ -33,7 +33,7 @@ export class HeldResponse implements Sending {
   private phase: Phase = 'open';
   private encoder: Transform | null = null;
   private callback: Callback | undefined;
-  private sealed = false;
+  private unseal: (() => void) | null = null;
   /** The body that Express drops when it answers HEAD. */
   headBody: Body | null = null;
   private readonly exchange: ExpressExchange;
@@ -124,8 +124,7 @@ export class HeldResponse implements Sending {
       this.deliver(sent);
     });
     if (delivered) return;
-    seal(this.response);
-    this.sealed = true;
+    this.unseal = seal(this.response);
   }
 
   private endWithout(): void {
@@ -137,7 +136,7 @@ export class HeldResponse implements Sending {
   }
 
   private deliver(body: Body | null): void {
-    if (this.sealed) unseal(this.response);
+    this.unseal?.();
     this.phase = 'passing';
     try {
       const sent = this.request.method === 'HEAD' ? null : body;

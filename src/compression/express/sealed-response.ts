@@ -1,19 +1,24 @@
 import type { ServerResponse } from 'node:http';
 
-/** While the body is being encoded the response looks ended, as it would without compression. */
-export function seal(response: ServerResponse): void {
+const SEALED = ['headersSent', 'writableEnded', 'setHeader'] as const;
+
+/**
+ * While the body is being encoded the response looks ended, as it would without compression. Returns what opens it again,
+ * with what the application's middleware had put there.
+ */
+export function seal(response: ServerResponse): () => void {
+  const before = SEALED.map((name) => [name, Object.getOwnPropertyDescriptor(response, name)] as const);
   Object.defineProperty(response, 'headersSent', { get: () => true, configurable: true });
   Object.defineProperty(response, 'writableEnded', { get: () => true, configurable: true });
   response.setHeader = () => {
     throw headersSentError();
   };
-}
-
-/** Undoes {@link seal}. */
-export function unseal(response: ServerResponse): void {
-  for (const name of ['headersSent', 'writableEnded', 'setHeader']) {
-    if (Object.hasOwn(response, name)) Reflect.deleteProperty(response, name);
-  }
+  return () => {
+    for (const [name, descriptor] of before) {
+      if (descriptor === undefined) Reflect.deleteProperty(response, name);
+      else Object.defineProperty(response, name, descriptor);
+    }
+  };
 }
 
 /** Node's own error for a header that comes too late. */

@@ -49,6 +49,19 @@ describe("middleware of main.ts that replaces a response's functions", () => {
     expect(response.text).toBe(`${'x'.repeat(5_000)}y`);
   });
 
+  it('keeps its own `setHeader` after a body was encoded on the pool', async () => {
+    const own: boolean[] = [];
+    await start((_request, response, next) => {
+      const setHeader: ServerResponse['setHeader'] = (name, value) =>
+        ServerResponse.prototype.setHeader.call(response, name, value);
+      response.setHeader = setHeader;
+      response.on('finish', () => own.push(response.setHeader === setHeader));
+      next();
+    });
+    expect((await feed()).headers['content-encoding']).toBe('br');
+    await expect.poll(() => own).toEqual([true]);
+  });
+
   it('leaves the functions of Node and of other applications alone', async () => {
     const functionsOf = ({ writeHead, write, end }: ServerResponse) => [writeHead, write, end];
     const before = functionsOf(ServerResponse.prototype);
