@@ -4,7 +4,7 @@ import { requestContext } from '../core/request-context.js';
 import { HANDLER_METADATA } from './controller-handlers.js';
 import { ExpressProperties, FORGETS_HIDDEN_CLASSES } from './express-properties.js';
 import type { HandlerRunner, HttpInstallation, RawAnswer } from './http-installation.js';
-import { stateOf } from './request-lifecycle.js';
+import { stateOfMessage } from './request-lifecycle.js';
 
 /** Where Express's own route object carries our {@link Route}. */
 const ROUTE: unique symbol = Symbol('perf:route');
@@ -69,7 +69,7 @@ export function identifyOnExpress(express: ExpressApplication, run: HandlerRunne
 /** The route function, run in a way that a look at the blocked stack can tell its request. Express counts its parameters. */
 function identified(handle: Middleware, run: HandlerRunner): Middleware {
   return function (this: unknown, request, response, next) {
-    const state = stateOf(request);
+    const state = stateOfMessage(request);
     if (state === null) return handle.call(this, request, response, next);
     // Asked for here because a look at the stack may not: it runs inside an interrupt.
     void state.route;
@@ -81,7 +81,7 @@ function identified(handle: Middleware, run: HandlerRunner): Middleware {
 export function rawRouteOnExpress(express: ExpressApplication, path: string, answer: RawAnswer): void {
   const route = new Route('GET', path, null, () => {});
   express.get(path, (request, response, next) => {
-    const state = stateOf(request);
+    const state = stateOfMessage(request);
     if (state !== null) state.route = route;
     answer(request).then(({ status, type, body }) => {
       response.statusCode = status;

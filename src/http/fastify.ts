@@ -3,7 +3,7 @@ import { methodLabel, Route, type RouteHandler } from '../core/route.js';
 import { requestContext } from '../core/request-context.js';
 import { HANDLER } from './controller-handlers.js';
 import type { HandlerRunner, HttpInstallation, RawAnswer } from './http-installation.js';
-import { stateOf } from './request-lifecycle.js';
+import { stateOfMessage } from './request-lifecycle.js';
 
 /** Where a Fastify route's `config` carries our {@link Route}. */
 const ROUTE: unique symbol = Symbol('perf:route');
@@ -87,7 +87,7 @@ export function rawRouteOnFastify(fastify: FastifyInstance, path: string, answer
 /** The route function, run in a way that a look at the blocked stack can tell its request. */
 function identified(handler: Handler, route: Route, run: HandlerRunner): Handler {
   return function (this: unknown, request: unknown, reply: unknown): unknown {
-    const state = stateOf(request);
+    const state = stateOfMessage((request as FastifyRequest).raw);
     if (state === null) return handler.call(this, request, reply);
     // Told here because a look at the stack may not ask: it runs inside an interrupt. It is also the cheapest way.
     if (state.knownRoute === null) state.route = route.forMethod(state.request?.method);

@@ -1,5 +1,5 @@
 import { OutgoingMessage, type IncomingMessage, type ServerResponse } from 'node:http';
-import { stateOf } from '../../http/request-lifecycle.js';
+import { stateOfMessage } from '../../http/request-lifecycle.js';
 import type { Exchange } from '../exchange.js';
 import type { FieldValue } from '../rules/field-value.js';
 import type { KeptResponse, SharedFlight } from '../shared-response/shared-route.js';
@@ -20,7 +20,7 @@ export class ExpressExchange implements Exchange {
   }
 
   get shared(): SharedFlight | KeptResponse | null {
-    return (stateOf(this.request)?.shared ?? null) as SharedFlight | KeptResponse | null;
+    return (stateOfMessage(this.request)?.shared ?? null) as SharedFlight | KeptResponse | null;
   }
 
   get status(): number {

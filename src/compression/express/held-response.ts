@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Transform } from 'node:stream';
-import { stateOf } from '../../http/request-lifecycle.js';
+import { stateOfMessage } from '../../http/request-lifecycle.js';
 import type { Body } from '../cache/cached-body.js';
 import { compressStream } from '../codec/codec.js';
 import type { CompressionEngine } from '../engine.js';
@@ -177,7 +177,7 @@ export class HeldResponse implements Sending {
   }
 
   private route(): RouteCompression {
-    return compressionOf(stateOf(this.request)?.route) ?? this.unrouted;
+    return compressionOf(stateOfMessage(this.request)?.route) ?? this.unrouted;
   }
 }
 

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { stateOf } from '../../http/request-lifecycle.js';
+import { stateOfMessage } from '../../http/request-lifecycle.js';
 import type { CachedBody } from '../cache/cached-body.js';
 import type { RepeatedBody } from '../cache/repeated-body.js';
 import { compressionOf } from '../route-compression.js';
@@ -21,7 +21,7 @@ const SETTINGS = ['json replacer', 'json spaces', 'json escape'];
 export function recogniseRepeatedJson(prototype: Pick<JsonResponse, 'json' | 'send'>): void {
   const { json, send } = prototype;
   prototype.json = function (this: JsonResponse, value) {
-    const repeated = compressionOf(stateOf(this)?.route)?.repeated;
+    const repeated = compressionOf(stateOfMessage(this.req)?.route)?.repeated;
     // Middleware that has replaced `send` may count on text.
     const isOurs = repeated?.active === true && this.send === send && !this.hasHeader('content-type') && isPlain(this);
     return isOurs ? sendRepeated(this, value, repeated) : json.call(this, value);

@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { stateOf } from '../../http/request-lifecycle.js';
+import type { RequestState } from '../../core/request-state.js';
 import type { Exchange } from '../exchange.js';
 import type { FieldValue } from '../rules/field-value.js';
+import { symbolOf, valueOf } from './private-symbol.js';
 import type { KeptResponse, SharedFlight } from '../shared-response/shared-route.js';
 
 /** The parts of Fastify 5 that are used; structural, so that no vendor's type is needed. */
@@ -22,12 +23,39 @@ export interface FastifyReply {
   removeHeader(name: string): FastifyReply;
 }
 
+/** Fastify's own name of a reply's headers. Where it is unknown, Fastify is asked for each. */
+const HEADERS = 'fastify.reply.headers';
+type Headers = Readonly<Record<string, FieldValue>>;
+
+/** Makes the exchanges of one application. */
+export class FastifyExchanges {
+  private headers: symbol | undefined;
+  private looked = false;
+
+  of(request: FastifyRequest, reply: FastifyReply, state: RequestState | null): FastifyExchange {
+    if (!this.looked) {
+      this.looked = true;
+      this.headers = symbolOf(reply, HEADERS);
+    }
+    const own = this.headers === undefined ? undefined : (valueOf(reply, this.headers) as Headers | undefined);
+    return new FastifyExchange(request, reply, state, own ?? null);
+  }
+}
+
 /** A Fastify reply in `onSend`. */
 export class FastifyExchange implements Exchange {
+  /** Headers stand on Node's response as well: middleware has put them there. */
+  private readonly ofNode: boolean;
+
   constructor(
     private readonly request: FastifyRequest,
     private readonly reply: FastifyReply,
-  ) {}
+    private readonly state: RequestState | null,
+    /** The reply's own headers, by lower-case name: each response is asked for half a dozen, and most are not there. */
+    private readonly own: Headers | null,
+  ) {
+    this.ofNode = own === null || reply.raw.getHeaderNames().length > 0;
+  }
 
   get method(): string {
     return this.request.raw.method ?? 'GET';
@@ -38,7 +66,7 @@ export class FastifyExchange implements Exchange {
   }
 
   get shared(): SharedFlight | KeptResponse | null {
-    return (stateOf(this.reply.raw)?.shared ?? null) as SharedFlight | KeptResponse | null;
+    return (this.state?.shared ?? null) as SharedFlight | KeptResponse | null;
   }
 
   get status(): number {
@@ -54,7 +82,9 @@ export class FastifyExchange implements Exchange {
   }
 
   header(name: string): FieldValue {
-    return this.reply.getHeader(name);
+    if (this.own === null) return this.reply.getHeader(name);
+    const value = this.own[name];
+    return value === undefined && this.ofNode ? this.reply.raw.getHeader(name) : value;
   }
 
   headers(): Readonly<Record<string, FieldValue>> {

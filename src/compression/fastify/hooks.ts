@@ -1,13 +1,13 @@
 import { pipeline, Readable } from 'node:stream';
 import { ReadableStream } from 'node:stream/web';
-import { stateOf } from '../../http/request-lifecycle.js';
+import { stateOfMessage } from '../../http/request-lifecycle.js';
 import type { Body } from '../cache/cached-body.js';
 import { compressStream } from '../codec/codec.js';
 import type { ContentCoding } from '../rules/content-coding.js';
 import type { CompressionEngine } from '../engine.js';
 import { counted, type FastifyPlugin } from './plugin-options.js';
 import { checkRouteLevels } from './route-levels.js';
-import { FastifyExchange, type FastifyReply, type FastifyRequest } from './exchange.js';
+import { type FastifyExchange, FastifyExchanges, type FastifyReply, type FastifyRequest } from './exchange.js';
 import { registerPlugin, streamHookOf, type Done, type OnSend, type RouteOptions } from './plugin.js';
 import { recogniseRepeatedBodies, type OnError, type PreSerialization } from './serialisation.js';
 import { firstBytes, looksCompressed } from './first-bytes.js';
@@ -49,13 +49,15 @@ export async function compressOnFastify(
     });
   }
   if (engine.parts.contentCache) recogniseRepeatedBodies(fastify);
+  const exchanges = new FastifyExchanges();
   const unrouted = new RouteCompression(false, null);
   const streams = foreign ? ownStreams(engine) : pluginStreams(engine);
   if (foreign) probe.register();
   fastify.addHook('onSend', (request, reply, payload, done) => {
     if (foreign && probe.covers(request.raw.url)) return done(null, payload);
-    const route = compressionOf(stateOf(reply.raw)?.route) ?? unrouted;
-    const exchange = new FastifyExchange(request, reply);
+    const state = stateOfMessage(request.raw);
+    const route = compressionOf(state?.route) ?? unrouted;
+    const exchange = exchanges.of(request, reply, state);
     if (typeof payload === 'string' && engine.passes(exchange, payload, route)) {
       if (foreign) leaveAlone(request);
       return finish(done, reply, payload);
@@ -93,7 +95,7 @@ function pluginStreams(engine: CompressionEngine): SendStream {
   const own = ownStreams(engine);
   return (request, reply, exchange, stream, route, done) => {
     // An unmatched request has no route that the plugin could have hooked.
-    if (stateOf(request.raw)?.route === null) return own(request, reply, exchange, stream, route, done);
+    if (stateOfMessage(request.raw)?.route === null) return own(request, reply, exchange, stream, route, done);
     const hook = streamHookOf(request);
     const coding = engine.openStream(exchange, route);
     if (coding === null) {

@@ -1,7 +1,8 @@
-import { stateOf } from '../../http/request-lifecycle.js';
+import { stateOfMessage } from '../../http/request-lifecycle.js';
 import type { FastifyReply, FastifyRequest } from './exchange.js';
 import type { Done } from './plugin.js';
 import type { Body } from '../cache/cached-body.js';
+import { symbolOf, valueOf } from './private-symbol.js';
 import type { RepeatedBody } from '../cache/repeated-body.js';
 import { compressionOf } from '../route-compression.js';
 
@@ -32,7 +33,7 @@ export function recogniseRepeatedBodies(fastify: Hookable): void {
   const ofInstance = symbolOf(fastify, OF_INSTANCE);
   let ofReply: symbol | undefined;
   fastify.addHook('preSerialization', (request, reply, payload, done) => {
-    const repeated = compressionOf(stateOf(reply.raw)?.route)?.repeated;
+    const repeated = compressionOf(stateOfMessage(request.raw)?.route)?.repeated;
     if (repeated?.active === true && ofInstance !== undefined) {
       ofReply ??= symbolOf(reply, OF_REPLY);
       if (isPlain(request, reply, ofInstance, ofReply)) serialiseOnce(reply, repeated);
@@ -69,16 +70,4 @@ function isPlain(
   if (ofReply === undefined || valueOf(reply, ofReply) !== null || valueOf(reply.server, ofInstance) !== null)
     return false;
   return routeOptions.schema?.response === undefined;
-}
-
-function valueOf(object: object, name: symbol): unknown {
-  return (object as Record<symbol, unknown>)[name];
-}
-
-function symbolOf(object: object, description: string): symbol | undefined {
-  for (let at: object | null = object; at !== null; at = Object.getPrototypeOf(at) as object | null) {
-    const found = Object.getOwnPropertySymbols(at).find((symbol) => symbol.description === description);
-    if (found !== undefined) return found;
-  }
-  return undefined;
 }
