@@ -21,7 +21,8 @@ export function environment(nodeVersion = process.version) {
   return {
     date: new Date().toISOString(),
     commit: git('rev-parse', '--short=12', 'HEAD'),
-    uncommittedChanges: git('status', '--porcelain', '--untracked-files=no') !== '',
+    // Not those of an earlier part of the same run.
+    uncommittedChanges: git('status', '--porcelain', '--untracked-files=no', '--', ':/', ':!/bench/results') !== '',
     command: commandLine(),
     node: nodeVersion,
     machine: {

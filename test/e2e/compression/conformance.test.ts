@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { supportedCodings, type ContentCoding } from '../../../src/compression/rules/content-coding.js';
 import { acceptEncodingCases } from '../../fixtures/accept-encoding-cases.js';
@@ -216,5 +217,23 @@ describe.each(adapters)('compression on %s', (adapter) => {
       expect(response.text).toBe(textOf(3_000) + textOf(3_000));
       if (adapter === 'express') expect(response.headers['content-encoding']).toBe(supportedCodings[0]);
     });
+  });
+
+  it.each([
+    ['cache-control', 'no-transform', undefined, undefined],
+    ['vary', 'Origin', 'gzip', 'Origin, accept-encoding'],
+  ])('heeds the `%s` that middleware has put on the response', async (name, value, encoding, vary) => {
+    const test = await startApp(adapter, {
+      metadata: { controllers: [CompressionController] },
+      beforeInit: (app) =>
+        void app.use((_request: unknown, response: ServerResponse, next: () => void) => {
+          response.setHeader(name, value);
+          next();
+        }),
+    });
+    const { headers } = await callAccepting(`${test.url}/c/json/5000`, 'gzip');
+    await test.close();
+    expect(headers['content-encoding']).toBe(encoding);
+    expect(headers.vary).toBe(vary);
   });
 });
