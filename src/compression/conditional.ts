@@ -23,7 +23,7 @@ export class ConditionalResponse {
       this.base = given;
       this.ofContent = entry === null ? isExpressTag(given, body) : entry.hasExpressTag(given);
     } else {
-      this.base = entry === null ? null : entry.tag;
+      this.base = entry !== null && exchange.tags ? entry.tag : null;
       this.ofContent = true;
     }
     const wanted = this.base === null ? undefined : exchange.requestHeader('if-none-match');

@@ -9,6 +9,8 @@ export interface Exchange extends ResponseHead {
   readonly gone: boolean;
   /** Others wait for this response (a flight), or it was kept for others before; null for a response of its own. */
   readonly shared: SharedFlight | KeptResponse | null;
+  /** Whether a response without a tag may get one. */
+  readonly tags: boolean;
   status: number;
   requestHeader(name: 'accept-encoding' | 'if-none-match' | 'cache-control'): string | undefined;
   set(name: string, value: string | number | readonly string[]): void;

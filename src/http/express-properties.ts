@@ -27,6 +27,8 @@ const BODIES = [BODY];
 const SYMBOLS: ReadonlySet<string | undefined> = new Set(['router.tracing.matchedRoute', 'perf:compression']);
 /** So many routed requests are looked through for properties that cannot be named beforehand. */
 const LEARNED_FROM_REQUESTS = 32;
+/** And so many in all: an application may answer everything ahead of its routes. */
+const MAX_LOOKS = 10_000;
 
 /**
  * Whether V8 forgets, for an object whose prototype was changed, the hidden class that adding a property leads to. Up to version
@@ -44,6 +46,7 @@ export class ExpressProperties {
   private readonly ofResponse: PropertyKey[] = [];
   private readsBodies = false;
   private unlearned = LEARNED_FROM_REQUESTS;
+  private looksLeft = MAX_LOOKS;
   /** Told by the first request: main.ts may change Express's prototypes until then. */
   private usual: boolean | null = null;
 
@@ -72,7 +75,10 @@ export class ExpressProperties {
     own(request, this.ofRequest);
     own(response, this.ofResponse);
     if (this.readsBodies && (request.method === 'GET' || request.method === 'HEAD')) own(request, BODIES);
-    if (this.unlearned > 0) response.once('close', () => this.learn(request, response));
+    if (this.unlearned > 0 && this.looksLeft > 0) {
+      this.looksLeft -= 1;
+      response.once('close', () => this.learn(request, response));
+    }
   };
 
   private learn(request: ExpressRequest, response: ExpressResponse): void {
@@ -88,7 +94,7 @@ export class ExpressProperties {
 /** An application that has put defaults of its own on Express's prototypes would not see them any more. */
 function isUsual(prototype: object): boolean {
   const { statusCode = 200, statusMessage } = prototype as { statusCode?: unknown; statusMessage?: unknown };
-  return statusCode === 200 && statusMessage === undefined && !NAMES.some((name) => name in prototype);
+  return statusCode === 200 && statusMessage === undefined && ![...NAMES, BODY].some((name) => name in prototype);
 }
 
 function own(object: object, names: readonly PropertyKey[]): void {

@@ -33,6 +33,7 @@ class SeenController {
 }
 
 interface Express {
+  readonly request: { body?: unknown };
   readonly response: { locals?: unknown };
   use(middleware: (request: IncomingMessage, response: ServerResponse, next: () => void) => void): void;
 }
@@ -112,11 +113,21 @@ describe('the properties that Express sets on a request and its response', () =>
     expect(bodies).toEqual(['{"a":1}', '{"a":1}', '{"a":1}']);
   });
 
-  it("leave defaults on Express's prototypes in sight", async () => {
+  it("leave a default on Express's response in sight", async () => {
     const locals = { title: 'for every response' };
-    const url = await start(true, true, (express) => (express.response.locals = locals));
+    const url = await start(true, true, ({ response }) => (response.locals = locals));
     await get(url);
     expect((seen[0]!.response as { locals?: unknown }).locals).toBe(locals);
+  });
+
+  it("leave a default on Express's request in sight", async () => {
+    const url = await start(true, true, ({ request }) => (request.body = { none: true }));
+    for (const send of [get, post, get]) await send(url);
+    expect(seen.map(({ request }) => (request as { body?: unknown }).body)).toEqual([
+      { none: true },
+      { a: 1 },
+      { none: true },
+    ]);
   });
 
   it.each([

@@ -1,7 +1,7 @@
 import type { Compressor, Encoded } from '../codec/compressor.js';
 import { CONTENT_CODINGS, type ContentCoding } from '../rules/content-coding.js';
 import { contentTag, isExpressTag } from '../rules/entity-tag.js';
-import { KnownValue } from './known-value.js';
+import type { KnownValue } from './known-value.js';
 
 /** A response body as frameworks hand it over. */
 export type Body = string | Uint8Array;
@@ -29,8 +29,8 @@ export class CachedBody {
   bytes: number;
   /** Called by the cache when the entry has been evicted. */
   onEvicted: (() => void) | null = null;
-  /** The tag that Express has given to it. */
-  expressTag: string | null = null;
+  /** The tag that Express's own function gives to it, and that function; a null tag where it is another function. */
+  frameworkTag: { readonly by: unknown; readonly tag: string | null } | null = null;
   /** The value whose text it is, where that is worth knowing. */
   value: KnownValue | null = null;
   private readonly variants = new Map<ContentCoding, Variant>();
@@ -54,12 +54,9 @@ export class CachedBody {
     return (this.ownTag ??= contentTag(this.source));
   }
 
-  /** Whether the tag is the one that Express gives to this body. */
+  /** Whether the tag is one that Express gives to this body. */
   hasExpressTag(tag: string): boolean {
-    if (tag === this.expressTag) return true;
-    if (!isExpressTag(tag, this.source)) return false;
-    this.expressTag = tag;
-    return true;
+    return tag === this.frameworkTag?.tag || isExpressTag(tag, this.source);
   }
 
   /** An entry that is being compressed holds its memory anyway, so evicting it would free nothing. */
@@ -74,12 +71,13 @@ export class CachedBody {
     return typeof body !== 'string' && (source === body || sameBytes(source, body));
   }
 
-  /** Records the value whose text this is. False when it cannot be compared, or there is no room for it. */
-  remember(value: unknown): boolean {
-    const known = this.evicted ? null : knownValueOf(value);
-    if (known === null || !this.hasRoom(this, known.bytes)) return false;
-    this.value = known;
-    this.onGrowth(this, known.bytes);
+  /** Records the value whose text this is. False where there is no room for it. */
+  remember(value: KnownValue): boolean {
+    // Another route may have recorded a value with the same text.
+    this.forget();
+    if (this.evicted || !this.hasRoom(this, value.bytes)) return false;
+    this.value = value;
+    this.onGrowth(this, value.bytes);
     return true;
   }
 
@@ -171,13 +169,4 @@ function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
   const step = Math.max(1, Math.floor(a.byteLength / SAMPLES));
   for (let i = 0; i < a.byteLength; i += step) if (a[i] !== b[i]) return false;
   return Buffer.compare(a, b) === 0;
-}
-
-function knownValueOf(value: unknown): KnownValue | null {
-  try {
-    return KnownValue.of(value);
-  } catch {
-    // A getter that throws every other time: not a value to rely on.
-    return null;
-  }
 }

@@ -30,12 +30,13 @@ export class KnownValue {
    */
   static of(value: unknown): KnownValue | null {
     const parts: unknown[] = [];
-    return record(value, parts, 0) ? new KnownValue(parts) : null;
+    // A copy: an array that has grown holds more than it shows.
+    return record(value, parts, 0) ? new KnownValue(parts.slice()) : null;
   }
 
   /** What it holds besides the application's own strings, roughly. */
   get bytes(): number {
-    return this.parts.length * 12;
+    return this.parts.length * 24;
   }
 
   /** Whether `JSON.stringify` would make the same text of the value, now. */

@@ -1,4 +1,5 @@
 import type { CachedBody } from './cached-body.js';
+import { KnownValue } from './known-value.js';
 
 /** From here on comparing the value is worth what keeping it costs. */
 const MIN_LENGTH = 32 * 1024;
@@ -12,17 +13,20 @@ const MAX_PAUSE = 256;
  * find out. Making the text is what a large response costs once its encoding is cached.
  */
 export class RepeatedBody {
-  private candidate: CachedBody | null = null;
-  private recorded: CachedBody | null = null;
+  // The cache holds them; what it has evicted is not to be held by the routes.
+  private candidate: WeakRef<CachedBody> | null = null;
+  private recorded: WeakRef<CachedBody> | null = null;
+  /** What was asked for last and not found, as it was before it was serialised. */
+  private asked: KnownValue | null = null;
   private recognised = 0;
   private pause = 1;
   private repeats = 0;
 
   /** A body of this route was found in the cache by its text or bytes. */
   repeated(entry: CachedBody): void {
-    if (entry === this.recorded || entry.source.length < MIN_LENGTH) return;
+    if (entry.source.length < MIN_LENGTH || entry === this.recorded?.deref()) return;
     this.repeats += 1;
-    if (this.repeats >= this.pause) this.candidate = entry;
+    if (this.repeats >= this.pause && entry !== this.candidate?.deref()) this.candidate = new WeakRef(entry);
   }
 
   /** Whether there is something to {@link find} or to learn from what was {@link serialised}. */
@@ -32,32 +36,38 @@ export class RepeatedBody {
 
   /** The body that serialising the value would give, where it is known. */
   find(value: unknown): CachedBody | null {
-    const known = this.recorded;
-    if (known === null || !isValueOf(known, value)) return null;
-    this.recognised += 1;
-    return known;
+    const known = this.recorded?.deref() ?? null;
+    if (known !== null && isValueOf(known, value)) {
+      this.recognised += 1;
+      return known;
+    }
+    this.asked = this.candidate === null ? null : knownValueOf(value);
+    return null;
   }
 
   /** A value that was not found has become `text`. */
   serialised(value: unknown, text: unknown): void {
+    const { asked, candidate, recorded } = this;
+    this.asked = null;
     // Not so for what only looks in, an error for example. `JSON.stringify` makes no text of undefined.
     if (typeof text !== 'string' || text.length < MIN_LENGTH) return;
-    if (this.recorded !== null) this.drop(this.recorded);
-    if (this.candidate !== null) this.learn(this.candidate, value, text);
+    if (recorded !== null) this.drop(recorded.deref() ?? null);
+    if (candidate !== null) this.learn(candidate.deref() ?? null, asked, value, text);
   }
 
-  private learn(candidate: CachedBody, value: unknown, text: string): void {
+  private learn(candidate: CachedBody | null, asked: KnownValue | null, value: unknown, text: string): void {
     this.candidate = null;
     this.repeats = 0;
     // Express's bodies are bytes.
-    if (!candidate.matches(typeof candidate.source === 'string' ? text : Buffer.from(text))) return;
+    if (!candidate?.matches(typeof candidate.source === 'string' ? text : Buffer.from(text))) return;
     this.recognised = 0;
-    if (candidate.remember(value)) this.recorded = candidate;
+    // The same before and after: a getter that tells the time has not moved on while the text was made.
+    if (asked !== null && equal(asked, value) && candidate.remember(asked)) this.recorded = new WeakRef(candidate);
     else this.waitLonger();
   }
 
-  private drop(known: CachedBody): void {
-    known.forget();
+  private drop(known: CachedBody | null): void {
+    known?.forget();
     this.recorded = null;
     this.repeats = 0;
     if (this.recognised >= WORTH) this.pause = 1;
@@ -70,11 +80,21 @@ export class RepeatedBody {
   }
 }
 
-function isValueOf(known: CachedBody, value: unknown): boolean {
+const isValueOf = (known: CachedBody, value: unknown): boolean => known.value !== null && equal(known.value, value);
+
+function equal(known: KnownValue, value: unknown): boolean {
   try {
-    return known.value?.equals(value) === true;
+    return known.equals(value);
   } catch {
     // A getter that throws: the serialiser meets the same error, in the place where errors are expected.
     return false;
+  }
+}
+
+function knownValueOf(value: unknown): KnownValue | null {
+  try {
+    return KnownValue.of(value);
+  } catch {
+    return null;
   }
 }

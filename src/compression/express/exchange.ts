@@ -4,12 +4,39 @@ import type { Exchange } from '../exchange.js';
 import type { FieldValue } from '../rules/field-value.js';
 import type { KeptResponse, SharedFlight } from '../shared-response/shared-route.js';
 
+interface ExpressResponse extends ServerResponse {
+  /** Null for a response that no application has. */
+  readonly app?: { get(setting: string): unknown };
+}
+
 /** A plain Node response. */
 export class ExpressExchange implements Exchange {
+  /** As it was when the application had answered; what it sets while the body is being encoded comes too late. */
+  private answered: { status: number; readonly message: string } | null = null;
+
   constructor(
     private readonly request: IncomingMessage,
-    private readonly response: ServerResponse,
+    private readonly response: ExpressResponse,
   ) {}
+
+  /** Not where the application has switched Express's tags off. */
+  get tags(): boolean {
+    const { app } = this.response;
+    return app === undefined || typeof app.get('etag fn') === 'function';
+  }
+
+  /** The application has answered, and its body is not sent yet. */
+  hold(): void {
+    const { statusCode: status, statusMessage: message } = this.response;
+    this.answered = { status, message };
+  }
+
+  /** Undoes what came too late. */
+  release(): void {
+    if (this.answered === null) return;
+    this.response.statusCode = this.answered.status;
+    this.response.statusMessage = this.answered.message;
+  }
 
   get method(): string {
     return this.request.method ?? 'GET';
@@ -24,11 +51,13 @@ export class ExpressExchange implements Exchange {
   }
 
   get status(): number {
-    return this.response.statusCode;
+    return this.answered?.status ?? this.response.statusCode;
   }
 
   set status(status: number) {
     this.response.statusCode = status;
+    // Node knows what goes with it.
+    if (this.answered !== null) this.answered = { status, message: '' };
   }
 
   requestHeader(name: string): string | undefined {
@@ -49,6 +78,6 @@ export class ExpressExchange implements Exchange {
   }
 
   remove(name: string): void {
-    this.response.removeHeader(name);
+    OutgoingMessage.prototype.removeHeader.call(this.response, name);
   }
 }

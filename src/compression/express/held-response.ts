@@ -124,7 +124,12 @@ export class HeldResponse implements Sending {
       this.deliver(sent);
     });
     if (delivered) return;
-    this.unseal = seal(this.response);
+    this.exchange.hold();
+    const unseal = seal(this.response);
+    this.unseal = () => {
+      unseal();
+      this.exchange.release();
+    };
   }
 
   private endWithout(): void {

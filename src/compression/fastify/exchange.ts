@@ -44,6 +44,7 @@ export class FastifyExchanges {
 
 /** A Fastify reply in `onSend`. */
 export class FastifyExchange implements Exchange {
+  readonly tags = true;
   /** Headers stand on Node's response as well: middleware has put them there. */
   private readonly ofNode: boolean;
 

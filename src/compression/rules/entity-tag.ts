@@ -24,7 +24,7 @@ export function representationTag(tag: string, coding: ContentCoding, level: num
 }
 
 /** RFC 9110 section 8.8.1: the bytes are no longer those the application's strong tag stood for. */
-export const weakened = (tag: string): string => (tag.startsWith('W/') ? tag : `W/${tag}`);
+export const weakened = (tag: string): string => (tag === '' || tag.startsWith('W/') ? tag : `W/${tag}`);
 
 /**
  * The member of `If-None-Match` that matches the tag a 200 would carry, by weak comparison (RFC 9110 section 13.1.2), or null.

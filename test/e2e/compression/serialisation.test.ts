@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import { Controller, Get, Query, Res, UseInterceptors, type CallHandler, type NestInterceptor } from '@nestjs/common';
 import type { FastifyInstance } from 'fastify';
 import { map, type Observable } from 'rxjs';
@@ -13,6 +14,11 @@ class Envelope implements NestInterceptor {
   intercept(_context: unknown, next: CallHandler): Observable<unknown> {
     return next.handle().pipe(map((data: unknown) => ({ data })));
   }
+}
+
+interface ExpressResponse extends ServerResponse {
+  set(name: string, value: string): ExpressResponse;
+  json(value: unknown): void;
 }
 
 interface Reply {
@@ -34,6 +40,20 @@ class FeedController {
     return feed;
   }
 
+  @Get('tagged')
+  tagged(@Res() response: ExpressResponse): void {
+    const length = Buffer.byteLength(JSON.stringify(feed)).toString(16);
+    response.set('ETag', `W/"${length}-AAAAAAAAAAAAAAAAAAAAAAAAAAA"`).json(feed);
+  }
+
+  @Get('late')
+  late(@Res() response: ExpressResponse): void {
+    response.set('X-Kept', 'yes').json({ i: feed.version, feed });
+    response.statusCode = 500;
+    expect(() => response.removeHeader('X-Kept')).toThrow(/after they are sent/);
+    response.flushHeaders();
+  }
+
   @Get('either')
   either(@Query('as') as: string, @Res() reply: Reply): void {
     if (as === 'lines') reply.type('application/json').serializer((value) => JSON.stringify(value, null, 1));
@@ -42,6 +62,7 @@ class FeedController {
 }
 
 interface ExpressApplication {
+  readonly response: Record<'json' | 'send', (this: object, body: unknown) => unknown>;
   set(setting: string, value: unknown): void;
   use(middleware: (request: unknown, response: { send: (body: unknown) => unknown }, next: () => void) => void): void;
 }
@@ -219,5 +240,42 @@ describe('a large body that is the same again, on express', () => {
     );
     for (let i = 0; i < 6; i++) expect((await get('feed')).text).toBe(JSON.stringify(feed));
     expect(seen).toEqual(Array.from({ length: 6 }, () => 'string'));
+  });
+
+  it.each(['json', 'send'] as const)("passes an application's own `%s` on Express's prototype", async (name) => {
+    let changes = false;
+    await start(({ response }) => {
+      const replaced = response[name];
+      response[name] = function (this: object, body: unknown) {
+        if (!changes || (name === 'send' && typeof body !== 'string')) return replaced.call(this, body);
+        return replaced.call(this, name === 'json' ? { enveloped: body } : `${String(body)}\n`);
+      };
+    });
+    const [plain, changed] = [feed, name === 'json' ? { enveloped: feed } : feed].map((value) => JSON.stringify(value));
+    for (let i = 0; i < 6; i++) expect((await get('feed')).text).toBe(plain);
+    changes = true;
+    expect((await get('feed')).text.trimEnd()).toBe(changed);
+    expect((await get('feed')).text.endsWith('\n')).toBe(name === 'send');
+  });
+
+  it("has Express's tag, whatever another route has put on the same content, and none where tags are off", async () => {
+    await start();
+    const { etag } = (await get('feed')).headers;
+    for (let i = 0; i < 6; i++) {
+      await get('feed/tagged');
+      expect((await get('feed')).headers['etag']?.split(';')[0]).toBe(etag?.split(';')[0]);
+    }
+    await test.close();
+    await start((express) => express.set('etag', false));
+    for (let i = 0; i < 6; i++) expect((await get('feed')).headers['etag']).toBeUndefined();
+  });
+
+  it('is what the handler answered with, whatever it does once it has', async () => {
+    await start();
+    for (let i = 0; i < 3; i++) {
+      const { status, headers, text } = await get('feed/late');
+      expect([status, headers['x-kept'], text]).toEqual([200, 'yes', JSON.stringify({ i: feed.version, feed })]);
+      feed.version += 1;
+    }
   });
 });

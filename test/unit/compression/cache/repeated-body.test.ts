@@ -120,4 +120,49 @@ describe('a repeated body', () => {
     repeated.serialised(undefined, undefined);
     expect(repeated.find(rows(1))?.source).toBe(JSON.stringify(rows(1)));
   });
+
+  it('is not held where the cache has let it go', async () => {
+    const { cache, repeated, respond } = setUp();
+    for (let i = 0; i < 5; i++) respond(rows(1));
+    const held = new WeakRef(repeated.find(rows(1))!);
+    cache.clear();
+    // A weak reference holds until the turn is over.
+    await new Promise((resolve) => void setImmediate(resolve));
+    globalThis.gc!();
+    expect(held.deref()).toBeUndefined();
+  });
+
+  it('is charged once where two routes give the same text from different values', () => {
+    const { cache, repeated, respond } = setUp();
+    class Row {
+      constructor(readonly id: number) {}
+    }
+    const entities = { version: 1, rows: rows(1).rows.map(({ id }) => new Row(id)) };
+    const other = new RepeatedBody();
+    for (let i = 0; i < 5; i++) respond(rows(1));
+    const { bytes } = cache;
+    for (let i = 0; i < 12; i++) {
+      other.repeated(cache.find(JSON.stringify(entities))!);
+      for (const [route, value] of [
+        [other, entities],
+        [repeated, rows(1)],
+      ] as const) {
+        if (route.find(value) === null) route.serialised(value, JSON.stringify(value));
+      }
+    }
+    expect(cache.bytes).toBe(bytes);
+  });
+
+  it('is not recorded while a getter tells the time', () => {
+    const { respond } = setUp();
+    let now = 0;
+    const value = rows(1);
+    Object.defineProperty(value, 'version', { enumerable: true, get: () => Math.floor((now += 1) / 7) });
+    for (let i = 0; i < 60; i++) {
+      const text = respond(value);
+      const version = Number(/"version":(\d+)/.exec(text)![1]);
+      // What it told at some moment of this response.
+      expect([Math.floor(now / 7), Math.floor((now - 1) / 7), Math.floor((now - 2) / 7)]).toContain(version);
+    }
+  });
 });

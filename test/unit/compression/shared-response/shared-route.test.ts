@@ -18,6 +18,7 @@ function answer(headers: Record<string, FieldValue> = {}, status = 200): Exchang
     method: 'GET',
     gone: false,
     shared: null,
+    tags: true,
     status,
     requestHeader: () => undefined,
     header: (name) => head[name],
