@@ -95,6 +95,7 @@ function knownValueOf(value: unknown): KnownValue | null {
   try {
     return KnownValue.of(value);
   } catch {
+    // A getter that throws: not a value to rely on.
     return null;
   }
 }

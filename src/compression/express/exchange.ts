@@ -5,7 +5,7 @@ import type { FieldValue } from '../rules/field-value.js';
 import type { KeptResponse, SharedFlight } from '../shared-response/shared-route.js';
 
 interface ExpressResponse extends ServerResponse {
-  /** Null for a response that no application has. */
+  /** Not there where a server of Node's own answers. */
   readonly app?: { get(setting: string): unknown };
 }
 
