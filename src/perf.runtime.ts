@@ -112,7 +112,8 @@ export class PerfRuntime {
     await this.recorder.start(this.hostFor(adapter), this.options.flushTimeoutMs);
     this.handlers.place(modules);
     if (adapter !== null) this.routeMetadataKept = keepRouteMetadata(adapter);
-    this.resources.start();
+    // Closed while the sinks were starting: nobody would stop it again.
+    if (this.stopping === null) this.resources.start();
   }
 
   /** When routes are registered. */

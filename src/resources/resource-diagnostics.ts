@@ -26,10 +26,15 @@ export class ResourceDiagnostics {
   private lowSamples = 0;
   private oomKills: number | null = null;
 
-  constructor(private readonly reporter: Reporter) {}
+  constructor(
+    private readonly reporter: Reporter,
+    /** `resources.cpuLimitCores` is set. */
+    private readonly cpuLimitNamed = false,
+  ) {}
 
   /** At the start: does what Node was started with fit the container? */
-  start({ limits, process: own }: ResourceSample): void {
+  start({ limits, memory, process: own }: ResourceSample): void {
+    this.oomKills = memory.oomKills;
     const { memoryBytes } = limits;
     if (memoryBytes === null || own.heapLimitBytes - YOUNG_SPACE_BYTES <= memoryBytes * HEAP_SHARE) return;
     const flag = `--max-old-space-size=${Math.max(1, Math.floor((memoryBytes * HEAP_SHARE) / MIB))}`;
@@ -72,7 +77,7 @@ export class ResourceDiagnostics {
   /** With each report at least: what the kernel has done. */
   watchKernel(sample: ResourceSample): void {
     this.watchOomKills(sample.memory.oomKills);
-    if (sample.cpu.window?.throttledByHiddenAncestor === true) {
+    if (!this.cpuLimitNamed && sample.cpu.window?.throttledByHiddenAncestor === true) {
       this.warnOnce(
         'hidden limit',
         'The CPU is throttled by a limit that cannot be seen from inside the container, such as that of a pod or a task. ' +

@@ -27,8 +27,11 @@ const WATCH_EVERY_MS = 5_000;
  */
 const LOOK_EVERY_MS = 4_900;
 
+/** Node fires longer ones at once. */
+const MAX_INTERVAL_MS = 2_147_483_647;
+
 /** OOM kills and limits that cannot be seen; records are more frequent by default, and then tell. */
-const INSPECT_EVERY_MS = 15_000;
+const INSPECT_EVERY_MS = 14_900;
 
 /**
  * The resources feature of one application. With it off (options null) nothing runs and nothing is opened, until someone
@@ -64,7 +67,7 @@ export class Resources {
     this.reader = reader;
     this.sampler = new ReadingResourceSampler(reader, this.settings);
     this.history = new SchedulingHistory(() => reader.scheduling());
-    this.diagnostics = new ResourceDiagnostics(reporter);
+    this.diagnostics = new ResourceDiagnostics(reporter, this.settings.cpuLimitCores !== null);
   }
 
   /** For the event loop; null with the feature off. */
@@ -93,7 +96,7 @@ export class Resources {
     const wrong = disagreement(sample.limits, nodeFigures());
     if (wrong !== null) this.reporter.log(wrong);
     // The first of the two: where both are due, its reading serves the other.
-    this.publishTimer = setInterval(this.publish, this.settings.intervalMs).unref();
+    this.publishTimer = setInterval(this.publish, Math.min(this.settings.intervalMs, MAX_INTERVAL_MS)).unref();
     this.limitedTo(sample.limits.memoryBytes);
   }
 
@@ -121,8 +124,8 @@ export class Resources {
   /** Limits change in place, and with the memory's how often it is watched. */
   private limitedTo(memoryLimitBytes: number | null): void {
     this.memoryLimitBytes = memoryLimitBytes;
-    const urgentMs = memoryLimitBytes === null ? WATCH_EVERY_MS : WATCH_MEMORY_EVERY_MS;
-    const everyMs = Math.min(urgentMs, this.settings.intervalMs);
+    const everyMs =
+      memoryLimitBytes === null ? WATCH_EVERY_MS : Math.min(WATCH_MEMORY_EVERY_MS, this.settings.intervalMs);
     if (everyMs === this.watchEveryMs) return;
     if (this.watchTimer !== null) clearInterval(this.watchTimer);
     this.watchEveryMs = everyMs;

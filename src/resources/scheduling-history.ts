@@ -29,8 +29,8 @@ export class SchedulingHistory implements SchedulingPressure {
       this.keep(now);
       return null;
     }
-    const throttledSeconds = difference(throttledByAny(before), throttledByAny(now));
     const comparable = before.cpuLimit?.heldBy === now.cpuLimit?.heldBy;
+    const throttledSeconds = throttledBetween(before, now, comparable);
     const held = (key: 'periods' | 'throttledPeriods'): number | null =>
       comparable ? difference(before.cpuLimit?.[key] ?? null, now.cpuLimit?.[key] ?? null) : null;
     return {
@@ -43,7 +43,12 @@ export class SchedulingHistory implements SchedulingPressure {
   }
 }
 
-/** Kernels that do not tell of hidden limits still tell of the visible ones. */
-function throttledByAny({ cpuLimit }: SchedulingReading): number | null {
-  return cpuLimit === null ? null : (cpuLimit.anySeconds ?? cpuLimit.visibleSeconds);
+/**
+ * Kernels that do not tell of hidden limits still tell of the visible one. Its total is that of a level's whole life, so
+ * levels, and the two sources, are not set against each other.
+ */
+function throttledBetween(before: SchedulingReading, now: SchedulingReading, comparable: boolean): number | null {
+  const any = [before.cpuLimit?.anySeconds ?? null, now.cpuLimit?.anySeconds ?? null] as const;
+  if (any[0] !== null && any[1] !== null) return difference(...any);
+  return comparable ? difference(before.cpuLimit?.visibleSeconds ?? null, now.cpuLimit?.visibleSeconds ?? null) : null;
 }

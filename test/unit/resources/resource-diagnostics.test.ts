@@ -99,6 +99,21 @@ describe('what the container figures mean, in words', () => {
     expect(said).toEqual([]);
   });
 
+  it('tells of an OOM kill since the start, too', () => {
+    const { said, diagnostics: d } = diagnostics();
+    d.start(resourceSample({ memory: { oomKills: 0 } }));
+    d.watchKernel(resourceSample({ memory: { oomKills: 3 } }));
+    expect(said.join()).toContain('The kernel killed 3 processes');
+  });
+
+  it('asks for no name of a limit that has one', () => {
+    const said: string[] = [];
+    const say = (message: string): void => void said.push(message);
+    const d = new ResourceDiagnostics({ log: say, warn: say, error: say }, true);
+    d.watchKernel(resourceSample({ window: { throttledByHiddenAncestor: true } }));
+    expect(said).toEqual([]);
+  });
+
   it('tells of an OOM kill that it saw, not of one before its time', () => {
     const { said, diagnostics: d } = diagnostics();
     for (const oomKills of [3, 3, null, 3]) d.watch(resourceSample({ memory: { oomKills } }));

@@ -109,6 +109,26 @@ describe('the publishing timer', () => {
     intervals.mockRestore();
   });
 
+  it.each([1_000, 3_000, 4_800, 5_000, 10_000, 60_000])(
+    'looks every five seconds with records each %i ms',
+    (intervalMs) => {
+      const made = resources({ intervalMs });
+      made.start();
+      pass(60_000);
+      for (let ago = 5_100; ago < 14_000; ago += 700) {
+        // The look before a moment lies at most five seconds and a turn before it.
+        expect(made.scheduling!.since(nowMs - ago)!.ms).toBeLessThanOrEqual(ago + 5_100);
+      }
+    },
+  );
+
+  it('has an interval that Node can wait for', () => {
+    const intervals = vi.spyOn(globalThis, 'setInterval');
+    resources({ intervalMs: 2_592_000_000 }).start();
+    expect(intervals.mock.calls[0]![1]).toBe(2 ** 31 - 1);
+    intervals.mockRestore();
+  });
+
   it('does not exist when the feature is off, and sampling still works', () => {
     const made = resources(null);
     made.start();

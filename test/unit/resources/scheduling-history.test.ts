@@ -58,6 +58,9 @@ describe('what was lost since a moment', () => {
     expect(looks.since(1_000)).toMatchObject({ periods: null, throttledPeriods: 5, throttledMs: 250, runQueueMs: 500 });
     next = at(2_000, { cpuLimit: { ...limit(2_000), heldBy: '/' } });
     expect(looks.since(1_000)).toMatchObject({ periods: null, throttledPeriods: null });
+    // A new holder's total is of its whole life.
+    next = at(2_000, { cpuLimit: { ...limit(2_000), heldBy: '/', visibleSeconds: 120, anySeconds: null } });
+    expect(looks.since(1_000)).toMatchObject({ throttledMs: null });
     next = at(2_000, { cpuLimit: null });
     expect(looks.since(1_000)).toMatchObject({ periods: null, throttledMs: null, runQueueMs: 500 });
   });
