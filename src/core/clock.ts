@@ -6,3 +6,6 @@ export const monotonicMs: MonotonicClock = () => performance.now();
 
 /** Epoch milliseconds of a {@link monotonicMs} reading, so that one clock serves durations and time stamps. */
 export const epochMsOf = (monotonic: number): number => performance.timeOrigin + monotonic;
+
+/** Node's timers cannot count further, and fire at once; milliseconds. */
+export const MAX_TIMER_MS = 2_147_483_647;

@@ -1,3 +1,4 @@
+import { MAX_TIMER_MS } from '../core/clock.js';
 import { feature, number, object, oneOf, optional, value, type Resolved } from '../core/option.js';
 import type { DurableStore } from './durable/durable-store.js';
 
@@ -41,9 +42,6 @@ export interface DeferOptions {
   store?: DurableStore;
 }
 
-/** `setTimeout` cannot count further. */
-const MAX_TIMEOUT_MS = 2_147_483_647;
-
 const isStore = (given: unknown): boolean => {
   const candidate = given as Partial<DurableStore> | null | undefined;
   return typeof candidate?.start === 'function' && typeof candidate.add === 'function';
@@ -54,10 +52,10 @@ export const deferOption = feature({
   concurrency: number({ default: 64, unit: 'a whole number of tasks', min: 1, integer: true }),
   maxPending: number({ default: 10_000, unit: 'a whole number of tasks', min: 1, integer: true }),
   overflow: oneOf(['drop-new', 'drop-old', 'reject'], { default: 'drop-new' }),
-  drainTimeoutMs: number({ default: 10_000, unit: 'a number of milliseconds', min: 0, max: MAX_TIMEOUT_MS }),
+  drainTimeoutMs: number({ default: 10_000, unit: 'a number of milliseconds', min: 0, max: MAX_TIMER_MS }),
   batch: object({
     maxJobs: number({ default: 100, unit: 'a whole number of jobs', min: 1, integer: true }),
-    maxWaitMs: number({ default: 5, unit: 'a number of milliseconds', min: 0, max: MAX_TIMEOUT_MS }),
+    maxWaitMs: number({ default: 5, unit: 'a number of milliseconds', min: 0, max: MAX_TIMER_MS }),
   }),
   store: optional(value<DurableStore>('a store, for example `bullmqStore({ connection })`', isStore)),
 });

@@ -1,3 +1,4 @@
+import { MAX_TIMER_MS } from '../core/clock.js';
 import { boolean, number, object, oneOf, optional, string } from '../core/option.js';
 import { PerfError } from '../core/perf.error.js';
 import type { DeferWhen, DeferWorkOptions } from './deferred-work.js';
@@ -21,7 +22,7 @@ const table = object({
   when: optional(oneOf(['success', 'error', 'always'], { default: 'success' })),
   durable: boolean({ default: false }),
   // setTimeout cannot count further than 2^31 - 1 ms.
-  timeoutMs: number({ default: 30_000, unit: 'a number of milliseconds', max: 2_147_483_647 }),
+  timeoutMs: number({ default: 30_000, unit: 'a number of milliseconds', max: MAX_TIMER_MS }),
   attempts: number({ default: 1, unit: 'a whole number of attempts', min: 1, integer: true }),
   envelope: boolean({ default: false }),
 });

@@ -1,4 +1,4 @@
-import type { MonotonicClock } from '../core/clock.js';
+import { MAX_TIMER_MS, type MonotonicClock } from '../core/clock.js';
 import type { ResourceSample } from '../core/record.js';
 import type { Recorder } from '../core/recorder.js';
 import type { Reporter } from '../core/reporter.js';
@@ -26,9 +26,6 @@ const WATCH_EVERY_MS = 5_000;
  * {@link WATCH_EVERY_MS}: a timer's turn may come a little early after one that came late.
  */
 const LOOK_EVERY_MS = 4_900;
-
-/** Node fires longer ones at once. */
-const MAX_INTERVAL_MS = 2_147_483_647;
 
 /** OOM kills and limits that cannot be seen; records are more frequent by default, and then tell. */
 const INSPECT_EVERY_MS = 14_900;
@@ -96,7 +93,7 @@ export class Resources {
     const wrong = disagreement(sample.limits, nodeFigures());
     if (wrong !== null) this.reporter.log(wrong);
     // The first of the two: where both are due, its reading serves the other.
-    this.publishTimer = setInterval(this.publish, Math.min(this.settings.intervalMs, MAX_INTERVAL_MS)).unref();
+    this.publishTimer = setInterval(this.publish, Math.min(this.settings.intervalMs, MAX_TIMER_MS)).unref();
     this.limitedTo(sample.limits.memoryBytes);
   }
 

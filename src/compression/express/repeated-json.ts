@@ -37,11 +37,11 @@ const isOf = (method: unknown, setting: string): boolean => String(method).inclu
 
 function sendRepeated(response: JsonResponse, value: unknown, repeated: RepeatedBody): unknown {
   const known = repeated.find(value);
-  const text = known === null ? JSON.stringify(value) : null;
-  if (known === null) repeated.serialised(value, text);
+  const body = known?.source ?? JSON.stringify(value);
+  if (known === null) repeated.serialised(value, body);
   else setTag(response, known);
   response.setHeader('content-type', 'application/json; charset=utf-8');
-  return response.send(known === null ? text : known.source);
+  return response.send(body);
 }
 
 /** Express would hash the body each time to find the same tag. */

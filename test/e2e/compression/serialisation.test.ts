@@ -4,7 +4,7 @@ import type { FastifyInstance } from 'fastify';
 import { map, type Observable } from 'rxjs';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { PerfService } from '../../../src/index.js';
-import { startApp, type TestApp } from '../../fixtures/app.js';
+import { type Adapter, startApp, type TestApp } from '../../fixtures/app.js';
 import { rows } from '../../fixtures/compression.controller.js';
 import { callAccepting } from '../../fixtures/http-client.js';
 
@@ -77,21 +77,22 @@ function countSerialisations(): () => number {
   };
 }
 
-describe('a large body that is the same again, on fastify', () => {
-  let test: TestApp;
-  const start = async (main?: (fastify: FastifyInstance) => void): Promise<void> => {
-    feed.version += 1;
-    test = await startApp('fastify', {
-      metadata: { controllers: [FeedController] },
-      beforeInit: (app) => main?.(app.getHttpAdapter().getInstance()),
-    });
-  };
-  const get = async (path: string): Promise<string> => (await callAccepting(`${test.url}/${path}`, 'br')).text;
-  afterEach(async () => {
-    vi.restoreAllMocks();
-    await test.close();
+let test: TestApp;
+async function startFeed(adapter: Adapter, main?: (instance: any) => void): Promise<void> {
+  feed.version += 1;
+  test = await startApp(adapter, {
+    metadata: { controllers: [FeedController] },
+    beforeInit: (app) => main?.(app.getHttpAdapter().getInstance()),
   });
+}
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await test.close();
+});
 
+describe('a large body that is the same again, on fastify', () => {
+  const start = (main?: (fastify: FastifyInstance) => void): Promise<void> => startFeed('fastify', main);
+  const get = async (path: string): Promise<string> => (await callAccepting(`${test.url}/${path}`, 'br')).text;
   it.each(['feed', 'feed/enveloped'])('is compared instead of serialised: %s', async (path) => {
     await start();
     const wanted = JSON.stringify(path === 'feed' ? feed : { data: feed });
@@ -174,20 +175,8 @@ describe('a large body that is the same again, on fastify', () => {
 });
 
 describe('a large body that is the same again, on express', () => {
-  let test: TestApp;
-  const start = async (main?: (express: ExpressApplication) => void): Promise<void> => {
-    feed.version += 1;
-    test = await startApp('express', {
-      metadata: { controllers: [FeedController] },
-      beforeInit: (app) => main?.(app.getHttpAdapter().getInstance()),
-    });
-  };
+  const start = (main?: (express: ExpressApplication) => void): Promise<void> => startFeed('express', main);
   const get = (path: string, headers = {}) => callAccepting(`${test.url}/${path}`, 'br', { headers });
-  afterEach(async () => {
-    vi.restoreAllMocks();
-    await test.close();
-  });
-
   it.each(['feed', 'feed/enveloped'])('is compared instead of serialised: %s', async (path) => {
     await start();
     const wanted = JSON.stringify(path === 'feed' ? feed : { data: feed });
