@@ -4,6 +4,7 @@ import { requestContext } from '../core/request-context.js';
 import { HANDLER_METADATA } from './controller-handlers.js';
 import { ExpressProperties, FORGETS_HIDDEN_CLASSES } from './express-properties.js';
 import type { HandlerRunner, HttpInstallation, RawAnswer } from './http-installation.js';
+import { hearFirst } from './server-request.js';
 import { stateOfMessage } from './request-lifecycle.js';
 
 /** Where Express's own route object carries our {@link Route}. */
@@ -36,8 +37,8 @@ export interface ExpressApplication {
 export function installOnExpress(express: ExpressApplication, server: Server, installation: HttpInstallation): void {
   const { lifecycle, routes, contextEnabled } = installation;
   // Nest registers the body parsers before any module can add a middleware; the server's own event sees their answers too.
-  server.prependListener('request', lifecycle.start);
-  if (FORGETS_HIDDEN_CLASSES) server.prependListener('request', new ExpressProperties(express).reserve);
+  hearFirst(server, lifecycle.start);
+  if (FORGETS_HIDDEN_CLASSES) hearFirst(server, new ExpressProperties(express).reserve);
   if (contextEnabled) {
     express.use((request, response, next) => requestContext.run(lifecycle.start(request, response), next));
   }

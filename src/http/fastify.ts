@@ -4,6 +4,7 @@ import { requestContext } from '../core/request-context.js';
 import { HANDLER } from './controller-handlers.js';
 import type { HandlerRunner, HttpInstallation, RawAnswer } from './http-installation.js';
 import { stateOfMessage } from './request-lifecycle.js';
+import { hearFirst } from './server-request.js';
 
 /** Where a Fastify route's `config` carries our {@link Route}. */
 const ROUTE: unique symbol = Symbol('perf:route');
@@ -56,7 +57,7 @@ export function installOnFastify(fastify: FastifyInstance, installation: HttpIns
     if (config?.[ROUTE] === undefined) route.config = { ...config, [ROUTE]: own };
   });
   // The server's own event comes before every hook and middleware; `inject()` and secondary servers do without it.
-  fastify.server.prependListener('request', lifecycle.start);
+  hearFirst(fastify.server, lifecycle.start);
   fastify.addHook('onRequest', (request, reply, done) => {
     const state = lifecycle.start(request.raw, reply.raw);
     state.frameworkRequest = request;

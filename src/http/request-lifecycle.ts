@@ -1,4 +1,5 @@
 import { ServerResponse, type IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import type { MonotonicClock } from '../core/clock.js';
 import type { OncePerCause } from '../core/reporter.js';
 import { RequestState, type GateCheck, type RequestOwner } from '../core/request-state.js';
@@ -7,7 +8,12 @@ import { RequestScopedArounds } from './around.js';
 import type { RouteRegistry } from './route-registry.js';
 
 const STATE: unique symbol = Symbol('perf:state');
+/** On a connection: its newest request, null once that was served. */
+const NEWEST: unique symbol = Symbol('perf:newest');
 
+interface Connection extends Socket {
+  [NEWEST]?: RequestState | null;
+}
 interface Marked {
   [STATE]?: RequestState;
   /** Fastify's objects hold Node's. */
@@ -42,8 +48,8 @@ export type RouteFinder = (state: RequestState) => Route | null;
 
 /**
  * Start and end of every request, each exactly once, and the list of those in flight.
- * A request starts at the server's `request` event and ends at the response's `close`, the only event that always
- * comes; it was completed when its data was handed to the operating system before.
+ * A request starts at the server's `request` event. It ends, completed, when its last data was handed to the operating system,
+ * or, aborted, when its connection closes before.
  */
 export class RequestLifecycle implements RequestOwner {
   deferrer: unknown = null;
@@ -100,7 +106,7 @@ export class RequestLifecycle implements RequestOwner {
     const state = this.begin(request, response);
     (request as Marked)[STATE] = state;
     if (Object.getPrototypeOf(response) === ServerResponse.prototype) {
-      response.on('close', this.onServed);
+      this.watchServed(request.socket, response, state);
       return state;
     }
     // HTTP/2 and `inject()`.
@@ -109,6 +115,25 @@ export class RequestLifecycle implements RequestOwner {
     response.on('close', this.onClose);
     return state;
   };
+
+  /**
+   * Hears of the end of a response of Node's HTTP/1 server, at the price of a property instead of a listener for its `close`. Who
+   * leaves is heard of by one listener a connection; of requests that wait behind another one, `close` would never tell.
+   */
+  private watchServed(connection: Connection, response: ServerResponse, state: RequestState): void {
+    response.detachSocket = this.detachSocket;
+    if (connection[NEWEST] === undefined) connection.on('close', onConnectionClosed);
+    connection[NEWEST] = state;
+  }
+
+  /** Ends all requests of a connection that has closed: more than one where the client has not waited for answers. */
+  abort(connection: Socket): void {
+    const open = [...this.states()].filter(({ request }) => request !== null && request.socket === connection);
+    for (const state of open) {
+      const { headersSent, statusCode } = state.response!;
+      this.end(state, headersSent ? statusCode : 499, true);
+    }
+  }
 
   /** Starts a scope that has no HTTP response of its own; {@link end} must be called for it. */
   begin(request: IncomingMessage | null, response: ServerResponse | null): RequestState {
@@ -177,16 +202,14 @@ export class RequestLifecycle implements RequestOwner {
 
   // One function for all responses, told apart by `this`: no closure a request.
 
-  /**
-   * `close` of a response of Node's HTTP/1 server. After `finish` it comes at once, and only then without a socket, so a
-   * listener for `finish` would tell nothing more.
-   */
-  private readonly onServed = ((lifecycle: RequestLifecycle) =>
-    function (this: ServerResponse): void {
+  /** Node's HTTP/1 server takes a response off its connection once the last of it was written. */
+  private readonly detachSocket = ((lifecycle: RequestLifecycle) =>
+    function (this: ServerResponse, connection: Connection): void {
+      ServerResponse.prototype.detachSocket.call(this, connection);
       const state = (this.req as Marked)[STATE];
       if (state === undefined) return;
-      const aborted = this.socket !== null;
-      lifecycle.end(state, aborted && !this.headersSent ? 499 : this.statusCode, aborted);
+      if (connection[NEWEST] === state) connection[NEWEST] = null;
+      lifecycle.end(state, this.statusCode, false);
     })(this);
 
   private readonly onFinish = ((lifecycle: RequestLifecycle) =>
@@ -212,6 +235,12 @@ export class RequestLifecycle implements RequestOwner {
       `A request observer failed: ${reason}. The request is not affected.`,
     );
   }
+}
+
+function onConnectionClosed(this: Connection): void {
+  const newest = this[NEWEST] ?? null;
+  this[NEWEST] = null;
+  if (newest !== null) lifecycleOf(newest).abort(this);
 }
 
 /** HTTP/2 fires `finish` before `close` even when the client has cancelled the stream; the stream knows better. */

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { connect as connectHttp2, constants as http2 } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -166,6 +167,22 @@ const cases: Case[] = [
     expected: () => [
       { route: '/m/slow', status: 200, atLeastMs: 95 },
       { route: '/m/json/:id', status: 200, atLeastMs: 90 },
+    ],
+  },
+  {
+    name: 'a client that leaves with two requests unanswered',
+    run: async ({ port }) => {
+      const client = await RawClient.open(port);
+      for (let sent = 0; sent < 2; sent++) {
+        const reached = once(MatrixController.reached, 'left');
+        client.get('/m/left');
+        await reached;
+      }
+      client.leave();
+    },
+    expected: () => [
+      { route: '/m/left', status: 499, outcome: 'aborted' },
+      { route: '/m/left', status: 499, outcome: 'aborted' },
     ],
   },
   {

@@ -143,7 +143,9 @@ describe('the properties that Express sets on a request and its response', () =>
       seen = [];
       await close();
     }
-    expect(found[1]).toEqual(found[0]);
+    // By which the end of a response is heard of.
+    const known = ['detachSocket'];
+    expect(found[1]!.filter((name) => !known.includes(name))).toEqual(found[0]);
   });
 
   it('keep the values they have', async () => {

@@ -9,14 +9,12 @@ import { counted, type FastifyPlugin } from './plugin-options.js';
 import { checkRouteLevels } from './route-levels.js';
 import { type FastifyExchange, FastifyExchanges, type FastifyReply, type FastifyRequest } from './exchange.js';
 import { registerPlugin, streamHookOf, type Done, type OnSend, type RouteOptions } from './plugin.js';
-import { recogniseRepeatedBodies, type OnError, type PreSerialization } from './serialisation.js';
+import { RepeatedSerialisation } from './serialisation.js';
 import { firstBytes, looksCompressed } from './first-bytes.js';
 import { compressionOf, RouteCompression } from '../route-compression.js';
 
 export interface FastifyInstance {
   addHook(name: 'onSend', hook: OnSend): unknown;
-  addHook(name: 'preSerialization', hook: PreSerialization): unknown;
-  addHook(name: 'onError', hook: OnError): unknown;
   addHook(name: 'onRoute', hook: (route: RouteOptions) => void): unknown;
   hasPlugin(name: string): boolean;
   register(plugin: FastifyPlugin): PromiseLike<unknown>;
@@ -48,7 +46,7 @@ export async function compressOnFastify(
       if (typeof compress === 'object') checkRouteLevels(url, compress);
     });
   }
-  if (engine.parts.contentCache) recogniseRepeatedBodies(fastify);
+  const serialisation = engine.parts.contentCache ? new RepeatedSerialisation() : null;
   const exchanges = new FastifyExchanges();
   const unrouted = new RouteCompression(false, null);
   const streams = foreign ? ownStreams(engine) : pluginStreams(engine);
@@ -66,6 +64,7 @@ export async function compressOnFastify(
     if (typeof body === 'string' || body instanceof Uint8Array) {
       if (foreign) leaveAlone(request);
       engine.send(exchange, body, route, (sent) => finish(done, reply, sent));
+      serialisation?.sent(request, reply, route.repeated);
     } else if (body === null || body === undefined) {
       engine.sendNothing(exchange, route);
       done(null, body);

@@ -1,73 +1,51 @@
-import { stateOfMessage } from '../../http/request-lifecycle.js';
-import type { FastifyReply, FastifyRequest } from './exchange.js';
-import type { Done } from './plugin.js';
 import type { Body } from '../cache/cached-body.js';
-import { symbolOf, valueOf } from './private-symbol.js';
 import type { RepeatedBody } from '../cache/repeated-body.js';
-import { compressionOf } from '../route-compression.js';
+import type { FastifyReply, FastifyRequest } from './exchange.js';
+import { symbolOf, valueOf } from './private-symbol.js';
 
-/** Fastify's own names of a reply's serialiser and of an instance's. Where they are unknown, everything is serialised. */
-const OF_REPLY = 'fastify.reply.serializer';
-const OF_INSTANCE = 'fastify.replySerializerDefault';
+/** Fastify's own names of what it keeps for a route, and of the serialiser there. Where they are unknown, everything is serialised. */
+const ROUTE_CONTEXT = 'fastify.context';
+const SERIALISER = 'fastify.replySerializerDefault';
 
-/** Marks the serialiser that is set here. */
-const OURS: unique symbol = Symbol('perf:serialiser');
-
-type Serialiser = ((value: unknown) => Body) & { [OURS]?: true };
-interface SerialisedReply extends FastifyReply {
-  readonly server: object;
-  serializer(serialise: Serialiser | null): SerialisedReply;
-}
-export type OnError = (request: FastifyRequest, reply: SerialisedReply, error: unknown, done: () => void) => void;
-export type PreSerialization = (request: FastifyRequest, reply: SerialisedReply, payload: unknown, done: Done) => void;
-interface Hookable {
-  addHook(name: 'preSerialization', hook: PreSerialization): unknown;
-  addHook(name: 'onError', hook: OnError): unknown;
-}
+type Serialiser = (value: unknown, status: number) => Body;
+/** What Fastify keeps for a route. */
+type RouteContext = Record<symbol, Serialiser | null | undefined>;
 
 /**
  * Saves the serialisation of large bodies that are still the same. Exactly where Fastify would call `JSON.stringify`: after
  * all hooks, and only for replies that nothing else serialises, no schema of the route and no serialiser of the application.
  */
-export function recogniseRepeatedBodies(fastify: Hookable): void {
-  const ofInstance = symbolOf(fastify, OF_INSTANCE);
-  let ofReply: symbol | undefined;
-  fastify.addHook('preSerialization', (request, reply, payload, done) => {
-    const repeated = compressionOf(stateOfMessage(request.raw)?.route)?.repeated;
-    if (repeated?.active === true && ofInstance !== undefined) {
-      ofReply ??= symbolOf(reply, OF_REPLY);
-      if (isPlain(request, reply, ofInstance, ofReply)) serialiseOnce(reply, repeated);
-    }
-    done(null, payload);
-  });
-  // A later hook has failed: a reply with a serialiser would get the error's body without its type.
-  fastify.addHook('onError', (_request, reply, _error, done) => {
-    const serialiser = ofReply === undefined ? null : (valueOf(reply, ofReply) as Serialiser | null);
-    if (serialiser?.[OURS] === true) reply.serializer(null);
-    done();
-  });
+export class RepeatedSerialisation {
+  private context: symbol | undefined;
+  private serialiser: symbol | undefined;
+  private looked = false;
+
+  /** Called when a route has sent a large body: from now on its values are compared, where there is something to compare with. */
+  sent(request: FastifyRequest, reply: FastifyReply, repeated: RepeatedBody): void {
+    if (!repeated.active || request.routeOptions.schema?.response !== undefined) return;
+    if (!this.looked) this.look(reply);
+    const { context, serialiser } = this;
+    if (context === undefined || serialiser === undefined) return;
+    const route = valueOf(reply, context) as RouteContext;
+    // Anything but null is the application's serialiser, or ours already.
+    if (route[serialiser] === null) route[serialiser] = serialiserOf(repeated);
+  }
+
+  private look(reply: FastifyReply): void {
+    this.looked = true;
+    this.context = symbolOf(reply, ROUTE_CONTEXT);
+    const route = this.context === undefined ? undefined : valueOf(reply, this.context);
+    if (typeof route === 'object' && route !== null) this.serialiser = symbolOf(route, SERIALISER);
+  }
 }
 
-function serialiseOnce(reply: SerialisedReply, repeated: RepeatedBody): void {
-  const serialise: Serialiser = (value) => {
-    reply.serializer(null);
+function serialiserOf(repeated: RepeatedBody): Serialiser {
+  return (value) => {
+    if (!repeated.active) return JSON.stringify(value);
     const known = repeated.find(value);
     if (known !== null) return known.source;
     const text = JSON.stringify(value);
     repeated.serialised(value, text);
     return text;
   };
-  serialise[OURS] = true;
-  reply.serializer(serialise);
-}
-
-function isPlain(
-  { routeOptions }: FastifyRequest,
-  reply: SerialisedReply,
-  ofInstance: symbol,
-  ofReply: symbol | undefined,
-): boolean {
-  if (ofReply === undefined || valueOf(reply, ofReply) !== null || valueOf(reply.server, ofInstance) !== null)
-    return false;
-  return routeOptions.schema?.response === undefined;
 }
