@@ -8,6 +8,8 @@
 // - Requests per second on a busy machine. Trust CPU per request; a generation whose control is off by > 5 % is discarded.
 // - One process a variant: code layout and inlining differ by a few percent from process to process, so the interval
 //   draws process generations, not only rounds.
+// - Short bursts: a server that was idle starts ticking and wakes its watchdog, about a millisecond each time. A server in service
+//   does that seldom, so bursts are long here.
 // - A handler that does nothing makes every cost look large: real handlers wait for a database. The µs are the cost.
 // - nestjs-pino writes to /dev/null and OpenTelemetry exports to nowhere: both cost more in production.
 // - OpenTelemetry's Nest instrumentation does not support Nest 12, so it is the http one alone: a lower bound.

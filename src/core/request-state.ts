@@ -30,9 +30,11 @@ export interface RequestOwner {
 export class RequestState {
   previous: RequestState | null = null;
   next: RequestState | null = null;
+  /** Before it on the same connection, still unanswered when this one came: the client has not waited (pipelining). */
+  ahead: RequestState | null = null;
   /** Monotonic milliseconds; 0 until the response has ended. */
   endedMs = 0;
-  /** `finish` was seen: the response was handed to the operating system. Not kept for HTTP/1, where `close` alone tells. */
+  /** `finish` was seen: the response was handed to the operating system. Not kept for HTTP/1. */
   finished = false;
   closed = false;
   aborted = false;

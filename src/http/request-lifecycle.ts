@@ -39,7 +39,7 @@ export const lifecycleOf = (state: RequestState): RequestLifecycle => state.owne
 /** What a feature may do when a request starts and when it has ended. Runs on the request path. */
 export interface RequestObserver {
   started?(state: RequestState): void;
-  /** Once, after the response has closed: status, outcome and duration are final. */
+  /** Once, when the response was handed to the operating system or its connection has closed: status, outcome and duration are final. */
   ended?(state: RequestState): void;
 }
 
@@ -105,11 +105,12 @@ export class RequestLifecycle implements RequestOwner {
     if (known !== undefined) return known;
     const state = this.begin(request, response);
     (request as Marked)[STATE] = state;
-    if (Object.getPrototypeOf(response) === ServerResponse.prototype) {
-      this.watchServed(request.socket, response, state);
+    const connection = request.socket as Connection | null | undefined;
+    if (Object.getPrototypeOf(response) === ServerResponse.prototype && typeof connection?.on === 'function') {
+      this.watchServed(connection, response, state);
       return state;
     }
-    // HTTP/2 and `inject()`.
+    // HTTP/2, `inject()`, and requests that somebody has made without a connection.
     (response as Marked)[STATE] = state;
     response.on('finish', this.onFinish);
     response.on('close', this.onClose);
@@ -122,17 +123,10 @@ export class RequestLifecycle implements RequestOwner {
    */
   private watchServed(connection: Connection, response: ServerResponse, state: RequestState): void {
     response.detachSocket = this.detachSocket;
-    if (connection[NEWEST] === undefined) connection.on('close', onConnectionClosed);
+    const newest = connection[NEWEST];
+    if (newest === undefined) connection.on('close', onConnectionClosed);
+    else if (newest !== null) state.ahead = newest;
     connection[NEWEST] = state;
-  }
-
-  /** Ends all requests of a connection that has closed: more than one where the client has not waited for answers. */
-  abort(connection: Socket): void {
-    const open = [...this.states()].filter(({ request }) => request !== null && request.socket === connection);
-    for (const state of open) {
-      const { headersSent, statusCode } = state.response!;
-      this.end(state, headersSent ? statusCode : 499, true);
-    }
   }
 
   /** Starts a scope that has no HTTP response of its own; {@link end} must be called for it. */
@@ -172,7 +166,7 @@ export class RequestLifecycle implements RequestOwner {
     if (this.waiters.length > 0) this.wakeIfSettled();
   }
 
-  /** Resolves when no request whose response has been ended still awaits its `close`. Open streams are not waited for. */
+  /** Resolves when no request whose response has been ended is still in flight. Open streams are not waited for. */
   async settled(): Promise<void> {
     if (this.isSettled()) return;
     await new Promise<void>((resolve) => this.waiters.push(resolve));
@@ -209,6 +203,7 @@ export class RequestLifecycle implements RequestOwner {
       const state = (this.req as Marked)[STATE];
       if (state === undefined) return;
       if (connection[NEWEST] === state) connection[NEWEST] = null;
+      state.ahead = null;
       lifecycle.end(state, this.statusCode, false);
     })(this);
 
@@ -237,10 +232,17 @@ export class RequestLifecycle implements RequestOwner {
   }
 }
 
+/** Ends what a closed connection leaves unanswered, oldest first. */
 function onConnectionClosed(this: Connection): void {
-  const newest = this[NEWEST] ?? null;
+  const open: RequestState[] = [];
+  for (let state = this[NEWEST] ?? null; state !== null && !state.closed; state = state.ahead) open.push(state);
   this[NEWEST] = null;
-  if (newest !== null) lifecycleOf(newest).abort(this);
+  for (let i = open.length - 1; i >= 0; i--) {
+    const state = open[i]!;
+    const { headersSent, statusCode } = state.response!;
+    state.ahead = null;
+    lifecycleOf(state).end(state, headersSent ? statusCode : 499, true);
+  }
 }
 
 /** HTTP/2 fires `finish` before `close` even when the client has cancelled the stream; the stream knows better. */

@@ -25,7 +25,7 @@ export interface FastifyReply {
 
 /** Fastify's own name of a reply's headers. Where it is unknown, Fastify is asked for each. */
 const HEADERS = 'fastify.reply.headers';
-type Headers = Readonly<Record<string, FieldValue>>;
+type Headers = Record<string, FieldValue>;
 
 /** Makes the exchanges of one application. */
 export class FastifyExchanges {
@@ -93,7 +93,9 @@ export class FastifyExchange implements Exchange {
   }
 
   set(name: string, value: string | number | readonly string[]): void {
-    this.reply.header(name, value);
+    // What Fastify does for a field that is no cookie, for the one that most responses get.
+    if (this.own !== null && name === 'vary') this.own['vary'] = value;
+    else this.reply.header(name, value);
   }
 
   remove(name: string): void {

@@ -1,4 +1,3 @@
-import type { Body } from '../cache/cached-body.js';
 import type { RepeatedBody } from '../cache/repeated-body.js';
 import type { FastifyReply, FastifyRequest } from './exchange.js';
 import { symbolOf, valueOf } from './private-symbol.js';
@@ -7,7 +6,7 @@ import { symbolOf, valueOf } from './private-symbol.js';
 const ROUTE_CONTEXT = 'fastify.context';
 const SERIALISER = 'fastify.replySerializerDefault';
 
-type Serialiser = (value: unknown, status: number) => Body;
+type Serialiser = (value: unknown, status: number) => string;
 /** What Fastify keeps for a route. */
 type RouteContext = Record<symbol, Serialiser | null | undefined>;
 
@@ -22,13 +21,14 @@ export class RepeatedSerialisation {
 
   /** Called when a route has sent a large body: from now on its values are compared, where there is something to compare with. */
   sent(request: FastifyRequest, reply: FastifyReply, repeated: RepeatedBody): void {
-    if (!repeated.active || request.routeOptions.schema?.response !== undefined) return;
+    if (!repeated.active) return;
     if (!this.looked) this.look(reply);
     const { context, serialiser } = this;
     if (context === undefined || serialiser === undefined) return;
     const route = valueOf(reply, context) as RouteContext;
     // Anything but null is the application's serialiser, or ours already.
-    if (route[serialiser] === null) route[serialiser] = serialiserOf(repeated);
+    if (route[serialiser] !== null || request.routeOptions.schema?.response !== undefined) return;
+    route[serialiser] = serialiserOf(repeated);
   }
 
   private look(reply: FastifyReply): void {
@@ -43,7 +43,8 @@ function serialiserOf(repeated: RepeatedBody): Serialiser {
   return (value) => {
     if (!repeated.active) return JSON.stringify(value);
     const known = repeated.find(value);
-    if (known !== null) return known.source;
+    // Of a route that has sent it as bytes: `reply.serialize()` promises text.
+    if (typeof known?.source === 'string') return known.source;
     const text = JSON.stringify(value);
     repeated.serialised(value, text);
     return text;

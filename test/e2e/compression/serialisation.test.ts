@@ -24,6 +24,7 @@ interface ExpressResponse extends ServerResponse {
 interface Reply {
   type(type: string): Reply;
   serializer(serialise: (value: unknown) => string): Reply;
+  serialize(value: unknown): string;
   send(value: unknown): unknown;
 }
 
@@ -58,6 +59,13 @@ class FeedController {
   either(@Query('as') as: string, @Res() reply: Reply): void {
     if (as === 'lines') reply.type('application/json').serializer((value) => JSON.stringify(value, null, 1));
     reply.send(feed);
+  }
+
+  @Get('bytes')
+  bytes(@Res() reply: Reply): void {
+    const text = reply.serialize(feed);
+    expect(typeof text).toBe('string');
+    reply.type('application/json').send(Buffer.from(text));
   }
 }
 
@@ -151,6 +159,11 @@ describe('a large body that is the same again, on fastify', () => {
     for (let i = 0; i < 4; i++) expect(await get('feed/either?as=json')).toBe(JSON.stringify(feed));
     for (let i = 0; i < 4; i++) expect(await get('feed/either?as=lines')).toBe(JSON.stringify(feed, null, 1));
     expect(await get('feed/either?as=json')).toBe(JSON.stringify(feed));
+  });
+
+  it('is text for `reply.serialize()`, whatever the route sends', async () => {
+    await start();
+    for (let i = 0; i < 8; i++) expect(await get('feed/bytes')).toBe(JSON.stringify(feed));
   });
 
   it('is left to the serialiser of the instance, and to the schema of a route', async () => {
