@@ -51,8 +51,8 @@ class Tally {
 
 /**
  * Closed loop: every connection sends its next request when it has the response to the last, `requests` in all.
- * Spins meanwhile. A client that sleeps has to be woken, and the server's `send` pays for that: 3 of 18 µs a request on a virtual
- * machine, and the more the slower the server is, which made differences between servers look twice as large.
+ * Spins meanwhile: a client that sleeps has to be woken, and the server's `send` pays for that, the more often the slower the
+ * server is. Over a network nobody pays it.
  */
 async function burst({ port, connections, requests, request, raw }) {
   const prepared = [request].flat().map(prepareRequest);

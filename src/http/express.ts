@@ -4,8 +4,8 @@ import { requestContext } from '../core/request-context.js';
 import { HANDLER_METADATA } from './controller-handlers.js';
 import { ExpressProperties, FORGETS_HIDDEN_CLASSES } from './express-properties.js';
 import type { HandlerRunner, HttpInstallation, RawAnswer } from './http-installation.js';
-import { hearFirst } from './server-request.js';
 import { stateOfMessage } from './request-lifecycle.js';
+import { hearFirst } from './server-request.js';
 
 /** Where Express's own route object carries our {@link Route}. */
 const ROUTE: unique symbol = Symbol('perf:route');
