@@ -1,3 +1,6 @@
+// Not the global, which Node makes a getter: each reading would pay for finding it.
+import { performance } from 'node:perf_hooks';
+
 /** Monotonic time in milliseconds, for durations. */
 export type MonotonicClock = () => number;
 

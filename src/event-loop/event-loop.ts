@@ -120,10 +120,13 @@ export class EventLoop implements RequestObserver {
   }
 
   ended(state: RequestState): void {
-    if (state.endedMs <= this.watch.beat.lastMs) return;
-    this.ending = state;
-    this.watch.requestEnded(state.endedMs);
-    this.ending = null;
+    const { endedMs } = state;
+    const sinceMs = endedMs - this.watch.beat.lastMs;
+    if (sinceMs <= 0) return;
+    // Kept only where it can be asked for: it costs two writes that the garbage collector has to be told of.
+    if (sinceMs >= this.options.thresholdMs) this.ending = state;
+    this.watch.requestEnded(endedMs);
+    if (this.ending !== null) this.ending = null;
   }
 
   /** The request whose code calls this, where the context store does not tell. Costs some microseconds. */

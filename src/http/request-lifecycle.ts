@@ -56,7 +56,8 @@ export class RequestLifecycle implements RequestOwner {
   readonly requestScoped = new RequestScopedArounds();
   /** Set by the experiments feature. */
   gates: GateCheck | null = null;
-  private readonly observers: RequestObserver[] = [];
+  private readonly starting: Required<Pick<RequestObserver, 'started'>>[] = [];
+  private readonly ending: Required<Pick<RequestObserver, 'ended'>>[] = [];
   private oldest: RequestState | null = null;
   private newest: RequestState | null = null;
   private inFlightCount = 0;
@@ -73,7 +74,8 @@ export class RequestLifecycle implements RequestOwner {
 
   /** Adds an observer; they are called in the order in which they were added. */
   observe(observer: RequestObserver): void {
-    this.observers.push(observer);
+    if (hearsStart(observer)) this.starting.push(observer);
+    if (hearsEnd(observer)) this.ending.push(observer);
   }
 
   /** The adapter's way to tell a route; asked only when somebody needs it. */
@@ -106,7 +108,8 @@ export class RequestLifecycle implements RequestOwner {
     const state = this.begin(request, response);
     (request as Marked)[STATE] = state;
     const connection = request.socket as Connection | null | undefined;
-    if (Object.getPrototypeOf(response) === ServerResponse.prototype && typeof connection?.on === 'function') {
+    // Asked so, because for the prototype V8 leaves its compiled code.
+    if (response.constructor === ServerResponse && typeof connection?.on === 'function') {
       this.watchServed(connection, response, state);
       return state;
     }
@@ -137,9 +140,9 @@ export class RequestLifecycle implements RequestOwner {
     else this.newest.next = state;
     this.newest = state;
     this.inFlightCount += 1;
-    for (const observer of this.observers) {
+    for (const observer of this.starting) {
       try {
-        observer.started?.(state);
+        observer.started(state);
       } catch (error) {
         this.observerFailed(error);
       }
@@ -156,9 +159,9 @@ export class RequestLifecycle implements RequestOwner {
     state.status = status;
     state.route ??= this.routes.unmatched.forMethod(state.request?.method);
     this.unlink(state);
-    for (const observer of this.observers) {
+    for (const observer of this.ending) {
       try {
-        observer.ended?.(state);
+        observer.ended(state);
       } catch (error) {
         this.observerFailed(error);
       }
@@ -231,6 +234,11 @@ export class RequestLifecycle implements RequestOwner {
     );
   }
 }
+
+const hearsStart = (observer: RequestObserver): observer is Required<Pick<RequestObserver, 'started'>> =>
+  observer.started !== undefined;
+const hearsEnd = (observer: RequestObserver): observer is Required<Pick<RequestObserver, 'ended'>> =>
+  observer.ended !== undefined;
 
 /** Ends what a closed connection leaves unanswered, oldest first. */
 function onConnectionClosed(this: Connection): void {

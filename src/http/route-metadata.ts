@@ -61,12 +61,19 @@ function telling(triggered: RouteTriggered, path: string, routeFunction: RouteFu
   return told;
 }
 
-/** Puts a method on the object itself; the returned function takes it off again. */
+/**
+ * Puts a method on the object itself; the returned function puts the one before it in its place. It is not deleted: V8 keeps an
+ * object that has lost a property as a table, and an adapter is asked for a dozen properties by each request.
+ */
 function replace(target: Registrar, name: string, method: RouteFunction): () => void {
-  const own = Object.getOwnPropertyDescriptor(target, name);
-  target[name] = method;
+  const before = Object.getOwnPropertyDescriptor(target, name) ?? {
+    value: target[name],
+    configurable: true,
+    writable: true,
+    enumerable: false,
+  };
+  Object.defineProperty(target, name, { value: method, configurable: true, writable: true, enumerable: false });
   return () => {
-    if (own === undefined) Reflect.deleteProperty(target, name);
-    else Object.defineProperty(target, name, own);
+    Object.defineProperty(target, name, before);
   };
 }
