@@ -87,6 +87,7 @@ export class LoopWatch {
 
   /** A request has started: the loop turns, and ticks fast from now on. */
   requestStarted(nowMs: number): void {
+    if (nowMs - this.beat.lastMs < this.timing.beatMs && this.armed) return;
     this.beat.at(nowMs);
     this.lastRequestMs = nowMs;
     if (!this.armed) this.arm(nowMs);
@@ -94,6 +95,7 @@ export class LoopWatch {
 
   /** A request has ended: the loop turns. */
   requestEnded(nowMs: number): void {
+    if (nowMs - this.beat.lastMs < this.timing.beatMs) return;
     this.beat.at(nowMs);
     this.lastRequestMs = nowMs;
   }

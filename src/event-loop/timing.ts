@@ -2,6 +2,11 @@
 export interface Timing {
   /** A loop that stood still for less is not reported. */
   readonly thresholdMs: number;
+  /**
+   * A request that starts or ends so soon after the last proof that the loop turns adds none: a busy server would write two a
+   * request. A block may look that much longer than it was.
+   */
+  readonly beatMs: number;
   /** The loop proves this often that it turns while requests are in flight. */
   readonly tickMs: number;
   /** And this often when there are none: enough to see that background work blocked, at next to no cost. */
@@ -28,7 +33,7 @@ const IDLE_TICK_MS = 500;
 export function timingOf(thresholdMs: number): Timing {
   const tickMs = Math.min(50, Math.max(5, thresholdMs / 5));
   const suspectMs = Math.max(2 * tickMs, Math.min(thresholdMs / 2, 100));
-  return { thresholdMs, tickMs, idleTickMs: IDLE_TICK_MS, suspectMs, sampleMs: tickMs };
+  return { thresholdMs, beatMs: thresholdMs / 100, tickMs, idleTickMs: IDLE_TICK_MS, suspectMs, sampleMs: tickMs };
 }
 /** A look that waited longer was held up by a native call that lets nobody in. */
 export const LATE_MS = 5;

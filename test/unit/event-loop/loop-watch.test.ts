@@ -71,6 +71,35 @@ describe('watching the loop', () => {
     expect(startMs - from).toBeGreaterThanOrEqual(0);
   });
 
+  it('takes no further proof from requests that follow one within half a millisecond', () => {
+    const seq = (): number => loop.watch.beat.words[SEQ]!;
+    request();
+    const first = seq();
+    loop.nowMs += 0.4;
+    request();
+    loop.watch.requestEnded(loop.nowMs);
+    expect(seq()).toBe(first);
+    loop.nowMs += 0.1;
+    request();
+    expect(seq()).toBe(first + 1);
+    loop.nowMs += 0.5;
+    loop.watch.requestEnded(loop.nowMs);
+    expect(seq()).toBe(first + 2);
+    // A standstill is told from the last proof on, and by the first request after it.
+    loop.nowMs += 0.4;
+    request();
+    loop.nowMs += 50;
+    request();
+    expect(loop.standstills).toHaveLength(1);
+    expect(loop.standstills[0]!.startMs).toBeCloseTo(loop.nowMs - 50.4, 3);
+  });
+
+  it('arms for a request that comes right after a tick', async () => {
+    await loop.wait(500);
+    request();
+    expect(loop.watch.beat.words[MODE]).toBe(ARMED);
+  });
+
   it('does not count time that the loop waited: the process was stopped', async () => {
     request();
     await loop.wait(20);
@@ -213,9 +242,9 @@ describe('watching the loop', () => {
 
 describe('timing', () => {
   it.each([
-    [50, { tickMs: 10, suspectMs: 25, sampleMs: 10, idleTickMs: 500 }],
+    [50, { beatMs: 0.5, tickMs: 10, suspectMs: 25, sampleMs: 10, idleTickMs: 500 }],
     [25, { tickMs: 5, suspectMs: 12.5, sampleMs: 5, idleTickMs: 500 }],
-    [20, { tickMs: 5, suspectMs: 10 }],
+    [20, { beatMs: 0.2, tickMs: 5, suspectMs: 10 }],
     [1_000, { tickMs: 50, suspectMs: 100, idleTickMs: 500 }],
   ])('a threshold of %i ms', (thresholdMs, expected) => {
     expect(timingOf(thresholdMs)).toMatchObject(expected);
