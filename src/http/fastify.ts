@@ -51,9 +51,7 @@ export function installOnFastify(fastify: FastifyInstance, installation: HttpIns
   fastify.addHook('onRoute', (route) => {
     const config = route.config;
     const own = config?.[ROUTE] ?? routes.create(firstMethod(route.method), route.url, config?.[HANDLER] ?? null);
-    if (runHandler !== null && config?.[HANDLER] !== undefined) {
-      route.handler = identified(route.handler, own, runHandler);
-    }
+    if (config?.[HANDLER] !== undefined) route.handler = identified(route.handler, own, runHandler);
     if (config?.[ROUTE] === undefined) route.config = { ...config, [ROUTE]: own };
   });
   // The server's own event comes before every hook and middleware; `inject()` and secondary servers do without it.
@@ -85,13 +83,15 @@ export function rawRouteOnFastify(fastify: FastifyInstance, path: string, answer
   });
 }
 
-/** The route function, run in a way that a look at the blocked stack can tell its request. */
-function identified(handler: Handler, route: Route, run: HandlerRunner): Handler {
+/** The route function, run in a way that a look at the blocked stack can tell its request; where nobody looks, it only tells its route. */
+function identified(handler: Handler, route: Route, run: HandlerRunner | null): Handler {
   return function (this: unknown, request: unknown, reply: unknown): unknown {
     const state = stateOfMessage((request as FastifyRequest).raw);
     if (state === null) return handler.call(this, request, reply);
-    // Told here because a look at the stack may not ask: it runs inside an interrupt. It is also the cheapest way.
+    // Told here because a look at the stack may not ask: it runs inside an interrupt. It is also the cheapest way: Fastify makes an
+    // object of options for whoever asks the request.
     if (state.knownRoute === null) state.route = route.forMethod(state.request?.method);
+    if (run === null) return handler.call(this, request, reply);
     return run(state, handler, this, request, reply, undefined);
   };
 }

@@ -58,7 +58,6 @@ export class RequestLifecycle implements RequestOwner {
   gates: GateCheck | null = null;
   private readonly starting: Required<Pick<RequestObserver, 'started'>>[] = [];
   private readonly ending: Required<Pick<RequestObserver, 'ended'>>[] = [];
-  private oldest: RequestState | null = null;
   private newest: RequestState | null = null;
   private inFlightCount = 0;
   private sequence = 0;
@@ -97,8 +96,10 @@ export class RequestLifecycle implements RequestOwner {
   }
 
   /** Requests in flight, oldest first. */
-  *states(): IterableIterator<RequestState> {
-    for (let state = this.oldest; state !== null; state = state.next) yield state;
+  states(): RequestState[] {
+    const states: RequestState[] = [];
+    for (let state = this.newest; state !== null; state = state.previous) states.push(state);
+    return states.toReversed();
   }
 
   /** Starts a request; called again for the same one it returns the same state. */
@@ -136,8 +137,7 @@ export class RequestLifecycle implements RequestOwner {
   begin(request: IncomingMessage | null, response: ServerResponse | null): RequestState {
     const state = new RequestState(request, response, this.nowMs(), this);
     state.previous = this.newest;
-    if (this.newest === null) this.oldest = state;
-    else this.newest.next = state;
+    if (this.newest !== null) this.newest.next = state;
     this.newest = state;
     this.inFlightCount += 1;
     for (const observer of this.starting) {
@@ -176,7 +176,8 @@ export class RequestLifecycle implements RequestOwner {
   }
 
   private isSettled(): boolean {
-    for (let state = this.oldest; state !== null; state = state.next) if (state.response?.writableEnded) return false;
+    for (let state = this.newest; state !== null; state = state.previous)
+      if (state.response?.writableEnded) return false;
     return true;
   }
 
@@ -188,8 +189,7 @@ export class RequestLifecycle implements RequestOwner {
   }
 
   private unlink(state: RequestState): void {
-    if (state.previous === null) this.oldest = state.next;
-    else state.previous.next = state.next;
+    if (state.previous !== null) state.previous.next = state.next;
     if (state.next === null) this.newest = state.previous;
     else state.next.previous = state.previous;
     state.previous = null;

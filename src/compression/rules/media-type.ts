@@ -14,8 +14,19 @@ export function isCompressible(contentType: string): boolean {
 /** The same, remembered: an application has a handful of types. */
 export class CompressibleTypes {
   private readonly known = new Map<string, boolean>();
+  private last = '';
+  private lastIs = false;
 
   has(contentType: string): boolean {
+    // Most often the one of the response before: the very same string, which costs no comparison.
+    if (contentType !== this.last) {
+      this.lastIs = this.lookUp(contentType);
+      this.last = contentType;
+    }
+    return this.lastIs;
+  }
+
+  private lookUp(contentType: string): boolean {
     const known = this.known.get(contentType);
     if (known !== undefined) return known;
     const compressible = isCompressible(contentType);
