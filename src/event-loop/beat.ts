@@ -22,8 +22,8 @@ export const UNITS_PER_MS = 16;
 export type GapListener = (seq: number, fromMs: number, toMs: number) => void;
 
 /**
- * The proof that the event loop turns: a counter in shared memory, moved at each tick and at each request's start and
- * end. A plain store (1 ns) is enough: the watchdog may see it late, never wrong.
+ * The proof that the event loop turns: a counter in shared memory, moved at each tick and, at most every `beatMs` (see timing.ts),
+ * at a request's start or end. A plain store is enough: the watchdog may see it late, never wrong.
  */
 export class Beat {
   readonly words = new Int32Array(new SharedArrayBuffer(WORDS * Int32Array.BYTES_PER_ELEMENT));
