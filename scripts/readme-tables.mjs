@@ -52,17 +52,19 @@ const OWN = {
   'resources-cost'() {
     const result = resultOf('resources-cost');
     const loops = result.rows.map(({ name, sampleUs, readFileSyncUs, ratio }) => {
-      return `| in a loop, ${name} | ${[sampleUs, readFileSyncUs, interval(ratio)].join(' | ')} | |`;
+      const each = `${(sampleUs / 1e4).toFixed(4)} %, computed`;
+      return `| in a loop, ${name} | ${[sampleUs, readFileSyncUs, interval(ratio), each].join(' | ')} | |`;
     });
     const servers = result.inService.map(
-      ({ server, ratePerS, sampleUs, readFileSyncUs, ratio, featurePercentOfACore }) => {
+      ({ server, ratePerS, sampleUs, readFileSyncUs, ratio, samplePercentOfACore, featurePercentOfACore }) => {
         const name = `once a second in a server, ${server}${ratePerS === 0 ? '' : ` (${ratePerS} req/s)`}`;
-        return `| ${[name, sampleUs, readFileSyncUs, ratio, `${featurePercentOfACore} %`].join(' | ')} |`;
+        const shares = [`${samplePercentOfACore} %`, `${featurePercentOfACore} %`];
+        return `| ${[name, sampleUs, readFileSyncUs, ratio, ...shares].join(' | ')} |`;
       },
     );
     return [
-      '| | a sample, µs | `readFileSync(cpu.stat)`, µs | ratio | the whole feature, of one core |',
-      '|---|---:|---:|---:|---:|',
+      '| | a sample, µs | `readFileSync(cpu.stat)`, µs | ratio | a sample each second, of one core | the whole feature, of one core |',
+      '|---|---:|---:|---:|---:|---:|',
       ...loops,
       ...servers,
       '',

@@ -1,4 +1,5 @@
-import type { MonotonicClock } from '../core/clock.js';
+import { performance } from 'node:perf_hooks';
+import { type MonotonicClock, monotonicMs } from '../core/clock.js';
 import { ARMED, Beat, MODE, PARKED, POLLS, RUN_DELAY_US, SEQ, STARVED_US } from './beat.js';
 import { LoopStatistics } from './loop-statistics.js';
 import { DISARM_AFTER_MS, DISARM_QUIET_AFTER_MS, type Timing } from './timing.js';
@@ -29,7 +30,7 @@ export interface LoopGauges {
 }
 
 export const nodeGauges: LoopGauges = {
-  nowMs: () => performance.now(),
+  nowMs: monotonicMs,
   idleMs: () => performance.nodeTiming.idleTime,
   cpuMs: () => {
     const { user, system } = threadCpuUsage?.() ?? process.cpuUsage();
@@ -87,17 +88,17 @@ export class LoopWatch {
 
   /** A request has started: the loop turns, and ticks fast from now on. */
   requestStarted(nowMs: number): void {
+    this.lastRequestMs = nowMs;
     if (nowMs - this.beat.lastMs < this.timing.beatMs && this.armed) return;
     this.beat.at(nowMs);
-    this.lastRequestMs = nowMs;
     if (!this.armed) this.arm(nowMs);
   }
 
   /** A request has ended: the loop turns. */
   requestEnded(nowMs: number): void {
+    this.lastRequestMs = nowMs;
     if (nowMs - this.beat.lastMs < this.timing.beatMs) return;
     this.beat.at(nowMs);
-    this.lastRequestMs = nowMs;
   }
 
   private arm(nowMs: number): void {

@@ -23,6 +23,8 @@ export const DISARM_AFTER_MS = 1_000;
 export const DISARM_QUIET_AFTER_MS = 30_000;
 /** The watchdog's own polling while no request is in flight. */
 export const IDLE_POLL_MS = 1_000;
+/** Far below a tick, and below what a block's duration is told by. */
+const MAX_BEAT_MS = 0.5;
 /** A wake-up costs up to 300 µs of a small virtual machine's idle CPU. */
 const IDLE_TICK_MS = 500;
 
@@ -33,7 +35,14 @@ const IDLE_TICK_MS = 500;
 export function timingOf(thresholdMs: number): Timing {
   const tickMs = Math.min(50, Math.max(5, thresholdMs / 5));
   const suspectMs = Math.max(2 * tickMs, Math.min(thresholdMs / 2, 100));
-  return { thresholdMs, beatMs: thresholdMs / 100, tickMs, idleTickMs: IDLE_TICK_MS, suspectMs, sampleMs: tickMs };
+  return {
+    thresholdMs,
+    beatMs: Math.min(MAX_BEAT_MS, thresholdMs / 100),
+    tickMs,
+    idleTickMs: IDLE_TICK_MS,
+    suspectMs,
+    sampleMs: tickMs,
+  };
 }
 /** A look that waited longer was held up by a native call that lets nobody in. */
 export const LATE_MS = 5;

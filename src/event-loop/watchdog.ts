@@ -1,4 +1,5 @@
 import { isMainThread, Worker } from 'node:worker_threads';
+import { monotonicMs } from '../core/clock.js';
 import type { OncePerCause } from '../core/reporter.js';
 import * as beat from './beat.js';
 import { IDLE_POLL_MS, type Timing } from './timing.js';
@@ -115,7 +116,7 @@ export class Watchdog {
       },
       mode: { armed: beat.ARMED, stopped: beat.STOPPED },
       unitsPerMs: beat.UNITS_PER_MS,
-      originMs: Number(process.hrtime.bigint()) / 1e6 - performance.now(),
+      originMs: Number(process.hrtime.bigint()) / 1e6 - monotonicMs(),
       channelName: this.channelName,
       tickMs: timing.tickMs,
       idlePollMs: IDLE_POLL_MS,

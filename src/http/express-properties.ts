@@ -56,7 +56,8 @@ export class ExpressProperties {
   readonly reserve = (request: ExpressRequest, response: ExpressResponse): void => {
     this.usual ??= isUsual(this.express.request) && isUsual(this.express.response);
     // Accessors, those of HTTP/2 for example, may warn or throw.
-    if (!this.usual || !isMadeBy(ServerResponse, response) || !isMadeBy(IncomingMessage, request)) return;
+    if (!this.usual || Object.getPrototypeOf(response) !== ServerResponse.prototype) return;
+    if (Object.getPrototypeOf(request) !== IncomingMessage.prototype) return;
     // One statement each: every store has an inline cache of its own.
     const { res, next, baseUrl, originalUrl, _parsedUrl, params, route, _eventsCount } = request;
     request.res = res;
@@ -95,9 +96,6 @@ function isUsual(prototype: object): boolean {
   const { statusCode = 200, statusMessage } = prototype as { statusCode?: unknown; statusMessage?: unknown };
   return statusCode === 200 && statusMessage === undefined && ![...NAMES, BODY].some((name) => name in prototype);
 }
-
-/** Asked of the constructor, because for an object's prototype V8 leaves its compiled code. */
-const isMadeBy = (made: unknown, object: object): boolean => object.constructor === made;
 
 function own(object: object, names: readonly PropertyKey[]): void {
   const properties = object as Record<PropertyKey, unknown>;

@@ -109,8 +109,7 @@ export class RequestLifecycle implements RequestOwner {
     const state = this.begin(request, response);
     (request as Marked)[STATE] = state;
     const connection = request.socket as Connection | null | undefined;
-    // Asked so, because for the prototype V8 leaves its compiled code.
-    if (response.constructor === ServerResponse && typeof connection?.on === 'function') {
+    if (Object.getPrototypeOf(response) === ServerResponse.prototype && typeof connection?.on === 'function') {
       this.watchServed(connection, response, state);
       return state;
     }

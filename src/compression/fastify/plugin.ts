@@ -17,7 +17,6 @@ export interface RouteOptions {
   method: string | readonly string[];
   compress?: RouteCompressOption | false;
   onSend?: OnSend | OnSend[];
-  onRequest?: unknown;
   preParsing?: unknown;
   config?: RouteConfig;
 }
@@ -55,7 +54,7 @@ export async function registerPlugin(fastify: Registering, engine: CompressionEn
 function withoutBallast(instance: Registering): object {
   return Object.create(instance, {
     // An application that registers the plugin later, where it does nothing any more, must not fail because its
-    // decorator is taken. Its `reply.compress()` is set by the hook of its own registration, declared or not.
+    // decorator is taken: `reply.compress()` is set by the plugin's own hook on each request, declared or not.
     decorateReply: { value: () => instance },
     addHook: {
       value: (name: string, hook: OnRoute) =>
@@ -68,35 +67,28 @@ function withoutBallast(instance: Registering): object {
  * Lets the plugin add its hooks to a route, and takes off again what would run for nothing on each request:
  * - `onSend`, which negotiates for every response before it sees that a whole body is none of its business. It is kept
  *   for streams, and called for them alone. A route with `compress` options of its own keeps its hook.
- * - `onRequest`, which puts `compress()` on every reply. Nobody has registered the plugin to call it.
  * - `preParsing` on GET and HEAD, whose bodies Fastify does not read. Asking it for `content-encoding` is what makes Node
  *   parse the headers of a request that nobody else asks.
  */
 function takeHooks(route: RouteOptions, add: OnRoute): void {
-  const onRequest = copyOf(route.onRequest);
-  const preParsing = copyOf(route.preParsing);
+  const { preParsing } = route;
+  const kept = Array.isArray(preParsing) ? [...preParsing] : preParsing;
   const before = hooksOf(route);
   add(route);
   const hooks = hooksOf(route);
   const hook = hooks.length > before.length ? hooks.at(-1)! : null;
   route.config = { ...route.config, [STREAM_HOOK]: hook };
-  if (hook !== null && route.compress === undefined) {
-    restore(route, 'onSend', before.length === 0 ? undefined : before);
-    restore(route, 'onRequest', onRequest);
-  }
+  if (hook !== null && route.compress === undefined) restore(route, 'onSend', before.length === 0 ? undefined : before);
   if ([route.method].flat().every((method) => method === 'GET' || method === 'HEAD')) {
-    restore(route, 'preParsing', preParsing);
+    restore(route, 'preParsing', kept);
   }
 }
-
-/** Hooks are added to the list that is there. */
-const copyOf = (hooks: unknown): unknown => (Array.isArray(hooks) ? [...(hooks as unknown[])] : hooks);
 
 function hooksOf({ onSend }: RouteOptions): OnSend[] {
   return onSend === undefined ? [] : [onSend].flat();
 }
 
-function restore(route: RouteOptions, name: 'onSend' | 'onRequest' | 'preParsing', value: any): void {
+function restore(route: RouteOptions, name: 'onSend' | 'preParsing', value: any): void {
   if (value === undefined) Reflect.deleteProperty(route, name);
   else route[name] = value;
 }

@@ -107,19 +107,4 @@ describe('@fastify/compress under the module', () => {
     }
     expect(seen).toEqual(['/streams/hooked', '/streams/hooked', '/streams/one-hook', '/streams/one-hook']);
   });
-
-  it('leaves no hook on the requests of routes that have no options for it', async () => {
-    const seen: string[] = [];
-    await start((fastify) => {
-      fastify.addHook('onRoute', (route) => {
-        if (route.url === '/streams/own') Object.assign(route, { compress: { threshold: 0 } });
-      });
-      fastify.addHook('onSend', async (request, reply) => {
-        seen.push(`${request.url} ${typeof (reply as { compress?: unknown }).compress}`);
-      });
-    });
-    for (const path of ['/c/json/5000', '/streams/plain', '/streams/own'])
-      await callAccepting(`${test.url}${path}`, 'gzip');
-    expect(seen).toEqual(['/c/json/5000 undefined', '/streams/plain undefined', '/streams/own function']);
-  });
 });

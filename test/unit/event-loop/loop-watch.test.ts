@@ -100,6 +100,16 @@ describe('watching the loop', () => {
     expect(loop.watch.beat.words[MODE]).toBe(ARMED);
   });
 
+  it('stays armed for a request that comes right after a tick, beside one that is open for long', async () => {
+    request();
+    await loop.wait(30_000);
+    expect(loop.watch.beat.words[MODE]).toBe(ARMED);
+    // The loop's time goes by whole milliseconds here, so the tick is of this very moment.
+    request();
+    await loop.wait(100);
+    expect(loop.watch.beat.words[MODE]).toBe(ARMED);
+  });
+
   it('does not count time that the loop waited: the process was stopped', async () => {
     request();
     await loop.wait(20);
@@ -245,7 +255,7 @@ describe('timing', () => {
     [50, { beatMs: 0.5, tickMs: 10, suspectMs: 25, sampleMs: 10, idleTickMs: 500 }],
     [25, { tickMs: 5, suspectMs: 12.5, sampleMs: 5, idleTickMs: 500 }],
     [20, { beatMs: 0.2, tickMs: 5, suspectMs: 10 }],
-    [1_000, { tickMs: 50, suspectMs: 100, idleTickMs: 500 }],
+    [1_000, { beatMs: 0.5, tickMs: 50, suspectMs: 100, idleTickMs: 500 }],
   ])('a threshold of %i ms', (thresholdMs, expected) => {
     expect(timingOf(thresholdMs)).toMatchObject(expected);
   });
