@@ -77,7 +77,7 @@ export class ControllerHandlers {
   /**
    * Puts the methods in the place of the route functions again. Call when routes are registered. Nothing is deleted: V8 keeps an
    * object that has lost a property as a table, and every `this.` in its methods would be slower from then on.
-   * The price: who patches a controller's prototype after this no longer reaches the route functions of instances that exist.
+   * The price: a patch of the controller's prototype no longer reaches the handlers of instances that exist.
    */
   remove(): void {
     for (const { instance, methodName, method } of this.placed) Reflect.set(instance, methodName, method);
