@@ -8,7 +8,7 @@ import type { ContentCoding } from './rules/content-coding.js';
 import type { ContentCache } from './cache/content-cache.js';
 import type { Exchange } from './exchange.js';
 import { isExpressTag, weakened } from './rules/entity-tag.js';
-import { varyWithAcceptEncoding } from './rules/field-value.js';
+import { type FieldValue, VARY, varyWithAcceptEncoding } from './rules/field-value.js';
 import { CompressibleTypes } from './rules/media-type.js';
 import { mayEncode, mayKeep } from './rules/policy.js';
 import type { RouteCompression } from './route-compression.js';
@@ -51,6 +51,18 @@ export class CompressionEngine {
     if (tag !== undefined && !isExpressTag(String(tag), body)) return false;
     this.seen(route);
     this.markVary(exchange, route);
+    return true;
+  }
+
+  /**
+   * The same for the plainest of responses, a 200 of its own with no header that decides but its type. Adds `Vary` to `headers`,
+   * which have lower-case names.
+   */
+  passesPlain(headers: Record<string, FieldValue>, body: Body, route: RouteCompression): boolean {
+    if (!this.isSmall(body)) return false;
+    this.seen(route);
+    const type = headers['content-type'];
+    if (!route.off && typeof type === 'string' && this.types.has(type)) headers['vary'] = VARY;
     return true;
   }
 
@@ -128,7 +140,7 @@ export class CompressionEngine {
     // A 304 carries the Vary of its 200 (RFC 9110 section 15.4.5), but no longer the type that would tell.
     if (encodable || exchange.status === 304) {
       const given = exchange.header('vary');
-      if (given !== 'accept-encoding') exchange.set('vary', varyWithAcceptEncoding(given));
+      if (given !== VARY) exchange.set('vary', varyWithAcceptEncoding(given));
     }
     return encodable;
   }

@@ -1,17 +1,20 @@
 /**
  * Sub-buckets an octave. 64 of them, each answered by its middle, bound the relative error to 1/128 = 0.78 %.
- * The bucket is read from the top bits of the IEEE 754 double: exponent and six bits of the mantissa.
+ * Octave and sub-bucket are the place of a value's highest bit and the six bits below it.
  */
 const BITS_PER_OCTAVE = 6;
 const PER_OCTAVE = 1 << BITS_PER_OCTAVE;
-const SHIFT = 20 - BITS_PER_OCTAVE;
 /** 2^-10 ms (1 µs) and 2^22 ms (70 minutes): values outside are counted at the border. */
 const MIN_EXPONENT = -10;
 const MAX_EXPONENT = 22;
 const OCTAVES = MAX_EXPONENT - MIN_EXPONENT;
-const BASE = (MIN_EXPONENT + 1023) << BITS_PER_OCTAVE;
+const MIN_MS = 2 ** MIN_EXPONENT;
+const END_MS = 2 ** MAX_EXPONENT;
 const LAST = OCTAVES * PER_OCTAVE - 1;
-const HIGH_WORD = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1 ? 1 : 0;
+/** Units of 2^-16 ms below 2^14 ms (16 s), of 2^-9 ms above it: 31 bits hold either, with six bits below the highest. */
+const FINE_BITS = BITS_PER_OCTAVE - MIN_EXPONENT;
+const COARSE_BITS = 31 - MAX_EXPONENT;
+const FINE_END_MS = 2 ** (30 - FINE_BITS);
 
 /** Lower border of a bucket, milliseconds. */
 const lowerOf = (index: number): number =>
@@ -29,8 +32,6 @@ export class Histogram {
   maxMs = 0;
   minMs = Infinity;
   private readonly octaves: (Float64Array | undefined)[] = Array.from({ length: OCTAVES }, () => undefined);
-  private readonly value = new Float64Array(1);
-  private readonly words = new Uint32Array(this.value.buffer);
 
   record(ms: number): void {
     const index = this.indexOf(ms);
@@ -106,9 +107,13 @@ export class Histogram {
 
   /** The bucket of a value; what is outside the range, or no number, belongs to the one at the border. */
   private indexOf(ms: number): number {
-    this.value[0] = ms;
-    const index = (this.words[HIGH_WORD]! >>> SHIFT) - BASE;
-    if (index < 0 || !(ms > 0)) return 0;
-    return index > LAST ? LAST : index;
+    if (!(ms >= MIN_MS)) return 0;
+    if (ms >= END_MS) return LAST;
+    // Integers: the bits of the double could only be read through memory, which costs more than all of this.
+    const bits = ms < FINE_END_MS ? FINE_BITS : COARSE_BITS;
+    const units = (ms * (1 << bits)) | 0;
+    const highest = 31 - Math.clz32(units);
+    const octave = highest - bits - MIN_EXPONENT;
+    return (octave << BITS_PER_OCTAVE) | ((units >>> (highest - BITS_PER_OCTAVE)) & (PER_OCTAVE - 1));
   }
 }

@@ -2,6 +2,7 @@ import { Req, RequestMethod, type Type } from '@nestjs/common';
 import type { ModulesContainer } from '@nestjs/core';
 import type { RouteHandler } from '../core/route.js';
 import type { Around, RequestScopedArounds } from './around.js';
+import { functionLike } from './function-like.js';
 import { stateOf } from './request-lifecycle.js';
 import { interceptRequestScoped } from './request-scoped-handler.js';
 
@@ -147,14 +148,10 @@ function methodNames(prototype: object): Set<string> {
 
 function compose(site: HandlerSite, arounds: readonly Around[]): Method {
   const { method } = site;
-  if (arounds.length === 0) {
-    return named(method, function (this: unknown, ...parameters) {
-      return method.apply(this, parameters);
-    });
-  }
+  if (arounds.length === 0) return functionLike(method, method);
   const { index, added } = requestParameter(site);
   const [first, ...rest] = arounds;
-  return named(method, function (this: unknown, ...parameters) {
+  return functionLike(method, function (this: unknown, ...parameters) {
     const request = parameters[index];
     // `length = index` takes three times as long.
     while (added && parameters.length > index) parameters.pop();
@@ -185,12 +182,6 @@ function requestParameter({ controller, methodName, method }: HandlerSite): { in
   Req()(controller.prototype as object, methodName, next);
   Reflect.defineMetadata(ADDED_REQUEST_PARAMETER, next, controller, methodName);
   return { index: next, added: true };
-}
-
-function named(original: Method, replacement: Method): Method {
-  Object.defineProperty(replacement, 'name', { value: original.name, configurable: true });
-  Object.defineProperty(replacement, 'length', { value: original.length, configurable: true });
-  return Object.assign(replacement, original);
 }
 
 function copyMetadata(from: Method, to: Method): void {

@@ -13,6 +13,8 @@ const NEWEST: unique symbol = Symbol('perf:newest');
 
 interface Connection extends Socket {
   [NEWEST]?: RequestState | null;
+  /** Of a server's HTTP/1 connection: Node's own, and the request that it has read last. */
+  readonly parser?: { readonly incoming: IncomingMessage | null } | null;
 }
 interface Marked {
   [STATE]?: RequestState;
@@ -109,11 +111,11 @@ export class RequestLifecycle implements RequestOwner {
     const state = this.begin(request, response);
     (request as Marked)[STATE] = state;
     const connection = request.socket as Connection | null | undefined;
-    if (Object.getPrototypeOf(response) === ServerResponse.prototype && typeof connection?.on === 'function') {
+    if (connection?.parser?.incoming === request && response.detachSocket === ServerResponse.prototype.detachSocket) {
       this.watchServed(connection, response, state);
       return state;
     }
-    // HTTP/2, `inject()`, and requests that somebody has made without a connection.
+    // HTTP/2, `inject()`, and requests that no server has read from a connection.
     (response as Marked)[STATE] = state;
     response.on('finish', this.onFinish);
     response.on('close', this.onClose);

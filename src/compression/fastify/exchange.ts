@@ -33,12 +33,27 @@ export class FastifyExchanges {
   private looked = false;
 
   of(request: FastifyRequest, reply: FastifyReply, state: RequestState | null): FastifyExchange {
+    return new FastifyExchange(request, reply, state, this.headersOf(reply));
+  }
+
+  /**
+   * The headers, by lower-case name, of a reply with none that says whether it may be encoded, but its type; null for every other.
+   * Most replies are such, and need no exchange.
+   */
+  plainHeaders(reply: FastifyReply): Headers | null {
+    const own = this.headersOf(reply);
+    if (own === null || reply.raw.statusCode !== 200 || reply.raw.getHeaderNames().length > 0) return null;
+    const decides =
+      own['cache-control'] ?? own['content-encoding'] ?? own['content-range'] ?? own['etag'] ?? own['vary'];
+    return decides === undefined ? own : null;
+  }
+
+  private headersOf(reply: FastifyReply): Headers | null {
     if (!this.looked) {
       this.looked = true;
       this.headers = symbolOf(reply, HEADERS);
     }
-    const own = this.headers === undefined ? undefined : (valueOf(reply, this.headers) as Headers | undefined);
-    return new FastifyExchange(request, reply, state, own ?? null);
+    return this.headers === undefined ? null : ((valueOf(reply, this.headers) as Headers | undefined) ?? null);
   }
 }
 

@@ -55,6 +55,13 @@ export async function compressOnFastify(
     if (foreign && probe.covers(request.raw.url)) return done(null, payload);
     const state = stateOfMessage(request.raw);
     const route = compressionOf(state?.route) ?? unrouted;
+    if (typeof payload === 'string' && state?.shared === null) {
+      const plain = exchanges.plainHeaders(reply);
+      if (plain !== null && engine.passesPlain(plain, payload, route)) {
+        if (foreign) leaveAlone(request);
+        return finish(done, reply, payload);
+      }
+    }
     const exchange = exchanges.of(request, reply, state);
     if (typeof payload === 'string' && engine.passes(exchange, payload, route)) {
       if (foreign) leaveAlone(request);

@@ -14,15 +14,18 @@ export function hasMember(value: FieldValue, member: string): boolean {
   return list.includes(member) && list.split(',').some((part) => part.split('=', 1)[0]!.trim() === member);
 }
 
+/** The `Vary` of a response that would have none: nothing but the coding depends on the request. */
+export const VARY = 'accept-encoding';
+
 /**
  * `Vary` with `accept-encoding` in it, once. In lower case, because `@fastify/compress` compares case-sensitively and
  * would add a second one.
  */
 export function varyWithAcceptEncoding(value: FieldValue): string {
-  if (value === undefined || value === '') return 'accept-encoding';
+  if (value === undefined || value === '') return VARY;
   const members = (typeof value === 'object' ? value.join(',') : String(value))
     .split(',')
     .map((member) => member.trim())
-    .filter((member) => member !== '' && member.toLowerCase() !== 'accept-encoding');
-  return members.includes('*') ? '*' : [...members, 'accept-encoding'].join(', ');
+    .filter((member) => member !== '' && member.toLowerCase() !== VARY);
+  return members.includes('*') ? '*' : [...members, VARY].join(', ');
 }

@@ -7,7 +7,8 @@ type Waiter = (work: Promise<unknown>, slot: Slot) => Promise<unknown>;
 
 /** One waiting place: while its request's route function has not settled, its name stands in that request's stacks. */
 interface Slot {
-  readonly wait: Waiter;
+  /** Null for one beyond those that there may be: it has no name. */
+  readonly wait: Waiter | null;
   state: RequestState | null;
   next: Slot | null;
 }
@@ -24,8 +25,8 @@ const MAX_SLOTS = 4_096;
  */
 export class Slots implements Identity {
   source: Source | null = null;
-  /** The request whose route function runs synchronously now. */
-  private current: RequestState | null = null;
+  /** Of the request whose route function runs synchronously now. */
+  private current: Slot | null = null;
   private readonly byName = new Map<string, Slot>();
   private free: Slot | null = null;
   /** A look that came too late to see its request: the next route function to settle is its likely culprit. */
@@ -39,26 +40,27 @@ export class Slots implements Identity {
   /** Calls a route function for `state`. What it returns or throws is passed on. */
   run(state: RequestState, handler: Handler, self: unknown, first: unknown, second: unknown, third: unknown): unknown {
     const outer = this.current;
-    this.current = state;
-    let result: unknown;
-    try {
-      result = handler.call(self, first, second, third);
-      this.letLooksIn();
-    } finally {
-      this.current = outer;
-    }
-    if (!(result instanceof Promise)) return result;
     const slot = this.free ?? this.create();
-    if (slot === null) return result;
     this.free = slot.next;
     slot.state = state;
-    return slot.wait(result, slot);
+    // The slot and not the request: what is old pointing to what is new costs a note for the garbage collector.
+    this.current = slot;
+    let waits = false;
+    try {
+      const result = handler.call(self, first, second, third);
+      this.letLooksIn();
+      waits = slot.wait !== null && result instanceof Promise;
+      return waits ? slot.wait!(result as Promise<unknown>, slot) : result;
+    } finally {
+      this.current = outer;
+      if (!waits) this.release(slot);
+    }
   }
 
   of(frames: readonly Frame[]): RequestState | null {
     if (this.current !== null) {
       this.source = 'sync';
-      return this.current;
+      return this.current.state;
     }
     for (let i = 0; i < frames.length; i++) {
       const { name } = frames[i]!;
@@ -77,8 +79,8 @@ export class Slots implements Identity {
     this.late = hear;
   }
 
-  private create(): Slot | null {
-    if (this.byName.size >= MAX_SLOTS) return null;
+  private create(): Slot {
+    if (this.byName.size >= MAX_SLOTS) return { wait: null, state: null, next: null };
     const name = `${this.prefix}${this.byName.size}`;
     const wait: Waiter = async (work, slot) => {
       try {
@@ -98,7 +100,12 @@ export class Slots implements Identity {
       this.late(slot.state);
       this.late = null;
     }
+    this.release(slot);
+  }
+
+  private release(slot: Slot): void {
     slot.state = null;
+    if (slot.wait === null) return;
     slot.next = this.free;
     this.free = slot;
   }

@@ -19,9 +19,11 @@ function application(name: string, ended: string[]): RequestLifecycle {
   return lifecycle;
 }
 
+/** As a server makes them: its parser has read the request last. */
 function requestOn(socket: Socket, url: string): ServerResponse {
   const request = new IncomingMessage(socket);
   request.url = url;
+  Object.assign(socket, { parser: { incoming: request } });
   return new ServerResponse(request);
 }
 
