@@ -111,11 +111,11 @@ export class RequestLifecycle implements RequestOwner {
     const state = this.begin(request, response);
     (request as Marked)[STATE] = state;
     const connection = request.socket as Connection | null | undefined;
-    if (connection?.parser?.incoming === request && response.detachSocket === ServerResponse.prototype.detachSocket) {
-      this.watchServed(connection, response, state);
+    if (isRead(connection, request, response) || isNodes(connection, response)) {
+      this.watchServed(connection!, response, state);
       return state;
     }
-    // HTTP/2, `inject()`, and requests that no server has read from a connection.
+    // HTTP/2, `inject()`, and requests that somebody has made without a connection.
     (response as Marked)[STATE] = state;
     response.on('finish', this.onFinish);
     response.on('close', this.onClose);
@@ -235,6 +235,18 @@ export class RequestLifecycle implements RequestOwner {
     );
   }
 }
+
+/** Whether the connection's HTTP/1 parser is just handing out this request: so it is at the server's `request` event. */
+const isRead = (
+  connection: Connection | null | undefined,
+  request: IncomingMessage,
+  response: ServerResponse,
+): boolean =>
+  connection?.parser?.incoming === request && response.detachSocket === ServerResponse.prototype.detachSocket;
+
+/** The same for who starts a request later. Dearer: V8 looks up a prototype in a call out of compiled code. */
+const isNodes = (connection: Connection | null | undefined, response: ServerResponse): boolean =>
+  Object.getPrototypeOf(response) === ServerResponse.prototype && typeof connection?.on === 'function';
 
 const hearsStart = (observer: RequestObserver): observer is Required<Pick<RequestObserver, 'started'>> =>
   observer.started !== undefined;

@@ -1,7 +1,7 @@
 import { OutgoingMessage, type IncomingMessage, type ServerResponse } from 'node:http';
 import { stateOfMessage } from '../../http/request-lifecycle.js';
 import type { Exchange } from '../exchange.js';
-import type { FieldValue } from '../rules/field-value.js';
+import { type FieldValue, present } from '../rules/field-value.js';
 import type { KeptResponse, SharedFlight } from '../shared-response/shared-route.js';
 
 interface ExpressResponse extends ServerResponse {
@@ -65,7 +65,7 @@ export class ExpressExchange implements Exchange {
   }
 
   header(name: string): FieldValue {
-    return this.response.getHeader(name);
+    return present(this.response.getHeader(name));
   }
 
   headers(): Readonly<Record<string, FieldValue>> {

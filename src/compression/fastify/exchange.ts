@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RequestState } from '../../core/request-state.js';
 import type { Exchange } from '../exchange.js';
-import type { FieldValue } from '../rules/field-value.js';
+import { type FieldValue, present } from '../rules/field-value.js';
 import { symbolOf, valueOf } from './private-symbol.js';
 import type { KeptResponse, SharedFlight } from '../shared-response/shared-route.js';
 
@@ -44,8 +44,8 @@ export class FastifyExchanges {
     const own = this.headersOf(reply);
     if (own === null || reply.raw.statusCode !== 200 || reply.raw.getHeaderNames().length > 0) return null;
     const decides =
-      own['cache-control'] ?? own['content-encoding'] ?? own['content-range'] ?? own['etag'] ?? own['vary'];
-    return decides === undefined ? own : null;
+      own['cache-control'] ?? own['content-encoding'] ?? own['content-range'] ?? own['etag'] ?? own['vary'] ?? null;
+    return decides === null ? own : null;
   }
 
   private headersOf(reply: FastifyReply): Headers | null {
@@ -98,9 +98,8 @@ export class FastifyExchange implements Exchange {
   }
 
   header(name: string): FieldValue {
-    if (this.own === null) return this.reply.getHeader(name);
-    const value = fieldOf(this.own, name);
-    return value === undefined && this.ofNode ? this.reply.raw.getHeader(name) : value;
+    const value = this.own === null ? this.reply.getHeader(name) : fieldOf(this.own, name);
+    return present(value === undefined && this.ofNode ? this.reply.raw.getHeader(name) : value);
   }
 
   headers(): Readonly<Record<string, FieldValue>> {

@@ -1,6 +1,9 @@
 /** The value of a response header as frameworks hold it. */
 export type FieldValue = string | number | readonly string[] | undefined;
 
+/** A header that was set to null, as one copied from an answer that lacks it, says nothing. Frameworks accept it, whatever their types say. */
+export const present = (value: FieldValue | null): FieldValue => value ?? undefined;
+
 /** A list-valued header as one string, in lower case. */
 export function listValue(value: FieldValue): string {
   if (value === undefined) return '';

@@ -2,7 +2,7 @@ import * as http from 'node:http';
 import type { ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { Readable } from 'node:stream';
-import { Controller, Get, Headers, Res, StreamableFile } from '@nestjs/common';
+import { Controller, Get, Headers, Query, Res, StreamableFile } from '@nestjs/common';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { PerfService, type CompressionOptions } from '../../../src/index.js';
@@ -33,6 +33,13 @@ function leaveStream(url: string): Promise<void> {
   });
 }
 
+/** Of either framework. */
+interface Answering {
+  readonly raw?: ServerResponse;
+  header(name: string, value: unknown): unknown;
+  setHeader?(name: string, value: unknown): unknown;
+}
+
 @Controller('safety')
 class SafetyController {
   @Get('mine')
@@ -44,6 +51,16 @@ class SafetyController {
   @Get('mutable')
   mutable(): unknown {
     return mutable;
+  }
+
+  @Get('nulls')
+  nulls(@Query('bytes') bytes: string, @Res({ passthrough: true }) response: Answering): unknown {
+    for (const name of ['cache-control', 'content-range', 'vary']) {
+      // Fastify's reply, or Node's response; Express would make a string of it.
+      if (response.raw === undefined) response.setHeader!(name, null);
+      else response.header(name, null);
+    }
+    return rows(Number(bytes));
   }
 
   @Get('endless')
@@ -118,6 +135,15 @@ describe.each(adapters)('compression on %s', (adapter) => {
         expect((JSON.parse(text) as typeof mutable).version).toBe(mutable.version);
       }
     }
+  });
+
+  // As `reply.header('cache-control', upstream.headers.get('cache-control'))` sets them.
+  it.each([100, 60_000])('takes headers set to null for absent ones, with a body of %i bytes', async (bytes) => {
+    await start();
+    const response = await callAccepting(`${test.url}/safety/nulls?bytes=${bytes}`, 'gzip');
+    expect([response.status, response.text]).toEqual([200, JSON.stringify(rows(bytes))]);
+    expect(response.headers.vary).toBe('accept-encoding');
+    expect(response.headers['content-encoding']).toBe(bytes === 100 ? undefined : 'gzip');
   });
 
   it('sends the body unencoded when the compressor fails, and says so once', async () => {

@@ -63,6 +63,18 @@ describe('requests of one connection', () => {
     expect([a.inFlight, b.inFlight]).toEqual([1, 0]);
   });
 
+  // A second server of the same application, behind a hook that waits: the parser has gone on to the next request.
+  it('end with it when they were started late', () => {
+    const ended: string[] = [];
+    const lifecycle = application('a', ended);
+    const socket = new Socket();
+    const responses = ['/1', '/2', '/3'].map((url) => requestOn(socket, url));
+    for (const response of responses) lifecycle.start(response.req, response);
+    socket.emit('close');
+    expect(ended).toEqual(['a /1 499 aborted', 'a /2 499 aborted', 'a /3 499 aborted']);
+    expect(lifecycle.inFlight).toBe(0);
+  });
+
   it('hold none of those before them, however many the client sends without waiting', () => {
     const lifecycle = application('a', []);
     const socket = new Socket();
