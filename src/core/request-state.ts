@@ -23,13 +23,16 @@ export interface RequestOwner {
   findRoute(state: RequestState): Route | null;
 }
 
+/** Hears of a request's end. */
+export interface EndListener {
+  ended(state: RequestState): void;
+}
+
 /**
  * One request from its first byte of work to the close of its response: the one object the request path allocates.
  * It is also what the context store holds, so features keep what they know of the request here, one field each.
  */
 export class RequestState {
-  previous: RequestState | null = null;
-  next: RequestState | null = null;
   /** Before it on the same connection, still unanswered when this one came: the client has not waited (pipelining). */
   ahead: RequestState | null = null;
   /** Monotonic milliseconds; 0 until the response has ended. */
@@ -51,8 +54,8 @@ export class RequestState {
   span: SpanRef | null = null;
   /** What the experiments feature notes beside the variants; null until there is something. */
   experiments: unknown = null;
-  /** Work armed by the defer feature; null until there is some. */
-  deferred: unknown = null;
+  /** Work armed by the defer feature, last to hear of the end; null until there is some. */
+  deferred: EndListener | null = null;
   /** The compression feature's: the shared answer that this request makes or gets; null for an answer of its own. */
   shared: unknown = null;
   /** The framework's request (`request.user` lives there); the raw one until the framework made its own. */

@@ -16,7 +16,6 @@ import { durableWorker } from './durable/durable-worker.js';
 import { HandlerWorks, type PlannedWork } from './handlers/handler-works.js';
 import { refuseStrayWork } from './handlers/stray-work.js';
 import { WorkProviders } from './handlers/work-providers.js';
-import type { RequestTasks } from './request-tasks.js';
 
 /** Deferred work, wired to one application's requests. Exists with the feature off as well, to say so. */
 export class DeferFeature {
@@ -52,7 +51,6 @@ export class DeferFeature {
       return;
     }
     this.lifecycle.deferrer = this.deferrer;
-    this.lifecycle.observe({ ended: (state) => (state.deferred as RequestTasks | null)?.responseClosed(state) });
     const providers = new WorkProviders(modules);
     handlers.around(this.plan(engine, providers));
     refuseStrayWork(modules);

@@ -92,7 +92,7 @@ export class Deferrer {
       tasks = new RequestTasks(this.enabled('deferrer').undecided);
       state.deferred = tasks;
       // A handler may go on after its response has closed.
-      if (state.closed) tasks.responseClosed(state);
+      if (state.closed) tasks.ended(state);
     }
     return tasks;
   }

@@ -52,7 +52,7 @@ export class RequestTasks extends TaskSequence {
   }
 
   /** The response has closed. */
-  responseClosed(state: RequestState): void {
+  ended(state: RequestState): void {
     const { response } = state;
     if (!state.aborted || response === null || response.headersSent) {
       this.decide({ status: state.status, success: state.status < 400 });

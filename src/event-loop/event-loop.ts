@@ -10,7 +10,7 @@ import type { EventLoopSnapshot } from '../core/snapshot.js';
 import type { Around } from '../http/around.js';
 import type { ControllerHandlers } from '../http/controller-handlers.js';
 import type { HandlerRunner } from '../http/http-installation.js';
-import type { RequestLifecycle, RequestObserver } from '../http/request-lifecycle.js';
+import type { PacedObserver, RequestLifecycle } from '../http/request-lifecycle.js';
 import { blockRecordOf, type RecordRules } from './block-record.js';
 import { classify, type Verdict } from './classify.js';
 import type { eventLoopOption } from './event-loop.options.js';
@@ -35,7 +35,8 @@ interface Block extends PendingBlock {
 const TURNS_OF_QUEUED = 3;
 
 /** Every standstill of the event loop over the threshold becomes a record that names the request and the line. */
-export class EventLoop implements RequestObserver {
+export class EventLoop implements PacedObserver {
+  dueMs = 0;
   /** Who waits for verdicts. */
   readonly hold: RecordHold;
   private readonly slots: Slots;
@@ -90,7 +91,7 @@ export class EventLoop implements RequestObserver {
   install(contextEnabled: boolean): void {
     this.contextEnabled = contextEnabled;
     if (this.options.safepoints) this.restoreGlobals = installSafepoints();
-    this.lifecycle.observe(this);
+    this.lifecycle.observePaced(this);
   }
 
   /**
@@ -117,6 +118,7 @@ export class EventLoop implements RequestObserver {
     if (!this.watching) this.startWatching();
     this.watch.requestStarted(state.startedMs);
     if (this.queueing !== null) this.queueing.queued.push(state);
+    this.pace();
   }
 
   ended(state: RequestState): void {
@@ -127,6 +129,12 @@ export class EventLoop implements RequestObserver {
     if (sinceMs >= this.options.thresholdMs) this.ending = state;
     this.watch.requestEnded(endedMs);
     if (this.ending !== null) this.ending = null;
+    this.pace();
+  }
+
+  /** Until the next beat is due, no start or end tells anything; but after a block each start may be of one that has waited. */
+  private pace(): void {
+    this.dueMs = this.queueing === null ? this.watch.beatDueMs : 0;
   }
 
   /** The request whose code calls this, where the context store does not tell. Costs some microseconds. */
@@ -187,6 +195,7 @@ export class EventLoop implements RequestObserver {
     const block: Block = { standstill, samples, inFlight, queued: [] };
     this.pending.add(block);
     this.queueing = block;
+    this.dueMs = 0;
     this.afterTurns(TURNS_OF_QUEUED, block);
   }
 

@@ -101,6 +101,11 @@ export class LoopWatch {
     this.beat.at(nowMs);
   }
 
+  /** When a request has to be told of again; 0: every one. Monotonic milliseconds. */
+  get beatDueMs(): number {
+    return this.armed ? this.beat.lastMs + this.timing.beatMs : 0;
+  }
+
   private arm(nowMs: number): void {
     this.armed = true;
     this.baseline(nowMs);

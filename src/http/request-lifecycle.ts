@@ -2,7 +2,7 @@ import { ServerResponse, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { MonotonicClock } from '../core/clock.js';
 import type { OncePerCause } from '../core/reporter.js';
-import { RequestState, type GateCheck, type RequestOwner } from '../core/request-state.js';
+import { RequestState, type EndListener, type GateCheck, type RequestOwner } from '../core/request-state.js';
 import type { Route } from '../core/route.js';
 import { RequestScopedArounds } from './around.js';
 import type { RouteRegistry } from './route-registry.js';
@@ -10,9 +10,12 @@ import type { RouteRegistry } from './route-registry.js';
 const STATE: unique symbol = Symbol('perf:state');
 /** On a connection: its newest request, null once that was served. */
 const NEWEST: unique symbol = Symbol('perf:newest');
+/** On a connection: the lifecycle that has listed it last; one may carry requests of two applications. */
+const LISTED_BY: unique symbol = Symbol('perf:listed-by');
 
 interface Connection extends Socket {
   [NEWEST]?: RequestState | null;
+  [LISTED_BY]?: RequestLifecycle;
   /** Of a server's HTTP/1 connection: Node's own, and the request that it has read last. */
   readonly parser?: { readonly incoming: IncomingMessage | null } | null;
 }
@@ -45,6 +48,16 @@ export interface RequestObserver {
   ended?(state: RequestState): void;
 }
 
+interface StartListener {
+  started(state: RequestState): void;
+}
+
+/** Hears, before every other, of starts and ends from a time on that it sets itself: to the rest it costs a comparison. */
+export interface PacedObserver extends StartListener, EndListener {
+  /** Monotonic milliseconds. */
+  readonly dueMs: number;
+}
+
 /** How a framework tells the route of a request. */
 export type RouteFinder = (state: RequestState) => Route | null;
 
@@ -58,9 +71,13 @@ export class RequestLifecycle implements RequestOwner {
   readonly requestScoped = new RequestScopedArounds();
   /** Set by the experiments feature. */
   gates: GateCheck | null = null;
-  private readonly starting: Required<Pick<RequestObserver, 'started'>>[] = [];
-  private readonly ending: Required<Pick<RequestObserver, 'ended'>>[] = [];
-  private newest: RequestState | null = null;
+  private readonly starting: StartListener[] = [];
+  private readonly ending: EndListener[] = [];
+  private paced: PacedObserver | null = null;
+  /** Connections of Node's HTTP/1 server that have carried a request: each holds those of its own that are in flight. */
+  private readonly connections = new Set<Connection>();
+  /** In flight, and not on such a connection. */
+  private readonly others = new Set<RequestState>();
   private inFlightCount = 0;
   private sequence = 0;
   private readonly idPrefix = Math.random().toString(36).slice(2, 10);
@@ -77,6 +94,11 @@ export class RequestLifecycle implements RequestOwner {
   observe(observer: RequestObserver): void {
     if (hearsStart(observer)) this.starting.push(observer);
     if (hearsEnd(observer)) this.ending.push(observer);
+  }
+
+  /** Sets the one observer that paces itself. */
+  observePaced(observer: PacedObserver): void {
+    this.paced = observer;
   }
 
   /** The adapter's way to tell a route; asked only when somebody needs it. */
@@ -99,16 +121,18 @@ export class RequestLifecycle implements RequestOwner {
 
   /** Requests in flight, oldest first. */
   states(): RequestState[] {
-    const states: RequestState[] = [];
-    for (let state = this.newest; state !== null; state = state.previous) states.push(state);
-    return states.toReversed();
+    const states = [...this.others];
+    for (const connection of this.connections) {
+      for (const state of unanswered(connection)) if (state.owner === this) states.push(state);
+    }
+    return states.sort((a, b) => a.startedMs - b.startedMs);
   }
 
   /** Starts a request; called again for the same one it returns the same state. */
   readonly start = (request: IncomingMessage, response: ServerResponse): RequestState => {
     const known = (request as Marked)[STATE];
     if (known !== undefined) return known;
-    const state = this.begin(request, response);
+    const state = this.open(request, response);
     (request as Marked)[STATE] = state;
     const connection = request.socket as Connection | null | undefined;
     if (isRead(connection, request, response) || isNodes(connection, response)) {
@@ -116,6 +140,7 @@ export class RequestLifecycle implements RequestOwner {
       return state;
     }
     // HTTP/2, `inject()`, and requests that somebody has made without a connection.
+    this.others.add(state);
     (response as Marked)[STATE] = state;
     response.on('finish', this.onFinish);
     response.on('close', this.onClose);
@@ -128,27 +153,42 @@ export class RequestLifecycle implements RequestOwner {
    */
   private watchServed(connection: Connection, response: ServerResponse, state: RequestState): void {
     response.detachSocket = this.detachSocket;
+    if (connection[LISTED_BY] !== this) this.list(connection);
     const newest = connection[NEWEST];
-    if (newest === undefined) connection.on('close', onConnectionClosed);
-    else if (newest !== null) state.ahead = newest;
+    if (newest !== null && newest !== undefined) state.ahead = newest;
     connection[NEWEST] = state;
   }
 
+  private list(connection: Connection): void {
+    connection[LISTED_BY] = this;
+    if (this.connections.has(connection)) return;
+    this.connections.add(connection);
+    connection.on('close', this.onConnectionClosed);
+  }
+
   /** Starts a scope that has no HTTP response of its own; {@link end} must be called for it. */
-  begin(request: IncomingMessage | null, response: ServerResponse | null): RequestState {
-    const state = new RequestState(request, response, this.nowMs(), this);
-    state.previous = this.newest;
-    if (this.newest !== null) this.newest.next = state;
-    this.newest = state;
-    this.inFlightCount += 1;
-    for (const observer of this.starting) {
-      try {
-        observer.started(state);
-      } catch (error) {
-        this.observerFailed(error);
-      }
-    }
+  begin(): RequestState {
+    const state = this.open(null, null);
+    this.others.add(state);
     return state;
+  }
+
+  private open(request: IncomingMessage | null, response: ServerResponse | null): RequestState {
+    const startedMs = this.nowMs();
+    const state = new RequestState(request, response, startedMs, this);
+    this.inFlightCount += 1;
+    const { paced, starting } = this;
+    if (paced !== null && startedMs >= paced.dueMs) this.tellStart(state, paced);
+    for (let i = 0; i < starting.length; i++) this.tellStart(state, starting[i]!);
+    return state;
+  }
+
+  private tellStart(state: RequestState, observer: StartListener): void {
+    try {
+      observer.started(state);
+    } catch (error) {
+      this.observerFailed(error);
+    }
   }
 
   /** Ends a request or scope. A second call changes nothing. */
@@ -159,15 +199,21 @@ export class RequestLifecycle implements RequestOwner {
     state.aborted = aborted;
     state.status = status;
     state.route ??= this.routes.unmatched.forMethod(state.request?.method);
-    this.unlink(state);
-    for (const observer of this.ending) {
-      try {
-        observer.ended(state);
-      } catch (error) {
-        this.observerFailed(error);
-      }
-    }
+    this.inFlightCount -= 1;
+    if (this.others.size > 0) this.others.delete(state);
+    const { paced, ending } = this;
+    if (paced !== null && state.endedMs >= paced.dueMs) this.tellEnd(state, paced);
+    for (let i = 0; i < ending.length; i++) this.tellEnd(state, ending[i]!);
+    if (state.deferred !== null) this.tellEnd(state, state.deferred);
     if (this.waiters.length > 0) this.wakeIfSettled();
+  }
+
+  private tellEnd(state: RequestState, observer: EndListener): void {
+    try {
+      observer.ended(state);
+    } catch (error) {
+      this.observerFailed(error);
+    }
   }
 
   /** Resolves when no request whose response has been ended is still in flight. Open streams are not waited for. */
@@ -177,9 +223,7 @@ export class RequestLifecycle implements RequestOwner {
   }
 
   private isSettled(): boolean {
-    for (let state = this.newest; state !== null; state = state.previous)
-      if (state.response?.writableEnded) return false;
-    return true;
+    return !this.states().some(({ response }) => response?.writableEnded === true);
   }
 
   private wakeIfSettled(): void {
@@ -187,15 +231,6 @@ export class RequestLifecycle implements RequestOwner {
     const waiters = this.waiters;
     this.waiters = [];
     for (const wake of waiters) wake();
-  }
-
-  private unlink(state: RequestState): void {
-    if (state.previous !== null) state.previous.next = state.next;
-    if (state.next === null) this.newest = state.previous;
-    else state.next.previous = state.previous;
-    state.previous = null;
-    state.next = null;
-    this.inFlightCount -= 1;
   }
 
   // One function for all responses, told apart by `this`: no closure a request.
@@ -209,6 +244,12 @@ export class RequestLifecycle implements RequestOwner {
       if (connection[NEWEST] === state) connection[NEWEST] = null;
       state.ahead = null;
       lifecycle.end(state, this.statusCode, false);
+    })(this);
+
+  private readonly onConnectionClosed = ((lifecycle: RequestLifecycle) =>
+    function (this: Connection): void {
+      lifecycle.connections.delete(this);
+      endUnanswered(this);
     })(this);
 
   private readonly onFinish = ((lifecycle: RequestLifecycle) =>
@@ -248,18 +289,21 @@ const isRead = (
 const isNodes = (connection: Connection | null | undefined, response: ServerResponse): boolean =>
   Object.getPrototypeOf(response) === ServerResponse.prototype && typeof connection?.on === 'function';
 
-const hearsStart = (observer: RequestObserver): observer is Required<Pick<RequestObserver, 'started'>> =>
-  observer.started !== undefined;
-const hearsEnd = (observer: RequestObserver): observer is Required<Pick<RequestObserver, 'ended'>> =>
-  observer.ended !== undefined;
+const hearsStart = (observer: RequestObserver): observer is StartListener => observer.started !== undefined;
+const hearsEnd = (observer: RequestObserver): observer is EndListener => observer.ended !== undefined;
 
-/** Ends what a closed connection leaves unanswered, oldest first. */
-function onConnectionClosed(this: Connection): void {
+/** The requests of a connection that are in flight, oldest first. */
+function unanswered(connection: Connection): RequestState[] {
   const open: RequestState[] = [];
-  for (let state = this[NEWEST] ?? null; state !== null && !state.closed; state = state.ahead) open.push(state);
-  this[NEWEST] = null;
-  for (let i = open.length - 1; i >= 0; i--) {
-    const state = open[i]!;
+  for (let state = connection[NEWEST] ?? null; state !== null && !state.closed; state = state.ahead) open.push(state);
+  return open.reverse();
+}
+
+/** Ends what a closed connection leaves unanswered. */
+function endUnanswered(connection: Connection): void {
+  const open = unanswered(connection);
+  connection[NEWEST] = null;
+  for (const state of open) {
     const { headersSent, statusCode } = state.response!;
     state.ahead = null;
     lifecycleOf(state).end(state, headersSent ? statusCode : 499, true);

@@ -39,7 +39,7 @@ export class PerfInterceptor implements NestInterceptor {
     if (method === undefined) return next.handle();
     const route = this.routeOf(context, method);
     return new Observable((subscriber) => {
-      const state = this.lifecycle.begin(null, null);
+      const state = this.lifecycle.begin();
       state.route = route;
       // Entered inside subscribe: entered when the Observable is built, it would leak into whatever runs next.
       const subscription = requestContext.run(state, () =>

@@ -7,10 +7,10 @@ import { RequestLifecycle } from '../../../src/http/request-lifecycle.js';
 import { RouteRegistry } from '../../../src/http/route-registry.js';
 
 /** The lifecycle of one application, and what it has heard of the ends of requests. */
-function application(name: string, ended: string[]): RequestLifecycle {
+function application(name: string, ended: string[], nowMs: () => number = () => 0): RequestLifecycle {
   const nothing = (): void => {};
   const report = new OncePerCause({ log: nothing, warn: nothing, error: nothing }, () => 0);
-  const lifecycle = new RequestLifecycle(() => 0, new RouteRegistry(), report);
+  const lifecycle = new RequestLifecycle(nowMs, new RouteRegistry(), report);
   lifecycle.observe({
     ended: ({ request, status, aborted }: RequestState) => {
       ended.push(`${name} ${request!.url} ${status} ${aborted ? 'aborted' : 'completed'}`);
@@ -102,5 +102,116 @@ describe('requests of one connection', () => {
     response.emit('finish');
     response.emit('close');
     expect(ended).toEqual(['a /made 200 completed']);
+  });
+});
+
+describe('requests in flight', () => {
+  const urlsOf = (lifecycle: RequestLifecycle): (string | undefined)[] =>
+    lifecycle.states().map(({ request }) => request?.url);
+
+  it('are those of all connections, and those without one, oldest first', () => {
+    let nowMs = 0;
+    const lifecycle = application('a', [], () => (nowMs += 1));
+    const first = new Socket();
+    const second = new Socket();
+    const made = new IncomingMessage(undefined as unknown as Socket);
+    made.url = '/made';
+    const start = (response: ServerResponse) => lifecycle.start(response.req, response);
+    start(requestOn(first, '/1'));
+    start(new ServerResponse(made));
+    const third = requestOn(second, '/3');
+    start(third);
+    start(requestOn(first, '/4'));
+    const scope = lifecycle.begin();
+    expect(urlsOf(lifecycle)).toEqual(['/1', '/made', '/3', '/4', undefined]);
+    third.assignSocket(second);
+    third.detachSocket(second);
+    lifecycle.end(scope, 200, false);
+    first.emit('close');
+    expect(urlsOf(lifecycle)).toEqual(['/made']);
+    expect(lifecycle.inFlight).toBe(1);
+  });
+
+  it('are told by each of two applications that share a connection', () => {
+    const [a, b] = [application('a', []), application('b', [])];
+    const socket = new Socket();
+    for (const [lifecycle, url] of [
+      [a, '/1'],
+      [b, '/2'],
+      [a, '/3'],
+    ] as const) {
+      const response = requestOn(socket, url);
+      lifecycle.start(response.req, response);
+    }
+    expect([urlsOf(a), urlsOf(b)]).toEqual([['/1', '/3'], ['/2']]);
+    socket.emit('close');
+    expect([urlsOf(a), urlsOf(b)]).toEqual([[], []]);
+  });
+
+  it('are waited for until those with an ended response have closed', async () => {
+    const lifecycle = application('a', []);
+    const response = requestOn(new Socket(), '/1');
+    const open = requestOn(new Socket(), '/open');
+    const state = lifecycle.start(response.req, response);
+    lifecycle.start(open.req, open);
+    response.end();
+    let settled = false;
+    const waiting = lifecycle.settled().then(() => (settled = true));
+    await Promise.resolve();
+    expect(settled).toBe(false);
+    lifecycle.end(state, 200, false);
+    await waiting;
+    expect(lifecycle.inFlight).toBe(1);
+  });
+});
+
+describe('an observer that paces itself', () => {
+  it('hears of starts and ends from the time that it has set, before the others', () => {
+    const heard: string[] = [];
+    let nowMs = 0;
+    const lifecycle = application('a', heard, () => nowMs);
+    const paced = {
+      dueMs: 10,
+      started: ({ request }: RequestState) => void heard.push(`start ${request!.url}`),
+      ended: ({ request }: RequestState) => void heard.push(`end ${request!.url}`),
+    };
+    lifecycle.observePaced(paced);
+    const socket = new Socket();
+    const serve = (url: string, endMs: number): void => {
+      const response = requestOn(socket, url);
+      lifecycle.start(response.req, response);
+      nowMs = endMs;
+      response.assignSocket(socket);
+      response.detachSocket(socket);
+    };
+    serve('/early', 9);
+    serve('/over', 10);
+    serve('/due', 11);
+    paced.dueMs = 100;
+    serve('/later', 99);
+    expect(heard).toEqual([
+      'a /early 200 completed',
+      'end /over',
+      'a /over 200 completed',
+      'start /due',
+      'end /due',
+      'a /due 200 completed',
+      'a /later 200 completed',
+    ]);
+  });
+
+  it('that fails costs neither the request nor the others anything', () => {
+    const heard: string[] = [];
+    const lifecycle = application('a', heard);
+    const fail = (): never => {
+      throw new Error('observer');
+    };
+    lifecycle.observePaced({ dueMs: 0, started: fail, ended: fail });
+    const socket = new Socket();
+    const response = requestOn(socket, '/1');
+    lifecycle.start(response.req, response).deferred = { ended: fail };
+    response.assignSocket(socket);
+    response.detachSocket(socket);
+    expect(heard).toEqual(['a /1 200 completed']);
   });
 });
