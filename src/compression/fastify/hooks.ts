@@ -10,6 +10,7 @@ import { checkRouteLevels } from './route-levels.js';
 import { type FastifyExchange, FastifyExchanges, type FastifyReply, type FastifyRequest } from './exchange.js';
 import { registerPlugin, streamHookOf, type Done, type OnSend, type RouteOptions } from './plugin.js';
 import { RepeatedSerialisation } from './serialisation.js';
+import { PlainHeads } from './plain-head.js';
 import { firstBytes, looksCompressed } from './first-bytes.js';
 import { compressionOf, RouteCompression } from '../route-compression.js';
 
@@ -48,6 +49,7 @@ export async function compressOnFastify(
   }
   const serialisation = engine.parts.contentCache ? new RepeatedSerialisation() : null;
   const exchanges = new FastifyExchanges();
+  const heads = new PlainHeads();
   const unrouted = new RouteCompression(false, null);
   const streams = foreign ? ownStreams(engine) : pluginStreams(engine);
   if (foreign) probe.register();
@@ -59,6 +61,7 @@ export async function compressOnFastify(
       const plain = exchanges.plainHeaders(reply);
       if (plain !== null && engine.passesPlain(plain, payload, route)) {
         if (foreign) leaveAlone(request);
+        if (plain['vary'] !== undefined) heads.prepare(reply.raw, plain['content-type'] as string);
         return finish(done, reply, payload);
       }
     }

@@ -16,6 +16,7 @@ export interface RouteOptions {
   url: string;
   method: string | readonly string[];
   compress?: RouteCompressOption | false;
+  onRequest?: unknown;
   onSend?: OnSend | OnSend[];
   preParsing?: unknown;
   config?: RouteConfig;
@@ -71,21 +72,22 @@ function withoutBallast(instance: Registering): object {
  *   parse the headers of a request that nobody else asks.
  */
 function takeHooks(route: RouteOptions, add: OnRoute): void {
-  const { preParsing } = route;
-  const kept = Array.isArray(preParsing) ? [...preParsing] : preParsing;
-  const before = hooksOf(route);
+  const { onSend, preParsing } = route;
+  // The plugin adds to the arrays that it finds, and several routes may have been given the same.
+  for (const name of ['onRequest', 'onSend', 'preParsing'] as const) {
+    if (Array.isArray(route[name])) route[name] = [...route[name]] as OnSend[];
+  }
   add(route);
-  const hooks = hooksOf(route);
-  const hook = hooks.length > before.length ? hooks.at(-1)! : null;
+  const hook = listOf(route.onSend).length > listOf(onSend).length ? listOf(route.onSend).at(-1)! : null;
   route.config = { ...route.config, [STREAM_HOOK]: hook };
-  if (hook !== null && route.compress === undefined) restore(route, 'onSend', before.length === 0 ? undefined : before);
+  if (hook !== null && route.compress === undefined) restore(route, 'onSend', onSend);
   if ([route.method].flat().every((method) => method === 'GET' || method === 'HEAD')) {
-    restore(route, 'preParsing', kept);
+    restore(route, 'preParsing', preParsing);
   }
 }
 
-function hooksOf({ onSend }: RouteOptions): OnSend[] {
-  return onSend === undefined ? [] : [onSend].flat();
+function listOf(hooks: OnSend | OnSend[] | undefined): OnSend[] {
+  return hooks === undefined ? [] : [hooks].flat();
 }
 
 function restore(route: RouteOptions, name: 'onSend' | 'preParsing', value: any): void {

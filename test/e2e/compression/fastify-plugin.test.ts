@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
-import { Controller, Get, Post, StreamableFile } from '@nestjs/common';
-import type { FastifyInstance } from 'fastify';
+import { Controller, Get, Post, Res, StreamableFile } from '@nestjs/common';
+import type { FastifyInstance, FastifyReply } from 'fastify';
 import { afterEach, describe, expect, it } from 'vitest';
 import { PerfService } from '../../../src/index.js';
 import { startApp, type TestApp } from '../../fixtures/app.js';
@@ -52,11 +52,37 @@ class StreamsController {
   }
 }
 
+@Controller('demand')
+class DemandController {
+  private answer(reply: FastifyReply): unknown {
+    reply.type('text/plain');
+    if (reply.compress === undefined) return reply.send(typeof reply.compress);
+    return reply.compress(Readable.from([Buffer.from(textOf(50_000))]));
+  }
+
+  @Get('plain')
+  plain(@Res() reply: FastifyReply): void {
+    this.answer(reply);
+  }
+
+  @Get('options')
+  options(@Res() reply: FastifyReply): void {
+    this.answer(reply);
+  }
+
+  @Get('off')
+  off(@Res() reply: FastifyReply): void {
+    this.answer(reply);
+  }
+}
+
+const passOn = (_request: unknown, _reply: unknown, done: () => void): void => done();
+
 describe('@fastify/compress under the module', () => {
   let test: TestApp;
   const start = async (main: (fastify: FastifyInstance) => void): Promise<void> => {
     test = await startApp('fastify', {
-      metadata: { controllers: [SmallController, StreamsController, CompressionController] },
+      metadata: { controllers: [SmallController, StreamsController, DemandController, CompressionController] },
       beforeInit: (app) => main(app.getHttpAdapter().getInstance()),
     });
   };
@@ -106,5 +132,42 @@ describe('@fastify/compress under the module', () => {
       expect((await call(url)).text, name).toBe(textOf(50_000));
     }
     expect(seen).toEqual(['/streams/hooked', '/streams/hooked', '/streams/one-hook', '/streams/one-hook']);
+  });
+
+  it('leaves the hooks that several routes share as they are', async () => {
+    const shared = { onRequest: [passOn], onSend: [async () => {}], preParsing: [async () => {}] };
+    await start((fastify) => {
+      fastify.addHook('onRoute', (route) => void Object.assign(route, shared));
+    });
+    for (const hooks of Object.values(shared)) expect(hooks).toHaveLength(1);
+  });
+
+  it('gives a reply its compress(), with the options of the route', async () => {
+    const given: Record<string, object> = {
+      '/demand/options': { compress: { encodings: ['deflate'] } },
+      '/demand/off': { compress: false },
+    };
+    await start((fastify) => {
+      fastify.addHook('onRoute', (route) => void Object.assign(route, given[route.url]));
+    });
+    for (const [path, coding] of [
+      ['plain', 'gzip'],
+      ['options', 'deflate'],
+    ]) {
+      const response = await callAccepting(`${test.url}/demand/${path}`, 'gzip, deflate');
+      expect(response.headers['content-encoding'], path).toBe(coding);
+      expect(response.text, path).toBe(textOf(50_000));
+    }
+    expect((await callAccepting(`${test.url}/demand/off`, 'gzip')).text).toBe('undefined');
+  });
+
+  it('does not mind an application that registers it later', async () => {
+    await start((fastify) => {
+      fastify.addHook('onRoute', (route) => {
+        if (route.url !== '/small' || route.method !== 'GET') return;
+        void fastify.register(import('@fastify/compress'), { global: false });
+      });
+    });
+    expect((await callAccepting(`${test.url}/small`, 'gzip')).text).toBe('{"id":42}');
   });
 });
