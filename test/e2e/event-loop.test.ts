@@ -152,6 +152,19 @@ for (const adapter of adapters) {
         expect(block.curl).toContain(`/later/loop?ms=200&token=[redacted]' -H 'accept: x/y'`);
       });
 
+      it('tell who came meanwhile, however close together they are then read', async () => {
+        const queued = (found: readonly BlockRecord[]): number =>
+          found.find(({ request }) => request?.id === 'crowded')?.delayed.filter(({ route }) => route === '/quick')
+            .length ?? 0;
+        load.loop(Array.from({ length: 10 }, () => '/quick'));
+        const found = await untilBlocks(
+          (all) => queued(all) >= 8,
+          () => load.get('/later/loop?ms=130', { 'x-request-id': 'crowded' }),
+        );
+        await load.stopLoops();
+        expect(queued(found)).toBeGreaterThanOrEqual(8);
+      }, 120_000);
+
       it('charge the culprit, the others and the route', async () => {
         // Alone: a block that the machine made beside it would delay the culprit too.
         const alone = (found: readonly BlockRecord[]): boolean =>
