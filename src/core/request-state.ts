@@ -33,7 +33,10 @@ export interface EndListener {
  * It is also what the context store holds, so features keep what they know of the request here, one field each.
  */
 export class RequestState {
-  /** Before it on the same connection, still unanswered when this one came: the client has not waited (pipelining). */
+  /**
+   * Before it on the same connection, still unanswered when this one came: the client has not waited (pipelining). It may have
+   * ended since, and so has every one before it.
+   */
   ahead: RequestState | null = null;
   /** Monotonic milliseconds; 0 until the response has ended. */
   endedMs = 0;

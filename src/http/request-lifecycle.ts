@@ -10,7 +10,7 @@ import type { RouteRegistry } from './route-registry.js';
 const STATE: unique symbol = Symbol('perf:state');
 /** On a connection: its newest request, null once that was served. */
 const NEWEST: unique symbol = Symbol('perf:newest');
-/** On a connection: the lifecycle that has listed it last; one may carry requests of two applications. */
+/** On a connection: a lifecycle that has it in its list. Only the last one, where it carries requests of two applications. */
 const LISTED_BY: unique symbol = Symbol('perf:listed-by');
 
 interface Connection extends Socket {
@@ -123,6 +123,8 @@ export class RequestLifecycle implements RequestOwner {
   states(): RequestState[] {
     const states = [...this.others];
     for (const connection of this.connections) {
+      // Most connections wait for a request.
+      if (connection[NEWEST] === null) continue;
       for (const state of unanswered(connection)) if (state.owner === this) states.push(state);
     }
     return states.sort((a, b) => a.startedMs - b.startedMs);
@@ -248,8 +250,8 @@ export class RequestLifecycle implements RequestOwner {
 
   private readonly onConnectionClosed = ((lifecycle: RequestLifecycle) =>
     function (this: Connection): void {
-      lifecycle.connections.delete(this);
       endUnanswered(this);
+      lifecycle.connections.delete(this);
     })(this);
 
   private readonly onFinish = ((lifecycle: RequestLifecycle) =>
@@ -299,15 +301,15 @@ function unanswered(connection: Connection): RequestState[] {
   return open.reverse();
 }
 
-/** Ends what a closed connection leaves unanswered. */
+/** Ends what a closed connection leaves unanswered, of every application on it; until then each is found in flight. */
 function endUnanswered(connection: Connection): void {
   const open = unanswered(connection);
-  connection[NEWEST] = null;
   for (const state of open) {
     const { headersSent, statusCode } = state.response!;
-    state.ahead = null;
     lifecycleOf(state).end(state, headersSent ? statusCode : 499, true);
   }
+  connection[NEWEST] = null;
+  for (const state of open) state.ahead = null;
 }
 
 /** HTTP/2 fires `finish` before `close` even when the client has cancelled the stream; the stream knows better. */

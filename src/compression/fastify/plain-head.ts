@@ -9,9 +9,13 @@ interface Storing extends ServerResponse {
   _header: string;
   _hasBody: boolean;
   _contentLength: number | null;
+  _removedContLen: boolean;
 }
 
 const storeHeader = (ServerResponse.prototype as Storing)._storeHeader;
+
+/** An application has a handful of types; one that makes them up gets Node's own way for further ones. */
+const MAX_TYPES = 64;
 
 /**
  * Gives Node the headers of the plainest response (type, `Vary`, length) as lines that are known to be valid. Node would run two
@@ -20,6 +24,7 @@ const storeHeader = (ServerResponse.prototype as Storing)._storeHeader;
  * Whether Node's step still works in this way is seen before it is used: the head must be the one that Node makes by itself.
  */
 export class PlainHeads {
+  private readonly steps = new Map<string, StoreHeader>();
   private type = '';
   private step = storeHeader;
 
@@ -29,23 +34,30 @@ export class PlainHeads {
     // Not one of Node's HTTP/1 server, or somebody else has his own way.
     if (storing._storeHeader !== storeHeader) return;
     // Most often the type of the response before.
-    if (type !== this.type) this.learn(type);
+    if (type !== this.type) this.look(type);
     storing._storeHeader = this.step;
   }
 
-  private learn(type: string): void {
-    const step = stepFor(type);
-    this.step = isNodesHead(step, type) ? step : storeHeader;
+  private look(type: string): void {
+    this.step = this.steps.get(type) ?? this.learn(type);
     this.type = type;
+  }
+
+  private learn(type: string): StoreHeader {
+    if (this.steps.size >= MAX_TYPES) return storeHeader;
+    const own = stepFor(type);
+    const step = isNodesHead(own, type) ? own : storeHeader;
+    this.steps.set(type, step);
+    return step;
   }
 }
 
 function stepFor(type: string): StoreHeader {
   const lines = `content-type: ${type}\r\nvary: ${VARY}\r\n`;
   return function (firstLine, headers) {
-    const length = headers === undefined || headers === null ? -1 : lengthOfPlain(headers, type);
-    // Without a body, or for HTTP/1.0, Node goes by the header.
-    if (!(length >= 0) || !this._hasBody || !this.useChunkedEncodingByDefault) {
+    const length = headers === undefined || headers === null ? null : lengthOfPlain(headers, type);
+    // Node goes by the header where there is no body, for HTTP/1.0, and where a length had been taken away before.
+    if (length === null || !this._hasBody || !this.useChunkedEncodingByDefault || this._removedContLen) {
       storeHeader.call(this, firstLine, headers);
       return;
     }
@@ -54,12 +66,14 @@ function stepFor(type: string): StoreHeader {
   };
 }
 
-/** The length that the headers tell if they are just the plain ones; else a negative number or NaN. */
-function lengthOfPlain(headers: Headers, type: string): number {
-  if (headers['content-type'] !== type || headers['vary'] !== VARY) return -1;
+/** The length that the headers tell, if they are just the plain ones. */
+function lengthOfPlain(headers: Headers, type: string): number | null {
+  const text = headers['content-length'];
+  if (typeof text !== 'string' || headers['content-type'] !== type || headers['vary'] !== VARY) return null;
   let count = 0;
   for (const _name in headers) count += 1;
-  return count === 3 ? Number(headers['content-length']) : -1;
+  const length = Number(text);
+  return count === 3 && length >= 0 ? length : null;
 }
 
 /** Whether `step` makes the head that Node makes: the same lines, in whatever order and case of names. */
@@ -77,8 +91,8 @@ function linesOf(step: StoreHeader, headers: Headers): string[] {
   const request = { method: 'GET', httpVersionMajor: 1, httpVersionMinor: 1, headers: {} } as IncomingMessage;
   const response = new ServerResponse(request) as Storing;
   response.sendDate = false;
-  response._storeHeader = step;
-  response.writeHead(200, headers as Record<string, string>);
+  // Not by `writeHead`, which others may have wrapped to hear of responses.
+  step.call(response, 'HTTP/1.1 200 OK\r\n', headers);
   return response._header
     .split('\r\n')
     .map((line) => line.replace(/^[^:]+/, (name) => name.toLowerCase()))

@@ -63,6 +63,31 @@ describe('requests of one connection', () => {
     expect([a.inFlight, b.inFlight]).toEqual([1, 0]);
   });
 
+  it('are in flight until each has ended', () => {
+    const seen: string[] = [];
+    const [a, b] = [application('a', []), application('b', [])];
+    for (const lifecycle of [a, b]) {
+      lifecycle.observe({
+        ended: ({ request }) => {
+          const others = lifecycle.states().map((state) => state.request!.url);
+          seen.push(`${request!.url} leaves ${others.join()}, ${lifecycle.inFlight}`);
+        },
+      });
+    }
+    const socket = new Socket();
+    for (const [lifecycle, url] of [
+      [a, '/1'],
+      [b, '/2'],
+      [a, '/3'],
+      [b, '/4'],
+    ] as const) {
+      const response = requestOn(socket, url);
+      lifecycle.start(response.req, response);
+    }
+    socket.emit('close');
+    expect(seen).toEqual(['/1 leaves /3, 1', '/2 leaves /4, 1', '/3 leaves , 0', '/4 leaves , 0']);
+  });
+
   // A second server of the same application, behind a hook that waits: the parser has gone on to the next request.
   it('end with it when they were started late', () => {
     const ended: string[] = [];
