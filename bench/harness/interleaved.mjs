@@ -9,7 +9,7 @@ export const MAX_CONTROL_ERROR = 0.05;
 const TRIES = 4;
 
 /**
- * Measures `variants` (see `startServer`; a variant may have its own `request`) against the first of them, the base. The
+ * Measures `variants` (see `startServer`; a variant may have its own `request`, `burst` and `warmup`) against the first of them, the base. The
  * second, the control, must be the same as the base: it is the noise floor, and a generation in which the two differ by
  * more than 5 % (median CPU per request) is discarded, counted and repeated.
  *
@@ -67,12 +67,13 @@ async function runGeneration(variants, flags, load, defaultRequest, rounds) {
       const requestsPerS = (requests * 1000) / elapsedMs;
       return { cpuUs, requestsPerS, p50Ms: latencyMs.p50, p99Ms: latencyMs.p99, bodyBytes };
     };
-    for (const index of startOrder) await burst(index, flags.warmup);
+    for (const index of startOrder) await burst(index, variants[index].warmup ?? flags.warmup);
     const bursts = Object.fromEntries(variants.map(({ name }) => [name, []]));
     let order = [];
     for (let round = 0; round < rounds; round++) {
       order = drawOrder([...servers.keys()], order.at(-1));
-      for (const index of order) bursts[variants[index].name].push(await burst(index, flags.burst));
+      for (const index of order)
+        bursts[variants[index].name].push(await burst(index, variants[index].burst ?? flags.burst));
     }
     await load.forget();
     return { nodeVersion: servers[0].nodeVersion, bursts };
