@@ -21,7 +21,8 @@ const MAX_TYPES = 64;
  * Gives Node the headers of the plainest response (type, `Vary`, length) as lines that are known to be valid. Node would run two
  * regular expressions over each, for every response again: more than all else that compression costs a small one.
  *
- * Whether Node's step still works in this way is seen before it is used: the head must be the one that Node makes by itself.
+ * Whether Node's step still works in this way is seen before it is used: for a response with a body, over HTTP/1.1, the head must be
+ * the one that Node makes by itself. To others the way is not open.
  */
 export class PlainHeads {
   private readonly steps = new Map<string, StoreHeader>();

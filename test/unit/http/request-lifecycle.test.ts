@@ -27,6 +27,13 @@ function requestOn(socket: Socket, url: string): ServerResponse {
   return new ServerResponse(request);
 }
 
+function startOn(socket: Socket, ...requests: [RequestLifecycle, string][]): void {
+  for (const [lifecycle, url] of requests) {
+    const response = requestOn(socket, url);
+    lifecycle.start(response.req, response);
+  }
+}
+
 describe('requests of one connection', () => {
   it('end when they leave it, and then not again', () => {
     const ended: string[] = [];
@@ -48,14 +55,7 @@ describe('requests of one connection', () => {
     const ended: string[] = [];
     const [a, b] = [application('a', ended), application('b', ended)];
     const socket = new Socket();
-    for (const [lifecycle, url] of [
-      [a, '/1'],
-      [b, '/2'],
-      [a, '/3'],
-    ] as const) {
-      const response = requestOn(socket, url);
-      lifecycle.start(response.req, response);
-    }
+    startOn(socket, [a, '/1'], [b, '/2'], [a, '/3']);
     const other = requestOn(new Socket(), '/other');
     a.start(other.req, other);
     socket.emit('close');
@@ -75,15 +75,7 @@ describe('requests of one connection', () => {
       });
     }
     const socket = new Socket();
-    for (const [lifecycle, url] of [
-      [a, '/1'],
-      [b, '/2'],
-      [a, '/3'],
-      [b, '/4'],
-    ] as const) {
-      const response = requestOn(socket, url);
-      lifecycle.start(response.req, response);
-    }
+    startOn(socket, [a, '/1'], [b, '/2'], [a, '/3'], [b, '/4']);
     socket.emit('close');
     expect(seen).toEqual(['/1 leaves /3, 1', '/2 leaves /4, 1', '/3 leaves , 0', '/4 leaves , 0']);
   });
@@ -160,14 +152,7 @@ describe('requests in flight', () => {
   it('are told by each of two applications that share a connection', () => {
     const [a, b] = [application('a', []), application('b', [])];
     const socket = new Socket();
-    for (const [lifecycle, url] of [
-      [a, '/1'],
-      [b, '/2'],
-      [a, '/3'],
-    ] as const) {
-      const response = requestOn(socket, url);
-      lifecycle.start(response.req, response);
-    }
+    startOn(socket, [a, '/1'], [b, '/2'], [a, '/3']);
     expect([urlsOf(a), urlsOf(b)]).toEqual([['/1', '/3'], ['/2']]);
     socket.emit('close');
     expect([urlsOf(a), urlsOf(b)]).toEqual([[], []]);
