@@ -1,5 +1,5 @@
 import type { BlockCause } from '../core/record.js';
-import { beginsInSocketRead, SAFEPOINT_NAME, withoutProbe, type Frame } from './frame.js';
+import { beginsInSocketRead, runningFrames, SAFEPOINT_NAME, withoutProbe, type Frame } from './frame.js';
 import { LATE_MS } from './timing.js';
 
 /** One look at the blocked stack, as classification needs it. `S` names a request. */
@@ -7,7 +7,7 @@ export interface Look<S> {
   readonly requestedMs: number;
   readonly servedMs: number;
   readonly state: S | null;
-  readonly source: 'sync' | 'slot' | 'store' | null;
+  readonly source: 'sync' | 'slot' | 'store' | 'aside' | null;
   readonly frames: readonly Frame[];
   readonly cut: boolean;
   /** For a look that came too late to see its request: whose route function settled next. */
@@ -35,6 +35,8 @@ export interface Evidence<S> {
   readonly debugged: boolean;
   /** Whether a request had ended before the standstill began. */
   endedBefore(state: S): boolean;
+  /** Whether a frame's function is an async one, by its source text; null where that cannot be read. */
+  isAsyncFunction(frame: Frame): boolean | null;
 }
 
 /** What a standstill was. */
@@ -118,15 +120,34 @@ export function classify<S>(evidence: Evidence<S>): Verdict<S> {
 function named<S>(claim: Claim<S>, cause: BlockCause, evidence: Evidence<S>): Verdict<S> {
   const { state, provenMs, looks } = claim;
   if (state === null) return { cause, culprit: null, suspect: null, provenMs, shown: looks };
-  const trusted = !evidence.endedBefore(state) && looks.every(isTrusted);
+  const trusted = !evidence.endedBefore(state) && looks.every((look) => isTrusted(look, evidence));
   return { cause, culprit: trusted ? state : null, suspect: trusted ? null : state, provenMs, shown: looks };
 }
 
 /**
  * A connection that is shared (a database client's, say) runs its callbacks in the context of the request that happened
- * to open it; so the store alone proves nothing there.
+ * to open it; so the store alone proves nothing there. Nor of an async function that the request does not wait for.
  */
-const isTrusted = <S>(look: Look<S>): boolean => look.source !== 'store' || !beginsInSocketRead(look.frames);
+function isTrusted<S>(look: Look<S>, evidence: Evidence<S>): boolean {
+  if (look.source === 'sync' || look.source === 'slot') return true;
+  if (beginsInSocketRead(look.frames)) return false;
+  return look.source !== 'aside' || !runsUnawaited(look, evidence);
+}
+
+/**
+ * Whether what runs is an async function, or called by one: the stack would show a request that waits for it, and shows none.
+ * Who waits for plain callbacks (of timers, emitters, RxJS) no stack shows, nor one that is cut.
+ */
+function runsUnawaited<S>({ frames, cut }: Look<S>, evidence: Evidence<S>): boolean {
+  if (cut) return false;
+  const own = withoutProbe(frames);
+  const running = runningFrames(own);
+  const loop = running.findIndex(({ file }) => file !== null && RUNS_OTHERS.has(file));
+  if (loop >= 0 && running[loop]!.file === TIMERS) return false;
+  if (running.length < own.length) return true;
+  const outermost = running.at(loop < 0 ? -1 : loop - 1);
+  return outermost === undefined || evidence.isAsyncFunction(outermost) !== false;
+}
 
 const isProven = <S>(claim: Claim<S>, windowMs: number): boolean =>
   claim.provenMs >= PROVEN_RATIO * windowMs && (claim.looks.length >= MIN_LOOKS || claim.insideCall);
@@ -207,9 +228,10 @@ function showsItsCall<S>(look: Look<S>): boolean {
 }
 
 /** Node's own loops over ticks, microtasks, timers and hooks: they call one request's code after another's. */
+const TIMERS = 'node:internal/timers';
 const RUNS_OTHERS: ReadonlySet<string> = new Set([
   'node:internal/process/task_queues',
-  'node:internal/timers',
+  TIMERS,
   'node:internal/async_hooks',
 ]);
 

@@ -323,6 +323,22 @@ for (const adapter of adapters) {
         for (const { gcMs, durationMs } of collected) expect(gcMs).toBeGreaterThan(0.5 * durationMs);
       });
 
+      it('of a queue’s job are not those of the request whose job was done before', async () => {
+        const isTold = ({ cause }: BlockRecord): boolean => cause === 'javascript';
+        const found = await untilBlocks(
+          (all) => all.some(isTold),
+          async () => {
+            const ahead = load.get('/ahead-in-queue');
+            await until(async () => (await load.get('/queue')).text === JSON.stringify({ running: 1 }));
+            await load.get('/later-in-queue/loop?ms=130');
+            await waiting(1);
+            await load.send({ method: 'POST', path: '/release' });
+            await ahead;
+          },
+        );
+        expect(found.some(isTold)).toBe(true);
+      }, 120_000);
+
       it('after a request’s response are not proven to be its own', async () => {
         await settled();
         await load.get('/forgets');

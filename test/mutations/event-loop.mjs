@@ -128,8 +128,22 @@ const rules = [
   {
     name: 'the store is believed on shared connections',
     file: classify,
-    find: "look.source !== 'store' || !beginsInSocketRead(look.frames)",
-    replace: 'look.frames.length >= 0',
+    find: '  if (beginsInSocketRead(look.frames)) return false;\n',
+    replace: '',
+    tests: classifyTests,
+  },
+  {
+    name: 'the store is believed for an async function that the request does not wait for',
+    file: classify,
+    find: 'evidence.isAsyncFunction(outermost) !== false',
+    replace: 'false',
+    tests: classifyTests,
+  },
+  {
+    name: 'a request is not proven to have blocked in its own timer',
+    file: classify,
+    find: '  if (loop >= 0 && running[loop]!.file === TIMERS) return false;\n',
+    replace: '',
     tests: classifyTests,
   },
   {
@@ -169,6 +183,13 @@ const evidence = [
     file: 'src/event-loop/interrupt/identity.ts',
     find: '    if (waiting !== null && waiting !== stored) return null;\n',
     replace: '',
+    tests: ['test/unit/event-loop/interrupt/slots.test.ts'],
+  },
+  {
+    name: 'nobody asks whether the request of the store waits for something else',
+    file: 'src/event-loop/interrupt/identity.ts',
+    find: "(this.slots.waits(stored) ? 'aside' : 'store')",
+    replace: "'store'",
     tests: ['test/unit/event-loop/interrupt/slots.test.ts'],
   },
   {

@@ -7,7 +7,8 @@ import type { Slots } from './slots.js';
 /**
  * Whose code runs, where the application's requests enter the context store: the store also follows timers and event
  * emitters. Where both know a request and do not agree (shared work: one request began it, another waits for it), neither
- * is named. Called inside the interrupt.
+ * is named. A queue that starts its next job when the one before is done starts it in the context of the job before: so what
+ * the store says of a request that waits for something else is no proof by itself. Called inside the interrupt.
  */
 export class StoreIdentity implements Identity {
   source: Source | null = null;
@@ -26,7 +27,7 @@ export class StoreIdentity implements Identity {
       return waiting;
     }
     if (waiting !== null && waiting !== stored) return null;
-    this.source = this.slots.source ?? 'store';
+    this.source = this.slots.source ?? (this.slots.waits(stored) ? 'aside' : 'store');
     return stored;
   }
 }

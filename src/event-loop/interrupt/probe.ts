@@ -8,8 +8,11 @@ import type { Frame } from '../frame.js';
 // while the interrupted code is inside one, ends the process (V8's engine is not re-entrant from its own interrupt).
 // So: no regex, no JSON, no formatting, no library code, no user code. The linter holds this file to it.
 
-/** How a sample knows its request. */
-export type Source = 'sync' | 'slot' | 'store';
+/**
+ * How a sample knows its request. `aside`: from the store, while the request's route function waits, and for something else as
+ * far as the stack shows.
+ */
+export type Source = 'sync' | 'slot' | 'store' | 'aside';
 
 /** One look at the blocked stack. */
 export interface Sample {
@@ -109,7 +112,8 @@ export class Probe {
       if (servedMs - message.at > LATE_MS) this.onLate?.(sample);
       message.ok = true;
       message.frames = frames.slice(0, FRAMES_SENT);
-      if (state !== null) {
+      // What is only likely is not said on stderr.
+      if (state !== null && sample.source !== 'aside') {
         message.method = state.request?.method;
         message.route = state.knownRoute?.pattern;
         message.handler = state.knownRoute?.handler?.name;
@@ -138,7 +142,11 @@ export function captureFrames(): Frame[] {
 }
 
 /** V8 knows it, the type declarations do not. */
-type CallSite = NodeJS.CallSite & { isAsync(): boolean; getEnclosingLineNumber?(): number | null };
+type CallSite = NodeJS.CallSite & {
+  isAsync(): boolean;
+  getEnclosingLineNumber?(): number | null;
+  getEnclosingColumnNumber?(): number | null;
+};
 
 function copyFrames(_error: unknown, sites: NodeJS.CallSite[]): Frame[] {
   const frames: Frame[] = [];
@@ -150,6 +158,7 @@ function copyFrames(_error: unknown, sites: NodeJS.CallSite[]): Frame[] {
       line: site.getLineNumber() ?? 0,
       column: site.getColumnNumber() ?? 0,
       functionLine: site.getEnclosingLineNumber?.() ?? 0,
+      functionColumn: site.getEnclosingColumnNumber?.() ?? 0,
       async: site.isAsync(),
     });
   }

@@ -28,6 +28,8 @@ export class Slots implements Identity {
   /** Of the request whose route function runs synchronously now. */
   private current: Slot | null = null;
   private readonly byName = new Map<string, Slot>();
+  /** The same ones, to be walked without an iterator. */
+  private readonly slots: Slot[] = [];
   private free: Slot | null = null;
   /** A look that came too late to see its request: the next route function to settle is its likely culprit. */
   private late: ((state: RequestState) => void) | null = null;
@@ -74,6 +76,12 @@ export class Slots implements Identity {
     return null;
   }
 
+  /** Whether the request's route function waits in a slot. */
+  waits(state: RequestState): boolean {
+    for (let i = 0; i < this.slots.length; i++) if (this.slots[i]!.state === state) return true;
+    return false;
+  }
+
   /** Hears, once, of the next request whose route function settles. */
   onNextSettled(hear: ((state: RequestState) => void) | null): void {
     this.late = hear;
@@ -92,6 +100,7 @@ export class Slots implements Identity {
     Object.defineProperty(wait, 'name', { value: name });
     const slot: Slot = { wait, state: null, next: null };
     this.byName.set(name, slot);
+    this.slots.push(slot);
     return slot;
   }
 

@@ -8,6 +8,7 @@ const frame = (name: string, file = '/app/src/x.js', async = false): Frame => ({
   line: 1,
   column: 1,
   functionLine: 1,
+  functionColumn: 1,
   async,
 });
 const probe = [frame('perfProbe', ''), frame('', '')];
@@ -43,6 +44,7 @@ const evidence = (given: Partial<Evidence<string>>): Evidence<string> => ({
   thresholdMs: 50,
   debugged: false,
   endedBefore: () => false,
+  isAsyncFunction: () => false,
   ...given,
 });
 const judged = (given: Partial<Evidence<string>>) => {
@@ -254,6 +256,44 @@ describe('what the store says is not always proof', () => {
     ];
     const given = { looks: looks('a', 20, 90).map((l) => ({ ...l, source: 'store' as const, frames })) };
     expect(judged(given)).toEqual({ cause: 'javascript', culprit: null, suspect: 'a' });
+  });
+
+  describe('of a request that waits for something else', () => {
+    const ticks = frame('processTicksAndRejections', 'node:internal/process/task_queues');
+    const culpritOf = (frames: Frame[], more: Partial<Evidence<string>> = {}) =>
+      classify(evidence({ looks: looks('a', 20, 90).map((l) => ({ ...l, source: 'aside', frames })), ...more }))
+        .culprit;
+
+    it('only suspects it for an async function: a queue’s next job may run in its context', () => {
+      const isAsyncFunction = ({ name }: Frame) => name === 'next';
+      const isNeither = ({ name }: Frame) => name !== 'next';
+      for (const end of [[], [ticks]]) {
+        const frames = [...probe, frame('job'), frame('next'), ...end];
+        expect(culpritOf(frames, { isAsyncFunction })).toBeNull();
+        expect(culpritOf(frames, { isAsyncFunction: isNeither })).toBe('a');
+      }
+      expect(judged({ looks: looks('a', 20, 90).map((l) => ({ ...l, source: 'aside' })) }).suspect).toBe('a');
+    });
+
+    it('only suspects it where functions wait, but none of its own', () => {
+      expect(culpritOf(deep)).toBeNull();
+      expect(culpritOf(deep.filter(({ async }) => !async))).toBe('a');
+    });
+
+    it('only suspects it where nobody can tell what kind of function runs', () => {
+      expect(culpritOf([...probe, frame('job'), ticks], { isAsyncFunction: () => null })).toBeNull();
+      expect(culpritOf(probe)).toBeNull();
+    });
+
+    it('names it for its timers', () => {
+      const frames = [...probe, frame('job'), frame('listOnTimeout', 'node:internal/timers')];
+      expect(culpritOf(frames, { isAsyncFunction: () => true })).toBe('a');
+    });
+
+    it('names it where the stack is too deep to show who waits', () => {
+      const cut = looks('a', 20, 90).map((l) => ({ ...l, source: 'aside' as const, cut: true }));
+      expect(judged({ looks: cut, isAsyncFunction: () => true }).culprit).toBe('a');
+    });
   });
 
   it('trusts it on the HTTP server’s own sockets', () => {

@@ -128,6 +128,37 @@ describe('with the context store', () => {
     expect(identity.source).toBe('store');
   });
 
+  it('tells what runs aside of a request that waits from what runs before and after its route function', async () => {
+    const slots = new Slots('perf:');
+    const identity = new StoreIdentity(slots, owner);
+    const state = stateOf();
+    const sources: unknown[] = [];
+    const look = async (): Promise<void> => {
+      await delay(1);
+      expect(who(identity)).toBe(state);
+      sources.push(identity.source);
+    };
+    await requestContext.run(state, async () => {
+      await look();
+      let aside: Promise<void> | undefined;
+      await slots.run(
+        state,
+        async () => {
+          aside = look();
+          await look();
+          await delay(5);
+        },
+        undefined,
+        undefined,
+        undefined,
+        undefined,
+      );
+      await aside;
+      await look();
+    });
+    expect(sources).toEqual(['store', 'aside', 'slot', 'store']);
+  });
+
   it('another application’s request is nobody’s', () => {
     const identity = new StoreIdentity(new Slots('perf:'), owner);
     expect(requestContext.run(stateOf({ ...owner }), () => who(identity))).toBeNull();
