@@ -59,6 +59,8 @@ export function summarise(name, variants, flags, { nodeVersion, discarded, gener
       };
       return {
         name: variant.name,
+        // Its own, where it differs from the options'.
+        ...(variant.burst !== undefined && { burst: variant.burst }),
         cpuUsPerRequest: rounded(median(all('cpuUs')), 2),
         cpuRatio: ratio('cpuUs'),
         requestsPerS: Math.round(median(all('requestsPerS'))),

@@ -35,8 +35,6 @@ export interface Evidence<S> {
   readonly debugged: boolean;
   /** Whether a request had ended before the standstill began. */
   endedBefore(state: S): boolean;
-  /** Whether a frame's function is an async one, by its source text; null where that cannot be read. */
-  isAsyncFunction(frame: Frame): boolean | null;
 }
 
 /** What a standstill was. */
@@ -120,34 +118,34 @@ export function classify<S>(evidence: Evidence<S>): Verdict<S> {
 function named<S>(claim: Claim<S>, cause: BlockCause, evidence: Evidence<S>): Verdict<S> {
   const { state, provenMs, looks } = claim;
   if (state === null) return { cause, culprit: null, suspect: null, provenMs, shown: looks };
-  const trusted = !evidence.endedBefore(state) && looks.every((look) => isTrusted(look, evidence));
+  const trusted = !evidence.endedBefore(state) && looks.every(isTrusted);
   return { cause, culprit: trusted ? state : null, suspect: trusted ? null : state, provenMs, shown: looks };
 }
 
 /**
  * A connection that is shared (a database client's, say) runs its callbacks in the context of the request that happened
- * to open it; so the store alone proves nothing there. Nor of an async function that the request does not wait for.
+ * to open it; so the store alone proves nothing there. Nor of a request that waits for something else, but in its own callbacks.
  */
-function isTrusted<S>(look: Look<S>, evidence: Evidence<S>): boolean {
+function isTrusted<S>(look: Look<S>): boolean {
   if (look.source === 'sync' || look.source === 'slot') return true;
   if (beginsInSocketRead(look.frames)) return false;
-  return look.source !== 'aside' || !runsUnawaited(look, evidence);
+  return look.source !== 'aside' || isCalledBack(look);
 }
 
 /**
- * Whether what runs is an async function, or called by one: the stack would show a request that waits for it, and shows none.
- * Who waits for plain callbacks (of timers, emitters, RxJS) no stack shows, nor one that is cut.
+ * Whether Node calls back what was started in this context: a timer, a file, a stream; or RxJS does, which interceptors run in.
+ * A job of a shared queue begins in a promise's reaction or tick, in the context of the job that was done before.
  */
-function runsUnawaited<S>({ frames, cut }: Look<S>, evidence: Evidence<S>): boolean {
+function isCalledBack<S>({ frames, cut }: Look<S>): boolean {
   if (cut) return false;
-  const own = withoutProbe(frames);
-  const running = runningFrames(own);
+  const running = runningFrames(withoutProbe(frames));
   const loop = running.findIndex(({ file }) => file !== null && RUNS_OTHERS.has(file));
-  if (loop >= 0 && running[loop]!.file === TIMERS) return false;
-  if (running.length < own.length) return true;
-  const outermost = running.at(loop < 0 ? -1 : loop - 1);
-  return outermost === undefined || evidence.isAsyncFunction(outermost) !== false;
+  if (loop >= 0 && running[loop]!.file === TIMERS) return true;
+  const file = running.at(loop < 0 ? -1 : loop - 1)?.file ?? '';
+  return loop !== 0 && (file.startsWith('node:') || RXJS.test(file));
 }
+
+const RXJS = /[/\\]node_modules[/\\]rxjs[/\\]/;
 
 const isProven = <S>(claim: Claim<S>, windowMs: number): boolean =>
   claim.provenMs >= PROVEN_RATIO * windowMs && (claim.looks.length >= MIN_LOOKS || claim.insideCall);

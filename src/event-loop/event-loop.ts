@@ -13,7 +13,6 @@ import type { HandlerRunner } from '../http/http-installation.js';
 import type { PacedObserver, RequestLifecycle } from '../http/request-lifecycle.js';
 import { blockRecordOf, type RecordRules } from './block-record.js';
 import { classify, type Verdict } from './classify.js';
-import { AsyncFunctions } from './async-functions.js';
 import type { eventLoopOption } from './event-loop.options.js';
 import { GcObserver } from './gc-observer.js';
 import { StoreIdentity } from './interrupt/identity.js';
@@ -44,7 +43,6 @@ export class EventLoop implements PacedObserver {
   private readonly watch: LoopWatch;
   private readonly pending: PendingBlocks<Block>;
   private readonly gc = new GcObserver();
-  private readonly asyncFunctions = new AsyncFunctions();
   private readonly rules: RecordRules;
   private readonly channelName: string;
   private probe: Probe | null = null;
@@ -225,7 +223,6 @@ export class EventLoop implements PacedObserver {
       thresholdMs: this.options.thresholdMs,
       debugged: debuggerAttached(),
       endedBefore: (state) => state.endedMs > 0 && state.endedMs < startMs,
-      isAsyncFunction: (frame) => this.asyncFunctions.isAsync(frame),
     });
     this.charge(block, verdict);
     const waited = [...inFlight, ...queued].filter((state) => state !== verdict.culprit && state !== verdict.suspect);

@@ -4,9 +4,8 @@ export interface Frame {
   readonly file: string | null;
   readonly line: number;
   readonly column: number;
-  /** Line and column at which the function's own text begins; 0 where the engine does not tell. */
+  /** Line on which the function's own text begins; 0 where the engine does not tell. */
   readonly functionLine: number;
-  readonly functionColumn: number;
   /** The call waits for what runs: it is not on the machine's stack. */
   readonly async: boolean;
 }

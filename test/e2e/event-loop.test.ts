@@ -323,6 +323,15 @@ for (const adapter of adapters) {
         for (const { gcMs, durationMs } of collected) expect(gcMs).toBeGreaterThan(0.5 * durationMs);
       });
 
+      it.runIf(context).each(['timer', 'interceptor'])(
+        'in its own %s are the request’s',
+        async (place) => {
+          const found = await untilNamed(place, () => load.get(`/later-in-${place}`, { 'x-request-id': place }));
+          expect(found.some(({ request }) => request?.id === place)).toBe(true);
+        },
+        120_000,
+      );
+
       it('of a queue’s job are not those of the request whose job was done before', async () => {
         const isTold = ({ cause }: BlockRecord): boolean => cause === 'javascript';
         const found = await untilBlocks(

@@ -112,7 +112,7 @@ export class Probe {
       if (servedMs - message.at > LATE_MS) this.onLate?.(sample);
       message.ok = true;
       message.frames = frames.slice(0, FRAMES_SENT);
-      // What is only likely is not said on stderr.
+      // What may be only likely is not said on stderr.
       if (state !== null && sample.source !== 'aside') {
         message.method = state.request?.method;
         message.route = state.knownRoute?.pattern;
@@ -142,11 +142,7 @@ export function captureFrames(): Frame[] {
 }
 
 /** V8 knows it, the type declarations do not. */
-type CallSite = NodeJS.CallSite & {
-  isAsync(): boolean;
-  getEnclosingLineNumber?(): number | null;
-  getEnclosingColumnNumber?(): number | null;
-};
+type CallSite = NodeJS.CallSite & { isAsync(): boolean; getEnclosingLineNumber?(): number | null };
 
 function copyFrames(_error: unknown, sites: NodeJS.CallSite[]): Frame[] {
   const frames: Frame[] = [];
@@ -158,7 +154,6 @@ function copyFrames(_error: unknown, sites: NodeJS.CallSite[]): Frame[] {
       line: site.getLineNumber() ?? 0,
       column: site.getColumnNumber() ?? 0,
       functionLine: site.getEnclosingLineNumber?.() ?? 0,
-      functionColumn: site.getEnclosingColumnNumber?.() ?? 0,
       async: site.isAsync(),
     });
   }

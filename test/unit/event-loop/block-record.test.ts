@@ -24,7 +24,6 @@ const frame = (name: string, line: number): Frame => ({
   line,
   column: 1,
   functionLine: 1,
-  functionColumn: 1,
   async: false,
 });
 const standstill = {

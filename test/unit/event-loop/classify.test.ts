@@ -8,7 +8,6 @@ const frame = (name: string, file = '/app/src/x.js', async = false): Frame => ({
   line: 1,
   column: 1,
   functionLine: 1,
-  functionColumn: 1,
   async,
 });
 const probe = [frame('perfProbe', ''), frame('', '')];
@@ -44,7 +43,6 @@ const evidence = (given: Partial<Evidence<string>>): Evidence<string> => ({
   thresholdMs: 50,
   debugged: false,
   endedBefore: () => false,
-  isAsyncFunction: () => false,
   ...given,
 });
 const judged = (given: Partial<Evidence<string>>) => {
@@ -260,39 +258,45 @@ describe('what the store says is not always proof', () => {
 
   describe('of a request that waits for something else', () => {
     const ticks = frame('processTicksAndRejections', 'node:internal/process/task_queues');
-    const culpritOf = (frames: Frame[], more: Partial<Evidence<string>> = {}) =>
-      classify(evidence({ looks: looks('a', 20, 90).map((l) => ({ ...l, source: 'aside', frames })), ...more }))
-        .culprit;
+    const judgedAt = (frames: Frame[], more: Partial<Look<string>> = {}) => {
+      const seen = looks('a', 20, 90).map((l) => ({
+        ...l,
+        source: 'aside' as const,
+        frames: [...probe, ...frames],
+        ...more,
+      }));
+      const { culprit, suspect } = judged({ looks: seen });
+      return { culprit, suspect };
+    };
+    const named = { culprit: 'a', suspect: null };
+    const suspected = { culprit: null, suspect: 'a' };
 
-    it('only suspects it for an async function: a queue’s next job may run in its context', () => {
-      const isAsyncFunction = ({ name }: Frame) => name === 'next';
-      const isNeither = ({ name }: Frame) => name !== 'next';
-      for (const end of [[], [ticks]]) {
-        const frames = [...probe, frame('job'), frame('next'), ...end];
-        expect(culpritOf(frames, { isAsyncFunction })).toBeNull();
-        expect(culpritOf(frames, { isAsyncFunction: isNeither })).toBe('a');
-      }
-      expect(judged({ looks: looks('a', 20, 90).map((l) => ({ ...l, source: 'aside' })) }).suspect).toBe('a');
+    it.each<[string, Frame[]]>([
+      ['in a promise’s reaction', [frame('job'), frame('next')]],
+      ['in a tick', [frame('job'), frame('next'), ticks]],
+      ['in an async function', [frame('job'), frame('next', '/app/src/x.js', true)]],
+      ['nowhere', []],
+      ['in a tick of nobody’s', [ticks]],
+    ])('only suspects it for what begins %s: a queue’s next job may run in its context', (_name, frames) => {
+      expect(judgedAt(frames)).toEqual(suspected);
     });
 
-    it('only suspects it where functions wait, but none of its own', () => {
-      expect(culpritOf(deep)).toBeNull();
-      expect(culpritOf(deep.filter(({ async }) => !async))).toBe('a');
+    it.each<[string, Frame[]]>([
+      ['timers', [frame('job'), frame('listOnTimeout', 'node:internal/timers')]],
+      ['timers, in their ticks', [frame('job'), frame('processTimers', 'node:internal/timers'), ticks]],
+      ['files', [frame('parse'), frame('readFileAfterClose', 'node:internal/fs/read/context')]],
+      ['streams', [frame('onData'), frame('emit', 'node:events'), ticks]],
+      [
+        'interceptors',
+        [frame('map'), frame('next', '/app/node_modules/rxjs/dist/cjs/internal/observable/innerFrom.js'), ticks],
+      ],
+      ['interceptors, on Windows', [frame('map'), frame('next', 'C:\\app\\node_modules\\rxjs\\dist\\innerFrom.js')]],
+    ])('names it for its %s', (_name, frames) => {
+      expect(judgedAt(frames)).toEqual(named);
     });
 
-    it('only suspects it where nobody can tell what kind of function runs', () => {
-      expect(culpritOf([...probe, frame('job'), ticks], { isAsyncFunction: () => null })).toBeNull();
-      expect(culpritOf(probe)).toBeNull();
-    });
-
-    it('names it for its timers', () => {
-      const frames = [...probe, frame('job'), frame('listOnTimeout', 'node:internal/timers')];
-      expect(culpritOf(frames, { isAsyncFunction: () => true })).toBe('a');
-    });
-
-    it('names it where the stack is too deep to show who waits', () => {
-      const cut = looks('a', 20, 90).map((l) => ({ ...l, source: 'aside' as const, cut: true }));
-      expect(judged({ looks: cut, isAsyncFunction: () => true }).culprit).toBe('a');
+    it('only suspects it where the stack is too deep to show where it begins', () => {
+      expect(judgedAt([frame('job'), frame('emit', 'node:events')], { cut: true })).toEqual(suspected);
     });
   });
 

@@ -20,15 +20,7 @@ const write = (name: string, comment: string): string => {
   writeFileSync(file, `const a = 1;\n  work();\n${comment}`);
   return file;
 };
-const frame = (file: string) => ({
-  name: 'work',
-  file,
-  line: 2,
-  column: 3,
-  functionLine: 1,
-  functionColumn: 1,
-  async: false,
-});
+const frame = (file: string) => ({ name: 'work', file, line: 2, column: 3, functionLine: 1, async: false });
 
 describe('source maps', () => {
   const maps = new SourceMaps(folder, MAX_MAP_BYTES, Mappings);
