@@ -145,6 +145,7 @@ function isCalledBack<S>({ frames, cut }: Look<S>): boolean {
   return loop !== 0 && (file.startsWith('node:') || RXJS.test(file));
 }
 
+/** In a bundle it cannot be told. */
 const RXJS = /[/\\]node_modules[/\\]rxjs[/\\]/;
 
 const isProven = <S>(claim: Claim<S>, windowMs: number): boolean =>
@@ -225,8 +226,8 @@ function showsItsCall<S>(look: Look<S>): boolean {
   return (end < 0 ? frames.length : end) >= 2;
 }
 
-/** Node's own loops over ticks, microtasks, timers and hooks: they call one request's code after another's. */
 const TIMERS = 'node:internal/timers';
+/** Node's own loops over ticks, microtasks, timers and hooks: they call one request's code after another's. */
 const RUNS_OTHERS: ReadonlySet<string> = new Set([
   'node:internal/process/task_queues',
   TIMERS,
