@@ -7,7 +7,7 @@
 //
 // What would make the numbers lie:
 // - Requests per second on a busy machine. Trust CPU per request; a generation whose control is off by > 5 % is discarded.
-// - The detector's own cost is a row over the row it stands on. For the store that is a comparison of its own, paired.
+// - The detector's own cost is a row over the row it stands on, and processes differ by more than that: see one-process.
 // - A wake-up costs some 100 µs on a small virtual machine and a tenth of that on bare metal: idle CPU is an upper bound.
 // - Memory is measured after a collection and differs by a few MB from process to process: medians of several processes.
 import { setTimeout as delay } from 'node:timers/promises';
@@ -39,13 +39,6 @@ const variants = [
   { ...variant('async_hooks: times', 'async-hooks-times'), burst: 2_000, warmup: 2_000 },
   { ...variant('async_hooks: times and stacks', 'async-hooks-stacks'), burst: 1_000, warmup: 1_000 },
 ];
-/** The same detector where features need the context store anyway: what it costs beyond the store. */
-const beyondTheStore = [
-  variant('latency, context store', 'context'),
-  variant('latency, context store again', 'context'),
-  variant('latency, blocks by the context store', 'store'),
-];
-
 const flags = readFlags({
   requests: { type: 'boolean', default: true },
   'idle-seconds': { type: 'string', default: '10' },
@@ -53,10 +46,7 @@ const flags = readFlags({
 });
 const name = `event-loop-node${nodeMajorOf(flags.node)}`;
 const request = { path: '/users/42' };
-if (flags.requests) {
-  await benchmark(name, variants, flags, { request });
-  await benchmark(`${name}-beyond-store`, beyondTheStore, flags, { request });
-}
+if (flags.requests) await benchmark(name, variants, flags, { request });
 await measureIdle(['bare Nest + Fastify', 'latency only', 'latency, blocks by the stack'], flags);
 
 /** Share of a core that an idle process uses, some time after its last request, and its resident memory. */

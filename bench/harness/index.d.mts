@@ -85,6 +85,12 @@ export function runInterleaved(
   flags: RunFlags,
   options?: { request?: LoadRequest | readonly LoadRequest[]; log?: (line: string) => void },
 ): Promise<{ nodeVersion: string; discarded: number[]; generations: Record<string, Burst[]>[] }>;
+export function runInOneProcess(
+  file: string,
+  variants: readonly { name: string }[],
+  flags: RunFlags,
+  options?: { request?: LoadRequest | readonly LoadRequest[]; log?: (line: string) => void },
+): Promise<{ nodeVersion: string; discarded: number[]; generations: Record<string, Burst[]>[] }>;
 export function commandLine(argv?: readonly string[]): string;
 export function median(numbers: readonly number[]): number;
 export function medianWithInterval(generations: readonly (readonly number[])[]): Interval;

@@ -6,6 +6,7 @@
 //
 // The variant's script listens on a port of its choice and then calls `serveOn(port)`.
 import { runInterleaved } from './interleaved.mjs';
+import { runInOneProcess } from './one-process.mjs';
 import { environment, markdownTable, summarise, writeResult } from './report.mjs';
 
 export { nodeMajorOf, readFlags } from './flags.mjs';
@@ -13,18 +14,28 @@ export { drawOrder, runInterleaved, pairedRatios } from './interleaved.mjs';
 export { startLoad } from './load.mjs';
 export { startServer, serveOn } from './server.mjs';
 export { commandLine, environment, markdownTable, provenance, interval, summarise, writeResult } from './report.mjs';
+export { runInOneProcess } from './one-process.mjs';
 export { median, medianWithInterval, percentile } from './statistics.mjs';
 
 /**
  * Runs, prints and writes bench/results/`name`.json (not with `--no-write`, nor part of a table with `--only`). The first
  * two variants are base and control.
  */
-export async function benchmark(name, variants, flags, options = {}) {
+export function benchmark(name, variants, flags, options = {}) {
+  return report(name, variants, flags, (chosen) => runInterleaved(chosen, flags, options));
+}
+
+/** The same with all variants in one process; see {@link runInOneProcess}. */
+export function benchmarkInOneProcess(name, file, variants, flags, options = {}) {
+  return report(name, variants, flags, (chosen) => runInOneProcess(file, chosen, flags, options));
+}
+
+async function report(name, variants, flags, run) {
   // Asked before the run: what is committed while it lasts is not what was measured.
   const where = environment();
   const wanted = ({ name }) => flags.only?.some((part) => name.includes(part)) ?? true;
   const chosen = variants.filter((variant, index) => index < 2 || wanted(variant));
-  const result = summarise(name, chosen, flags, await runInterleaved(chosen, flags, options), where);
+  const result = summarise(name, chosen, flags, await run(chosen), where);
   if (flags.write && flags.only === null) writeResult(result);
   console.log(markdownTable(result));
   return result;

@@ -23,27 +23,33 @@ const TRIES = 4;
 export async function runInterleaved(variants, flags, { request = { path: '/' }, log = console.error } = {}) {
   const [base, control] = variants;
   const load = await startLoad();
+  try {
+    return await keepConfirmed(base, control, flags, log, (index) =>
+      runGeneration(variants, flags, load, request, share(flags.rounds, flags.generations, index)),
+    );
+  } finally {
+    await load.stop();
+  }
+}
+
+/** Runs generations until enough have a control that confirms their base. `runOne` gives `{ nodeVersion, bursts }`. */
+export async function keepConfirmed(base, control, flags, log, runOne) {
   const generations = [];
   const discarded = [];
   let nodeVersion = null;
-  try {
-    for (let attempt = 1; generations.length < flags.generations; attempt++) {
-      if (attempt > flags.generations * TRIES) {
-        throw new Error(`${discarded.length} of ${attempt - 1} runs had a control off by > 5 %. The machine is busy.`);
-      }
-      const rounds = share(flags.rounds, flags.generations, generations.length);
-      const generation = await runGeneration(variants, flags, load, request, rounds);
-      nodeVersion = generation.nodeVersion;
-      const ratio = median(pairedRatios(generation.bursts, control.name, base.name, 'cpuUs'));
-      const kept = Math.abs(ratio - 1) <= MAX_CONTROL_ERROR;
-      if (kept) generations.push(generation.bursts);
-      else discarded.push(ratio);
-      log(
-        `generation ${generations.length}/${flags.generations}: control ${ratio.toFixed(3)}${kept ? '' : ', discarded'}`,
-      );
+  for (let attempt = 1; generations.length < flags.generations; attempt++) {
+    if (attempt > flags.generations * TRIES) {
+      throw new Error(`${discarded.length} of ${attempt - 1} runs had a control off by > 5 %. The machine is busy.`);
     }
-  } finally {
-    await load.stop();
+    const generation = await runOne(generations.length);
+    nodeVersion = generation.nodeVersion;
+    const ratio = median(pairedRatios(generation.bursts, control.name, base.name, 'cpuUs'));
+    const kept = Math.abs(ratio - 1) <= MAX_CONTROL_ERROR;
+    if (kept) generations.push(generation.bursts);
+    else discarded.push(ratio);
+    log(
+      `generation ${generations.length}/${flags.generations}: control ${ratio.toFixed(3)}${kept ? '' : ', discarded'}`,
+    );
   }
   return { nodeVersion, discarded, generations };
 }
@@ -94,6 +100,6 @@ export function drawOrder(all, last) {
 }
 
 /** `total` divided over `parts`; the first ones take the rest. */
-function share(total, parts, index) {
+export function share(total, parts, index) {
   return Math.floor(total / parts) + (index < total % parts ? 1 : 0);
 }

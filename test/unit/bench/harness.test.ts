@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   commandLine,
   medianWithInterval,
+  runInOneProcess,
   runInterleaved,
   startLoad,
   startServer,
@@ -67,6 +68,25 @@ describe('interleaved runs', () => {
     const variants = [burning('base', 1e5), burning('control', 2e5)];
     const run = runInterleaved(variants, { ...flags, rounds: 1, generations: 1 }, { log: () => {} });
     await expect(run).rejects.toThrow('4 of 4 runs had a control off by > 5 %');
+  }, 120_000);
+});
+
+// Some seconds of real processes.
+describe('runs in one process', () => {
+  // Long enough for a control that agrees: what follows an opened server's first requests is part of a burst here.
+  const flags = { rounds: 6, generations: 2, burst: 150, warmup: 50, connections: 10 };
+  const burning = (name: string, steps: number) => ({ name, steps });
+
+  it('open one variant at a time, give each its rounds and find the one that costs more', async () => {
+    const variants = [burning('base', 1e5), burning('control', 1e5), burning('double', 2e5)];
+    const { generations } = await runInOneProcess(file, variants, flags, { log: () => {} });
+    const rounds = generations.map((bursts) =>
+      bursts['double']!.map(({ cpuUs }, i) => cpuUs / bursts['base']![i]!.cpuUs),
+    );
+    expect(rounds.map(({ length }) => length)).toEqual([3, 3]);
+    const { median } = medianWithInterval(rounds);
+    expect(median).toBeGreaterThan(1.5);
+    expect(median).toBeLessThan(2.5);
   }, 120_000);
 });
 
