@@ -92,7 +92,7 @@ function tableOf(name) {
   if (Object.hasOwn(OWN, name)) return OWN[name]();
   const one = results.find((result) => result.name === name);
   if (one !== undefined) return markdownTable(one);
-  const byNode = results.filter((result) => result.name.startsWith(`${name}-node`));
+  const byNode = results.filter((result) => result.name.replace(/-node\d+$/, '') === name);
   if (byNode.length === 0) throw new Error(`README.md asks for bench:${name}, and bench/results has no such result.`);
   const columns = byNode.flatMap(({ node }) => [`CPU ratio, Node ${major(node)}`, 'µs / request']);
   const rows = byNode[0].rows.map(({ name: variant }) => {

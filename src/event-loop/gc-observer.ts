@@ -4,7 +4,12 @@ import { PerformanceObserver } from 'node:perf_hooks';
 const MIN_MS = 1;
 const KEPT = 256;
 
-/** Remembers the last garbage collections. Entries come in a later turn, so ask one turn after the time in question. */
+/**
+ * Remembers the last garbage collections. Entries come in a later turn, so ask one turn after the time in question.
+ *
+ * A collection costs some 200 µs more while it is observed: Node (20 to 24) makes four deprecated accessors for each entry. A
+ * `v8.GCProfiler` that is read after each collection was measured to be no cheaper, and tells no times.
+ */
 export class GcObserver {
   private readonly startMs = new Float64Array(KEPT);
   private readonly endMs = new Float64Array(KEPT);
