@@ -5,7 +5,7 @@
 //   npm run bench -- one-process --rounds 12 --generations 3 --only store
 //
 // What would make the numbers lie:
-// - One process holds one draw of the compiler's luck for Nest and Fastify, which all variants share: use several.
+// - One process holds one draw of the compiler's luck for each variant's copy of the library, some percent: use several.
 // - A detector that goes on while another variant is measured. So each variant is opened, measured and closed.
 // - Shared code of the library: what one variant shows the compiler changes the other. Each has its own copy of dist/.
 import { cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';

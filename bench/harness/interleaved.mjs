@@ -54,6 +54,15 @@ export async function keepConfirmed(base, control, flags, log, runOne) {
   return { nodeVersion, discarded, generations };
 }
 
+/** One burst, and what it cost the server's process. */
+export async function measureBurst(server, load, target) {
+  const before = await server.cpuUs();
+  const { elapsedMs, latencyMs, bodyBytes } = await load.burst(target);
+  const cpuUs = ((await server.cpuUs()) - before) / target.requests;
+  const requestsPerS = (target.requests * 1000) / elapsedMs;
+  return { cpuUs, requestsPerS, p50Ms: latencyMs.p50, p99Ms: latencyMs.p99, bodyBytes };
+}
+
 /** Ratios of one generation, round by round. */
 export function pairedRatios(bursts, name, baseName, quantity) {
   return bursts[name].map((burst, round) => burst[quantity] / bursts[baseName][round][quantity]);
@@ -64,14 +73,10 @@ async function runGeneration(variants, flags, load, defaultRequest, rounds) {
   try {
     const startOrder = drawOrder(variants.keys());
     for (const index of startOrder) servers[index] = await startServer(variants[index], flags);
-    const burst = async (index, requests) => {
-      const [server, { request = defaultRequest }] = [servers[index], variants[index]];
-      const before = await server.cpuUs();
-      const result = await load.burst({ port: server.port, connections: flags.connections, requests, request });
-      const cpuUs = ((await server.cpuUs()) - before) / requests;
-      const { elapsedMs, latencyMs, bodyBytes } = result;
-      const requestsPerS = (requests * 1000) / elapsedMs;
-      return { cpuUs, requestsPerS, p50Ms: latencyMs.p50, p99Ms: latencyMs.p99, bodyBytes };
+    const burst = (index, requests) => {
+      const { request = defaultRequest } = variants[index];
+      const [server, { connections }] = [servers[index], flags];
+      return measureBurst(server, load, { port: server.port, connections, requests, request });
     };
     for (const index of startOrder) await burst(index, variants[index].warmup ?? flags.warmup);
     const bursts = Object.fromEntries(variants.map(({ name }) => [name, []]));

@@ -1,6 +1,6 @@
 // All variants in one process, one after the other: the method for differences that are smaller than what two processes
 // of the same program differ by.
-import { drawOrder, keepConfirmed, share } from './interleaved.mjs';
+import { drawOrder, keepConfirmed, measureBurst, share } from './interleaved.mjs';
 import { startLoad } from './load.mjs';
 import { startServer } from './server.mjs';
 
@@ -14,7 +14,8 @@ const SETTLING = 10_000;
  * runs in the burst of another.
  *
  * Processes of one program differ by 5 % and more for as long as they live (what was compiled when, and where it lies in
- * memory). Here the program around the variants is the same one, and what is left of that luck falls out with a few processes.
+ * memory). Here the program around the variants is the same one. The luck of each variant's own code stays, some percent in
+ * one process: several are needed.
  */
 export async function runInOneProcess(file, variants, flags, { request = { path: '/' }, log = console.error } = {}) {
   const [base, control] = variants;
@@ -28,19 +29,8 @@ async function runGeneration(file, variants, flags, request) {
   const load = await startLoad();
   const server = await startServer({ name: 'one process', file }, flags);
   try {
-    const burst = async (port, requests) => {
-      const before = await server.cpuUs();
-      const result = await load.burst({ port, connections: flags.connections, requests, request });
-      const cpuUs = ((await server.cpuUs()) - before) / requests;
-      const { elapsedMs, latencyMs, bodyBytes } = result;
-      return {
-        cpuUs,
-        requestsPerS: (requests * 1000) / elapsedMs,
-        p50Ms: latencyMs.p50,
-        p99Ms: latencyMs.p99,
-        bodyBytes,
-      };
-    };
+    const { connections } = flags;
+    const burst = (port, requests) => measureBurst(server, load, { port, connections, requests, request });
     const turn = async (index, settling) => {
       const port = await server.ask('open', { variant: variants[index] });
       await burst(port, settling);
