@@ -81,7 +81,10 @@ export interface BlockRecord {
   /** `'file:line:column'` of the first frame in the user's code, source-mapped. */
   location: string | null;
   stack: readonly string[];
-  /** Milliseconds of garbage collection inside the block. */
+  /**
+   * Milliseconds of garbage collection inside the block; while the heap is under 2 MB per millisecond of `thresholdMs`, of what
+   * followed the first look at it.
+   */
   gcMs: number;
   /** Who had to wait. */
   delayed: readonly RequestRef[];

@@ -19,8 +19,8 @@ export interface Evidence<S> {
   readonly startMs: number;
   readonly endMs: number;
   readonly looks: readonly Look<S>[];
-  /** Garbage collection inside it. */
-  readonly gcMs: number;
+  /** Share of it that was garbage collection. */
+  readonly gcRatio: number;
   /** Share of it that the main thread was on a CPU. */
   readonly cpuRatio: number;
   /** The watchdog itself was not scheduled. */
@@ -83,7 +83,6 @@ export function classify<S>(evidence: Evidence<S>): Verdict<S> {
   const windowMs = evidence.endMs - evidence.startMs;
   const starved = evidence.starvedMs / windowMs;
   const notRunning = Math.max(starved, evidence.runDelayMs / windowMs);
-  const gc = evidence.gcMs / windowMs;
   const claims = claimsOf(evidence);
   const best = claims.reduce<Claim<S> | null>((a, b) => (a === null || b.provenMs > a.provenMs ? b : a), null);
   const proven = best !== null && isProven(best, windowMs) ? best : null;
@@ -100,13 +99,13 @@ export function classify<S>(evidence: Evidence<S>): Verdict<S> {
     return { ...nobody, cause: 'not-scheduled' };
   }
   // Before `sync-io`: while helpers collect in parallel, the main thread is hardly on a CPU.
-  if (gc >= GC_RATIO) {
+  if (evidence.gcRatio >= GC_RATIO) {
     return { cause: 'gc', culprit: null, suspect: proven?.state ?? null, provenMs: 0, shown: proven?.looks ?? [] };
   }
   // Asleep, that is, neither on a CPU nor waiting for one.
   const offCpu = evidence.cpuRatio < IDLE_CPU_RATIO && evidence.cpuRatio + notRunning < ON_CPU_RATIO;
   if (evidence.debugged && offCpu) return { ...nobody, cause: 'unknown' };
-  const running = offCpu && gc < SOME_GC_RATIO ? 'sync-io' : 'javascript';
+  const running = offCpu && evidence.gcRatio < SOME_GC_RATIO ? 'sync-io' : 'javascript';
   if (proven !== null) return named(proven, running, evidence);
   if (evidence.looks.length === 0) return { ...nobody, cause: 'unknown' };
 

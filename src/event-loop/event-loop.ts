@@ -14,7 +14,7 @@ import type { PacedObserver, RequestLifecycle } from '../http/request-lifecycle.
 import { blockRecordOf, type RecordRules } from './block-record.js';
 import { classify, type Verdict } from './classify.js';
 import type { eventLoopOption } from './event-loop.options.js';
-import { GcObserver } from './gc-observer.js';
+import { GcObserver } from './interrupt/gc-observer.js';
 import { StoreIdentity } from './interrupt/identity.js';
 import { LoopWatch, nodeGauges, type LoopGauges, type Standstill } from './loop-watch.js';
 import { Mappings } from './mappings.js';
@@ -42,7 +42,7 @@ export class EventLoop implements PacedObserver {
   private readonly slots: Slots;
   private readonly watch: LoopWatch;
   private readonly pending: PendingBlocks<Block>;
-  private readonly gc = new GcObserver();
+  private readonly gc: GcObserver;
   private readonly rules: RecordRules;
   private readonly channelName: string;
   private probe: Probe | null = null;
@@ -67,11 +67,13 @@ export class EventLoop implements PacedObserver {
     const id = randomBytes(4).toString('hex');
     this.channelName = `nestjs-perf:probe:${threadId}:${id}`;
     this.slots = new Slots(`perf:${id}:`);
+    this.gc = new GcObserver(thresholdMs);
     this.watch = new LoopWatch(
       timingOf(thresholdMs),
       gauges,
       () => lifecycle.inFlight,
       (standstill) => this.stoodStill(standstill),
+      (nowMs) => this.gc.ticked(nowMs, this.looks()),
     );
     this.pending = new PendingBlocks(
       gauges.nowMs,
@@ -176,6 +178,7 @@ export class EventLoop implements PacedObserver {
     }
     const identity = this.contextEnabled ? new StoreIdentity(this.slots, this.lifecycle) : this.slots;
     this.probe = new Probe(this.channelName, this.watch.beat.words, identity, this.gauges.nowMs);
+    this.probe.onLook = ({ servedMs }) => this.gc.looked(servedMs);
     this.probe.onLate = (sample) => this.slots.onNextSettled((state) => (sample.settledNext = state));
     this.watchdog = new Watchdog(
       this.watch.beat.words,
@@ -186,7 +189,13 @@ export class EventLoop implements PacedObserver {
     this.watchdog.start();
   }
 
+  /** Whether the watchdog has booted and still runs. */
+  private looks(): boolean {
+    return this.watchdog?.running === true && this.watch.counters().polls !== 0;
+  }
+
   private stoodStill(standstill: Standstill): void {
+    this.gc.stoodStill(standstill.endMs);
     const inFlight: RequestState[] = [];
     for (const state of this.lifecycle.states()) if (state.startedMs < standstill.endMs) inFlight.push(state);
     if (this.ending !== null && this.ending.startedMs < standstill.endMs) inFlight.push(this.ending);
@@ -215,7 +224,7 @@ export class EventLoop implements PacedObserver {
       startMs,
       endMs,
       looks: samples,
-      gcMs,
+      gcRatio: gcMs / this.gc.observedMs(startMs, endMs),
       cpuRatio: standstill.cpuRatio,
       starvedMs: ((counters.starvedUs - standstill.starvedUsBefore) | 0) / 1000,
       runDelayMs: ((counters.runDelayUs - standstill.runDelayUsBefore) | 0) / 1000,

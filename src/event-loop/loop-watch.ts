@@ -64,6 +64,7 @@ export class LoopWatch {
     private readonly gauges: LoopGauges,
     private readonly inFlight: () => number,
     private readonly onStandstill: (standstill: Standstill) => void,
+    private readonly onTick: (nowMs: number) => void,
   ) {
     this.tickedMs = this.openSinceMs = gauges.nowMs();
     this.idleMs = this.openIdleMs = gauges.idleMs();
@@ -133,6 +134,7 @@ export class LoopWatch {
     this.statistics.delayed(nowMs, Math.max(0, nowMs - this.tickedMs - intervalMs));
     this.lateTurn(nowMs, nowMs);
     this.baseline(nowMs);
+    this.onTick(nowMs);
     if (!this.armed) return;
     const quietMs = nowMs - this.lastRequestMs;
     if (quietMs > (this.inFlight() > 0 ? DISARM_QUIET_AFTER_MS : DISARM_AFTER_MS)) this.disarm();

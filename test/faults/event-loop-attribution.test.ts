@@ -133,6 +133,40 @@ for (const node of nodeBinaries()) {
     }, 120_000);
   });
 
+  describe(`garbage collection on ${node.name}`, () => {
+    // What has not stood still before and has a small heap observes no collections until it is looked at.
+    it.each(['gc', 'gc-of-little'])(
+      'is nobody’s, the first time already (%s)',
+      async (path) => {
+        let collected: BlockRecord | undefined;
+        for (let attempt = 0; collected === undefined && attempt < 8; attempt++) {
+          const server = await BlockersProcess.start({ execPath: node.execPath, execArgv: ['--expose-gc'] });
+          const load = await Load.start(server.port);
+          try {
+            // While the watchdog boots they are observed.
+            const bootedMs = performance.now() + 500;
+            while (performance.now() < bootedMs) await load.get('/quick');
+            load.loop(INNOCENTS);
+            await server.settle();
+            server.blocks.length = 0;
+            await load.get(`/${path}`);
+            await server.settle();
+            for (const { request } of server.blocks) if (request !== null) expect(request.url).toBe(`/${path}`);
+            // A machine that does not let the process run says so instead.
+            collected = server.blocks.find(({ cause }) => cause === 'gc');
+          } finally {
+            server.kill();
+            await load.close();
+          }
+        }
+        expect(collected?.request).toBeNull();
+        expect(collected!.gcMs).toBeGreaterThan(0.3 * collected!.durationMs);
+        expect(collected!.gcMs).toBeLessThanOrEqual(collected!.durationMs);
+      },
+      120_000,
+    );
+  });
+
   describe(`safepoints on ${node.name}`, () => {
     it('prove native calls that let no look in, with their line', async () => {
       const server = await BlockersProcess.start({

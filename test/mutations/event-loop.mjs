@@ -80,7 +80,7 @@ const rules = [
     name: 'starvation is judged after garbage collection',
     file: classify,
     find: '  if (machine && !blockedAnyway) {',
-    replace: '  if (machine && !blockedAnyway && gc < GC_RATIO) {',
+    replace: '  if (machine && !blockedAnyway && evidence.gcRatio < GC_RATIO) {',
     tests: classifyTests,
   },
   {
@@ -100,8 +100,8 @@ const rules = [
   {
     name: 'garbage collection is judged after waiting',
     file: classify,
-    find: '  if (gc >= GC_RATIO) {',
-    replace: '  if (gc >= GC_RATIO && evidence.cpuRatio >= IDLE_CPU_RATIO) {',
+    find: '  if (evidence.gcRatio >= GC_RATIO) {',
+    replace: '  if (evidence.gcRatio >= GC_RATIO && evidence.cpuRatio >= IDLE_CPU_RATIO) {',
     tests: classifyTests,
   },
   {
@@ -276,10 +276,39 @@ const applications = [
   {
     name: 'no rule for garbage collection, in an application',
     file: classify,
-    find: '  if (gc >= GC_RATIO) {',
+    find: '  if (evidence.gcRatio >= GC_RATIO) {',
     replace: '  if (false as boolean) {',
     tests: ['test/e2e/event-loop.test.ts'],
     only: 'garbage',
+  },
+  {
+    name: 'collections are observed only from the end of a standstill on',
+    file: 'src/event-loop/event-loop.ts',
+    find: '    this.probe.onLook = ({ servedMs }) => this.gc.looked(servedMs);\n',
+    replace: '',
+    tests: ['test/faults/event-loop-attribution.test.ts'],
+    only: 'first time',
+  },
+  {
+    name: 'collections are observed without a look at the room on the stack',
+    file: 'src/event-loop/interrupt/gc-observer.ts',
+    find: 'this.sinceMs === Infinity && hasRoom()',
+    replace: 'this.sinceMs === Infinity',
+    tests: ['test/unit/event-loop/interrupt/gc-observer-at-stack-end.test.ts'],
+  },
+  {
+    name: 'collections are not observed in a large heap',
+    file: 'src/event-loop/interrupt/gc-observer.ts',
+    find: '!looks || this.bytes() >= this.largeBytes',
+    replace: '!looks',
+    tests: ['test/unit/event-loop/interrupt/gc-observer.test.ts'],
+  },
+  {
+    name: 'a window that was hardly observed is all garbage collection',
+    file: 'src/event-loop/interrupt/gc-observer.ts',
+    find: 'observedMs * 2 >= windowMs ? observedMs : windowMs',
+    replace: 'observedMs',
+    tests: ['test/unit/event-loop/interrupt/gc-observer.test.ts'],
   },
   {
     name: 'the watchdog keeps what it saw last, in a process that hangs',

@@ -61,6 +61,8 @@ export class Probe {
   private seq = -1;
   /** Near a stack overflow there is no room for a look; such a look is lost, and the application is not touched. */
   failed = 0;
+  /** Hears of each look. Called inside the interrupt. */
+  onLook: ((sample: Sample) => void) | null = null;
   /** Hears of a look that a native call held up. Called inside the interrupt. */
   onLate: ((sample: Sample) => void) | null = null;
   private readonly channel: Channel;
@@ -109,6 +111,7 @@ export class Probe {
         settledNext: null,
       };
       if (this.samples.length < MAX_SAMPLES) this.samples.push(sample);
+      this.onLook?.(sample);
       if (servedMs - message.at > LATE_MS) this.onLate?.(sample);
       message.ok = true;
       message.frames = frames.slice(0, FRAMES_SENT);

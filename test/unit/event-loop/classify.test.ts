@@ -35,7 +35,7 @@ const evidence = (given: Partial<Evidence<string>>): Evidence<string> => ({
   startMs: 0,
   endMs: 100,
   looks: [],
-  gcMs: 0,
+  gcRatio: 0,
   cpuRatio: 1,
   starvedMs: 0,
   runDelayMs: 0,
@@ -181,12 +181,16 @@ describe('cause', () => {
   const mine = { looks: looks('a', 20, 90) };
   it.each<[string, Partial<Evidence<string>>, string]>([
     ['off the CPU', { ...mine, cpuRatio: 0.05 }, 'sync-io'],
-    ['mostly collecting garbage', { ...mine, gcMs: 60 }, 'gc'],
-    ['collecting in parallel threads, the main one waiting', { ...mine, gcMs: 60, cpuRatio: 0.1 }, 'gc'],
-    ['some garbage collection does not make it input or output', { ...mine, gcMs: 30, cpuRatio: 0.2 }, 'javascript'],
+    ['mostly collecting garbage', { ...mine, gcRatio: 0.6 }, 'gc'],
+    ['collecting in parallel threads, the main one waiting', { ...mine, gcRatio: 0.6, cpuRatio: 0.1 }, 'gc'],
+    [
+      'some garbage collection does not make it input or output',
+      { ...mine, gcRatio: 0.3, cpuRatio: 0.2 },
+      'javascript',
+    ],
     [
       'the watchdog starved all the time, even inside a collection',
-      { ...mine, starvedMs: 75, gcMs: 90, cpuRatio: 0.2 },
+      { ...mine, starvedMs: 75, gcRatio: 0.9, cpuRatio: 0.2 },
       'not-scheduled',
     ],
     [
@@ -231,7 +235,7 @@ describe('cause', () => {
 
   it.each(['gc', 'not-scheduled', 'unknown'])('%s names no culprit', (cause) => {
     const given = {
-      gc: { gcMs: 60 },
+      gc: { gcRatio: 0.6 },
       'not-scheduled': { starvedMs: 80, cpuRatio: 0.2 },
       unknown: { debugged: true, cpuRatio: 0 },
     }[cause];

@@ -10,11 +10,13 @@ class Loop {
   cpu = 0;
   inFlight = 0;
   readonly standstills: Standstill[] = [];
+  readonly ticks: number[] = [];
   readonly watch = new LoopWatch(
     timingOf(50),
     { nowMs: () => this.nowMs, idleMs: () => this.idle, cpuMs: () => this.cpu },
     () => this.inFlight,
     (standstill) => this.standstills.push(standstill),
+    (nowMs) => this.ticks.push(nowMs),
   );
 
   /** Waits for events; ticks come in time. */

@@ -1,0 +1,137 @@
+import { PerformanceObserver } from 'node:perf_hooks';
+import { getHeapSpaceStatistics } from 'node:v8';
+
+/** Shorter collections cannot make a block. */
+const MIN_MS = 1;
+const KEPT = 256;
+/**
+ * A forced collection was measured to take up to 1 ms per MB of live small objects, a usual one of a Nest application's own
+ * 30 MB 5 ms. A heap of so many bytes per millisecond of the threshold may have one that is twice the threshold.
+ */
+const BYTES_PER_THRESHOLD_MS = 2e6;
+/** Once asked for, observed so long at least: entries come late. */
+const LEAST_MS = 100;
+/** A loop that stood still may soon do so again. */
+const AFTER_STANDSTILL_MS = 60_000;
+/**
+ * As arguments of a call: 64 KB of stack. Node's `observe()` needs less than 8 KB, also where V8 has to compile it first.
+ */
+const ROOM: readonly number[] = Object.freeze(Array.from({ length: 8_192 }, () => 0));
+
+/** Bytes that one collection may have to walk or copy: the old generation, and what the young one may hold. */
+export type HeapGauge = () => number;
+
+const heapBytes: HeapGauge = () => {
+  let bytes = 0;
+  for (const { space_name: name, space_used_size: used, space_size: size } of getHeapSpaceStatistics()) {
+    // Half of the young generation is kept free to copy to.
+    bytes += name === 'new_space' ? size * 0.5 : used;
+  }
+  return bytes;
+};
+
+/**
+ * Remembers the last garbage collections. Entries come in a later turn, so ask one turn after the time in question.
+ *
+ * A collection costs some 200 µs more while it is observed: Node (20 to 24) makes four deprecated accessors for each entry,
+ * and a busy loop collects 40 times a second. So it is done only where one can matter: with a heap that takes long to
+ * collect, from a look at a standstill on, and where no looks can be. (A `v8.GCProfiler` that is read after each collection
+ * was measured to be no cheaper, and tells no times.)
+ */
+export class GcObserver {
+  private readonly startMs = new Float64Array(KEPT);
+  private readonly endMs = new Float64Array(KEPT);
+  private count = 0;
+  private observer: PerformanceObserver | null = null;
+  /** Since when collections are observed, monotonic milliseconds; Infinity: they are not. */
+  private sinceMs = Infinity;
+  /** Asked for until then, monotonic milliseconds. */
+  private untilMs = -Infinity;
+  private readonly largeBytes: number;
+
+  constructor(
+    thresholdMs: number,
+    private readonly bytes: HeapGauge = heapBytes,
+  ) {
+    this.largeBytes = thresholdMs * BYTES_PER_THRESHOLD_MS;
+  }
+
+  start(): void {
+    this.observer ??= new PerformanceObserver((list) => {
+      for (const { startTime, duration } of list.getEntries()) this.add(startTime, duration);
+    });
+  }
+
+  stop(): void {
+    this.observer?.disconnect();
+    this.observer = null;
+    this.sinceMs = Infinity;
+  }
+
+  /** The loop turns. `looks`: whether a standstill would be looked at. */
+  ticked(nowMs: number, looks: boolean): void {
+    if (!looks || this.bytes() >= this.largeBytes) this.untilMs = Math.max(this.untilMs, nowMs + LEAST_MS);
+    if (nowMs < this.untilMs) this.observe(nowMs);
+    else if (this.sinceMs !== Infinity) {
+      this.observer?.disconnect();
+      this.sinceMs = Infinity;
+    }
+  }
+
+  /** The loop stands still and is looked at. Called inside the interrupt. */
+  looked(nowMs: number): void {
+    // An error in the middle of `observe()` would leave Node's count of observers wrong, for everybody.
+    if (this.sinceMs === Infinity && hasRoom()) this.observe(nowMs);
+    this.untilMs = Math.max(this.untilMs, nowMs + LEAST_MS);
+  }
+
+  /** The loop has stood still for longer than the threshold. */
+  stoodStill(nowMs: number): void {
+    this.untilMs = nowMs + AFTER_STANDSTILL_MS;
+  }
+
+  add(startMs: number, durationMs: number): void {
+    if (durationMs < MIN_MS) return;
+    const index = this.count % KEPT;
+    this.startMs[index] = startMs;
+    this.endMs[index] = startMs + durationMs;
+    this.count += 1;
+  }
+
+  /** Milliseconds of observed collection between two monotonic times. */
+  within(fromMs: number, toMs: number): number {
+    let sum = 0;
+    for (let i = 0; i < Math.min(this.count, KEPT); i++) {
+      sum += Math.max(0, Math.min(toMs, this.endMs[i]!) - Math.max(fromMs, this.startMs[i]!));
+    }
+    return Math.min(sum, toMs - fromMs);
+  }
+
+  /**
+   * How much of the time between two monotonic times `within()` speaks for, milliseconds: what was observed of it where that
+   * was most, so that the beginning counts like the rest; otherwise all.
+   */
+  observedMs(fromMs: number, toMs: number): number {
+    const windowMs = toMs - fromMs;
+    const observedMs = toMs - Math.max(fromMs, this.sinceMs);
+    return observedMs * 2 >= windowMs ? observedMs : windowMs;
+  }
+
+  private observe(nowMs: number): void {
+    if (this.observer === null || this.sinceMs !== Infinity) return;
+    this.observer.observe({ entryTypes: ['gc'] });
+    this.sinceMs = nowMs;
+  }
+}
+
+/** Whether the stack is far from its end; where it is not, the next look may find it so. */
+function hasRoom(): boolean {
+  try {
+    takeRoom(...ROOM);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const takeRoom: (...room: readonly number[]) => void = () => {};

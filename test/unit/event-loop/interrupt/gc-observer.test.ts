@@ -1,0 +1,132 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { performance } from 'node:perf_hooks';
+import { GcObserver } from '../../../../src/event-loop/interrupt/gc-observer.js';
+
+const MB = 1e6;
+const collect = (globalThis as { gc?: () => void }).gc!;
+
+describe('garbage collection inside a window', () => {
+  const gc = new GcObserver(50);
+
+  it('is the overlap with it', () => {
+    gc.add(0, 20);
+    gc.add(50, 30);
+    gc.add(95, 100);
+    gc.add(60, 0.5);
+    expect(gc.within(10, 100)).toBe(10 + 30 + 5);
+    expect(gc.within(300, 400)).toBe(0);
+  });
+
+  it('is never more than the window', () => {
+    gc.add(1_000, 100);
+    gc.add(1_000, 100);
+    expect(gc.within(1_000, 1_050)).toBe(50);
+  });
+
+  it('keeps the latest of many', () => {
+    for (let i = 0; i < 1_000; i++) gc.add(i * 10, 5);
+    expect(gc.within(9_900, 10_000)).toBe(50);
+  });
+});
+
+describe('collections are observed', () => {
+  let heapBytes = 30 * MB;
+  let gc = new GcObserver(50, () => heapBytes);
+  afterEach(() => {
+    gc.stop();
+    heapBytes = 30 * MB;
+    gc = new GcObserver(50, () => heapBytes);
+  });
+
+  /** Whether a collection now is seen. Its entry comes within three turns: Node's own, the observer's, and one to be sure. */
+  async function seen(): Promise<boolean> {
+    const fromMs = performance.now();
+    collect();
+    const toMs = performance.now();
+    for (let turn = 0; turn < 3; turn++) await new Promise(setImmediate);
+    return gc.within(fromMs, toMs) > 0;
+  }
+
+  it('not in a small heap while the loop turns', async () => {
+    gc.start();
+    gc.ticked(0, true);
+    expect(await seen()).toBe(false);
+  });
+
+  it('while the heap is large: 2 MB for each millisecond of the threshold', async () => {
+    gc.start();
+    heapBytes = 100 * MB;
+    gc.ticked(0, true);
+    expect(await seen()).toBe(true);
+    heapBytes = 99 * MB;
+    gc.ticked(50, true);
+    expect(await seen()).toBe(true);
+    gc.ticked(150, true);
+    expect(await seen()).toBe(false);
+  });
+
+  it('where nobody would look at a standstill', async () => {
+    gc.start();
+    gc.ticked(0, false);
+    expect(await seen()).toBe(true);
+  });
+
+  it('from the look at a standstill on, and for a minute when it was one', async () => {
+    gc.start();
+    gc.looked(1_000);
+    expect(await seen()).toBe(true);
+    gc.stoodStill(1_050);
+    gc.ticked(61_000, true);
+    expect(await seen()).toBe(true);
+    gc.ticked(61_050, true);
+    expect(await seen()).toBe(false);
+  });
+
+  it('no more once stopped', async () => {
+    gc.start();
+    gc.looked(0);
+    gc.stop();
+    gc.looked(1);
+    gc.ticked(2, false);
+    expect(await seen()).toBe(false);
+  });
+
+  it('by the real heap’s size when nothing else is given', async () => {
+    gc = new GcObserver(0.001);
+    gc.start();
+    gc.ticked(0, true);
+    expect(await seen()).toBe(true);
+    gc.stop();
+    gc = new GcObserver(60_000);
+    gc.start();
+    gc.ticked(0, true);
+    expect(await seen()).toBe(false);
+  });
+});
+
+describe('what a sum of collections speaks for', () => {
+  it('is the whole window, where collections were observed before', () => {
+    const gc = new GcObserver(50);
+    gc.start();
+    gc.looked(0);
+    expect(gc.observedMs(100, 200)).toBe(100);
+    gc.stop();
+  });
+
+  it('is what was observed of it, where that was most', () => {
+    const gc = new GcObserver(50);
+    gc.start();
+    gc.looked(130);
+    expect(gc.observedMs(100, 200)).toBe(70);
+    gc.stop();
+  });
+
+  it('is the whole window, where most of it was not observed', () => {
+    const gc = new GcObserver(50);
+    gc.start();
+    gc.looked(160);
+    expect(gc.observedMs(100, 200)).toBe(100);
+    gc.stop();
+    expect(gc.observedMs(100, 200)).toBe(100);
+  });
+});
