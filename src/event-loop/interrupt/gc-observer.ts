@@ -11,8 +11,8 @@ const KEPT = 256;
 const BYTES_PER_THRESHOLD_MS = 2e6;
 /** Once asked for, observed so long at least: entries come late. */
 const LEAST_MS = 100;
-/** A loop that stood still may soon do so again. */
-const AFTER_STANDSTILL_MS = 60_000;
+/** The entries of a standstill come after it; and a loop that stood still may soon do so again. */
+const AFTER_STANDSTILL_MS = 1_000;
 /**
  * As arguments of a call: 64 KB of stack. Node's `observe()` needs less than 8 KB, also where V8 has to compile it first.
  */
