@@ -9,6 +9,8 @@ const KEPT = 256;
  * 30 MB 5 ms. A heap of so many bytes per millisecond of the threshold may have one that is twice the threshold.
  */
 const BYTES_PER_THRESHOLD_MS = 2e6;
+/** To ask V8 for the heap's size takes some microseconds; no heap grows by much in so short a time. */
+const MEASURED_EVERY_MS = 100;
 /** Once asked for, observed so long at least: entries come late. */
 const LEAST_MS = 100;
 /** The entries of a standstill come after it; and a loop that stood still may soon do so again. */
@@ -47,6 +49,7 @@ export class GcObserver {
   private sinceMs = Infinity;
   /** Asked for until then, monotonic milliseconds. */
   private untilMs = -Infinity;
+  private measuredMs = -Infinity;
   private readonly largeBytes: number;
 
   constructor(
@@ -70,7 +73,11 @@ export class GcObserver {
 
   /** The loop turns. `looks`: whether a standstill would be looked at. */
   ticked(nowMs: number, looks: boolean): void {
-    if (!looks || this.bytes() >= this.largeBytes) this.untilMs = Math.max(this.untilMs, nowMs + LEAST_MS);
+    if (!looks) this.atLeastUntil(nowMs + LEAST_MS);
+    if (nowMs - this.measuredMs >= MEASURED_EVERY_MS) {
+      this.measuredMs = nowMs;
+      if (this.bytes() >= this.largeBytes) this.atLeastUntil(nowMs + MEASURED_EVERY_MS + LEAST_MS);
+    }
     if (nowMs < this.untilMs) this.observe(nowMs);
     else if (this.sinceMs !== Infinity) {
       this.observer?.disconnect();
@@ -82,12 +89,12 @@ export class GcObserver {
   looked(nowMs: number): void {
     // An error in the middle of `observe()` would leave Node's count of observers wrong, for everybody.
     if (this.sinceMs === Infinity && hasRoom()) this.observe(nowMs);
-    this.untilMs = Math.max(this.untilMs, nowMs + LEAST_MS);
+    this.atLeastUntil(nowMs + LEAST_MS);
   }
 
   /** The loop has stood still for longer than the threshold. */
   stoodStill(nowMs: number): void {
-    this.untilMs = nowMs + AFTER_STANDSTILL_MS;
+    this.atLeastUntil(nowMs + AFTER_STANDSTILL_MS);
   }
 
   add(startMs: number, durationMs: number): void {
@@ -115,6 +122,10 @@ export class GcObserver {
     const windowMs = toMs - fromMs;
     const observedMs = toMs - Math.max(fromMs, this.sinceMs);
     return observedMs * 2 >= windowMs ? observedMs : windowMs;
+  }
+
+  private atLeastUntil(ms: number): void {
+    if (ms > this.untilMs) this.untilMs = ms;
   }
 
   private observe(nowMs: number): void {

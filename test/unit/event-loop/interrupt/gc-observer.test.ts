@@ -59,9 +59,9 @@ describe('collections are observed', () => {
     gc.ticked(0, true);
     expect(await seen()).toBe(true);
     heapBytes = 99 * MB;
-    gc.ticked(50, true);
+    gc.ticked(100, true);
     expect(await seen()).toBe(true);
-    gc.ticked(150, true);
+    gc.ticked(200, true);
     expect(await seen()).toBe(false);
   });
 
