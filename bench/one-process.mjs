@@ -2,6 +2,7 @@
 //
 //   npm run bench -- one-process                                  the published run
 //   npm run bench -- one-process --node 24
+//   npm run bench -- one-process --table beyond-store             one of the two tables: of-bare, beyond-store
 //   npm run bench -- one-process --rounds 12 --generations 3 --only store
 //
 // What would make the numbers lie:
@@ -33,15 +34,18 @@ const beyondTheStore = [
   variant('latency, blocks by the context store', { ...OTHERS, context: true }),
 ];
 
-const flags = readFlags();
+const { table, ...flags } = readFlags({ table: { type: 'string' } });
+if (![undefined, 'of-bare', 'beyond-store'].includes(table)) {
+  throw new Error(`--table must be \`of-bare\` or \`beyond-store\`, got \`${table}\`.`);
+}
 const name = `one-process-node${nodeMajorOf(flags.node)}`;
 const request = { path: '/users/42' };
 const copies = mkdtempSync(join(tmpdir(), 'nestjs-perf-bench-'));
 try {
   symlinkSync(resolve('node_modules'), join(copies, 'node_modules'));
   writeFileSync(join(copies, 'package.json'), '{ "type": "module" }');
-  await measure(name, ofBare);
-  await measure(`${name}-beyond-store`, beyondTheStore);
+  if (table !== 'beyond-store') await measure(name, ofBare);
+  if (table !== 'of-bare') await measure(`${name}-beyond-store`, beyondTheStore);
 } finally {
   rmSync(copies, { recursive: true });
 }

@@ -82,8 +82,8 @@ export interface BlockRecord {
   location: string | null;
   stack: readonly string[];
   /**
-   * Milliseconds of garbage collection inside the block; while the heap is under 2 MB per millisecond of `thresholdMs`, of what
-   * followed the first look at it.
+   * Milliseconds of garbage collection inside the block. While the heap is under 2 MB per millisecond of `thresholdMs`, what
+   * came before the first look at the block may be missing.
    */
   gcMs: number;
   /** Who had to wait. */

@@ -19,8 +19,10 @@ export interface Evidence<S> {
   readonly startMs: number;
   readonly endMs: number;
   readonly looks: readonly Look<S>[];
-  /** Share of it that was garbage collection. */
-  readonly gcRatio: number;
+  /** Garbage collection inside it, as far as it was observed. */
+  readonly gcMs: number;
+  /** Since when it was observed; Infinity: it was not. */
+  readonly gcSinceMs: number;
   /** Share of it that the main thread was on a CPU. */
   readonly cpuRatio: number;
   /** The watchdog itself was not scheduled. */
@@ -83,6 +85,7 @@ export function classify<S>(evidence: Evidence<S>): Verdict<S> {
   const windowMs = evidence.endMs - evidence.startMs;
   const starved = evidence.starvedMs / windowMs;
   const notRunning = Math.max(starved, evidence.runDelayMs / windowMs);
+  const gc = gcRatioOf(evidence);
   const claims = claimsOf(evidence);
   const best = claims.reduce<Claim<S> | null>((a, b) => (a === null || b.provenMs > a.provenMs ? b : a), null);
   const proven = best !== null && isProven(best, windowMs) ? best : null;
@@ -99,19 +102,27 @@ export function classify<S>(evidence: Evidence<S>): Verdict<S> {
     return { ...nobody, cause: 'not-scheduled' };
   }
   // Before `sync-io`: while helpers collect in parallel, the main thread is hardly on a CPU.
-  if (evidence.gcRatio >= GC_RATIO) {
+  if (gc >= GC_RATIO) {
     return { cause: 'gc', culprit: null, suspect: proven?.state ?? null, provenMs: 0, shown: proven?.looks ?? [] };
   }
   // Asleep, that is, neither on a CPU nor waiting for one.
   const offCpu = evidence.cpuRatio < IDLE_CPU_RATIO && evidence.cpuRatio + notRunning < ON_CPU_RATIO;
   if (evidence.debugged && offCpu) return { ...nobody, cause: 'unknown' };
-  const running = offCpu && evidence.gcRatio < SOME_GC_RATIO ? 'sync-io' : 'javascript';
+  const running = offCpu && gc < SOME_GC_RATIO ? 'sync-io' : 'javascript';
   if (proven !== null) return named(proven, running, evidence);
   if (evidence.looks.length === 0) return { ...nobody, cause: 'unknown' };
 
   const likely = likelyOf(evidence, claims, windowMs);
   if (likely !== null) return { ...nobody, cause: running, suspect: likely.state };
   return { ...nobody, cause: evidence.looks.some((look) => look.cut && look.state === null) ? 'unknown' : 'pile-up' };
+}
+
+/** Share of the window that was garbage collection. The part that was not observed counts like the rest, up to half of that. */
+function gcRatioOf<S>({ startMs, endMs, gcMs, gcSinceMs }: Evidence<S>): number {
+  const windowMs = endMs - startMs;
+  const observedMs = endMs - Math.max(startMs, gcSinceMs);
+  if (observedMs <= 0) return 0;
+  return (gcMs * (1 + Math.min((windowMs - observedMs) / observedMs, 0.5))) / windowMs;
 }
 
 function named<S>(claim: Claim<S>, cause: BlockCause, evidence: Evidence<S>): Verdict<S> {
@@ -151,7 +162,7 @@ const isProven = <S>(claim: Claim<S>, windowMs: number): boolean =>
   claim.provenMs >= PROVEN_RATIO * windowMs && (claim.looks.length >= MIN_LOOKS || claim.insideCall);
 
 /** Each request's proven and likely time: one claim a request, and one for nobody's code. */
-function claimsOf<S>({ looks, runDelayMs }: Evidence<S>): Claim<S>[] {
+function claimsOf<S>({ looks, runDelayMs, gcSinceMs }: Evidence<S>): Claim<S>[] {
   const claims = new Map<S | null, Claim<S>>();
   let before: Look<S> | null = null;
   for (const look of looks) {
@@ -162,11 +173,12 @@ function claimsOf<S>({ looks, runDelayMs }: Evidence<S>): Claim<S>[] {
     const follows = before !== null && before.state === look.state && !(look.cut && look.state === null);
     if (waitedMs <= LATE_MS) {
       if (follows) claim.provenMs += look.servedMs - before!.servedMs;
-    } else if (showsItsCall(look)) {
+    } else if (look.requestedMs >= gcSinceMs ? showsItsCall(look) : showsNodeCall(look)) {
       claim.insideCall ||= showsNodeCall(look);
       claim.lateMs += waitedMs;
       claim.provenMs += follows ? look.servedMs - before!.servedMs : waitedMs;
     } else {
+      // Also where it may have been a collection that nobody observed.
       claim.likelyMs += waitedMs;
       // Between the last look and the native call the same request ran on.
       if (follows) claim.provenMs += Math.max(0, look.requestedMs - before!.servedMs);

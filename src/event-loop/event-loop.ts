@@ -171,6 +171,7 @@ export class EventLoop implements PacedObserver {
     this.watching = true;
     this.watch.start();
     this.gc.start();
+    this.gc.ticked(this.gauges.nowMs(), false);
     if (this.obstacle !== null) {
       const cause = 'event-loop blocks are measured, but not traced to requests';
       this.report.report(cause, `${cause}: ${this.obstacle}.`);
@@ -189,9 +190,9 @@ export class EventLoop implements PacedObserver {
     this.watchdog.start();
   }
 
-  /** Whether the watchdog has booted and still runs. */
+  /** Whether the watchdog has booted, still runs, and would look at a standstill before it is over. */
   private looks(): boolean {
-    return this.watchdog?.running === true && this.watch.counters().polls !== 0;
+    return this.watch.armed && this.watchdog?.running === true && this.watch.counters().polls !== 0;
   }
 
   private stoodStill(standstill: Standstill): void {
@@ -219,12 +220,14 @@ export class EventLoop implements PacedObserver {
     const { standstill, samples, inFlight, queued } = block;
     const { startMs, endMs } = standstill;
     const gcMs = this.gc.within(startMs, endMs);
+    const { sinceMs: gcSinceMs } = this.gc;
     const counters = this.watch.counters();
     const verdict = classify({
       startMs,
       endMs,
       looks: samples,
-      gcRatio: gcMs / this.gc.observedMs(startMs, endMs),
+      gcMs: this.gc.within(Math.max(startMs, gcSinceMs), endMs),
+      gcSinceMs,
       cpuRatio: standstill.cpuRatio,
       starvedMs: ((counters.starvedUs - standstill.starvedUsBefore) | 0) / 1000,
       runDelayMs: ((counters.runDelayUs - standstill.runDelayUsBefore) | 0) / 1000,

@@ -47,7 +47,8 @@ export class LoopWatch {
   readonly beat: Beat;
   readonly statistics: LoopStatistics;
   private timer: NodeJS.Timeout | null = null;
-  private armed = false;
+  /** There are requests: the tick is fast, and the watchdog awake. */
+  armed = false;
   private lastRequestMs = 0;
   // As they were at the last tick.
   private tickedMs: number;
@@ -134,10 +135,9 @@ export class LoopWatch {
     this.statistics.delayed(nowMs, Math.max(0, nowMs - this.tickedMs - intervalMs));
     this.lateTurn(nowMs, nowMs);
     this.baseline(nowMs);
-    this.onTick(nowMs);
-    if (!this.armed) return;
     const quietMs = nowMs - this.lastRequestMs;
-    if (quietMs > (this.inFlight() > 0 ? DISARM_QUIET_AFTER_MS : DISARM_AFTER_MS)) this.disarm();
+    if (this.armed && quietMs > (this.inFlight() > 0 ? DISARM_QUIET_AFTER_MS : DISARM_AFTER_MS)) this.disarm();
+    this.onTick(nowMs);
   };
 
   private baseline(nowMs: number): void {

@@ -139,7 +139,8 @@ for (const node of nodeBinaries()) {
       'is nobody’s, the first time already (%s)',
       async (path) => {
         let collected: BlockRecord | undefined;
-        for (let attempt = 0; collected === undefined && attempt < 8; attempt++) {
+        const deadlineMs = performance.now() + 90_000;
+        while (collected === undefined && performance.now() < deadlineMs) {
           const server = await BlockersProcess.start({ execPath: node.execPath, execArgv: ['--expose-gc'] });
           const load = await Load.start(server.port);
           try {
@@ -151,7 +152,7 @@ for (const node of nodeBinaries()) {
             server.blocks.length = 0;
             await load.get(`/${path}`);
             await server.settle();
-            for (const { request } of server.blocks) if (request !== null) expect(request.url).toBe(`/${path}`);
+            for (const { request } of server.blocks) expect(request).toBeNull();
             // A machine that does not let the process run says so instead.
             collected = server.blocks.find(({ cause }) => cause === 'gc');
           } finally {

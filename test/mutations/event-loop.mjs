@@ -80,7 +80,7 @@ const rules = [
     name: 'starvation is judged after garbage collection',
     file: classify,
     find: '  if (machine && !blockedAnyway) {',
-    replace: '  if (machine && !blockedAnyway && evidence.gcRatio < GC_RATIO) {',
+    replace: '  if (machine && !blockedAnyway && gc < GC_RATIO) {',
     tests: classifyTests,
   },
   {
@@ -100,8 +100,8 @@ const rules = [
   {
     name: 'garbage collection is judged after waiting',
     file: classify,
-    find: '  if (evidence.gcRatio >= GC_RATIO) {',
-    replace: '  if (evidence.gcRatio >= GC_RATIO && evidence.cpuRatio >= IDLE_CPU_RATIO) {',
+    find: '  if (gc >= GC_RATIO) {',
+    replace: '  if (gc >= GC_RATIO && evidence.cpuRatio >= IDLE_CPU_RATIO) {',
     tests: classifyTests,
   },
   {
@@ -276,7 +276,7 @@ const applications = [
   {
     name: 'no rule for garbage collection, in an application',
     file: classify,
-    find: '  if (evidence.gcRatio >= GC_RATIO) {',
+    find: '  if (gc >= GC_RATIO) {',
     replace: '  if (false as boolean) {',
     tests: ['test/e2e/event-loop.test.ts'],
     only: 'garbage',
@@ -305,10 +305,24 @@ const applications = [
   },
   {
     name: 'a window that was hardly observed is all garbage collection',
-    file: 'src/event-loop/interrupt/gc-observer.ts',
-    find: 'observedMs * 2 >= windowMs ? observedMs : windowMs',
-    replace: 'observedMs',
-    tests: ['test/unit/event-loop/interrupt/gc-observer.test.ts'],
+    file: classify,
+    find: 'Math.min((windowMs - observedMs) / observedMs, 0.5)',
+    replace: '(windowMs - observedMs) / observedMs',
+    tests: ['test/unit/event-loop/classify.test.ts'],
+  },
+  {
+    name: 'what was not observed was no garbage collection',
+    file: classify,
+    find: 'gcMs * (1 + Math.min((windowMs - observedMs) / observedMs, 0.5))',
+    replace: 'gcMs',
+    tests: ['test/unit/event-loop/classify.test.ts'],
+  },
+  {
+    name: 'a late look proves, though a collection may have held it up',
+    file: classify,
+    find: 'look.requestedMs >= gcSinceMs ? showsItsCall(look) : showsNodeCall(look)',
+    replace: 'showsItsCall(look)',
+    tests: ['test/unit/event-loop/classify.test.ts'],
   },
   {
     name: 'the watchdog keeps what it saw last, in a process that hangs',

@@ -1,5 +1,11 @@
 import { PerformanceObserver } from 'node:perf_hooks';
-import { getHeapSpaceStatistics } from 'node:v8';
+import { getHeapSpaceStatistics, getHeapStatistics } from 'node:v8';
+
+// `looked()` runs inside an interrupt, on top of whatever blocks the loop: nothing there may be the application's, so what it
+// calls of the language and of Node is kept from before anybody could replace it.
+const { apply } = Reflect;
+// eslint-disable-next-line typescript/unbound-method -- called with a `this`
+const { observe } = PerformanceObserver.prototype;
 
 /** Shorter collections cannot make a block. */
 const MIN_MS = 1;
@@ -9,7 +15,9 @@ const KEPT = 256;
  * 30 MB 5 ms. A heap of so many bytes per millisecond of the threshold may have one that is twice the threshold.
  */
 const BYTES_PER_THRESHOLD_MS = 2e6;
-/** To ask V8 for the heap's size takes some microseconds; no heap grows by much in so short a time. */
+/** Near its limit a heap is collected over and over, however small it is. */
+const SHARE_OF_LIMIT = 0.5;
+/** To ask V8 for the heap's size takes some microseconds. */
 const MEASURED_EVERY_MS = 100;
 /** Once asked for, observed so long at least: entries come late. */
 const LEAST_MS = 100;
@@ -21,7 +29,7 @@ const AFTER_STANDSTILL_MS = 1_000;
 const ROOM: readonly number[] = Object.freeze(Array.from({ length: 8_192 }, () => 0));
 
 /** Bytes that one collection may have to walk or copy: the old generation, and what the young one may hold. */
-export type HeapGauge = () => number;
+type HeapGauge = () => number;
 
 const heapBytes: HeapGauge = () => {
   let bytes = 0;
@@ -37,7 +45,7 @@ const heapBytes: HeapGauge = () => {
  *
  * A collection costs some 200 µs more while it is observed: Node (20 to 24) makes four deprecated accessors for each entry,
  * and a busy loop collects 40 times a second. So it is done only where one can matter: with a heap that takes long to
- * collect, from a look at a standstill on, and where no looks can be. (A `v8.GCProfiler` that is read after each collection
+ * collect, from the first look at a standstill until some time after it, and while nobody would look. (A `v8.GCProfiler` that is read after each collection
  * was measured to be no cheaper, and tells no times.)
  */
 export class GcObserver {
@@ -45,8 +53,7 @@ export class GcObserver {
   private readonly endMs = new Float64Array(KEPT);
   private count = 0;
   private observer: PerformanceObserver | null = null;
-  /** Since when collections are observed, monotonic milliseconds; Infinity: they are not. */
-  private sinceMs = Infinity;
+  private observedSinceMs = Infinity;
   /** Asked for until then, monotonic milliseconds. */
   private untilMs = -Infinity;
   private measuredMs = -Infinity;
@@ -56,7 +63,8 @@ export class GcObserver {
     thresholdMs: number,
     private readonly bytes: HeapGauge = heapBytes,
   ) {
-    this.largeBytes = thresholdMs * BYTES_PER_THRESHOLD_MS;
+    const limitBytes = getHeapStatistics().heap_size_limit;
+    this.largeBytes = Math.min(thresholdMs * BYTES_PER_THRESHOLD_MS, limitBytes * SHARE_OF_LIMIT);
   }
 
   start(): void {
@@ -68,27 +76,33 @@ export class GcObserver {
   stop(): void {
     this.observer?.disconnect();
     this.observer = null;
-    this.sinceMs = Infinity;
+    this.observedSinceMs = Infinity;
+  }
+
+  /** Since when collections are observed, monotonic milliseconds; Infinity: they are not. */
+  get sinceMs(): number {
+    return this.observedSinceMs;
   }
 
   /** The loop turns. `looks`: whether a standstill would be looked at. */
   ticked(nowMs: number, looks: boolean): void {
+    if (this.observer === null) return;
     if (!looks) this.atLeastUntil(nowMs + LEAST_MS);
     if (nowMs - this.measuredMs >= MEASURED_EVERY_MS) {
       this.measuredMs = nowMs;
       if (this.bytes() >= this.largeBytes) this.atLeastUntil(nowMs + MEASURED_EVERY_MS + LEAST_MS);
     }
     if (nowMs < this.untilMs) this.observe(nowMs);
-    else if (this.sinceMs !== Infinity) {
-      this.observer?.disconnect();
-      this.sinceMs = Infinity;
+    else if (this.observedSinceMs !== Infinity) {
+      this.observer.disconnect();
+      this.observedSinceMs = Infinity;
     }
   }
 
   /** The loop stands still and is looked at. Called inside the interrupt. */
   looked(nowMs: number): void {
     // An error in the middle of `observe()` would leave Node's count of observers wrong, for everybody.
-    if (this.sinceMs === Infinity && hasRoom()) this.observe(nowMs);
+    if (this.observedSinceMs === Infinity && hasRoom()) this.observe(nowMs);
     this.atLeastUntil(nowMs + LEAST_MS);
   }
 
@@ -114,35 +128,26 @@ export class GcObserver {
     return Math.min(sum, toMs - fromMs);
   }
 
-  /**
-   * How much of the time between two monotonic times `within()` speaks for, milliseconds: what was observed of it where that
-   * was most, so that the beginning counts like the rest; otherwise all.
-   */
-  observedMs(fromMs: number, toMs: number): number {
-    const windowMs = toMs - fromMs;
-    const observedMs = toMs - Math.max(fromMs, this.sinceMs);
-    return observedMs * 2 >= windowMs ? observedMs : windowMs;
-  }
-
   private atLeastUntil(ms: number): void {
     if (ms > this.untilMs) this.untilMs = ms;
   }
 
   private observe(nowMs: number): void {
-    if (this.observer === null || this.sinceMs !== Infinity) return;
-    this.observer.observe({ entryTypes: ['gc'] });
-    this.sinceMs = nowMs;
+    if (this.observer === null || this.observedSinceMs !== Infinity) return;
+    // First, so that a look in the middle of this does not begin it again.
+    this.observedSinceMs = nowMs;
+    apply(observe, this.observer, [{ entryTypes: ['gc'] }]);
   }
 }
 
 /** Whether the stack is far from its end; where it is not, the next look may find it so. */
 function hasRoom(): boolean {
   try {
-    takeRoom(...ROOM);
+    apply(takeRoom, undefined, ROOM);
     return true;
   } catch {
     return false;
   }
 }
 
-const takeRoom: (...room: readonly number[]) => void = () => {};
+const takeRoom = (): void => {};

@@ -6,7 +6,7 @@ import type { Frame } from '../frame.js';
 
 // This file's functions run inside an interrupt, on top of whatever blocks the loop. A regular expression in here, run
 // while the interrupted code is inside one, ends the process (V8's engine is not re-entrant from its own interrupt).
-// So: no regex, no JSON, no formatting, no library code, no user code. The linter holds this file to it.
+// So: no regex, no JSON, no formatting, no user code, and of Node's only what needs none of these. The linter holds this folder to it.
 
 /**
  * How a sample knows its request. `aside`: from the store, while the request's route function waits, and for something else as

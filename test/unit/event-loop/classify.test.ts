@@ -35,7 +35,8 @@ const evidence = (given: Partial<Evidence<string>>): Evidence<string> => ({
   startMs: 0,
   endMs: 100,
   looks: [],
-  gcRatio: 0,
+  gcMs: 0,
+  gcSinceMs: 0,
   cpuRatio: 1,
   starvedMs: 0,
   runDelayMs: 0,
@@ -137,6 +138,12 @@ describe('rule B: a late look proves a native call, not whose', () => {
     expect(judged({ looks: several }).culprit).toBe('a');
   });
 
+  it('does not take looks for proof that a collection which nobody observed may have held up', () => {
+    const several = [late('a', 20, 45), late('a', 48, 75), late('a', 78, 99)].map((l) => ({ ...l, frames: deep }));
+    expect(judged({ looks: several, gcSinceMs: 75 })).toEqual({ cause: 'javascript', culprit: null, suspect: 'a' });
+    expect(judged({ looks: [late('a', 20, 98, { frames: inReadFile })], gcSinceMs: 98 }).culprit).toBe('a');
+  });
+
   it('does not count what the machine held back', () => {
     const looks = [late('a', 20, 98, { frames: inReadFile })];
     expect(judged({ looks, runDelayMs: 35 })).toMatchObject({ culprit: null, suspect: 'a' });
@@ -181,16 +188,16 @@ describe('cause', () => {
   const mine = { looks: looks('a', 20, 90) };
   it.each<[string, Partial<Evidence<string>>, string]>([
     ['off the CPU', { ...mine, cpuRatio: 0.05 }, 'sync-io'],
-    ['mostly collecting garbage', { ...mine, gcRatio: 0.6 }, 'gc'],
-    ['collecting in parallel threads, the main one waiting', { ...mine, gcRatio: 0.6, cpuRatio: 0.1 }, 'gc'],
-    [
-      'some garbage collection does not make it input or output',
-      { ...mine, gcRatio: 0.3, cpuRatio: 0.2 },
-      'javascript',
-    ],
+    ['mostly collecting garbage', { ...mine, gcMs: 60 }, 'gc'],
+    ['collecting from the first look on, not observed before', { ...mine, gcMs: 45, gcSinceMs: 30 }, 'gc'],
+    ['all that was observed, hardly anything', { ...mine, gcMs: 10, gcSinceMs: 90 }, 'javascript'],
+    ['a quarter of it, half of what was observed', { ...mine, gcMs: 25, gcSinceMs: 50 }, 'javascript'],
+    ['observed only after it', { ...mine, gcMs: 0, gcSinceMs: 101 }, 'javascript'],
+    ['collecting in parallel threads, the main one waiting', { ...mine, gcMs: 60, cpuRatio: 0.1 }, 'gc'],
+    ['some garbage collection does not make it input or output', { ...mine, gcMs: 30, cpuRatio: 0.2 }, 'javascript'],
     [
       'the watchdog starved all the time, even inside a collection',
-      { ...mine, starvedMs: 75, gcRatio: 0.9, cpuRatio: 0.2 },
+      { ...mine, starvedMs: 75, gcMs: 90, cpuRatio: 0.2 },
       'not-scheduled',
     ],
     [
@@ -235,7 +242,7 @@ describe('cause', () => {
 
   it.each(['gc', 'not-scheduled', 'unknown'])('%s names no culprit', (cause) => {
     const given = {
-      gc: { gcRatio: 0.6 },
+      gc: { gcMs: 60 },
       'not-scheduled': { starvedMs: 80, cpuRatio: 0.2 },
       unknown: { debugged: true, cpuRatio: 0 },
     }[cause];

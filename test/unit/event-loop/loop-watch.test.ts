@@ -10,13 +10,14 @@ class Loop {
   cpu = 0;
   inFlight = 0;
   readonly standstills: Standstill[] = [];
-  readonly ticks: number[] = [];
+  /** Whether the tick was fast, of each. */
+  ticks: boolean[] = [];
   readonly watch = new LoopWatch(
     timingOf(50),
     { nowMs: () => this.nowMs, idleMs: () => this.idle, cpuMs: () => this.cpu },
     () => this.inFlight,
     (standstill) => this.standstills.push(standstill),
-    (nowMs) => this.ticks.push(nowMs),
+    () => this.ticks.push(this.watch.armed),
   );
 
   /** Waits for events; ticks come in time. */
@@ -218,6 +219,17 @@ describe('watching the loop', () => {
     await loop.wait(1_200);
     expect(words[MODE]).toBe(PARKED);
     expect(await beats(1_000)).toBe(2);
+  });
+
+  it('tells each tick, and whether the watchdog is awake after it', async () => {
+    await loop.wait(1_000);
+    expect(loop.ticks).toEqual([false, false]);
+    loop.ticks = [];
+    request();
+    loop.inFlight = 0;
+    await loop.wait(1_520);
+    expect(loop.ticks.filter((fast) => fast)).toHaveLength(100);
+    expect(loop.ticks.slice(100)).toEqual([false, false]);
   });
 
   it('stops the fast tick for requests that go on and on while nothing else comes', async () => {

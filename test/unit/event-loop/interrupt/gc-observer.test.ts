@@ -51,6 +51,13 @@ describe('collections are observed', () => {
     gc.start();
     gc.ticked(0, true);
     expect(await seen()).toBe(false);
+    expect(gc.sinceMs).toBe(Infinity);
+  });
+
+  it('not before the start', () => {
+    gc.ticked(0, false);
+    gc.looked(0);
+    expect(gc.sinceMs).toBe(Infinity);
   });
 
   it('while the heap is large: 2 MB for each millisecond of the threshold', async () => {
@@ -58,11 +65,16 @@ describe('collections are observed', () => {
     heapBytes = 100 * MB;
     gc.ticked(0, true);
     expect(await seen()).toBe(true);
-    heapBytes = 99 * MB;
-    gc.ticked(100, true);
+    for (let ms = 10; ms <= 1_000; ms += 10) gc.ticked(ms, true);
     expect(await seen()).toBe(true);
-    gc.ticked(200, true);
+    heapBytes = 99 * MB;
+    gc.ticked(1_100, true);
+    expect(await seen()).toBe(true);
+    gc.ticked(1_200, true);
     expect(await seen()).toBe(false);
+    heapBytes = 100 * MB;
+    gc.ticked(1_300, true);
+    expect(await seen()).toBe(true);
   });
 
   it('where nobody would look at a standstill', async () => {
@@ -74,6 +86,7 @@ describe('collections are observed', () => {
   it('from the look at a standstill on, and for a second when it was one', async () => {
     gc.start();
     gc.looked(1_000);
+    expect(gc.sinceMs).toBe(1_000);
     expect(await seen()).toBe(true);
     gc.stoodStill(1_050);
     gc.ticked(2_000, true);
@@ -101,32 +114,5 @@ describe('collections are observed', () => {
     gc.start();
     gc.ticked(0, true);
     expect(await seen()).toBe(false);
-  });
-});
-
-describe('what a sum of collections speaks for', () => {
-  it('is the whole window, where collections were observed before', () => {
-    const gc = new GcObserver(50);
-    gc.start();
-    gc.looked(0);
-    expect(gc.observedMs(100, 200)).toBe(100);
-    gc.stop();
-  });
-
-  it('is what was observed of it, where that was most', () => {
-    const gc = new GcObserver(50);
-    gc.start();
-    gc.looked(130);
-    expect(gc.observedMs(100, 200)).toBe(70);
-    gc.stop();
-  });
-
-  it('is the whole window, where most of it was not observed', () => {
-    const gc = new GcObserver(50);
-    gc.start();
-    gc.looked(160);
-    expect(gc.observedMs(100, 200)).toBe(100);
-    gc.stop();
-    expect(gc.observedMs(100, 200)).toBe(100);
   });
 });
