@@ -12,6 +12,8 @@ export interface Look<S> {
   readonly cut: boolean;
   /** For a look that came too late to see its request: whose route function settled next. */
   readonly settledNext?: S | null;
+  /** How long a garbage collection that was not observed may have held it up. */
+  readonly unobservedGcMs?: number;
 }
 
 /** All that is known of a standstill. */
@@ -79,7 +81,8 @@ interface Claim<S> {
  * A. Nobody is named for one look: a request must have been seen running, in looks that follow one another, for half of
  *    the window at least.
  * B. A look that came late proves that a native call ran (or a collection, or nothing at all), not whose. It counts where
- *    the stack shows that the call was made inside it; and it counts alone only where the stack shows the call itself.
+ *    the stack shows that the call was made inside it; and it counts alone only where the stack shows the call itself. It
+ *    does not count where a collection that was not observed may have been all of it.
  */
 export function classify<S>(evidence: Evidence<S>): Verdict<S> {
   const windowMs = evidence.endMs - evidence.startMs;
@@ -113,7 +116,12 @@ export function classify<S>(evidence: Evidence<S>): Verdict<S> {
   if (evidence.looks.length === 0) return { ...nobody, cause: 'unknown' };
 
   const likely = likelyOf(evidence, claims, windowMs);
-  if (likely !== null) return { ...nobody, cause: running, suspect: likely.state };
+  const doubtfulMs = evidence.looks.reduce(
+    (sum, look) => sum + (mayBeGc(look) ? look.servedMs - look.requestedMs : 0),
+    0,
+  );
+  const doubtful = doubtfulMs >= PROVEN_RATIO * windowMs;
+  if (likely !== null) return { ...nobody, cause: doubtful ? 'unknown' : running, suspect: likely.state };
   return { ...nobody, cause: evidence.looks.some((look) => look.cut && look.state === null) ? 'unknown' : 'pile-up' };
 }
 
@@ -162,7 +170,7 @@ const isProven = <S>(claim: Claim<S>, windowMs: number): boolean =>
   claim.provenMs >= PROVEN_RATIO * windowMs && (claim.looks.length >= MIN_LOOKS || claim.insideCall);
 
 /** Each request's proven and likely time: one claim a request, and one for nobody's code. */
-function claimsOf<S>({ looks, runDelayMs, gcSinceMs }: Evidence<S>): Claim<S>[] {
+function claimsOf<S>({ looks, runDelayMs }: Evidence<S>): Claim<S>[] {
   const claims = new Map<S | null, Claim<S>>();
   let before: Look<S> | null = null;
   for (const look of looks) {
@@ -173,12 +181,11 @@ function claimsOf<S>({ looks, runDelayMs, gcSinceMs }: Evidence<S>): Claim<S>[] 
     const follows = before !== null && before.state === look.state && !(look.cut && look.state === null);
     if (waitedMs <= LATE_MS) {
       if (follows) claim.provenMs += look.servedMs - before!.servedMs;
-    } else if (look.requestedMs >= gcSinceMs ? showsItsCall(look) : showsNodeCall(look)) {
+    } else if (!mayBeGc(look) && showsItsCall(look)) {
       claim.insideCall ||= showsNodeCall(look);
       claim.lateMs += waitedMs;
       claim.provenMs += follows ? look.servedMs - before!.servedMs : waitedMs;
     } else {
-      // Also where it may have been a collection that nobody observed.
       claim.likelyMs += waitedMs;
       // Between the last look and the native call the same request ran on.
       if (follows) claim.provenMs += Math.max(0, look.requestedMs - before!.servedMs);
@@ -193,6 +200,10 @@ function claimsOf<S>({ looks, runDelayMs, gcSinceMs }: Evidence<S>): Claim<S>[] 
   }
   return [...claims.values()];
 }
+
+/** A full collection was done before a late look, nobody observed it, and it may have taken all of the time. */
+const mayBeGc = <S>({ requestedMs, servedMs, unobservedGcMs = 0 }: Look<S>): boolean =>
+  servedMs - requestedMs <= unobservedGcMs;
 
 const newClaim = <S>(state: S | null): Claim<S> => ({
   state,

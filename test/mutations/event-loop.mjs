@@ -37,7 +37,7 @@ const rules = [
   {
     name: 'rule B off: any late look proves whose call it was',
     file: classify,
-    find: '    } else if (showsItsCall(look)) {\n      claim.insideCall ||= showsNodeCall(look);',
+    find: '    } else if (!mayBeGc(look) && showsItsCall(look)) {\n      claim.insideCall ||= showsNodeCall(look);',
     replace: '    } else if (waitedMs > LATE_MS) {\n      claim.insideCall = true;',
     tests: classifyTests,
   },
@@ -284,7 +284,7 @@ const applications = [
   {
     name: 'collections are observed only from the end of a standstill on',
     file: 'src/event-loop/event-loop.ts',
-    find: '    this.probe.onLook = ({ servedMs }) => this.gc.looked(servedMs);\n',
+    find: '    this.probe.onLook = (sample) => (sample.unobservedGcMs = this.gc.looked(sample.requestedMs, sample.servedMs));\n',
     replace: '',
     tests: ['test/faults/event-loop-attribution.test.ts'],
     only: 'first time',
@@ -292,8 +292,8 @@ const applications = [
   {
     name: 'collections are observed without a look at the room on the stack',
     file: 'src/event-loop/interrupt/gc-observer.ts',
-    find: 'this.sinceMs === Infinity && hasRoom()',
-    replace: 'this.sinceMs === Infinity',
+    find: 'this.observedSinceMs === Infinity && hasRoom()',
+    replace: 'this.observedSinceMs === Infinity',
     tests: ['test/unit/event-loop/interrupt/gc-observer-at-stack-end.test.ts'],
   },
   {
@@ -320,7 +320,7 @@ const applications = [
   {
     name: 'a late look proves, though a collection may have held it up',
     file: classify,
-    find: 'look.requestedMs >= gcSinceMs ? showsItsCall(look) : showsNodeCall(look)',
+    find: '!mayBeGc(look) && showsItsCall(look)',
     replace: 'showsItsCall(look)',
     tests: ['test/unit/event-loop/classify.test.ts'],
   },

@@ -6,6 +6,10 @@ import { getHeapSpaceStatistics, getHeapStatistics } from 'node:v8';
 const { apply } = Reflect;
 // eslint-disable-next-line typescript/unbound-method -- called with a `this`
 const { observe } = PerformanceObserver.prototype;
+// eslint-disable-next-line typescript/unbound-method -- called with a `this`
+const { deref } = WeakRef.prototype;
+/** Without a prototype: Node reads options that others may have put there. */
+const COLLECTIONS = Object.freeze({ __proto__: null, entryTypes: ['gc'] });
 
 /** Shorter collections cannot make a block. */
 const MIN_MS = 1;
@@ -15,6 +19,8 @@ const KEPT = 256;
  * 30 MB 5 ms. A heap of so many bytes per millisecond of the threshold may have one that is twice the threshold.
  */
 const BYTES_PER_THRESHOLD_MS = 2e6;
+/** No collection is believed to take longer than this for what it has to walk: twice what was measured. */
+const MAX_MS_PER_BYTE = 2e-6;
 /** Near its limit a heap is collected over and over, however small it is. */
 const SHARE_OF_LIMIT = 0.5;
 /** To ask V8 for the heap's size takes some microseconds. */
@@ -46,7 +52,7 @@ const heapBytes: HeapGauge = () => {
  * A collection costs some 200 µs more while it is observed: Node (20 to 24) makes four deprecated accessors for each entry,
  * and a busy loop collects 40 times a second. So it is done only where one can matter: with a heap that takes long to
  * collect, from the first look at a standstill until some time after it, and while nobody would look. (A `v8.GCProfiler` that is read after each collection
- * was measured to be no cheaper, and tells no times.)
+ * was measured to be no cheaper, and tells no times.) What is not observed is at least witnessed, see `looked()`.
  */
 export class GcObserver {
   private readonly startMs = new Float64Array(KEPT);
@@ -57,20 +63,30 @@ export class GcObserver {
   /** Asked for until then, monotonic milliseconds. */
   private untilMs = -Infinity;
   private measuredMs = -Infinity;
+  private measuredBytes = 0;
+  /**
+   * What only a full collection takes away; it is looked at in no other case, or the collector would keep it. V8 tells of its
+   * end in a later turn, and another one takes its place. (Collections of the young generation leave it alone: they are short.)
+   */
+  private witness = new WeakRef({});
+  private readonly ends = new FinalizationRegistry(() => this.renewWitness());
   private readonly largeBytes: number;
 
+  /** `cheap`: observing costs nothing to speak of, so it is always done. */
   constructor(
     thresholdMs: number,
+    cheap: boolean,
     private readonly bytes: HeapGauge = heapBytes,
   ) {
     const limitBytes = getHeapStatistics().heap_size_limit;
-    this.largeBytes = Math.min(thresholdMs * BYTES_PER_THRESHOLD_MS, limitBytes * SHARE_OF_LIMIT);
+    this.largeBytes = cheap ? 0 : Math.min(thresholdMs * BYTES_PER_THRESHOLD_MS, limitBytes * SHARE_OF_LIMIT);
   }
 
   start(): void {
     this.observer ??= new PerformanceObserver((list) => {
       for (const { startTime, duration } of list.getEntries()) this.add(startTime, duration);
     });
+    this.renewWitness();
   }
 
   stop(): void {
@@ -90,7 +106,8 @@ export class GcObserver {
     if (!looks) this.atLeastUntil(nowMs + LEAST_MS);
     if (nowMs - this.measuredMs >= MEASURED_EVERY_MS) {
       this.measuredMs = nowMs;
-      if (this.bytes() >= this.largeBytes) this.atLeastUntil(nowMs + MEASURED_EVERY_MS + LEAST_MS);
+      this.measuredBytes = this.bytes();
+      if (this.measuredBytes >= this.largeBytes) this.atLeastUntil(nowMs + MEASURED_EVERY_MS + LEAST_MS);
     }
     if (nowMs < this.untilMs) this.observe(nowMs);
     else if (this.observedSinceMs !== Infinity) {
@@ -99,11 +116,17 @@ export class GcObserver {
     }
   }
 
-  /** The loop stands still and is looked at. Called inside the interrupt. */
-  looked(nowMs: number): void {
+  /**
+   * The loop stands still and is looked at. Called inside the interrupt. Returns how long a full collection that was not observed
+   * may have held the look up, milliseconds: 0 where there was none.
+   */
+  looked(requestedMs: number, servedMs: number): number {
+    const observed = this.observedSinceMs <= requestedMs;
     // An error in the middle of `observe()` would leave Node's count of observers wrong, for everybody.
-    if (this.observedSinceMs === Infinity && hasRoom()) this.observe(nowMs);
-    this.atLeastUntil(nowMs + LEAST_MS);
+    if (this.observedSinceMs === Infinity && hasRoom()) this.observe(servedMs);
+    this.atLeastUntil(servedMs + LEAST_MS);
+    if (observed || apply(deref, this.witness, NOTHING) !== undefined) return 0;
+    return this.measuredBytes * MAX_MS_PER_BYTE;
   }
 
   /** The loop has stood still for longer than the threshold. */
@@ -125,7 +148,13 @@ export class GcObserver {
     for (let i = 0; i < Math.min(this.count, KEPT); i++) {
       sum += Math.max(0, Math.min(toMs, this.endMs[i]!) - Math.max(fromMs, this.startMs[i]!));
     }
-    return Math.min(sum, toMs - fromMs);
+    return Math.max(0, Math.min(sum, toMs - fromMs));
+  }
+
+  private renewWitness(): void {
+    const witness = {};
+    this.witness = new WeakRef(witness);
+    this.ends.register(witness, null);
   }
 
   private atLeastUntil(ms: number): void {
@@ -136,7 +165,7 @@ export class GcObserver {
     if (this.observer === null || this.observedSinceMs !== Infinity) return;
     // First, so that a look in the middle of this does not begin it again.
     this.observedSinceMs = nowMs;
-    apply(observe, this.observer, [{ entryTypes: ['gc'] }]);
+    apply(observe, this.observer, [COLLECTIONS]);
   }
 }
 
@@ -150,4 +179,5 @@ function hasRoom(): boolean {
   }
 }
 
+const NOTHING: readonly never[] = Object.freeze([]);
 const takeRoom = (): void => {};

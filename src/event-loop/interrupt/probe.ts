@@ -28,6 +28,8 @@ export interface Sample {
   readonly cut: boolean;
   /** For a look that came late: whose route function settled next. */
   settledNext: RequestState | null;
+  /** How long a garbage collection that was not observed may have held it up, milliseconds. */
+  unobservedGcMs: number;
 }
 
 /** What the watchdog sends, and takes back with what was seen. Plain values only. */
@@ -109,6 +111,7 @@ export class Probe {
         frames,
         cut: frames.length >= STACK_LIMIT,
         settledNext: null,
+        unobservedGcMs: 0,
       };
       if (this.samples.length < MAX_SAMPLES) this.samples.push(sample);
       this.onLook?.(sample);

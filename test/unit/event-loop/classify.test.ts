@@ -140,8 +140,15 @@ describe('rule B: a late look proves a native call, not whose', () => {
 
   it('does not take looks for proof that a collection which nobody observed may have held up', () => {
     const several = [late('a', 20, 45), late('a', 48, 75), late('a', 78, 99)].map((l) => ({ ...l, frames: deep }));
-    expect(judged({ looks: several, gcSinceMs: 75 })).toEqual({ cause: 'javascript', culprit: null, suspect: 'a' });
-    expect(judged({ looks: [late('a', 20, 98, { frames: inReadFile })], gcSinceMs: 98 }).culprit).toBe('a');
+    const doubted = several.map((look) => ({ ...look, unobservedGcMs: 30 }));
+    expect(judged({ looks: doubted })).toEqual({ cause: 'unknown', culprit: null, suspect: 'a' });
+    const alone = late('a', 20, 98, { frames: inReadFile, unobservedGcMs: 80 });
+    expect(judged({ looks: [alone] })).toEqual({ cause: 'unknown', culprit: null, suspect: 'a' });
+  });
+
+  it('takes them where no collection of that heap lasts so long', () => {
+    const alone = late('a', 20, 98, { frames: inReadFile, unobservedGcMs: 70 });
+    expect(judged({ looks: [alone] })).toMatchObject({ cause: 'javascript', culprit: 'a' });
   });
 
   it('does not count what the machine held back', () => {

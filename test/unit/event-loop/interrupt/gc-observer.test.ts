@@ -6,7 +6,7 @@ const MB = 1e6;
 const collect = (globalThis as { gc?: () => void }).gc!;
 
 describe('garbage collection inside a window', () => {
-  const gc = new GcObserver(50);
+  const gc = new GcObserver(50, false);
 
   it('is the overlap with it', () => {
     gc.add(0, 20);
@@ -31,11 +31,11 @@ describe('garbage collection inside a window', () => {
 
 describe('collections are observed', () => {
   let heapBytes = 30 * MB;
-  let gc = new GcObserver(50, () => heapBytes);
+  let gc = new GcObserver(50, false, () => heapBytes);
   afterEach(() => {
     gc.stop();
     heapBytes = 30 * MB;
-    gc = new GcObserver(50, () => heapBytes);
+    gc = new GcObserver(50, false, () => heapBytes);
   });
 
   /** Whether a collection now is seen. Its entry comes within three turns: Node's own, the observer's, and one to be sure. */
@@ -56,7 +56,7 @@ describe('collections are observed', () => {
 
   it('not before the start', () => {
     gc.ticked(0, false);
-    gc.looked(0);
+    gc.looked(0, 0);
     expect(gc.sinceMs).toBe(Infinity);
   });
 
@@ -85,7 +85,7 @@ describe('collections are observed', () => {
 
   it('from the look at a standstill on, and for a second when it was one', async () => {
     gc.start();
-    gc.looked(1_000);
+    gc.looked(995, 1_000);
     expect(gc.sinceMs).toBe(1_000);
     expect(await seen()).toBe(true);
     gc.stoodStill(1_050);
@@ -95,22 +95,54 @@ describe('collections are observed', () => {
     expect(await seen()).toBe(false);
   });
 
+  it('always, where it is cheap', async () => {
+    gc = new GcObserver(50, true, () => heapBytes);
+    gc.start();
+    gc.ticked(0, true);
+    expect(await seen()).toBe(true);
+  });
+
   it('no more once stopped', async () => {
     gc.start();
-    gc.looked(0);
+    gc.looked(0, 0);
     gc.stop();
-    gc.looked(1);
+    gc.looked(1, 1);
     gc.ticked(2, false);
     expect(await seen()).toBe(false);
   });
 
+  it('and what was not, as what may have held a look up: as long as the heap takes, when one was done', async () => {
+    gc.start();
+    heapBytes = 40 * MB;
+    gc.ticked(0, true);
+    const kept: unknown[] = [];
+    // Collections of the young generation only.
+    for (let i = 0; i < 200_000; i++) if (kept.push({ i }) > 1_000) kept.length = 0;
+    expect(gc.looked(20, 50)).toBe(0);
+
+    gc.stop();
+    gc.start();
+    await new Promise(setImmediate);
+    collect();
+    expect(gc.looked(60, 90)).toBe(80);
+    // From the first look on they are observed.
+    expect(gc.looked(100, 130)).toBe(0);
+    // V8 has told of its end, so the next one can be told again.
+    for (let turn = 0; turn < 3; turn++) await new Promise(setImmediate);
+    gc.stop();
+    expect(gc.looked(200, 230)).toBe(0);
+    await new Promise(setImmediate);
+    collect();
+    expect(gc.looked(300, 330)).toBe(80);
+  });
+
   it('by the real heap’s size when nothing else is given', async () => {
-    gc = new GcObserver(0.001);
+    gc = new GcObserver(0.001, false);
     gc.start();
     gc.ticked(0, true);
     expect(await seen()).toBe(true);
     gc.stop();
-    gc = new GcObserver(60_000);
+    gc = new GcObserver(60_000, false);
     gc.start();
     gc.ticked(0, true);
     expect(await seen()).toBe(false);
