@@ -299,7 +299,7 @@ const applications = [
   {
     name: 'collections are not observed in a large heap',
     file: 'src/event-loop/interrupt/gc-observer.ts',
-    find: 'this.bytes() >= this.largeBytes',
+    find: 'this.measuredBytes >= this.largeBytes',
     replace: 'false as boolean',
     tests: ['test/unit/event-loop/interrupt/gc-observer.test.ts'],
   },
