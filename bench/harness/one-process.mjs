@@ -4,8 +4,11 @@ import { drawOrder, keepConfirmed, measureBurst, share } from './interleaved.mjs
 import { startLoad } from './load.mjs';
 import { startServer } from './server.mjs';
 
-/** At most so many requests before the burst: what a new application has made has to be compiled, and its detector has to start. */
-const SETTLING = 10_000;
+/**
+ * At most so many requests before the burst: what a new application has made has to be compiled, which a server does once in its
+ * life, and its detector has to start. After 10,000 the compiler was still at work: it made the library 2 % dearer.
+ */
+const SETTLING = 60_000;
 
 /**
  * Measures `variants` (`{ name, … }`, plain data for the server) as `runInterleaved` does, with the same result, but in each
