@@ -12,7 +12,7 @@ export interface Look<S> {
   readonly cut: boolean;
   /** For a look that came too late to see its request: whose route function settled next. */
   readonly settledNext?: S | null;
-  /** How long a garbage collection that was not observed may have held it up. */
+  /** How long at most a garbage collection that was not observed may have held it up. */
   readonly unobservedGcMs?: number;
 }
 
@@ -89,7 +89,8 @@ export function classify<S>(evidence: Evidence<S>): Verdict<S> {
   const starved = evidence.starvedMs / windowMs;
   const notRunning = Math.max(starved, evidence.runDelayMs / windowMs);
   const gc = gcRatioOf(evidence);
-  const claims = claimsOf(evidence);
+  const heldBackMs = Math.max(evidence.starvedMs, evidence.runDelayMs);
+  const claims = claimsOf(evidence, heldBackMs);
   const best = claims.reduce<Claim<S> | null>((a, b) => (a === null || b.provenMs > a.provenMs ? b : a), null);
   const proven = best !== null && isProven(best, windowMs) ? best : null;
   const nobody = { culprit: null, suspect: null, provenMs: 0, shown: [] };
@@ -97,7 +98,6 @@ export function classify<S>(evidence: Evidence<S>): Verdict<S> {
   // A request that was seen running all along and used a threshold's worth of CPU has blocked, however slow the machine.
   const blockedAnyway = proven?.state != null && evidence.cpuRatio * windowMs >= evidence.thresholdMs;
   // Without the time in which the limit kept it from running it would not have been reported.
-  const heldBackMs = Math.max(evidence.starvedMs, evidence.runDelayMs);
   const throttled = evidence.throttled && windowMs - heldBackMs < evidence.thresholdMs;
   const machine =
     throttled || starved >= STARVED_FOR_SURE || (notRunning >= STARVED_RATIO && evidence.cpuRatio < ON_CPU_RATIO);
@@ -117,7 +117,7 @@ export function classify<S>(evidence: Evidence<S>): Verdict<S> {
 
   const likely = likelyOf(evidence, claims, windowMs);
   const doubtfulMs = evidence.looks.reduce(
-    (sum, look) => sum + (mayBeGc(look) ? look.servedMs - look.requestedMs : 0),
+    (sum, look) => sum + (mayBeGc(look, heldBackMs) ? look.servedMs - look.requestedMs : 0),
     0,
   );
   const doubtful = doubtfulMs >= PROVEN_RATIO * windowMs;
@@ -170,7 +170,7 @@ const isProven = <S>(claim: Claim<S>, windowMs: number): boolean =>
   claim.provenMs >= PROVEN_RATIO * windowMs && (claim.looks.length >= MIN_LOOKS || claim.insideCall);
 
 /** Each request's proven and likely time: one claim a request, and one for nobody's code. */
-function claimsOf<S>({ looks, runDelayMs }: Evidence<S>): Claim<S>[] {
+function claimsOf<S>({ looks, runDelayMs }: Evidence<S>, heldBackMs: number): Claim<S>[] {
   const claims = new Map<S | null, Claim<S>>();
   let before: Look<S> | null = null;
   for (const look of looks) {
@@ -181,7 +181,7 @@ function claimsOf<S>({ looks, runDelayMs }: Evidence<S>): Claim<S>[] {
     const follows = before !== null && before.state === look.state && !(look.cut && look.state === null);
     if (waitedMs <= LATE_MS) {
       if (follows) claim.provenMs += look.servedMs - before!.servedMs;
-    } else if (!mayBeGc(look) && showsItsCall(look)) {
+    } else if (!mayBeGc(look, heldBackMs) && showsItsCall(look)) {
       claim.insideCall ||= showsNodeCall(look);
       claim.lateMs += waitedMs;
       claim.provenMs += follows ? look.servedMs - before!.servedMs : waitedMs;
@@ -201,9 +201,9 @@ function claimsOf<S>({ looks, runDelayMs }: Evidence<S>): Claim<S>[] {
   return [...claims.values()];
 }
 
-/** A full collection was done before a late look, nobody observed it, and it may have taken all of the time. */
-const mayBeGc = <S>({ requestedMs, servedMs, unobservedGcMs = 0 }: Look<S>): boolean =>
-  servedMs - requestedMs <= unobservedGcMs;
+/** A full collection was done before the look was served, nobody observed it, and it may be all that held the look up. */
+const mayBeGc = <S>({ requestedMs, servedMs, unobservedGcMs = 0 }: Look<S>, heldBackMs: number): boolean =>
+  unobservedGcMs > 0 && servedMs - requestedMs - heldBackMs <= unobservedGcMs;
 
 const newClaim = <S>(state: S | null): Claim<S> => ({
   state,

@@ -22,9 +22,9 @@ const rules = [
   {
     name: 'a run is closed by the end of the window, not by its last look',
     file: classify,
-    find: '  return [...claims.values()];\n}\n\nconst newClaim',
+    find: '  return [...claims.values()];\n}',
     replace:
-      '  for (const claim of claims.values()) claim.provenMs += 100 - claim.looks.at(-1)!.servedMs;\n  return [...claims.values()];\n}\n\nconst newClaim',
+      '  for (const claim of claims.values()) claim.provenMs += 100 - claim.looks.at(-1)!.servedMs;\n  return [...claims.values()];\n}',
     tests: classifyTests,
   },
   {
@@ -37,7 +37,7 @@ const rules = [
   {
     name: 'rule B off: any late look proves whose call it was',
     file: classify,
-    find: '    } else if (!mayBeGc(look) && showsItsCall(look)) {\n      claim.insideCall ||= showsNodeCall(look);',
+    find: '    } else if (!mayBeGc(look, heldBackMs) && showsItsCall(look)) {\n      claim.insideCall ||= showsNodeCall(look);',
     replace: '    } else if (waitedMs > LATE_MS) {\n      claim.insideCall = true;',
     tests: classifyTests,
   },
@@ -292,8 +292,8 @@ const applications = [
   {
     name: 'collections are observed without a look at the room on the stack',
     file: 'src/event-loop/interrupt/gc-observer.ts',
-    find: 'this.observedSinceMs === Infinity && hasRoom()',
-    replace: 'this.observedSinceMs === Infinity',
+    find: 'if (!hasRoom()) return Infinity;',
+    replace: '',
     tests: ['test/unit/event-loop/interrupt/gc-observer-at-stack-end.test.ts'],
   },
   {
@@ -318,9 +318,30 @@ const applications = [
     tests: ['test/unit/event-loop/classify.test.ts'],
   },
   {
+    name: 'what may have been a collection has a cause',
+    file: classify,
+    find: "cause: doubtful ? 'unknown' : running",
+    replace: 'cause: running',
+    tests: ['test/unit/event-loop/classify.test.ts'],
+  },
+  {
+    name: 'time in the run queue makes a collection too long to be one',
+    file: classify,
+    find: 'servedMs - requestedMs - heldBackMs <= unobservedGcMs',
+    replace: 'servedMs - requestedMs <= unobservedGcMs',
+    tests: ['test/unit/event-loop/classify.test.ts'],
+  },
+  {
+    name: 'the witness of a collection is not renewed',
+    file: 'src/event-loop/interrupt/gc-observer.ts',
+    find: '    if (this.observer !== null) this.renewWitness();',
+    replace: '',
+    tests: ['test/unit/event-loop/interrupt/gc-observer.test.ts'],
+  },
+  {
     name: 'a late look proves, though a collection may have held it up',
     file: classify,
-    find: '!mayBeGc(look) && showsItsCall(look)',
+    find: '!mayBeGc(look, heldBackMs) && showsItsCall(look)',
     replace: 'showsItsCall(look)',
     tests: ['test/unit/event-loop/classify.test.ts'],
   },

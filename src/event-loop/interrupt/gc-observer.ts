@@ -1,5 +1,6 @@
 import { PerformanceObserver } from 'node:perf_hooks';
 import { getHeapSpaceStatistics, getHeapStatistics } from 'node:v8';
+import { LATE_MS } from '../timing.js';
 
 // `looked()` runs inside an interrupt, on top of whatever blocks the loop: nothing there may be the application's, so what it
 // calls of the language and of Node is kept from before anybody could replace it.
@@ -8,8 +9,8 @@ const { apply } = Reflect;
 const { observe } = PerformanceObserver.prototype;
 // eslint-disable-next-line typescript/unbound-method -- called with a `this`
 const { deref } = WeakRef.prototype;
-/** Without a prototype: Node reads options that others may have put there. */
-const COLLECTIONS = Object.freeze({ __proto__: null, entryTypes: ['gc'] });
+/** All that Node reads, so that nothing is read that others have put on the prototype of objects. */
+const OBSERVE_GC = Object.freeze({ entryTypes: ['gc'], type: undefined, buffered: undefined });
 
 /** Shorter collections cannot make a block. */
 const MIN_MS = 1;
@@ -39,7 +40,9 @@ type HeapGauge = () => number;
 
 const heapBytes: HeapGauge = () => {
   let bytes = 0;
-  for (const { space_name: name, space_used_size: used, space_size: size } of getHeapSpaceStatistics()) {
+  const spaces = getHeapSpaceStatistics();
+  for (let i = 0; i < spaces.length; i++) {
+    const { space_name: name, space_used_size: used, space_size: size } = spaces[i]!;
     // Half of the young generation is kept free to copy to.
     bytes += name === 'new_space' ? size * 0.5 : used;
   }
@@ -51,8 +54,9 @@ const heapBytes: HeapGauge = () => {
  *
  * A collection costs some 200 µs more while it is observed: Node (20 to 24) makes four deprecated accessors for each entry,
  * and a busy loop collects 40 times a second. So it is done only where one can matter: with a heap that takes long to
- * collect, from the first look at a standstill until some time after it, and while nobody would look. (A `v8.GCProfiler` that is read after each collection
- * was measured to be no cheaper, and tells no times.) What is not observed is at least witnessed, see `looked()`.
+ * collect, from the first look at a standstill until some time after it, and while nobody would look; `looked()` tells when
+ * another one may have mattered. (A `v8.GCProfiler` that is read after each collection was measured to be no cheaper, and tells
+ * no times.)
  */
 export class GcObserver {
   private readonly startMs = new Float64Array(KEPT);
@@ -65,11 +69,14 @@ export class GcObserver {
   private measuredMs = -Infinity;
   private measuredBytes = 0;
   /**
-   * What only a full collection takes away; it is looked at in no other case, or the collector would keep it. V8 tells of its
-   * end in a later turn, and another one takes its place. (Collections of the young generation leave it alone: they are short.)
+   * What a full collection takes away. It is asked for as seldom as can be: to ask makes the collector keep it. V8 tells of its
+   * end in a later turn, and another one takes its place. Collections of the young generation, which are short as long as that
+   * is small, leave it alone.
    */
   private witness = new WeakRef({});
-  private readonly ends = new FinalizationRegistry(() => this.renewWitness());
+  private readonly witnessEnds = new FinalizationRegistry(() => {
+    if (this.observer !== null) this.renewWitness();
+  });
   private readonly largeBytes: number;
 
   /** `cheap`: observing costs nothing to speak of, so it is always done. */
@@ -93,6 +100,7 @@ export class GcObserver {
     this.observer?.disconnect();
     this.observer = null;
     this.observedSinceMs = Infinity;
+    this.witnessEnds.unregister(this);
   }
 
   /** Since when collections are observed, monotonic milliseconds; Infinity: they are not. */
@@ -117,16 +125,18 @@ export class GcObserver {
   }
 
   /**
-   * The loop stands still and is looked at. Called inside the interrupt. Returns how long a full collection that was not observed
-   * may have held the look up, milliseconds: 0 where there was none.
+   * The loop stands still and is looked at. Called inside the interrupt. Returns how long at most a full collection that was not
+   * observed may have held the look up, milliseconds: 0 where there was none.
    */
   looked(requestedMs: number, servedMs: number): number {
-    const observed = this.observedSinceMs <= requestedMs;
-    // An error in the middle of `observe()` would leave Node's count of observers wrong, for everybody.
-    if (this.observedSinceMs === Infinity && hasRoom()) this.observe(servedMs);
     this.atLeastUntil(servedMs + LEAST_MS);
-    if (observed || apply(deref, this.witness, NOTHING) !== undefined) return 0;
-    return this.measuredBytes * MAX_MS_PER_BYTE;
+    if (this.observedSinceMs <= requestedMs) return 0;
+    // An error in the middle of `observe()` would leave Node's count of observers wrong, for everybody.
+    if (!hasRoom()) return Infinity;
+    this.observe(servedMs);
+    if (servedMs - requestedMs <= LATE_MS || apply(deref, this.witness, NO_ARGUMENTS) !== undefined) return 0;
+    // What it walked is still there; but it may have grown since it was measured.
+    return Math.max(this.measuredBytes, this.bytes()) * MAX_MS_PER_BYTE;
   }
 
   /** The loop has stood still for longer than the threshold. */
@@ -154,7 +164,7 @@ export class GcObserver {
   private renewWitness(): void {
     const witness = {};
     this.witness = new WeakRef(witness);
-    this.ends.register(witness, null);
+    this.witnessEnds.register(witness, null, this);
   }
 
   private atLeastUntil(ms: number): void {
@@ -165,11 +175,11 @@ export class GcObserver {
     if (this.observer === null || this.observedSinceMs !== Infinity) return;
     // First, so that a look in the middle of this does not begin it again.
     this.observedSinceMs = nowMs;
-    apply(observe, this.observer, [COLLECTIONS]);
+    apply(observe, this.observer, [OBSERVE_GC]);
   }
 }
 
-/** Whether the stack is far from its end; where it is not, the next look may find it so. */
+/** Whether the stack is far from its end. Where it is not, the next look may find it so. */
 function hasRoom(): boolean {
   try {
     apply(takeRoom, undefined, ROOM);
@@ -179,5 +189,5 @@ function hasRoom(): boolean {
   }
 }
 
-const NOTHING: readonly never[] = Object.freeze([]);
+const NO_ARGUMENTS: readonly never[] = Object.freeze([]);
 const takeRoom = (): void => {};

@@ -28,7 +28,7 @@ export interface Sample {
   readonly cut: boolean;
   /** For a look that came late: whose route function settled next. */
   settledNext: RequestState | null;
-  /** How long a garbage collection that was not observed may have held it up, milliseconds. */
+  /** How long at most a garbage collection that was not observed may have held it up, milliseconds. */
   unobservedGcMs: number;
 }
 

@@ -149,6 +149,7 @@ describe('rule B: a late look proves a native call, not whose', () => {
   it('takes them where no collection of that heap lasts so long', () => {
     const alone = late('a', 20, 98, { frames: inReadFile, unobservedGcMs: 70 });
     expect(judged({ looks: [alone] })).toMatchObject({ cause: 'javascript', culprit: 'a' });
+    expect(judged({ looks: [alone], runDelayMs: 15 })).toMatchObject({ cause: 'unknown', culprit: null });
   });
 
   it('does not count what the machine held back', () => {

@@ -115,11 +115,17 @@ describe('collections are observed', () => {
     gc.start();
     heapBytes = 40 * MB;
     gc.ticked(0, true);
+    await new Promise(setImmediate);
     const kept: unknown[] = [];
     // Collections of the young generation only.
     for (let i = 0; i < 200_000; i++) if (kept.push({ i }) > 1_000) kept.length = 0;
     expect(gc.looked(20, 50)).toBe(0);
 
+    gc.stop();
+    gc.start();
+    await new Promise(setImmediate);
+    collect();
+    expect(gc.looked(60, 64)).toBe(0);
     gc.stop();
     gc.start();
     await new Promise(setImmediate);
