@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { performance } from 'node:perf_hooks';
+import { getHeapStatistics } from 'node:v8';
 import { GcObserver } from '../../../../src/event-loop/interrupt/gc-observer.js';
 
 const MB = 1e6;
@@ -74,6 +75,18 @@ describe('collections are observed', () => {
     expect(await seen()).toBe(false);
     heapBytes = 100 * MB;
     gc.ticked(1_300, true);
+    expect(await seen()).toBe(true);
+  });
+
+  it('near the heap’s limit: from half of it on', async () => {
+    const halfBytes = getHeapStatistics().heap_size_limit / 2;
+    gc = new GcObserver(60_000, false, () => heapBytes);
+    gc.start();
+    heapBytes = halfBytes - 1;
+    gc.ticked(0, true);
+    expect(await seen()).toBe(false);
+    heapBytes = halfBytes;
+    gc.ticked(100, true);
     expect(await seen()).toBe(true);
   });
 
