@@ -12,7 +12,7 @@ import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import * as zlib from 'node:zlib';
 import { flights } from './compression/flights.mjs';
-import { environment, median, nodeMajorOf, readFlags, writeResult } from './harness/index.mjs';
+import { environment, median, nodeMajorOf, nodeVersionOf, readFlags, writeResult } from './harness/index.mjs';
 
 const { constants } = zlib;
 
@@ -98,7 +98,7 @@ const flags = readFlags({
 if (flags.measure) {
   process.stdout.write(JSON.stringify(measure(flags.sizes.split(',').map(Number), flags.rounds)));
 } else {
-  const where = environment(execFileSync(flags.node, ['--version'], { encoding: 'utf8' }).trim());
+  const where = environment(nodeVersionOf(flags.node));
   const rounds = Math.max(1, Math.round(flags.rounds / flags.generations));
   const own = [fileURLToPath(import.meta.url), '--measure', '--sizes', flags.sizes, '--rounds', String(rounds)];
   const generations = Array.from({ length: flags.generations }, () => {

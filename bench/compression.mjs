@@ -18,7 +18,6 @@
 // - `raw` compresses at the level of shared answers, ahead of every request, on the event loop, and does nothing else.
 // - Visitors: variants take turns of 20 s, each with one change of the feed and one refresh in it; while one has its turn
 //   the feeds of the others rest. Quantiles are those of all turns together, the ratio that of the turns in pairs.
-import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import {
   drawOrder,
@@ -26,6 +25,7 @@ import {
   median,
   medianWithInterval,
   nodeMajorOf,
+  nodeVersionOf,
   percentile,
   readFlags,
   startLoad,
@@ -274,12 +274,11 @@ const PARTS = {
   unique3m: async () => [await closedLoop(UNIQUE, THREE_MB, 'unique', 10)],
   slow: async () => [await closedLoop(SLOW, THREE_MB, 'live', 1, { total: 3, generationCount: 1, checked: false })],
 };
-const version = execFileSync(flags.node, ['--version'], { encoding: 'utf8' }).trim();
 const major = nodeMajorOf(flags.node);
 const UNIQUE_PARTS = Object.keys(PARTS).filter((part) => part.startsWith('unique'));
 for (const part of flags.part.split(',').flatMap((name) => (name === 'unique' ? UNIQUE_PARTS : [name]))) {
   if (!(part in PARTS)) throw new Error(`--part ${part}: expected one of ${Object.keys(PARTS).join(', ')}, or unique.`);
-  const where = environment(version);
+  const where = environment(nodeVersionOf(flags.node));
   const tables = await PARTS[part]();
   for (const { bytes, changes, rows } of tables) {
     console.log(`\n${part}${bytes === undefined ? '' : `, ${bytes} B`}${changes === undefined ? '' : `, ${changes}`}`);

@@ -23,7 +23,7 @@
 // - With the timers a thousand tasks may run at a time (`defer.concurrency`), as blocking and the article's do.
 import { startRedis } from '../scripts/redis.mjs';
 import { MAX_CONTROL_ERROR, pairedRatios } from './harness/interleaved.mjs';
-import { environment, median, readFlags, startLoad, writeResult } from './harness/index.mjs';
+import { environment, median, nodeVersionOf, readFlags, startLoad, writeResult } from './harness/index.mjs';
 import { CONNECTIONS, SINKS, cellName } from './deferred/cells.mjs';
 import { startDelayProxy } from './deferred/delay-proxy.mjs';
 import { runGeneration, variantsOf } from './deferred/generation.mjs';
@@ -45,7 +45,7 @@ const flags = readFlags({
 });
 const maxControlError = Number(flags['max-control-error']);
 const wanted = flags.cells?.split(',') ?? null;
-const where = environment();
+const where = environment(nodeVersionOf(flags.node));
 
 const redis = await startRedis({ own: true });
 const pinned = await PinnedRedis.take(redis);

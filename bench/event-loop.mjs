@@ -17,6 +17,7 @@ import {
   environment,
   median,
   nodeMajorOf,
+  nodeVersionOf,
   readFlags,
   startLoad,
   startServer,
@@ -74,7 +75,7 @@ async function measureIdle(names, { 'idle-seconds': seconds, 'idle-processes': p
   }
   const result = {
     name: `${name}-idle`,
-    ...environment(),
+    ...environment(nodeVersionOf(common.node)),
     options: { idleSeconds: Number(seconds), processes: Number(processes) },
     rows: rows.map(({ name, corePercent, rssMiB }) => ({
       name,

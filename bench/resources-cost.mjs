@@ -16,7 +16,7 @@
 // - A process in which two identical reads differ by more than 5 % is discarded.
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { environment, median, medianWithInterval, readFlags, writeResult } from './harness/index.mjs';
+import { environment, median, medianWithInterval, nodeVersionOf, readFlags, writeResult } from './harness/index.mjs';
 import { inService } from './resources/in-service.mjs';
 import { canMakeCgroups, LimitedCgroup } from './resources/limited-cgroup.mjs';
 
@@ -71,7 +71,7 @@ const service = await inService({ seconds, ratePerS, node: flags.node });
 
 const result = {
   name: 'resources-cost',
-  ...environment(),
+  ...environment(nodeVersionOf(flags.node)),
   options: { rounds: flags.rounds, generations: flags.generations, seconds, ratePerS },
   rows,
   inService: service,

@@ -8,7 +8,7 @@
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { installLocked } from '../scripts/install.mjs';
-import { environment, nodeMajorOf, readFlags, writeResult } from './harness/index.mjs';
+import { environment, nodeMajorOf, nodeVersionOf, readFlags, writeResult } from './harness/index.mjs';
 import { canMakeCgroups, LimitedCgroup } from './resources/limited-cgroup.mjs';
 
 const MIB = 2 ** 20;
@@ -48,7 +48,7 @@ for (const { name, where, hidden, wrapper } of CASES) {
 
 const result = {
   name: `resources-figures-node${nodeMajorOf(flags.node)}`,
-  ...environment(),
+  ...environment(nodeVersionOf(flags.node)),
   rows,
 };
 if (flags.write) writeResult(result);

@@ -48,9 +48,12 @@ export function readFlags(own = {}) {
   };
 }
 
+/** Version of a Node binary: of the one that servers run on, not of the benchmark's own. */
+export const nodeVersionOf = (node) => execFileSync(node, ['--version'], { encoding: 'utf8' }).trim();
+
 /** Major version of a Node binary, for the name of a result. */
 export function nodeMajorOf(node) {
-  return Number(/^v(\d+)/.exec(execFileSync(node, ['--version'], { encoding: 'utf8' }))[1]);
+  return Number(/^v(\d+)/.exec(nodeVersionOf(node))[1]);
 }
 
 function nodeBinary(asked) {

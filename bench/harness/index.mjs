@@ -9,7 +9,7 @@ import { runInterleaved } from './interleaved.mjs';
 import { runInOneProcess } from './one-process.mjs';
 import { environment, markdownTable, summarise, writeResult } from './report.mjs';
 
-export { nodeMajorOf, readFlags } from './flags.mjs';
+export { nodeMajorOf, nodeVersionOf, readFlags } from './flags.mjs';
 export { drawOrder, runInterleaved, pairedRatios } from './interleaved.mjs';
 export { startLoad } from './load.mjs';
 export { startServer, serveOn } from './server.mjs';
