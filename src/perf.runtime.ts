@@ -93,8 +93,8 @@ export class PerfRuntime {
     this.experimentEngine?.install(this.lifecycle, this.handlers);
     if (adapter !== null) {
       if (this.observesRequests(contextEnabled)) {
-        const runHandler = this.eventLoop?.runHandler ?? null;
-        installOnHttp(adapter, { lifecycle: this.lifecycle, routes: this.routes, contextEnabled, runHandler });
+        const handlerRunner = this.eventLoop?.handlerRunner ?? null;
+        installOnHttp(adapter, { lifecycle: this.lifecycle, routes: this.routes, contextEnabled, handlerRunner });
       }
       if (this.compression === null) warnOfSharedWhileOff(modules, this.logger);
       else await this.compression.install(adapter, this.handlers, modules);
@@ -120,7 +120,7 @@ export class PerfRuntime {
   routesRegistered(): void {
     this.handlers.remove();
     this.routeMetadataKept();
-    if (this.adapter !== null && this.eventLoop !== null) identifyHandlers(this.adapter, this.eventLoop.runHandler);
+    if (this.adapter !== null && this.eventLoop !== null) identifyHandlers(this.adapter, this.eventLoop.handlerRunner);
   }
 
   /** When every module is initialised: work that a store has kept may run, before the server listens. */

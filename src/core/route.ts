@@ -43,7 +43,10 @@ export class Route {
 
   /** This route for the method of a request: another than its own with `@All()`, and for the HEAD that comes with each GET. */
   forMethod(requestMethod: string | undefined): Route {
-    if (requestMethod === this.method) return this;
+    return requestMethod === this.method ? this : this.forOther(requestMethod);
+  }
+
+  private forOther(requestMethod: string | undefined): Route {
     const method = methodLabel(requestMethod);
     if (method === this.method) return this;
     this.otherMethods ??= new Map();

@@ -79,7 +79,7 @@ export class EventLoop implements PacedObserver {
     );
     this.pending = new PendingBlocks(
       gauges.nowMs,
-      () => (this.watchdog?.running === true ? this.watch.counters().polls : null),
+      () => (this.watchdog?.running === true ? this.watch.polls : null),
       (block) => this.judge(block),
     );
     this.hold = this.pending;
@@ -105,7 +105,7 @@ export class EventLoop implements PacedObserver {
    */
   installOnHandlers(handlers: ControllerHandlers): void {
     const around: Around = (state, _request, proceed) =>
-      state === null ? proceed() : this.slots.run(state, proceed, undefined, undefined, undefined, undefined);
+      state === null ? proceed() : this.slots.run(state, proceed, undefined, undefined, undefined, undefined, false);
     handlers.around(({ method }) => (isAsyncFunction(method) ? around : null));
   }
 
@@ -114,9 +114,10 @@ export class EventLoop implements PacedObserver {
     this.watch.start();
   }
 
-  /** Runs a route's function so that a look at the stack can tell its request. */
-  readonly runHandler: HandlerRunner = (state, handler, self, first, second, third) =>
-    this.slots.run(state, handler, self, first, second, third);
+  /** Runs route functions so that a look at the stack can tell their request. */
+  get handlerRunner(): HandlerRunner {
+    return this.slots;
+  }
 
   started(state: RequestState): void {
     if (!this.watching) this.startWatching();
@@ -194,7 +195,7 @@ export class EventLoop implements PacedObserver {
 
   /** Whether the watchdog has booted, still runs, and would look at a standstill before it is over. */
   private looks(): boolean {
-    return this.watch.armed && this.watchdog?.running === true && this.watch.counters().polls !== 0;
+    return this.watch.armed && this.watchdog?.running === true && this.watch.polls !== 0;
   }
 
   private stoodStill(standstill: Standstill): void {

@@ -165,13 +165,14 @@ export class LoopWatch {
    * what is told already, or a request's time would be charged twice.
    */
   private lateTurn(endMs: number, nowMs: number): void {
+    const leastMs = this.timing.thresholdMs + (this.armed ? this.timing.tickMs : this.timing.idleTickMs);
+    // In time, as nearly always: spares the question how long it was idle.
+    if (endMs - this.openSinceMs < leastMs) return;
     const busyMs = endMs - this.openSinceMs - (this.gauges.idleMs() - this.openIdleMs);
-    const intervalMs = this.armed ? this.timing.tickMs : this.timing.idleTickMs;
-    if (busyMs >= this.timing.thresholdMs + intervalMs) this.emit(-1, endMs - busyMs, endMs, nowMs);
+    if (busyMs >= leastMs) this.emit(-1, endMs - busyMs, endMs, nowMs);
   }
 
   private emit(seq: number, startMs: number, endMs: number, nowMs: number): void {
-    const { words } = this.beat;
     const sinceTickMs = Math.max(1, nowMs - this.tickedMs - (this.gauges.idleMs() - this.idleMs));
     this.statistics.blocked(nowMs, endMs - startMs);
     this.onStandstill({
@@ -181,18 +182,22 @@ export class LoopWatch {
       cpuRatio: (this.gauges.cpuMs() - this.cpuMs) / sinceTickMs,
       starvedUsBefore: this.starvedUs,
       runDelayUsBefore: this.runDelayUs,
-      polls: Atomics.load(words, POLLS),
+      polls: this.polls,
     });
   }
 
+  /** How often the watchdog has polled. */
+  get polls(): number {
+    return Atomics.load(this.beat.words, POLLS);
+  }
+
   /** The counters now, to be set against those of a standstill. */
-  counters(): { seq: number; starvedUs: number; runDelayUs: number; polls: number } {
+  counters(): { seq: number; starvedUs: number; runDelayUs: number } {
     const { words } = this.beat;
     return {
       seq: words[SEQ]!,
       starvedUs: Atomics.load(words, STARVED_US),
       runDelayUs: Atomics.load(words, RUN_DELAY_US),
-      polls: Atomics.load(words, POLLS),
     };
   }
 }

@@ -3,7 +3,7 @@ import { methodLabel, Route, type RouteHandler } from '../core/route.js';
 import { requestContext } from '../core/request-context.js';
 import { HANDLER_METADATA } from './controller-handlers.js';
 import { ExpressProperties, FORGETS_HIDDEN_CLASSES } from './express-properties.js';
-import type { HandlerRunner, HttpInstallation, RawAnswer } from './http-installation.js';
+import type { HandlerRunner, HttpInstallation, RawAnswer, RouteFunction } from './http-installation.js';
 import { stateOfMessage } from './request-lifecycle.js';
 import { hearFirst } from './server-request.js';
 
@@ -55,26 +55,26 @@ export function installOnExpress(express: ExpressApplication, server: Server, in
   });
 }
 
-/** Puts `runHandler` around the route functions of controllers. Call it when routes are registered. */
-export function identifyOnExpress(express: ExpressApplication, run: HandlerRunner): void {
+/** Puts `runner` around the route functions of controllers. Call it when routes are registered. */
+export function identifyOnExpress(express: ExpressApplication, runner: HandlerRunner): void {
   for (const { route } of express.router?.stack ?? []) {
     for (const layer of route?.stack ?? []) {
       const handler = Reflect.getMetadata(HANDLER_METADATA, layer.handle) as RouteHandler | undefined;
       if (handler === undefined) continue;
-      layer.handle = identified(layer.handle, run);
+      layer.handle = identified(layer.handle, runner);
       Reflect.defineMetadata(HANDLER_METADATA, handler, layer.handle);
     }
   }
 }
 
 /** The route function, run in a way that a look at the blocked stack can tell its request. Express counts its parameters. */
-function identified(handle: Middleware, run: HandlerRunner): Middleware {
+function identified(handle: Middleware, runner: HandlerRunner): Middleware {
   return function (this: unknown, request, response, next) {
     const state = stateOfMessage(request);
     if (state === null) return handle.call(this, request, response, next);
     // Asked for here because a look at the stack may not: it runs inside an interrupt.
     void state.route;
-    return run(state, handle as Parameters<HandlerRunner>[1], this, request, response, next);
+    return runner.run(state, handle as RouteFunction, this, request, response, next, false);
   };
 }
 

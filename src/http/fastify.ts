@@ -1,6 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { methodLabel, Route, type RouteHandler } from '../core/route.js';
 import { requestContext } from '../core/request-context.js';
+import type { RequestState } from '../core/request-state.js';
 import { HANDLER } from './controller-handlers.js';
 import type { HandlerRunner, HttpInstallation, RawAnswer } from './http-installation.js';
 import { stateOfMessage } from './request-lifecycle.js';
@@ -47,11 +48,11 @@ export interface FastifyInstance {
  * `setOn*Hook` (a single slot, and a two-argument function in it starves every later hook).
  */
 export function installOnFastify(fastify: FastifyInstance, installation: HttpInstallation): void {
-  const { lifecycle, routes, contextEnabled, runHandler } = installation;
+  const { lifecycle, routes, contextEnabled, handlerRunner } = installation;
   fastify.addHook('onRoute', (route) => {
     const config = route.config;
     const own = config?.[ROUTE] ?? routes.create(firstMethod(route.method), route.url, config?.[HANDLER] ?? null);
-    if (config?.[HANDLER] !== undefined) route.handler = identified(route.handler, own, runHandler);
+    if (config?.[HANDLER] !== undefined) route.handler = identified(route, own, handlerRunner);
     if (config?.[ROUTE] === undefined) route.config = { ...config, [ROUTE]: own };
   });
   // The server's own event comes before every hook and middleware; `inject()` and secondary servers do without it.
@@ -84,16 +85,30 @@ export function rawRouteOnFastify(fastify: FastifyInstance, path: string, answer
 }
 
 /** The route function, run in a way that a look at the blocked stack can tell its request; where nobody looks, it only tells its route. */
-function identified(handler: Handler, route: Route, run: HandlerRunner | null): Handler {
-  return function (this: unknown, request: unknown, reply: unknown): unknown {
+function identified(options: RegisteredRoute, route: Route, runner: HandlerRunner | null): Handler {
+  const { handler } = options;
+  if (runner === null) {
+    return function (this: unknown, request: unknown, reply: unknown): unknown {
+      const state = stateOfMessage((request as FastifyRequest).raw);
+      if (state !== null) tellRoute(state, route);
+      return handler.call(this, request, reply);
+    };
+  }
+  return function identifying(this: unknown, request: unknown, reply: unknown): unknown {
     const state = stateOfMessage((request as FastifyRequest).raw);
     if (state === null) return handler.call(this, request, reply);
-    // Told here because a look at the stack may not ask: it runs inside an interrupt. It is also the cheapest way: Fastify makes an
-    // object of options for whoever asks the request.
-    if (state.knownRoute === null) state.route = route.forMethod(state.request?.method);
-    if (run === null) return handler.call(this, request, reply);
-    return run(state, handler, this, request, reply, undefined);
+    tellRoute(state, route);
+    // Fastify itself only calls `then()`; who has wrapped this function may want a promise.
+    return runner.run(state, handler, this, request, reply, undefined, options.handler === identifying);
   };
+}
+
+/**
+ * Here because a look at the stack may not ask: it runs inside an interrupt. It is also the cheapest way: Fastify makes an object
+ * of options for whoever asks the request.
+ */
+function tellRoute(state: RequestState, route: Route): void {
+  if (state.knownRoute === null) state.route = route.forMethod(state.request!.method);
 }
 
 function firstMethod(method: string | string[]): string {

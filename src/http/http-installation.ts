@@ -6,15 +6,25 @@ import { installOnFastify, rawRouteOnFastify, type FastifyInstance } from './fas
 import type { RequestLifecycle } from './request-lifecycle.js';
 import type { RouteRegistry } from './route-registry.js';
 
-/** Calls a controller's route function (three positional arguments, so that none is copied) for an observed request. */
-export type HandlerRunner = (
-  state: RequestState,
-  handler: (this: unknown, first: unknown, second: unknown, third: unknown) => unknown,
-  self: unknown,
-  first: unknown,
-  second: unknown,
-  third: unknown,
-) => unknown;
+/** A controller's route function. Positional arguments, so that none is copied. */
+export type RouteFunction = (this: unknown, first: unknown, second: unknown, third: unknown) => unknown;
+
+/** Calls route functions for observed requests. */
+export interface HandlerRunner {
+  /**
+   * What the function returns or throws is passed on; `thenable`: to somebody who does but one thing with an asynchronous result, to
+   * call its `then()` at once, with both functions.
+   */
+  run(
+    state: RequestState,
+    handler: RouteFunction,
+    self: unknown,
+    first: unknown,
+    second: unknown,
+    third: unknown,
+    thenable: boolean,
+  ): unknown;
+}
 
 /** What both adapters need to observe an application's requests. */
 export interface HttpInstallation {
@@ -23,7 +33,7 @@ export interface HttpInstallation {
   /** Whether requests enter the context store. */
   readonly contextEnabled: boolean;
   /** Runs the route functions of controllers, guards to answer; null: they are left alone. */
-  readonly runHandler: HandlerRunner | null;
+  readonly handlerRunner: HandlerRunner | null;
 }
 
 /** Answers a raw route. */
@@ -40,11 +50,11 @@ export function installOnHttp(adapter: AbstractHttpAdapter, installation: HttpIn
 }
 
 /**
- * Puts `runHandler` around the route functions of controllers where {@link installOnHttp} could not: Express has no hook
+ * Puts `runner` around the route functions of controllers where {@link installOnHttp} could not: Express has no hook
  * for a new route. Call it when routes are registered.
  */
-export function identifyHandlers(adapter: AbstractHttpAdapter, runHandler: HandlerRunner): void {
-  if (adapter.getType() === 'express') identifyOnExpress(adapter.getInstance<ExpressApplication>(), runHandler);
+export function identifyHandlers(adapter: AbstractHttpAdapter, runner: HandlerRunner): void {
+  if (adapter.getType() === 'express') identifyOnExpress(adapter.getInstance<ExpressApplication>(), runner);
 }
 
 /** Registers a GET route beside Nest: no guards, no Swagger, no record. */

@@ -2,6 +2,7 @@ const classify = 'src/event-loop/classify.ts';
 const classifyTests = ['test/unit/event-loop/classify.test.ts'];
 const watch = 'src/event-loop/loop-watch.ts';
 const watchTests = ['test/unit/event-loop/loop-watch.test.ts'];
+const slots = 'src/event-loop/interrupt/slots.ts';
 
 /** @type {import('./index.d.mts').Mutation[]} */
 const rules = [
@@ -179,11 +180,46 @@ const evidence = [
     tests: ['test/unit/event-loop/interrupt/probe.test.ts'],
   },
   {
-    name: 'a slot keeps its request when that has settled',
-    file: 'src/event-loop/interrupt/slots.ts',
+    name: 'a request runs on when its route function has returned',
+    file: slots,
+    find: '    this.letLooksIn();\n    this.current = outer;\n',
+    replace: '    this.letLooksIn();\n',
+    tests: ['test/unit/event-loop/interrupt/slots.test.ts'],
+  },
+  {
+    name: 'a request runs on when its route function has thrown',
+    file: slots,
     find: '      this.current = outer;\n',
     replace: '',
     tests: ['test/unit/event-loop/interrupt/slots.test.ts'],
+  },
+  {
+    name: 'a slot is given back before its request’s response is sent',
+    file: slots,
+    find: '    try {\n      return settle(value);\n    } finally {\n      this.release(slot);\n    }\n',
+    replace: '    this.release(slot);\n    return settle(value);\n',
+    tests: ['test/unit/event-loop/interrupt/slots.test.ts'],
+  },
+  {
+    name: 'a slot is not given back where sending the response has failed',
+    file: slots,
+    find: '    try {\n      return settle(value);\n    } finally {\n      this.release(slot);\n    }\n',
+    replace: '    const answer = settle(value);\n    this.release(slot);\n    return answer;\n',
+    tests: ['test/unit/event-loop/interrupt/slots.test.ts'],
+  },
+  {
+    name: 'a result that is asked twice takes its slot twice',
+    file: slots,
+    find: '    this.slot = null;\n',
+    replace: '',
+    tests: ['test/unit/event-loop/interrupt/slots.test.ts'],
+  },
+  {
+    name: 'plugins that wrap a route function get something else than its promise',
+    file: 'src/http/fastify.ts',
+    find: 'options.handler === identifying',
+    replace: 'true',
+    tests: ['test/e2e/route-wrappers.test.ts'],
   },
   {
     name: 'the store is believed where a waiting request says otherwise',
@@ -245,7 +281,7 @@ const applications = [
   },
   {
     name: 'any request that waits is named, on one core with another program',
-    file: 'src/event-loop/interrupt/slots.ts',
+    file: slots,
     find: 'this.byName.get(name);',
     replace: '[...this.byName.values()].find(({ state }) => state !== null);',
     tests: ['test/faults/event-loop-machine.test.ts'],

@@ -48,7 +48,7 @@ describe('collections are observed from the beginning of a block', () => {
     return Math.max(...blocks.map(({ gcMs, durationMs }) => gcMs / durationMs));
   }
   async function watchdogHasBooted(): Promise<void> {
-    while (watch.counters().polls === 0) await delay(1);
+    while (watch.polls === 0) await delay(1);
   }
   const request = (work: () => void): void => {
     const state = lifecycle.begin();
