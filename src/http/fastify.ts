@@ -52,7 +52,7 @@ export function installOnFastify(fastify: FastifyInstance, installation: HttpIns
   fastify.addHook('onRoute', (route) => {
     const config = route.config;
     const own = config?.[ROUTE] ?? routes.create(firstMethod(route.method), route.url, config?.[HANDLER] ?? null);
-    if (config?.[HANDLER] !== undefined) route.handler = identified(route, own, handlerRunner);
+    if (config?.[HANDLER] !== undefined) route.handler = identified(route.handler, own, handlerRunner);
     if (config?.[ROUTE] === undefined) route.config = { ...config, [ROUTE]: own };
   });
   // The server's own event comes before every hook and middleware; `inject()` and secondary servers do without it.
@@ -85,8 +85,7 @@ export function rawRouteOnFastify(fastify: FastifyInstance, path: string, answer
 }
 
 /** The route function, run in a way that a look at the blocked stack can tell its request; where nobody looks, it only tells its route. */
-function identified(options: RegisteredRoute, route: Route, runner: HandlerRunner | null): Handler {
-  const { handler } = options;
+function identified(handler: Handler, route: Route, runner: HandlerRunner | null): Handler {
   if (runner === null) {
     return function (this: unknown, request: unknown, reply: unknown): unknown {
       const state = stateOfMessage((request as FastifyRequest).raw);
@@ -94,12 +93,11 @@ function identified(options: RegisteredRoute, route: Route, runner: HandlerRunne
       return handler.call(this, request, reply);
     };
   }
-  return function identifying(this: unknown, request: unknown, reply: unknown): unknown {
+  return function (this: unknown, request: unknown, reply: unknown): unknown {
     const state = stateOfMessage((request as FastifyRequest).raw);
     if (state === null) return handler.call(this, request, reply);
     tellRoute(state, route);
-    // Fastify itself only calls `then()`; who has wrapped this function may want a promise.
-    return runner.run(state, handler, this, request, reply, undefined, options.handler === identifying);
+    return runner.run(state, handler, this, request, reply, undefined);
   };
 }
 

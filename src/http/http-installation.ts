@@ -11,10 +11,7 @@ export type RouteFunction = (this: unknown, first: unknown, second: unknown, thi
 
 /** Calls route functions for observed requests. */
 export interface HandlerRunner {
-  /**
-   * What the function returns or throws is passed on; `thenable`: to somebody who does but one thing with an asynchronous result, to
-   * call its `then()` at once, with both functions.
-   */
+  /** What the function returns or throws is passed on. */
   run(
     state: RequestState,
     handler: RouteFunction,
@@ -22,7 +19,6 @@ export interface HandlerRunner {
     first: unknown,
     second: unknown,
     third: unknown,
-    thenable: boolean,
   ): unknown;
 }
 

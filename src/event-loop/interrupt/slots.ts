@@ -3,8 +3,7 @@ import type { Frame } from '../frame.js';
 import type { Identity, Source } from './probe.js';
 
 type RouteFunction = (this: unknown, first: unknown, second: unknown, third: unknown) => unknown;
-type Settle = (value: unknown) => unknown;
-type Waiter = (work: Promise<unknown>, slot: Slot, fulfilled: Settle, rejected: Settle) => Promise<unknown>;
+type Waiter = (work: Promise<unknown>, slot: Slot) => Promise<unknown>;
 
 /** One waiting place: while its request's route function has not settled, its name stands in that request's stacks. */
 interface Slot {
@@ -13,28 +12,6 @@ interface Slot {
   state: RequestState | null;
   next: Slot | null;
 }
-
-/** What a promise does, it does; but it begins to wait in its slot when it is told what to do then. */
-class Waiting {
-  // Declared: initialisers would be a function more to inline, a request.
-  declare private slot: Slot | null;
-  declare private readonly work: Promise<unknown>;
-
-  constructor(slot: Slot, work: Promise<unknown>) {
-    this.slot = slot;
-    this.work = work;
-  }
-
-  // eslint-disable-next-line unicorn/no-thenable -- it stands for a promise
-  then(fulfilled?: Settle | null, rejected?: Settle | null): Promise<unknown> {
-    const { slot, work } = this;
-    if (slot === null) return work.then(fulfilled, rejected);
-    this.slot = null;
-    return slot.wait!(work, slot, fulfilled ?? pass, rejected ?? fail);
-  }
-}
-// Its `catch()` and `finally()` call `then()`.
-Object.setPrototypeOf(Waiting.prototype, Promise.prototype);
 
 /** Beyond this many requests in flight at once, further ones are not named. */
 const MAX_SLOTS = 4_096;
@@ -64,9 +41,10 @@ export class Slots implements Identity {
   constructor(private readonly prefix: string) {}
 
   /**
-   * Calls a route function for `state`. What it returns or throws is passed on; `thenable`: to somebody who does but one thing with
-   * an asynchronous result, to call its `then()` at once, with both functions. The waiting one then calls them itself, which spares
-   * a promise and a turn of the microtask queue, and names the request while they run.
+   * Calls a route function for `state`. What it returns or throws is passed on.
+   *
+   * Short, like what it calls: V8 compiles it into Fastify's call of the handler, and Nest's route function too while there is room
+   * for it (`--max-inlined-bytecode-size-cumulative`; `--trace-turbo-inlining` tells).
    */
   run(
     state: RequestState,
@@ -75,7 +53,6 @@ export class Slots implements Identity {
     first: unknown,
     second: unknown,
     third: unknown,
-    thenable: boolean,
   ): unknown {
     const outer = this.current;
     const slot = this.free ?? this.create();
@@ -86,17 +63,15 @@ export class Slots implements Identity {
     let result: unknown;
     try {
       result = handler.call(self, first, second, third);
+      // Interrupts are served at the back edge of a loop: a look that waited for a native call lands here, with its culprit.
+      for (let i = this.turns; i > 0; i--) this.turns = i;
     } catch (error) {
       this.current = outer;
       this.release(slot);
       throw error;
     }
-    this.letLooksIn();
     this.current = outer;
-    if (result instanceof Promise && slot.wait !== null) {
-      const waiting = new Waiting(slot, result);
-      return thenable ? waiting : waiting.then(pass, fail);
-    }
+    if (result instanceof Promise && slot.wait !== null) return slot.wait(result, slot);
     this.release(slot);
     return result;
   }
@@ -132,14 +107,12 @@ export class Slots implements Identity {
   private create(): Slot {
     if (this.byName.size >= MAX_SLOTS) return { wait: null, state: null, next: null };
     const name = `${this.prefix}${this.byName.size}`;
-    const wait: Waiter = async (work, slot, fulfilled, rejected) => {
-      let value: unknown;
+    const wait: Waiter = async (work, slot) => {
       try {
-        value = await work;
-      } catch (error) {
-        return this.settled(slot, rejected, error);
+        return await work;
+      } finally {
+        this.settled(slot);
       }
-      return this.settled(slot, fulfilled, value);
     };
     Object.defineProperty(wait, 'name', { value: name });
     const slot: Slot = { wait, state: null, next: null };
@@ -148,16 +121,17 @@ export class Slots implements Identity {
     return slot;
   }
 
-  private settled(slot: Slot, settle: Settle, value: unknown): unknown {
-    if (this.late !== null) {
-      this.late(slot.state!);
-      this.late = null;
-    }
-    try {
-      return settle(value);
-    } finally {
-      this.release(slot);
-    }
+  /** The same as {@link release}, of one that has a name. */
+  private settled(slot: Slot): void {
+    if (this.late !== null) this.tellLate(slot);
+    slot.state = null;
+    slot.next = this.free;
+    this.free = slot;
+  }
+
+  private tellLate({ state }: Slot): void {
+    if (state !== null) this.late?.(state);
+    this.late = null;
   }
 
   private release(slot: Slot): void {
@@ -166,14 +140,4 @@ export class Slots implements Identity {
     slot.next = this.free;
     this.free = slot;
   }
-
-  /** Interrupts are served at the back edge of a loop: a look that waited for a native call lands here, with its culprit. */
-  private letLooksIn(): void {
-    for (let i = this.turns; i > 0; i--) this.turns = i;
-  }
 }
-
-const pass = (value: unknown): unknown => value;
-const fail = (error: unknown): never => {
-  throw error;
-};

@@ -12,7 +12,7 @@ const who = (identity: Identity): RequestState | null => identity.of(captureFram
 
 describe('slots', () => {
   const run = (slots: Slots, state: RequestState, handler: () => unknown): unknown =>
-    slots.run(state, handler, undefined, undefined, undefined, undefined, false);
+    slots.run(state, handler, undefined, undefined, undefined, undefined);
 
   it('know the request while its function runs synchronously', () => {
     const slots = new Slots('perf:');
@@ -117,91 +117,6 @@ describe('slots', () => {
   });
 });
 
-describe('a result for who only calls its `then()`', () => {
-  const run = (slots: Slots, state: RequestState, handler: () => unknown): Promise<unknown> =>
-    slots.run(state, handler, undefined, undefined, undefined, undefined, true) as Promise<unknown>;
-  const nameNow = (): string | undefined => captureFrames().find(({ name }) => name?.startsWith('perf:'))?.name ?? '';
-
-  it.each([
-    ['is fulfilled', async (): Promise<string> => 'value', 'fulfilled with value'],
-    [
-      'is rejected',
-      async (): Promise<string> => Promise.reject(new Error('on purpose')),
-      'rejected with Error: on purpose',
-    ],
-  ])('names its request while it tells that it %s', async (_how, handler, expected) => {
-    const slots = new Slots('perf:');
-    const state = stateOf();
-    let seen: RequestState | null = null;
-    const look = (how: string) => (value: unknown) => {
-      seen = who(slots);
-      return `${how} with ${String(value)}`;
-    };
-    expect(await run(slots, state, handler).then(look('fulfilled'), look('rejected'))).toBe(expected);
-    expect(seen).toBe(state);
-    expect(slots.source).toBe('slot');
-    expect(who(slots)).toBeNull();
-  });
-
-  it('comes no later than a promise', async () => {
-    const order: string[] = [];
-    const work = Promise.resolve();
-    const told = run(new Slots('perf:'), stateOf(), () => work).then(() => order.push('waiting'));
-    await Promise.all([told, work.then(() => order.push('promise'))]);
-    expect(order).toEqual(['waiting', 'promise']);
-  });
-
-  it('gives its slot back when it is told, also where the told one throws', async () => {
-    const slots = new Slots('perf:');
-    const names: unknown[] = [];
-    for (let i = 0; i < 3; i++) {
-      const told = run(slots, stateOf(), async () => null).then(() => {
-        names.push(nameNow());
-        throw new Error('on purpose');
-      });
-      await expect(told).rejects.toThrow('on purpose');
-    }
-    expect(names).toEqual(['perf:0', 'perf:0', 'perf:0']);
-  });
-
-  it('is a promise to whoever takes it for one', async () => {
-    const slots = new Slots('perf:');
-    const fulfilling = run(slots, stateOf(), async () => 'awaited');
-    expect(fulfilling).toBeInstanceOf(Promise);
-    expect(await fulfilling).toBe('awaited');
-    const failing = () => run(slots, stateOf(), async () => Promise.reject(new Error('on purpose')));
-    expect(await failing().catch((error: unknown) => String(error))).toBe('Error: on purpose');
-    await expect(failing().finally(() => null)).rejects.toThrow('on purpose');
-    await expect(failing().then(() => null)).rejects.toThrow('on purpose');
-    expect(await run(slots, stateOf(), async () => 'passed').then(null)).toBe('passed');
-  });
-
-  it('takes one slot however often it is asked', async () => {
-    const slots = new Slots('perf:');
-    const twice = run(slots, stateOf(), async () => 'value');
-    expect(await Promise.all([twice.then((value) => value), twice.then((value) => value)])).toEqual(['value', 'value']);
-    const states = [stateOf(), stateOf()];
-    const seen = states.map((state) =>
-      run(slots, state, async () => {
-        await delay(1);
-        return who(slots);
-      }),
-    );
-    expect(await Promise.all(seen)).toEqual(states);
-    expect((await Promise.all(seen)).every((state, i) => state === states[i])).toBe(true);
-  });
-
-  it('that is none yet, or an error, is left alone', () => {
-    const slots = new Slots('perf:');
-    expect(run(slots, stateOf(), () => 42)).toBe(42);
-    const failing = (): never => {
-      throw new Error('on purpose');
-    };
-    expect(() => run(slots, stateOf(), failing)).toThrow('on purpose');
-    expect(who(slots)).toBeNull();
-  });
-});
-
 describe('with the context store', () => {
   it('a timer of a request is the request’s', async () => {
     const slots = new Slots('perf:');
@@ -239,7 +154,6 @@ describe('with the context store', () => {
         undefined,
         undefined,
         undefined,
-        false,
       );
       await aside;
       await look();
@@ -261,7 +175,7 @@ describe('with the context store', () => {
       return who(identity);
     });
     const seen = requestContext.run(waits, () =>
-      slots.run(waits, async () => shared, undefined, undefined, undefined, undefined, false),
+      slots.run(waits, async () => shared, undefined, undefined, undefined, undefined),
     );
     expect(await seen).toBeNull();
   });
