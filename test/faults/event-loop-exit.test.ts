@@ -115,8 +115,15 @@ describe.each(nodeBinaries())('on $name a process with a watchdog ends as it wou
     );
     await server.settle();
     const before = said().length;
-    server.tell('native-block');
-    await until('the native block to be told of', () => said().length > before, DEADLINE_MS);
+    await until(
+      'the native block to be told of',
+      async () => {
+        server.tell('native-block');
+        await server.settle();
+        return said().length > before;
+      },
+      DEADLINE_MS,
+    );
     expect(said().at(-1)).toContain('[Perf] The event loop has been blocked for');
   });
 
