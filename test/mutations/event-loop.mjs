@@ -321,9 +321,23 @@ const applications = [
   {
     name: 'collections are not observed in a large heap',
     file: 'src/event-loop/interrupt/gc-observer.ts',
-    find: 'this.measuredBytes >= this.largeBytes',
+    find: 'this.heap.measure() >= this.largeBytes',
     replace: 'false as boolean',
     tests: ['test/unit/event-loop/interrupt/gc-observer.test.ts'],
+  },
+  {
+    name: 'a young generation counts with all its room',
+    file: 'src/event-loop/interrupt/heap-size.ts',
+    find: 'Math.min(this.youngRoomBytes, this.keptBytes() * SURVIVED_TWO)',
+    replace: 'this.youngRoomBytes',
+    tests: ['test/unit/event-loop/interrupt/heap-size.test.ts'],
+  },
+  {
+    name: 'a garbage collection is believed to be as short as the heap that it left is small',
+    file: 'src/event-loop/interrupt/heap-size.ts',
+    find: 'Math.max(this.measuredMostBytes, this.oldBytes + this.youngRoomBytes)',
+    replace: 'this.oldBytes + this.youngRoomBytes',
+    tests: ['test/unit/event-loop/interrupt/heap-size.test.ts'],
   },
   {
     name: 'a window that was hardly observed is all garbage collection',

@@ -1,6 +1,7 @@
 import { PerformanceObserver } from 'node:perf_hooks';
-import { getHeapSpaceStatistics, getHeapStatistics } from 'node:v8';
+import { getHeapStatistics } from 'node:v8';
 import { LATE_MS } from '../timing.js';
+import { type HeapSize, V8HeapSize } from './heap-size.js';
 
 // `looked()` runs inside an interrupt, on top of whatever blocks the loop: nothing there may be the application's, so what it
 // calls of the language and of Node is kept from before anybody could replace it.
@@ -35,20 +36,6 @@ const AFTER_STANDSTILL_MS = 1_000;
  */
 const ROOM: readonly number[] = Object.freeze(Array.from({ length: 8_192 }, () => 0));
 
-/** Bytes that one collection may have to walk or copy: the old generation, and what the young one may hold. */
-type HeapGauge = () => number;
-
-const heapBytes: HeapGauge = () => {
-  let bytes = 0;
-  const spaces = getHeapSpaceStatistics();
-  for (let i = 0; i < spaces.length; i++) {
-    const { space_name: name, space_used_size: used, space_size: size } = spaces[i]!;
-    // Half of the young generation is kept free to copy to.
-    bytes += name === 'new_space' ? size * 0.5 : used;
-  }
-  return bytes;
-};
-
 /**
  * Remembers the last garbage collections. Entries come in a later turn, so ask one turn after the time in question.
  *
@@ -67,7 +54,6 @@ export class GcObserver {
   /** Asked for until then, monotonic milliseconds. */
   private untilMs = -Infinity;
   private measuredMs = -Infinity;
-  private measuredBytes = 0;
   /**
    * What a full collection takes away. It is asked for as seldom as can be: to ask makes the collector keep it. V8 tells of its
    * end in a later turn, and another one takes its place. Collections of the young generation, which are short as long as that
@@ -83,7 +69,7 @@ export class GcObserver {
   constructor(
     thresholdMs: number,
     cheap: boolean,
-    private readonly bytes: HeapGauge = heapBytes,
+    private readonly heap: HeapSize = new V8HeapSize(),
   ) {
     const limitBytes = getHeapStatistics().heap_size_limit;
     this.largeBytes = cheap ? 0 : Math.min(thresholdMs * BYTES_PER_THRESHOLD_MS, limitBytes * SHARE_OF_LIMIT);
@@ -114,8 +100,7 @@ export class GcObserver {
     if (!looks) this.atLeastUntil(nowMs + LEAST_MS);
     if (nowMs - this.measuredMs >= MEASURED_EVERY_MS) {
       this.measuredMs = nowMs;
-      this.measuredBytes = this.bytes();
-      if (this.measuredBytes >= this.largeBytes) this.atLeastUntil(nowMs + MEASURED_EVERY_MS + LEAST_MS);
+      if (this.heap.measure() >= this.largeBytes) this.atLeastUntil(nowMs + MEASURED_EVERY_MS + LEAST_MS);
     }
     if (nowMs < this.untilMs) this.observe(nowMs);
     else if (this.observedSinceMs !== Infinity) {
@@ -135,8 +120,7 @@ export class GcObserver {
     if (!hasRoom()) return Infinity;
     this.observe(servedMs);
     if (servedMs - requestedMs <= LATE_MS || apply(deref, this.witness, NO_ARGUMENTS) !== undefined) return 0;
-    // What it walked is still there; but it may have grown since it was measured.
-    return Math.max(this.measuredBytes, this.bytes()) * MAX_MS_PER_BYTE;
+    return this.heap.mostBytes() * MAX_MS_PER_BYTE;
   }
 
   /** The loop has stood still for longer than the threshold. */

@@ -32,11 +32,12 @@ describe('garbage collection inside a window', () => {
 
 describe('collections are observed', () => {
   let heapBytes = 30 * MB;
-  let gc = new GcObserver(50, false, () => heapBytes);
+  const heap = { measure: () => heapBytes, mostBytes: () => heapBytes };
+  let gc = new GcObserver(50, false, heap);
   afterEach(() => {
     gc.stop();
     heapBytes = 30 * MB;
-    gc = new GcObserver(50, false, () => heapBytes);
+    gc = new GcObserver(50, false, heap);
   });
 
   /** Whether a collection now is seen. Its entry comes within three turns: Node's own, the observer's, and one to be sure. */
@@ -80,7 +81,7 @@ describe('collections are observed', () => {
 
   it('near the heap’s limit: from half of it on', async () => {
     const halfBytes = getHeapStatistics().heap_size_limit / 2;
-    gc = new GcObserver(60_000, false, () => heapBytes);
+    gc = new GcObserver(60_000, false, heap);
     gc.start();
     heapBytes = halfBytes - 1;
     gc.ticked(0, true);
@@ -109,7 +110,7 @@ describe('collections are observed', () => {
   });
 
   it('always, where it is cheap', async () => {
-    gc = new GcObserver(50, true, () => heapBytes);
+    gc = new GcObserver(50, true, heap);
     gc.start();
     gc.ticked(0, true);
     expect(await seen()).toBe(true);
