@@ -6,9 +6,10 @@ import { startServer } from './server.mjs';
 
 /**
  * At most so many requests before the burst: what a new application has made has to be compiled, which a server does once in its
- * life, and its detector has to start. With 10,000 the library looked 2 % dearer on Node 20 in one comparison.
+ * life, and its detector has to start. With 10,000 the library looked 2 % dearer on Node 20 in one comparison; and in its first
+ * second the detector does not know yet how little of a large young generation lives, and has collections observed (Node 24).
  */
-const SETTLING = 60_000;
+const SETTLING = 150_000;
 
 /**
  * Measures `variants` (`{ name, … }`, plain data for the server) as `runInterleaved` does, with the same result, but in each
