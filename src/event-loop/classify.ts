@@ -201,7 +201,7 @@ function claimsOf<S>({ looks, runDelayMs }: Evidence<S>, heldBackMs: number): Cl
   return [...claims.values()];
 }
 
-/** A full collection was done before the look was served, nobody observed it, and it may be all that held the look up. */
+/** A collection may have been done before the look was served, nobody observed it, and it may be all that held the look up. */
 const mayBeGc = <S>({ requestedMs, servedMs, unobservedGcMs = 0 }: Look<S>, heldBackMs: number): boolean =>
   unobservedGcMs > 0 && servedMs - requestedMs - heldBackMs <= unobservedGcMs;
 

@@ -56,8 +56,8 @@ export class GcObserver {
   private measuredMs = -Infinity;
   /**
    * What a full collection takes away. It is asked for as seldom as can be: to ask makes the collector keep it. V8 tells of its
-   * end in a later turn, and another one takes its place. Collections of the young generation, which are short as long as that
-   * is small, leave it alone.
+   * end in a later turn, and another one takes its place. Collections of the young generation leave it alone; how long one may
+   * have taken shows in what it left.
    */
   private witness = new WeakRef({});
   private readonly witnessEnds = new FinalizationRegistry(() => {
@@ -110,8 +110,8 @@ export class GcObserver {
   }
 
   /**
-   * The loop stands still and is looked at. Called inside the interrupt. Returns how long at most a full collection that was not
-   * observed may have held the look up, milliseconds: 0 where there was none.
+   * The loop stands still and is looked at. Called inside the interrupt. Returns how long at most a collection that was not
+   * observed may have held the look up, milliseconds: 0 where none can have.
    */
   looked(requestedMs: number, servedMs: number): number {
     this.atLeastUntil(servedMs + LEAST_MS);
@@ -119,8 +119,9 @@ export class GcObserver {
     // An error in the middle of `observe()` would leave Node's count of observers wrong, for everybody.
     if (!hasRoom()) return Infinity;
     this.observe(servedMs);
-    if (servedMs - requestedMs <= LATE_MS || apply(deref, this.witness, NO_ARGUMENTS) !== undefined) return 0;
-    return this.heap.mostBytes() * MAX_MS_PER_BYTE;
+    if (servedMs - requestedMs <= LATE_MS) return 0;
+    const full = apply(deref, this.witness, NO_ARGUMENTS) === undefined;
+    return (full ? this.heap.mostBytes() : this.heap.survivedBytes()) * MAX_MS_PER_BYTE;
   }
 
   /** The loop has stood still for longer than the threshold. */

@@ -11,6 +11,11 @@ export interface HeapSize {
   measure(): number;
   /** Now or when it was last measured: the old generation, and what the young one has room for. Called inside the interrupt. */
   mostBytes(): number;
+  /**
+   * What one collection of the young generation since the last measurement may have copied, as long as no full one was done: what it
+   * left lies in the young generation still, or is what the old one has grown by. Called inside the interrupt.
+   */
+  survivedBytes(): number;
 }
 
 /**
@@ -21,6 +26,7 @@ export class V8HeapSize implements HeapSize {
   private oldBytes = 0;
   private youngRoomBytes = 0;
   private youngUsedBytes = 0;
+  private measuredOldBytes = 0;
   private measuredMostBytes = 0;
   private readonly youngUsed = new Float64Array(MEASUREMENTS);
   private count = 0;
@@ -29,6 +35,7 @@ export class V8HeapSize implements HeapSize {
 
   measure(): number {
     this.read();
+    this.measuredOldBytes = this.oldBytes;
     this.measuredMostBytes = this.oldBytes + this.youngRoomBytes;
     this.youngUsed[this.count % MEASUREMENTS] = this.youngUsedBytes;
     this.count += 1;
@@ -40,6 +47,11 @@ export class V8HeapSize implements HeapSize {
     return Math.max(this.measuredMostBytes, this.oldBytes + this.youngRoomBytes);
   }
 
+  survivedBytes(): number {
+    this.read();
+    return this.youngUsedBytes + Math.max(0, this.oldBytes - this.measuredOldBytes);
+  }
+
   /** The least in use of the last measurements: soon after a collection that is what it has left. */
   private keptBytes(): number {
     if (this.count < MEASUREMENTS) return Infinity;
@@ -49,7 +61,8 @@ export class V8HeapSize implements HeapSize {
   }
 
   private read(): void {
-    this.oldBytes = this.youngRoomBytes = this.youngUsedBytes = 0;
+    // Told at the end only: a look may come in the middle of this and read anew.
+    let oldBytes = 0;
     const spaces = this.spaces();
     for (let i = 0; i < spaces.length; i++) {
       const { space_name: name, space_used_size: used, space_size: size } = spaces[i]!;
@@ -57,7 +70,8 @@ export class V8HeapSize implements HeapSize {
         // Half of it is kept free to copy to.
         this.youngRoomBytes = size * 0.5;
         this.youngUsedBytes = used;
-      } else this.oldBytes += used;
+      } else oldBytes += used;
     }
+    this.oldBytes = oldBytes;
   }
 }
