@@ -1,13 +1,16 @@
 import { getHeapSpaceStatistics } from 'node:v8';
 
-/** So many measurements without more in the young generation show what lives there. */
+/** Of a busy server one of so many was taken soon after a collection. */
 const MEASUREMENTS = 10;
-/** What a collection of it copies is at most what survived this one and the one before: V8 moves objects out at the second. */
+/** A collection copies what was made since the last one and what survived that: V8 moves objects out at their second. */
 const SURVIVED_TWO = 2;
 
 /** How much one collection may have to walk or copy, bytes. */
 export interface HeapSize {
-  /** The old generation, and what the young one was seen to keep. To be called again and again: it is known after ten times. */
+  /**
+   * The old generation, and what the young one has kept of late: an estimate, no bound on the next collection. To be called
+   * again and again: before the tenth time all counts that the young one has room for.
+   */
   measure(): number;
   /** Now or when it was last measured: the old generation, and what the young one has room for. Called inside the interrupt. */
   mostBytes(): number;
