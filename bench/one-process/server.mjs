@@ -1,20 +1,24 @@
-// Opens and closes the API with one set of options after the other, each time from the variant's own copy of the library.
+// Opens and closes the API, with one set of options after the other, each time from the variant's own copy of the library.
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { serveOn } from '../harness/index.mjs';
 import { UsersController } from '../overhead/application.mjs';
 
-let app = null;
+/** By port. */
+const apps = new Map();
 serveOn(0, {
   /** `options` as `forRoot()` takes them, null for an application without the library; `library`: where its copy lies. */
   async open({ variant: { options, library } }) {
     const imports = options === null ? [] : [(await import(library)).PerfModule.forRoot(options)];
     const module = { module: function AppModule() {}, imports, controllers: [UsersController] };
-    app = await NestFactory.create(module, new FastifyAdapter(), { logger: ['error', 'warn'] });
+    const app = await NestFactory.create(module, new FastifyAdapter(), { logger: ['error', 'warn'] });
     await app.listen(0, '127.0.0.1');
-    return app.getHttpServer().address().port;
+    const { port } = app.getHttpServer().address();
+    apps.set(port, app);
+    return port;
   },
-  async close() {
-    await app.close();
+  async close({ port }) {
+    await apps.get(port).close();
+    apps.delete(port);
   },
 });

@@ -61,6 +61,8 @@ export class RequestState {
   deferred: EndListener | null = null;
   /** The compression feature's: the shared answer that this request makes or gets; null for an answer of its own. */
   shared: unknown = null;
+  /** The event loop feature's: the promise of the request's route function, while a look may still ask for it. */
+  routeCall: unknown = null;
   /** The framework's request (`request.user` lives there); the raw one until the framework made its own. */
   frameworkRequest: unknown;
   private matched: Route | null = null;

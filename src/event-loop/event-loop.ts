@@ -18,6 +18,7 @@ import { GcObserver } from './interrupt/gc-observer.js';
 import { StoreIdentity } from './interrupt/identity.js';
 import { LoopWatch, nodeGauges, type LoopGauges, type Standstill } from './loop-watch.js';
 import { Mappings } from './mappings.js';
+import { promisesAreHooked } from './promise-hooks.js';
 import { PendingBlocks, type PendingBlock } from './pending-blocks.js';
 import { captureFrames, Probe, type Sample } from './interrupt/probe.js';
 import { installSafepoints } from './safepoints.js';
@@ -56,6 +57,8 @@ export class EventLoop implements PacedObserver {
   /** A request whose end the loop is just hearing of: no longer in flight, but it was during the standstill. */
   private ending: RequestState | null = null;
   private queueing: Block | null = null;
+  /** The application asks for its requests itself: each then waits in a slot from the start. */
+  private asked = false;
 
   constructor(
     private readonly options: NonNullable<Resolved<typeof eventLoopOption>>,
@@ -68,14 +71,14 @@ export class EventLoop implements PacedObserver {
     const { thresholdMs, stack, replay } = options;
     const id = randomBytes(4).toString('hex');
     this.channelName = `nestjs-perf:probe:${threadId}:${id}`;
-    this.slots = new Slots(`perf:${id}:`);
+    this.slots = new Slots(`perf:${id}:`, lifecycle.eachInFlight);
     this.gc = new GcObserver(thresholdMs, parseInt(process.versions.node, 10) >= NODE_WITH_CHEAP_GC_ENTRIES);
     this.watch = new LoopWatch(
       timingOf(thresholdMs),
       gauges,
       () => lifecycle.inFlight,
       (standstill) => this.stoodStill(standstill),
-      (nowMs) => this.gc.ticked(nowMs, this.looks()),
+      (nowMs) => this.ticked(nowMs),
     );
     this.pending = new PendingBlocks(
       gauges.nowMs,
@@ -112,6 +115,7 @@ export class EventLoop implements PacedObserver {
   /** The application has booted. */
   start(): void {
     this.watch.start();
+    void this.learnHooks();
   }
 
   /** Runs route functions so that a look at the stack can tell their request. */
@@ -127,6 +131,8 @@ export class EventLoop implements PacedObserver {
   }
 
   ended(state: RequestState): void {
+    // Its route function goes on, but nobody finds it in flight any more.
+    if (state.aborted) this.slots.showRequest(state);
     const { endedMs } = state;
     const sinceMs = endedMs - this.watch.beat.lastMs;
     if (sinceMs <= 0) return;
@@ -144,6 +150,8 @@ export class EventLoop implements PacedObserver {
 
   /** The request whose code calls this, where the context store does not tell. Costs some microseconds. */
   currentRequest(): RequestState | null {
+    this.asked = true;
+    this.slots.waitOnDemand(false);
     return this.slots.of(captureFrames());
   }
 
@@ -193,6 +201,16 @@ export class EventLoop implements PacedObserver {
     this.watchdog.start();
   }
 
+  private ticked(nowMs: number): void {
+    this.gc.ticked(nowMs, this.looks());
+    void this.learnHooks();
+  }
+
+  private async learnHooks(): Promise<void> {
+    const hooked = await promisesAreHooked();
+    this.slots.waitOnDemand(!hooked && !this.asked);
+  }
+
   /** Whether the watchdog has booted, still runs, and would look at a standstill before it is over. */
   private looks(): boolean {
     return this.watch.armed && this.watchdog?.running === true && this.watch.polls !== 0;
@@ -228,7 +246,7 @@ export class EventLoop implements PacedObserver {
     const verdict = classify({
       startMs,
       endMs,
-      looks: samples,
+      looks: samples.map((sample) => this.corrected(sample)),
       gcMs: this.gc.within(Math.max(startMs, gcSinceMs), endMs),
       gcSinceMs,
       cpuRatio: standstill.cpuRatio,
@@ -242,6 +260,14 @@ export class EventLoop implements PacedObserver {
     this.charge(block, verdict);
     const waited = [...inFlight, ...queued].filter((state) => state !== verdict.culprit && state !== verdict.suspect);
     this.recorder.push(blockRecordOf(standstill, verdict, gcMs, waited, this.rules));
+  }
+
+  /** What had settled already waited for nothing. */
+  private corrected(sample: Sample): Sample {
+    const { source, state } = sample;
+    return source === 'aside' && state !== null && this.slots.hadSettled(state)
+      ? { ...sample, source: 'store' }
+      : sample;
   }
 
   /** Adds the block to what its culprit has blocked and to what the others had to wait. */

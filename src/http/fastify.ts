@@ -52,7 +52,7 @@ export function installOnFastify(fastify: FastifyInstance, installation: HttpIns
   fastify.addHook('onRoute', (route) => {
     const config = route.config;
     const own = config?.[ROUTE] ?? routes.create(firstMethod(route.method), route.url, config?.[HANDLER] ?? null);
-    if (config?.[HANDLER] !== undefined) route.handler = identified(route.handler, own, handlerRunner);
+    if (config?.[HANDLER] !== undefined) route.handler = identified(route, own, handlerRunner);
     if (config?.[ROUTE] === undefined) route.config = { ...config, [ROUTE]: own };
   });
   // The server's own event comes before every hook and middleware; `inject()` and secondary servers do without it.
@@ -85,7 +85,8 @@ export function rawRouteOnFastify(fastify: FastifyInstance, path: string, answer
 }
 
 /** The route function, run in a way that a look at the blocked stack can tell its request; where nobody looks, it only tells its route. */
-function identified(handler: Handler, route: Route, runner: HandlerRunner | null): Handler {
+function identified(registered: RegisteredRoute, route: Route, runner: HandlerRunner | null): Handler {
+  const { handler } = registered;
   if (runner === null) {
     return function (this: unknown, request: unknown, reply: unknown): unknown {
       const state = stateOfMessage((request as FastifyRequest).raw);
@@ -93,12 +94,22 @@ function identified(handler: Handler, route: Route, runner: HandlerRunner | null
       return handler.call(this, request, reply);
     };
   }
-  return function (this: unknown, request: unknown, reply: unknown): unknown {
+  const identifying: Handler = function (this: unknown, request: unknown, reply: unknown): unknown {
     const state = stateOfMessage((request as FastifyRequest).raw);
     if (state === null) return handler.call(this, request, reply);
     tellRoute(state, route);
     return runner.run(state, handler, this, request, reply, undefined);
   };
+  /** What Fastify itself calls: it binds the function of a route. Who puts another one around it, or copies the route, calls the one above. */
+  const bind = (self: unknown): Handler =>
+    function (this: unknown, request: unknown, reply: unknown): unknown {
+      if (registered.handler !== identifying) return identifying.call(self, request, reply);
+      const state = stateOfMessage((request as FastifyRequest).raw);
+      if (state === null) return handler.call(self, request, reply);
+      tellRoute(state, route);
+      return runner.runOutermost(state, handler, self, request, reply, undefined);
+    };
+  return Object.defineProperty(identifying, 'bind', { value: bind });
 }
 
 /**

@@ -52,7 +52,7 @@ interface StartListener {
   started(state: RequestState): void;
 }
 
-/** Hears, before every other, of starts and ends from a time on that it sets itself: to the rest it costs a comparison. */
+/** Hears, before every other, of starts and ends from a time on that it sets itself, and of every abort: to the rest it costs a comparison. */
 export interface PacedObserver extends StartListener, EndListener {
   /** Monotonic milliseconds. */
   readonly dueMs: number;
@@ -130,6 +130,16 @@ export class RequestLifecycle implements RequestOwner {
     return states.sort((a, b) => a.startedMs - b.startedMs);
   }
 
+  /** Calls `visit` for each request in flight, in no order and without copies: a look asks inside its interrupt. */
+  readonly eachInFlight = (visit: (state: RequestState) => void): void => {
+    for (const state of this.others) visit(state);
+    for (const connection of this.connections) {
+      for (let state = connection[NEWEST] ?? null; state !== null && !state.closed; state = state.ahead) {
+        if (state.owner === this) visit(state);
+      }
+    }
+  };
+
   /** Starts a request; called again for the same one it returns the same state. */
   readonly start = (request: IncomingMessage, response: ServerResponse): RequestState => {
     const known = (request as Marked)[STATE];
@@ -204,7 +214,7 @@ export class RequestLifecycle implements RequestOwner {
     this.inFlightCount -= 1;
     if (this.others.size > 0) this.others.delete(state);
     const { paced, ending } = this;
-    if (paced !== null && state.endedMs >= paced.dueMs) this.tellEnd(state, paced);
+    if (paced !== null && (aborted || state.endedMs >= paced.dueMs)) this.tellEnd(state, paced);
     for (let i = 0; i < ending.length; i++) this.tellEnd(state, ending[i]!);
     if (state.deferred !== null) this.tellEnd(state, state.deferred);
     if (this.waiters.length > 0) this.wakeIfSettled();

@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { connect } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PerfService, type BlockRecord, type RequestRecord } from '../../src/index.js';
@@ -8,7 +10,7 @@ import { BlockersController } from '../fixtures/blockers.controller.js';
 import { Load } from '../fixtures/load.js';
 
 const INNOCENTS = Array.from({ length: 12 }, (_, i) => `/innocent/${i}`);
-const CULPRITS = /^\/(?:block|later|soon|last|rows|noted|half|victim|big)/;
+const CULPRITS = /^\/(?:block|later|returned|soon|last|rows|noted|half|victim|big)/;
 
 /** What Node itself says of each request's time: how long the loop waited for events meanwhile, and how long it ran. */
 function accountsOf(server: Server): Map<string, { idleMs: number; activeMs: number }> {
@@ -106,7 +108,7 @@ for (const adapter of adapters) {
         await settled();
         let named = 0;
         for (const kind of kinds) {
-          for (const place of ['block', 'later']) {
+          for (const place of ['block', 'later', 'returned']) {
             const id = `${place}-${kind}`;
             const isNamed = (found: readonly BlockRecord[]): boolean => found.some(({ request }) => request?.id === id);
             const shoot = () => load.get(`/${place}/${kind}?ms=130`, { 'x-request-id': id });
@@ -115,7 +117,7 @@ for (const adapter of adapters) {
         }
         expect(await load.stopLoops()).toBeGreaterThan(50);
         // The machine may starve a few; two thirds is what even a busy one shows.
-        expect(named).toBeGreaterThanOrEqual((2 / 3) * 2 * kinds.length);
+        expect(named).toBeGreaterThanOrEqual((2 / 3) * 3 * kinds.length);
       }, 240_000);
 
       it('name the request whose handler runs on after an await that is over at once', async () => {
@@ -354,6 +356,22 @@ for (const adapter of adapters) {
         await until(async () => (await blocks()).length > 0);
         for (const { request } of await blocks()) expect(request).toBeNull();
       });
+
+      it('of a request that its client has left make it a suspect', async () => {
+        const isTold = ({ suspect }: BlockRecord): boolean => suspect?.url === '/left';
+        const found = await untilBlocks(
+          (all) => all.some(isTold),
+          async () => {
+            const socket = connect(test.port, '127.0.0.1').on('error', () => {});
+            const asked = once(test.app.getHttpServer() as Server, 'request');
+            socket.write('GET /left HTTP/1.1\r\nHost: x\r\n\r\n');
+            await asked;
+            socket.destroy();
+            await until(async () => (await blocks()).length > 0);
+          },
+        );
+        expect(found.filter(isTold).map(({ request }) => request)).toEqual([null]);
+      }, 120_000);
 
       it('carry the size that the application reported', async () => {
         const found = await untilNamed('noted', () => load.get('/noted', { 'x-request-id': 'noted' }));

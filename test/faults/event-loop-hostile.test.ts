@@ -15,7 +15,7 @@ describe.each(nodeBinaries())('looks every few milliseconds at hostile code on $
     });
     // A crash would reject: the process has no exit code then.
     const result = JSON.parse((await run).stdout) as Record<string, number | string[]>;
-    expect(result).toMatchObject({ early: 0, wrongStores: 0, complaints: [] });
+    expect(result).toMatchObject({ early: 0, lost: 0, wrongStores: 0, complaints: [] });
     // Where a look finds no room at all, the inspector describes its own RangeError, and that formats a stack.
     const others = (result['formattedOthers'] as string[]).filter(
       (text) => !/^RangeError: Maximum call stack size exceeded in (?:noRoom|overflow) /.test(text),
@@ -24,6 +24,7 @@ describe.each(nodeBinaries())('looks every few milliseconds at hostile code on $
     // How often a look meets the end of the stack depends on the machine: seen in up to 1 of 200.
     expect((result['formattedOthers'] as string[]).length).toBeLessThan(Number(result['looks']) / 50);
     expect(result['looks']).toBeGreaterThan(SECONDS * 20);
+    expect(result['shown']).toBeGreaterThan(SECONDS * 10);
     expect(result['gcBegun']).toBeGreaterThan(SECONDS * 5);
     expect(result['gcSeen']).toBeGreaterThan(0);
     expect(result['blocks']).toBeGreaterThanOrEqual(REGEX_BLOCKS);

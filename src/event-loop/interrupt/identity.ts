@@ -18,6 +18,10 @@ export class StoreIdentity implements Identity {
     private readonly application: RequestOwner,
   ) {}
 
+  show(): void {
+    this.slots.show();
+  }
+
   of(frames: readonly Frame[]): RequestState | null {
     const waiting = this.slots.of(frames);
     const stored = requestContext.getStore() ?? null;

@@ -45,6 +45,8 @@ interface Message {
 
 /** Tells whose code runs. Called inside the interrupt. */
 export interface Identity {
+  /** Called before the stack is read. */
+  show(): void;
   of(frames: readonly Frame[]): RequestState | null;
   /** How the last answer was found. */
   readonly source: Source | null;
@@ -97,6 +99,7 @@ export class Probe {
     if (message.seq !== this.words[SEQ]) return;
     try {
       const servedMs = this.nowMs();
+      this.identity.show();
       const frames = captureFrames();
       const state = this.identity.of(frames);
       if (this.seq !== message.seq) {

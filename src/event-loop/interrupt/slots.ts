@@ -1,6 +1,7 @@
 import type { RequestState } from '../../core/request-state.js';
 import type { Frame } from '../frame.js';
 import type { Identity, Source } from './probe.js';
+import { RouteCall } from './route-call.js';
 
 type RouteFunction = (this: unknown, first: unknown, second: unknown, third: unknown) => unknown;
 type Waiter = (work: Promise<unknown>, slot: Slot) => Promise<unknown>;
@@ -10,8 +11,12 @@ interface Slot {
   /** Null for one beyond those that there may be: it has no name. */
   readonly wait: Waiter | null;
   state: RequestState | null;
+  /** What a look has put here, until it is known whether that had settled before; else null. */
+  fresh: RouteCall | null;
   next: Slot | null;
 }
+/** Calls `visit` for each request in flight. */
+type InFlight = (visit: (state: RequestState) => void) => void;
 
 /** Beyond this many requests in flight at once, further ones are not named. */
 const MAX_SLOTS = 4_096;
@@ -19,33 +24,37 @@ const MAX_SLOTS = 4_096;
 /**
  * Tells from a stack which request runs, without the context store. V8 keeps the chain of waiting async functions for
  * nothing, and shows each one's `name`; so each request's route function is awaited by a function whose name is the
- * request's slot. A pool of such functions, made when they are first needed, costs a request the await of one more function (of
- * two with an asynchronous handler).
+ * request's slot, out of a pool of such functions, made when they are first needed. Where it can be ({@link runOutermost}) that
+ * begins when somebody looks, and costs a request that nobody looks at next to nothing.
  *
  * It knows what the chain knows: not timers, event emitters or thenables that leave it.
+ *
+ * A look takes slots while the application's code is interrupted, which can be wherever a function of this class is entered
+ * or loops: nowhere between a read and the write that belongs to it.
  */
 export class Slots implements Identity {
   source: Source | null = null;
-  /** Of the request whose route function runs synchronously now. */
-  private current: Slot | null = null;
+  private onDemand = false;
+  /** Whose route function runs synchronously now. */
+  private current: RequestState | null = null;
   private readonly byName = new Map<string, Slot>();
   /** The same ones, to be walked without an iterator. */
   private readonly slots: Slot[] = [];
   private free: Slot | null = null;
   /** A look that came too late to see its request: the next route function to settle is its likely culprit. */
   private late: ((state: RequestState) => void) | null = null;
+  /** Slots that the look under way has taken. */
+  private taken: Slot[] = [];
   /** Not a constant, so that the compiler keeps the loop that lets pending looks in. */
   private turns = 1;
 
   /** `prefix` keeps the names of two applications in one process apart. */
-  constructor(private readonly prefix: string) {}
+  constructor(
+    private readonly prefix: string,
+    private readonly inFlight: InFlight,
+  ) {}
 
-  /**
-   * Calls a route function for `state`. What it returns or throws is passed on.
-   *
-   * Short, like what it calls: V8 compiles it into Fastify's call of the handler, and Nest's route function too while there is room
-   * for it (`--max-inlined-bytecode-size-cumulative`; `--trace-turbo-inlining` tells).
-   */
+  /** Calls a function for `state`. What it returns or throws is passed on. */
   run(
     state: RequestState,
     handler: RouteFunction,
@@ -54,32 +63,108 @@ export class Slots implements Identity {
     second: unknown,
     third: unknown,
   ): unknown {
+    const result = this.call(state, handler, self, first, second, third);
+    return result instanceof Promise ? this.wait(state, result) : result;
+  }
+
+  /**
+   * The same for a route function whose answer nobody gets but a framework: see {@link RouteCall}.
+   *
+   * Short, like what it calls: V8 compiles it into Fastify's call of the handler, and Nest's route function too while there is room
+   * for it (`--max-inlined-bytecode-size-cumulative`; `--trace-turbo-inlining` tells).
+   */
+  runOutermost(
+    state: RequestState,
+    handler: RouteFunction,
+    self: unknown,
+    first: unknown,
+    second: unknown,
+    third: unknown,
+  ): unknown {
+    const result = this.call(state, handler, self, first, second, third);
+    if (!(result instanceof Promise)) return result;
+    return this.onDemand ? (state.routeCall = new RouteCall(result)) : this.wait(state, result);
+  }
+
+  private call(
+    state: RequestState,
+    handler: RouteFunction,
+    self: unknown,
+    first: unknown,
+    second: unknown,
+    third: unknown,
+  ): unknown {
     const outer = this.current;
-    const slot = this.free ?? this.create();
-    this.free = slot.next;
-    slot.state = state;
-    // The slot and not the request: what is old pointing to what is new costs a note for the garbage collector.
-    this.current = slot;
-    let result: unknown;
+    this.current = state;
     try {
-      result = handler.call(self, first, second, third);
+      const result = handler.call(self, first, second, third);
       // Interrupts are served at the back edge of a loop: a look that waited for a native call lands here, with its culprit.
       for (let i = this.turns; i > 0; i--) this.turns = i;
-    } catch (error) {
+      return result;
+    } finally {
       this.current = outer;
+    }
+  }
+
+  private wait(state: RequestState, work: Promise<unknown>): Promise<unknown> {
+    const slot = this.take(state);
+    return slot.wait === null ? work : slot.wait(work, slot);
+  }
+
+  /**
+   * Whether to wait only when somebody looks; at first not. Waiting makes promises, so in an application that hears of each
+   * (`async_hooks`) its code would run inside the interrupt.
+   */
+  waitOnDemand(on: boolean): void {
+    if (this.onDemand && !on) this.show();
+    this.onDemand = on;
+  }
+
+  /** From now on the stacks of all requests in flight show whose they are. Callable inside the interrupt. */
+  show(): void {
+    if (!this.onDemand) return;
+    this.inFlight(this.showOne);
+    this.shown();
+  }
+
+  /** The same for one request, which may no longer be in flight. */
+  showRequest(state: RequestState): void {
+    this.showOne(state);
+    this.shown();
+  }
+
+  private readonly showOne = (state: RequestState): void => {
+    const call = state.routeCall as RouteCall | null;
+    if (call === null || call.awaited) return;
+    call.awaited = true;
+    const slot = this.take(state);
+    const { wait } = slot;
+    if (wait === null) {
+      call.awaited = false;
+      return;
+    }
+    slot.fresh = call;
+    try {
+      call.awaitBy((work) => wait(work, slot));
+    } catch (error) {
+      // Near the end of the stack: nothing waits in the slot, so nothing would give it back.
+      call.awaited = false;
       this.release(slot);
       throw error;
     }
-    this.current = outer;
-    if (result instanceof Promise && slot.wait !== null) return slot.wait(result, slot);
-    this.release(slot);
-    return result;
+    this.taken.push(slot);
+  };
+
+  private shown(): void {
+    if (this.taken.length === 0) return;
+    void forget(this.taken);
+    this.taken = [];
   }
 
   of(frames: readonly Frame[]): RequestState | null {
     if (this.current !== null) {
       this.source = 'sync';
-      return this.current.state;
+      return this.current;
     }
     for (let i = 0; i < frames.length; i++) {
       const { name } = frames[i]!;
@@ -99,13 +184,25 @@ export class Slots implements Identity {
     return false;
   }
 
+  /** Whether the request's route function had settled when a look first asked. Known once the interrupted code is done. */
+  hadSettled(state: RequestState): boolean {
+    return (state.routeCall as RouteCall | null)?.settledBefore === true;
+  }
+
   /** Hears, once, of the next request whose route function settles. */
   onNextSettled(hear: ((state: RequestState) => void) | null): void {
     this.late = hear;
   }
 
+  private take(state: RequestState): Slot {
+    const slot = this.free ?? this.create();
+    this.free = slot.next;
+    slot.state = state;
+    return slot;
+  }
+
   private create(): Slot {
-    if (this.byName.size >= MAX_SLOTS) return { wait: null, state: null, next: null };
+    if (this.byName.size >= MAX_SLOTS) return { wait: null, state: null, fresh: null, next: null };
     const name = `${this.prefix}${this.byName.size}`;
     const wait: Waiter = async (work, slot) => {
       try {
@@ -115,16 +212,20 @@ export class Slots implements Identity {
       }
     };
     Object.defineProperty(wait, 'name', { value: name });
-    const slot: Slot = { wait, state: null, next: null };
+    const slot: Slot = { wait, state: null, fresh: null, next: null };
     this.byName.set(name, slot);
     this.slots.push(slot);
     return slot;
   }
 
-  /** The same as {@link release}, of one that has a name. */
   private settled(slot: Slot): void {
-    if (this.late !== null) this.tellLate(slot);
-    slot.state = null;
+    if (slot.fresh !== null) slot.fresh.settledBefore = true;
+    else if (this.late !== null) this.tellLate(slot);
+    this.release(slot);
+  }
+
+  private release(slot: Slot): void {
+    slot.state = slot.fresh = null;
     slot.next = this.free;
     this.free = slot;
   }
@@ -133,11 +234,10 @@ export class Slots implements Identity {
     if (state !== null) this.late?.(state);
     this.late = null;
   }
+}
 
-  private release(slot: Slot): void {
-    slot.state = null;
-    if (slot.wait === null) return;
-    slot.next = this.free;
-    this.free = slot;
-  }
+/** Waits as long as those take that had settled before: theirs come first. Of the others nothing is known any more then. */
+async function forget(slots: readonly Slot[]): Promise<void> {
+  await Promise.resolve();
+  for (let i = 0; i < slots.length; i++) slots[i]!.fresh = null;
 }

@@ -19,6 +19,7 @@ describe('a look at the stack', () => {
     nowMs = 100;
     identity = {
       source: 'slot',
+      show() {},
       of() {
         if (this.fails === true) throw new RangeError('Maximum call stack size exceeded');
         return state;

@@ -4,10 +4,16 @@ import { requestContext } from '../../../../src/core/request-context.js';
 import { RequestState, type RequestOwner } from '../../../../src/core/request-state.js';
 import { StoreIdentity } from '../../../../src/event-loop/interrupt/identity.js';
 import { captureFrames, type Identity } from '../../../../src/event-loop/interrupt/probe.js';
+import { RouteCall } from '../../../../src/event-loop/interrupt/route-call.js';
 import { Slots } from '../../../../src/event-loop/interrupt/slots.js';
 
 const owner: RequestOwner = { gates: null, deferrer: null, nextId: () => 'id', findRoute: () => null };
 const stateOf = (application = owner) => new RequestState(null, null, 0, application);
+/** `inFlight`: whom a look finds. */
+const slotsOf = (prefix = 'perf:', inFlight: readonly RequestState[] = []): Slots =>
+  new Slots(prefix, (visit) => {
+    for (const state of inFlight) visit(state);
+  });
 const who = (identity: Identity): RequestState | null => identity.of(captureFrames());
 
 describe('slots', () => {
@@ -15,7 +21,7 @@ describe('slots', () => {
     slots.run(state, handler, undefined, undefined, undefined, undefined);
 
   it('know the request while its function runs synchronously', () => {
-    const slots = new Slots('perf:');
+    const slots = slotsOf();
     const state = stateOf();
     let seen: RequestState | null = null;
     run(slots, state, () => (seen = who(slots)));
@@ -25,7 +31,7 @@ describe('slots', () => {
   });
 
   it('tell five concurrent requests apart after awaits, timers and nested calls', async () => {
-    const slots = new Slots('perf:');
+    const slots = slotsOf();
     const inner = async (): Promise<RequestState | null> => {
       await delay(1);
       await Promise.resolve();
@@ -45,7 +51,7 @@ describe('slots', () => {
   });
 
   it('find the innermost request of one that calls the application itself', async () => {
-    const slots = new Slots('perf:');
+    const slots = slotsOf();
     const [outer, inner] = [stateOf(), stateOf()];
     const seen = await run(slots, outer, async () => {
       await Promise.resolve();
@@ -58,7 +64,7 @@ describe('slots', () => {
   });
 
   it('do not name a request for what it does not await', async () => {
-    const slots = new Slots('perf:');
+    const slots = slotsOf();
     let seen: RequestState | null | undefined;
     await run(slots, stateOf(), async () => {
       setTimeout(() => (seen = who(slots)), 1);
@@ -68,7 +74,7 @@ describe('slots', () => {
   });
 
   it('use a slot again when its request has settled, also by an error', async () => {
-    const slots = new Slots('perf:');
+    const slots = slotsOf();
     const names = new Set<string>();
     for (let i = 0; i < 10; i++) {
       const failing = run(slots, stateOf(), async () => {
@@ -82,7 +88,7 @@ describe('slots', () => {
   });
 
   it('leave a function alone that returns no promise or throws', async () => {
-    const slots = new Slots('perf:');
+    const slots = slotsOf();
     expect(run(slots, stateOf(), () => 42)).toBe(42);
     expect(() =>
       run(slots, stateOf(), () => {
@@ -95,7 +101,7 @@ describe('slots', () => {
   });
 
   it('of two applications do not see each other', async () => {
-    const [one, other] = [new Slots('perf:a:'), new Slots('perf:b:')];
+    const [one, other] = [slotsOf('perf:a:'), slotsOf('perf:b:')];
     const seen = await run(one, stateOf(), async () => {
       await Promise.resolve();
       return who(other);
@@ -104,7 +110,7 @@ describe('slots', () => {
   });
 
   it('name the next request that settles to who waits for it', async () => {
-    const slots = new Slots('perf:');
+    const slots = slotsOf();
     const state = stateOf();
     const heard: RequestState[] = [];
     const settling = run(slots, state, async () => {
@@ -117,9 +123,132 @@ describe('slots', () => {
   });
 });
 
+describe('slots that are taken only when somebody looks', () => {
+  /** The application's side, and the framework's: it calls `then` with functions of its own and forgets what that gives. */
+  function serve(slots: Slots, state: RequestState, handler: () => unknown, early = false): Promise<unknown> {
+    const answer = slots.runOutermost(state, handler, undefined, undefined, undefined, undefined) as Promise<unknown>;
+    if (early) slots.show();
+    return new Promise((resolve, reject) => {
+      void answer.then(
+        (value) => resolve(value),
+        (error: unknown) => reject(error as Error),
+      );
+    });
+  }
+  const onDemand = (inFlight: readonly RequestState[]): Slots => {
+    const slots = slotsOf('perf:', inFlight);
+    slots.waitOnDemand(true);
+    return slots;
+  };
+
+  it.each([false, true])('tell requests apart from the look on; looked at before `then`: %s', async (early) => {
+    const states = Array.from({ length: 5 }, () => stateOf());
+    const slots = onDemand(states);
+    const seen = await Promise.all(
+      states.map((state) =>
+        serve(
+          slots,
+          state,
+          async () => {
+            await delay(Math.random() * 5);
+            const before = who(slots);
+            slots.show();
+            return [before, who(slots)];
+          },
+          early,
+        ),
+      ),
+    );
+    for (const [i, found] of seen.entries()) expect((found as unknown[])[1]).toBe(states[i]);
+    // Only who came first can be unknown: the others were shown with it.
+    expect(seen.filter((found) => (found as unknown[])[0] === null)).toHaveLength(early ? 0 : 1);
+  });
+
+  it.each([false, true])('pass on what the function returns or throws; looked at before `then`: %s', async (early) => {
+    const [one, other] = [stateOf(), stateOf()];
+    const slots = onDemand([one, other]);
+    expect(await serve(slots, one, async () => 42, early)).toBe(42);
+    const failing = serve(slots, other, async () => Promise.reject(new Error('on purpose')), early);
+    await expect(failing).rejects.toThrow('on purpose');
+  });
+
+  it('are free again when the function has settled', async () => {
+    const names = new Set<string>();
+    for (let i = 0; i < 5; i++) {
+      const state = stateOf();
+      const slots = onDemand([state]);
+      for (let turn = 0; turn < 3; turn++) {
+        await serve(slots, state, async () => {
+          await delay(1);
+          slots.show();
+          for (const { name } of captureFrames()) if (name?.startsWith('perf:')) names.add(name);
+        });
+        await Promise.resolve();
+        expect(slots.waits(state)).toBe(false);
+      }
+    }
+    expect([...names]).toEqual(['perf:0']);
+  });
+
+  it('tell what had settled at the look from what settles next', async () => {
+    const [done, waits] = [stateOf(), stateOf()];
+    const slots = onDemand([done, waits]);
+    await serve(slots, done, async () => null);
+    let settle: (() => void) | undefined;
+    const waiting = serve(slots, waits, () => new Promise<void>((resolve) => (settle = resolve)));
+    const heard: RequestState[] = [];
+    // A look that came late.
+    slots.show();
+    slots.onNextSettled((state) => heard.push(state));
+    expect([slots.waits(done), slots.waits(waits)]).toEqual([true, true]);
+    await delay(1);
+    expect(heard).toEqual([]);
+    expect([slots.hadSettled(done), slots.hadSettled(waits)]).toEqual([true, false]);
+    expect([slots.waits(done), slots.waits(waits)]).toEqual([false, true]);
+    settle!();
+    await waiting;
+    await delay(1);
+    expect(heard).toEqual([waits]);
+    expect(slots.hadSettled(waits)).toBe(false);
+  });
+
+  it('are all taken at once when that is over, and none by a later look', async () => {
+    const states = [stateOf(), stateOf()];
+    const slots = onDemand(states);
+    const seen: unknown[] = [];
+    const serving = states.map((state, i) =>
+      serve(slots, state, async () => {
+        await delay(2 + i);
+        seen.push(who(slots));
+      }),
+    );
+    slots.waitOnDemand(false);
+    expect(states.map((state) => slots.waits(state))).toEqual([true, true]);
+    await Promise.all(serving);
+    expect(seen).toEqual(states);
+    // As of one for which there was no slot then.
+    const late = stateOf();
+    late.routeCall = new RouteCall(delay(1));
+    states.push(late);
+    slots.show();
+    expect(slots.waits(late)).toBe(false);
+  });
+
+  it('wait from the start where promises are heard of', async () => {
+    const state = stateOf();
+    const slots = slotsOf('perf:', [state]);
+    const seen = await serve(slots, state, async () => {
+      await delay(1);
+      return who(slots);
+    });
+    expect(seen).toBe(state);
+    expect(state.routeCall).toBeNull();
+  });
+});
+
 describe('with the context store', () => {
   it('a timer of a request is the request’s', async () => {
-    const slots = new Slots('perf:');
+    const slots = slotsOf();
     const identity = new StoreIdentity(slots, owner);
     const state = stateOf();
     const seen = await requestContext.run(
@@ -131,7 +260,7 @@ describe('with the context store', () => {
   });
 
   it('tells what runs aside of a request that waits from what runs before and after its route function', async () => {
-    const slots = new Slots('perf:');
+    const slots = slotsOf();
     const identity = new StoreIdentity(slots, owner);
     const state = stateOf();
     const sources: unknown[] = [];
@@ -162,12 +291,12 @@ describe('with the context store', () => {
   });
 
   it('another application’s request is nobody’s', () => {
-    const identity = new StoreIdentity(new Slots('perf:'), owner);
+    const identity = new StoreIdentity(slotsOf(), owner);
     expect(requestContext.run(stateOf({ ...owner }), () => who(identity))).toBeNull();
   });
 
   it('nobody is named where the store and the waiting request do not agree', async () => {
-    const slots = new Slots('perf:');
+    const slots = slotsOf();
     const identity = new StoreIdentity(slots, owner);
     const [began, waits] = [stateOf(), stateOf()];
     const shared = requestContext.run(began, async () => {
