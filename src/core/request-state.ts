@@ -23,6 +23,11 @@ export interface RequestOwner {
   findRoute(state: RequestState): Route | null;
 }
 
+/** Something that is over when it has settled. */
+export interface Settling {
+  readonly settled: boolean;
+}
+
 /** Hears of a request's end. */
 export interface EndListener {
   ended(state: RequestState): void;
@@ -61,8 +66,8 @@ export class RequestState {
   deferred: EndListener | null = null;
   /** The compression feature's: the shared answer that this request makes or gets; null for an answer of its own. */
   shared: unknown = null;
-  /** The event loop feature's: the promise of the request's route function, while a look may still ask for it. */
-  routeCall: unknown = null;
+  /** The event loop feature's: the call of the request's route function, where nothing waits for it by name from the start. */
+  routeCall: Settling | null = null;
   /** The framework's request (`request.user` lives there); the raw one until the framework made its own. */
   frameworkRequest: unknown;
   private matched: Route | null = null;

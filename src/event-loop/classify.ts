@@ -37,8 +37,8 @@ export interface Evidence<S> {
   readonly thresholdMs: number;
   /** A debugger is attached: pauses look like blocks. */
   readonly debugged: boolean;
-  /** Whether a request had ended before the standstill began. */
-  endedBefore(state: S): boolean;
+  /** Whether a request had ended by then. The standstill may begin some moments before: at the last proof that the loop turned. */
+  endedBefore(state: S, ms: number): boolean;
 }
 
 /** What a standstill was. */
@@ -136,7 +136,7 @@ function gcRatioOf<S>({ startMs, endMs, gcMs, gcSinceMs }: Evidence<S>): number 
 function named<S>(claim: Claim<S>, cause: BlockCause, evidence: Evidence<S>): Verdict<S> {
   const { state, provenMs, looks } = claim;
   if (state === null) return { cause, culprit: null, suspect: null, provenMs, shown: looks };
-  const trusted = !evidence.endedBefore(state) && looks.every(isTrusted);
+  const trusted = looks.every((look) => isTrusted(look) && !evidence.endedBefore(state, look.servedMs));
   return { cause, culprit: trusted ? state : null, suspect: trusted ? null : state, provenMs, shown: looks };
 }
 

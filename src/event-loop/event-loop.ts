@@ -131,9 +131,9 @@ export class EventLoop implements PacedObserver {
   }
 
   ended(state: RequestState): void {
+    const { endedMs, routeCall } = state;
     // Its route function goes on, but nobody finds it in flight any more.
-    if (state.aborted) this.slots.showRequest(state);
-    const { endedMs } = state;
+    if (routeCall !== null && !routeCall.settled) this.slots.showRequest(state);
     const sinceMs = endedMs - this.watch.beat.lastMs;
     if (sinceMs <= 0) return;
     // Kept only where it can be asked for: it costs two writes that the garbage collector has to be told of.
@@ -246,7 +246,7 @@ export class EventLoop implements PacedObserver {
     const verdict = classify({
       startMs,
       endMs,
-      looks: samples.map((sample) => this.corrected(sample)),
+      looks: samples,
       gcMs: this.gc.within(Math.max(startMs, gcSinceMs), endMs),
       gcSinceMs,
       cpuRatio: standstill.cpuRatio,
@@ -255,19 +255,11 @@ export class EventLoop implements PacedObserver {
       throttled: wasThrottled(this.scheduling?.since(startMs) ?? null),
       thresholdMs: this.options.thresholdMs,
       debugged: debuggerAttached(),
-      endedBefore: (state) => state.endedMs > 0 && state.endedMs < startMs,
+      endedBefore: (state, ms) => state.endedMs > 0 && state.endedMs < ms,
     });
     this.charge(block, verdict);
     const waited = [...inFlight, ...queued].filter((state) => state !== verdict.culprit && state !== verdict.suspect);
     this.recorder.push(blockRecordOf(standstill, verdict, gcMs, waited, this.rules));
-  }
-
-  /** What had settled already waited for nothing. */
-  private corrected(sample: Sample): Sample {
-    const { source, state } = sample;
-    return source === 'aside' && state !== null && this.slots.hadSettled(state)
-      ? { ...sample, source: 'store' }
-      : sample;
   }
 
   /** Adds the block to what its culprit has blocked and to what the others had to wait. */

@@ -100,7 +100,10 @@ function identified(registered: RegisteredRoute, route: Route, runner: HandlerRu
     tellRoute(state, route);
     return runner.run(state, handler, this, request, reply, undefined);
   };
-  /** What Fastify itself calls: it binds the function of a route. Who puts another one around it, or copies the route, calls the one above. */
+  /**
+   * What Fastify itself calls (and hands out as `request.routeOptions.handler`): it binds the function of a route. Who puts another
+   * one around it, or copies the route, calls the one above.
+   */
   const bind = (self: unknown): Handler =>
     function (this: unknown, request: unknown, reply: unknown): unknown {
       if (registered.handler !== identifying) return identifying.call(self, request, reply);

@@ -52,11 +52,17 @@ interface StartListener {
   started(state: RequestState): void;
 }
 
-/** Hears, before every other, of starts and ends from a time on that it sets itself, and of every abort: to the rest it costs a comparison. */
+/** Hears, before every other, of starts and ends from a time on that it sets itself, and of each request that ends before its route function has settled. */
 export interface PacedObserver extends StartListener, EndListener {
   /** Monotonic milliseconds. */
   readonly dueMs: number;
 }
+
+/** As Node has it, whatever the application has made of `Set` since. */
+const forEach: <T>(set: ReadonlySet<T>, visit: (value: T) => void) => void = Function.prototype.call.bind(
+  // eslint-disable-next-line typescript/unbound-method -- its `this` is given by `call`
+  Set.prototype.forEach,
+);
 
 /** How a framework tells the route of a request. */
 export type RouteFinder = (state: RequestState) => Route | null;
@@ -132,12 +138,12 @@ export class RequestLifecycle implements RequestOwner {
 
   /** Calls `visit` for each request in flight, in no order and without copies: a look asks inside its interrupt. */
   readonly eachInFlight = (visit: (state: RequestState) => void): void => {
-    for (const state of this.others) visit(state);
-    for (const connection of this.connections) {
+    forEach(this.others, visit);
+    forEach(this.connections, (connection) => {
       for (let state = connection[NEWEST] ?? null; state !== null && !state.closed; state = state.ahead) {
         if (state.owner === this) visit(state);
       }
-    }
+    });
   };
 
   /** Starts a request; called again for the same one it returns the same state. */
@@ -214,7 +220,9 @@ export class RequestLifecycle implements RequestOwner {
     this.inFlightCount -= 1;
     if (this.others.size > 0) this.others.delete(state);
     const { paced, ending } = this;
-    if (paced !== null && (aborted || state.endedMs >= paced.dueMs)) this.tellEnd(state, paced);
+    const { routeCall } = state;
+    const goesOn = routeCall !== null && !routeCall.settled;
+    if (paced !== null && (goesOn || state.endedMs >= paced.dueMs)) this.tellEnd(state, paced);
     for (let i = 0; i < ending.length; i++) this.tellEnd(state, ending[i]!);
     if (state.deferred !== null) this.tellEnd(state, state.deferred);
     if (this.waiters.length > 0) this.wakeIfSettled();

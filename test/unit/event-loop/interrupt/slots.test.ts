@@ -190,26 +190,35 @@ describe('slots that are taken only when somebody looks', () => {
     expect([...names]).toEqual(['perf:0']);
   });
 
-  it('tell what had settled at the look from what settles next', async () => {
+  it('are not taken for what has settled; what settles next is told', async () => {
     const [done, waits] = [stateOf(), stateOf()];
     const slots = onDemand([done, waits]);
     await serve(slots, done, async () => null);
     let settle: (() => void) | undefined;
     const waiting = serve(slots, waits, () => new Promise<void>((resolve) => (settle = resolve)));
+    expect([slots.waits(done), slots.waits(waits)]).toEqual([false, true]);
     const heard: RequestState[] = [];
     // A look that came late.
     slots.show();
     slots.onNextSettled((state) => heard.push(state));
-    expect([slots.waits(done), slots.waits(waits)]).toEqual([true, true]);
     await delay(1);
     expect(heard).toEqual([]);
-    expect([slots.hadSettled(done), slots.hadSettled(waits)]).toEqual([true, false]);
-    expect([slots.waits(done), slots.waits(waits)]).toEqual([false, true]);
     settle!();
     await waiting;
     await delay(1);
     expect(heard).toEqual([waits]);
-    expect(slots.hadSettled(waits)).toBe(false);
+    expect(slots.waits(waits)).toBe(false);
+  });
+
+  it('are taken at once for a request that has ended before its route function is called', async () => {
+    const state = stateOf();
+    const slots = onDemand([]);
+    state.closed = true;
+    const seen = await serve(slots, state, async () => {
+      await delay(1);
+      return who(slots);
+    });
+    expect(seen).toBe(state);
   });
 
   it('are all taken at once when that is over, and none by a later look', async () => {
@@ -223,7 +232,7 @@ describe('slots that are taken only when somebody looks', () => {
       }),
     );
     slots.waitOnDemand(false);
-    expect(states.map((state) => slots.waits(state))).toEqual([true, true]);
+    expect(states.map(({ routeCall }) => (routeCall as RouteCall).awaited)).toEqual([true, true]);
     await Promise.all(serving);
     expect(seen).toEqual(states);
     // As of one for which there was no slot then.
@@ -231,7 +240,7 @@ describe('slots that are taken only when somebody looks', () => {
     late.routeCall = new RouteCall(delay(1));
     states.push(late);
     slots.show();
-    expect(slots.waits(late)).toBe(false);
+    expect((late.routeCall as RouteCall).awaited).toBe(false);
   });
 
   it('wait from the start where promises are heard of', async () => {
@@ -288,6 +297,29 @@ describe('with the context store', () => {
       await look();
     });
     expect(sources).toEqual(['store', 'aside', 'slot', 'store']);
+  });
+
+  it('tells what runs aside also of a request that has ended while its route function waits, without a slot', async () => {
+    const slots = slotsOf();
+    slots.waitOnDemand(true);
+    const identity = new StoreIdentity(slots, owner);
+    const state = stateOf();
+    const sources: unknown[] = [];
+    const look = async (): Promise<void> => {
+      await delay(1);
+      identity.show();
+      expect(who(identity)).toBe(state);
+      sources.push(identity.source);
+    };
+    await requestContext.run(state, async () => {
+      const work = delay(5);
+      const answer = slots.runOutermost(state, () => work, undefined, undefined, undefined, undefined);
+      const served = new Promise((resolve) => void (answer as Promise<unknown>).then(resolve));
+      await look();
+      await served;
+      await look();
+    });
+    expect(sources).toEqual(['aside', 'store']);
   });
 
   it('another application’s request is nobody’s', () => {
