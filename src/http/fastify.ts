@@ -104,7 +104,7 @@ function identified(registered: RegisteredRoute, route: Route, runner: HandlerRu
    * What Fastify itself calls (and hands out as `request.routeOptions.handler`): it binds the function of a route. Who puts another
    * one around it, or copies the route, calls the one above.
    */
-  const bind = (self: unknown): Handler =>
+  const bound = (self: unknown): Handler =>
     function (this: unknown, request: unknown, reply: unknown): unknown {
       if (registered.handler !== identifying) return identifying.call(self, request, reply);
       const state = stateOfMessage((request as FastifyRequest).raw);
@@ -112,6 +112,11 @@ function identified(registered: RegisteredRoute, route: Route, runner: HandlerRu
       tellRoute(state, route);
       return runner.runOutermost(state, handler, self, request, reply, undefined);
     };
+  /** Also asked of what stands for the function: a proxy, or one that has its properties. */
+  const bind = function (this: Handler, self: unknown, ...parameters: unknown[]): unknown {
+    if (this === identifying && parameters.length === 0) return bound(self);
+    return Function.prototype.bind.call(this, self, ...parameters) as unknown;
+  };
   return Object.defineProperty(identifying, 'bind', { value: bind });
 }
 

@@ -55,3 +55,46 @@ describe('a plugin that wraps or copies route functions after this library has (
     expect(results.map((result) => types.isPromise(result))).toEqual([true]);
   });
 });
+
+describe('a plugin that puts something in the place of route functions (Fastify)', () => {
+  const calls: string[] = [];
+  @Module({})
+  class ReplacingModule implements NestModule {
+    constructor(@Inject(HttpAdapterHost) private readonly host: HttpAdapterHost) {}
+    configure(): void {
+      this.host.httpAdapter.getInstance<FastifyInstance>().addHook('onRoute', (route) => {
+        const { handler } = route;
+        if (route.url === '/async') {
+          route.handler = new Proxy(handler, {
+            apply(target, self, parameters) {
+              calls.push('proxy');
+              return Reflect.apply(target, self, parameters) as unknown;
+            },
+          });
+        } else if (route.url === '/fails') {
+          route.handler = function (request, reply) {
+            calls.push('bound');
+            return handler.bind(this, request, reply)();
+          };
+        }
+      });
+    }
+  }
+
+  let test: TestApp;
+  beforeAll(async () => {
+    test = await startApp('fastify', { metadata: { controllers: [AnswersController], imports: [ReplacingModule] } });
+  });
+  afterAll(() => test.close());
+
+  it.each([
+    ['/async', 200, 'proxy'],
+    ['/fails', 500, 'bound'],
+  ])('is asked first: %s', async (path, status, call) => {
+    calls.length = 0;
+    const response = await fetch(`${test.url}${path}`);
+    expect(response.status).toBe(status);
+    expect(calls).toEqual([call]);
+    expect(await response.text()).not.toContain('undefined');
+  });
+});

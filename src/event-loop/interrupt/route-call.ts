@@ -15,6 +15,7 @@ export class RouteCall implements PromiseLike<unknown>, Settling {
   settled = false;
   /** Something waits whose name stands in the stack. */
   awaited = false;
+  private asked = false;
   private handed: Promise<unknown> | null = null;
 
   constructor(private work: Promise<unknown>) {}
@@ -24,6 +25,7 @@ export class RouteCall implements PromiseLike<unknown>, Settling {
     onFulfilled?: ((value: unknown) => A | PromiseLike<A>) | null,
     onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
   ): Promise<A | B> {
+    this.asked = true;
     // Not worth a second function: Nest answers errors itself. What is rejected all the same counts as not settled.
     const handed = this.work.then((value) => {
       this.settled = true;
@@ -33,9 +35,12 @@ export class RouteCall implements PromiseLike<unknown>, Settling {
     return handed;
   }
 
-  /** Lets `wait` wait for it until it has settled; an error stays unhandled. Callable inside the interrupt. */
-  awaitBy<Place>(wait: Wait<Place>, place: Place): void {
-    if (this.handed === null) this.work = wait(this.work, place);
-    else void wait(this.handed, place);
+  /** Lets `wait` wait for it until it has settled; an error stays unhandled. Whether it does. Callable inside the interrupt. */
+  awaitBy<Place>(wait: Wait<Place>, place: Place): boolean {
+    if (!this.asked) this.work = wait(this.work, place);
+    else if (this.handed !== null) void wait(this.handed, place);
+    // The application's own `Promise.prototype.then` is being called.
+    else return false;
+    return true;
   }
 }

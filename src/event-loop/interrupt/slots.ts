@@ -130,19 +130,20 @@ export class Slots implements Identity {
     if (call === null || call.settled || call.awaited) return;
     call.awaited = true;
     let slot: Slot | null = null;
+    let waits = false;
     try {
       slot = this.take(state);
-      if (slot.wait === null) call.awaited = false;
-      else call.awaitBy(slot.wait, slot);
-    } catch (error) {
-      // Near the end of the stack: nothing waits, so nothing would give the slot back. There is no room for a call here.
-      call.awaited = false;
-      if (slot !== null) {
-        slot.state = null;
-        slot.next = this.free;
-        this.free = slot;
+      waits = slot.wait !== null && call.awaitBy(slot.wait, slot);
+    } finally {
+      // Near the end of the stack, say: nothing waits, so nothing would give the slot back. There may be no room for a call here.
+      if (!waits) {
+        call.awaited = false;
+        if (slot !== null && slot.wait !== null) {
+          slot.state = null;
+          slot.next = this.free;
+          this.free = slot;
+        }
       }
-      throw error;
     }
   };
 
@@ -195,7 +196,8 @@ export class Slots implements Identity {
     Object.defineProperty(wait, 'name', { value: name });
     const slot: Slot = { wait, state: null, next: null };
     this.byName.set(name, slot);
-    this.slots.push(slot);
+    // No method: the application may have put its own in its place.
+    this.slots[this.slots.length] = slot;
     return slot;
   }
 

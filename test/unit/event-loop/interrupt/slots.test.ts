@@ -210,6 +210,19 @@ describe('slots that are taken only when somebody looks', () => {
     expect(slots.waits(waits)).toBe(false);
   });
 
+  it('are not taken within the application’s own `then`, where it has one', async () => {
+    const state = stateOf();
+    const slots = onDemand([state]);
+    const work = Promise.resolve(1);
+    // eslint-disable-next-line unicorn/no-thenable -- as an application might
+    work.then = ((...parameters: []) => {
+      slots.show();
+      return Promise.prototype.then.apply(work, parameters);
+    }) as typeof work.then;
+    expect(await serve(slots, state, () => work)).toBe(1);
+    expect((state.routeCall as RouteCall).awaited).toBe(false);
+  });
+
   it('are taken at once for a request that has ended before its route function is called', async () => {
     const state = stateOf();
     const slots = onDemand([]);
