@@ -108,7 +108,7 @@ export class EventLoop implements PacedObserver {
    */
   installOnHandlers(handlers: ControllerHandlers): void {
     const around: Around = (state, _request, proceed) =>
-      state === null ? proceed() : this.slots.run(state, proceed, undefined, undefined, undefined, undefined);
+      state === null ? proceed() : this.slots.run(state, proceed, undefined, undefined, undefined, undefined, false);
     handlers.around(({ method }) => (isAsyncFunction(method) ? around : null));
   }
 

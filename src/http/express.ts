@@ -74,7 +74,7 @@ function identified(handle: Middleware, runner: HandlerRunner): Middleware {
     if (state === null) return handle.call(this, request, response, next);
     // Asked for here because a look at the stack may not: it runs inside an interrupt.
     void state.route;
-    return runner.run(state, handle as RouteFunction, this, request, response, next);
+    return runner.run(state, handle as RouteFunction, this, request, response, next, false);
   };
 }
 

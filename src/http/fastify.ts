@@ -98,7 +98,7 @@ function identified(registered: RegisteredRoute, route: Route, runner: HandlerRu
     const state = stateOfMessage((request as FastifyRequest).raw);
     if (state === null) return handler.call(this, request, reply);
     tellRoute(state, route);
-    return runner.run(state, handler, this, request, reply, undefined);
+    return runner.run(state, handler, this, request, reply, undefined, false);
   };
   /**
    * What Fastify itself calls (and hands out as `request.routeOptions.handler`): it binds the function of a route. Who puts another
@@ -110,7 +110,7 @@ function identified(registered: RegisteredRoute, route: Route, runner: HandlerRu
       const state = stateOfMessage((request as FastifyRequest).raw);
       if (state === null) return handler.call(self, request, reply);
       tellRoute(state, route);
-      return runner.runOutermost(state, handler, self, request, reply, undefined);
+      return runner.run(state, handler, self, request, reply, undefined, true);
     };
   /** Also asked of what stands for the function: a proxy, or one that has its properties. */
   const bind = function (this: Handler, self: unknown, ...parameters: unknown[]): unknown {

@@ -9,21 +9,21 @@ import type { RouteRegistry } from './route-registry.js';
 /** A controller's route function. Positional arguments, so that none is copied. */
 export type RouteFunction = (this: unknown, first: unknown, second: unknown, third: unknown) => unknown;
 
-type Run = (
-  state: RequestState,
-  handler: RouteFunction,
-  self: unknown,
-  first: unknown,
-  second: unknown,
-  third: unknown,
-) => unknown;
-
 /** Calls route functions for observed requests. */
 export interface HandlerRunner {
-  /** What the function returns or throws is passed on. */
-  run: Run;
-  /** The same, cheaper, where nobody gets what is returned but a framework that calls its `then` at once: it need not be a promise. */
-  runOutermost: Run;
+  /**
+   * What the function returns or throws is passed on. `outermost`: nobody gets what is returned but a framework that calls its `then`
+   * at once; then it need not be a promise, and is cheaper.
+   */
+  run(
+    state: RequestState,
+    handler: RouteFunction,
+    self: unknown,
+    first: unknown,
+    second: unknown,
+    third: unknown,
+    outermost: boolean,
+  ): unknown;
 }
 
 /** What both adapters need to observe an application's requests. */

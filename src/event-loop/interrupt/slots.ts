@@ -22,7 +22,7 @@ const MAX_SLOTS = 4_096;
 /**
  * Tells from a stack which request runs, without the context store. V8 keeps the chain of waiting async functions for
  * nothing, and shows each one's `name`; so each request's route function is awaited by a function whose name is the
- * request's slot, out of a pool of such functions, made when they are first needed. Where it can be ({@link runOutermost}) that
+ * request's slot, out of a pool of such functions, made when they are first needed. Where it can be ({@link RouteCall}) that
  * begins when somebody looks, and costs a request that nobody looks at next to nothing.
  *
  * It knows what the chain knows: not timers, event emitters or thenables that leave it.
@@ -50,7 +50,13 @@ export class Slots implements Identity {
     private readonly inFlight: InFlight,
   ) {}
 
-  /** Calls a function for `state`. What it returns or throws is passed on. */
+  /**
+   * Calls a function for `state`. What it returns or throws is passed on; a promise as a {@link RouteCall} where `outermost`: nobody
+   * gets it but a framework.
+   *
+   * Short, like what it calls: V8 compiles it into Fastify's call of the handler, and Nest's route function too while there is room
+   * for it (`--max-inlined-bytecode-size-cumulative`; `--trace-turbo-inlining` tells).
+   */
   run(
     state: RequestState,
     handler: RouteFunction,
@@ -58,50 +64,22 @@ export class Slots implements Identity {
     first: unknown,
     second: unknown,
     third: unknown,
-  ): unknown {
-    const result = this.call(state, handler, self, first, second, third);
-    return result instanceof Promise ? this.wait(state, result) : result;
-  }
-
-  /**
-   * The same for a route function whose answer nobody gets but a framework: see {@link RouteCall}.
-   *
-   * Short, like what it calls: V8 compiles it into Fastify's call of the handler, and Nest's route function too while there is room
-   * for it (`--max-inlined-bytecode-size-cumulative`; `--trace-turbo-inlining` tells).
-   */
-  runOutermost(
-    state: RequestState,
-    handler: RouteFunction,
-    self: unknown,
-    first: unknown,
-    second: unknown,
-    third: unknown,
-  ): unknown {
-    const result = this.call(state, handler, self, first, second, third);
-    if (!(result instanceof Promise)) return result;
-    // Of one that has ended nobody would find the call.
-    if (!this.onDemand || state.closed) return this.wait(state, result);
-    return (state.routeCall = new RouteCall(result));
-  }
-
-  private call(
-    state: RequestState,
-    handler: RouteFunction,
-    self: unknown,
-    first: unknown,
-    second: unknown,
-    third: unknown,
+    outermost: boolean,
   ): unknown {
     const outer = this.current;
     this.current = state;
+    let result: unknown;
     try {
-      const result = handler.call(self, first, second, third);
+      result = handler.call(self, first, second, third);
       // Interrupts are served at the back edge of a loop: a look that waited for a native call lands here, with its culprit.
       for (let i = this.turns; i > 0; i--) this.turns = i;
-      return result;
     } finally {
       this.current = outer;
     }
+    if (!(result instanceof Promise)) return result;
+    // Of one that has ended nobody would find the call.
+    if (!outermost || !this.onDemand || state.closed) return this.wait(state, result);
+    return (state.routeCall = new RouteCall(result));
   }
 
   private wait(state: RequestState, work: Promise<unknown>): Promise<unknown> {

@@ -18,7 +18,7 @@ const who = (identity: Identity): RequestState | null => identity.of(captureFram
 
 describe('slots', () => {
   const run = (slots: Slots, state: RequestState, handler: () => unknown): unknown =>
-    slots.run(state, handler, undefined, undefined, undefined, undefined);
+    slots.run(state, handler, undefined, undefined, undefined, undefined, false);
 
   it('know the request while its function runs synchronously', () => {
     const slots = slotsOf();
@@ -126,7 +126,7 @@ describe('slots', () => {
 describe('slots that are taken only when somebody looks', () => {
   /** The application's side, and the framework's: it calls `then` with functions of its own and forgets what that gives. */
   function serve(slots: Slots, state: RequestState, handler: () => unknown, early = false): Promise<unknown> {
-    const answer = slots.runOutermost(state, handler, undefined, undefined, undefined, undefined) as Promise<unknown>;
+    const answer = slots.run(state, handler, undefined, undefined, undefined, undefined, true) as Promise<unknown>;
     if (early) slots.show();
     return new Promise((resolve, reject) => {
       void answer.then(
@@ -305,6 +305,7 @@ describe('with the context store', () => {
         undefined,
         undefined,
         undefined,
+        false,
       );
       await aside;
       await look();
@@ -326,7 +327,7 @@ describe('with the context store', () => {
     };
     await requestContext.run(state, async () => {
       const work = delay(5);
-      const answer = slots.runOutermost(state, () => work, undefined, undefined, undefined, undefined);
+      const answer = slots.run(state, () => work, undefined, undefined, undefined, undefined, true);
       const served = new Promise((resolve) => void (answer as Promise<unknown>).then(resolve));
       await look();
       await served;
@@ -349,7 +350,7 @@ describe('with the context store', () => {
       return who(identity);
     });
     const seen = requestContext.run(waits, () =>
-      slots.run(waits, async () => shared, undefined, undefined, undefined, undefined),
+      slots.run(waits, async () => shared, undefined, undefined, undefined, undefined, false),
     );
     expect(await seen).toBeNull();
   });
