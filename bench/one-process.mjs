@@ -4,13 +4,10 @@
 //   npm run bench -- one-process --node 24
 //   npm run bench -- one-process --table beyond-store             one of the two tables: of-bare, beyond-store
 //   npm run bench -- one-process --rounds 12 --generations 3 --only store
-//   npm run bench -- one-process --together --node 24 --table beyond-store --rounds 288 --generations 24 --burst 6000
-//                                                   all open at the same time, bursts in quick turns
 //
 // What would make the numbers lie:
 // - One process holds one draw of the compiler's luck for each variant's copy of the library, some percent: use several.
-// - A detector that goes on while another variant is measured. So each variant is opened, measured and closed; or (`--together`)
-//   all stay open, and base and control are measured when every detector has come to rest.
+// - A detector that goes on while another variant is measured. So each variant is opened, measured and closed.
 // - Shared code of the library: what one variant shows the compiler changes the other. Each has its own copy of dist/.
 // - Shared code of Nest, Fastify and Node: it is compiled for all variants alike, so what the library changes there (V8 may
 //   compile a route function into Fastify's call of it, or not) is not seen. A server alone may pay a percent more.
@@ -39,14 +36,11 @@ const beyondTheStore = [
   variant('latency, blocks by the context store', { ...OTHERS, context: true }),
 ];
 
-const { table, ...flags } = readFlags({
-  table: { type: 'string' },
-  together: { type: 'boolean', default: false },
-});
+const { table, ...flags } = readFlags({ table: { type: 'string' } });
 if (![undefined, 'of-bare', 'beyond-store'].includes(table)) {
   throw new Error(`--table must be \`of-bare\` or \`beyond-store\`, got \`${table}\`.`);
 }
-const name = `one-process${flags.together ? '-together' : ''}-node${nodeMajorOf(flags.node)}`;
+const name = `one-process-node${nodeMajorOf(flags.node)}`;
 const request = { path: '/users/42' };
 const copies = mkdtempSync(join(tmpdir(), 'nestjs-perf-bench-'));
 try {

@@ -1,6 +1,5 @@
 // All variants in one process, one after the other: the method for differences that are smaller than what two processes
 // of the same program differ by.
-import { setTimeout as delay } from 'node:timers/promises';
 import { drawOrder, keepConfirmed, measureBurst, share } from './interleaved.mjs';
 import { startLoad } from './load.mjs';
 import { startServer } from './server.mjs';
@@ -11,20 +10,12 @@ import { startServer } from './server.mjs';
  * second the detector does not know yet how little of a large young generation lives, and has collections observed (Node 24).
  */
 const SETTLING = 150_000;
-/** Applications that stay open are warmed up in turns: so each is compiled with the others in view. */
-const WARM_UP_PARTS = 8;
-/** A detector goes on for a second after the last request. */
-const REST_MS = 1_300;
 
 /**
  * Measures `variants` (`{ name, … }`, plain data for the server) as `runInterleaved` does, with the same result, but in each
- * generation all of them in one process: `file` is a script that answers `open` (with a variant, gives a port) and `close`
- * (with the port). A round opens each variant in an order drawn anew, settles it, gives it one burst and closes it, so that
- * nothing of one runs in the burst of another.
- *
- * With `flags.together` they stay open, and a round is one short burst of each: what is compared lies a fraction of a second
- * apart, in applications that have settled. Base and control come first, then the others, each after a rest in which the one
- * before comes to rest too; after a rest a bare application takes the first burst, which is dearer.
+ * generation all of them in one process: `file` is a script that answers `open` (with a variant, gives a port) and `close`.
+ * A round opens each variant in an order drawn anew, settles it, gives it one burst and closes it, so that nothing of one
+ * runs in the burst of another.
  *
  * Processes of one program differ by 5 % and more for as long as they live (what was compiled when, and where it lies in
  * memory). Here the program around the variants is the same one. The luck of each variant's own code stays, some percent in
@@ -44,44 +35,19 @@ async function runGeneration(file, variants, flags, request) {
   try {
     const { connections } = flags;
     const burst = (port, requests) => measureBurst(server, load, { port, connections, requests, request });
-    const open = (index) => server.ask('open', { variant: variants[index] });
-    const all = [...variants.keys()];
-    const bursts = Object.fromEntries(variants.map(({ name }) => [name, []]));
-    if (flags.together) {
-      const bare = await server.ask('open', { variant: { options: null } });
-      const ports = [];
-      for (const index of drawOrder(all)) ports[index] = await open(index);
-      for (let part = 0; part < WARM_UP_PARTS; part++) {
-        for (const index of drawOrder(all)) await burst(ports[index], Math.ceil(flags.warmup / WARM_UP_PARTS));
-      }
-      const measure = async (index) => bursts[variants[index].name].push(await burst(ports[index], flags.burst));
-      const rest = async () => {
-        await delay(REST_MS);
-        await burst(bare, flags.burst);
-      };
-      const [base, control, ...others] = all;
-      for (let round = 0; round < flags.rounds; round++) {
-        await rest();
-        for (const index of drawOrder([base, control])) await measure(index);
-        for (const [turn, index] of drawOrder(others).entries()) {
-          if (turn > 0) await rest();
-          await measure(index);
-        }
-      }
-      await load.forget();
-      return { nodeVersion: server.nodeVersion, bursts };
-    }
     const turn = async (index, settling) => {
-      const port = await open(index);
+      const port = await server.ask('open', { variant: variants[index] });
       await burst(port, settling);
       const measured = await burst(port, flags.burst);
       // Before the server closes: it waits for its connections.
       await load.forget();
-      await server.ask('close', { port });
+      await server.ask('close');
       return measured;
     };
     const settling = Math.min(SETTLING, flags.warmup);
+    const all = [...variants.keys()];
     for (const index of drawOrder(all)) await turn(index, flags.warmup);
+    const bursts = Object.fromEntries(variants.map(({ name }) => [name, []]));
     for (let round = 0; round < flags.rounds; round++) {
       for (const index of drawOrder(all)) bursts[variants[index].name].push(await turn(index, settling));
     }
