@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
 const oxc = { decorator: { legacy: true, emitDecoratorMetadata: true } };
@@ -23,11 +24,66 @@ function aliasTo(folder: string, names: readonly string[]): { find: RegExp; repl
   const tree = createRequire(new URL(`./${folder}/package.json`, import.meta.url));
   return names.map((name) => ({ find: new RegExp(`^${name}$`), replacement: tree.resolve(name) }));
 }
-const aliasToNest11 = aliasTo('test/nest11', OF_NEST);
+const SERVERS = ['test/e2e', 'test/nest'];
+
+/** Suites of what Nest has no part in; those of the event loop run on Nest 11 by style of code (test/faults). */
+const ALIKE_ON_ALL_NESTS = [
+  'agents',
+  'boot-noise',
+  'closing',
+  'event-loop',
+  'experiment-effect',
+  'root-context',
+  'statsig',
+  'switchback',
+  'compression/exchanges',
+  'compression/safety',
+  'compression/wire',
+].map((name) => `test/e2e/${name}.test.ts`);
+
+/** Suites that measure the event loop, the CPU, or what a process was or leaves behind: each has a process, and the machine, to itself. */
+const ALONE = [
+  'test/e2e/{block-truth,boot-noise,closing,default-install,defer-release,event-loop*,event-matrix,experiment-effect,kill-switch,native-promises,opentelemetry,repeated-blocks,resources,root-context,switchback}.test.ts',
+  'test/faults/{event-loop-*,many-apps,real-cgroups,sinks-and-requests,soak,throttled-loop,watchdog-thread}.test.ts',
+  'test/unit/bench/*.test.ts',
+  'test/unit/experiments/flat-memory.test.ts',
+];
 
 /** Far above what a test takes: a busy machine is no failure, and what hangs is still found. Waits end well inside it. */
 const PATIENCE = { testTimeout: 60_000, hookTimeout: 120_000, expect: { poll: { timeout: 20_000 } } };
-const fork = { pool: 'forks' as const, execArgv: ['--expose-gc'], ...PATIENCE };
+const fork = {
+  pool: 'forks' as const,
+  execArgv: ['--expose-gc'],
+  maxWorkers: availableParallelism(),
+  ...PATIENCE,
+};
+
+interface Suites {
+  readonly name: string;
+  readonly folders: readonly string[];
+  readonly exclude?: readonly string[];
+  readonly globalSetup: string[];
+  readonly alias?: { find: RegExp; replacement: string }[];
+  readonly env?: Record<string, string>;
+}
+
+/** Two projects: suites that may run beside others, and then those that may not. */
+function besideAndAlone({ name, folders, exclude = [], globalSetup, alias = [], env = {} }: Suites) {
+  const within = (globs: readonly string[]): string[] =>
+    globs.filter((glob) => folders.some((folder) => glob.startsWith(`${folder}/`)));
+  const common = { ...fork, globalSetup, env };
+  const all = folders.map((folder) => `${folder}/**/*.test.ts`);
+  // Many suites in one process: the applications of one must not see those of another.
+  const beside = { ...common, name, include: all, exclude: [...exclude, ...ALONE], isolate: false };
+  const alone = {
+    ...common,
+    name: `${name}-alone`,
+    include: within(ALONE),
+    exclude: [...exclude],
+    fileParallelism: false,
+  };
+  return [beside, alone].map((test) => ({ oxc, resolve: { alias }, test }));
+}
 
 /** BullMQ 5 with ioredis 5, on Nest 11: the long run installs them. */
 const BULLMQ5 = 'test/bullmq5';
@@ -40,7 +96,7 @@ const bullmq5 = existsSync(new URL(`./${BULLMQ5}/node_modules`, import.meta.url)
         test: {
           ...fork,
           name: 'bullmq5',
-          include: ['test/e2e/defer-durable.test.ts', 'test/contract/{durable-store,bulk-queue}.test.ts'],
+          include: ['test/e2e/defer-durable.test.ts', 'test/contract/durable-store.test.ts'],
           globalSetup: ['test/setup/redis.ts'],
           env: { NEST_MAJOR: '11', BULLMQ_MAJOR: '5' },
         },
@@ -55,41 +111,26 @@ export default defineConfig({
       provider: 'v8',
       include: ['src/**'],
       // Runs as text in a thread of its own, where V8 knows no file of it; process tests and the mutations cover it.
-      exclude: ['src/event-loop/watchdog.worker.ts'],
+      exclude: ['src/event-loop/watchdog.thread.ts'],
       reporter: ['text', 'json-summary'],
       reportOnFailure: true,
       thresholds: { lines: 95 },
     },
     projects: [
-      {
-        oxc,
-        test: {
-          ...fork,
-          name: 'unit',
-          include: ['test/unit/**/*.test.ts', 'test/contract/**/*.test.ts', 'test/faults/**/*.test.ts'],
-          globalSetup: ['test/setup/redis.ts', 'test/setup/compiled.ts'],
-        },
-      },
-      {
-        oxc,
-        test: {
-          ...fork,
-          name: 'nest12',
-          include: ['test/e2e/**/*.test.ts'],
-          globalSetup: ['test/setup/redis.ts'],
-        },
-      },
-      {
-        oxc,
-        resolve: { alias: aliasToNest11 },
-        test: {
-          ...fork,
-          name: 'nest11',
-          include: ['test/e2e/**/*.test.ts'],
-          globalSetup: ['test/setup/redis.ts'],
-          env: { NEST_MAJOR: '11' },
-        },
-      },
+      ...besideAndAlone({
+        name: 'unit',
+        folders: ['test/unit', 'test/contract', 'test/faults'],
+        globalSetup: ['test/setup/redis.ts', 'test/setup/compiled.ts'],
+      }),
+      ...besideAndAlone({ name: 'nest12', folders: SERVERS, globalSetup: ['test/setup/redis.ts'] }),
+      ...besideAndAlone({
+        name: 'nest11',
+        folders: SERVERS,
+        exclude: ALIKE_ON_ALL_NESTS,
+        globalSetup: ['test/setup/redis.ts'],
+        alias: aliasTo('test/nest11', OF_NEST),
+        env: { NEST_MAJOR: '11' },
+      }),
       ...bullmq5,
     ],
   },

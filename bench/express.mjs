@@ -5,7 +5,7 @@
 //
 // What would make the numbers lie:
 // - All that is listed for `overhead`; the method is the same.
-// - Up to Node 22 this library takes work away from V8 (`src/http/express-properties.ts`): these are ratios below 1. A
+// - Up to Node 22 this library takes work away from V8 (`src/http/express/properties.ts`): these are ratios below 1. A
 //   property that an application adds to its requests brings a part of that work back; the rows with `request.user` show it.
 // - The handler does nothing. What is saved is a fixed time for each request, whatever else the request does.
 import { fileURLToPath } from 'node:url';

@@ -106,20 +106,19 @@ for (const entry of ['index.d.ts', 'entries/testing.d.ts', 'cjs/index.d.ts', 'cj
 const named = process.argv.slice(2);
 const chosen = packages.filter(({ folder }) => named.length === 0 || named.includes(folder));
 if (chosen.length === 0) throw new Error(`No package is called ${named.join(' or ')}.`);
-for (const { folder, checks } of chosen) {
-  const at = moveOutside(join(ROOT, 'test/package', folder));
-  if (!(await report(folder, 'takes the tarball', () => install(at)))) continue;
-  const waiting = [...checks];
-  const worker = async () => {
-    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-      const { name, steps } = next;
-      await report(folder, name, () => inOrder(steps, at));
-    }
-  };
-  await Promise.all(Array.from({ length: Math.min(2, availableParallelism()) }, worker));
-}
+const waiting = [...chosen];
+await Promise.all(Array.from({ length: Math.min(2, availableParallelism()) }, takePackages));
 console.log(`Package tests: ${failed} failed, ${((performance.now() - startedMs) / 1000).toFixed(0)} s`);
 process.exit(failed === 0 ? 0 : 1);
+
+async function takePackages() {
+  for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+    const { folder, checks } = next;
+    const at = moveOutside(join(ROOT, 'test/package', folder));
+    if (!(await report(folder, 'takes the tarball', () => install(at)))) continue;
+    for (const { name, steps } of checks) await report(folder, name, () => inOrder(steps, at));
+  }
+}
 
 function pack() {
   rmSync(PACKED, { recursive: true, force: true });

@@ -42,6 +42,7 @@ export { mergeTotals } from './experiments/totals/merge-totals.js';
 
 export { DeferWork } from './defer/handlers/defer-work.decorator.js';
 export { Deferrer } from './defer/deferrer.js';
+export type { RejectedWork } from './defer/outbox/rejects.js';
 export { defer } from './defer/defer.js';
 export type { DeferOptions, DeferOverflow } from './defer/defer.options.js';
 export type {
@@ -53,17 +54,28 @@ export type {
   DeferWhen,
   DeferWorkOptions,
   JobQueue,
+  BatchItem,
+  DeferredBatchWork,
+  EnqueueOptions,
 } from './defer/deferred-work.js';
 export type {
   DurableJob,
+  DurableJobOptions,
   DurableJournal,
   DurableStore,
   DurableStoreHost,
   JournalEntry,
+  JournalPlace,
+  NewDurableJob,
+  RejectedEntry,
+  WorkKind,
 } from './defer/durable/durable-store.js';
+
+export type { HttpOptions } from './http/http.options.js';
 
 export { loggerSink, type LoggerSinkOptions } from './sinks/logger.sink.js';
 
+export type { PerfRequest } from './core/perf-request.js';
 export { PerfError, type PerfErrorCode } from './core/perf.error.js';
 export type { PerfSink, PerfSinkHost, RouteHistogram } from './core/sink.js';
 export type {

@@ -1,15 +1,35 @@
 import type { ModulesContainer } from '@nestjs/core';
+import { Deferrer } from './defer/deferrer.js';
+import { Experiments } from './experiments/experiments.js';
+import type { ResolvedOptions } from './perf.options.js';
 
 /** Nest's metadata keys: parameter types from the compiler, `@Inject()` on parameters, `@Inject()` on properties. */
 const PARAMETER_TYPES = 'design:paramtypes';
 const DECLARED_PARAMETERS = 'self:paramtypes';
 const DECLARED_PROPERTIES = 'self:properties_metadata';
 
+/** Services that cannot tell a request without the store: who injects one of them switches it on. */
+const NEEDS_CONTEXT: ReadonlySet<unknown> = new Set<unknown>([Deferrer, Experiments]);
+/** From here on V8 keeps the async context itself: a store costs a request little. */
+const FIRST_CHEAP_NODE = 24;
+
+/** Whether requests enter the context store; for `'auto'` decided once at boot. */
+export function needsContext(
+  { context, eventLoop, defer, experiments }: ResolvedOptions,
+  modules: ModulesContainer,
+  own: unknown,
+): boolean {
+  if (context !== 'auto') return context;
+  const cheap = Number.parseInt(process.versions.node, 10) >= FIRST_CHEAP_NODE;
+  const wanted = eventLoop !== null || defer !== null || experiments !== null;
+  return (cheap && wanted) || isAskedFor(NEEDS_CONTEXT, modules, own);
+}
+
 /**
  * Whether a provider or controller outside `own` asks for one of `tokens` in its constructor, its properties or its
- * factory's `inject` list. Read once at boot, for `context: 'auto'`.
+ * factory's `inject` list.
  */
-export function isAskedFor(tokens: ReadonlySet<unknown>, modules: ModulesContainer, own: unknown): boolean {
+function isAskedFor(tokens: ReadonlySet<unknown>, modules: ModulesContainer, own: unknown): boolean {
   for (const module of modules.values()) {
     if (module.metatype === own) continue;
     const wrappers = [...module.providers.values(), ...module.controllers.values(), ...module.injectables.values()];

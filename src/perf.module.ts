@@ -5,27 +5,29 @@ import {
   type DynamicModule,
   type NestModule,
   type OnApplicationBootstrap,
+  type OnModuleDestroy,
   type OnApplicationShutdown,
   type OnModuleInit,
+  type Provider,
 } from '@nestjs/common';
 import { HttpAdapterHost, ModulesContainer } from '@nestjs/core';
 import { optionError } from './core/option.js';
+import { deferFeature } from './defer/defer.feature.js';
 import { Deferrer } from './defer/deferrer.js';
 import { PerfError } from './core/perf.error.js';
+import { experimentsFeature } from './experiments/experiments.feature.js';
 import { Experiments } from './experiments/experiments.js';
 import { PerfInterceptor } from './latency/perf.interceptor.js';
-import { RequestLifecycle } from './http/request-lifecycle.js';
-import { RouteRegistry } from './http/route-registry.js';
+import { RequestLifecycle } from './http/lifecycle.js';
+import { Routes } from './http/routes.js';
+import { resourcesFeature } from './resources/resources.feature.js';
 import { ResourceSampler } from './resources/resource-sampler.js';
 import { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, OPTIONS_TYPE } from './perf.module-definition.js';
-import { resolveOptions, type ResolvedOptions } from './perf.options.js';
-import { isAskedFor } from './perf.context.js';
+import { FEATURES, resolveOptions, type ResolvedOptions } from './perf.options.js';
+import { needsContext } from './perf.context.js';
 import { PerfRuntime } from './perf.runtime.js';
 import { PerfService } from './perf.service.js';
 import { PERF_RESOLVED_OPTIONS } from './perf.tokens.js';
-
-/** Services that cannot work without the context store: who injects one of them switches it on (`context: 'auto'`). */
-const NEEDS_CONTEXT: ReadonlySet<unknown> = new Set<unknown>([Deferrer, Experiments]);
 
 /**
  * Import it once, in the root module: `imports: [PerfModule.forRoot()]`. Every feature is on by default.
@@ -39,23 +41,25 @@ const NEEDS_CONTEXT: ReadonlySet<unknown> = new Set<unknown>([Deferrer, Experime
       useFactory: optionsOf,
     },
     PerfRuntime,
-    { provide: RequestLifecycle, inject: [PerfRuntime], useFactory: (runtime: PerfRuntime) => runtime.lifecycle },
-    {
-      provide: ResourceSampler,
-      inject: [PerfRuntime],
-      useFactory: (runtime: PerfRuntime) => runtime.resources.sampler,
-    },
-    { provide: RouteRegistry, inject: [PerfRuntime], useFactory: (runtime: PerfRuntime) => runtime.routes },
-    { provide: Deferrer, inject: [PerfRuntime], useFactory: (runtime: PerfRuntime) => runtime.defer.deferrer },
-    { provide: Experiments, inject: [PerfRuntime], useFactory: (runtime: PerfRuntime) => runtime.experiments },
+    { provide: RequestLifecycle, inject: [PerfRuntime], useFactory: (runtime: PerfRuntime) => runtime.requests },
+    { provide: Routes, inject: [PerfRuntime], useFactory: (runtime: PerfRuntime) => runtime.routes },
+    service(ResourceSampler, resourcesFeature),
+    service(Deferrer, deferFeature),
+    service(Experiments, experimentsFeature),
     PerfService,
     PerfInterceptor,
   ],
-  exports: [Deferrer, PerfService, PerfInterceptor, Experiments, ResourceSampler, RequestLifecycle, RouteRegistry],
+  exports: [Deferrer, PerfService, PerfInterceptor, Experiments, ResourceSampler, RequestLifecycle, Routes],
 })
 export class PerfModule
   extends ConfigurableModuleClass
-  implements NestModule, OnModuleInit, OnApplicationBootstrap, BeforeApplicationShutdown, OnApplicationShutdown
+  implements
+    NestModule,
+    OnModuleInit,
+    OnApplicationBootstrap,
+    OnModuleDestroy,
+    BeforeApplicationShutdown,
+    OnApplicationShutdown
 {
   private configured = false;
 
@@ -90,6 +94,11 @@ export class PerfModule
     await this.runtime.bootstrapped();
   }
 
+  /** The first that Nest says of closing, on SIGTERM too: open streams may hold the server for long after it. */
+  async onModuleDestroy(): Promise<void> {
+    await this.runtime.closing();
+  }
+
   /** Without an HTTP server to wait for, this is the last moment at which everybody's queues and databases are open. */
   async beforeApplicationShutdown(): Promise<void> {
     if (!this.configured) await this.runtime.stop();
@@ -100,9 +109,13 @@ export class PerfModule
   }
 
   private contextEnabled(): boolean {
-    const { context } = this.options;
-    return context === 'auto' ? isAskedFor(NEEDS_CONTEXT, this.modules, PerfModule) : context;
+    return needsContext(this.options, this.modules, PerfModule);
   }
+}
+
+/** What a feature offers for injection, whether it is on or off. */
+function service(token: abstract new (...parameters: never[]) => object, feature: (typeof FEATURES)[number]): Provider {
+  return { provide: token, inject: [PerfRuntime], useFactory: (runtime: PerfRuntime) => runtime.serviceOf(feature) };
 }
 
 /** All other providers depend on it: what is wrong with the registration is said here, before Nest complains. */

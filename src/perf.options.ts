@@ -1,16 +1,29 @@
-import { compressionOption, type CompressionOptions } from './compression/compression.options.js';
-import { deferOption, type DeferOptions } from './defer/defer.options.js';
-import { list, number, object, oneOf, value, type Resolved } from './core/option.js';
+import { compressionFeature } from './compression/compression.feature.js';
+import type { CompressionOptions } from './compression/compression.options.js';
+import { boolean, list, number, object, oneOf, value, type Resolved } from './core/option.js';
 import type { PerfSink } from './core/sink.js';
-import { eventLoopOption, type EventLoopOptions } from './event-loop/event-loop.options.js';
-import { experimentsOption, type ExperimentsOptions } from './experiments/experiments.options.js';
-import { latencyOption, type LatencyOptions } from './latency/latency.options.js';
+import { deferFeature } from './defer/defer.feature.js';
+import type { DeferOptions } from './defer/defer.options.js';
+import { eventLoopFeature } from './event-loop/event-loop.feature.js';
+import type { EventLoopOptions } from './event-loop/event-loop.options.js';
+import { experimentsFeature } from './experiments/experiments.feature.js';
+import type { ExperimentsOptions } from './experiments/experiments.options.js';
+import { httpOption, type HttpOptions } from './http/http.options.js';
+import { latencyFeature } from './latency/latency.feature.js';
+import type { LatencyOptions } from './latency/latency.options.js';
 import { snapshotEndpointOption, type SnapshotEndpointOptions } from './perf.snapshot-endpoint.js';
-import { resourcesOption, type ResourcesOptions } from './resources/resources.options.js';
+import { resourcesFeature } from './resources/resources.feature.js';
+import type { ResourcesOptions } from './resources/resources.options.js';
 import { loggerSink } from './sinks/logger.sink.js';
 
 /** Everything `PerfModule.forRoot()` takes. Each feature is on by default; `false` installs nothing for it. */
 export interface PerfModuleOptions {
+  /**
+   * The kill switch; the environment variable `NESTJS_PERF=off` is another. Off, nothing is measured, compressed or shared, no
+   * sink is started, and there is no thread and no timer. Deferred work still runs.
+   * @default true
+   */
+  enabled?: boolean;
   /**
    * Every request measured per route.
    * @default true
@@ -47,11 +60,13 @@ export interface PerfModuleOptions {
    */
   sinks?: readonly PerfSink[];
   /**
-   * The async-context store, which `defer()` and gates in services need. It costs 12 to 29 % of a hello-world's CPU, so
-   * `'auto'` switches it on only when a provider or controller asks for a service that needs it, read once at boot.
+   * The async-context store, which `defer()` and gates in services need, and which names more event-loop blocks. `'auto'`: on
+   * where V8 has it (Node 24 and later); before, where it costs 20 to 30 % of a hello-world's CPU, only when a provider or
+   * controller asks for a service that needs it, read once at boot.
    * @default 'auto'
    */
   context?: boolean | 'auto';
+  http?: HttpOptions;
   /**
    * `GET /perf/snapshot` with everything `PerfService.snapshot()` knows. There is none unless it is asked for.
    * @default none
@@ -69,16 +84,31 @@ const sink = value<PerfSink>('a sink: an object with a `name` and a `publish()` 
   return typeof candidate?.name === 'string' && typeof candidate.publish === 'function';
 });
 
-/** The option table: one row a feature. */
+/**
+ * The features, in the order in which they are installed and hear of a request. What one asks of another stands before it: the
+ * event loop before those whose records wait for its verdicts, deferred work last, since it begins when all is recorded.
+ */
+export const FEATURES = [
+  resourcesFeature,
+  eventLoopFeature,
+  latencyFeature,
+  experimentsFeature,
+  compressionFeature,
+  deferFeature,
+] as const;
+
+/** The option table: one row a feature, and those of the whole. */
 const table = object({
-  latency: latencyOption,
-  defer: deferOption,
-  compression: compressionOption,
-  resources: resourcesOption,
-  eventLoop: eventLoopOption,
-  experiments: experimentsOption,
+  resources: resourcesFeature.option,
+  eventLoop: eventLoopFeature.option,
+  latency: latencyFeature.option,
+  experiments: experimentsFeature.option,
+  compression: compressionFeature.option,
+  defer: deferFeature.option,
+  enabled: boolean({ default: true }),
   sinks: list(sink, { default: [], what: 'a list of sinks' }),
   context: oneOf([true, false, 'auto'], { default: 'auto' }),
+  http: httpOption,
   snapshotEndpoint: snapshotEndpointOption,
   flushTimeoutMs: number({ default: 5_000, unit: 'a number of milliseconds' }),
 });
@@ -92,6 +122,20 @@ export type ResolvedOptions = Resolved<typeof table>;
  */
 export function resolveOptions(options: unknown): ResolvedOptions {
   const resolved = table.read(options, '');
+  if (!resolved.enabled || process.env['NESTJS_PERF'] === 'off') return switchedOff(resolved);
   const sinksGiven = (options as PerfModuleOptions | undefined)?.sinks !== undefined;
   return sinksGiven ? resolved : Object.freeze({ ...resolved, sinks: Object.freeze([loggerSink()]) });
 }
+
+/** Deferred work is the application's own: it stays. */
+const switchedOff = (resolved: ResolvedOptions): ResolvedOptions =>
+  Object.freeze({
+    ...resolved,
+    enabled: false,
+    resources: null,
+    eventLoop: null,
+    latency: null,
+    experiments: null,
+    compression: null,
+    sinks: Object.freeze([]),
+  });

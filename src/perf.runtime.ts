@@ -1,33 +1,32 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
-import type { AbstractHttpAdapter, ModulesContainer } from '@nestjs/core';
-import { Compression } from './compression/compression.js';
-import { warnOfSharedWhileOff } from './compression/handler-metadata.js';
+import { HttpAdapterHost, type AbstractHttpAdapter, type ModulesContainer } from '@nestjs/core';
 import { monotonicMs } from './core/clock.js';
-import { guarded } from './core/guarded.js';
-import type { PerfRecord, SizeNote } from './core/record.js';
+import { currentRequest } from './core/current-request.js';
+import { LATENCY_FIGURES } from './core/latency-figures.js';
+import type { SizeNote } from './core/record.js';
 import { Recorder } from './core/recorder.js';
 import { OncePerCause } from './core/reporter.js';
-import { requestContext } from './core/request-context.js';
-import type { PerfSinkHost, RouteHistogram } from './core/sink.js';
+import type { RouteHandler } from './core/route.js';
+import type { PerfSinkHost } from './core/sink.js';
 import type { PerfSnapshot } from './core/snapshot.js';
-import { DeferFeature } from './defer/defer-feature.js';
-import { ControllerHandlers } from './http/controller-handlers.js';
-import { EventLoop } from './event-loop/event-loop.js';
-import { afterServerClosed, identifyHandlers, installOnHttp, rawRoute } from './http/http-installation.js';
-import { keepRouteMetadata } from './http/route-metadata.js';
+import type { MountPaths } from './http/express/mounts.js';
+import type { Feature, FeatureDefinition } from './http/feature.js';
+import { REQUEST_SCOPED } from './http/handler.interceptor.js';
+import { ControllerHandlers } from './http/handlers.js';
+import { RequestLifecycle } from './http/lifecycle.js';
+import { mountsOf, platformOf } from './http/platform-of.js';
+import type { Platform } from './http/platform.js';
+import { watchRegistration } from './http/route-functions.js';
+import { Routes } from './http/routes.js';
+import { afterServerClosed } from './http/server-close.js';
 import { whenUnprotected } from './http/shutdown-signal.js';
-import { RequestLifecycle } from './http/request-lifecycle.js';
-import { RouteRegistry } from './http/route-registry.js';
-import { ExperimentEngine } from './experiments/experiment-engine.js';
-import { Experiments } from './experiments/experiments.js';
-import { Latency } from './latency/latency.js';
-import { Resources } from './resources/resources.js';
-import type { ResolvedOptions } from './perf.options.js';
+import { FEATURES, type ResolvedOptions } from './perf.options.js';
+import { installSnapshotEndpoint } from './perf.snapshot-endpoint.js';
 import { PERF_RESOLVED_OPTIONS } from './perf.tokens.js';
 
 /**
- * All parts of one application, wired. Started once by the module, shut down once: when the HTTP server has closed, or,
- * without one, when the application shuts down.
+ * One application: its requests, routes and handlers, its recorder, and its features. Started once by the module, stopped
+ * once: when the HTTP server has closed, or, without one, when the application shuts down.
  * @internal
  */
 @Injectable()
@@ -35,50 +34,44 @@ export class PerfRuntime {
   readonly logger = new Logger('Perf');
   readonly report = new OncePerCause(this.logger, monotonicMs);
   readonly recorder: Recorder;
-  readonly routes = new RouteRegistry();
-  readonly lifecycle = new RequestLifecycle(monotonicMs, this.routes, this.report);
-  readonly handlers = new ControllerHandlers(this.lifecycle.requestScoped);
-  readonly resources: Resources;
-  private readonly eventLoop: EventLoop | null;
-  readonly defer: DeferFeature;
-  private readonly latency: Latency | null;
-  private readonly compression: Compression | null;
-  private readonly experimentEngine: ExperimentEngine | null;
-  readonly experiments: Experiments;
-  private adapter: AbstractHttpAdapter | null = null;
-  private routeMetadataKept: () => void = () => {};
+  readonly routes = new Routes();
+  readonly requests = new RequestLifecycle(monotonicMs, this.routes, this.report);
+  private readonly handlers = new ControllerHandlers();
+  /** In the order of {@link FEATURES}. */
+  private readonly features: readonly Feature[];
+  private readonly mounts: MountPaths;
+  private endRegistration: () => void = () => {};
   private started: Promise<void> | null = null;
   private stopping: Promise<void> | null = null;
 
-  constructor(@Inject(PERF_RESOLVED_OPTIONS) private readonly options: ResolvedOptions) {
-    this.recorder = new Recorder(options.sinks, this.report);
-    const { compression, eventLoop, experiments, latency, resources } = options;
-    this.resources = new Resources(resources, this.recorder, this.logger, monotonicMs);
-    this.eventLoop =
-      eventLoop === null
-        ? null
-        : new EventLoop(eventLoop, this.lifecycle, this.recorder, this.report, this.resources.scheduling);
-    this.latency =
-      latency === null
-        ? null
-        : new Latency(latency, this.lifecycle, this.routes, this.recorder, monotonicMs, this.eventLoop?.hold ?? null);
-    this.compression =
-      compression === null ? null : new Compression(compression, this.routes, this.report, this.logger, monotonicMs);
-    this.experimentEngine =
-      experiments === null
-        ? null
-        : new ExperimentEngine(experiments, monotonicMs, this.report, {
-            hold: this.eventLoop?.hold ?? null,
-            sampleResources: () => this.resources.sampleNow(),
-          });
-    const publish = options.sinks.length === 0 ? null : (record: PerfRecord): void => this.recorder.push(record);
-    this.defer = new DeferFeature(options.defer, this.lifecycle, publish, this.report);
-    this.experiments = new Experiments(this.experimentEngine, this.lifecycle, this.report);
+  constructor(
+    @Inject(PERF_RESOLVED_OPTIONS) private readonly options: ResolvedOptions,
+    @Inject(HttpAdapterHost) { httpAdapter }: HttpAdapterHost,
+  ) {
+    this.mounts = mountsOf(httpAdapter);
+    const { logger, report, requests, routes, handlers } = this;
+    const recorder = new Recorder(options.sinks, report);
+    this.recorder = recorder;
+    const { flushTimeoutMs } = options;
+    const host = { requests, routes, handlers, recorder, report, logger, nowMs: monotonicMs, flushTimeoutMs };
+    this.features = FEATURES.map((definition) =>
+      (definition as FeatureDefinition<string, unknown>).create(options[definition.name], host),
+    );
+    REQUEST_SCOPED.set(requests, handlers.requestScoped);
+  }
+
+  /** What a feature offers for injection. */
+  serviceOf(feature: (typeof FEATURES)[number]): object {
+    return this.features[FEATURES.indexOf(feature)]!.service!;
   }
 
   /** Before routes are registered. `adapter` is null in an application without HTTP. */
   start(adapter: AbstractHttpAdapter | null, contextEnabled: boolean, modules: ModulesContainer): Promise<void> {
-    return (this.started ??= this.startOnce(adapter, contextEnabled, modules));
+    return (this.started ??= this.startOnce(adapter, contextEnabled, modules).catch(async (error: unknown) => {
+      // Nobody closes an application whose boot has failed.
+      await this.stop();
+      throw error;
+    }));
   }
 
   private async startOnce(
@@ -86,47 +79,83 @@ export class PerfRuntime {
     contextEnabled: boolean,
     modules: ModulesContainer,
   ): Promise<void> {
-    this.adapter = adapter;
-    // First: a request's record waits for the verdict on a block that ends with it.
-    this.eventLoop?.install(contextEnabled);
-    this.latency?.install();
-    this.experimentEngine?.install(this.lifecycle, this.handlers);
-    if (adapter !== null) {
-      if (this.observesRequests(contextEnabled)) {
-        const handlerRunner = this.eventLoop?.handlerRunner ?? null;
-        installOnHttp(adapter, { lifecycle: this.lifecycle, routes: this.routes, contextEnabled, handlerRunner });
-      }
-      if (this.compression === null) warnOfSharedWhileOff(modules, this.logger);
-      else await this.compression.install(adapter, this.handlers, modules);
-      this.installSnapshotEndpoint(adapter);
-      afterServerClosed(adapter, () => this.stop());
-      whenUnprotected(adapter, () => {
-        this.logger.warn(
-          'SIGTERM would end this process without draining deferred work or flushing records. Call `app.enableShutdownHooks()` in main.ts.',
-        );
-      });
+    const platform = adapter === null ? null : this.platformOf(adapter);
+    this.requests.contextAllowed = this.options.context !== false;
+    if (contextEnabled) this.requests.enableContext();
+    this.requests.platform = platform;
+    if (!this.options.enabled)
+      this.logger.log('Switched off: nothing is measured or compressed. Deferred work still runs.');
+    if (this.observesRequests()) platform?.observe(this.requests, this.routes);
+    for (const feature of this.features) await feature.install?.({ modules, platform, adapter });
+    const { snapshotEndpoint } = this.options;
+    if (platform !== null && snapshotEndpoint !== null) {
+      installSnapshotEndpoint(platform, snapshotEndpoint, () => this.snapshot(), this.report);
     }
-    // After compression, so nearer to the handler: a shared answer that skips the handler skips its work as well.
-    this.defer.install(this.handlers, modules, contextEnabled || adapter === null);
-    this.eventLoop?.installOnHandlers(this.handlers);
-    await this.recorder.start(this.hostFor(adapter), this.options.flushTimeoutMs);
-    this.handlers.place(modules);
-    if (adapter !== null) this.routeMetadataKept = keepRouteMetadata(adapter);
-    // Closed while the sinks were starting: nobody would stop it again.
-    if (this.stopping === null) this.resources.start();
+    if (adapter !== null) this.watchServer(adapter);
+    await this.recorder.start(this.hostFor(platform), this.options.flushTimeoutMs);
+    if (adapter !== null) this.beginRegistration(adapter, modules);
   }
 
-  /** When routes are registered. */
+  private platformOf(adapter: AbstractHttpAdapter): Platform | null {
+    const platform = platformOf(adapter, this.options.http, this.mounts);
+    if (platform === null) {
+      this.logger.warn(
+        `PerfModule knows the HTTP adapters "fastify" and "express", not "${adapter.getType()}": requests are neither measured nor ` +
+          'compressed, and @DeferWork does nothing. Resources and the event loop are still observed.',
+      );
+    }
+    return platform;
+  }
+
+  private watchServer(adapter: AbstractHttpAdapter): void {
+    afterServerClosed(adapter, () => this.stop());
+    whenUnprotected(adapter, () => {
+      this.logger.warn(
+        'SIGTERM would end this process without draining deferred work or flushing records. Call `app.enableShutdownHooks()` in main.ts.',
+      );
+    });
+  }
+
+  private beginRegistration(adapter: AbstractHttpAdapter, modules: ModulesContainer): void {
+    const { handlers, requests, routes } = this;
+    const application = { requests, routes, knows: (handler: RouteHandler) => handlers.knows(handler) };
+    let registering = false;
+    const unwatch = watchRegistration(adapter, application, {
+      begins: () => handlers.askForRequests(),
+      registers: () => {
+        // Nest registers all routes in one go. Also when one of them fails, nothing may be left on classes.
+        if (!registering) queueMicrotask(() => this.routesRegistered());
+        registering = true;
+      },
+    });
+    this.endRegistration = () => {
+      this.endRegistration = () => {};
+      unwatch();
+      this.handlers.giveBack();
+    };
+    try {
+      this.handlers.place(modules);
+    } catch (error) {
+      this.endRegistration();
+      throw error;
+    }
+  }
+
+  /** Gives back what stood for handlers and adapter while Nest registered routes. */
   routesRegistered(): void {
-    this.handlers.remove();
-    this.routeMetadataKept();
-    if (this.adapter !== null && this.eventLoop !== null) identifyHandlers(this.adapter, this.eventLoop.handlerRunner);
+    this.endRegistration();
   }
 
-  /** When every module is initialised: work that a store has kept may run, before the server listens. */
+  /** When every module is initialised, before the server listens. */
   async bootstrapped(): Promise<void> {
-    this.eventLoop?.start();
-    await this.defer.start();
+    // Closed meanwhile: nobody would stop it again.
+    if (this.stopping !== null) return;
+    for (const feature of this.features) await feature.start?.();
+  }
+
+  /** The application begins to close. */
+  async closing(): Promise<void> {
+    for (const feature of this.features) await feature.closing?.();
   }
 
   /** Drains, flushes and closes everything once; later calls wait for the first. */
@@ -135,47 +164,39 @@ export class PerfRuntime {
   }
 
   private async stopOnce(): Promise<void> {
-    await this.defer.drain();
-    await this.eventLoop?.close();
-    this.resources.stop();
+    this.routesRegistered();
+    const lastFirst = this.features.toReversed();
+    for (const feature of lastFirst) await feature.drain?.();
     await this.recorder.close(this.options.flushTimeoutMs);
-    this.compression?.close();
-    await this.experimentEngine?.close(this.options.flushTimeoutMs);
+    for (const feature of lastFirst) await feature.close?.();
   }
 
   /** Resolves when what has happened so far is recorded and flushed to the sinks. */
   async settle(): Promise<void> {
-    await this.lifecycle.settled();
-    await this.defer.idle();
-    await this.eventLoop?.settled();
+    await this.requests.settled();
+    for (const feature of this.features.toReversed()) await feature.idle?.();
     await this.recorder.flush(this.options.flushTimeoutMs);
   }
 
   /** Off means off: without a feature that looks at requests, the server keeps no listener of ours. */
-  private observesRequests(contextEnabled: boolean): boolean {
-    const features = [this.latency, this.eventLoop, this.compression, this.experimentEngine];
-    return contextEnabled || this.options.defer !== null || features.some((feature) => feature !== null);
+  private observesRequests(): boolean {
+    const { latency, eventLoop, compression, experiments, defer } = this.options;
+    return this.requests.contextEnabled || [latency, eventLoop, compression, experiments, defer].some(Boolean);
   }
 
   snapshot(): PerfSnapshot {
-    return {
-      at: Date.now(),
-      routes: this.latency?.snapshot() ?? [],
-      eventLoop: this.eventLoop?.snapshot() ?? null,
-      resources: this.resources.snapshot(),
-      defer: this.defer.stats(),
-      compression: this.compression?.stats() ?? null,
-    };
+    const nothing = { routes: [], eventLoop: null, resources: null, defer: null, compression: null };
+    return Object.assign({ at: Date.now(), ...nothing }, ...this.features.map((feature) => feature.snapshot?.()));
   }
 
   note({ rows, bytes }: SizeNote): void {
-    const state = requestContext.getStore() ?? this.eventLoop?.currentRequest() ?? null;
+    const state = currentRequest(this.requests);
     if (state === null) {
+      // The next requests can be told.
+      this.requests.enableContext();
       const cause = 'PerfService.note() outside a request';
-      this.report.report(
-        cause,
-        `${cause}, or with the context store off: set \`context: true\` in PerfModule.forRoot().`,
-      );
+      const advice = this.requests.contextAllowed ? '' : ', or with `context: false`';
+      this.report.report(cause, `${cause}${advice}: what it says is not recorded.`);
       return;
     }
     const note = (state.note ??= {});
@@ -183,33 +204,16 @@ export class PerfRuntime {
     if (bytes !== undefined) note.bytes = (note.bytes ?? 0) + bytes;
   }
 
-  private installSnapshotEndpoint(adapter: AbstractHttpAdapter): void {
-    const { snapshotEndpoint } = this.options;
-    if (snapshotEndpoint === null) return;
-    const { path, authorize } = snapshotEndpoint;
-    const answer = async () => ({
-      status: 200,
-      type: 'application/json; charset=utf-8',
-      body: JSON.stringify(this.snapshot()),
-    });
-    const failed = (reason: string): void => {
-      const cause = `the snapshot endpoint failed: ${reason}`;
-      this.report.report(cause, `${cause}. Its caller was answered with 500.`);
-    };
-    rawRoute(adapter, path, guarded(authorize, answer, failed));
-  }
-
-  private hostFor(adapter: AbstractHttpAdapter | null): PerfSinkHost {
+  private hostFor(platform: Platform | null): PerfSinkHost {
+    const latency = LATENCY_FIGURES.get(this.requests);
     return {
-      slowMs: this.latency?.slowMs ?? null,
+      slowMs: latency?.slowMs ?? null,
       snapshot: () => this.snapshot(),
-      histograms: (): Iterable<RouteHistogram> => this.latency?.histograms() ?? [],
-      get: (path, answer) => {
-        if (adapter !== null) rawRoute(adapter, path, answer);
-      },
+      histograms: () => latency?.histograms() ?? [],
+      get: (path, answer) => platform?.rawRoute(path, answer),
       report: (cause, message, count) => this.report.report(cause, message, count),
       activeSpan: (current) => {
-        this.lifecycle.observe({ started: (state) => void (state.span = current()) });
+        this.requests.observe({ started: (state) => void (state.span = current()) });
       },
     };
   }

@@ -1,5 +1,8 @@
-import { authorizeOption, pathOption, type Authorize } from './core/guarded.js';
-import { object, optional } from './core/option.js';
+import { authorizeOption, guarded, pathOption, type Authorize } from './core/guarded.js';
+import { object, optional, type Resolved } from './core/option.js';
+import type { OncePerCause } from './core/reporter.js';
+import type { PerfSnapshot } from './core/snapshot.js';
+import type { Platform } from './http/platform.js';
 
 /** `GET /perf/snapshot`: the application's snapshot as JSON, for who may read it. */
 export interface SnapshotEndpointOptions {
@@ -16,3 +19,22 @@ export interface SnapshotEndpointOptions {
 export const snapshotEndpointOption = optional(
   object({ path: pathOption('/perf/snapshot'), authorize: authorizeOption }),
 );
+
+/** Registers the endpoint. What goes wrong is answered with 500 and reported. */
+export function installSnapshotEndpoint(
+  platform: Platform,
+  { path, authorize }: NonNullable<Resolved<typeof snapshotEndpointOption>>,
+  snapshot: () => PerfSnapshot,
+  report: OncePerCause,
+): void {
+  const answer = async () => ({
+    status: 200,
+    type: 'application/json; charset=utf-8',
+    body: JSON.stringify(snapshot()),
+  });
+  const failed = (reason: string): void => {
+    const cause = `the snapshot endpoint failed: ${reason}`;
+    report.report(cause, `${cause}. Its caller was answered with 500.`);
+  };
+  platform.rawRoute(path, guarded(authorize, answer, failed));
+}

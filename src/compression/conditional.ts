@@ -1,8 +1,8 @@
 import type { Body, CachedBody } from './cache/cached-body.js';
 import type { ContentCoding } from './rules/content-coding.js';
 import { isExpressTag, matchingTag, representationTag, weakened } from './rules/entity-tag.js';
-import type { Exchange } from './exchange.js';
-import { hasMember } from './rules/field-value.js';
+import type { ResponseView } from './response-view.js';
+import { hasMember, isWritable } from './rules/field-value.js';
 
 /** The entity tags of one response, and whether the client has its content already (RFC 9110 section 13). */
 export class ConditionalResponse {
@@ -14,27 +14,27 @@ export class ConditionalResponse {
 
   /** `entry` gives responses without a tag of the application's one of their content. */
   constructor(
-    private readonly exchange: Exchange,
+    private readonly view: ResponseView,
     body: Body,
     entry: CachedBody | null,
   ) {
-    const given = exchange.header('etag');
+    const given = view.header('etag');
     if (typeof given === 'string') {
       this.base = given;
-      this.ofContent = entry === null ? isExpressTag(given, body) : entry.hasExpressTag(given);
+      this.ofContent = isExpressTag(given, body);
     } else {
-      this.base = entry !== null && exchange.tags ? entry.tag : null;
+      this.base = entry !== null && view.tags ? entry.tag : null;
       this.ofContent = true;
     }
-    const wanted = this.base === null ? undefined : exchange.requestHeader('if-none-match');
-    this.ifNoneMatch = wanted !== undefined && mayBeFresh(exchange) ? wanted : undefined;
+    const wanted = this.base === null ? undefined : view.requestHeader('if-none-match');
+    this.ifNoneMatch = wanted !== undefined && mayBeFresh(view) ? wanted : undefined;
   }
 
   /** Puts the representation's tag on the response. True: the client has it, and the response is now a 304 without a body. */
   settle(coding: ContentCoding | null, level: number): boolean {
     const tag = this.tagOf(coding, level);
     if (tag === null) return false;
-    this.exchange.set('etag', tag);
+    this.view.set('etag', tag);
     return this.ifNoneMatch !== undefined && matchingTag(this.ifNoneMatch, tag) !== null && this.notModified(tag);
   }
 
@@ -52,17 +52,19 @@ export class ConditionalResponse {
   }
 
   private notModified(tag: string): true {
-    const { exchange } = this;
-    exchange.set('etag', tag);
-    exchange.status = 304;
-    for (const name of ['content-type', 'content-length', 'content-encoding', 'transfer-encoding'])
-      exchange.remove(name);
+    const { view } = this;
+    view.set('etag', tag);
+    view.setStatus(304);
+    for (const name of ['content-type', 'content-length', 'content-encoding', 'transfer-encoding']) view.remove(name);
     return true;
   }
 }
 
-/** A conditional GET or HEAD that the client has not asked to be answered anew (`Cache-Control: no-cache`, a forced reload). */
-function mayBeFresh(exchange: Exchange): boolean {
-  if (exchange.status !== 200 || (exchange.method !== 'GET' && exchange.method !== 'HEAD')) return false;
-  return !hasMember(exchange.requestHeader('cache-control'), 'no-cache');
+/**
+ * A conditional GET that the client has not asked to be answered anew (`Cache-Control: no-cache`, a forced reload). A 304 whose
+ * head Node refuses could not be answered otherwise any more: Node would not send another answer's body.
+ */
+function mayBeFresh(view: ResponseView): boolean {
+  if (view.status !== 200 || view.method !== 'GET') return false;
+  return !hasMember(view.requestHeader('cache-control'), 'no-cache') && isWritable(view.headers());
 }

@@ -6,13 +6,13 @@ import type { Compressor, Encoded } from './codec/compressor.js';
 import { ConditionalResponse } from './conditional.js';
 import type { ContentCoding } from './rules/content-coding.js';
 import type { ContentCache } from './cache/content-cache.js';
-import type { Exchange } from './exchange.js';
+import type { ResponseView } from './response-view.js';
 import { isExpressTag, weakened } from './rules/entity-tag.js';
 import { type FieldValue, VARY, varyWithAcceptEncoding } from './rules/field-value.js';
 import { CompressibleTypes } from './rules/media-type.js';
 import { mayEncode, mayKeep } from './rules/policy.js';
 import type { RouteCompression } from './route-compression.js';
-import { KeptResponse, SharedFlight } from './shared-response/shared-route.js';
+import { KeptResponse, SharedFlight } from './shared-response/shared-flight.js';
 
 /** Sends the body that a response has in the end; null for one without a body (304). */
 export type Deliver = (body: Body | null) => void;
@@ -28,7 +28,7 @@ export interface EngineParts {
   readonly report: OncePerCause;
 }
 
-/** Decides for every response whether and how it is encoded. The same on both adapters; what differs is behind {@link Exchange}. */
+/** Decides for every response whether and how it is encoded. The same on both adapters; what differs is behind {@link ResponseView}. */
 export class CompressionEngine {
   readonly totals = new CompressionCounters();
   private readonly types = new CompressibleTypes();
@@ -41,28 +41,13 @@ export class CompressionEngine {
   /**
    * Whether a whole body goes out as it is, whoever asks for it: it is below the threshold, serves nobody else, and has no tag to be
    * compared.
-   * The way of most responses, so it asks the client for nothing (the first look at a request's headers makes Node parse
-   * them) and allocates nothing. True: the response is counted and has its `Vary`. False: {@link send} it.
+   * The way of most responses, so it asks the client for nothing. True: the response is counted. False: {@link send} it.
    */
-  passes(exchange: Exchange, body: Body, route: RouteCompression): boolean {
-    if (!this.isSmall(body) || exchange.shared !== null) return false;
-    const tag = exchange.header('etag');
+  passes(body: Body, route: RouteCompression, shared: object | null, tag: FieldValue): boolean {
+    if (shared !== null || !this.isSmall(body)) return false;
     // Express has compared its own tag already.
     if (tag !== undefined && !isExpressTag(String(tag), body)) return false;
     this.seen(route);
-    this.markVary(exchange, route);
-    return true;
-  }
-
-  /**
-   * The same for the plainest of responses, a 200 of its own with no header that decides but its type. Adds `Vary` to `headers`,
-   * which have lower-case names.
-   */
-  passesPlain(headers: Record<string, FieldValue>, body: Body, route: RouteCompression): boolean {
-    if (!this.isSmall(body)) return false;
-    this.seen(route);
-    const type = headers['content-type'];
-    if (!route.off && typeof type === 'string' && this.types.has(type)) headers['vary'] = VARY;
     return true;
   }
 
@@ -70,40 +55,44 @@ export class CompressionEngine {
    * Sends a whole body: as it is, encoded, or as a 304. `deliver` is called exactly once, at once where nothing has to
    * be waited for. A compressor that fails costs the encoding, not the response.
    */
-  send(exchange: Exchange, body: Body, route: RouteCompression, deliver: Deliver): void {
+  send(view: ResponseView, body: Body, route: RouteCompression, deliver: Deliver): void {
     this.seen(route);
-    const { shared } = exchange;
+    const { shared } = view;
     const { cache, compressor } = this.parts;
     if (shared === null) {
-      this.represent(exchange, body, this.lookUp(exchange, body, route), route, deliver);
+      // What is not ours to encode is not ours to answer with a 304 either.
+      if (route.off || !mayEncode(view, this.types)) return deliver(body);
+      this.represent(view, body, this.lookUp(view, body, route), route, deliver);
     } else if (shared instanceof KeptResponse) {
       this.hit(route);
       cache.touch(shared.entry);
-      this.represent(exchange, shared.entry.source, shared.entry, route, deliver);
+      this.represent(view, shared.entry.source, shared.entry, route, deliver);
     } else {
-      const kept = shared.keep(exchange, body, cache);
-      this.represent(exchange, body, kept?.entry ?? null, route, deliver);
+      const kept = shared.keep(view, body);
+      this.represent(view, body, kept?.entry ?? null, route, deliver);
       if (kept !== null) void shared.publish(kept, compressor);
     }
   }
 
-  /** Counts a response without a body; a 304 of the application's own gets the Vary of its 200. */
-  sendNothing(exchange: Exchange, route: RouteCompression): void {
+  /** Counts a response without a body; a 304 of the application's own gets the Vary of its 200 (RFC 9110 section 15.4.5). */
+  sendNothing(view: ResponseView, route: RouteCompression): void {
     this.seen(route);
-    this.choose(exchange, route);
-    if (exchange.shared instanceof SharedFlight) exchange.shared.refuse();
+    if (view.status === 304 && !route.off) addVary(view);
+    if (view.shared instanceof SharedFlight) view.shared.refuse();
   }
 
-  /** The coding for a stream whose head is about to be sent; changes the head accordingly. Null: leave the stream alone. */
-  openStream(exchange: Exchange, route: RouteCompression): ContentCoding | null {
+  /**
+   * The coding for a stream whose head is about to be sent; changes the head accordingly. Null: leave the stream alone. A stream
+   * whose length the application knows is worth more with it: clients show how far they are.
+   */
+  openStream(view: ResponseView, route: RouteCompression): ContentCoding | null {
     this.seen(route);
-    const coding = this.choose(exchange, route);
-    const length = exchange.header('content-length');
-    if (coding === null || (length !== undefined && Number(length) < this.parts.thresholdBytes)) return null;
-    const tag = exchange.header('etag');
-    if (typeof tag === 'string') exchange.set('etag', weakened(tag));
-    markEncoded(exchange, coding);
-    exchange.remove('content-length');
+    if (view.header('content-length') !== undefined) return null;
+    const coding = this.choose(view, route);
+    if (coding === null) return null;
+    const tag = view.header('etag');
+    if (typeof tag === 'string') view.set('etag', weakened(tag));
+    view.set('content-encoding', coding);
     return coding;
   }
 
@@ -129,51 +118,39 @@ export class CompressionEngine {
   }
 
   /** The coding for this response and client, by policy and negotiation; adds `Vary` where another client would get another. */
-  private choose(exchange: Exchange, route: RouteCompression): ContentCoding | null {
-    return this.markVary(exchange, route) ? this.negotiator.choose(exchange.requestHeader('accept-encoding')) : null;
+  private choose(view: ResponseView, route: RouteCompression): ContentCoding | null {
+    if (route.off || !mayEncode(view, this.types)) return null;
+    addVary(view);
+    return this.negotiator.choose(view.requestHeader('accept-encoding'));
   }
 
-  /** Whether the response may be encoded; if so, adds `Vary`: another client may get it encoded, another time. */
-  private markVary(exchange: Exchange, route: RouteCompression): boolean {
-    if (route.off) return false;
-    const encodable = mayEncode(exchange, this.types);
-    // A 304 carries the Vary of its 200 (RFC 9110 section 15.4.5), but no longer the type that would tell.
-    if (encodable || exchange.status === 304) {
-      const given = exchange.header('vary');
-      if (given !== VARY) exchange.set('vary', varyWithAcceptEncoding(given));
-    }
-    return encodable;
-  }
-
-  private lookUp(exchange: Exchange, body: Body, route: RouteCompression): CachedBody | null {
-    if (!this.parts.contentCache || route.off || this.isSmall(body)) return null;
-    if (!mayKeep(exchange, exchange.method) || !mayEncode(exchange, this.types) || !route.gate.admits()) return null;
+  private lookUp(view: ResponseView, body: Body, route: RouteCompression): CachedBody | null {
+    if (!this.parts.contentCache || this.isSmall(body) || !mayKeep(view, view.method) || !route.gate.admits())
+      return null;
     const known = this.parts.cache.find(body);
     route.gate.looked(known !== null);
     if (known === null) return this.parts.cache.add(body);
     this.hit(route);
-    route.repeated.repeated(known);
     return known;
   }
 
   private represent(
-    exchange: Exchange,
+    view: ResponseView,
     body: Body,
     entry: CachedBody | null,
     route: RouteCompression,
     deliver: Deliver,
   ): void {
-    const wished = this.choose(exchange, route);
-    const coding = wished === null || this.isSmall(body) ? null : wished;
-    const condition = new ConditionalResponse(exchange, body, entry);
+    // An unencoded body below the threshold suits every client: no `Vary`.
+    const coding = this.isSmall(body) ? null : this.choose(view, route);
+    const condition = new ConditionalResponse(view, body, entry);
     const finish = (encoded: Encoded | null): void => {
       if (condition.settle(encoded === null ? null : coding, encoded?.level ?? 0)) return deliver(null);
       if (encoded === null) {
-        if (entry !== null) exchange.set('content-length', entry.byteLength);
         return deliver(body);
       }
-      markEncoded(exchange, coding!);
-      exchange.set('content-length', encoded.bytes.byteLength);
+      view.set('content-encoding', coding!);
+      view.setLength(encoded.bytes.byteLength);
       this.streamed(route, entry?.byteLength ?? Buffer.byteLength(body), encoded.bytes.byteLength);
       deliver(encoded.bytes);
     };
@@ -185,7 +162,7 @@ export class CompressionEngine {
     };
     let encoded: Encoded | null | Promise<Encoded | null>;
     try {
-      encoded = this.encode(exchange, body, entry, coding);
+      encoded = this.encode(view, body, entry, coding);
     } catch (error) {
       return unencoded(error);
     }
@@ -194,19 +171,20 @@ export class CompressionEngine {
   }
 
   private encode(
-    exchange: Exchange,
+    view: ResponseView,
     body: Body,
     entry: CachedBody | null,
     coding: ContentCoding,
   ): Encoded | null | Promise<Encoded | null> {
     const { compressor } = this.parts;
-    if (entry !== null) return entry.encoded(coding, compressor, exchange.shared !== null);
-    return compressor.encode(coding, bytesOf(body), 'once', () => !exchange.gone);
+    if (entry !== null) return entry.encoded(coding, compressor, view.shared !== null);
+    return compressor.encode(coding, bytesOf(body), 'once', () => !view.gone);
   }
 
   /** Below the threshold a coding gains nothing: the response is one segment either way. */
   private isSmall(body: Body): boolean {
     const { thresholdBytes } = this.parts;
+    if (body.length === 0) return true;
     if (body.length >= thresholdBytes) return false;
     // A character has at most three bytes in UTF-8.
     return body.length * 3 < thresholdBytes || Buffer.byteLength(body) < thresholdBytes;
@@ -223,8 +201,7 @@ export class CompressionEngine {
   }
 }
 
-function markEncoded(exchange: Exchange, coding: ContentCoding): void {
-  exchange.set('content-encoding', coding);
-  // Ranges would count bytes of the encoded representation, which the application cannot serve.
-  exchange.remove('accept-ranges');
+function addVary(view: ResponseView): void {
+  const given = view.header('vary');
+  if (given !== VARY) view.set('vary', varyWithAcceptEncoding(given));
 }

@@ -3,7 +3,7 @@ import type { ModulesContainer } from '@nestjs/core';
 import { PerfError } from '../core/perf.error.js';
 import type { Reporter } from '../core/reporter.js';
 import type { RouteHandler } from '../core/route.js';
-import type { HandlerSite } from '../http/controller-handlers.js';
+import type { HandlerSite } from '../http/handlers.js';
 import { NO_COMPRESSION_METADATA } from './no-compression.decorator.js';
 import { SHARED_RESPONSE_METADATA } from './shared-response/shared-response.decorator.js';
 import { SharedResponseFilter } from './shared-response/shared-response.filter.js';

@@ -1,13 +1,13 @@
-import type { Route } from '../core/route.js';
+import { attach } from '../core/attachment.js';
+import type { RequestState } from '../core/request-state.js';
 import { AdmissionGate } from './cache/admission-gate.js';
 import { CompressionCounters } from './compression-counters.js';
-import { RepeatedBody } from './cache/repeated-body.js';
+import type { KeptResponse, SharedFlight } from './shared-response/shared-flight.js';
 import type { SharedRoute } from './shared-response/shared-route.js';
 
 /** What compression keeps for a route. */
 export class RouteCompression {
   readonly gate = new AdmissionGate();
-  readonly repeated = new RepeatedBody();
   readonly counters = new CompressionCounters();
 
   constructor(
@@ -18,7 +18,12 @@ export class RouteCompression {
   ) {}
 }
 
-/** What compression keeps for this route; null for a route that it does not know. */
-export function compressionOf(route: Route | null | undefined): RouteCompression | null {
-  return (route?.compression ?? null) as RouteCompression | null;
+export const ROUTE_COMPRESSION = attach<RouteCompression>('route');
+/** The shared answer that a request makes or gets; null for an answer of its own. */
+export const SHARED_ANSWER = attach<SharedFlight | KeptResponse>('request');
+
+/** What compression keeps for a request's route; null where it does not know it. */
+export function compressionOf(state: RequestState | null): RouteCompression | null {
+  const route = state?.route ?? null;
+  return route === null ? null : ROUTE_COMPRESSION.get(route);
 }

@@ -16,6 +16,8 @@ export interface SpanRef {
   readonly traceId: string;
   /** 16 hexadecimal digits. */
   readonly spanId: string;
+  /** Bit 0: it is sampled. */
+  readonly traceFlags?: number;
 }
 
 /** One request, written when its response has ended or its client has gone. */
@@ -37,7 +39,7 @@ export interface RequestRecord {
   durationMs: number;
   /** Milliseconds of it: event-loop blocks this request is proven to have caused. */
   blockedMs: number;
-  /** Milliseconds of it: blocks caused by others while it was in flight. */
+  /** Milliseconds of it: blocks that others have caused for sure while it was in flight. */
   delayedMs: number;
   /** Gate name to `'on'` or `'off'`. */
   variants: Readonly<Record<string, string>> | null;
@@ -61,7 +63,7 @@ export interface RequestRef {
   spanId?: string;
 }
 
-/** Why the event loop stood still. */
+/** Why the event loop was blocked. */
 export type BlockCause = 'javascript' | 'sync-io' | 'gc' | 'not-scheduled' | 'pile-up' | 'unknown';
 
 /** One event-loop block over the threshold. */
@@ -81,12 +83,9 @@ export interface BlockRecord {
   /** `'file:line:column'` of the first frame in the user's code, source-mapped. */
   location: string | null;
   stack: readonly string[];
-  /**
-   * Milliseconds of garbage collection inside the block. While the heap is under 2 MB per millisecond of `thresholdMs`, what
-   * came before the first look at the block may be missing.
-   */
+  /** Milliseconds of garbage collection inside the block. */
   gcMs: number;
-  /** Who had to wait. */
+  /** Who had to wait. While nobody is proven to have blocked, only those who cannot have. */
   delayed: readonly RequestRef[];
   /** A redacted curl line that sends the culprit's request again. */
   curl: string | null;
@@ -156,7 +155,13 @@ export interface ResourceRecord {
 /** One deferred task that has ended. */
 export interface DeferredRecord {
   kind: 'deferred';
+  /** When it ended, epoch milliseconds. */
+  at: number;
   name: string;
+  /** Of the request that it belongs to, for example `/users/:id`; null outside of one. */
+  route: string | null;
+  /** It went, or was to go, through `defer.store`. */
+  durable: boolean;
   outcome: 'completed' | 'failed' | 'timeout' | 'dropped';
   requestId: string | null;
   /** Milliseconds from when the response had ended to the start of the task. */

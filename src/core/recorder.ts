@@ -2,6 +2,7 @@ import type { PerfRecord } from './record.js';
 import type { OncePerCause } from './reporter.js';
 import type { PerfSink, PerfSinkHost } from './sink.js';
 import { PerfError } from './perf.error.js';
+import { inRootContext } from './root-context.js';
 import { within } from './within.js';
 
 /** Records that are held, at the most: those waiting for a batch, and those waiting for one slow sink. */
@@ -60,14 +61,16 @@ export class Recorder {
       return;
     }
     const length = this.pending.push(record);
-    if (length === 1) this.timer ??= setTimeout(this.deliver, FLUSH_EVERY_MS).unref();
-    else if (length === BATCH) this.immediate ??= setImmediate(this.deliver);
+    if (length === 1) this.timer ??= inRootContext(() => setTimeout(this.deliver, FLUSH_EVERY_MS).unref());
+    else if (length === BATCH) this.immediate ??= inRootContext(() => setImmediate(this.deliver));
   }
 
   /** Gives every sink what is held and lets each send it; resolves within the deadline, and reports who did not. */
   async flush(deadlineMs: number): Promise<void> {
-    this.deliver();
-    await Promise.all(this.lanes.map((lane) => lane.flush(deadlineMs)));
+    await inRootContext(() => {
+      this.deliver();
+      return Promise.all(this.lanes.map((lane) => lane.flush(deadlineMs)));
+    });
   }
 
   /** Flushes and closes every sink within one deadline. Later records are dropped and counted. */

@@ -1,4 +1,5 @@
 import { printable } from './printable.js';
+import { inRootContext } from './root-context.js';
 
 /** Reasons in a message may hold what a client sent. Longer than any message of ours. */
 const MAX_LENGTH = 2_000;
@@ -31,7 +32,7 @@ export class OncePerCause {
     const now = this.nowMs();
     if (seen === undefined) {
       this.counts.set(key, { unreported: 0, reportedAtMs: now });
-      this.reporter.warn(printable(message, MAX_LENGTH));
+      this.warn(printable(message, MAX_LENGTH));
       return;
     }
     seen.unreported += count;
@@ -45,8 +46,13 @@ export class OncePerCause {
   }
 
   private sayCount(cause: string, seen: { unreported: number; reportedAtMs: number }, now: number): void {
-    this.reporter.warn(`${printable(cause, MAX_LENGTH)}: ${seen.unreported} more since it was last reported.`);
+    this.warn(`${printable(cause, MAX_LENGTH)}: ${seen.unreported} more since it was last reported.`);
     seen.unreported = 0;
     seen.reportedAtMs = now;
+  }
+
+  /** A cause may be met within a request, whose id a logger would put on the line. */
+  private warn(message: string): void {
+    inRootContext(() => this.reporter.warn(message));
   }
 }

@@ -1,4 +1,4 @@
-import type { Histogram } from './histogram.js';
+import { attach, Attachable } from './attachment.js';
 
 /** The controller method behind a route. One object per method and application. */
 export interface RouteHandler {
@@ -10,24 +10,11 @@ export interface RouteHandler {
   readonly skipped: boolean;
 }
 
-/** What latency keeps for a route. Read by snapshots; written once a request, when it has ended. */
-export interface RouteLatency {
-  completed(status: number, durationMs: number): void;
-  aborted(): void;
-  blocked(ms: number): void;
-  histogramOf(status: number): Histogram;
-}
-
 /**
- * One method and pattern of the application, made when it is registered (or, on Express, when it is first reached) and
- * attached to the framework's own route object, so that a request finds it with a property read.
+ * One method and pattern of the application. Made when the framework registers it, so that a request finds it with a property
+ * read. Features keep what they know of it under keys of their own.
  */
-export class Route {
-  /** Set by the latency feature; null when the route is not measured. */
-  latency: RouteLatency | null = null;
-  /** What other features keep for the route: one slot each, so that every Route has one hidden class. */
-  compression: unknown = null;
-  experiments: unknown = null;
+export class Route extends Attachable {
   private otherMethods: Map<string, Route> | null = null;
 
   constructor(
@@ -38,6 +25,7 @@ export class Route {
     /** Called once for each new Route, also for those of further methods. */
     private readonly announce: (route: Route) => void,
   ) {
+    super();
     announce(this);
   }
 
@@ -69,3 +57,6 @@ const KNOWN_METHODS = new Set(
 /** A method that is safe as a label: HTTP/2 clients may send any token. */
 export const methodLabel = (method: string | undefined): string =>
   method !== undefined && KNOWN_METHODS.has(method) ? method : '_OTHER';
+
+/** Who sums up the event-loop milliseconds that requests of a route are proven to have blocked. */
+export const ROUTE_BLOCKS = attach<{ blocked(ms: number): void }>('route');

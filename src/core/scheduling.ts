@@ -1,3 +1,5 @@
+import { attach } from './attachment.js';
+
 /** What the kernel did not let this process do in a stretch of time. Unknown is null. */
 export interface SchedulingLoss {
   /** Length of the stretch, milliseconds. */
@@ -20,3 +22,6 @@ export interface SchedulingPressure {
    */
   since(monotonicMs: number): SchedulingLoss | null;
 }
+
+/** An application's; there is none while nobody reads what the kernel says. */
+export const SCHEDULING = attach<SchedulingPressure>('application');

@@ -48,7 +48,7 @@ export interface EventLoopSnapshot {
   utilization: number;
   /** How late ticks of the loop came. */
   delayMs: { p50: number; p99: number; max: number };
-  /** Standstills over the threshold that ended in the window, and their sum in milliseconds. */
+  /** Blocks over the threshold that ended in the window, and their sum in milliseconds. */
   blocks: number;
   blockedMs: number;
 }

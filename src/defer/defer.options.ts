@@ -13,11 +13,16 @@ export interface DeferOptions {
    */
   concurrency?: number;
   /**
-   * How many tasks may wait in this process, and as many again for a queue or store: what bounds memory when the work
-   * cannot keep up or Redis is away.
+   * How many tasks may wait in this process, and as many again for each queue and for the store: what bounds memory when
+   * the work cannot keep up or Redis is away.
    * @default 10_000
    */
   maxPending?: number;
+  /**
+   * What the data that waits for one queue, or for the store, may hold, bytes of JSON.
+   * @default 67_108_864 (64 MiB)
+   */
+  maxPendingBytes?: number;
   /**
    * `'drop-new'` and `'drop-old'` drop, count and report. With `'reject'`, `deferrer.defer()` throws
    * `PERF_ERR_DEFER_FULL`, and a `@DeferWork` route reserves its room before the handler and answers 503.
@@ -51,6 +56,7 @@ const isStore = (given: unknown): boolean => {
 export const deferOption = feature({
   concurrency: number({ default: 64, unit: 'a whole number of tasks', min: 1, integer: true }),
   maxPending: number({ default: 10_000, unit: 'a whole number of tasks', min: 1, integer: true }),
+  maxPendingBytes: number({ default: 64 * 1024 * 1024, unit: 'a whole number of bytes', min: 1, integer: true }),
   overflow: oneOf(['drop-new', 'drop-old', 'reject'], { default: 'drop-new' }),
   drainTimeoutMs: number({ default: 10_000, unit: 'a number of milliseconds', min: 0, max: MAX_TIMER_MS }),
   batch: object({

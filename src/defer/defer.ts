@@ -1,23 +1,25 @@
-import { PerfError } from '../core/perf.error.js';
 import { requestContext } from '../core/request-context.js';
-import type { Deferrer } from './deferrer.js';
-import { off } from './deferrer.js';
+import { DEFERRER, off, runningDeferrers, type Deferrer } from './deferrer.js';
 import type { DeferInfo, DeferWorkOptions } from './deferred-work.js';
 
 /**
- * {@link Deferrer.defer} without injection, inside a request.
- * @throws PERF_ERR_CONTEXT_OFF outside a request or with the context store off, and what `deferrer.defer()` throws
+ * {@link Deferrer.defer} without injection. Never runs early: where it cannot be told which request calls, the work waits for
+ * all that might be the one, and from the next request on it can be told.
+ * @throws PERF_ERR_CONTEXT_OFF with `context: false`, and what `deferrer.defer()` throws
  */
 export function defer(task: (info: DeferInfo) => unknown, options?: Omit<DeferWorkOptions, 'durable'>): void {
+  deferrerOfCaller().defer(task, options);
+}
+
+function deferrerOfCaller(): Deferrer {
   const state = requestContext.getStore();
-  if (state === undefined) {
-    throw new PerfError(
-      'PERF_ERR_CONTEXT_OFF',
-      '`defer()` was called outside a request, or the context store is off. ' +
-        'In a request, set `context: true` in PerfModule.forRoot(); elsewhere inject `Deferrer` and call `deferrer.defer()`.',
-    );
-  }
-  const deferrer = state.owner.deferrer as Deferrer | null;
-  if (deferrer === null) throw off('defer()');
-  deferrer.defer(task, options);
+  const running = [...runningDeferrers];
+  const deferrer =
+    state === undefined
+      ? (running.find((candidate) => candidate.current() !== null) ??
+        // Its requests are in flight, so its work waits for them.
+        running.toSorted((a, b) => b.inFlight - a.inFlight)[0])
+      : DEFERRER.get(state.owner);
+  if (deferrer === null || deferrer === undefined) throw off('defer()');
+  return deferrer;
 }

@@ -1,14 +1,16 @@
 import type { Type } from '@nestjs/common';
+import type { PerfRequest } from '../core/perf-request.js';
 
 /** When deferred work runs, decided once by the final status: `'success'` is a status below 400. */
 export type DeferWhen = 'success' | 'error' | 'always';
 
 /** What deferred work may know of the request it belongs to. */
-export interface DeferContext {
+// oxlint-disable-next-line typescript/no-explicit-any -- the contract: a decorator cannot know its handler's result
+export interface DeferContext<Result = any> {
   /** The framework's request (Fastify's or Express'). */
-  request: unknown;
-  /** What the handler returned; undefined when it threw. */
-  result: unknown;
+  request: PerfRequest;
+  /** What the handler returned, awaited; undefined when it threw. */
+  result: Result;
   /** What the handler threw; null when it returned. */
   error: unknown;
   /** Null in `prepare`, because the response is still to come; the final status in a function form. */
@@ -18,6 +20,8 @@ export interface DeferContext {
 
 /** What one attempt is told. */
 export interface DeferInfo {
+  /** The same in every attempt; of durable work the job's id. */
+  readonly id: string;
   /** Aborts when the attempt has exceeded `timeoutMs`, or when shutdown can wait no longer. */
   readonly signal: AbortSignal;
   /** From 1. */
@@ -26,16 +30,35 @@ export interface DeferInfo {
   readonly requestId: string | null;
   /** Final status of the response; null outside a request, and for work that was replayed after a crash. */
   readonly status: number | null;
+  /** W3C trace context of the request (`traceparent`), for a span that links to it; null when there was none. */
+  readonly traceparent?: string | null;
 }
 
 /**
  * Work that runs after the response. `prepare` runs at the handler's end and picks plain data; `run` gets it once the
- * response has ended. Without `prepare`, `run` gets what the handler returned.
+ * response has ended. A `prepare` that returns undefined declines: nothing runs. Without `prepare`, `run` gets what the
+ * handler returned.
  */
 // oxlint-disable-next-line typescript/no-explicit-any -- the contract: data is whatever `prepare` returns
 export interface DeferredWork<T = any> {
-  prepare?(context: DeferContext): T;
+  prepare?(context: DeferContext): T | undefined;
   run(data: T, info: DeferInfo): unknown;
+}
+
+/** One of many small items that run together. */
+export interface BatchItem<T> {
+  readonly id: string;
+  readonly data: T;
+}
+
+/**
+ * Work that takes many items in one call: an INSERT of 500 rows. Items of all requests are collected for a moment
+ * (`batch`), and fail and are tried again together.
+ */
+// oxlint-disable-next-line typescript/no-explicit-any -- as above
+export interface DeferredBatchWork<T = any> {
+  prepare?(context: DeferContext): T | undefined;
+  runBatch(items: readonly BatchItem<T>[], info: DeferInfo): unknown;
 }
 
 /**
@@ -45,7 +68,7 @@ export interface DeferredWork<T = any> {
 export type DeferFunction = (context: DeferContext) => unknown;
 
 /** What `@DeferWork` takes: a provider's class, or a function. */
-export type DeferTarget = Type<DeferredWork> | DeferFunction;
+export type DeferTarget = Type<DeferredWork | DeferredBatchWork> | DeferFunction;
 
 export interface DeferWorkOptions {
   /** In records, logs and reports. @default the class', function's or handler's name */
@@ -56,13 +79,35 @@ export interface DeferWorkOptions {
   durable?: boolean;
   /** Milliseconds that one attempt may take; then its signal aborts and it counts as failed. @default 30_000 */
   timeoutMs?: number;
-  /** How often it is tried, at the most, with exponential backoff and jitter between. @default 1 */
+  /** How often it is tried, at the most. @default 1 */
   attempts?: number;
+  /** With `durable`: the queue that its jobs travel in, with a concurrency of its own. @default the store's queue */
+  queue?: string;
+  /** Wait after the first failure, milliseconds; doubles with each, with jitter. @default 1_000 */
+  backoffMs?: number;
+  /** It doubles up to this, milliseconds. @default 60_000 */
+  maxBackoffMs?: number;
+  /** For work with `runBatch`: how many items at the most, and how long the first one waits for others. @default { maxItems: 500, maxWaitMs: 50 } */
+  batch?: { maxItems?: number; maxWaitMs?: number };
   /**
    * With `durable`: many small items travel in one job and are acknowledged one by one. For logs and metrics.
    * @default false
    */
   envelope?: boolean;
+}
+
+/** Of work that any code starts, not only a handler. */
+export interface EnqueueOptions extends Omit<DeferWorkOptions, 'when'> {
+  /**
+   * Durable: the same id twice is one job, for as long as the store remembers it; all works of a queue share their ids.
+   * Else it is `info.id`, no more.
+   * @default made up
+   */
+  id?: string;
+  /** Durable: not before so many milliseconds have passed. @default 0 */
+  delayMs?: number;
+  /** Durable: 1 is the first to run, 2_097_152 the last; work without one runs before both. @default none */
+  priority?: number;
 }
 
 /** The part of a BullMQ `Queue` that {@link Deferrer.addJob} needs. */

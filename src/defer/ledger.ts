@@ -7,6 +7,9 @@ import type { DeferStats } from '../core/snapshot.js';
 export interface Ended {
   readonly name: string;
   readonly requestId: string | null;
+  readonly route: string | null;
+  /** Left out: false. */
+  readonly durable?: boolean;
   readonly waitMs: number;
   readonly runMs: number;
   readonly attempt: number;
@@ -67,15 +70,15 @@ export class DeferLedger {
     this.counts.buffered += items;
   }
 
-  start(): void {
-    this.counts.pending -= 1;
-    this.counts.running += 1;
+  start(items = 1): void {
+    this.counts.pending -= items;
+    this.counts.running += items;
   }
 
-  retry(): void {
-    this.counts.running -= 1;
-    this.counts.pending += 1;
-    this.counts.retried += 1;
+  retry(items = 1): void {
+    this.counts.running -= items;
+    this.counts.pending += items;
+    this.counts.retried += items;
   }
 
   /** A bulk that is sent again. */
@@ -137,10 +140,21 @@ export class DeferLedger {
     this.dropped(item, why);
   }
 
-  /** Records and reports work that ran for the durable store; its counters were settled when it was stored. */
-  ran(item: Ended, outcome: 'completed' | 'failed' | 'timeout', error: unknown): void {
-    if (outcome === 'completed') this.completed(item);
-    else this.failed(item, outcome, error);
+  /**
+   * Records and reports an attempt of a worker. The job was counted where it was stored, in whichever process: here only a
+   * failure counts, as one item more.
+   */
+  ran(item: Ended, outcome: 'completed' | 'failed' | 'timeout', error: unknown, again: boolean): void {
+    if (outcome === 'completed') {
+      this.completed(item);
+      return;
+    }
+    if (again) this.counts.retried += 1;
+    else {
+      this.counts.accepted += 1;
+      this.counts.failed += 1;
+    }
+    this.failed(item, outcome, error);
   }
 
   /** Records what {@link store} has counted, or a worker has done. */
@@ -163,8 +177,8 @@ export class DeferLedger {
 
   private record(item: Ended, outcome: DeferredRecord['outcome'], error: string | null): void {
     if (this.publish === null) return;
-    const { name, requestId, waitMs, runMs, attempt } = item;
-    this.publish({ kind: 'deferred', name, outcome, requestId, waitMs, runMs, attempt, error });
+    const { durable = false, ...rest } = item;
+    this.publish({ kind: 'deferred', at: Date.now(), ...rest, durable, outcome, error });
   }
 
   private announceIdle(): void {

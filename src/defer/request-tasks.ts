@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { RequestState } from '../core/request-state.js';
 import type { DeferWhen } from './deferred-work.js';
-import { TaskSequence } from './tasks/task.js';
+import { DeferTask, TaskSequence } from './tasks/task.js';
 
 /**
  * How long a handler may go on after its client has left without being heard of. Then it counts as successful: it may
@@ -31,6 +31,7 @@ export class RequestTasks extends TaskSequence {
   // Nearly always one: a list only where there are more.
   private armed: Armed | null = null;
   private furtherArmed: Armed[] | null = null;
+  private retractable: { readonly owner: object; readonly entry: Armed }[] | null = null;
   private verdict: Verdict | null = null;
   /** Set when the client has left before there was a status. */
   private abandoned: ServerResponse | null = null;
@@ -41,7 +42,9 @@ export class RequestTasks extends TaskSequence {
     super();
   }
 
-  arm(entry: Armed): void {
+  /** @param retractable under which it may be taken back, see {@link retract}; null when it may not */
+  arm(entry: Armed, retractable: object | null = null): void {
+    if (retractable !== null) (this.retractable ??= []).push({ owner: retractable, entry });
     if (this.verdict !== null) {
       settle(entry, this.verdict, entry.when ?? 'always');
       return;
@@ -49,6 +52,29 @@ export class RequestTasks extends TaskSequence {
     if (this.armed === null) this.armed = entry;
     else (this.furtherArmed ??= []).push(entry);
     if (this.abandoned !== null) this.watch(this.abandoned);
+  }
+
+  /** Takes back what a call that failed has armed. */
+  retract(owner: object): void {
+    if (this.retractable === null || this.verdict !== null) return;
+    const mine = new Set(this.retractable.filter((one) => one.owner === owner).map(({ entry }) => entry));
+    this.retractable = null;
+    const all = [this.armed, ...(this.furtherArmed ?? [])].filter((entry) => entry !== null);
+    for (const entry of all) if (mine.has(entry)) entry.discard();
+    this.keep(all.filter((entry) => !mine.has(entry)));
+  }
+
+  private keep(entries: readonly Armed[]): void {
+    this.armed = entries[0] ?? null;
+    this.furtherArmed = entries.slice(1);
+  }
+
+  override disarmOldest(): DeferTask | null {
+    const all = [this.armed, ...(this.furtherArmed ?? [])].filter((entry) => entry !== null);
+    const oldest = all.find((entry) => entry instanceof DeferTask);
+    if (oldest === undefined) return null;
+    this.keep(all.filter((entry) => entry !== oldest));
+    return oldest;
   }
 
   /** The response has closed. */

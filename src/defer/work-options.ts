@@ -1,7 +1,7 @@
 import { MAX_TIMER_MS } from '../core/clock.js';
 import { boolean, number, object, oneOf, optional, string } from '../core/option.js';
 import { PerfError } from '../core/perf.error.js';
-import type { DeferWhen, DeferWorkOptions } from './deferred-work.js';
+import type { DeferWhen, DeferWorkOptions, EnqueueOptions } from './deferred-work.js';
 
 /** {@link DeferWorkOptions} with every default filled in. */
 export interface WorkOptions {
@@ -13,18 +13,52 @@ export interface WorkOptions {
   readonly timeoutMs: number;
   readonly attempts: number;
   readonly envelope: boolean;
+  /** Null: the store's own. */
+  readonly queue: string | null;
+  readonly backoffMs: number;
+  readonly maxBackoffMs: number;
+  readonly batch: BatchOptions;
+}
+
+export interface BatchOptions {
+  readonly maxItems: number;
+  readonly maxWaitMs: number;
+}
+
+/** {@link EnqueueOptions} with every default filled in. */
+export interface ResolvedEnqueueOptions extends WorkOptions {
+  readonly id: string | null;
+  readonly delayMs: number;
+  readonly priority: number;
 }
 
 const nonEmpty = string({ default: '', what: 'a name', test: (value) => value !== '' });
 
-const table = object({
+const MILLISECONDS = 'a number of milliseconds';
+const shape = {
   name: optional(nonEmpty),
   when: optional(oneOf(['success', 'error', 'always'], { default: 'success' })),
   durable: boolean({ default: false }),
   // setTimeout cannot count further than 2^31 - 1 ms.
-  timeoutMs: number({ default: 30_000, unit: 'a number of milliseconds', max: MAX_TIMER_MS }),
+  timeoutMs: number({ default: 30_000, unit: MILLISECONDS, max: MAX_TIMER_MS }),
   attempts: number({ default: 1, unit: 'a whole number of attempts', min: 1, integer: true }),
   envelope: boolean({ default: false }),
+  queue: optional(string({ default: '', what: 'a queue name without `:`', test: isQueueName })),
+  backoffMs: number({ default: 1_000, unit: MILLISECONDS, min: 0, max: MAX_TIMER_MS }),
+  maxBackoffMs: number({ default: 60_000, unit: MILLISECONDS, min: 0, max: MAX_TIMER_MS }),
+  batch: object({
+    maxItems: number({ default: 500, unit: 'a whole number of items', min: 1, integer: true }),
+    maxWaitMs: number({ default: 50, unit: MILLISECONDS, min: 0, max: MAX_TIMER_MS }),
+  }),
+};
+const table = object(shape);
+const { when: _when, ...withoutWhen } = shape;
+const enqueueTable = object({
+  ...withoutWhen,
+  id: optional(string({ default: '', what: 'an id', test: (id) => id !== '' && id.length <= 512 })),
+  delayMs: number({ default: 0, unit: MILLISECONDS, min: 0 }),
+  // 2^21: the largest that BullMQ takes.
+  priority: number({ default: 0, unit: 'a whole number', min: 0, max: 2_097_152, integer: true }),
 });
 
 const DEFAULTS: WorkOptions = table.read(undefined, '');
@@ -36,11 +70,41 @@ const DEFAULTS: WorkOptions = table.read(undefined, '');
 export function readWorkOptions(options: DeferWorkOptions | undefined, where: string): WorkOptions {
   if (options === undefined) return DEFAULTS;
   const read = table.read(options, where);
-  if (read.envelope && !read.durable) {
+  refuseWithoutDurable(read, where);
+  return read;
+}
+
+/**
+ * The same for work that any code starts.
+ * @throws PERF_ERR_OPTION with `where` in its path
+ */
+export function readEnqueueOptions(options: EnqueueOptions | undefined, where: string): ResolvedEnqueueOptions {
+  const read = enqueueTable.read(options, where);
+  refuseWithoutDurable(read, where);
+  return { ...read, when: null };
+}
+
+const DURABLE_ONLY = {
+  envelope: 'envelopes are a way to store work',
+  queue: 'work of this process has no queue',
+  delayMs: 'only a store keeps work for later',
+  priority: 'work of this process runs in its order',
+};
+
+function refuseWithoutDurable(
+  read: { durable: boolean } & Partial<Record<keyof typeof DURABLE_ONLY, unknown>>,
+  where: string,
+): void {
+  if (read.durable) return;
+  for (const [name, why] of Object.entries(DURABLE_ONLY)) {
+    if (!read[name as keyof typeof DURABLE_ONLY]) continue;
     throw new PerfError(
       'PERF_ERR_OPTION',
-      `\`${where}.envelope\` must go with \`durable: true\`: envelopes are a way to store work. Add \`durable: true\`, or leave \`envelope\` out.`,
+      `\`${where}.${name}\` must go with \`durable: true\`: ${why}. Add \`durable: true\`, or leave \`${name}\` out.`,
     );
   }
-  return read;
+}
+
+export function isQueueName(name: string): boolean {
+  return name !== '' && !name.includes(':');
 }

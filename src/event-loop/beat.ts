@@ -18,8 +18,8 @@ export const STOPPED = 2;
 
 export const UNITS_PER_MS = 16;
 
-/** Called when two beats lay further apart than the threshold. `seq` is the number the loop had while it stood. */
-export type GapListener = (seq: number, fromMs: number, toMs: number) => void;
+/** Called when two beats lay further apart than the threshold. `seq` is the number that the loop had meanwhile. */
+export type LateListener = (seq: number, fromMs: number, toMs: number) => void;
 
 /**
  * The proof that the event loop turns: a counter in shared memory, moved at each tick and, at most every `beatMs` (see timing.ts),
@@ -27,23 +27,30 @@ export type GapListener = (seq: number, fromMs: number, toMs: number) => void;
  */
 export class Beat {
   readonly words = new Int32Array(new SharedArrayBuffer(WORDS * Int32Array.BYTES_PER_ELEMENT));
+  /** Monotonic milliseconds. */
+  lastMs = 0;
 
   constructor(
     private readonly thresholdMs: number,
-    /** Monotonic milliseconds. */
-    public lastMs: number,
-    private readonly onGap: GapListener,
+    nowMs: number,
+    private readonly onLate: LateListener,
   ) {
-    this.words[BEAT_AT] = lastMs * UNITS_PER_MS;
+    this.restart(nowMs);
   }
 
   /** The loop turned at `nowMs` (monotonic). Never throws as long as its listener does not. */
   at(nowMs: number): void {
-    const { words, lastMs } = this;
-    const seq = words[SEQ]!;
-    words[SEQ] = seq + 1;
+    const { lastMs } = this;
+    const seq = this.words[SEQ]!;
+    this.restart(nowMs);
+    if (nowMs - lastMs >= this.thresholdMs) this.onLate(seq, lastMs, nowMs);
+  }
+
+  /** The same; what was before is nobody's business. */
+  restart(nowMs: number): void {
+    const { words } = this;
+    words[SEQ] = words[SEQ]! + 1;
     words[BEAT_AT] = nowMs * UNITS_PER_MS;
     this.lastMs = nowMs;
-    if (nowMs - lastMs >= this.thresholdMs) this.onGap(seq, lastMs, nowMs);
   }
 }

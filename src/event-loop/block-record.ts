@@ -3,15 +3,17 @@ import type { BlockRecord, SizeNote } from '../core/record.js';
 import type { RequestState } from '../core/request-state.js';
 import type { Look, Verdict } from './classify.js';
 import { isUserFrame, withoutProbe, type Frame } from './frame.js';
-import type { ReplayRules } from './replay/replay.js';
+import type { Guard } from './guard.js';
+import type { Block } from './loop-watch.js';
+import type { ReplayRules } from './replay/curl.js';
 import { replayOf, requestRefOf } from './replay/request-ref.js';
 import type { SecretNames } from './replay/secret-names.js';
-import type { SourceMaps } from './source-maps.js';
-import type { Standstill } from './loop-watch.js';
+import type { Position } from './source-maps.js';
 
 /** Requests that are named as delayed; each costs a few microseconds when the record is built. */
 export const MAX_DELAYED = 200;
 const MAX_STACK = 40;
+const MAX_POSITIONS = 1_000;
 /** Of a path with forward slashes, absolute or relative to the working directory. */
 const IN_DEPENDENCY = /(?:^|\/)node_modules\//;
 
@@ -20,61 +22,90 @@ export interface RecordRules {
   readonly secrets: SecretNames;
   /** Null: no curl line. */
   readonly replay: ReplayRules | null;
-  /** Null: no source line. */
-  readonly sourceMaps: SourceMaps | null;
   /** Files of this library, which are not the user's. */
   readonly ownFolder: string | null;
+  readonly guard: Guard;
 }
 
-/** The record of a standstill that has been judged. */
+/** Where a position is, as a text; null: nowhere that can be told. */
+export type Locate = (position: Position) => string | null;
+
+/** The record of a block that has been judged. `locate` is null where no source line is wanted. */
 export function blockRecordOf(
-  standstill: Standstill,
+  block: Block,
   verdict: Verdict<RequestState>,
   gcMs: number,
   delayed: readonly RequestState[],
+  locate: Locate | null,
   rules: RecordRules,
 ): BlockRecord {
-  const { secrets, replay, sourceMaps } = rules;
+  const { secrets, replay, guard } = rules;
   const { culprit, suspect } = verdict;
-  const shown = sourceMaps === null ? null : shownStack(verdict.shown, rules.ownFolder, sourceMaps);
+  const shown = locate === null ? null : shownStack(verdict.shown, rules.ownFolder, locate);
+  const refOf = (state: RequestState | null) => (state === null ? null : requestRefOf(state, secrets, guard));
+  const noted = culprit ?? suspect;
   return {
     kind: 'block',
-    startedAt: epochMsOf(standstill.startMs),
-    durationMs: standstill.endMs - standstill.startMs,
+    startedAt: epochMsOf(block.startMs),
+    durationMs: block.endMs - block.startMs,
     provenMs: verdict.provenMs,
     cause: verdict.cause,
-    request: culprit === null ? null : requestRefOf(culprit, secrets),
-    suspect: suspect === null ? null : requestRefOf(suspect, secrets),
-    location: shown?.user == null ? null : sourceMaps!.locationOf(shown.user),
-    stack: shown === null ? [] : shown.frames.slice(0, MAX_STACK).map((frame) => lineOf(frame, sourceMaps!)),
+    request: refOf(culprit),
+    suspect: refOf(suspect),
+    location: shown?.user == null ? null : locate!(shown.user),
+    stack: shown === null ? [] : shown.frames.slice(0, MAX_STACK).map((frame) => lineOf(frame, locate!)),
     gcMs,
-    delayed: delayed.slice(0, MAX_DELAYED).map((state) => requestRefOf(state, secrets)),
-    curl: culprit === null || replay === null ? null : replayOf(culprit, replay, secrets),
-    note: noteOf(culprit ?? suspect),
+    delayed: delayed.slice(0, MAX_DELAYED).map((state) => requestRefOf(state, secrets, guard)),
+    curl:
+      culprit === null || replay === null
+        ? null
+        : guard.read('the curl line', () => replayOf(culprit, replay, secrets), null),
+    note: noted === null ? null : guard.read('the size', () => noteOf(noted), null),
   };
 }
 
+/** The positions that the record of a verdict tells of. */
+export function positionsOf({ shown }: Verdict<RequestState>): Position[] {
+  const positions = new Map<string, Position>();
+  for (const { frames } of shown) {
+    for (const { file, line, column } of withoutProbe(frames)) {
+      if (file !== null && !file.startsWith('node:'))
+        positions.set(keyOf({ file, line, column }), { file, line, column });
+    }
+  }
+  return [...positions.values()].slice(0, MAX_POSITIONS);
+}
+
+/** Looks up what the watchdog has told; what it has not told is where the compiled code is. */
+export function locateBy(
+  positions: readonly Position[],
+  locations: readonly (string | null)[] | null,
+  compiled: Locate,
+): Locate {
+  const told = new Map(positions.map((position, i) => [keyOf(position), locations?.[i] ?? null]));
+  return (position) => told.get(keyOf(position)) ?? compiled(position);
+}
+
+const keyOf = ({ file, line, column }: Position): string => `${file}:${line}:${column}`;
+
 /** What the application said of the data's size; else the size of the response, where its headers tell. */
-function noteOf(state: RequestState | null): SizeNote | null {
-  if (state === null || state.note !== null) return state?.note ?? null;
-  // Fastify hands its headers to `writeHead`, past `getHeader`; what was sent stands here.
-  const sent = (state.response as { _header?: string | null } | null)?._header ?? '';
-  const length = state.response?.getHeader('content-length') ?? /^content-length: (\d+)/im.exec(sent)?.[1];
-  const bytes = Number(length ?? Number.NaN);
+function noteOf({ note, response }: RequestState): SizeNote | null {
+  if (note !== null) return note;
+  const bytes = Number(response?.getHeader('content-length') ?? Number.NaN);
   return Number.isFinite(bytes) ? { bytes } : null;
 }
 
+interface Place {
+  readonly frames: readonly Frame[];
+  readonly user: Frame | null;
+  count: number;
+}
+
 /** The stack of the place that was seen most often, and the user's frame in it. */
-function shownStack(
-  looks: readonly Look<RequestState>[],
-  ownFolder: string | null,
-  sourceMaps: SourceMaps,
-): { frames: readonly Frame[]; user: Frame | null } | null {
-  const isUsers = (frame: Frame): boolean =>
-    // In a bundle only the map tells a dependency from the user's code.
-    isUserFrame(frame, ownFolder) && !IN_DEPENDENCY.test(sourceMaps.locationOf(frame) ?? '');
-  const places = new Map<string, { frames: readonly Frame[]; user: Frame | null; count: number }>();
-  let most: { frames: readonly Frame[]; user: Frame | null; count: number } | null = null;
+function shownStack(looks: readonly Look<RequestState>[], ownFolder: string | null, locate: Locate): Place | null {
+  // In a bundle only the map tells a dependency from the user's code.
+  const isUsers = (frame: Frame): boolean => isUserFrame(frame, ownFolder) && !IN_DEPENDENCY.test(locate(frame) ?? '');
+  const places = new Map<string, Place>();
   for (const look of looks) {
     const frames = withoutProbe(look.frames);
     const user = frames.find(isUsers) ?? null;
@@ -82,13 +113,16 @@ function shownStack(
     const place = places.get(key) ?? { frames, user, count: 0 };
     place.count += 1;
     places.set(key, place);
-    const better = most === null || (most.user === null && user !== null);
-    if (better || (place.count > most!.count && user !== null)) most = place;
   }
-  return most;
+  const users = [...places.values()].filter(({ user }) => user !== null);
+  const candidates = users.length > 0 ? users : [...places.values()];
+  return candidates.reduce<Place | null>(
+    (most, place) => (most !== null && most.count >= place.count ? most : place),
+    null,
+  );
 }
 
-function lineOf(frame: Frame, sourceMaps: SourceMaps): string {
+function lineOf(frame: Frame, locate: Locate): string {
   const prefix = frame.async ? 'async ' : '';
-  return `${prefix}${frame.name ?? '<anonymous>'} (${sourceMaps.locationOf(frame) ?? 'native'})`;
+  return `${prefix}${frame.name ?? '<anonymous>'} (${locate(frame) ?? 'native'})`;
 }

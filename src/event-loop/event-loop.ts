@@ -1,64 +1,72 @@
 import { randomBytes } from 'node:crypto';
 import { threadId } from 'node:worker_threads';
-import type { Recorder } from '../core/recorder.js';
+import type { Resolved } from '../core/option.js';
 import type { RecordHold } from '../core/record-hold.js';
+import type { Recorder } from '../core/recorder.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { RequestState } from '../core/request-state.js';
-import type { Resolved } from '../core/option.js';
+import { inRootContext } from '../core/root-context.js';
+import { ROUTE_BLOCKS } from '../core/route.js';
 import type { SchedulingLoss, SchedulingPressure } from '../core/scheduling.js';
 import type { EventLoopSnapshot } from '../core/snapshot.js';
-import type { Around } from '../http/around.js';
-import type { ControllerHandlers } from '../http/controller-handlers.js';
-import type { HandlerRunner } from '../http/http-installation.js';
-import type { PacedObserver, RequestLifecycle } from '../http/request-lifecycle.js';
-import { blockRecordOf, type RecordRules } from './block-record.js';
+import type { Around } from '../http/handler.interceptor.js';
+import type { RequestLifecycle, RequestObserver } from '../http/lifecycle.js';
+import type { RouteRunner } from '../http/route-functions.js';
+import { blockRecordOf, locateBy, positionsOf, type RecordRules } from './block-record.js';
+import { aloneIn, suspectAt } from './candidates.js';
 import { classify, type Verdict } from './classify.js';
 import type { eventLoopOption } from './event-loop.options.js';
-import { GcObserver } from './interrupt/gc-observer.js';
-import { StoreIdentity } from './interrupt/identity.js';
-import { LoopWatch, nodeGauges, type LoopGauges, type Standstill } from './loop-watch.js';
-import { Mappings } from './mappings.js';
-import { promisesAreHooked } from './promise-hooks.js';
-import { PendingBlocks, type PendingBlock } from './pending-blocks.js';
+import { GcObserver } from './gc.js';
+import { Guard } from './guard.js';
+import { Identity } from './interrupt/identity.js';
+import { Naming } from './interrupt/naming.js';
+import { progressOf } from './interrupt/phase.js';
 import { captureFrames, Probe, type Sample } from './interrupt/probe.js';
-import { installSafepoints } from './safepoints.js';
+import { LoopWatch, nodeGauges, type Block, type LoopGauges } from './loop-watch.js';
+import { Mappings } from './mappings.js';
+import { DEADLINE_MS, PendingBlocks, type PendingBlock } from './pending-blocks.js';
 import { SecretNames } from './replay/secret-names.js';
-import { Slots } from './interrupt/slots.js';
-import { MAX_MAP_BYTES, SourceMaps } from './source-maps.js';
-import { timingOf } from './timing.js';
+import { installSafepoints } from './safepoints.js';
+import { SourceMaps } from './source-maps.js';
+import { stacksObstacle } from './stack-check.js';
+import { timingOf, type Timing } from './timing.js';
 import { Watchdog, watchdogObstacle } from './watchdog.js';
 
-interface Block extends PendingBlock {
+interface SeenBlock extends PendingBlock {
   readonly samples: readonly Sample[];
+  /** Who was the first to get on after the last look; null: nobody before the loop turned. */
+  readonly firstOn: RequestState | null;
 }
 
-/** Before, Node makes accessors with deprecation warnings for each entry. */
-const NODE_WITH_CHEAP_GC_ENTRIES = 26;
-/** Turns of the loop after a standstill in which requests arrive that had been waiting: accept, then read. */
+/** Turns of the loop after a block in which requests arrive that had been waiting: accept, then read. */
 const TURNS_OF_QUEUED = 3;
 
-/** Every standstill of the event loop over the threshold becomes a record that names the request and the line. */
-export class EventLoop implements PacedObserver {
-  dueMs = 0;
+/** Every block of the event loop over the threshold becomes a record that names the request and the line. */
+export class EventLoop implements RequestObserver {
   /** Who waits for verdicts. */
   readonly hold: RecordHold;
-  private readonly slots: Slots;
+  private readonly timing: Timing;
+  private readonly naming: Naming;
   private readonly watch: LoopWatch;
-  private readonly pending: PendingBlocks<Block>;
-  private readonly gc: GcObserver;
+  private readonly pending: PendingBlocks<SeenBlock>;
+  private readonly gc = new GcObserver();
+  private readonly guard: Guard;
   private readonly rules: RecordRules;
-  private readonly channelName: string;
+  /** Positions in the compiled code. */
+  private readonly compiled = new SourceMaps(process.cwd(), 0, Mappings);
+  private readonly id = randomBytes(4).toString('hex');
+  private stacksTrusted = false;
   private probe: Probe | null = null;
   private watchdog: Watchdog | null = null;
   private watching = false;
-  private readonly obstacle = watchdogObstacle();
   private restoreGlobals: (() => void) | null = null;
-  private contextEnabled = false;
-  /** A request whose end the loop is just hearing of: no longer in flight, but it was during the standstill. */
+  /** Starts and ends of requests before it tell nothing, monotonic milliseconds; 0: each tells something. */
+  private dueMs = 0;
+  /** A request whose end the loop is just hearing of: no longer in flight, but it was during the block. */
   private ending: RequestState | null = null;
-  private queueing: Block | null = null;
-  /** The application asks for its requests itself: each then waits in a slot from the start. */
-  private asked = false;
+  /** The last block, while requests may still come that it has kept waiting. */
+  private queueing: SeenBlock | null = null;
+  private readonly recording = new Set<Promise<void>>();
 
   constructor(
     private readonly options: NonNullable<Resolved<typeof eventLoopOption>>,
@@ -68,110 +76,95 @@ export class EventLoop implements PacedObserver {
     private readonly scheduling: SchedulingPressure | null,
     private readonly gauges: LoopGauges = nodeGauges,
   ) {
-    const { thresholdMs, stack, replay } = options;
-    const id = randomBytes(4).toString('hex');
-    this.channelName = `nestjs-perf:probe:${threadId}:${id}`;
-    this.slots = new Slots(`perf:${id}:`, lifecycle.eachInFlight);
-    this.gc = new GcObserver(thresholdMs, parseInt(process.versions.node, 10) >= NODE_WITH_CHEAP_GC_ENTRIES);
+    const { thresholdMs, replay } = options;
+    this.timing = timingOf(thresholdMs);
     this.watch = new LoopWatch(
-      timingOf(thresholdMs),
+      this.timing,
       gauges,
       () => lifecycle.inFlight,
-      (standstill) => this.stoodStill(standstill),
-      (nowMs) => this.ticked(nowMs),
+      (block) => this.blocked(block),
+      () => this.turned(),
     );
+    this.naming = new Naming(`perf:${this.id}:`, this.watch.beat.words, lifecycle);
+    this.guard = new Guard(report);
     this.pending = new PendingBlocks(
       gauges.nowMs,
       () => (this.watchdog?.running === true ? this.watch.polls : null),
       (block) => this.judge(block),
+      (error) => this.guard.failed('a verdict', error),
     );
     this.hold = this.pending;
-    this.rules = {
-      secrets: new SecretNames(replay?.denyNames ?? []),
-      replay,
-      sourceMaps: stack ? new SourceMaps(process.cwd(), MAX_MAP_BYTES, Mappings) : null,
-      ownFolder: ownFolder(),
-    };
+    const secrets = new SecretNames(replay?.denyNames ?? []);
+    this.rules = { secrets, replay, ownFolder: ownFolder(), guard: this.guard };
   }
 
   /** Before routes are registered. No thread yet: an application that serves nothing pays nothing. */
-  install(contextEnabled: boolean): void {
-    this.contextEnabled = contextEnabled;
+  install(): void {
     if (this.options.safepoints) this.restoreGlobals = installSafepoints();
-    this.lifecycle.observePaced(this);
+    this.lifecycle.observe(this);
   }
 
-  /**
-   * An asynchronous handler is awaited once more, right where it is called: Nest returns its promise from an async
-   * function, which links the two one microtask late, and code after a first short await would be nobody's. Call last, so
-   * that nothing stands between.
-   */
-  installOnHandlers(handlers: ControllerHandlers): void {
-    const around: Around = (state, _request, proceed) =>
-      state === null ? proceed() : this.slots.run(state, proceed, undefined, undefined, undefined, undefined, false);
-    handlers.around(({ method }) => (isAsyncFunction(method) ? around : null));
-  }
+  /** Runs every handler by name. */
+  readonly around: Around = (state, _request, proceed) =>
+    state === null ? proceed() : this.naming.runHandler(state, proceed);
 
   /** The application has booted. */
   start(): void {
     this.watch.start();
-    void this.learnHooks();
   }
 
   /** Runs route functions so that a look at the stack can tell their request. */
-  get handlerRunner(): HandlerRunner {
-    return this.slots;
+  get routes(): RouteRunner {
+    return this.naming;
   }
 
   started(state: RequestState): void {
+    if (state.startedMs < this.dueMs) return;
     if (!this.watching) this.startWatching();
     this.watch.requestStarted(state.startedMs);
-    if (this.queueing !== null) this.queueing.queued.push(state);
+    this.queueing?.queued.push(state);
     this.pace();
   }
 
   ended(state: RequestState): void {
-    const { endedMs, routeCall } = state;
-    // Its route function goes on, but nobody finds it in flight any more.
-    if (routeCall !== null && !routeCall.settled) this.slots.showRequest(state);
-    const sinceMs = endedMs - this.watch.beat.lastMs;
-    if (sinceMs <= 0) return;
-    // Kept only where it can be asked for: it costs two writes that the garbage collector has to be told of.
-    if (sinceMs >= this.options.thresholdMs) this.ending = state;
+    const { endedMs } = state;
+    if (endedMs < this.dueMs) return;
+    this.ending = state;
     this.watch.requestEnded(endedMs);
-    if (this.ending !== null) this.ending = null;
+    this.ending = null;
     this.pace();
   }
 
-  /** Until the next beat is due, no start or end tells anything; but after a block each start may be of one that has waited. */
+  /** Until the next beat is due; but after a block each start may be of a request that has waited. */
   private pace(): void {
     this.dueMs = this.queueing === null ? this.watch.beatDueMs : 0;
   }
 
   /** The request whose code calls this, where the context store does not tell. Costs some microseconds. */
   currentRequest(): RequestState | null {
-    this.asked = true;
-    this.slots.waitOnDemand(false);
-    return this.slots.of(captureFrames());
+    return this.naming.current ?? this.naming.named(captureFrames());
   }
 
   snapshot(): EventLoopSnapshot {
     return this.watch.statistics.snapshot(this.gauges.nowMs());
   }
 
-  /** Resolves when every standstill so far is judged and recorded. */
+  /** Resolves when every block so far is judged and recorded. */
   async settled(): Promise<void> {
-    // The standstill that the caller has in mind may still wait for the beat that ends it.
-    this.watch.beat.at(this.gauges.nowMs());
+    // The block that the caller has in mind may still wait for the beat that ends it.
+    this.watch.turned();
     await this.pending.settled();
+    await Promise.all(this.recording);
   }
 
-  /** Judges what is pending and leaves no thread, timer, hook or global behind. */
+  /** Judges what is pending and leaves no timer, hook or global behind; the watchdog ends by itself. */
   async close(): Promise<void> {
     this.watch.stop();
-    await this.watchdog?.stop();
-    this.watchdog = null;
+    this.dueMs = Infinity;
+    this.watchdog?.stop();
     this.pending.close();
+    await Promise.all(this.recording);
+    this.watchdog = null;
     this.probe?.close();
     this.gc.stop();
     this.restoreGlobals?.();
@@ -180,103 +173,132 @@ export class EventLoop implements PacedObserver {
 
   private startWatching(): void {
     this.watching = true;
-    this.watch.start();
-    this.gc.start();
-    this.gc.ticked(this.gauges.nowMs(), false);
-    if (this.obstacle !== null) {
-      const cause = 'event-loop blocks are measured, but not traced to requests';
-      this.report.report(cause, `${cause}: ${this.obstacle}.`);
-      return;
-    }
-    const identity = this.contextEnabled ? new StoreIdentity(this.slots, this.lifecycle) : this.slots;
-    this.probe = new Probe(this.channelName, this.watch.beat.words, identity, this.gauges.nowMs);
-    this.probe.onLook = (sample) => (sample.unobservedGcMs = this.gc.looked(sample.requestedMs, sample.servedMs));
-    this.probe.onLate = (sample) => this.slots.onNextSettled((state) => (sample.settledNext = state));
-    this.watchdog = new Watchdog(
-      this.watch.beat.words,
-      timingOf(this.options.thresholdMs),
-      this.channelName,
-      this.report,
-    );
-    this.watchdog.start();
-  }
-
-  private ticked(nowMs: number): void {
-    this.gc.ticked(nowMs, this.looks());
-    void this.learnHooks();
-  }
-
-  private async learnHooks(): Promise<void> {
-    const hooked = await promisesAreHooked();
-    this.slots.waitOnDemand(!hooked && !this.asked);
-  }
-
-  /** Whether the watchdog has booted, still runs, and would look at a standstill before it is over. */
-  private looks(): boolean {
-    return this.watch.armed && this.watchdog?.running === true && this.watch.polls !== 0;
-  }
-
-  private stoodStill(standstill: Standstill): void {
-    this.gc.stoodStill(standstill.endMs);
-    const inFlight: RequestState[] = [];
-    for (const state of this.lifecycle.states()) if (state.startedMs < standstill.endMs) inFlight.push(state);
-    if (this.ending !== null && this.ending.startedMs < standstill.endMs) inFlight.push(this.ending);
-    this.slots.onNextSettled(null);
-    const samples = this.probe?.samplesOf(standstill.seq) ?? [];
-    const block: Block = { standstill, samples, inFlight, queued: [] };
-    this.pending.add(block);
-    this.queueing = block;
-    this.dueMs = 0;
-    this.afterTurns(TURNS_OF_QUEUED, block);
-  }
-
-  private afterTurns(turns: number, block: Block): void {
-    setImmediate(() => {
-      if (turns > 1) this.afterTurns(turns - 1, block);
-      else if (this.queueing === block) this.queueing = null;
+    inRootContext(() => {
+      this.gc.start();
+      const obstacle = watchdogObstacle();
+      if (obstacle !== null) {
+        const cause = 'event-loop blocks are measured, but not traced to requests';
+        this.report.report(cause, `${cause}: ${obstacle}.`);
+        return;
+      }
+      void this.checkStacks();
+      const { words } = this.watch.beat;
+      const identity = new Identity(this.naming, this.lifecycle);
+      const probeName = `nestjs-perf:probe:${threadId}:${this.id}`;
+      this.probe = new Probe(probeName, words, identity, this.naming);
+      this.watchdog = new Watchdog(words, this.timing, probeName, this.report);
+      this.watchdog.start();
     });
   }
 
-  private judge(block: Block): void {
-    const { standstill, samples, inFlight, queued } = block;
-    const { startMs, endMs } = standstill;
+  private async checkStacks(): Promise<void> {
+    const obstacle = await stacksObstacle();
+    this.stacksTrusted = obstacle === null;
+    if (obstacle === null) return;
+    const cause = 'event-loop blocks have a suspect at most, no culprit';
+    this.report.report(cause, `${cause}: ${obstacle}.`);
+  }
+
+  private blocked(block: Block): void {
+    const inFlight = this.lifecycle.states().filter(({ startedMs }) => startedMs < block.endMs);
+    const { ending } = this;
+    if (ending !== null && ending.startedMs < block.endMs && !inFlight.includes(ending)) inFlight.push(ending);
+    const firstOn = this.naming.firstOn ?? ending;
+    const seen: SeenBlock = { block, samples: this.probe?.samplesOf(block.seq) ?? [], inFlight, firstOn, queued: [] };
+    this.turned();
+    this.pending.add(seen);
+    this.queueing = seen;
+    this.dueMs = 0;
+    this.afterTurns(TURNS_OF_QUEUED, seen);
+  }
+
+  private turned(): void {
+    this.naming.turned();
+    this.probe?.turned();
+  }
+
+  private afterTurns(turns: number, seen: SeenBlock): void {
+    inRootContext(() =>
+      setImmediate(() => {
+        if (turns > 1) this.afterTurns(turns - 1, seen);
+        else if (this.queueing === seen) this.queueing = null;
+      }),
+    );
+  }
+
+  private judge(seen: SeenBlock): void {
+    const { block, samples, inFlight, firstOn, queued } = seen;
+    const { startMs, endMs } = block;
     const gcMs = this.gc.within(startMs, endMs);
-    const { sinceMs: gcSinceMs } = this.gc;
     const counters = this.watch.counters();
-    const verdict = classify({
+    const verdict = classify<RequestState>({
       startMs,
       endMs,
+      inPieces: block.seq < 0,
       looks: samples,
-      gcMs: this.gc.within(Math.max(startMs, gcSinceMs), endMs),
-      gcSinceMs,
-      cpuRatio: standstill.cpuRatio,
-      starvedMs: ((counters.starvedUs - standstill.starvedUsBefore) | 0) / 1000,
-      runDelayMs: ((counters.runDelayUs - standstill.runDelayUsBefore) | 0) / 1000,
+      gcMs,
+      cpuRatio: block.cpuRatio,
+      starvedMs: ((counters.starvedUs - block.starvedUsBefore) | 0) / 1000,
+      runDelayMs: ((counters.runDelayUs - block.runDelayUsBefore) | 0) / 1000,
       throttled: wasThrottled(this.scheduling?.since(startMs) ?? null),
       thresholdMs: this.options.thresholdMs,
       debugged: debuggerAttached(),
+      stacksTrusted: this.stacksTrusted,
       endedBefore: (state, ms) => state.endedMs > 0 && state.endedMs < ms,
+      suspectAt: (look) => suspectAt(look, inFlight, startMs, firstOn),
+      alone: aloneIn(inFlight, startMs),
     });
-    this.charge(block, verdict);
-    const waited = [...inFlight, ...queued].filter((state) => state !== verdict.culprit && state !== verdict.suspect);
-    this.recorder.push(blockRecordOf(standstill, verdict, gcMs, waited, this.rules));
+    const waited = waitedOf(inFlight, verdict);
+    this.charge(block, verdict.culprit, waited);
+    const recorded = this.record(block, verdict, gcMs, [...waited, ...queued]);
+    this.recording.add(recorded);
+    void recorded.finally(() => this.recording.delete(recorded));
   }
 
   /** Adds the block to what its culprit has blocked and to what the others had to wait. */
-  private charge({ standstill, inFlight }: Block, { culprit, suspect }: Verdict<RequestState>): void {
-    for (const state of inFlight) {
-      const untilMs = state.endedMs > 0 ? Math.min(standstill.endMs, state.endedMs) : standstill.endMs;
-      const ms = Math.max(0, untilMs - Math.max(standstill.startMs, state.startedMs));
-      if (state === culprit) {
-        state.blockedMs += ms;
-        state.route?.latency?.blocked(ms);
-      } else if (state !== suspect) state.delayedMs += ms;
+  private charge(block: Block, culprit: RequestState | null, waited: readonly RequestState[]): void {
+    for (const state of waited) state.delayedMs += msInside(block, state);
+    if (culprit === null) return;
+    const ms = msInside(block, culprit);
+    culprit.blockedMs += ms;
+    const route = this.guard.read('the route', () => culprit.route, null);
+    if (route !== null) ROUTE_BLOCKS.get(route)?.blocked(ms);
+  }
+
+  private async record(
+    block: Block,
+    verdict: Verdict<RequestState>,
+    gcMs: number,
+    delayed: readonly RequestState[],
+  ): Promise<void> {
+    try {
+      const positions = this.options.stack ? positionsOf(verdict) : [];
+      const leftMs = DEADLINE_MS - (this.gauges.nowMs() - block.endMs);
+      const locations = (await this.watchdog?.locate(positions, leftMs)) ?? null;
+      const locate = this.options.stack
+        ? locateBy(positions, locations, (position) => this.compiled.locationOf(position))
+        : null;
+      this.recorder.push(blockRecordOf(block, verdict, gcMs, delayed, locate, this.rules));
+    } catch (error) {
+      this.guard.failed('a record', error);
     }
   }
 }
 
-const isAsyncFunction = (method: unknown): boolean =>
-  Object.prototype.toString.call(method) === '[object AsyncFunction]';
+/** Who waited for sure: where the culprit is not known, it may be anyone whose code would not have been seen. */
+function waitedOf(inFlight: readonly RequestState[], verdict: Verdict<RequestState>): RequestState[] {
+  const { culprit, suspect, ran, waited } = verdict;
+  if (waited === 'unknown') return [];
+  const others = inFlight.filter((state) => state !== culprit && state !== suspect && !ran.includes(state));
+  // Before its route function a request may run outside the store.
+  return waited === 'seen' ? others.filter((state) => progressOf(state) !== null) : others;
+}
+
+/** Milliseconds of the block in which a request was in flight. */
+function msInside({ startMs, endMs }: Block, state: RequestState): number {
+  const untilMs = state.endedMs > 0 ? Math.min(endMs, state.endedMs) : endMs;
+  return Math.max(0, untilMs - Math.max(startMs, state.startedMs));
+}
 
 /** Counted from up to some seconds before the block, so it supports other evidence and is none by itself. */
 function wasThrottled(loss: SchedulingLoss | null): boolean {

@@ -39,11 +39,20 @@ export function isUserFrame(frame: Frame, ownFolder: string | null): boolean {
   return ownFolder === null || !file.startsWith(ownFolder);
 }
 
-/** Whether the stack begins in a read from a socket that is not a request of the HTTP server. */
-export function beginsInSocketRead(frames: readonly Frame[]): boolean {
-  const running = runningFrames(frames);
-  return (
-    running.some(({ file }) => file === 'node:internal/stream_base_commons') &&
-    !running.some(({ file }) => file === 'node:_http_server' || file === 'node:internal/http2/core')
-  );
+const isRead = (file: string | null): boolean => file === 'node:internal/stream_base_commons';
+const isHttp = (file: string | null): boolean => file === 'node:_http_server' || file === 'node:internal/http2/core';
+
+/** Whether a running call is of one of these files. Loops and compares only: the interrupt calls it. */
+function runs(frames: readonly Frame[], isOne: (file: string | null) => boolean): boolean {
+  for (let i = 0; i < frames.length && !frames[i]!.async; i++) if (isOne(frames[i]!.file)) return true;
+  return false;
 }
+
+/** Whether the stack begins where the HTTP server hands out a request. */
+export const beginsInRequest = (frames: readonly Frame[]): boolean => runs(frames, isHttp);
+
+/** Whether it begins in a read from a socket, a request's or another. */
+export const beginsInRead = (frames: readonly Frame[]): boolean => runs(frames, isRead) || runs(frames, isHttp);
+
+/** Whether it begins in a read from a socket that is not a request of the HTTP server. */
+export const beginsInForeignRead = (frames: readonly Frame[]): boolean => runs(frames, isRead) && !runs(frames, isHttp);

@@ -35,7 +35,7 @@ export class LoopStatistics {
     this.current.delay.record(delayMs);
   }
 
-  /** The loop stood still for `ms`, until now. */
+  /** The loop was blocked for `ms`, until now. */
   blocked(nowMs: number, ms: number): void {
     this.turn(nowMs);
     this.current.blocks += 1;

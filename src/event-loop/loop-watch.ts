@@ -1,12 +1,13 @@
 import { performance } from 'node:perf_hooks';
 import { type MonotonicClock, monotonicMs } from '../core/clock.js';
+import { inRootContext } from '../core/root-context.js';
 import { ARMED, Beat, MODE, PARKED, POLLS, RUN_DELAY_US, SEQ, STARVED_US } from './beat.js';
 import { LoopStatistics } from './loop-statistics.js';
 import { DISARM_AFTER_MS, DISARM_QUIET_AFTER_MS, type Timing } from './timing.js';
 
-/** One time the event loop stood still, or could not come round, for longer than the threshold. */
-export interface Standstill {
-  /** The loop's number during it; looks of the watchdog carry it too. -1: it moved, there is no one number. */
+/** One time the event loop did not come round for longer than the threshold. */
+export interface Block {
+  /** The loop's number during it; looks of the watchdog carry it too. -1: no part of it was long, all together were. */
   readonly seq: number;
   /** Monotonic milliseconds. */
   readonly startMs: number;
@@ -40,7 +41,7 @@ export const nodeGauges: LoopGauges = {
 const { threadCpuUsage } = process as { threadCpuUsage?: () => NodeJS.CpuUsage };
 
 /**
- * Beats and ticks: sees each standstill of the event loop from the inside. Ticks fast while requests are in flight,
+ * Beats and ticks: sees each block of the event loop from the inside. Ticks fast while requests are in flight,
  * slowly otherwise.
  */
 export class LoopWatch {
@@ -56,43 +57,48 @@ export class LoopWatch {
   private cpuMs: number;
   private starvedUs = 0;
   private runDelayUs = 0;
-  // Up to here all is reported, or was below the threshold: the last tick, or the end of a standstill since.
+  // Up to here all is reported, or was below the threshold: the last tick, or the end of a block since.
   private openSinceMs: number;
   private openIdleMs: number;
+
+  /** The application's boot is over. */
+  private begun = false;
 
   constructor(
     private readonly timing: Timing,
     private readonly gauges: LoopGauges,
     private readonly inFlight: () => number,
-    private readonly onStandstill: (standstill: Standstill) => void,
-    private readonly onTick: (nowMs: number) => void,
+    private readonly onBlock: (block: Block) => void,
+    /** At every tick, when the blocks before it are told. */
+    private readonly onTick: () => void = () => {},
   ) {
     this.tickedMs = this.openSinceMs = gauges.nowMs();
     this.idleMs = this.openIdleMs = gauges.idleMs();
     this.cpuMs = gauges.cpuMs();
-    this.beat = new Beat(timing.thresholdMs, this.tickedMs, (seq, fromMs, toMs) => this.gap(seq, fromMs, toMs));
+    this.beat = new Beat(timing.thresholdMs, this.tickedMs, (seq, fromMs, toMs) => this.late(seq, fromMs, toMs));
     this.statistics = new LoopStatistics(this.tickedMs);
   }
 
-  /** Starts the slow tick. What the loop did before (the application's boot) is nobody's block. */
+  /** Starts the slow tick. What the loop does before its first tick or request (the application's boot) is nobody's block. */
   start(): void {
-    if (this.timer !== null) return;
-    const nowMs = this.gauges.nowMs();
-    this.beat.lastMs = nowMs;
-    this.baseline(nowMs);
-    this.tickEvery(this.timing.idleTickMs);
+    if (this.timer === null) this.tickEvery(this.timing.idleTickMs);
   }
 
   stop(): void {
-    if (this.timer !== null) clearInterval(this.timer);
-    this.timer = null;
+    this.clearTimer();
+    this.begun = false;
+  }
+
+  /** The loop turns now, as far as this can tell: ends a block that has not been told yet. */
+  turned(): void {
+    if (this.begun) this.beat.at(this.gauges.nowMs());
   }
 
   /** A request has started: the loop turns, and ticks fast from now on. */
   requestStarted(nowMs: number): void {
     this.lastRequestMs = nowMs;
-    if (nowMs - this.beat.lastMs < this.timing.beatMs && this.armed) return;
-    this.beat.at(nowMs);
+    if (!this.begun) this.begin(nowMs);
+    else if (nowMs - this.beat.lastMs >= this.timing.beatMs || !this.armed) this.beat.at(nowMs);
     if (!this.armed) this.arm(nowMs);
   }
 
@@ -106,6 +112,12 @@ export class LoopWatch {
   /** When a request has to be told of again; 0: every one. Monotonic milliseconds. */
   get beatDueMs(): number {
     return this.armed ? this.beat.lastMs + this.timing.beatMs : 0;
+  }
+
+  private begin(nowMs: number): void {
+    this.begun = true;
+    this.beat.restart(nowMs);
+    this.baseline(nowMs);
   }
 
   private arm(nowMs: number): void {
@@ -123,21 +135,27 @@ export class LoopWatch {
     this.tickEvery(this.timing.idleTickMs);
   }
 
+  private clearTimer(): void {
+    if (this.timer !== null) clearInterval(this.timer);
+    this.timer = null;
+  }
+
   private tickEvery(ms: number): void {
-    this.stop();
-    this.timer = setInterval(this.tick, ms).unref();
+    this.clearTimer();
+    this.timer = inRootContext(() => setInterval(this.tick, ms).unref());
   }
 
   private readonly tick = (): void => {
     const nowMs = this.gauges.nowMs();
+    if (!this.begun) return this.begin(nowMs);
     const intervalMs = this.armed ? this.timing.tickMs : this.timing.idleTickMs;
     this.beat.at(nowMs);
     this.statistics.delayed(nowMs, Math.max(0, nowMs - this.tickedMs - intervalMs));
-    this.lateTurn(nowMs, nowMs);
+    this.lateInPieces(nowMs, nowMs);
     this.baseline(nowMs);
+    this.onTick();
     const quietMs = nowMs - this.lastRequestMs;
     if (this.armed && quietMs > (this.inFlight() > 0 ? DISARM_QUIET_AFTER_MS : DISARM_AFTER_MS)) this.disarm();
-    this.onTick(nowMs);
   };
 
   private baseline(nowMs: number): void {
@@ -148,23 +166,20 @@ export class LoopWatch {
     this.runDelayUs = this.beat.words[RUN_DELAY_US]!;
   }
 
-  private gap(seq: number, fromMs: number, toMs: number): void {
-    // The loop may have waited for events between the last tick and the beat at which the gap began; only what was
-    // waited beyond that time must have been inside the gap. The duration is an upper bound.
+  private late(seq: number, fromMs: number, toMs: number): void {
+    // The loop may have waited for events between the last tick and the beat before; only what it waited beyond that time
+    // must have been in between. The duration is an upper bound.
     const idleMs = Math.max(0, this.gauges.idleMs() - this.openIdleMs - (fromMs - this.openSinceMs));
     const durationMs = toMs - fromMs - idleMs;
     if (durationMs < this.timing.thresholdMs) return;
-    this.lateTurn(toMs - durationMs, toMs);
+    this.lateInPieces(toMs - durationMs, toMs);
     this.emit(seq, toMs - durationMs, toMs, toMs);
     this.openSinceMs = toMs;
     this.openIdleMs = this.gauges.idleMs();
   }
 
-  /**
-   * No single standstill, but the turn as a whole came late: many requests queued one behind the other. Told without
-   * what is told already, or a request's time would be charged twice.
-   */
-  private lateTurn(endMs: number, nowMs: number): void {
+  /** Many requests queued one behind the other. Told without what is told already, or time would be charged twice. */
+  private lateInPieces(endMs: number, nowMs: number): void {
     const leastMs = this.timing.thresholdMs + (this.armed ? this.timing.tickMs : this.timing.idleTickMs);
     // In time, as nearly always: spares the question how long it was idle.
     if (endMs - this.openSinceMs < leastMs) return;
@@ -175,7 +190,7 @@ export class LoopWatch {
   private emit(seq: number, startMs: number, endMs: number, nowMs: number): void {
     const sinceTickMs = Math.max(1, nowMs - this.tickedMs - (this.gauges.idleMs() - this.idleMs));
     this.statistics.blocked(nowMs, endMs - startMs);
-    this.onStandstill({
+    this.onBlock({
       seq,
       startMs,
       endMs,
@@ -191,7 +206,7 @@ export class LoopWatch {
     return Atomics.load(this.beat.words, POLLS);
   }
 
-  /** The counters now, to be set against those of a standstill. */
+  /** The counters now, to be set against those of a block. */
   counters(): { seq: number; starvedUs: number; runDelayUs: number } {
     const { words } = this.beat;
     return {

@@ -68,7 +68,7 @@ export function installSafepoints(): () => void {
     const wrapper = wrap(present as never) as Wrapper;
     wrapper[WRAPS] = { users: 1, original: present };
     const { length } = present as { length: number };
-    // A function whose `length` was defined anew is kept as a table (see http/function-like.ts).
+    // A function whose `length` was defined anew is kept as a table.
     if ((wrapper as { length: number }).length !== length) {
       Object.defineProperty(wrapper, 'length', { value: length, configurable: true });
     }

@@ -1,26 +1,24 @@
 import type { SourceMap, SourceMapPayload } from 'node:module';
 import type { Mappings, Origin } from './mappings.js';
 
-/** Where a position is in the source that the user wrote. */
+/** A place in a file, as the engine tells it: lines and columns count from 1. */
 export interface Position {
-  readonly file: string;
+  readonly file: string | null;
   readonly line: number;
   readonly column: number;
 }
 
-/** Of larger ones, reading alone would be a block. */
-export const MAX_MAP_BYTES = 10_000_000;
-
 type Finder = Pick<SourceMap | Mappings, 'findEntry'>;
 
 /**
- * Reads `sourceMappingURL` comments: Node itself knows source maps only with `--enable-source-maps`, which is for the whole
- * process and not ours to switch on. Files are read once; only positions of blocks are asked for.
+ * Where a position is in the source that the user wrote. Reads `sourceMappingURL` comments: Node itself knows source maps
+ * only with `--enable-source-maps`, which is for the whole process and not ours to switch on.
  *
  * The watchdog's thread is given this class as text (see watchdog-source.ts): it must use nothing from outside itself.
  */
 export class SourceMaps {
   private readonly maps = new Map<string, Finder | null>();
+  private keptBytes = 0;
   private readonly fs = process.getBuiltinModule('node:fs');
   private readonly module = process.getBuiltinModule('node:module');
   private readonly path = process.getBuiltinModule('node:path');
@@ -28,29 +26,22 @@ export class SourceMaps {
 
   constructor(
     private readonly workingDirectory: string,
-    /** Positions in files with larger maps stay those of the compiled code. */
-    private readonly maxMapBytes: number,
+    /** Positions in files with longer mappings stay those of the compiled code; 0: no map is read. */
+    private readonly maxMappingBytes: number,
     private readonly Decoded: typeof Mappings,
   ) {}
 
-  /** `file:line:column`, relative to the working directory where the file lies in it. */
-  locationOf(frame: Position | (Omit<Position, 'file'> & { readonly file: null })): string | null {
-    if (frame.file === null) return null;
-    const { file, line, column } = this.resolve(frame.file, frame.line, frame.column);
-    return `${this.shortened(file)}:${line}:${column}`;
-  }
-
-  /** Never throws: a map that cannot be read leaves the position as it is. */
-  private resolve(fileOrUrl: string, line: number, column: number): Position {
+  /** `file:line:column`, relative to the working directory where the file lies in it. Never throws. */
+  locationOf({ file: fileOrUrl, line, column }: Position): string | null {
+    if (fileOrUrl === null) return null;
     const file = this.pathOf(fileOrUrl);
     const entry: Partial<Origin> | undefined = this.mapOf(file)?.findEntry(line - 1, column - 1);
     // A source may be null in a map.
-    if (typeof entry?.originalSource !== 'string') return { file, line, column };
-    return {
-      file: this.sourcePath(file, entry.originalSource),
-      line: entry.originalLine! + 1,
-      column: entry.originalColumn! + 1,
-    };
+    if (typeof entry?.originalSource !== 'string') {
+      return `${this.shortened(file)}:${line}:${column}`;
+    }
+    const source = this.shortened(this.sourcePath(file, entry.originalSource));
+    return `${source}:${entry.originalLine! + 1}:${entry.originalColumn! + 1}`;
   }
 
   private shortened(file: string): string {
@@ -62,9 +53,9 @@ export class SourceMaps {
   }
 
   private mapOf(file: string): Finder | null {
+    if (this.maxMappingBytes === 0 || !this.path.isAbsolute(file)) return null;
     const known = this.maps.get(file);
     if (known !== undefined) return known;
-    if (this.maps.size >= 200) this.maps.clear();
     let map: Finder | null = null;
     try {
       map = this.readMap(file);
@@ -76,33 +67,42 @@ export class SourceMaps {
   }
 
   private readMap(file: string): Finder | null {
+    const text = this.textOf(file);
+    if (text === null) return null;
+    const { sources, sourceRoot, mappings, ...rest } = JSON.parse(text) as SourceMapPayload;
+    // Of sections Node makes 26 times their length.
+    const bytes = 'sections' in rest ? text.length * 10 : mappings.length;
+    if (bytes > this.maxMappingBytes) return null;
+    this.keptBytes += bytes;
+    if (this.keptBytes > this.maxMappingBytes) {
+      this.maps.clear();
+      this.keptBytes = bytes;
+    }
+    if ('sections' in rest) return new this.module.SourceMap(JSON.parse(text) as SourceMapPayload);
+    // `findEntry` does not apply the root. The sources' own text is not kept.
+    const root = sourceRoot ?? '';
+    const paths = root === '' ? sources : sources.map((source) => this.path.posix.join(root, source));
+    return new this.Decoded({ sources: paths, mappings });
+  }
+
+  /** The text of a file's map: inside it, or beside it. */
+  private textOf(file: string): string | null {
     const { fs, path } = this;
     const comment = '//# sourceMappingURL=';
-    if (!path.isAbsolute(file) || fs.statSync(file).size > this.maxMapBytes) return null;
+    // With the sources' text in them, maps are several times as large as their mappings.
+    const maxFileBytes = this.maxMappingBytes * 2.5;
+    if (fs.statSync(file).size > maxFileBytes) return null;
     const code = fs.readFileSync(file, 'utf8');
     const at = code.lastIndexOf(comment);
-    // Of code that was compiled while it was loaded, only Node knows the map (with `--enable-source-maps`). It is not asked
-    // for others: to build its `SourceMap` takes a second for a bundle.
-    if (at < 0) return this.module.findSourceMap(file) ?? null;
+    if (at < 0) return null;
     const url = code
       .slice(at + comment.length)
       .split(/[\r\n]/, 1)[0]!
       .trim();
     const inline = /^data:application\/json[^,]*;base64,/.exec(url);
-    let text: string;
-    if (inline !== null) text = Buffer.from(url.slice(inline[0].length), 'base64').toString('utf8');
-    else {
-      const mapFile = path.resolve(path.dirname(file), decodeURIComponent(url));
-      if (fs.statSync(mapFile).size > this.maxMapBytes) return null;
-      text = fs.readFileSync(mapFile, 'utf8');
-    }
-    const payload = JSON.parse(text) as SourceMapPayload;
-    const root = payload.sourceRoot ?? '';
-    // `findEntry` does not apply the root.
-    const sources = root === '' ? payload.sources : payload.sources.map((source) => path.posix.join(root, source));
-    // A map in sections is rare, and Node can read it.
-    const Decoder = 'sections' in payload ? this.module.SourceMap : this.Decoded;
-    return new Decoder({ ...payload, sources });
+    if (inline !== null) return Buffer.from(url.slice(inline[0].length), 'base64').toString('utf8');
+    const mapFile = path.resolve(path.dirname(file), decodeURIComponent(url));
+    return fs.statSync(mapFile).size > maxFileBytes ? null : fs.readFileSync(mapFile, 'utf8');
   }
 
   /** Sources are relative to the map, which tools put beside the file. */

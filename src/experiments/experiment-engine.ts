@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto';
+import { attach } from '../core/attachment.js';
 import type { MonotonicClock } from '../core/clock.js';
 import type { RecordHold } from '../core/record-hold.js';
 import type { ResourceSample } from '../core/record.js';
 import type { OncePerCause } from '../core/reporter.js';
-import type { GateCheck, RequestState } from '../core/request-state.js';
+import type { RequestState } from '../core/request-state.js';
 import type { Route } from '../core/route.js';
 import { within } from '../core/within.js';
-import type { ControllerHandlers } from '../http/controller-handlers.js';
-import type { RequestLifecycle, RequestObserver } from '../http/request-lifecycle.js';
-import { aroundExperiments } from './experiment.decorator.js';
+import type { RequestObserver } from '../http/lifecycle.js';
 import type { ResolvedExperiments } from './experiments.options.js';
+import type { GateCheck } from './gate-check.js';
 import { GateDecisions } from './gate-decisions.js';
 import { RequestUnits } from './request-unit.js';
 import type { SliceTally } from './switchback/slice-tally.js';
@@ -31,10 +31,13 @@ interface RequestNotes {
   slice: SliceTally | null;
 }
 
+const NOTES = attach<RequestNotes>('request');
+const TALLY = attach<RouteTally>('route');
+
 /** What experiments need of other features. */
 export interface ExperimentPorts {
-  /** Null when the event loop is not observed: then nobody is proven to have blocked it. */
-  readonly hold: RecordHold | null;
+  /** Null when the event loop is not observed: then nobody is proven to have blocked it. Asked when a request has ended. */
+  hold(): RecordHold | null;
   /** CPU and memory of now, for a switchback. */
   sampleResources(): Pick<ResourceSample, 'process'>;
 }
@@ -61,14 +64,6 @@ export class ExperimentEngine implements RequestObserver, GateCheck {
     this.units = new RequestUnits(unit, report);
     this.switchback =
       switchback === null ? null : new Switchback(switchback, this.source, () => ports.sampleResources());
-  }
-
-  /** Before routes are registered. */
-  install(lifecycle: RequestLifecycle, handlers: ControllerHandlers): void {
-    lifecycle.gates = this;
-    lifecycle.observe(this);
-    handlers.around(aroundExperiments(this));
-    this.start();
   }
 
   start(): void {
@@ -100,7 +95,7 @@ export class ExperimentEngine implements RequestObserver, GateCheck {
   }
 
   ended(state: RequestState): void {
-    const { hold } = this.ports;
+    const hold = this.ports.hold();
     if (hold === null || !hold.hold(state, this.count)) this.count(state);
   }
 
@@ -167,7 +162,7 @@ export class ExperimentEngine implements RequestObserver, GateCheck {
     userId: string,
     tally: RouteTally,
   ): void {
-    const notes = state.experiments as RequestNotes | null;
+    const notes = NOTES.get(state);
     const unitHash = hashOf(userId, BUCKET_SEED);
     notes?.slice?.add(state.route!, this.outcome);
     if (notes?.before === true) tally.addBefore(unitHash, this.outcome);
@@ -178,10 +173,10 @@ export class ExperimentEngine implements RequestObserver, GateCheck {
   }
 
   private tallyOf(route: Route): RouteTally {
-    let tally = route.experiments as RouteTally | null;
+    let tally = TALLY.get(route);
     if (tally === null) {
       tally = new RouteTally(route.method, route.pattern);
-      route.experiments = tally;
+      TALLY.set(route, tally);
       this.tallies.push(tally);
     }
     return tally;
@@ -189,10 +184,10 @@ export class ExperimentEngine implements RequestObserver, GateCheck {
 }
 
 function notesOf(state: RequestState): RequestNotes {
-  let notes = state.experiments as RequestNotes | null;
+  let notes = NOTES.get(state);
   if (notes === null) {
     notes = { uncounted: [], before: false, slice: null };
-    state.experiments = notes;
+    NOTES.set(state, notes);
   }
   return notes;
 }

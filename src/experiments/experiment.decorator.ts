@@ -1,10 +1,11 @@
-import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
+import { createParamDecorator, type ExecutionContext, type Type } from '@nestjs/common';
 import { describe } from '../core/option.js';
 import { PerfError } from '../core/perf.error.js';
 import { requestContext } from '../core/request-context.js';
-import type { GateCheck } from '../core/request-state.js';
-import type { AroundFactory } from '../http/controller-handlers.js';
-import { stateOf } from '../http/request-lifecycle.js';
+import { bringHandlerInterceptor, bringHandlerInterceptors } from '../http/handler.interceptor.js';
+import type { AroundFactory } from '../http/handlers.js';
+import { stateOf } from '../http/lifecycle.js';
+import { GATES, type GateCheck } from './gate-check.js';
 
 const EXPERIMENT_METADATA = 'perf:experiment';
 
@@ -18,6 +19,8 @@ export function Experiment(gate: string): MethodDecorator & ClassDecorator {
   return (target: object, _key?: string | symbol, descriptor?: PropertyDescriptor): void => {
     const place = (descriptor?.value ?? target) as object;
     Reflect.defineMetadata(EXPERIMENT_METADATA, [...gatesOf(place), gate], place);
+    if (descriptor === undefined) bringHandlerInterceptors(target as Type);
+    else bringHandlerInterceptor(place);
   };
 }
 
@@ -32,7 +35,7 @@ export const Variant = (gate: string): ParameterDecorator => {
 
 const variantOf = createParamDecorator((gate: string, context: ExecutionContext): 'on' | 'off' => {
   const state = stateOf(context.switchToHttp().getRequest()) ?? requestContext.getStore() ?? null;
-  return state?.owner.gates?.isOn(state, gate) === true ? 'on' : 'off';
+  return state !== null && GATES.get(state.owner)?.isOn(state, gate) === true ? 'on' : 'off';
 });
 
 /** Evaluates the gates of decorated handlers before they run. */

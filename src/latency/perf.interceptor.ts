@@ -10,9 +10,9 @@ import { defer, Observable } from 'rxjs';
 import { requestContext } from '../core/request-context.js';
 import type { RequestState } from '../core/request-state.js';
 import type { Route } from '../core/route.js';
-import { SKIP_METADATA } from '../http/controller-handlers.js';
-import { RequestLifecycle } from '../http/request-lifecycle.js';
-import { RouteRegistry } from '../http/route-registry.js';
+import { SKIP_METADATA } from '../http/handlers.js';
+import { RequestLifecycle } from '../http/lifecycle.js';
+import { Routes } from '../http/routes.js';
 
 /** Nest's metadata keys of `@MessagePattern()` / `@EventPattern()` and of `@SubscribeMessage()`. */
 const PATTERN_METADATA = 'microservices:pattern';
@@ -31,7 +31,7 @@ export class PerfInterceptor implements NestInterceptor {
 
   constructor(
     @Inject(RequestLifecycle) private readonly lifecycle: RequestLifecycle,
-    @Inject(RouteRegistry) private readonly routes: RouteRegistry,
+    @Inject(Routes) private readonly routes: Routes,
   ) {}
 
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {

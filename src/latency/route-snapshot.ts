@@ -2,7 +2,7 @@ import { Histogram } from '../core/histogram.js';
 import type { Route } from '../core/route.js';
 import type { RouteHistogram } from '../core/sink.js';
 import type { RouteSnapshot } from '../core/snapshot.js';
-import { RouteStats } from './route-stats.js';
+import { ROUTE_STATS } from './route-stats.js';
 
 /** Rows of routes that have seen traffic. All requests without a route share one row, whatever their method. */
 export function snapshotRoutes(
@@ -27,8 +27,7 @@ export function snapshotRoutes(
 /** Cumulative histograms, one for each method, route and status that was answered. */
 export function* routeHistograms(routes: readonly Route[]): Generator<RouteHistogram> {
   for (const route of routes) {
-    if (!(route.latency instanceof RouteStats)) continue;
-    for (const [status, histogram] of route.latency.byStatus) {
+    for (const [status, histogram] of ROUTE_STATS.get(route)?.byStatus ?? []) {
       yield {
         method: route.method,
         route: route.pattern,
@@ -43,8 +42,8 @@ export function* routeHistograms(routes: readonly Route[]): Generator<RouteHisto
 }
 
 function hasTraffic(route: Route, inFlight: ReadonlyMap<Route, number>): boolean {
-  const stats = route.latency;
-  return stats instanceof RouteStats && (stats.byStatus.size > 0 || stats.abortedCount > 0 || inFlight.has(route));
+  const stats = ROUTE_STATS.get(route);
+  return stats !== null && (stats.byStatus.size > 0 || stats.abortedCount > 0 || inFlight.has(route));
 }
 
 function rowOf(
@@ -58,7 +57,7 @@ function rowOf(
   const over = overMs.map((ms) => ({ ms, count: 0 }));
   let [aborted, errors, flying, blockedMs] = [0, 0, 0, 0];
   for (const route of routes) {
-    const stats = route.latency as RouteStats;
+    const stats = ROUTE_STATS.get(route)!;
     for (const [status, histogram] of stats.byStatus) {
       all.merge(histogram);
       statuses[classOf(status)] += histogram.count;

@@ -1,8 +1,8 @@
 import { Histogram } from '../core/histogram.js';
-import type { RouteLatency } from '../core/route.js';
+import { attach } from '../core/attachment.js';
 
 /** Statistics of one route: counters, and one histogram for each status that was answered. */
-export class RouteStats implements RouteLatency {
+export class RouteStats {
   abortedCount = 0;
   blockedMs = 0;
   readonly over: number[];
@@ -39,3 +39,6 @@ export class RouteStats implements RouteLatency {
     return histogram;
   }
 }
+
+/** Of a route; null when it is not measured. */
+export const ROUTE_STATS = attach<RouteStats>('route');

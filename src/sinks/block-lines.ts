@@ -7,7 +7,7 @@ export function blockText(block: BlockRecord): string {
   return curl === null ? text : `${text}\n  ${curl}`;
 }
 
-/** Counts blocks of one route and line instead of repeating them. */
+/** Counts blocks of one route, line and cause instead of repeating them. */
 export class RepeatedBlocks {
   private readonly seen = new Map<string, { block: BlockRecord; count: number; totalMs: number }>();
 
@@ -19,7 +19,9 @@ export class RepeatedBlocks {
   /** Whether this block is the first of its place since {@link takeRepeated}. */
   isNew(block: BlockRecord): boolean {
     const { method, route } = block.request ?? block.suspect ?? {};
-    const key = `${block.cause} ${method} ${route} ${lineOnly(block.location)}`;
+    // Who was only suspected before is told once more when it is proven.
+    const proof = block.request === null ? 'suspected' : 'proven';
+    const key = `${block.cause} ${proof} ${method} ${route} ${lineOnly(block.location)}`;
     const known = this.seen.get(key);
     if (known === undefined) {
       if (this.seen.size < this.maxPlaces) this.seen.set(key, { block, count: 0, totalMs: 0 });
@@ -57,10 +59,10 @@ function whatHappened(block: BlockRecord): string {
   }
 }
 
-function whoOf({ request, suspect, cause, location }: BlockRecord): string {
+function whoOf({ request, suspect }: BlockRecord): string {
   if (request !== null) return nameOf(request);
   if (suspect !== null) return `Probably ${nameOf(suspect)}`;
-  return cause === 'unknown' || location === null ? 'Something' : 'Code of no request';
+  return 'Something';
 }
 
 function nameOf({ method, route, handler }: RequestRef): string {

@@ -3,6 +3,7 @@ import type {
   DurableJournal,
   DurableStore,
   DurableStoreHost,
+  NewDurableJob,
 } from '../../src/defer/durable/durable-store.js';
 
 interface Held {
@@ -16,6 +17,8 @@ export class MemoryPlace {
   readonly waiting: Held[] = [];
   readonly stores = new Set<MemoryStore>();
   away = false;
+  /** Ids that it will never take. */
+  readonly refused = new Set<string>();
 
   wake(): void {
     for (const store of this.stores) void store.work();
@@ -41,11 +44,13 @@ export class MemoryStore implements DurableStore {
     return this.work();
   }
 
-  add(jobs: readonly DurableJob[], { envelope }: { envelope: boolean }): Promise<void> {
+  add(jobs: readonly NewDurableJob[], { envelope }: { envelope: boolean }): Promise<void> {
     if (this.place.away) return Promise.reject(Object.assign(new Error('away'), { code: 'ECONNREFUSED' }));
+    const refused = jobs.find(({ id }) => this.place.refused.has(id));
+    if (refused !== undefined) return Promise.reject(new Error(`${refused.id} is refused`));
     const fresh = jobs.filter(({ id }) => !this.place.known.has(id));
     for (const { id } of fresh) this.place.known.add(id);
-    const copies = fresh.map((job) => structuredClone(job));
+    const copies = fresh.map(({ options: _options, ...job }) => structuredClone(job));
     if (envelope && copies.length > 0) this.place.waiting.push({ items: copies, attempt: 1 });
     if (!envelope) for (const job of copies) this.place.waiting.push({ items: [job], attempt: 1 });
     this.place.wake();
@@ -77,8 +82,13 @@ export class MemoryStore implements DurableStore {
   }
 
   private async runItems(items: readonly DurableJob[], attempt: number): Promise<void> {
-    const results = await Promise.allSettled(items.map((item) => this.host!.run(item, attempt)));
-    const failed = items.filter((item, i) => results[i]!.status === 'rejected' && attempt < item.attempts);
+    const batched = items.length > 1 && this.host!.kindOf(items[0]!.work) === 'batch';
+    const running = batched
+      ? [this.host!.runBatch(items, attempt)]
+      : items.map((item) => this.host!.run(item, attempt));
+    const results = await Promise.allSettled(running);
+    const hasFailed = (i: number): boolean => results[batched ? 0 : i]!.status === 'rejected';
+    const failed = items.filter((item, i) => hasFailed(i) && attempt < item.attempts);
     if (failed.length === 0) return;
     this.place.waiting.push({ items: failed, attempt: attempt + 1 });
     this.place.wake();

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { Controller, Get, Inject, Injectable, Param, Scope } from '@nestjs/common';
+import { Body, Controller, Get, Inject, Injectable, Param, Post, Scope } from '@nestjs/common';
 import { describe, expect, it } from 'vitest';
 import { PerfService } from '../../src/index.js';
 import { adapters, startApp } from '../fixtures/app.js';
@@ -21,6 +21,10 @@ class RowsController {
   constructor(@Inject(RowsService) private readonly rows: RowsService) {}
   @Get(':rows')
   load(@Param('rows') rows: string) {
+    return this.rows.load(Number(rows));
+  }
+  @Post(':rows')
+  create(@Param('rows') rows: string, @Body() _body: unknown) {
     return this.rows.load(Number(rows));
   }
 }
@@ -58,12 +62,22 @@ describe.each(adapters)('the context store on %s', (adapter) => {
     }
   });
 
-  it('is off when nobody asks for it, and note() says so once', async () => {
+  it('knows the request behind a body that was read', async () => {
+    const running = await startApp(adapter, { metadata, perf: { context: true, eventLoop: false } });
+    const body = JSON.stringify({ text: 'x'.repeat(60_000) });
+    const headers = { 'content-type': 'application/json' };
+    expect((await fetch(`${running.url}/rows/3`, { method: 'POST', body, headers })).status).toBe(201);
+    const [record] = await running.requests();
+    await running.close();
+    expect(record?.note).toEqual({ rows: 3, bytes: 30 });
+  });
+
+  it('stays off when the application forbids it, and note() says so once', async () => {
     const warnings: string[] = [];
     const running = await startApp(adapter, {
       metadata,
       // The event loop's own way to a request, through the stack, would answer note() as well.
-      perf: { eventLoop: false },
+      perf: { context: false, eventLoop: false },
       nest: { logger: { log: () => {}, error: () => {}, warn: (message: string) => void warnings.push(message) } },
     });
     await fetch(`${running.url}/rows/1`);

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
@@ -28,7 +28,7 @@ import {
 } from '../../src/index.js';
 import { bullmqStore } from '../../src/entries/bullmq.js';
 import { settle } from '../../src/entries/testing.js';
-import { SpillFile } from '../../src/defer/durable/spill-file.js';
+import { Spill } from '../../src/defer/spill/spill.js';
 import { MemoryPlace, MemoryStore } from '../contract/memory-store.js';
 import { adapters, startApp, type TestApp } from '../fixtures/app.js';
 import { until } from '../fixtures/until.js';
@@ -207,13 +207,13 @@ describe.each(adapters)('durable work on %s', (adapter) => {
       const path = spillPath();
       const place = new MemoryPlace();
       place.away = true;
-      const running = await start(new MemoryStore(place, true, new SpillFile(path)));
+      const running = await start(new MemoryStore(place, true, new Spill(path, 1024 ** 3)));
       await post(running, '/orders', 'o-9');
-      expect(readFileSync(path, 'utf8')).toContain('"data":{"orderId":"o-9"}');
+      expect(readFileSync(`${path}.1`, 'utf8')).toContain('"data":{"orderId":"o-9"}');
       await until('it to be buffered', () => running.app.get(Deferrer).stats().buffered === 1);
       place.away = false;
       await running.app.get(Deferrer).idle();
-      await until('it to be struck off', () => readFileSync(path, 'utf8') === '');
+      await until('it to be struck off', () => !existsSync(`${path}.1`));
       expect(running.app.get(Sent).lines).toMatchObject([{ orderId: 'o-9' }]);
     });
 
@@ -221,7 +221,7 @@ describe.each(adapters)('durable work on %s', (adapter) => {
       const path = spillPath();
       const place = new MemoryPlace();
       place.away = true;
-      const running = await start(new MemoryStore(place, true, new SpillFile(path)), { maxPending: 5 });
+      const running = await start(new MemoryStore(place, true, new Spill(path, 1024 ** 3)), { maxPending: 5 });
       const ids = Array.from({ length: 40 }, (_, i) => `o-${i}`);
       await Promise.all(ids.map((id) => post(running, '/orders', id)));
       await until('all to be buffered', () => running.app.get(Deferrer).stats().buffered === 40);
@@ -231,27 +231,27 @@ describe.each(adapters)('durable work on %s', (adapter) => {
       const { lines } = running.app.get(Sent);
       await until('all receipts', () => lines.length === 40);
       expect(lines.map(({ orderId }) => String(orderId)).toSorted()).toEqual(ids.toSorted());
-      await until('all to be struck off', () => readFileSync(path, 'utf8') === '');
+      await until('all to be struck off', () => !existsSync(`${path}.1`));
     });
 
     it('leaves on disk what cannot be stored at shutdown, and sends it at the next start under the same id', async () => {
       const path = spillPath();
       const place = new MemoryPlace();
       place.away = true;
-      const first = await start(new MemoryStore(place, false, new SpillFile(path)), { drainTimeoutMs: 50 });
+      const first = await start(new MemoryStore(place, false, new Spill(path, 1024 ** 3)), { drainTimeoutMs: 50 });
       await Promise.all(['a', 'b'].map((id) => post(first, '/orders', id)));
       await first.close();
-      const ids = readFileSync(path, 'utf8')
+      const ids = readFileSync(`${path}.1`, 'utf8')
         .trimEnd()
         .split('\n')
         .map((line) => (JSON.parse(line) as { id: string }).id);
       place.away = false;
-      const second = await start(new MemoryStore(place, true, new SpillFile(path)));
+      const second = await start(new MemoryStore(place, true, new Spill(path, 1024 ** 3)));
       const { lines } = second.app.get(Sent);
       await until('both receipts', () => lines.length === 2);
       expect([...place.known].toSorted()).toEqual(ids.toSorted());
       expect(lines.map(({ status }) => status)).toEqual([null, null]);
-      await until('both to be struck off', () => readFileSync(path, 'utf8') === '');
+      await until('both to be struck off', () => !existsSync(`${path}.1`));
     });
   });
 });

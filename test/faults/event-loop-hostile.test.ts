@@ -24,9 +24,7 @@ describe.each(nodeBinaries())('looks every few milliseconds at hostile code on $
     // How often a look meets the end of the stack depends on the machine: seen in up to 1 of 200.
     expect((result['formattedOthers'] as string[]).length).toBeLessThan(Number(result['looks']) / 50);
     expect(result['looks']).toBeGreaterThan(SECONDS * 20);
-    expect(result['shown']).toBeGreaterThan(SECONDS * 10);
-    expect(result['gcBegun']).toBeGreaterThan(SECONDS * 5);
-    expect(result['gcSeen']).toBeGreaterThan(0);
+    expect(result['waited']).toBeGreaterThan(SECONDS * 10);
     expect(result['blocks']).toBeGreaterThanOrEqual(REGEX_BLOCKS);
     expect(Number(result['failed'])).toBeLessThan(Number(result['looks']) / 10);
   }, 900_000);

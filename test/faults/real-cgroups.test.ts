@@ -102,7 +102,7 @@ describe.skipIf(skipped !== null)('a process in real cgroups (v1, hybrid)', { ti
       expect(after.lost).toMatchObject({ periods: expect.any(Number), throttledMs: expect.any(Number) });
       expect(after.lost!.throttledPeriods).toBeGreaterThan(0);
       expect(after.lost!.runQueueMs).toBeGreaterThan(0);
-      expect(cpu.window!.runQueueMs).toBeGreaterThan(0.2 * cpu.window!.ms);
+      expect(cpu.window!.runQueueMs).toBeGreaterThan(0.05 * cpu.window!.ms);
     } finally {
       reader.stop();
     }

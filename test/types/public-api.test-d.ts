@@ -241,7 +241,8 @@ const store = bullmqStore({
   worker: { concurrency: 5 },
   spillPath: '/x',
 });
-expectTypeOf(store).toEqualTypeOf<DurableStore>();
+expectTypeOf(store).toExtend<DurableStore>();
+expectTypeOf(store.queue).toExtend<(name?: string) => { name: string }>();
 bullmqStore({ connection: new Redis(), worker: false });
 // @ts-expect-error it has to connect somewhere
 bullmqStore({ queue: 'q' });

@@ -1,7 +1,6 @@
 import type { Compressor, Encoded } from '../codec/compressor.js';
 import { CONTENT_CODINGS, type ContentCoding } from '../rules/content-coding.js';
-import { contentTag, isExpressTag } from '../rules/entity-tag.js';
-import type { KnownValue } from './known-value.js';
+import { contentTag } from '../rules/entity-tag.js';
 
 /** A response body as frameworks hand it over. */
 export type Body = string | Uint8Array;
@@ -11,6 +10,8 @@ export const bytesOf = (body: Body): Uint8Array => (typeof body === 'string' ? B
 
 /** What one entry costs besides its bytes: objects, map slots, headers. Bounds the number of small entries. */
 const OVERHEAD_BYTES = 1024;
+/** One body under more URLs than this is left by the oldest of them: there is something in the URL that it does not depend on. */
+const MAX_HOLDERS = 1_000;
 /** Positions that are compared before all: two bodies of one length that differ, differ here almost always. */
 const SAMPLES = 64;
 
@@ -27,21 +28,15 @@ export class CachedBody {
   hits = 0;
   /** Bytes it is charged with, encodings included. Changed by {@link onGrowth} only. */
   bytes: number;
-  /** Called by the cache when the entry has been evicted. */
-  onEvicted: (() => void) | null = null;
-  /** The tag that Express's own function gives to it, and that function; a null tag where it is another function. */
-  frameworkTag: { readonly by: unknown; readonly tag: string | null } | null = null;
-  /** The value whose text it is, where that is worth knowing. */
-  value: KnownValue | null = null;
+  /** Who keeps it for a URL of its own, oldest first, and the bytes that stand beside it for that. */
+  private readonly holders = new Map<() => void, number>();
   private readonly variants = new Map<ContentCoding, Variant>();
   private pins = 0;
-  private evicted = false;
   private ownTag: string | null = null;
 
   constructor(
     body: Body,
     private readonly onGrowth: (entry: CachedBody, bytes: number) => void,
-    private readonly hasRoom: (entry: CachedBody, bytes: number) => boolean,
   ) {
     // A buffer is copied: the application may write into its own after it was sent, and it must not reach the cache.
     this.source = typeof body === 'string' ? body : Buffer.from(body);
@@ -54,9 +49,9 @@ export class CachedBody {
     return (this.ownTag ??= contentTag(this.source));
   }
 
-  /** Whether the tag is one that Express gives to this body. */
-  hasExpressTag(tag: string): boolean {
-    return tag === this.frameworkTag?.tag || isExpressTag(tag, this.source);
+  /** It stands for an answer under some URL. */
+  get held(): boolean {
+    return this.holders.size > 0;
   }
 
   /** An entry that is being compressed holds its memory anyway, so evicting it would free nothing. */
@@ -71,28 +66,27 @@ export class CachedBody {
     return typeof body !== 'string' && (source === body || sameBytes(source, body));
   }
 
-  /** Records the value whose text this is. False where there is no room for it. */
-  remember(value: KnownValue): boolean {
-    // Another route may have recorded a value with the same text.
-    this.forget();
-    if (this.evicted || !this.hasRoom(this, value.bytes)) return false;
-    this.value = value;
-    this.onGrowth(this, value.bytes);
-    return true;
-  }
-
-  /** Undoes {@link remember}. */
-  forget(): void {
-    if (this.value === null) return;
-    this.onGrowth(this, -this.value.bytes);
-    this.value = null;
+  /** Charges it with what stands beside it; `onEvicted` is called when it goes. Returns what ends both. */
+  hold(bytes: number, onEvicted: () => void): () => void {
+    const release = (): void => {
+      if (this.holders.delete(onEvicted)) this.onGrowth(this, -bytes);
+    };
+    const [oldest] = this.holders.keys();
+    this.holders.set(onEvicted, bytes);
+    this.onGrowth(this, bytes);
+    if (oldest !== undefined && this.holders.size > MAX_HOLDERS) {
+      this.onGrowth(this, -this.holders.get(oldest)!);
+      this.holders.delete(oldest);
+      oldest();
+    }
+    return release;
   }
 
   /** The cache gives it up. */
   evict(): void {
-    this.evicted = true;
-    this.forget();
-    this.onEvicted?.();
+    const holders = [...this.holders.keys()];
+    this.holders.clear();
+    for (const onEvicted of holders) onEvicted();
   }
 
   /** The codings it has been asked for. */
@@ -150,11 +144,20 @@ export class CachedBody {
 
   private settle(variant: Variant, encoded: Encoded | null): Encoded | null {
     const before = variant.settled?.bytes.byteLength ?? 0;
-    variant.settled = encoded;
+    const kept = encoded === null ? null : { level: encoded.level, bytes: compact(encoded.bytes) };
+    variant.settled = kept;
     variant.pending = null;
-    this.onGrowth(this, (encoded?.bytes.byteLength ?? 0) - before);
-    return encoded;
+    this.onGrowth(this, (kept?.bytes.byteLength ?? 0) - before);
+    return kept;
   }
+}
+
+/** zlib gives a part of a larger buffer, which would be held as a whole. */
+function compact(bytes: Buffer): Buffer {
+  if (bytes.buffer.byteLength === bytes.byteLength) return bytes;
+  const copy = Buffer.allocUnsafeSlow(bytes.byteLength);
+  bytes.copy(copy);
+  return copy;
 }
 
 function sameText(a: string, b: string): boolean {

@@ -28,6 +28,10 @@ export class ContentCache {
     return null;
   }
 
+  has(entry: CachedBody): boolean {
+    return this.entries.has(entry);
+  }
+
   /** Marks an entry as used. */
   touch(entry: CachedBody): void {
     if (!this.entries.delete(entry)) return;
@@ -35,16 +39,14 @@ export class ContentCache {
     entry.hits += 1;
   }
 
-  /** Takes a body in; null when there is no room, because it is too large or all that could make room is in use. */
-  add(body: Body): CachedBody | null {
+  /**
+   * Takes a body in; null when there is no room, because it is too large or all that could make room is in use. `forOthers`:
+   * somebody else knows where it is, so it is worth its room even where it cannot be found by its content.
+   */
+  add(body: Body, forOthers = false): CachedBody | null {
     // A quick no, before anything is copied or hashed.
     if (body.length > this.maxBytes) return null;
-    const entry = new CachedBody(
-      body,
-      (grown, bytes) => this.charge(grown, bytes),
-      // One value must not push everybody else's bodies out.
-      (growing, bytes) => growing.bytes + bytes <= this.maxBytes / 4,
-    );
+    const entry = new CachedBody(body, (grown, bytes) => this.charge(grown, bytes));
     if (entry.bytes > this.maxBytes || !this.makeRoom(entry.bytes)) return null;
     const siblings = this.byLength.get(body.length);
     if (siblings === undefined) this.byLength.set(body.length, [entry]);
@@ -52,7 +54,7 @@ export class ContentCache {
       // Evicting the last sibling would have dropped the list.
       siblings.push(entry);
       this.byLength.set(body.length, siblings);
-    } else return null;
+    } else if (!forOthers) return null;
     this.entries.add(entry);
     this.held += entry.bytes;
     return entry;
@@ -71,7 +73,8 @@ export class ContentCache {
     this.held -= entry.bytes;
     const length = entry.source.length;
     const siblings = this.byLength.get(length);
-    siblings?.splice(siblings.indexOf(entry), 1);
+    const index = siblings?.indexOf(entry) ?? -1;
+    if (index >= 0) siblings!.splice(index, 1);
     if (siblings?.length === 0) this.byLength.delete(length);
     entry.evict();
   }
@@ -82,7 +85,7 @@ export class ContentCache {
 
   private evictOneOf(siblings: readonly CachedBody[]): boolean {
     // Siblings stand in the order in which they came; the one that was never used again goes first.
-    const victim = siblings.filter((entry) => !entry.pinned).sort((a, b) => a.hits - b.hits)[0];
+    const victim = siblings.filter((entry) => !entry.pinned && !entry.held).sort((a, b) => a.hits - b.hits)[0];
     if (victim === undefined) return false;
     this.evict(victim);
     return true;

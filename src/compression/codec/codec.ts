@@ -79,7 +79,9 @@ const IDLE_FLUSH_MS = 20;
  */
 function flushWhenIdle(stream: Transform & zlib.Zlib): Transform {
   const flush = (): void => {
-    if (!stream.writableEnded && !stream.destroyed && stream.writableLength === 0) stream.flush();
+    if (stream.writableEnded || stream.destroyed) return;
+    if (stream.writableLength === 0) stream.flush();
+    else timer?.refresh();
   };
   let timer: NodeJS.Timeout | null = null;
   const write = stream.write.bind(stream) as (...parameters: unknown[]) => boolean;
@@ -89,5 +91,17 @@ function flushWhenIdle(stream: Transform & zlib.Zlib): Transform {
     return write(...parameters);
   };
   stream.once('close', () => clearTimeout(timer ?? undefined));
+  return stream;
+}
+
+/** Tells a stream's bytes, before and after, when it ends. Not by a `data` listener: one would set it flowing before its reader is there. */
+export function counted(stream: Transform, tell: (bytesIn: number, bytesOut: number) => void): Transform {
+  let bytesOut = 0;
+  const push = stream.push.bind(stream);
+  stream.push = (chunk: Buffer | null) => {
+    bytesOut += chunk?.byteLength ?? 0;
+    return push(chunk);
+  };
+  stream.once('end', () => tell((stream as Transform & zlib.Zlib).bytesWritten, bytesOut));
   return stream;
 }

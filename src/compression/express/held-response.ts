@@ -1,13 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Transform } from 'node:stream';
-import { stateOfMessage } from '../../http/request-lifecycle.js';
+import { pipeline, Writable, type Transform } from 'node:stream';
+import { stateOf } from '../../http/lifecycle.js';
 import type { Body } from '../cache/cached-body.js';
-import { compressStream } from '../codec/codec.js';
+import { compressStream, counted } from '../codec/codec.js';
 import type { CompressionEngine } from '../engine.js';
-import { ExpressExchange } from './exchange.js';
 import { compressionOf, type RouteCompression } from '../route-compression.js';
-import { KeptResponse } from '../shared-response/shared-route.js';
-import { headersSentError, seal } from './sealed-response.js';
+import { KeptResponse } from '../shared-response/shared-flight.js';
+import { ExpressResponseView } from './response-view.js';
+import { headersSentError, override, seal, sealEnded, writeAfterEnd } from './sealed-response.js';
 import { setAll, type GivenHeaders } from './write-head.js';
 
 type Callback = (error?: Error | null) => void;
@@ -24,19 +24,19 @@ export interface Sending {
  * - `open`: nothing was sent.
  * - `waiting`: the whole body is being encoded; for the application the response has ended.
  * - `encoding`: a stream, through an encoder.
+ * - `ended`: the application has ended that stream; its rest is being encoded.
  * - `passing`: what is written goes out as it is.
  */
-type Phase = 'open' | 'waiting' | 'encoding' | 'passing';
+type Phase = 'open' | 'waiting' | 'encoding' | 'ended' | 'passing';
 
 /** Stands in front of a response's `writeHead`, `write` and `end`. */
 export class HeldResponse implements Sending {
   private phase: Phase = 'open';
   private encoder: Transform | null = null;
-  private callback: Callback | undefined;
   private unseal: (() => void) | null = null;
   /** The body that Express drops when it answers HEAD. */
   headBody: Body | null = null;
-  private readonly exchange: ExpressExchange;
+  private readonly view: ExpressResponseView;
 
   constructor(
     private readonly request: IncomingMessage,
@@ -44,153 +44,217 @@ export class HeldResponse implements Sending {
     private readonly engine: CompressionEngine,
     private readonly unrouted: RouteCompression,
     /** What stood there before: Node's own, or those of the application's middleware. */
-    private readonly original: Sending,
-    /** They were the response's own, so that those in front of them must be, too. */
-    readonly wrapped: boolean,
+    readonly original: Sending,
   ) {
-    this.exchange = new ExpressExchange(request, response);
+    this.view = new ExpressResponseView(request, response);
   }
 
   /** An explicit head: what follows is treated as a stream, because its length and its end are not known yet. */
   writeHead(status: number, reason?: unknown, headers?: unknown): ServerResponse {
     if (this.phase === 'waiting') throw headersSentError();
-    if (this.phase === 'open') {
-      const given = typeof reason === 'string' ? headers : (headers ?? reason);
-      setAll(this.response, given as GivenHeaders | undefined);
-      this.response.statusCode = status;
-      this.openStream();
-      return typeof reason === 'string'
-        ? this.original.writeHead.call(this.response, status, reason)
-        : this.original.writeHead.call(this.response, status);
-    }
-    return this.original.writeHead.call(this.response, status, reason, headers);
+    const { response, original } = this;
+    if (this.phase !== 'open' || !isStatus(status)) return original.writeHead.call(response, status, reason, headers);
+    setAll(response, (typeof reason === 'string' ? headers : (headers ?? reason)) as GivenHeaders | undefined);
+    response.statusCode = status;
+    this.openStream(() => {
+      if (typeof reason === 'string') original.writeHead.call(response, status, reason);
+      else original.writeHead.call(response, status);
+    });
+    return response;
   }
 
   write(chunk: unknown, encoding?: unknown, callback?: unknown): boolean {
-    if (this.phase === 'open') {
-      this.openStream();
+    const { original, response } = this;
+    // Node refuses what is no chunk, before anything is sent.
+    if (this.phase === 'open' && isChunk(chunk)) {
       // At once, as without an encoder: other middleware, `compression` for one, waits for the head before it lets anybody
       // hear of `drain`, and an encoder may want more before it gives its first byte.
-      if (this.encoder !== null) this.original.writeHead.call(this.response, this.response.statusCode);
+      this.openStream(() => {
+        if (this.phase === 'encoding') original.writeHead.call(response, response.statusCode);
+      });
     }
-    if (this.phase === 'waiting') return refuse(encoding, callback);
+    if (this.phase === 'waiting' || this.phase === 'ended') return writeAfterEnd(response, encoding, callback);
     if (this.phase === 'encoding') return (this.encoder!.write as Sending['write'])(chunk, encoding, callback);
-    return this.original.write.call(this.response, chunk, encoding, callback);
+    return original.write.call(response, chunk, encoding, callback);
   }
 
   end(chunk?: unknown, encoding?: unknown, callback?: unknown): ServerResponse {
-    if (this.phase === 'passing') return this.original.end.call(this.response, chunk, encoding, callback);
-    if (this.phase === 'encoding') {
-      (this.encoder!.end as (...given: unknown[]) => unknown)(chunk, encoding, callback);
-      return this.response;
+    const { response } = this;
+    if (this.phase === 'waiting' || this.phase === 'ended') {
+      const done = callbackOf(chunk, encoding, callback);
+      // Node lets a second `end()` without a chunk pass.
+      if (isChunk(chunk)) writeAfterEnd(response, done);
+      else if (done !== undefined) response.once('finish', done);
+    } else if (this.phase === 'encoding') this.endStream(chunk, encoding, callback);
+    else if (this.phase === 'passing' || this.passes(chunk)) this.pass(chunk, encoding, callback);
+    else {
+      const done = callbackOf(chunk, encoding, callback);
+      const body = this.bodyOf(chunk, encoding);
+      if (body === null) this.endWithout(done);
+      else this.endWith(body, done, () => this.pass(chunk, encoding, callback));
     }
-    if (this.phase === 'waiting') {
-      refuse(chunk, encoding, callback);
-      return this.response;
+    return response;
+  }
+
+  /** Sends what the application gave, as it is; it may be refused, and something else be sent instead. */
+  private pass(...given: [chunk?: unknown, encoding?: unknown, callback?: unknown]): void {
+    const { phase } = this;
+    this.phase = 'passing';
+    try {
+      this.original.end.apply(this.response, given);
+    } catch (error) {
+      this.phase = phase;
+      throw error;
     }
-    if (this.passes(chunk)) {
-      this.phase = 'passing';
-      return this.original.end.call(this.response, chunk, encoding, callback);
-    }
-    this.callback = [chunk, encoding, callback].find((given) => typeof given === 'function') as Callback | undefined;
-    const body = this.bodyOf(chunk, encoding);
-    if (body === null) this.endWithout();
-    else this.endWith(body);
-    return this.response;
   }
 
   private passes(chunk: unknown): boolean {
-    if (this.request.method === 'HEAD' || (typeof chunk !== 'string' && !(chunk instanceof Uint8Array))) return false;
-    return chunk.length > 0 && this.engine.passes(this.exchange, chunk, this.route());
+    const { response, view } = this;
+    if (typeof chunk !== 'function' && chunk !== undefined && chunk !== null && !isChunk(chunk)) return true;
+    // Node says what is wrong with it, to who can still answer otherwise.
+    if (!isStatus(response.statusCode) || !isReason(response.statusMessage)) return true;
+    if (this.request.method === 'HEAD' || !isChunk(chunk)) return false;
+    return chunk.length > 0 && this.engine.passes(chunk, this.route(), view.shared, view.header('etag'));
   }
 
   private bodyOf(chunk: unknown, encoding: unknown): Body | null {
     if (this.request.method === 'HEAD') {
-      const body = this.headBody;
+      const body = this.headBody ?? (isChunk(chunk) ? chunk : null);
       return typeof body === 'string' ? Buffer.from(body) : body;
     }
-    if (chunk instanceof Uint8Array) return chunk.byteLength === 0 ? null : chunk;
-    if (typeof chunk !== 'string' || chunk === '') return null;
+    if (!isChunk(chunk) || chunk.length === 0) return null;
     // A kept answer stands for itself, encodings included: its text need not become bytes again for each caller.
-    if (this.exchange.shared instanceof KeptResponse) return chunk;
+    if (typeof chunk !== 'string' || this.view.shared instanceof KeptResponse) return chunk;
     return Buffer.from(chunk, typeof encoding === 'string' ? (encoding as BufferEncoding) : 'utf8');
   }
 
-  private endWith(body: Body): void {
+  /** `asGiven` sends what the application gave, since Node writes the head before a text in another encoding than before bytes. */
+  private endWith(body: Body, callback: Callback | undefined, asGiven: () => void): void {
+    const { response, view } = this;
     this.phase = 'waiting';
     let delivered = false;
-    this.engine.send(this.exchange, body, this.route(), (sent) => {
+    this.engine.send(view, body, this.route(), (sent) => {
       delivered = true;
-      this.deliver(sent);
+      const isAsGiven = sent === body && this.request.method !== 'HEAD';
+      this.deliver(isAsGiven ? asGiven : () => this.send(sent, callback));
     });
     if (delivered) return;
-    this.exchange.hold();
-    const unseal = seal(this.response);
+    view.hold();
+    const unseal = seal(response);
     this.unseal = () => {
       unseal();
-      this.exchange.release();
+      view.release();
     };
   }
 
-  private endWithout(): void {
+  private endWithout(callback: Callback | undefined): void {
     // HEAD of a stream: the headers of its GET.
     if (this.request.method === 'HEAD' && this.response.statusCode !== 304) {
-      this.engine.openStream(this.exchange, this.route());
-    } else this.engine.sendNothing(this.exchange, this.route());
-    this.deliver(null);
+      this.engine.openStream(this.view, this.route());
+    } else this.engine.sendNothing(this.view, this.route());
+    this.deliver(() => this.send(null, callback));
   }
 
-  private deliver(body: Body | null): void {
-    this.unseal?.();
-    this.phase = 'passing';
+  private send(body: Body | null, callback: Callback | undefined): void {
+    this.pass((this.request.method === 'HEAD' ? null : body) ?? undefined, undefined, callback);
+  }
+
+  private deliver(send: () => void): void {
+    const { response, unseal, view } = this;
+    unseal?.();
+    this.phase = 'open';
     try {
-      const sent = this.request.method === 'HEAD' ? null : body;
-      this.original.end.call(this.response, sent ?? undefined, undefined, this.callback);
+      send();
     } catch (error) {
-      // A head that Node cannot write. The caller of `end()` may be long gone: tell the client by ending the connection.
+      view.undo();
+      if (unseal === null) throw error;
+      // The caller of `end()` is long gone: tell the client by ending the connection.
       this.engine.failed(error);
-      this.response.destroy();
+      response.destroy();
     }
   }
 
-  private openStream(): void {
-    const { response } = this;
-    const coding = this.engine.openStream(this.exchange, this.route());
-    this.phase = 'passing';
-    if (coding === null || this.request.method === 'HEAD') return;
-    this.phase = 'encoding';
-    const encoder = compressStream(coding, this.engine.streamLevel(coding));
+  /** Chooses a coding, and sends the head; where Node refuses it nothing has changed. */
+  private openStream(sendHead: () => void): void {
+    const { engine, response, view } = this;
+    const coding = isReason(response.statusMessage) ? engine.openStream(view, this.route()) : null;
+    this.phase = coding === null || this.request.method === 'HEAD' ? 'passing' : 'encoding';
+    try {
+      sendHead();
+    } catch (error) {
+      this.phase = 'open';
+      view.undo();
+      throw error;
+    }
+    if (this.phase === 'encoding') this.encode(compressStream(coding!, engine.streamLevel(coding!)));
+  }
+
+  private encode(stream: Transform): void {
+    const { engine, original, response } = this;
+    const encoder = counted(stream, (bytesIn, bytesOut) => engine.streamed(this.route(), bytesIn, bytesOut));
     this.encoder = encoder;
-    let bytesOut = 0;
-    encoder.on('data', (chunk: Buffer) => {
-      bytesOut += chunk.byteLength;
-      if (!this.original.write.call(response, chunk)) encoder.pause();
+    // Whoever waits for the response to drain waits for the encoder: that Node has sent what the encoder gave tells nothing.
+    const emit = response.emit.bind(response) as (...event: unknown[]) => boolean;
+    const restore = override(response, [
+      ['writableNeedDrain', { get: () => encoder.writableNeedDrain }],
+      ['writableLength', { get: () => encoder.writableLength + encoder.readableLength }],
+    ]);
+    let drained = (): void => {};
+    response.emit = (...event: unknown[]): boolean => {
+      if (event[0] !== 'drain') return emit(...event);
+      drained();
+      return true;
+    };
+    encoder.on('drain', () => this.phase === 'encoding' && emit('drain'));
+    const sent = new Writable({
+      write: (chunk, _encoding, done) => {
+        drained = () => {};
+        // Not by a callback: middleware that has replaced `write` may not pass it on.
+        const more: unknown = original.write.call(response, chunk);
+        if (more === false) drained = done;
+        else done();
+      },
     });
-    encoder.on('end', () => {
-      this.engine.streamed(this.route(), (encoder as unknown as { bytesWritten: number }).bytesWritten, bytesOut);
-      this.phase = 'passing';
-      this.original.end.call(response);
-    });
-    encoder.on('error', (error) => {
-      this.engine.failed(error);
-      response.destroy();
-    });
-    // Whoever waits for the response to drain, waits for the encoder now.
-    encoder.on('drain', () => response.emit('drain'));
-    response.on('drain', () => encoder.resume());
     response.once('close', () => encoder.destroy());
+    pipeline(encoder, sent, (error) => {
+      if (response.destroyed) return;
+      if (error) {
+        engine.failed(error);
+        response.destroy();
+      } else {
+        this.unseal?.();
+        restore();
+        this.phase = 'passing';
+        original.end.call(response);
+      }
+    });
+  }
+
+  private endStream(chunk: unknown, encoding: unknown, callback: unknown): void {
+    const { response } = this;
+    const done = callbackOf(chunk, encoding, callback);
+    // What is no chunk is refused by the encoder, as by Node.
+    const nothing = chunk === undefined || chunk === null || typeof chunk === 'function';
+    const given = nothing ? [] : [chunk, typeof encoding === 'string' ? encoding : undefined];
+    (this.encoder!.end as (...parameters: unknown[]) => unknown)(...given);
+    if (done !== undefined) response.once('finish', done);
+    this.phase = 'ended';
+    this.unseal = sealEnded(response);
   }
 
   private route(): RouteCompression {
-    return compressionOf(stateOfMessage(this.request)?.route) ?? this.unrouted;
+    return compressionOf(stateOf(this.request)) ?? this.unrouted;
   }
 }
 
-/** Node's answer to a write after the end: the callback is told, nothing is sent. */
-function refuse(...given: unknown[]): false {
-  const callback = given.find((each) => typeof each === 'function') as Callback | undefined;
-  if (callback !== undefined) {
-    process.nextTick(callback, Object.assign(new Error('write after end'), { code: 'ERR_STREAM_WRITE_AFTER_END' }));
-  }
-  return false;
-}
+const callbackOf = (...given: unknown[]): Callback | undefined =>
+  given.find((each) => typeof each === 'function') as Callback | undefined;
+
+const isChunk = (chunk: unknown): chunk is string | Uint8Array =>
+  typeof chunk === 'string' || chunk instanceof Uint8Array;
+
+const isStatus = (status: number): boolean => status >= 100 && status <= 999;
+
+/** What a reason phrase may hold: RFC 9112, section 4. */
+const isReason = (reason: string | undefined): boolean =>
+  reason === undefined || /^[\t\x20-\x7e\x80-\xff]*$/.test(reason);

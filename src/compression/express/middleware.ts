@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { RequestEntry } from '../../http/platform.js';
 import type { CompressionEngine } from '../engine.js';
 import { RouteCompression } from '../route-compression.js';
 import type { Sending } from './held-response.js';
-import { recogniseRepeatedJson } from './repeated-json.js';
 import { ResponseHolder } from './response-holder.js';
 
 /** The part of Express 5 that is used. */
@@ -16,9 +16,12 @@ export interface ExpressApplication {
  * Installs compression on an Express application, before its routes exist. Called from `configure()`, the middleware stands behind
  * those of main.ts: of two compressors the inner one encodes, and the outer one sees that it is done.
  */
-export function compressOnExpress(express: ExpressApplication, engine: CompressionEngine): void {
-  if (engine.parts.contentCache) recogniseRepeatedJson(express.response as Parameters<typeof recogniseRepeatedJson>[0]);
-  const holder = new ResponseHolder(engine, new RouteCompression(false, null), express.response as Sending);
+export function compressOnExpress(
+  express: ExpressApplication,
+  engine: CompressionEngine,
+  requests: RequestEntry,
+): void {
+  const holder = new ResponseHolder(engine, new RouteCompression(false, null), requests, express.response as Sending);
   express.use((request, response, next) => {
     holder.hold(request, response);
     next();

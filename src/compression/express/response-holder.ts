@@ -1,11 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { attach } from '../../core/attachment.js';
+import { stateOf } from '../../http/lifecycle.js';
+import type { RequestEntry } from '../../http/platform.js';
 import type { CompressionEngine } from '../engine.js';
 import { HeldResponse, type Sending } from './held-response.js';
 import type { RouteCompression } from '../route-compression.js';
 
-const HELD: unique symbol = Symbol('perf:compression');
-interface HeldServerResponse extends ServerResponse {
-  [HELD]?: HeldResponse;
+const HELD = attach<HeldResponse>('request');
+interface ExpressResponse extends ServerResponse {
   send?: (body?: unknown) => unknown;
 }
 
@@ -20,54 +22,82 @@ export class ResponseHolder {
   constructor(
     private readonly engine: CompressionEngine,
     private readonly unrouted: RouteCompression,
+    private readonly requests: RequestEntry,
     /** What Express gives to every response of the application. */
     prototype: Sending,
   ) {
-    const original: Sending = { writeHead: prototype.writeHead, write: prototype.write, end: prototype.end };
+    const original = sendingBefore(prototype);
     this.original = original;
-    prototype.writeHead = function (this: HeldServerResponse, status, reason, headers) {
-      const held = this[HELD];
-      if (held === undefined || held.wrapped) return original.writeHead.call(this, status, reason, headers);
-      return held.writeHead(status, reason, headers);
+    // Two applications may serve one Express: each has functions there, for the responses that it holds.
+    const heldBy = (response: ServerResponse): HeldResponse | null => {
+      const state = stateOf(response);
+      const held = state === null ? null : HELD.get(state);
+      return held?.original === original ? held : null;
     };
-    prototype.write = function (this: HeldServerResponse, chunk, encoding, callback) {
-      const held = this[HELD];
-      if (held === undefined || held.wrapped) return original.write.call(this, chunk, encoding, callback);
-      return held.write(chunk, encoding, callback);
+    prototype.writeHead = function (this: ServerResponse, status, reason, headers) {
+      const held = heldBy(this);
+      return held === null
+        ? original.writeHead.call(this, status, reason, headers)
+        : held.writeHead(status, reason, headers);
     };
-    prototype.end = function (this: HeldServerResponse, chunk, encoding, callback) {
-      const held = this[HELD];
-      if (held === undefined || held.wrapped) return original.end.call(this, chunk, encoding, callback);
-      return held.end(chunk, encoding, callback);
+    prototype.write = function (this: ServerResponse, chunk, encoding, callback) {
+      const held = heldBy(this);
+      return held === null
+        ? original.write.call(this, chunk, encoding, callback)
+        : held.write(chunk, encoding, callback);
+    };
+    prototype.end = function (this: ServerResponse, chunk, encoding, callback) {
+      const held = heldBy(this);
+      return held === null ? original.end.call(this, chunk, encoding, callback) : held.end(chunk, encoding, callback);
     };
   }
 
-  hold(request: IncomingMessage, response: HeldServerResponse): void {
+  hold(request: IncomingMessage, response: ExpressResponse): void {
+    // Of this application, also where another one on the same Express has seen the request since.
+    const state = this.requests.start(request, response);
     const wrapped =
       Object.hasOwn(response, 'end') || Object.hasOwn(response, 'write') || Object.hasOwn(response, 'writeHead');
-    if (wrapped) this.holdWrapped(request, response);
-    else response[HELD] = new HeldResponse(request, response, this.engine, this.unrouted, this.original, false);
-    if (request.method === 'HEAD' && response.send !== undefined) keepHeadBody(response, response.send.bind(response));
+    const held = wrapped ? this.holdWrapped(request, response) : this.held(request, response, this.original);
+    HELD.set(state, held);
+    const { send } = response;
+    if (request.method !== 'HEAD' || send === undefined) return;
+    // Express drops the body of a HEAD before it reaches `end`, but its length and tag are those of GET's representation.
+    response.send = (body) => {
+      if (typeof body === 'string' || body instanceof Uint8Array) held.headBody = body;
+      return send.call(response, body);
+    };
   }
 
-  private holdWrapped(request: IncomingMessage, response: HeldServerResponse): void {
+  private held(request: IncomingMessage, response: ServerResponse, original: Sending): HeldResponse {
+    return new HeldResponse(request, response, this.engine, this.unrouted, original);
+  }
+
+  private holdWrapped(request: IncomingMessage, response: ServerResponse): HeldResponse {
     const { writeHead, write, end } = response as unknown as Sending;
-    const original: Sending = { writeHead, write, end };
-    const held = new HeldResponse(request, response, this.engine, this.unrouted, original, true);
-    response[HELD] = held;
+    const held = this.held(request, response, { writeHead, write, end });
     const own: Sending = {
       writeHead: (status, reason, headers) => held.writeHead(status, reason, headers),
       write: (chunk, encoding, callback) => held.write(chunk, encoding, callback),
       end: (chunk, encoding, callback) => held.end(chunk, encoding, callback),
     };
     Object.assign(response, own);
+    return held;
   }
 }
 
-/** Express drops the body of a HEAD before it reaches `end`, but its length and tag are those of GET's representation. */
-function keepHeadBody(response: HeldServerResponse, send: (body?: unknown) => unknown): void {
-  response.send = (body) => {
-    if (typeof body === 'string' || body instanceof Uint8Array) response[HELD]!.headBody = body;
-    return send(body);
+/** What is there now; of Node's own always the newest, since an agent may patch it later. */
+function sendingBefore(prototype: Sending): Sending {
+  const own = Object.getOwnPropertyDescriptors(prototype) as Partial<Record<keyof Sending, PropertyDescriptor>>;
+  const inherited = Object.getPrototypeOf(prototype) as Sending;
+  return {
+    get writeHead() {
+      return (own.writeHead?.value as Sending['writeHead'] | undefined) ?? inherited.writeHead;
+    },
+    get write() {
+      return (own.write?.value as Sending['write'] | undefined) ?? inherited.write;
+    },
+    get end() {
+      return (own.end?.value as Sending['end'] | undefined) ?? inherited.end;
+    },
   };
 }

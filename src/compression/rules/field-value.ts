@@ -1,3 +1,5 @@
+import { validateHeaderValue } from 'node:http';
+
 /** The value of a response header as frameworks hold it. */
 export type FieldValue = string | number | readonly string[] | undefined;
 
@@ -17,6 +19,14 @@ export function hasMember(value: FieldValue, member: string): boolean {
   return list.includes(member) && list.split(',').some((part) => part.split('=', 1)[0]!.trim() === member);
 }
 
+/** What a member of a list-valued header says behind `=`; undefined without. */
+export function argumentOf(value: FieldValue, member: string): string | undefined {
+  const parts = listValue(value)
+    .split(',')
+    .map((part) => part.trim());
+  return parts.find((part) => part.startsWith(`${member}=`))?.slice(member.length + 1);
+}
+
 /** The `Vary` of a response that would have none: nothing but the coding depends on the request. */
 export const VARY = 'accept-encoding';
 
@@ -31,4 +41,17 @@ export function varyWithAcceptEncoding(value: FieldValue): string {
     .map((member) => member.trim())
     .filter((member) => member !== '' && member.toLowerCase() !== VARY);
   return members.includes('*') ? '*' : [...members, VARY].join(', ');
+}
+
+/** Whether Node can write them. */
+export function isWritable(headers: Readonly<Record<string, FieldValue>>): boolean {
+  try {
+    for (const [name, value] of Object.entries(headers)) {
+      for (const line of [value].flat()) validateHeaderValue(name, String(line));
+    }
+    return true;
+  } catch {
+    // Whoever sends them says what is wrong.
+    return false;
+  }
 }

@@ -7,15 +7,19 @@ export interface ResponseHead {
   header(name: string): FieldValue;
 }
 
+/** Whoever sets one of these frames the body itself, or lets clients ask for parts of it. */
+const ITS_OWN = ['content-range', 'accept-ranges', 'trailer', 'transfer-encoding'];
+
 /** Whether a content coding may be applied to the response at all, whatever the client accepts (RFC 9110, 9111). */
 export function mayEncode(head: ResponseHead, types: CompressibleTypes): boolean {
   const { status } = head;
-  // A part (206, Content-Range) counts bytes of the representation that was asked for; the others have no body.
-  if (status < 200 || status === 204 || status === 205 || status === 206 || status === 304) return false;
+  // A part (206) counts bytes of the representation that was asked for; others have no body, or tell of an error.
+  if (status < 200 || status === 204 || status === 205 || status === 206 || status === 304 || status >= 400)
+    return false;
   const type = head.header('content-type');
   if (typeof type !== 'string' || !types.has(type)) return false;
   if (isEncoded(head)) return false;
-  if (head.header('content-range') !== undefined) return false;
+  if (ITS_OWN.some((name) => head.header(name) !== undefined)) return false;
   return !hasMember(head.header('cache-control'), 'no-transform');
 }
 

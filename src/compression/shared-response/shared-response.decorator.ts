@@ -1,4 +1,5 @@
 import { applyDecorators, SetMetadata, UseFilters, UseGuards } from '@nestjs/common';
+import { MAX_TIMER_MS } from '../../core/clock.js';
 import { describe } from '../../core/option.js';
 import { PerfError } from '../../core/perf.error.js';
 import { SharedResponseFilter } from './shared-response.filter.js';
@@ -19,7 +20,9 @@ export const SHARED_RESPONSE_METADATA = 'perf:shared-response';
  * ```ts
  * @Get('flights') @SharedResponse({ ttlMs: 15_000 }) flights() { … }
  * ```
- * @throws PERF_ERR_DECORATOR when `ttlMs` is no number above 0 or `varyBy` no function
+ * A request with `Authorization` gets an answer of its own unless something says that it may share.
+ *
+ * @throws PERF_ERR_DECORATOR for options that are none, naming the handler
  */
 export function SharedResponse(options: SharedResponseOptions): MethodDecorator {
   return (target, property, descriptor) => {
@@ -33,18 +36,26 @@ export function SharedResponse(options: SharedResponseOptions): MethodDecorator 
 }
 
 function check(options: unknown, where: string): void {
-  const { ttlMs, varyBy } = (options ?? {}) as Partial<SharedResponseOptions>;
-  if (typeof ttlMs !== 'number' || !Number.isFinite(ttlMs) || ttlMs <= 0) {
+  const { ttlMs, varyBy, authorized, waitMs, preload } = (options ?? {}) as Partial<SharedResponseOptions>;
+  const refuse = (what: string, given: unknown, advice = ''): never => {
     throw new PerfError(
       'PERF_ERR_DECORATOR',
-      `@SharedResponse() on "${where}": \`ttlMs\` must be a number of milliseconds above 0, got ${describe(ttlMs)}. ` +
-        'Give the time for which one answer may serve everybody, for example `{ ttlMs: 15_000 }`.',
+      `@SharedResponse() on "${where}": ${what}, got ${describe(given)}.${advice}`,
     );
+  };
+  if (!isDuration(ttlMs)) {
+    const advice = ' Give the time for which one answer may serve everybody, for example `{ ttlMs: 15_000 }`.';
+    refuse('`ttlMs` must be a number of milliseconds above 0', ttlMs, advice);
   }
   if (varyBy !== undefined && typeof varyBy !== 'function') {
-    throw new PerfError(
-      'PERF_ERR_DECORATOR',
-      `@SharedResponse() on "${where}": \`varyBy\` must be a function of the request that returns a string, got ${describe(varyBy)}.`,
-    );
+    refuse('`varyBy` must be a function of the request that returns a string', varyBy);
   }
+  if (authorized !== undefined && authorized !== 'share')
+    refuse("`authorized` must be `'share'` or absent", authorized);
+  if (waitMs !== undefined && !(isDuration(waitMs) && waitMs <= MAX_TIMER_MS)) {
+    refuse(`\`waitMs\` must be a number of milliseconds above 0 and up to ${MAX_TIMER_MS}`, waitMs);
+  }
+  if (preload !== undefined && typeof preload !== 'boolean') refuse('`preload` must be a boolean', preload);
 }
+
+const isDuration = (ms: unknown): ms is number => typeof ms === 'number' && Number.isFinite(ms) && ms > 0;

@@ -1,16 +1,18 @@
 import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import type { IncomingMessage } from 'node:http';
 import type { RequestState } from '../../core/request-state.js';
-import { stateOf } from '../../http/request-lifecycle.js';
-import { compressionOf } from '../route-compression.js';
-import type { Admission, Headers, KeptResponse } from './shared-route.js';
+import { stateOf } from '../../http/lifecycle.js';
+import { compressionOf, SHARED_ANSWER } from '../route-compression.js';
+import type { Headers, KeptResponse } from './shared-flight.js';
+import type { Admission } from './shared-route.js';
 
 /** What the guard rejects with instead of running the handler: the answer is there already. Not an error, so it has no stack. */
 export class SharedResponseFound {
   /** For whoever sees it pass, a tracer for example. */
   readonly message = 'A shared response was found; the handler need not run.';
 
-  constructor(readonly kept: KeptResponse) {}
+  /** `kept` null: nobody waits for an answer any more. */
+  constructor(readonly kept: KeptResponse | null) {}
 }
 
 const READY = Promise.resolve();
@@ -41,11 +43,16 @@ export class SharedResponseGuard implements CanActivate {
     // Not `switchToHttp()`: it makes four functions for each caller.
     const request = context.getArgByIndex<HttpRequest>(0);
     const state = stateOf(request);
-    const shared = compressionOf(state?.route)?.shared ?? null;
+    const shared = compressionOf(state)?.shared ?? null;
     if (state === null || shared === null) return true;
-    const headers = (): Headers => context.getArgByIndex<HttpResponse>(1).getHeaders();
-    const url = request.originalUrl ?? request.url ?? '';
-    const admission = shared.admit(request.method ?? 'GET', url, request, headers);
+    const admission = shared.admit({
+      method: request.method ?? 'GET',
+      url: request.originalUrl ?? request.url ?? '',
+      authorized: request.headers.authorization !== undefined,
+      request,
+      headers: () => context.getArgByIndex<HttpResponse>(1).getHeaders(),
+      gone: () => hasGone(state.response),
+    });
     if (admission instanceof Promise) return admission.then((admitted) => enter(admitted, state, request));
     return enter(admission, state, request);
   }
@@ -54,14 +61,20 @@ export class SharedResponseGuard implements CanActivate {
 /** Lets the request run the handler, or rejects with the answer that is there. */
 function enter(admission: Admission, state: RequestState, request: HttpRequest): true | Promise<never> {
   if (admission.kind === 'alone') return true;
+  if (admission.kind === 'gone') return rejectLater(new SharedResponseFound(null));
   if (admission.kind === 'kept') return rejectLater(new SharedResponseFound(admission.kept));
   const { response } = state;
   const { flight } = admission;
-  state.shared = flight;
+  SHARED_ANSWER.set(state, flight);
   // Express would drop the body of an answer that this client has already, and with it the answer of everybody who
   // waits. The client still gets its 304, from the body.
   if (!('raw' in request)) Object.defineProperty(request, 'fresh', { value: false, configurable: true });
   if (response === null || response.destroyed) flight.close(false);
   else response.once('close', () => flight.close(response.headersSent));
   return true;
+}
+
+/** A response of HTTP/2 tells it by its stream. */
+function hasGone(response: { destroyed?: boolean; stream?: { destroyed?: boolean } | null } | null): boolean {
+  return response?.destroyed === true || response?.stream?.destroyed === true;
 }

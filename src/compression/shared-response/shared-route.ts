@@ -1,36 +1,54 @@
 import type { MonotonicClock } from '../../core/clock.js';
-import type { Body, CachedBody } from '../cache/cached-body.js';
-import type { Compressor } from '../codec/compressor.js';
+import { describe } from '../../core/option.js';
+import { PerfError } from '../../core/perf.error.js';
 import type { ContentCache } from '../cache/content-cache.js';
-import type { Exchange } from '../exchange.js';
-import { listValue, type FieldValue } from '../rules/field-value.js';
-import { isEncoded, mayKeep } from '../rules/policy.js';
+import { KeptResponse, SharedFlight, type Headers } from './shared-flight.js';
 
 /** `@SharedResponse()`'s options. */
 export interface SharedResponseOptions {
-  /** For so long one answer serves every caller of one URL, milliseconds. */
+  /** For so long one answer serves every caller of one URL, milliseconds; or for its own `s-maxage` or `max-age`, if that is shorter. */
   ttlMs: number;
   /** What else the answer depends on: callers that get different strings get different answers. */
   varyBy?: (request: any) => string;
+  /**
+   * A request with `Authorization` gets an answer of its own, unless the answer is `public` or has `s-maxage`, or there is a
+   * `varyBy` (RFC 9111 section 3.5). `'share'`: it gets everybody's.
+   */
+  authorized?: 'share';
+  /**
+   * Longest that a request waits for the answer that another one makes, milliseconds. Then it runs the handler itself.
+   * @default 10000
+   */
+  waitMs?: number;
+  /**
+   * Asks for the answer once the application listens, so that nobody waits for the first one. For routes without parameters.
+   * @default false
+   */
+  preload?: boolean;
 }
 
-/** Response headers by name. */
-export type Headers = Readonly<Record<string, FieldValue>>;
-
-/** An answer that serves others. */
-export class KeptResponse {
-  constructor(
-    readonly entry: CachedBody,
-    /** The headers that the handler and its interceptors have set; those that were there before it belong to each request. */
-    readonly headers: readonly (readonly [string, string | number | readonly string[]])[],
-    /** Monotonic milliseconds. */
-    readonly expiresMs: number,
-  ) {}
-}
+const WAIT_MS = 10_000;
+/** Of a slot beside its texts. */
+const SLOT_BYTES = 512;
 
 interface Slot {
   kept: KeptResponse | null;
   flight: SharedFlight | null;
+}
+
+/** Who asks for an answer. */
+export interface Caller {
+  readonly method: string;
+  /** Path and query, as sent. */
+  readonly url: string;
+  /** It carries `Authorization`. */
+  readonly authorized: boolean;
+  /** The framework's, for `varyBy`. */
+  readonly request: unknown;
+  /** Response headers that are there before the handler. */
+  headers(): Headers;
+  /** Its client has left. */
+  gone(): boolean;
 }
 
 /** What a request that found no answer is told. */
@@ -39,7 +57,9 @@ export type Admission =
   /** Run the handler; its answer may serve others. */
   | { readonly kind: 'lead'; readonly flight: SharedFlight }
   /** Run the handler for this request alone. */
-  | { readonly kind: 'alone' };
+  | { readonly kind: 'alone' }
+  /** Nobody waits for an answer any more. */
+  | { readonly kind: 'gone' };
 
 /**
  * The shared answers of one route. One request at a time runs the handler for a key; the others wait for it, or, while an
@@ -47,168 +67,118 @@ export type Admission =
  */
 export class SharedRoute {
   private readonly slots = new Map<string, Slot>();
+  private readonly waitMs: number;
 
   constructor(
     private readonly options: SharedResponseOptions,
+    private readonly cache: ContentCache,
     private readonly nowMs: MonotonicClock,
     /** Says once why an answer of this route is not shared. */
     private readonly notShared: (reason: string) => void,
-  ) {}
+  ) {
+    this.waitMs = options.waitMs ?? WAIT_MS;
+  }
 
   /**
    * Synchronous where an answer is there: the way of nearly every request.
-   * @throws what `varyBy` throws
+   * @throws what `varyBy` throws, and PERF_ERR_DECORATOR when it returns no string
    */
-  admit(method: string, url: string, request: unknown, headers: () => Headers): Admission | Promise<Admission> {
+  admit(caller: Caller): Admission | Promise<Admission> {
     const { varyBy } = this.options;
+    const { method, url, request } = caller;
     // A space ends a request target, so no two different triples make one key.
-    const key = varyBy === undefined ? `${method} ${url}` : `${method} ${url} ${varyBy(request)}`;
-    return this.find(key, headers) ?? this.wait(key, headers);
+    const key = varyBy === undefined ? `${method} ${url}` : `${method} ${url} ${textOf(varyBy(request))}`;
+    return this.find(key, caller) ?? this.wait(key, caller);
   }
 
   /** What is known now; null while the only answer is being made. */
-  private find(key: string, headers: () => Headers): Admission | null {
-    const slot = this.slots.get(key);
-    const kept = slot?.kept ?? null;
-    const flight = slot?.flight ?? null;
+  private find(key: string, caller: Caller): Admission | null {
+    const { kept = null, flight = null } = this.slots.get(key) ?? {};
+    const own = this.wantsItsOwn(caller);
+    if (own && kept?.serves(true) !== true) return { kind: 'lead', flight: this.lead(key, caller, kept, own) };
     if (kept !== null) {
       const now = this.nowMs();
       if (now < kept.expiresMs) return { kind: 'kept', kept };
-      if (flight !== null && now < kept.expiresMs + this.options.ttlMs) return { kind: 'kept', kept };
+      if (flight !== null && now < kept.staleUntilMs) return { kind: 'kept', kept };
     }
-    return flight === null ? { kind: 'lead', flight: this.lead(key, kept, headers()) } : null;
+    return flight === null ? { kind: 'lead', flight: this.lead(key, caller, kept, own) } : null;
   }
 
-  private async wait(key: string, headers: () => Headers): Promise<Admission> {
-    for (;;) {
+  private wantsItsOwn({ authorized }: Caller): boolean {
+    return authorized && this.options.varyBy === undefined && this.options.authorized !== 'share';
+  }
+
+  private async wait(key: string, caller: Caller): Promise<Admission> {
+    // One that was abandoned is made by one of those who wait; of a second one they do not wait for a third.
+    for (let handedOver = false; ; handedOver = true) {
       const result = await this.slots.get(key)?.flight?.result;
-      if (result === 'not-shareable') return { kind: 'alone' };
-      if (result instanceof KeptResponse) return { kind: 'kept', kept: result };
+      if (caller.gone()) return { kind: 'gone' };
+      if (result === 'not-shareable' || (result === 'abandoned' && handedOver)) return { kind: 'alone' };
+      if (result === 'late') {
+        this.notShared(
+          `its handler took more than ${this.waitMs} ms, so requests that waited for it ran it themselves`,
+        );
+        return { kind: 'alone' };
+      }
+      if (result instanceof KeptResponse && result.serves(this.wantsItsOwn(caller)))
+        return { kind: 'kept', kept: result };
       // Its client has left: look again, and perhaps lead.
-      const found = this.find(key, headers);
+      const found = this.find(key, caller);
       if (found !== null) return found;
     }
   }
 
-  private lead(key: string, previous: KeptResponse | null, headersBefore: Headers): SharedFlight {
-    const flight = new SharedFlight(previous, headersBefore, {
-      expiresMs: () => this.nowMs() + this.options.ttlMs,
+  /** `own`: what it makes serves others only where the answer says so, and nobody waits for it unless the last one did. */
+  private lead(key: string, caller: Caller, previous: KeptResponse | null, own: boolean): SharedFlight {
+    const flight = new SharedFlight(previous, caller.headers(), {
+      cache: this.cache,
+      nowMs: this.nowMs,
+      ttlMs: this.options.ttlMs,
+      waitMs: this.waitMs,
+      authorized: own,
       varies: this.options.varyBy !== undefined,
       notShared: this.notShared,
-      ended: (kept) => this.landed(key, kept),
+      ended: (kept) => this.ended(key, flight, previous, kept),
     });
+    if (own && previous?.serves(true) !== true) return flight;
     const slot = this.slots.get(key);
     if (slot === undefined) this.slots.set(key, { kept: previous, flight });
     else slot.flight = flight;
     return flight;
   }
 
-  private landed(key: string, kept: KeptResponse | null): void {
-    const slot = this.slots.get(key);
-    if (slot === undefined) return;
-    slot.flight = null;
-    if (kept !== null) {
-      if (slot.kept !== null) slot.kept.entry.onEvicted = null;
+  private ended(key: string, flight: SharedFlight, previous: KeptResponse | null, kept: KeptResponse | null): void {
+    const slot = this.slots.get(key) ?? { kept: null, flight: null };
+    if (slot.flight === flight) slot.flight = null;
+    // Another one may have landed since it began: that is the newer answer.
+    const isNewest = slot.kept === null || slot.kept === previous;
+    if (kept !== null && isNewest && this.cache.has(kept.entry)) {
+      slot.kept?.release();
       slot.kept = kept;
-      // The cache decides what stays: an evicted body takes its slot along, so hostile URLs cannot grow this map.
-      kept.entry.onEvicted = () => this.drop(key, kept);
-    } else if (slot.kept === null) this.slots.delete(key);
+      this.slots.set(key, slot);
+      // The cache decides what stays: an evicted body takes its slots along, so hostile URLs cannot grow this map.
+      kept.hold(SLOT_BYTES + 2 * key.length, () => this.drop(key, kept));
+    }
+    this.dropEmpty(key, slot);
   }
 
   private drop(key: string, kept: KeptResponse): void {
     const slot = this.slots.get(key);
     if (slot?.kept !== kept) return;
     slot.kept = null;
-    if (slot.flight === null) this.slots.delete(key);
+    this.dropEmpty(key, slot);
+  }
+
+  private dropEmpty(key: string, { kept, flight }: Slot): void {
+    if (kept === null && flight === null) this.slots.delete(key);
   }
 }
 
-interface FlightParts {
-  expiresMs(): number;
-  readonly varies: boolean;
-  notShared(reason: string): void;
-  ended(kept: KeptResponse | null): void;
-}
-
-/** One run of the handler whose answer others wait for. Ends exactly once. */
-export class SharedFlight {
-  readonly result: Promise<KeptResponse | 'not-shareable' | 'abandoned'>;
-  private resolve!: (result: KeptResponse | 'not-shareable' | 'abandoned') => void;
-  private phase: 'flying' | 'publishing' | 'ended' = 'flying';
-
-  constructor(
-    private readonly previous: KeptResponse | null,
-    private readonly headersBefore: Headers,
-    private readonly parts: FlightParts,
-  ) {
-    this.result = new Promise((resolve) => (this.resolve = resolve));
-  }
-
-  /** Takes the answer, if it may serve others; null ends the flight. */
-  keep(exchange: Exchange, body: Body, cache: ContentCache): KeptResponse | null {
-    if (this.phase !== 'flying') return null;
-    if (!mayKeep(exchange, exchange.method) || isEncoded(exchange) || !this.coversVary(exchange.header('vary'))) {
-      this.end('not-shareable');
-      return null;
-    }
-    const entry = cache.find(body) ?? cache.add(body);
-    if (entry === null) {
-      this.parts.notShared('its body does not fit into `compression.cache.maxBytes`');
-      this.end('not-shareable');
-      return null;
-    }
-    this.phase = 'publishing';
-    return new KeptResponse(entry, this.changed(exchange.headers()), this.parts.expiresMs());
-  }
-
-  /**
-   * Gives the answer to everybody once it is encoded as its predecessor was: until then the predecessor is served, so that
-   * nobody waits for a compression.
-   */
-  async publish(kept: KeptResponse, compressor: Compressor): Promise<void> {
-    const codings = new Set([...kept.entry.codings, ...(this.previous?.entry.codings ?? [])]);
-    // A failing compressor is reported where the body is sent; the answer itself is fine.
-    await Promise.allSettled([...codings].map(async (coding) => kept.entry.encoded(coding, compressor, true)));
-    this.end(kept);
-  }
-
-  /** The answer has no body. */
-  refuse(): void {
-    if (this.phase === 'flying') this.end('not-shareable');
-  }
-
-  /** The response is over and nothing was kept: a stream, or a client that left before the handler had answered. */
-  close(answered: boolean): void {
-    if (this.phase !== 'flying') return;
-    if (answered) this.parts.notShared('it is a stream, or was written around the framework');
-    this.end(answered ? 'not-shareable' : 'abandoned');
-  }
-
-  private end(result: KeptResponse | 'not-shareable' | 'abandoned'): void {
-    this.phase = 'ended';
-    this.parts.ended(typeof result === 'string' ? null : result);
-    this.resolve(result);
-  }
-
-  /** A handler that says its answer varies with a request header needs `varyBy`. */
-  private coversVary(vary: FieldValue): boolean {
-    if (this.parts.varies) return !listValue(vary).includes('*');
-    const before = listValue(this.headersBefore['vary']);
-    const added = listValue(vary)
-      .split(',')
-      .map((member) => member.trim())
-      .filter((member) => member !== '' && member !== 'accept-encoding' && !before.includes(member));
-    if (added.length === 0) return true;
-    this.parts.notShared('its `Vary` header names request headers: give `@SharedResponse()` a `varyBy`');
-    return false;
-  }
-
-  private changed(headers: Headers): KeptResponse['headers'] {
-    const kept: [string, string | number | readonly string[]][] = [];
-    for (const [name, value] of Object.entries(headers)) {
-      if (value === undefined || name === 'content-length' || name === 'transfer-encoding') continue;
-      if (String(this.headersBefore[name]) !== String(value)) kept.push([name, value]);
-    }
-    return kept;
-  }
+/** Two users must not meet under `[object Object]`. */
+function textOf(key: unknown): string {
+  if (typeof key === 'string') return key;
+  throw new PerfError(
+    'PERF_ERR_DECORATOR',
+    `\`varyBy\` of @SharedResponse() must return a string, got ${describe(key)}. Return what the answer depends on, for example \`request.user.id\`.`,
+  );
 }

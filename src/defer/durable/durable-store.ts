@@ -6,26 +6,52 @@ export interface DurableJob {
   readonly work: string;
   /** The work's name in records and dashboards. */
   readonly name: string;
-  /** Undefined also on the way to a store with {@link DurableStore.readsJson}. */
   readonly data: unknown;
-  /** `data` as JSON, on the way to a store; undefined where `data` is. */
-  readonly json?: string | undefined;
   readonly requestId: string | null;
+  /** Pattern of the request's route; null outside of one. */
+  readonly route: string | null;
   /** Final status of the response; null for work replayed after a crash. */
   readonly status: number | null;
   readonly timeoutMs: number;
   readonly attempts: number;
   /** When it was prepared, epoch milliseconds. */
   readonly at: number;
+  /** W3C trace context of the request; null when there was none. */
+  readonly traceparent: string | null;
 }
+
+/** How a job is to be stored. */
+export interface DurableJobOptions {
+  /** Null: the store's own. */
+  readonly queue: string | null;
+  readonly backoffMs: number;
+  readonly maxBackoffMs: number;
+  readonly delayMs: number;
+  /** 0: none; else 1 is the first to run. */
+  readonly priority: number;
+}
+
+/** A job on its way to a store. */
+export interface NewDurableJob extends DurableJob {
+  readonly options: DurableJobOptions;
+}
+
+/** Whether a process can run a class of work. */
+export type WorkKind = 'one' | 'batch';
 
 /** What a store may ask of the application that it works for. */
 export interface DurableStoreHost {
   /**
    * Runs one attempt (from 1) of a job's class in this process. Rejects when it fails, so that the store can try again.
-   * `signal` aborts when the store must stop.
+   * `signal` aborts when the store can wait no longer.
    */
-  run(job: DurableJob, attempt: number): Promise<void>;
+  run(job: DurableJob, attempt: number, signal?: AbortSignal): Promise<void>;
+  /** The same for jobs of one class with `runBatch`, which run, fail and are tried again together. */
+  runBatch(jobs: readonly DurableJob[], attempt: number, signal?: AbortSignal): Promise<void>;
+  /** How a class runs in this process, by its name; or why it cannot: another process may be newer, or another service. */
+  kindOf(work: string): WorkKind | { readonly whyNot: string };
+  /** Queues beside the store's own that handlers of this application ask for; known when the worker starts. */
+  queues(): readonly string[];
   /** Says a cause once and counts the rest. */
   report(cause: string, message: string): void;
 }
@@ -36,15 +62,17 @@ export interface DurableStoreHost {
  */
 export interface DurableStore {
   readonly name: string;
-  /** `add` reads each job's `json` rather than its `data`, which is then not parsed. @default false */
-  readonly readsJson?: boolean;
-  /** At boot. A rejection stops the boot: for wrong options and missing packages, not for a server that is away. */
+  /** At boot, before modules are initialised: work may be added. A rejection stops the boot: for wrong options and missing packages, not for a server that is away. */
   start(host: DurableStoreHost): Promise<void>;
   /**
-   * Resolves when every job is stored. Called again with the same jobs after a failure, even a partial one.
-   * With `envelope`, all of them may travel as one; the worker must acknowledge each.
+   * Resolves when every job is stored; all are of one queue. Called again with the same jobs after a failure, even a partial
+   * one. With `envelope`, all of them may travel as one; the worker must acknowledge each.
    */
-  add(jobs: readonly DurableJob[], options: { envelope: boolean }): Promise<unknown>;
+  add(jobs: readonly NewDurableJob[], options: { envelope: boolean }): Promise<unknown>;
+  /** Every module is initialised: from here on, and not before, jobs run in this process. */
+  startWorker?(): void;
+  /** The application begins to close, and may still serve requests for long: takes no new work from here on. */
+  pauseWorker?(): Promise<void>;
   /** Takes no new work and waits for what runs in this process, at the most `deadlineMs`. */
   stopWorker(deadlineMs: number): Promise<void>;
   close(): Promise<void>;
@@ -52,26 +80,42 @@ export interface DurableStore {
   readonly journal?: DurableJournal | null;
 }
 
-/** A {@link DurableJob} as the journal keeps it: with its envelope flag, its data still text. */
-export interface JournalEntry extends Omit<DurableJob, 'data' | 'json' | 'status'> {
-  readonly envelope: boolean;
+/** A {@link NewDurableJob} as the journal keeps it: its data still text. */
+export interface JournalEntry extends Omit<NewDurableJob, 'data' | 'status'> {
+  /** How many travel in one job at the most, and how long the first one waits; null: each on its own. */
+  readonly together: { readonly maxItems: number; readonly maxWaitMs: number } | null;
   /** JSON, or undefined. */
   readonly json: string | undefined;
 }
 
-/** Disk before the response: what was prepared and is not stored yet. Never rejects but in `open`. */
+/** What a store has refused for good. */
+export interface RejectedEntry extends JournalEntry {
+  readonly error: string;
+  /** Epoch milliseconds. */
+  readonly rejectedAt: number;
+}
+
+/** Where an entry stands in a journal; opaque. */
+export type JournalPlace = object;
+
+/** Disk before the response: what was prepared and is not stored yet. Rejects in `open`, `takeParked` and for rejects. */
 export interface DurableJournal {
   /** @returns how many entries an earlier process left behind */
   open(report: (cause: string, message: string) => void): Promise<number>;
-  /** Resolves when the entry is on disk, with true; false (and a report) when the disk refuses it. */
-  append(entry: JournalEntry): Promise<boolean>;
+  /** Resolves when the entry is on disk, with its place; null (and a report) when the disk refuses it. */
+  append(entry: JournalEntry): Promise<JournalPlace | null>;
   /** Forgets entries: they are stored, or need not run. */
-  strike(ids: readonly string[]): void;
+  strike(places: readonly JournalPlace[]): void;
   /** Keeps an entry on disk only, since memory is full. */
-  park(id: string): void;
+  park(place: JournalPlace): void;
   /** How many are on disk only. */
   readonly parked: number;
-  /** Brings up to `limit` parked entries back, oldest first. */
-  takeParked(limit: number): Promise<JournalEntry[]>;
+  /** Brings up to `limit` parked entries back, oldest first. Rejects when the disk cannot be read: they stay parked. */
+  takeParked(limit: number): Promise<{ readonly entry: JournalEntry; readonly place: JournalPlace }[]>;
+  /** Strikes an entry off that the store will never take, once it is among the rejects. */
+  reject(entry: JournalEntry, place: JournalPlace, error: string): Promise<void>;
+  rejected(): Promise<RejectedEntry[]>;
+  /** Takes rejects out: they were sent again. */
+  forgetRejected(ids: readonly string[]): Promise<void>;
   close(): Promise<void>;
 }

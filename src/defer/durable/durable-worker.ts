@@ -1,34 +1,73 @@
 import { AsyncResource } from 'node:async_hooks';
 import { epochMsOf } from '../../core/clock.js';
-import { Attempt } from '../tasks/attempt.js';
-import type { DeferredWork } from '../deferred-work.js';
+import type { DeferredBatchWork, DeferredWork, DeferInfo } from '../deferred-work.js';
+import type { WorkProviders } from '../handlers/work-providers.js';
+import { reasonOf, type DeferLedger } from '../ledger.js';
+import { Attempt, type AttemptOutcome } from '../tasks/attempt.js';
 import type { DurableJob, DurableStoreHost } from './durable-store.js';
-import type { DeferLedger } from '../ledger.js';
 
-/** Finds the provider of a work class by the class's name. @throws PERF_ERR_DEFER_WORK */
-export type FindWork = (name: string) => DeferredWork | Promise<DeferredWork>;
+/** Runs jobs that a store hands back: finds the class, enforces the timeout, writes the records. */
+export class DurableWorker implements Pick<DurableStoreHost, 'run' | 'runBatch' | 'kindOf'> {
+  private readonly root = new AsyncResource('PerfDurableWorker');
 
-/** Runs jobs that a store hands back: finds the class, enforces the timeout, writes the record. */
-export function durableWorker(find: FindWork, ledger: DeferLedger): DurableStoreHost['run'] {
-  return async (job, attempt) => {
-    const work = await find(job.work);
-    await runOnce(work, job, attempt, ledger);
-  };
-}
+  constructor(
+    private readonly works: Pick<WorkProviders, 'find' | 'kindOf'>,
+    private readonly ledger: DeferLedger,
+  ) {}
 
-function runOnce(work: DeferredWork, job: DurableJob, attempt: number, ledger: DeferLedger): Promise<void> {
-  return new Promise((resolve, reject) => {
-    let timer: NodeJS.Timeout | null = null;
-    const { requestId, status, timeoutMs } = job;
-    const running = new Attempt({ requestId, status, attempt }, performance.now(), (_running, outcome, error) => {
-      if (timer !== null) clearTimeout(timer);
-      const waitMs = Math.max(0, epochMsOf(running.startedMs) - job.at);
-      ledger.ran({ name: job.name, requestId, waitMs, runMs: running.ranMs, attempt }, outcome, error);
-      if (outcome === 'completed') resolve();
-      else reject(error instanceof Error ? error : new Error(String(error)));
+  kindOf(name: string): ReturnType<DurableStoreHost['kindOf']> {
+    return this.works.kindOf(name);
+  }
+
+  run(job: DurableJob, attempt: number, signal?: AbortSignal): Promise<void> {
+    return this.attempt([job], attempt, signal, async (info) => {
+      const work = (await this.works.find(job.work)) as DeferredWork & DeferredBatchWork;
+      const { id, data } = job;
+      return work.runBatch === undefined ? work.run(data, info) : work.runBatch([{ id, data }], info);
     });
-    if (!running.start((info) => work.run(job.data, info), new AsyncResource('PerfDurableJob'))) return;
-    timer = setTimeout(() => running.timeOut(timeoutMs), timeoutMs);
-    timer.unref();
-  });
+  }
+
+  runBatch(jobs: readonly DurableJob[], attempt: number, signal?: AbortSignal): Promise<void> {
+    const items = jobs.map(({ id, data }) => ({ id, data }));
+    return this.attempt(jobs, attempt, signal, async (info) => {
+      const work = (await this.works.find(jobs[0]!.work)) as DeferredBatchWork;
+      return work.runBatch(items, info);
+    });
+  }
+
+  private attempt(
+    jobs: readonly DurableJob[],
+    attempt: number,
+    signal: AbortSignal | undefined,
+    run: (info: DeferInfo) => unknown,
+  ): Promise<void> {
+    const { id, requestId, status, timeoutMs, traceparent } = jobs[0]!;
+    return new Promise((resolve, reject) => {
+      const settled = (running: Attempt, outcome: AttemptOutcome, error: unknown): void => {
+        signal?.removeEventListener('abort', stop);
+        this.record(jobs, running, outcome, error);
+        if (outcome === 'completed') resolve();
+        else reject(error instanceof Error ? error : new Error(reasonOf(error)));
+      };
+      const subject = { id, requestId, status, attempt, traceparent };
+      const running = new Attempt(subject, performance.now(), settled);
+      const stop = (): void => running.abort(new Error('the application closes'));
+      signal?.addEventListener('abort', stop);
+      running.start(run, new AsyncResource('PerfDurableJob'), timeoutMs, this.root);
+    });
+  }
+
+  private record(jobs: readonly DurableJob[], running: Attempt, outcome: AttemptOutcome, error: unknown): void {
+    for (const { name, requestId, route, at, attempts } of jobs) {
+      const waitMs = Math.max(0, epochMsOf(running.startedMs) - at);
+      const { ranMs: runMs } = running;
+      const { attempt } = running.subject;
+      this.ledger.ran(
+        { name, requestId, route, durable: true, waitMs, runMs, attempt },
+        outcome,
+        error,
+        attempt < attempts,
+      );
+    }
+  }
 }

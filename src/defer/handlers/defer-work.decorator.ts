@@ -1,15 +1,18 @@
 import { PerfError } from '../../core/perf.error.js';
 import { describe } from '../../core/option.js';
-import type { DeferredWork, DeferFunction, DeferTarget, DeferWorkOptions } from '../deferred-work.js';
+import { bringHandlerInterceptor, bringHandlerInterceptors } from '../../http/handler.interceptor.js';
+import type { DeferFunction, DeferTarget, DeferWorkOptions } from '../deferred-work.js';
 import { readWorkOptions, type WorkOptions } from '../work-options.js';
 import type { Type } from '@nestjs/common';
+import { isClass } from './work-class.js';
+import type { AnyWork } from './work-providers.js';
 
 const DEFER_WORK_METADATA = 'perf:defer-work';
 
 /** What stands on a handler or controller: a class to resolve from DI, or a function. */
 export type DeclaredWork = WorkOptions &
   (
-    | { readonly kind: 'class'; readonly type: Type<DeferredWork> }
+    | { readonly kind: 'class'; readonly type: Type<AnyWork> }
     | { readonly kind: 'function'; readonly run: DeferFunction }
   );
 
@@ -37,6 +40,8 @@ export function DeferWork(work: DeferTarget, options?: DeferWorkOptions): Method
     const before = propertyKey === undefined && inherited !== null ? worksOn(inherited) : [];
     const rest = own === null ? [] : own.slice(before.length);
     Reflect.defineMetadata(DEFER_WORK_METADATA, [...before, declared, ...rest], place);
+    if (propertyKey === undefined) bringHandlerInterceptors(place);
+    else bringHandlerInterceptor(place);
   };
 }
 
@@ -52,7 +57,7 @@ function declare(work: unknown, options: DeferWorkOptions | undefined, where: st
       work === undefined ? 'Two files that import each other cause this: move the class to a file of its own.' : '';
     throw misuse(where, `takes a class or a function, got ${describe(work)}`, advice);
   }
-  if (isClass(work)) return { ...read, kind: 'class', type: work as Type<DeferredWork> };
+  if (isClass(work)) return { ...read, kind: 'class', type: work };
   if (read.durable) {
     throw misuse(
       where,
@@ -61,11 +66,6 @@ function declare(work: unknown, options: DeferWorkOptions | undefined, where: st
     );
   }
   return { ...read, kind: 'function', run: work as DeferFunction };
-}
-
-function isClass(work: object): boolean {
-  const { prototype } = work as { prototype?: { run?: unknown } };
-  return typeof prototype?.run === 'function' || /^class\b/.test(Function.prototype.toString.call(work));
 }
 
 function whereOf(target: object, propertyKey: string | symbol | undefined): string {

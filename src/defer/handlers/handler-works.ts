@@ -1,18 +1,17 @@
 import { ServiceUnavailableException } from '@nestjs/common';
-import { isObservable, lastValueFrom } from 'rxjs';
-import { epochMsOf } from '../../core/clock.js';
+import { isObservable, Observable } from 'rxjs';
+import type { PerfRequest } from '../../core/perf-request.js';
 import type { RequestState } from '../../core/request-state.js';
-import type { Around } from '../../http/around.js';
+import type { Around } from '../../http/handler.interceptor.js';
 import type { DeferEngine } from '../defer-engine.js';
 import type { DeclaredWork } from './defer-work.decorator.js';
-import type { DeferContext, DeferredWork, DeferWhen } from '../deferred-work.js';
-import type { JournalEntry } from '../durable/durable-store.js';
+import type { DeferContext, DeferWhen } from '../deferred-work.js';
+import { durableEntry, durableShape, type DurableShape } from '../durable/durable-entry.js';
 import { full } from '../overflow.js';
 import type { Armed, RequestTasks } from '../request-tasks.js';
 import type { Room } from '../room.js';
-import { toJson } from '../outbox/serialize.js';
 import { TaskSequence, type TaskRun } from '../tasks/task.js';
-import type { ProvideWork } from './work-providers.js';
+import { isBatch, type AnyWork, type ProvideWork } from './work-providers.js';
 
 /** One piece of work on one handler, with its provider found. */
 export type PlannedWork = DeclaredWork & {
@@ -50,6 +49,8 @@ type MaybeArmed = Armed | null | Promise<Armed | null>;
 
 /** Arms the work that stands on handlers, at the handler's end. A response waits for it only when a journal must be written. */
 export class HandlerWorks {
+  private readonly shapes = new Map<PlannedWork, DurableShape>();
+
   constructor(
     private readonly engine: DeferEngine,
     private readonly tasksOf: (state: RequestState) => RequestTasks,
@@ -58,8 +59,11 @@ export class HandlerWorks {
   /** What goes around one handler. `streams`: it returns server-sent events, which have no result. */
   around(works: readonly PlannedWork[], streams: boolean): Around {
     return (state, request, proceed) => {
+      const tasks = state === null ? null : this.tasksOf(state);
+      // An interceptor tries the handler again: what the failed call has armed is not wanted any more.
+      tasks?.retract(works);
       const reserved = this.reserve(works);
-      const end = new HandlerEnd(works, state, request, reserved, state === null ? null : this.tasksOf(state));
+      const end = new HandlerEnd(works, state, request, reserved, tasks);
       let result: unknown;
       try {
         result = proceed();
@@ -71,17 +75,17 @@ export class HandlerWorks {
         });
       }
       if (isObservable(result)) {
-        if (streams) {
-          const done = this.succeeded(end, undefined);
-          return done === undefined ? result : done.then(() => result);
-        }
-        result = lastValueFrom(result, { defaultValue: undefined });
+        if (!streams) return this.afterStream(end, result);
+        // Server-sent events have no result.
+        const done = this.succeeded(end, undefined);
+        return done === undefined ? result : done.then(() => result);
       }
-      if (!(result instanceof Promise)) {
+      if (!isThenable(result)) {
         const done = this.succeeded(end, result);
         return done === undefined ? result : done.then(() => result);
       }
-      return result.then(
+      // A lazy query runs when it is awaited: once, here.
+      return Promise.resolve(result).then(
         (value: unknown) => {
           const done = this.succeeded(end, value);
           return done === undefined ? value : done.then(() => value);
@@ -94,6 +98,45 @@ export class HandlerWorks {
     };
   }
 
+  /** Its last value is the handler's result, as it is for Nest. Whoever listens sees each value when it comes. */
+  private afterStream(end: HandlerEnd, values: Observable<unknown>): Observable<unknown> {
+    return new Observable((subscriber) => {
+      let last: unknown;
+      let hasValue = false;
+      let ended = false;
+      const after = async (done: void | Promise<void>, end: () => void): Promise<void> => {
+        await done;
+        end();
+      };
+      const subscription = values.subscribe({
+        next: (value) => {
+          last = value;
+          hasValue = true;
+          subscriber.next(value);
+        },
+        error: (error: unknown) => {
+          ended = true;
+          const done = this.failed(end, error);
+          if (done === undefined) subscriber.error(error);
+          else void after(done, () => subscriber.error(error));
+        },
+        complete: () => {
+          ended = true;
+          const done = this.succeeded(end, last);
+          if (done === undefined) subscriber.complete();
+          else void after(done, () => subscriber.complete());
+        },
+      });
+      return () => {
+        subscription.unsubscribe();
+        if (ended) return;
+        ended = true;
+        // `first()` has what it wants; `timeout()` has given up.
+        void (hasValue ? this.succeeded(end, last) : this.failed(end, new Error('its observable was given up')));
+      };
+    });
+  }
+
   /**
    * With `overflow: 'reject'`, takes room for all the handler's work before it starts.
    * @throws ServiceUnavailableException when there is none
@@ -103,6 +146,7 @@ export class HandlerWorks {
     const taken: Room[] = [];
     for (const work of works) {
       const room = this.roomOf(work);
+      if (room === null) continue;
       if (room.take()) {
         taken.push(room);
         continue;
@@ -114,8 +158,10 @@ export class HandlerWorks {
     return true;
   }
 
-  private roomOf({ durable }: PlannedWork): Room {
-    return durable ? this.engine.outboxRoom : this.engine.taskRoom;
+  /** Null where a disk has room. */
+  private roomOf({ durable }: PlannedWork): Room | null {
+    if (!durable) return this.engine.taskRoom;
+    return this.engine.journaled ? null : this.engine.durableRoom;
   }
 
   private succeeded(end: HandlerEnd, result: unknown): void | Promise<void> {
@@ -137,14 +183,14 @@ export class HandlerWorks {
       const armed = this.armFor(work, end);
       if (waiting !== null) waiting.push(armed);
       else if (armed instanceof Promise) waiting = [armed];
-      else if (armed !== null) place(armed, tasks, success);
+      else if (armed !== null) place(armed, end);
     }
     if (waiting === null) {
       tasks?.handlerEnded(success);
       return undefined;
     }
     return Promise.all(waiting as Promise<Armed | null>[]).then((all) => {
-      for (const armed of all) if (armed !== null) place(armed, tasks, success);
+      for (const armed of all) if (armed !== null) place(armed, end);
       tasks?.handlerEnded(success);
     });
   }
@@ -164,7 +210,7 @@ export class HandlerWorks {
         else armed?.commit(status);
       },
       discard: () => {
-        if (end.reserved) this.roomOf(work).release();
+        if (end.reserved) this.roomOf(work)?.release();
       },
     };
   }
@@ -180,15 +226,19 @@ export class HandlerWorks {
   }
 
   private unprepared(work: PlannedWork, end: HandlerEnd, error: unknown): null {
-    if (end.reserved) this.roomOf(work).release();
+    if (end.reserved) this.roomOf(work)?.release();
     const requestId = end.state?.id ?? null;
-    this.engine.ledger.failUnqueued({ name: work.name, requestId, waitMs: 0, runMs: 0, attempt: 1 }, error);
+    const route = end.state?.pattern ?? null;
+    this.engine.ledger.failUnqueued(
+      { name: work.name, requestId, route, durable: work.durable, waitMs: 0, runMs: 0, attempt: 1 },
+      error,
+    );
     return null;
   }
 
   private arm(work: PlannedWork, when: DeferWhen, end: HandlerEnd): MaybeArmed {
     if (work.kind === 'function') {
-      return this.armTask(work, (info) => work.run(new HandlerContext(end, info.status)), when, end);
+      return this.armTask(work, (info) => work.run(contextOf(end, info.status)), when, end);
     }
     const provided = work.provide?.(end.request);
     if (provided === undefined) return null;
@@ -197,65 +247,67 @@ export class HandlerWorks {
       : this.armInstance(work, provided, when, end);
   }
 
-  private armInstance(work: ClassWork, instance: DeferredWork, when: DeferWhen, end: HandlerEnd): MaybeArmed {
-    const data: unknown = instance.prepare === undefined ? end.result : instance.prepare(new HandlerContext(end));
-    if (data instanceof Promise) {
-      data.catch(() => {});
+  private armInstance(work: ClassWork, instance: AnyWork, when: DeferWhen, end: HandlerEnd): MaybeArmed {
+    const data: unknown = instance.prepare === undefined ? end.result : instance.prepare(contextOf(end));
+    if (isThenable(data)) {
+      Promise.resolve(data).catch(() => {});
       throw new TypeError('prepare() returned a promise: pick plain data there, and do the waiting in run()');
     }
-    if (work.durable) return this.armDurable(work, data, when, end);
+    if (instance.prepare !== undefined && data === undefined) return this.declined(work, end);
+    if (work.durable) return this.armDurable(work, isBatch(instance), data, when, end);
+    if (isBatch(instance)) {
+      return this.engine.armItem({ instance, spec: work, batch: work.batch }, data, when, end.state, end.reserved);
+    }
     return this.armTask(work, (info) => instance.run(data, info), when, end);
+  }
+
+  private declined(work: PlannedWork, end: HandlerEnd): null {
+    if (end.reserved) this.roomOf(work)?.release();
+    return null;
   }
 
   private armTask(work: PlannedWork, run: TaskRun, when: DeferWhen, end: HandlerEnd): Armed | null {
     return this.engine.armTask(work, run, when, end.state, end.sequence, end.reserved);
   }
 
-  private armDurable(work: ClassWork, data: unknown, when: DeferWhen, { state, reserved }: HandlerEnd): MaybeArmed {
-    const { name, timeoutMs, attempts, envelope, type } = work;
-    const entry: JournalEntry = {
-      id: this.engine.ids.next(),
-      work: type.name,
-      name,
-      requestId: state?.id ?? null,
-      timeoutMs,
-      attempts,
-      at: Math.round(epochMsOf(performance.now())),
-      envelope,
-      json: toJson(data, work.place),
-    };
-    return this.engine.journaled
-      ? this.engine.armJournaled(entry, when, reserved)
-      : this.engine.armDurable(entry, when, reserved);
+  private armDurable(
+    work: ClassWork,
+    batched: boolean,
+    data: unknown,
+    when: DeferWhen,
+    { state, reserved }: HandlerEnd,
+  ): MaybeArmed {
+    const { engine } = this;
+    let shape = this.shapes.get(work);
+    if (shape === undefined) {
+      shape = durableShape(engine, { ...work, work: work.type.name, batched });
+      this.shapes.set(work, shape);
+    }
+    const entry = durableEntry(engine.ids.next(), shape, data, state, work.place);
+    return engine.journaled ? engine.armJournaled(entry, when) : engine.armDurable(entry, when, reserved);
   }
 }
 
-/** What work is told of its handler's end. */
-class HandlerContext implements DeferContext {
-  readonly request: unknown;
-  readonly result: unknown;
-  readonly error: unknown;
-  readonly #state: RequestState | null;
+const isThenable = (value: unknown): value is PromiseLike<unknown> =>
+  typeof (value as { then?: unknown } | null | undefined)?.then === 'function';
 
-  constructor(
-    { request, result, error, state }: HandlerEnd,
-    readonly status: number | null = null,
-  ) {
-    this.request = request;
-    this.result = result;
-    this.error = error;
-    this.#state = state;
-  }
-
-  /** Built when it is read. */
-  get requestId(): string {
-    return this.#state?.id ?? '';
-  }
+/** What work is told of its handler's end: a plain object, which applications spread and log. */
+function contextOf({ request, result, error, state }: HandlerEnd, status: number | null = null): DeferContext {
+  return {
+    request: request as PerfRequest,
+    result,
+    error,
+    status,
+    // Built when it is read.
+    get requestId() {
+      return state?.id ?? '';
+    },
+  };
 }
 
 /** Hands armed work to its request; without one that is observed, the handler's end decides. */
-function place(armed: Armed, tasks: RequestTasks | null, success: boolean): void {
-  if (tasks !== null) tasks.arm(armed);
+function place(armed: Armed, { tasks, success, works }: HandlerEnd): void {
+  if (tasks !== null) tasks.arm(armed, success ? null : works);
   else if (armed.when === 'always' || (armed.when === 'success') === success) armed.commit(null);
   else armed.discard();
 }

@@ -28,8 +28,8 @@ export function refuseStrayWork(modules: ModulesContainer): void {
 function methodsOf(prototype: object | undefined): { readonly name: string }[] {
   const methods: { readonly name: string }[] = [];
   for (let at = prototype; at !== undefined && at !== null && at !== Object.prototype;) {
-    for (const { value } of Object.values(Object.getOwnPropertyDescriptors(at))) {
-      if (typeof value === 'function') methods.push(value as { readonly name: string });
+    for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(at))) {
+      if (name !== 'constructor' && typeof value === 'function') methods.push(value as { readonly name: string });
     }
     at = Reflect.getPrototypeOf(at) ?? undefined;
   }

@@ -1,17 +1,22 @@
 import type { Type } from '@nestjs/common';
 import { ContextIdFactory, ModuleRef, type ModulesContainer } from '@nestjs/core';
 import { PerfError } from '../../core/perf.error.js';
-import type { DeferredWork } from '../deferred-work.js';
+import type { DeferredBatchWork, DeferredWork } from '../deferred-work.js';
+import type { WorkKind } from '../durable/durable-store.js';
 
 type Module = ModulesContainer extends Map<string, infer M> ? M : never;
 type Wrapper = Module['providers'] extends Map<unknown, infer W> ? W : never;
 
+/** A class with `run` or `runBatch`. */
+export type AnyWork = DeferredWork | DeferredBatchWork;
+export const isBatch = (work: AnyWork): work is DeferredBatchWork => 'runBatch' in work;
+
 /** Finds a work class's instance, for one request or for one job; a promise only for a request-scoped provider. */
-export type ProvideWork = (request: unknown) => DeferredWork | Promise<DeferredWork>;
+export type ProvideWork = (request: unknown) => AnyWork | Promise<AnyWork>;
 
 /** The classes of deferred work among the application's providers. */
 export class WorkProviders {
-  private readonly byName = new Map<string, ProvideWork>();
+  private readonly byName = new Map<string, { provide: ProvideWork; kind: WorkKind }>();
 
   constructor(private readonly modules: ModulesContainer) {}
 
@@ -19,21 +24,26 @@ export class WorkProviders {
    * The provider of a class as a controller's module sees it: its own, an imported one, else any.
    * @throws PERF_ERR_DEFER_WORK naming the handler
    */
-  provide(type: Type<DeferredWork>, controller: Type, handler: string): ProvideWork {
+  provide(type: Type<AnyWork>, controller: Type | null, place: string): ProvideWork {
     const wrapper = this.wrapperOf(type, controller);
     if (wrapper === null) {
+      const where = controller === null ? 'a module' : `the module that holds ${controller.name}`;
       throw new PerfError(
         'PERF_ERR_DEFER_WORK',
-        `"${handler}" defers to ${type.name}, but no module provides ${type.name}. ` +
-          `Add it to the \`providers\` of the module that holds ${controller.name}.`,
+        `"${place}" defers to ${type.name}, but no module provides ${type.name}. Add it to the \`providers\` of ${where}.`,
       );
     }
-    const { instance } = wrapper as { instance?: Partial<DeferredWork> };
-    const runs = typeof instance?.run === 'function' || typeof prototypeOf(wrapper.metatype)?.run === 'function';
-    if (!runs) {
+    const kind = kindOf(wrapper);
+    if (kind === null) {
       throw new PerfError(
         'PERF_ERR_DEFER_WORK',
-        `"${handler}" defers to ${type.name}, which has no method \`run\`. Implement \`DeferredWork\`.`,
+        `"${place}" defers to ${type.name}, which has no method \`run\`. Implement \`DeferredWork\`.`,
+      );
+    }
+    if (kind === 'batch' && !isStatic(wrapper)) {
+      throw new PerfError(
+        'PERF_ERR_DEFER_WORK',
+        `"${place}" defers to ${type.name}, whose \`runBatch\` serves many requests, but it is request-scoped or transient. Give it the default scope.`,
       );
     }
     return this.provideFrom(wrapper);
@@ -43,45 +53,62 @@ export class WorkProviders {
    * Makes a class findable by its name, which is all that a durable job carries.
    * @throws PERF_ERR_DEFER_WORK when another class of that name is durable as well
    */
-  nameForJobs(type: Type<DeferredWork>, provide: ProvideWork, handler: string): void {
+  nameForJobs(type: Type<AnyWork>, provide: ProvideWork, place: string): void {
     const token = this.durable.get(type.name);
     if (token !== undefined && token !== type) {
       throw new PerfError(
         'PERF_ERR_DEFER_WORK',
-        `"${handler}" defers durable work to a class named ${type.name}, and so does another handler to another class. ` +
+        `"${place}" defers durable work to a class named ${type.name}, and so does other code to another class. ` +
           'A job carries only the name: give one of them another.',
       );
     }
     this.durable.set(type.name, type);
-    this.byName.set(type.name, provide);
+    this.byName.set(type.name, { provide, kind: this.kindOfClass(type) });
   }
 
-  private readonly durable = new Map<string, Type<DeferredWork>>();
+  private readonly durable = new Map<string, Type<AnyWork>>();
 
   /**
    * The provider for a job, in a process that may have no controller at all.
    * @throws PERF_ERR_DEFER_WORK
    */
-  find(name: string): DeferredWork | Promise<DeferredWork> {
-    let provide = this.byName.get(name);
-    if (provide === undefined) {
-      provide = this.search(name);
-      this.byName.set(name, provide);
-    }
-    return provide(undefined);
+  find(name: string): AnyWork | Promise<AnyWork> {
+    return this.lookUp(name).provide(undefined);
   }
 
-  private search(name: string): ProvideWork {
+  /** How a class runs, by its name; or why it cannot here. */
+  kindOf(name: string): WorkKind | { readonly whyNot: string } {
+    try {
+      return this.lookUp(name).kind;
+    } catch (error) {
+      return { whyNot: (error as Error).message };
+    }
+  }
+
+  /** How a class that a module provides runs. */
+  kindOfClass(type: Type<AnyWork>): WorkKind {
+    const wrapper = this.wrapperOf(type, null);
+    return (wrapper === null ? null : kindOf(wrapper)) ?? 'one';
+  }
+
+  private lookUp(name: string): { provide: ProvideWork; kind: WorkKind } {
+    let found = this.byName.get(name);
+    if (found === undefined) {
+      found = this.search(name);
+      this.byName.set(name, found);
+    }
+    return found;
+  }
+
+  private search(name: string): { provide: ProvideWork; kind: WorkKind } {
     const found = new Map<unknown, Wrapper>();
     for (const module of this.modules.values()) {
       for (const [token, wrapper] of module.providers) {
-        if (typeof token !== 'function' || token.name !== name) continue;
-        const { instance } = wrapper as { instance?: Partial<DeferredWork> };
-        if (typeof (instance ?? prototypeOf(wrapper.metatype))?.run === 'function') found.set(token, wrapper);
+        if (typeof token === 'function' && token.name === name && kindOf(wrapper) !== null) found.set(token, wrapper);
       }
     }
     const [first, ...others] = [...found.values()];
-    if (first !== undefined && others.length === 0) return this.provideFrom(first);
+    if (first !== undefined && others.length === 0) return { provide: this.provideFrom(first), kind: kindOf(first)! };
     throw new PerfError(
       'PERF_ERR_DEFER_WORK',
       first === undefined
@@ -90,8 +117,10 @@ export class WorkProviders {
     );
   }
 
-  private wrapperOf(type: Type<DeferredWork>, controller: Type): Wrapper | null {
-    const home = [...this.modules.values()].filter((module) => module.controllers.has(controller));
+  private wrapperOf(type: Type<AnyWork>, controller: Type | null): Wrapper | null {
+    const home = [...this.modules.values()].filter(
+      (module) => controller !== null && module.controllers.has(controller),
+    );
     const imported = home.flatMap((module) => [...module.imports]).filter((module) => module.exports.has(type));
     for (const module of [...home, ...imported, ...this.modules.values()]) {
       const wrapper = module.providers.get(type);
@@ -101,9 +130,9 @@ export class WorkProviders {
   }
 
   private provideFrom(wrapper: Wrapper): ProvideWork {
-    if (wrapper.isDependencyTreeStatic() && !wrapper.isTransient) return () => wrapper.instance as DeferredWork;
+    if (isStatic(wrapper)) return () => wrapper.instance as AnyWork;
     const moduleRef = wrapper.host?.providers.get(ModuleRef)?.instance as ModuleRef;
-    const token = wrapper.token as Type<DeferredWork>;
+    const token = wrapper.token as Type<AnyWork>;
     return (request) => {
       const contextId = isRequest(request) ? ContextIdFactory.getByRequest(request) : ContextIdFactory.create();
       if (isRequest(request)) moduleRef.registerRequestByContextId(request, contextId);
@@ -114,6 +143,14 @@ export class WorkProviders {
 
 const isRequest = (request: unknown): request is object => typeof request === 'object' && request !== null;
 
-function prototypeOf(metatype: unknown): { run?: unknown } | undefined {
-  return (metatype as { prototype?: { run?: unknown } } | null | undefined)?.prototype;
+const isStatic = (wrapper: Wrapper): boolean => wrapper.isDependencyTreeStatic() && !wrapper.isTransient;
+
+/** Null for a provider that is no work. */
+function kindOf(wrapper: Wrapper): WorkKind | null {
+  const { prototype } = (wrapper.metatype ?? {}) as { prototype?: Partial<DeferredWork & DeferredBatchWork> };
+  const { instance } = wrapper as { instance?: Partial<DeferredWork & DeferredBatchWork> };
+  const has = (method: 'run' | 'runBatch'): boolean =>
+    [instance, prototype].some((at) => typeof at?.[method] === 'function');
+  if (has('runBatch')) return 'batch';
+  return has('run') ? 'one' : null;
 }

@@ -1,11 +1,13 @@
 import type { AsyncResource } from 'node:async_hooks';
-import { Timed } from './deadlines.js';
 import type { DeferInfo } from '../deferred-work.js';
 
 export type AttemptOutcome = 'completed' | 'failed' | 'timeout';
 
 /** What is attempted. */
 export interface Attempted {
+  /** The same in every attempt. May be built when it is read. */
+  readonly id: string;
+  readonly traceparent: string | null;
   /** Null: outside a request. May be built when it is read. */
   readonly requestId: string | null;
   /** Final status of the response; null outside a request. */
@@ -21,26 +23,17 @@ export type OnSettled<T extends Attempted> = (attempt: Attempt<T>, outcome: Atte
  * One attempt of one task: runs it and settles exactly once. A synchronous task costs no promise. What a task does after
  * it was cut is ignored, its late rejection included.
  */
-export class Attempt<T extends Attempted = Attempted> extends Timed implements DeferInfo {
-  readonly attempt: number;
-  readonly status: number | null;
+export class Attempt<T extends Attempted = Attempted> {
   private controller: AbortController | null = null;
   private settled = false;
+  private timer: NodeJS.Timeout | null = null;
 
   constructor(
     readonly subject: T,
     /** Monotonic milliseconds. */
     readonly startedMs: number,
     private readonly onSettled: OnSettled<T>,
-  ) {
-    super();
-    this.attempt = subject.attempt;
-    this.status = subject.status;
-  }
-
-  get requestId(): string | null {
-    return this.subject.requestId;
-  }
+  ) {}
 
   /** Made when first asked for: most tasks never look. */
   get signal(): AbortSignal {
@@ -55,11 +48,16 @@ export class Attempt<T extends Attempted = Attempted> extends Timed implements D
     return performance.now() - this.startedMs;
   }
 
-  /** Runs it in its async context. True: it goes on asynchronously, and its owner sees to the timeout. */
-  start(run: (info: DeferInfo) => unknown, resource: AsyncResource): boolean {
+  /**
+   * Runs it in its async context, for `timeoutMs` at the most: then it gives up on it. True: it goes on asynchronously.
+   * @param root the timer is made in its scope, which must be no request's
+   */
+  start(run: (info: DeferInfo) => unknown, resource: AsyncResource, timeoutMs: number, root: AsyncResource): boolean {
     try {
-      const result = resource.runInAsyncScope(run, undefined, this);
+      const result = resource.runInAsyncScope(run, undefined, infoOf(this));
       if (isThenable(result)) {
+        const late = (): void => this.cut(new Error(`took longer than ${timeoutMs} ms`));
+        this.timer = root.runInAsyncScope(setTimeout, undefined, late, timeoutMs).unref();
         Promise.resolve(result).then(
           () => this.settle('completed', null),
           (error: unknown) => this.settle('failed', error),
@@ -74,9 +72,11 @@ export class Attempt<T extends Attempted = Attempted> extends Timed implements D
     return false;
   }
 
-  /** It has taken too long: gives up on it. */
-  timeOut(timeoutMs: number): void {
-    this.cut(new Error(`took longer than ${timeoutMs} ms`));
+  /** Asks it to end, and waits for what it does. */
+  abort(error: Error): void {
+    // Made here when nobody has looked yet: it may look later.
+    void this.signal;
+    this.controller?.abort(error);
   }
 
   /** Gives up on it: settles as a timeout, and aborts its signal. */
@@ -88,8 +88,30 @@ export class Attempt<T extends Attempted = Attempted> extends Timed implements D
   private settle(outcome: AttemptOutcome, error: unknown): void {
     if (this.settled) return;
     this.settled = true;
+    if (this.timer !== null) clearTimeout(this.timer);
     this.onSettled(this, outcome, error);
   }
+}
+
+/** A plain object: applications spread it and log it. */
+function infoOf(attempt: { readonly subject: Attempted; readonly signal: AbortSignal }): DeferInfo {
+  const { subject } = attempt;
+  return {
+    attempt: subject.attempt,
+    status: subject.status,
+    get id() {
+      return subject.id;
+    },
+    get requestId() {
+      return subject.requestId;
+    },
+    get traceparent() {
+      return subject.traceparent;
+    },
+    get signal() {
+      return attempt.signal;
+    },
+  };
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {

@@ -1,7 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 import { Attempt, type AttemptOutcome } from './attempt.js';
 import { backoffMs } from '../backoff.js';
-import { Deadlines } from './deadlines.js';
 import type { DeferLedger } from '../ledger.js';
 import type { Room } from '../room.js';
 import type { DeferTask, TaskSequence, TaskTaker } from './task.js';
@@ -11,7 +10,6 @@ import type { DeferTask, TaskSequence, TaskTaker } from './task.js';
  * sockets. 300 tasks of 1 ms hold the loop 10 ms at the most with it, and 341 ms without.
  */
 const TURN_BUDGET_MS = 2;
-const RETRY = { baseMs: 200, maxMs: 30_000 };
 
 export interface TaskQueueOptions {
   /** How many tasks may run at a time. */
@@ -23,25 +21,23 @@ export interface TaskQueueOptions {
  * bounded stretch of the event loop a turn. Whatever a task does, nothing is thrown at the caller.
  */
 export class TaskQueue implements TaskTaker {
-  // The line of sequences that may run.
-  private firstReady: TaskSequence | null = null;
-  private lastReady: TaskSequence | null = null;
-  private running = 0;
+  /** Sequences that may run, in their order. */
+  private readonly ready = new Set<TaskSequence>();
+  private readonly running = new Set<Attempt<DeferTask>>();
   private readonly retries = new Map<TaskSequence, NodeJS.Timeout>();
-  private oldest: DeferTask | null = null;
-  private newest: DeferTask | null = null;
+  /** All that wait for their first attempt, oldest first. */
+  private readonly waiting = new Set<DeferTask>();
   private scheduled: NodeJS.Immediate | null = null;
   private hurried = false;
   private closed = false;
   /** Made at boot, outside every request: what the queue itself schedules must not keep a request's context alive. */
   private readonly root = new AsyncResource('PerfTaskQueue');
-  /** Holds every attempt that goes on asynchronously. */
-  private readonly deadlines = new Deadlines<Attempt<DeferTask>>(this.root);
 
   constructor(
     private readonly options: TaskQueueOptions,
     private readonly room: Room,
     private readonly ledger: DeferLedger,
+    readonly nextId: () => string,
   ) {}
 
   /** Takes over a task that already has its room. It starts in a later turn of the event loop. */
@@ -53,7 +49,7 @@ export class TaskQueue implements TaskTaker {
       this.ledger.drop(task.ended(null, 0), 'the application has closed');
       return;
     }
-    this.link(task);
+    this.waiting.add(task);
     task.sequence.push(task);
     this.engage(task.sequence);
   }
@@ -65,11 +61,11 @@ export class TaskQueue implements TaskTaker {
 
   /** Drops the task that has waited longest; false when none waits. */
   dropOldest(): boolean {
-    const task = this.oldest;
-    if (task === null) return false;
+    const [task] = this.waiting;
+    if (task === undefined) return false;
     // The oldest of all is the first of its own sequence, because both keep the order of arrival.
     task.sequence.shift();
-    this.unlink(task);
+    this.waiting.delete(task);
     this.room.release();
     this.ledger.drop(task.ended(null, 0), 'newer work took its place');
     return true;
@@ -88,23 +84,24 @@ export class TaskQueue implements TaskTaker {
   close(reason: string): string[] {
     this.closed = true;
     const names: string[] = [];
-    for (const attempt of this.deadlines.all()) {
+    for (const attempt of this.running) {
       names.push(attempt.subject.spec.name);
       attempt.cut(new Error(reason));
     }
-    this.deadlines.clear();
     for (const [sequence, timer] of this.retries) {
       clearTimeout(timer);
       const task = sequence.retrying;
       sequence.retrying = null;
-      if (task !== null) this.dropAtClose(task, reason, names);
-    }
-    this.retries.clear();
-    for (let task = this.oldest; task !== null; task = task.newer) {
+      if (task === null) continue;
       this.room.release();
       this.dropAtClose(task, reason, names);
     }
-    this.oldest = this.newest = null;
+    this.retries.clear();
+    for (const task of this.waiting) {
+      this.room.release();
+      this.dropAtClose(task, reason, names);
+    }
+    this.waiting.clear();
     if (this.scheduled !== null) clearImmediate(this.scheduled);
     this.scheduled = null;
     return names;
@@ -118,19 +115,8 @@ export class TaskQueue implements TaskTaker {
   private engage(sequence: TaskSequence): void {
     if (sequence.engaged) return;
     sequence.engaged = true;
-    if (this.lastReady === null) this.firstReady = sequence;
-    else this.lastReady.next = sequence;
-    this.lastReady = sequence;
+    this.ready.add(sequence);
     this.schedule();
-  }
-
-  private nextReady(): TaskSequence | null {
-    const sequence = this.firstReady;
-    if (sequence === null) return null;
-    this.firstReady = sequence.next;
-    if (this.firstReady === null) this.lastReady = null;
-    sequence.next = null;
-    return sequence;
   }
 
   private schedule(): void {
@@ -142,15 +128,14 @@ export class TaskQueue implements TaskTaker {
     this.scheduled = null;
     const startedMs = performance.now();
     let nowMs = startedMs;
-    while (this.running < this.options.concurrency) {
-      const sequence = this.nextReady();
-      if (sequence === null) return;
+    for (const sequence of this.ready) {
+      if (this.running.size >= this.options.concurrency) return;
+      this.ready.delete(sequence);
       this.startNext(sequence, nowMs);
       nowMs = performance.now();
-      if (nowMs - startedMs >= TURN_BUDGET_MS) {
-        if (this.firstReady !== null) this.schedule();
-        return;
-      }
+      if (nowMs - startedMs < TURN_BUDGET_MS) continue;
+      if (this.ready.size > 0) this.schedule();
+      return;
     }
   };
 
@@ -161,23 +146,19 @@ export class TaskQueue implements TaskTaker {
       sequence.engaged = false;
       return;
     }
-    if (retrying === null) {
-      this.unlink(task);
-      this.room.release();
-    } else sequence.retrying = null;
+    if (retrying === null) this.waiting.delete(task);
+    else sequence.retrying = null;
+    this.room.release();
     this.ledger.start();
-    this.running += 1;
     const run = task.begin();
     const attempt = new Attempt(task, nowMs, this.settled);
-    if (!attempt.start(run, task.resource)) return;
-    task.release();
-    this.deadlines.add(attempt, task.spec.timeoutMs);
+    this.running.add(attempt);
+    if (attempt.start(run, task.resource, task.spec.timeoutMs, this.root)) task.release();
   }
 
   private readonly settled = (attempt: Attempt<DeferTask>, outcome: AttemptOutcome, error: unknown): void => {
     const task = attempt.subject;
-    this.running -= 1;
-    this.deadlines.remove(attempt);
+    this.running.delete(attempt);
     if (outcome !== 'completed' && task.attempt < task.spec.attempts && !this.closed) {
       this.retryLater(task);
       return;
@@ -190,37 +171,26 @@ export class TaskQueue implements TaskTaker {
   private continue(sequence: TaskSequence): void {
     sequence.engaged = false;
     if (!sequence.isEmpty) this.engage(sequence);
-    else if (this.firstReady !== null) this.schedule();
+    else if (this.ready.size > 0) this.schedule();
   }
 
   private retryLater(task: DeferTask): void {
     const { sequence } = task;
     this.ledger.retry();
     sequence.retrying = task;
-    const waitMs = this.hurried ? Math.min(50, backoffMs(task.attempt, RETRY)) : backoffMs(task.attempt, RETRY);
+    // What waits for its next attempt takes room, or a dead downstream would fill the memory.
+    this.room.fill(0);
+    const { backoffMs: baseMs, maxBackoffMs: maxMs } = task.spec;
+    const backoff = backoffMs(task.attempt, { baseMs, maxMs });
+    const waitMs = this.hurried ? Math.min(50, backoff) : backoff;
     const timer = this.root.runInAsyncScope(setTimeout, undefined, () => this.retryNow(sequence), waitMs);
     this.retries.set(sequence, timer.unref());
-    if (this.firstReady !== null) this.schedule();
+    if (this.ready.size > 0) this.schedule();
   }
 
   private retryNow(sequence: TaskSequence): void {
     this.retries.delete(sequence);
     sequence.engaged = false;
     this.engage(sequence);
-  }
-
-  private link(task: DeferTask): void {
-    task.older = this.newest;
-    if (this.newest === null) this.oldest = task;
-    else this.newest.newer = task;
-    this.newest = task;
-  }
-
-  private unlink(task: DeferTask): void {
-    if (task.older === null) this.oldest = task.newer;
-    else task.older.newer = task.newer;
-    if (task.newer === null) this.newest = task.older;
-    else task.newer.older = task.older;
-    task.older = task.newer = null;
   }
 }

@@ -9,6 +9,8 @@ export interface TaskSpec {
   readonly name: string;
   readonly timeoutMs: number;
   readonly attempts: number;
+  readonly backoffMs: number;
+  readonly maxBackoffMs: number;
 }
 
 /** What a task runs. */
@@ -16,6 +18,7 @@ export type TaskRun = (info: DeferInfo) => unknown;
 
 /** Where a task goes when it has been decided whether it runs. */
 export interface TaskTaker {
+  nextId(): string;
   accept(task: DeferTask): void;
   discard(task: DeferTask): void;
 }
@@ -23,7 +26,12 @@ export interface TaskTaker {
 /** The request that armed something. Its id is built when it is first read, and most are never read. */
 export interface Origin {
   readonly id: string;
+  readonly traceparent: string | null;
+  /** Of its route. */
+  readonly pattern: string | null;
 }
+
+const OUTSIDE = { id: null, traceparent: null, pattern: null };
 
 /** One piece of in-process work, from the moment it is armed. Keeps the async context it was armed in. */
 export class DeferTask implements Armed, Attempted {
@@ -34,11 +42,7 @@ export class DeferTask implements Armed, Attempted {
   /** Monotonic milliseconds at which the response had ended. */
   acceptedMs = 0;
   attempt = 0;
-  // Places in two lists: of all that wait, and of those of its own request.
-  older: DeferTask | null = null;
-  newer: DeferTask | null = null;
-  next: DeferTask | null = null;
-  private builtId: string | null = null;
+  private released: Pick<Origin, 'traceparent' | 'pattern'> & { id: string | null } = OUTSIDE;
 
   constructor(
     readonly spec: TaskSpec,
@@ -47,7 +51,13 @@ export class DeferTask implements Armed, Attempted {
     private origin: Origin | null,
     readonly sequence: TaskSequence,
     private readonly taker: TaskTaker,
+    /** Null: made up when it is read. */
+    private ownId: string | null = null,
   ) {}
+
+  get id(): string {
+    return (this.ownId ??= this.taker.nextId());
+  }
 
   commit(status: number | null): void {
     this.status = status;
@@ -59,7 +69,11 @@ export class DeferTask implements Armed, Attempted {
   }
 
   get requestId(): string | null {
-    return this.origin === null ? this.builtId : this.origin.id;
+    return this.origin === null ? this.released.id : this.origin.id;
+  }
+
+  get traceparent(): string | null {
+    return this.origin === null ? this.released.traceparent : this.origin.traceparent;
   }
 
   /** Begins an attempt; returns what it runs. */
@@ -75,7 +89,9 @@ export class DeferTask implements Armed, Attempted {
    * alive from one collection of garbage to the next, which costs more than all else that deferring does.
    */
   release(): void {
-    this.builtId = this.requestId;
+    if (this.origin === null) return;
+    const { id, traceparent, pattern } = this.origin;
+    this.released = { id, traceparent, pattern };
     this.origin = null;
   }
 
@@ -84,6 +100,7 @@ export class DeferTask implements Armed, Attempted {
     return {
       name: this.spec.name,
       requestId: this.requestId,
+      route: (this.origin ?? this.released).pattern,
       waitMs: (startedMs ?? performance.now()) - this.acceptedMs,
       runMs,
       attempt: Math.max(1, this.attempt),
@@ -93,31 +110,27 @@ export class DeferTask implements Armed, Attempted {
 
 /** The tasks of one request: they run one after the other, in the order they were armed. */
 export class TaskSequence {
-  private first: DeferTask | null = null;
-  private last: DeferTask | null = null;
+  /** Made when there is one. */
+  private tasks: DeferTask[] | null = null;
   /** The task that failed and waits for its next attempt: it keeps its place. */
   retrying: DeferTask | null = null;
   /** One of its tasks is running, or it stands in the line of sequences that may run. */
   engaged = false;
-  /** Behind it in that line. */
-  next: TaskSequence | null = null;
 
   get isEmpty(): boolean {
-    return this.first === null;
+    return this.tasks === null || this.tasks.length === 0;
   }
 
   push(task: DeferTask): void {
-    if (this.last === null) this.first = task;
-    else this.last.next = task;
-    this.last = task;
+    (this.tasks ??= []).push(task);
+  }
+
+  /** Takes out the task that was armed first and is not decided yet; null when there is none. */
+  disarmOldest(): DeferTask | null {
+    return null;
   }
 
   shift(): DeferTask | null {
-    const task = this.first;
-    if (task === null) return null;
-    this.first = task.next;
-    if (this.first === null) this.last = null;
-    task.next = null;
-    return task;
+    return this.tasks?.shift() ?? null;
   }
 }

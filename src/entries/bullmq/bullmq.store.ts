@@ -1,13 +1,20 @@
 import type { Queue } from 'bullmq';
 import { boolean, number, object, optional, optionError, string, value, type Option } from '../../core/option.js';
 import { within } from '../../core/within.js';
-import type { DurableJob, DurableJournal, DurableStore, DurableStoreHost } from '../../defer/durable/durable-store.js';
-import { BulkQueue } from '../../defer/outbox/bulk-queue.js';
-import { SpillFile } from '../../defer/durable/spill-file.js';
+import { PerfError } from '../../core/perf.error.js';
+import type {
+  NewDurableJob,
+  DurableJournal,
+  DurableStore,
+  DurableStoreHost,
+} from '../../defer/durable/durable-store.js';
+import { isQueueName } from '../../defer/work-options.js';
+import { Spill } from '../../defer/spill/spill.js';
 import { producerConnection, workerConnection, type Connection, type RedisConnection } from './connection.js';
 import { bulkJobOf, envelopeOf } from './job-data.js';
-import { JobWorker } from './job-worker.js';
-import { importBullmq } from './peer.js';
+import { JobWorker, type QueueWorkerOptions } from './job-worker.js';
+import { importBullmq, type Bullmq } from './peer.js';
+import { defaultQueueName } from './queue-name.js';
 
 /** How long closing may take when Redis does not answer, milliseconds. */
 const CLOSE_TIMEOUT_MS = 1_000;
@@ -16,10 +23,16 @@ export interface BullmqStoreOptions {
   /** ioredis options, or an ioredis client, which is duplicated and never touched otherwise. */
   connection: RedisConnection;
   /**
-   * Name of the BullMQ queue. Give it to this store alone.
-   * @default 'nestjs-perf'
+   * Name of the BullMQ queue. Give it to one service alone.
+   * @default 'nestjs-perf-<name in the application's package.json>', with `-` for `@` and `/`
    */
   queue?: string;
+  /**
+   * Queues that works ask for by `queue`: how many of their jobs run at a time in this process, and how many may start
+   * within `duration` milliseconds in all processes. A process without the handlers works off only those named here.
+   * @default { concurrency: 10 } each
+   */
+  queues?: Readonly<Record<string, { concurrency?: number; limiter?: { max: number; duration: number } }>>;
   /**
    * Whether this process works the jobs off as well, and how many at a time. `false` in a process that only answers
    * requests, when another one imports the same classes with `worker: true`.
@@ -27,17 +40,44 @@ export interface BullmqStoreOptions {
    */
   worker?: boolean | { concurrency?: number };
   /**
-   * A file (or folder) on a local disk. With it, durable data is on disk before the response's last byte, struck off
+   * A path on a local disk: of files that begin with this name, or of a folder. With it, durable data is on disk before the response's last byte, struck off
    * once Redis has it, and sent again after a crash under the same job ids. One process, one file.
    * @default none
    */
   spillPath?: string;
+  /**
+   * What the spill may hold on disk, bytes. Beyond it durable data is kept in memory only.
+   * @default 1_073_741_824 (1 GiB)
+   */
+  spillMaxBytes?: number;
 }
 
 const CONCURRENCY = 10;
-const concurrency = object({
-  concurrency: number({ default: CONCURRENCY, unit: 'a whole number of jobs', min: 1, integer: true }),
+const concurrencyRow = number({ default: CONCURRENCY, unit: 'a whole number of jobs', min: 1, integer: true });
+const concurrency = object({ concurrency: concurrencyRow });
+const queueRow = object({
+  concurrency: concurrencyRow,
+  limiter: optional(
+    object({
+      max: number({ default: 1, unit: 'a whole number of jobs', min: 1, integer: true }),
+      duration: number({ default: 1_000, unit: 'a number of milliseconds', min: 1 }),
+    }),
+  ),
 });
+const QUEUES = 'an object of queue names and their options';
+const queuesRow: Option<ReadonlyMap<string, QueueWorkerOptions>> = {
+  expected: QUEUES,
+  read(given, path) {
+    if (given === undefined) return new Map();
+    if (typeof given !== 'object' || given === null) throw optionError(path, QUEUES, given);
+    const read = ([name, options]: [string, unknown]): [string, QueueWorkerOptions] => {
+      if (!isQueueName(name)) throw optionError(path, 'queue names without `:`', name);
+      const { limiter, ...rest } = queueRow.read(options, `${path}.${name}`);
+      return [name, limiter === null ? rest : { ...rest, limiter }];
+    };
+    return new Map(Object.entries(given).map(read));
+  },
+};
 const WORKER = '`true`, `false` or an object';
 const workerRow: Option<{ concurrency: number } | null> = {
   expected: WORKER,
@@ -50,17 +90,26 @@ const workerRow: Option<{ concurrency: number } | null> = {
   },
 };
 /** A Cluster client is duplicated in another way, and its queue names need hash tags: not supported, so not accepted. */
-const isConnection = (given: unknown): boolean =>
-  typeof given === 'object' && given !== null && (given as { isCluster?: unknown }).isCluster !== true;
+function isConnection(given: unknown): boolean {
+  if (typeof given !== 'object' || given === null) return false;
+  const { isCluster, keyPrefix, options } = given as {
+    isCluster?: unknown;
+    keyPrefix?: string;
+    options?: { keyPrefix?: string };
+  };
+  // BullMQ throws at a prefix of ioredis, but only once it connects.
+  return isCluster !== true && !(keyPrefix ?? options?.keyPrefix);
+}
 const table = object({
-  connection: value<RedisConnection>('ioredis options or an ioredis client of one server (no Cluster)', isConnection),
-  queue: string({
-    default: 'nestjs-perf',
-    what: 'a queue name without `:`',
-    test: (name) => name !== '' && !name.includes(':'),
-  }),
+  connection: value<RedisConnection>(
+    'ioredis options or an ioredis client, of one server (no Cluster) and without `keyPrefix`',
+    isConnection,
+  ),
+  queue: optional(string({ default: '', what: 'a queue name without `:`', test: isQueueName })),
+  queues: queuesRow,
   worker: workerRow,
   spillPath: optional(string({ default: '', what: 'a path', test: (path) => path !== '' })),
+  spillMaxBytes: number({ default: 1024 ** 3, unit: 'a whole number of bytes', min: 1, integer: true }),
 });
 
 /**
@@ -69,65 +118,123 @@ const table = object({
  * @throws PERF_ERR_OPTION
  * @example PerfModule.forRoot({ defer: { store: bullmqStore({ connection: { host: 'localhost' } }) } })
  */
-export function bullmqStore(options: BullmqStoreOptions): DurableStore {
+export function bullmqStore(options: BullmqStoreOptions): BullmqDurableStore {
   return new BullmqStore(table.read(options, 'bullmqStore'));
 }
 
-class BullmqStore implements DurableStore {
+/** Durable work on BullMQ. */
+export interface BullmqDurableStore extends DurableStore {
+  /**
+   * The BullMQ queue that work travels in, for bull-board and for looking into it.
+   * @param name of a work's `queue`; left out, the store's own
+   * @throws PERF_ERR_STORE before the application has booted
+   */
+  queue(name?: string): Queue;
+}
+
+class BullmqStore implements BullmqDurableStore {
   readonly name = 'bullmq';
-  readonly readsJson = true;
   readonly journal: DurableJournal | null;
-  private queue: Queue | null = null;
-  /** The same queue, for bulks. */
-  private bulks: BulkQueue | null = null;
-  private worker: JobWorker | null = null;
-  private connection: Connection | null = null;
+  private readonly ownQueue: string;
+  private readonly queues = new Map<string, Queue>();
+  private readonly workers = new Map<string, JobWorker>();
+  private started: { bullmq: Bullmq; connection: Connection; host: DurableStoreHost } | null = null;
+  private working = false;
+  private paused = false;
 
   constructor(private readonly options: ReturnType<typeof table.read>) {
-    this.journal = options.spillPath === null ? null : new SpillFile(options.spillPath);
+    this.journal = options.spillPath === null ? null : new Spill(options.spillPath, options.spillMaxBytes);
+    this.ownQueue = options.queue ?? defaultQueueName();
   }
 
   async start(host: DurableStoreHost): Promise<void> {
-    const { connection, queue: name, worker } = this.options;
+    const { connection } = this.options;
     const bullmq = await importBullmq(connection);
-    this.connection = producerConnection(connection);
-    this.queue = new bullmq.Queue(name, {
-      connection: this.connection.options,
+    this.started = { bullmq, connection: producerConnection(connection), host };
+    this.open(this.ownQueue);
+  }
+
+  startWorker(): void {
+    const { host } = this.started!;
+    this.working = true;
+    for (const name of this.queues.keys()) this.work(name);
+    for (const name of [...this.options.queues.keys(), ...host.queues()]) this.queue(name);
+  }
+
+  queue(name = this.ownQueue): Queue {
+    if (this.started === null) {
+      throw new PerfError(
+        'PERF_ERR_STORE',
+        '`store.queue()` works once the application has booted: the queue is made then.',
+      );
+    }
+    return this.queues.get(name) ?? this.open(name);
+  }
+
+  async add(jobs: readonly NewDurableJob[], { envelope }: { envelope: boolean }): Promise<unknown> {
+    const name = jobs[0]!.options.queue ?? this.ownQueue;
+    if (this.working && !this.queues.has(name)) {
+      const cause = `queue "${name}" stands on no handler and not in bullmqStore({ queues })`;
+      this.started?.host.report(
+        cause,
+        `${cause}: after a restart nobody works it off before something is stored in it again. Add it there.`,
+      );
+    }
+    const queue = this.queue(name);
+    return queue.addBulk(envelope ? [envelopeOf(jobs)] : jobs.map(bulkJobOf));
+  }
+
+  async pauseWorker(): Promise<void> {
+    this.paused = true;
+    await Promise.all([...this.workers.values()].map((worker) => worker.pause()));
+  }
+
+  async stopWorker(deadlineMs: number): Promise<void> {
+    this.paused = true;
+    await Promise.all([...this.workers.values()].map((worker) => worker.stop(deadlineMs)));
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.queues.values()].map(closeQueue));
+    this.started?.connection.release();
+  }
+
+  /** Makes a queue. */
+  private open(name: string): Queue {
+    const { bullmq, connection, host } = this.started!;
+    const queue = new bullmq.Queue(name, {
+      connection: connection.options,
       // Without these two, a queue made while Redis is away waits for ever, and so does every `add`.
       skipWaitingForReady: true,
       skipVersionCheck: true,
     });
-    this.bulks = new BulkQueue(this.queue);
-    this.queue.on('error', (error) => {
+    queue.on('error', (error) => {
       const cause = `Redis of queue "${name}": ${reasonOf(error)}`;
       host.report(cause, `${cause}. Durable work is kept and sent when Redis is back.`);
     });
-    if (worker === null) return;
-    this.worker = new JobWorker(bullmq, name, workerConnection(connection), worker.concurrency, host);
+    this.queues.set(name, queue);
+    this.work(name);
+    return queue;
   }
 
-  add(jobs: readonly DurableJob[], { envelope }: { envelope: boolean }): Promise<unknown> {
-    const { bulks } = this;
-    if (bulks === null) return Promise.reject(new Error('the store has not been started'));
-    return bulks.add(envelope ? [envelopeOf(jobs)] : jobs.map(bulkJobOf));
+  /** Makes its worker, where and when there are workers. */
+  private work(name: string): void {
+    const { worker, queues, connection } = this.options;
+    if (worker === null || !this.working || this.paused || this.workers.has(name)) return;
+    const { bullmq, host } = this.started!;
+    const own = name === this.ownQueue ? worker : { concurrency: CONCURRENCY };
+    this.workers.set(name, new JobWorker(bullmq, name, workerConnection(connection), queues.get(name) ?? own, host));
   }
+}
 
-  async stopWorker(deadlineMs: number): Promise<void> {
-    await this.worker?.stop(deadlineMs);
+async function closeQueue(queue: Queue): Promise<void> {
+  let closed = false;
+  try {
+    closed = await within(CLOSE_TIMEOUT_MS, () => queue.close());
+  } catch {
+    // Redis is away: there is nobody to say goodbye to. What remains is to stop reconnecting.
   }
-
-  async close(): Promise<void> {
-    const { queue } = this;
-    if (queue === null) return;
-    let closed = false;
-    try {
-      closed = await within(CLOSE_TIMEOUT_MS, () => queue.close());
-    } catch {
-      // Redis is away: there is nobody to say goodbye to. What remains is to stop reconnecting.
-    }
-    if (!closed) await within(CLOSE_TIMEOUT_MS, () => queue.disconnect());
-    this.connection?.release();
-  }
+  if (!closed) await within(CLOSE_TIMEOUT_MS, () => queue.disconnect());
 }
 
 /** ioredis' AggregateErrors of several addresses have no message of their own. */

@@ -10,6 +10,12 @@ export interface Connection {
   release(): void;
 }
 
+/** A connection that owes an answer for so long is half open, milliseconds: it is made anew. */
+const SILENT_MS = 10_000;
+
+/** A connection to a server that was demoted is made anew this often, milliseconds. */
+const DEMOTED_MS = 1_000;
+
 type RetryStrategy = (times: number) => unknown;
 
 /**
@@ -17,7 +23,7 @@ type RetryStrategy = (times: number) => unknown;
  * which a client of ioredis 6 does not fit, although both work.
  */
 export interface RedisClient {
-  readonly options?: { retryStrategy?: RetryStrategy | null };
+  readonly options?: { retryStrategy?: RetryStrategy | null; reconnectOnError?: ((error: Error) => unknown) | null };
   duplicate(override: object): { disconnect(): void } & object;
 }
 
@@ -26,6 +32,17 @@ export type RedisConnection = ConnectionOptions | RedisClient;
 
 /** Back soon after an outage; BullMQ's own default waits up to 20 s. */
 const soon: RetryStrategy = (times) => Math.min(2_000, 50 * 2 ** Math.min(times, 6));
+
+/** After a failover the server's name leads to the new primary, but the connection still to the old one. */
+function onceDemoted(): (error: Error) => boolean {
+  let triedMs = -Infinity;
+  return ({ message }) => {
+    // Each command of a bulk gets the same answer.
+    if (!message.includes('READONLY') || performance.now() - triedMs < DEMOTED_MS) return false;
+    triedMs = performance.now();
+    return true;
+  };
+}
 
 export function isClient(connection: object): connection is RedisClient {
   return 'duplicate' in connection && typeof connection.duplicate === 'function';
@@ -36,7 +53,7 @@ export function isClient(connection: object): connection is RedisClient {
  * queue would grow without bound; the buffer here is bounded and counted.
  */
 export const producerConnection = (connection: RedisConnection): Connection =>
-  connect(connection, { enableOfflineQueue: false, maxRetriesPerRequest: 1 });
+  connect(connection, { enableOfflineQueue: false, maxRetriesPerRequest: 1, socketTimeout: SILENT_MS });
 
 /** For the worker: it may wait for as long as it takes, and BullMQ demands it. */
 export const workerConnection = (connection: RedisConnection): Connection =>
@@ -48,7 +65,8 @@ function connect(connection: RedisConnection, override: object): Connection {
   const usual = given?.retryStrategy ?? soon;
   // ioredis gives up, and lets the process end, when its strategy returns no number.
   const retryStrategy: RetryStrategy = (times) => (released ? null : usual(times));
-  const options = { ...override, retryStrategy };
+  const reconnectOnError = given?.reconnectOnError ?? onceDemoted();
+  const options = { ...override, retryStrategy, reconnectOnError };
   if (!isClient(connection)) {
     return { options: { ...connection, ...options } as ConnectionOptions, release: () => (released = true) };
   }

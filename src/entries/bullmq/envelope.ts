@@ -1,24 +1,27 @@
 import type { Job } from 'bullmq';
-import type { DurableStoreHost } from '../../defer/durable/durable-store.js';
-import type { EnvelopeData, EnvelopeItem } from './job-data.js';
+import type { DurableJob, DurableStoreHost } from '../../defer/durable/durable-store.js';
 
 /** Items of one envelope that run at a time. */
 const CONCURRENCY = 16;
 
 /**
  * Works off the items of an envelope and acknowledges each on its own, so that the next attempt, after a failure or a
- * crash, runs only the others.
+ * crash, runs only the others. Resolves with false when it was stopped halfway.
  */
-export async function openEnvelope(job: Job, data: EnvelopeData, host: DurableStoreHost): Promise<void> {
-  const { work, timeoutMs, items } = data;
+export async function openEnvelope(
+  job: Job,
+  items: readonly DurableJob[],
+  host: DurableStoreHost,
+  isStopping: () => boolean,
+  signal: AbortSignal,
+): Promise<boolean> {
   const acknowledgements = new Acknowledgements(job, host);
   const left = items.filter(({ id }) => !acknowledgements.has(id));
   const attempt = job.attemptsMade + 1;
-  const attempts = job.opts.attempts ?? 1;
   const failures: unknown[] = [];
-  const runOne = async (item: EnvelopeItem): Promise<void> => {
+  const runOne = async (item: DurableJob): Promise<void> => {
     try {
-      await host.run({ ...item, data: item.data, work, timeoutMs, name: job.name, attempts }, attempt);
+      await host.run(item, attempt, signal);
       acknowledgements.add(item.id);
     } catch (error) {
       failures.push(error);
@@ -26,13 +29,18 @@ export async function openEnvelope(job: Job, data: EnvelopeData, host: DurableSt
   };
   const next = left.values();
   const lane = async (): Promise<void> => {
-    for (const item of next) await runOne(item);
+    while (!isStopping()) {
+      const { value: item } = next.next();
+      if (item === undefined) return;
+      await runOne(item);
+    }
   };
   await Promise.all(Array.from({ length: Math.min(CONCURRENCY, left.length) }, lane));
   await acknowledgements.written();
   if (failures.length > 0) {
     throw new Error(`${failures.length} of ${items.length} items failed, first: ${String(failures[0])}`);
   }
+  return next.next().done === true;
 }
 
 /** Which items are done, kept in the job's progress. What is acknowledged during a write shares the next one. */

@@ -1,6 +1,12 @@
 import { createHash } from 'node:crypto';
-import type { DurableJob } from '../../defer/durable/durable-store.js';
-import type { BulkJob } from '../../defer/outbox/bulk-queue.js';
+import type { NewDurableJob } from '../../defer/durable/durable-store.js';
+
+/** What `Queue.addBulk` takes. */
+interface BulkJob {
+  readonly name: string;
+  readonly data: SingleData | EnvelopeData;
+  readonly opts: object;
+}
 
 /** What a job holds in Redis. The job's id and name stand on the job itself. */
 export interface SingleData {
@@ -10,6 +16,13 @@ export interface SingleData {
   status: number | null;
   timeoutMs: number;
   at: number;
+  // Left out when there is none, as by 0.1.0.
+  traceparent?: string;
+  route?: string;
+  /** Where BullMQ could not take the job's id as it is. */
+  id?: string;
+  /** Where the waits between attempts are bounded. */
+  maxBackoffMs?: number;
 }
 
 /** One job that holds many items of one class. */
@@ -17,6 +30,7 @@ export interface EnvelopeData {
   work: string;
   timeoutMs: number;
   items: EnvelopeItem[];
+  maxBackoffMs?: number;
 }
 
 export interface EnvelopeItem {
@@ -26,6 +40,8 @@ export interface EnvelopeItem {
   requestId: string | null;
   status: number | null;
   at: number;
+  traceparent?: string;
+  route?: string;
 }
 
 /**
@@ -33,41 +49,73 @@ export interface EnvelopeItem {
  * Failed ones stay until somebody looks at them.
  */
 const KEEP = { removeOnComplete: { age: 600, count: 10_000 }, removeOnFail: { age: 30 * 24 * 3600, count: 100_000 } };
-const BACKOFF = { type: 'exponential', delay: 1_000, jitter: 1 };
-
 /** 128 bits in hexadecimal digits. */
 const ID_LENGTH = 32;
+/** A strategy of our workers: exponential with jitter like BullMQ's own, but bounded. */
+export const BOUNDED_BACKOFF = 'nestjs-perf';
 
-export function bulkJobOf(job: DurableJob): BulkJob {
-  const { id, name, work, timeoutMs, attempts } = job;
-  const json = `{"work":${JSON.stringify(work)},"timeoutMs":${timeoutMs},${fieldsOf(job)}}`;
-  return { name, json, opts: optionsOf(id, attempts) };
+export function bulkJobOf(job: NewDurableJob): BulkJob {
+  const { id, name, work, timeoutMs, data, requestId, status, at, traceparent, route } = job;
+  const jobId = jobIdOf(id);
+  const single: SingleData = {
+    work,
+    timeoutMs,
+    data,
+    requestId,
+    status,
+    at,
+    ...(traceparent === null ? {} : { traceparent }),
+    ...(route === null ? {} : { route }),
+    ...(jobId === id ? {} : { id }),
+    ...boundOf(job),
+  };
+  return { name, data: single, opts: optionsOf(jobId, job) };
 }
 
 /**
  * Its id comes from all its items: sent again they make the same job, while other items make another, even behind the same
  * first. After a crash a journal's items are put together anew, and what is taken for stored is struck off.
  */
-export function envelopeOf(jobs: readonly DurableJob[]): BulkJob {
-  const { name, work, timeoutMs, attempts } = jobs[0]!;
+export function envelopeOf(jobs: readonly NewDurableJob[]): BulkJob {
+  const first = jobs[0]!;
   const hash = createHash('sha256');
   for (const { id } of jobs) hash.update(id).update('\n');
   const id = hash.digest('hex').slice(0, ID_LENGTH);
-  const items = jobs.map((job) => `{"id":${JSON.stringify(job.id)},${fieldsOf(job)}}`).join();
-  const json = `{"work":${JSON.stringify(work)},"timeoutMs":${timeoutMs},"items":[${items}]}`;
-  return { name, json, opts: optionsOf(`envelope-${id}`, attempts) };
+  const items = jobs.map(({ id, data, requestId, status, at, traceparent, route }) => ({
+    id,
+    data,
+    requestId,
+    status,
+    at,
+    ...(traceparent === null ? {} : { traceparent }),
+    ...(route === null ? {} : { route }),
+  }));
+  const envelope: EnvelopeData = { work: first.work, timeoutMs: first.timeoutMs, items, ...boundOf(first) };
+  return { name: first.name, data: envelope, opts: optionsOf(`envelope-${id}`, first) };
 }
 
-/** Fields of JSON that a job has wherever it stands. By hand: its data is text already. */
-function fieldsOf(job: DurableJob): string {
-  const { requestId, status, at } = job;
-  const json = job.json ?? JSON.stringify(job.data);
-  const data = json === undefined ? '' : `"data":${json},`;
-  return `${data}"requestId":${JSON.stringify(requestId)},"status":${status},"at":${at}`;
+/** BullMQ refuses whole numbers and colons. Different ids stay different. */
+function jobIdOf(id: string): string {
+  return /^-?\d+$/.test(id) || id.includes(':') || id.startsWith('id-') ? `id-${encodeURIComponent(id)}` : id;
 }
 
-function optionsOf(jobId: string, attempts: number): object {
-  return attempts > 1 ? { jobId, attempts, backoff: BACKOFF, ...KEEP } : { jobId, attempts, ...KEEP };
+/** BullMQ's own strategy knows no bound; what never reaches it needs none, and older workers know that one only. */
+function boundOf({ attempts, options: { backoffMs, maxBackoffMs } }: NewDurableJob): { maxBackoffMs?: number } {
+  return backoffMs * 2 ** (attempts - 2) > maxBackoffMs ? { maxBackoffMs } : {};
+}
+
+function optionsOf(jobId: string, job: NewDurableJob): object {
+  const { attempts, options } = job;
+  const bounded = boundOf(job).maxBackoffMs !== undefined;
+  const type = bounded ? BOUNDED_BACKOFF : 'exponential';
+  return {
+    jobId,
+    attempts,
+    ...(attempts > 1 ? { backoff: { type, delay: options.backoffMs, jitter: 1 } } : {}),
+    ...(options.delayMs > 0 ? { delay: options.delayMs } : {}),
+    ...(options.priority > 0 ? { priority: options.priority } : {}),
+    ...KEEP,
+  };
 }
 
 /** What a job of somebody else's gets: null. */

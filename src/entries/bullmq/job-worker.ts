@@ -1,51 +1,87 @@
 import type { Job, Worker } from 'bullmq';
 import { within } from '../../core/within.js';
+import { backoffMs } from '../../defer/backoff.js';
 import type { DurableStoreHost } from '../../defer/durable/durable-store.js';
 import type { Connection } from './connection.js';
 import { openEnvelope } from './envelope.js';
-import { readJobData } from './job-data.js';
+import { BOUNDED_BACKOFF, readJobData, type EnvelopeData, type SingleData } from './job-data.js';
 import type { Bullmq } from './peer.js';
 
 /** For a last word with Redis when the deadline has passed already, milliseconds. */
 const LAST_WORD_MS = 500;
+/** When a job is looked at again whose class this process does not have, milliseconds: by a newer process, or the right service. */
+const ELSEWHERE_MS = 5_000;
+/**
+ * How often a job may lose its process (SIGKILL, out of memory) before it counts as failed. BullMQ's own is once: two
+ * unlucky deploys, and work with attempts left is over. Bounded, because the job may be what kills them.
+ */
+const MAX_STALLED_COUNT = 10;
+/** When a job that was cut off at shutdown runs again, milliseconds. */
+const PUT_BACK_MS = 1_000;
+/** For jobs to end that were told to, milliseconds. */
+const ABORT_MS = 100;
 
-/** Works durable jobs off in this process. */
+export interface QueueWorkerOptions {
+  readonly concurrency: number;
+  readonly limiter?: { readonly max: number; readonly duration: number };
+}
+
+/** Works the jobs of one queue off in this process. */
 export class JobWorker {
   private readonly worker: Worker;
-  private readonly active = new Map<string, string>();
+  private readonly active = new Map<string, { readonly job: Job; readonly token: string | undefined }>();
+  private readonly stopping = new AbortController();
+  private paused = false;
   private waiters: (() => void)[] = [];
 
   constructor(
-    bullmq: Bullmq,
+    private readonly bullmq: Bullmq,
     private readonly queueName: string,
     private readonly connection: Connection,
-    concurrency: number,
+    { concurrency, limiter }: QueueWorkerOptions,
     private readonly host: DurableStoreHost,
   ) {
-    this.worker = new bullmq.Worker(queueName, (job: Job) => this.process(job), {
+    this.worker = new bullmq.Worker(queueName, (job: Job, token?: string) => this.process(job, token), {
       connection: connection.options,
       concurrency,
+      ...(limiter === undefined ? {} : { limiter }),
       // How soon it asks again after Redis was away; 15 s otherwise, which would also hold up the end of the process.
       runRetryDelay: 1_000,
+      maxStalledCount: MAX_STALLED_COUNT,
+      settings: { backoffStrategy: boundedBackoff },
     });
     this.worker.on('error', (error) => {
+      // A job that was put back has no lock any more, when it ends after all.
+      if (this.stopping.signal.aborted) return;
       const cause = `worker of queue "${queueName}": ${error.message || error.name}`;
       host.report(cause, `${cause}. It goes on by itself when Redis is back.`);
     });
   }
 
+  /** Takes no new job. */
+  async pause(): Promise<void> {
+    this.paused = true;
+    await this.worker.pause(true);
+  }
+
   /**
-   * Takes no new job and waits for those that run, until the deadline. What is cut off is taken over by another worker,
-   * or by this one at its next start, because its lock expires.
+   * Takes no new job and waits for those that run, until the deadline; then their signals abort. What is cut off is put
+   * back, for another worker or for this one at its next start.
    */
   async stop(deadlineMs: number): Promise<void> {
     const startedMs = performance.now();
     const leftMs = (): number => Math.max(LAST_WORD_MS, deadlineMs - (performance.now() - startedMs));
-    await within(leftMs(), () => this.worker.pause(true));
+    await within(leftMs(), () => this.pause());
     await within(deadlineMs, () => this.idle());
+    this.stopping.abort();
+    if (this.active.size > 0) await within(ABORT_MS, () => this.idle());
     if (this.active.size > 0) {
-      const names = [...this.active.values()].join(', ');
-      this.host.report('durable jobs were cut off', `${this.active.size} durable jobs run again elsewhere: ${names}.`);
+      const left = [...this.active.values()];
+      const names = left.map(({ job }) => job.name).join(', ');
+      this.host.report('durable jobs were cut off', `${left.length} durable jobs run again elsewhere: ${names}.`);
+      // Without an attempt, and soon rather than when its lock expires; but not to this worker, which still listens.
+      const putBack = left.map(({ job, token }) => job.moveToDelayed(Date.now() + PUT_BACK_MS, token));
+      await within(LAST_WORD_MS, () => Promise.allSettled(putBack));
     }
     const force = this.active.size > 0;
     const closed = await within(leftMs(), () => this.worker.close(force));
@@ -58,24 +94,75 @@ export class JobWorker {
     return new Promise((resolve) => this.waiters.push(resolve));
   }
 
-  private async process(job: Job): Promise<void> {
+  private async process(job: Job, token: string | undefined): Promise<void> {
     const data = readJobData(job.data);
     if (data === null) {
       throw new Error(
         `job "${job.name}" on queue "${this.queueName}" is no durable work of nestjs-perf: give bullmqStore() a queue of its own`,
       );
     }
+    const kind = this.host.kindOf(data.work);
+    if (typeof kind === 'object') {
+      const cause = `a durable job of queue "${this.queueName}" waits for another process: ${kind.whyNot}`;
+      this.host.report(cause, cause);
+      await this.putBack(job, token, ELSEWHERE_MS * (1 + Math.random()));
+    }
     const id = job.id ?? '';
-    this.active.set(id, job.name);
+    this.active.set(id, { job, token });
+    let done: boolean;
     try {
-      if ('items' in data) await openEnvelope(job, data, this.host);
-      else {
-        const attempts = job.opts.attempts ?? 1;
-        await this.host.run({ ...data, id, name: job.name, attempts }, job.attemptsMade + 1);
-      }
+      done = await this.run(job, data, kind === 'batch');
     } finally {
       this.active.delete(id);
       if (this.active.size === 0) for (const wake of this.waiters.splice(0)) wake();
     }
+    if (!done) await this.putBack(job, token, PUT_BACK_MS);
   }
+
+  /** False: it stopped halfway, because the worker stops. */
+  private async run(job: Job, data: SingleData | EnvelopeData, batched: boolean): Promise<boolean> {
+    const attempt = job.attemptsMade + 1;
+    const attempts = job.opts.attempts ?? 1;
+    const { signal } = this.stopping;
+    const { work, timeoutMs } = data;
+    const common = { work, timeoutMs, name: job.name, attempts };
+    if (!('items' in data)) {
+      const { requestId, status, at, traceparent = null, route = null, id = job.id ?? '' } = data;
+      await this.host.run(
+        { ...common, id, data: data.data, requestId, route, status, at, traceparent },
+        attempt,
+        signal,
+      );
+      return true;
+    }
+    const jobs = data.items.map(({ data, traceparent = null, route = null, ...item }) => ({
+      ...common,
+      ...item,
+      data,
+      traceparent,
+      route,
+    }));
+    if (!batched) return openEnvelope(job, jobs, this.host, () => this.paused, signal);
+    await this.host.runBatch(jobs, attempt, signal);
+    return true;
+  }
+
+  /** For another process, or for later: burns no attempt. Always throws what tells BullMQ so. */
+  private async putBack(job: Job, token: string | undefined, delayMs: number): Promise<never> {
+    await job.moveToDelayed(Date.now() + delayMs, token);
+    throw new this.bullmq.DelayedError();
+  }
+}
+
+function boundedBackoff(
+  attemptsMade: number,
+  type?: string,
+  _error?: Error,
+  job?: { data: unknown; opts: { backoff?: number | { delay?: number } } },
+): number {
+  const { backoff } = job?.opts ?? {};
+  const { delay = 1_000 } = typeof backoff === 'object' ? backoff : {};
+  const { maxBackoffMs = Infinity } = (job?.data ?? {}) as { maxBackoffMs?: number };
+  if (type !== BOUNDED_BACKOFF) return delay;
+  return Math.round(backoffMs(attemptsMade, { baseMs: delay, maxMs: maxBackoffMs }));
 }

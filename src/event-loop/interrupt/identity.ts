@@ -1,37 +1,53 @@
 import { requestContext } from '../../core/request-context.js';
 import type { RequestOwner, RequestState } from '../../core/request-state.js';
-import type { Frame } from '../frame.js';
-import type { Identity, Source } from './probe.js';
-import type { Slots } from './slots.js';
+import { beginsInRead, type Frame } from '../frame.js';
+import type { Naming } from './naming.js';
 
 /**
- * Whose code runs, where the application's requests enter the context store: the store also follows timers and event
- * emitters. Where both know a request and do not agree (shared work: one request began it, another waits for it), neither
- * is named. A queue that starts its next job when the one before is done starts it in the context of the job before: so what
- * the store says of a request that waits for something else is no proof by itself. Called inside the interrupt.
+ * How a request is known. `aside`: from the store, while its route function or handler waits, and for something else as far
+ * as the stack shows.
  */
-export class StoreIdentity implements Identity {
-  source: Source | null = null;
+export type Source = 'sync' | 'named' | 'store' | 'aside';
 
+/**
+ * Why no request is known. `unseen`: one whose chain the stack does not show may run. `disputed`: two are known, and do not
+ * agree. `background`: the store says that no request's code runs.
+ */
+export type Unknown = 'unseen' | 'disputed' | 'background';
+
+export type Whose =
+  | { readonly state: RequestState; readonly source: Source; readonly unknown: null }
+  | { readonly state: null; readonly source: null; readonly unknown: Unknown };
+
+// What the interrupt calls is kept from before the application could replace it.
+const { apply } = Reflect;
+// eslint-disable-next-line typescript/unbound-method -- called with a `this`
+const { getStore } = requestContext;
+
+/** Tells whose code runs, by its names and, where the application's requests enter it, by the context store. */
+export class Identity {
   constructor(
-    private readonly slots: Slots,
-    private readonly application: RequestOwner,
+    private readonly naming: Naming,
+    private readonly application: RequestOwner & { readonly contextEnabled: boolean },
   ) {}
 
-  show(): void {
-    this.slots.show();
-  }
-
-  of(frames: readonly Frame[]): RequestState | null {
-    const waiting = this.slots.of(frames);
-    const stored = requestContext.getStore() ?? null;
-    this.source = null;
+  /** `cut`: the frames are not all. Called inside the interrupt. */
+  of(frames: readonly Frame[], cut: boolean): Whose {
+    const { naming } = this;
+    const running = naming.current;
+    const named = running ?? naming.named(frames);
+    const source = running === null ? 'named' : 'sync';
+    if (!this.application.contextEnabled)
+      return named === null ? nobody('unseen') : { state: named, source, unknown: null };
+    const stored = apply(getStore, requestContext, []) ?? null;
     if (stored === null || stored.owner !== this.application) {
-      this.source = this.slots.source;
-      return waiting;
+      if (named !== null) return { state: named, source, unknown: null };
+      return nobody(stored === null && !cut && !beginsInRead(frames) ? 'background' : 'unseen');
     }
-    if (waiting !== null && waiting !== stored) return null;
-    this.source = this.slots.source ?? (this.slots.waits(stored) ? 'aside' : 'store');
-    return stored;
+    if (named !== null && named !== stored) return nobody('disputed');
+    if (named !== null) return { state: named, source, unknown: null };
+    return { state: stored, source: naming.waits(stored) ? 'aside' : 'store', unknown: null };
   }
 }
+
+const nobody = (unknown: Unknown): Whose => ({ state: null, source: null, unknown });

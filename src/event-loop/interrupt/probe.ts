@@ -1,36 +1,33 @@
-import { channel, type Channel } from 'node:diagnostics_channel';
-import type { RequestState } from '../../core/request-state.js';
+import { performance } from 'node:perf_hooks';
+import { runInThisContext } from 'node:vm';
 import { SEQ } from '../beat.js';
-import { LATE_MS } from '../timing.js';
 import type { Frame } from '../frame.js';
+import { LATE_MS } from '../timing.js';
+import type { Identity, Whose } from './identity.js';
+import type { Naming } from './naming.js';
 
 // This file's functions run inside an interrupt, on top of whatever blocks the loop. A regular expression in here, run
 // while the interrupted code is inside one, ends the process (V8's engine is not re-entrant from its own interrupt).
-// So: no regex, no JSON, no formatting, no user code, and of Node's only what needs none of these. The linter holds this folder to it.
-
-/**
- * How a sample knows its request. `aside`: from the store, while the request's route function waits, and for something else as
- * far as the stack shows.
- */
-export type Source = 'sync' | 'slot' | 'store' | 'aside';
+// So: no regex, no JSON, no formatting, no user code, and nothing that others may have replaced.
+// eslint-disable-next-line typescript/unbound-method -- it asks for no `this`
+const { captureStackTrace } = Error;
+const nowMs: () => number = performance.now.bind(performance);
 
 /** One look at the blocked stack. */
-export interface Sample {
+export type Sample = Whose & {
   /** When the watchdog asked, monotonic milliseconds. */
   readonly requestedMs: number;
   /** When the blocked code let it in. */
   readonly servedMs: number;
-  /** Whose code ran; null: nobody's, or unknown. */
-  readonly state: RequestState | null;
-  readonly source: Source | null;
   readonly frames: readonly Frame[];
   /** Frames were left out because the stack is too deep. */
   readonly cut: boolean;
-  /** For a look that came late: whose route function settled next. */
-  settledNext: RequestState | null;
-  /** How long at most a garbage collection that was not observed may have held it up, milliseconds. */
-  unobservedGcMs: number;
-}
+  /** How often phases had changed by then, and when the block began. */
+  readonly changes: number;
+  readonly changesBefore: number;
+  /** For a look that came late: whose route function or handler settled next. */
+  settledNext: Whose['state'];
+};
 
 /** What the watchdog sends, and takes back with what was seen. Plain values only. */
 interface Message {
@@ -43,45 +40,35 @@ interface Message {
   frames?: readonly Frame[];
 }
 
-/** Tells whose code runs. Called inside the interrupt. */
-export interface Identity {
-  /** Called before the stack is read. */
-  show(): void;
-  of(frames: readonly Frame[]): RequestState | null;
-  /** How the last answer was found. */
-  readonly source: Source | null;
-}
-
 /** Async frames come last, so a stack must be read to its end to see who waits for it. */
 const STACK_LIMIT = 160;
 /** Frames that travel back to the watchdog, for its own line on stderr. */
 const FRAMES_SENT = 24;
 const MAX_SAMPLES = 256;
 
-/** Answers the watchdog from inside the blocked stack. */
+/**
+ * Answers the watchdog from inside the blocked stack. The watchdog finds it as a hidden property of the global object of the
+ * main context, which is the same wherever this package was loaded: a test runner gives each suite globals of its own.
+ */
 export class Probe {
-  /** Looks at the loop's current (or, until the next look, latest) standstill. */
-  private samples: Sample[] = [];
-  private seq = -1;
   /** Near a stack overflow there is no room for a look; such a look is lost, and the application is not touched. */
   failed = 0;
-  /** Hears of each look. Called inside the interrupt. */
-  onLook: ((sample: Sample) => void) | null = null;
-  /** Hears of a look that a native call held up. Called inside the interrupt. */
-  onLate: ((sample: Sample) => void) | null = null;
-  private readonly channel: Channel;
+  /** Looks at the loop's current (or, until the next look, latest) block. */
+  private samples: Sample[] = [];
+  private seq = -1;
+  private readonly mainGlobal = runInThisContext('globalThis') as object;
 
   constructor(
-    readonly channelName: string,
+    readonly name: string,
     private readonly words: Int32Array,
     private readonly identity: Identity,
-    private readonly nowMs: () => number,
+    private readonly naming: Naming,
+    private readonly now: () => number = nowMs,
   ) {
-    this.channel = channel(channelName);
-    this.channel.subscribe(this.serve);
+    Object.defineProperty(this.mainGlobal, name, { value: this.serve, configurable: true, enumerable: false });
   }
 
-  /** The looks at the standstill `seq`. */
+  /** The looks at the block `seq`. */
   samplesOf(seq: number): Sample[] {
     if (this.seq !== seq) return [];
     const taken = this.samples;
@@ -89,48 +76,58 @@ export class Probe {
     return taken;
   }
 
-  close(): void {
-    this.channel.unsubscribe(this.serve);
+  /** The loop has turned: what was seen of a block that is none is forgotten, and no request is kept. */
+  turned(): void {
+    this.samples = [];
   }
 
-  private readonly serve = (given: unknown): void => {
-    const message = given as Message;
+  close(): void {
+    Reflect.deleteProperty(this.mainGlobal, this.name);
+  }
+
+  private readonly serve = (message: Message): void => {
     // The loop has turned since the watchdog asked: whoever runs now did not block it.
     if (message.seq !== this.words[SEQ]) return;
     try {
-      const servedMs = this.nowMs();
-      this.identity.show();
-      const frames = captureFrames();
-      const state = this.identity.of(frames);
+      const sample = this.look(message.at);
       if (this.seq !== message.seq) {
         this.seq = message.seq;
         this.samples = [];
       }
-      const sample: Sample = {
-        requestedMs: message.at,
-        servedMs,
-        state,
-        source: this.identity.source,
-        frames,
-        cut: frames.length >= STACK_LIMIT,
-        settledNext: null,
-        unobservedGcMs: 0,
-      };
-      if (this.samples.length < MAX_SAMPLES) this.samples.push(sample);
-      this.onLook?.(sample);
-      if (servedMs - message.at > LATE_MS) this.onLate?.(sample);
+      const { samples } = this;
+      if (samples.length < MAX_SAMPLES) samples[samples.length] = sample;
       message.ok = true;
-      message.frames = frames.slice(0, FRAMES_SENT);
+      message.frames = firstOf(sample.frames);
       // What may be only likely is not said on stderr.
-      if (state !== null && sample.source !== 'aside') {
-        message.method = state.request?.method;
-        message.route = state.knownRoute?.pattern;
-        message.handler = state.knownRoute?.handler?.name;
-      }
+      if (sample.state === null || sample.source === 'aside') return;
+      const route = sample.state.knownRoute;
+      if (route === null) return;
+      message.method = route.method;
+      message.route = route.pattern;
+      message.handler = route.handler?.name;
     } catch {
       this.failed += 1;
     }
   };
+
+  private look(requestedMs: number): Sample {
+    const { naming } = this;
+    const servedMs = this.now();
+    const frames = captureFrames();
+    const cut = frames.length >= STACK_LIMIT;
+    const whose = this.identity.of(frames, cut);
+    naming.awaitFirstOn();
+    const { changes, changesBeforeTurn: changesBefore } = naming;
+    const sample: Sample = { requestedMs, servedMs, ...whose, frames, cut, changes, changesBefore, settledNext: null };
+    if (servedMs - requestedMs > LATE_MS) naming.onNextSettled((state) => (sample.settledNext = state));
+    return sample;
+  }
+}
+
+function firstOf(frames: readonly Frame[]): Frame[] {
+  const first: Frame[] = [];
+  for (let i = 0; i < frames.length && i < FRAMES_SENT; i++) first[i] = frames[i]!;
+  return first;
 }
 
 /** The stack as raw frames, innermost first. Neither the application's nor Node's formatting of stacks is called. */
@@ -142,7 +139,7 @@ export function captureFrames(): Frame[] {
   try {
     Error.stackTraceLimit = STACK_LIMIT;
     Error.prepareStackTrace = copyFrames;
-    Error.captureStackTrace(holder, captureFrames);
+    captureStackTrace(holder, captureFrames);
     return holder.stack as Frame[];
   } finally {
     Error.stackTraceLimit = stackTraceLimit;
@@ -157,14 +154,14 @@ function copyFrames(_error: unknown, sites: NodeJS.CallSite[]): Frame[] {
   const frames: Frame[] = [];
   for (let i = 0; i < sites.length; i++) {
     const site = sites[i] as CallSite;
-    frames.push({
+    frames[i] = {
       name: site.getFunctionName(),
       file: site.getFileName() ?? null,
       line: site.getLineNumber() ?? 0,
       column: site.getColumnNumber() ?? 0,
       functionLine: site.getEnclosingLineNumber?.() ?? 0,
       async: site.isAsync(),
-    });
+    };
   }
   return frames;
 }

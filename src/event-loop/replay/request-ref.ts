@@ -1,8 +1,9 @@
 import type { RequestRef } from '../../core/record.js';
 import type { RequestState } from '../../core/request-state.js';
 import { methodLabel } from '../../core/route.js';
+import type { Guard } from '../guard.js';
+import { curlOf, type ReplayRules } from './curl.js';
 import { redactUrl } from './redact.js';
-import { curlOf, type ReplayRules } from './replay.js';
 import type { SecretNames } from './secret-names.js';
 
 /** `version-traceid-parentid-flags`, W3C Trace Context. */
@@ -26,16 +27,18 @@ function traceIdSent(state: RequestState): string | null {
   return typeof traceparent === 'string' ? (TRACEPARENT.exec(traceparent)?.[1] ?? null) : null;
 }
 
-/** Names a request in a record, without its secrets. */
-export function requestRefOf(state: RequestState, secrets: SecretNames): RequestRef {
-  const { route, request, span } = state;
+/** Names a request in a record, without its secrets. Never throws: what cannot be read is left out. */
+export function requestRefOf(state: RequestState, secrets: SecretNames, guard: Guard): RequestRef {
+  const { span } = state;
+  const route = guard.read('the route', () => state.route, null);
+  const method = guard.read('the method', () => state.request?.method, undefined);
   return {
-    id: state.id,
-    method: request === null ? (route?.method ?? '_OTHER') : methodLabel(request.method),
+    id: guard.read('the id', () => state.id, ''),
+    method: method === undefined ? (route?.method ?? '_OTHER') : methodLabel(method),
     route: route?.pattern ?? '',
     handler: route?.handler?.name ?? null,
-    url: redactUrl(sentUrl(state), route?.pattern ?? null, secrets),
-    traceId: span?.traceId ?? traceIdSent(state),
+    url: guard.read('the URL', () => redactUrl(sentUrl(state), route?.pattern ?? null, secrets), ''),
+    traceId: span?.traceId ?? guard.read('the trace', () => traceIdSent(state), null),
     // Not the one of the header: that is the caller's span.
     ...(span === null ? null : { spanId: span.spanId }),
   };

@@ -44,12 +44,11 @@ describe.each(adapters)('compression on %s', (adapter) => {
     const get = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
       callAccepting(`${test.url}/c/${path}`, 'gzip', { headers, method });
 
-    it('adds Vary once, in whatever case it was there, compressed or not', async () => {
+    it('adds Vary once, in whatever case it was there, where another client would get another body', async () => {
       expect((await get('vary')).headers.vary).toBe('Origin, accept-encoding');
-      expect((await get('json/100')).headers.vary).toBe('accept-encoding');
       expect((await call(`${test.url}/c/json/5000`)).headers.vary).toBe('accept-encoding');
       expect((await get('stream-tagged')).headers.vary).toBe('Origin, accept-encoding');
-      for (const path of ['image', 'no-transform', 'off', 'events'])
+      for (const path of ['json/100', 'image', 'no-transform', 'off', 'events'])
         expect((await get(path)).headers.vary, path).toBeUndefined();
     });
 
@@ -168,10 +167,10 @@ describe.each(adapters)('compression on %s', (adapter) => {
       expect(response.raw.byteLength).toBeLessThan(5_000);
     });
 
-    it('compresses error bodies, and leaves empty ones alone', async () => {
+    it('leaves errors and empty bodies alone', async () => {
       const missing = await get('missing');
       expect(missing.status).toBe(404);
-      expect(missing.headers['content-encoding']).toBe('gzip');
+      expect(missing.headers['content-encoding'] ?? missing.headers.vary).toBeUndefined();
       expect(JSON.parse(missing.text)).toMatchObject({ statusCode: 404 });
       const empty = await get('empty');
       expect(empty.status).toBe(204);

@@ -103,7 +103,6 @@ describe('@fastify/compress under the module', () => {
     });
     const response = await callAccepting(`${test.url}/small`, 'gzip');
     expect(response.text).toBe('{"id":42}');
-    expect(response.headers.vary).toBe('accept-encoding');
     expect(reads).toBe(0);
     await callAccepting(`${test.url}/c/json/5000`, 'gzip');
     expect(reads).toBeGreaterThan(0);
@@ -127,8 +126,8 @@ describe('@fastify/compress under the module', () => {
       const url = `${test.url}/streams/${name}`;
       const response = await callAccepting(url, 'gzip');
       expect(response.text, name).toBe(textOf(50_000));
-      expect(response.headers.vary, name).toMatch(/^accept-encoding$/i);
-      expect(response.headers['content-encoding'], name).toBe(name === 'off' ? undefined : 'gzip');
+      const { vary, 'content-encoding': coding } = response.headers;
+      expect([vary, coding], name).toEqual(name === 'off' ? [undefined, undefined] : ['accept-encoding', 'gzip']);
       expect((await call(url)).text, name).toBe(textOf(50_000));
     }
     expect(seen).toEqual(['/streams/hooked', '/streams/hooked', '/streams/one-hook', '/streams/one-hook']);

@@ -14,10 +14,12 @@ export function engineWith(options: DeferOptions = {}) {
   const engine = new DeferEngine(deferOption.read(options, 'defer')!, (record) => records.push(record), report);
   const defer = (
     run: (info: DeferInfo) => unknown,
-    spec: { name?: string; timeoutMs?: number; attempts?: number; sequence?: TaskSequence } = {},
+    spec: { name?: string; timeoutMs?: number; attempts?: number; sequence?: TaskSequence; backoffMs?: number } = {},
   ): void => {
-    const { name = 'task', timeoutMs = 30_000, attempts = 1, sequence = new TaskSequence() } = spec;
-    engine.armTask({ name, timeoutMs, attempts }, run, null, null, sequence)?.commit(null);
+    const { name = 'task', timeoutMs = 30_000, attempts = 1, sequence = new TaskSequence(), backoffMs = 200 } = spec;
+    engine
+      .armTask({ name, timeoutMs, attempts, backoffMs, maxBackoffMs: 30_000 }, run, null, null, sequence)
+      ?.commit(null);
   };
   return { engine, records, reports, defer };
 }

@@ -29,15 +29,23 @@ describe('bullmqStore', () => {
   it.each([
     [
       undefined,
-      '`bullmqStore.connection` must be ioredis options or an ioredis client of one server (no Cluster), got `undefined`.',
+      '`bullmqStore.connection` must be ioredis options or an ioredis client, of one server (no Cluster) and without `keyPrefix`, got `undefined`.',
     ],
     [
       { connection: 'redis://localhost' },
-      '`bullmqStore.connection` must be ioredis options or an ioredis client of one server (no Cluster), got `"redis://localhost"` (string).',
+      '`bullmqStore.connection` must be ioredis options or an ioredis client, of one server (no Cluster) and without `keyPrefix`, got `"redis://localhost"` (string).',
     ],
     [
       { connection: { isCluster: true } },
-      '`bullmqStore.connection` must be ioredis options or an ioredis client of one server (no Cluster), got an object.',
+      '`bullmqStore.connection` must be ioredis options or an ioredis client, of one server (no Cluster) and without `keyPrefix`, got an object.',
+    ],
+    [
+      { connection: { keyPrefix: 'app:' } },
+      '`bullmqStore.connection` must be ioredis options or an ioredis client, of one server (no Cluster) and without `keyPrefix`, got an object.',
+    ],
+    [
+      { connection, queues: { mail: { concurrency: 0 } } },
+      '`bullmqStore.queues.mail.concurrency` must be a whole number of jobs of 1 or more, got `0` (number).',
     ],
     [{ connection, queue: 'a:b' }, '`bullmqStore.queue` must be a queue name without `:`, got `"a:b"` (string).'],
     [

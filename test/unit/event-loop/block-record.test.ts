@@ -2,13 +2,15 @@ import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { RequestState } from '../../../src/core/request-state.js';
-import { blockRecordOf } from '../../../src/event-loop/block-record.js';
+import { RequestState } from '../../../src/core/request-state.js';
+import { blockRecordOf, locateBy, positionsOf } from '../../../src/event-loop/block-record.js';
 import type { Look, Verdict } from '../../../src/event-loop/classify.js';
 import type { Frame } from '../../../src/event-loop/frame.js';
 import { SecretNames } from '../../../src/event-loop/replay/secret-names.js';
+import { Guard } from '../../../src/event-loop/guard.js';
+import { OncePerCause } from '../../../src/core/reporter.js';
 import { Mappings } from '../../../src/event-loop/mappings.js';
-import { MAX_MAP_BYTES, SourceMaps } from '../../../src/event-loop/source-maps.js';
+import { SourceMaps } from '../../../src/event-loop/source-maps.js';
 
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'perf-bundle-')));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -26,7 +28,7 @@ const frame = (name: string, line: number): Frame => ({
   functionLine: 1,
   async: false,
 });
-const standstill = {
+const block = {
   seq: 1,
   startMs: 0,
   endMs: 100,
@@ -35,30 +37,42 @@ const standstill = {
   runDelayUsBefore: 0,
   polls: 1,
 };
-const recordOf = (frames: readonly Frame[]) => {
+const told: string[] = [];
+const guard = new Guard(
+  new OncePerCause({ log() {}, error() {}, warn: (message) => void told.push(message) }, () => 0),
+);
+const rules = {
+  secrets: new SecretNames([]),
+  replay: { allowHeaders: [], maxBodyBytes: 0 },
+  ownFolder: null,
+  guard,
+};
+const maps = new SourceMaps(folder, 1_000_000, Mappings);
+const verdictOf = (frames: readonly Frame[]): Verdict<RequestState> => {
   const look: Look<RequestState> = {
     requestedMs: 10,
     servedMs: 11,
     state: null,
     source: null,
+    unknown: 'unseen',
     frames,
     cut: false,
+    changes: 0,
+    changesBefore: 0,
     settledNext: null,
   };
-  const verdict: Verdict<RequestState> = {
+  return {
     cause: 'javascript',
     culprit: null,
     suspect: null,
+    waited: 'unknown',
+    ran: [],
     provenMs: 90,
     shown: [look],
   };
-  return blockRecordOf(standstill, verdict, 0, [], {
-    secrets: new SecretNames([]),
-    replay: null,
-    sourceMaps: new SourceMaps(folder, MAX_MAP_BYTES, Mappings),
-    ownFolder: null,
-  });
 };
+const recordOf = (frames: readonly Frame[]) =>
+  blockRecordOf(block, verdictOf(frames), 0, [], (position) => maps.locationOf(position), rules);
 
 describe('the line of a block in a bundle', () => {
   it('is the user’s, not that of a dependency in the same file, which stays in the stack', () => {
@@ -69,5 +83,55 @@ describe('the line of a block in a bundle', () => {
 
   it('is unknown where only dependencies ran', () => {
     expect(recordOf([frame('sortBy', 1)]).location).toBeNull();
+  });
+});
+
+describe('positions that the watchdog has not told', () => {
+  it('are those of the compiled code', () => {
+    const verdict = verdictOf([frame('own', 2), { ...frame('read', 7), file: 'node:fs' }, frame('own', 2)]);
+    const positions = positionsOf(verdict);
+    expect(positions).toEqual([{ file: bundle, line: 2, column: 1 }]);
+    const compiled = ({ line }: { line: number }) => `compiled:${line}`;
+    expect(locateBy(positions, ['src/render.ts:5:1'], compiled)(positions[0]!)).toBe('src/render.ts:5:1');
+    expect(locateBy(positions, null, compiled)(positions[0]!)).toBe('compiled:2');
+    expect(locateBy(positions, ['x'], compiled)({ file: bundle, line: 9, column: 1 })).toBe('compiled:9');
+  });
+});
+
+describe('a request on which the application has put what cannot be read', () => {
+  const throwing = (what: string) => ({
+    get() {
+      throw new Error(`secret of ${what}`);
+    },
+  });
+
+  it('leaves its record without that, and is reported once', () => {
+    told.length = 0;
+    const request = Object.defineProperties(
+      {},
+      Object.fromEntries(
+        ['method', 'url', 'originalUrl', 'headers', 'socket', 'body', 'rawHeaders'].map((name) => [
+          name,
+          throwing(name),
+        ]),
+      ),
+    );
+    const response = Object.defineProperty({}, 'getHeader', throwing('response'));
+    const owner = {
+      attached: null,
+      nextId: () => 'id',
+      findRoute() {
+        throw new Error('secret of route');
+      },
+    };
+    const state = new RequestState(request as never, response as never, 0, owner);
+    const culprit = { ...verdictOf([frame('own', 2)]), culprit: state };
+    const build = () => blockRecordOf(block, culprit, 0, [state, state], null, rules);
+    expect(build()).toMatchObject({ request: { method: '_OTHER', route: '', url: '', traceId: null }, curl: null });
+    const reports = told.length;
+    expect(reports).toBeGreaterThan(3);
+    build();
+    expect(told).toHaveLength(reports);
+    expect(told.join()).not.toContain('secret');
   });
 });

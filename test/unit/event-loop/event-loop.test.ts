@@ -1,83 +1,97 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { monotonicMs } from '../../../src/core/clock.js';
-import { Recorder } from '../../../src/core/recorder.js';
+import type { BlockRecord, PerfRecord } from '../../../src/core/record.js';
 import { OncePerCause } from '../../../src/core/reporter.js';
-import { memorySink, type MemorySink } from '../../../src/entries/testing.js';
+import { RequestState } from '../../../src/core/request-state.js';
 import { EventLoop } from '../../../src/event-loop/event-loop.js';
-import type { LoopWatch } from '../../../src/event-loop/loop-watch.js';
-import { RequestLifecycle } from '../../../src/http/request-lifecycle.js';
-import { RouteRegistry } from '../../../src/http/route-registry.js';
 
 const THRESHOLD_MS = 50;
-const collect = (globalThis as { gc?: () => void }).gc!;
+const spin = (ms: number): void => {
+  const endMs = performance.now() + ms;
+  while (performance.now() < endMs);
+};
 
-/** Nothing but collections, each of a small heap, until shortly after the threshold: the first look comes in the middle. */
-function blockWithCollections(): void {
-  const endMs = performance.now() + THRESHOLD_MS + 20;
-  while (performance.now() < endMs) collect();
-}
-
-describe('collections are observed from the beginning of a block', () => {
+describe('the event loop', () => {
+  const context = new AsyncLocalStorage<string>();
+  const told: string[] = [];
+  const inFlight = new Set<RequestState>();
+  let records: { record: BlockRecord; context: string | undefined }[];
   let loop: EventLoop;
-  let watch: LoopWatch;
-  let lifecycle: RequestLifecycle;
-  let recorder: Recorder;
-  let sink: MemorySink;
   beforeEach(() => {
-    const report = new OncePerCause(console, monotonicMs);
-    sink = memorySink();
-    recorder = new Recorder([sink], report);
-    lifecycle = new RequestLifecycle(monotonicMs, new RouteRegistry(), report);
-    const options = { thresholdMs: THRESHOLD_MS, stack: false, replay: null, safepoints: false };
-    loop = new EventLoop(options, lifecycle, recorder, report, null);
-    ({ watch } = loop as unknown as { watch: LoopWatch });
-    loop.install(false);
+    [records, told.length] = [[], 0];
+    const report = new OncePerCause({ log() {}, error() {}, warn: (message) => void told.push(message) }, monotonicMs);
+    const recorder = {
+      push: (record: PerfRecord) => records.push({ record: record as BlockRecord, context: context.getStore() }),
+    };
+    const lifecycle = { inFlight: 0, contextEnabled: false, states: () => [...inFlight], observe() {} };
+    const options = { thresholdMs: THRESHOLD_MS, stack: true, replay: null, safepoints: false };
+    loop = new EventLoop(options, lifecycle as never, recorder as never, report, null);
+    loop.install();
     loop.start();
   });
   afterEach(async () => {
+    inFlight.clear();
     await loop.close();
-    await recorder.close(1_000);
   });
-
-  /** Share of the collections in a block of nothing but them, since the last call. Machines add blocks of their own. */
-  async function shareOfCollections(): Promise<number> {
-    await loop.settled();
-    await recorder.flush(1_000);
-    const blocks = sink.records.splice(0).filter((record) => record.kind === 'block');
-    return Math.max(...blocks.map(({ gcMs, durationMs }) => gcMs / durationMs));
-  }
-  async function watchdogHasBooted(): Promise<void> {
-    while (watch.polls === 0) await delay(1);
-  }
-  const request = (work: () => void): void => {
-    const state = lifecycle.begin();
-    work();
-    lifecycle.end(state, 200, false);
+  const owner = { attached: null, nextId: () => 'id', findRoute: (): null => null };
+  const begin = (findRoute = owner.findRoute): RequestState => {
+    const state = new RequestState(null, null, monotonicMs(), { ...owner, findRoute });
+    inFlight.add(state);
+    loop.started(state);
+    return state;
+  };
+  const end = (state: RequestState): void => {
+    state.endedMs = monotonicMs();
+    inFlight.delete(state);
+    loop.ended(state);
   };
 
-  it('while the watchdog boots', async () => {
-    request(blockWithCollections);
-    expect(await shareOfCollections()).toBeGreaterThan(0.7);
+  it('tells of blocks outside the context of every request', async () => {
+    await context.run('a request', async () => {
+      const state = begin();
+      spin(THRESHOLD_MS + 20);
+      end(state);
+      await loop.settled();
+    });
+    expect(records.map((one) => one.context)).toEqual([undefined]);
   });
 
-  // It takes over a second: that long the watchdog stays awake after the last request.
-  it('while the watchdog is parked', async () => {
-    request(() => {});
-    await watchdogHasBooted();
-    while (watch.armed) await delay(20);
-    blockWithCollections();
-    expect(await shareOfCollections()).toBeGreaterThan(0.7);
+  it('does not take the boot of the application for a block', async () => {
+    spin(THRESHOLD_MS + 20);
+    end(begin());
+    await loop.settled();
+    expect(records).toEqual([]);
   });
 
-  it('for a second after another one', async () => {
-    request(() => {});
-    await watchdogHasBooted();
-    request(blockWithCollections);
-    expect(await shareOfCollections()).toBeGreaterThanOrEqual(0);
-    // Over what a look alone asks for.
-    await delay(300);
-    request(blockWithCollections);
-    expect(await shareOfCollections()).toBeGreaterThan(0.7);
+  it('charges nobody with waiting where any request may have blocked', async () => {
+    const [one, other] = [begin(), begin()];
+    spin(THRESHOLD_MS + 20);
+    end(one);
+    await loop.settled();
+    expect(records[0]!.record).toMatchObject({ request: null, delayed: [] });
+    expect([one.delayedMs, other.delayedMs, one.blockedMs]).toEqual([0, 0, 0]);
+  });
+
+  it('survives what an application has put on a request, and writes the record without it', async () => {
+    const fails = (): never => {
+      throw new Error('on purpose');
+    };
+    const state = begin(fails);
+    loop.routes.runRoute(state, () => spin(THRESHOLD_MS * 4), undefined, 1, 2, 3);
+    end(state);
+    await loop.settled();
+    expect(records).toHaveLength(1);
+    for (const message of told) expect(message).not.toContain('on purpose');
+  });
+
+  it('hears nothing any more when it is closed', async () => {
+    end(begin());
+    await loop.close();
+    const state = begin();
+    spin(THRESHOLD_MS + 20);
+    end(state);
+    await loop.settled();
+    expect(records).toEqual([]);
   });
 });

@@ -2,10 +2,10 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { RequestState, type RequestOwner } from '../../../src/core/request-state.js';
 import { PendingBlocks, type PendingBlock } from '../../../src/event-loop/pending-blocks.js';
 
-const owner: RequestOwner = { gates: null, deferrer: null, nextId: () => 'id', findRoute: () => null };
+const owner: RequestOwner = { attached: null, nextId: () => 'id', findRoute: () => null };
 const request = (startedMs: number): RequestState => new RequestState(null, null, startedMs, owner);
 const block = (startMs: number, endMs: number): PendingBlock => ({
-  standstill: { seq: 1, startMs, endMs, cpuRatio: 1, starvedUsBefore: 0, runDelayUsBefore: 0, polls: 10 },
+  block: { seq: 1, startMs, endMs, cpuRatio: 1, starvedUsBefore: 0, runDelayUsBefore: 0, polls: 10 },
   inFlight: [],
   queued: [],
 });
@@ -14,14 +14,16 @@ describe('blocks between their end and their verdict', () => {
   let nowMs = 0;
   let polls: number | null = 10;
   let judged: PendingBlock[];
+  let failures: unknown[];
   let pending: PendingBlocks<PendingBlock>;
   beforeEach(() => {
     vi.useFakeTimers();
-    [nowMs, polls, judged] = [100, 10, []];
+    [nowMs, polls, judged, failures] = [100, 10, [], []];
     pending = new PendingBlocks(
       () => nowMs,
       () => polls,
       (given) => judged.push(given),
+      (error) => failures.push(error),
     );
   });
   afterEach(() => vi.useRealTimers());
@@ -80,6 +82,24 @@ describe('blocks between their end and their verdict', () => {
     expect(judged).toHaveLength(2);
     expect(released).toHaveLength(1);
     expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('go on when a verdict or a record fails: an error in a timer would end the process', async () => {
+    const fails = (): never => {
+      throw new Error('on purpose');
+    };
+    polls = null;
+    pending = new PendingBlocks(
+      () => nowMs,
+      () => polls,
+      fails,
+      (error) => failures.push(error),
+    );
+    pending.add(block(0, 100));
+    pending.hold(request(50), fails);
+    await pass(31);
+    expect(failures).toHaveLength(2);
+    await pending.settled();
   });
 
   it('can be waited for', async () => {

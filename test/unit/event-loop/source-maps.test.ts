@@ -1,12 +1,12 @@
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
-import { Module } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
 import { Mappings } from '../../../src/event-loop/mappings.js';
-import { MAX_MAP_BYTES, SourceMaps } from '../../../src/event-loop/source-maps.js';
+import { SourceMaps } from '../../../src/event-loop/source-maps.js';
 
+const MAX_BYTES = 1_000_000;
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'perf-maps-')));
 afterAll(() => rmSync(folder, { recursive: true }));
 
@@ -23,7 +23,7 @@ const write = (name: string, comment: string): string => {
 const frame = (file: string) => ({ name: 'work', file, line: 2, column: 3, functionLine: 1, async: false });
 
 describe('source maps', () => {
-  const maps = new SourceMaps(folder, MAX_MAP_BYTES, Mappings);
+  const maps = new SourceMaps(folder, MAX_BYTES, Mappings);
 
   it('follow a map beside the file', () => {
     const file = write('a.js', '//# sourceMappingURL=a.js.map\n');
@@ -61,20 +61,6 @@ describe('source maps', () => {
     expect(maps.locationOf(frame(write(`${name.replaceAll(' ', '-')}.js`, comment)))).toMatch(/^dist\/.*\.js:2:3$/);
   });
 
-  it('of code that was compiled while it was loaded are Node’s', () => {
-    const file = write('m.js', '');
-    const inline = Buffer.from(JSON.stringify(map('m.ts'))).toString('base64');
-    const code = `const a = 1;\n  a;\n//# sourceMappingURL=data:application/json;base64,${inline}`;
-    const loaded = new Module(file) as Module & { _compile(code: string, file: string): void };
-    process.setSourceMapsEnabled(true);
-    try {
-      loaded._compile(code, file);
-      expect(new SourceMaps(folder, MAX_MAP_BYTES, Mappings).locationOf(frame(file))).toBe('dist/m.ts:5:7');
-    } finally {
-      process.setSourceMapsEnabled(false);
-    }
-  });
-
   it('in sections are read too', () => {
     const sections = [{ offset: { line: 0, column: 0 }, map: map('../src/s.ts') }];
     const inline = Buffer.from(JSON.stringify({ version: 3, sections })).toString('base64');
@@ -82,27 +68,34 @@ describe('source maps', () => {
     expect(maps.locationOf(frame(file))).toBe('src/s.ts:5:7');
   });
 
-  it('are not read when they are too large', () => {
+  it('are not read when their mappings are too long, or not at all', () => {
     const file = write('l.js', '//# sourceMappingURL=l.js.map\n');
-    writeFileSync(`${file}.map`, JSON.stringify({ ...map('../src/l.ts'), sourcesContent: ['x'.repeat(5_000)] }));
-    expect(new SourceMaps(folder, 5_000, Mappings).locationOf(frame(file))).toBe('dist/l.js:2:3');
-    expect(new SourceMaps(folder, 50_000, Mappings).locationOf(frame(file))).toBe('src/l.ts:5:7');
+    const long = { ...map('../src/l.ts'), mappings: `;EAIM${';EAAA'.repeat(1_000)}` };
+    writeFileSync(`${file}.map`, JSON.stringify(long));
+    expect(new SourceMaps(folder, 0, Mappings).locationOf(frame(file))).toBe('dist/l.js:2:3');
+    expect(new SourceMaps(folder, 4_000, Mappings).locationOf(frame(file))).toBe('dist/l.js:2:3');
+    expect(new SourceMaps(folder, 6_000, Mappings).locationOf(frame(file))).toBe('src/l.ts:5:7');
+  });
+
+  it('are forgotten when too many are kept', () => {
+    const small = new SourceMaps(folder, 100, Mappings);
+    for (let i = 0; i < 50; i++) {
+      const file = write(`f${i}.js`, inlined(map(`../src/f${i}.ts`)));
+      expect(small.locationOf(frame(file))).toBe(`src/f${i}.ts:5:7`);
+    }
   });
 
   it('can be read where nothing but the class is known: its text is what the watchdog’s thread gets', () => {
-    const inline = Buffer.from(JSON.stringify(map('../src/t.ts'))).toString('base64');
-    const file = write('t.js', `//# sourceMappingURL=data:application/json;base64,${inline}`);
+    const file = write('t.js', inlined(map('../src/t.ts')));
     // eslint-disable-next-line typescript/no-implied-eval
     const Alone = new Function(`return ${SourceMaps.toString()}`)() as typeof SourceMaps;
-    // eslint-disable-next-line typescript/no-implied-eval
-    const Decoded = new Function(`return ${Mappings.toString()}`)() as typeof Mappings;
-    expect(new Alone(folder, MAX_MAP_BYTES, Decoded).locationOf(frame(file))).toBe('src/t.ts:5:7');
+    expect(new Alone(folder, MAX_BYTES, Mappings).locationOf(frame(file))).toBe('src/t.ts:5:7');
   });
 
   it('leave files outside the working directory absolute, and unknown ones as they are', () => {
-    expect(
-      new SourceMaps(join(folder, 'elsewhere'), MAX_MAP_BYTES, Mappings).locationOf(frame(write('e.js', ''))),
-    ).toBe(`${folder}/dist/e.js:2:3`);
+    expect(new SourceMaps(join(folder, 'elsewhere'), MAX_BYTES, Mappings).locationOf(frame(write('e.js', '')))).toBe(
+      `${folder}/dist/e.js:2:3`,
+    );
     expect(maps.locationOf(frame('node:fs'))).toBe('node:fs:2:3');
     expect(maps.locationOf({ ...frame(''), file: null })).toBeNull();
   });

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { OncePerCause } from '../../../src/core/reporter.js';
-import { Beat } from '../../../src/event-loop/beat.js';
+import { ARMED, Beat, MODE } from '../../../src/event-loop/beat.js';
 import { timingOf } from '../../../src/event-loop/timing.js';
 import { Watchdog } from '../../../src/event-loop/watchdog.js';
 import { until } from '../../fixtures/until.js';
 
-const CHANNEL = 'nestjs-perf:probe:unit';
+const PROBE = 'nestjs-perf:probe:unit';
 const timing = timingOf(50);
 const reporter = () => {
   const told: string[] = [];
@@ -17,10 +17,10 @@ describe('the watchdog', () => {
   it('runs until it is told to stop, and ends by itself', async () => {
     const { told, report } = reporter();
     const { words } = new Beat(50, performance.now(), () => {});
-    const watchdog = new Watchdog(words, timing, CHANNEL, report);
+    const watchdog = new Watchdog(words, timing, PROBE, report);
     watchdog.start();
     expect(watchdog.running).toBe(true);
-    await watchdog.stop();
+    watchdog.stop();
     expect(watchdog.running).toBe(false);
     expect(told).toEqual([]);
   });
@@ -28,7 +28,7 @@ describe('the watchdog', () => {
   it('whose thread ends by an error says so, and is waited for no longer', async () => {
     const { told, report } = reporter();
     // Memory that is not shared cannot be waited on.
-    const watchdog = new Watchdog(new Int32Array(8), timing, CHANNEL, report);
+    const watchdog = new Watchdog(new Int32Array(8), timing, PROBE, report);
     watchdog.start();
     await until('the thread has ended', () => told.length > 0);
     expect(told).toEqual([
@@ -37,7 +37,43 @@ describe('the watchdog', () => {
       ),
     ]);
     expect(watchdog.running).toBe(false);
-    await watchdog.stop();
+    watchdog.stop();
+  });
+
+  it('whose looks fail one after the other says so once', async () => {
+    const { told, report } = reporter();
+    const { words } = new Beat(50, performance.now(), () => {});
+    // What is evaluated is no program then.
+    const watchdog = new Watchdog(words, timing, PROBE, report);
+    const { toString } = Function.prototype;
+    // eslint-disable-next-line no-extend-native
+    Function.prototype.toString = function (this: () => unknown): string {
+      return toString.call(this).replaceAll('session.connectToMainThread()', 'null.session');
+    };
+    watchdog.start();
+    // eslint-disable-next-line no-extend-native
+    Function.prototype.toString = toString;
+    Atomics.store(words, MODE, ARMED);
+    Atomics.notify(words, MODE);
+    await until('the looks have failed', () => told.length > 0);
+    expect(told[0]).toMatch(
+      /^event-loop blocks are measured, but not traced to requests: the inspector does not answer/,
+    );
+    watchdog.stop();
+  });
+
+  it('tells where positions are in the sources, and nothing when it is not there', async () => {
+    const { report } = reporter();
+    const { words } = new Beat(50, performance.now(), () => {});
+    const watchdog = new Watchdog(words, timing, PROBE, report);
+    const position = { file: '/srv/render.js', line: 4, column: 2 };
+    expect(await watchdog.locate([position], 1_000)).toBeNull();
+    watchdog.start();
+    expect(await watchdog.locate([position], 20_000)).toEqual(['/srv/render.js:4:2']);
+    expect(await watchdog.locate([position], 0)).toBeNull();
+    const asked = watchdog.locate([position], 20_000);
+    watchdog.stop();
+    expect(await asked).toBeNull();
   });
 
   it('that cannot even begin says so, and starting it does not throw', () => {

@@ -8,7 +8,7 @@ import { Experiments } from '../../../src/experiments/experiments.js';
 import { experimentsOption } from '../../../src/experiments/experiments.options.js';
 import type { ExperimentsOptions, GateClient } from '../../../src/index.js';
 
-const owner = (): RequestOwner => ({ gates: null, deferrer: null, nextId: () => 'request-1', findRoute: () => null });
+const owner = (): RequestOwner => ({ attached: null, nextId: () => 'request-1', findRoute: () => null });
 const allOn: GateClient = { check: () => ({ on: true }) };
 
 function engineWith(options: Partial<ExperimentsOptions> = {}) {
@@ -17,7 +17,7 @@ function engineWith(options: Partial<ExperimentsOptions> = {}) {
   const report = new OncePerCause(quiet, () => 0);
   const resolved = experimentsOption.read({ gates: allOn, ...options }, 'experiments')!;
   const engine = new ExperimentEngine(resolved, () => 0, report, {
-    hold: null,
+    hold: () => null,
     sampleResources: () => ({ process: { cpuSeconds: 0, rssBytes: 0, heapUsedBytes: 0, heapLimitBytes: 0 } }),
   });
   return { engine, report, warnings };

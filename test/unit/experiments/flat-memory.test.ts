@@ -22,12 +22,12 @@ it(
   'a million users cost no more memory than a thousand, and are still counted and compared',
   { timeout: 120_000 },
   () => {
-    const owner: RequestOwner = { gates: null, deferrer: null, nextId: () => 'id', findRoute: () => null };
+    const owner: RequestOwner = { attached: null, nextId: () => 'id', findRoute: () => null };
     const quiet = { log: () => {}, warn: () => {}, error: () => {} };
     const options = experimentsOption.read({ gates: staticGates({ faster: 0.5 }) }, 'experiments')!;
     const report = new OncePerCause(quiet, () => 0);
     const engine = new ExperimentEngine(options, () => 0, report, {
-      hold: null,
+      hold: () => null,
       sampleResources: () => ({ process: { cpuSeconds: 0, rssBytes: 0, heapUsedBytes: 0, heapLimitBytes: 0 } }),
     });
     engine.start();

@@ -6,8 +6,8 @@ import { expect, it } from 'vitest';
 import { OncePerCause } from '../../../src/core/reporter.js';
 import { requestContext } from '../../../src/core/request-context.js';
 import type { RequestState } from '../../../src/core/request-state.js';
-import { RequestLifecycle } from '../../../src/http/request-lifecycle.js';
-import { RouteRegistry } from '../../../src/http/route-registry.js';
+import { RequestLifecycle } from '../../../src/http/lifecycle.js';
+import { Routes } from '../../../src/http/routes.js';
 import { PerfInterceptor } from '../../../src/latency/perf.interceptor.js';
 
 class UsersResolver {
@@ -22,7 +22,7 @@ function contextOf(type: string, info?: object): ExecutionContext {
 
 function setUp() {
   const ended: RequestState[] = [];
-  const routes = new RouteRegistry();
+  const routes = new Routes();
   const report = new OncePerCause({ log() {}, warn() {}, error() {} }, () => 0);
   const lifecycle = new RequestLifecycle(() => 0, routes, report);
   lifecycle.observe({ ended: (state) => void ended.push(state) });

@@ -7,6 +7,22 @@ import { resolveResourcesOptions } from '../../../src/resources/resources.option
 
 const silent = { log: () => {}, warn: () => {}, error: () => {} };
 
+/** The periods of the intervals that `work` starts. A spy of Vitest on a faked timer outlives the fake clock (4.1): by hand. */
+function intervalsOf(work: () => void): (number | undefined)[] {
+  const before = globalThis.setInterval;
+  const periodsMs: (number | undefined)[] = [];
+  globalThis.setInterval = (run: () => void, ms?: number) => {
+    periodsMs.push(ms);
+    return before(run, ms);
+  };
+  try {
+    work();
+  } finally {
+    globalThis.setInterval = before;
+  }
+  return periodsMs;
+}
+
 describe('the publishing timer', () => {
   let nowMs = 0;
   let records: PerfRecord[];
@@ -103,10 +119,7 @@ describe('the publishing timer', () => {
     ['without a memory limit', {}, createResourceSampler().sample().limits.memoryBytes === null ? 5_000 : 1_000],
     ['with one', { memoryLimitBytes: 2 ** 30 }, 1_000],
   ])('watches as often as is urgent, %s', (_what, options, everyMs) => {
-    const intervals = vi.spyOn(globalThis, 'setInterval');
-    resources({ intervalMs: 10_000, ...options }).start();
-    expect(intervals.mock.calls.map(([, ms]) => ms)).toEqual([10_000, everyMs]);
-    intervals.mockRestore();
+    expect(intervalsOf(() => resources({ intervalMs: 10_000, ...options }).start())).toEqual([10_000, everyMs]);
   });
 
   it.each([1_000, 3_000, 4_800, 5_000, 10_000, 60_000])(
@@ -123,10 +136,7 @@ describe('the publishing timer', () => {
   );
 
   it('has an interval that Node can wait for', () => {
-    const intervals = vi.spyOn(globalThis, 'setInterval');
-    resources({ intervalMs: 2_592_000_000 }).start();
-    expect(intervals.mock.calls[0]![1]).toBe(2 ** 31 - 1);
-    intervals.mockRestore();
+    expect(intervalsOf(() => resources({ intervalMs: 2_592_000_000 }).start())[0]).toBe(2 ** 31 - 1);
   });
 
   it('does not exist when the feature is off, and sampling still works', () => {

@@ -48,7 +48,7 @@ describe('a block as a line', () => {
     ],
     [
       { ...nobody, cause: 'sync-io' },
-      'Code of no request blocked the event loop for 312 ms waiting at src/reports/render.ts:48:11 (renderRows)',
+      'Something blocked the event loop for 312 ms waiting at src/reports/render.ts:48:11 (renderRows)',
     ],
     [{ ...nobody, cause: 'unknown', location: null }, 'Something blocked the event loop for 312 ms'],
     [
@@ -87,6 +87,17 @@ describe('repeated blocks', () => {
     expect(repeated.isNew({ ...block, request: ref('/other') })).toBe(true);
     expect(repeated.isNew({ ...block, location: 'src/reports/render.ts:49:11' })).toBe(true);
     expect(repeated.isNew({ ...block, cause: 'sync-io' })).toBe(true);
+  });
+
+  it('of a request that was only suspected are told once more when it is proven', () => {
+    const repeated = new RepeatedBlocks();
+    const suspected = { ...nobody, suspect: block.request };
+    expect([suspected, block, suspected, block].map((each) => repeated.isNew(each))).toEqual([
+      true,
+      true,
+      false,
+      false,
+    ]);
   });
 
   it('are told each time rather than remembered without bound', () => {

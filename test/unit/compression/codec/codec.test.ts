@@ -1,6 +1,7 @@
 import * as zlib from 'node:zlib';
 import { text } from 'node:stream/consumers';
 import { Readable } from 'node:stream';
+import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { compress, compressNow, compressStream } from '../../../../src/compression/codec/codec.js';
@@ -96,5 +97,18 @@ describe('the codec', () => {
     const rest: Buffer[] = [first];
     for await (const chunk of encoder) rest.push(chunk as Buffer);
     expect(await text(Readable.from([decode(coding, Buffer.concat(rest))]))).toBe('first line\nsecond line\n');
+  });
+
+  it('gives what was written when its source pauses, also where it was busy at that moment', async () => {
+    const stream = compressStream('gzip', 6);
+    const chunks: Buffer[] = [];
+    stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+    for (let i = 0; i < 200; i++) stream.write(randomBytes(64 * 1024));
+    stream.write('the last line');
+    const options = { finishFlush: zlib.constants.Z_SYNC_FLUSH };
+    await expect
+      .poll(() => zlib.gunzipSync(Buffer.concat(chunks), options).subarray(-13).toString(), { interval: 200 })
+      .toBe('the last line');
+    stream.destroy();
   });
 });

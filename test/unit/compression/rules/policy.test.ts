@@ -41,10 +41,10 @@ describe('what may be encoded', () => {
     '',
   ])('%s does not', (type) => expect(isCompressible(type)).toBe(false));
 
-  it('leaves alone what has no body, is a part, is encoded already or may not be transformed', () => {
+  it('leaves alone what has no body, is a part or an error, is encoded already or may not be transformed', () => {
     expect(mayEncode(head(200, json), types)).toBe(true);
-    expect(mayEncode(head(404, json), types)).toBe(true);
-    for (const status of [101, 204, 205, 206, 304]) expect(mayEncode(head(status, json), types)).toBe(false);
+    for (const status of [101, 204, 205, 206, 304, 400, 404, 500])
+      expect(mayEncode(head(status, json), types)).toBe(false);
     expect(mayEncode(head(200, {}), types)).toBe(false);
     for (const [name, value] of [
       ['content-encoding', 'gzip'],

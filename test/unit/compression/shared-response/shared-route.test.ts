@@ -1,49 +1,48 @@
 import { describe, expect, it } from 'vitest';
 import { Compressor } from '../../../../src/compression/codec/compressor.js';
 import { ContentCache } from '../../../../src/compression/cache/content-cache.js';
-import type { Exchange } from '../../../../src/compression/exchange.js';
 import type { FieldValue } from '../../../../src/compression/rules/field-value.js';
 import { Governor } from '../../../../src/compression/codec/governor.js';
+import type { SharedFlight } from '../../../../src/compression/shared-response/shared-flight.js';
 import {
   SharedRoute,
   type Admission,
-  type SharedFlight,
+  type SharedResponseOptions,
 } from '../../../../src/compression/shared-response/shared-route.js';
 
 const compressor = new Compressor({ zstd: null, br: null, gzip: null }, new Governor(1));
 
-function answer(headers: Record<string, FieldValue> = {}, status = 200): Exchange {
+function answer(headers: Record<string, FieldValue> = {}, status = 200) {
   const head: Record<string, FieldValue> = { 'content-type': 'application/json', ...headers };
-  return {
-    method: 'GET',
-    gone: false,
-    shared: null,
-    tags: true,
-    status,
-    requestHeader: () => undefined,
-    header: (name) => head[name],
-    headers: () => head,
-    set: () => {},
-    remove: () => {},
-  };
+  return { method: 'GET', status, header: (name: string) => head[name], headers: () => head };
+}
+
+interface Asking {
+  request?: unknown;
+  before?: Record<string, FieldValue>;
+  authorized?: boolean;
+  gone?: boolean;
 }
 
 /** A route with a clock of its own. */
-function route(options: { ttlMs?: number; varyBy?: (request: any) => string; maxBytes?: number } = {}) {
+function route({ maxBytes = 1_000_000, ...options }: Partial<SharedResponseOptions> & { maxBytes?: number } = {}) {
   const clock = { nowMs: 1_000 };
   const reasons: string[] = [];
-  const cache = new ContentCache(options.maxBytes ?? 1_000_000);
-  const { varyBy } = options;
+  const cache = new ContentCache(maxBytes);
   const shared = new SharedRoute(
-    { ttlMs: options.ttlMs ?? 100, ...(varyBy === undefined ? {} : { varyBy }) },
+    { ttlMs: 100, ...options },
+    cache,
     () => clock.nowMs,
     (reason) => reasons.push(reason),
   );
-  const admit = async (url = '/feed', request: unknown = {}, before = {}): Promise<Admission> =>
-    shared.admit('GET', url, request, () => before);
-  const land = async (admission: Admission, body: string, exchange = answer()): Promise<boolean> => {
+  const admit = async (
+    url = '/feed',
+    { request = {}, before = {}, authorized = false, gone = false }: Asking = {},
+  ): Promise<Admission> =>
+    shared.admit({ method: 'GET', url, request, authorized, headers: () => before, gone: () => gone });
+  const land = async (admission: Admission, body: string, view = answer()): Promise<boolean> => {
     const { flight } = admission as { flight: SharedFlight };
-    const kept = flight.keep(exchange, body, cache);
+    const kept = flight.keep(view, body);
     if (kept !== null) await flight.publish(kept, compressor);
     return kept !== null;
   };
@@ -87,10 +86,10 @@ describe('shared answers of a route', () => {
 
   it('are told apart by URL and by varyBy, whatever the strings hold', async () => {
     const { admit, land } = route({ varyBy: (request) => (request as { user: string }).user });
-    await land(await admit('/a', { user: 'x' }), 'a for x');
-    expect((await admit('/a', { user: 'y' })).kind).toBe('lead');
-    expect((await admit('/a?b', { user: 'x' })).kind).toBe('lead');
-    expect(bodyOf(await admit('/a', { user: 'x' }))).toBe('a for x');
+    await land(await admit('/a', { request: { user: 'x' } }), 'a for x');
+    expect((await admit('/a', { request: { user: 'y' } })).kind).toBe('lead');
+    expect((await admit('/a?b', { request: { user: 'x' } })).kind).toBe('lead');
+    expect(bodyOf(await admit('/a', { request: { user: 'x' } }))).toBe('a for x');
   });
 
   it.each([
@@ -98,14 +97,15 @@ describe('shared answers of a route', () => {
     ['a cookie', answer({ 'set-cookie': 'sid=1' })],
     ['private', answer({ 'cache-control': 'private' })],
     ['no-store', answer({ 'cache-control': 'no-store' })],
+    ['no-cache', answer({ 'cache-control': 'no-cache' })],
     ['an encoded body', answer({ 'content-encoding': 'gzip' })],
     ['Vary on a request header', answer({ vary: 'Accept-Language' })],
     ['Vary on everything', answer({ vary: '*' })],
-  ])('are never kept with %s: who waited runs alone, the next one leads', async (_what, exchange) => {
+  ])('are never kept with %s: who waited runs alone, the next one leads', async (_what, view) => {
     const { admit, land, slots } = route();
     const leader = await admit();
     const waiting = admit();
-    expect(await land(leader, 'no', exchange)).toBe(false);
+    expect(await land(leader, 'no', view)).toBe(false);
     expect((await waiting).kind).toBe('alone');
     expect(slots()).toBe(0);
     expect((await admit()).kind).toBe('lead');
@@ -146,7 +146,7 @@ describe('shared answers of a route', () => {
   it('replay what the handler has set, never what belongs to each request', async () => {
     const { admit, land } = route();
     const before = { 'access-control-allow-origin': 'https://a.example', 'x-request-id': '1', vary: 'Origin' };
-    await land(await admit('/feed', {}, before), 'x', answer({ ...before, 'x-feed': 'v7', 'content-length': '1' }));
+    await land(await admit('/feed', { before }), 'x', answer({ ...before, 'x-feed': 'v7', 'content-length': '1' }));
     const hit = (await admit()) as Extract<Admission, { kind: 'kept' }>;
     expect(hit.kept.headers).toEqual([
       ['content-type', 'application/json'],
@@ -160,6 +160,118 @@ describe('shared answers of a route', () => {
     expect(slots()).toBeLessThan(20);
     expect(cache.bytes).toBeLessThanOrEqual(20_000);
     expect(bodyOf(await admit('/feed?199'))).toBe('body 199');
+  });
+
+  it('do not grow with the URLs under which one body stands', async () => {
+    const { admit, land, slots, cache } = route({ maxBytes: 1_000_000 });
+    for (let i = 0; i < 100_000; i++)
+      await land(await admit(`/feed?${i}`), i % 2 === 0 ? 'one body for all' : `body ${i}`);
+    expect(slots()).toBeLessThanOrEqual(2_000);
+    expect(cache.bytes).toBeLessThanOrEqual(1_000_000);
+    expect(cache.bytes).toBeGreaterThan(slots() * 500);
+    expect(bodyOf(await admit('/feed?99998'))).toBe('one body for all');
+  });
+
+  it('of two URLs with one body leave and are renewed apart', async () => {
+    const { admit, clock, land, cache } = route();
+    await land(await admit('/a'), 'same');
+    clock.nowMs += 60;
+    await land(await admit('/b'), 'same');
+    clock.nowMs += 60;
+    await land(await admit('/a'), 'new');
+    expect([bodyOf(await admit('/a')), bodyOf(await admit('/b'))]).toEqual(['new', 'same']);
+    cache.evict(cache.find('new')!);
+    expect([(await admit('/a')).kind, bodyOf(await admit('/b'))]).toEqual(['lead', 'same']);
+  });
+
+  it('are not waited for longer than `waitMs`, and serve those who come later', async () => {
+    const { admit, land, reasons } = route({ waitMs: 20 });
+    const stuck = await admit();
+    const waiting = await Promise.all([admit(), admit()]);
+    expect(waiting.map(({ kind }) => kind)).toEqual(['alone', 'alone']);
+    expect(reasons[0]).toMatch(/more than 20 ms/);
+    await land(stuck, 'in the end');
+    expect(bodyOf(await admit())).toBe('in the end');
+  });
+
+  it('that come late do not replace newer ones', async () => {
+    const { admit, land } = route({ waitMs: 5 });
+    const late = await admit();
+    expect((await admit()).kind).toBe('alone');
+    await land(await admit(), 'newer');
+    await land(late, 'older');
+    expect(bodyOf(await admit())).toBe('newer');
+  });
+
+  it('are handed over once: who waits does not wait for a third', async () => {
+    const { admit } = route();
+    const first = (await admit()) as { flight: SharedFlight };
+    const waiting = [admit(), admit()];
+    first.flight.close(false);
+    const second = (await waiting[0]!) as { flight: SharedFlight };
+    second.flight.close(false);
+    expect((await waiting[1]!).kind).toBe('alone');
+  });
+
+  it('are not made for clients that have left while they waited', async () => {
+    const { admit, land } = route();
+    const first = (await admit()) as { flight: SharedFlight };
+    const waiting = [admit('/feed', { gone: true }), admit('/feed', { gone: true }), admit()];
+    first.flight.close(false);
+    const kinds = (await Promise.all(waiting)).map(({ kind }) => kind);
+    expect(kinds).toEqual(['gone', 'gone', 'lead']);
+    await land(await waiting[2]!, 'x');
+  });
+
+  describe('and requests with `Authorization` (RFC 9111 section 3.5)', () => {
+    const token = { authorized: true };
+
+    it('are an answer of their own, which serves nobody else', async () => {
+      const { admit, land, reasons, slots } = route();
+      const [one, two] = [await admit('/feed', token), await admit('/feed', token)];
+      expect([one.kind, two.kind]).toEqual(['lead', 'lead']);
+      expect(await land(one, 'of the first')).toBe(false);
+      expect((await admit('/feed', token)).kind).toBe('lead');
+      expect((await admit()).kind).toBe('lead');
+      expect(reasons[0]).toMatch(/an answer of their own/);
+      expect(slots()).toBe(1);
+    });
+
+    it('never get the answer that was made for others', async () => {
+      const { admit, land } = route();
+      await land(await admit(), 'for all without');
+      expect((await admit('/feed', token)).kind).toBe('lead');
+    });
+
+    it.each(['public', 's-maxage=60'])('share one that says `%s`', async (control) => {
+      const { admit, land } = route();
+      await land(await admit('/feed', token), 'for all', answer({ 'cache-control': control }));
+      expect([bodyOf(await admit('/feed', token)), bodyOf(await admit())]).toEqual(['for all', 'for all']);
+    });
+
+    it('share one that is public in the place of an older one that was not', async () => {
+      const { admit, land } = route();
+      await land(await admit(), 'for all without');
+      await land(await admit('/feed', token), 'for all', answer({ 'cache-control': 'public' }));
+      expect([bodyOf(await admit('/feed', token)), bodyOf(await admit())]).toEqual(['for all', 'for all']);
+    });
+
+    it('share where `varyBy` or the decorator says so', async () => {
+      for (const options of [{ varyBy: () => 'all' }, { authorized: 'share' as const }]) {
+        const { admit, land } = route(options);
+        await land(await admit('/feed', token), 'for all');
+        expect(bodyOf(await admit('/feed', token))).toBe('for all');
+      }
+    });
+  });
+
+  it('serve no longer than their own `s-maxage`', async () => {
+    const { admit, land, clock } = route({ ttlMs: 60_000 });
+    await land(await admit(), 'short', answer({ 'cache-control': 'max-age=0, s-maxage=2' }));
+    clock.nowMs += 1_999;
+    expect(bodyOf(await admit())).toBe('short');
+    clock.nowMs += 1;
+    expect((await admit()).kind).toBe('lead');
   });
 
   it('let what varyBy throws reach the request, and nothing is left behind', async () => {

@@ -1,40 +1,41 @@
+/* eslint-disable no-extend-native -- to see that the probe does not call what others have put there */
 /* eslint-disable typescript/unbound-method -- compared and put back, never called */
-import { channel } from 'node:diagnostics_channel';
+import { createContext, runInContext, runInThisContext } from 'node:vm';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { RequestState, type RequestOwner } from '../../../../src/core/request-state.js';
 import { Route } from '../../../../src/core/route.js';
-import { captureFrames, Probe, type Identity } from '../../../../src/event-loop/interrupt/probe.js';
+import type { Identity } from '../../../../src/event-loop/interrupt/identity.js';
+import { Naming } from '../../../../src/event-loop/interrupt/naming.js';
+import { captureFrames, Probe } from '../../../../src/event-loop/interrupt/probe.js';
 
-const owner: RequestOwner = { gates: null, deferrer: null, nextId: () => 'id', findRoute: () => null };
+const owner: RequestOwner = { attached: null, nextId: () => 'id', findRoute: () => null };
 const NAME = 'nestjs-perf:probe:test';
 
 describe('a look at the stack', () => {
   const words = new Int32Array(8);
   const state = new RequestState(null, null, 0, owner);
-  let identity: Identity & { fails?: boolean };
+  const identity = { fails: false };
+  const naming = new Naming('perf:', words, { contextEnabled: false });
   let nowMs = 0;
   let probe: Probe;
   beforeEach(() => {
     words[0] = 7;
     nowMs = 100;
-    identity = {
-      source: 'slot',
-      show() {},
-      of() {
-        if (this.fails === true) throw new RangeError('Maximum call stack size exceeded');
-        return state;
-      },
+    identity.fails = false;
+    const of = () => {
+      if (identity.fails) throw new RangeError('Maximum call stack size exceeded');
+      return { state, source: 'named', unknown: null };
     };
-    probe = new Probe(NAME, words, identity, () => nowMs);
+    probe = new Probe(NAME, words, { of } as unknown as Identity, naming, () => nowMs);
   });
   afterEach(() => probe.close());
   const look = (seq: number, at = 99.5): Record<string, unknown> => {
     const message = { seq, at, ok: false };
-    channel(NAME).publish(message);
+    (globalThis as unknown as Record<string, ((given: object) => void) | undefined>)[NAME]?.(message);
     return message;
   };
 
-  it('is kept for the standstill that it was asked for', () => {
+  it('is kept for the block that it was asked for', () => {
     expect(look(7)).toMatchObject({ ok: true });
     nowMs = 110;
     look(7);
@@ -48,7 +49,13 @@ describe('a look at the stack', () => {
     expect(probe.samplesOf(7)).toEqual([]);
   });
 
-  it('of an earlier standstill is not taken for one of this', () => {
+  it('is forgotten, with its request, when the loop has turned without a block', () => {
+    look(7);
+    probe.turned();
+    expect(probe.samplesOf(7)).toEqual([]);
+  });
+
+  it('of an earlier block is not taken for one of this', () => {
     look(7);
     words[0] = 8;
     nowMs = 300;
@@ -64,12 +71,38 @@ describe('a look at the stack', () => {
     state.route = null;
   });
 
-  it('that comes late is told at once', () => {
-    const late: number[] = [];
-    probe.onLate = ({ requestedMs }) => late.push(requestedMs);
+  it('that comes late hears whose function settles next', async () => {
     look(7, 99);
+    await naming.runHandler(state, async () => null);
     look(7, 40);
-    expect(late).toEqual([40]);
+    await naming.runHandler(state, async () => null);
+    expect(probe.samplesOf(7).map(({ settledNext }) => settledNext)).toEqual([null, state]);
+  });
+
+  it('is found from every context, as a hidden property of the main one’s global object', () => {
+    expect(Object.keys(globalThis)).not.toContain(NAME);
+    const suite = createContext({ runInThisContext });
+    expect(runInContext(`runInThisContext('globalThis')['${NAME}']`, suite)).toBeTypeOf('function');
+  });
+
+  it('calls nothing that others have replaced since', () => {
+    const { get } = Map.prototype;
+    const { push } = Array.prototype;
+    const { apply } = Reflect;
+    const { now } = performance;
+    const { captureStackTrace } = Error;
+    const replaced = (): never => {
+      throw new Error('replaced');
+    };
+    Map.prototype.get = Reflect.apply = performance.now = Error.captureStackTrace = replaced;
+    Array.prototype.push = replaced;
+    const seen = look(7);
+    Map.prototype.get = get;
+    Array.prototype.push = push;
+    Reflect.apply = apply;
+    performance.now = now;
+    Error.captureStackTrace = captureStackTrace;
+    expect(seen).toMatchObject({ ok: true });
   });
 
   it('that finds no room on the stack is lost, and nothing else', () => {
@@ -86,7 +119,7 @@ describe('a look at the stack', () => {
   it('is over when it is closed', () => {
     probe.close();
     expect(look(7)).toMatchObject({ ok: false });
-    expect(channel(NAME).hasSubscribers).toBe(false);
+    expect(NAME in globalThis).toBe(false);
   });
 });
 

@@ -1,0 +1,131 @@
+import type { Server } from 'node:http';
+import type { Route } from '../core/route.js';
+import type { PerfSnapshot, RouteCompressionStats } from '../core/snapshot.js';
+import type { Feature, FeatureBoot, FeatureDefinition, FeatureHost } from '../http/feature.js';
+import type { Platform } from '../http/platform.js';
+import { compressionOption, SHARED_ONLY_BYTES, type ResolvedCompression } from './compression.options.js';
+import { Compressor } from './codec/compressor.js';
+import { ContentCache } from './cache/content-cache.js';
+import { CompressionEngine } from './engine.js';
+import { compressOnExpress, type ExpressApplication } from './express/middleware.js';
+import { compressOnFastify, type FastifyInstance } from './fastify/hooks.js';
+import { tellOfForeignCompressors } from './foreign.js';
+import { compressionSlots, Governor } from './codec/governor.js';
+import { HandlerMetadata, refuseSharedWithoutRoute, warnOfSharedWhileOff } from './handler-metadata.js';
+import { ROUTE_COMPRESSION, RouteCompression } from './route-compression.js';
+import { isOnePath, preloadOnceListening, type PreloadedRoute } from './shared-response/preload.js';
+import { SharedRoute } from './shared-response/shared-route.js';
+
+/** The compression of one application. */
+class Compression implements Feature {
+  private readonly engine: CompressionEngine;
+  private readonly cache: ContentCache;
+  private readonly metadata = new HandlerMetadata();
+  private readonly preloaded: PreloadedRoute[] = [];
+
+  constructor(
+    private readonly options: ResolvedCompression,
+    private readonly host: FeatureHost,
+  ) {
+    this.cache = new ContentCache(options.cache?.maxBytes ?? SHARED_ONLY_BYTES);
+    this.engine = new CompressionEngine({
+      thresholdBytes: options.thresholdBytes,
+      encodings: options.encodings,
+      compressor: new Compressor(options.levels, new Governor(compressionSlots())),
+      cache: this.cache,
+      contentCache: options.cache !== null,
+      report: host.report,
+    });
+  }
+
+  /** @throws PERF_ERR_DECORATOR for `@SharedResponse()` on anything but a GET handler */
+  async install({ modules, platform, adapter }: FeatureBoot): Promise<void> {
+    if (platform === null || adapter === null) return;
+    const { handlers, logger, routes } = this.host;
+    refuseSharedWithoutRoute(modules);
+    handlers.around((site) => {
+      this.metadata.read(site);
+      return null;
+    });
+    routes.listen((route) => this.attach(route));
+    const beforeRoutes = await this.installOn(platform);
+    const { eventHandlers, offHandlers } = this.metadata;
+    const server = adapter.getHttpServer() as Server;
+    preloadOnceListening(server, this.preloaded, (handler, reason) => {
+      logger.warn(`@SharedResponse() on "${handler}" was not preloaded: ${reason}.`);
+    });
+    tellOfForeignCompressors({ platform, server, report: logger, eventHandlers, offHandlers, beforeRoutes });
+  }
+
+  /** Whether the application has registered `@fastify/compress` before. */
+  private async installOn({ application, kind }: Platform): Promise<boolean> {
+    const { engine, options } = this;
+    if (kind === 'fastify') {
+      return (await compressOnFastify(application as FastifyInstance, engine, options.allowSlowLevels)).foreign;
+    }
+    compressOnExpress(application as ExpressApplication, engine, this.host.requests);
+    return false;
+  }
+
+  snapshot(): Pick<PerfSnapshot, 'compression'> {
+    const { responses, compressed, cacheHits, bytesIn, bytesOut } = this.engine.totals;
+    const cacheBytes = this.cache.bytes;
+    const routes = this.routeStats();
+    return { compression: { responses, compressed, cacheHits, bytesIn, bytesOut, cacheBytes, routes } };
+  }
+
+  private routeStats(): RouteCompressionStats[] {
+    const rows: RouteCompressionStats[] = [];
+    for (const route of this.host.routes.all) {
+      const { compressed = 0, cacheHits = 0, bytesIn = 0, bytesOut = 0 } = ROUTE_COMPRESSION.get(route)?.counters ?? {};
+      if (compressed === 0) continue;
+      rows.push({ method: route.method, route: route.pattern, compressed, cacheHits, bytesIn, bytesOut });
+    }
+    return rows;
+  }
+
+  close(): void {
+    this.cache.clear();
+  }
+
+  private attach(route: Route): void {
+    const said = this.metadata.of(route.handler);
+    const shared =
+      said?.shared === null || said === null
+        ? null
+        : new SharedRoute(said.shared, this.cache, this.host.nowMs, (reason) => this.notShared(route, reason));
+    ROUTE_COMPRESSION.set(route, new RouteCompression(said?.off ?? false, shared));
+    if (said?.shared?.preload === true && route.method === 'GET') this.preload(route);
+  }
+
+  private preload({ handler, pattern }: Route): void {
+    const where = handler?.name ?? pattern;
+    if (isOnePath(pattern)) this.preloaded.push({ handler: where, pattern });
+    else {
+      this.host.logger.warn(
+        `@SharedResponse() on "${where}" is not preloaded: \`${pattern}\` has parameters. Remove \`preload\`.`,
+      );
+    }
+  }
+
+  private notShared(route: Route, reason: string): void {
+    const where = route.handler?.name ?? route.pattern;
+    this.host.report.report(
+      `@SharedResponse() on "${where}": ${reason}`,
+      `@SharedResponse() on "${where}" shares nothing: ${reason}.`,
+    );
+  }
+}
+
+/** Off: `@SharedResponse()` shares nothing, and that is said. */
+const off = ({ logger }: FeatureHost): Feature => ({
+  install: ({ modules, platform }) => {
+    if (platform !== null) warnOfSharedWhileOff(modules, logger);
+  },
+});
+
+export const compressionFeature: FeatureDefinition<'compression', ResolvedCompression> = {
+  name: 'compression',
+  option: compressionOption,
+  create: (options, host) => (options === null ? off(host) : new Compression(options, host)),
+};

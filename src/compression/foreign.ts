@@ -1,0 +1,74 @@
+import type { Server } from 'node:http';
+import type { Reporter } from '../core/reporter.js';
+import type { Platform } from '../http/platform.js';
+import { LEVEL_LIMITS } from './codec/level.js';
+
+interface FastifyWithPlugins {
+  hasPlugin(name: string): boolean;
+}
+interface ExpressWithRouter {
+  readonly router?: { readonly stack?: readonly { readonly name: string }[] };
+}
+
+/** What must be known of the application to say what its own compressor does. */
+export interface ForeignCompressors {
+  readonly platform: Platform;
+  readonly server: Server;
+  readonly report: Reporter;
+  /** Handlers that `@Sse()` and `@NoCompression()` stand on. */
+  readonly eventHandlers: readonly string[];
+  readonly offHandlers: readonly string[];
+  /** `@fastify/compress` was there before the routes. */
+  readonly beforeRoutes: boolean;
+}
+
+const { safe, cost } = LEVEL_LIMITS.br;
+const LEVELS = `If you keep it, give brotli a quality of at most ${safe}, since without one it may be 11: ${cost}.`;
+
+/**
+ * Says, once the application listens, that it has registered a compressor itself. That keeps working: what this library has
+ * encoded it leaves alone. Its registration is all that is looked at.
+ */
+export function tellOfForeignCompressors(application: ForeignCompressors): void {
+  application.server.once('listening', () => {
+    if (application.platform.kind === 'fastify') tellOnFastify(application);
+    else tellOnExpress(application);
+  });
+}
+
+function tellOnFastify({ platform, report, beforeRoutes }: ForeignCompressors): void {
+  if (!(platform.application as FastifyWithPlugins).hasPlugin('@fastify/compress')) return;
+  if (!beforeRoutes) {
+    report.warn(
+      'The application registers @fastify/compress after its routes, where it compresses nothing. ' +
+        'Remove it: PerfModule compresses.',
+    );
+    return;
+  }
+  report.log(
+    'The application registers @fastify/compress itself. PerfModule encodes before it, so it only decompresses requests ' +
+      `and acts in \`reply.compress()\`; it can be removed. ${LEVELS}`,
+  );
+}
+
+function tellOnExpress({ platform, report, eventHandlers, offHandlers }: ForeignCompressors): void {
+  const stack = (platform.application as ExpressWithRouter).router?.stack ?? [];
+  const count = stack.filter(({ name }) => name === 'compression').length;
+  if (count === 0) return;
+  if (count > 1) {
+    report.warn(
+      `The \`compression\` middleware is registered ${count} times. Each one costs every response: keep none.`,
+    );
+  }
+  const events =
+    eventHandlers.length === 0
+      ? ''
+      : ` It holds the events of ${eventHandlers.join(', ')} back until its buffer is full: remove it.`;
+  const off =
+    offHandlers.length === 0 ? '' : ` @NoCompression() on ${offHandlers.join(', ')} does not bind it: remove it.`;
+  const summary =
+    'The application registers the `compression` middleware itself. PerfModule encodes before it, so it only acts on what ' +
+    `PerfModule leaves alone; it can be removed. ${LEVELS}`;
+  if (events === '' && off === '') report.log(summary);
+  else report.warn(summary + events + off);
+}

@@ -1,0 +1,57 @@
+import type { FieldValue } from './rules/field-value.js';
+import type { ResponseHead } from './rules/policy.js';
+import type { KeptResponse, SharedFlight } from './shared-response/shared-flight.js';
+
+/** One response whose head is not sent yet, the same for both adapters. What is changed through it can be undone. */
+export abstract class ResponseView implements ResponseHead {
+  abstract readonly method: string;
+  /** The client has gone: work for it alone is wasted. */
+  abstract readonly gone: boolean;
+  /** Others wait for this response (a flight), or it was kept for others before; null for a response of its own. */
+  abstract readonly shared: SharedFlight | KeptResponse | null;
+  /** Whether a response without a tag may get one. */
+  abstract readonly tags: boolean;
+  abstract readonly status: number;
+  private readonly before = new Map<string, FieldValue>();
+  private statusBefore: number | null = null;
+
+  abstract requestHeader(name: 'accept-encoding' | 'if-none-match' | 'cache-control'): string | undefined;
+  abstract header(name: string): FieldValue;
+  /** All response headers, by lower-case name. */
+  abstract headers(): Readonly<Record<string, FieldValue>>;
+  /** The body that is sent has so many bytes. */
+  abstract setLength(bytes: number): void;
+  protected abstract write(name: string, value: Exclude<FieldValue, undefined>): void;
+  protected abstract erase(name: string): void;
+  protected abstract writeStatus(status: number): void;
+
+  set(name: string, value: Exclude<FieldValue, undefined>): void {
+    this.remember(name);
+    this.write(name, value);
+  }
+
+  remove(name: string): void {
+    this.remember(name);
+    this.erase(name);
+  }
+
+  setStatus(status: number): void {
+    this.statusBefore ??= this.status;
+    this.writeStatus(status);
+  }
+
+  /** The head could not be sent, or its body failed: what answers now finds it as the application had left it. */
+  undo(): void {
+    for (const [name, value] of this.before) {
+      if (value === undefined) this.erase(name);
+      else this.write(name, value);
+    }
+    this.before.clear();
+    if (this.statusBefore !== null) this.writeStatus(this.statusBefore);
+    this.statusBefore = null;
+  }
+
+  private remember(name: string): void {
+    if (!this.before.has(name)) this.before.set(name, this.header(name));
+  }
+}

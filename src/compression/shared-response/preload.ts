@@ -1,0 +1,58 @@
+import * as http from 'node:http';
+import * as https from 'node:https';
+
+/** A route of `@SharedResponse({ preload: true })`. */
+export interface PreloadedRoute {
+  readonly pattern: string;
+  /** `'FeedController.find'` */
+  readonly handler: string;
+}
+
+/** What a preloading request calls itself, for guards and access logs. */
+const USER_AGENT = 'nestjs-perf preload';
+const DEADLINE_MS = 30_000;
+
+/** Whether a pattern names exactly one path. */
+export const isOnePath = (pattern: string): boolean => /^\/[\w\-.~/%]*$/.test(pattern);
+
+/** Asks an application for the answers of the routes that there are once it listens: requests like any other, guards included. */
+export function preloadOnceListening(
+  server: http.Server,
+  routes: readonly PreloadedRoute[],
+  failed: (handler: string, reason: string) => void,
+): void {
+  server.once('listening', () => {
+    for (const { handler, pattern } of routes) {
+      get(server, pattern).then(
+        (status) => status === 200 || failed(handler, `the answer has status ${status}`),
+        (error: unknown) => failed(handler, error instanceof Error ? error.message : String(error)),
+      );
+    }
+  });
+}
+
+function get(server: http.Server, path: string): Promise<number> {
+  const address = server.address();
+  const headers = { 'user-agent': USER_AGENT, 'accept-encoding': 'gzip', host: 'localhost' };
+  const where =
+    typeof address === 'string' ? { socketPath: address } : { host: hostOf(address?.address), port: address?.port };
+  const options = { ...where, path, headers, agent: false, timeout: DEADLINE_MS };
+  return new Promise((resolve, reject) => {
+    const answered = (response: http.IncomingMessage): void => {
+      response.resume().once('end', () => resolve(response.statusCode ?? 0));
+    };
+    // Its own certificate, on its own address.
+    const request =
+      server instanceof https.Server
+        ? https.get({ ...options, rejectUnauthorized: false }, answered)
+        : http.get(options, answered);
+    request.once('error', reject);
+    request.once('timeout', () => request.destroy(new Error(`no answer within ${DEADLINE_MS} ms`)));
+  });
+}
+
+/** An application that listens everywhere is reached at home. */
+function hostOf(address = 'localhost'): string {
+  if (address === '::') return '::1';
+  return address === '0.0.0.0' ? '127.0.0.1' : address;
+}

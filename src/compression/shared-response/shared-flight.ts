@@ -1,0 +1,176 @@
+import type { MonotonicClock } from '../../core/clock.js';
+import type { Body, CachedBody } from '../cache/cached-body.js';
+import type { ContentCache } from '../cache/content-cache.js';
+import type { Compressor } from '../codec/compressor.js';
+import type { ResponseView } from '../response-view.js';
+import { argumentOf, hasMember, isWritable, listValue, type FieldValue } from '../rules/field-value.js';
+import { isEncoded, mayKeep } from '../rules/policy.js';
+
+/** Response headers by name. */
+export type Headers = Readonly<Record<string, FieldValue>>;
+type KeptHeader = readonly [string, string | number | readonly string[]];
+
+/** An answer that serves others. */
+export class KeptResponse {
+  /** Its slot has gone, or holds another one: the body is held for others only. */
+  release: () => void = () => {};
+
+  constructor(
+    readonly entry: CachedBody,
+    /** The headers that the handler and its interceptors have set; those that were there before it belong to each request. */
+    readonly headers: readonly KeptHeader[],
+    /** Monotonic milliseconds. */
+    readonly expiresMs: number,
+    /** Until then it serves while the next one is made, monotonic milliseconds. */
+    readonly staleUntilMs: number,
+    /** It also serves requests with `Authorization`. */
+    private readonly forAuthorized: boolean,
+  ) {}
+
+  serves(authorized: boolean): boolean {
+    return this.forAuthorized || !authorized;
+  }
+
+  /** Charges the body with what stands beside it. `evicted` is called when the body goes. */
+  hold(bytes: number, evicted: () => void): void {
+    const headerBytes = this.headers.reduce((sum, [name, value]) => sum + name.length + String(value).length, 0);
+    this.release = this.entry.hold(bytes + 2 * headerBytes, evicted);
+  }
+}
+
+interface FlightParts {
+  readonly cache: ContentCache;
+  readonly nowMs: MonotonicClock;
+  readonly ttlMs: number;
+  readonly waitMs: number;
+  /** Its request carries `Authorization`: what it gets serves others only where the answer says so. */
+  readonly authorized: boolean;
+  readonly varies: boolean;
+  notShared(reason: string): void;
+  ended(kept: KeptResponse | null): void;
+}
+
+type Result = KeptResponse | 'not-shareable' | 'abandoned' | 'late';
+
+/** One run of the handler whose answer others wait for, for a while. Ends exactly once. */
+export class SharedFlight {
+  readonly result: Promise<Result>;
+  private resolve!: (result: Result) => void;
+  private phase: 'flying' | 'publishing' | 'ended' = 'flying';
+  private readonly deadline: NodeJS.Timeout;
+
+  constructor(
+    private readonly previous: KeptResponse | null,
+    private readonly headersBefore: Headers,
+    private readonly parts: FlightParts,
+  ) {
+    this.result = new Promise((resolve) => (this.resolve = resolve));
+    this.deadline = setTimeout(() => this.late(), parts.waitMs).unref();
+  }
+
+  /** Takes the answer, if it may serve others; null ends the flight. */
+  keep(view: Pick<ResponseView, 'method' | 'status' | 'header' | 'headers'>, body: Body): KeptResponse | null {
+    if (this.phase !== 'flying') return null;
+    const { cache, nowMs, ttlMs } = this.parts;
+    if (!this.mayServeOthers(view)) return this.refuse();
+    const entry = cache.find(body) ?? cache.add(body, true);
+    if (entry === null) {
+      this.parts.notShared('its body does not fit into `compression.cache.maxBytes`');
+      return this.refuse();
+    }
+    this.phase = 'publishing';
+    const control = view.header('cache-control');
+    const expiresMs = nowMs() + Math.min(ttlMs, freshMsOf(control));
+    const staleMs = MUST_BE_FRESH.some((member) => hasMember(control, member)) ? 0 : ttlMs;
+    return new KeptResponse(entry, this.changed(view.headers()), expiresMs, expiresMs + staleMs, isForAll(control));
+  }
+
+  /**
+   * Gives the answer to everybody once it is encoded as its predecessor was: until then the predecessor is served, so that
+   * nobody waits for a compression.
+   */
+  async publish(kept: KeptResponse, compressor: Compressor): Promise<void> {
+    const codings = new Set([...kept.entry.codings, ...(this.previous?.entry.codings ?? [])]);
+    // A failing compressor is reported where the body is sent; the answer itself is fine.
+    await Promise.allSettled([...codings].map(async (coding) => kept.entry.encoded(coding, compressor, true)));
+    this.end(kept);
+  }
+
+  /** The answer serves nobody else: it has no body, for example. */
+  refuse(): null {
+    if (this.phase === 'flying') this.end('not-shareable');
+    return null;
+  }
+
+  /** The response is over and nothing was kept: a stream, or a client that left before the handler had answered. */
+  close(answered: boolean): void {
+    if (this.phase !== 'flying') return;
+    if (answered) this.parts.notShared('it is a stream, or was written around the framework');
+    this.end(answered ? 'not-shareable' : 'abandoned');
+  }
+
+  /** Nobody waits any longer; what comes in the end serves those who come then. */
+  private late(): void {
+    this.parts.ended(null);
+    this.resolve('late');
+  }
+
+  private end(result: Exclude<Result, 'late'>): void {
+    this.phase = 'ended';
+    clearTimeout(this.deadline);
+    this.parts.ended(typeof result === 'string' ? null : result);
+    this.resolve(result);
+  }
+
+  private mayServeOthers(view: Pick<ResponseView, 'method' | 'status' | 'header' | 'headers'>): boolean {
+    const control = view.header('cache-control');
+    if (!mayKeep(view, view.method) || isEncoded(view) || hasMember(control, 'no-cache') || freshMsOf(control) <= 0) {
+      if (view.status === 200)
+        this.parts.notShared('it has `Set-Cookie`, a coding of its own, or a `Cache-Control` against it');
+      return false;
+    }
+    // Nobody else shall get the error that its head makes.
+    if (!isWritable(view.headers())) return false;
+    if (!this.coversVary(view.header('vary'))) return false;
+    if (!this.parts.authorized || isForAll(control)) return true;
+    this.parts.notShared(
+      'requests with `Authorization` get an answer of their own, unless it is `Cache-Control: public`, ' +
+        "or the decorator has a `varyBy` or `authorized: 'share'`",
+    );
+    return false;
+  }
+
+  /** A handler that says its answer varies with a request header needs `varyBy`. */
+  private coversVary(vary: FieldValue): boolean {
+    if (this.parts.varies) return !listValue(vary).includes('*');
+    const before = listValue(this.headersBefore['vary']);
+    const added = listValue(vary)
+      .split(',')
+      .map((member) => member.trim())
+      .filter((member) => member !== '' && member !== 'accept-encoding' && !before.includes(member));
+    if (added.length === 0) return true;
+    this.parts.notShared('its `Vary` header names request headers: give `@SharedResponse()` a `varyBy`');
+    return false;
+  }
+
+  private changed(headers: Headers): readonly KeptHeader[] {
+    const kept: KeptHeader[] = [];
+    for (const [name, value] of Object.entries(headers)) {
+      if (value === undefined || name === 'content-length' || name === 'transfer-encoding') continue;
+      if (String(this.headersBefore[name]) !== String(value)) kept.push([name, value]);
+    }
+    return kept;
+  }
+}
+
+/** With these a cache that others share serves nothing stale (RFC 9111 sections 5.2.2.2, 5.2.2.8, 5.2.2.10). */
+const MUST_BE_FRESH = ['must-revalidate', 'proxy-revalidate', 's-maxage'];
+
+/** For how long an answer may serve by its own account (RFC 9111 section 4.2.1), milliseconds. */
+function freshMsOf(control: FieldValue): number {
+  const seconds = Number(argumentOf(control, 's-maxage') ?? argumentOf(control, 'max-age') ?? Number.POSITIVE_INFINITY);
+  return Number.isNaN(seconds) ? 0 : seconds * 1000;
+}
+
+/** RFC 9111 section 3.5: what lets an answer to a request with `Authorization` serve others. */
+const isForAll = (control: FieldValue): boolean => hasMember(control, 'public') || hasMember(control, 's-maxage');

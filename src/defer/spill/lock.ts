@@ -1,0 +1,137 @@
+import {
+  mkdirSync,
+  readFileSync,
+  readlinkSync,
+  rmdirSync,
+  statSync,
+  unlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { hostname } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { PerfError } from '../../core/perf.error.js';
+
+/** How often the owner of a lock says that it lives, milliseconds. */
+const BEAT_MS = 2_000;
+/** A lock of another container or host that has not been renewed for so long belongs to nobody. */
+const STALE_MS = 5 * BEAT_MS;
+
+/**
+ * Keeps two processes out of one spill: `<file>.lock` says who owns it. A lock whose process has ended is taken over at
+ * once; one of another PID namespace or host, where no process can be asked, once it is not renewed any more.
+ * @returns gives the lock back
+ * @throws PERF_ERR_STORE when a living process holds it
+ */
+export async function lockSpill(file: string): Promise<() => void> {
+  const lock = `${file}.lock`;
+  const startedMs = Date.now();
+  for (;;) {
+    try {
+      writeFileSync(lock, `${here()} ${process.pid} ${startOf(process.pid)}`, { flag: 'wx', mode: 0o600 });
+      return keep(lock);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    }
+    const owner = read(lock);
+    if (owner === null) continue;
+    const { place, pid, start } = owner;
+    const sameHouse = place === here();
+    if (sameHouse && start === startOf(pid)) throw inUse(pid);
+    if (!sameHouse && Date.now() - owner.renewedMs < STALE_MS) {
+      if (Date.now() - startedMs > 2 * STALE_MS) throw inUse(pid);
+      await sleep(BEAT_MS / 4);
+      continue;
+    }
+    takeAway(lock, owner.text);
+  }
+}
+
+/** Removes a lock that belongs to nobody: one process at a time, and only the lock that was looked at. */
+function takeAway(lock: string, text: string): void {
+  const taking = `${lock}.taking`;
+  try {
+    mkdirSync(taking);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    // Left by one that was killed in these few microseconds.
+    if (Date.now() - (modifiedMs(taking) ?? Date.now()) > STALE_MS) rmdirSync(taking);
+    return;
+  }
+  try {
+    if (read(lock)?.text === text) unlinkSync(lock);
+  } finally {
+    rmdirSync(taking);
+  }
+}
+
+function modifiedMs(path: string): number | null {
+  return statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? null;
+}
+
+function keep(lock: string): () => void {
+  const beat = setInterval(() => {
+    try {
+      utimesSync(lock, new Date(), new Date());
+    } catch {
+      // The disk refuses; what it says to the next write is reported there.
+    }
+  }, BEAT_MS).unref();
+  return () => {
+    clearInterval(beat);
+    unlinkSync(lock);
+  };
+}
+
+/** Null when it has gone meanwhile. */
+function read(lock: string): { text: string; place: string; pid: number; start: string; renewedMs: number } | null {
+  try {
+    const text = readFileSync(lock, 'utf8');
+    const [place = '', pid = '', start = ''] = text.split(' ');
+    return { text, place, pid: Number(pid), start, renewedMs: statSync(lock).mtimeMs };
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+/** Where a pid means the same process: this host and PID namespace, since this boot. */
+function here(): string {
+  const read = (readOne: () => string): string => {
+    try {
+      return readOne().trim();
+    } catch {
+      return '-';
+    }
+  };
+  const boot = read(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8'));
+  const namespace = read(() => readlinkSync('/proc/self/ns/pid'));
+  return `${hostname()}/${boot}/${namespace}`;
+}
+
+/** When a process was started: pids are used again, in containers even at each start. `-` when there is none. */
+function startOf(pid: number): string {
+  try {
+    // Field 22 of /proc/<pid>/stat, in clock ticks since boot; the command in field 2 may hold spaces.
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? '-';
+  } catch {
+    return isAlive(pid) ? 'alive' : '-';
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+function inUse(pid: number): PerfError {
+  return new PerfError(
+    'PERF_ERR_STORE',
+    `\`spillPath\` is in use by process ${pid}, but each process needs a file of its own. ` +
+      'Give every worker of a cluster its own path, the same one at each of its starts.',
+  );
+}

@@ -1,0 +1,69 @@
+import { open, rename, writeFile } from 'node:fs/promises';
+import type { RejectedEntry } from '../durable/durable-store.js';
+import { lineOf, linesOf, parseEntry } from './line.js';
+
+/** What a store has refused for good, one JSON line each, until somebody looks at it. */
+export class RejectFile {
+  private last: Promise<unknown> = Promise.resolve();
+
+  constructor(private readonly path: string) {}
+
+  /** On disk when it resolves. */
+  add(entry: RejectedEntry): Promise<void> {
+    return this.inTurn(async () => {
+      const handle = await open(this.path, 'a', 0o600);
+      try {
+        await handle.appendFile(lineOf(entry));
+        await handle.datasync();
+      } finally {
+        await handle.close();
+      }
+    });
+  }
+
+  read(): Promise<RejectedEntry[]> {
+    return this.inTurn(() => this.readAll());
+  }
+
+  /** Takes those with these ids out. */
+  remove(ids: readonly string[]): Promise<void> {
+    const gone = new Set(ids);
+    return this.inTurn(async () => {
+      const kept = (await this.readAll()).filter(({ id }) => !gone.has(id));
+      const copy = `${this.path}.new`;
+      await writeFile(copy, kept.map(lineOf).join(''), { mode: 0o600, flush: true });
+      await rename(copy, this.path);
+    });
+  }
+
+  /** Resolves when all that was begun is on disk. */
+  async settled(): Promise<void> {
+    await this.last;
+  }
+
+  private async readAll(): Promise<RejectedEntry[]> {
+    let handle;
+    try {
+      handle = await open(this.path, 'r');
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+      throw error;
+    }
+    try {
+      const entries: RejectedEntry[] = [];
+      for await (const { text } of linesOf(handle, 0)) {
+        const entry = parseEntry(text);
+        if (entry !== null) entries.push(entry as RejectedEntry);
+      }
+      return entries;
+    } finally {
+      await handle.close();
+    }
+  }
+
+  private inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const turn = this.last.then(work);
+    this.last = turn.catch(() => {});
+    return turn;
+  }
+}

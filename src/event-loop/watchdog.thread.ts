@@ -1,0 +1,309 @@
+import type { Mappings } from './mappings.js';
+import type { Position, SourceMaps } from './source-maps.js';
+
+/** What the watchdog thread is given. Plain data: it crosses to another thread. */
+export interface WatchdogData {
+  readonly memory: ArrayBufferLike;
+  /** Positions and values in the memory; the thread's function can import nothing. */
+  readonly word: {
+    readonly seq: number;
+    readonly beatAt: number;
+    readonly mode: number;
+    readonly polls: number;
+    readonly starvedUs: number;
+    readonly runDelayUs: number;
+  };
+  readonly mode: { readonly armed: number; readonly stopped: number };
+  readonly unitsPerMs: number;
+  /** Milliseconds on the kernel's monotonic clock when the main thread's `performance.now()` was 0. */
+  readonly originMs: number;
+  /** The property of the main context's global object that holds the probe. */
+  readonly probeName: string;
+  readonly tickMs: number;
+  readonly idlePollMs: number;
+  readonly suspectMs: number;
+  /** The same while the loop ticks slowly because no request is in flight. */
+  readonly idleSuspectMs: number;
+  readonly sampleMs: number;
+  readonly samplesPerSecond: number;
+  readonly sampleBurst: number;
+  /** After so long a block is told on stderr while it lasts. */
+  readonly hangMs: number;
+  /** The kernel's scheduling figures of the main thread; null where there are none. */
+  readonly schedstat: string | null;
+  readonly workingDirectory: string;
+  readonly maxMappingBytes: number;
+  /** So many looks that fail in a row are told. */
+  readonly failedLooks: number;
+}
+
+/** Asks where positions are in the sources. */
+export interface LocationsAsked {
+  readonly id: number;
+  readonly positions: readonly Position[];
+}
+export interface LocationsTold {
+  readonly id: number;
+  readonly locations: readonly (string | null)[];
+}
+/** Looks fail one after the other: the inspector does not do here what it must. */
+export interface LooksFail {
+  readonly reason: string;
+}
+
+interface SeenFrame {
+  name: string | null;
+  file: string | null;
+  line: number;
+  column: number;
+}
+
+type UserFrame = SeenFrame & { readonly file: string };
+
+interface Seen {
+  ok: boolean;
+  method?: string;
+  route?: string;
+  handler?: string;
+  frames?: SeenFrame[];
+}
+
+/**
+ * The watchdog thread: when the beat goes stale it has one expression evaluated on top of the blocked stack, and disconnects.
+ * It is started from its own source text (see watchdog-source.ts): it must use nothing but what it is given.
+ */
+export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings): void {
+  const { parentPort, receiveMessageOnPort, workerData } = process.getBuiltinModule('node:worker_threads');
+  const { Session } = process.getBuiltinModule('node:inspector');
+  const fs = process.getBuiltinModule('node:fs');
+  const data = workerData as WatchdogData;
+  const { word, mode } = data;
+  const words = new Int32Array(data.memory);
+  const sleeper = new Int32Array(new SharedArrayBuffer(4));
+  const ownStartMs = nowMs();
+  const schedstatFd = openSchedstat();
+  const schedstatText = Buffer.alloc(96);
+
+  let watchedSeq = Atomics.load(words, word.seq);
+  let nextLookMs = 0;
+  let tokens = data.sampleBurst;
+  let refilledMs = ownStartMs;
+  let saidAtMs = 0;
+  let failedLooks = 0;
+  let maps: SourceMaps | null = null;
+  let seen: Seen | null = null;
+  /** The main thread's run delay at the last poll of a block; null while it turns. */
+  let runDelayUs: number | null = null;
+
+  watch();
+
+  /** Main-thread monotonic milliseconds. */
+  function nowMs(): number {
+    return Number(process.hrtime.bigint()) / 1e6 - data.originMs;
+  }
+
+  function watch(): void {
+    for (;;) {
+      const current = Atomics.load(words, word.mode);
+      if (current === mode.stopped) return stop();
+      const waitMs = current === mode.armed ? untilSuspicious() : data.idlePollMs;
+      const beforeMs = nowMs();
+      if (Atomics.wait(words, word.mode, current, waitMs) === 'timed-out') account(beforeMs, waitMs);
+      tellLocations();
+      Atomics.add(words, word.polls, 1);
+      // A look is answered through this thread's own event loop, so the loop here must be left for it.
+      if (look()) return;
+    }
+  }
+
+  function tellLocations(): void {
+    for (
+      let asked = receiveMessageOnPort(parentPort!);
+      asked !== undefined;
+      asked = receiveMessageOnPort(parentPort!)
+    ) {
+      const { id, positions } = asked.message as LocationsAsked;
+      const told: LocationsTold = { id, locations: positions.map(locationOf) };
+      // eslint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
+      parentPort!.postMessage(told);
+    }
+  }
+
+  /** No wake-up before one can tell anything: they are what this thread costs. */
+  function untilSuspicious(): number {
+    const leftMs = data.suspectMs - staleOf(nowMs());
+    return leftMs > 0 ? leftMs + 0.2 : data.sampleMs;
+  }
+
+  function stop(): void {
+    if (schedstatFd !== null) fs.closeSync(schedstatFd);
+  }
+
+  /** Own lateness: how much of a block was the machine's fault. */
+  function account(beforeMs: number, waitMs: number): void {
+    const lateMs = nowMs() - beforeMs - waitMs;
+    if (lateMs > 1) Atomics.add(words, word.starvedUs, Math.round(lateMs * 1000));
+  }
+
+  /** Adds what the main thread has stood in the run queue since the last call, while it stands still. */
+  function accountRunDelay(standsStill: boolean): void {
+    if (schedstatFd === null || (!standsStill && runDelayUs === null)) return;
+    try {
+      const length = fs.readSync(schedstatFd, schedstatText, 0, schedstatText.length, 0);
+      // "time on CPU, time in the run queue, slices", in nanoseconds: Documentation/scheduler/sched-stats.rst
+      const nowUs = Number(schedstatText.toString('latin1', 0, length).split(' ')[1]) / 1000;
+      if (runDelayUs !== null) Atomics.add(words, word.runDelayUs, Math.round(nowUs - runDelayUs));
+      runDelayUs = standsStill ? nowUs : null;
+    } catch {
+      // Classification has one witness less.
+      runDelayUs = null;
+    }
+  }
+
+  /** Looks at the main thread when it is time; true when a look is under way. */
+  function look(): boolean {
+    const now = nowMs();
+    const seq = Atomics.load(words, word.seq);
+    if (seq !== watchedSeq) {
+      watchedSeq = seq;
+      nextLookMs = 0;
+      saidAtMs = 0;
+      seen = null;
+    }
+    const staleMs = staleOf(now);
+    const suspectMs = Atomics.load(words, word.mode) === mode.armed ? data.suspectMs : data.idleSuspectMs;
+    accountRunDelay(staleMs >= suspectMs);
+    if (staleMs < suspectMs) return false;
+    sayWhileItLasts(staleMs);
+    if (now < nextLookMs || !takeToken(now)) return false;
+    // Ever rarer, so that a long block is looked at a few dozen times, and its last look still lies near its end. Not
+    // quite regular: requests that take turns in step with the looks would otherwise be blamed for one another.
+    nextLookMs = now + Math.max(data.sampleMs, staleMs * 0.15) * (0.85 + Math.random() * 0.3);
+    ask(seq);
+    return true;
+  }
+
+  function staleOf(now: number): number {
+    const units = (now * data.unitsPerMs - Atomics.load(words, word.beatAt)) | 0;
+    return units / data.unitsPerMs;
+  }
+
+  function takeToken(now: number): boolean {
+    tokens = Math.min(data.sampleBurst, tokens + ((now - refilledMs) / 1000) * data.samplesPerSecond);
+    refilledMs = now;
+    if (tokens < 1) return false;
+    tokens -= 1;
+    return true;
+  }
+
+  function ask(seq: number): void {
+    const session = new Session();
+    let beforeMs = nowMs();
+    // Keeps this thread alive and watching while the main thread is in a native call and cannot answer.
+    const waiting = setInterval(() => {
+      account(beforeMs, data.tickMs);
+      beforeMs = nowMs();
+      accountRunDelay(Atomics.load(words, word.seq) === seq);
+      Atomics.add(words, word.polls, 1);
+      if (Atomics.load(words, word.mode) === mode.stopped) answered(null);
+      else if (Atomics.load(words, word.seq) === seq) sayWhileItLasts(staleOf(beforeMs));
+    }, data.tickMs);
+    let done = false;
+    const answered = (answer: Seen | null, failure: unknown = null): void => {
+      if (done) return;
+      if (answer !== null) failedLooks = 0;
+      else if (failure !== null) lookFailed(failure);
+      done = true;
+      clearInterval(waiting);
+      session.disconnect();
+      if (answer?.ok === true && seq === watchedSeq) seen = answer;
+      // Not in the turn of the disconnect: ending a thread there has aborted processes.
+      setImmediate(watch);
+    };
+    try {
+      session.connectToMainThread();
+      session.post(
+        'Runtime.evaluate',
+        { expression: expressionOf(seq, nowMs()), returnByValue: true },
+        (error, reply) => answered((reply as { result?: { value?: Seen } } | undefined)?.result?.value ?? null, error),
+      );
+    } catch (error) {
+      answered(null, error);
+    }
+  }
+
+  /** One may be lost while somebody else's session goes away, or the main thread ends. */
+  function lookFailed(failure: unknown): void {
+    failedLooks += 1;
+    if (failedLooks !== data.failedLooks) return;
+    const told: LooksFail = { reason: failure instanceof Error ? failure.message : 'no answer' };
+    // eslint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
+    parentPort!.postMessage(told);
+  }
+
+  /**
+   * Calls nothing but the probe. Nothing may be thrown out of it: the inspector would format the error's stack on the spot, with
+   * the application's formatter. (Where not even this can begin, at the very end of the stack, the inspector does so.)
+   */
+  function expressionOf(seq: number, at: number): string {
+    return (
+      `try{(function perfProbe(probe){const m={seq:${seq},at:${at},ok:false};` +
+      `if(probe!==undefined)probe(m);return m})(this['${data.probeName}'])}catch{}`
+    );
+  }
+
+  /** A block that never ends is never recorded; so it is told while it lasts, past the main thread's own streams. */
+  function sayWhileItLasts(staleMs: number): void {
+    if (staleMs < data.hangMs || (saidAtMs > 0 && staleMs < saidAtMs * 5)) return;
+    saidAtMs = staleMs;
+    const who = seen?.handler === undefined ? (seen?.method ?? '') : `${seen.method} ${seen.route} (${seen.handler})`;
+    const frames = seen?.frames ?? [];
+    // The evaluated script's own top-level frame stands below its function.
+    const frame = frames.slice(frames.findIndex(({ name }) => name === 'perfProbe') + 2).find(isUserFrame);
+    const where = frame === undefined ? '' : ` at ${locationOf(frame)} (${frame.name ?? 'anonymous'})`;
+    const ms = Math.round(staleMs);
+    const said =
+      who === ''
+        ? `The event loop has been blocked for ${ms} ms and still is`
+        : `${who} blocks the event loop for ${ms} ms and still does`;
+    writeToStderr(`[Perf] ${said}${where}\n`);
+  }
+
+  function locationOf({ file, line, column }: Position): string | null {
+    try {
+      maps ??= new Maps(data.workingDirectory, data.maxMappingBytes, Decoded);
+      return maps.locationOf({ file, line, column });
+    } catch {
+      // The line is worth more than its map; an error here would end the watchdog in the middle of a hang.
+      return file === null ? null : `${file}:${line}:${column}`;
+    }
+  }
+
+  function isUserFrame(frame: SeenFrame): frame is UserFrame {
+    const { file, name } = frame;
+    if (file === null || file === '' || (name ?? '').startsWith('perf:')) return false;
+    return !file.startsWith('node:') && !file.includes('node_modules');
+  }
+
+  function writeToStderr(line: string): void {
+    for (let attempt = 0; attempt < 20; attempt++) {
+      try {
+        fs.writeSync(2, line);
+        return;
+      } catch (error) {
+        // A full pipe is worth waiting for; a closed one is not.
+        if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') return;
+        Atomics.wait(sleeper, 0, 0, 5);
+      }
+    }
+  }
+
+  function openSchedstat(): number | null {
+    if (data.schedstat === null) return null;
+    try {
+      return fs.openSync(data.schedstat, 'r');
+    } catch {
+      return null;
+    }
+  }
+}

@@ -1,0 +1,49 @@
+import { RECORD_HOLD } from '../core/record-hold.js';
+import { SAMPLE_NOW } from '../core/resource-reading.js';
+import type { Feature, FeatureDefinition, FeatureHost } from '../http/feature.js';
+import { aroundExperiments } from './experiment.decorator.js';
+import { ExperimentEngine } from './experiment-engine.js';
+import { Experiments } from './experiments.js';
+import { experimentsOption, type ResolvedExperiments } from './experiments.options.js';
+import { GATES } from './gate-check.js';
+
+/** Experiments, wired to one application's requests. Exists with the feature off as well: every check is then false. */
+class ExperimentsFeature implements Feature {
+  readonly service: Experiments;
+  private readonly engine: ExperimentEngine | null;
+
+  constructor(
+    options: ResolvedExperiments | null,
+    private readonly host: FeatureHost,
+  ) {
+    const { nowMs, report, requests } = host;
+    this.engine =
+      options === null
+        ? null
+        : new ExperimentEngine(options, nowMs, report, {
+            hold: () => RECORD_HOLD.get(requests),
+            sampleResources: () => SAMPLE_NOW.get(requests)!(),
+          });
+    this.service = new Experiments(this.engine, requests, report);
+  }
+
+  install(): void {
+    const { engine } = this;
+    if (engine === null) return;
+    const { handlers, requests } = this.host;
+    GATES.set(requests, engine);
+    requests.observe(engine);
+    handlers.around(aroundExperiments(engine));
+    engine.start();
+  }
+
+  async close(): Promise<void> {
+    await this.engine?.close(this.host.flushTimeoutMs);
+  }
+}
+
+export const experimentsFeature: FeatureDefinition<'experiments', ResolvedExperiments> = {
+  name: 'experiments',
+  option: experimentsOption,
+  create: (options, host) => new ExperimentsFeature(options, host),
+};

@@ -1,0 +1,107 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { RequestState } from '../../core/request-state.js';
+import { methodLabel, Route } from '../../core/route.js';
+import { beforeHead } from '../before-head.js';
+import type { HttpOptions } from '../http.options.js';
+import { stateOf } from '../lifecycle.js';
+import { answerOf, type Answer, type Platform, type RawAnswer, type RequestEntry } from '../platform.js';
+import type { Routes } from '../routes.js';
+import type { MountPaths } from './mounts.js';
+import { ExpressProperties, FORGETS_HIDDEN_CLASSES } from './properties.js';
+
+type Path = string | RegExp | (string | RegExp)[];
+interface ExpressRoute {
+  readonly path: Path;
+}
+interface ExpressRequest extends IncomingMessage {
+  readonly route?: ExpressRoute;
+  readonly baseUrl?: string;
+  readonly app?: { path?(): string };
+}
+type Middleware = (request: ExpressRequest, response: ServerResponse, next: (error?: unknown) => void) => unknown;
+/** The part of Express 5 that is used; structural, so that no vendor's type is needed. */
+export interface ExpressApplication {
+  /** The prototypes that the application gives to its requests and responses. */
+  readonly request: object;
+  readonly response: object;
+  use(middleware: Middleware): unknown;
+  get(path: string, handler: Middleware): unknown;
+}
+
+export class ExpressPlatform implements Platform {
+  readonly kind = 'express';
+  readonly beforeHead = beforeHead;
+  /** By pattern: of routes that no controller has. */
+  private readonly found = new Map<string, Route>();
+
+  constructor(
+    readonly application: ExpressApplication,
+    private readonly server: Server,
+    private readonly options: Required<HttpOptions>,
+    private readonly mounts: MountPaths,
+  ) {}
+
+  observe(entry: RequestEntry): void {
+    // Nest registers the body parsers before any module can add a middleware; the server's own event sees their answers too.
+    this.server.prependListener('request', entry.arrive);
+    if (FORGETS_HIDDEN_CLASSES && this.options.expressProperties) {
+      this.server.prependListener('request', new ExpressProperties(this.application).reserve);
+    }
+    // Servers of the application's own come without that event.
+    this.application.use((request, response, next) => entry.enter(entry.start(request, response), next));
+  }
+
+  findRoute(state: RequestState, routes: Routes): Route | null {
+    const request: ExpressRequest | null = state.request;
+    if (request === null) return null;
+    const matched: unknown = request.route;
+    const pattern = isRoute(matched) ? this.patternOf(matched, request) : this.mounts.find(request.baseUrl ?? '');
+    if (pattern === null) return null;
+    let route = this.found.get(pattern);
+    if (route === undefined) {
+      route = routes.create(methodLabel(request.method), pattern, null);
+      this.found.set(pattern, route);
+    }
+    return route.forMethod(request.method);
+  }
+
+  private patternOf({ path }: ExpressRoute, request: ExpressRequest): string {
+    const paths = Array.isArray(path) ? path : [path];
+    return `${this.mountOf(request)}${paths.map(String).join('|')}`;
+  }
+
+  /** Where the router or application that answered is mounted; `*` stands for what only the client's text tells. */
+  private mountOf({ baseUrl = '', app }: ExpressRequest): string {
+    if (baseUrl === '') return '';
+    const known = this.mounts.find(baseUrl);
+    if (known !== null) return known;
+    // Of an application Express knows the pattern.
+    const pattern = app?.path?.() ?? '';
+    return segments(pattern) === segments(baseUrl) ? pattern : `${pattern}/*`;
+  }
+
+  rawRoute(path: string, answer: RawAnswer): void {
+    const route = new Route('GET', path, null, () => {});
+    this.application.get(path, (request, response, next) => {
+      const state = stateOf(request);
+      if (state !== null) state.route = route;
+      answer(request).then((answered) => this.answer(response, answerOf(answered)), next);
+    });
+  }
+
+  answer(response: unknown, { status, headers, body }: Answer): void {
+    const raw = response as ServerResponse;
+    raw.statusCode = status;
+    for (const [name, value] of Object.entries(headers)) raw.setHeader(name, value);
+    raw.end(body);
+  }
+}
+
+/** Anybody may set `req.route`. */
+function isRoute(value: unknown): value is ExpressRoute {
+  if (typeof value !== 'object' || value === null) return false;
+  const { path, stack } = value as { path?: unknown; stack?: unknown };
+  return Array.isArray(stack) && (typeof path === 'string' || path instanceof RegExp || Array.isArray(path));
+}
+
+const segments = (path: string): number => path.split('/').length;

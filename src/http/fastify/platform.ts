@@ -1,0 +1,87 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { RequestState } from '../../core/request-state.js';
+import { methodLabel, Route } from '../../core/route.js';
+import { beforeHead } from '../before-head.js';
+import { answerOf, type Answer, type Platform, type RawAnswer, type RequestEntry } from '../platform.js';
+import { ROUTE } from '../route-functions.js';
+import type { Routes } from '../routes.js';
+
+interface RouteConfig {
+  [ROUTE]?: Route;
+}
+interface FastifyRequest {
+  readonly raw: IncomingMessage;
+  readonly routeOptions: { readonly url: string | undefined; readonly config: RouteConfig | undefined };
+}
+interface FastifyReply {
+  readonly raw: ServerResponse;
+  code(status: number): FastifyReply;
+  header(name: string, value: unknown): FastifyReply;
+  send(body: unknown): FastifyReply;
+}
+interface RegisteredRoute {
+  readonly method: string | string[];
+  readonly url: string;
+  config?: RouteConfig;
+}
+/** The part of Fastify 5 that is used; structural, so that no vendor's type is needed. */
+export interface FastifyInstance {
+  readonly server: Server;
+  addHook(name: 'onRoute', hook: (route: RegisteredRoute) => void): unknown;
+  addHook(name: 'onRequest', hook: (request: FastifyRequest, reply: FastifyReply, done: () => void) => void): unknown;
+  get(
+    path: string,
+    options: object,
+    handler: (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>,
+  ): unknown;
+}
+
+export class FastifyPlatform implements Platform {
+  readonly kind = 'fastify';
+  readonly beforeHead = beforeHead;
+
+  constructor(readonly application: FastifyInstance) {}
+
+  observe(entry: RequestEntry, routes: Routes): void {
+    const fastify = this.application;
+    fastify.addHook('onRoute', (route) => {
+      if (route.config?.[ROUTE] !== undefined) return;
+      route.config = { ...route.config, [ROUTE]: routes.create(firstMethod(route.method), route.url, null) };
+    });
+    // Before every hook and middleware.
+    fastify.server.prependListener('request', entry.arrive);
+    // `inject()` and servers of the application's own come without that event.
+    fastify.addHook('onRequest', (request, reply, done) => {
+      const state = entry.start(request.raw, reply.raw);
+      state.frameworkRequest = request;
+      entry.enter(state, done);
+    });
+  }
+
+  findRoute(state: RequestState, routes: Routes): Route | null {
+    const request = state.frameworkRequest as FastifyRequest;
+    // Still the raw request: an earlier middleware answered before any hook ran.
+    if (state.frameworkRequest === state.request) return null;
+    const { url, config } = request.routeOptions;
+    if (url === undefined || config === undefined) return null;
+    // A route that main.ts registered before this module's hooks existed gets its Route when it is first reached.
+    const route = (config[ROUTE] ??= routes.create(methodLabel(request.raw.method), url, null));
+    return route.forMethod(request.raw.method);
+  }
+
+  rawRoute(path: string, answer: RawAnswer): void {
+    const config: RouteConfig = { [ROUTE]: new Route('GET', path, null, () => {}) };
+    this.application.get(path, { config }, async (request, reply) => {
+      this.answer(reply, answerOf(await answer(request)));
+      return reply;
+    });
+  }
+
+  answer(response: unknown, { status, headers, body }: Answer): void {
+    const reply = (response as FastifyReply).code(status);
+    for (const [name, value] of Object.entries(headers)) reply.header(name, value);
+    reply.send(body);
+  }
+}
+
+const firstMethod = (method: string | string[]): string => methodLabel(Array.isArray(method) ? method[0] : method);

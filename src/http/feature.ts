@@ -1,0 +1,59 @@
+import type { ModulesContainer, AbstractHttpAdapter } from '@nestjs/core';
+import type { MonotonicClock } from '../core/clock.js';
+import type { Option } from '../core/option.js';
+import type { Recorder } from '../core/recorder.js';
+import type { OncePerCause, Reporter } from '../core/reporter.js';
+import type { PerfSnapshot } from '../core/snapshot.js';
+import type { ControllerHandlers } from './handlers.js';
+import type { RequestLifecycle } from './lifecycle.js';
+import type { Platform } from './platform.js';
+import type { Routes } from './routes.js';
+
+/** The application that a feature is made for. What one feature needs of another is a port of the core, kept on `requests`. */
+export interface FeatureHost {
+  readonly requests: RequestLifecycle;
+  readonly routes: Routes;
+  readonly handlers: ControllerHandlers;
+  readonly recorder: Recorder;
+  readonly report: OncePerCause;
+  readonly logger: Reporter;
+  readonly nowMs: MonotonicClock;
+  readonly flushTimeoutMs: number;
+}
+
+/** What is known when the application's modules have been made, and its routes are not registered yet. */
+export interface FeatureBoot {
+  readonly modules: ModulesContainer;
+  /** Both null in an application without HTTP, or on a server framework that is not known. */
+  readonly platform: Platform | null;
+  readonly adapter: AbstractHttpAdapter | null;
+}
+
+/** One feature of one application, from boot to close. */
+export interface Feature {
+  /** What applications inject, when the feature has a service. */
+  readonly service?: object;
+  /** Before routes are registered. What it throws stops the boot. */
+  install?(boot: FeatureBoot): void | Promise<void>;
+  /** When every module has been initialised, before the server listens. */
+  start?(): void | Promise<void>;
+  /** Its part of a snapshot. */
+  snapshot?(): Partial<PerfSnapshot>;
+  /** Resolves when what has happened so far is done and recorded. */
+  idle?(): Promise<void>;
+  /** The application begins to close, and may still serve requests. */
+  closing?(): void | Promise<void>;
+  /** The server has closed: finishes its work, pushes its last records, leaves no timer or thread. */
+  drain?(): void | Promise<void>;
+  /** After the sinks have closed. */
+  close?(): void | Promise<void>;
+}
+
+/** A feature, as the list of features holds it. */
+export interface FeatureDefinition<Name extends string, Options> {
+  readonly name: Name;
+  /** Reads its option; null is off. */
+  readonly option: Option<Options | null>;
+  /** `options` null: it is off, and exists for its service and for what must be said. */
+  create(options: Options | null, host: FeatureHost): Feature;
+}

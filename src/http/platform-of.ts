@@ -1,0 +1,26 @@
+import type { AbstractHttpAdapter } from '@nestjs/core';
+import { MountPaths } from './express/mounts.js';
+import { ExpressPlatform } from './express/platform.js';
+import { FastifyPlatform } from './fastify/platform.js';
+import type { HttpOptions } from './http.options.js';
+import type { Platform } from './platform.js';
+
+/** The platform behind Nest's adapter; null for a framework that this library does not know. */
+export function platformOf(
+  adapter: AbstractHttpAdapter,
+  options: Required<HttpOptions>,
+  mounts: MountPaths,
+): Platform | null {
+  const type = adapter.getType();
+  if (type === 'fastify') return new FastifyPlatform(adapter.getInstance());
+  if (type !== 'express') return null;
+  mounts.watch(adapter);
+  return new ExpressPlatform(adapter.getInstance(), adapter.getHttpServer(), options, mounts);
+}
+
+/** What main.ts mounts before the application is initialised can be seen, too, where there is an adapter already. */
+export function mountsOf(adapter: AbstractHttpAdapter | null | undefined): MountPaths {
+  const mounts = new MountPaths();
+  if (adapter?.getType() === 'express') mounts.watch(adapter);
+  return mounts;
+}

@@ -1,0 +1,168 @@
+import type { IncomingMessage } from 'node:http';
+import { RequestMethod } from '@nestjs/common';
+import type { AbstractHttpAdapter } from '@nestjs/core';
+import { attach } from '../core/attachment.js';
+import type { RequestOwner, RequestState } from '../core/request-state.js';
+import { methodLabel, type Route, type RouteHandler } from '../core/route.js';
+import { stateOf } from './lifecycle.js';
+import type { RequestEntry } from './platform.js';
+import type { Routes } from './routes.js';
+
+/** On what stands for a handler: Nest copies it to the route function. */
+export const HANDLER_METADATA = 'perf:handler';
+
+/** A function that a framework calls for a route. Positional arguments, so that none is copied. */
+export type RouteFunction = (this: unknown, first: unknown, second: unknown, third: unknown) => unknown;
+
+/** Runs route functions in a way that a look at the blocked stack can tell their request. Passes on what they return or throw. */
+export interface RouteRunner {
+  runRoute(
+    state: RequestState,
+    route: RouteFunction,
+    self: unknown,
+    first: unknown,
+    second: unknown,
+    third: unknown,
+  ): unknown;
+}
+
+/** An application's; there is none while nobody looks at the stack. */
+export const ROUTE_RUNNER = attach<RouteRunner>('application');
+
+/** The Fastify adapter copies what stands under this key of a route function, as `@RouteConfig()` writes it, to the route's `config`. */
+const FASTIFY_CONFIG_METADATA = '__fastify_route_config__';
+/** Where a Fastify route's `config` carries our {@link Route}. */
+export const ROUTE: unique symbol = Symbol('perf:route');
+
+/** Hears of what Nest does while it registers routes. */
+export interface RegistrationListener {
+  /** Nest is about to read a handler's parameters; said again for each. */
+  begins(this: void): void;
+  /** A controller's route is registered; said again for each. */
+  registers(this: void): void;
+}
+
+/** The application that registers. */
+export interface RegisteringApplication {
+  readonly requests: RequestEntry & RequestOwner;
+  readonly routes: Routes;
+  /** Whether a handler is one of its own: several applications may share an adapter. */
+  knows(handler: RouteHandler): boolean;
+}
+
+type RouteTriggered = (requestMethod: RequestMethod, path: string) => unknown;
+/** The part of an adapter that Nest registers routes with, by name: `get`, `post`, … */
+type Registrar = Record<string, ((this: unknown, ...parameters: unknown[]) => unknown) | undefined>;
+
+const REGISTERING = Object.values(RequestMethod)
+  .filter((method) => typeof method === 'string')
+  .map((method) => method.toLowerCase());
+
+/**
+ * Sees every route function of a controller while Nest registers it with the adapter: its route is known from then on, and the
+ * application's {@link ROUTE_RUNNER} runs it. Until the returned function is called, when routes are registered.
+ */
+export function watchRegistration(
+  adapter: AbstractHttpAdapter,
+  application: RegisteringApplication,
+  hear: RegistrationListener,
+): () => void {
+  let over = false;
+  const registrar = adapter as unknown as Registrar;
+  const undo: (() => void)[] = [];
+  // Nest 11 puts a function without metadata around a route function when somebody has asked to hear of triggered routes.
+  // So that is done here, as Nest 12 does it. Not needed any more once Nest 11 is not supported.
+  const ask = registrar['getOnRouteTriggered'];
+  let triggered: RouteTriggered | undefined;
+  if (typeof ask === 'function') {
+    undo.push(
+      replace(registrar, 'getOnRouteTriggered', hear.begins, () => {
+        triggered = ask.call(adapter) as RouteTriggered | undefined;
+        return undefined;
+      }),
+    );
+  }
+  for (const name of REGISTERING) {
+    const register = registrar[name];
+    if (typeof register !== 'function') continue;
+    undo.push(
+      replace(registrar, name, hear.begins, (...parameters) => {
+        const [path, given] = parameters;
+        const handler = typeof given === 'function' ? handlerOf(given) : null;
+        if (over || handler === null || !application.knows(handler)) return register.apply(adapter, parameters);
+        hear.registers();
+        const route = application.routes.create(methodLabel(name.toUpperCase()), String(path), handler);
+        const run = runnable(given as RouteFunction, route, application.requests);
+        const told = triggered === undefined ? run : telling(triggered, String(path), given as RouteFunction, run);
+        return register.call(adapter, path, standFor(given as RouteFunction, route, told));
+      }),
+    );
+  }
+  return () => {
+    over = true;
+    for (const restore of undo.splice(0).reverse()) restore();
+  };
+}
+
+const handlerOf = (routeFunction: object): RouteHandler | null =>
+  (Reflect.getMetadata(HANDLER_METADATA, routeFunction) as RouteHandler | undefined) ?? null;
+
+function runnable(routeFunction: RouteFunction, route: Route, requests: RequestEntry & RequestOwner): RouteFunction {
+  const runner = ROUTE_RUNNER.get(requests);
+  return function run(this: unknown, request, response, next): unknown {
+    const state = stateOf(request);
+    if (state === null) return routeFunction.call(this, request, response, next);
+    if (state.owner !== requests) {
+      // It has passed another application's middleware since it passed ours.
+      const own = requests.start(state.request!, state.response!);
+      return requests.enter(own, () => run.call(this, request, response, next));
+    }
+    // Told here because a look at the stack may not ask: it runs inside an interrupt.
+    if (state.knownRoute === null) state.route = route.forMethod((state.request as IncomingMessage).method);
+    return requests.enter(state, () =>
+      runner === null
+        ? routeFunction.call(this, request, response, next)
+        : runner.runRoute(state, routeFunction, this, request, response, next),
+    );
+  };
+}
+
+function telling(triggered: RouteTriggered, path: string, routeFunction: object, run: RouteFunction): RouteFunction {
+  const method = (Reflect.getMetadata('method', routeFunction) as RequestMethod | undefined) ?? RequestMethod.GET;
+  return function (this: unknown, request, response, next) {
+    triggered(method, path);
+    return run.call(this, request, response, next);
+  };
+}
+
+/** Metadata and properties, the version for example, are the route function's own. */
+function standFor(routeFunction: RouteFunction, route: Route, run: RouteFunction): RouteFunction {
+  Object.setPrototypeOf(run, routeFunction);
+  const config = Reflect.getMetadata(FASTIFY_CONFIG_METADATA, routeFunction) as object | undefined;
+  Reflect.defineMetadata(FASTIFY_CONFIG_METADATA, { ...config, [ROUTE]: route }, run);
+  return Object.defineProperty(run, 'name', { value: routeFunction.name, configurable: true });
+}
+
+/**
+ * Puts a method on the object itself; the returned function puts the one before it in its place. It is not deleted: V8 keeps an
+ * object that has lost a property as a table, and an adapter is asked for a dozen properties by each request.
+ */
+function replace(
+  target: Registrar,
+  name: string,
+  asked: () => void,
+  method: (...parameters: unknown[]) => unknown,
+): () => void {
+  const hidden = { configurable: true, enumerable: false };
+  const before = Object.getOwnPropertyDescriptor(target, name) ?? { value: target[name], writable: true, ...hidden };
+  // Nest takes the method off the adapter just before it looks at the handler.
+  const get = (): unknown => {
+    asked();
+    return method;
+  };
+  Object.defineProperty(target, name, { get, ...hidden });
+  return () => {
+    // Another application that shares the adapter has put its own in front: it stays, and passes on.
+    if (Object.getOwnPropertyDescriptor(target, name)?.get === get) Object.defineProperty(target, name, before);
+  };
+}

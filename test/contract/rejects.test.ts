@@ -1,0 +1,85 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Queue } from 'bullmq';
+import { afterEach, expect, inject, it } from 'vitest';
+import { Spill } from '../../src/defer/spill/spill.js';
+import { until } from '../fixtures/until.js';
+import { engineWith } from '../unit/defer/engine.fixture.js';
+import { entryOf, NO_WORKER } from '../unit/defer/journal-entry.js';
+import { expectBalanced } from '../unit/defer/ledger-identity.js';
+import { MemoryPlace, MemoryStore } from './memory-store.js';
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
+});
+
+it('what BullMQ refuses for good is told, counted, and can be read and sent again; the rest of its bulk is stored', async () => {
+  const queue = new Queue(`rejects-${randomUUID()}`, { connection: { url: inject('redisUrl') } });
+  cleanups.push(async () => {
+    await queue.obliterate({ force: true });
+    await queue.close();
+  });
+  const { engine, reports } = engineWith();
+  cleanups.push(() => engine.drain(100));
+  const add = (name: string, data: unknown, opts?: object): void =>
+    engine.armJob(queue, name, data, opts, null)!.commit(null);
+  for (let i = 0; i < 7; i++) add('small', { i });
+  add('large', 'x'.repeat(100), { jobId: 'large-1', sizeLimit: 10 });
+  // It is one job's fault only where others get through.
+  const others = setInterval(() => add('later', {}), 50);
+  cleanups.push(() => clearInterval(others));
+  await until('it to be refused', async () => (await engine.rejected()).length > 0);
+  clearInterval(others);
+  await engine.idle();
+  expectBalanced(engine.stats());
+  expect(engine.stats()).toMatchObject({ failed: 1, dropped: 0 });
+  expect(reports).toContainEqual(
+    expect.stringMatching(/"rejects-[^"]+\/large" failed: The size of job large exceeds the limit 10 bytes/),
+  );
+  const [rejected] = await engine.rejected();
+  expect(rejected).toMatchObject({ id: 'large-1', name: `${queue.name}/large`, data: 'x'.repeat(100) });
+  expect(rejected!.error).toContain('exceeds the limit');
+  expect((await queue.getJobs(['waiting'])).filter(({ name }) => name === 'small')).toHaveLength(7);
+  expect(await engine.resend(['another'])).toBe(0);
+  expect(await engine.resend(['large-1'])).toBe(1);
+  expect(await engine.rejected()).toEqual([]);
+  expect(engine.stats().pending).toBe(1);
+});
+
+it('durable work that its store refuses is among the rejects on disk, over a restart, until it is sent again', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'perf-rejects-'));
+  cleanups.push(() => rmSync(folder, { recursive: true }));
+  const place = new MemoryPlace();
+  const start = async () => {
+    const { engine } = engineWith({ store: new MemoryStore(place, false, new Spill(folder, 1_000_000)) });
+    await engine.start(NO_WORKER);
+    return engine;
+  };
+  place.refused.add('bad');
+  const first = await start();
+  const others = setInterval(
+    () => void first.armJournaled(entryOf(randomUUID()), null).then((it) => it?.commit(200)),
+    50,
+  );
+  cleanups.push(() => clearInterval(others));
+  (await first.armJournaled(entryOf('bad'), null))!.commit(200);
+  await until('it to be refused', async () => (await first.rejected()).length > 0);
+  clearInterval(others);
+  await first.idle();
+  await first.drain(1_000);
+
+  place.refused.clear();
+  const second = await start();
+  cleanups.push(() => second.drain(100));
+  expect(second.stats()).toMatchObject({ accepted: 0 });
+  expect(await second.rejected()).toMatchObject([
+    { id: 'bad', name: 'receipt', data: { id: 'bad' }, error: 'bad is refused' },
+  ]);
+  expect(await second.resend()).toBe(1);
+  await second.idle();
+  expect(place.known.has('bad')).toBe(true);
+  expect(await second.rejected()).toEqual([]);
+});

@@ -1,0 +1,77 @@
+import { readdirSync } from 'node:fs';
+import { Controller, Get } from '@nestjs/common';
+import { describe, expect, it } from 'vitest';
+import type { PerfModuleOptions } from '../../src/index.js';
+import { type Adapter, adapterOf, adapters } from '../fixtures/app.js';
+import { listeningApp } from '../fixtures/build-app.js';
+import { call } from '../fixtures/http-client.js';
+import { until } from '../fixtures/until.js';
+
+/** Wide: the aim is 5 ms, on a machine that does nothing else. */
+const MOST_MS = 12;
+const ROUNDS = 15;
+
+@Controller()
+class QuickController {
+  @Get()
+  get() {
+    return 'done';
+  }
+}
+const metadata = { controllers: [QuickController] };
+
+async function closeMs(adapter: Adapter, perf: PerfModuleOptions | null, requests = 1): Promise<number> {
+  const { app, url } = await listeningApp(adapterOf(adapter), { metadata, perf });
+  for (let i = 0; i < requests; i++) expect((await call(url)).status).toBe(200);
+  const startedMs = performance.now();
+  await app.close();
+  return performance.now() - startedMs;
+}
+const medianOf = (values: number[]): number => values.sort((a, b) => a - b)[values.length >> 1]!;
+const inProc = (folder: string): number =>
+  process.platform === 'linux' ? readdirSync(`/proc/self/${folder}`).length : 0;
+const NODES_OWN = new Set(['Timeout', 'Immediate']);
+/** What can be left behind, counted by name. */
+function left(): Map<string, number> {
+  const counts = new Map([
+    ['threads', inProc('task')],
+    ['files', inProc('fd')],
+  ]);
+  for (const name of process.eventNames()) counts.set(`on ${String(name)}`, process.listenerCount(name));
+  for (const name of process.getActiveResourcesInfo()) {
+    if (!NODES_OWN.has(name)) counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
+  return counts;
+}
+/** Sockets and threads end a moment later: once nothing has changed for a while. */
+async function leftForGood(): Promise<Map<string, number>> {
+  let counts = left();
+  let same = 0;
+  await until('nothing to change any more', () => {
+    const next = left();
+    same = JSON.stringify([...next]) === JSON.stringify([...counts]) ? same + 1 : 0;
+    counts = next;
+    return same >= 100;
+  });
+  return counts;
+}
+
+describe.each(adapters)('app.close() on %s', (adapter) => {
+  it('takes about as long as without the module', async () => {
+    const [bare, measured]: [number[], number[]] = [[], []];
+    for (let round = 0; round < ROUNDS; round++) {
+      bare.push(await closeMs(adapter, null));
+      measured.push(await closeMs(adapter, {}));
+    }
+    expect(medianOf(measured) - medianOf(bare)).toBeLessThan(MOST_MS);
+  });
+
+  it.each([0, 1, 20])('leaves nothing behind, soon after %d requests', async (requests) => {
+    // What a process makes once is there after the first ones.
+    for (let i = 0; i < 2; i++) await closeMs(adapter, {}, requests);
+    const before = await leftForGood();
+    for (let i = 0; i < 4; i++) await closeMs(adapter, {}, requests);
+    const more = [...(await leftForGood())].filter(([name, count]) => count > (before.get(name) ?? 0));
+    expect(more).toEqual([]);
+  });
+});

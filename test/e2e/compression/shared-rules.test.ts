@@ -1,0 +1,147 @@
+import { Controller, Get, Logger, Param, Query, Res } from '@nestjs/common';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { PerfService, SharedResponse } from '../../../src/index.js';
+import { adapters, startApp, type TestApp } from '../../fixtures/app.js';
+import { callAccepting } from '../../fixtures/http-client.js';
+
+const counts: Record<string, number> = {};
+const count = (name: string): number => (counts[name] = (counts[name] ?? 0) + 1);
+let release: (() => void) | null = null;
+
+interface Reply {
+  header(name: string, value: string): unknown;
+}
+
+@Controller('shared')
+class SharedController {
+  @Get('own')
+  @SharedResponse({ ttlMs: 60_000 })
+  own(): unknown {
+    return { n: count('own') };
+  }
+
+  @Get('public')
+  @SharedResponse({ ttlMs: 60_000 })
+  public(@Res({ passthrough: true }) reply: Reply): unknown {
+    reply.header('cache-control', 'public');
+    return { n: count('public') };
+  }
+
+  @Get('all')
+  @SharedResponse({ ttlMs: 60_000, authorized: 'share' })
+  all(): unknown {
+    return { n: count('all') };
+  }
+
+  @Get('stuck')
+  @SharedResponse({ ttlMs: 60_000, waitMs: 50 })
+  async stuck(): Promise<unknown> {
+    const n = count('stuck');
+    if (n === 1) await new Promise<void>((resolve) => (release = resolve));
+    return { n };
+  }
+
+  @Get('urls')
+  @SharedResponse({ ttlMs: 60_000 })
+  urls(@Query('x') x: string): unknown {
+    return Number(x) % 2 === 0 ? 'one text for all of them' : `a text of ${x}`;
+  }
+}
+
+@Controller('preloaded')
+class PreloadedController {
+  @Get()
+  @SharedResponse({ ttlMs: 60_000, preload: true })
+  preloaded(): unknown {
+    return { n: count('preloaded') };
+  }
+
+  @Get(':id')
+  @SharedResponse({ ttlMs: 60_000, preload: true })
+  one(@Param('id') id: string): unknown {
+    return { id };
+  }
+}
+
+describe.each(adapters)('@SharedResponse() on %s', (adapter) => {
+  let test: TestApp;
+  const start = async (controllers: (new () => object)[] = [SharedController]): Promise<void> => {
+    for (const name of Object.keys(counts)) delete counts[name];
+    test = await startApp(adapter, {
+      perf: { compression: { cache: { maxBytes: 3_000_000 } } },
+      metadata: { controllers },
+      beforeInit: (app) => void app.setGlobalPrefix('api'),
+    });
+  };
+  const get = async (path: string, user?: string): Promise<string> => {
+    const headers: Record<string, string> = user === undefined ? {} : { authorization: `Bearer ${user}` };
+    return (await callAccepting(`${test.url}/api/${path}`, 'gzip', { headers })).text;
+  };
+  afterEach(async () => {
+    vi.restoreAllMocks();
+    release?.();
+    await test.close();
+  });
+
+  it('gives a request with `Authorization` an answer of its own (RFC 9111 section 3.5)', async () => {
+    await start();
+    const answers = [await get('shared/own', 'a'), await get('shared/own', 'b'), await get('shared/own')];
+    expect(answers).toEqual(['{"n":1}', '{"n":2}', '{"n":3}']);
+    expect([await get('shared/own'), await get('shared/own', 'a')]).toEqual(['{"n":3}', '{"n":4}']);
+  });
+
+  it('shares what is public, and where the decorator says so', async () => {
+    await start();
+    for (const path of ['shared/public', 'shared/all']) {
+      const answers = [await get(path, 'a'), await get(path, 'b'), await get(path)];
+      expect(answers).toEqual(['{"n":1}', '{"n":1}', '{"n":1}']);
+    }
+  });
+
+  it('lets nobody wait longer than `waitMs` for a handler that is stuck', async () => {
+    await start();
+    const stuck = get('shared/stuck');
+    await expect.poll(() => counts['stuck']).toBe(1);
+    const others = await Promise.all([get('shared/stuck'), get('shared/stuck')]);
+    release!();
+    // One that comes after the wait is over makes the next answer.
+    for (const other of others) expect(other).toMatch(/^\{"n":[23]\}$/);
+    expect(await stuck).toBe('{"n":1}');
+  });
+
+  it('holds no more than its bytes, however many URLs are asked for', async () => {
+    await start();
+    const bytes = (): number => test.app.get(PerfService).snapshot().compression!.cacheBytes;
+    for (let round = 0; round < 60; round++) {
+      const urls = Array.from({ length: 50 }, (_, i) => `shared/urls?x=${round * 50 + i}`);
+      await Promise.all(urls.map((url) => get(url)));
+      expect(bytes()).toBeLessThanOrEqual(3_000_000);
+    }
+    expect(await get('shared/urls?x=2998')).toBe('one text for all of them');
+  }, 120_000);
+
+  it('is preloaded where it is asked to, and says where it cannot be', async () => {
+    const warn = vi.spyOn(Logger.prototype, 'warn').mockImplementation(() => {});
+    await start([PreloadedController]);
+    await expect.poll(() => counts['preloaded']).toBe(1);
+    expect(await get('preloaded')).toBe('{"n":1}');
+    expect(warn).toHaveBeenCalledWith(
+      '@SharedResponse() on "PreloadedController.one" is not preloaded: `/api/preloaded/:id` has parameters. Remove `preload`.',
+    );
+  });
+});
+
+describe('@SharedResponse() refuses', () => {
+  it.each<[object, string]>([
+    [
+      { ttlMs: 1, waitMs: 0 },
+      '`waitMs` must be a number of milliseconds above 0 and up to 2147483647, got `0` (number).',
+    ],
+    [{ ttlMs: 1, authorized: true }, "`authorized` must be `'share'` or absent, got `true` (boolean)."],
+    [{ ttlMs: 1, preload: 'yes' }, '`preload` must be a boolean, got `"yes"` (string).'],
+  ])('%j', (options, message) => {
+    const decorator = SharedResponse(options as never);
+    const decorate = (): unknown => decorator(class Feed {}.prototype, 'find', { value: () => {} });
+    expect(decorate).toThrow(`PERF_ERR_DECORATOR: @SharedResponse() on "Feed.find": ${message}`);
+  });
+});

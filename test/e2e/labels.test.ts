@@ -1,0 +1,109 @@
+import { createRequire } from 'node:module';
+import type { ServerResponse } from 'node:http';
+import { Controller, Get } from '@nestjs/common';
+import { ExpressAdapter } from '@nestjs/platform-express';
+import { afterEach, describe, expect, it } from 'vitest';
+import { PerfService } from '../../src/index.js';
+import { closeApps, listeningApp, recordsOf, type BuiltApp } from '../fixtures/build-app.js';
+
+interface Routes {
+  get: (path: string, handle: (request: object, response: ServerResponse) => void) => void;
+}
+/** Express is a dependency of Nest's platform, not of this package. */
+const platform = createRequire(createRequire(import.meta.url).resolve('@nestjs/platform-express'));
+const { Router } = platform('express') as { Router: () => Routes };
+
+const tenants = ['acme', 'evil%0d%0a4711', 'umbrella', 'x'.repeat(300)];
+const labelsOf = ({ app }: BuiltApp): string[] =>
+  app
+    .get(PerfService)
+    .snapshot()
+    .routes.map(({ route }) => route);
+const answer = (_request: object, response: ServerResponse): void => void response.end('ok');
+
+@Controller('plain')
+class PlainController {
+  @Get()
+  get() {
+    return 'plain';
+  }
+}
+
+afterEach(closeApps);
+
+describe('labels of what is mounted on Express', () => {
+  it.each([
+    ['a router', () => Router()],
+    ['an application', () => new ExpressAdapter().getInstance<Routes>()],
+  ])('%s below a mount path with a parameter: no tenant’s name is in a label', async (_name, make) => {
+    const mounted = make();
+    mounted.get('/orders/:id', answer);
+    mounted.get('/health', answer);
+    const built = await listeningApp(new ExpressAdapter(), {
+      beforeInit: (app) => void app.use('/t/:tenant', mounted),
+    });
+    for (const tenant of tenants) {
+      for (const path of ['orders/1', 'orders/2', 'health', 'nowhere']) {
+        await (await fetch(`${built.url}/t/${tenant}/${path}`)).text();
+      }
+    }
+    const records = await recordsOf(built, tenants.length * 4);
+    const labels = new Set([...labelsOf(built), ...records.map(({ route }) => route)]);
+    for (const label of labels) expect(label).not.toMatch(/acme|evil|4711|umbrella|xxx/);
+    // Two routes and what no route has answered; the routes of one mount are still told apart.
+    expect(labels.size).toBe(3);
+    expect([...labels].filter((label) => label.endsWith('/orders/:id'))).toHaveLength(1);
+    expect([...labels].filter((label) => label.endsWith('/health'))).toHaveLength(1);
+    expect(records.filter(({ status }) => status === 404).map(({ route }) => route)).toEqual(tenants.map(() => ''));
+  });
+
+  it('a router below a mount path without parameters keeps the whole pattern', async () => {
+    const mounted = Router();
+    mounted.get('/orders/:id', answer);
+    const built = await listeningApp(new ExpressAdapter(), { beforeInit: (app) => void app.use('/shop', mounted) });
+    await (await fetch(`${built.url}/shop/orders/1`)).text();
+    expect(await recordsOf(built, 1)).toMatchObject([{ route: '/shop/orders/:id', status: 200 }]);
+  });
+
+  /**
+   * A user of GraphQL expects a row of its own, apart from the 404s: the path under which `app.use()` has mounted what
+   * answered, as it was written there. What the client writes behind it is no part of the label.
+   */
+  it('a function that is mounted and answers by itself, as GraphQL servers are, has the mount path as its label', async () => {
+    const built = await listeningApp(new ExpressAdapter(), {
+      metadata: { controllers: [PlainController] },
+      beforeInit: (app) => {
+        app.use('/graphql', (_request: object, response: ServerResponse) => {
+          setImmediate(() => response.end('{"data":{}}'));
+        });
+      },
+    });
+    const paths = ['/graphql', '/graphql/evil1', '/graphql?evil=2', '/GRAPHQL/evil3', '/plain', '/evil4'];
+    for (const path of paths) await (await fetch(built.url + path)).text();
+    const records = await recordsOf(built, paths.length);
+    expect(records.map(({ route, status }) => [route, status])).toEqual([
+      ['/graphql', 200],
+      ['/graphql', 200],
+      ['/graphql', 200],
+      ['/graphql', 200],
+      ['/plain', 200],
+      ['', 404],
+    ]);
+    for (const label of labelsOf(built)) expect(label).not.toContain('evil');
+  });
+
+  it('mounted functions that let a request pass, and parameters in their paths, make no label', async () => {
+    const built = await listeningApp(new ExpressAdapter(), {
+      metadata: { controllers: [PlainController] },
+      beforeInit: (app) => {
+        app.use('/plain', (_request: object, _response: object, next: () => void) => next());
+        app.use('/u/:user', (_request: object, response: ServerResponse) => void response.end('me'));
+      },
+    });
+    for (const path of ['/plain', '/u/evil1', '/u/evil2/more']) await (await fetch(built.url + path)).text();
+    const records = await recordsOf(built, 3);
+    expect(records[0]).toMatchObject({ route: '/plain', handler: 'PlainController.get' });
+    for (const label of labelsOf(built)) expect(label).not.toContain('evil');
+    expect(new Set(records.slice(1).map(({ route }) => route)).size).toBe(1);
+  });
+});

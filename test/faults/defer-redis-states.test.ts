@@ -1,0 +1,174 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Queue } from 'bullmq';
+import { Redis } from 'ioredis';
+import { afterEach, describe, expect, it } from 'vitest';
+import { startRedis, type RunningRedis } from '../../scripts/redis.mjs';
+import { bullmqStore } from '../../src/entries/bullmq.js';
+import { until } from '../fixtures/until.js';
+import { engineWith } from '../unit/defer/engine.fixture.js';
+import { entryOf, NO_WORKER } from '../unit/defer/journal-entry.js';
+import { expectBalanced } from '../unit/defer/ledger-identity.js';
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
+}, 60_000);
+
+async function ownRedis(): Promise<RunningRedis & { admin: Redis }> {
+  const redis = await startRedis({ own: true });
+  const admin = new Redis(redis.port, '127.0.0.1', { retryStrategy: null });
+  cleanups.push(async () => {
+    admin.disconnect();
+    await redis.stop();
+  });
+  return { ...redis, admin };
+}
+
+/** Durable work, with a spill, for a queue of its own. */
+async function startStore(port: number) {
+  const folder = mkdtempSync(join(tmpdir(), 'perf-states-'));
+  cleanups.push(() => rmSync(folder, { recursive: true }));
+  const connection = { host: '127.0.0.1', port };
+  const store = bullmqStore({ connection, queue: 'states', worker: false, spillPath: folder });
+  const { engine } = engineWith({ store, drainTimeoutMs: 1_000 });
+  await engine.start(NO_WORKER);
+  cleanups.push(() => engine.drain(1_000));
+  const accepted: string[] = [];
+  const add = async (): Promise<void> => {
+    const id = `w-${randomUUID()}`;
+    (await engine.armJournaled(entryOf(id), null))!.commit(201);
+    accepted.push(id);
+  };
+  return { engine, add, accepted };
+}
+
+async function storedIn(port: number): Promise<string[]> {
+  const queue = new Queue('states', { connection: { host: '127.0.0.1', port } });
+  const ids = (await queue.getJobs(['waiting', 'prioritized', 'delayed'])).map(({ id }) => id!);
+  await queue.close();
+  return ids.toSorted();
+}
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+const STATES: Record<string, { begin: string[][]; end: string[][] }> = {
+  READONLY: { begin: [['REPLICAOF', '127.0.0.1', '1']], end: [['REPLICAOF', 'NO', 'ONE']] },
+  OOM: { begin: [['CONFIG', 'SET', 'maxmemory', '1']], end: [['CONFIG', 'SET', 'maxmemory', '0']] },
+  NOPERM: { begin: [['ACL', 'SETUSER', 'default', '-@scripting']], end: [['ACL', 'SETUSER', 'default', '+@all']] },
+  NOSCRIPT: { begin: [['SCRIPT', 'FLUSH']], end: [['SCRIPT', 'FLUSH']] },
+};
+
+describe('durable work while Redis refuses to write', () => {
+  it.each(Object.keys(STATES))(
+    '%s, over and over: served throughout, nothing lost, nothing twice, nothing rejected',
+    async (name) => {
+      const { begin, end } = STATES[name]!;
+      const { port, admin } = await ownRedis();
+      const { engine, add, accepted } = await startStore(port);
+      const run = async (commands: string[][]): Promise<void> => {
+        for (const [command, ...parameters] of commands) await admin.call(command!, ...parameters);
+      };
+      for (let round = 0; round < 6; round++) {
+        await add();
+        await run(begin);
+        for (let i = 0; i < 10; i++) {
+          await add();
+          await pause(20);
+        }
+        await run(end);
+        await pause(30);
+      }
+      await engine.idle();
+      expect(await storedIn(port)).toEqual(accepted.toSorted());
+      expect(await engine.rejected()).toEqual([]);
+      expectBalanced(engine.stats());
+      expect(engine.stats()).toMatchObject({ accepted: 66, stored: 66, failed: 0, dropped: 0 });
+    },
+  );
+
+  it('MISCONF, because it cannot save: the same', async () => {
+    const { port, admin, dir } = await ownRedis();
+    const { engine, add, accepted } = await startStore(port);
+    await add();
+    await engine.idle();
+    await admin.config('SET', 'save', '3600 1');
+    rmSync(dir!, { recursive: true });
+    await admin.set('changed', '1');
+    await admin.call('BGSAVE');
+    await until('writes to be refused', async () => {
+      const answer = await admin.set('more', '1').catch((error: Error) => error.message);
+      return answer.startsWith('MISCONF');
+    });
+    for (let i = 0; i < 20; i++) await add();
+    await pause(500);
+    expect(engine.stats().stored).toBe(1);
+    await admin.config('SET', 'save', '');
+    await engine.idle();
+    expect(await storedIn(port)).toEqual(accepted.toSorted());
+    expect(engine.stats()).toMatchObject({ stored: 21, failed: 0, dropped: 0 });
+  });
+});
+
+/** Between a store and a server that can be changed, or hold every connection it has. */
+async function startProxy(port: number) {
+  let target = port;
+  const sockets: Socket[] = [];
+  const server = createServer((client) => {
+    const upstream = connect(target, '127.0.0.1');
+    sockets.push(client, upstream);
+    for (const socket of [client, upstream]) socket.on('error', () => {});
+    client.pipe(upstream).pipe(client);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  cleanups.push(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  return {
+    port: (server.address() as AddressInfo).port,
+    /** New connections lead there; the present ones stay. */
+    leadTo: (other: number) => void (target = other),
+    /** Whatever is connected gets no answer any more, and no end. */
+    hold: () => {
+      for (const socket of sockets) {
+        socket.unpipe();
+        socket.pause();
+      }
+    },
+  };
+}
+
+describe('a connection that leads nowhere', () => {
+  it('to a server that was demoted is made anew: work goes to the new primary', async () => {
+    const [old, next] = [await ownRedis(), await ownRedis()];
+    const proxy = await startProxy(old.port);
+    const { engine, add, accepted } = await startStore(proxy.port);
+    await add();
+    await engine.idle();
+    proxy.leadTo(next.port);
+    await old.admin.call('REPLICAOF', '127.0.0.1', String(next.port));
+    const later = accepted.length;
+    for (let i = 0; i < 10; i++) await add();
+    await engine.idle();
+    expect(await storedIn(next.port)).toEqual(accepted.slice(later).toSorted());
+    expect(engine.stats()).toMatchObject({ stored: 11, failed: 0, dropped: 0 });
+  });
+
+  it('because it is half open is given up after 10 s', { timeout: 60_000 }, async () => {
+    const redis = await ownRedis();
+    const proxy = await startProxy(redis.port);
+    const { engine, add, accepted } = await startStore(proxy.port);
+    await add();
+    await engine.idle();
+    proxy.hold();
+    for (let i = 0; i < 10; i++) await add();
+    const startedMs = performance.now();
+    await engine.idle();
+    expect(performance.now() - startedMs).toBeLessThan(28_000);
+    expect(await storedIn(redis.port)).toEqual(accepted.toSorted());
+  });
+});

@@ -1,0 +1,85 @@
+import { execFileSync } from 'node:child_process';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { curlOf, quote, type ReplayRequest } from '../../../../src/event-loop/replay/curl.js';
+import { SecretNames } from '../../../../src/event-loop/replay/secret-names.js';
+
+const secrets = new SecretNames([]);
+const request: ReplayRequest = {
+  method: 'GET',
+  url: '/reports/7?year=2024',
+  pattern: '/reports/:id',
+  secure: false,
+  headers: { host: 'api.test:3000', accept: 'application/json', 'x-tenant': 'acme', authorization: 'Bearer abcdef' },
+  body: undefined,
+};
+const post: ReplayRequest = {
+  ...request,
+  method: 'POST',
+  headers: { host: 'api.test', 'content-type': 'application/json', 'content-length': '60' },
+  body: { name: "O'Hara", password: 'hunter2' },
+};
+const rules = { allowHeaders: [], maxBodyBytes: 0 };
+
+describe('curl line', () => {
+  it('sends method, URL and harmless headers', () => {
+    expect(curlOf(request, rules, secrets)).toBe(
+      "curl --globoff 'http://api.test:3000/reports/7?year=2024' -H 'accept: application/json'",
+    );
+  });
+
+  it('adds the headers that are allowed, but never a secret one', () => {
+    const line = curlOf(request, { ...rules, allowHeaders: ['X-Tenant', 'Authorization'] }, secrets);
+    expect(line).toContain("-H 'x-tenant: acme'");
+    expect(line).toContain("-H 'authorization: [redacted]'");
+  });
+
+  it('redacts a parameter inside an allowed header', () => {
+    const headers = { host: 'h', accept: 'text/html; token=hunter2' };
+    expect(curlOf({ ...request, headers }, rules, secrets)).toContain("-H 'accept: [redacted]'");
+  });
+
+  it('leaves the body out unless it is asked for', () => {
+    expect(curlOf(post, rules, secrets)).toBe(
+      "curl -X 'POST' --globoff 'http://api.test/reports/7?year=2024' -H 'content-type: application/json'",
+    );
+  });
+
+  it('repeats a JSON body without its secrets, quoted for a shell', () => {
+    expect(curlOf(post, { ...rules, maxBodyBytes: 1_000 }, secrets)).toContain(
+      String.raw`--data-raw '{"name":"O'\''Hara","password":"[redacted]"}'`,
+    );
+  });
+
+  it('repeats a form', () => {
+    const headers = { ...post.headers, 'content-type': 'application/x-www-form-urlencoded' };
+    expect(curlOf({ ...post, headers }, { ...rules, maxBodyBytes: 1_000 }, secrets)).toContain(
+      "--data-raw 'name=O'\\''Hara&password=[redacted]'",
+    );
+  });
+
+  it.each([
+    ['too long', { 'content-length': '5000', 'content-type': 'application/json' }],
+    ['of unknown length', { 'content-type': 'application/json' }],
+    ['neither JSON nor a form', { 'content-length': '10', 'content-type': 'application/octet-stream' }],
+  ])('leaves out a body that is %s', (_name, headers) => {
+    expect(curlOf({ ...post, headers }, { ...rules, maxBodyBytes: 1_000 }, secrets)).not.toContain('--data-raw');
+  });
+
+  it('does not repeat a host that is no host', () => {
+    const headers = { host: "x' ; rm -rf / #" };
+    expect(curlOf({ ...request, headers }, rules, secrets)).toContain("'http://localhost/reports/7?year=2024'");
+  });
+
+  it('is one word for a shell, whatever the text', () => {
+    fc.assert(
+      fc.property(
+        fc.string({ unit: 'grapheme' }).filter((text) => !text.includes('\0')),
+        (text) => {
+          expect(execFileSync('/bin/sh', ['-c', `printf %s ${quote(text)}`], { encoding: 'utf8' })).toBe(text);
+        },
+      ),
+      { numRuns: 25 },
+    );
+  });
+});
