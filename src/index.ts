@@ -72,6 +72,7 @@ export type {
 } from './defer/durable/durable-store.js';
 
 export type { HttpOptions } from './http/http.options.js';
+export type { ExtensionService, PerfExtension } from './http/extension.js';
 
 export { loggerSink, type LoggerSinkOptions } from './sinks/logger.sink.js';
 

@@ -8,6 +8,7 @@ import { eventLoopFeature } from './event-loop/event-loop.feature.js';
 import type { EventLoopOptions } from './event-loop/event-loop.options.js';
 import { experimentsFeature } from './experiments/experiments.feature.js';
 import type { ExperimentsOptions } from './experiments/experiments.options.js';
+import { extensionsOption, type PerfExtension } from './http/extension.js';
 import { httpOption, type HttpOptions } from './http/http.options.js';
 import { latencyFeature } from './latency/latency.feature.js';
 import type { LatencyOptions } from './latency/latency.options.js';
@@ -68,6 +69,12 @@ export interface PerfModuleOptions {
   context?: boolean | 'auto';
   http?: HttpOptions;
   /**
+   * Features that come from entries of their own. With `forRootAsync()` they stand beside `useFactory` where something injects
+   * their services.
+   * @default []
+   */
+  extensions?: readonly PerfExtension[];
+  /**
    * `GET /perf/snapshot` with everything `PerfService.snapshot()` knows. There is none unless it is asked for.
    * @default none
    */
@@ -109,6 +116,7 @@ const table = object({
   sinks: list(sink, { default: [], what: 'a list of sinks' }),
   context: oneOf([true, false, 'auto'], { default: 'auto' }),
   http: httpOption,
+  extensions: extensionsOption,
   snapshotEndpoint: snapshotEndpointOption,
   flushTimeoutMs: number({ default: 5_000, unit: 'a number of milliseconds' }),
 });

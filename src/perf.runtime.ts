@@ -1,4 +1,4 @@
-import { Inject, Injectable, Logger } from '@nestjs/common';
+import { Inject, Injectable, Logger, Optional } from '@nestjs/common';
 import { HttpAdapterHost, type AbstractHttpAdapter, type ModulesContainer } from '@nestjs/core';
 import { monotonicMs } from './core/clock.js';
 import { currentRequest } from './core/current-request.js';
@@ -10,6 +10,7 @@ import type { RouteHandler } from './core/route.js';
 import type { PerfSinkHost } from './core/sink.js';
 import type { PerfSnapshot } from './core/snapshot.js';
 import type { MountPaths } from './http/express/mounts.js';
+import { refuseMissingExtensions, refuseTwice, type PerfExtension } from './http/extension.js';
 import type { Feature, FeatureDefinition } from './http/feature.js';
 import { REQUEST_SCOPED } from './http/handler.interceptor.js';
 import { ControllerHandlers } from './http/handlers.js';
@@ -22,7 +23,7 @@ import { afterServerClosed } from './http/server-close.js';
 import { whenUnprotected } from './http/shutdown-signal.js';
 import { FEATURES, type ResolvedOptions } from './perf.options.js';
 import { installSnapshotEndpoint } from './perf.snapshot-endpoint.js';
-import { PERF_RESOLVED_OPTIONS } from './perf.tokens.js';
+import { PERF_EXTENSIONS, PERF_RESOLVED_OPTIONS } from './perf.tokens.js';
 
 /**
  * One application: its requests, routes and handlers, its recorder, and its features. Started once by the module, stopped
@@ -37,8 +38,9 @@ export class PerfRuntime {
   readonly routes = new Routes();
   readonly requests = new RequestLifecycle(monotonicMs, this.routes, this.report);
   private readonly handlers = new ControllerHandlers();
-  /** In the order of {@link FEATURES}. */
+  /** In the order of {@link FEATURES}, then those of {@link extensions}. */
   private readonly features: readonly Feature[];
+  private readonly extensions: readonly PerfExtension[];
   private readonly mounts: MountPaths;
   private endRegistration: () => void = () => {};
   private started: Promise<void> | null = null;
@@ -46,6 +48,7 @@ export class PerfRuntime {
 
   constructor(
     @Inject(PERF_RESOLVED_OPTIONS) private readonly options: ResolvedOptions,
+    @Optional() @Inject(PERF_EXTENSIONS) extensions: readonly PerfExtension[] | undefined,
     @Inject(HttpAdapterHost) { httpAdapter }: HttpAdapterHost,
   ) {
     this.mounts = mountsOf(httpAdapter);
@@ -54,15 +57,23 @@ export class PerfRuntime {
     this.recorder = recorder;
     const { flushTimeoutMs } = options;
     const host = { requests, routes, handlers, recorder, report, logger, nowMs: monotonicMs, flushTimeoutMs };
-    this.features = FEATURES.map((definition) =>
+    this.extensions = [...(extensions ?? []), ...options.extensions];
+    refuseTwice(this.extensions);
+    const own = FEATURES.map((definition) =>
       (definition as FeatureDefinition<string, unknown>).create(options[definition.name], host),
     );
+    this.features = [...own, ...this.extensions.map((extension) => extension.create(host))];
     REQUEST_SCOPED.set(requests, handlers.requestScoped);
   }
 
   /** What a feature offers for injection. */
   serviceOf(feature: (typeof FEATURES)[number]): object {
     return this.features[FEATURES.indexOf(feature)]!.service!;
+  }
+
+  /** The feature that an extension has made. */
+  extension(name: string): Feature {
+    return this.features[FEATURES.length + this.extensions.findIndex((extension) => extension.name === name)]!;
   }
 
   /** Before routes are registered. `adapter` is null in an application without HTTP. */
@@ -79,6 +90,7 @@ export class PerfRuntime {
     contextEnabled: boolean,
     modules: ModulesContainer,
   ): Promise<void> {
+    refuseMissingExtensions(modules, new Set(this.extensions.map(({ name }) => name)));
     const platform = adapter === null ? null : this.platformOf(adapter);
     this.requests.contextAllowed = this.options.context !== false;
     if (contextEnabled) this.requests.enableContext();

@@ -1,0 +1,89 @@
+import type { InjectionToken } from '@nestjs/common';
+import { MetadataScanner, type ModulesContainer } from '@nestjs/core';
+import { list, optionError, value } from '../core/option.js';
+import { PerfError } from '../core/perf.error.js';
+import type { Feature, FeatureHost } from './feature.js';
+
+/** What applications may inject of an extension. */
+export interface ExtensionService {
+  readonly token: InjectionToken;
+  /** From the feature that {@link PerfExtension.create} has returned. */
+  readonly of: (feature: Feature) => unknown;
+}
+
+/** A feature that an application adds with `PerfModule.forRoot({ extensions: [cache()] })`. */
+export interface PerfExtension {
+  /** One of a name in an application. */
+  readonly name: string;
+  readonly services?: readonly ExtensionService[];
+  /** Called once an application, also with `enabled: false`. */
+  create(host: FeatureHost): Feature;
+}
+
+const extension = value<PerfExtension>('an extension, as `cache()` makes one', (given) => {
+  const candidate = given as Partial<PerfExtension> | null | undefined;
+  return typeof candidate?.name === 'string' && typeof candidate.create === 'function';
+});
+export const extensionsOption = list(extension, { default: [], what: 'a list of extensions' });
+
+/** @throws PERF_ERR_OPTION for one that stands there twice */
+export function refuseTwice(extensions: readonly PerfExtension[]): void {
+  const names = extensions.map(({ name }) => name);
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice === undefined) return;
+  const expected = 'a list in which each extension stands once';
+  throw optionError('extensions', expected, extensions, `"${twice}" stands there twice.`);
+}
+
+/** On a method: the extension without which its decorator would do nothing. */
+const NEEDED_METADATA = 'perf:extension';
+
+/** What a decorator says of the extension that it needs. */
+export interface NeededExtension {
+  /** The extension's name. */
+  readonly name: string;
+  /** `'@Cached()'` */
+  readonly decorator: string;
+  /** What to write: `"extensions: [cache()]"`. */
+  readonly add: string;
+}
+
+/** Lets the boot stop when an application has a decorated method, and not its extension. */
+export function needExtension(method: object, needed: NeededExtension): void {
+  Reflect.defineMetadata(NEEDED_METADATA, needed, method);
+}
+
+/** @throws PERF_ERR_EXTENSION with the method and the line to add */
+export function refuseMissingExtensions(modules: ModulesContainer, names: ReadonlySet<string>): void {
+  const scanner = new MetadataScanner();
+  for (const prototype of prototypesOf(modules)) {
+    for (const methodName of scanner.getAllMethodNames(prototype)) {
+      const method: unknown = Reflect.get(prototype, methodName);
+      if (typeof method !== 'function') continue;
+      const needed = Reflect.getMetadata(NEEDED_METADATA, method) as NeededExtension | undefined;
+      if (needed === undefined || names.has(needed.name)) continue;
+      throw new PerfError(
+        'PERF_ERR_EXTENSION',
+        `\`${needed.decorator}\` on "${prototype.constructor.name}.${methodName}" does nothing without its extension. ` +
+          `Add it: PerfModule.forRoot({ ${needed.add} }).`,
+      );
+    }
+  }
+}
+
+/** Of all providers and controllers, those that a factory or a value has given included. */
+function prototypesOf(modules: ModulesContainer): Set<object> {
+  const prototypes = new Set<object>();
+  for (const module of modules.values()) {
+    for (const { instance, metatype } of [...module.providers.values(), ...module.controllers.values()]) {
+      const made: unknown = instance;
+      const prototype: unknown =
+        typeof made === 'object' && made !== null
+          ? Object.getPrototypeOf(made)
+          : (metatype as { prototype?: unknown } | null)?.prototype;
+      if (typeof prototype === 'object' && prototype !== null && prototype !== Object.prototype)
+        prototypes.add(prototype);
+    }
+  }
+  return prototypes;
+}

@@ -1,0 +1,98 @@
+import { Controller, Get, Inject, Injectable, Module, type DynamicModule, type ModuleMetadata } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { describe, expect, it } from 'vitest';
+import { needExtension, type PerfExtension } from '../../src/http/extension.js';
+import type { Feature } from '../../src/http/feature.js';
+import { PerfModule } from '../../src/index.js';
+import { adapterOf, adapters } from '../fixtures/app.js';
+
+const GREETING = Symbol('GREETING');
+
+class Greeter implements Feature {
+  constructor(private readonly said: string[]) {}
+  readonly greeting = 'hello';
+  install = () => void this.said.push('install');
+  start = () => void this.said.push('start');
+  drain = () => void this.said.push('drain');
+  close = () => void this.said.push('close');
+}
+
+const greeter = (said: string[] = []): PerfExtension => ({
+  name: 'greeter',
+  services: [{ token: GREETING, of: (feature) => (feature as Greeter).greeting }],
+  create: () => new Greeter(said),
+});
+
+function Greets(): MethodDecorator {
+  return (_target, _name, { value }: PropertyDescriptor) =>
+    needExtension(value as object, { name: 'greeter', decorator: '@Greets()', add: 'extensions: [greeter()]' });
+}
+
+@Controller()
+class GreetingController {
+  constructor(@Inject(GREETING) private readonly greeting: string) {}
+
+  @Get()
+  greet() {
+    return this.greeting;
+  }
+}
+
+@Injectable()
+class Service {
+  @Greets()
+  greet() {}
+}
+
+async function boot(adapter: (typeof adapters)[number], module: DynamicModule, metadata: ModuleMetadata = {}) {
+  @Module({ ...metadata, imports: [module] })
+  class RootModule {}
+  const options = { logger: false, abortOnError: false } as const;
+  return (await NestFactory.create(RootModule, adapterOf(adapter), options)).listen(0, '127.0.0.1');
+}
+
+describe.each(adapters)('an extension, on %s', (adapter) => {
+  it.each<[string, (said: string[]) => DynamicModule]>([
+    ['forRoot', (said) => PerfModule.forRoot({ extensions: [greeter(said)] })],
+    ['forRootAsync', (said) => PerfModule.forRootAsync({ extensions: [greeter(said)], useFactory: () => ({}) })],
+    ['the kill switch on', (said) => PerfModule.forRoot({ extensions: [greeter(said)], enabled: false })],
+  ])('lives as long as the application, and its service can be injected, with %s', async (_form, module) => {
+    const said: string[] = [];
+    const server = await boot(adapter, module(said), { controllers: [GreetingController] });
+    expect(said).toEqual(['install', 'start']);
+    const { port } = server.address() as { port: number };
+    expect(await (await fetch(`http://127.0.0.1:${port}`)).text()).toBe('hello');
+  });
+});
+
+describe('extensions', () => {
+  it('may come from the factory of `forRootAsync()`, where nothing injects their services', async () => {
+    const said: string[] = [];
+    const app = await NestFactory.createApplicationContext(
+      PerfModule.forRootAsync({ useFactory: () => ({ extensions: [greeter(said)] }) }),
+      { logger: false, abortOnError: false },
+    );
+    await app.close();
+    expect(said).toEqual(['install', 'start', 'drain', 'close']);
+  });
+
+  it('stop the boot where one stands twice, or is none', async () => {
+    const twice = boot('express', PerfModule.forRoot({ extensions: [greeter(), greeter()] }));
+    await expect(twice).rejects.toThrow(
+      'PERF_ERR_OPTION: `extensions` must be a list in which each extension stands once, got an array of 2. "greeter" stands there twice.',
+    );
+    expect(() => PerfModule.forRoot({ extensions: ['cache' as never] })).toThrow(
+      'PERF_ERR_OPTION: `extensions[0]` must be an extension, as `cache()` makes one, got `"cache"` (string).',
+    );
+  });
+
+  it.each<[string, ModuleMetadata]>([
+    ['class', { providers: [Service] }],
+    ['factory', { providers: [{ provide: 'service', useFactory: () => new Service() }] }],
+  ])('stop the boot where a decorator of a %s provider has none', async (_what, metadata) => {
+    await expect(boot('fastify', PerfModule.forRoot(), metadata)).rejects.toThrow(
+      'PERF_ERR_EXTENSION: `@Greets()` on "Service.greet" does nothing without its extension. ' +
+        'Add it: PerfModule.forRoot({ extensions: [greeter()] }).',
+    );
+  });
+});
