@@ -71,6 +71,8 @@ export type {
   WorkKind,
 } from './defer/durable/durable-store.js';
 
+export type { UpstreamCall, UpstreamOptions } from './upstream/upstream.options.js';
+
 export type { HttpOptions } from './http/http.options.js';
 export type { ExtensionService, PerfExtension } from './http/extension.js';
 
@@ -87,15 +89,22 @@ export type {
   RequestRecord,
   RequestRef,
   ResourceRecord,
+  RequestTime,
   ResourceSample,
   SizeNote,
   Unit,
+  UpstreamKind,
+  UpstreamUse,
 } from './core/record.js';
 export type {
   CompressionStats,
   DeferStats,
+  Estimate,
   RouteCompressionStats,
   EventLoopSnapshot,
   PerfSnapshot,
   RouteSnapshot,
+  RouteTime,
+  RouteUpstream,
+  UpstreamSnapshot,
 } from './core/snapshot.js';

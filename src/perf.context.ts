@@ -15,13 +15,13 @@ const FIRST_CHEAP_NODE = 24;
 
 /** Whether requests enter the context store; for `'auto'` decided once at boot. */
 export function needsContext(
-  { context, eventLoop, defer, experiments }: ResolvedOptions,
+  { context, eventLoop, defer, experiments, upstream }: ResolvedOptions,
   modules: ModulesContainer,
   own: unknown,
 ): boolean {
   if (context !== 'auto') return context;
   const cheap = Number.parseInt(process.versions.node, 10) >= FIRST_CHEAP_NODE;
-  const wanted = eventLoop !== null || defer !== null || experiments !== null;
+  const wanted = eventLoop !== null || upstream !== null || defer !== null || experiments !== null;
   return (cheap && wanted) || isAskedFor(NEEDS_CONTEXT, modules, own);
 }
 

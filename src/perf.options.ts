@@ -16,6 +16,8 @@ import { snapshotEndpointOption, type SnapshotEndpointOptions } from './perf.sna
 import { resourcesFeature } from './resources/resources.feature.js';
 import type { ResourcesOptions } from './resources/resources.options.js';
 import { loggerSink } from './sinks/logger.sink.js';
+import { upstreamFeature } from './upstream/upstream.feature.js';
+import type { UpstreamOptions } from './upstream/upstream.options.js';
 
 /** Everything `PerfModule.forRoot()` takes. Each feature is on by default; `false` installs nothing for it. */
 export interface PerfModuleOptions {
@@ -40,6 +42,11 @@ export interface PerfModuleOptions {
    * @default true
    */
   eventLoop?: boolean | EventLoopOptions;
+  /**
+   * Whom requests wait for: calls of `fetch`, `node:http`, Redis and SQL clients, by target and by request.
+   * @default true
+   */
+  upstream?: boolean | UpstreamOptions;
   /**
    * Responses compressed at safe levels, equal ones once.
    * @default true
@@ -98,6 +105,7 @@ const sink = value<PerfSink>('a sink: an object with a `name` and a `publish()` 
 export const FEATURES = [
   resourcesFeature,
   eventLoopFeature,
+  upstreamFeature,
   latencyFeature,
   experimentsFeature,
   compressionFeature,
@@ -108,6 +116,7 @@ export const FEATURES = [
 const table = object({
   resources: resourcesFeature.option,
   eventLoop: eventLoopFeature.option,
+  upstream: upstreamFeature.option,
   latency: latencyFeature.option,
   experiments: experimentsFeature.option,
   compression: compressionFeature.option,
@@ -142,6 +151,7 @@ const switchedOff = (resolved: ResolvedOptions): ResolvedOptions =>
     enabled: false,
     resources: null,
     eventLoop: null,
+    upstream: null,
     latency: null,
     experiments: null,
     compression: null,

@@ -192,12 +192,14 @@ export class PerfRuntime {
 
   /** Off means off: without a feature that looks at requests, the server keeps no listener of ours. */
   private observesRequests(): boolean {
-    const { latency, eventLoop, compression, experiments, defer } = this.options;
-    return this.requests.contextEnabled || [latency, eventLoop, compression, experiments, defer].some(Boolean);
+    const { latency, eventLoop, upstream, compression, experiments, defer } = this.options;
+    return (
+      this.requests.contextEnabled || [latency, eventLoop, upstream, compression, experiments, defer].some(Boolean)
+    );
   }
 
   snapshot(): PerfSnapshot {
-    const nothing = { routes: [], eventLoop: null, resources: null, defer: null, compression: null };
+    const nothing = { routes: [], eventLoop: null, resources: null, defer: null, compression: null, upstream: [] };
     return Object.assign({ at: Date.now(), ...nothing }, ...this.features.map((feature) => feature.snapshot?.()));
   }
 

@@ -20,6 +20,41 @@ export interface SpanRef {
   readonly traceFlags?: number;
 }
 
+/** What a server is that the application calls. */
+export type UpstreamKind = 'http' | 'redis' | 'sql' | 'other';
+
+/**
+ * Where the time of a request went, milliseconds: `upstreamMs + idleMs + busyMs` is its `durationMs`.
+ * The event loop's time is the whole process's: what was busy may have been another request's work.
+ */
+export interface RequestTime {
+  /** At least one of its upstream calls was under way: the union of them, not their sum. */
+  upstreamMs: number;
+  /** No call was under way, and the event loop waited for events: timers, and input or output that nobody told of. */
+  idleMs: number;
+  /** No call was under way, and the event loop was busy. */
+  busyMs: number;
+  /** Of `upstreamMs`: the event loop was busy, so the answer may have been there already. */
+  upstreamBusyMs: number;
+  /** No other request was in flight, from its start to its end: then `busyMs` is its own. */
+  alone: boolean;
+  /** Calls that began while it was in flight, and could not be placed on any request. */
+  unplacedCalls: number;
+}
+
+/** What a request asked of one upstream. */
+export interface UpstreamUse {
+  /** `'http api.github.com'`, `'redis cache:6379'`. */
+  target: string;
+  kind: UpstreamKind;
+  calls: number;
+  /** The sum of its timed calls, milliseconds; calls at the same time count each. */
+  wallMs: number;
+  maxMs: number;
+  /** Calls that failed, timed out or were given up by us, and answers with a status of 500 or more. */
+  errors: number;
+}
+
 /** One request, written when its response has ended or its client has gone. */
 export interface RequestRecord {
   kind: 'request';
@@ -46,6 +81,10 @@ export interface RequestRecord {
   /** Who it was for, when experiments know. */
   unit: Unit | null;
   note: SizeNote | null;
+  /** Null with `upstream: false`. */
+  time: RequestTime | null;
+  /** One entry a target; null with `upstream: false`. */
+  upstream: readonly UpstreamUse[] | null;
   /** The trace and span that were active when the request started; absent where no sink knows a tracer, or none was. */
   traceId?: string;
   spanId?: string;

@@ -58,5 +58,8 @@ const KNOWN_METHODS = new Set(
 export const methodLabel = (method: string | undefined): string =>
   method !== undefined && KNOWN_METHODS.has(method) ? method : '_OTHER';
 
+/** A route in one text: `'GET /users/:id'`; `'GET (no route)'` where none matched. */
+export const routeName = ({ method, pattern }: Route): string => `${method} ${pattern === '' ? '(no route)' : pattern}`;
+
 /** Who sums up the event-loop milliseconds that requests of a route are proven to have blocked. */
 export const ROUTE_BLOCKS = attach<{ blocked(ms: number): void }>('route');

@@ -1,4 +1,4 @@
-import type { ResourceSample } from './record.js';
+import type { ResourceSample, UpstreamKind } from './record.js';
 
 /** Counters of deferred work since the application started; `pending`, `running` and `buffered` are of now. */
 export interface DeferStats {
@@ -53,6 +53,49 @@ export interface EventLoopSnapshot {
   blockedMs: number;
 }
 
+/** A mean and how sure it is. */
+export interface Estimate {
+  mean: number;
+  /** 95 %. */
+  ci: readonly [number, number];
+  /** `alone`: from requests that had the process to themselves; `regression`: from the loop's busy time over windows. */
+  from: 'alone' | 'regression';
+  /** Routes that it cannot be told apart from, `'GET /users/:id'`: the figure is theirs together. */
+  with: readonly string[];
+}
+
+/** Where the time of a route's completed requests goes: means a request, milliseconds. */
+export interface RouteTime {
+  /** CPU time on the main thread; null while it cannot be told. */
+  ownCpuMs: Estimate | null;
+  upstreamMs: number;
+  /** The loop was busy, and not with this request as far as `ownCpuMs` tells. */
+  loopWaitMs: number;
+  /** Share of the loop's busy time that requests of this route take, 0 to 1; 0 while `ownCpuMs` is null. */
+  loopShare: number;
+}
+
+/** What a route asks of one upstream. */
+export interface RouteUpstream {
+  target: string;
+  callsPerRequest: number;
+  /** Mean of the sum of its calls, milliseconds a request. */
+  wallMs: number;
+}
+
+/** One upstream since the application started. */
+export interface UpstreamSnapshot {
+  /** `'http api.github.com'` */
+  target: string;
+  kind: UpstreamKind;
+  calls: number;
+  errors: number;
+  inFlight: number;
+  durationMs: { mean: number; p50: number; p95: number; p99: number; max: number };
+  /** Of the calls that are placed: the route as `'GET /users/:id'`. */
+  routes: readonly { route: string; calls: number; wallMs: number }[];
+}
+
 /** Statistics of one route. Durations are of completed requests, with a relative error of at most 1 %. */
 export interface RouteSnapshot {
   method: string;
@@ -71,6 +114,9 @@ export interface RouteSnapshot {
   over: readonly { ms: number; count: number }[];
   /** Event-loop milliseconds that requests of this route are proven to have blocked. */
   blockedMs: number;
+  /** Null with `upstream: false`, and before a request has completed. */
+  time: RouteTime | null;
+  upstream: readonly RouteUpstream[];
 }
 
 /** Everything that is known now. What a switched-off feature would fill is null (routes: empty). */
@@ -82,4 +128,5 @@ export interface PerfSnapshot {
   resources: ResourceSample | null;
   defer: DeferStats | null;
   compression: CompressionStats | null;
+  upstream: readonly UpstreamSnapshot[];
 }

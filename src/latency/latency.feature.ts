@@ -3,6 +3,7 @@ import { LATENCY_FIGURES, type LatencyFigures } from '../core/latency-figures.js
 import { RECORD_HOLD } from '../core/record-hold.js';
 import type { RequestState } from '../core/request-state.js';
 import { ROUTE_BLOCKS, type Route } from '../core/route.js';
+import { ROUTE_TIME_FIGURES } from '../core/route-time.js';
 import type { RouteHistogram } from '../core/sink.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
 import type { Feature, FeatureBoot, FeatureDefinition, FeatureHost } from '../http/feature.js';
@@ -63,7 +64,9 @@ class Latency implements Feature, RequestObserver, LatencyFigures {
     for (const { route } of this.host.requests.states()) {
       if (route !== null) inFlight.set(route, (inFlight.get(route) ?? 0) + 1);
     }
-    return { routes: snapshotRoutes(this.host.routes.all, inFlight, this.options.overMs) };
+    const { requests, routes } = this.host;
+    const figures = ROUTE_TIME_FIGURES.get(requests);
+    return { routes: snapshotRoutes(routes.all, inFlight, this.options.overMs, figures) };
   }
 
   histograms(): Iterable<RouteHistogram> {

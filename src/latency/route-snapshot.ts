@@ -3,23 +3,25 @@ import type { Route } from '../core/route.js';
 import type { RouteHistogram } from '../core/sink.js';
 import type { RouteSnapshot } from '../core/snapshot.js';
 import { ROUTE_STATS } from './route-stats.js';
+import type { RouteTimeFigures } from '../core/route-time.js';
 
 /** Rows of routes that have seen traffic. All requests without a route share one row, whatever their method. */
 export function snapshotRoutes(
   routes: readonly Route[],
   inFlight: ReadonlyMap<Route, number>,
   overMs: readonly number[],
+  figures: RouteTimeFigures | null,
 ): RouteSnapshot[] {
   const rows: RouteSnapshot[] = [];
   const unmatched: Route[] = [];
   for (const route of routes) {
     if (!hasTraffic(route, inFlight)) continue;
     if (route.pattern === '') unmatched.push(route);
-    else rows.push(rowOf([route], route.method, inFlight, overMs));
+    else rows.push(rowOf([route], route.method, inFlight, overMs, figures));
   }
   if (unmatched.length > 0) {
     const method = unmatched.length === 1 ? unmatched[0]!.method : '*';
-    rows.push(rowOf(unmatched, method, inFlight, overMs));
+    rows.push(rowOf(unmatched, method, inFlight, overMs, figures));
   }
   return rows;
 }
@@ -51,6 +53,7 @@ function rowOf(
   method: string,
   inFlight: ReadonlyMap<Route, number>,
   overMs: readonly number[],
+  figures: RouteTimeFigures | null,
 ): RouteSnapshot {
   const all = new Histogram();
   const statuses = { '1xx': 0, '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 };
@@ -88,6 +91,8 @@ function rowOf(
     },
     over,
     blockedMs,
+    time: figures?.timeOf(routes) ?? null,
+    upstream: figures?.upstreamOf(routes, all.count + aborted) ?? [],
   };
 }
 

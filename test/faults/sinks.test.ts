@@ -19,6 +19,8 @@ const record = (durationMs = 1): PerfRecord => ({
   variants: null,
   unit: null,
   note: null,
+  time: null,
+  upstream: null,
 });
 
 function recording(sinks: PerfSink[]) {

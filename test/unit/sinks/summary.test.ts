@@ -14,6 +14,8 @@ const route = (path: string, count: number, p95: number, errors = 0): RouteSnaps
   durationMs: { mean: 1, p50: 1, p90: 2, p95, p99: 5, max: 9 },
   over: [],
   blockedMs: 0,
+  time: null,
+  upstream: [],
 });
 const snapshotOf = (routes: RouteSnapshot[]): PerfSnapshot => ({
   at: 0,
@@ -22,6 +24,7 @@ const snapshotOf = (routes: RouteSnapshot[]): PerfSnapshot => ({
   resources: null,
   defer: null,
   compression: null,
+  upstream: [],
 });
 
 describe('the summary of a minute', () => {

@@ -1,0 +1,31 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import type { OncePerCause } from '../core/reporter.js';
+
+/** Hears of what a channel publishes. */
+type Hear = (message: unknown) => void;
+
+/** The channels of Node's `diagnostics_channel` that one application listens to, until it closes. */
+export class Channels {
+  private readonly heard: [name: string, hear: Hear][] = [];
+
+  constructor(private readonly report: OncePerCause) {}
+
+  /** `hear` may throw: Node would end the process, so it is caught and reported here. */
+  on(name: string, hear: (message: never) => void): void {
+    const guarded: Hear = (message) => {
+      try {
+        hear(message as never);
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : String(error);
+        const cause = `a call on "${name}" could not be read: ${reason.slice(0, 200)}`;
+        this.report.report(cause, `${cause}. The call itself is not affected.`);
+      }
+    };
+    subscribe(name, guarded);
+    this.heard.push([name, guarded]);
+  }
+
+  close(): void {
+    for (const [name, hear] of this.heard.splice(0)) unsubscribe(name, hear);
+  }
+}

@@ -1,0 +1,43 @@
+import type { ClientRequest, IncomingMessage } from 'node:http';
+import type { Channels } from '../channels.js';
+import type { Call, Upstream } from '../upstream.js';
+import { isExporter } from './exporters.js';
+
+const HOST = /^[\w.:[\]-]{1,255}$/;
+const DEFAULT_PORT: Readonly<Record<string, RegExp>> = { 'http:': /:80$/, 'https:': /:443$/ };
+
+/** `node:http` and `node:https`: https://nodejs.org/api/diagnostics_channel.html#http. */
+export function hearNodeHttp(channels: Channels, upstream: Upstream): void {
+  const calls = new WeakMap<ClientRequest, Call>();
+  const failing = new WeakSet<ClientRequest>();
+  const begin = ({ request }: { request: ClientRequest }): void => {
+    if (calls.has(request)) return;
+    const host = hostOf(request);
+    const { method, path } = request;
+    if (isExporter(host, path)) return;
+    const call = upstream.begin({ kind: 'http', host, method, path });
+    if (call === null) return;
+    calls.set(request, call);
+    // After the body, or a failure: Node has no channel for it.
+    request.once('close', () => upstream.end(call, failing.has(request)));
+  };
+  // In the caller's context; older Nodes tell only when the request has its socket.
+  channels.on('http.client.request.created', begin);
+  channels.on('http.client.request.start', begin);
+  channels.on('http.client.request.error', ({ request }: { request: ClientRequest }) => failing.add(request));
+  channels.on(
+    'http.client.response.finish',
+    ({ request, response }: { request: ClientRequest; response: IncomingMessage }) => {
+      if ((response.statusCode ?? 0) >= 500) failing.add(request);
+      response.once('aborted', () => failing.add(request));
+    },
+  );
+}
+
+/** The host that was asked for, with its port unless that is the protocol's own. */
+function hostOf(request: ClientRequest): string {
+  const header = request.getHeader('host');
+  const host = typeof header === 'string' ? header : request.host;
+  const { protocol } = request;
+  return HOST.test(host) ? host.toLowerCase().replace(DEFAULT_PORT[protocol] ?? /$^/, '') : 'unknown';
+}

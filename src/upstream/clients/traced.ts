@@ -1,0 +1,74 @@
+import type { UpstreamKind } from '../../core/record.js';
+import type { Channels } from '../channels.js';
+import type { Call, Upstream } from '../upstream.js';
+import type { MadeCall } from '../target.js';
+
+/** What the clients tell of a call on their tracing channels. */
+interface Traced {
+  readonly command?: string;
+  readonly args?: readonly unknown[];
+  readonly database?: string | number;
+  readonly serverAddress?: string;
+  readonly serverPort?: number;
+  readonly error?: unknown;
+}
+
+interface TracedClient {
+  /** As `diagnostics_channel.tracingChannel()` names it. */
+  readonly channel: string;
+  readonly kind: UpstreamKind;
+  /** The first word of a target. */
+  readonly client: string;
+}
+
+/** Clients that publish tracing channels: ioredis from 5.11, node-redis from 5.10, mysql2 from 3.20. */
+const CLIENTS: readonly TracedClient[] = [
+  { channel: 'ioredis:command', kind: 'redis', client: 'redis' },
+  { channel: 'node-redis:command', kind: 'redis', client: 'redis' },
+  { channel: 'mysql2:query', kind: 'sql', client: 'mysql' },
+  { channel: 'mysql2:execute', kind: 'sql', client: 'mysql' },
+];
+
+/** https://nodejs.org/api/diagnostics_channel.html#tracingchannel-channels */
+export function hearTraced(channels: Channels, upstream: Upstream): void {
+  for (const client of CLIENTS) hear(client, channels, upstream);
+}
+
+function hear({ channel, kind, client }: TracedClient, channels: Channels, upstream: Upstream): void {
+  const calls = new WeakMap<Traced, Call>();
+  const end = (traced: Traced): void => {
+    const call = calls.get(traced);
+    if (call === undefined) return;
+    calls.delete(traced);
+    upstream.end(call, traced.error !== undefined);
+  };
+  channels.on(`tracing:${channel}:start`, (traced: Traced) => {
+    const made = madeCall(kind, client, traced);
+    const bullmq = kind === 'redis' && isBullMq(traced.args);
+    const call = bullmq ? upstream.beginInBackground({ ...made, client: 'bullmq' }) : upstream.begin(made);
+    if (call !== null) calls.set(traced, call);
+  });
+  channels.on(`tracing:${channel}:asyncEnd`, end);
+  // One that has thrown at once has no asynchronous end.
+  channels.on(`tracing:${channel}:end`, (traced: Traced) => {
+    if (traced.error !== undefined) end(traced);
+  });
+}
+
+function madeCall(kind: UpstreamKind, client: string, traced: Traced): MadeCall {
+  const { serverAddress = 'unknown', serverPort, database, command } = traced;
+  const server = serverPort === undefined ? serverAddress : `${serverAddress}:${serverPort}`;
+  const named = kind === 'sql' && typeof database === 'string' && database !== '';
+  const host = named ? `${server}/${database}` : server;
+  return { kind, client, host, method: command?.toUpperCase() ?? 'query', path: '' };
+}
+
+/** The keys of BullMQ's queues: `<prefix>:<queue>:<part>`. */
+const BULLMQ_KEY =
+  /^[^:]+:[^:]+:(id|meta|wait|active|paused|delayed|prioritized|completed|failed|events|marker|stalled|stalled-check|limiter|repeat|pc|waiting-children)?$/;
+
+/** BullMQ's commands are scripts whose first key is a queue's, and waits for such keys. */
+function isBullMq(args: readonly unknown[] = []): boolean {
+  const [first, , third] = args;
+  return [first, third].some((key) => typeof key === 'string' && BULLMQ_KEY.test(key));
+}

@@ -1,0 +1,40 @@
+import type { Channels } from '../channels.js';
+import type { Call, Upstream } from '../upstream.js';
+import { isExporter } from './exporters.js';
+
+/** The part of undici's request that is documented for its channels. */
+interface UndiciRequest {
+  readonly origin?: string | URL;
+  readonly method: string;
+  readonly path: string;
+}
+
+/** The global `fetch` and undici: https://undici.nodejs.org/#/docs/api/DiagnosticsChannel. */
+export function hearUndici(channels: Channels, upstream: Upstream): void {
+  // The channels after the first fire in the socket's context: told apart by the request itself.
+  const calls = new WeakMap<UndiciRequest, Call>();
+  const failing = new WeakSet<UndiciRequest>();
+  const end = (request: UndiciRequest, failed: boolean): void => {
+    const call = calls.get(request);
+    if (call === undefined) return;
+    calls.delete(request);
+    upstream.end(call, failed);
+  };
+  channels.on('undici:request:create', ({ request }: { request: UndiciRequest }) => {
+    const { host } = new URL(String(request.origin));
+    const { method, path } = request;
+    if (isExporter(host, path)) return;
+    const call = upstream.begin({ kind: 'http', host, method, path });
+    if (call !== null) calls.set(request, call);
+  });
+  channels.on(
+    'undici:request:headers',
+    ({ request, response }: { request: UndiciRequest; response: { statusCode: number } }) => {
+      if (response.statusCode >= 500) failing.add(request);
+    },
+  );
+  channels.on('undici:request:trailers', ({ request }: { request: UndiciRequest }) =>
+    end(request, failing.has(request)),
+  );
+  channels.on('undici:request:error', ({ request }: { request: UndiciRequest }) => end(request, true));
+}

@@ -1,0 +1,136 @@
+import type { RequestTime, UpstreamUse } from '../core/record.js';
+import type { Target } from './target.js';
+
+/** The loop's clocks, milliseconds. */
+export interface LoopClock {
+  /** Monotonic. */
+  readonly nowMs: () => number;
+  /** How long the event loop has waited for events since the process started. */
+  readonly idleMs: () => number;
+}
+
+/** One timed call of a request. */
+interface OpenCall {
+  readonly use: Use;
+  readonly startedMs: number;
+}
+
+class Use {
+  calls = 0;
+  wallMs = 0;
+  maxMs = 0;
+  errors = 0;
+
+  constructor(readonly target: Target) {}
+
+  took(ms: number): void {
+    this.wallMs += ms;
+    if (ms > this.maxMs) this.maxMs = ms;
+  }
+}
+
+/** The upstream calls of one request, and the time in which at least one of them was under way. */
+export class RequestCalls {
+  private readonly uses = new Map<Target, Use>();
+  private readonly open = new Set<OpenCall>();
+  private timed = 0;
+  private ended = false;
+  // The union of its calls: what is over, and where the present stretch began.
+  private unionMs = 0;
+  private unionIdleMs = 0;
+  private sinceMs = 0;
+  private sinceIdleMs = 0;
+
+  constructor(
+    private readonly clock: LoopClock,
+    private readonly maxTimed: number,
+  ) {}
+
+  /** A call begins; null when it is counted and not timed. */
+  begin(target: Target, nowMs: number): OpenCall | null {
+    const use = this.useOf(target);
+    use.calls += 1;
+    if (this.ended || this.timed >= this.maxTimed) return null;
+    this.timed += 1;
+    if (this.open.size === 0) {
+      this.sinceMs = nowMs;
+      this.sinceIdleMs = this.clock.idleMs();
+    }
+    const call = { use, startedMs: nowMs };
+    this.open.add(call);
+    return call;
+  }
+
+  /** A call ends; one that outlives its request was ended with it. */
+  end(call: OpenCall, nowMs: number, failed: boolean): void {
+    if (!this.open.delete(call)) return;
+    if (failed) call.use.errors += 1;
+    call.use.took(nowMs - call.startedMs);
+    if (this.open.size === 0) this.closeStretch(nowMs);
+  }
+
+  /** The request ends. Returns the union of its calls, and how long the loop was idle in it. */
+  close(nowMs: number): { unionMs: number; unionIdleMs: number } {
+    this.ended = true;
+    for (const { use, startedMs } of this.open) use.took(Math.max(0, nowMs - startedMs));
+    if (this.open.size > 0) this.closeStretch(nowMs);
+    this.open.clear();
+    const { unionMs, unionIdleMs } = this;
+    return { unionMs, unionIdleMs };
+  }
+
+  /** For each target, what it was asked. */
+  *rows(): Generator<{ target: Target; use: UpstreamUse }> {
+    for (const { target, calls, wallMs, maxMs, errors } of this.uses.values()) {
+      yield { target, use: { target: target.name, kind: target.kind, calls, wallMs, maxMs, errors } };
+    }
+  }
+
+  private closeStretch(nowMs: number): void {
+    const ms = Math.max(0, nowMs - this.sinceMs);
+    this.unionMs += ms;
+    this.unionIdleMs += Math.min(ms, Math.max(0, this.clock.idleMs() - this.sinceIdleMs));
+  }
+
+  private useOf(target: Target): Use {
+    let use = this.uses.get(target);
+    if (use === undefined) {
+      use = new Use(target);
+      this.uses.set(target, use);
+    }
+    return use;
+  }
+}
+
+/** What is known of a request from its start on. */
+export class RequestTimer {
+  calls: RequestCalls | null = null;
+
+  constructor(
+    readonly idleMsAtStart: number,
+    /** Requests that had started by then, this one included. */
+    readonly startsAtStart: number,
+    readonly unplacedAtStart: number,
+    /** No other was in flight. */
+    readonly beganAlone: boolean,
+  ) {}
+
+  /** `durationMs` is the sum of the three parts. */
+  split(
+    durationMs: number,
+    union: { unionMs: number; unionIdleMs: number },
+    now: { idleMs: number; starts: number; unplaced: number },
+  ): RequestTime {
+    const upstreamMs = Math.min(durationMs, union.unionMs);
+    const restMs = durationMs - upstreamMs;
+    const idleMs = Math.min(restMs, Math.max(0, now.idleMs - this.idleMsAtStart - union.unionIdleMs));
+    return {
+      upstreamMs,
+      idleMs,
+      busyMs: restMs - idleMs,
+      upstreamBusyMs: Math.max(0, upstreamMs - union.unionIdleMs),
+      alone: this.beganAlone && now.starts === this.startsAtStart,
+      unplacedCalls: now.unplaced - this.unplacedAtStart,
+    };
+  }
+}

@@ -1,0 +1,26 @@
+import { attach } from '../core/attachment.js';
+import type { RequestTime } from '../core/record.js';
+
+/** Sums over the completed requests of one route, milliseconds. */
+export class RouteTimes {
+  count = 0;
+  upstreamMs = 0;
+  busyMs = 0;
+  // Of those that were alone in flight: their busy time is their own.
+  aloneCount = 0;
+  aloneMs = 0;
+  aloneSquares = 0;
+
+  add({ upstreamMs, busyMs, upstreamBusyMs, alone }: RequestTime): void {
+    const busy = busyMs + upstreamBusyMs;
+    this.count += 1;
+    this.upstreamMs += upstreamMs;
+    this.busyMs += busy;
+    if (!alone) return;
+    this.aloneCount += 1;
+    this.aloneMs += busy;
+    this.aloneSquares += busy * busy;
+  }
+}
+
+export const ROUTE_TIMES = attach<RouteTimes>('route');

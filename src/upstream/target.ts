@@ -1,0 +1,86 @@
+import { Histogram } from '../core/histogram.js';
+import type { OncePerCause } from '../core/reporter.js';
+import type { UpstreamKind } from '../core/record.js';
+import type { Route } from '../core/route.js';
+import type { UpstreamCall, UpstreamOptions } from './upstream.options.js';
+
+/** One upstream: what has been asked of it, and by whom. */
+export class Target {
+  calls = 0;
+  errors = 0;
+  inFlight = 0;
+  readonly durations = new Histogram();
+  readonly routes = new Map<Route, { calls: number; wallMs: number }>();
+
+  constructor(
+    /** `'http api.github.com'` */
+    readonly name: string,
+    readonly kind: UpstreamKind,
+  ) {}
+
+  /** Adds what a request of a route has asked. */
+  askedBy(route: Route, calls: number, wallMs: number): void {
+    const row = this.routes.get(route);
+    if (row === undefined) this.routes.set(route, { calls, wallMs });
+    else {
+      row.calls += calls;
+      row.wallMs += wallMs;
+    }
+  }
+}
+
+/** A call as its client tells it. */
+export interface MadeCall extends UpstreamCall {
+  /** The first word of its target: `'redis'`, `'mysql'`. @default its kind */
+  readonly client?: string;
+}
+
+/** Longer ones are cut: a target is a label. */
+const MAX_NAME = 100;
+
+/** Finds the target of a call; beyond a number of them all are `other`. */
+export class Targets {
+  private readonly found = new Map<string, Target>();
+  private readonly other = new Target('other', 'other');
+
+  constructor(
+    private readonly options: {
+      readonly target: NonNullable<UpstreamOptions['target']> | null;
+      readonly maxTargets: number;
+    },
+    private readonly report: OncePerCause,
+  ) {}
+
+  get all(): readonly Target[] {
+    const named = [...this.found.values()];
+    return this.other.calls === 0 ? named : [...named, this.other];
+  }
+
+  of(call: MadeCall): Target {
+    return this.named(this.nameOf(call), call.kind);
+  }
+
+  named(name: string, kind: UpstreamKind): Target {
+    const known = this.found.get(name);
+    if (known !== undefined) return known;
+    if (this.found.size >= this.options.maxTargets) return this.other;
+    const target = new Target(name, kind);
+    this.found.set(name, target);
+    return target;
+  }
+
+  private nameOf({ client, kind, host, method, path }: MadeCall): string {
+    const usual = `${client ?? kind} ${host}`;
+    const { target } = this.options;
+    if (target === null) return usual.slice(0, MAX_NAME);
+    try {
+      const given: unknown = target({ kind, host, method, path });
+      if (typeof given === 'string' && given !== '') return given.slice(0, MAX_NAME);
+      throw new TypeError('it returned no text');
+    } catch (error) {
+      const cause = `\`upstream.target\` failed: ${error instanceof Error ? error.message : String(error)}`;
+      this.report.report(cause, `${cause}. The usual name is taken.`);
+      return usual.slice(0, MAX_NAME);
+    }
+  }
+}

@@ -1,0 +1,74 @@
+import { performance } from 'node:perf_hooks';
+import type { Resolved } from '../core/option.js';
+import type { Route } from '../core/route.js';
+import { ROUTE_TIME_FIGURES, type RouteTimeFigures } from '../core/route-time.js';
+import type { PerfSnapshot, RouteTime, RouteUpstream } from '../core/snapshot.js';
+import { UPSTREAM_CALLS } from '../core/upstream-calls.js';
+import type { Feature, FeatureDefinition, FeatureHost } from '../http/feature.js';
+import { Channels } from './channels.js';
+import { hearNodeHttp } from './clients/node-http.js';
+import { hearTraced } from './clients/traced.js';
+import { hearUndici } from './clients/undici.js';
+import { timed } from './timed.js';
+import { Targets } from './target.js';
+import { Upstream } from './upstream.js';
+import { upstreamOption } from './upstream.options.js';
+import { routeTime, routeUpstreams, upstreamSnapshot } from './upstream-snapshot.js';
+
+type Options = NonNullable<Resolved<typeof upstreamOption>>;
+
+const idleMs = (): number => performance.nodeTiming.idleTime;
+
+/** Whom requests wait for, and where their time goes. */
+class UpstreamFeature implements Feature, RouteTimeFigures {
+  private readonly targets: Targets;
+  private readonly upstream: Upstream;
+  private readonly channels: Channels;
+  private startedMs = 0;
+  private startedIdleMs = 0;
+
+  constructor(
+    options: Options,
+    private readonly host: FeatureHost,
+  ) {
+    const { requests, nowMs, report } = host;
+    this.targets = new Targets(options, report);
+    this.upstream = new Upstream(this.targets, requests, { nowMs, idleMs }, options.maxTimedCalls);
+    this.channels = new Channels(report);
+    ROUTE_TIME_FIGURES.set(requests, this);
+    UPSTREAM_CALLS.set(requests, { timed: (target, work) => timed(this.upstream, target, work) });
+  }
+
+  install(): void {
+    this.host.requests.observe(this.upstream);
+  }
+
+  start(): void {
+    this.startedMs = this.host.nowMs();
+    this.startedIdleMs = idleMs();
+    for (const hear of [hearUndici, hearNodeHttp, hearTraced]) hear(this.channels, this.upstream);
+  }
+
+  timeOf(routes: readonly Route[]): RouteTime | null {
+    const busyMs = this.host.nowMs() - this.startedMs - (idleMs() - this.startedIdleMs);
+    return routeTime(routes, busyMs);
+  }
+
+  upstreamOf(routes: readonly Route[], count: number): RouteUpstream[] {
+    return routeUpstreams(this.targets.all, routes, count);
+  }
+
+  snapshot(): Pick<PerfSnapshot, 'upstream'> {
+    return { upstream: upstreamSnapshot(this.targets.all) };
+  }
+
+  drain(): void {
+    this.channels.close();
+  }
+}
+
+export const upstreamFeature: FeatureDefinition<'upstream', Options> = {
+  name: 'upstream',
+  option: upstreamOption,
+  create: (options, host) => (options === null ? {} : new UpstreamFeature(options, host)),
+};

@@ -1,0 +1,43 @@
+import { feature, number, optional, value } from '../core/option.js';
+import type { UpstreamKind } from '../core/record.js';
+
+/** What a call to an upstream tells of itself. */
+export interface UpstreamCall {
+  kind: UpstreamKind;
+  /** With the port, unless it is the default of http or https. */
+  host: string;
+  /** `'GET'`, the Redis command, `'query'`. */
+  method: string;
+  /** Of HTTP, with its query string; else empty. */
+  path: string;
+}
+
+/** Which servers a request waits for. */
+export interface UpstreamOptions {
+  /**
+   * Names the target of a call. It becomes a label: return few different texts, and nothing secret.
+   * @default 'http api.github.com', 'redis cache:6379', 'mysql db:3306/shop'
+   */
+  target?: (call: UpstreamCall) => string;
+  /**
+   * Targets that are told apart; the others are `other`.
+   * @default 64
+   */
+  maxTargets?: number;
+  /**
+   * Calls of one request that are timed; further ones are counted.
+   * @default 256
+   */
+  maxTimedCalls?: number;
+}
+
+const target = value<NonNullable<UpstreamOptions['target']>>(
+  'a function that returns a text',
+  (given) => typeof given === 'function',
+);
+
+export const upstreamOption = feature({
+  target: optional(target),
+  maxTargets: number({ default: 64, unit: 'a number of targets', integer: true }),
+  maxTimedCalls: number({ default: 256, unit: 'a number of calls', integer: true }),
+});

@@ -1,0 +1,102 @@
+import { attach } from '../core/attachment.js';
+import { CURRENT_REQUEST } from '../core/current-request.js';
+import { requestContext } from '../core/request-context.js';
+import { TIME_SPLIT } from '../core/request-time.js';
+import type { RequestState } from '../core/request-state.js';
+import type { RequestLifecycle, RequestObserver } from '../http/lifecycle.js';
+import { RequestCalls, RequestTimer, type LoopClock } from './request-calls.js';
+import { ROUTE_TIMES, RouteTimes } from './route-times.js';
+import type { MadeCall, Target, Targets } from './target.js';
+
+/** A call under way. */
+export interface Call {
+  readonly target: Target;
+  readonly startedMs: number;
+  /** Of its request, when it is known and the call is timed there. */
+  readonly ended: ((nowMs: number, failed: boolean) => void) | null;
+}
+
+const TIMER = attach<RequestTimer>('request');
+
+/** Every call that the application makes: for its target, and for the request whose call it is. */
+export class Upstream implements RequestObserver {
+  private starts = 0;
+  private unplaced = 0;
+
+  constructor(
+    readonly targets: Targets,
+    private readonly lifecycle: RequestLifecycle,
+    private readonly clock: LoopClock,
+    private readonly maxTimedCalls: number,
+  ) {}
+
+  started(state: RequestState): void {
+    this.starts += 1;
+    const alone = this.lifecycle.inFlight === 1;
+    TIMER.set(state, new RequestTimer(this.clock.idleMs(), this.starts, this.unplaced, alone));
+  }
+
+  ended(state: RequestState): void {
+    const timer = TIMER.get(state);
+    if (timer === null) return;
+    const { calls } = timer;
+    const union = calls?.close(state.endedMs) ?? { unionMs: 0, unionIdleMs: 0 };
+    const now = { idleMs: this.clock.idleMs(), starts: this.starts, unplaced: this.unplaced };
+    const time = timer.split(state.endedMs - state.startedMs, union, now);
+    const rows = calls === null ? [] : [...calls.rows()];
+    TIME_SPLIT.set(state, { time, upstream: rows.map(({ use }) => use) });
+    const { route } = state;
+    if (route === null) return;
+    for (const { target, use } of rows) target.askedBy(route, use.calls, use.wallMs);
+    let times = ROUTE_TIMES.get(route);
+    if (times === null) {
+      times = new RouteTimes();
+      ROUTE_TIMES.set(route, times);
+    }
+    if (!state.aborted) times.add(time);
+  }
+
+  /** Calls begin where the code that makes them runs. Null: another application's request makes it. */
+  begin(made: MadeCall): Call | null {
+    const state = this.caller();
+    return state === 'foreign' ? null : this.beginFor(state, this.targets.of(made), false);
+  }
+
+  /** The same for a call that nobody makes where no request is known to make it: a worker that waits for its queue. */
+  beginInBackground(made: MadeCall): Call | null {
+    const state = this.caller();
+    return state === 'foreign' ? null : this.beginFor(state, this.targets.of(made), true);
+  }
+
+  /** `background`: where nobody is known to make it, nobody does. */
+  beginFor(state: RequestState | null, target: Target, background: boolean): Call {
+    const startedMs = this.clock.nowMs();
+    target.calls += 1;
+    target.inFlight += 1;
+    if (state === null) {
+      if (!background) this.unplaced += 1;
+      return { target, startedMs, ended: null };
+    }
+    const timer = TIMER.get(state);
+    if (timer === null || state.closed) return { target, startedMs, ended: null };
+    const calls = (timer.calls ??= new RequestCalls(this.clock, this.maxTimedCalls));
+    const open = calls.begin(target, startedMs);
+    return { target, startedMs, ended: open === null ? null : (nowMs, failed) => calls.end(open, nowMs, failed) };
+  }
+
+  end({ target, startedMs, ended }: Call, failed: boolean): void {
+    const nowMs = this.clock.nowMs();
+    target.inFlight -= 1;
+    if (failed) target.errors += 1;
+    target.durations.record(nowMs - startedMs);
+    ended?.(nowMs, failed);
+  }
+
+  /** The request whose code runs: from the context store where that is on, else by the names in the stack. */
+  caller(): RequestState | null | 'foreign' {
+    const stored = requestContext.getStore();
+    if (stored !== undefined) return stored.owner === this.lifecycle ? stored : 'foreign';
+    if (this.lifecycle.contextEnabled || this.lifecycle.inFlight === 0) return null;
+    return CURRENT_REQUEST.get(this.lifecycle)?.() ?? null;
+  }
+}
