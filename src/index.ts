@@ -100,6 +100,7 @@ export type {
   CompressionStats,
   DeferStats,
   Estimate,
+  Finding,
   RouteCompressionStats,
   EventLoopSnapshot,
   PerfSnapshot,

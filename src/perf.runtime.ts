@@ -199,7 +199,15 @@ export class PerfRuntime {
   }
 
   snapshot(): PerfSnapshot {
-    const nothing = { routes: [], eventLoop: null, resources: null, defer: null, compression: null, upstream: [] };
+    const nothing = {
+      routes: [],
+      eventLoop: null,
+      resources: null,
+      defer: null,
+      compression: null,
+      upstream: [],
+      findings: [],
+    };
     return Object.assign({ at: Date.now(), ...nothing }, ...this.features.map((feature) => feature.snapshot?.()));
   }
 

@@ -96,6 +96,15 @@ export interface UpstreamSnapshot {
   routes: readonly { route: string; calls: number; wallMs: number }[];
 }
 
+/** Something worth a look, in words. */
+export interface Finding {
+  /** `'repeated-calls'`: a request asks one upstream for the same URL or command five times and more. */
+  kind: string;
+  /** `'GET /orders'`; null when it is no route's. */
+  route: string | null;
+  text: string;
+}
+
 /** Statistics of one route. Durations are of completed requests, with a relative error of at most 1 %. */
 export interface RouteSnapshot {
   method: string;
@@ -129,4 +138,5 @@ export interface PerfSnapshot {
   defer: DeferStats | null;
   compression: CompressionStats | null;
   upstream: readonly UpstreamSnapshot[];
+  findings: readonly Finding[];
 }

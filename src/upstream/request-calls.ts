@@ -15,13 +15,29 @@ interface OpenCall {
   readonly startedMs: number;
 }
 
+/** URLs and commands of one request that are told apart for one target. */
+const MAX_SAME = 64;
+
 class Use {
   calls = 0;
   wallMs = 0;
   maxMs = 0;
   errors = 0;
+  /** How often each URL or command was asked for. */
+  private readonly same = new Map<string, number>();
 
   constructor(readonly target: Target) {}
+
+  asked(what: string): void {
+    const times = this.same.get(what);
+    if (times !== undefined) this.same.set(what, times + 1);
+    else if (this.same.size < MAX_SAME) this.same.set(what, 1);
+  }
+
+  /** Calls of the URL or command that was asked for most. */
+  get mostAlike(): number {
+    return Math.max(0, ...this.same.values());
+  }
 
   took(ms: number): void {
     this.wallMs += ms;
@@ -47,9 +63,10 @@ export class RequestCalls {
   ) {}
 
   /** A call begins; null when it is counted and not timed. */
-  begin(target: Target, nowMs: number): OpenCall | null {
+  begin(target: Target, what: string, nowMs: number): OpenCall | null {
     const use = this.useOf(target);
     use.calls += 1;
+    use.asked(what);
     if (this.ended || this.timed >= this.maxTimed) return null;
     this.timed += 1;
     if (this.open.size === 0) {
@@ -80,9 +97,9 @@ export class RequestCalls {
   }
 
   /** For each target, what it was asked. */
-  *rows(): Generator<{ target: Target; use: UpstreamUse }> {
-    for (const { target, calls, wallMs, maxMs, errors } of this.uses.values()) {
-      yield { target, use: { target: target.name, kind: target.kind, calls, wallMs, maxMs, errors } };
+  *rows(): Generator<{ target: Target; use: UpstreamUse; mostAlike: number }> {
+    for (const { target, calls, wallMs, maxMs, errors, mostAlike } of this.uses.values()) {
+      yield { target, use: { target: target.name, kind: target.kind, calls, wallMs, maxMs, errors }, mostAlike };
     }
   }
 

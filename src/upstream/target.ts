@@ -4,13 +4,22 @@ import type { UpstreamKind } from '../core/record.js';
 import type { Route } from '../core/route.js';
 import type { UpstreamCall, UpstreamOptions } from './upstream.options.js';
 
+/** What requests of one route have asked of a target. */
+export interface AskedBy {
+  requests: number;
+  calls: number;
+  wallMs: number;
+  /** Sum of the calls of each request's most frequent URL or command. */
+  alike: number;
+}
+
 /** One upstream: what has been asked of it, and by whom. */
 export class Target {
   calls = 0;
   errors = 0;
   inFlight = 0;
   readonly durations = new Histogram();
-  readonly routes = new Map<Route, { calls: number; wallMs: number }>();
+  readonly routes = new Map<Route, AskedBy>();
 
   constructor(
     /** `'http api.github.com'` */
@@ -19,13 +28,16 @@ export class Target {
   ) {}
 
   /** Adds what a request of a route has asked. */
-  askedBy(route: Route, calls: number, wallMs: number): void {
-    const row = this.routes.get(route);
-    if (row === undefined) this.routes.set(route, { calls, wallMs });
-    else {
-      row.calls += calls;
-      row.wallMs += wallMs;
+  askedBy(route: Route, calls: number, wallMs: number, alike: number): void {
+    let row = this.routes.get(route);
+    if (row === undefined) {
+      row = { requests: 0, calls: 0, wallMs: 0, alike: 0 };
+      this.routes.set(route, row);
     }
+    row.requests += 1;
+    row.calls += calls;
+    row.wallMs += wallMs;
+    row.alike += alike;
   }
 }
 

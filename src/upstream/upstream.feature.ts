@@ -9,6 +9,7 @@ import { Channels } from './channels.js';
 import { hearNodeHttp } from './clients/node-http.js';
 import { hearTraced } from './clients/traced.js';
 import { hearUndici } from './clients/undici.js';
+import { repeatedCalls } from './findings.js';
 import { timed } from './timed.js';
 import { Targets } from './target.js';
 import { Upstream } from './upstream.js';
@@ -58,8 +59,9 @@ class UpstreamFeature implements Feature, RouteTimeFigures {
     return routeUpstreams(this.targets.all, routes, count);
   }
 
-  snapshot(): Pick<PerfSnapshot, 'upstream'> {
-    return { upstream: upstreamSnapshot(this.targets.all) };
+  snapshot(): Pick<PerfSnapshot, 'upstream' | 'findings'> {
+    const { all } = this.targets;
+    return { upstream: upstreamSnapshot(all), findings: repeatedCalls(all) };
   }
 
   drain(): void {

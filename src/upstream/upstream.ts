@@ -47,7 +47,7 @@ export class Upstream implements RequestObserver {
     TIME_SPLIT.set(state, { time, upstream: rows.map(({ use }) => use) });
     const { route } = state;
     if (route === null) return;
-    for (const { target, use } of rows) target.askedBy(route, use.calls, use.wallMs);
+    for (const { target, use, mostAlike } of rows) target.askedBy(route, use.calls, use.wallMs, mostAlike);
     let times = ROUTE_TIMES.get(route);
     if (times === null) {
       times = new RouteTimes();
@@ -59,17 +59,17 @@ export class Upstream implements RequestObserver {
   /** Calls begin where the code that makes them runs. Null: another application's request makes it. */
   begin(made: MadeCall): Call | null {
     const state = this.caller();
-    return state === 'foreign' ? null : this.beginFor(state, this.targets.of(made), false);
+    return state === 'foreign' ? null : this.beginFor(state, this.targets.of(made), whatOf(made), false);
   }
 
   /** The same for a call that nobody makes where no request is known to make it: a worker that waits for its queue. */
   beginInBackground(made: MadeCall): Call | null {
     const state = this.caller();
-    return state === 'foreign' ? null : this.beginFor(state, this.targets.of(made), true);
+    return state === 'foreign' ? null : this.beginFor(state, this.targets.of(made), whatOf(made), true);
   }
 
   /** `background`: where nobody is known to make it, nobody does. */
-  beginFor(state: RequestState | null, target: Target, background: boolean): Call {
+  beginFor(state: RequestState | null, target: Target, what: string, background: boolean): Call {
     const startedMs = this.clock.nowMs();
     target.calls += 1;
     target.inFlight += 1;
@@ -80,7 +80,7 @@ export class Upstream implements RequestObserver {
     const timer = TIMER.get(state);
     if (timer === null || state.closed) return { target, startedMs, ended: null };
     const calls = (timer.calls ??= new RequestCalls(this.clock, this.maxTimedCalls));
-    const open = calls.begin(target, startedMs);
+    const open = calls.begin(target, what, startedMs);
     return { target, startedMs, ended: open === null ? null : (nowMs, failed) => calls.end(open, nowMs, failed) };
   }
 
@@ -100,3 +100,6 @@ export class Upstream implements RequestObserver {
     return CURRENT_REQUEST.get(this.lifecycle)?.() ?? null;
   }
 }
+
+/** Two calls that are alike: the same URL, or the same command whatever its keys. */
+const whatOf = ({ method, path }: MadeCall): string => (path === '' ? method : `${method} ${path}`);

@@ -81,6 +81,12 @@ class CallsController {
     return {};
   }
 
+  @Get('orders')
+  async orders() {
+    for (let id = 0; id < 12; id++) await redis.get(`order:${id}`);
+    return {};
+  }
+
   @Get('node-http')
   async nodeHttp() {
     await byNodeHttp(`${upstream}/40`);
@@ -195,6 +201,19 @@ describe.each(adapters)('upstream calls, on %s', (adapter) => {
     expect(records).toHaveLength(60);
     expect(records.map(({ upstream: uses }) => uses!.map(({ calls }) => calls))).toEqual(waits.map(() => [1]));
     expect(records.every(({ time }) => time!.unplacedCalls === 0)).toBe(true);
+  });
+
+  it('that are the same many times in a request are a finding', async () => {
+    for (let i = 0; i < 5; i++) await recordOf('orders');
+    await recordOf('redis');
+    const { findings } = running.app.get(PerfService).snapshot();
+    expect(findings).toEqual([
+      {
+        kind: 'repeated-calls',
+        route: 'GET /orders',
+        text: expect.stringMatching(/^GET \/orders calls redis \S+:\d+ 12 times a request$/),
+      },
+    ]);
   });
 
   it('are summed up by route and by target', async () => {

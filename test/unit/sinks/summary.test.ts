@@ -25,6 +25,7 @@ const snapshotOf = (routes: RouteSnapshot[]): PerfSnapshot => ({
   defer: null,
   compression: null,
   upstream: [],
+  findings: [],
 });
 
 describe('the summary of a minute', () => {

@@ -1,0 +1,90 @@
+/** One of the heaviest keys, and how sure that is: its true weight lies between `atLeast` and `atMost`. */
+export interface HeavyHitter {
+  readonly atLeast: number;
+  readonly atMost: number;
+}
+
+class Counter {
+  constructor(
+    readonly key: string,
+    /** Upper bound of its weight. */
+    weight: number,
+    /** What it may have inherited of others' weight. */
+    readonly inherited: number,
+    /** Its place in the heap. */
+    public index: number,
+  ) {
+    this.weight = weight;
+  }
+  weight: number;
+}
+
+/**
+ * The heaviest keys of a stream in bounded memory. Metwally, Agrawal, El Abbadi: "Efficient Computation of Frequent and Top-k
+ * Elements in Data Streams" (2005): a key that has no counter takes the lightest one, with its weight as the error.
+ */
+export class SpaceSaving {
+  private readonly counters = new Map<string, Counter>();
+  /** A binary heap, lightest first. */
+  private readonly heap: Counter[] = [];
+
+  constructor(private readonly capacity: number) {}
+
+  add(key: string, weight: number): void {
+    const known = this.counters.get(key);
+    if (known !== undefined) {
+      known.weight += weight;
+      this.sink(known);
+      return;
+    }
+    if (this.heap.length < this.capacity) {
+      const counter = new Counter(key, weight, 0, this.heap.length);
+      this.counters.set(key, counter);
+      this.heap.push(counter);
+      this.rise(counter);
+      return;
+    }
+    const lightest = this.heap[0]!;
+    this.counters.delete(lightest.key);
+    const counter = new Counter(key, lightest.weight + weight, lightest.weight, 0);
+    this.counters.set(key, counter);
+    this.heap[0] = counter;
+    this.sink(counter);
+  }
+
+  get keys(): Iterable<string> {
+    return this.counters.keys();
+  }
+
+  /** Of any key: one without a counter weighs at most what the lightest counter says. */
+  of(key: string): HeavyHitter {
+    const counter = this.counters.get(key);
+    if (counter !== undefined) return { atLeast: counter.weight - counter.inherited, atMost: counter.weight };
+    return { atLeast: 0, atMost: this.heap.length < this.capacity ? 0 : this.heap[0]!.weight };
+  }
+
+  private rise(counter: Counter): void {
+    for (let parent = (counter.index - 1) >> 1; counter.index > 0; parent = (counter.index - 1) >> 1) {
+      const above = this.heap[parent]!;
+      if (above.weight <= counter.weight) return;
+      this.swap(counter, above);
+    }
+  }
+
+  private sink(counter: Counter): void {
+    for (;;) {
+      const left = 2 * counter.index + 1;
+      if (left >= this.heap.length) return;
+      const [a, b] = [this.heap[left]!, this.heap[left + 1]];
+      const lighter = b !== undefined && b.weight < a.weight ? b : a;
+      if (lighter.weight >= counter.weight) return;
+      this.swap(lighter, counter);
+    }
+  }
+
+  private swap(a: Counter, b: Counter): void {
+    [a.index, b.index] = [b.index, a.index];
+    this.heap[a.index] = a;
+    this.heap[b.index] = b;
+  }
+}
