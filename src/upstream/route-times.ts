@@ -1,8 +1,9 @@
-import { attach } from '../core/attachment.js';
 import type { RequestTime } from '../core/record.js';
 
-/** Sums over the completed requests of one route, milliseconds. */
+/** Sums over the requests of one route, milliseconds; but for `ended` of those that completed. */
 export class RouteTimes {
+  /** Aborted ones included: they were work, too. */
+  ended = 0;
   count = 0;
   upstreamMs = 0;
   busyMs = 0;
@@ -22,5 +23,3 @@ export class RouteTimes {
     this.aloneSquares += busy * busy;
   }
 }
-
-export const ROUTE_TIMES = attach<RouteTimes>('route');

@@ -1,6 +1,6 @@
 import { routeName, type Route } from '../core/route.js';
 import type { Estimate, RouteTime, RouteUpstream, UpstreamSnapshot } from '../core/snapshot.js';
-import { ROUTE_TIMES } from './route-times.js';
+import type { RouteTimes } from './route-times.js';
 import type { Target } from './target.js';
 
 export function upstreamSnapshot(targets: readonly Target[]): UpstreamSnapshot[] {
@@ -40,12 +40,23 @@ const MIN_ALONE = 30;
 /** Of the standard normal distribution, two-sided 95 %. */
 const Z_95 = 1.959964;
 
-/** `loopBusyMs`: of the whole process since it measures. */
-export function routeTime(routes: readonly Route[], loopBusyMs: number): RouteTime | null {
+/** What {@link routeTime} asks. */
+export interface TimeFigures {
+  readonly times: ReadonlyMap<Route, RouteTimes>;
+  /** For a route that was too seldom alone. */
+  readonly estimateOf: (route: Route) => Estimate | null;
+  /** Of the whole process since it measures. */
+  readonly loopBusyMs: number;
+}
+
+export function routeTime(
+  routes: readonly Route[],
+  { times: all, estimateOf, loopBusyMs }: TimeFigures,
+): RouteTime | null {
   let [count, upstreamMs, busyMs, alone, aloneMs, squares] = [0, 0, 0, 0, 0, 0];
   for (const route of routes) {
-    const times = ROUTE_TIMES.get(route);
-    if (times === null) continue;
+    const times = all.get(route);
+    if (times === undefined) continue;
     count += times.count;
     upstreamMs += times.upstreamMs;
     busyMs += times.busyMs;
@@ -54,7 +65,7 @@ export function routeTime(routes: readonly Route[], loopBusyMs: number): RouteTi
     squares += times.aloneSquares;
   }
   if (count === 0) return null;
-  const ownCpuMs = meanOf(alone, aloneMs, squares);
+  const ownCpuMs = meanOf(alone, aloneMs, squares) ?? (routes.length === 1 ? estimateOf(routes[0]!) : null);
   const own = ownCpuMs?.mean ?? 0;
   return {
     ownCpuMs,

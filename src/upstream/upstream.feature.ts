@@ -2,9 +2,11 @@ import { performance } from 'node:perf_hooks';
 import type { Resolved } from '../core/option.js';
 import type { Route } from '../core/route.js';
 import { ROUTE_TIME_FIGURES, type RouteTimeFigures } from '../core/route-time.js';
-import type { PerfSnapshot, RouteTime, RouteUpstream } from '../core/snapshot.js';
+import type { Estimate, PerfSnapshot, RouteTime, RouteUpstream } from '../core/snapshot.js';
 import { UPSTREAM_CALLS } from '../core/upstream-calls.js';
 import type { Feature, FeatureDefinition, FeatureHost } from '../http/feature.js';
+import { inRootContext } from '../core/root-context.js';
+import { BusyWindows, WINDOW_MS } from './busy-windows.js';
 import { Channels } from './channels.js';
 import { hearNodeHttp } from './clients/node-http.js';
 import { hearTraced } from './clients/traced.js';
@@ -25,6 +27,8 @@ class UpstreamFeature implements Feature, RouteTimeFigures {
   private readonly targets: Targets;
   private readonly upstream: Upstream;
   private readonly channels: Channels;
+  private readonly windows: BusyWindows;
+  private timer: NodeJS.Timeout | null = null;
   private startedMs = 0;
   private startedIdleMs = 0;
 
@@ -34,7 +38,9 @@ class UpstreamFeature implements Feature, RouteTimeFigures {
   ) {
     const { requests, nowMs, report } = host;
     this.targets = new Targets(options, report);
-    this.upstream = new Upstream(this.targets, requests, { nowMs, idleMs }, options.maxTimedCalls);
+    const clock = { nowMs, idleMs };
+    this.upstream = new Upstream(this.targets, requests, clock, options.maxTimedCalls);
+    this.windows = new BusyWindows(clock, this.upstream.routes);
     this.channels = new Channels(report);
     ROUTE_TIME_FIGURES.set(requests, this);
     UPSTREAM_CALLS.set(requests, { timed: (target, work) => timed(this.upstream, target, work) });
@@ -47,12 +53,14 @@ class UpstreamFeature implements Feature, RouteTimeFigures {
   start(): void {
     this.startedMs = this.host.nowMs();
     this.startedIdleMs = idleMs();
+    this.timer = inRootContext(() => setInterval(() => this.windows.tick(), WINDOW_MS).unref());
     for (const hear of [hearUndici, hearNodeHttp, hearTraced]) hear(this.channels, this.upstream);
   }
 
   timeOf(routes: readonly Route[]): RouteTime | null {
-    const busyMs = this.host.nowMs() - this.startedMs - (idleMs() - this.startedIdleMs);
-    return routeTime(routes, busyMs);
+    const loopBusyMs = this.host.nowMs() - this.startedMs - (idleMs() - this.startedIdleMs);
+    const estimateOf = (route: Route): Estimate | null => this.windows.estimateOf(route);
+    return routeTime(routes, { times: this.upstream.routes, estimateOf, loopBusyMs });
   }
 
   upstreamOf(routes: readonly Route[], count: number): RouteUpstream[] {
@@ -66,6 +74,7 @@ class UpstreamFeature implements Feature, RouteTimeFigures {
 
   drain(): void {
     this.channels.close();
+    if (this.timer !== null) clearInterval(this.timer);
   }
 }
 

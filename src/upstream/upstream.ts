@@ -4,8 +4,9 @@ import { requestContext } from '../core/request-context.js';
 import { TIME_SPLIT } from '../core/request-time.js';
 import type { RequestState } from '../core/request-state.js';
 import type { RequestLifecycle, RequestObserver } from '../http/lifecycle.js';
+import type { Route } from '../core/route.js';
 import { RequestCalls, RequestTimer, type LoopClock } from './request-calls.js';
-import { ROUTE_TIMES, RouteTimes } from './route-times.js';
+import { RouteTimes } from './route-times.js';
 import type { MadeCall, Target, Targets } from './target.js';
 
 /** A call under way. */
@@ -20,6 +21,7 @@ const TIMER = attach<RequestTimer>('request');
 
 /** Every call that the application makes: for its target, and for the request whose call it is. */
 export class Upstream implements RequestObserver {
+  readonly routes = new Map<Route, RouteTimes>();
   private starts = 0;
   private unplaced = 0;
 
@@ -48,11 +50,12 @@ export class Upstream implements RequestObserver {
     const { route } = state;
     if (route === null) return;
     for (const { target, use, mostAlike } of rows) target.askedBy(route, use.calls, use.wallMs, mostAlike);
-    let times = ROUTE_TIMES.get(route);
-    if (times === null) {
+    let times = this.routes.get(route);
+    if (times === undefined) {
       times = new RouteTimes();
-      ROUTE_TIMES.set(route, times);
+      this.routes.set(route, times);
     }
+    times.ended += 1;
     if (!state.aborted) times.add(time);
   }
 

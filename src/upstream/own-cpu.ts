@@ -1,0 +1,124 @@
+/** One window of the process: how long its loop was busy, and how many requests of each class have ended. */
+export interface BusyWindow {
+  readonly busyMs: number;
+  readonly counts: readonly number[];
+}
+
+/** Busy milliseconds of one request of a class. */
+export interface OwnCpu {
+  readonly mean: number;
+  readonly ci: readonly [number, number];
+  /** Classes that come and go with it: the figure is the mean of them all. */
+  readonly with: readonly number[];
+}
+
+/** Requests of one second resemble those of the next: whole blocks of windows are drawn. */
+const BLOCK = 10;
+const DRAWS = 80;
+/** Two classes whose counts correlate so cannot be told apart. */
+const COLLINEAR = 0.95;
+
+/**
+ * Non-negative least squares of the busy time on the counts and a constant, with an interval by a moving-block bootstrap.
+ * Spinner, Casale, Brosig, Kounev: "Evaluating approaches to resource demand estimation" (2015), utilisation regression.
+ * Null for a class that was not seen, or when the windows are too few.
+ */
+export function estimateOwnCpu(windows: readonly BusyWindow[], random: () => number = Math.random): (OwnCpu | null)[] {
+  const classes = windows[0]?.counts.length ?? 0;
+  const groups = groupsOf(windows, classes);
+  const blocks: Moments[] = [];
+  for (let from = 0; from + BLOCK <= windows.length; from += BLOCK) {
+    blocks.push(momentsOf(windows.slice(from, from + BLOCK), groups));
+  }
+  const estimates = Array.from({ length: classes }, (): OwnCpu | null => null);
+  if (blocks.length < 3) return estimates;
+  const means = solve(sumOf(blocks));
+  const draws = Array.from({ length: DRAWS }, () =>
+    solve(sumOf(blocks.map(() => blocks[Math.floor(random() * blocks.length)]!))),
+  );
+  groups.forEach((group, g) => {
+    const drawn = draws.map((draw) => draw[g]!).toSorted((a, b) => a - b);
+    const at = (share: number): number => drawn[Math.round(share * (DRAWS - 1))]!;
+    const mean = means[g]!;
+    const ci = [Math.min(mean, at(0.025)), Math.max(mean, at(0.975))] as const;
+    for (const member of group) estimates[member] = { mean, ci, with: group.filter((other) => other !== member) };
+  });
+  return estimates;
+}
+
+/** Classes that were seen, those that cannot be told apart together. */
+function groupsOf(windows: readonly BusyWindow[], classes: number): number[][] {
+  const columns = Array.from({ length: classes }, (_, c) => windows.map(({ counts }) => counts[c]!));
+  const groups: number[][] = [];
+  columns.forEach((column, c) => {
+    if (!column.some((count) => count > 0)) return;
+    const alike = groups.find(([first]) => correlation(columns[first!]!, column) > COLLINEAR);
+    if (alike === undefined) groups.push([c]);
+    else alike.push(c);
+  });
+  return groups;
+}
+
+function correlation(a: readonly number[], b: readonly number[]): number {
+  const meanA = meanOf(a);
+  const meanB = meanOf(b);
+  let [both, ofA, ofB] = [0, 0, 0];
+  for (let i = 0; i < a.length; i++) {
+    both += (a[i]! - meanA) * (b[i]! - meanB);
+    ofA += (a[i]! - meanA) ** 2;
+    ofB += (b[i]! - meanB) ** 2;
+  }
+  return ofA === 0 || ofB === 0 ? Number(ofA === ofB) : both / Math.sqrt(ofA * ofB);
+}
+
+const meanOf = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
+
+/** Sums of products of a least-squares problem: they add up over blocks. The last unknown is the constant. */
+interface Moments {
+  readonly gram: Float64Array;
+  readonly right: Float64Array;
+}
+
+function momentsOf(windows: readonly BusyWindow[], groups: readonly number[][]): Moments {
+  const size = groups.length + 1;
+  const gram = new Float64Array(size * size);
+  const right = new Float64Array(size);
+  for (const { busyMs, counts } of windows) {
+    const row = [...groups.map((group) => group.reduce((sum, c) => sum + counts[c]!, 0)), 1];
+    for (let i = 0; i < size; i++) {
+      right[i]! += row[i]! * busyMs;
+      for (let j = 0; j < size; j++) gram[i * size + j]! += row[i]! * row[j]!;
+    }
+  }
+  return { gram, right };
+}
+
+function sumOf(all: readonly Moments[]): Moments {
+  const gram = new Float64Array(all[0]!.gram.length);
+  const right = new Float64Array(all[0]!.right.length);
+  for (const moments of all) {
+    moments.gram.forEach((value, i) => (gram[i]! += value));
+    moments.right.forEach((value, i) => (right[i]! += value));
+  }
+  return { gram, right };
+}
+
+/** Coordinate descent: each unknown in turn takes its best value that is not negative. */
+function solve({ gram, right }: Moments): Float64Array {
+  const size = right.length;
+  const solution = new Float64Array(size);
+  for (let round = 0; round < 200; round++) {
+    let change = 0;
+    for (let i = 0; i < size; i++) {
+      const diagonal = gram[i * size + i]!;
+      if (diagonal === 0) continue;
+      let rest = right[i]!;
+      for (let j = 0; j < size; j++) if (j !== i) rest -= gram[i * size + j]! * solution[j]!;
+      const best = Math.max(0, rest / diagonal);
+      change = Math.max(change, Math.abs(best - solution[i]!));
+      solution[i] = best;
+    }
+    if (change < 1e-6) break;
+  }
+  return solution;
+}
