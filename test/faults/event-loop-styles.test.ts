@@ -1,4 +1,3 @@
-import { appendFileSync } from 'node:fs';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { BlockRecord, RequestRef } from '../../src/index.js';
@@ -52,7 +51,6 @@ const isFair = ({ runDelayMs, blocks }: Shot): boolean =>
 const isReported = ({ block }: Shot): boolean => block !== undefined && block.durationMs > 0.7 * BLOCK_MS;
 const isNamed = ({ block, id }: Shot): boolean => block!.request?.id === id;
 const isSuspected = ({ block, id }: Shot): boolean => block!.request === null && block!.suspect?.id === id;
-const isUnknown = ({ block }: Shot): boolean => block!.request === null && block!.suspect === null;
 const innocentIn = (named: RequestRef | null, { id }: Shot): boolean => named !== null && named.id !== id;
 /** An innocent is said to have blocked. */
 const isWrong = (shot: Shot): boolean => shot.blocks.some(({ request }) => innocentIn(request, shot));
@@ -62,35 +60,6 @@ const isVictim = ({ block, id }: Shot): boolean => block!.delayed.some((delayed)
 const isCharged = ({ delayedMs }: Shot): boolean => delayedMs > 0.7 * BLOCK_MS;
 const isLocated = ({ block }: Shot): boolean =>
   block!.location?.startsWith(`test/fixtures/styles.controller.ts:${LINE}:`) === true;
-
-function tally(shots: readonly Shot[]): Record<string, number> {
-  const reported = shots.filter(isReported);
-  const fair = reported.filter(isFair);
-  const count = (is: (shot: Shot) => boolean): number => fair.filter(is).length;
-  return {
-    blocks: shots.length,
-    reported: reported.length,
-    fair: fair.length,
-    named: count(isNamed),
-    suspected: count(isSuspected),
-    unknown: count(isUnknown),
-    wrong: shots.filter(isWrong).length,
-    wrongSuspects: count(suspectsInnocent),
-    victims: count(isVictim),
-    charged: count(isCharged),
-    located: count(isLocated),
-  };
-}
-
-/** For `npm run bench -- blame`: a line of JSON for each set-up. */
-function note(setup: object, shots: readonly Shot[]): void {
-  const file = process.env['PERF_BLAME_FILE'];
-  if (file === undefined) return;
-  const byStyle = styles.map(({ name }) => [name, tally(shots.filter(({ style }) => style.name === name))] as const);
-  const own = tally(shots.filter(({ style }) => style.shared !== true));
-  const shared = tally(shots.filter(({ style }) => style.shared === true));
-  appendFileSync(file, `${JSON.stringify({ ...setup, own, shared, styles: Object.fromEntries(byStyle) })}\n`);
-}
 
 /** For the message of a failure: what was said of which style. */
 function told(shots: readonly Shot[]): string {
@@ -166,7 +135,6 @@ for (const node of nodeBinaries()) {
         }
         fair = shots.filter((shot) => isReported(shot) && isFair(shot));
         own = fair.filter(({ style }) => style.shared !== true);
-        note({ node: node.name, nest, adapter, interceptors: through }, shots);
       }, 600_000);
       afterAll(async () => {
         server.kill();
