@@ -11,7 +11,7 @@ const LEAST_SHOTS = 8;
 const LONG = process.env['PERF_LONG'] !== undefined;
 const ROUNDS = LONG ? 2 : 1;
 /** A style is fired once more because the machine was busy with others so often at most, and for so long in a set-up. */
-const PATIENCE = LONG ? { tries: 4, ms: 90_000 } : { tries: 2, ms: 15_000 };
+const PATIENCE = LONG ? { tries: 4, ms: 90_000 } : { tries: 2, ms: 8_000 };
 const BLOCK_MS = 130;
 /** Innocent requests of the culprit's own route; a queue must have some that wait. */
 const SAME_ROUTE = [5, 9, 14, 20];

@@ -58,7 +58,7 @@ cases.push({
   },
 });
 
-const COUNT = process.env['PERF_LONG'] === undefined ? 800 : 6_000;
+const COUNT = process.env['PERF_LONG'] === undefined ? 250 : 6_000;
 
 /** Nobody answers where a framework meets a reason phrase that Node refuses when it is too late for another answer. */
 const hangsBare = ({ steps }: Plan, adapter: Adapter): boolean =>

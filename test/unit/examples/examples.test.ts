@@ -32,12 +32,11 @@ const flags: Readonly<Record<string, readonly string[]>> = { demo: ['--seconds',
 
 const examples = readdirSync('examples').filter((name) => existsSync(`examples/${name}/main.ts`));
 
-// Not in milliseconds: compiling all and starting a Node process each takes seconds, many on a slow machine.
+// Not in milliseconds: starting a Node process each takes seconds, many on a slow machine.
 describe('examples', { timeout: 180_000 }, () => {
   beforeAll(() => {
-    // They import the package by its name, so they run on what is built.
+    // They import the package by its name, so they run on what is built; test/setup/compiled.ts compiles themselves.
     if (!existsSync('dist/index.js')) execFileSync('node', ['scripts/build.mjs']);
-    execFileSync('node_modules/.bin/tsc', ['-p', 'tsconfig.run.json']);
   }, 300_000);
 
   it.each(examples)('examples/%s runs with one command, and ends', (name) => {
