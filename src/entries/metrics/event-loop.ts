@@ -17,7 +17,7 @@ const blocks = (measured: Measured, valueOf: (total: BlockTotal) => number): Poi
   }));
 
 /** The event loop and who blocked it. */
-export const metricsOfRuntime: readonly Metric[] = [
+export const metricsOfEventLoop: readonly Metric[] = [
   {
     name: 'nodejs.eventloop.utilization',
     unit: '1',
@@ -34,6 +34,7 @@ export const metricsOfRuntime: readonly Metric[] = [
     unit: '{block}',
     kind: 'counter',
     help: 'Event-loop blocks over the threshold, by cause and by the route proven to be the culprit.',
+    attributes: ['http.route', 'cause'],
     prometheus: { name: 'perf_eventloop_blocks_total' },
     read: (measured) => blocks(measured, (total) => total.count),
   },
@@ -42,6 +43,7 @@ export const metricsOfRuntime: readonly Metric[] = [
     unit: 's',
     kind: 'counter',
     help: 'Time that the event loop stood still in blocks over the threshold.',
+    attributes: ['http.route', 'cause'],
     prometheus: { name: 'perf_eventloop_blocked_seconds_total' },
     read: (measured) => blocks(measured, (total) => total.seconds),
   },
