@@ -311,6 +311,7 @@ export class DeferEngine {
       const cause = `${durable.onDisk} durable items are not stored yet`;
       this.report.report(cause, `${cause}: they stay in the spill file and are sent at the next start.`);
     }
+    this.ledger.close();
     await this.closeStore();
   }
 

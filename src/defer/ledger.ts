@@ -33,6 +33,7 @@ export class DeferLedger {
     stored: 0,
   } satisfies DeferStats;
   private waiters: (() => void)[] = [];
+  private closed = false;
 
   constructor(
     /** Null when nobody listens: then no record is built. */
@@ -49,8 +50,14 @@ export class DeferLedger {
     return this.publish !== null;
   }
 
+  /** Nothing is pending or running; or what is pending stays on disk, because the application has closed. */
   get idle(): boolean {
-    return this.counts.pending === 0 && this.counts.running === 0;
+    return this.closed || (this.counts.pending === 0 && this.counts.running === 0);
+  }
+
+  close(): void {
+    this.closed = true;
+    this.announceIdle();
   }
 
   /** Resolves when nothing is pending or running. */

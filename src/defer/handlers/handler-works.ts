@@ -74,28 +74,22 @@ export class HandlerWorks {
           throw error;
         });
       }
-      if (isObservable(result)) {
-        if (!streams) return this.afterStream(end, result);
-        // Server-sent events have no result.
-        const done = this.succeeded(end, undefined);
-        return done === undefined ? result : done.then(() => result);
-      }
-      if (!isThenable(result)) {
-        const done = this.succeeded(end, result);
-        return done === undefined ? result : done.then(() => result);
-      }
+      if (!isThenable(result)) return this.afterValue(end, result, streams);
       // A lazy query runs when it is awaited: once, here.
       return Promise.resolve(result).then(
-        (value: unknown) => {
-          const done = this.succeeded(end, value);
-          return done === undefined ? value : done.then(() => value);
-        },
+        (value: unknown) => this.afterValue(end, value, streams),
         async (error: unknown) => {
           await this.failed(end, error);
           throw error;
         },
       );
     };
+  }
+
+  private afterValue(end: HandlerEnd, value: unknown, streams: boolean): unknown {
+    if (isObservable(value) && !streams) return this.afterStream(end, value);
+    const done = this.succeeded(end, streams ? undefined : value);
+    return done === undefined ? value : done.then(() => value);
   }
 
   /** Its last value is the handler's result, as it is for Nest. Whoever listens sees each value when it comes. */
