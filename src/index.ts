@@ -40,7 +40,7 @@ export type {
 export type { ExperimentTotals } from './experiments/totals/experiment-totals.js';
 export { mergeTotals } from './experiments/totals/merge-totals.js';
 
-export { DeferWork } from './defer/handlers/defer-work.decorator.js';
+export { DeferWork } from './defer/decorator/defer-work.decorator.js';
 export { Deferrer } from './defer/deferrer.js';
 export type { RejectedWork } from './defer/outbox/rejects.js';
 export { defer } from './defer/defer.js';
@@ -61,13 +61,9 @@ export type {
 export type {
   DurableJob,
   DurableJobOptions,
-  DurableJournal,
   DurableStore,
   DurableStoreHost,
-  JournalEntry,
-  JournalPlace,
   NewDurableJob,
-  RejectedEntry,
   WorkKind,
 } from './defer/durable/durable-store.js';
 

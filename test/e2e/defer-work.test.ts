@@ -499,7 +499,7 @@ describe.each(adapters)('work on %s', (adapter) => {
     const app = await start({ store, maxPending: 1, overflow: 'reject', drainTimeoutMs: 10 });
     for (let i = 0; i < 4; i++) {
       app.deferrer.defer(SendReceipt, { order: 'o' }, { durable: true });
-      await new Promise((resolve) => setTimeout(resolve, 20));
+      await until('the disk to answer', () => app.deferrer.stats().accepted === i + 1);
     }
     expect(app.deferrer.stats()).toMatchObject({ accepted: 4, failed: 3, pending: 1 });
   });

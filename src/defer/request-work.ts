@@ -9,7 +9,15 @@ import { DeferTask, TaskSequence } from './tasks/task.js';
  */
 const GRACE_MS = 30_000;
 
-/** Work that was armed during a request and has its room; it is either committed or discarded, once. */
+/** The request that armed something. Its id is built when it is first read, and most are never read. */
+export interface Origin {
+  readonly id: string;
+  readonly traceparent: string | null;
+  /** Of its route. */
+  readonly pattern: string | null;
+}
+
+/** Work that was armed during a request and has its capacity; it is either committed or discarded, once. */
 export interface Armed {
   /** Null is the default: success while the request is open, anything once it has been decided. */
   readonly when: DeferWhen | null;
@@ -27,10 +35,8 @@ interface Verdict {
  * What one request has armed, in order, and its tasks of this process. It is decided once: by the final status, or, when
  * the client has left before there was one, by how the handler ends.
  */
-export class RequestTasks extends TaskSequence {
-  // Nearly always one: a list only where there are more.
-  private armed: Armed | null = null;
-  private furtherArmed: Armed[] | null = null;
+export class RequestWork extends TaskSequence {
+  private armed: Armed[] = [];
   private retractable: { readonly owner: object; readonly entry: Armed }[] | null = null;
   private verdict: Verdict | null = null;
   /** Set when the client has left before there was a status. */
@@ -38,7 +44,7 @@ export class RequestTasks extends TaskSequence {
   private watching: NodeJS.Timeout | null = null;
 
   /** @param undecided where requests stand whose client has left and whose handler is still busy */
-  constructor(private readonly undecided: Set<RequestTasks>) {
+  constructor(private readonly undecided: Set<RequestWork>) {
     super();
   }
 
@@ -49,8 +55,7 @@ export class RequestTasks extends TaskSequence {
       settle(entry, this.verdict, entry.when ?? 'always');
       return;
     }
-    if (this.armed === null) this.armed = entry;
-    else (this.furtherArmed ??= []).push(entry);
+    this.armed.push(entry);
     if (this.abandoned !== null) this.watch(this.abandoned);
   }
 
@@ -59,21 +64,13 @@ export class RequestTasks extends TaskSequence {
     if (this.retractable === null || this.verdict !== null) return;
     const mine = new Set(this.retractable.filter((one) => one.owner === owner).map(({ entry }) => entry));
     this.retractable = null;
-    const all = [this.armed, ...(this.furtherArmed ?? [])].filter((entry) => entry !== null);
-    for (const entry of all) if (mine.has(entry)) entry.discard();
-    this.keep(all.filter((entry) => !mine.has(entry)));
-  }
-
-  private keep(entries: readonly Armed[]): void {
-    this.armed = entries[0] ?? null;
-    this.furtherArmed = entries.slice(1);
+    for (const entry of this.armed) if (mine.has(entry)) entry.discard();
+    this.armed = this.armed.filter((entry) => !mine.has(entry));
   }
 
   override disarmOldest(): DeferTask | null {
-    const all = [this.armed, ...(this.furtherArmed ?? [])].filter((entry) => entry !== null);
-    const oldest = all.find((entry) => entry instanceof DeferTask);
-    if (oldest === undefined) return null;
-    this.keep(all.filter((entry) => entry !== oldest));
+    const oldest = this.armed.find((entry) => entry instanceof DeferTask) ?? null;
+    this.armed = this.armed.filter((entry) => entry !== oldest);
     return oldest;
   }
 
@@ -85,7 +82,7 @@ export class RequestTasks extends TaskSequence {
       return;
     }
     this.abandoned = response;
-    if (this.armed !== null) this.watch(response);
+    if (this.armed.length > 0) this.watch(response);
   }
 
   /** The handler has ended. Tells only what no status has told before. */
@@ -113,10 +110,9 @@ export class RequestTasks extends TaskSequence {
     this.verdict = verdict;
     if (this.watching !== null) clearTimeout(this.watching);
     this.undecided.delete(this);
-    const { armed, furtherArmed } = this;
-    this.armed = this.furtherArmed = null;
-    if (armed !== null) settle(armed, verdict, armed.when ?? 'success');
-    if (furtherArmed !== null) for (const entry of furtherArmed) settle(entry, verdict, entry.when ?? 'success');
+    const { armed } = this;
+    this.armed = [];
+    for (const entry of armed) settle(entry, verdict, entry.when ?? 'success');
   }
 }
 

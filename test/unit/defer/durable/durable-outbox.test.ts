@@ -2,12 +2,11 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Spill } from '../../../../src/defer/spill/spill.js';
 import { MemoryPlace, MemoryStore } from '../../../contract/memory-store.js';
 import { until } from '../../../fixtures/until.js';
 import { engineWith } from '../engine.fixture.js';
-import { entryOf, NO_WORKER } from '../journal-entry.js';
-import { expectBalanced } from '../ledger-identity.js';
+import { entryOf, NO_WORKER } from '../durable-entry.js';
+import { expectBalanced } from '../balanced.js';
 
 let folder: string;
 beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), 'perf-outbox-'))));
@@ -24,13 +23,13 @@ describe('durable work in front of a store that comes and goes', () => {
         place.away = round % 3 !== 0;
         const { engine } = engineWith({
           maxPending: 5,
-          store: new MemoryStore(place, false, new Spill(path, 1024 ** 3)),
+          store: new MemoryStore(place, false, { path, maxBytes: 1024 ** 3 }),
         });
         await engine.start(NO_WORKER);
         const ids = Array.from({ length: 60 }, (_, i) => `r${round}-${i}`);
         const arming = ids.map(async (id, i) => {
           if (i % 4 === 0) await new Promise((resolve) => setTimeout(resolve, i % 7));
-          const armed = await engine.armJournaled(entryOf(id), null);
+          const armed = await engine.durable!.arm(entryOf(id), null, false);
           if (i % 5 === 0) await new Promise((resolve) => setImmediate(resolve));
           armed?.commit(200);
         });
@@ -41,7 +40,7 @@ describe('durable work in front of a store that comes and goes', () => {
         expectBalanced(engine.stats());
         expect(engine.stats()).toMatchObject({ accepted: 60, stored: 60, dropped: 0, buffered: 0 });
         expect([...place.known].toSorted()).toEqual(ids.toSorted());
-        expect(engine.durableRoom.isEmpty).toBe(true);
+        expect(engine.durable!.capacity.isEmpty).toBe(true);
         await until('its files to be deleted', () => readdirSync(folder).every((name) => name.endsWith('.lock')));
         await engine.drain(100);
       }
@@ -50,10 +49,10 @@ describe('durable work in front of a store that comes and goes', () => {
 
   it('a boot that fails because the spill file is in use closes the store again', async () => {
     const path = join(folder, 'spill.ndjson');
-    const first = engineWith({ store: new MemoryStore(new MemoryPlace(), false, new Spill(path, 1024 ** 3)) });
+    const first = engineWith({ store: new MemoryStore(new MemoryPlace(), false, { path, maxBytes: 1024 ** 3 }) });
     await first.engine.start(NO_WORKER);
     const place = new MemoryPlace();
-    const second = engineWith({ store: new MemoryStore(place, true, new Spill(path, 1024 ** 3)) });
+    const second = engineWith({ store: new MemoryStore(place, true, { path, maxBytes: 1024 ** 3 }) });
     await expect(second.engine.start(NO_WORKER)).rejects.toThrow('PERF_ERR_STORE: `spillPath` is in use');
     expect(place.stores.size).toBe(0);
     await first.engine.drain(100);

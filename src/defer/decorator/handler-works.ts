@@ -3,27 +3,21 @@ import { isObservable, Observable } from 'rxjs';
 import type { PerfRequest } from '../../core/perf-request.js';
 import type { RequestState } from '../../core/request-state.js';
 import type { Around } from '../../http/handler.interceptor.js';
-import type { DeferEngine } from '../defer-engine.js';
-import type { DeclaredWork } from './defer-work.decorator.js';
-import type { DeferContext, DeferWhen } from '../deferred-work.js';
-import { durableEntry, durableShape, type DurableShape } from '../durable/durable-entry.js';
-import { full } from '../overflow.js';
-import type { Armed, RequestTasks } from '../request-tasks.js';
-import type { Room } from '../room.js';
-import { TaskSequence, type TaskRun } from '../tasks/task.js';
-import { isBatch, type AnyWork, type ProvideWork } from './work-providers.js';
+import type { Capacity } from '../capacity.js';
+import type { Arming, ClassWork, DeferEngine, MaybeArmed } from '../defer-engine.js';
+import type { DeferContext, DeferFunction, DeferWhen } from '../deferred-work.js';
+import type { Armed, RequestWork } from '../request-work.js';
+import { TaskSequence } from '../tasks/task.js';
+import type { WorkOptions } from '../work-options.js';
+import type { AnyWork } from './work-providers.js';
+
+interface FunctionWork extends WorkOptions {
+  readonly name: string;
+  readonly run: DeferFunction;
+}
 
 /** One piece of work on one handler, with its provider found. */
-export type PlannedWork = DeclaredWork & {
-  /** In records and reports. */
-  readonly name: string;
-  /** `'OrdersController.create'` */
-  readonly handler: string;
-  readonly provide: ProvideWork | null;
-  /** Name and handler, for errors. */
-  readonly place: string;
-};
-type ClassWork = PlannedWork & { kind: 'class' };
+export type PlannedWork = ClassWork | FunctionWork;
 
 /** One call of a handler, and how it ended. */
 class HandlerEnd {
@@ -33,37 +27,29 @@ class HandlerEnd {
 
   constructor(
     readonly works: readonly PlannedWork[],
-    readonly state: RequestState | null,
+    readonly origin: RequestState | null,
     readonly request: unknown,
     readonly reserved: boolean,
-    readonly tasks: RequestTasks | null,
+    /** What its request has armed; null without a request. */
+    readonly requestWork: RequestWork | null,
   ) {}
-
-  /** Where the tasks of a request stand; without a request each has a line of its own. */
-  get sequence(): TaskSequence {
-    return this.tasks ?? new TaskSequence();
-  }
 }
-
-type MaybeArmed = Armed | null | Promise<Armed | null>;
 
 /** Arms the work that stands on handlers, at the handler's end. A response waits for it only when a journal must be written. */
 export class HandlerWorks {
-  private readonly shapes = new Map<PlannedWork, DurableShape>();
-
   constructor(
     private readonly engine: DeferEngine,
-    private readonly tasksOf: (state: RequestState) => RequestTasks,
+    private readonly workOf: (state: RequestState) => RequestWork,
   ) {}
 
   /** What goes around one handler. `streams`: it returns server-sent events, which have no result. */
   around(works: readonly PlannedWork[], streams: boolean): Around {
     return (state, request, proceed) => {
-      const tasks = state === null ? null : this.tasksOf(state);
+      const requestWork = state === null ? null : this.workOf(state);
       // An interceptor tries the handler again: what the failed call has armed is not wanted any more.
-      tasks?.retract(works);
+      requestWork?.retract(works);
       const reserved = this.reserve(works);
-      const end = new HandlerEnd(works, state, request, reserved, tasks);
+      const end = new HandlerEnd(works, state, request, reserved, requestWork);
       let result: unknown;
       try {
         result = proceed();
@@ -74,28 +60,22 @@ export class HandlerWorks {
           throw error;
         });
       }
-      if (isObservable(result)) {
-        if (!streams) return this.afterStream(end, result);
-        // Server-sent events have no result.
-        const done = this.succeeded(end, undefined);
-        return done === undefined ? result : done.then(() => result);
-      }
-      if (!isThenable(result)) {
-        const done = this.succeeded(end, result);
-        return done === undefined ? result : done.then(() => result);
-      }
+      if (!isThenable(result)) return this.afterValue(end, result, streams);
       // A lazy query runs when it is awaited: once, here.
       return Promise.resolve(result).then(
-        (value: unknown) => {
-          const done = this.succeeded(end, value);
-          return done === undefined ? value : done.then(() => value);
-        },
+        (value: unknown) => this.afterValue(end, value, streams),
         async (error: unknown) => {
           await this.failed(end, error);
           throw error;
         },
       );
     };
+  }
+
+  private afterValue(end: HandlerEnd, value: unknown, streams: boolean): unknown {
+    if (isObservable(value) && !streams) return this.afterStream(end, value);
+    const done = this.succeeded(end, streams ? undefined : value);
+    return done === undefined ? value : done.then(() => value);
   }
 
   /** Its last value is the handler's result, as it is for Nest. Whoever listens sees each value when it comes. */
@@ -143,25 +123,19 @@ export class HandlerWorks {
    */
   private reserve(works: readonly PlannedWork[]): boolean {
     if (this.engine.options.overflow !== 'reject') return false;
-    const taken: Room[] = [];
+    const taken: Capacity[] = [];
     for (const work of works) {
-      const room = this.roomOf(work);
-      if (room === null) continue;
-      if (room.take()) {
-        taken.push(room);
+      const capacity = this.engine.capacityOf(work);
+      if (capacity === null) continue;
+      if (capacity.take()) {
+        taken.push(capacity);
         continue;
       }
       for (const other of taken) other.release();
-      const cause = full(work.name, room);
+      const cause = capacity.deferFullError(work.name);
       throw new ServiceUnavailableException('Too much work is waiting. Try again later.', { cause });
     }
     return true;
-  }
-
-  /** Null where a disk has room. */
-  private roomOf({ durable }: PlannedWork): Room | null {
-    if (!durable) return this.engine.taskRoom;
-    return this.engine.journaled ? null : this.engine.durableRoom;
   }
 
   private succeeded(end: HandlerEnd, result: unknown): void | Promise<void> {
@@ -176,7 +150,7 @@ export class HandlerWorks {
   }
 
   private armAll(end: HandlerEnd): void | Promise<void> {
-    const { works, tasks, success } = end;
+    const { works, requestWork, success } = end;
     // From the first that must wait on, all wait, so that their order stays.
     let waiting: MaybeArmed[] | null = null;
     for (const work of works) {
@@ -186,12 +160,12 @@ export class HandlerWorks {
       else if (armed !== null) place(armed, end);
     }
     if (waiting === null) {
-      tasks?.handlerEnded(success);
+      requestWork?.handlerEnded(success);
       return undefined;
     }
     return Promise.all(waiting as Promise<Armed | null>[]).then((all) => {
       for (const armed of all) if (armed !== null) place(armed, end);
-      tasks?.handlerEnded(success);
+      requestWork?.handlerEnded(success);
     });
   }
 
@@ -209,9 +183,7 @@ export class HandlerWorks {
         if (armed instanceof Promise) void armed.then((late) => late?.commit(status));
         else armed?.commit(status);
       },
-      discard: () => {
-        if (end.reserved) this.roomOf(work)?.release();
-      },
+      discard: () => void this.giveBack(work, end),
     };
   }
 
@@ -226,22 +198,21 @@ export class HandlerWorks {
   }
 
   private unprepared(work: PlannedWork, end: HandlerEnd, error: unknown): null {
-    if (end.reserved) this.roomOf(work)?.release();
-    const requestId = end.state?.id ?? null;
-    const route = end.state?.pattern ?? null;
-    this.engine.ledger.failUnqueued(
-      { name: work.name, requestId, route, durable: work.durable, waitMs: 0, runMs: 0, attempt: 1 },
-      error,
-    );
+    this.engine.failUnarmed(work, end.origin, error);
+    return this.giveBack(work, end);
+  }
+
+  /** It is not armed after all. */
+  private giveBack(work: PlannedWork, { reserved }: HandlerEnd): null {
+    if (reserved) this.engine.capacityOf(work)?.release();
     return null;
   }
 
   private arm(work: PlannedWork, when: DeferWhen, end: HandlerEnd): MaybeArmed {
-    if (work.kind === 'function') {
-      return this.armTask(work, (info) => work.run(contextOf(end, info.status)), when, end);
+    if ('run' in work) {
+      return this.engine.armTask(work, (info) => work.run(contextOf(end, info.status)), armingOf(end, when));
     }
-    const provided = work.provide?.(end.request);
-    if (provided === undefined) return null;
+    const provided = work.provide(end.request);
     return provided instanceof Promise
       ? provided.then((instance) => this.armInstance(work, instance, when, end))
       : this.armInstance(work, provided, when, end);
@@ -253,46 +224,21 @@ export class HandlerWorks {
       Promise.resolve(data).catch(() => {});
       throw new TypeError('prepare() returned a promise: pick plain data there, and do the waiting in run()');
     }
-    if (instance.prepare !== undefined && data === undefined) return this.declined(work, end);
-    if (work.durable) return this.armDurable(work, isBatch(instance), data, when, end);
-    if (isBatch(instance)) {
-      return this.engine.armItem({ instance, spec: work, batch: work.batch }, data, when, end.state, end.reserved);
-    }
-    return this.armTask(work, (info) => instance.run(data, info), when, end);
+    if (instance.prepare !== undefined && data === undefined) return this.giveBack(work, end);
+    return this.engine.armClass(work, instance, data, armingOf(end, when));
   }
+}
 
-  private declined(work: PlannedWork, end: HandlerEnd): null {
-    if (end.reserved) this.roomOf(work)?.release();
-    return null;
-  }
-
-  private armTask(work: PlannedWork, run: TaskRun, when: DeferWhen, end: HandlerEnd): Armed | null {
-    return this.engine.armTask(work, run, when, end.state, end.sequence, end.reserved);
-  }
-
-  private armDurable(
-    work: ClassWork,
-    batched: boolean,
-    data: unknown,
-    when: DeferWhen,
-    { state, reserved }: HandlerEnd,
-  ): MaybeArmed {
-    const { engine } = this;
-    let shape = this.shapes.get(work);
-    if (shape === undefined) {
-      shape = durableShape(engine, { ...work, work: work.type.name, batched });
-      this.shapes.set(work, shape);
-    }
-    const entry = durableEntry(engine.ids.next(), shape, data, state, work.place);
-    return engine.journaled ? engine.armJournaled(entry, when) : engine.armDurable(entry, when, reserved);
-  }
+/** Without a request each task has a line of its own. */
+function armingOf({ origin, requestWork, reserved }: HandlerEnd, when: DeferWhen): Arming {
+  return { when, origin, reserved, sequence: requestWork ?? new TaskSequence() };
 }
 
 const isThenable = (value: unknown): value is PromiseLike<unknown> =>
   typeof (value as { then?: unknown } | null | undefined)?.then === 'function';
 
 /** What work is told of its handler's end: a plain object, which applications spread and log. */
-function contextOf({ request, result, error, state }: HandlerEnd, status: number | null = null): DeferContext {
+function contextOf({ request, result, error, origin }: HandlerEnd, status: number | null = null): DeferContext {
   return {
     request: request as PerfRequest,
     result,
@@ -300,14 +246,14 @@ function contextOf({ request, result, error, state }: HandlerEnd, status: number
     status,
     // Built when it is read.
     get requestId() {
-      return state?.id ?? '';
+      return origin?.id ?? '';
     },
   };
 }
 
 /** Hands armed work to its request; without one that is observed, the handler's end decides. */
-function place(armed: Armed, { tasks, success, works }: HandlerEnd): void {
-  if (tasks !== null) tasks.arm(armed, success ? null : works);
+function place(armed: Armed, { requestWork, success, works }: HandlerEnd): void {
+  if (requestWork !== null) requestWork.arm(armed, success ? null : works);
   else if (armed.when === 'always' || (armed.when === 'success') === success) armed.commit(null);
   else armed.discard();
 }

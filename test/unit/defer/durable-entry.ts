@@ -1,7 +1,8 @@
-import type { DurableStoreHost, JournalEntry } from '../../../src/index.js';
+import type { DurableEntry } from '../../../src/defer/durable/durable-entry.js';
+import type { DurableStoreHost } from '../../../src/index.js';
 
 /** Durable work as it is kept until its store has it. */
-export const entryOf = (id: string, data: unknown = { id }): JournalEntry => ({
+export const entryOf = (id: string, data: unknown = { id }): DurableEntry => ({
   id,
   work: 'SendReceipt',
   name: 'receipt',
@@ -17,9 +18,10 @@ export const entryOf = (id: string, data: unknown = { id }): JournalEntry => ({
 });
 
 /** A process that runs nothing. */
-export const NO_WORKER: Omit<DurableStoreHost, 'report'> = {
+export const NO_WORKER: DurableStoreHost = {
   run: () => Promise.resolve(),
   runBatch: () => Promise.resolve(),
   kindOf: () => 'one',
   queues: () => [],
+  report: () => {},
 };

@@ -4,17 +4,12 @@ import { bringHandlerInterceptor, bringHandlerInterceptors } from '../../http/ha
 import type { DeferFunction, DeferTarget, DeferWorkOptions } from '../deferred-work.js';
 import { readWorkOptions, type WorkOptions } from '../work-options.js';
 import type { Type } from '@nestjs/common';
-import { isClass } from './work-class.js';
-import type { AnyWork } from './work-providers.js';
+import { isClass, type AnyWork } from './work-providers.js';
 
 const DEFER_WORK_METADATA = 'perf:defer-work';
 
 /** What stands on a handler or controller: a class to resolve from DI, or a function. */
-export type DeclaredWork = WorkOptions &
-  (
-    | { readonly kind: 'class'; readonly type: Type<AnyWork> }
-    | { readonly kind: 'function'; readonly run: DeferFunction }
-  );
+export type DeclaredWork = WorkOptions & ({ readonly type: Type<AnyWork> } | { readonly run: DeferFunction });
 
 /**
  * Runs work after the response of the decorated handler, or of every handler of the decorated controller: a class that
@@ -57,7 +52,7 @@ function declare(work: unknown, options: DeferWorkOptions | undefined, where: st
       work === undefined ? 'Two files that import each other cause this: move the class to a file of its own.' : '';
     throw misuse(where, `takes a class or a function, got ${describe(work)}`, advice);
   }
-  if (isClass(work)) return { ...read, kind: 'class', type: work };
+  if (isClass(work)) return { ...read, type: work };
   if (read.durable) {
     throw misuse(
       where,
@@ -65,7 +60,7 @@ function declare(work: unknown, options: DeferWorkOptions | undefined, where: st
       'A worker in another process finds work by its class: write a class with `prepare` and `run`.',
     );
   }
-  return { ...read, kind: 'function', run: work as DeferFunction };
+  return { ...read, run: work as DeferFunction };
 }
 
 function whereOf(target: object, propertyKey: string | symbol | undefined): string {

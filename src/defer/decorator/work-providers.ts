@@ -9,14 +9,27 @@ type Wrapper = Module['providers'] extends Map<unknown, infer W> ? W : never;
 
 /** A class with `run` or `runBatch`. */
 export type AnyWork = DeferredWork | DeferredBatchWork;
-export const isBatch = (work: AnyWork): work is DeferredBatchWork => 'runBatch' in work;
+
+/** Whether a function is a class of work, rather than a task. */
+export function isClass(work: object): work is Type<AnyWork> {
+  const { prototype } = work as { prototype?: { run?: unknown; runBatch?: unknown } };
+  const isWork = [prototype?.run, prototype?.runBatch].some((method) => typeof method === 'function');
+  return isWork || /^class\b/.test(Function.prototype.toString.call(work));
+}
 
 /** Finds a work class's instance, for one request or for one job; a promise only for a request-scoped provider. */
 export type ProvideWork = (request: unknown) => AnyWork | Promise<AnyWork>;
 
+/** A class as a module provides it. */
+export interface ProvidedWork {
+  readonly kind: WorkKind;
+  readonly provide: ProvideWork;
+}
+
 /** The classes of deferred work among the application's providers. */
 export class WorkProviders {
-  private readonly byName = new Map<string, { provide: ProvideWork; kind: WorkKind }>();
+  private readonly byName = new Map<string, ProvidedWork>();
+  private readonly durable = new Map<string, Type<AnyWork>>();
 
   constructor(private readonly modules: ModulesContainer) {}
 
@@ -24,7 +37,7 @@ export class WorkProviders {
    * The provider of a class as a controller's module sees it: its own, an imported one, else any.
    * @throws PERF_ERR_DEFER_WORK naming the handler
    */
-  provide(type: Type<AnyWork>, controller: Type | null, place: string): ProvideWork {
+  provide(type: Type<AnyWork>, controller: Type | null, place: string): ProvidedWork {
     const wrapper = this.wrapperOf(type, controller);
     if (wrapper === null) {
       const where = controller === null ? 'a module' : `the module that holds ${controller.name}`;
@@ -46,14 +59,14 @@ export class WorkProviders {
         `"${place}" defers to ${type.name}, whose \`runBatch\` serves many requests, but it is request-scoped or transient. Give it the default scope.`,
       );
     }
-    return this.provideFrom(wrapper);
+    return { kind, provide: this.provideFrom(wrapper) };
   }
 
   /**
    * Makes a class findable by its name, which is all that a durable job carries.
    * @throws PERF_ERR_DEFER_WORK when another class of that name is durable as well
    */
-  nameForJobs(type: Type<AnyWork>, provide: ProvideWork, place: string): void {
+  nameForJobs(type: Type<AnyWork>, provided: ProvidedWork, place: string): void {
     const token = this.durable.get(type.name);
     if (token !== undefined && token !== type) {
       throw new PerfError(
@@ -63,10 +76,8 @@ export class WorkProviders {
       );
     }
     this.durable.set(type.name, type);
-    this.byName.set(type.name, { provide, kind: this.kindOfClass(type) });
+    this.byName.set(type.name, provided);
   }
-
-  private readonly durable = new Map<string, Type<AnyWork>>();
 
   /**
    * The provider for a job, in a process that may have no controller at all.
@@ -85,13 +96,7 @@ export class WorkProviders {
     }
   }
 
-  /** How a class that a module provides runs. */
-  kindOfClass(type: Type<AnyWork>): WorkKind {
-    const wrapper = this.wrapperOf(type, null);
-    return (wrapper === null ? null : kindOf(wrapper)) ?? 'one';
-  }
-
-  private lookUp(name: string): { provide: ProvideWork; kind: WorkKind } {
+  private lookUp(name: string): ProvidedWork {
     let found = this.byName.get(name);
     if (found === undefined) {
       found = this.search(name);
@@ -100,7 +105,7 @@ export class WorkProviders {
     return found;
   }
 
-  private search(name: string): { provide: ProvideWork; kind: WorkKind } {
+  private search(name: string): ProvidedWork {
     const found = new Map<unknown, Wrapper>();
     for (const module of this.modules.values()) {
       for (const [token, wrapper] of module.providers) {
