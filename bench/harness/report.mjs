@@ -75,8 +75,14 @@ export function ratioOf(generations, name, baseName, quantity) {
 /** Writes bench/results/`result.name`.json, one row on a line. */
 export function writeResult({ rows, ...about }) {
   mkdirSync(RESULTS, { recursive: true });
-  const oneLine = (list) => list.replaceAll(/\s*\n\s*/g, ' ').replace('[ ', '[').replace(' ]', ']');
-  const head = JSON.stringify(about, null, 2).replaceAll(/\[[^[\]]*\]/g, oneLine).replace(/\n\}$/, '');
+  const oneLine = (list) =>
+    list
+      .replaceAll(/\s*\n\s*/g, ' ')
+      .replace('[ ', '[')
+      .replace(' ]', ']');
+  const head = JSON.stringify(about, null, 2)
+    .replaceAll(/\[[^[\]]*\]/g, oneLine)
+    .replace(/\n\}$/, '');
   const lines = rows.map((row) => `    ${JSON.stringify(row)}`);
   writeFileSync(new URL(`${about.name}.json`, RESULTS), `${head},\n  "rows": [\n${lines.join(',\n')}\n  ]\n}\n`);
 }
