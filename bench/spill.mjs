@@ -6,13 +6,13 @@
 // run it on yours. In-process, without HTTP: add these milliseconds to a response, they are not hidden.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { SpillFile } from '../dist/defer/durable/spill-file.js';
+import { Spill } from '../dist/defer/spill/spill.js';
 import { environment, median, percentile } from './harness/index.mjs';
 
 const ROUNDS = 200;
 // In the working folder: the system's temporary one may be in memory, where nothing is synced.
 const folder = mkdtempSync(join(process.cwd(), '.spill-bench-'));
-const spill = new SpillFile(join(folder, 'spill.ndjson'));
+const spill = new Spill({ path: folder, maxBytes: 1024 ** 3 });
 await spill.open((_, message) => console.error(message));
 let count = 0;
 const entry = () => ({
@@ -21,10 +21,13 @@ const entry = () => ({
   name: 'SendReceipt',
   json: JSON.stringify({ orderId: 'o-1', email: 'ada@example.org', total: 99 }),
   requestId: 'request-1',
+  route: '/orders',
+  traceparent: null,
   timeoutMs: 30_000,
   attempts: 3,
-  envelope: false,
+  together: null,
   at: Date.now(),
+  options: { queue: null, backoffMs: 1_000, maxBackoffMs: 60_000, delayMs: 0, priority: 0 },
 });
 
 const rows = [];
@@ -36,9 +39,9 @@ try {
       const entries = Array.from({ length: together }, entry);
       const before = process.cpuUsage();
       const startedMs = performance.now();
-      await Promise.all(entries.map((one) => spill.append(one)));
+      const places = await Promise.all(entries.map((one) => spill.append(one)));
       const ms = performance.now() - startedMs;
-      spill.strike(entries.map(({ id }) => id));
+      spill.strike(places);
       const { user, system } = process.cpuUsage(before);
       if (round < 20) continue;
       latencies.push(ms);
