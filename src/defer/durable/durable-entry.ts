@@ -55,6 +55,8 @@ export function durableEntry(
 }
 
 /** An entry as its store gets it. `status` null: it is replayed, or belongs to no request. */
-export function jobOf({ together: _, json, ...entry }: DurableEntry, status: number | null): NewDurableJob {
-  return { ...entry, status, data: fromJson(json) };
+export function jobOf(entry: DurableEntry, status: number | null): NewDurableJob {
+  const { id, work, name, json, requestId, route, timeoutMs, attempts, at, traceparent, options } = entry;
+  const data = fromJson(json);
+  return { id, work, name, data, requestId, route, status, timeoutMs, attempts, at, traceparent, options };
 }
