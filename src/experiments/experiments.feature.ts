@@ -1,5 +1,4 @@
 import { RECORD_HOLD } from '../core/record-hold.js';
-import { SAMPLE_NOW } from '../core/resource-reading.js';
 import type { Feature, FeatureDefinition, FeatureHost } from '../http/feature.js';
 import { aroundExperiments } from './experiment.decorator.js';
 import { ExperimentEngine } from './experiment-engine.js';
@@ -18,12 +17,7 @@ class ExperimentsFeature implements Feature {
   ) {
     const { nowMs, report, requests } = host;
     this.engine =
-      options === null
-        ? null
-        : new ExperimentEngine(options, nowMs, report, {
-            hold: () => RECORD_HOLD.get(requests),
-            sampleResources: () => SAMPLE_NOW.get(requests)!(),
-          });
+      options === null ? null : new ExperimentEngine(options, nowMs, report, () => RECORD_HOLD.get(requests));
     this.service = new Experiments(this.engine, requests, report);
   }
 

@@ -18,8 +18,9 @@ export class GateDecisions {
   /** `counted` is false for a fallback: it was not drawn, so it must not be compared. */
   decide(gate: string, unit: Unit): { on: boolean; counted: boolean } {
     const { on, problem } = this.ask(gate, unit);
-    if (problem !== undefined) this.complain(gate, problem);
-    return { on, counted: problem === undefined && this.isKnown(gate) };
+    if (problem === undefined) return { on, counted: this.isKnown(gate) };
+    this.complain(gate, String(problem));
+    return { on: false, counted: false };
   }
 
   shareOf(gate: string): number | null {

@@ -1,3 +1,4 @@
+import type { PerfRequest } from '../core/perf-request.js';
 import type { Unit } from '../core/record.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { RequestState } from '../core/request-state.js';
@@ -5,7 +6,7 @@ import type { RequestState } from '../core/request-state.js';
 /** Who a request is for. Told once a request, at its first check. Never throws. */
 export class RequestUnits {
   constructor(
-    private readonly told: ((request: unknown) => Unit) | null,
+    private readonly told: ((request: PerfRequest) => Unit) | null,
     private readonly report: OncePerCause,
   ) {}
 
@@ -14,9 +15,9 @@ export class RequestUnits {
   }
 
   private tell(state: RequestState): Unit {
-    if (this.told === null) return { userId: userIdOf(state.frameworkRequest) ?? state.id };
     try {
-      const unit = this.told(state.frameworkRequest);
+      if (this.told === null) return { userId: userIdOf(state.frameworkRequest) ?? state.id };
+      const unit = this.told(state.frameworkRequest as PerfRequest);
       if (typeof unit?.userId === 'string' && unit.userId !== '') return unit;
       this.complain('returned no `{ userId }` with a text in it');
     } catch (error) {
@@ -26,7 +27,7 @@ export class RequestUnits {
   }
 
   private complain(reason: string): void {
-    const cause = `experiments.unit() ${reason}`;
+    const cause = `${this.told === null ? 'request.user' : 'experiments.unit()'} ${reason}`;
     this.report.report(cause, `${cause}. The request's id stands in, so these requests count as units of their own.`);
   }
 }

@@ -30,7 +30,7 @@ export interface CompareOptions {
 export interface VariantMean {
   units: number;
   count: number;
-  /** Sum over count, as observed: not adjusted by CUPED. 0 when nothing was observed. */
+  /** Sum over count, as observed: warm-up included, not adjusted by CUPED. 0 when nothing was observed. */
   mean: number;
 }
 
@@ -46,7 +46,7 @@ export interface Comparison {
   treatment: VariantMean;
   /** Treatment over control, minus 1: -0.049 is 4.9 % less. */
   relativeDelta: number;
-  /** Of `relativeDelta`, at 1 - alpha. Without enough data: the whole line. */
+  /** Of `relativeDelta`, at 1 - alpha. Never below -1 where no sum is negative. Without enough data: the whole line. */
   ci: readonly [number, number];
   /** Two-sided, of "no difference". */
   pValue: number;

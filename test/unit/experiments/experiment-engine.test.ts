@@ -16,10 +16,12 @@ function engineWith(options: Partial<ExperimentsOptions> = {}) {
   const quiet = { log: () => {}, warn: (message: string) => void warnings.push(message), error: () => {} };
   const report = new OncePerCause(quiet, () => 0);
   const resolved = experimentsOption.read({ gates: allOn, ...options }, 'experiments')!;
-  const engine = new ExperimentEngine(resolved, () => 0, report, {
-    hold: () => null,
-    sampleResources: () => ({ process: { cpuSeconds: 0, rssBytes: 0, heapUsedBytes: 0, heapLimitBytes: 0 } }),
-  });
+  const engine = new ExperimentEngine(
+    resolved,
+    () => 0,
+    report,
+    () => null,
+  );
   return { engine, report, warnings };
 }
 

@@ -26,10 +26,12 @@ it(
     const quiet = { log: () => {}, warn: () => {}, error: () => {} };
     const options = experimentsOption.read({ gates: staticGates({ faster: 0.5 }) }, 'experiments')!;
     const report = new OncePerCause(quiet, () => 0);
-    const engine = new ExperimentEngine(options, () => 0, report, {
-      hold: () => null,
-      sampleResources: () => ({ process: { cpuSeconds: 0, rssBytes: 0, heapUsedBytes: 0, heapLimitBytes: 0 } }),
-    });
+    const engine = new ExperimentEngine(
+      options,
+      () => 0,
+      report,
+      () => null,
+    );
     engine.start();
     const route = new Route('GET', '/work', null, () => {});
     const visit = (from: number, to: number): void => {

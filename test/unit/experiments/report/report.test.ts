@@ -53,6 +53,7 @@ describe('the report', () => {
     expect(reportOf(totals, 'faster').caveats).toEqual([
       'One process: its machine and its neighbours are part of the result. Merge the totals of more pods.',
       'Both variants share one event loop, heap and CPU: a slow variant slows the other too, and CPU and memory cannot be split by request (a switchback can).',
+      'Warm-up: the first 20 requests of each variant on a route are in its mean, but not in the difference.',
     ]);
     const two = mergeTotals(totals, totalsOf('other pod', world({ seed: 2 })));
     expect(reportOf(two, 'faster').caveats.join(' ')).not.toContain('One process');
@@ -133,7 +134,7 @@ describe('the report', () => {
       fleet: null,
     });
     expect(reportOf(one, 'faster').caveats[0]).toBe(
-      'Too few units: 1 on, 0 off; at least 10 in each are needed for an interval to trust.',
+      'Too few units: 1 on, 0 off; at least 30 in each are needed for an interval to trust.',
     );
     const all = totalsOf('pod', world({ share: 1 }), { treatmentShare: 1 });
     expect(reportOf(all, 'faster').text).toBe('faster: latency unknown: too few units: 400 on, 0 off');

@@ -1,7 +1,7 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import type { ResourceSample } from '../../core/record.js';
-import type { DirectoryProbe, LocatedCgroup } from './cgroup-directory.js';
-import { locateCgroup } from './cgroup-directory.js';
+import { type DirectoryProbe, locateCgroup } from './cgroup-directory.js';
+import { textOf } from './kernel-file.js';
 import { parseMembership } from './membership.js';
 import { type CgroupMount, parseMountInfo } from './mount-info.js';
 
@@ -41,8 +41,8 @@ const MAX_SEARCHED = 2_000;
  * Reads about ten files below `root`; never throws.
  */
 export function discoverCgroups(root: string): CgroupLayout {
-  const membership = parseMembership(readText(`${root}/proc/self/cgroup`));
-  const mounts = parseMountInfo(readText(`${root}/proc/self/mountinfo`));
+  const membership = parseMembership(textOf(`${root}/proc/self/cgroup`));
+  const mounts = parseMountInfo(textOf(`${root}/proc/self/mountinfo`));
   const find = (path: string | undefined | null, carries: (mount: CgroupMount) => boolean, files: readonly string[]) =>
     path === undefined || path === null ? null : best(path, mounts.filter(carries), probeOf(root, files));
 
@@ -70,28 +70,24 @@ function trustOf({ cpu, cpuacct, memory }: Controllers): CgroupLayout['trust'] {
 
 /** Of several mounts of one hierarchy: the surest, then the usual place, then the one that shows more ancestors. */
 function best(path: string, mounts: readonly CgroupMount[], probe: DirectoryProbe): ControllerCgroup | null {
-  let chosen: { mount: CgroupMount; located: LocatedCgroup } | null = null;
-  for (const mount of mounts) {
-    const located = locateCgroup(path, mount, probe);
-    if (located !== null && (chosen === null || preference({ mount, located }, chosen) < 0))
-      chosen = { mount, located };
-  }
-  if (chosen === null) return null;
-  const { mount, located } = chosen;
-  return {
-    version: mount.version,
-    directories: located.directories,
-    trust: located.doubt <= 1 ? 'exact' : 'guess',
-  };
-}
-
-type Candidate = { mount: CgroupMount; located: LocatedCgroup };
-function preference(a: Candidate, b: Candidate): number {
-  return (
-    a.located.doubt - b.located.doubt ||
-    Number(!isUsualPlace(a.mount.point)) - Number(!isUsualPlace(b.mount.point)) ||
-    b.located.directories.length - a.located.directories.length
-  );
+  const [chosen] = mounts
+    .flatMap((mount) => {
+      const located = locateCgroup(path, mount, probe);
+      return located === null ? [] : [{ ...located, mount }];
+    })
+    .sort(
+      (a, b) =>
+        a.doubt - b.doubt ||
+        Number(isUsualPlace(b.mount.point)) - Number(isUsualPlace(a.mount.point)) ||
+        b.directories.length - a.directories.length,
+    );
+  return chosen === undefined
+    ? null
+    : {
+        version: chosen.mount.version,
+        directories: chosen.directories,
+        trust: chosen.doubt <= 1 ? 'exact' : 'guess',
+      };
 }
 
 const isUsualPlace = (point: string): boolean => point === '/sys/fs/cgroup' || point.startsWith('/sys/fs/cgroup/');
@@ -118,14 +114,14 @@ function findOwn(root: string, top: string, depth: number): string | null {
   const own = new RegExp(`^(${process.pid}|${pidIn(root)})$`, 'm');
   for (const directory of level) {
     if (++searched > MAX_SEARCHED) return null;
-    if (own.test(readText(`${root}${directory}/cgroup.procs`))) return directory;
+    if (own.test(textOf(`${root}${directory}/cgroup.procs`))) return directory;
   }
   return null;
 }
 
 /** The own process id as the file tree below `root` knows it. */
 function pidIn(root: string): number {
-  return Number(/^Pid:\s*(\d+)$/m.exec(readText(`${root}/proc/self/status`))?.[1] ?? process.pid);
+  return Number(/^Pid:\s*(\d+)$/m.exec(textOf(`${root}/proc/self/status`))?.[1] ?? process.pid);
 }
 
 function subdirectories(directory: string): string[] {
@@ -136,14 +132,5 @@ function subdirectories(directory: string): string[] {
   } catch {
     // A cgroup that was removed meanwhile, or that may not be read, cannot be searched.
     return [];
-  }
-}
-
-function readText(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    // Missing or unreadable is the normal case off Linux and in sandboxes: it says nothing, so nothing is found.
-    return '';
   }
 }

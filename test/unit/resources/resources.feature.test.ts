@@ -1,8 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { PerfRecord } from '../../../src/core/record.js';
-import { createResourceSampler } from '../../../src/resources/resource-sampler.js';
-import { Resources } from '../../../src/resources/resources.js';
+import { ResourcesFeature } from '../../../src/resources/resources.feature.js';
 import { resolveResourcesOptions } from '../../../src/resources/resources.options.js';
 
 const silent = { log: () => {}, warn: () => {}, error: () => {} };
@@ -26,15 +25,14 @@ function intervalsOf(work: () => void): (number | undefined)[] {
 describe('the publishing timer', () => {
   let nowMs = 0;
   let records: PerfRecord[];
-  const started: Resources[] = [];
-  const resources = (options: Parameters<typeof resolveResourcesOptions>[0] | null): Resources => {
+  const started: ResourcesFeature[] = [];
+  const resources = (options: Parameters<typeof resolveResourcesOptions>[0] | null): ResourcesFeature => {
     const resolved = options === null ? null : resolveResourcesOptions(options, 'resources');
-    const made = new Resources(
-      resolved,
-      { wanted: true, push: (record) => void records.push(record) },
-      silent,
-      () => nowMs,
-    );
+    const made = new ResourcesFeature(resolved, {
+      recorder: { wanted: true, push: (record) => void records.push(record) },
+      logger: silent,
+      nowMs: () => nowMs,
+    });
     started.push(made);
     return made;
   };
@@ -52,7 +50,7 @@ describe('the publishing timer', () => {
     vi.useFakeTimers();
   });
   afterEach(() => {
-    for (const each of started.splice(0)) each.stop();
+    for (const each of started.splice(0)) each.drain();
     vi.useRealTimers();
   });
 
@@ -69,21 +67,21 @@ describe('the publishing timer', () => {
     const made = resources({ intervalMs: 10_000 });
     made.start();
     pass(9_000);
-    made.sampler.sample();
+    made.service.sample();
     pass(1_000);
     expect(records).toMatchObject([{ sample: { cpu: { window: { ms: 10_000 } } } }]);
-    expect(made.sampler.sample().cpu.window?.ms).toBe(1_000);
+    expect(made.service.sample().cpu.window?.ms).toBe(1_000);
   });
 
   it('shows what is true now, over a window that many who look do not shorten', () => {
     const made = resources({ intervalMs: 10_000 });
-    expect(made.snapshot()).toBeNull();
+    expect(made.snapshot().resources).toBeNull();
     made.start();
-    expect(made.snapshot()?.cpu.window).toBeNull();
+    expect(made.snapshot().resources?.cpu.window).toBeNull();
     const windows: (number | undefined)[] = [];
     for (let second = 1; second <= 27; second++) {
       pass(1_000);
-      windows.push(made.snapshot()?.cpu.window?.ms);
+      windows.push(made.snapshot().resources?.cpu.window?.ms);
     }
     const seconds = windows.map((ms) => ms! / 1_000);
     expect(seconds.slice(0, 9)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
@@ -97,43 +95,25 @@ describe('the publishing timer', () => {
   it('stops with the application', () => {
     const made = resources({ intervalMs: 1_000 });
     made.start();
-    made.stop();
+    made.drain();
     pass(5_000);
     expect(records).toEqual([]);
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('keeps the looks that tell the event loop what the kernel held back', () => {
-    const made = resources({ intervalMs: 10_000 });
-    expect(made.scheduling?.since(nowMs)).toBeNull();
-    made.start();
-    pass(5_900);
-    expect(made.scheduling!.since(4_900)?.ms).toBe(5_900);
-    const loss = made.scheduling!.since(5_500);
-    expect(loss?.ms).toBe(900);
-    if (process.platform === 'linux') expect(loss?.runQueueMs).toBeGreaterThanOrEqual(0);
-    expect(made.scheduling!.since(-1)).toBeNull();
-  });
-
-  it.each([
-    ['without a memory limit', {}, createResourceSampler().sample().limits.memoryBytes === null ? 5_000 : 1_000],
-    ['with one', { memoryLimitBytes: 2 ** 30 }, 1_000],
-  ])('watches as often as is urgent, %s', (_what, options, everyMs) => {
-    expect(intervalsOf(() => resources({ intervalMs: 10_000, ...options }).start())).toEqual([10_000, everyMs]);
-  });
-
-  it.each([1_000, 3_000, 4_800, 5_000, 10_000, 60_000])(
-    'looks every five seconds with records each %i ms',
-    (intervalMs) => {
+  it('looks every second for the event loop, however often records are made', () => {
+    for (const intervalMs of [50, 1_000, 60_000]) {
       const made = resources({ intervalMs });
+      expect(made.history.since(nowMs)).toBeNull();
       made.start();
-      pass(60_000);
-      for (let ago = 5_100; ago < 14_000; ago += 700) {
-        // The look before a moment lies at most five seconds and a turn before it.
-        expect(made.scheduling!.since(nowMs - ago)!.ms).toBeLessThanOrEqual(ago + 5_100);
-      }
-    },
-  );
+      pass(10_000);
+      const loss = made.history.since(nowMs - 1_500)!;
+      expect(loss.ms).toBeGreaterThanOrEqual(1_500);
+      expect(loss.ms).toBeLessThanOrEqual(2_600);
+      if (process.platform === 'linux') expect(loss.runQueueMs).toBeGreaterThanOrEqual(0);
+      expect(made.history.since(-1)).toBeNull();
+    }
+  });
 
   it('has an interval that Node can wait for', () => {
     expect(intervalsOf(() => resources({ intervalMs: 2_592_000_000 }).start())[0]).toBe(2 ** 31 - 1);
@@ -143,9 +123,8 @@ describe('the publishing timer', () => {
     const made = resources(null);
     made.start();
     expect(vi.getTimerCount()).toBe(0);
-    expect(made.snapshot()).toBeNull();
-    expect(made.scheduling).toBeNull();
-    expect(made.sampler.sample().process.rssBytes).toBeGreaterThan(0);
+    expect(made.snapshot().resources).toBeNull();
+    expect(made.service.sample().process.rssBytes).toBeGreaterThan(0);
   });
 });
 
@@ -154,17 +133,21 @@ describe.runIf(process.platform === 'linux')('descriptors', () => {
 
   it('are opened by the first read, kept, and given back', () => {
     const before = open();
-    const made = new Resources(null, { wanted: false, push: () => {} }, silent, () => performance.now());
+    const made = new ResourcesFeature(null, {
+      recorder: { wanted: false, push: () => {} },
+      logger: silent,
+      nowMs: () => performance.now(),
+    });
     made.start();
     expect(open()).toBe(before);
-    made.sampler.sample();
+    made.service.sample();
     const kept = open();
     expect(kept).toBeGreaterThan(before);
-    for (let i = 0; i < 20; i++) made.sampler.sample();
+    for (let i = 0; i < 20; i++) made.service.sample();
     expect(open()).toBe(kept);
-    made.stop();
+    made.drain();
     expect(open()).toBe(before);
-    made.sampler.sample();
+    made.service.sample();
     expect(open()).toBe(before);
   });
 });
