@@ -7,10 +7,10 @@ import { ConditionalResponse } from './conditional.js';
 import type { ContentCoding } from './rules/content-coding.js';
 import type { ContentCache } from './cache/content-cache.js';
 import type { ResponseView } from './response-view.js';
-import { isExpressTag, weakened } from './rules/entity-tag.js';
+import { expressTagLength, isExpressTag, weakened } from './rules/entity-tag.js';
 import { type FieldValue, VARY, varyWithAcceptEncoding } from './rules/field-value.js';
 import { CompressibleTypes } from './rules/media-type.js';
-import { mayEncode, mayKeep } from './rules/policy.js';
+import { isLeftAlone, mayEncode, mayKeep } from './rules/policy.js';
 import type { RouteCompression } from './route-compression.js';
 import { KeptResponse, SharedFlight } from './shared-response/shared-flight.js';
 
@@ -69,15 +69,20 @@ export class CompressionEngine {
       this.represent(view, shared.entry.source, shared.entry, route, deliver);
     } else {
       const kept = shared.keep(view, body);
-      this.represent(view, body, kept?.entry ?? null, route, deliver);
-      if (kept !== null) void shared.publish(kept, compressor);
+      this.represent(view, body, kept?.entry ?? null, route, (sent) => {
+        try {
+          deliver(sent);
+        } finally {
+          if (kept !== null) void shared.publish(view, kept, compressor);
+        }
+      });
     }
   }
 
   /** Counts a response without a body; a 304 of the application's own gets the Vary of its 200 (RFC 9110 section 15.4.5). */
   sendNothing(view: ResponseView, route: RouteCompression): void {
     this.seen(route);
-    if (view.status === 304 && !route.off) addVary(view);
+    if (view.status === 304 && !route.off && !isLeftAlone(view) && !this.isSmallByTag(view)) addVary(view);
     if (view.shared instanceof SharedFlight) view.shared.refuse();
   }
 
@@ -188,6 +193,12 @@ export class CompressionEngine {
     if (body.length >= thresholdBytes) return false;
     // A character has at most three bytes in UTF-8.
     return body.length * 3 < thresholdBytes || Buffer.byteLength(body) < thresholdBytes;
+  }
+
+  /** Express's own tag begins with the length of the body that there would have been. */
+  private isSmallByTag(view: ResponseView): boolean {
+    const length = expressTagLength(String(view.header('etag')));
+    return length !== null && length < this.parts.thresholdBytes;
   }
 
   private seen(route: RouteCompression): void {

@@ -8,8 +8,6 @@ import type { KeptResponse, SharedFlight } from '../shared-response/shared-fligh
 /** The parts of Fastify 5 that are used; structural, so that no vendor's type is needed. */
 export interface FastifyRequest {
   readonly raw: IncomingMessage;
-  /** Setting them adds to what the client sent, for Fastify's own hooks only. */
-  headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly routeOptions: { readonly bodyLimit: number; readonly config?: object };
 }
 export interface FastifyReply {

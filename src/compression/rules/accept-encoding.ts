@@ -51,8 +51,8 @@ export function negotiate(header: string | undefined, offered: readonly ContentC
       bestWeight = weight;
     }
   }
-  if (best !== null || any === undefined || any === 0 || any < (identity ?? 0)) return best;
-  return SAFEST_FIRST.find((coding) => offered.includes(coding) && !weights.has(coding)) ?? null;
+  if (any === undefined || any === 0 || any < (identity ?? 0) || (best !== null && any <= bestWeight)) return best;
+  return SAFEST_FIRST.find((coding) => offered.includes(coding) && !weights.has(coding)) ?? best;
 }
 
 /** Negotiates for one application. Browsers send a handful of headers, so the answers are remembered. */

@@ -13,9 +13,13 @@ export function contentTag(body: string | Uint8Array): string {
 
 /** Whether the tag is Express's own of these bytes, so that it stands for the content and not for something the application means. */
 export function isExpressTag(tag: string, body: string | Uint8Array): boolean {
-  if (typeof body === 'string') return false;
+  return typeof body !== 'string' && expressTagLength(tag) === body.byteLength;
+}
+
+/** The bytes of the body that a tag of Express's is of; null for other tags. */
+export function expressTagLength(tag: string): number | null {
   const match = EXPRESS_TAG.exec(tag);
-  return match !== null && Number.parseInt(match[1]!, 16) === body.byteLength;
+  return match === null ? null : Number.parseInt(match[1]!, 16);
 }
 
 /** The tag of an encoded representation: as strong as the content's, and different for every coding and level. */

@@ -7,8 +7,16 @@ export interface ResponseHead {
   header(name: string): FieldValue;
 }
 
-/** Whoever sets one of these frames the body itself, or lets clients ask for parts of it. */
-const ITS_OWN = ['content-range', 'accept-ranges', 'trailer', 'transfer-encoding'];
+/** Whoever sets one of these frames the body itself, lets clients ask for parts of it, or tells its digest (RFC 9530). */
+const ITS_OWN = [
+  'content-range',
+  'accept-ranges',
+  'trailer',
+  'transfer-encoding',
+  'content-digest',
+  'repr-digest',
+  'content-md5',
+];
 
 /** Whether a content coding may be applied to the response at all, whatever the client accepts (RFC 9110, 9111). */
 export function mayEncode(head: ResponseHead, types: CompressibleTypes): boolean {
@@ -18,9 +26,14 @@ export function mayEncode(head: ResponseHead, types: CompressibleTypes): boolean
     return false;
   const type = head.header('content-type');
   if (typeof type !== 'string' || !types.has(type)) return false;
-  if (isEncoded(head)) return false;
-  if (ITS_OWN.some((name) => head.header(name) !== undefined)) return false;
-  return !hasMember(head.header('cache-control'), 'no-transform');
+  return !isEncoded(head) && !isLeftAlone(head);
+}
+
+/** Whether a header says that the body must stay as it is. */
+export function isLeftAlone(head: ResponseHead): boolean {
+  return (
+    ITS_OWN.some((name) => head.header(name) !== undefined) || hasMember(head.header('cache-control'), 'no-transform')
+  );
 }
 
 /** Whether the application has encoded the body itself. */
@@ -35,7 +48,11 @@ export function isEncoded(head: ResponseHead): boolean {
  */
 export function mayKeep(head: ResponseHead, method: string): boolean {
   if (head.status !== 200 || (method !== 'GET' && method !== 'HEAD')) return false;
-  if (head.header('set-cookie') !== undefined) return false;
+  return !isForOne(head);
+}
+
+/** Whether a header says that the response is for its own client only. */
+export function isForOne(head: ResponseHead): boolean {
   const control = head.header('cache-control');
-  return control === undefined || (!hasMember(control, 'private') && !hasMember(control, 'no-store'));
+  return head.header('set-cookie') !== undefined || hasMember(control, 'private') || hasMember(control, 'no-store');
 }
