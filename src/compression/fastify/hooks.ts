@@ -5,10 +5,9 @@ import type { Body } from '../cache/cached-body.js';
 import { compressStream, counted } from '../codec/codec.js';
 import type { CompressionEngine } from '../engine.js';
 import { compressionOf, RouteCompression, SHARED_ANSWER } from '../route-compression.js';
-import { registerPlugin, type FastifyPlugin } from './plugin.js';
+import { checkRouteLevels, registerPlugin, type FastifyPlugin, type RouteCompressOption } from './plugin.js';
 import { decompressRequest, type PreParsing } from './request-decompression.js';
 import { FastifyResponseView, type FastifyReply, type FastifyRequest } from './response-view.js';
-import { checkRouteLevels, type RouteCompressOption } from './route-levels.js';
 
 type Done = (error?: unknown, payload?: unknown) => void;
 type OnSend = (request: FastifyRequest, reply: FastifyReply, payload: unknown, done: Done) => void;

@@ -60,17 +60,14 @@ export class FastifyResponseView extends ResponseView {
     return this.reply.getHeaders();
   }
 
-  setLength(): void {
-    // Fastify counts what it sends, and where trailers follow there must be no length.
-    this.remove('content-length');
-  }
-
   protected writeStatus(status: number): void {
     this.reply.code(status);
   }
 
   protected write(name: string, value: string | number | readonly string[]): void {
-    this.reply.header(name, value);
+    // Fastify counts what it sends, and where trailers follow there must be no length.
+    if (name === 'content-length') this.erase(name);
+    else this.reply.header(name, value);
   }
 
   protected erase(name: string): void {

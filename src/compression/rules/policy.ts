@@ -1,5 +1,4 @@
 import { hasMember, type FieldValue } from './field-value.js';
-import type { CompressibleTypes } from './media-type.js';
 
 /** What the policy reads of a response. */
 export interface ResponseHead {
@@ -19,21 +18,20 @@ const ITS_OWN = [
 ];
 
 /** Whether a content coding may be applied to the response at all, whatever the client accepts (RFC 9110, 9111). */
-export function mayEncode(head: ResponseHead, types: CompressibleTypes): boolean {
+export function mayEncode(head: ResponseHead, isCompressible: (contentType: string) => boolean): boolean {
   const { status } = head;
   // A part (206) counts bytes of the representation that was asked for; others have no body, or tell of an error.
   if (status < 200 || status === 204 || status === 205 || status === 206 || status === 304 || status >= 400)
     return false;
   const type = head.header('content-type');
-  if (typeof type !== 'string' || !types.has(type)) return false;
+  if (typeof type !== 'string' || !isCompressible(type)) return false;
   return !isEncoded(head) && !isLeftAlone(head);
 }
 
 /** Whether a header says that the body must stay as it is. */
 export function isLeftAlone(head: ResponseHead): boolean {
-  return (
-    ITS_OWN.some((name) => head.header(name) !== undefined) || hasMember(head.header('cache-control'), 'no-transform')
-  );
+  const itsOwn = ITS_OWN.some((name) => head.header(name) !== undefined);
+  return itsOwn || hasMember(head.header('cache-control'), 'no-transform');
 }
 
 /** Whether the application has encoded the body itself. */
