@@ -43,7 +43,7 @@ function route({ maxBytes = 1_000_000, ...options }: Partial<SharedResponseOptio
   const land = async (admission: Admission, body: string, view = answer()): Promise<boolean> => {
     const { flight } = admission as { flight: SharedFlight };
     const kept = flight.keep(view, body);
-    if (kept !== null) await flight.publish(kept, compressor);
+    if (kept !== null) await flight.publish(view, kept, compressor);
     return kept !== null;
   };
   const slots = (): number => (shared as unknown as { slots: Map<string, unknown> }).slots.size;
