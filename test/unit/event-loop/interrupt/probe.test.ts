@@ -15,7 +15,7 @@ describe('a look at the stack', () => {
   const words = new Int32Array(8);
   const state = new RequestState(null, null, 0, owner);
   const identity = { fails: false };
-  const naming = new Naming('perf:', words, { contextEnabled: false });
+  const naming = new Naming('perf:', words);
   let nowMs = 0;
   let probe: Probe;
   beforeEach(() => {
