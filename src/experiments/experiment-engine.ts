@@ -5,13 +5,13 @@ import type { RecordHold } from '../core/record-hold.js';
 import type { ResourceSample } from '../core/record.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { RequestState } from '../core/request-state.js';
+import { RequestUnits } from '../core/request-unit.js';
 import type { Route } from '../core/route.js';
 import { within } from '../core/within.js';
 import type { RequestObserver } from '../http/lifecycle.js';
 import type { ResolvedExperiments } from './experiments.options.js';
 import type { GateCheck } from './gate-check.js';
 import { GateDecisions } from './gate-decisions.js';
-import { RequestUnits } from './request-unit.js';
 import type { SliceTally } from './switchback/slice-tally.js';
 import { Switchback } from './switchback/switchback.js';
 import type { Outcome } from './totals/cells.js';
@@ -38,6 +38,8 @@ const TALLY = attach<RouteTally>('route');
 export interface ExperimentPorts {
   /** Null when the event loop is not observed: then nobody is proven to have blocked it. Asked when a request has ended. */
   hold(): RecordHold | null;
+  /** Whom requests are for, unless `experiments.unit` tells it. */
+  readonly units: RequestUnits;
   /** CPU and memory of now, for a switchback. */
   sampleResources(): Pick<ResourceSample, 'process'>;
 }
@@ -61,7 +63,7 @@ export class ExperimentEngine implements RequestObserver, GateCheck {
   ) {
     const { gates, unit, switchback } = options;
     this.decisions = new GateDecisions(gates, report);
-    this.units = new RequestUnits(unit, report);
+    this.units = unit === null ? ports.units : new RequestUnits('experiments.unit', unit, report);
     this.switchback =
       switchback === null ? null : new Switchback(switchback, this.source, () => ports.sampleResources());
   }
@@ -137,7 +139,7 @@ export class ExperimentEngine implements RequestObserver, GateCheck {
   }
 
   private decide(state: RequestState, gate: string): boolean {
-    const unit = this.units.of(state);
+    const unit = (state.unit ??= this.units.of(state) ?? { userId: state.id });
     if (this.switchback?.gate === gate) {
       const { on, current } = this.switchback;
       const notes = notesOf(state);

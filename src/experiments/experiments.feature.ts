@@ -16,12 +16,13 @@ class ExperimentsFeature implements Feature {
     options: ResolvedExperiments | null,
     private readonly host: FeatureHost,
   ) {
-    const { nowMs, report, requests } = host;
+    const { nowMs, report, requests, units } = host;
     this.engine =
       options === null
         ? null
         : new ExperimentEngine(options, nowMs, report, {
             hold: () => RECORD_HOLD.get(requests),
+            units,
             sampleResources: () => SAMPLE_NOW.get(requests)!(),
           });
     this.service = new Experiments(this.engine, requests, report);

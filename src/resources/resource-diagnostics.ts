@@ -9,7 +9,7 @@ const YOUNG_SPACE_BYTES = 48 * MIB;
 
 /** Shares of throttled periods that deserve a word, and a louder one. */
 const THROTTLED = 0.05;
-const BADLY_THROTTLED = 0.25;
+export const BADLY_THROTTLED = 0.25;
 /** Fewer periods than this (of 100 ms) are no trend. */
 const MIN_PERIODS = 20;
 
@@ -51,7 +51,7 @@ export class ResourceDiagnostics {
    */
   memoryMayBeLow(limitBytes: number | null, leastLeftBytes: number | null): boolean {
     if (limitBytes === null) return false;
-    if (leastLeftBytes === null || leastLeftBytes < lowBytes(limitBytes)) return true;
+    if (leastLeftBytes === null || isMemoryLow(leastLeftBytes, limitBytes)) return true;
     this.lowSamples = 0;
     return false;
   }
@@ -64,7 +64,7 @@ export class ResourceDiagnostics {
 
   private watchHeadroom({ limits: { memoryBytes }, memory: { availableBytes } }: ResourceSample): void {
     if (memoryBytes === null || availableBytes === null) return;
-    const isLow = availableBytes < lowBytes(memoryBytes);
+    const isLow = isMemoryLow(availableBytes, memoryBytes);
     this.lowSamples = isLow ? this.lowSamples + 1 : 0;
     if (this.lowSamples < LOW_MEMORY_SAMPLES) return;
     this.warnOnce(
@@ -125,6 +125,9 @@ export class ResourceDiagnostics {
     this.reporter.warn(message);
   }
 }
+
+/** Whether so little is left of a limit that the kernel may soon kill. */
+export const isMemoryLow = (leftBytes: number, limitBytes: number): boolean => leftBytes < lowBytes(limitBytes);
 
 const lowBytes = (limitBytes: number): number => Math.min(limitBytes * LOW_MEMORY_SHARE, LOW_MEMORY_BYTES);
 

@@ -1,7 +1,7 @@
 import { type Context, context, metrics, ROOT_CONTEXT, trace } from '@opentelemetry/api';
 import type { DataPoint, Histogram, MetricData } from '@opentelemetry/sdk-metrics';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Recorder } from '../../../../src/core/recorder.js';
+import { recorderOf } from '../../../fixtures/recorder.js';
 import { OncePerCause } from '../../../../src/core/reporter.js';
 import { openTelemetrySink } from '../../../../src/entries/opentelemetry.js';
 import { blockRecord, requestRecord, resourceSample } from '../../../fixtures/records.js';
@@ -149,7 +149,7 @@ describe('openTelemetrySink on the global provider', () => {
   it('says so when none is registered, and the application starts without it', async () => {
     const warnings: string[] = [];
     const reporter = { log: () => {}, warn: (text: string) => void warnings.push(text), error: () => {} };
-    const recorder = new Recorder([openTelemetrySink()], new OncePerCause(reporter, () => 0));
+    const recorder = recorderOf([openTelemetrySink()], new OncePerCause(reporter, () => 0));
     await recorder.start(new FakeHost(), 1_000);
     recorder.push(requestRecord());
     await recorder.close(1_000);
