@@ -1,9 +1,13 @@
 export { PerfModule } from './perf.module.js';
+export type { PerfModuleScope } from './perf.module.js';
 export type { PerfModuleOptions } from './perf.options.js';
+export type { PerfHealth } from './perf.health.js';
+export type { SinkOption } from './perf.sinks.js';
 export { PerfService } from './perf.service.js';
 export type { SnapshotEndpointOptions } from './perf.snapshot-endpoint.js';
 
 export { SkipPerf } from './latency/skip-perf.decorator.js';
+export { SlowMs } from './latency/slow-ms.decorator.js';
 export { PerfInterceptor } from './latency/perf.interceptor.js';
 export type { LatencyOptions } from './latency/latency.options.js';
 
@@ -69,6 +73,8 @@ export type {
 
 export type { HttpOptions } from './http/http.options.js';
 
+export { onBlock, onSlow } from './sinks/hook.sinks.js';
+export type { LogFormat } from './sinks/log-format.js';
 export { loggerSink, type LoggerSinkOptions } from './sinks/logger.sink.js';
 
 export type { PerfRequest } from './core/perf-request.js';

@@ -1,7 +1,9 @@
 import { compressionFeature } from './compression/compression.feature.js';
 import type { CompressionOptions } from './compression/compression.options.js';
-import { boolean, list, number, object, oneOf, value, type Resolved } from './core/option.js';
-import type { PerfSink } from './core/sink.js';
+import { boolean, number, object, oneOf, optional, string, value, type Option, type Resolved } from './core/option.js';
+import type { PerfRequest } from './core/perf-request.js';
+import type { Unit } from './core/record.js';
+import { userOf, type TellUnit } from './core/request-unit.js';
 import { deferFeature } from './defer/defer.feature.js';
 import type { DeferOptions } from './defer/defer.options.js';
 import { eventLoopFeature } from './event-loop/event-loop.feature.js';
@@ -11,6 +13,7 @@ import type { ExperimentsOptions } from './experiments/experiments.options.js';
 import { httpOption, type HttpOptions } from './http/http.options.js';
 import { latencyFeature } from './latency/latency.feature.js';
 import type { LatencyOptions } from './latency/latency.options.js';
+import { sinksOption, type SinkOption } from './perf.sinks.js';
 import { snapshotEndpointOption, type SnapshotEndpointOptions } from './perf.snapshot-endpoint.js';
 import { resourcesFeature } from './resources/resources.feature.js';
 import type { ResourcesOptions } from './resources/resources.options.js';
@@ -55,10 +58,21 @@ export interface PerfModuleOptions {
    */
   defer?: boolean | DeferOptions;
   /**
-   * Where records go.
+   * Where records go: sinks, and classes or injection tokens of providers that are sinks. They start before `onModuleInit`.
    * @default [loggerSink()]
    */
-  sinks?: readonly PerfSink[];
+  sinks?: readonly SinkOption[];
+  /**
+   * Whom a request is for; null for nobody that is known. It stands on records, and experiments are randomised by it. Called with
+   * the framework's request when its response has ended, or at the first check of a gate in it.
+   * @default `request.user?.id`
+   */
+  unit?(this: void, request: PerfRequest): Unit | null;
+  /**
+   * What is deployed, on every request's record.
+   * @default what the platform says (`GIT_COMMIT`, `SOURCE_VERSION`, …), else the version in the application's package.json
+   */
+  release?: string;
   /**
    * The async-context store, which `defer()` and gates in services need, and which names more event-loop blocks. `'auto'`: on
    * where V8 has it (Node 24 and later); before, where it costs 20 to 30 % of a hello-world's CPU, only when a provider or
@@ -79,10 +93,10 @@ export interface PerfModuleOptions {
   flushTimeoutMs?: number;
 }
 
-const sink = value<PerfSink>('a sink: an object with a `name` and a `publish()` method', (given) => {
-  const candidate = given as Partial<PerfSink> | null | undefined;
-  return typeof candidate?.name === 'string' && typeof candidate.publish === 'function';
-});
+const given = optional(value<TellUnit>('a function of the request', (value) => typeof value === 'function'));
+const unit: Option<TellUnit> = { expected: given.expected, read: (value, path) => given.read(value, path) ?? userOf };
+
+const isRelease = (text: string): boolean => text !== '' && text.length <= 200;
 
 /**
  * The features, in the order in which they are installed and hear of a request. What one asks of another stands before it: the
@@ -106,7 +120,9 @@ const table = object({
   compression: compressionFeature.option,
   defer: deferFeature.option,
   enabled: boolean({ default: true }),
-  sinks: list(sink, { default: [], what: 'a list of sinks' }),
+  sinks: sinksOption,
+  unit,
+  release: optional(string({ default: '', what: 'a text of 1 to 200 characters', test: isRelease })),
   context: oneOf([true, false, 'auto'], { default: 'auto' }),
   http: httpOption,
   snapshotEndpoint: snapshotEndpointOption,

@@ -1,2 +1,8 @@
 /** The validated options of the application. */
 export const PERF_RESOLVED_OPTIONS = Symbol('PERF_RESOLVED_OPTIONS');
+/** Where its records go; `overridePerfSinks` puts others in their place. */
+export const PERF_SINKS = Symbol('PERF_SINKS');
+/** The class of `PerfModule`, for its host. */
+export const PERF_MODULE = Symbol('PERF_MODULE');
+/** The one `PerfService`, whichever module asks for it. */
+export const PERF_SERVICE = Symbol('PERF_SERVICE');

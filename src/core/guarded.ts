@@ -9,7 +9,7 @@ export interface RawResponse {
   body: string;
 }
 
-/** Decides who may read a raw route; gets the request of Fastify or Express. */
+/** Decides who may read a raw route. */
 export type Authorize = (request: PerfRequest) => boolean | Promise<boolean>;
 
 /** Where a raw route is. */

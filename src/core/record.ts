@@ -43,9 +43,13 @@ export interface RequestRecord {
   delayedMs: number;
   /** Gate name to `'on'` or `'off'`. */
   variants: Readonly<Record<string, string>> | null;
-  /** Who it was for, when experiments know. */
+  /** Whom it was for: by `experiments.unit` once a gate was checked in it, else by `unit`. */
   unit: Unit | null;
   note: SizeNote | null;
+  /** What was deployed; null when nothing tells. */
+  release: string | null;
+  /** It took longer than the `slowMs` of its route; absent where it did not. */
+  slow?: true;
   /** The trace and span that were active when the request started; absent where no sink knows a tracer, or none was. */
   traceId?: string;
   spanId?: string;

@@ -4,13 +4,13 @@ import type { MonotonicClock } from '../core/clock.js';
 import type { RecordHold } from '../core/record-hold.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { RequestState } from '../core/request-state.js';
+import { RequestUnits } from '../core/request-unit.js';
 import type { Route } from '../core/route.js';
 import { within } from '../core/within.js';
 import type { RequestObserver } from '../http/lifecycle.js';
 import type { ResolvedExperiments } from './experiments.options.js';
 import type { GateCheck } from './gate-check.js';
 import { GateDecisions } from './gate-decisions.js';
-import { RequestUnits } from './request-unit.js';
 import { type SliceTally, Switchback } from './switchback/switchback.js';
 import type { Outcome } from './totals/cells.js';
 import type { ExperimentTotals } from './totals/experiment-totals.js';
@@ -47,12 +47,14 @@ export class ExperimentEngine implements RequestObserver, GateCheck {
     private readonly options: ResolvedExperiments,
     private readonly nowMs: MonotonicClock,
     private readonly report: OncePerCause,
+    /** Whom requests are for, unless `experiments.unit` tells it. */
+    units: RequestUnits,
     /** Null when the event loop is not observed: then nobody is proven to have blocked it. Asked when a request has ended. */
     private readonly recordHold: () => RecordHold | null,
   ) {
     const { gates, unit, switchback } = options;
     this.decisions = new GateDecisions(gates, report);
-    this.units = new RequestUnits(unit, report);
+    this.units = unit === null ? units : new RequestUnits('experiments.unit', unit, report);
     this.switchback = switchback === null ? null : new Switchback(switchback, this.source);
   }
 
@@ -128,7 +130,7 @@ export class ExperimentEngine implements RequestObserver, GateCheck {
   }
 
   private decide(state: RequestState, gate: string): boolean {
-    const unit = this.units.of(state);
+    const unit = (state.unit ??= this.units.of(state) ?? { userId: state.id });
     if (this.switchback?.gate === gate) {
       const { on, current } = this.switchback;
       const notes = notesOf(state);

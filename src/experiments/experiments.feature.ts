@@ -15,9 +15,9 @@ class ExperimentsFeature implements Feature {
     options: ResolvedExperiments | null,
     private readonly host: FeatureHost,
   ) {
-    const { nowMs, report, requests } = host;
+    const { nowMs, report, requests, units } = host;
     this.engine =
-      options === null ? null : new ExperimentEngine(options, nowMs, report, () => RECORD_HOLD.get(requests));
+      options === null ? null : new ExperimentEngine(options, nowMs, report, units, () => RECORD_HOLD.get(requests));
     this.service = new Experiments(this.engine, requests, report);
   }
 

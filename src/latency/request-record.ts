@@ -1,10 +1,16 @@
 import { epochMsOf } from '../core/clock.js';
 import type { RequestRecord } from '../core/record.js';
 import type { RequestState } from '../core/request-state.js';
+import type { FeatureHost } from '../http/feature.js';
 
 /** The record of a request that has ended. */
-export function requestRecordOf(state: RequestState): RequestRecord {
+export function requestRecordOf(
+  state: RequestState,
+  { units, release }: Pick<FeatureHost, 'units' | 'release'>,
+  slowMs: number,
+): RequestRecord {
   const { route, span } = state;
+  const durationMs = state.endedMs - state.startedMs;
   const record: RequestRecord = {
     kind: 'request',
     id: state.id,
@@ -14,13 +20,15 @@ export function requestRecordOf(state: RequestState): RequestRecord {
     status: state.status,
     outcome: state.aborted ? 'aborted' : 'completed',
     startedAt: epochMsOf(state.startedMs),
-    durationMs: state.endedMs - state.startedMs,
+    durationMs,
     blockedMs: state.blockedMs,
     delayedMs: state.delayedMs,
     variants: state.variants,
-    unit: state.unit,
+    unit: state.unit ?? units.of(state),
     note: state.note,
+    release,
   };
+  if (durationMs > slowMs && !state.aborted) record.slow = true;
   if (span !== null) {
     record.traceId = span.traceId;
     record.spanId = span.spanId;

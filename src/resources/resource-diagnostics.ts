@@ -9,7 +9,7 @@ const YOUNG_SPACE_BYTES = 48 * MIB;
 
 /** Shares of throttled periods that deserve a word, and a louder one. */
 const THROTTLED = 0.05;
-const BADLY_THROTTLED = 0.25;
+export const BADLY_THROTTLED = 0.25;
 /** Fewer periods than this (of 100 ms) are no trend. */
 const MIN_PERIODS = 20;
 
@@ -60,7 +60,7 @@ export class ResourceDiagnostics {
 
   private watchHeadroom({ limits: { memoryBytes }, memory: { availableBytes } }: ResourceSample): void {
     if (memoryBytes === null || availableBytes === null) return;
-    const isLow = availableBytes < Math.min(memoryBytes * LOW_MEMORY_SHARE, LOW_MEMORY_BYTES);
+    const isLow = isMemoryLow(availableBytes, memoryBytes);
     this.lowSamples = isLow ? this.lowSamples + 1 : 0;
     if (this.lowSamples < LOW_MEMORY_SAMPLES) return;
     this.warnOnce(
@@ -109,5 +109,9 @@ export class ResourceDiagnostics {
     this.reporter.warn(message);
   }
 }
+
+/** Whether so little is left of a limit that the kernel may soon kill. */
+export const isMemoryLow = (leftBytes: number, limitBytes: number): boolean =>
+  leftBytes < Math.min(limitBytes * LOW_MEMORY_SHARE, LOW_MEMORY_BYTES);
 
 const mb = (bytes: number): number => Math.round(bytes / MIB);

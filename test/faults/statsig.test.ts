@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import statsigNode from 'statsig-node';
-import { Recorder } from '../../src/core/recorder.js';
+import { recorderOf } from '../fixtures/recorder.js';
 import { OncePerCause } from '../../src/core/reporter.js';
 import { statsigSink, type StatsigClient, type StatsigSinkOptions } from '../../src/entries/statsig.js';
 import type { PerfSink } from '../../src/index.js';
@@ -120,7 +120,7 @@ describe('statsigSink when Statsig does not answer well', () => {
     const sink = statsigSink({ client });
     const warnings: string[] = [];
     const reporter = { log: () => {}, warn: (text: string) => void warnings.push(text), error: () => {} };
-    const recorder = new Recorder([sink], new OncePerCause(reporter, () => performance.now()));
+    const recorder = recorderOf([sink], new OncePerCause(reporter, () => performance.now()));
     await recorder.start(host, 1_000);
     statsig.ingest = 'hang';
     for (let batch = 0; batch < 60; batch++) {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { OncePerCause } from '../../../src/core/reporter.js';
+import { RequestUnits, userOf } from '../../../src/core/request-unit.js';
 import { requestContext } from '../../../src/core/request-context.js';
 import { RequestState, type RequestOwner } from '../../../src/core/request-state.js';
 import { Route } from '../../../src/core/route.js';
@@ -20,6 +21,7 @@ function engineWith(options: Partial<ExperimentsOptions> = {}) {
     resolved,
     () => 0,
     report,
+    new RequestUnits('unit', userOf, report),
     () => null,
   );
   return { engine, report, warnings };
@@ -41,6 +43,7 @@ describe('the engine of experiments', () => {
       unit: () => ({ userId: `unit-${(units += 1)}` }),
     });
     const state = new RequestState(null, null, 0, owner());
+    state.frameworkRequest = {};
     expect([engine.isOn(state, 'a'), engine.isOn(state, 'b'), engine.isOn(state, 'a')]).toEqual([true, false, true]);
     expect([checks, units, state.unit?.userId]).toEqual([2, 1, 'unit-1']);
   });
@@ -72,7 +75,7 @@ describe('the engine of experiments', () => {
     const { engine } = engineWith();
     const state = new RequestState(null, null, 0, owner());
     engine.isOn(state, 'a');
-    const handler = { className: 'C', methodName: 'm', name: 'C.m', skipped: true };
+    const handler = { className: 'C', methodName: 'm', name: 'C.m', skipped: true, slowMs: null };
     state.route = new Route('GET', '/skipped', handler, () => {});
     state.status = 200;
     engine.ended(state);

@@ -2,6 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
 import { OncePerCause } from '../../../src/core/reporter.js';
+import { RequestUnits, userOf } from '../../../src/core/request-unit.js';
 import { RequestState, type RequestOwner } from '../../../src/core/request-state.js';
 import { Route } from '../../../src/core/route.js';
 import { ExperimentEngine } from '../../../src/experiments/experiment-engine.js';
@@ -30,6 +31,7 @@ it(
       options,
       () => 0,
       report,
+      new RequestUnits('unit', userOf, report),
       () => null,
     );
     engine.start();

@@ -85,7 +85,7 @@ describe('shared answers of a route', () => {
   });
 
   it('are told apart by URL and by varyBy, whatever the strings hold', async () => {
-    const { admit, land } = route({ varyBy: (request) => (request as { user: string }).user });
+    const { admit, land } = route({ varyBy: ({ user }) => String(user) });
     await land(await admit('/a', { request: { user: 'x' } }), 'a for x');
     expect((await admit('/a', { request: { user: 'y' } })).kind).toBe('lead');
     expect((await admit('/a?b', { request: { user: 'x' } })).kind).toBe('lead');

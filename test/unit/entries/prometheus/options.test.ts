@@ -3,11 +3,11 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { describe, expect, it } from 'vitest';
-import { Recorder } from '../../../../src/core/recorder.js';
 import { OncePerCause } from '../../../../src/core/reporter.js';
 import { prometheusSink, type PrometheusSinkOptions } from '../../../../src/entries/prometheus.js';
 import { parseExposition, samplesOf, valueOf, type Family, type Sample } from '../../../fixtures/exposition.js';
 import { blockRecord } from '../../../fixtures/records.js';
+import { recorderOf } from '../../../fixtures/recorder.js';
 import { everything } from '../../../fixtures/sink-host.js';
 import { until } from '../../../fixtures/until.js';
 
@@ -176,7 +176,7 @@ describe('prometheusSink with a port of its own', () => {
     const { port } = other.address() as AddressInfo;
     const warnings: string[] = [];
     const reporter = { log: () => {}, warn: (text: string) => void warnings.push(text), error: () => {} };
-    const recorder = new Recorder([prometheusSink({ port })], new OncePerCause(reporter, () => 0));
+    const recorder = recorderOf([prometheusSink({ port })], new OncePerCause(reporter, () => 0));
     await recorder.start(everything(), 1_000);
     expect(warnings.join()).toMatch(
       /sink "prometheus" failed in start\(\): listen EADDRINUSE.* Requests and other sinks/,

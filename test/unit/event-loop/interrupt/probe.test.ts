@@ -65,7 +65,7 @@ describe('a look at the stack', () => {
   });
 
   it('tells the watchdog whose code it saw, in plain values', () => {
-    const handler = { className: 'A', methodName: 'b', name: 'A.b', skipped: false };
+    const handler = { className: 'A', methodName: 'b', name: 'A.b', skipped: false, slowMs: null };
     state.route = new Route('GET', '/a/:id', handler, () => {});
     expect(look(7)).toMatchObject({ route: '/a/:id', handler: 'A.b' });
     state.route = null;
