@@ -7,10 +7,14 @@ const later = all.filter(({ flags }) => flags.includes('next'));
 const at = ({ page, line }: CodeBlock): string => `${page}:${line}`;
 
 describe('code in README and guides', { timeout: 180_000 }, () => {
-  beforeAll(() => expect(blocks.length).toBeGreaterThan(40));
+  let problems: string[];
+  beforeAll(() => {
+    problems = problemsOf('all', blocks);
+  });
 
   it('compiles in strict mode against the build, every block', () => {
-    expect(problemsOf('all', blocks)).toEqual([]);
+    expect(blocks.length).toBeGreaterThan(40);
+    expect(problems).toEqual([]);
   });
 
   it('is checked: a block that is wrong is found, with its page and line', () => {
@@ -18,21 +22,20 @@ describe('code in README and guides', { timeout: 180_000 }, () => {
       '\n',
     );
     expect(problemsOf('planted', blocksOf('docs/planted.md', page))).toEqual([
-      expect.stringMatching(/^docs\/planted\.md:5: error TS2561: .*'slow'/),
+      expect.stringMatching(/^docs\/planted\.md:5: error TS2353: .*'slow'/),
     ]);
   });
 
-  it('has a language tag on every block', () => {
-    const open = pages().flatMap((page) => blocksOf(page).map(({ flags }) => flags));
-    expect(open.flat().filter((flag) => !['run', 'next'].includes(flag))).toEqual([]);
+  it('knows no flags but `run` and `next`', () => {
+    expect(all.flatMap(({ flags }) => flags).filter((flag) => !['run', 'next'].includes(flag))).toEqual([]);
   });
 
-  it.each(blocks.filter(({ flags }) => flags.includes('run')).map((block) => [at(block), block] as const))(
-    '%s runs, on Fastify and Express, and ends',
-    (where, block) => {
-      expect(run(where.replaceAll(/\W+/g, '-'), block)).toEqual({ status: 0, output: expect.any(String) as string });
-    },
-  );
+  it('runs where it is marked `run`, on Fastify and Express, and ends', () => {
+    const runnable = blocks.filter(({ flags }) => flags.includes('run'));
+    expect(runnable.length).toBeGreaterThan(5);
+    const failed = [...run('all', runnable)].filter(([, outcome]) => outcome !== 'ok');
+    expect(failed.map(([block, outcome]) => `${at(block)}: ${outcome}`)).toEqual([]);
+  });
 
   it.skipIf(later.length === 0)('waits for the library where a block is marked `next`', () => {
     const still = new Set(problemsOf('next', later).map((problem) => problem.split(': ')[0]!.replace(/:\d+$/, '')));

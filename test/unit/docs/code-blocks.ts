@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { globalsOf, RUN_PRELUDE } from './prelude.js';
+import { join, resolve } from 'node:path';
+import { globalsOf, RUN_PRELUDE, STAND_INS } from './prelude.js';
 
 /** One ```ts block of a page. */
 export interface CodeBlock {
@@ -41,17 +41,14 @@ export function problemsOf(name: string, blocks: readonly CodeBlock[]): string[]
   const { stdout, stderr, error } = spawnSync(
     'node_modules/.bin/tsc',
     ['-p', folder, '--pretty', 'false', '--listFiles'],
-    {
-      encoding: 'utf8',
-      maxBuffer: 2 ** 26,
-    },
+    { encoding: 'utf8', maxBuffer: 2 ** 26 },
   );
   if (error !== undefined || stderr !== '') throw error ?? new Error(stderr);
   const lines = stdout.split('\n');
   // Against the sources it would say nothing of what is published.
   if (!lines.some((line) => line.endsWith('/dist/index.d.ts')))
     throw new Error('The blocks were not compiled against dist.');
-  if (lines.some((line) => line.includes('/src/'))) throw new Error('The blocks were compiled against src.');
+  if (lines.some((line) => line.startsWith(resolve('src')))) throw new Error('The blocks were compiled against src.');
   return lines
     .filter((line) => /error TS\d+/.test(line))
     .map((line) => {
@@ -61,16 +58,21 @@ export function problemsOf(name: string, blocks: readonly CodeBlock[]): string[]
     });
 }
 
-/** Compiles and starts one block in a process of its own. It boots `AppModule`, where it exports one, on both adapters. */
-export function run(name: string, block: CodeBlock): { status: number | null; output: string } {
-  const { folder, files } = write(name, [block]);
-  const compiled = spawnSync('node_modules/.bin/tsc', ['-p', folder, '--noEmit', 'false', '--outDir', `${folder}/out`]);
-  if (compiled.status !== 0) return { status: compiled.status, output: compiled.stdout.toString() };
-  const script = join(folder, 'out', 'run.mjs');
-  writeFileSync(script, RUN_PRELUDE.replace('BLOCK', `./${files[0]!.replace(/\.ts$/, '.js')}`));
-  const { status, stdout, stderr } = spawnSync('node', [script], { encoding: 'utf8', timeout: 120_000 });
-  return { status, output: `${stdout}${stderr}` };
+/**
+ * Starts blocks that {@link problemsOf} has compiled under this name, in one process, which must end by itself. `AppModule`, where
+ * a block exports one, is booted on both adapters and must answer. By block: `ok`, or what it threw.
+ */
+export function run(name: string, blocks: readonly CodeBlock[]): Map<CodeBlock, string | undefined> {
+  const files = blocks.map((block) => fileOf(block).replace(/\.ts$/, '.js'));
+  const script = join(FOLDER, name, 'out', 'run.mjs');
+  writeFileSync(script, RUN_PRELUDE.replace('BLOCKS', JSON.stringify(files)));
+  const { status, stdout, stderr } = spawnSync('node', [script], { encoding: 'utf8', timeout: 170_000 });
+  if (status !== 0) throw new Error(`${status === null ? 'It did not end by itself.' : ''}\n${stdout}${stderr}`);
+  const said = new Map(stdout.split('\n').map((line) => [line.split(' ', 1)[0]!, line.slice(line.indexOf(' ') + 1)]));
+  return new Map(blocks.map((block, i) => [block, said.get(files[i]!)]));
 }
+
+const fileOf = ({ page, line }: CodeBlock): string => `${page.replaceAll('/', '_').replace(/\.md$/, '')}_${line}.ts`;
 
 function write(name: string, blocks: readonly CodeBlock[]) {
   const folder = join(FOLDER, name);
@@ -78,16 +80,15 @@ function write(name: string, blocks: readonly CodeBlock[]) {
   mkdirSync(folder, { recursive: true });
   if (!existsSync('dist/index.d.ts')) throw new Error('There is no build in dist: npm run build');
   writeFileSync(join(folder, 'globals.d.ts'), globalsOf());
+  writeFileSync(join(folder, 'stand-ins.d.ts'), STAND_INS);
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(TSCONFIG));
   const pageOf = new Map<string, string>();
-  const files = blocks.map(({ page, line, code }) => {
-    const file = `${page.replaceAll('/', '_').replace(/\.md$/, '')}_${line}.ts`;
-    pageOf.set(file, page);
+  for (const block of blocks) {
+    pageOf.set(fileOf(block), block.page);
     // As many lines from the top as on its page, and a module whatever it holds.
-    writeFileSync(join(folder, file), `${'\n'.repeat(line - 1)}${code}export {};\n`);
-    return file;
-  });
-  return { folder, files, pageOf };
+    writeFileSync(join(folder, fileOf(block)), `${'\n'.repeat(block.line - 1)}${block.code}export {};\n`);
+  }
+  return { folder, pageOf };
 }
 
 /** What Nest's starter sets. */
@@ -105,7 +106,7 @@ const TSCONFIG = {
     skipLibCheck: true,
     types: ['node'],
     rootDir: '.',
-    noEmit: true,
+    outDir: 'out',
   },
   include: ['*.ts'],
 };

@@ -81,10 +81,11 @@ const APPLICATION = `
 `;
 
 /** Packages that a guide shows and this repository does not install: as far as the guides use them. */
-const STAND_INS = `
+export const STAND_INS = `
 declare module '@opentelemetry/exporter-metrics-otlp-http' {
+  export const AggregationTemporalityPreference: { readonly DELTA: 0; readonly CUMULATIVE: 1; readonly LOWMEMORY: 2 };
   export class OTLPMetricExporter implements import('@opentelemetry/sdk-metrics').PushMetricExporter {
-    constructor(options?: { url?: string; headers?: Record<string, string> });
+    constructor(options?: { url?: string; headers?: Record<string, string>; temporalityPreference?: number });
     export(...parameters: Parameters<import('@opentelemetry/sdk-metrics').PushMetricExporter['export']>): void;
     forceFlush(): Promise<void>;
     shutdown(): Promise<void>;
@@ -116,10 +117,10 @@ export function globalsOf(): string {
     const given = parameters.replace(/ = \w+/, '');
     return `  type ${name}${parameters} = import('nestjs-perf').${name}${given};`;
   });
-  return `declare global {\n${[...values, ...types].join('\n')}\n${APPLICATION}}\n${STAND_INS}export {};\n`;
+  return `declare global {\n${[...values, ...types].join('\n')}\n${APPLICATION}}\nexport {};\n`;
 }
 
-/** Starts one block; `BLOCK` is its file. */
+/** Starts the blocks one after the other; `BLOCKS` are their files. Says `ok` or why not, a line each. */
 export const RUN_PRELUDE = `
 import assert from 'node:assert/strict';
 import { NestFactory } from '@nestjs/core';
@@ -134,9 +135,17 @@ ${Object.values(VALUES)
       `for (const name of ${JSON.stringify([...functions, ...classes])}) globalThis[name] = names${i}[name];`,
   )
   .join('\n')}
-const block = await import('BLOCK');
-for (const Adapter of block.AppModule === undefined ? [] : [FastifyAdapter, ExpressAdapter]) {
-  const app = await NestFactory.create(block.AppModule, new Adapter(), { logger: ['error', 'fatal'], abortOnError: false });
+for (const file of BLOCKS) {
+  try {
+    const { AppModule } = await import('./' + file);
+    for (const Adapter of AppModule === undefined ? [] : [FastifyAdapter, ExpressAdapter]) await boot(AppModule, new Adapter());
+    console.log(file + ' ok');
+  } catch (error) {
+    console.log(file + ' ' + String(error).replaceAll('\\n', ' '));
+  }
+}
+async function boot(AppModule, adapter) {
+  const app = await NestFactory.create(AppModule, adapter, { logger: ['error', 'fatal'], abortOnError: false });
   await app.listen(0, '127.0.0.1');
   const response = await fetch(await app.getUrl() + '/nowhere');
   assert.equal(response.status, 404);
