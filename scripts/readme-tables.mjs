@@ -1,4 +1,4 @@
-// Rewrites what stands between `<!-- bench:<name> -->` and `<!-- /bench:<name> -->` in README.md from bench/results.
+// Rewrites what stands between `<!-- bench:<name> -->` and `<!-- /bench:<name> -->` in README.md and docs from bench/results.
 // `--check` changes nothing and fails when a table is not what the results say.
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { interval, provenance } from '../bench/harness/index.mjs';
@@ -9,7 +9,7 @@ const results = readdirSync('bench/results')
 
 const resultOf = (name) => {
   const found = results.find((result) => result.name === name);
-  if (found === undefined) throw new Error(`README.md asks for ${name}, and bench/results has no such result.`);
+  if (found === undefined) throw new Error(`A page asks for ${name}, and bench/results has no such result.`);
   return found;
 };
 const ran = ({ node, commit, command }) => `Node ${node.slice(1)}, commit ${commit}, \`${command}\`.`;
@@ -18,9 +18,38 @@ const markdown = (head, rows, ...below) => {
   return [...lines.map((cells) => `| ${cells.join(' | ')} |`), '', ...below].join('\n');
 };
 
+/** The rows that somebody who decides compares: their result, their name in it, and another one where that says too little. */
+const COST = [
+  ['overhead', 'bare Nest + Fastify'],
+  ['overhead', 'bare Nest + Fastify again'],
+  ['overhead', 'nestjs-perf: all defaults'],
+  ['overhead', 'prom-client interceptor'],
+  ['overhead', 'nestjs-pino'],
+  ['overhead', 'OpenTelemetry http'],
+  ['express', 'bare Nest + Express'],
+  ['express', 'nestjs-perf: all defaults', 'nestjs-perf: all defaults, Express'],
+];
+/** Written on the shortest line that says the same. */
+const shortRatio = ({ median, low, high }) =>
+  low === 1 && high === 1 ? '1' : `${median.toFixed(2)} (${low.toFixed(2)}–${high.toFixed(2)})`;
+
 const TABLES = {
   overhead: () => byNode('overhead'),
   express: () => byNode('express'),
+  cost() {
+    const nodes = ['node20', 'node24'];
+    const rows = COST.map(([name, variant, shown = variant]) => {
+      const of = nodes.map((node) => resultOf(`${name}-${node}`).rows.find((row) => row.name === variant));
+      if (of.includes(undefined)) throw new Error(`The results of ${name} have no row "${variant}".`);
+      const cells = of.flatMap(({ cpuRatio, p50Ms, p99Ms }) => [
+        shortRatio(cpuRatio),
+        `${p50Ms.toFixed(1)} / ${p99Ms.toFixed(1)}`,
+      ]);
+      return [shown, ...cells];
+    });
+    const head = nodes.flatMap((node) => [`CPU, Node ${node.slice(4)}`, 'p50 / p99 ms']);
+    return markdown(['', ...head], rows);
+  },
   deferred() {
     const result = resultOf('deferred');
     const head = [
@@ -90,16 +119,21 @@ function byNode(name) {
   );
 }
 
-const before = readFileSync('README.md', 'utf8');
 let tables = 0;
-const after = before.replaceAll(/(<!-- bench:([\w-]+) -->).*?(<!-- \/bench:\2 -->)/gs, (_, open, name, close) => {
-  if (!Object.hasOwn(TABLES, name)) throw new Error(`README.md asks for bench:${name}; there is no such table.`);
-  tables += 1;
-  return `${open}\n\n${TABLES[name]()}\n\n${close}`;
-});
-if (!process.argv.includes('--check')) writeFileSync('README.md', after);
-else if (after !== before) {
-  console.error('A table in README.md is not what bench/results says. Run: node scripts/readme-tables.mjs');
-  process.exitCode = 1;
+const pages = ['README.md', ...readdirSync('docs').map((file) => `docs/${file}`)].filter((file) =>
+  file.endsWith('.md'),
+);
+for (const page of pages) {
+  const before = readFileSync(page, 'utf8');
+  const after = before.replaceAll(/(<!-- bench:([\w-]+) -->).*?(<!-- \/bench:\2 -->)/gs, (_, open, name, close) => {
+    if (!Object.hasOwn(TABLES, name)) throw new Error(`${page} asks for bench:${name}; there is no such table.`);
+    tables += 1;
+    return `${open}\n\n${TABLES[name]().trimEnd()}\n\n${close}`;
+  });
+  if (after === before) continue;
+  if (process.argv.includes('--check')) {
+    console.error(`A table in ${page} is not what bench/results says. Run: node scripts/readme-tables.mjs`);
+    process.exitCode = 1;
+  } else writeFileSync(page, after);
 }
-console.log(`${tables} tables of README.md from ${results.length} results.`);
+console.log(`${tables} tables of ${pages.length} pages from ${results.length} results.`);

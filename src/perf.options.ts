@@ -80,6 +80,7 @@ export interface PerfModuleOptions {
    * @default 'auto'
    */
   context?: boolean | 'auto';
+  /** How requests are observed. */
   http?: HttpOptions;
   /**
    * `GET /perf/snapshot` with everything `PerfService.snapshot()` knows. There is none unless it is asked for.

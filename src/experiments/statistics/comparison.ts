@@ -14,6 +14,7 @@ export interface UnitTotals {
 export interface CompareOptions {
   /** Name of the variant to compare with. */
   control: string;
+  /** Name of the variant that is compared. */
   treatment: string;
   /** Error probability of the interval and the test, between 0 and 1. @default 0.05 */
   alpha?: number;
