@@ -23,7 +23,11 @@ function batching(
   const instance = new WriteAudit();
   const planned: ClassWork = {
     ...readEnqueueOptions(work, 'work'),
-    ...{ name: 'WriteAudit', place: 'WriteAudit', type: WriteAudit, kind: 'batch', provide: () => instance },
+    name: 'WriteAudit',
+    place: 'WriteAudit',
+    type: WriteAudit,
+    kind: 'batch',
+    provide: () => instance,
   };
   const { engine, reports } = engineWith(options);
   const arm = (data: unknown) => {
