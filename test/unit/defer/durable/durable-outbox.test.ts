@@ -47,6 +47,23 @@ describe('durable work in front of a store that comes and goes', () => {
     },
   );
 
+  it('drop-old: what is on disk is not dropped for what the disk refuses', async () => {
+    const place = new MemoryPlace();
+    place.away = true;
+    const { engine } = engineWith({
+      maxPending: 1,
+      overflow: 'drop-old',
+      store: new MemoryStore(place, false, { path: join(folder, 'spill'), maxBytes: 1 }),
+    });
+    await engine.start(NO_WORKER);
+    for (const id of ['on-disk', 'refused']) (await engine.durable!.arm(entryOf(id), null, false))?.commit(200);
+    place.away = false;
+    await engine.idle();
+    expect([...place.known]).toEqual(['on-disk']);
+    expect(engine.stats()).toMatchObject({ accepted: 2, stored: 1, dropped: 1, pending: 0 });
+    await engine.drain(100);
+  });
+
   it('a boot that fails because the spill file is in use closes the store again', async () => {
     const path = join(folder, 'spill.ndjson');
     const first = engineWith({ store: new MemoryStore(new MemoryPlace(), false, { path, maxBytes: 1024 ** 3 }) });
