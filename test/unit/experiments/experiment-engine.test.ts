@@ -71,6 +71,30 @@ describe('the engine of experiments', () => {
     );
   });
 
+  it('never throws for a user that cannot be asked, and takes an answer with a problem for none', () => {
+    const answer = { on: true, problem: new Error('stale rules') as never };
+    const { engine, warnings } = engineWith({ gates: { check: () => answer } });
+    const state = new RequestState(null, null, 0, owner());
+    state.frameworkRequest = {
+      get user(): never {
+        throw new Error('no session');
+      },
+    };
+    expect(engine.isOn(state, 'a')).toBe(false);
+    expect(state.unit).toEqual({ userId: state.id });
+    expect(warnings).toEqual([
+      "request.user threw: no session. The request's id stands in, so these requests count as units of their own.",
+      'gate `a`: stale rules. Its requests are left out of the comparison.',
+    ]);
+  });
+
+  it('decides a gate that is named like a property of every object', () => {
+    const { engine } = engineWith();
+    const state = new RequestState(null, null, 0, owner());
+    expect(['a', 'constructor'].map((gate) => engine.isOn(state, gate))).toEqual([true, true]);
+    expect(state.variants).toMatchObject({ constructor: 'on' });
+  });
+
   it('leaves out what @SkipPerf() stands on', () => {
     const { engine } = engineWith();
     const state = new RequestState(null, null, 0, owner());

@@ -139,6 +139,7 @@ describe('the report', () => {
     const all = totalsOf('pod', world({ share: 1 }), { treatmentShare: 1 });
     expect(reportOf(all, 'faster').text).toBe('faster: latency unknown: too few units: 400 on, 0 off');
     expect(reportOf(one, 'unheard of').text).toBe('unheard of: latency unknown: no request has checked the gate');
+    expect(reportOf(one, 'faster', { metric: 'p95' as never }).text).toContain('there is no such metric');
     expect(reportOf(one, 'faster', { metric: 'cpu' }).text).toBe(
       'faster: cpu unknown: both variants share one process, so cpu cannot be split by request; alternate the gate with `switchback`',
     );
