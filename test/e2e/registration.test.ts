@@ -169,6 +169,37 @@ describe.each(adapters)('registered with %s', (adapter) => {
     await expect(booting).rejects.toThrow(/can't resolve dependencies of the Elsewhere/);
   });
 
+  it.each<[string, () => DynamicModule]>([
+    ['forRoot', () => PerfModule.forRoot({ isGlobal: false })],
+    ['useFactory', () => PerfModule.forRootAsync({ isGlobal: false, useFactory: () => ({}) })],
+    ['useClass', () => PerfModule.forRootAsync({ isGlobal: false, imports: [SettingsModule], useClass: OptionsClass })],
+    [
+      'useExisting',
+      () => PerfModule.forRootAsync({ isGlobal: false, imports: [OptionsModule], useExisting: OptionsClass }),
+    ],
+  ])(
+    'with `isGlobal: false` in %s serves the modules that import `PerfModule`, and one service to all',
+    async (_form, perf) => {
+      @Module({ imports: [PerfModule], providers: [Elsewhere] })
+      class ImportingModule {}
+      const app = await boot(adapter, { imports: [perf(), ImportingModule] });
+      const fromElsewhere = app.get(Elsewhere, { strict: false }).perf;
+      expect(fromElsewhere).toBe(app.get(PerfService));
+      await app.close();
+      await expect(boot(adapter, { imports: [perf(), ImportingModule, ElsewhereModule] })).rejects.toThrow(
+        /can't resolve dependencies of the Elsewhere/,
+      );
+    },
+  );
+
+  it('with `isGlobal: false` twice stops the boot and says how other modules get it', async () => {
+    const perf = () => PerfModule.forRoot({ isGlobal: false, latency: { slowMs: (started.length += 1) } });
+    await expect(boot(adapter, { imports: [perf(), perf()] })).rejects.toThrow(
+      'PERF_ERR_REGISTERED_TWICE: PerfModule is imported 2 times in this application. ' +
+        'Call `PerfModule.forRoot({ isGlobal: false })` once, in the root module; others import `PerfModule` itself.',
+    );
+  });
+
   it('works the same under @nestjs/testing', async () => {
     started = [];
     const module = await Test.createTestingModule({
