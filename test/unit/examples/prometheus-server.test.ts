@@ -5,7 +5,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Controller, Get, Module, Post, Res } from '@nestjs/common';
+import { Controller, Get, Module, Post } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -40,7 +40,9 @@ class ApiController {
 
   /** Its clients leave. */
   @Get('never')
-  never(@Res() _: unknown) {}
+  never() {
+    return new Promise(() => undefined);
+  }
 
   @Post('orders')
   @DeferWork(() => delay(5))
