@@ -4,6 +4,12 @@ import { beforeAll, describe, expect, it } from 'vitest';
 
 /** What a run must say, beside ending by itself with success. */
 const mustSay: Readonly<Record<string, readonly RegExp[]>> = {
+  demo: [
+    /^1\. Event-loop blocks$[^]*^2\. Requests per route$[^]*^3\. Container CPU and memory$[^]*^4\. Compression$[^]*^5\. Deferred work$[^]*^6\. Experiment$/m,
+    /^ {2}█+ \d+ of \d+ requests answered$/m,
+    /^Go on with\n {2}npm i nestjs-perf .*\n {2}npm test /m,
+  ],
+  'quick-start': [/Mapped \{\/orders\/:id, GET\} route/],
   'deferred-work': [
     /answered 201 after \d+ ms/,
     /audit: request-1 answered 201\n(.*\n)*receipt for order-1 sent to ada@example.org/,
