@@ -61,7 +61,7 @@ describe('an object for JSON loggers', () => {
       { event: 'event_loop_blocks_repeated', cause: 'javascript', route: '/users/:id', count: 1 },
       { event: 'slow_requests_repeated', routes: [{ method: 'GET', route: '/users/:id', count: 2, maxMs: 2_000 }] },
     ]);
-    for (const line of lines) expect(String(line)).toBe(line.msg);
+    for (const line of lines) expect(line.toString()).toBe(line.msg);
     expect(lines[3]!.msg).toBe('2 more slow requests: GET /users/:id 2 times, up to 2000 ms');
   });
 });
