@@ -44,7 +44,7 @@ const isGlobal = boolean({ default: true });
     ofRuntime(ResourceSampler, (runtime) => runtime.serviceOf(resourcesFeature)),
     ofRuntime(Deferrer, (runtime) => runtime.serviceOf(deferFeature)),
     ofRuntime(Experiments, (runtime) => runtime.serviceOf(experimentsFeature)),
-    ofHost<PerfService>(PerfService, PERF_SERVICE, (service) => service),
+    ofHost(PerfService, PERF_SERVICE, (service) => service),
     PerfInterceptor,
   ],
   exports: [Deferrer, PerfService, PerfInterceptor, Experiments, ResourceSampler, RequestLifecycle, Routes],
@@ -78,17 +78,13 @@ function refuseNonObject(options: unknown): void {
 }
 
 /** Optional, because without a host Nest's own error would not say what to do. */
-function ofHost<T extends object>(
-  provide: InjectionToken,
-  token: InjectionToken,
-  pick: (found: T) => object,
-): Provider {
+function ofHost(provide: InjectionToken, token: InjectionToken, pick: (found: never) => object): Provider {
   return {
     provide,
     inject: [{ token, optional: true }],
-    useFactory: (found: T | undefined) => {
+    useFactory: (found: object | undefined) => {
       if (found === undefined) throw noOptions();
-      return pick(found);
+      return pick(found as never);
     },
   };
 }

@@ -5,6 +5,7 @@ import { ConsoleLogger, Logger } from '@nestjs/common';
 import { afterEach, describe, expect, it } from 'vitest';
 import { loggerSink } from '../../../src/index.js';
 import { formatFor, pinoLogger } from '../../../src/sinks/log-format.js';
+import type { LogObject } from '../../../src/sinks/log-object.js';
 import { blockRecord, requestRecord } from '../../fixtures/records.js';
 import { FakeHost } from '../../fixtures/sink-host.js';
 
@@ -47,8 +48,8 @@ describe('the format of log lines', () => {
 
 describe('an object for JSON loggers', () => {
   it('has fields on every line, repeats too, and reads as its line', async () => {
-    const lines: { msg: string; event: string }[] = [];
-    const keep = (message: { msg: string; event: string }): void => void lines.push(message);
+    const lines: LogObject[] = [];
+    const keep = (message: LogObject): void => void lines.push(message);
     Logger.overrideLogger({ log: keep, warn: keep, error: keep });
     const sink = loggerSink({ format: 'object' });
     await sink.start?.(new FakeHost());
@@ -61,7 +62,7 @@ describe('an object for JSON loggers', () => {
       { event: 'event_loop_blocks_repeated', cause: 'javascript', route: '/users/:id', count: 1 },
       { event: 'slow_requests_repeated', routes: [{ method: 'GET', route: '/users/:id', count: 2, maxMs: 2_000 }] },
     ]);
-    for (const line of lines) expect(String(line)).toBe(line.msg);
+    for (const line of lines) expect(line.toString()).toBe(line.msg);
     expect(lines[3]!.msg).toBe('2 more slow requests: GET /users/:id 2 times, up to 2000 ms');
   });
 });
