@@ -22,7 +22,7 @@ export function readMachine(root: string): Machine {
 
 /** Bytes that the machine can still give away without swapping. */
 export const availableOn = (root: string, files: KernelFiles): number | null =>
-  isElsewhere(root) ? freemem() : parseMeminfo(files.read('/proc/meminfo'), 'MemAvailable');
+  isElsewhere(root) ? freemem() : parseMeminfo(files.readRarely('/proc/meminfo'), 'MemAvailable');
 
 /** Bytes of one line of `/proc/meminfo`, which counts in kB; null when it is not there. */
 export function parseMeminfo(text: string | null, key: 'MemTotal' | 'MemAvailable'): number | null {

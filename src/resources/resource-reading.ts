@@ -23,7 +23,7 @@ export interface ResourceReading {
   isCgroupUsage: boolean;
   cpuLimit: CpuLimit;
   memory: MemoryReading | null;
-  /** What the machine has left; read only where no limit is lower. */
+  /** What the machine has left, up to five seconds old; read only where no limit is lower. */
   machineAvailableBytes: number | null;
   cpuStallSeconds: number | null;
   memoryStallSeconds: number | null;
@@ -50,7 +50,7 @@ export class ResourceReader {
     private readonly now: MonotonicClock,
   ) {
     this.root = root.replace(/\/+$/, '');
-    this.files = new KernelFiles(this.root, this.root === '');
+    this.files = new KernelFiles(this.root, this.root === '', now);
   }
 
   /** Synchronous, tens of microseconds; never throws. */

@@ -9,7 +9,7 @@ import { type ResolvedResourcesOptions, type ResourcesOptions, resolveResourcesO
 export abstract class ResourceSampler {
   /**
    * Reads the kernel's files now, synchronously, in tens of microseconds. Rates (`cpu.window`, `pressure`) are of the
-   * time since the previous call on this sampler. Never throws; what cannot be known is null.
+   * time since the previous call on this sampler, limits at most five seconds old. Never throws; what cannot be known is null.
    */
   abstract sample(): ResourceSample;
   /** What {@link sample} returned last; null before the first call. */

@@ -97,11 +97,11 @@ export const parseThrottling = (stat: string | null, version: 'v1' | 'v2'): Thro
 });
 
 function quotaOf(files: KernelFiles, version: 'v1' | 'v2', directory: string): number | null {
-  if (version === 'v2') return parseCpuMax(files.read(`${directory}/cpu.max`));
-  const quotaUs = firstNumber(files.read(`${directory}/cpu.cfs_quota_us`));
+  if (version === 'v2') return parseCpuMax(files.readRarely(`${directory}/cpu.max`));
+  const quotaUs = firstNumber(files.readRarely(`${directory}/cpu.cfs_quota_us`));
   // A quota of -1 is none.
   if (quotaUs === null || quotaUs <= 0) return null;
-  return coresOf(quotaUs, firstNumber(files.read(`${directory}/cpu.cfs_period_us`)));
+  return coresOf(quotaUs, firstNumber(files.readRarely(`${directory}/cpu.cfs_period_us`)));
 }
 
 /** `quota period`, or `max period`, in microseconds; the kernel's own period is 100 ms. */

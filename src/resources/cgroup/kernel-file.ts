@@ -1,7 +1,11 @@
 import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
+import { type MonotonicClock, monotonicMs } from '../../core/clock.js';
 
 /** The longest file that is read is `memory.stat`, 1 to 4 kB. */
 const BUFFER_BYTES = 16 * 1024;
+
+/** Limits are changed in place, but seldom, and are a third of all reads: a change is noticed within this time. */
+const RARE_EVERY_MS = 5_000;
 
 /**
  * Reads kernel files through kept descriptors, synchronously: a tenth of the cost of opening them each time, and a hundredth
@@ -13,6 +17,7 @@ export class KernelFiles {
   private readonly buffer = Buffer.allocUnsafe(BUFFER_BYTES);
   /** By path; null cannot be read, and is not tried again until {@link release}. */
   private readonly kept = new Map<string, number | null>();
+  private readonly rare = new Map<string, { atMs: number; text: string | null }>();
 
   /**
    * @param root Put before every path.
@@ -22,7 +27,18 @@ export class KernelFiles {
   constructor(
     private readonly root: string,
     private keep: boolean,
+    private readonly now: MonotonicClock = monotonicMs,
   ) {}
+
+  /** {@link read}, at most five seconds old where descriptors are kept: for what changes rarely or is dear to read. */
+  readRarely(path: string): string | null {
+    const known = this.rare.get(path);
+    const atMs = this.now();
+    if (this.keep && known !== undefined && Math.abs(atMs - known.atMs) < RARE_EVERY_MS) return known.text;
+    const text = this.read(path);
+    if (this.keep) this.rare.set(path, { atMs, text });
+    return text;
+  }
 
   /** Its text; null when it is missing, empty or cannot be read. Never throws. */
   read(path: string): string | null {
@@ -54,6 +70,7 @@ export class KernelFiles {
   release(): void {
     for (const descriptor of this.kept.values()) if (descriptor !== null) closeSync(descriptor);
     this.kept.clear();
+    this.rare.clear();
     this.gone = false;
   }
 }

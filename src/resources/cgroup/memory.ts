@@ -57,17 +57,20 @@ export function readMemory(
   const names = FILES[version];
   const bytesOf = (directory: string, name: string): number | null =>
     exactCount(firstNumber(files.read(`${directory}/${name}`)));
+  const limitIn = (directory: string, name: string): number | null =>
+    limitOf(exactCount(firstNumber(files.readRarely(`${directory}/${name}`))));
   const statOf = (directory: string): string | null => files.read(`${directory}/memory.stat`);
-  const levels = directories.map((directory) => ({
-    directory,
-    usageBytes: bytesOf(directory, names.usage),
-    limitBytes: limitOf(bytesOf(directory, names.limit)),
-    highBytes: names.high === null ? null : limitOf(bytesOf(directory, names.high)),
-  }));
-  // Where the controller is off for the own cgroup (v2), the nearest ancestor accounts for it.
-  const own = levels.find(({ usageBytes }) => usageBytes !== null);
+  let own: { directory: string; usageBytes: number } | undefined;
+  const levels = directories.map((directory) => {
+    const limitBytes = limitIn(directory, names.limit);
+    const usageBytes = own === undefined || limitBytes !== null ? bytesOf(directory, names.usage) : null;
+    // Where the controller is off for the own cgroup (v2), the nearest ancestor accounts for it.
+    if (usageBytes !== null) own ??= { directory, usageBytes };
+    const highBytes = names.high === null ? null : limitIn(directory, names.high);
+    return { directory, usageBytes, limitBytes, highBytes };
+  });
   const ownStat = own === undefined ? null : statOf(own.directory);
-  const ownUsedBytes = own === undefined ? rssBytes : usedBytes(own.usageBytes!, ownStat, version);
+  const ownUsedBytes = own === undefined ? rssBytes : usedBytes(own.usageBytes, ownStat, version);
 
   const limits = levels.flatMap(({ directory, limitBytes, usageBytes }) => {
     if (limitBytes === null) return [];
@@ -91,7 +94,7 @@ export function readMemory(
         ? null
         : {
             usageBytes: own.usageBytes,
-            ...parseMemoryStat(ownStat, own.usageBytes!, version),
+            ...parseMemoryStat(ownStat, own.usageBytes, version),
             ...(version === 'v1' ? { kernelBytes: bytesOf(own.directory, 'memory.kmem.usage_in_bytes') } : {}),
             peakBytes: bytesOf(own.directory, names.peak),
             oomKills: exactCount(lineNumber(files.read(`${own.directory}/${names.oom}`), 'oom_kill')),

@@ -127,13 +127,20 @@ describe('kept descriptors', () => {
   afterEach(() => tree.dispose());
 
   it('show what is written in place, and what could not be read only after a release', () => {
+    let nowMs = 0;
     tree = kernelTree({ '/cpu.max': '1 2\n' });
-    const files = new KernelFiles(tree.root, true);
+    const files = new KernelFiles(tree.root, true, () => nowMs);
     expect([files.read('/cpu.max'), files.read('/cpu.stat')]).toEqual(['1 2\n', null]);
     tree.write({ '/cpu.max': '3 4\n', '/cpu.stat': 'nr_periods 1\n' });
     expect([files.read('/cpu.max'), files.read('/cpu.stat')]).toEqual(['3 4\n', null]);
     files.release();
     expect(files.read('/cpu.stat')).toBe('nr_periods 1\n');
+    expect(files.readRarely('/cpu.max')).toBe('3 4\n');
+    tree.write({ '/cpu.max': '7 8\n' });
+    nowMs = 4_999;
+    expect(files.readRarely('/cpu.max')).toBe('3 4\n');
+    nowMs = 5_000;
+    expect(files.readRarely('/cpu.max')).toBe('7 8\n');
     files.close();
     tree.remove('/cpu.max');
     expect(files.read('/cpu.max')).toBeNull();
