@@ -26,27 +26,23 @@ function aliasTo(folder: string, names: readonly string[]): { find: RegExp; repl
 }
 const SERVERS = ['test/e2e', 'test/nest'];
 
-/** Suites of what Nest has no part in; those of the event loop run on Nest 11 by style of code (test/faults). */
+/** Suites of what Nest's version has no part in; those of the event loop run on Nest 11 by style of code (test/faults). */
 const ALIKE_ON_ALL_NESTS = [
-  'agents',
-  'boot-noise',
-  'closing',
-  'event-loop',
-  'experiment-effect',
-  'root-context',
-  'statsig',
-  'switchback',
-  'compression/exchanges',
-  'compression/safety',
-  'compression/wire',
-].map((name) => `test/e2e/${name}.test.ts`);
+  'test/e2e/{agents,block-truth,boot-noise,closing,defer-outbox,event-loop*,experiment-effect,hostile-input,opentelemetry,prometheus,repeated-blocks,root-context,statsig,switchback}.test.ts',
+  'test/e2e/compression/{exchanges,safety,shared-rules,streams,wire}.test.ts',
+];
 
-/** Suites that measure the event loop, the CPU, or what a process was or leaves behind: each has a process, and the machine, to itself. */
-const ALONE = [
-  'test/e2e/{block-truth,boot-noise,closing,default-install,defer-release,event-loop*,event-matrix,experiment-effect,kill-switch,native-promises,opentelemetry,repeated-blocks,resources,root-context,switchback}.test.ts',
-  'test/faults/{event-loop-*,many-apps,real-cgroups,sinks-and-requests,soak,throttled-loop,watchdog-thread}.test.ts',
-  'test/unit/bench/*.test.ts',
+/** Suites of what a process was before or leaves behind, or that start processes of their own: each has a fresh one. */
+const APART = [
+  'test/e2e/{boot-noise,default-install,defer-release,event-loop-off,kill-switch,native-promises,opentelemetry,resources,root-context}.test.ts',
+  'test/faults/{event-loop-exit,event-loop-hostile,event-loop-worker,many-apps}.test.ts',
   'test/unit/experiments/flat-memory.test.ts',
+];
+/** Suites that measure the event loop or the CPU: each has the machine to itself as well. */
+const ALONE = [
+  'test/e2e/{block-truth,closing,event-loop,event-loop-secrets,event-matrix,experiment-effect,repeated-blocks,switchback}.test.ts',
+  'test/faults/{event-loop-attribution,event-loop-machine,event-loop-styles,real-cgroups,sinks-and-requests,soak,throttled-loop,watchdog-thread}.test.ts',
+  'test/unit/bench/*.test.ts',
 ];
 
 /** Far above what a test takes: a busy machine is no failure, and what hangs is still found. Waits end well inside it. */
@@ -54,7 +50,8 @@ const PATIENCE = { testTimeout: 60_000, hookTimeout: 120_000, expect: { poll: { 
 const fork = {
   pool: 'forks' as const,
   execArgv: ['--expose-gc'],
-  maxWorkers: availableParallelism(),
+  // One more than there are cores: suites wait as often as they compute.
+  maxWorkers: availableParallelism() + 1,
   ...PATIENCE,
 };
 
@@ -67,14 +64,14 @@ interface Suites {
   readonly env?: Record<string, string>;
 }
 
-/** Two projects: suites that may run beside others, and then those that may not. */
-function besideAndAlone({ name, folders, exclude = [], globalSetup, alias = [], env = {} }: Suites) {
+/** Three projects: many suites in one process, a process for each suite, and then one suite after the other. */
+function projectsOf({ name, folders, exclude = [], globalSetup, alias = [], env = {} }: Suites) {
   const within = (globs: readonly string[]): string[] =>
     globs.filter((glob) => folders.some((folder) => glob.startsWith(`${folder}/`)));
   const common = { ...fork, globalSetup, env };
   const all = folders.map((folder) => `${folder}/**/*.test.ts`);
-  // Many suites in one process: the applications of one must not see those of another.
-  const beside = { ...common, name, include: all, exclude: [...exclude, ...ALONE], isolate: false };
+  const beside = { ...common, name, include: all, exclude: [...exclude, ...APART, ...ALONE], isolate: false };
+  const apart = { ...common, name: `${name}-apart`, include: within(APART), exclude: [...exclude] };
   const alone = {
     ...common,
     name: `${name}-alone`,
@@ -82,7 +79,7 @@ function besideAndAlone({ name, folders, exclude = [], globalSetup, alias = [], 
     exclude: [...exclude],
     fileParallelism: false,
   };
-  return [beside, alone].map((test) => ({ oxc, resolve: { alias }, test }));
+  return [beside, apart, alone].map((test) => ({ oxc, resolve: { alias }, test }));
 }
 
 /** BullMQ 5 with ioredis 5, on Nest 11: the long run installs them. */
@@ -117,13 +114,13 @@ export default defineConfig({
       thresholds: { lines: 95 },
     },
     projects: [
-      ...besideAndAlone({
+      ...projectsOf({
         name: 'unit',
         folders: ['test/unit', 'test/contract', 'test/faults'],
         globalSetup: ['test/setup/redis.ts', 'test/setup/compiled.ts'],
       }),
-      ...besideAndAlone({ name: 'nest12', folders: SERVERS, globalSetup: ['test/setup/redis.ts'] }),
-      ...besideAndAlone({
+      ...projectsOf({ name: 'nest12', folders: SERVERS, globalSetup: ['test/setup/redis.ts'] }),
+      ...projectsOf({
         name: 'nest11',
         folders: SERVERS,
         exclude: ALIKE_ON_ALL_NESTS,

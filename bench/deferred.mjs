@@ -1,100 +1,115 @@
-// deferred: the twelve cells of the article "10x by an interceptor": a sink, a number of connections, who waits for it.
+// deferred: twelve cells, a sink and a number of connections: who waits for the job of each request, and what it costs.
 //
 //   npm run bench -- deferred                                the published run: 15 rounds over 3 generations a cell
 //   npm run bench -- deferred --stack express                (or nest11) instead of Nest 12 on Fastify
 //   npm run bench -- deferred --cells redis-local-10,timer-5-100 --rounds 5 --generations 1
 //
-// Variants: `blocking` awaits the job in the handler; `article` adds it in an interceptor's tap(async), as the article does;
+// Variants: `blocking` awaits the job in the handler; `article` adds it in an interceptor's tap(async), as articles propose;
 // `ours` is @DeferWork for the timers and deferrer.addJob() for Redis; `durable` and `envelope` are @DeferWork with
 // bullmqStore; `none` answers and does nothing: the ceiling.
 //
-// A cell is a win when `ours` is faster than both others with its whole interval, a draw when it meets every bound of
-// deferred/cells.mjs with the better end of its interval, else a miss.
-//
 // What would make the numbers lie:
-// - Work that is still under way when the last response has come: a burst ends, for time and CPU alike, when all of its
-//   jobs are stored, and every burst checks that each answered request has its job. Requests per second count to the last
-//   response, since that is what clients see.
-// - Cold code: a process answers `--warmup` requests before its first burst. After 1,000 requests a request still costs
-//   four times what it costs after 15,000, and whoever has more code looks worse.
+// - Work that is still under way when the last response has come: a burst ends, for its CPU time, when all of its jobs are
+//   stored, and every burst checks that each answered request has its job. Requests per second count to the last response.
+// - Cold code: whoever has more code looks worse, so processes are warm before their first burst.
 // - Redis, the proxy and the load generator share core 1, so what loads Redis most is understated.
 // - The remote Redis is the local one behind a proxy that holds every byte for 10 ms each way.
-// - Closed-loop p99 at different throughputs compares nothing: p99 is measured at one rate for all, once a cell.
+// - Latency at different throughputs compares nothing: p50 and p99 are measured at one rate for all.
 // - With the timers a thousand tasks may run at a time (`defer.concurrency`), as blocking and the article's do.
+import { fileURLToPath } from 'node:url';
 import { startRedis } from '../scripts/redis.mjs';
-import { MAX_CONTROL_ERROR, pairedRatios } from './harness/interleaved.mjs';
-import { environment, median, nodeVersionOf, readFlags, startLoad, writeResult } from './harness/index.mjs';
-import { CONNECTIONS, SINKS, cellName } from './deferred/cells.mjs';
 import { startDelayProxy } from './deferred/delay-proxy.mjs';
-import { runGeneration, variantsOf } from './deferred/generation.mjs';
 import { PinnedRedis } from './deferred/pinned-redis.mjs';
-import { markdown, summariseCell } from './deferred/summary.mjs';
+import { environment, interval, nodeVersionOf, ratioOf, readFlags } from './harness/index.mjs';
+import { runInterleaved, summarise, writeResult } from './harness/index.mjs';
+
+const CONNECTIONS = [10, 50, 100];
+/** Beside `blocking` and its twin. */
+const OF_TIMERS = ['none', 'article', 'ours'];
+const OF_REDIS = [...OF_TIMERS, 'durable', 'envelope'];
+const SINKS = { 'timer-5': OF_TIMERS, 'timer-25': OF_TIMERS, 'redis-local': OF_REDIS, 'redis-remote': OF_REDIS };
+const file = fileURLToPath(new URL('deferred/server.mjs', import.meta.url));
+const nest11 = new URL('deferred/nest11.mjs', import.meta.url).href;
 
 const flags = readFlags({
   cells: { type: 'string' },
   stack: { type: 'string', default: 'fastify' },
-  'burst-ms': { type: 'string', default: '150' },
-  'rate-ms': { type: 'string', default: '700' },
-  /** So many runs a sink for each generation that is wanted. */
-  tries: { type: 'string', default: '2' },
-  // For a look on a busy machine; a published run keeps 5 %.
-  'max-control-error': { type: 'string', default: String(MAX_CONTROL_ERROR) },
   rounds: { type: 'string', default: '15' },
   generations: { type: 'string', default: '3' },
   warmup: { type: 'string', default: '10000' },
 });
-const maxControlError = Number(flags['max-control-error']);
-const wanted = flags.cells?.split(',') ?? null;
+const { stack, rounds, generations, warmup } = flags;
+const wanted = (cell) => flags.cells?.split(',').includes(cell) ?? true;
 const where = environment(nodeVersionOf(flags.node));
-
 const redis = await startRedis({ own: true });
 const pinned = await PinnedRedis.take(redis);
 const proxy = await startDelayProxy(redis.port, 10);
-const load = await startLoad();
-const rig = { load, pinned, portOf: (sink) => (sink === 'redis-remote' ? proxy.port : redis.port) };
-const cells = [];
+const [rows, discardedRuns] = [[], {}];
 try {
-  for (const sink of Object.keys(SINKS)) cells.push(...(await measureSink(sink)));
+  for (const sink of Object.keys(SINKS)) {
+    for (const connections of CONNECTIONS) {
+      if (wanted(`${sink}-${connections}`)) await measureCell(sink, connections);
+    }
+  }
 } finally {
-  await load.stop();
   proxy.stop();
   await pinned.quit();
   await redis.stop();
 }
-const { stack, rounds, generations, warmup } = flags;
-const result = {
-  name: stack === 'fastify' ? 'deferred' : `deferred-${stack}`,
-  ...where,
-  options: { rounds, generations, warmup, burstMs: Number(flags['burst-ms']), maxControlError },
-  cells,
-};
-if (flags.write && wanted === null) writeResult(result);
-console.log(markdown(cells));
+const name = stack === 'fastify' ? 'deferred' : `deferred-${stack}`;
+if (flags.write && flags.cells === undefined) {
+  writeResult({ name, ...where, options: { rounds, generations, warmup }, discardedRuns, rows });
+}
+printTable();
 
-async function measureSink(sink) {
-  const counts = CONNECTIONS.filter((count) => wanted === null || wanted.includes(cellName(sink, count)));
-  if (counts.length === 0) return [];
-  const kept = new Map(counts.map((count) => [count, []]));
-  const discarded = new Map(counts.map((count) => [count, []]));
-  for (let run = 1; run <= flags.generations * Number(flags.tries); run++) {
-    const missing = counts.filter((count) => kept.get(count).length < flags.generations);
-    if (missing.length === 0) break;
-    const measured = await runGeneration(sink, missing, rig, {
-      stack: flags.stack,
-      node: flags.node,
-      rounds: Math.ceil(flags.rounds / flags.generations),
-      warmup: flags.warmup,
-      burstMs: Number(flags['burst-ms']),
-      rateMs: missing.some((count) => kept.get(count).length === 0) ? Number(flags['rate-ms']) : 0,
-    });
-    for (const count of missing) {
-      const cell = measured[cellName(sink, count)];
-      const control = median(pairedRatios(cell.bursts, 'blocking again', 'blocking', 'cpuUs'));
-      const keep = Math.abs(control - 1) <= maxControlError;
-      if (keep) kept.get(count).push(cell);
-      else discarded.get(count).push(Number(control.toFixed(4)));
-      console.error(`${cellName(sink, count)} run ${run}: control ${control.toFixed(3)}${keep ? '' : ', discarded'}`);
-    }
+async function measureCell(sink, connections) {
+  const port = sink === 'redis-remote' ? proxy.port : redis.port;
+  const adapter = stack === 'express' ? 'express' : 'fastify';
+  const variants = ['blocking', 'blocking again', ...SINKS[sink]].map((name) => ({
+    name,
+    file,
+    args: [name.replace(' again', ''), sink, adapter, String(port)],
+    nodeFlags: stack === 'nest11' ? ['--import', nest11] : [],
+  }));
+  console.error(`${sink}-${connections}`);
+  const run = await runInterleaved(
+    variants,
+    { ...flags, connections },
+    {
+      request: { method: 'POST', path: '/orders' },
+      burstMs: 150,
+      warmupMs: 5_000,
+      atOneRate: true,
+      settle: (server, requests) => allDone(server, requests, sink),
+    },
+  );
+  const cell = `${sink}-${connections}`;
+  const summary = summarise(variants, flags, run);
+  discardedRuns[cell] = summary.discardedRuns;
+  for (const row of summary.rows) rows.push({ cell, ...row, ...besideArticle(run, row) });
+}
+
+/** Every job is done; throws when a request has none. */
+async function allDone(server, requests, sink) {
+  const done = await server.ask('drain');
+  const stored = sink.startsWith('redis') ? await pinned.countAndClear() : done;
+  if (server.name === 'none' || stored === requests) return;
+  throw new Error(`${server.name} on ${sink}: ${requests} requests were answered, ${stored} jobs done.`);
+}
+
+function besideArticle({ generations }, { name }) {
+  const ratio = (quantity) => ratioOf(generations, name, 'article', quantity);
+  return { cpuRatioToArticle: ratio('cpuUs'), throughputRatioToArticle: ratio('requestsPerS') };
+}
+
+function printTable() {
+  console.log(
+    '| cell | variant | req/s | × blocking | × article | CPU µs | CPU × blocking | CPU × article | p50, p99 ms |',
+  );
+  console.log('|---'.repeat(9).concat('|'));
+  for (const row of rows) {
+    const throughput = [row.requestsPerS, interval(row.throughputRatio), interval(row.throughputRatioToArticle)];
+    const cpu = [row.cpuUsPerRequest, interval(row.cpuRatio), interval(row.cpuRatioToArticle)];
+    console.log(`| ${[row.cell, row.name, ...throughput, ...cpu, `${row.p50Ms}, ${row.p99Ms}`].join(' | ')} |`);
   }
-  return counts.map((count) => summariseCell(sink, count, variantsOf(sink), kept.get(count), discarded.get(count)));
 }

@@ -1,16 +1,13 @@
-// event-loop: what finding blocks costs: CPU per request, an idle process's CPU, resident memory; beside async_hooks.
+// event-loop: what finding blocks costs: CPU per request, p50 and p99; an idle process's CPU, and resident memory.
 //
 //   npm run bench -- event-loop                                   the published run
 //   npm run bench -- event-loop --rounds 12 --generations 2 --only stack,store
 //   npm run bench -- event-loop --node 24
-//   npm run bench -- event-loop --idle-seconds 10 --no-requests      idle CPU and memory alone
-//   npm run bench -- event-loop --table beyond-store --node 24 --rounds 800 --generations 40 --burst 2000 --connections 16
-//                                                   what the detector costs where features need the context store anyway
+//   npm run bench -- event-loop --no-requests                     idle CPU and memory alone
 //
 // What would make the numbers lie:
 // - Requests per second on a busy machine. Trust CPU per request; a generation whose control is off by > 5 % is discarded.
-// - The detector's own cost is a row over the row it stands on, and processes differ by more than that: see one-process, or take
-//   many processes and short bursts, which leave a noisy neighbour less time between two that are compared.
+// - The detector's own cost is a row over the row it stands on, and processes differ by more than that: take many of them.
 // - A wake-up costs some 100 µs on a small virtual machine and a tenth of that on bare metal: idle CPU is an upper bound.
 // - Memory is measured after a collection and differs by a few MB from process to process: medians of several processes.
 import { setTimeout as delay } from 'node:timers/promises';
@@ -27,75 +24,60 @@ import {
   writeResult,
 } from './harness/index.mjs';
 
-const file = (path) => fileURLToPath(new URL(path, import.meta.url));
-const variant = (name, ...args) => ({ name, file: file('event-loop/server.mjs'), args });
-
+const file = fileURLToPath(new URL('overhead/nest.mjs', import.meta.url));
+const variant = (name, which) => ({ name, file, args: ['fastify', which] });
 const variants = [
   variant('bare Nest + Fastify', 'bare'),
   variant('bare Nest + Fastify again', 'bare'),
   variant('latency only', 'latency'),
-  variant('latency, blocks by the stack', 'stack'),
+  variant('latency, blocks by the stack', 'blocks-by-stack'),
   variant('latency, blocks by the stack, safepoints', 'safepoints'),
-  variant('latency, context store', 'context'),
-  variant('latency, blocks by the context store', 'store'),
-  variant('every feature on by default, blocks by the stack', 'default'),
-  // Up to a millisecond a request: bursts as long as the others' would take most of the run.
-  { ...variant('async_hooks: times', 'async-hooks-times'), burst: 2_000, warmup: 2_000 },
-  { ...variant('async_hooks: times and stacks', 'async-hooks-stacks'), burst: 1_000, warmup: 1_000 },
+  variant('latency, context store', 'store-alone'),
+  variant('latency, blocks by the context store', 'blocks-by-store'),
+  variant('all defaults', 'default'),
 ];
-const beyondTheStore = [
-  variant('latency, context store', 'context'),
-  variant('latency, context store again', 'context'),
-  variant('latency, blocks by the context store', 'store'),
-];
+const IDLE = ['bare Nest + Fastify', 'latency only', 'latency, blocks by the stack'];
+/** The fast tick stops a second after the last request. */
+const COMES_TO_REST_MS = 2_500;
+
 const flags = readFlags({
   requests: { type: 'boolean', default: true },
-  table: { type: 'string', default: 'of-bare' },
   'idle-seconds': { type: 'string', default: '10' },
   'idle-processes': { type: 'string', default: '5' },
 });
 const name = `event-loop-node${nodeMajorOf(flags.node)}`;
 const request = { path: '/users/42' };
-if (flags.table === 'of-bare') {
-  if (flags.requests) await benchmark(name, variants, flags, { request });
-  await measureIdle(['bare Nest + Fastify', 'latency only', 'latency, blocks by the stack'], flags);
-} else if (flags.table === 'beyond-store') {
-  await benchmark(`${name}-beyond-store`, beyondTheStore, flags, { request });
-} else throw new Error(`--table must be \`of-bare\` or \`beyond-store\`, got \`${flags.table}\`.`);
+if (flags.requests) await benchmark(name, variants, flags, { request, atOneRate: true });
+await measureIdle(Number(flags['idle-seconds']), Number(flags['idle-processes']));
 
 /** Share of a core that an idle process uses, some time after its last request, and its resident memory. */
-async function measureIdle(names, { 'idle-seconds': seconds, 'idle-processes': processes, ...common }) {
+async function measureIdle(idleSeconds, processes) {
+  const where = environment(nodeVersionOf(flags.node));
   const load = await startLoad();
-  const rows = names.map((name) => ({ name, corePercent: [], rssMiB: [] }));
+  const chosen = variants.filter(({ name }) => IDLE.includes(name));
+  const measured = chosen.map(() => ({ corePercent: [], rssMiB: [] }));
   try {
-    for (let i = 0; i < Number(processes); i++) {
-      for (const row of rows) {
-        const chosen = variants.find(({ name }) => name === row.name);
-        const server = await startServer(chosen, { ...common, nodeFlags: [...common.nodeFlags, '--expose-gc'] });
+    for (let i = 0; i < processes; i++) {
+      for (const [row, one] of chosen.entries()) {
+        const server = await startServer({ ...one, nodeFlags: ['--expose-gc'] }, flags);
         await load.burst({ port: server.port, connections: 4, requests: 2_000, request });
         await load.forget();
-        // The fast tick stops a second after the last request.
-        await delay(2_500);
+        await delay(COMES_TO_REST_MS);
         const before = await server.cpuUs();
-        await delay(Number(seconds) * 1_000);
-        row.corePercent.push(((await server.cpuUs()) - before) / (Number(seconds) * 1e4));
-        row.rssMiB.push((await server.memory()).rss / 2 ** 20);
+        await delay(idleSeconds * 1_000);
+        measured[row].corePercent.push(((await server.cpuUs()) - before) / (idleSeconds * 1e4));
+        measured[row].rssMiB.push((await server.ask('rss')) / 2 ** 20);
         await server.stop();
       }
     }
   } finally {
     await load.stop();
   }
-  const result = {
-    name: `${name}-idle`,
-    ...environment(nodeVersionOf(common.node)),
-    options: { idleSeconds: Number(seconds), processes: Number(processes) },
-    rows: rows.map(({ name, corePercent, rssMiB }) => ({
-      name,
-      corePercent: Number(median(corePercent).toFixed(3)),
-      rssMiB: Number(median(rssMiB).toFixed(1)),
-    })),
-  };
-  if (flags.write && flags.only === null) writeResult(result);
-  console.log(JSON.stringify(result.rows, null, 2));
+  const rows = measured.map(({ corePercent, rssMiB }, row) => ({
+    name: chosen[row].name,
+    corePercent: Number(median(corePercent).toFixed(3)),
+    rssMiB: Number(median(rssMiB).toFixed(1)),
+  }));
+  if (flags.write) writeResult({ name: `${name}-idle`, ...where, options: { idleSeconds, processes }, rows });
+  console.table(rows);
 }

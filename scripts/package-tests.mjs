@@ -7,7 +7,13 @@ import { createHash } from 'node:crypto';
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
-import { holdsEveryTarget, holdsOnlyWhatShips, isInstalled, namesNoVendor } from '../test/package/tarball.mjs';
+import {
+  holdsEveryTarget,
+  holdsOnlyWhatShips,
+  isAsLargeAsTold,
+  isInstalled,
+  namesNoVendor,
+} from '../test/package/tarball.mjs';
 import { installLocked, run } from './install.mjs';
 
 /** For one command; five runs of Jest are the longest. */
@@ -94,11 +100,14 @@ process.chdir(ROOT);
 let failed = 0;
 const startedMs = performance.now();
 run('node', ['scripts/build.mjs']);
-const { tarball, manifest, files } = pack();
+const { tarball, manifest, files, packed } = pack();
 const paths = files.map(({ path }) => path);
-await report('tarball', 'holds dist, package.json, README, LICENSE, CHANGELOG and nothing else', () =>
-  holdsOnlyWhatShips(paths),
+await report(
+  'tarball',
+  'holds dist, package.json, README, LICENSE, CHANGELOG, SECURITY, the guides and nothing else',
+  () => holdsOnlyWhatShips(paths),
 );
+await report('tarball', 'is as large as README says', () => isAsLargeAsTold(readFileSync('README.md', 'utf8'), packed));
 await report('tarball', 'holds everything its package.json points at', () => holdsEveryTarget(manifest, paths));
 for (const entry of ['index.d.ts', 'entries/testing.d.ts', 'cjs/index.d.ts', 'cjs/entries/testing.d.ts']) {
   await report('tarball', `${entry} names no vendor`, () => namesNoVendor(join(ROOT, 'dist'), entry));
@@ -128,7 +137,7 @@ function pack() {
   if (status !== 0) throw new Error(`npm pack failed:\n${stderr}`);
   const [packed] = JSON.parse(stdout);
   const manifest = JSON.parse(readFileSync('package.json', 'utf8'));
-  return { tarball: join(PACKED, packed.filename), manifest, files: packed.files };
+  return { tarball: join(PACKED, packed.filename), manifest, files: packed.files, packed };
 }
 
 /** A fresh copy of a private package, beside what was installed for it before. */

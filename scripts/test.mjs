@@ -1,33 +1,26 @@
-// `npm test`: installs what is locked, gets a real Redis, builds, then every suite in its bounded form.
-// `--long` runs the full form of every proof, `--package` only the packed-tarball checks. Uses node:* only.
+// `npm test`: installs what is locked, gets a real Redis, builds, then every suite in its bounded form. Other flags are vitest's.
+// `--long` runs the full form of every proof, the mutations and the packed tarball's tests too. Uses node:* only.
 import { installLocked, run } from './install.mjs';
 import { ensureRedis } from './redis.mjs';
 
-const long = process.argv.includes('--long');
-const packageOnly = process.argv.includes('--package');
-const rest = process.argv.slice(2).filter((argument) => !['--long', '--package'].includes(argument));
-
+const [long, rest] = [process.argv.includes('--long'), process.argv.slice(2).filter((flag) => flag !== '--long')];
 try {
-  if (!packageOnly) ensureRedis();
-  installLocked('.');
-  if (!packageOnly) installLocked('test/nest11');
-  if (long) {
-    installLocked('test/node-versions');
-    installLocked('test/bullmq5');
-  }
+  ensureRedis();
+  for (const folder of ['.', 'test/nest11', ...(long ? ['test/node-versions', 'test/bullmq5'] : [])])
+    installLocked(folder);
 } catch (error) {
   console.error(error.message);
   process.exit(1);
 }
 
-const env = { ...process.env, ...(long ? { PERF_LONG: '1' } : {}) };
+const env = { ...process.env, ...(long && { PERF_LONG: '1' }) };
 run('node', ['scripts/build.mjs']);
-if (!packageOnly) run('node_modules/.bin/vitest', ['run', ...rest], { env });
-if (long && !packageOnly && rest.length === 0) {
+run('node_modules/.bin/vitest', ['run', ...rest], { env });
+if (long && rest.length === 0) {
   run('node', ['scripts/mutations.mjs']);
   compressionEverywhere();
+  run('node', ['scripts/package-tests.mjs'], { env });
 }
-if (rest.length === 0) run('node', ['scripts/package-tests.mjs'], { env });
 
 /** zlib's codings and their timing are the runtime's: compression's suites run on the newest LTS too, and with one pool thread. */
 function compressionEverywhere() {

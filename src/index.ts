@@ -1,9 +1,13 @@
 export { PerfModule } from './perf.module.js';
+export type { PerfModuleScope } from './perf.module.js';
 export type { PerfModuleOptions } from './perf.options.js';
+export type { PerfHealth } from './perf.health.js';
+export type { SinkOption } from './perf.sinks.js';
 export { PerfService } from './perf.service.js';
 export type { SnapshotEndpointOptions } from './perf.snapshot-endpoint.js';
 
 export { SkipPerf } from './latency/skip-perf.decorator.js';
+export { SlowMs } from './latency/slow-ms.decorator.js';
 export { PerfInterceptor } from './latency/perf.interceptor.js';
 export type { LatencyOptions } from './latency/latency.options.js';
 
@@ -40,7 +44,7 @@ export type {
 export type { ExperimentTotals } from './experiments/totals/experiment-totals.js';
 export { mergeTotals } from './experiments/totals/merge-totals.js';
 
-export { DeferWork } from './defer/handlers/defer-work.decorator.js';
+export { DeferWork } from './defer/decorator/defer-work.decorator.js';
 export { Deferrer } from './defer/deferrer.js';
 export type { RejectedWork } from './defer/outbox/rejects.js';
 export { defer } from './defer/defer.js';
@@ -61,21 +65,20 @@ export type {
 export type {
   DurableJob,
   DurableJobOptions,
-  DurableJournal,
   DurableStore,
   DurableStoreHost,
-  JournalEntry,
-  JournalPlace,
   NewDurableJob,
-  RejectedEntry,
   WorkKind,
 } from './defer/durable/durable-store.js';
 
+export type { UsersOptions } from './users/users.options.js';
 export type { UpstreamCall, UpstreamOptions } from './upstream/upstream.options.js';
 
 export type { HttpOptions } from './http/http.options.js';
-export type { ExtensionService, PerfExtension } from './http/extension.js';
+export type { PerfExtension } from './http/extension.js';
 
+export { onBlock, onSlow } from './sinks/hook.sinks.js';
+export type { LogFormat } from './sinks/log-format.js';
 export { loggerSink, type LoggerSinkOptions } from './sinks/logger.sink.js';
 
 export type { PerfRequest } from './core/perf-request.js';
@@ -108,4 +111,5 @@ export type {
   RouteTime,
   RouteUpstream,
   UpstreamSnapshot,
+  UserUse,
 } from './core/snapshot.js';

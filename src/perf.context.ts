@@ -17,21 +17,19 @@ const FIRST_CHEAP_NODE = 24;
 export function needsContext(
   { context, eventLoop, defer, experiments, upstream }: ResolvedOptions,
   modules: ModulesContainer,
-  own: unknown,
 ): boolean {
   if (context !== 'auto') return context;
   const cheap = Number.parseInt(process.versions.node, 10) >= FIRST_CHEAP_NODE;
   const wanted = eventLoop !== null || upstream !== null || defer !== null || experiments !== null;
-  return (cheap && wanted) || isAskedFor(NEEDS_CONTEXT, modules, own);
+  return (cheap && wanted) || isAskedFor(NEEDS_CONTEXT, modules);
 }
 
 /**
- * Whether a provider or controller outside `own` asks for one of `tokens` in its constructor, its properties or its
- * factory's `inject` list.
+ * Whether a provider or controller asks for one of `tokens` in its constructor, its properties or its factory's `inject`
+ * list.
  */
-function isAskedFor(tokens: ReadonlySet<unknown>, modules: ModulesContainer, own: unknown): boolean {
+function isAskedFor(tokens: ReadonlySet<unknown>, modules: ModulesContainer): boolean {
   for (const module of modules.values()) {
-    if (module.metatype === own) continue;
     const wrappers = [...module.providers.values(), ...module.controllers.values(), ...module.injectables.values()];
     for (const { metatype, inject } of wrappers) {
       if (inject?.some((dependency) => tokens.has(tokenOf(dependency)))) return true;

@@ -1,33 +1,38 @@
 import {
-  Inject,
   Module,
-  type BeforeApplicationShutdown,
+  type ConfigurableModuleAsyncOptions,
   type DynamicModule,
-  type NestModule,
-  type OnApplicationBootstrap,
-  type OnModuleDestroy,
-  type OnApplicationShutdown,
-  type OnModuleInit,
+  type InjectionToken,
   type Provider,
 } from '@nestjs/common';
-import { HttpAdapterHost, ModulesContainer } from '@nestjs/core';
-import { optionError } from './core/option.js';
+import { boolean, optionError } from './core/option.js';
 import { deferFeature } from './defer/defer.feature.js';
 import { Deferrer } from './defer/deferrer.js';
-import { PerfError } from './core/perf.error.js';
 import { experimentsFeature } from './experiments/experiments.feature.js';
 import { Experiments } from './experiments/experiments.js';
-import { PerfInterceptor } from './latency/perf.interceptor.js';
+import { extensionsOption, type Extension, type PerfExtension } from './http/extension.js';
 import { RequestLifecycle } from './http/lifecycle.js';
 import { Routes } from './http/routes.js';
-import { resourcesFeature } from './resources/resources.feature.js';
-import { ResourceSampler } from './resources/resource-sampler.js';
-import { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, OPTIONS_TYPE } from './perf.module-definition.js';
-import { FEATURES, resolveOptions, type ResolvedOptions } from './perf.options.js';
-import { needsContext } from './perf.context.js';
+import { PerfInterceptor } from './latency/perf.interceptor.js';
+import { PerfHostModule } from './perf.host-module.js';
+import type { PerfModuleOptions } from './perf.options.js';
+import { noOptions } from './perf.registration.js';
 import { PerfRuntime } from './perf.runtime.js';
 import { PerfService } from './perf.service.js';
-import { PERF_RESOLVED_OPTIONS } from './perf.tokens.js';
+import { PERF_EXTENSIONS, PERF_MODULE, PERF_SERVICE } from './perf.tokens.js';
+import { resourcesFeature } from './resources/resources.feature.js';
+import { ResourceSampler } from './resources/resource-sampler.js';
+
+/** Who may inject what the module offers. */
+export interface PerfModuleScope {
+  /**
+   * Every module of the application; false: those that import `PerfModule` itself, beside the one with `forRoot()`.
+   * @default true
+   */
+  isGlobal?: boolean;
+}
+
+const isGlobal = boolean({ default: true });
 
 /**
  * Import it once, in the root module: `imports: [PerfModule.forRoot()]`. Every feature is on by default.
@@ -35,100 +40,62 @@ import { PERF_RESOLVED_OPTIONS } from './perf.tokens.js';
  */
 @Module({
   providers: [
-    {
-      provide: PERF_RESOLVED_OPTIONS,
-      inject: [{ token: MODULE_OPTIONS_TOKEN, optional: true }, ModulesContainer],
-      useFactory: optionsOf,
-    },
-    PerfRuntime,
-    { provide: RequestLifecycle, inject: [PerfRuntime], useFactory: (runtime: PerfRuntime) => runtime.requests },
-    { provide: Routes, inject: [PerfRuntime], useFactory: (runtime: PerfRuntime) => runtime.routes },
-    service(ResourceSampler, resourcesFeature),
-    service(Deferrer, deferFeature),
-    service(Experiments, experimentsFeature),
-    PerfService,
+    ofRuntime(RequestLifecycle, (runtime) => runtime.requests),
+    ofRuntime(Routes, (runtime) => runtime.routes),
+    ofRuntime(ResourceSampler, (runtime) => runtime.serviceOf(resourcesFeature)),
+    ofRuntime(Deferrer, (runtime) => runtime.serviceOf(deferFeature)),
+    ofRuntime(Experiments, (runtime) => runtime.serviceOf(experimentsFeature)),
+    ofHost(PerfService, PERF_SERVICE, (service) => service),
     PerfInterceptor,
   ],
   exports: [Deferrer, PerfService, PerfInterceptor, Experiments, ResourceSampler, RequestLifecycle, Routes],
 })
-export class PerfModule
-  extends ConfigurableModuleClass
-  implements
-    NestModule,
-    OnModuleInit,
-    OnApplicationBootstrap,
-    OnModuleDestroy,
-    BeforeApplicationShutdown,
-    OnApplicationShutdown
-{
-  private configured = false;
-
-  constructor(
-    @Inject(PerfRuntime) private readonly runtime: PerfRuntime,
-    @Inject(PERF_RESOLVED_OPTIONS) private readonly options: ResolvedOptions,
-    @Inject(ModulesContainer) private readonly modules: ModulesContainer,
-    @Inject(HttpAdapterHost) private readonly adapterHost: HttpAdapterHost,
-  ) {
-    super();
-  }
-
+export class PerfModule {
   /** Everything on by default; see {@link PerfModuleOptions}. */
-  static override forRoot(options: typeof OPTIONS_TYPE = {}): DynamicModule {
+  static forRoot(options: PerfModuleOptions & PerfModuleScope = {}): DynamicModule {
     refuseNonObject(options);
-    return super.forRoot(options);
+    const { isGlobal: scope, extensions, ...rest } = options;
+    return scoped(PerfHostModule.forRoot(rest), scope, extensions);
   }
 
-  /** Nest awaits it before it registers routes, in `NestFactory` and under `@nestjs/testing` alike. */
-  async configure(): Promise<void> {
-    this.configured = true;
-    await this.runtime.start(this.adapterHost.httpAdapter, this.contextEnabled(), this.modules);
-  }
-
-  async onModuleInit(): Promise<void> {
-    this.runtime.routesRegistered();
-    // An application without HTTP never calls `configure()`.
-    if (!this.configured) await this.runtime.start(null, this.contextEnabled(), this.modules);
-  }
-
-  async onApplicationBootstrap(): Promise<void> {
-    await this.runtime.bootstrapped();
-  }
-
-  /** The first that Nest says of closing, on SIGTERM too: open streams may hold the server for long after it. */
-  async onModuleDestroy(): Promise<void> {
-    await this.runtime.closing();
-  }
-
-  /** Without an HTTP server to wait for, this is the last moment at which everybody's queues and databases are open. */
-  async beforeApplicationShutdown(): Promise<void> {
-    if (!this.configured) await this.runtime.stop();
-  }
-
-  async onApplicationShutdown(): Promise<void> {
-    await this.runtime.stop();
-  }
-
-  private contextEnabled(): boolean {
-    return needsContext(this.options, this.modules, PerfModule);
+  /** The same, with options that a provider makes. */
+  static forRootAsync(
+    options: ConfigurableModuleAsyncOptions<PerfModuleOptions> &
+      PerfModuleScope &
+      Pick<PerfModuleOptions, 'extensions'>,
+  ): DynamicModule {
+    const { isGlobal: scope, extensions, ...rest } = options;
+    return scoped(PerfHostModule.forRootAsync(rest), scope, extensions);
   }
 }
 
-/** What a feature offers for injection, whether it is on or off. */
-function service(token: abstract new (...parameters: never[]) => object, feature: (typeof FEATURES)[number]): Provider {
-  return { provide: token, inject: [PerfRuntime], useFactory: (runtime: PerfRuntime) => runtime.serviceOf(feature) };
+/** One application has one host, whoever imports this module. */
+function scoped(
+  host: DynamicModule,
+  scope: boolean | undefined,
+  given: readonly PerfExtension[] | undefined,
+): DynamicModule {
+  const extensions = extensionsOption.read(given, 'extensions');
+  const services = extensions.flatMap((extension) => servicesOf(extension as Extension));
+  const providers = [
+    ...(host.providers ?? []),
+    { provide: PERF_MODULE, useValue: PerfModule },
+    { provide: PERF_EXTENSIONS, useValue: extensions },
+  ];
+  return {
+    module: PerfModule,
+    imports: [{ ...host, providers }],
+    global: isGlobal.read(scope, 'isGlobal'),
+    providers: services.map(({ provider }) => provider),
+    exports: services.map(({ token }) => token),
+  };
 }
 
-/** All other providers depend on it: what is wrong with the registration is said here, before Nest complains. */
-function optionsOf(options: unknown, modules: ModulesContainer): ResolvedOptions {
-  refuseSecondRegistration(modules);
-  if (options === undefined) {
-    throw new PerfError(
-      'PERF_ERR_OPTION',
-      'PerfModule has no options: it was imported without `forRoot()`, or its `useFactory` returned nothing. ' +
-        'Import `PerfModule.forRoot()` once, in the root module: it is global, other modules need no import.',
-    );
-  }
-  return resolveOptions(options);
+function servicesOf({ name, services = [] }: Extension): { token: InjectionToken; provider: Provider }[] {
+  return services.map(({ token, of }) => ({
+    token,
+    provider: ofRuntime(token, (runtime) => of(runtime.extension(name))),
+  }));
 }
 
 /** Nest copies the keys of whatever it gets: a number would be no options, a text one option for each letter. */
@@ -138,12 +105,18 @@ function refuseNonObject(options: unknown): void {
   }
 }
 
-function refuseSecondRegistration(modules: ModulesContainer): void {
-  const registrations = [...modules.values()].filter((module) => module.metatype === PerfModule);
-  if (registrations.length < 2) return;
-  throw new PerfError(
-    'PERF_ERR_REGISTERED_TWICE',
-    `PerfModule is imported ${registrations.length} times in this application, so every request would be measured ${registrations.length} times. ` +
-      'Call `PerfModule.forRoot()` once, in the root module: it is global, other modules need no import.',
-  );
+/** Optional, because without a host Nest's own error would not say what to do. */
+function ofHost(provide: InjectionToken, token: InjectionToken, pick: (found: never) => object): Provider {
+  return {
+    provide,
+    inject: [{ token, optional: true }],
+    useFactory: (found: object | undefined) => {
+      if (found === undefined) throw noOptions();
+      return pick(found as never);
+    },
+  };
+}
+
+function ofRuntime(provide: InjectionToken, pick: (runtime: PerfRuntime) => object): Provider {
+  return ofHost(provide, PerfRuntime, pick);
 }

@@ -1,7 +1,9 @@
 import { compressionFeature } from './compression/compression.feature.js';
 import type { CompressionOptions } from './compression/compression.options.js';
-import { boolean, list, number, object, oneOf, value, type Resolved } from './core/option.js';
-import type { PerfSink } from './core/sink.js';
+import { boolean, number, object, oneOf, optional, string, value, type Option, type Resolved } from './core/option.js';
+import type { PerfRequest } from './core/perf-request.js';
+import type { Unit } from './core/record.js';
+import { userOf, type TellUnit } from './core/request-unit.js';
 import { deferFeature } from './defer/defer.feature.js';
 import type { DeferOptions } from './defer/defer.options.js';
 import { eventLoopFeature } from './event-loop/event-loop.feature.js';
@@ -12,12 +14,15 @@ import { extensionsOption, type PerfExtension } from './http/extension.js';
 import { httpOption, type HttpOptions } from './http/http.options.js';
 import { latencyFeature } from './latency/latency.feature.js';
 import type { LatencyOptions } from './latency/latency.options.js';
+import { sinksOption, type SinkOption } from './perf.sinks.js';
 import { snapshotEndpointOption, type SnapshotEndpointOptions } from './perf.snapshot-endpoint.js';
 import { resourcesFeature } from './resources/resources.feature.js';
 import type { ResourcesOptions } from './resources/resources.options.js';
 import { loggerSink } from './sinks/logger.sink.js';
 import { upstreamFeature } from './upstream/upstream.feature.js';
 import type { UpstreamOptions } from './upstream/upstream.options.js';
+import { usersFeature } from './users/users.feature.js';
+import type { UsersOptions } from './users/users.options.js';
 
 /** Everything `PerfModule.forRoot()` takes. Each feature is on by default; `false` installs nothing for it. */
 export interface PerfModuleOptions {
@@ -48,6 +53,11 @@ export interface PerfModuleOptions {
    */
   upstream?: boolean | UpstreamOptions;
   /**
+   * Who uses which route most, in the last hour.
+   * @default true
+   */
+  users?: boolean | UsersOptions;
+  /**
    * Responses compressed at safe levels, equal ones once.
    * @default true
    */
@@ -63,10 +73,21 @@ export interface PerfModuleOptions {
    */
   defer?: boolean | DeferOptions;
   /**
-   * Where records go.
+   * Where records go: sinks, and classes or injection tokens of providers that are sinks. They start before `onModuleInit`.
    * @default [loggerSink()]
    */
-  sinks?: readonly PerfSink[];
+  sinks?: readonly SinkOption[];
+  /**
+   * Whom a request is for; null for nobody that is known. It stands on records, and experiments are randomised by it. Called with
+   * the framework's request when its response has ended, or at the first check of a gate in it.
+   * @default `request.user?.id`
+   */
+  unit?(this: void, request: PerfRequest): Unit | null;
+  /**
+   * What is deployed, on every request's record.
+   * @default what the platform says (`GIT_COMMIT`, `SOURCE_VERSION`, …), else the version in the application's package.json
+   */
+  release?: string;
   /**
    * The async-context store, which `defer()` and gates in services need, and which names more event-loop blocks. `'auto'`: on
    * where V8 has it (Node 24 and later); before, where it costs 20 to 30 % of a hello-world's CPU, only when a provider or
@@ -74,6 +95,7 @@ export interface PerfModuleOptions {
    * @default 'auto'
    */
   context?: boolean | 'auto';
+  /** How requests are observed. */
   http?: HttpOptions;
   /**
    * Features that come from entries of their own. With `forRootAsync()` they stand beside `useFactory` where something injects
@@ -93,10 +115,10 @@ export interface PerfModuleOptions {
   flushTimeoutMs?: number;
 }
 
-const sink = value<PerfSink>('a sink: an object with a `name` and a `publish()` method', (given) => {
-  const candidate = given as Partial<PerfSink> | null | undefined;
-  return typeof candidate?.name === 'string' && typeof candidate.publish === 'function';
-});
+const given = optional(value<TellUnit>('a function of the request', (value) => typeof value === 'function'));
+const unit: Option<TellUnit> = { expected: given.expected, read: (value, path) => given.read(value, path) ?? userOf };
+
+const isRelease = (text: string): boolean => text !== '' && text.length <= 200;
 
 /**
  * The features, in the order in which they are installed and hear of a request. What one asks of another stands before it: the
@@ -108,6 +130,7 @@ export const FEATURES = [
   upstreamFeature,
   latencyFeature,
   experimentsFeature,
+  usersFeature,
   compressionFeature,
   deferFeature,
 ] as const;
@@ -117,12 +140,15 @@ const table = object({
   resources: resourcesFeature.option,
   eventLoop: eventLoopFeature.option,
   upstream: upstreamFeature.option,
+  users: usersFeature.option,
   latency: latencyFeature.option,
   experiments: experimentsFeature.option,
   compression: compressionFeature.option,
   defer: deferFeature.option,
   enabled: boolean({ default: true }),
-  sinks: list(sink, { default: [], what: 'a list of sinks' }),
+  sinks: sinksOption,
+  unit,
+  release: optional(string({ default: '', what: 'a text of 1 to 200 characters', test: isRelease })),
   context: oneOf([true, false, 'auto'], { default: 'auto' }),
   http: httpOption,
   extensions: extensionsOption,
@@ -152,6 +178,7 @@ const switchedOff = (resolved: ResolvedOptions): ResolvedOptions =>
     resources: null,
     eventLoop: null,
     upstream: null,
+    users: null,
     latency: null,
     experiments: null,
     compression: null,

@@ -1,17 +1,19 @@
-import { Inject, Injectable, Logger, Optional } from '@nestjs/common';
-import { HttpAdapterHost, type AbstractHttpAdapter, type ModulesContainer } from '@nestjs/core';
+import { Inject, Injectable, Logger } from '@nestjs/common';
+import { HttpAdapterHost, ModuleRef, type AbstractHttpAdapter, type ModulesContainer } from '@nestjs/core';
 import { monotonicMs } from './core/clock.js';
 import { currentRequest } from './core/current-request.js';
 import { LATENCY_FIGURES } from './core/latency-figures.js';
 import type { SizeNote } from './core/record.js';
 import { Recorder } from './core/recorder.js';
+import { releaseOf } from './core/release.js';
 import { OncePerCause } from './core/reporter.js';
+import { RequestUnits } from './core/request-unit.js';
 import type { RouteHandler } from './core/route.js';
 import type { PerfSinkHost } from './core/sink.js';
 import type { PerfSnapshot } from './core/snapshot.js';
 import type { MountPaths } from './http/express/mounts.js';
-import { refuseMissingExtensions, refuseTwice, type PerfExtension } from './http/extension.js';
-import type { Feature, FeatureDefinition } from './http/feature.js';
+import { refuseMissingExtensions, refuseTwice, type Extension, type PerfExtension } from './http/extension.js';
+import type { Feature, FeatureDefinition, FeatureHost } from './http/feature.js';
 import { REQUEST_SCOPED } from './http/handler.interceptor.js';
 import { ControllerHandlers } from './http/handlers.js';
 import { RequestLifecycle } from './http/lifecycle.js';
@@ -23,7 +25,10 @@ import { afterServerClosed } from './http/server-close.js';
 import { whenUnprotected } from './http/shutdown-signal.js';
 import { FEATURES, type ResolvedOptions } from './perf.options.js';
 import { installSnapshotEndpoint } from './perf.snapshot-endpoint.js';
-import { PERF_EXTENSIONS, PERF_RESOLVED_OPTIONS } from './perf.tokens.js';
+import { healthOf, type PerfHealth } from './perf.health.js';
+import { resolveSinks, type SinkOption } from './perf.sinks.js';
+import { startLine } from './perf.start-line.js';
+import { PERF_EXTENSIONS, PERF_RESOLVED_OPTIONS, PERF_SINKS } from './perf.tokens.js';
 
 /**
  * One application: its requests, routes and handlers, its recorder, and its features. Started once by the module, stopped
@@ -38,26 +43,42 @@ export class PerfRuntime {
   readonly routes = new Routes();
   readonly requests = new RequestLifecycle(monotonicMs, this.routes, this.report);
   private readonly handlers = new ControllerHandlers();
+  private readonly extensions: readonly Extension[];
   /** In the order of {@link FEATURES}, then those of {@link extensions}. */
   private readonly features: readonly Feature[];
-  private readonly extensions: readonly PerfExtension[];
   private readonly mounts: MountPaths;
+  private readonly release: string | null;
+  /** Of raw routes, for the first line of the log. */
+  private readonly paths: string[] = [];
   private endRegistration: () => void = () => {};
   private started: Promise<void> | null = null;
   private stopping: Promise<void> | null = null;
 
   constructor(
     @Inject(PERF_RESOLVED_OPTIONS) private readonly options: ResolvedOptions,
-    @Optional() @Inject(PERF_EXTENSIONS) extensions: readonly PerfExtension[] | undefined,
+    @Inject(PERF_EXTENSIONS) extensions: readonly PerfExtension[],
+    @Inject(PERF_SINKS) private readonly sinks: readonly SinkOption[],
     @Inject(HttpAdapterHost) { httpAdapter }: HttpAdapterHost,
+    @Inject(ModuleRef) private readonly application: ModuleRef,
   ) {
     this.mounts = mountsOf(httpAdapter);
+    this.release = releaseOf(options.release);
     const { logger, report, requests, routes, handlers } = this;
-    const recorder = new Recorder(options.sinks, report);
+    const recorder = new Recorder(report, options.enabled && sinks.length > 0);
     this.recorder = recorder;
-    const { flushTimeoutMs } = options;
-    const host = { requests, routes, handlers, recorder, report, logger, nowMs: monotonicMs, flushTimeoutMs };
-    this.extensions = [...(extensions ?? []), ...options.extensions];
+    const host: FeatureHost = {
+      requests,
+      routes,
+      handlers,
+      recorder,
+      report,
+      logger,
+      nowMs: monotonicMs,
+      flushTimeoutMs: options.flushTimeoutMs,
+      units: new RequestUnits('unit', options.unit, report),
+      release: this.release,
+    };
+    this.extensions = [...extensions, ...options.extensions] as Extension[];
     refuseTwice(this.extensions);
     const own = FEATURES.map((definition) =>
       (definition as FeatureDefinition<string, unknown>).create(options[definition.name], host),
@@ -91,6 +112,7 @@ export class PerfRuntime {
     modules: ModulesContainer,
   ): Promise<void> {
     refuseMissingExtensions(modules, new Set(this.extensions.map(({ name }) => name)));
+    if (this.recorder.wanted) this.recorder.use(resolveSinks(this.sinks, this.application));
     const platform = adapter === null ? null : this.platformOf(adapter);
     this.requests.contextAllowed = this.options.context !== false;
     if (contextEnabled) this.requests.enableContext();
@@ -101,6 +123,7 @@ export class PerfRuntime {
     for (const feature of this.features) await feature.install?.({ modules, platform, adapter });
     const { snapshotEndpoint } = this.options;
     if (platform !== null && snapshotEndpoint !== null) {
+      this.paths.push(snapshotEndpoint.path);
       installSnapshotEndpoint(platform, snapshotEndpoint, () => this.snapshot(), this.report);
     }
     if (adapter !== null) this.watchServer(adapter);
@@ -163,6 +186,7 @@ export class PerfRuntime {
     // Closed meanwhile: nobody would stop it again.
     if (this.stopping !== null) return;
     for (const feature of this.features) await feature.start?.();
+    if (this.options.enabled) this.logger.log(this.startLine());
   }
 
   /** The application begins to close. */
@@ -192,9 +216,10 @@ export class PerfRuntime {
 
   /** Off means off: without a feature that looks at requests, the server keeps no listener of ours. */
   private observesRequests(): boolean {
-    const { latency, eventLoop, upstream, compression, experiments, defer } = this.options;
+    const { latency, eventLoop, upstream, users, compression, experiments, defer } = this.options;
     return (
-      this.requests.contextEnabled || [latency, eventLoop, upstream, compression, experiments, defer].some(Boolean)
+      this.requests.contextEnabled ||
+      [latency, eventLoop, upstream, users, compression, experiments, defer].some(Boolean)
     );
   }
 
@@ -206,9 +231,14 @@ export class PerfRuntime {
       defer: null,
       compression: null,
       upstream: [],
+      users: [],
       findings: [],
     };
     return Object.assign({ at: Date.now(), ...nothing }, ...this.features.map((feature) => feature.snapshot?.()));
+  }
+
+  health(): PerfHealth {
+    return healthOf(this.snapshot(), this.options.defer?.maxPending ?? null);
   }
 
   note({ rows, bytes }: SizeNote): void {
@@ -226,13 +256,20 @@ export class PerfRuntime {
     if (bytes !== undefined) note.bytes = (note.bytes ?? 0) + bytes;
   }
 
+  private startLine(): string {
+    const { paths, release, recorder } = this;
+    return startLine(this.options, { sinks: recorder.sinkNames, paths, release });
+  }
+
   private hostFor(platform: Platform | null): PerfSinkHost {
     const latency = LATENCY_FIGURES.get(this.requests);
     return {
-      slowMs: latency?.slowMs ?? null,
       snapshot: () => this.snapshot(),
       histograms: () => latency?.histograms() ?? [],
-      get: (path, answer) => platform?.rawRoute(path, answer),
+      get: (path, answer) => {
+        this.paths.push(path);
+        platform?.rawRoute(path, answer);
+      },
       report: (cause, message, count) => this.report.report(cause, message, count),
       activeSpan: (current) => {
         this.requests.observe({ started: (state) => void (state.span = current()) });

@@ -1,7 +1,9 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { SizeNote } from './core/record.js';
-import type { PerfSnapshot } from './core/snapshot.js';
+import type { PerfSnapshot, UserUse } from './core/snapshot.js';
+import { USERS } from './core/users.js';
 import { UPSTREAM_CALLS } from './core/upstream-calls.js';
+import type { PerfHealth } from './perf.health.js';
 import { PerfRuntime } from './perf.runtime.js';
 
 /** What is known now, and a way to say how much data a request works on. */
@@ -12,6 +14,19 @@ export class PerfService {
   /** Statistics of all routes and features. Cheap enough for a health page, not for a request's path. */
   snapshot(): PerfSnapshot {
     return this.runtime.snapshot();
+  }
+
+  /** Whether loop, CPU, memory and deferred work have room left, for a health check. As cheap as {@link snapshot}. */
+  health(): PerfHealth {
+    return this.runtime.health();
+  }
+
+  /**
+   * The heaviest users of the last hour, the heaviest first: by the time that their requests took, or by their number.
+   * @example perf.users({ by: 'count', route: 'GET /users/:id' })
+   */
+  users({ by = 'totalMs', route }: { by?: 'totalMs' | 'count'; route?: string } = {}): readonly UserUse[] {
+    return USERS.get(this.runtime.requests)?.(by, route) ?? [];
   }
 
   /**

@@ -1,5 +1,6 @@
-import { authorizeOption, guarded, pathOption, type Authorize } from './core/guarded.js';
+import { authorizeOption, guarded, pathOption } from './core/guarded.js';
 import { object, optional, type Resolved } from './core/option.js';
+import type { PerfRequest } from './core/perf-request.js';
 import type { OncePerCause } from './core/reporter.js';
 import type { PerfSnapshot } from './core/snapshot.js';
 import type { Platform } from './http/platform.js';
@@ -11,8 +12,8 @@ export interface SnapshotEndpointOptions {
    * @default '/perf/snapshot'
    */
   path?: string;
-  /** Who may read it; gets the request of Fastify or Express. Others are answered with 403. */
-  authorize: Authorize;
+  /** Who may read it; others are answered with 403. */
+  authorize(this: void, request: PerfRequest): boolean | Promise<boolean>;
 }
 
 /** The option; null when it is not given: then there is no endpoint. */

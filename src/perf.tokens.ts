@@ -2,3 +2,9 @@
 export const PERF_RESOLVED_OPTIONS = Symbol('PERF_RESOLVED_OPTIONS');
 /** The application's extensions, each with a name of its own. */
 export const PERF_EXTENSIONS = Symbol('PERF_EXTENSIONS');
+/** Where its records go; `overridePerfSinks` puts others in their place. */
+export const PERF_SINKS = Symbol('PERF_SINKS');
+/** The class of `PerfModule`, for its host. */
+export const PERF_MODULE = Symbol('PERF_MODULE');
+/** The one `PerfService`, whichever module asks for it. */
+export const PERF_SERVICE = Symbol('PERF_SERVICE');

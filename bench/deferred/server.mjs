@@ -1,15 +1,12 @@
 // One variant: `server.mjs <variant> <sink> <adapter> <redis port>`. Each POST /orders makes one job.
 import { setTimeout as delay } from 'node:timers/promises';
 import { Controller, Inject, Post, UseInterceptors } from '@nestjs/common';
-import { NestFactory } from '@nestjs/core';
-import { ExpressAdapter } from '@nestjs/platform-express';
-import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { Queue } from 'bullmq';
 import { Deferrer, DeferWork, PerfModule } from 'nestjs-perf';
 import { bullmqStore } from 'nestjs-perf/bullmq';
 import { tap } from 'rxjs';
 import { serveOn } from '../harness/index.mjs';
-import { decorate, decorateMethod } from '../overhead/application.mjs';
+import { decorate, decorateMethod, portOf, serveNest } from '../overhead/application.mjs';
 import { QUEUE } from './pinned-redis.mjs';
 
 const [variant, sink, adapter, redisPort] = process.argv.slice(2);
@@ -69,19 +66,14 @@ const store = ['durable', 'envelope'].includes(variant)
 const defer = { concurrency: 1_000, maxPending: 100_000, ...store };
 // Deferred work only: the article's rivals measure no requests either.
 const off = { latency: false, eventLoop: false, resources: false, compression: false, sinks: [] };
-const root = {
-  module: class AppModule {},
+const metadata = {
   imports: ours ? [PerfModule.forRoot({ ...off, defer })] : [],
   controllers: [OrdersController],
   providers: [TapInterceptor, SaveOrder],
 };
-const app = await NestFactory.create(root, adapter === 'express' ? new ExpressAdapter() : new FastifyAdapter(), {
-  logger: ['error', 'warn'],
-});
-app.enableShutdownHooks();
-await app.listen(0, '127.0.0.1');
+const app = await serveNest(metadata, { express: adapter === 'express' });
 
-serveOn(app.getHttpServer().address().port, {
+serveOn(portOf(app), {
   /** Waits until every job is done; says how many were since it was last asked. */
   async drain() {
     if (ours) await app.get(Deferrer).idle();

@@ -11,9 +11,10 @@ const COMMON = {
   burst: { type: 'string', default: '4000' },
   warmup: { type: 'string', default: '20000' },
   connections: { type: 'string', default: '50' },
+  'rate-ms': { type: 'string', default: '3000' },
+  'max-control-error': { type: 'string', default: '0.05' },
   only: { type: 'string' },
   node: { type: 'string', default: process.execPath },
-  'node-flags': { type: 'string', default: '' },
   write: { type: 'boolean', default: true },
 };
 
@@ -22,19 +23,21 @@ const COMMON = {
  *
  * - `--rounds` bursts of each variant in all, over `--generations` sets of fresh processes
  * - `--burst` requests in a burst; `--warmup` requests before the first; `--connections` keep-alive connections
+ * - `--rate-ms` of requests at one rate, for p50 and p99; `--max-control-error` share by which a twin may differ
  * - `--only a,b` variants whose name holds `a` or `b`, beside base and control; nothing is written
- * - `--node` runs the servers: path of a Node binary, or `24` for the one that bench/node24 locks; `--node-flags` flags for it, separated by spaces
+ * - `--node` runs the servers: path of a Node binary, or `24` for the one that bench/node24 locks
  * - `--no-write` prints, and leaves bench/results alone
  */
 export function readFlags(own = {}) {
   const { values } = parseArgs({ options: { ...COMMON, ...own }, allowNegative: true });
   const count = (name) => {
     const number = Number(values[name]);
-    if (!Number.isInteger(number) || number < 1) {
-      throw new Error(`--${name} must be a whole number above 0, got \`${String(values[name])}\`.`);
-    }
-    return number;
+    if (Number.isInteger(number) && number >= 1) return number;
+    throw new Error(`--${name} must be a whole number above 0, got \`${String(values[name])}\`.`);
   };
+  const maxControlError = Number(values['max-control-error']);
+  if (!(maxControlError > 0)) throw new Error('--max-control-error must be a number above 0, as 0.05.');
+  const only = values.only?.split(',') ?? null;
   return {
     ...values,
     node: nodeBinary(values.node),
@@ -43,8 +46,10 @@ export function readFlags(own = {}) {
     burst: count('burst'),
     warmup: count('warmup'),
     connections: count('connections'),
-    only: values.only?.split(',') ?? null,
-    nodeFlags: values['node-flags'].split(' ').filter((flag) => flag !== ''),
+    rateMs: count('rate-ms'),
+    maxControlError,
+    only,
+    write: values.write && only === null,
   };
 }
 

@@ -9,9 +9,7 @@ const EMPTY = Buffer.alloc(0);
 export function prepareRequest({ method = 'GET', path = '/', headers = {}, body = '' }) {
   const payload = Buffer.from(body);
   const all = { host: '127.0.0.1', ...headers };
-  if (payload.length > 0 || method === 'POST' || method === 'PUT' || method === 'PATCH') {
-    all['content-length'] = payload.length;
-  }
+  if (payload.length > 0 || method === 'POST') all['content-length'] = payload.length;
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
   return {
     bytes: Buffer.concat([Buffer.from(`${method} ${path} HTTP/1.1\r\n${lines.join('')}\r\n`), payload]),
@@ -26,9 +24,16 @@ export class HttpConnection {
   #bodiless = false;
   #status = 0;
   #bodyBytes = 0;
-  /** 'head', 'body' (`#left` bytes to come), 'chunk-size', 'chunk' (`#left` with its line end) or 'trailer'. */
+  /** What comes next; of a body and a chunk `#left` bytes, the line end of a chunk among them. */
   #reading = 'head';
   #left = 0;
+  #readers = {
+    head: (data) => this.#readHead(data),
+    body: (data) => this.#readBody(data),
+    'chunk-size': (data) => this.#readChunkSize(data),
+    chunk: (data) => this.#readBody(data),
+    trailer: (data) => this.#readTrailer(data),
+  };
 
   constructor(port) {
     this.closed = false;
@@ -56,35 +61,26 @@ export class HttpConnection {
 
   #lost(error) {
     this.closed = true;
+    this.#tell(error, 0, 0);
+  }
+
+  #tell(error, status, bodyBytes) {
     const done = this.#done;
     this.#done = null;
-    done?.(error, 0, 0);
+    done?.(error, status, bodyBytes);
   }
 
   #read(chunk) {
     let data = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
     this.#held = EMPTY;
     while (data.length > 0) {
-      const used = this.#step(data);
+      // The bytes that it used; 0 when it needs more.
+      const used = this.#readers[this.#reading](data);
       if (used === 0) {
         this.#held = data;
         return;
       }
       data = data.subarray(used);
-    }
-  }
-
-  /** Reads one part of the response; returns the bytes it used, 0 when more are needed. */
-  #step(data) {
-    switch (this.#reading) {
-      case 'head':
-        return this.#readHead(data);
-      case 'chunk-size':
-        return this.#readChunkSize(data);
-      case 'trailer':
-        return this.#readTrailer(data);
-      default:
-        return this.#readBody(data);
     }
   }
 
@@ -94,8 +90,6 @@ export class HttpConnection {
     const head = data.latin1Slice(0, end).toLowerCase();
     this.#status = Number(head.slice(9, 12));
     this.#bodyBytes = 0;
-    const used = end + HEAD_END.length;
-    if (this.#status >= 100 && this.#status < 200) return used;
     const length = /\r\ncontent-length: *(\d+)/.exec(head);
     this.#left = length === null ? 0 : Number(length[1]);
     if (this.#bodiless || this.#status === 204 || this.#status === 304) this.#finish();
@@ -103,7 +97,7 @@ export class HttpConnection {
     else if (length === null) this.#lost(new Error('a response with neither length nor chunks'));
     else if (this.#left === 0) this.#finish();
     else this.#reading = 'body';
-    return used;
+    return end + HEAD_END.length;
   }
 
   #readBody(data) {
@@ -137,8 +131,6 @@ export class HttpConnection {
 
   #finish() {
     this.#reading = 'head';
-    const done = this.#done;
-    this.#done = null;
-    done?.(null, this.#status, this.#bodyBytes);
+    this.#tell(null, this.#status, this.#bodyBytes);
   }
 }

@@ -13,20 +13,17 @@ export interface LoadResult {
   bodyBytes: number;
   elapsedMs: number;
   latencyMs: { p50: number; p90: number; p99: number; max: number };
-  latenciesMs?: number[];
 }
 
 interface LoadTarget {
   port: number;
   connections: number;
-  request: LoadRequest | readonly LoadRequest[];
-  raw?: boolean;
+  request: LoadRequest;
 }
 
 export interface Load {
   burst(options: LoadTarget & { requests: number }): Promise<LoadResult>;
   rate(options: LoadTarget & { ratePerS: number; durationMs: number }): Promise<LoadResult & { due: number }>;
-  forget(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -34,28 +31,19 @@ export interface Variant {
   name: string;
   file: string;
   args?: readonly string[];
-  env?: Record<string, string>;
-  nodeFlags?: readonly string[];
-  request?: LoadRequest | readonly LoadRequest[];
 }
 
 export interface BenchmarkServer {
-  name: string;
   port: number;
-  nodeVersion: string;
-  pid: number;
-  cpuUs(): Promise<number>;
-  memory(): Promise<NodeJS.MemoryUsage>;
-  ask(type: string, message?: object): Promise<unknown>;
   stop(): Promise<void>;
 }
 
-export interface Burst {
-  cpuUs: number;
-  requestsPerS: number;
-  p50Ms: number;
-  p99Ms: number;
-  bodyBytes: number;
+export interface Run {
+  discarded: number[];
+  generations: {
+    bursts: Record<string, { cpuUs: number }[]>;
+    latency: Record<string, { ratePerS: number; p50Ms: number; p99Ms: number }>;
+  }[];
 }
 
 export interface RunFlags {
@@ -64,33 +52,21 @@ export interface RunFlags {
   burst: number;
   warmup: number;
   connections: number;
-  node?: string;
-  nodeFlags?: readonly string[];
-}
-
-export interface Interval {
-  median: number;
-  low: number;
-  high: number;
+  rateMs: number;
+  maxControlError: number;
 }
 
 export function startLoad(): Promise<Load>;
-export function startServer(
-  variant: Variant,
-  options?: { node?: string; nodeFlags?: readonly string[] },
-): Promise<BenchmarkServer>;
-export function serveOn(port: number, handlers?: Record<string, (message: never) => unknown>): void;
+export function startServer(variant: Variant): Promise<BenchmarkServer>;
+export function serveOn(port: number): void;
 export function runInterleaved(
   variants: readonly Variant[],
   flags: RunFlags,
-  options?: { request?: LoadRequest | readonly LoadRequest[]; log?: (line: string) => void },
-): Promise<{ nodeVersion: string; discarded: number[]; generations: Record<string, Burst[]>[] }>;
-export function runInOneProcess(
-  file: string,
-  variants: readonly { name: string }[],
-  flags: RunFlags,
-  options?: { request?: LoadRequest | readonly LoadRequest[]; log?: (line: string) => void },
-): Promise<{ nodeVersion: string; discarded: number[]; generations: Record<string, Burst[]>[] }>;
+  options?: { atOneRate?: boolean; log?: (line: string) => void },
+): Promise<Run>;
 export function commandLine(argv?: readonly string[]): string;
-export function median(numbers: readonly number[]): number;
-export function medianWithInterval(generations: readonly (readonly number[])[]): Interval;
+export function medianWithInterval(generations: readonly (readonly number[])[]): {
+  median: number;
+  low: number;
+  high: number;
+};

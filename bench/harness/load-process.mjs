@@ -21,6 +21,7 @@ class Tally {
   bodyBytes = 0;
   latencies = [];
   ended = 0;
+  startedMs = performance.now();
 
   add(error, status, bodyBytes, ms) {
     this.ended += 1;
@@ -32,42 +33,33 @@ class Tally {
     }
   }
 
-  result(elapsedMs, raw) {
+  result() {
     const sorted = Float64Array.from(this.latencies).sort();
     const [p50, p90, p99, max] = [0.5, 0.9, 0.99, 1].map((q) => percentile(sorted, q));
-    const { statuses, errors, bodyBytes, ended } = this;
-    const latencyMs = { p50, p90, p99, max };
-    return {
-      requests: ended,
-      statuses,
-      errors,
-      bodyBytes,
-      elapsedMs,
-      latencyMs,
-      ...(raw && { latenciesMs: this.latencies }),
-    };
+    const { statuses, errors, bodyBytes, ended, startedMs } = this;
+    const elapsedMs = performance.now() - startedMs;
+    return { requests: ended, statuses, errors, bodyBytes, elapsedMs, latencyMs: { p50, p90, p99, max } };
   }
 }
 
 /**
  * Closed loop: every connection sends its next request when it has the response to the last, `requests` in all.
- * Spins meanwhile: a client that sleeps has to be woken, and the server's `send` pays for that, the more often the slower the
- * server is. Over a network nobody pays it.
+ * Spins meanwhile: a client that sleeps has to be woken, and the server's `send` would pay for that.
  */
-async function burst({ port, connections, requests, request, raw }) {
-  const prepared = [request].flat().map(prepareRequest);
+async function burst({ port, connections, requests, request }) {
+  const prepared = prepareRequest(request);
   const pool = await connectionsTo(port, connections);
   const tally = new Tally();
   let sent = 0;
   let spinning = true;
   const spin = () => spinning && setImmediate(spin);
   spin();
-  const startedMs = performance.now();
   await new Promise((resolve) => {
     const next = (connection) => {
       if (sent === requests || connection.closed) return tally.ended === sent && resolve();
       const sentMs = performance.now();
-      connection.send(prepared[sent++ % prepared.length], (error, status, bytes) => {
+      sent += 1;
+      connection.send(prepared, (error, status, bytes) => {
         tally.add(error, status, bytes, performance.now() - sentMs);
         next(connection);
       });
@@ -75,49 +67,44 @@ async function burst({ port, connections, requests, request, raw }) {
     pool.forEach(next);
   });
   spinning = false;
-  return tally.result(performance.now() - startedMs, raw);
+  return tally.result();
 }
 
 /**
  * Open loop: a request is due every 1/`ratePerS` s, whether the server keeps up or not. Latency counts from when it was
  * due, so a stalled server cannot hide the requests that it kept from being sent (coordinated omission).
  */
-async function rate({ port, connections, ratePerS, durationMs, request, raw }) {
-  const prepared = [request].flat().map(prepareRequest);
+async function rate({ port, connections, ratePerS, durationMs, request }) {
+  const prepared = prepareRequest(request);
   const idle = await connectionsTo(port, connections);
   const tally = new Tally();
-  const total = Math.floor((ratePerS * durationMs) / 1000);
-  const startedMs = performance.now();
+  const due = Math.floor((ratePerS * durationMs) / 1000);
   let sent = 0;
   await new Promise((resolve) => {
     const sendDue = () => {
-      const due = Math.min(total, Math.floor(((performance.now() - startedMs) * ratePerS) / 1000) + 1);
-      while (sent < due && idle.length > 0) {
+      const dueNow = Math.min(due, Math.floor(((performance.now() - tally.startedMs) * ratePerS) / 1000) + 1);
+      while (sent < dueNow && idle.length > 0) {
         const connection = idle.pop();
-        const dueMs = startedMs + (sent * 1000) / ratePerS;
-        connection.send(prepared[sent++ % prepared.length], (error, status, bytes) => {
+        const dueMs = tally.startedMs + (sent * 1000) / ratePerS;
+        sent += 1;
+        connection.send(prepared, (error, status, bytes) => {
           tally.add(error, status, bytes, performance.now() - dueMs);
           if (!connection.closed) idle.push(connection);
-          if (tally.ended === total) resolve();
+          if (tally.ended === due) resolve();
         });
       }
       if (idle.length === 0 && tally.ended === sent) resolve();
       // Spins: a timer's millisecond would be seen in the latencies, and this process has its core for itself.
-      else if (sent < total) setImmediate(sendDue);
+      else if (sent < due) setImmediate(sendDue);
     };
     sendDue();
   });
-  return { ...tally.result(performance.now() - startedMs, raw), due: total };
+  return { ...tally.result(), due };
 }
 
-answerParent(
-  {
-    burst,
-    rate,
-    forget() {
-      for (const pool of pools.values()) for (const connection of pool) connection.close();
-      pools.clear();
-    },
-  },
-  {},
-);
+function forget() {
+  for (const pool of pools.values()) for (const connection of pool) connection.close();
+  pools.clear();
+}
+
+answerParent({ burst, rate, forget }, {});

@@ -17,11 +17,11 @@ export class PinnedProcess {
   #sequence = 0;
   #failure = null;
 
-  constructor(core, node, args, env = {}) {
-    const [command, ...rest] = canPin ? ['taskset', '-c', String(core), node, ...args] : [node, ...args];
+  constructor(core, node, args) {
+    const [command, ...rest] = [...(canPin ? ['taskset', '-c', String(core)] : []), node, ...args];
     this.child = spawn(command, rest, {
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-      env: { ...process.env, NODE_ENV: 'production', ...env },
+      env: { ...process.env, NODE_ENV: 'production' },
     });
     /** What the process says once, when it is ready. */
     this.ready = this.#waitFor('ready');
@@ -41,10 +41,6 @@ export class PinnedProcess {
       this.child.once('error', (error) => gone(error.message));
       this.child.once('exit', (code, signal) => gone(signal ?? `exit code ${code}`));
     });
-  }
-
-  get pid() {
-    return this.child.pid;
   }
 
   ask(message) {

@@ -15,7 +15,7 @@ export function commandLine([, script, ...flags] = process.argv) {
   return ['npm run bench --', basename(script, '.mjs'), ...quoted].join(' ');
 }
 
-/** Where, when and how: belongs into every result. */
+/** Where, when and how: belongs into every result. Ask before the run: what is committed meanwhile was not measured. */
 export function environment(nodeVersion = process.version) {
   const git = (...args) => execFileSync('git', args, { encoding: 'utf8' }).trim();
   return {
@@ -35,67 +35,68 @@ export function environment(nodeVersion = process.version) {
   };
 }
 
-/**
- * The result of `runInterleaved`: one row for each variant, ratios paired against the first, and every burst's CPU figure.
- * `where` is an {@link environment} of the time when the run started.
- */
-export function summarise(name, variants, flags, { nodeVersion, discarded, generations }, where) {
-  const baseName = variants[0].name;
-  const { rounds, burst, warmup, connections } = flags;
+/** The result of `runInterleaved`: one row for each variant, medians, and ratios paired against the first one. */
+export function summarise(variants, flags, { discarded, generations }, { burstMs } = {}) {
+  const { rounds, warmup, connections } = flags;
+  const size = burstMs === undefined ? { burst: flags.burst } : { burstMs };
+  const rates = generations.flatMap(({ latency }) => Object.values(latency).map(({ ratePerS }) => ratePerS));
+  const ratePerS = rates.length === 0 ? {} : { ratePerS: Math.round(median(rates)) };
   return {
-    name,
-    ...where,
-    node: nodeVersion,
-    options: { rounds, generations: generations.length, burst, warmup, connections },
-    discardedRuns: discarded.map((ratio) => rounded(ratio, 4)),
-    base: baseName,
-    control: variants[1].name,
-    rows: variants.map((variant) => {
-      const all = (quantity) => generations.flatMap((bursts) => bursts[variant.name].map((one) => one[quantity]));
-      const ratio = (quantity) => {
-        const by = generations.map((bursts) => pairedRatios(bursts, variant.name, baseName, quantity));
-        const { median, low, high } = medianWithInterval(by);
-        return { median: rounded(median, 4), low: rounded(low, 4), high: rounded(high, 4) };
+    options: { rounds, generations: generations.length, ...size, warmup, connections, ...ratePerS },
+    discardedRuns: discarded.map((ratio) => rounded(ratio, 3)),
+    rows: variants.map(({ name, burst: own }) => {
+      const all = (quantity) => median(generations.flatMap(({ bursts }) => bursts[name].map((one) => one[quantity])));
+      const ms = (quantity) => {
+        const given = generations.flatMap(({ latency }) => latency[name]?.[quantity] ?? []);
+        return rounded(given.length === 0 ? all(quantity) : median(given), 3);
       };
       return {
-        name: variant.name,
+        name,
         // Its own, where it differs from the options'.
-        ...(variant.burst !== undefined && { burst: variant.burst }),
-        cpuUsPerRequest: rounded(median(all('cpuUs')), 2),
-        cpuRatio: ratio('cpuUs'),
-        requestsPerS: Math.round(median(all('requestsPerS'))),
-        throughputRatio: ratio('requestsPerS'),
-        p50Ms: rounded(median(all('p50Ms')), 3),
-        p99Ms: rounded(median(all('p99Ms')), 3),
-        cpuUsOfBursts: generations.map((bursts) => bursts[variant.name].map((one) => rounded(one.cpuUs, 2))),
+        ...(own !== undefined && { burst: own }),
+        cpuUsPerRequest: rounded(all('cpuUs'), 2),
+        cpuRatio: ratioOf(generations, name, variants[0].name, 'cpuUs'),
+        requestsPerS: rounded(all('requestsPerS'), 1),
+        throughputRatio: ratioOf(generations, name, variants[0].name, 'requestsPerS'),
+        p50Ms: ms('p50Ms'),
+        p99Ms: ms('p99Ms'),
+        bodyBytes: Math.round(all('bodyBytes')),
       };
     }),
   };
 }
 
-/** Writes bench/results/`result.name`.json. */
-export function writeResult(result) {
-  mkdirSync(RESULTS, { recursive: true });
-  const text = JSON.stringify(result, null, 2).replaceAll(/\[\s+(-?[\d.]+(?:,\s+-?[\d.]+)*)\s+\]/g, (_, list) => {
-    return `[${list.replaceAll(/\s+/g, ' ')}]`;
-  });
-  writeFileSync(new URL(`${result.name}.json`, RESULTS), `${text}\n`);
+/** `{ median, low, high }` of one variant's bursts over another's, paired by round. */
+export function ratioOf(generations, name, baseName, quantity) {
+  const by = generations.map((generation) => pairedRatios(generation, name, baseName, quantity));
+  return Object.fromEntries(Object.entries(medianWithInterval(by)).map(([key, value]) => [key, rounded(value, 4)]));
 }
 
-/** The summary as a Markdown table with the line that says where it comes from. */
-export function markdownTable(result) {
+/** Writes bench/results/`result.name`.json, one row on a line. */
+export function writeResult({ rows, ...about }) {
+  mkdirSync(RESULTS, { recursive: true });
+  const oneLine = (list) =>
+    list
+      .replaceAll(/\s*\n\s*/g, ' ')
+      .replace('[ ', '[')
+      .replace(' ]', ']');
+  const head = JSON.stringify(about, null, 2)
+    .replaceAll(/\[[^[\]]*\]/g, oneLine)
+    .replace(/\n\}$/, '');
+  const lines = rows.map((row) => `    ${JSON.stringify(row)}`);
+  writeFileSync(new URL(`${about.name}.json`, RESULTS), `${head},\n  "rows": [\n${lines.join(',\n')}\n  ]\n}\n`);
+}
+
+/** The summary as a Markdown table. */
+export function markdownTable(rows) {
   const header =
-    '| | CPU µs / request | CPU ratio (95 %) | req/s ratio | p50 ms | p99 ms |\n|---|---:|---:|---:|---:|---:|';
-  const rows = result.rows.map((row) => {
-    const cells = [
-      row.name,
-      row.cpuUsPerRequest.toFixed(1),
-      interval(row.cpuRatio),
-      row.throughputRatio.median.toFixed(2),
-    ];
-    return `| ${[...cells, row.p50Ms.toFixed(2), row.p99Ms.toFixed(2)].join(' | ')} |`;
+    '| | CPU µs / request | CPU ratio (95 %) | req/s | req/s ratio | p50 ms | p99 ms |\n|---|---:|---:|---:|---:|---:|---:|';
+  const lines = rows.map((row) => {
+    const { cpuUsPerRequest, requestsPerS, p50Ms, p99Ms } = row;
+    const cells = [cpuUsPerRequest.toFixed(1), interval(row.cpuRatio), requestsPerS, interval(row.throughputRatio)];
+    return `| ${[row.name, ...cells, p50Ms.toFixed(2), p99Ms.toFixed(2)].join(' | ')} |`;
   });
-  return `${header}\n${rows.join('\n')}\n\n${provenance(result)}`;
+  return `${header}\n${lines.join('\n')}`;
 }
 
 /** `1.02 (1.01–1.04)` */
@@ -103,9 +104,11 @@ export const interval = ({ median, low, high }) => `${median.toFixed(2)} (${low.
 
 /** One sentence: method, machine, version, command. */
 export function provenance({ options, discardedRuns, node, machine, commit, command }) {
+  const latency = options.ratePerS === undefined ? '' : ` p50 and p99 at ${options.ratePerS} requests a second.`;
+  const burst = options.burst === undefined ? `${options.burstMs} ms` : `${options.burst} requests`;
   return (
-    `Median of ${options.rounds} interleaved rounds of ${options.burst} requests over ${options.generations} process generations, ` +
-    `paired against the first row; the second row is the same server once more. ${discardedRuns.length} noisy runs discarded. ` +
+    `Median of ${options.rounds} interleaved rounds of ${burst} over ${options.generations} process generations, ` +
+    `paired against the first row; the second row is the same server once more.${latency} ${discardedRuns.length} noisy runs discarded. ` +
     `Node ${node.slice(1)}, ${machine.cores} × ${machine.cpu}, commit ${commit}, \`${command}\`.`
   );
 }

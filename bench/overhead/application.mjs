@@ -10,17 +10,14 @@ export const userOf = (id) => ({ id, name: 'Ada Lovelace', email: 'ada@example.o
 
 /** Decorators by hand, so that the servers run as they are, on any Node. */
 export function decorate(target, ...decorators) {
-  for (const decorator of decorators.reverse()) decorator(target);
-  return target;
+  for (const decorator of decorators.toReversed()) decorator(target);
 }
-export function decorateMethod(controller, name, ...decorators) {
-  const { prototype } = controller;
-  for (const decorator of decorators.reverse()) {
-    decorator(prototype, name, Object.getOwnPropertyDescriptor(prototype, name));
-  }
+export function decorateMethod({ prototype }, name, ...decorators) {
+  const descriptor = Object.getOwnPropertyDescriptor(prototype, name);
+  for (const decorator of decorators.toReversed()) decorator(prototype, name, descriptor);
 }
 
-export class UsersController {
+class UsersController {
   findOne(id) {
     return userOf(id);
   }
@@ -29,21 +26,20 @@ decorateMethod(UsersController, 'findOne', Get(':id'));
 Param('id')(UsersController.prototype, 'findOne', 0);
 decorate(UsersController, Controller('users'));
 
-/**
- * Starts the API with what the variant adds: module imports and providers, a last look at the listening application, and
- * answers to further questions of the benchmark.
- */
-export async function serveApi({
-  express = false,
-  imports = [],
-  providers = [],
-  check = () => {},
-  handlers = {},
-} = {}) {
-  const root = { module: function AppModule() {}, imports, providers, controllers: [UsersController] };
+/** Starts a Nest application from its root module's metadata; resolves with it when it listens on a free port. */
+export async function serveNest(metadata, { express = false, main = async () => {} } = {}) {
+  const root = { module: class AppModule {}, ...metadata };
   const adapter = express ? new ExpressAdapter() : new FastifyAdapter();
   const app = await NestFactory.create(root, adapter, { logger: ['error', 'warn'] });
+  await main(app);
   await app.listen(0, '127.0.0.1');
+  return app;
+}
+export const portOf = (app) => app.getHttpServer().address().port;
+
+/** Starts the API with what the variant adds: module imports and providers, and a last look at the application. */
+export async function serveApi({ express = false, imports = [], providers = [], check = () => {} } = {}) {
+  const app = await serveNest({ imports, providers, controllers: [UsersController] }, { express });
   check(app);
-  serveOn(app.getHttpServer().address().port, handlers);
+  serveOn(portOf(app));
 }

@@ -1,4 +1,47 @@
-// Bare Nest on Fastify: the base, and once more the control.
+// Nest without or with this library: `<fastify|express> <bare or a name of OPTIONS> [user]`.
+// With `user`, a guard sets `request.user`, as a login does.
+import { APP_GUARD } from '@nestjs/core';
+import { PerfModule, PerfService } from 'nestjs-perf';
 import { serveApi } from './application.mjs';
 
-await serveApi();
+const OTHERS_OFF = { resources: false, compression: false, defer: false };
+let recorded = 0;
+const countingSink = {
+  name: 'counting',
+  publish(records) {
+    recorded += records.length;
+  },
+};
+const OPTIONS = {
+  default: undefined,
+  latency: { ...OTHERS_OFF, context: false, eventLoop: false },
+  /** A sink that takes every request's record. */
+  records: { ...OTHERS_OFF, context: false, eventLoop: false, sinks: [countingSink] },
+  /** Requests told apart by their stacks, and by the context store; and what the store costs alone. */
+  'blocks-by-stack': { ...OTHERS_OFF, context: false },
+  'blocks-by-store': { ...OTHERS_OFF, context: true },
+  'store-alone': { ...OTHERS_OFF, context: true, eventLoop: false },
+  safepoints: { ...OTHERS_OFF, context: false, eventLoop: { safepoints: true } },
+};
+class UserGuard {
+  canActivate(context) {
+    context.switchToHttp().getRequest().user = { id: 1 };
+    return true;
+  }
+}
+const [adapter, which, user] = process.argv.slice(2);
+
+/** A feature that came later and is on by default would silently be measured as well. */
+function onlyAsAsked(app) {
+  if (which === 'bare' || which === 'default') return;
+  const on = Object.entries(app.get(PerfService).snapshot()).filter(([, value]) => value !== null);
+  const unasked = on.map(([name]) => name).filter((name) => OPTIONS[which][name] === false);
+  if (unasked.length > 0) throw new Error(`"${which}" has more on: ${unasked.join(', ')}.`);
+}
+
+await serveApi({
+  express: adapter === 'express',
+  imports: which === 'bare' ? [] : [PerfModule.forRoot(OPTIONS[which])],
+  providers: user === undefined ? [] : [{ provide: APP_GUARD, useClass: UserGuard }],
+  check: onlyAsAsked,
+});

@@ -1,4 +1,5 @@
-// npm run demo: a small API, real traffic from another process, and what the library saw.
+// npm run demo: a small API, real traffic from another process, and what the library saw: requests, event-loop blocks, the
+// container's CPU and memory, compression, deferred work and an experiment.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
@@ -12,6 +13,7 @@ import { runExperiment } from '../static-gate/run.js';
 import { compressionReport } from './compression.js';
 import { receiptsReport } from './receipts.js';
 import { routesReport } from './report.js';
+import { command, part, Progress } from './screen.js';
 
 const { values } = parseArgs({
   options: { seconds: { type: 'string', default: '8' }, keep: { type: 'boolean', default: false } },
@@ -26,36 +28,56 @@ app.enableShutdownHooks();
 await app.listen(0, '127.0.0.1');
 const { port } = app.getHttpServer().address() as AddressInfo;
 console.log(
-  `The demo API listens on http://127.0.0.1:${port}; its module is \`imports: [PerfModule.forRoot()]\` and nothing else.\n`,
+  `A NestJS API on http://127.0.0.1:${port}. Its module is \`imports: [PerfModule.forRoot()]\` and nothing else; all you see comes from that.`,
 );
 
+part(
+  1,
+  'Event-loop blocks',
+  'Forty visitors call the API. One route computes for 120 ms, and everybody waits: the log says which request, which line, and how to repeat it.',
+);
 const loadScript = process.argv[1]!.replace(/main\.js$/, 'load.js');
 const load = fork(loadScript, [String(port), String(seconds)]);
-let progress = '';
+const progress = new Progress();
 load.on('message', ({ sent, answered, leftMs }: { sent: number; answered: number; leftMs: number }) => {
-  const done = Math.round(20 * Math.min(1, 1 - leftMs / (seconds * 1_000)));
-  progress = `  ${'█'.repeat(done)}${'░'.repeat(20 - done)} ${answered} of ${sent} requests answered`;
-  if (process.stdout.isTTY) process.stdout.write(`\r${progress}`);
+  progress.update(1 - leftMs / (seconds * 1_000), `${answered} of ${sent} requests answered`);
 });
 const [code] = (await once(load, 'exit')) as [number];
 if (code !== 0) throw new Error(`The load process ended with code ${code}.`);
-
-if (!process.stdout.isTTY) console.log(progress);
+progress.end();
 
 await settle(app);
-console.log(`\n\nWhat PerfService.snapshot() knows after ${seconds} s:\n`);
 const snapshot = app.get(PerfService).snapshot();
+part(
+  2,
+  'Requests per route',
+  'Latency percentiles, errors and slow requests; 404s and failures included. PerfService.snapshot():',
+);
 console.log(routesReport(snapshot));
-if (snapshot.resources !== null) console.log(`\nThe container: ${describeResources(snapshot.resources)}.`);
 
-console.log('\nThe feed, 1 MB of JSON, with and without:\n');
+part(3, 'Container CPU and memory', 'Used, of what the container may use; throttling by the kernel.');
+console.log(`  ${snapshot.resources === null ? 'not known here' : describeResources(snapshot.resources)}`);
+
+part(
+  4,
+  'Compression',
+  'A feed of 1 MB of JSON: bytes on the wire and what visitors wait, without the module and with it.',
+);
 console.log(await compressionReport(process.argv[1]!.replace(/main\.js$/, 'compression-client.js')));
 
-console.log('\nIs it faster? A gate let half of the users skip a cleanup:\n');
-console.log(`  ${(await runExperiment(3)).text}`);
-
-console.log('\nOrders whose receipt the client waits for, and whose receipt is deferred:\n');
+part(
+  5,
+  'Deferred work',
+  'Orders whose clients wait for the receipt to be sent, and the same with @DeferWork(SendReceipt): sent after the response.',
+);
 console.log(await receiptsReport(app, `http://127.0.0.1:${port}`));
+
+part(
+  6,
+  'Experiment',
+  'Is it faster? A gate let half of the users skip a cleanup. The interval is over users, not requests:',
+);
+console.log(`  ${(await runExperiment(3)).text}`);
 
 if (values.keep) {
   console.log(
@@ -64,3 +86,8 @@ if (values.keep) {
 } else {
   await app.close();
 }
+
+console.log(`
+Go on with
+  ${command('npm i nestjs-perf')}    in your application, and \`imports: [PerfModule.forRoot()]\`; the guides are in docs/README.md
+  ${command('npm test')}             here: every suite`);

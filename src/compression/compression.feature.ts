@@ -7,7 +7,7 @@ import { compressionOption, SHARED_ONLY_BYTES, type ResolvedCompression } from '
 import { Compressor } from './codec/compressor.js';
 import { ContentCache } from './cache/content-cache.js';
 import { CompressionEngine } from './engine.js';
-import { compressOnExpress, type ExpressApplication } from './express/middleware.js';
+import { compressOnExpress, type ExpressApplication } from './express/response-holder.js';
 import { compressOnFastify, type FastifyInstance } from './fastify/hooks.js';
 import { tellOfForeignCompressors } from './foreign.js';
 import { compressionSlots, Governor } from './codec/governor.js';

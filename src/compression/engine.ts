@@ -1,17 +1,17 @@
 import type { OncePerCause } from '../core/reporter.js';
-import { Negotiator } from './rules/accept-encoding.js';
+import { negotiate } from './rules/accept-encoding.js';
 import { bytesOf, type Body, type CachedBody } from './cache/cached-body.js';
-import { CompressionCounters } from './compression-counters.js';
 import type { Compressor, Encoded } from './codec/compressor.js';
-import { ConditionalResponse } from './conditional.js';
+import { conditionOf } from './conditional.js';
 import type { ContentCoding } from './rules/content-coding.js';
 import type { ContentCache } from './cache/content-cache.js';
 import type { ResponseView } from './response-view.js';
-import { isExpressTag, weakened } from './rules/entity-tag.js';
+import { expressTagLength, isExpressTag, weakened } from './rules/entity-tag.js';
 import { type FieldValue, VARY, varyWithAcceptEncoding } from './rules/field-value.js';
-import { CompressibleTypes } from './rules/media-type.js';
-import { mayEncode, mayKeep } from './rules/policy.js';
-import type { RouteCompression } from './route-compression.js';
+import { isCompressible } from './rules/media-type.js';
+import { isLeftAlone, mayEncode, mayKeep } from './rules/policy.js';
+import { CompressionCounters, type RouteCompression } from './route-compression.js';
+import { remember } from './rules/remember.js';
 import { KeptResponse, SharedFlight } from './shared-response/shared-flight.js';
 
 /** Sends the body that a response has in the end; null for one without a body (304). */
@@ -31,11 +31,11 @@ export interface EngineParts {
 /** Decides for every response whether and how it is encoded. The same on both adapters; what differs is behind {@link ResponseView}. */
 export class CompressionEngine {
   readonly totals = new CompressionCounters();
-  private readonly types = new CompressibleTypes();
-  private readonly negotiator: Negotiator;
+  private readonly isCompressible = remember(isCompressible);
+  private readonly negotiate: (acceptEncoding: string) => ContentCoding | null;
 
   constructor(readonly parts: EngineParts) {
-    this.negotiator = new Negotiator(parts.encodings);
+    this.negotiate = remember((acceptEncoding) => negotiate(acceptEncoding, parts.encodings));
   }
 
   /**
@@ -61,7 +61,7 @@ export class CompressionEngine {
     const { cache, compressor } = this.parts;
     if (shared === null) {
       // What is not ours to encode is not ours to answer with a 304 either.
-      if (route.off || !mayEncode(view, this.types)) return deliver(body);
+      if (route.off || !mayEncode(view, this.isCompressible)) return deliver(body);
       this.represent(view, body, this.lookUp(view, body, route), route, deliver);
     } else if (shared instanceof KeptResponse) {
       this.hit(route);
@@ -69,15 +69,20 @@ export class CompressionEngine {
       this.represent(view, shared.entry.source, shared.entry, route, deliver);
     } else {
       const kept = shared.keep(view, body);
-      this.represent(view, body, kept?.entry ?? null, route, deliver);
-      if (kept !== null) void shared.publish(kept, compressor);
+      this.represent(view, body, kept?.entry ?? null, route, (sent) => {
+        try {
+          deliver(sent);
+        } finally {
+          if (kept !== null) void shared.publish(view, kept, compressor);
+        }
+      });
     }
   }
 
   /** Counts a response without a body; a 304 of the application's own gets the Vary of its 200 (RFC 9110 section 15.4.5). */
   sendNothing(view: ResponseView, route: RouteCompression): void {
     this.seen(route);
-    if (view.status === 304 && !route.off) addVary(view);
+    if (view.status === 304 && !route.off && !isLeftAlone(view) && !this.isSmallByTag(view)) addVary(view);
     if (view.shared instanceof SharedFlight) view.shared.refuse();
   }
 
@@ -119,9 +124,10 @@ export class CompressionEngine {
 
   /** The coding for this response and client, by policy and negotiation; adds `Vary` where another client would get another. */
   private choose(view: ResponseView, route: RouteCompression): ContentCoding | null {
-    if (route.off || !mayEncode(view, this.types)) return null;
+    if (route.off || !mayEncode(view, this.isCompressible)) return null;
     addVary(view);
-    return this.negotiator.choose(view.requestHeader('accept-encoding'));
+    const accepted = view.requestHeader('accept-encoding');
+    return accepted === undefined ? null : this.negotiate(accepted);
   }
 
   private lookUp(view: ResponseView, body: Body, route: RouteCompression): CachedBody | null {
@@ -143,19 +149,17 @@ export class CompressionEngine {
   ): void {
     // An unencoded body below the threshold suits every client: no `Vary`.
     const coding = this.isSmall(body) ? null : this.choose(view, route);
-    const condition = new ConditionalResponse(view, body, entry);
+    const notModified = conditionOf(view, body, entry);
+    // Asked before it is encoded, so that it need not be.
+    if (notModified(coding)) return deliver(null);
+    if (coding === null) return deliver(body);
     const finish = (encoded: Encoded | null): void => {
-      if (condition.settle(encoded === null ? null : coding, encoded?.level ?? 0)) return deliver(null);
-      if (encoded === null) {
-        return deliver(body);
-      }
-      view.set('content-encoding', coding!);
-      view.setLength(encoded.bytes.byteLength);
+      if (encoded === null) return deliver(notModified(null) ? null : body);
+      view.set('content-encoding', coding);
+      view.set('content-length', encoded.bytes.byteLength);
       this.streamed(route, entry?.byteLength ?? Buffer.byteLength(body), encoded.bytes.byteLength);
       deliver(encoded.bytes);
     };
-    if (coding === null) return finish(null);
-    if (condition.settleEarly(coding)) return deliver(null);
     const unencoded = (error: unknown): void => {
       this.failed(error);
       finish(null);
@@ -188,6 +192,12 @@ export class CompressionEngine {
     if (body.length >= thresholdBytes) return false;
     // A character has at most three bytes in UTF-8.
     return body.length * 3 < thresholdBytes || Buffer.byteLength(body) < thresholdBytes;
+  }
+
+  /** Express's own tag begins with the length of the body that there would have been. */
+  private isSmallByTag(view: ResponseView): boolean {
+    const length = expressTagLength(String(view.header('etag')));
+    return length !== null && length < this.parts.thresholdBytes;
   }
 
   private seen(route: RouteCompression): void {

@@ -36,7 +36,7 @@ export function tellOfForeignCompressors(application: ForeignCompressors): void 
   });
 }
 
-function tellOnFastify({ platform, report, beforeRoutes }: ForeignCompressors): void {
+function tellOnFastify({ platform, report, offHandlers, beforeRoutes }: ForeignCompressors): void {
   if (!(platform.application as FastifyWithPlugins).hasPlugin('@fastify/compress')) return;
   if (!beforeRoutes) {
     report.warn(
@@ -45,9 +45,11 @@ function tellOnFastify({ platform, report, beforeRoutes }: ForeignCompressors): 
     );
     return;
   }
-  report.log(
-    'The application registers @fastify/compress itself. PerfModule encodes before it, so it only decompresses requests ' +
-      `and acts in \`reply.compress()\`; it can be removed. ${LEVELS}`,
+  tell(
+    report,
+    'The application registers @fastify/compress itself. PerfModule encodes before it, so it only decompresses requests, ' +
+      `and acts in \`reply.compress()\` and on what PerfModule leaves alone; it can be removed. ${LEVELS}`,
+    unbound(offHandlers),
   );
 }
 
@@ -64,11 +66,16 @@ function tellOnExpress({ platform, report, eventHandlers, offHandlers }: Foreign
     eventHandlers.length === 0
       ? ''
       : ` It holds the events of ${eventHandlers.join(', ')} back until its buffer is full: remove it.`;
-  const off =
-    offHandlers.length === 0 ? '' : ` @NoCompression() on ${offHandlers.join(', ')} does not bind it: remove it.`;
   const summary =
     'The application registers the `compression` middleware itself. PerfModule encodes before it, so it only acts on what ' +
     `PerfModule leaves alone; it can be removed. ${LEVELS}`;
-  if (events === '' && off === '') report.log(summary);
-  else report.warn(summary + events + off);
+  tell(report, summary, events + unbound(offHandlers));
+}
+
+const unbound = (offHandlers: readonly string[]): string =>
+  offHandlers.length === 0 ? '' : ` @NoCompression() on ${offHandlers.join(', ')} does not bind it: remove it.`;
+
+function tell(report: Reporter, summary: string, harm: string): void {
+  if (harm === '') report.log(summary);
+  else report.warn(summary + harm);
 }

@@ -6,8 +6,7 @@ import type { RouteHandler } from '../core/route.js';
 import type { HandlerSite } from '../http/handlers.js';
 import { NO_COMPRESSION_METADATA } from './no-compression.decorator.js';
 import { SHARED_RESPONSE_METADATA } from './shared-response/shared-response.decorator.js';
-import { SharedResponseFilter } from './shared-response/shared-response.filter.js';
-import { SharedResponseGuard } from './shared-response/shared-response.guard.js';
+import { SharedResponseFilter, SharedResponseGuard } from './shared-response/shared-response.guard.js';
 import type { SharedResponseOptions } from './shared-response/shared-route.js';
 
 /** Nest's metadata keys of `@UseGuards()`, `@UseFilters()` and of every route handler. */

@@ -19,8 +19,6 @@ export abstract class ResponseView implements ResponseHead {
   abstract header(name: string): FieldValue;
   /** All response headers, by lower-case name. */
   abstract headers(): Readonly<Record<string, FieldValue>>;
-  /** The body that is sent has so many bytes. */
-  abstract setLength(bytes: number): void;
   protected abstract write(name: string, value: Exclude<FieldValue, undefined>): void;
   protected abstract erase(name: string): void;
   protected abstract writeStatus(status: number): void;

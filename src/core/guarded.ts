@@ -1,4 +1,5 @@
 import { string, value, type Option } from './option.js';
+import type { PerfRequest } from './perf-request.js';
 
 /** The response of a raw route. */
 export interface RawResponse {
@@ -8,8 +9,8 @@ export interface RawResponse {
   body: string;
 }
 
-/** Decides who may read a raw route; gets the request of Fastify or Express. */
-export type Authorize = (request: unknown) => boolean | Promise<boolean>;
+/** Decides who may read a raw route. */
+export type Authorize = (request: PerfRequest) => boolean | Promise<boolean>;
 
 /** Where a raw route is. */
 export const pathOption = (byDefault: string): Option<string> =>
@@ -34,7 +35,7 @@ export function guarded(
 ): (request: unknown) => Promise<RawResponse> {
   return async (request) => {
     try {
-      if (authorize !== null && !(await authorize(request))) {
+      if (authorize !== null && !(await authorize(request as PerfRequest))) {
         return { status: 403, type: TEXT, body: 'Forbidden\n' };
       }
       return await answer();

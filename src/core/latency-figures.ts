@@ -3,8 +3,6 @@ import type { RouteHistogram } from './sink.js';
 
 /** What sinks may ask of who measures requests. */
 export interface LatencyFigures {
-  /** Completed requests slower than this are worth a warning, milliseconds. */
-  readonly slowMs: number;
   histograms(): Iterable<RouteHistogram>;
 }
 

@@ -78,9 +78,13 @@ export interface RequestRecord {
   delayedMs: number;
   /** Gate name to `'on'` or `'off'`. */
   variants: Readonly<Record<string, string>> | null;
-  /** Who it was for, when experiments know. */
+  /** Whom it was for: by `experiments.unit` once a gate was checked in it, else by `unit`. */
   unit: Unit | null;
   note: SizeNote | null;
+  /** What was deployed; null when nothing tells. */
+  release: string | null;
+  /** It took longer than the `slowMs` of its route; absent where it did not. */
+  slow?: true;
   /** Null with `upstream: false`. */
   time: RequestTime | null;
   /** One entry a target; null with `upstream: false`. */

@@ -23,29 +23,33 @@ export interface RecorderStats {
  */
 export class Recorder {
   readonly stats: RecorderStats = { pushed: 0, dropped: 0 };
-  private readonly lanes: readonly SinkLane[];
+  private lanes: readonly SinkLane[] = [];
+  private sinks: readonly PerfSink[] = [];
   private pending: PerfRecord[] = [];
   private timer: NodeJS.Timeout | null = null;
   private immediate: NodeJS.Immediate | null = null;
   private closing: Promise<void> | null = null;
 
   constructor(
-    private readonly sinks: readonly PerfSink[],
     private readonly report: OncePerCause,
-  ) {
-    this.lanes = sinks.map((sink) => new SinkLane(sink, report));
+    /** False when nobody listens: then no record needs to be built. */
+    readonly wanted: boolean,
+  ) {}
+
+  /** Once, before features are installed: a sink may be a provider, which there is only then. */
+  use(sinks: readonly PerfSink[]): void {
+    this.sinks = sinks;
+    this.lanes = sinks.map((sink) => new SinkLane(sink, this.report));
   }
 
-  /** False when nobody listens: then no record needs to be built. */
-  get wanted(): boolean {
-    return this.lanes.length > 0;
+  get sinkNames(): string[] {
+    return this.sinks.map(({ name }) => name);
   }
 
-  /** A request that took longer gets a record, milliseconds: of others, no sink wants one. `slowMs` is what counts as slow. */
-  recordRequestsOverMs(slowMs: number): number {
+  /** Of which requests some sink wants records. */
+  get requestsWanted(): 'all' | 'slow' | 'none' {
     const wanted = new Set(this.sinks.map(({ requests }) => requests ?? 'all'));
-    if (wanted.has('all')) return -1;
-    return wanted.has('slow') ? slowMs : Infinity;
+    return wanted.has('all') ? 'all' : wanted.has('slow') ? 'slow' : 'none';
   }
 
   /** Starts every sink. A sink whose options are wrong stops the boot; one that fails otherwise is reported and left out. */

@@ -8,6 +8,8 @@ export interface RouteHandler {
   readonly name: string;
   /** `@SkipPerf()` stands on the method or its class. */
   readonly skipped: boolean;
+  /** `@SlowMs()` stands on the method or its class, milliseconds; null: what the application says counts. */
+  readonly slowMs: number | null;
 }
 
 /**

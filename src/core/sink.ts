@@ -22,8 +22,6 @@ export interface PerfSinkHost {
   histograms(): Iterable<RouteHistogram>;
   /** Registers a raw GET route: no guards, no Swagger, no record. Only inside `start()`. */
   get(path: string, answer: (request: unknown) => Promise<{ status: number; type: string; body: string }>): void;
-  /** Completed requests slower than this are worth a warning, milliseconds; null when latency is off. */
-  readonly slowMs?: number | null;
   /** Says a cause once and counts the rest, `count` at a time (1); for what a sink loses outside `publish()` and `flush()`. */
   report?(cause: string, message: string, count?: number): void;
   /** Asks for the active span at the start of every request from now on. Only inside `start()`; `current` must not throw. */
@@ -37,7 +35,7 @@ export interface PerfSinkHost {
 export interface PerfSink {
   readonly name: string;
   /**
-   * Which requests it wants records of: all, those that took longer than `latency.slowMs`, or none. A record that no sink
+   * Which requests it wants records of: all, those that took longer than the `slowMs` of their route, or none. A record that no sink
    * wants is not built, and building them is most of what measuring costs; one that another sink wants is published to
    * this one too.
    * @default 'all'

@@ -96,6 +96,20 @@ export interface UpstreamSnapshot {
   routes: readonly { route: string; calls: number; wallMs: number }[];
 }
 
+/** How much of a route one user has asked for in the last hour. The truth lies between each figure and its `…AtLeast`. */
+export interface UserUse {
+  /** As `unit` tells it, or a hash of it with `users.redact`. */
+  unit: string;
+  /** `'GET /users/:id'` */
+  route: string;
+  count: number;
+  countAtLeast: number;
+  totalMs: number;
+  totalMsAtLeast: number;
+  /** Of its requests that were followed: time in which an upstream call was under way. */
+  upstreamMs: number;
+}
+
 /** Something worth a look, in words. */
 export interface Finding {
   /** `'repeated-calls'`: a request asks one upstream for the same URL or command five times and more. */
@@ -138,5 +152,7 @@ export interface PerfSnapshot {
   defer: DeferStats | null;
   compression: CompressionStats | null;
   upstream: readonly UpstreamSnapshot[];
+  /** The twenty that took most time in the last hour; `PerfService.users()` lists more. */
+  users: readonly UserUse[];
   findings: readonly Finding[];
 }

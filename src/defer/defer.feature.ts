@@ -1,17 +1,14 @@
-import type { Type } from '@nestjs/common';
-import type { RequestState } from '../core/request-state.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
-import { PerfError } from '../core/perf.error.js';
 import type { Feature, FeatureBoot, FeatureDefinition, FeatureHost } from '../http/feature.js';
 import type { AroundFactory, HandlerSite } from '../http/handlers.js';
 import { DeferEngine } from './defer-engine.js';
-import { worksOn, type DeclaredWork } from './handlers/defer-work.decorator.js';
+import { worksOn, type DeclaredWork } from './decorator/defer-work.decorator.js';
 import { deferOption, type ResolvedDeferOptions } from './defer.options.js';
-import { Deferrer, DEFERRER, off, runningDeferrers } from './deferrer.js';
+import { Deferrer, DEFERRER, noStore, off, runningDeferrers } from './deferrer.js';
 import { DurableWorker } from './durable/durable-worker.js';
-import { HandlerWorks, type PlannedWork } from './handlers/handler-works.js';
-import { refuseStrayWork } from './handlers/stray-work.js';
-import { WorkProviders } from './handlers/work-providers.js';
+import { HandlerWorks, type PlannedWork } from './decorator/handler-works.js';
+import { refuseStrayWork } from './decorator/stray-work.js';
+import { WorkProviders } from './decorator/work-providers.js';
 
 /** Deferred work, wired to one application's requests. Exists with the feature off as well, to say so. */
 class DeferFeature implements Feature {
@@ -47,14 +44,8 @@ class DeferFeature implements Feature {
     handlers.around(this.plan(engine, providers));
     refuseStrayWork(modules);
     this.service.works = providers;
-    const worker = new DurableWorker(providers, engine.ledger);
-    const { queues } = this;
-    await engine.start({
-      run: (job, attempt, signal) => worker.run(job, attempt, signal),
-      runBatch: (jobs, attempt, signal) => worker.runBatch(jobs, attempt, signal),
-      kindOf: (work) => worker.kindOf(work),
-      queues: () => [...queues],
-    });
+    const say = (cause: string, message: string): void => this.host.report.report(cause, message);
+    await engine.start(new DurableWorker(providers, engine.counters, this.queues, say));
   }
 
   start(): void {
@@ -81,12 +72,12 @@ class DeferFeature implements Feature {
   }
 
   private plan(engine: DeferEngine, providers: WorkProviders): AroundFactory {
-    const works = new HandlerWorks(engine, (state: RequestState) => this.service.tasksOf(state));
+    const works = new HandlerWorks(engine, (state) => this.service.workOf(state));
     return (site) => {
       const declared = declaredOn(site);
       if (declared.length === 0) return null;
-      const planned = declared.map((work) => planOne(work, site, providers, this.options?.store !== null));
-      const warning = tooMany(planned, this.options, engine.journaled);
+      const planned = declared.map((work) => planOne(work, site, providers, engine.durable !== null));
+      const warning = tooMany(planned, site, engine);
       if (warning !== null) this.host.logger.warn(warning);
       for (const { queue } of declared) if (queue !== null) this.queues.add(queue);
       return works.around(planned, site.sendsEvents);
@@ -101,38 +92,29 @@ const declaredOn = ({ controller, method }: HandlerSite): DeclaredWork[] => [
 ];
 
 /** A handler that asks for more room than there is: null, or what to say. */
-function tooMany(
-  works: readonly PlannedWork[],
-  options: ResolvedDeferOptions | null,
-  journaled: boolean,
-): string | null {
-  if (options?.overflow !== 'reject') return null;
-  const counted = journaled ? works.filter(({ durable }) => !durable) : works;
-  const count = Math.max(...[false, true].map((durable) => counted.filter((work) => work.durable === durable).length));
-  return count <= options.maxPending
+function tooMany(works: readonly PlannedWork[], { handler }: HandlerSite, engine: DeferEngine): string | null {
+  const { overflow, maxPending } = engine.options;
+  const counts = new Map<unknown, number>();
+  for (const work of works) {
+    const capacity = engine.capacityOf(work);
+    if (capacity !== null) counts.set(capacity, (counts.get(capacity) ?? 0) + 1);
+  }
+  const count = Math.max(...counts.values());
+  return overflow !== 'reject' || count <= maxPending
     ? null
-    : `"${works[0]!.handler}" defers ${count} pieces of work, but \`defer.maxPending\` is ${options.maxPending}: ` +
+    : `"${handler.name}" defers ${count} pieces of work, but \`defer.maxPending\` is ${maxPending}: ` +
         "with `overflow: 'reject'` each of its requests gets 503. Raise it.";
 }
 
 function planOne(work: DeclaredWork, site: HandlerSite, providers: WorkProviders, hasStore: boolean): PlannedWork {
   const handler = site.handler.name;
-  if (work.kind === 'function') {
-    const name = work.name ?? (work.run.name || handler);
-    return { ...work, name, handler, provide: null, place: `${name} of "${handler}"` };
-  }
-  const type: Type = work.type;
-  if (work.durable && !hasStore) {
-    throw new PerfError(
-      'PERF_ERR_STORE',
-      `"${handler}" defers to ${type.name} with \`durable: true\`, but \`defer.store\` is not set. ` +
-        "Pass `defer: { store: bullmqStore({ connection }) }` from 'nestjs-perf/bullmq'.",
-    );
-  }
-  const provide = providers.provide(work.type, site.controller, handler);
-  if (work.durable) providers.nameForJobs(work.type, provide, handler);
+  if ('run' in work) return { ...work, name: work.name ?? (work.run.name || handler) };
+  const { type, durable } = work;
+  if (durable && !hasStore) throw noStore(`"${handler}" defers to ${type.name} with \`durable: true\``);
+  const provided = providers.provide(type, site.controller, handler);
+  if (durable) providers.nameForJobs(type, provided, handler);
   const name = work.name ?? type.name;
-  return { ...work, name, handler, provide, place: `${name} of "${handler}"` };
+  return { ...work, ...provided, name, place: `${name} of "${handler}"` };
 }
 
 export const deferFeature: FeatureDefinition<'defer', ResolvedDeferOptions> = {

@@ -73,7 +73,7 @@ export type DeferTarget = Type<DeferredWork | DeferredBatchWork> | DeferFunction
 export interface DeferWorkOptions {
   /** In records, logs and reports. @default the class', function's or handler's name */
   name?: string;
-  /** @default 'success' */
+  /** Which final status runs it: below 400, from 400 on (or no answer), or any. @default 'success' */
   when?: DeferWhen;
   /** False: in this process, lost when it crashes. True: through `defer.store`. @default false */
   durable?: boolean;

@@ -4,20 +4,19 @@ import { attach } from '../core/attachment.js';
 import { currentRequest } from '../core/current-request.js';
 import type { RequestOwner, RequestState } from '../core/request-state.js';
 import type { DeferStats } from '../core/snapshot.js';
-import type { DeferEngine } from './defer-engine.js';
+import type { ClassWork, DeferEngine } from './defer-engine.js';
+import { isClass, type AnyWork, type WorkProviders } from './decorator/work-providers.js';
 import type {
   DeferInfo,
   DeferredBatchWork,
   DeferredWork,
+  DeferWhen,
   DeferWorkOptions,
   EnqueueOptions,
   JobQueue,
 } from './deferred-work.js';
-import { durableEntry, durableShape } from './durable/durable-entry.js';
-import { isClass } from './handlers/work-class.js';
-import { isBatch, type AnyWork, type WorkProviders } from './handlers/work-providers.js';
 import type { RejectedWork } from './outbox/rejects.js';
-import { RequestTasks, type Armed } from './request-tasks.js';
+import { RequestWork, type Armed } from './request-work.js';
 import { TaskSequence } from './tasks/task.js';
 import { readEnqueueOptions, readWorkOptions } from './work-options.js';
 
@@ -26,7 +25,7 @@ export const DEFERRER = attach<Deferrer>('application');
 /** Those of the applications that run in this process: `defer()` is called without one. */
 export const runningDeferrers = new Set<Deferrer>();
 /** What a request has armed. */
-export const REQUEST_TASKS = attach<RequestTasks>('request');
+const REQUEST_WORK = attach<RequestWork>('request');
 
 /** What a {@link Deferrer} needs of the application's requests. */
 export interface DeferRequests extends RequestOwner {
@@ -77,53 +76,42 @@ export class Deferrer {
   }
 
   private deferFunction(engine: DeferEngine, task: (info: DeferInfo) => unknown, options?: DeferWorkOptions): void {
-    const { name, when, durable, ...read } = readWorkOptions(options, 'deferrer.defer()');
-    if (durable) {
+    const read = readWorkOptions(options, 'deferrer.defer()');
+    if (read.durable) {
       throw new PerfError(
         'PERF_ERR_OPTION',
         '`deferrer.defer()` cannot make a function durable: a worker finds work by its class. Pass a class, and its data.',
       );
     }
-    const state = this.current();
-    const tasks = state === null ? null : this.tasksOf(state);
-    const label = name ?? (task.name || (state?.route?.handler?.name ?? 'deferred task'));
-    const armed = engine.armTask({ ...read, name: label }, task, when, state, tasks ?? new TaskSequence());
-    if (armed !== null) this.place(armed, tasks);
+    const { origin, arming, requestWork } = this.callerOf(read.when);
+    const name = read.name ?? (task.name || (origin?.route?.handler?.name ?? 'deferred task'));
+    this.place(engine.armTask({ ...read, name }, task, arming), requestWork);
   }
 
   private deferClass(engine: DeferEngine, type: Type<AnyWork>, data: unknown, options?: EnqueueOptions): void {
-    const read = readEnqueueOptions(options, 'deferrer.defer()');
-    const { provide, kind } = this.worksOf(engine, type, read.durable, 'deferrer.defer()');
-    const state = this.current();
-    const tasks = state === null ? null : this.tasksOf(state);
-    const spec = { ...read, name: read.name ?? type.name };
-    if (read.durable) {
-      const shape = durableShape(engine, { ...spec, work: type.name, batched: kind === 'batch' });
-      const entry = durableEntry(read.id ?? engine.ids.next(), shape, data, state, spec.name);
-      const failed = (error: unknown): null => {
-        const { requestId, route } = entry;
-        const ended = { name: spec.name, requestId, route, durable: true, waitMs: 0, runMs: 0, attempt: 1 };
-        engine.ledger.failUnqueued(ended, error);
-        return null;
-      };
-      const armed = engine.journaled
-        ? committedLater(engine.armJournaled(entry, null).catch(failed))
-        : engine.armDurable(entry, null);
-      if (armed !== null) this.place(armed, tasks);
-      return;
-    }
-    const { id } = read;
-    const instance = provide(state?.frameworkRequest);
+    const work = this.classWork(engine, type, options, 'deferrer.defer()');
+    const { origin, arming, requestWork } = this.callerOf(null);
+    const instance = work.durable ? null : work.provide(origin?.frameworkRequest);
     // Whether it can be made is said when it runs.
     if (instance instanceof Promise) instance.catch(() => {});
-    if (!(instance instanceof Promise) && isBatch(instance)) {
-      const armed = engine.armItem({ instance, spec, batch: read.batch, id }, data, null, state);
-      if (armed !== null) this.place(armed, tasks);
-      return;
-    }
-    const run = async (info: DeferInfo): Promise<unknown> => ((await instance) as DeferredWork).run(data, info);
-    const armed = engine.armTask(spec, run, null, state, tasks ?? new TaskSequence(), false, id);
-    if (armed !== null) this.place(armed, tasks);
+    const armed = engine.armClass(work, instance!, data, arming);
+    if (!(armed instanceof Promise)) return this.place(armed, requestWork);
+    const counted = armed.catch((error: unknown) => {
+      engine.failUnarmed(work, origin, error);
+      return null;
+    });
+    this.place(committedLater(counted), requestWork);
+  }
+
+  /** The request whose code calls, and how its work is armed. */
+  private callerOf(when: DeferWhen | null) {
+    const origin = this.current();
+    const requestWork = origin === null ? null : this.workOf(origin);
+    return {
+      origin,
+      requestWork,
+      arming: { when, origin, reserved: false, sequence: requestWork ?? new TaskSequence() },
+    };
   }
 
   /**
@@ -150,16 +138,17 @@ export class Deferrer {
         `\`${what}\` stores work: leave \`durable: false\` out, or use \`deferrer.defer()\`.`,
       );
     }
-    const read = readEnqueueOptions({ ...options, durable: true }, what);
-    const { kind } = this.worksOf(engine, work, true, what);
-    const name = read.name ?? work.name;
-    const shape = durableShape(engine, { ...read, name, work: work.name, batched: kind === 'batch' });
-    const entry = durableEntry(read.id ?? engine.ids.next(), shape, data, this.current(), name);
-    await engine.enqueue(entry);
-    return { id: entry.id };
+    const planned = this.classWork(engine, work, { ...options, durable: true }, what);
+    return { id: await engine.enqueue(planned, data, this.current()) };
   }
 
-  private worksOf(engine: DeferEngine, type: Type<AnyWork>, durable: boolean, what: string) {
+  private classWork(
+    engine: DeferEngine,
+    type: Type<AnyWork>,
+    options: EnqueueOptions | undefined,
+    what: string,
+  ): ClassWork {
+    const read = readEnqueueOptions(options, what);
     const { works } = this;
     if (works === null) {
       throw new PerfError(
@@ -167,10 +156,11 @@ export class Deferrer {
         `\`${what}\` with a class works once the application has booted. Call it in \`onApplicationBootstrap\` or later.`,
       );
     }
-    if (durable && engine.options.store === null) throw noStore(`${what} of ${type.name}`);
-    const provide = works.provide(type, null, what);
-    if (durable) works.nameForJobs(type, provide, what);
-    return { provide, kind: works.kindOfClass(type) };
+    if (read.durable && engine.durable === null) throw noStore(`${what} of ${type.name} is durable`);
+    const provided = works.provide(type, null, what);
+    if (read.durable) works.nameForJobs(type, provided, what);
+    const name = read.name ?? type.name;
+    return { ...read, ...provided, type, name, place: name };
   }
 
   /**
@@ -183,9 +173,8 @@ export class Deferrer {
     if (typeof queue?.addBulk !== 'function') {
       throw new PerfError('PERF_ERR_OPTION', '`deferrer.addJob()` takes a BullMQ queue: an object with `addBulk()`.');
     }
-    const state = this.current();
-    const armed = engine.armJob(queue, name, data, options, state);
-    if (armed !== null) this.place(armed, state === null ? null : this.tasksOf(state));
+    const { origin, requestWork } = this.callerOf(null);
+    this.place(engine.armJob(queue, name, data, options, origin), requestWork);
   }
 
   /** Resolves when nothing is pending, running, or waiting to be stored, and no ended response still awaits its close. */
@@ -220,15 +209,15 @@ export class Deferrer {
   }
 
   /** What a request has armed. @internal */
-  tasksOf(state: RequestState): RequestTasks {
-    let tasks = REQUEST_TASKS.get(state);
-    if (tasks === null) {
-      tasks = new RequestTasks(this.enabled('deferrer').undecided);
-      REQUEST_TASKS.set(state, tasks);
+  workOf(state: RequestState): RequestWork {
+    let work = REQUEST_WORK.get(state);
+    if (work === null) {
+      work = new RequestWork(this.enabled('deferrer').undecided);
+      REQUEST_WORK.set(state, work);
       // A handler may go on after its response has closed.
-      if (state.closed) tasks.ended(state);
+      if (state.closed) work.ended(state);
     }
-    return tasks;
+    return work;
   }
 
   /** The request whose code calls this; null outside of one, or when it cannot be told. @internal */
@@ -243,7 +232,7 @@ export class Deferrer {
 
   /** A request has ended. @internal */
   ended(state: RequestState): void {
-    REQUEST_TASKS.get(state)?.ended(state);
+    REQUEST_WORK.get(state)?.ended(state);
     for (const deferrer of runningDeferrers) if (deferrer.unplaced.length > 0) deferrer.runUnplaced();
   }
 
@@ -252,11 +241,10 @@ export class Deferrer {
     this.ended(state);
   }
 
-  private place(armed: Armed, tasks: RequestTasks | null): void {
-    if (tasks !== null) {
-      tasks.arm(armed);
-      return;
-    }
+  /** Hands armed work to its request. */
+  private place(armed: Armed | null, requestWork: RequestWork | null): void {
+    if (armed === null) return;
+    if (requestWork !== null) return requestWork.arm(armed);
     // Any of these may be the one that has called, of whichever application: none may still wait for its response.
     const before = [...runningDeferrers].flatMap(({ requests }) => {
       requests.enableContext();
@@ -297,7 +285,7 @@ export function off(what: string): PerfError {
 export function noStore(what: string): PerfError {
   return new PerfError(
     'PERF_ERR_STORE',
-    `${what} is durable, but \`defer.store\` is not set. ` +
+    `${what}, but \`defer.store\` is not set. ` +
       "Pass `defer: { store: bullmqStore({ connection }) }` from 'nestjs-perf/bullmq'.",
   );
 }

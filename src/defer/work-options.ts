@@ -3,7 +3,7 @@ import { boolean, number, object, oneOf, optional, string } from '../core/option
 import { PerfError } from '../core/perf.error.js';
 import type { DeferWhen, DeferWorkOptions, EnqueueOptions } from './deferred-work.js';
 
-/** {@link DeferWorkOptions} with every default filled in. */
+/** {@link DeferWorkOptions} or {@link EnqueueOptions} with every default filled in. */
 export interface WorkOptions {
   /** Null: named after the class, function or handler. */
   readonly name: string | null;
@@ -18,18 +18,15 @@ export interface WorkOptions {
   readonly backoffMs: number;
   readonly maxBackoffMs: number;
   readonly batch: BatchOptions;
+  // Of work that any code starts; else null and 0.
+  readonly id: string | null;
+  readonly delayMs: number;
+  readonly priority: number;
 }
 
 export interface BatchOptions {
   readonly maxItems: number;
   readonly maxWaitMs: number;
-}
-
-/** {@link EnqueueOptions} with every default filled in. */
-export interface ResolvedEnqueueOptions extends WorkOptions {
-  readonly id: string | null;
-  readonly delayMs: number;
-  readonly priority: number;
 }
 
 const nonEmpty = string({ default: '', what: 'a name', test: (value) => value !== '' });
@@ -61,27 +58,23 @@ const enqueueTable = object({
   priority: number({ default: 0, unit: 'a whole number', min: 0, max: 2_097_152, integer: true }),
 });
 
-const DEFAULTS: WorkOptions = table.read(undefined, '');
-
 /**
- * Checks the options and fills in the defaults.
+ * Checks the options of work that belongs to a request and fills in the defaults.
  * @throws PERF_ERR_OPTION with `where` in its path
  */
 export function readWorkOptions(options: DeferWorkOptions | undefined, where: string): WorkOptions {
   if (options === undefined) return DEFAULTS;
-  const read = table.read(options, where);
-  refuseWithoutDurable(read, where);
-  return read;
+  return complete({ ...OF_NO_CODE, ...table.read(options, where) }, where);
 }
+const OF_NO_CODE = { id: null, delayMs: 0, priority: 0 };
+const DEFAULTS: WorkOptions = { ...OF_NO_CODE, ...table.read(undefined, '') };
 
 /**
  * The same for work that any code starts.
  * @throws PERF_ERR_OPTION with `where` in its path
  */
-export function readEnqueueOptions(options: EnqueueOptions | undefined, where: string): ResolvedEnqueueOptions {
-  const read = enqueueTable.read(options, where);
-  refuseWithoutDurable(read, where);
-  return { ...read, when: null };
+export function readEnqueueOptions(options: EnqueueOptions | undefined, where: string): WorkOptions {
+  return complete({ when: null, ...enqueueTable.read(options, where) }, where);
 }
 
 const DURABLE_ONLY = {
@@ -91,18 +84,15 @@ const DURABLE_ONLY = {
   priority: 'work of this process runs in its order',
 };
 
-function refuseWithoutDurable(
-  read: { durable: boolean } & Partial<Record<keyof typeof DURABLE_ONLY, unknown>>,
-  where: string,
-): void {
-  if (read.durable) return;
+function complete(read: WorkOptions, where: string): WorkOptions {
   for (const [name, why] of Object.entries(DURABLE_ONLY)) {
-    if (!read[name as keyof typeof DURABLE_ONLY]) continue;
+    if (read.durable || !read[name as keyof typeof DURABLE_ONLY]) continue;
     throw new PerfError(
       'PERF_ERR_OPTION',
       `\`${where}.${name}\` must go with \`durable: true\`: ${why}. Add \`durable: true\`, or leave \`${name}\` out.`,
     );
   }
+  return read;
 }
 
 export function isQueueName(name: string): boolean {

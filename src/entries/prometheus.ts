@@ -1,1 +1,2 @@
-export { prometheusSink, type PrometheusSinkOptions } from './prometheus/sink.js';
+export type { PrometheusSinkOptions } from './prometheus/options.js';
+export { prometheusSink, type PrometheusSink } from './prometheus/sink.js';

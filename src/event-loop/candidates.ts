@@ -51,6 +51,21 @@ export function aloneIn(inFlight: readonly RequestState[], blockStartMs: number)
   return inFlight.length === 1 && only!.startedMs >= blockStartMs - BEAT_MS ? only! : null;
 }
 
+const isInFlight = ({ startedMs, endedMs }: RequestState, atMs: number): boolean =>
+  startedMs <= atMs && (endedMs === 0 || endedMs >= atMs);
+
+/** Whether neither the request of a look nor another in flight had come to its handler: they may share a queue, or a batch. */
+export const sharesWork = (
+  { state: own, source, servedMs, changes }: Look<RequestState>,
+  inFlight: readonly RequestState[],
+): boolean =>
+  source === 'store' &&
+  inFlight.some(
+    (state) => state !== own && isInFlight(state, servedMs) && isEarly(phaseAt(progressOf(state), changes)),
+  );
+
+const isEarly = ({ phase }: { readonly phase: Phase }): boolean => phase === 'before' || phase === 'route';
+
 /** The likeliest of the requests that were in flight at a look. */
 export function suspectAt(
   look: Look<RequestState>,
@@ -61,7 +76,7 @@ export function suspectAt(
   if (isBareTimer(look.frames)) return null;
   const candidates: Candidate<RequestState>[] = [];
   for (const state of inFlight) {
-    if (state.startedMs > look.servedMs || (state.endedMs > 0 && state.endedMs < look.servedMs)) continue;
+    if (!isInFlight(state, look.servedMs)) continue;
     const { phase, enteredBy } = phaseAt(progressOf(state), look.changes);
     // The store, where it is on, knows every request that has come to its route function.
     if (look.unknown === 'background' && phase !== 'before') continue;

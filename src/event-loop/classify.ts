@@ -1,5 +1,5 @@
 import type { BlockCause } from '../core/record.js';
-import { beginsInForeignRead, type Frame } from './frame.js';
+import { beginsInForeignRead, beginsInRequest, type Frame } from './frame.js';
 import type { Source, Unknown } from './interrupt/identity.js';
 import { isCalledBack, showsItsCall, showsNodeCall } from './stack-proof.js';
 import { LATE_MS } from './timing.js';
@@ -47,6 +47,8 @@ export interface Evidence<S> {
   endedBefore(state: S, ms: number): boolean;
   /** Who may have run at a look that shows no request; null: nobody is likelier than others. */
   suspectAt(look: Look<S>): S | null;
+  /** Whether the request of a look, which only the store tells, may do others' work too: they share a queue, or a batch. */
+  sharesWork(look: Look<S>): boolean;
   /** The only request in flight, if the block began with it. */
   readonly alone: S | null;
 }
@@ -148,7 +150,8 @@ function named<S>(claim: Claim<S>, cause: BlockCause, evidence: Evidence<S>): Ve
   const nobody = { cause, culprit: null, suspect: null, ran: [], provenMs, shown: looks };
   if (state === null) return { ...nobody, suspect: unseenOf(looks, evidence), waited: waitedFor(claim) };
   const trusted =
-    evidence.stacksTrusted && looks.every((look) => isTrusted(look) && !evidence.endedBefore(state, look.servedMs));
+    evidence.stacksTrusted &&
+    looks.every((look) => isTrusted(look, evidence) && !evidence.endedBefore(state, look.servedMs));
   return trusted ? { ...nobody, culprit: state, waited: 'others' } : { ...nobody, suspect: state, waited: 'unknown' };
 }
 
@@ -168,12 +171,13 @@ function unseenOf<S>(looks: readonly Look<S>[], evidence: Evidence<S>): S | null
 
 /**
  * A connection that is shared (a database client's, say) runs its callbacks in the context of the request that happened
- * to open it; so the store alone proves nothing there. Nor of a request that waits for something else, but in its own callbacks.
+ * to open it; so the store alone proves nothing there. Nor does it where a queue or a batch may do another's work.
  */
-function isTrusted<S>(look: Look<S>): boolean {
+function isTrusted<S>(look: Look<S>, evidence: Evidence<S>): boolean {
   if (look.source === 'sync' || look.source === 'named') return true;
   if (beginsInForeignRead(look.frames)) return false;
-  return look.source !== 'aside' || isCalledBack(look);
+  if (look.source === 'aside' && !isCalledBack(look)) return false;
+  return beginsInRequest(look.frames) || !evidence.sharesWork(look);
 }
 
 const isProven = <S>(claim: Claim<S>, windowMs: number): boolean =>

@@ -13,7 +13,7 @@ import type { Around } from '../http/handler.interceptor.js';
 import type { RequestLifecycle, RequestObserver } from '../http/lifecycle.js';
 import type { RouteRunner } from '../http/route-functions.js';
 import { blockRecordOf, locateBy, positionsOf, type RecordRules } from './block-record.js';
-import { aloneIn, suspectAt } from './candidates.js';
+import { aloneIn, sharesWork, suspectAt } from './candidates.js';
 import { classify, type Verdict } from './classify.js';
 import type { eventLoopOption } from './event-loop.options.js';
 import { GcObserver } from './gc.js';
@@ -36,6 +36,8 @@ interface SeenBlock extends PendingBlock {
   readonly samples: readonly Sample[];
   /** Who was the first to get on after the last look; null: nobody before the loop turned. */
   readonly firstOn: RequestState | null;
+  /** Several got on at once. */
+  readonly severalOn: boolean;
 }
 
 /** Turns of the loop after a block in which requests arrive that had been waiting: accept, then read. */
@@ -85,7 +87,7 @@ export class EventLoop implements RequestObserver {
       (block) => this.blocked(block),
       () => this.turned(),
     );
-    this.naming = new Naming(`perf:${this.id}:`, this.watch.beat.words, lifecycle);
+    this.naming = new Naming(`perf:${this.id}:`, this.watch.beat.words);
     this.guard = new Guard(report);
     this.pending = new PendingBlocks(
       gauges.nowMs,
@@ -203,8 +205,9 @@ export class EventLoop implements RequestObserver {
     const inFlight = this.lifecycle.states().filter(({ startedMs }) => startedMs < block.endMs);
     const { ending } = this;
     if (ending !== null && ending.startedMs < block.endMs && !inFlight.includes(ending)) inFlight.push(ending);
-    const firstOn = this.naming.firstOn ?? ending;
-    const seen: SeenBlock = { block, samples: this.probe?.samplesOf(block.seq) ?? [], inFlight, firstOn, queued: [] };
+    const { firstOn, severalOn } = this.naming;
+    const samples = this.probe?.samplesOf(block.seq) ?? [];
+    const seen: SeenBlock = { block, samples, inFlight, firstOn: firstOn ?? ending, severalOn, queued: [] };
     this.turned();
     this.pending.add(seen);
     this.queueing = seen;
@@ -227,7 +230,7 @@ export class EventLoop implements RequestObserver {
   }
 
   private judge(seen: SeenBlock): void {
-    const { block, samples, inFlight, firstOn, queued } = seen;
+    const { block, samples, inFlight, firstOn, severalOn, queued } = seen;
     const { startMs, endMs } = block;
     const gcMs = this.gc.within(startMs, endMs);
     const counters = this.watch.counters();
@@ -246,6 +249,7 @@ export class EventLoop implements RequestObserver {
       stacksTrusted: this.stacksTrusted,
       endedBefore: (state, ms) => state.endedMs > 0 && state.endedMs < ms,
       suspectAt: (look) => suspectAt(look, inFlight, startMs, firstOn),
+      sharesWork: (look) => severalOn || sharesWork(look, inFlight),
       alone: aloneIn(inFlight, startMs),
     });
     const waited = waitedOf(inFlight, verdict);

@@ -1,7 +1,7 @@
 import { performance } from 'node:perf_hooks';
 import { type MonotonicClock, monotonicMs } from '../core/clock.js';
 import { inRootContext } from '../core/root-context.js';
-import { ARMED, Beat, MODE, PARKED, POLLS, RUN_DELAY_US, SEQ, STARVED_US } from './beat.js';
+import { ARMED, Beat, MODE, PARKED, POLLS, RUN_DELAY_US, STARVED_US } from './beat.js';
 import { LoopStatistics } from './loop-statistics.js';
 import { DISARM_AFTER_MS, DISARM_QUIET_AFTER_MS, type Timing } from './timing.js';
 
@@ -207,10 +207,9 @@ export class LoopWatch {
   }
 
   /** The counters now, to be set against those of a block. */
-  counters(): { seq: number; starvedUs: number; runDelayUs: number } {
+  counters(): { starvedUs: number; runDelayUs: number } {
     const { words } = this.beat;
     return {
-      seq: words[SEQ]!,
       starvedUs: Atomics.load(words, STARVED_US),
       runDelayUs: Atomics.load(words, RUN_DELAY_US),
     };

@@ -2,18 +2,16 @@ import { randomUUID } from 'node:crypto';
 import { attach } from '../core/attachment.js';
 import type { MonotonicClock } from '../core/clock.js';
 import type { RecordHold } from '../core/record-hold.js';
-import type { ResourceSample } from '../core/record.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { RequestState } from '../core/request-state.js';
+import { RequestUnits } from '../core/request-unit.js';
 import type { Route } from '../core/route.js';
 import { within } from '../core/within.js';
 import type { RequestObserver } from '../http/lifecycle.js';
 import type { ResolvedExperiments } from './experiments.options.js';
 import type { GateCheck } from './gate-check.js';
 import { GateDecisions } from './gate-decisions.js';
-import { RequestUnits } from './request-unit.js';
-import type { SliceTally } from './switchback/slice-tally.js';
-import { Switchback } from './switchback/switchback.js';
+import { type SliceTally, Switchback } from './switchback/switchback.js';
 import type { Outcome } from './totals/cells.js';
 import type { ExperimentTotals } from './totals/experiment-totals.js';
 import { RouteTally } from './totals/route-tally.js';
@@ -34,14 +32,6 @@ interface RequestNotes {
 const NOTES = attach<RequestNotes>('request');
 const TALLY = attach<RouteTally>('route');
 
-/** What experiments need of other features. */
-export interface ExperimentPorts {
-  /** Null when the event loop is not observed: then nobody is proven to have blocked it. Asked when a request has ended. */
-  hold(): RecordHold | null;
-  /** CPU and memory of now, for a switchback. */
-  sampleResources(): Pick<ResourceSample, 'process'>;
-}
-
 /** Decides variants while requests run, and sums up what became of them when they have ended. One per application. */
 export class ExperimentEngine implements RequestObserver, GateCheck {
   private readonly decisions: GateDecisions;
@@ -57,13 +47,15 @@ export class ExperimentEngine implements RequestObserver, GateCheck {
     private readonly options: ResolvedExperiments,
     private readonly nowMs: MonotonicClock,
     private readonly report: OncePerCause,
-    private readonly ports: ExperimentPorts,
+    /** Whom requests are for, unless `experiments.unit` tells it. */
+    units: RequestUnits,
+    /** Null when the event loop is not observed: then nobody is proven to have blocked it. Asked when a request has ended. */
+    private readonly recordHold: () => RecordHold | null,
   ) {
     const { gates, unit, switchback } = options;
     this.decisions = new GateDecisions(gates, report);
-    this.units = new RequestUnits(unit, report);
-    this.switchback =
-      switchback === null ? null : new Switchback(switchback, this.source, () => ports.sampleResources());
+    this.units = unit === null ? units : new RequestUnits('experiments.unit', unit, report);
+    this.switchback = switchback === null ? null : new Switchback(switchback, this.source);
   }
 
   start(): void {
@@ -86,8 +78,9 @@ export class ExperimentEngine implements RequestObserver, GateCheck {
 
   /** The variant of a request, decided at the first question and kept. Never throws. */
   isOn(state: RequestState, gate: string): boolean {
-    const known = state.variants?.[gate];
-    if (known !== undefined) return known === 'on';
+    const { variants } = state;
+    // A gate may bear the name of something that every object has.
+    if (variants !== null && Object.hasOwn(variants, gate)) return variants[gate] === 'on';
     const on = this.decide(state, gate);
     // What runs after the response must not change a record that has been written.
     if (!state.closed) (state.variants ??= {})[gate] = on ? 'on' : 'off';
@@ -95,7 +88,7 @@ export class ExperimentEngine implements RequestObserver, GateCheck {
   }
 
   ended(state: RequestState): void {
-    const hold = this.ports.hold();
+    const hold = this.recordHold();
     if (hold === null || !hold.hold(state, this.count)) this.count(state);
   }
 
@@ -118,7 +111,7 @@ export class ExperimentEngine implements RequestObserver, GateCheck {
   totals(): ExperimentTotals {
     const gates = new Set(this.tallies.flatMap((tally) => [...tally.gates.keys()]));
     return {
-      version: 1,
+      version: 2,
       sources: [this.source],
       gates: [...gates].sort().map((gate) => ({
         gate,
@@ -137,7 +130,7 @@ export class ExperimentEngine implements RequestObserver, GateCheck {
   }
 
   private decide(state: RequestState, gate: string): boolean {
-    const unit = this.units.of(state);
+    const unit = (state.unit ??= this.units.of(state) ?? { userId: state.id });
     if (this.switchback?.gate === gate) {
       const { on, current } = this.switchback;
       const notes = notesOf(state);

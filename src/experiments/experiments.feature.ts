@@ -1,5 +1,4 @@
 import { RECORD_HOLD } from '../core/record-hold.js';
-import { SAMPLE_NOW } from '../core/resource-reading.js';
 import type { Feature, FeatureDefinition, FeatureHost } from '../http/feature.js';
 import { aroundExperiments } from './experiment.decorator.js';
 import { ExperimentEngine } from './experiment-engine.js';
@@ -16,14 +15,9 @@ class ExperimentsFeature implements Feature {
     options: ResolvedExperiments | null,
     private readonly host: FeatureHost,
   ) {
-    const { nowMs, report, requests } = host;
+    const { nowMs, report, requests, units } = host;
     this.engine =
-      options === null
-        ? null
-        : new ExperimentEngine(options, nowMs, report, {
-            hold: () => RECORD_HOLD.get(requests),
-            sampleResources: () => SAMPLE_NOW.get(requests)!(),
-          });
+      options === null ? null : new ExperimentEngine(options, nowMs, report, units, () => RECORD_HOLD.get(requests));
     this.service = new Experiments(this.engine, requests, report);
   }
 

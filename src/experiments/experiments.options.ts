@@ -1,4 +1,6 @@
+import type { PerfRequest } from '../core/perf-request.js';
 import type { Unit } from '../core/record.js';
+import type { TellUnit } from '../core/request-unit.js';
 import { number, object, optional, optionError, value, type Option, type Resolved } from '../core/option.js';
 import type { GateClient } from './gates/gate-client.js';
 
@@ -7,10 +9,10 @@ export interface ExperimentsOptions {
   /** Who decides: `statsigGates(client)`, `staticGates({ … })`, or your own {@link GateClient}. */
   gates: GateClient;
   /**
-   * Who a request is for: what the gates are randomised by. Called with the framework's request, at the first check in it.
-   * @default `request.user.id`, else the request's id
+   * Who a request is for: what the gates are randomised by. Called at the first check in a request.
+   * @default the module's `unit`, else the request's id
    */
-  unit?: (request: unknown) => Unit;
+  unit?(this: void, request: PerfRequest): Unit;
   /**
    * One process alternates this gate by time slices, so that CPU and memory get an answer too. `sliceMs` (60,000) is the length
    * of a slice, `washoutMs` (5,000) how much of its beginning is not counted.
@@ -47,7 +49,7 @@ const switchback: Option<Resolved<typeof slices>> = {
 
 const shape = object({
   gates: gateClient,
-  unit: optional(value<(request: unknown) => Unit>('a function', (given) => typeof given === 'function')),
+  unit: optional(value<TellUnit>('a function', (given) => typeof given === 'function')),
   switchback: optional(switchback),
   prePeriodMs: number({ default: 0, unit: 'a number of milliseconds', min: 0 }),
 });

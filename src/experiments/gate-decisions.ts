@@ -18,8 +18,9 @@ export class GateDecisions {
   /** `counted` is false for a fallback: it was not drawn, so it must not be compared. */
   decide(gate: string, unit: Unit): { on: boolean; counted: boolean } {
     const { on, problem } = this.ask(gate, unit);
-    if (problem !== undefined) this.complain(gate, problem);
-    return { on, counted: problem === undefined && this.isKnown(gate) };
+    if (problem === undefined) return { on, counted: this.isKnown(gate) };
+    this.complain(gate, problem);
+    return { on: false, counted: false };
   }
 
   shareOf(gate: string): number | null {
@@ -33,8 +34,10 @@ export class GateDecisions {
 
   private ask(gate: string, unit: Unit): GateAnswer {
     try {
-      const answer = this.gates.check(gate, unit) as GateAnswer | null | undefined;
-      if (typeof answer?.on === 'boolean') return answer;
+      // Written by users: nothing in the answer is certain.
+      const answer = this.gates.check(gate, unit) as { on?: unknown; problem?: unknown } | null | undefined;
+      if (answer?.problem != null) return { ...OFF, problem: reasonOf(answer.problem) };
+      if (typeof answer?.on === 'boolean') return { on: answer.on };
       return { ...OFF, problem: 'the client answered without `on`' };
     } catch (error) {
       return { ...OFF, problem: reasonOf(error) };

@@ -7,16 +7,21 @@ import type { Feature, FeatureHost } from './feature.js';
 /** What applications may inject of an extension. */
 export interface ExtensionService {
   readonly token: InjectionToken;
-  /** From the feature that {@link PerfExtension.create} has returned. */
-  readonly of: (feature: Feature) => unknown;
+  /** From the feature that {@link Extension.create} has returned. */
+  readonly of: (feature: Feature) => object;
 }
 
-/** A feature that an application adds with `PerfModule.forRoot({ extensions: [cache()] })`. */
+/** A feature that an application adds: `PerfModule.forRoot({ extensions: [cache()] })`. Entries of this package make them. */
 export interface PerfExtension {
   /** One of a name in an application. */
   readonly name: string;
-  readonly services?: readonly ExtensionService[];
   /** Called once an application, also with `enabled: false`. */
+  create(host: never): object;
+}
+
+/** The same, as it is made here. */
+export interface Extension extends PerfExtension {
+  readonly services?: readonly ExtensionService[];
   create(host: FeatureHost): Feature;
 }
 

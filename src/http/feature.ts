@@ -3,6 +3,7 @@ import type { MonotonicClock } from '../core/clock.js';
 import type { Option } from '../core/option.js';
 import type { Recorder } from '../core/recorder.js';
 import type { OncePerCause, Reporter } from '../core/reporter.js';
+import type { RequestUnits } from '../core/request-unit.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
 import type { ControllerHandlers } from './handlers.js';
 import type { RequestLifecycle } from './lifecycle.js';
@@ -19,6 +20,10 @@ export interface FeatureHost {
   readonly logger: Reporter;
   readonly nowMs: MonotonicClock;
   readonly flushTimeoutMs: number;
+  /** Whom requests are for. */
+  readonly units: RequestUnits;
+  /** What is deployed; null when nothing tells. */
+  readonly release: string | null;
 }
 
 /** What is known when the application's modules have been made, and its routes are not registered yet. */

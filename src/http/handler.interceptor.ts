@@ -2,6 +2,7 @@ import type { CallHandler, ExecutionContext, NestInterceptor, Type } from '@nest
 import { defer, isObservable, mergeMap, of, type Observable } from 'rxjs';
 import { attach } from '../core/attachment.js';
 import type { RequestState } from '../core/request-state.js';
+import { isHttp } from './is-http.js';
 import { stateOf } from './lifecycle.js';
 
 /** Nest's metadata keys of `@UseInterceptors()` and of every route handler. */
@@ -21,7 +22,7 @@ export const REQUEST_SCOPED = attach<RequestScopedArounds>('application');
  */
 class HandlerInterceptor implements NestInterceptor {
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
-    if (context.getType() !== 'http') return next.handle();
+    if (!isHttp(context)) return next.handle();
     const request: unknown = context.switchToHttp().getRequest();
     const state = stateOf(request);
     const methods = state === null ? null : (REQUEST_SCOPED.get(state.owner)?.get(context.getClass()) ?? null);

@@ -11,13 +11,12 @@ import {
 import { stateOf } from './lifecycle.js';
 import { RequestParameters, type RequestParameter } from './request-parameter.js';
 import { HANDLER_METADATA } from './route-functions.js';
+import { routeHandlerOf } from './route-handler.js';
 
 /** Nest's metadata keys, stable since Nest 4; `@nestjs/common` 12 no longer exports their names. */
 const PATH_METADATA = 'path';
 const METHOD_METADATA = 'method';
 const SSE_METADATA = '__sse__';
-/** Set by `@SkipPerf()`. */
-export const SKIP_METADATA = 'perf:skip';
 
 type Method = (this: unknown, ...parameters: unknown[]) => unknown;
 
@@ -190,14 +189,7 @@ function callThrough(method: Method): Method {
 }
 
 function siteOf(controller: Type, methodName: string, method: Method): HandlerSite {
-  const skipped =
-    Reflect.getMetadata(SKIP_METADATA, method) === true || Reflect.getMetadata(SKIP_METADATA, controller) === true;
-  const handler: RouteHandler = {
-    className: controller.name,
-    methodName,
-    name: `${controller.name}.${methodName}`,
-    skipped,
-  };
+  const handler = routeHandlerOf(controller, method, methodName);
   const requestMethod =
     (Reflect.getMetadata(METHOD_METADATA, method) as RequestMethod | undefined) ?? RequestMethod.GET;
   const sendsEvents = Reflect.getMetadata(SSE_METADATA, method) === true;

@@ -4,7 +4,7 @@ import { Attachable } from '../core/attachment.js';
 import type { MonotonicClock } from '../core/clock.js';
 import type { OncePerCause } from '../core/reporter.js';
 import { requestContext } from '../core/request-context.js';
-import { RequestState, type RequestOwner } from '../core/request-state.js';
+import { RequestState } from '../core/request-state.js';
 import type { Route } from '../core/route.js';
 import type { Platform, RequestEntry } from './platform.js';
 import type { Routes } from './routes.js';
@@ -51,7 +51,7 @@ export interface RequestObserver {
  * Start and end of every request of one application, each exactly once, and those in flight.
  * A request ends completed when its response was handed to the operating system, aborted when its connection closes before.
  */
-export class RequestLifecycle extends Attachable implements RequestEntry, RequestOwner {
+export class RequestLifecycle extends Attachable implements RequestEntry {
   /** Requests enter the context store that have started since then, monotonic milliseconds; Infinity: none does. */
   private contextSinceMs = Infinity;
   /** False: they never may (`context: false`). */

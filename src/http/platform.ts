@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RawResponse } from '../core/guarded.js';
-import type { RequestState } from '../core/request-state.js';
+import type { RequestOwner, RequestState } from '../core/request-state.js';
 import type { Route } from '../core/route.js';
 import type { Routes } from './routes.js';
 
@@ -22,7 +22,7 @@ export const answerOf = ({ status, type, body }: RawResponse): Answer => ({
 });
 
 /** Where a platform takes requests to. */
-export interface RequestEntry {
+export interface RequestEntry extends RequestOwner {
   /** Called again for the same request it returns the same state. Never throws. */
   start(this: void, request: IncomingMessage, response: ServerResponse): RequestState;
   /** The same, for the server's own event; what runs after it in the same turn is in the context store, where that is on. */

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { RequestMethod } from '@nestjs/common';
 import type { AbstractHttpAdapter } from '@nestjs/core';
 import { attach } from '../core/attachment.js';
-import type { RequestOwner, RequestState } from '../core/request-state.js';
+import type { RequestState } from '../core/request-state.js';
 import { methodLabel, type Route, type RouteHandler } from '../core/route.js';
 import { stateOf } from './lifecycle.js';
 import type { RequestEntry } from './platform.js';
@@ -44,7 +44,7 @@ export interface RegistrationListener {
 
 /** The application that registers. */
 export interface RegisteringApplication {
-  readonly requests: RequestEntry & RequestOwner;
+  readonly requests: RequestEntry;
   readonly routes: Routes;
   /** Whether a handler is one of its own: several applications may share an adapter. */
   knows(handler: RouteHandler): boolean;
@@ -107,7 +107,8 @@ export function watchRegistration(
 const handlerOf = (routeFunction: object): RouteHandler | null =>
   (Reflect.getMetadata(HANDLER_METADATA, routeFunction) as RouteHandler | undefined) ?? null;
 
-function runnable(routeFunction: RouteFunction, route: Route, requests: RequestEntry & RequestOwner): RouteFunction {
+/** Calls the same function, whose route is known, and runs it by name where the application has a {@link ROUTE_RUNNER}. */
+export function runnable(routeFunction: RouteFunction, route: Route, requests: RequestEntry): RouteFunction {
   const runner = ROUTE_RUNNER.get(requests);
   return function run(this: unknown, request, response, next): unknown {
     const state = stateOf(request);

@@ -1,6 +1,7 @@
 import type { Resolved } from '../core/option.js';
 import { LATENCY_FIGURES, type LatencyFigures } from '../core/latency-figures.js';
 import { RECORD_HOLD } from '../core/record-hold.js';
+import type { Recorder } from '../core/recorder.js';
 import type { RequestState } from '../core/request-state.js';
 import { ROUTE_BLOCKS, type Route } from '../core/route.js';
 import { ROUTE_TIME_FIGURES } from '../core/route-time.js';
@@ -8,6 +9,7 @@ import type { RouteHistogram } from '../core/sink.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
 import type { Feature, FeatureBoot, FeatureDefinition, FeatureHost } from '../http/feature.js';
 import type { RequestObserver } from '../http/lifecycle.js';
+import { globOf } from './glob.js';
 import { latencyOption } from './latency.options.js';
 import { requestRecordOf } from './request-record.js';
 import { routeHistograms, snapshotRoutes } from './route-snapshot.js';
@@ -18,24 +20,20 @@ type Options = NonNullable<Resolved<typeof latencyOption>>;
 
 /** One record and one histogram entry a request, written when it has ended. */
 class Latency implements Feature, RequestObserver, LatencyFigures {
-  private readonly ignored: ReadonlySet<string>;
-  private readonly recordOverMs: number;
+  private readonly ignored: readonly RegExp[];
+  private wanted: Recorder['requestsWanted'] = 'none';
 
   constructor(
     private readonly options: Options,
     private readonly host: FeatureHost,
   ) {
-    this.ignored = new Set(options.ignore);
-    this.recordOverMs = host.recorder.recordRequestsOverMs(options.slowMs);
+    this.ignored = options.ignore.map(globOf);
     LATENCY_FIGURES.set(host.requests, this);
   }
 
-  get slowMs(): number {
-    return this.options.slowMs;
-  }
-
   install({ platform }: FeatureBoot): void {
-    const { requests, routes, nowMs } = this.host;
+    const { recorder, requests, routes, nowMs } = this.host;
+    this.wanted = recorder.requestsWanted;
     routes.listen((route) => this.measure(route));
     requests.observe(this);
     if (this.options.serverTiming && platform !== null) {
@@ -50,13 +48,13 @@ class Latency implements Feature, RequestObserver, LatencyFigures {
     const durationMs = state.endedMs - state.startedMs;
     if (state.aborted) stats.aborted();
     else stats.completed(state.status, durationMs);
-    if (!(durationMs > this.recordOverMs)) return;
+    if (this.wanted !== 'all' && (this.wanted === 'none' || durationMs <= stats.slowMs)) return;
     const hold = RECORD_HOLD.get(this.host.requests);
     if (hold === null || !hold.hold(state, this.record)) this.record(state);
   }
 
   private readonly record = (state: RequestState): void => {
-    this.host.recorder.push(requestRecordOf(state));
+    this.host.recorder.push(requestRecordOf(state, this.host, ROUTE_STATS.get(state.route!)!.slowMs));
   };
 
   snapshot(): Pick<PerfSnapshot, 'routes'> {
@@ -74,10 +72,15 @@ class Latency implements Feature, RequestObserver, LatencyFigures {
   }
 
   private measure(route: Route): void {
-    if (route.handler?.skipped === true || this.ignored.has(route.pattern)) return;
-    const stats = new RouteStats(this.options.overMs);
+    if (route.handler?.skipped === true || this.isIgnored(route.pattern)) return;
+    const { overMs, slowMs } = this.options;
+    const stats = new RouteStats(overMs, route.handler?.slowMs ?? slowMs);
     ROUTE_STATS.set(route, stats);
     ROUTE_BLOCKS.set(route, stats);
+  }
+
+  private isIgnored(pattern: string): boolean {
+    return this.ignored.some((glob) => glob.test(pattern));
   }
 }
 

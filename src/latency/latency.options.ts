@@ -3,7 +3,7 @@ import { boolean, feature, list, number, optionError, string, type Option } from
 /** How requests are measured. */
 export interface LatencyOptions {
   /**
-   * Completed requests slower than this are logged as warnings, milliseconds.
+   * Completed requests slower than this are logged as warnings, milliseconds. `@SlowMs()` says it for one route.
    * @default 1000
    */
   slowMs?: number;
@@ -13,12 +13,13 @@ export interface LatencyOptions {
    */
   overMs?: readonly number[];
   /**
-   * Route patterns that are not measured, for example `['/health']`.
+   * Route patterns that are not measured, as records name them: `['/health', '/internal/*', '/admin/**']`. `*` is any text within
+   * a segment, `**` any segments; `/admin/**` is `/admin` and all below it.
    * @default []
    */
   ignore?: readonly string[];
   /**
-   * Adds the `Server-Timing` header, which tells clients how long the server took.
+   * Adds the `Server-Timing` header: how long the server took, and of it `own` work, `up`stream calls and other `wait`.
    * @default false
    */
   serverTiming?: boolean;

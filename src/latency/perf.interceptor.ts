@@ -10,24 +10,36 @@ import { defer, Observable } from 'rxjs';
 import { requestContext } from '../core/request-context.js';
 import type { RequestState } from '../core/request-state.js';
 import type { Route } from '../core/route.js';
-import { SKIP_METADATA } from '../http/handlers.js';
 import { RequestLifecycle } from '../http/lifecycle.js';
+import { routeHandlerOf } from '../http/route-handler.js';
 import { Routes } from '../http/routes.js';
 
 /** Nest's metadata keys of `@MessagePattern()` / `@EventPattern()` and of `@SubscribeMessage()`. */
 const PATTERN_METADATA = 'microservices:pattern';
 const MESSAGE_METADATA = 'message';
 const METHODS: Readonly<Record<string, string>> = { rpc: 'RPC', ws: 'WS', graphql: 'GRAPHQL' };
+/** Clients choose the names of operations: no more of them than this get rows of their own. */
+const MAX_OPERATIONS = 100;
+const MAX_OPERATION_LENGTH = 100;
+
+/** The part of GraphQL's `info` that is used. */
+interface ResolveInfo {
+  readonly fieldName?: string;
+  readonly parentType?: { readonly name?: string };
+  readonly operation?: { readonly name?: { readonly value?: string } };
+}
 
 /**
  * Measures microservice, WebSocket and GraphQL handlers for who asks with `@UseInterceptors(PerfInterceptor)`. The rows'
- * method is `RPC`, `WS` or `GRAPHQL`, their route the message pattern or `Type.field`; failures count as status 500 (or the
- * exception's own), an unsubscribed stream as aborted. HTTP handlers pass through: their requests are measured already.
+ * method is `RPC`, `WS` or `GRAPHQL`, their route the message pattern, or `Type.field` and in brackets the operation that asked
+ * for it (of the first 100 names); failures count as status 500 (or the exception's own), an unsubscribed stream as aborted. HTTP
+ * handlers pass through: their requests are measured already.
  */
 @Injectable()
 export class PerfInterceptor implements NestInterceptor {
-  /** By handler: found without building a string. */
-  private readonly known = new WeakMap<object, Route>();
+  /** By handler, and then by GraphQL operation: found without building a string. */
+  private readonly known = new WeakMap<object, Map<string, Route>>();
+  private readonly operations = new Set<string>();
 
   constructor(
     @Inject(RequestLifecycle) private readonly lifecycle: RequestLifecycle,
@@ -69,28 +81,35 @@ export class PerfInterceptor implements NestInterceptor {
 
   private routeOf(context: ExecutionContext, method: string): Route {
     const handler = context.getHandler();
-    let route = this.known.get(handler);
+    const operation = method === METHODS['graphql'] ? this.operationOf(infoOf(context)) : '';
+    let routes = this.known.get(handler);
+    if (routes === undefined) this.known.set(handler, (routes = new Map()));
+    let route = routes.get(operation);
     if (route === undefined) {
-      const controller = context.getClass();
-      const skipped =
-        Reflect.getMetadata(SKIP_METADATA, handler) === true || Reflect.getMetadata(SKIP_METADATA, controller) === true;
-      const name = `${controller.name}.${handler.name}`;
-      const pattern = patternOf(context) ?? name;
-      route = this.routes.create(method, pattern, {
-        className: controller.name,
-        methodName: handler.name,
-        name,
-        skipped,
-      });
-      this.known.set(handler, route);
+      const named = routeHandlerOf(context.getClass(), handler, handler.name);
+      const pattern = patternOf(context) ?? named.name;
+      route = this.routes.create(method, operation === '' ? pattern : `${pattern} (${operation})`, named);
+      routes.set(operation, route);
     }
     return route;
   }
+
+  /** `''` for an operation without a name, and for what comes beyond {@link MAX_OPERATIONS}. */
+  private operationOf(info: ResolveInfo | undefined): string {
+    const name = info?.operation?.name?.value ?? '';
+    if (this.operations.has(name)) return name;
+    if (name === '' || name.length > MAX_OPERATION_LENGTH || this.operations.size >= MAX_OPERATIONS) return '';
+    this.operations.add(name);
+    return name;
+  }
 }
+
+/** The fourth argument of every resolver. */
+const infoOf = (context: ExecutionContext): ResolveInfo | undefined => context.getArgByIndex(3);
 
 function patternOf(context: ExecutionContext): string | null {
   if (context.getType<string>() === 'graphql') {
-    const info = context.getArgByIndex<{ parentType?: { name?: string }; fieldName?: string } | undefined>(3);
+    const info = infoOf(context);
     return info?.fieldName === undefined ? null : `${info.parentType?.name ?? ''}.${info.fieldName}`;
   }
   const handler = context.getHandler();

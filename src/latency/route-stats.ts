@@ -10,7 +10,11 @@ export class RouteStats {
   private lastStatus = 0;
   private last: Histogram | null = null;
 
-  constructor(private readonly overMs: readonly number[]) {
+  constructor(
+    private readonly overMs: readonly number[],
+    /** Longer is slow, milliseconds. */
+    readonly slowMs: number,
+  ) {
     this.over = overMs.map(() => 0);
   }
 

@@ -1,4 +1,5 @@
 import type { ResourceSample } from '../core/record.js';
+import type { Machine } from './machine.js';
 
 /** What to size by the container's limits, and why. */
 export interface ResourceAdvice {
@@ -20,22 +21,19 @@ const MIB = 2 ** 20;
 const DEFAULT_THREADS = 4;
 const THREADS_PER_CORE = 4;
 
-/**
- * @param cpus CPUs the process may run on; null when unknown.
- * @param machineBytes Memory of the machine: a limit above it is none.
- */
+/** A limit above what the machine has is none. */
 export function advise(
   limits: Pick<ResourceSample['limits'], 'cpuCores' | 'memoryBytes'>,
-  cpus: number | null,
-  machineBytes: number | null,
+  machine: Machine,
 ): ResourceAdvice {
-  const cores = Math.min(limits.cpuCores ?? Infinity, cpus ?? Infinity);
+  const cores = Math.min(limits.cpuCores ?? Infinity, machine.cpus ?? Infinity);
   const known = Number.isFinite(cores);
   const workers = known ? Math.max(1, Math.floor(cores)) : 1;
   const threadPoolSize = known
     ? Math.max(2, Math.min(DEFAULT_THREADS, Math.ceil(cores * THREADS_PER_CORE)))
     : DEFAULT_THREADS;
-  const memoryBytes = limits.memoryBytes === null ? null : Math.min(limits.memoryBytes, machineBytes ?? Infinity);
+  const memoryBytes =
+    limits.memoryBytes === null ? null : Math.min(limits.memoryBytes, machine.memoryBytes ?? Infinity);
   const maxOldSpaceSizeMb =
     memoryBytes === null ? null : Math.max(1, Math.floor((memoryBytes * HEAP_SHARE) / workers / MIB));
   const why = !known

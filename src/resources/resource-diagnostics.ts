@@ -9,7 +9,7 @@ const YOUNG_SPACE_BYTES = 48 * MIB;
 
 /** Shares of throttled periods that deserve a word, and a louder one. */
 const THROTTLED = 0.05;
-const BADLY_THROTTLED = 0.25;
+export const BADLY_THROTTLED = 0.25;
 /** Fewer periods than this (of 100 ms) are no trend. */
 const MIN_PERIODS = 20;
 
@@ -29,7 +29,7 @@ export class ResourceDiagnostics {
   constructor(
     private readonly reporter: Reporter,
     /** `resources.cpuLimitCores` is set. */
-    private readonly cpuLimitNamed = false,
+    private readonly isCpuLimitNamed = false,
   ) {}
 
   /** At the start: does what Node was started with fit the container? */
@@ -45,26 +45,22 @@ export class ResourceDiagnostics {
     );
   }
 
-  /**
-   * Whether memory may be low, going by the least that may be left. If not, it is known not to be.
-   * @param limitBytes The effective limit; null without one.
-   */
-  memoryMayBeLow(limitBytes: number | null, leastLeftBytes: number | null): boolean {
-    if (limitBytes === null) return false;
-    if (leastLeftBytes === null || leastLeftBytes < lowBytes(limitBytes)) return true;
-    this.lowSamples = 0;
-    return false;
-  }
-
-  /** Every second while memory may be low, and every now and then. */
+  /** Every second: what cannot wait for the next record. */
   watch(sample: ResourceSample): void {
     this.watchHeadroom(sample);
-    this.watchKernel(sample);
+    this.watchOomKills(sample.memory.oomKills);
+    if (!this.isCpuLimitNamed && sample.cpu.window?.throttledByHiddenAncestor === true) {
+      this.warnOnce(
+        'hidden limit',
+        'The CPU is throttled by a limit that cannot be seen from inside the container, such as that of a pod or a task. ' +
+          'Name it in `resources.cpuLimitCores`, so that utilization is a share of it.',
+      );
+    }
   }
 
   private watchHeadroom({ limits: { memoryBytes }, memory: { availableBytes } }: ResourceSample): void {
     if (memoryBytes === null || availableBytes === null) return;
-    const isLow = availableBytes < lowBytes(memoryBytes);
+    const isLow = isMemoryLow(availableBytes, memoryBytes);
     this.lowSamples = isLow ? this.lowSamples + 1 : 0;
     if (this.lowSamples < LOW_MEMORY_SAMPLES) return;
     this.warnOnce(
@@ -74,20 +70,8 @@ export class ResourceDiagnostics {
     );
   }
 
-  /** With each report at least: what the kernel has done. */
-  watchKernel(sample: ResourceSample): void {
-    this.watchOomKills(sample.memory.oomKills);
-    if (!this.cpuLimitNamed && sample.cpu.window?.throttledByHiddenAncestor === true) {
-      this.warnOnce(
-        'hidden limit',
-        'The CPU is throttled by a limit that cannot be seen from inside the container, such as that of a pod or a task. ' +
-          'Name it in `resources.cpuLimitCores`, so that utilization is a share of it.',
-      );
-    }
-  }
-
-  /** Once a report. Short windows are added up until they are a trend. */
-  report({ cpu: { window }, limits }: ResourceSample): void {
+  /** With each record. Short windows are added up until they are a trend. */
+  weighThrottling({ cpu: { window }, limits }: ResourceSample): void {
     const seen = this.periods;
     seen.all += window?.periods ?? 0;
     seen.throttled += window?.throttledPeriods ?? 0;
@@ -126,6 +110,8 @@ export class ResourceDiagnostics {
   }
 }
 
-const lowBytes = (limitBytes: number): number => Math.min(limitBytes * LOW_MEMORY_SHARE, LOW_MEMORY_BYTES);
+/** Whether so little is left of a limit that the kernel may soon kill. */
+export const isMemoryLow = (leftBytes: number, limitBytes: number): boolean =>
+  leftBytes < Math.min(limitBytes * LOW_MEMORY_SHARE, LOW_MEMORY_BYTES);
 
 const mb = (bytes: number): number => Math.round(bytes / MIB);

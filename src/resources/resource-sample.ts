@@ -1,23 +1,24 @@
 import type { ResourceSample } from '../core/record.js';
-import type { ResourceReading } from './cgroup-accounts.js';
-import { measureWindow } from './resource-window.js';
+import type { ResourceReading } from './resource-reading.js';
+import { windowBetween } from './resource-window.js';
 import type { ResolvedResourcesOptions } from './resources.options.js';
 
 /** The effective limits of a reading, overrides applied. */
 export function limitsOf(reading: ResourceReading, overrides: ResolvedResourcesOptions): ResourceSample['limits'] {
   const { cpuLimit, memory, layout } = reading;
-  const readable = reading.cpuUsage.from === 'cgroup' || memory !== null || cpuLimit?.heldBy != null;
-  const overridden = overrides.cpuLimitCores !== null || overrides.memoryLimitBytes !== null;
+  const { cpuLimitCores, memoryLimitBytes } = overrides;
+  const isReadable = reading.isCgroupUsage || memory !== null || cpuLimit.heldBy !== null;
+  const isOverridden = cpuLimitCores !== null || memoryLimitBytes !== null;
   return {
     version: layout.version,
-    source: overridden ? 'override' : readable ? 'cgroup' : 'process',
-    trust: readable ? layout.trust : 'none',
-    cpuCores: overrides.cpuLimitCores ?? cpuLimit?.limitCores ?? null,
-    memoryBytes: overrides.memoryLimitBytes ?? memory?.limitBytes ?? null,
+    source: isOverridden ? 'override' : isReadable ? 'cgroup' : 'process',
+    trust: isReadable ? layout.trust : 'none',
+    cpuCores: cpuLimitCores ?? cpuLimit.limitCores,
+    memoryBytes: memoryLimitBytes ?? memory?.limitBytes ?? null,
     memoryHighBytes: memory?.highBytes ?? null,
     byAncestor: {
-      cpu: overrides.cpuLimitCores === null && cpuLimit !== null && cpuLimit.byAncestor,
-      memory: overrides.memoryLimitBytes === null && memory !== null && memory.byAncestor,
+      cpu: cpuLimitCores === null && cpuLimit.byAncestor,
+      memory: memoryLimitBytes === null && memory?.byAncestor === true,
     },
   };
 }
@@ -28,57 +29,37 @@ export function sampleSince(
   reading: ResourceReading,
   options: ResolvedResourcesOptions,
 ): ResourceSample {
-  const { cpuUsage, cpuLimit } = reading;
   const limits = limitsOf(reading, options);
-  const window = measureWindow(previous, reading, limits.cpuCores, options.cpuRequestCores);
+  const window = windowBetween(previous, reading, limits.cpuCores, options.cpuRequestCores);
   return {
     at: Date.now(),
     limits,
-    cpu: {
-      usageSeconds: cpuUsage.usageSeconds,
-      userSeconds: cpuUsage.userSeconds,
-      systemSeconds: cpuUsage.systemSeconds,
-      periods: cpuLimit?.periods ?? null,
-      throttledPeriods: cpuLimit?.throttledPeriods ?? null,
-      throttledSeconds: cpuLimit?.throttledSeconds ?? null,
-      window: window.cpu,
-    },
+    cpu: { ...reading.cpuUsage, ...reading.cpuLimit.throttling, window: window.cpu },
     memory: memoryOf(reading, options.memoryLimitBytes),
     pressure: window.pressure,
     process: reading.process,
   };
 }
 
-/** Without a cgroup the process stands for the container. */
+/** Where no cgroup tells, the process stands for the container. */
 function memoryOf(reading: ResourceReading, overrideBytes: number | null): ResourceSample['memory'] {
-  const { memory, process: own } = reading;
-  const workingSetBytes = memory === null ? own.rssBytes : memory.workingSetBytes;
-  return {
-    usageBytes: memory?.usageBytes ?? own.rssBytes,
-    workingSetBytes,
-    availableBytes: availableBytes(reading, workingSetBytes, overrideBytes),
-    peakBytes: memory === null ? process.resourceUsage().maxRSS * 1_024 : memory.peakBytes,
-    anonBytes: memory?.anonBytes ?? null,
-    fileBytes: memory?.fileBytes ?? null,
-    kernelBytes: memory?.kernelBytes ?? null,
-    oomKills: memory?.oomKills ?? null,
+  const { memory, machine, machineAvailableBytes } = reading;
+  const { rssBytes } = reading.process;
+  const figures = memory?.figures ?? {
+    usageBytes: rssBytes,
+    workingSetBytes: rssBytes,
+    peakBytes: process.resourceUsage().maxRSS * 1_024,
+    anonBytes: null,
+    fileBytes: null,
+    kernelBytes: null,
+    oomKills: null,
   };
-}
-
-/** The least of what the limits allow; without a limit below it, what the machine has left. */
-function availableBytes(
-  reading: ResourceReading,
-  workingSetBytes: number | null,
-  overrideBytes: number | null,
-): number | null {
-  const headroomBytes = reading.memory?.headroomBytes ?? null;
-  if (overrideBytes !== null && workingSetBytes !== null) {
-    return Math.min(Math.max(0, overrideBytes - workingSetBytes), headroomBytes ?? Infinity);
-  }
-  if (headroomBytes !== null || reading.machineAvailableBytes !== null) {
-    return headroomBytes ?? reading.machineAvailableBytes;
-  }
-  return reading.machineBytes === null || workingSetBytes === null
-    ? null
-    : Math.max(0, reading.machineBytes - workingSetBytes);
+  const usedBytes = figures.workingSetBytes ?? figures.usageBytes ?? rssBytes;
+  const leftOf = (limitBytes: number | null): number => (limitBytes === null ? Infinity : limitBytes - usedBytes);
+  const least = Math.min(
+    leftOf(overrideBytes),
+    memory?.headroomBytes ?? Infinity,
+    machineAvailableBytes ?? leftOf(machine.memoryBytes),
+  );
+  return { ...figures, availableBytes: least === Infinity ? null : Math.max(0, least) };
 }

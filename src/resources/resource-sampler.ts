@@ -1,8 +1,7 @@
 import { type MonotonicClock, monotonicMs } from '../core/clock.js';
 import type { ResourceSample } from '../core/record.js';
-import type { ResourceReading } from './cgroup-accounts.js';
 import { type ResourceAdvice, advise } from './resource-advice.js';
-import { ResourceReader } from './resource-reader.js';
+import { ResourceReader, type ResourceReading } from './resource-reading.js';
 import { limitsOf, sampleSince } from './resource-sample.js';
 import { type ResolvedResourcesOptions, type ResourcesOptions, resolveResourcesOptions } from './resources.options.js';
 
@@ -10,8 +9,7 @@ import { type ResolvedResourcesOptions, type ResourcesOptions, resolveResourcesO
 export abstract class ResourceSampler {
   /**
    * Reads the kernel's files now, synchronously, in tens of microseconds. Rates (`cpu.window`, `pressure`) are of the
-   * time since the previous call on this sampler, limits at most five seconds old. Never throws; what cannot be known is
-   * null.
+   * time since the previous call on this sampler, limits at most five seconds old. Never throws; what cannot be known is null.
    */
   abstract sample(): ResourceSample;
   /** What {@link sample} returned last; null before the first call. */
@@ -43,7 +41,7 @@ export class ReadingResourceSampler extends ResourceSampler {
 
   recommend(): ResourceAdvice {
     const reading = this.reader.read();
-    return advise(limitsOf(reading, this.options), reading.cpus, reading.machineBytes);
+    return advise(limitsOf(reading, this.options), reading.machine);
   }
 
   close(): void {

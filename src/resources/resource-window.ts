@@ -1,56 +1,54 @@
 import type { ResourceSample } from '../core/record.js';
-import type { ResourceReading } from './cgroup-accounts.js';
+import type { SchedulingLoss } from '../core/scheduling.js';
+import type { CpuLimit, Throttling } from './cgroup/cpu.js';
+import type { ResourceReading } from './resource-reading.js';
 
-/** Rates since the previous reading. */
-export interface MeasuredWindow {
-  cpu: ResourceSample['cpu']['window'];
-  pressure: ResourceSample['pressure'];
-}
+type CpuWindow = NonNullable<ResourceSample['cpu']['window']>;
 
 /** Below this two readings are too close for a rate. */
 const MIN_WINDOW_MS = 1;
+
+/** Null at first, after a move to another cgroup, and when the clock went back. */
+function msBetween(before: ResourceReading | null, after: ResourceReading): number | null {
+  if (before === null || before.place !== after.place) return null;
+  const ms = after.nowMs - before.nowMs;
+  return ms >= MIN_WINDOW_MS ? ms : null;
+}
 
 /**
  * The rates between two readings.
  * @param limitCores What utilization is a share of; without it, of the CPUs the process may run on.
  * @param requestCores The CPU request, when it is known.
  */
-export function measureWindow(
-  previous: ResourceReading | null,
-  reading: ResourceReading,
+export function windowBetween(
+  before: ResourceReading | null,
+  after: ResourceReading,
   limitCores: number | null,
   requestCores: number | null,
-): MeasuredWindow {
-  if (previous === null || previous.place !== reading.place) return NOTHING;
-  const ms = reading.nowMs - previous.nowMs;
-  if (!(ms >= MIN_WINDOW_MS)) return NOTHING;
+): Pick<ResourceSample, 'pressure'> & { cpu: CpuWindow | null } {
+  const ms = msBetween(before, after);
+  if (before === null || ms === null) return { cpu: null, pressure: { cpuSomeRatio: null, memoryFullRatio: null } };
+  const stalled = (key: 'cpuStallSeconds' | 'memoryStallSeconds'): number | null =>
+    share(difference(before[key], after[key]), ms / 1_000);
   return {
-    cpu: cpuWindow(previous, reading, ms, limitCores ?? reading.cpus, requestCores),
-    pressure: {
-      cpuSomeRatio: share(difference(previous.cpuStallSeconds, reading.cpuStallSeconds), ms / 1_000),
-      memoryFullRatio: share(difference(previous.memoryStallSeconds, reading.memoryStallSeconds), ms / 1_000),
-    },
+    cpu: cpuBetween(before, after, ms, limitCores ?? after.machine.cpus, requestCores),
+    pressure: { cpuSomeRatio: stalled('cpuStallSeconds'), memoryFullRatio: stalled('memoryStallSeconds') },
   };
 }
 
-function cpuWindow(
-  previous: ResourceReading,
-  reading: ResourceReading,
+/** Null after a counter reset. */
+function cpuBetween(
+  before: ResourceReading,
+  after: ResourceReading,
   ms: number,
   capacityCores: number | null,
   requestCores: number | null,
-): MeasuredWindow['cpu'] {
-  if (previous.cpuUsage.from !== reading.cpuUsage.from) return null;
-  const usedSeconds = difference(previous.cpuUsage.usageSeconds, reading.cpuUsage.usageSeconds);
+): CpuWindow | null {
+  if (before.isCgroupUsage !== after.isCgroupUsage) return null;
+  const usedSeconds = difference(before.cpuUsage.usageSeconds, after.cpuUsage.usageSeconds);
   if (usedSeconds === null) return null;
   const usageCores = usedSeconds / (ms / 1_000);
-  const { cpuLimit: before } = previous;
-  const { cpuLimit: after } = reading;
-  // When another level has become the lowest, its counters have another past.
-  const comparable = before !== null && after !== null && before.heldBy === after.heldBy;
-  const periods = comparable ? difference(before.periods, after.periods) : null;
-  const throttledPeriods = comparable ? difference(before.throttledPeriods, after.throttledPeriods) : null;
-  const throttledSeconds = comparable ? difference(before.throttledSeconds, after.throttledSeconds) : null;
+  const { periods, throttledPeriods, throttledSeconds } = throttlingBetween(before.cpuLimit, after.cpuLimit);
   return {
     ms,
     usageCores,
@@ -60,27 +58,53 @@ function cpuWindow(
     periods,
     throttledPeriods,
     throttledRatio: share(throttledPeriods, periods),
-    throttledMs: throttledSeconds === null ? null : throttledSeconds * 1_000,
-    throttledByHiddenAncestor: throttledUnseen(before, after),
-    runQueueMs: difference(previous.runQueueMs, reading.runQueueMs),
+    throttledMs: milliseconds(throttledSeconds),
+    throttledByHiddenAncestor: isThrottledUnseen(before.cpuLimit, after.cpuLimit),
+    runQueueMs: difference(before.runQueueMs, after.runQueueMs),
   };
 }
 
-const NOTHING: MeasuredWindow = { cpu: null, pressure: { cpuSomeRatio: null, memoryFullRatio: null } };
+/** What the kernel held back between two readings, for the event loop. Null when they do not compare. */
+export function lossBetween(before: ResourceReading, after: ResourceReading): SchedulingLoss | null {
+  const ms = msBetween(before, after);
+  if (ms === null) return null;
+  const { periods, throttledPeriods, throttledSeconds } = throttlingBetween(before.cpuLimit, after.cpuLimit);
+  const anySeconds = difference(before.cpuLimit.anySeconds, after.cpuLimit.anySeconds);
+  // Kernels that do not tell of hidden limits still tell of all that can be seen.
+  const visibleSeconds =
+    throttledSeconds === null ? null : difference(before.cpuLimit.visibleSeconds, after.cpuLimit.visibleSeconds);
+  return {
+    ms,
+    periods,
+    throttledPeriods,
+    throttledMs: milliseconds(anySeconds ?? visibleSeconds),
+    runQueueMs: difference(before.runQueueMs, after.runQueueMs),
+  };
+}
 
-type LimitReading = ResourceReading['cpuLimit'];
+/** Unknown when another level has become the lowest: its counters have another past. */
+function throttlingBetween(before: CpuLimit, after: CpuLimit): Throttling {
+  const of = (key: keyof Throttling): number | null =>
+    before.heldBy === after.heldBy ? difference(before.throttling[key], after.throttling[key]) : null;
+  return {
+    periods: of('periods'),
+    throttledPeriods: of('throttledPeriods'),
+    throttledSeconds: of('throttledSeconds'),
+  };
+}
 
 /** The kernel throttled here, yet no limit that can be seen did: a pod's or a task's quota above the container's mount. */
-function throttledUnseen(previous: LimitReading, reading: LimitReading): boolean | null {
-  const any = difference(previous?.anySeconds ?? null, reading?.anySeconds ?? null);
-  const visible = difference(previous?.visibleSeconds ?? null, reading?.visibleSeconds ?? null);
+function isThrottledUnseen(before: CpuLimit, after: CpuLimit): boolean | null {
+  const any = difference(before.anySeconds, after.anySeconds);
+  const visible = difference(before.visibleSeconds, after.visibleSeconds);
   return any === null || visible === null ? null : any > 0 && visible === 0;
 }
 
 /** Null when either is unknown or the counter went back: it was reset, or is another one. */
-export function difference(before: number | null, after: number | null): number | null {
-  return before === null || after === null || after < before ? null : after - before;
-}
+const difference = (before: number | null, after: number | null): number | null =>
+  before === null || after === null || after < before ? null : after - before;
+
+const milliseconds = (seconds: number | null): number | null => (seconds === null ? null : seconds * 1_000);
 
 /** 0 of 0 is 0: nothing was lost. At most 1, because a part is read after its whole. */
 function share(part: number | null, whole: number | null): number | null {

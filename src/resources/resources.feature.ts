@@ -1,39 +1,110 @@
-import { SAMPLE_NOW } from '../core/resource-reading.js';
+import { MAX_TIMER_MS } from '../core/clock.js';
 import { SCHEDULING } from '../core/scheduling.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
 import type { Feature, FeatureDefinition, FeatureHost } from '../http/feature.js';
-import type { ResourceSampler } from './resource-sampler.js';
-import { Resources } from './resources.js';
-import { resourcesOption, type ResolvedResourcesOptions } from './resources.options.js';
+import { disagreement, nodeFigures } from './node-figures.js';
+import { ResourceDiagnostics } from './resource-diagnostics.js';
+import { ResourceReader, type ResourceReading } from './resource-reading.js';
+import { sampleSince } from './resource-sample.js';
+import { ReadingResourceSampler, type ResourceSampler } from './resource-sampler.js';
+import { type ResolvedResourcesOptions, resolveResourcesOptions, resourcesOption } from './resources.options.js';
+import { SchedulingHistory } from './scheduling-history.js';
 
-/** The container's resources, wired to one application. With the feature off nothing runs until somebody samples. */
-class ResourcesFeature implements Feature {
+/** Low memory cannot wait for the next record. */
+const WATCH_EVERY_MS = 1_000;
+
+/**
+ * The container's resources, wired to one application. With the feature off (options null) nothing runs and nothing is
+ * opened, until someone samples. All readers share one set of descriptors, each with a baseline of its own.
+ */
+export class ResourcesFeature implements Feature {
+  /** For injection: works with the feature off too. */
   readonly service: ResourceSampler;
-  private readonly resources: Resources;
+  /** For the event loop. */
+  readonly history: SchedulingHistory;
+  private readonly settings: ResolvedResourcesOptions;
+  private readonly reader: ResourceReader;
+  private readonly diagnostics: ResourceDiagnostics;
+  private watched: ResourceReading | null = null;
+  /** Of the last record and of the one before it; at first of the start. */
+  private published: ResourceReading | null = null;
+  private publishedBefore: ResourceReading | null = null;
+  private timers: NodeJS.Timeout[] = [];
 
-  constructor(options: ResolvedResourcesOptions | null, { logger, nowMs, recorder, requests }: FeatureHost) {
-    const resources = new Resources(options, recorder, logger, nowMs);
-    this.resources = resources;
-    this.service = resources.sampler;
-    SCHEDULING.set(requests, resources.scheduling);
-    SAMPLE_NOW.set(requests, () => resources.sampleNow());
+  constructor(
+    private readonly options: ResolvedResourcesOptions | null,
+    private readonly host: Pick<FeatureHost, 'logger' | 'nowMs'> & {
+      readonly recorder: Pick<FeatureHost['recorder'], 'wanted' | 'push'>;
+    },
+  ) {
+    this.settings = options ?? resolveResourcesOptions({}, 'resources');
+    this.reader = new ResourceReader('/', host.nowMs);
+    this.service = new ReadingResourceSampler(this.reader, this.settings);
+    this.history = new SchedulingHistory(() => this.reader.read());
+    this.diagnostics = new ResourceDiagnostics(host.logger, this.settings.cpuLimitCores !== null);
   }
 
   start(): void {
-    this.resources.start();
+    if (this.options === null || this.published !== null) return;
+    const reading = this.reader.read();
+    this.published = this.watched = reading;
+    this.history.keep(reading);
+    const sample = sampleSince(null, reading, this.settings);
+    this.diagnostics.start(sample);
+    const wrong = disagreement(sample.limits, nodeFigures());
+    if (wrong !== null) this.host.logger.log(wrong);
+    const { intervalMs } = this.options;
+    this.timers = [
+      setInterval(this.publish, Math.min(intervalMs, MAX_TIMER_MS)),
+      setInterval(this.watch, Math.min(intervalMs, WATCH_EVERY_MS)),
+    ];
+    for (const timer of this.timers) timer.unref();
   }
 
+  /**
+   * What is true now; null with the feature off or not started. Its rates are of half an interval to one and a half: since
+   * the last record, or the one before it when that is too fresh. However many ask, none shortens another's window.
+   */
   snapshot(): Pick<PerfSnapshot, 'resources'> {
-    return { resources: this.resources.snapshot() };
+    const { published, publishedBefore } = this;
+    if (this.options === null || published === null) return { resources: null };
+    const reading = this.reader.read();
+    const isFresh = reading.nowMs - published.nowMs < this.options.intervalMs / 2;
+    const since = isFresh ? (publishedBefore ?? published) : published;
+    return { resources: sampleSince(since, reading, this.settings) };
   }
 
+  /** Stops the timers and gives back every descriptor. */
   drain(): void {
-    this.resources.stop();
+    for (const timer of this.timers) clearInterval(timer);
+    this.timers = [];
+    this.reader.close();
   }
+
+  private readonly watch = (): void => {
+    const reading = this.reader.read();
+    this.history.keep(reading);
+    this.diagnostics.watch(sampleSince(this.watched, reading, this.settings));
+    this.watched = reading;
+  };
+
+  private readonly publish = (): void => {
+    const reading = this.reader.read();
+    const sample = sampleSince(this.published, reading, this.settings);
+    this.publishedBefore = this.published;
+    this.published = reading;
+    this.diagnostics.weighThrottling(sample);
+    const { recorder } = this.host;
+    if (recorder.wanted) recorder.push({ kind: 'resource', sample });
+  };
 }
 
 export const resourcesFeature: FeatureDefinition<'resources', ResolvedResourcesOptions> = {
   name: 'resources',
   option: resourcesOption,
-  create: (options, host) => new ResourcesFeature(options, host),
+  create: (options, host) => {
+    const feature = new ResourcesFeature(options, host);
+    if (options !== null) SCHEDULING.set(host.requests, feature.history);
+    return feature;
+  },
 };

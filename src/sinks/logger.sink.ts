@@ -1,106 +1,106 @@
-import { ConsoleLogger, Logger } from '@nestjs/common';
+import { Logger } from '@nestjs/common';
+import { MAX_TIMER_MS } from '../core/clock.js';
+import { number, object, oneOf, type Resolved } from '../core/option.js';
 import type { BlockRecord, PerfRecord, RequestRecord } from '../core/record.js';
 import type { PerfSink, PerfSinkHost } from '../core/sink.js';
-import { blockText, RepeatedBlocks } from './block-lines.js';
-import { summaryFields, summaryText } from './summary.js';
-
-const SUMMARY_EVERY_MS = 60_000;
-const DEFAULT_SLOW_MS = 1_000;
-const CONTEXT = 'Perf';
+import { blockText, kindOfBlock, repeatedFields, repeatedText } from './block-lines.js';
+import { formatFor, type LogFormat } from './log-format.js';
+import { LogObject } from './log-object.js';
+import { Repeats } from './repeats.js';
+import { kindOfSlow, slowAgainFields, slowAgainText, slowText } from './slow-lines.js';
+import { Summaries, summaryText } from './summary.js';
 
 export interface LoggerSinkOptions {
   /**
    * `'text'` writes lines for people, `'object'` one structured object a message for JSON loggers, `'auto'` the latter
-   * when the application's logger is Nest's `ConsoleLogger` with `json: true`.
+   * when the application's logger is `nestjs-pino`'s, or Nest's `ConsoleLogger` with `json: true`.
    * @default 'auto'
    */
-  format?: 'auto' | 'text' | 'object';
+  format?: 'auto' | LogFormat;
+  /**
+   * How often the routes that took most time are named, and what came again is counted, milliseconds.
+   * @default 60000
+   */
+  summaryMs?: number;
 }
 
+const shape = object({
+  format: oneOf(['auto', 'text', 'object'], { default: 'auto' }),
+  summaryMs: number({ default: 60_000, unit: 'a number of milliseconds', max: MAX_TIMER_MS }),
+});
+
 /**
- * Writes through Nest's `Logger`, so that nestjs-pino and JSON loggers work: blocks and slow requests as warnings, one
- * summary a minute when there was traffic.
+ * Writes through Nest's `Logger`, so that nestjs-pino and JSON loggers work: the first block of a place and the first slow
+ * request of a route as warnings at once, and every minute those that came again as a number, and one summary when there was
+ * traffic.
+ * @throws PERF_ERR_OPTION
  */
-export function loggerSink(options: LoggerSinkOptions = {}): PerfSink {
-  return new LoggerSink(options.format ?? 'auto');
-}
+export const loggerSink = (given: LoggerSinkOptions = {}): PerfSink =>
+  new LoggerSink(shape.read(given, 'loggerSink()'));
 
 class LoggerSink implements PerfSink {
   readonly name = 'logger';
   readonly requests = 'slow';
-  private readonly logger = new Logger(CONTEXT);
-  private host: PerfSinkHost | null = null;
+  private readonly logger = new Logger('Perf');
+  private readonly blocks = new Repeats(kindOfBlock);
+  private readonly slow = new Repeats(kindOfSlow);
+  private summaries: Summaries;
   private timer: NodeJS.Timeout | null = null;
-  private requestsAtSummary = 0;
-  private readonly blocks = new RepeatedBlocks();
+  /** Of the logger that was asked last: the application may set its own after the sink was made. */
+  private detected: { readonly logger: unknown; readonly format: LogFormat } | null = null;
 
-  constructor(private readonly format: 'auto' | 'text' | 'object') {}
+  constructor(private readonly options: Resolved<typeof shape>) {
+    this.summaries = new Summaries(options.summaryMs);
+  }
 
   start(host: PerfSinkHost): void {
-    this.host = host;
+    // Also after it was closed, in another application.
+    this.summaries = new Summaries(this.options.summaryMs);
     this.timer = setInterval(() => {
-      this.tellRepeatedBlocks();
-      this.summarise();
-    }, SUMMARY_EVERY_MS).unref();
+      this.tellRepeated();
+      const summary = this.summaries.next(host);
+      if (summary !== null) this.write('log', summaryText(summary), summary);
+    }, this.options.summaryMs).unref();
   }
 
   publish(records: readonly PerfRecord[]): void {
-    const slowMs = this.host?.slowMs ?? DEFAULT_SLOW_MS;
     for (const record of records) {
-      if (record.kind === 'block') this.warnBlock(record);
-      else if (record.kind === 'request' && record.outcome === 'completed' && record.durationMs > slowMs)
-        this.warnSlow(record);
+      if (record.kind === 'block') this.tellBlock(record);
+      else if (record.kind === 'request' && record.slow === true) this.tellSlow(record);
     }
   }
 
   async close(): Promise<void> {
     if (this.timer !== null) clearInterval(this.timer);
     this.timer = null;
-    this.tellRepeatedBlocks();
+    this.tellRepeated();
   }
 
-  private warnBlock(record: BlockRecord): void {
+  private tellBlock(record: BlockRecord): void {
+    this.summaries.blocked(record.durationMs);
     if (this.blocks.isNew(record)) this.write('warn', blockText(record), { event: 'event_loop_block', ...record });
   }
 
-  private tellRepeatedBlocks(): void {
-    for (const text of this.blocks.takeRepeated()) this.write('warn', text, { event: 'event_loop_blocks_repeated' });
+  private tellSlow(record: RequestRecord): void {
+    if (this.slow.isNew(record)) this.write('warn', slowText(record), { event: 'slow_request', ...record });
   }
 
-  private warnSlow(record: RequestRecord): void {
-    const handler = record.handler === null ? '' : ` (${record.handler})`;
-    const route = record.route === '' ? '(no route)' : record.route;
-    const note = [
-      record.note?.rows === undefined ? '' : `, ${record.note.rows} rows`,
-      record.note?.bytes === undefined ? '' : `, ${record.note.bytes} bytes`,
-    ].join('');
-    const text =
-      `${record.method} ${route}${handler} took ${record.durationMs.toFixed(0)} ms: status ${record.status}, ` +
-      `blocked the loop ${record.blockedMs.toFixed(0)} ms, waited for others' blocks ${record.delayedMs.toFixed(0)} ms${note} [${record.id}]`;
-    this.write('warn', text, { event: 'slow_request', ...record });
-  }
-
-  private summarise(): void {
-    const snapshot = this.host?.snapshot();
-    if (snapshot === undefined) return;
-    const requests = snapshot.routes.reduce((sum, route) => sum + route.count, 0);
-    const fresh = requests - this.requestsAtSummary;
-    this.requestsAtSummary = requests;
-    if (fresh > 0) this.write('log', summaryText(snapshot, fresh), summaryFields(snapshot, fresh));
+  private tellRepeated(): void {
+    for (const repeated of this.blocks.take()) this.write('warn', repeatedText(repeated), repeatedFields(repeated));
+    const slow = this.slow.take();
+    if (slow.length > 0) this.write('warn', slowAgainText(slow), slowAgainFields(slow));
   }
 
   private write(level: 'log' | 'warn', text: string, fields: object): void {
-    if (this.wantsObjects()) this.logger[level]({ msg: text, ...fields });
-    else this.logger[level](text);
+    this.logger[level](this.format() === 'text' ? text : new LogObject(text, fields));
   }
 
-  private wantsObjects(): boolean {
-    if (this.format !== 'auto') return this.format === 'object';
-    // Asked each time: the application may set its logger after the sink was made.
-    const current: unknown = this.logger.localInstance;
-    return (
-      current instanceof ConsoleLogger &&
-      (current as unknown as { options?: { json?: boolean } }).options?.json === true
-    );
+  private format(): LogFormat {
+    if (this.options.format !== 'auto') return this.options.format;
+    const logger: unknown = this.logger.localInstance;
+    if (this.detected === null || this.detected.logger !== logger) {
+      this.detected = { logger, format: formatFor(logger) };
+    }
+    return this.detected.format;
   }
 }

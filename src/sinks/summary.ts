@@ -1,41 +1,128 @@
+import type { ResourceSample } from '../core/record.js';
 import { describeResources } from '../core/resource-text.js';
-import type { PerfSnapshot, RouteSnapshot } from '../core/snapshot.js';
+import type { PerfSinkHost } from '../core/sink.js';
+import type { EventLoopSnapshot } from '../core/snapshot.js';
+import { counted } from './names.js';
+import { quantileMs, RouteWindows, type RouteWindow } from './window.js';
 
 const SHOWN_ROUTES = 3;
+/** Percentiles of fewer requests are chance: such a route is named for its errors only. */
+const MIN_COUNT = 10;
+/** The rows of a resolver's HTTP request count it already. */
+const GRAPHQL = 'GRAPHQL';
 
-/** One line for people: how much, how slow, where. */
-export function summaryText(snapshot: PerfSnapshot, freshRequests: number): string {
-  const worst = slowest(snapshot).map(
-    (route) => `${route.method} ${route.route || '(no route)'} p95 ${route.durationMs.p95.toFixed(0)} ms`,
-  );
-  const errors = snapshot.routes.reduce((sum, route) => sum + route.errors, 0);
-  const loop = snapshot.eventLoop;
-  const parts = [
-    `${counted(freshRequests, 'request')} in the last minute, ${counted(errors, 'error')} since start`,
-    `slowest: ${worst.join(', ')}`,
-    loop === null
-      ? ''
-      : `event loop ${(loop.utilization * 100).toFixed(0)} % busy, p99 delay ${loop.delayMs.p99.toFixed(0)} ms`,
-    snapshot.resources === null ? '' : describeResources(snapshot.resources),
+/** One window: counts are of the window, `eventLoop` and `resources` of the last seconds of it. */
+export interface Summary {
+  readonly event: 'summary';
+  readonly windowMs: number;
+  readonly requests: number;
+  readonly errors: number;
+  readonly aborted: number;
+  readonly blocks: number;
+  readonly blockedMs: number;
+  /** Deferred tasks that failed or were dropped. */
+  readonly deferredLost: number;
+  /** Those that took most time. */
+  readonly routes: readonly {
+    readonly method: string;
+    readonly route: string;
+    readonly count: number;
+    readonly errors: number;
+    readonly p50Ms: number;
+    readonly p95Ms: number;
+  }[];
+  readonly eventLoop: EventLoopSnapshot | null;
+  readonly resources: ResourceSample | null;
+}
+
+/** Sums up window after window. */
+export class Summaries {
+  private readonly windows = new RouteWindows();
+  private abortedBefore = 0;
+  private lostBefore = 0;
+  private blocks = 0;
+  private blockedMs = 0;
+
+  constructor(private readonly windowMs: number) {}
+
+  blocked(durationMs: number): void {
+    this.blocks += 1;
+    this.blockedMs += durationMs;
+  }
+
+  /** What has happened since the last one; null when no request ended. */
+  next(host: PerfSinkHost): Summary | null {
+    const { routes, eventLoop, resources, defer } = host.snapshot();
+    const windows = this.windows.next(host);
+    const http = windows.filter(({ method }) => method !== GRAPHQL);
+    const allAborted = sum(routes, ({ aborted }) => aborted);
+    const allLost = defer === null ? 0 : defer.failed + defer.dropped;
+    const aborted = allAborted - this.abortedBefore;
+    const deferredLost = allLost - this.lostBefore;
+    const { windowMs, blocks, blockedMs } = this;
+    [this.abortedBefore, this.lostBefore, this.blocks, this.blockedMs] = [allAborted, allLost, 0, 0];
+    if (windows.length === 0 && aborted === 0) return null;
+    return {
+      event: 'summary',
+      windowMs,
+      requests: sum(http, ({ count }) => count) + aborted,
+      errors: sum(http, ({ errors }) => errors),
+      aborted,
+      blocks,
+      blockedMs,
+      deferredLost,
+      routes: mattering(windows).map((window) => ({
+        method: window.method,
+        route: window.route,
+        count: window.count,
+        errors: window.errors,
+        p50Ms: quantileMs(window, 0.5),
+        p95Ms: quantileMs(window, 0.95),
+      })),
+      eventLoop,
+      resources,
+    };
+  }
+}
+
+/** One line for people. */
+export function summaryText(summary: Summary): string {
+  const { windowMs, requests, errors, aborted, blocks, blockedMs, deferredLost, routes, eventLoop, resources } =
+    summary;
+  const lost = [
+    errors === 0 ? '' : counted(errors, 'error'),
+    aborted === 0 ? '' : `${aborted} aborted`,
+    blocks === 0 ? '' : `${counted(blocks, 'block')} of ${blockedMs.toFixed(0)} ms in all`,
+    deferredLost === 0 ? '' : `${counted(deferredLost, 'deferred task')} failed or dropped`,
   ];
-  return parts.filter((part) => part !== '').join('; ');
+  const time = windowMs === 60_000 ? 'minute' : `${windowMs / 1_000} s`;
+  const shown = routes.map(
+    ({ method, route, count, errors: failed, p50Ms, p95Ms }) =>
+      `${count} × ${method} ${route || '(no route)'} p50 ${rounded(p50Ms)} ms, p95 ${rounded(p95Ms)} ms` +
+      (failed === 0 ? '' : `, ${counted(failed, 'error')}`),
+  );
+  const now = [
+    eventLoop === null
+      ? ''
+      : `event loop ${(eventLoop.utilization * 100).toFixed(0)} % busy, p99 delay ${eventLoop.delayMs.p99.toFixed(0)} ms`,
+    resources === null ? '' : describeResources(resources),
+  ].filter((part) => part !== '');
+  return [
+    [`${counted(requests, 'request')} in the last ${time}`, ...lost].filter((part) => part !== '').join(', '),
+    shown.length === 0 ? '' : `Most time: ${shown.join('; ')}`,
+    now.length === 0 ? '' : `Now: ${now.join('; ')}`,
+  ]
+    .filter((part) => part !== '')
+    .join('. ');
 }
 
-/** The same for JSON loggers. */
-export function summaryFields(snapshot: PerfSnapshot, freshRequests: number): object {
-  const { eventLoop, resources } = snapshot;
-  const routes = slowest(snapshot).map(({ method, route, count, errors, durationMs }) => ({
-    method,
-    route,
-    count,
-    errors,
-    p95Ms: durationMs.p95,
-  }));
-  return { event: 'summary', requests: freshRequests, routes, eventLoop, resources };
+function mattering(windows: readonly RouteWindow[]): RouteWindow[] {
+  return windows
+    .filter(({ count, errors }) => count >= MIN_COUNT || errors > 0)
+    .sort((a, b) => b.totalMs - a.totalMs)
+    .slice(0, SHOWN_ROUTES);
 }
 
-function slowest(snapshot: PerfSnapshot): RouteSnapshot[] {
-  return [...snapshot.routes].sort((a, b) => b.durationMs.p95 - a.durationMs.p95).slice(0, SHOWN_ROUTES);
-}
-
-const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`;
+const rounded = (ms: number): string => (ms < 10 ? ms.toFixed(1) : ms.toFixed(0));
+const sum = <T>(items: readonly T[], of: (item: T) => number): number =>
+  items.reduce((total, item) => total + of(item), 0);

@@ -9,6 +9,13 @@ export interface LoopClock {
   readonly idleMs: () => number;
 }
 
+/** The time in which at least one call was under way, and how long the loop waited for events in it; milliseconds. */
+export interface Union {
+  readonly unionMs: number;
+  readonly unionIdleMs: number;
+}
+export const NO_CALLS: Union = { unionMs: 0, unionIdleMs: 0 };
+
 /** One timed call of a request. */
 interface OpenCall {
   readonly use: Use;
@@ -86,12 +93,21 @@ export class RequestCalls {
     if (this.open.size === 0) this.closeStretch(nowMs);
   }
 
-  /** The request ends. Returns the union of its calls, and how long the loop was idle in it. */
-  close(nowMs: number): { unionMs: number; unionIdleMs: number } {
+  /** The request ends. */
+  close(nowMs: number): void {
     this.ended = true;
     for (const { use, startedMs } of this.open) use.took(Math.max(0, nowMs - startedMs));
     if (this.open.size > 0) this.closeStretch(nowMs);
     this.open.clear();
+  }
+
+  /** The union of its calls until now, and how long the loop was idle in it. */
+  union(nowMs: number): Union {
+    if (this.open.size > 0) {
+      this.closeStretch(nowMs);
+      this.sinceMs = nowMs;
+      this.sinceIdleMs = this.clock.idleMs();
+    }
     const { unionMs, unionIdleMs } = this;
     return { unionMs, unionIdleMs };
   }
@@ -133,11 +149,7 @@ export class RequestTimer {
   ) {}
 
   /** `durationMs` is the sum of the three parts. */
-  split(
-    durationMs: number,
-    union: { unionMs: number; unionIdleMs: number },
-    now: { idleMs: number; starts: number; unplaced: number },
-  ): RequestTime {
+  split(durationMs: number, union: Union, now: { idleMs: number; starts: number; unplaced: number }): RequestTime {
     const upstreamMs = Math.min(durationMs, union.unionMs);
     const restMs = durationMs - upstreamMs;
     const idleMs = Math.min(restMs, Math.max(0, now.idleMs - this.idleMsAtStart - union.unionIdleMs));

@@ -5,6 +5,7 @@ import { ROUTE_TIME_FIGURES, type RouteTimeFigures } from '../core/route-time.js
 import type { Estimate, PerfSnapshot, RouteTime, RouteUpstream } from '../core/snapshot.js';
 import { UPSTREAM_CALLS } from '../core/upstream-calls.js';
 import type { Feature, FeatureDefinition, FeatureHost } from '../http/feature.js';
+import { TIME_SO_FAR } from '../core/request-time.js';
 import { inRootContext } from '../core/root-context.js';
 import { BusyWindows, WINDOW_MS } from './busy-windows.js';
 import { Channels } from './channels.js';
@@ -43,6 +44,7 @@ class UpstreamFeature implements Feature, RouteTimeFigures {
     this.windows = new BusyWindows(clock, this.upstream.routes);
     this.channels = new Channels(report);
     ROUTE_TIME_FIGURES.set(requests, this);
+    TIME_SO_FAR.set(requests, (state) => this.upstream.splitSoFar(state));
     UPSTREAM_CALLS.set(requests, { timed: (target, work) => timed(this.upstream, target, work) });
   }
 

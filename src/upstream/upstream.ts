@@ -1,11 +1,12 @@
 import { attach } from '../core/attachment.js';
 import { CURRENT_REQUEST } from '../core/current-request.js';
+import type { RequestTime } from '../core/record.js';
 import { requestContext } from '../core/request-context.js';
 import { TIME_SPLIT } from '../core/request-time.js';
 import type { RequestState } from '../core/request-state.js';
 import type { RequestLifecycle, RequestObserver } from '../http/lifecycle.js';
 import type { Route } from '../core/route.js';
-import { RequestCalls, RequestTimer, type LoopClock } from './request-calls.js';
+import { NO_CALLS, RequestCalls, RequestTimer, type LoopClock } from './request-calls.js';
 import { RouteTimes } from './route-times.js';
 import type { MadeCall, Target, Targets } from './target.js';
 
@@ -42,9 +43,8 @@ export class Upstream implements RequestObserver {
     const timer = TIMER.get(state);
     if (timer === null) return;
     const { calls } = timer;
-    const union = calls?.close(state.endedMs) ?? { unionMs: 0, unionIdleMs: 0 };
-    const now = { idleMs: this.clock.idleMs(), starts: this.starts, unplaced: this.unplaced };
-    const time = timer.split(state.endedMs - state.startedMs, union, now);
+    calls?.close(state.endedMs);
+    const time = this.split(state, timer, state.endedMs);
     const rows = calls === null ? [] : [...calls.rows()];
     TIME_SPLIT.set(state, { time, upstream: rows.map(({ use }) => use) });
     const { route } = state;
@@ -57,6 +57,18 @@ export class Upstream implements RequestObserver {
     }
     times.ended += 1;
     if (!state.aborted) times.add(time);
+  }
+
+  /** Of a request that has not ended. */
+  splitSoFar(state: RequestState): RequestTime | null {
+    const timer = TIMER.get(state);
+    return timer === null ? null : this.split(state, timer, this.clock.nowMs());
+  }
+
+  private split(state: RequestState, timer: RequestTimer, untilMs: number): RequestTime {
+    const union = timer.calls?.union(untilMs) ?? NO_CALLS;
+    const now = { idleMs: this.clock.idleMs(), starts: this.starts, unplaced: this.unplaced };
+    return timer.split(untilMs - state.startedMs, union, now);
   }
 
   /** Calls begin where the code that makes them runs. Null: another application's request makes it. */

@@ -52,6 +52,10 @@ export class SpaceSaving {
     this.sink(counter);
   }
 
+  has(key: string): boolean {
+    return this.counters.has(key);
+  }
+
   get keys(): Iterable<string> {
     return this.counters.keys();
   }

@@ -1,6 +1,5 @@
 import type {
   DurableJob,
-  DurableJournal,
   DurableStore,
   DurableStoreHost,
   NewDurableJob,
@@ -35,7 +34,7 @@ export class MemoryStore implements DurableStore {
   constructor(
     private readonly place: MemoryPlace,
     private readonly worker: boolean,
-    readonly journal: DurableJournal | null = null,
+    readonly spill: { readonly path: string; readonly maxBytes: number } | null = null,
   ) {}
 
   start(host: DurableStoreHost): Promise<void> {

@@ -4,11 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Queue } from 'bullmq';
 import { afterEach, expect, inject, it } from 'vitest';
-import { Spill } from '../../src/defer/spill/spill.js';
 import { until } from '../fixtures/until.js';
 import { engineWith } from '../unit/defer/engine.fixture.js';
-import { entryOf, NO_WORKER } from '../unit/defer/journal-entry.js';
-import { expectBalanced } from '../unit/defer/ledger-identity.js';
+import { entryOf, NO_WORKER } from '../unit/defer/durable-entry.js';
+import { expectBalanced } from '../unit/defer/balanced.js';
 import { MemoryPlace, MemoryStore } from './memory-store.js';
 
 const cleanups: (() => unknown)[] = [];
@@ -54,18 +53,16 @@ it('durable work that its store refuses is among the rejects on disk, over a res
   cleanups.push(() => rmSync(folder, { recursive: true }));
   const place = new MemoryPlace();
   const start = async () => {
-    const { engine } = engineWith({ store: new MemoryStore(place, false, new Spill(folder, 1_000_000)) });
+    const { engine } = engineWith({ store: new MemoryStore(place, false, { path: folder, maxBytes: 1_000_000 }) });
     await engine.start(NO_WORKER);
     return engine;
   };
   place.refused.add('bad');
   const first = await start();
-  const others = setInterval(
-    () => void first.armJournaled(entryOf(randomUUID()), null).then((it) => it?.commit(200)),
-    50,
-  );
+  const arm = async (id: string): Promise<void> => (await first.durable!.arm(entryOf(id), null, false))?.commit(200);
+  const others = setInterval(() => void arm(randomUUID()), 50);
   cleanups.push(() => clearInterval(others));
-  (await first.armJournaled(entryOf('bad'), null))!.commit(200);
+  await arm('bad');
   await until('it to be refused', async () => (await first.rejected()).length > 0);
   clearInterval(others);
   await first.idle();

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { PerfRecord, PerfSink } from '../../src/index.js';
-import { Recorder } from '../../src/core/recorder.js';
+import type { Recorder } from '../../src/core/recorder.js';
+import { recorderOf } from '../fixtures/recorder.js';
 import { OncePerCause } from '../../src/core/reporter.js';
 import { blockRecord, deferredRecord, requestRecord, resourceRecord, resourceSample } from '../fixtures/records.js';
 import { FakeHost } from '../fixtures/sink-host.js';
@@ -12,8 +13,8 @@ export interface SinkUnderTest {
   requestsArrived: (host: FakeHost) => number | Promise<number>;
   /** The other end asks, and cannot any more once the sink is closed. */
   pulled?: true;
-  /** What the application calls slow, milliseconds: for a sink that looks at slow requests only. */
-  slowMs?: number;
+  /** It looks at slow requests only: every completed one is. */
+  slow?: true;
   /** Makes the other end hang from now on; absent where there is no other end. */
   hang?: () => void;
   dispose?: () => void | Promise<void>;
@@ -56,11 +57,11 @@ const everyKind = (): PerfRecord[] => {
   ];
 };
 
-function hostOf({ slowMs }: SinkUnderTest): FakeHost {
-  const host = new FakeHost();
-  host.slowMs = slowMs ?? null;
-  return host;
-}
+/** The record, as the sink wants it. */
+const recordFor = ({ slow }: SinkUnderTest, record: PerfRecord): PerfRecord =>
+  slow === true && record.kind === 'request' && record.outcome === 'completed'
+    ? Object.freeze({ ...record, slow })
+    : record;
 
 const requestsOf = (records: readonly PerfRecord[]): number =>
   records.filter((record) => record.kind === 'request' && record.outcome === 'completed').length;
@@ -93,8 +94,8 @@ export function sinkContract(name: string, make: () => SinkUnderTest | Promise<S
       const made = await make();
       const warnings: string[] = [];
       const reporter = { log: () => {}, warn: (text: string) => void warnings.push(text), error: () => {} };
-      const recorder = new Recorder([...others, made.sink], new OncePerCause(reporter, () => performance.now()));
-      const host = hostOf(made);
+      const recorder = recorderOf([...others, made.sink], new OncePerCause(reporter, () => performance.now()));
+      const host = new FakeHost();
       try {
         await recorder.start(host, DEADLINE_MS);
         await test({
@@ -104,7 +105,7 @@ export function sinkContract(name: string, make: () => SinkUnderTest | Promise<S
           arrived: async () => made.requestsArrived(host),
           push(record) {
             if (record.kind === 'request') host.count(record);
-            recorder.push(record);
+            recorder.push(recordFor(made, record));
           },
         });
         await recorder.close(50);
@@ -164,8 +165,8 @@ export function sinkContract(name: string, make: () => SinkUnderTest | Promise<S
           return typeof value === 'function' ? value.bind(sink) : value;
         },
       });
-      const recorder = new Recorder([watched], new OncePerCause(console, () => performance.now()));
-      await recorder.start(hostOf(made), DEADLINE_MS);
+      const recorder = recorderOf([watched], new OncePerCause(console, () => performance.now()));
+      await recorder.start(new FakeHost(), DEADLINE_MS);
       calls.length = 0;
       for (let i = 0; i < 1_000; i++) recorder.push(requestRecord());
       expect(calls).toEqual([]);
@@ -204,12 +205,12 @@ export function sinkContract(name: string, make: () => SinkUnderTest | Promise<S
     it('works again in the next application after it was closed', async () => {
       const made = await make();
       try {
-        const host = hostOf(made);
+        const host = new FakeHost();
         for (let application = 1; application <= 2; application++) {
-          const recorder = new Recorder([made.sink], new OncePerCause(console, () => performance.now()));
+          const recorder = recorderOf([made.sink], new OncePerCause(console, () => performance.now()));
           await recorder.start(host, DEADLINE_MS);
           host.count(requestRecord());
-          recorder.push(requestRecord());
+          recorder.push(recordFor(made, requestRecord()));
           await recorder.flush(DEADLINE_MS);
           expect(await made.requestsArrived(host)).toBe(application);
           await recorder.close(DEADLINE_MS);

@@ -28,7 +28,6 @@ import {
 } from '../../src/index.js';
 import { bullmqStore } from '../../src/entries/bullmq.js';
 import { settle } from '../../src/entries/testing.js';
-import { Spill } from '../../src/defer/spill/spill.js';
 import { MemoryPlace, MemoryStore } from '../contract/memory-store.js';
 import { adapters, startApp, type TestApp } from '../fixtures/app.js';
 import { until } from '../fixtures/until.js';
@@ -207,7 +206,7 @@ describe.each(adapters)('durable work on %s', (adapter) => {
       const path = spillPath();
       const place = new MemoryPlace();
       place.away = true;
-      const running = await start(new MemoryStore(place, true, new Spill(path, 1024 ** 3)));
+      const running = await start(new MemoryStore(place, true, { path, maxBytes: 1024 ** 3 }));
       await post(running, '/orders', 'o-9');
       expect(readFileSync(`${path}.1`, 'utf8')).toContain('"data":{"orderId":"o-9"}');
       await until('it to be buffered', () => running.app.get(Deferrer).stats().buffered === 1);
@@ -221,7 +220,7 @@ describe.each(adapters)('durable work on %s', (adapter) => {
       const path = spillPath();
       const place = new MemoryPlace();
       place.away = true;
-      const running = await start(new MemoryStore(place, true, new Spill(path, 1024 ** 3)), { maxPending: 5 });
+      const running = await start(new MemoryStore(place, true, { path, maxBytes: 1024 ** 3 }), { maxPending: 5 });
       const ids = Array.from({ length: 40 }, (_, i) => `o-${i}`);
       await Promise.all(ids.map((id) => post(running, '/orders', id)));
       await until('all to be buffered', () => running.app.get(Deferrer).stats().buffered === 40);
@@ -238,7 +237,7 @@ describe.each(adapters)('durable work on %s', (adapter) => {
       const path = spillPath();
       const place = new MemoryPlace();
       place.away = true;
-      const first = await start(new MemoryStore(place, false, new Spill(path, 1024 ** 3)), { drainTimeoutMs: 50 });
+      const first = await start(new MemoryStore(place, false, { path, maxBytes: 1024 ** 3 }), { drainTimeoutMs: 50 });
       await Promise.all(['a', 'b'].map((id) => post(first, '/orders', id)));
       await first.close();
       const ids = readFileSync(`${path}.1`, 'utf8')
@@ -246,7 +245,7 @@ describe.each(adapters)('durable work on %s', (adapter) => {
         .split('\n')
         .map((line) => (JSON.parse(line) as { id: string }).id);
       place.away = false;
-      const second = await start(new MemoryStore(place, true, new Spill(path, 1024 ** 3)));
+      const second = await start(new MemoryStore(place, true, { path, maxBytes: 1024 ** 3 }));
       const { lines } = second.app.get(Sent);
       await until('both receipts', () => lines.length === 2);
       expect([...place.known].toSorted()).toEqual(ids.toSorted());

@@ -1,7 +1,7 @@
 import { Controller, Get, Inject, Injectable, Module, type DynamicModule, type ModuleMetadata } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { describe, expect, it } from 'vitest';
-import { needExtension, type PerfExtension } from '../../src/http/extension.js';
+import { needExtension, type Extension } from '../../src/http/extension.js';
 import type { Feature } from '../../src/http/feature.js';
 import { PerfModule } from '../../src/index.js';
 import { adapterOf, adapters } from '../fixtures/app.js';
@@ -10,14 +10,14 @@ const GREETING = Symbol('GREETING');
 
 class Greeter implements Feature {
   constructor(private readonly said: string[]) {}
-  readonly greeting = 'hello';
+  readonly greeting = { text: 'hello' };
   install = () => void this.said.push('install');
   start = () => void this.said.push('start');
   drain = () => void this.said.push('drain');
   close = () => void this.said.push('close');
 }
 
-const greeter = (said: string[] = []): PerfExtension => ({
+const greeter = (said: string[] = []): Extension => ({
   name: 'greeter',
   services: [{ token: GREETING, of: (feature) => (feature as Greeter).greeting }],
   create: () => new Greeter(said),
@@ -30,11 +30,11 @@ function Greets(): MethodDecorator {
 
 @Controller()
 class GreetingController {
-  constructor(@Inject(GREETING) private readonly greeting: string) {}
+  constructor(@Inject(GREETING) private readonly greeting: { text: string }) {}
 
   @Get()
   greet() {
-    return this.greeting;
+    return this.greeting.text;
   }
 }
 

@@ -52,7 +52,7 @@ describe.each(adapters)('openTelemetrySink on %s', (adapter) => {
     expect(sum).toBeCloseTo(durations.reduce((a, b) => a + b, 0) / 1_000, 9);
   });
 
-  it('puts trace and span ids of the span that is active when a request starts on its record and the blocks it is in', async () => {
+  it('without a meter provider, too, puts the active span of when a request starts on its record and the blocks it is in', async () => {
     context.setGlobalContextManager(new AlsContextManager());
     const traceId = '0af7651916cd43dd8448eb211c80319c';
     const spanId = 'b7ad6b7169203331';
@@ -60,6 +60,7 @@ describe.each(adapters)('openTelemetrySink on %s', (adapter) => {
     let traced = true;
     const platform = adapterOf(adapter);
     const running = await start({
+      perf: { sinks: [openTelemetrySink()] },
       adapter: platform,
       beforeInit: () => {
         // As the HTTP instrumentation does: whoever listens to requests runs inside the span.

@@ -4,6 +4,8 @@ import { Test } from '@nestjs/testing';
 import { describe, expect, it } from 'vitest';
 import { PerfModule, PerfService, type PerfModuleOptions } from '../../src/index.js';
 import { memorySink } from '../../src/entries/testing.js';
+import type { ResolvedOptions } from '../../src/perf.options.js';
+import { PERF_RESOLVED_OPTIONS } from '../../src/perf.tokens.js';
 import { adapterOf, adapters } from '../fixtures/app.js';
 
 const SLOW_MS = Symbol('SLOW_MS');
@@ -13,7 +15,7 @@ class SettingsModule {}
 
 /** Which sink got started tells which options arrived. */
 function optionsOf(started: string[], name: string): PerfModuleOptions {
-  return { sinks: [{ ...memorySink(), name, start: (host) => void started.push(`${name} ${host.slowMs}`) }] };
+  return { sinks: [{ ...memorySink(), name, start: () => void started.push(name) }] };
 }
 
 let started: string[] = [];
@@ -50,7 +52,7 @@ describe.each(adapters)('registered with %s', (adapter) => {
     [
       'forRoot() with latency off',
       () => PerfModule.forRoot({ ...optionsOf(started, 'off'), latency: false }),
-      'off null',
+      'off undefined',
     ],
     ['useFactory', () => PerfModule.forRootAsync({ useFactory: () => optionsOf(started, 'factory') }), 'factory 1000'],
     [
@@ -78,8 +80,9 @@ describe.each(adapters)('registered with %s', (adapter) => {
     const app = await boot(adapter, { imports: [module(), ElsewhereModule] });
     const fromElsewhere = app.get(Elsewhere, { strict: false }).perf;
     expect(fromElsewhere).toBe(app.get(PerfService));
+    const { latency } = app.get<ResolvedOptions>(PERF_RESOLVED_OPTIONS);
     await app.close();
-    expect(started).toEqual([expected]);
+    expect(`${started.join()} ${latency?.slowMs}`).toBe(expected);
   });
 
   it('needs no options at all', async () => {
@@ -135,7 +138,7 @@ describe.each(adapters)('registered with %s', (adapter) => {
       name: 'PerfError',
       code: 'PERF_ERR_REGISTERED_TWICE',
       message:
-        'PERF_ERR_REGISTERED_TWICE: PerfModule is imported 2 times in this application, so every request would be measured 2 times. ' +
+        'PERF_ERR_REGISTERED_TWICE: PerfModule is imported 2 times in this application. ' +
         'Call `PerfModule.forRoot()` once, in the root module: it is global, other modules need no import.',
     });
   });
@@ -149,7 +152,7 @@ describe.each(adapters)('registered with %s', (adapter) => {
       code: 'PERF_ERR_OPTION',
       message:
         'PERF_ERR_OPTION: PerfModule has no options: it was imported without `forRoot()`, or its `useFactory` returned nothing. ' +
-        'Import `PerfModule.forRoot()` once, in the root module: it is global, other modules need no import.',
+        'Import `PerfModule.forRoot()` once, in the root module.',
     });
   });
 
@@ -166,6 +169,37 @@ describe.each(adapters)('registered with %s', (adapter) => {
     await expect(booting).rejects.toThrow(/can't resolve dependencies of the Elsewhere/);
   });
 
+  it.each<[string, () => DynamicModule]>([
+    ['forRoot', () => PerfModule.forRoot({ isGlobal: false })],
+    ['useFactory', () => PerfModule.forRootAsync({ isGlobal: false, useFactory: () => ({}) })],
+    ['useClass', () => PerfModule.forRootAsync({ isGlobal: false, imports: [SettingsModule], useClass: OptionsClass })],
+    [
+      'useExisting',
+      () => PerfModule.forRootAsync({ isGlobal: false, imports: [OptionsModule], useExisting: OptionsClass }),
+    ],
+  ])(
+    'with `isGlobal: false` in %s serves the modules that import `PerfModule`, and one service to all',
+    async (_form, perf) => {
+      @Module({ imports: [PerfModule], providers: [Elsewhere] })
+      class ImportingModule {}
+      const app = await boot(adapter, { imports: [perf(), ImportingModule] });
+      const fromElsewhere = app.get(Elsewhere, { strict: false }).perf;
+      expect(fromElsewhere).toBe(app.get(PerfService));
+      await app.close();
+      await expect(boot(adapter, { imports: [perf(), ImportingModule, ElsewhereModule] })).rejects.toThrow(
+        /can't resolve dependencies of the Elsewhere/,
+      );
+    },
+  );
+
+  it('with `isGlobal: false` twice stops the boot and says how other modules get it', async () => {
+    const perf = () => PerfModule.forRoot({ isGlobal: false, latency: { slowMs: (started.length += 1) } });
+    await expect(boot(adapter, { imports: [perf(), perf()] })).rejects.toThrow(
+      'PERF_ERR_REGISTERED_TWICE: PerfModule is imported 2 times in this application. ' +
+        'Call `PerfModule.forRoot({ isGlobal: false })` once, in the root module; others import `PerfModule` itself.',
+    );
+  });
+
   it('works the same under @nestjs/testing', async () => {
     started = [];
     const module = await Test.createTestingModule({
@@ -173,7 +207,7 @@ describe.each(adapters)('registered with %s', (adapter) => {
     }).compile();
     const app = module.createNestApplication(adapterOf(adapter), { logger: false });
     await app.init();
-    expect(started).toEqual(['test 1000']);
+    expect(started).toEqual(['test']);
     await app.close();
   });
 });

@@ -10,8 +10,8 @@ import { startRedis, type RunningRedis } from '../../scripts/redis.mjs';
 import { bullmqStore } from '../../src/entries/bullmq.js';
 import { until } from '../fixtures/until.js';
 import { engineWith } from '../unit/defer/engine.fixture.js';
-import { entryOf, NO_WORKER } from '../unit/defer/journal-entry.js';
-import { expectBalanced } from '../unit/defer/ledger-identity.js';
+import { entryOf, NO_WORKER } from '../unit/defer/durable-entry.js';
+import { expectBalanced } from '../unit/defer/balanced.js';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -40,7 +40,7 @@ async function startStore(port: number) {
   const accepted: string[] = [];
   const add = async (): Promise<void> => {
     const id = `w-${randomUUID()}`;
-    (await engine.armJournaled(entryOf(id), null))!.commit(201);
+    (await engine.durable!.arm(entryOf(id), null, false))!.commit(201);
     accepted.push(id);
   };
   return { engine, add, accepted };

@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { adapters } from '../fixtures/app.js';
 import { BlockersProcess } from '../fixtures/blockers-process.js';
 import { Load } from '../fixtures/load.js';
@@ -9,18 +9,23 @@ import { until } from '../fixtures/until.js';
 
 const INNOCENTS = Array.from({ length: 12 }, (_, i) => `/innocent/${i}`);
 
-// What the machine does to a process is no request's fault. Each test boots a server: some 0.5 s before it begins.
-describe.each(adapters)('a process that the machine does not let run, on %s', (adapter) => {
+/** Fastify without and Express with the context store; one of them in the short run. */
+const CHOSEN = process.env['PERF_LONG'] === undefined ? adapters.slice(0, 1) : adapters;
+
+// What the machine does to a process is no request's fault.
+describe.each(CHOSEN)('a process that the machine does not let run, on %s', (adapter) => {
   let server: BlockersProcess;
   let load: Load;
-  beforeEach(async () => {
+  beforeAll(async () => {
     server = await BlockersProcess.start({ adapter, perf: { context: adapter === 'express' } });
     load = await Load.start(server.port);
     for (let i = 0; i < 30; i++) await load.get('/quick');
+  });
+  beforeEach(async () => {
     await server.settle();
     server.blocks.length = 0;
   });
-  afterEach(async () => {
+  afterAll(async () => {
     server.kill();
     await load.close();
   });

@@ -1,7 +1,7 @@
 import { once, EventEmitter } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import type { PerfRecord, PerfSink } from '../../src/index.js';
-import { Recorder } from '../../src/core/recorder.js';
+import { recorderOf } from '../fixtures/recorder.js';
 import { OncePerCause } from '../../src/core/reporter.js';
 
 const record = (durationMs = 1): PerfRecord => ({
@@ -19,6 +19,7 @@ const record = (durationMs = 1): PerfRecord => ({
   variants: null,
   unit: null,
   note: null,
+  release: null,
   time: null,
   upstream: null,
 });
@@ -26,7 +27,7 @@ const record = (durationMs = 1): PerfRecord => ({
 function recording(sinks: PerfSink[]) {
   const messages: string[] = [];
   const say = (message: string) => void messages.push(message);
-  const recorder = new Recorder(sinks, new OncePerCause({ log: say, warn: say, error: say }, () => performance.now()));
+  const recorder = recorderOf(sinks, new OncePerCause({ log: say, warn: say, error: say }, () => performance.now()));
   return { recorder, messages };
 }
 

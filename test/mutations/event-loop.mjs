@@ -97,8 +97,8 @@ export const eventLoop = [
   {
     name: 'stacks of a Node that nobody has tested prove',
     file: classify,
-    find: 'evidence.stacksTrusted && looks.every',
-    replace: 'looks.every',
+    find: 'evidence.stacksTrusted &&\n',
+    replace: '',
     tests: classifyTests,
   },
   {
@@ -111,7 +111,14 @@ export const eventLoop = [
   {
     name: 'the store is believed for what the request does not wait for',
     file: classify,
-    find: "return look.source !== 'aside' || isCalledBack(look);",
+    find: "  if (look.source === 'aside' && !isCalledBack(look)) return false;\n",
+    replace: '',
+    tests: classifyTests,
+  },
+  {
+    name: 'the store is believed where a queue or a batch may do another’s work',
+    file: classify,
+    find: 'return beginsInRequest(look.frames) || !evidence.sharesWork(look);',
     replace: 'return true;',
     tests: classifyTests,
   },

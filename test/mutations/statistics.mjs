@@ -4,6 +4,11 @@ const tests = [
   'test/unit/experiments/statistics/compare-variants.oracle.test.ts',
 ];
 const cupedTests = ['test/unit/experiments/statistics/cuped.test.ts'];
+const fewTests = [
+  ...tests,
+  'test/unit/experiments/few-units.test.ts',
+  'test/unit/experiments/statistics/compare-variants.input.test.ts',
+];
 const splitTests = ['test/unit/experiments/statistics/simulation.test.ts'];
 
 /** @type {import('./index.d.mts').Mutation[]} */
@@ -42,6 +47,27 @@ export const statistics = [
     find: 'return 1 / ((t * t) / treatment.degrees + (c * c) / control.degrees);',
     replace: 'return treatment.degrees + control.degrees + 0 * t * c;',
     tests,
+  },
+  {
+    name: 'an interval goes below -100 %',
+    file: `${folder}/relative-lift.ts`,
+    find: 'ci: [Math.max(least, low), Math.max(least, high)]',
+    replace: 'ci: [low + 0 * least, high]',
+    tests: fewTests,
+  },
+  {
+    name: 'units that happen to agree are a proof',
+    file: `${folder}/relative-lift.ts`,
+    find: 'if (standardError === 0) return leastPValue;',
+    replace: 'if (standardError === 0) return 0 * leastPValue;',
+    tests: fewTests,
+  },
+  {
+    name: 'the warm-up is compared too',
+    file: 'src/experiments/report/report-of.ts',
+    find: '(isWarm ? warm : all)',
+    replace: '(isWarm && 1 > 2 ? warm : all)',
+    tests: fewTests,
   },
   {
     name: 'a one-sided interval',

@@ -59,7 +59,8 @@ export async function createApplication(form: Form, adapter: Adapter, applicatio
     const records = sink.records.filter((record) => record.kind === 'request');
     const fresh = records.slice(seen);
     seen = records.length;
-    return fresh;
+    // A record that overlaps a late loop waits for its verdict.
+    return fresh.toSorted((a, b) => a.startedAt - b.startedAt);
   };
   return { app, newRecords };
 }

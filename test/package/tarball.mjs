@@ -3,15 +3,17 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 
-const BESIDE_DIST = ['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json'];
+const BESIDE_DIST = ['CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'package.json'];
+/** What the guides lead to travels with them. */
+const GUIDES = /^docs\/[\w-]+\.md$|^examples\/prometheus\/[\w-]+\.(json|yml)$/;
 const IN_DIST = /^dist\/[\w./-]+\.(js|d\.ts)$/;
 /** What an application of Nest has anyway; anything else in a declaration breaks users who lack that package. */
 const ALLOWED_IN_DECLARATIONS = /^(node:|(@nestjs\/(common|core)|rxjs|reflect-metadata)(\/|$))/;
 const SPECIFIER = /(?:from|import)\s*\(?\s*['"]([^'"]+)['"]/g;
 
-/** Fails unless the tarball holds dist and the four files that belong beside it. */
+/** Fails unless the tarball holds dist, the files that belong beside it, and the guides. */
 export function holdsOnlyWhatShips(files) {
-  const beside = files.filter((file) => !file.startsWith('dist/')).sort();
+  const beside = files.filter((file) => !file.startsWith('dist/') && !GUIDES.test(file)).sort();
   assert.deepEqual(beside, BESIDE_DIST);
   const surprises = files.filter(
     (file) => file.startsWith('dist/') && file !== 'dist/cjs/package.json' && !IN_DIST.test(file),
@@ -25,6 +27,19 @@ export function holdsOnlyWhatShips(files) {
   const onlyEsm = esm.filter((file) => !cjs.has(file.replace('dist/', 'dist/cjs/')));
   assert.deepEqual(onlyEsm, [], 'modules without a CommonJS twin');
   return `${files.length} files`;
+}
+
+/** Fails unless README's size of the download and of what is unpacked are those of the tarball, within a tenth. */
+export function isAsLargeAsTold(readme, { size, unpackedSize }) {
+  const told = /(\d+) KB to download and ([\d.]+) MB on disk/.exec(readme);
+  assert.notEqual(told, null, 'README.md does not say how large the package is');
+  const figures = [
+    [size / 1e3, Number(told[1])],
+    [unpackedSize / 1e6, Number(told[2])],
+  ];
+  for (const [is, said] of figures)
+    assert.ok(Math.abs(is - said) < said / 10, `README.md says ${told[0]}; ${is.toFixed(1)}`);
+  return told[0];
 }
 
 /** Fails unless every path that `exports`, `main`, `module`, `types` and `typesVersions` name is in the tarball. */

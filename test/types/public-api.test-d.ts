@@ -19,6 +19,8 @@ import {
   loggerSink,
   mergeTotals,
   NoCompression,
+  onBlock,
+  onSlow,
   PerfError,
   type PerfErrorCode,
   PerfInterceptor,
@@ -34,6 +36,7 @@ import {
   ResourceSampler,
   SharedResponse,
   SkipPerf,
+  SlowMs,
   staticGates,
   type Unit,
   Variant,
@@ -42,9 +45,11 @@ import { bullmqStore } from 'nestjs-perf/bullmq';
 import { openTelemetrySink } from 'nestjs-perf/opentelemetry';
 import { prometheusSink } from 'nestjs-perf/prometheus';
 import { statsigGates, statsigSink } from 'nestjs-perf/statsig';
-import { type MemorySink, memorySink, settle } from 'nestjs-perf/testing';
+import { type MemorySink, memorySink, overridePerfSinks, settle } from 'nestjs-perf/testing';
 import { MeterProvider } from '@opentelemetry/sdk-metrics';
+import { Test, type TestingModuleBuilder } from '@nestjs/testing';
 import { Queue } from 'bullmq';
+import type { FastifyRequest } from 'fastify';
 import { Redis } from 'ioredis';
 import { Registry } from 'prom-client';
 import { StatsigServer } from 'statsig-node';
@@ -60,9 +65,27 @@ declare const record: PerfRecord;
 @Injectable()
 class OptionsFactory {
   create(): PerfModuleOptions {
-    return { sinks: [loggerSink(), memorySink()], context: 'auto', flushTimeoutMs: 1_000 };
+    return {
+      sinks: [loggerSink({ format: 'object', summaryMs: 10_000 }), memorySink(), 'SINK_TOKEN', ProvidedSink],
+      unit: (request) => ({ userId: request.user.id }),
+      release: '1.2.3',
+      context: 'auto',
+      flushTimeoutMs: 1_000,
+      snapshotEndpoint: { authorize: (request) => request.user.admin },
+      experiments: { gates: staticGates({}), unit: ({ user, headers }) => ({ userId: user.id ?? headers['x-user'] }) },
+    };
   }
 }
+
+class ProvidedSink implements PerfSink {
+  readonly name = 'provided';
+  publish() {}
+}
+// Callbacks may name their framework's own request.
+PerfModule.forRoot({ unit: (request: FastifyRequest) => ({ userId: request.id }) });
+PerfModule.forRoot({
+  sinks: [onSlow(({ route, durationMs }) => [route, durationMs]), onBlock(({ location }) => location)],
+});
 
 expectTypeOf(PerfModule.forRoot()).toExtend<DynamicModule>();
 PerfModule.forRoot({ isGlobal: false, latency: false, eventLoop: { thresholdMs: 20 } });
@@ -84,14 +107,14 @@ PerfModule.forRoot({ latency: { slowMs: '5s' } });
 PerfModule.forRoot({ experiments: true });
 // @ts-expect-error a gate client is not optional
 PerfModule.forRoot({ experiments: {} });
-// @ts-expect-error a sink is an instance, never a string
-PerfModule.forRoot({ sinks: ['prometheus'] });
 // @ts-expect-error one of three words
 PerfModule.forRoot({ defer: { overflow: 'drop' } });
 // @ts-expect-error the endpoint is never open: `authorize` is not optional
 PerfModule.forRoot({ snapshotEndpoint: { path: '/perf' } });
 // @ts-expect-error not a content coding
 PerfModule.forRoot({ compression: { encodings: ['lz4'] } });
+
+expectTypeOf(overridePerfSinks(Test.createTestingModule({}), [memorySink()])).toEqualTypeOf<TestingModuleBuilder>();
 
 // --- decorators -----------------------------------------------------------------------------------------------------
 @Injectable()
@@ -121,9 +144,10 @@ class Decorated {
   @DeferWork(({ result, request, error }) => [result, request, error])
   create() {}
   @Get()
+  @SlowMs(5_000)
   @SkipPerf()
   @NoCompression()
-  @SharedResponse({ ttlMs: 15_000, varyBy: (request) => String(request) })
+  @SharedResponse({ ttlMs: 15_000, varyBy: (request) => request.user.id })
   list() {}
   @Get('gated')
   @Experiment('gate')
@@ -139,11 +163,17 @@ DeferWork(class Nothing {});
 DeferWork(SendReceipt, { when: 'never' });
 // @ts-expect-error how long an answer may be shared has no default
 SharedResponse();
+// @ts-expect-error milliseconds are a number
+SlowMs('5s');
 // @ts-expect-error a gate has a name
 Experiment();
 
 // --- services -------------------------------------------------------------------------------------------------------
 expectTypeOf(perf.snapshot()).toEqualTypeOf<PerfSnapshot>();
+expectTypeOf(perf.health()).toEqualTypeOf<{
+  readonly status: 'ok' | 'degraded';
+  readonly reasons: readonly string[];
+}>();
 perf.note({ rows: 4_000 });
 perf.note({ rows: 4_000, bytes: 12 });
 // @ts-expect-error sizes only: nothing that could hold data of users

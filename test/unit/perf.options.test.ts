@@ -133,13 +133,32 @@ const rejected: Rejected[] = [
   {
     path: 'sinks[1]',
     put: (second) => ({ sinks: [aSink, second] }),
-    must: 'a sink: an object with a `name` and a `publish()` method',
+    must: 'a sink (an object with a `name` and a `publish()` method), or the class or injection token of one',
     values: [
-      [() => aSink, 'a function'],
-      ['logger', '`"logger"` (string)'],
+      ['', '`""` (string)'],
+      [7, '`7` (number)'],
       [{ name: 'no publish' }, 'an object'],
       [{ publish }, 'an object'],
       [undefined, '`undefined`'],
+      [null, '`null`'],
+    ],
+  },
+  {
+    path: 'unit',
+    put: (unit) => ({ unit }),
+    must: 'a function of the request',
+    values: [
+      ['user.id', '`"user.id"` (string)'],
+      [null, '`null`'],
+    ],
+  },
+  {
+    path: 'release',
+    put: (release) => ({ release }),
+    must: 'a text of 1 to 200 characters',
+    values: [
+      ['', '`""` (string)'],
+      [12, '`12` (number)'],
       [null, '`null`'],
     ],
   },
@@ -218,7 +237,7 @@ describe('the options as a whole', () => {
     for (const given of [undefined, {}, { latency: undefined, sinks: undefined, context: undefined }]) {
       const { latency, sinks, context, flushTimeoutMs } = resolveOptions(given);
       expect(latency).toEqual({ slowMs: 1000, overMs: [1000, 2000, 5000], ignore: [], serverTiming: false });
-      expect(sinks.map(({ name }) => name)).toEqual(['logger']);
+      expect(sinks).toMatchObject([{ name: 'logger' }]);
       expect([context, flushTimeoutMs]).toEqual(['auto', 5000]);
     }
   });

@@ -78,14 +78,19 @@ const IDLE_FLUSH_MS = 20;
  * done only once the source has paused.
  */
 function flushWhenIdle(stream: Transform & zlib.Zlib): Transform {
+  let flushing = false;
   const flush = (): void => {
     if (stream.writableEnded || stream.destroyed) return;
-    if (stream.writableLength === 0) stream.flush();
-    else timer?.refresh();
+    if (stream.writableLength > 0) return void timer?.refresh();
+    flushing = true;
+    stream.flush();
+    flushing = false;
   };
   let timer: NodeJS.Timeout | null = null;
   const write = stream.write.bind(stream) as (...parameters: unknown[]) => boolean;
   stream.write = (...parameters: unknown[]): boolean => {
+    // To flush is to write, and no reason to flush once more.
+    if (flushing) return write(...parameters);
     if (timer === null) timer = setTimeout(flush, IDLE_FLUSH_MS).unref();
     else timer.refresh();
     return write(...parameters);

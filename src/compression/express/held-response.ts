@@ -70,7 +70,8 @@ export class HeldResponse implements Sending {
       // At once, as without an encoder: other middleware, `compression` for one, waits for the head before it lets anybody
       // hear of `drain`, and an encoder may want more before it gives its first byte.
       this.openStream(() => {
-        if (this.phase === 'encoding') original.writeHead.call(response, response.statusCode);
+        // By the response's own, which middleware behind this one may have replaced.
+        if (this.phase === 'encoding') response.writeHead(response.statusCode);
       });
     }
     if (this.phase === 'waiting' || this.phase === 'ended') return writeAfterEnd(response, encoding, callback);

@@ -70,10 +70,6 @@ export class ExpressResponseView extends ResponseView {
     return this.response.getHeaders();
   }
 
-  setLength(bytes: number): void {
-    this.set('content-length', bytes);
-  }
-
   protected writeStatus(status: number): void {
     this.response.statusCode = status;
     // Node knows what goes with it.

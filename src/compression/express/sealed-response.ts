@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 type Callback = (error: Error) => void;
 
 /** They tell an application whether it is too late. */
-const STATES = ['headersSent', 'writableEnded'];
+const STATES = ['headersSent', 'writableEnded', 'finished'];
 /** Those of Node that throw when it is. */
 const CHANGES = ['setHeader', 'setHeaders', 'appendHeader', 'removeHeader'];
 

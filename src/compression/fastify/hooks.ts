@@ -5,10 +5,9 @@ import type { Body } from '../cache/cached-body.js';
 import { compressStream, counted } from '../codec/codec.js';
 import type { CompressionEngine } from '../engine.js';
 import { compressionOf, RouteCompression, SHARED_ANSWER } from '../route-compression.js';
-import { registerPlugin, type FastifyPlugin } from './plugin.js';
+import { checkRouteLevels, registerPlugin, type FastifyPlugin, type RouteCompressOption } from './plugin.js';
 import { decompressRequest, type PreParsing } from './request-decompression.js';
 import { FastifyResponseView, type FastifyReply, type FastifyRequest } from './response-view.js';
-import { checkRouteLevels, type RouteCompressOption } from './route-levels.js';
 
 type Done = (error?: unknown, payload?: unknown) => void;
 type OnSend = (request: FastifyRequest, reply: FastifyReply, payload: unknown, done: Done) => void;
@@ -59,8 +58,6 @@ export async function compressOnFastify(
   const unrouted = new RouteCompression(false, null);
   const off = new RouteCompression(true, null);
   fastify.addHook('onSend', (request, reply, payload, done) => {
-    // Makes any `@fastify/compress` step aside. The client's own headers stay as they are on the raw request.
-    if (foreign) request.headers = { 'x-no-compression': '1' };
     const state = stateOf(request);
     // Fastify makes these options anew for each who asks.
     const config: RouteOptions['config'] = someOff ? request.routeOptions.config : undefined;
@@ -76,7 +73,7 @@ export async function compressOnFastify(
     } else if (body === null || body === undefined) {
       engine.sendNothing(view, route);
       done(null, body);
-    } else if (body instanceof Readable) finish(done, view, reply, encoded(body, view, reply, engine, route));
+    } else if (isStream(body)) finish(done, view, reply, encoded(body, view, reply, engine, route));
     else done(null, body);
   });
   if (!foreign) {
@@ -85,6 +82,9 @@ export async function compressOnFastify(
   }
   return { foreign };
 }
+
+/** As Fastify tells it: streams of other packages than Node's own count. */
+const isStream = (body: unknown): body is Readable => typeof (body as Partial<Readable>).pipe === 'function';
 
 /** The stream, or what encodes it. */
 function encoded(

@@ -8,8 +8,6 @@ import type { KeptResponse, SharedFlight } from '../shared-response/shared-fligh
 /** The parts of Fastify 5 that are used; structural, so that no vendor's type is needed. */
 export interface FastifyRequest {
   readonly raw: IncomingMessage;
-  /** Setting them adds to what the client sent, for Fastify's own hooks only. */
-  headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly routeOptions: { readonly bodyLimit: number; readonly config?: object };
 }
 export interface FastifyReply {
@@ -62,17 +60,14 @@ export class FastifyResponseView extends ResponseView {
     return this.reply.getHeaders();
   }
 
-  setLength(): void {
-    // Fastify counts what it sends, and where trailers follow there must be no length.
-    this.remove('content-length');
-  }
-
   protected writeStatus(status: number): void {
     this.reply.code(status);
   }
 
   protected write(name: string, value: string | number | readonly string[]): void {
-    this.reply.header(name, value);
+    // Fastify counts what it sends, and where trailers follow there must be no length.
+    if (name === 'content-length') this.erase(name);
+    else this.reply.header(name, value);
   }
 
   protected erase(name: string): void {

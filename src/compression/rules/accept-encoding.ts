@@ -51,23 +51,6 @@ export function negotiate(header: string | undefined, offered: readonly ContentC
       bestWeight = weight;
     }
   }
-  if (best !== null || any === undefined || any === 0 || any < (identity ?? 0)) return best;
-  return SAFEST_FIRST.find((coding) => offered.includes(coding) && !weights.has(coding)) ?? null;
-}
-
-/** Negotiates for one application. Browsers send a handful of headers, so the answers are remembered. */
-export class Negotiator {
-  private readonly known = new Map<string, ContentCoding | null>();
-
-  constructor(private readonly offered: readonly ContentCoding[]) {}
-
-  choose(header: string | undefined): ContentCoding | null {
-    if (header === undefined) return null;
-    const known = this.known.get(header);
-    if (known !== undefined) return known;
-    const coding = negotiate(header, this.offered);
-    // Hostile headers can neither fill the memory nor push out the real ones.
-    if (this.known.size < 64 && header.length <= 200) this.known.set(header, coding);
-    return coding;
-  }
+  if (any === undefined || any === 0 || any < (identity ?? 0) || (best !== null && any <= bestWeight)) return best;
+  return SAFEST_FIRST.find((coding) => offered.includes(coding) && !weights.has(coding)) ?? best;
 }

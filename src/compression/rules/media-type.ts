@@ -10,28 +10,3 @@ export function isCompressible(contentType: string): boolean {
   const end = contentType.indexOf(';');
   return COMPRESSIBLE.test((end === -1 ? contentType : contentType.slice(0, end)).trim().toLowerCase());
 }
-
-/** The same, remembered: an application has a handful of types. */
-export class CompressibleTypes {
-  private readonly known = new Map<string, boolean>();
-  private last = '';
-  private lastIs = false;
-
-  has(contentType: string): boolean {
-    // Most often the one of the response before: the very same string, which costs no comparison.
-    if (contentType !== this.last) {
-      this.lastIs = this.lookUp(contentType);
-      this.last = contentType;
-    }
-    return this.lastIs;
-  }
-
-  private lookUp(contentType: string): boolean {
-    const known = this.known.get(contentType);
-    if (known !== undefined) return known;
-    const compressible = isCompressible(contentType);
-    // Bounded: an application may put anything, a boundary for example, into the header.
-    if (this.known.size < 256) this.known.set(contentType, compressible);
-    return compressible;
-  }
-}

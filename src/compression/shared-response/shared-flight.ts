@@ -4,7 +4,7 @@ import type { ContentCache } from '../cache/content-cache.js';
 import type { Compressor } from '../codec/compressor.js';
 import type { ResponseView } from '../response-view.js';
 import { argumentOf, hasMember, isWritable, listValue, type FieldValue } from '../rules/field-value.js';
-import { isEncoded, mayKeep } from '../rules/policy.js';
+import { isEncoded, isForOne, mayKeep, type ResponseHead } from '../rules/policy.js';
 
 /** Response headers by name. */
 export type Headers = Readonly<Record<string, FieldValue>>;
@@ -87,9 +87,13 @@ export class SharedFlight {
 
   /**
    * Gives the answer to everybody once it is encoded as its predecessor was: until then the predecessor is served, so that
-   * nobody waits for a compression.
+   * nobody waits for a compression. To nobody, where what was added while its head was written forbids it.
    */
-  async publish(kept: KeptResponse, compressor: Compressor): Promise<void> {
+  async publish(view: ResponseHead, kept: KeptResponse, compressor: Compressor): Promise<void> {
+    if (isForOne(view)) {
+      this.parts.notShared(FOR_ONE);
+      return this.end('not-shareable');
+    }
     const codings = new Set([...kept.entry.codings, ...(this.previous?.entry.codings ?? [])]);
     // A failing compressor is reported where the body is sent; the answer itself is fine.
     await Promise.allSettled([...codings].map(async (coding) => kept.entry.encoded(coding, compressor, true)));
@@ -125,8 +129,7 @@ export class SharedFlight {
   private mayServeOthers(view: Pick<ResponseView, 'method' | 'status' | 'header' | 'headers'>): boolean {
     const control = view.header('cache-control');
     if (!mayKeep(view, view.method) || isEncoded(view) || hasMember(control, 'no-cache') || freshMsOf(control) <= 0) {
-      if (view.status === 200)
-        this.parts.notShared('it has `Set-Cookie`, a coding of its own, or a `Cache-Control` against it');
+      if (view.status === 200) this.parts.notShared(FOR_ONE);
       return false;
     }
     // Nobody else shall get the error that its head makes.
@@ -143,11 +146,11 @@ export class SharedFlight {
   /** A handler that says its answer varies with a request header needs `varyBy`. */
   private coversVary(vary: FieldValue): boolean {
     if (this.parts.varies) return !listValue(vary).includes('*');
-    const before = listValue(this.headersBefore['vary']);
+    const before = this.headersBefore['vary'];
     const added = listValue(vary)
       .split(',')
       .map((member) => member.trim())
-      .filter((member) => member !== '' && member !== 'accept-encoding' && !before.includes(member));
+      .filter((member) => member !== '' && member !== 'accept-encoding' && !hasMember(before, member));
     if (added.length === 0) return true;
     this.parts.notShared('its `Vary` header names request headers: give `@SharedResponse()` a `varyBy`');
     return false;
@@ -162,6 +165,8 @@ export class SharedFlight {
     return kept;
   }
 }
+
+const FOR_ONE = 'it has `Set-Cookie`, a coding of its own, or a `Cache-Control` against it';
 
 /** With these a cache that others share serves nothing stale (RFC 9111 sections 5.2.2.2, 5.2.2.8, 5.2.2.10). */
 const MUST_BE_FRESH = ['must-revalidate', 'proxy-revalidate', 's-maxage'];

@@ -2,8 +2,7 @@ import { applyDecorators, SetMetadata, UseFilters, UseGuards } from '@nestjs/com
 import { MAX_TIMER_MS } from '../../core/clock.js';
 import { describe } from '../../core/option.js';
 import { PerfError } from '../../core/perf.error.js';
-import { SharedResponseFilter } from './shared-response.filter.js';
-import { SharedResponseGuard } from './shared-response.guard.js';
+import { SharedResponseFilter, SharedResponseGuard } from './shared-response.guard.js';
 import type { SharedResponseOptions } from './shared-route.js';
 
 export const SHARED_RESPONSE_METADATA = 'perf:shared-response';

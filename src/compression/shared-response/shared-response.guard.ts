@@ -1,7 +1,14 @@
-import type { CanActivate, ExecutionContext } from '@nestjs/common';
+import {
+  Catch,
+  type ArgumentsHost,
+  type CanActivate,
+  type ExceptionFilter,
+  type ExecutionContext,
+} from '@nestjs/common';
 import type { IncomingMessage } from 'node:http';
 import type { RequestState } from '../../core/request-state.js';
-import { stateOf } from '../../http/lifecycle.js';
+import { isHttp } from '../../http/is-http.js';
+import { lifecycleOf, stateOf } from '../../http/lifecycle.js';
 import { compressionOf, SHARED_ANSWER } from '../route-compression.js';
 import type { Headers, KeptResponse } from './shared-flight.js';
 import type { Admission } from './shared-route.js';
@@ -39,7 +46,7 @@ interface HttpResponse {
  */
 export class SharedResponseGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean | Promise<boolean> {
-    if (context.getType() !== 'http') return true;
+    if (!isHttp(context)) return true;
     // Not `switchToHttp()`: it makes four functions for each caller.
     const request = context.getArgByIndex<HttpRequest>(0);
     const state = stateOf(request);
@@ -77,4 +84,17 @@ function enter(admission: Admission, state: RequestState, request: HttpRequest):
 /** A response of HTTP/2 tells it by its stream. */
 function hasGone(response: { destroyed?: boolean; stream?: { destroyed?: boolean } | null } | null): boolean {
   return response?.destroyed === true || response?.stream?.destroyed === true;
+}
+
+/** Sends the answer that the guard has found. The hook that sees every body recognises it by the request's state. */
+@Catch(SharedResponseFound)
+export class SharedResponseFilter implements ExceptionFilter {
+  catch({ kept }: SharedResponseFound, host: ArgumentsHost): void {
+    const state = stateOf(host.getArgByIndex(0));
+    // The guard found the answer through it.
+    if (state === null || kept === null) return;
+    SHARED_ANSWER.set(state, kept);
+    const answer = { status: 200, headers: Object.fromEntries(kept.headers), body: kept.entry.source };
+    lifecycleOf(state).platform?.answer(host.getArgByIndex(1), answer);
+  }
 }

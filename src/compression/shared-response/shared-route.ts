@@ -1,6 +1,7 @@
 import type { MonotonicClock } from '../../core/clock.js';
 import { describe } from '../../core/option.js';
 import { PerfError } from '../../core/perf.error.js';
+import type { PerfRequest } from '../../core/perf-request.js';
 import type { ContentCache } from '../cache/content-cache.js';
 import { KeptResponse, SharedFlight, type Headers } from './shared-flight.js';
 
@@ -9,7 +10,7 @@ export interface SharedResponseOptions {
   /** For so long one answer serves every caller of one URL, milliseconds; or for its own `s-maxage` or `max-age`, if that is shorter. */
   ttlMs: number;
   /** What else the answer depends on: callers that get different strings get different answers. */
-  varyBy?: (request: any) => string;
+  varyBy?(this: void, request: PerfRequest): string;
   /**
    * A request with `Authorization` gets an answer of its own, unless the answer is `public` or has `s-maxage`, or there is a
    * `varyBy` (RFC 9111 section 3.5). `'share'`: it gets everybody's.
@@ -87,7 +88,8 @@ export class SharedRoute {
     const { varyBy } = this.options;
     const { method, url, request } = caller;
     // A space ends a request target, so no two different triples make one key.
-    const key = varyBy === undefined ? `${method} ${url}` : `${method} ${url} ${textOf(varyBy(request))}`;
+    const key =
+      varyBy === undefined ? `${method} ${url}` : `${method} ${url} ${textOf(varyBy(request as PerfRequest))}`;
     return this.find(key, caller) ?? this.wait(key, caller);
   }
 

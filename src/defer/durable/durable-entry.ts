@@ -1,76 +1,62 @@
 import { epochMsOf } from '../../core/clock.js';
-import type { DeferEngine } from '../defer-engine.js';
-import { toJson } from '../outbox/serialize.js';
-import type { Origin } from '../tasks/task.js';
+import { fromJson, toJson } from '../outbox/json.js';
+import type { Origin } from '../request-work.js';
 import type { WorkOptions } from '../work-options.js';
-import type { JournalEntry } from './durable-store.js';
+import type { NewDurableJob } from './durable-store.js';
 
-/** What all entries of one piece of work share. Made once for a handler; entries keep its objects. */
-export type DurableShape = Pick<JournalEntry, 'work' | 'name' | 'timeoutMs' | 'attempts' | 'together' | 'options'>;
-
-/** What durable work is, wherever it was started. */
-export interface DurableSpec extends Omit<WorkOptions, 'name'> {
-  readonly name: string;
-  /** The class's name. */
-  readonly work: string;
-  /** The class has `runBatch`. */
-  readonly batched: boolean;
-  /** Null or left out: made up. */
-  readonly id?: string | null;
-  readonly delayMs?: number;
-  readonly priority?: number;
+/** Durable work as it is kept until its store has it: a job whose data is still text. */
+export interface DurableEntry extends Omit<NewDurableJob, 'data' | 'status'> {
+  /** How many travel in one job at the most, and how long the first one waits, milliseconds; null: each on its own. */
+  readonly together: { readonly maxItems: number; readonly maxWaitMs: number } | null;
+  /** JSON, or undefined. */
+  readonly json: string | undefined;
 }
 
-export function durableShape({ options }: Pick<DeferEngine, 'options'>, spec: DurableSpec): DurableShape {
-  const {
-    work,
-    name,
-    timeoutMs,
-    attempts,
-    queue,
-    backoffMs,
-    maxBackoffMs,
-    id = null,
-    delayMs = 0,
-    priority = 0,
-  } = spec;
-  const { maxJobs: maxItems, maxWaitMs } = options.batch;
+/** What all entries of one piece of work share. */
+export type DurableShape = Pick<DurableEntry, 'work' | 'name' | 'timeoutMs' | 'attempts' | 'together' | 'options'>;
+
+/**
+ * @param work its class's name
+ * @param batched the class has `runBatch`
+ * @param envelopes how many items share an envelope, and how long the first one waits
+ */
+export function durableShape(
+  work: string,
+  batched: boolean,
+  spec: WorkOptions & { readonly name: string },
+  envelopes: { readonly maxJobs: number; readonly maxWaitMs: number },
+): DurableShape {
+  const { name, timeoutMs, attempts, queue, backoffMs, maxBackoffMs, id, delayMs, priority } = spec;
+  const { maxJobs: maxItems, maxWaitMs } = envelopes;
   const enveloped = spec.envelope ? { maxItems, maxWaitMs } : null;
   // What has an id, a delay or a priority of its own is a job of its own.
   const alone = id !== null || delayMs > 0 || priority > 0;
-  return {
-    work,
-    name,
-    timeoutMs,
-    attempts,
-    together: alone ? null : spec.batched ? spec.batch : enveloped,
-    options: { queue, backoffMs, maxBackoffMs, delayMs, priority },
-  };
+  const together = alone ? null : batched ? spec.batch : enveloped;
+  return { work, name, timeoutMs, attempts, together, options: { queue, backoffMs, maxBackoffMs, delayMs, priority } };
 }
 
-/**
- * Durable work as it is kept until its store has it.
- * @throws PERF_ERR_SERIALIZE naming `place`
- */
+/** @throws PERF_ERR_SERIALIZE naming `place` */
 export function durableEntry(
   id: string,
-  { work, name, timeoutMs, attempts, together, options }: DurableShape,
+  shape: DurableShape,
   data: unknown,
   origin: Origin | null,
   place: string,
-): JournalEntry {
+): DurableEntry {
   return {
     id,
-    work,
-    name,
+    ...shape,
     requestId: origin?.id ?? null,
     route: origin?.pattern ?? null,
     traceparent: origin?.traceparent ?? null,
-    timeoutMs,
-    attempts,
     at: Math.round(epochMsOf(performance.now())),
-    together,
     json: toJson(data, place),
-    options,
   };
+}
+
+/** An entry as its store gets it. `status` null: it is replayed, or belongs to no request. */
+export function jobOf(entry: DurableEntry, status: number | null): NewDurableJob {
+  const { id, work, name, json, requestId, route, timeoutMs, attempts, at, traceparent, options } = entry;
+  const data = fromJson(json);
+  return { id, work, name, data, requestId, route, status, timeoutMs, attempts, at, traceparent, options };
 }

@@ -76,46 +76,6 @@ export interface DurableStore {
   /** Takes no new work and waits for what runs in this process, at the most `deadlineMs`. */
   stopWorker(deadlineMs: number): Promise<void>;
   close(): Promise<void>;
-  /** Keeps prepared data on disk until it is stored. */
-  readonly journal?: DurableJournal | null;
-}
-
-/** A {@link NewDurableJob} as the journal keeps it: its data still text. */
-export interface JournalEntry extends Omit<NewDurableJob, 'data' | 'status'> {
-  /** How many travel in one job at the most, and how long the first one waits; null: each on its own. */
-  readonly together: { readonly maxItems: number; readonly maxWaitMs: number } | null;
-  /** JSON, or undefined. */
-  readonly json: string | undefined;
-}
-
-/** What a store has refused for good. */
-export interface RejectedEntry extends JournalEntry {
-  readonly error: string;
-  /** Epoch milliseconds. */
-  readonly rejectedAt: number;
-}
-
-/** Where an entry stands in a journal; opaque. */
-export type JournalPlace = object;
-
-/** Disk before the response: what was prepared and is not stored yet. Rejects in `open`, `takeParked` and for rejects. */
-export interface DurableJournal {
-  /** @returns how many entries an earlier process left behind */
-  open(report: (cause: string, message: string) => void): Promise<number>;
-  /** Resolves when the entry is on disk, with its place; null (and a report) when the disk refuses it. */
-  append(entry: JournalEntry): Promise<JournalPlace | null>;
-  /** Forgets entries: they are stored, or need not run. */
-  strike(places: readonly JournalPlace[]): void;
-  /** Keeps an entry on disk only, since memory is full. */
-  park(place: JournalPlace): void;
-  /** How many are on disk only. */
-  readonly parked: number;
-  /** Brings up to `limit` parked entries back, oldest first. Rejects when the disk cannot be read: they stay parked. */
-  takeParked(limit: number): Promise<{ readonly entry: JournalEntry; readonly place: JournalPlace }[]>;
-  /** Strikes an entry off that the store will never take, once it is among the rejects. */
-  reject(entry: JournalEntry, place: JournalPlace, error: string): Promise<void>;
-  rejected(): Promise<RejectedEntry[]>;
-  /** Takes rejects out: they were sent again. */
-  forgetRejected(ids: readonly string[]): Promise<void>;
-  close(): Promise<void>;
+  /** Where prepared data is kept on disk until it is stored: a file's or folder's path, and what it may hold, bytes. */
+  readonly spill?: { readonly path: string; readonly maxBytes: number } | null;
 }

@@ -1,19 +1,27 @@
 import { AsyncResource } from 'node:async_hooks';
 import { epochMsOf } from '../../core/clock.js';
 import type { DeferredBatchWork, DeferredWork, DeferInfo } from '../deferred-work.js';
-import type { WorkProviders } from '../handlers/work-providers.js';
-import { reasonOf, type DeferLedger } from '../ledger.js';
+import type { Counters } from '../counters.js';
+import type { WorkProviders } from '../decorator/work-providers.js';
+import { reasonOf } from '../reason.js';
 import { Attempt, type AttemptOutcome } from '../tasks/attempt.js';
 import type { DurableJob, DurableStoreHost } from './durable-store.js';
 
 /** Runs jobs that a store hands back: finds the class, enforces the timeout, writes the records. */
-export class DurableWorker implements Pick<DurableStoreHost, 'run' | 'runBatch' | 'kindOf'> {
+export class DurableWorker implements DurableStoreHost {
   private readonly root = new AsyncResource('PerfDurableWorker');
 
   constructor(
     private readonly works: Pick<WorkProviders, 'find' | 'kindOf'>,
-    private readonly ledger: DeferLedger,
+    private readonly counters: Counters,
+    /** Queues that handlers ask for. */
+    private readonly queueNames: ReadonlySet<string>,
+    readonly report: DurableStoreHost['report'],
   ) {}
+
+  queues(): readonly string[] {
+    return [...this.queueNames];
+  }
 
   kindOf(name: string): ReturnType<DurableStoreHost['kindOf']> {
     return this.works.kindOf(name);
@@ -62,7 +70,7 @@ export class DurableWorker implements Pick<DurableStoreHost, 'run' | 'runBatch' 
       const waitMs = Math.max(0, epochMsOf(running.startedMs) - at);
       const { ranMs: runMs } = running;
       const { attempt } = running.subject;
-      this.ledger.ran(
+      this.counters.ran(
         { name, requestId, route, durable: true, waitMs, runMs, attempt },
         outcome,
         error,

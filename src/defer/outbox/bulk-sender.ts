@@ -84,13 +84,14 @@ export class BulkSender<T> {
     }
   }
 
-  get oldest(): T | undefined {
-    return this.waiting[0];
+  /** The item that has waited longest of those that `may` be dropped, and is not on its way. */
+  oldest(may: (item: T) => boolean): T | undefined {
+    return this.waiting.find(may);
   }
 
-  /** The item that has waited longest and is not on its way, or undefined. */
-  takeOldest(): T | undefined {
-    return this.waiting.shift();
+  /** Takes an item back that is not on its way. */
+  take(item: T): void {
+    this.waiting.splice(this.waiting.indexOf(item), 1);
   }
 
   /** Stops; returns what was not stored, and may or may not be on its way. */

@@ -1,5 +1,5 @@
 import type { FileHandle } from 'node:fs/promises';
-import type { JournalEntry } from '../durable/durable-store.js';
+import type { DurableEntry } from '../durable/durable-entry.js';
 
 /** Read at a time: parsing it holds the event loop for less than a millisecond. */
 const SLICE_BYTES = 64 * 1024;
@@ -40,7 +40,7 @@ export async function* linesOf(handle: FileHandle, from: number): AsyncIterable<
 }
 
 /** One entry; its data is JSON already. */
-export function lineOf({ json, ...rest }: JournalEntry): string {
+export function lineOf({ json, ...rest }: DurableEntry): string {
   const head = JSON.stringify(rest);
   return json === undefined ? `${head}\n` : `${head.slice(0, -1)},"data":${json}}\n`;
 }
@@ -57,10 +57,10 @@ const DEFAULTS = {
 };
 
 /** Null for what is no entry. */
-export function parseEntry(text: string): JournalEntry | null {
-  const { data, ...rest } = parsed(text) as { data?: unknown } & Partial<JournalEntry>;
+export function parseEntry(text: string): DurableEntry | null {
+  const { data, ...rest } = parsed(text) as { data?: unknown } & Partial<DurableEntry>;
   if (typeof rest.id !== 'string' || typeof rest.work !== 'string') return null;
-  const entry = { ...DEFAULTS, ...(rest as JournalEntry), json: data === undefined ? undefined : JSON.stringify(data) };
+  const entry = { ...DEFAULTS, ...(rest as DurableEntry), json: data === undefined ? undefined : JSON.stringify(data) };
   return { ...entry, options: { ...DEFAULTS.options, ...entry.options } };
 }
 

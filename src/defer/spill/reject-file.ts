@@ -1,6 +1,12 @@
 import { open, rename, writeFile } from 'node:fs/promises';
-import type { RejectedEntry } from '../durable/durable-store.js';
+import type { DurableEntry } from '../durable/durable-entry.js';
 import { lineOf, linesOf, parseEntry } from './line.js';
+
+export interface RejectedEntry extends DurableEntry {
+  readonly error: string;
+  /** Epoch milliseconds. */
+  readonly rejectedAt: number;
+}
 
 /** What a store has refused for good, one JSON line each, until somebody looks at it. */
 export class RejectFile {

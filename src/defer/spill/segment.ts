@@ -1,6 +1,6 @@
 import { open, unlink, type FileHandle } from 'node:fs/promises';
 import { lineOf, linesOf, parseEntry, parseStruck, struckLine } from './line.js';
-import type { JournalEntry } from '../durable/durable-store.js';
+import type { DurableEntry } from '../durable/durable-entry.js';
 
 /** Text that is brought back at a time, bytes. */
 const TAKE_BYTES = 1024 * 1024;
@@ -62,7 +62,7 @@ export class Segment {
   }
 
   /** Appends entries; they are on disk when it resolves, with their offsets. A write that fails leaves nothing of them behind. */
-  async append(entries: readonly JournalEntry[]): Promise<number[]> {
+  async append(entries: readonly DurableEntry[]): Promise<number[]> {
     let end = this.bytes;
     const lines = entries.map((entry) => {
       const text = lineOf(entry);
@@ -103,8 +103,8 @@ export class Segment {
   }
 
   /** Brings up to `limit` parked entries into memory, oldest first. Reads a slice a turn of the event loop. */
-  async takeParked(limit: number): Promise<{ entry: JournalEntry; offset: number }[]> {
-    const taken: { entry: JournalEntry; offset: number }[] = [];
+  async takeParked(limit: number): Promise<{ entry: DurableEntry; offset: number }[]> {
+    const taken: { entry: DurableEntry; offset: number }[] = [];
     const from = this.parkedFrom;
     // Whoever is parked meanwhile lowers it again.
     this.parkedFrom = this.bytes;

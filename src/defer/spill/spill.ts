@@ -1,22 +1,23 @@
 import { mkdir, open, readdir, rename, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import type { DurableJournal, JournalEntry, JournalPlace, RejectedEntry } from '../durable/durable-store.js';
+import type { DurableEntry } from '../durable/durable-entry.js';
 import { lockSpill } from './lock.js';
-import { RejectFile } from './reject-file.js';
+import { RejectFile, type RejectedEntry } from './reject-file.js';
 import { Segment } from './segment.js';
 
 const SEGMENT_BYTES = 8 * 1024 * 1024;
 
 type Report = (cause: string, message: string) => void;
-interface Place {
+/** Where an entry stands on disk. */
+export interface Place {
   readonly segment: Segment;
   readonly offset: number;
 }
 interface Append {
-  readonly entry: JournalEntry;
+  readonly entry: DurableEntry;
   readonly done: (place: Place | null) => void;
 }
-type Taken = Awaited<ReturnType<DurableJournal['takeParked']>>;
+type Taken = { readonly entry: DurableEntry; readonly place: Place }[];
 interface Take {
   readonly limit: number;
   readonly done: (taken: Taken) => void;
@@ -27,7 +28,7 @@ interface Take {
  * Durable work on disk until its store has it: numbered segments `<file>.<n>`, each deleted whole once all of its entries
  * are struck off. Entries that arrive together share one write and one fdatasync.
  */
-export class Spill implements DurableJournal {
+export class Spill {
   private segments: Segment[] = [];
   private active: Segment | null = null;
   private file = '';
@@ -41,17 +42,29 @@ export class Spill implements DurableJournal {
   private unlock: () => void = () => {};
   private report: Report = () => {};
 
-  /** @param path a file, or a folder in which `deferred.ndjson` is made */
-  constructor(
-    private readonly path: string,
-    private readonly maxBytes: number,
-  ) {}
+  private readonly path: string;
+  private readonly maxBytes: number;
 
+  /** `path`: of a file, or of a folder in which `deferred.ndjson` is made. */
+  constructor({ path, maxBytes }: { readonly path: string; readonly maxBytes: number }) {
+    this.path = path;
+    this.maxBytes = maxBytes;
+  }
+
+  /** How many entries are neither stored nor discarded. */
+  get entries(): number {
+    return this.segments.reduce((sum, { outstanding }) => sum + outstanding, 0);
+  }
+
+  /** How many of them are on disk only. */
   get parked(): number {
     return this.segments.reduce((sum, { parked }) => sum + parked, 0);
   }
 
-  /** @throws PERF_ERR_STORE when a living process uses the same path, and what the disk says */
+  /**
+   * Resolves with how many entries an earlier process has left behind.
+   * @throws PERF_ERR_STORE when a living process uses the same path, and what the disk says
+   */
   async open(report: Report): Promise<number> {
     this.report = report;
     this.file = await fileAt(resolve(this.path));
@@ -70,23 +83,26 @@ export class Spill implements DurableJournal {
     return this.parked;
   }
 
-  append(entry: JournalEntry): Promise<JournalPlace | null> {
+  /** Resolves when the entry is on disk, with its place; null (and a report) when the disk refuses it. */
+  append(entry: DurableEntry): Promise<Place | null> {
     return new Promise((done) => {
       this.appends.push({ entry, done });
       this.wake();
     });
   }
 
-  strike(places: readonly JournalPlace[]): void {
-    for (const { segment, offset } of places as readonly Place[]) segment.strike(offset);
+  /** Forgets entries: they are stored, or need not run. */
+  strike(places: readonly Place[]): void {
+    for (const { segment, offset } of places) segment.strike(offset);
     this.wake();
   }
 
-  park(place: JournalPlace): void {
-    const { segment, offset } = place as Place;
+  /** Keeps an entry on disk only, since memory is full. */
+  park({ segment, offset }: Place): void {
     segment.park(offset);
   }
 
+  /** Brings up to `limit` parked entries back, oldest first. Rejects when the disk cannot be read: they stay parked. */
   takeParked(limit: number): Promise<Taken> {
     return new Promise((done, failed) => {
       this.takes.push({ limit, done, failed });
@@ -94,7 +110,8 @@ export class Spill implements DurableJournal {
     });
   }
 
-  async reject(entry: JournalEntry, place: JournalPlace, error: string): Promise<void> {
+  /** Strikes an entry off that the store will never take, once it is among the rejects. */
+  async reject(entry: DurableEntry, place: Place, error: string): Promise<void> {
     try {
       await this.rejects?.add({ ...entry, error, rejectedAt: Date.now() });
       this.strike([place]);
@@ -108,6 +125,7 @@ export class Spill implements DurableJournal {
     return (await this.rejects?.read()) ?? [];
   }
 
+  /** Takes rejects out: they were sent again. */
   async forgetRejected(ids: readonly string[]): Promise<void> {
     await this.rejects?.remove(ids);
   }

@@ -1,9 +1,10 @@
 import { AsyncResource } from 'node:async_hooks';
 import { Attempt, type AttemptOutcome } from './attempt.js';
 import { backoffMs } from '../backoff.js';
-import type { DeferLedger } from '../ledger.js';
-import type { Room } from '../room.js';
-import type { DeferTask, TaskSequence, TaskTaker } from './task.js';
+import type { Capacity } from '../capacity.js';
+import type { Counters } from '../counters.js';
+import type { JobIds } from '../job-ids.js';
+import type { DeferTask, Task, TaskSequence } from './task.js';
 
 /**
  * Milliseconds of synchronous work in one turn of the event loop; what is left waits for the next turn, behind the
@@ -11,52 +12,39 @@ import type { DeferTask, TaskSequence, TaskTaker } from './task.js';
  */
 const TURN_BUDGET_MS = 2;
 
-export interface TaskQueueOptions {
-  /** How many tasks may run at a time. */
-  readonly concurrency: number;
-}
-
 /**
  * Runs accepted tasks in this process: sequences side by side, each in its own order, a bounded number at a time, a
  * bounded stretch of the event loop a turn. Whatever a task does, nothing is thrown at the caller.
  */
-export class TaskQueue implements TaskTaker {
+export class TaskQueue {
   /** Sequences that may run, in their order. */
   private readonly ready = new Set<TaskSequence>();
-  private readonly running = new Set<Attempt<DeferTask>>();
+  private readonly running = new Set<Attempt<Task>>();
   private readonly retries = new Map<TaskSequence, NodeJS.Timeout>();
-  /** All that wait for their first attempt, oldest first. */
-  private readonly waiting = new Set<DeferTask>();
+  /** Tasks that wait for their first attempt, oldest first. */
+  private readonly waiting = new Set<Task>();
   private scheduled: NodeJS.Immediate | null = null;
   private hurried = false;
-  private closed = false;
+  closed = false;
   /** Made at boot, outside every request: what the queue itself schedules must not keep a request's context alive. */
-  private readonly root = new AsyncResource('PerfTaskQueue');
+  readonly root = new AsyncResource('PerfTaskQueue');
 
   constructor(
-    private readonly options: TaskQueueOptions,
-    private readonly room: Room,
-    private readonly ledger: DeferLedger,
-    readonly nextId: () => string,
+    /** How many tasks may run at a time. */
+    private readonly concurrency: number,
+    readonly capacity: Capacity,
+    readonly counters: Counters,
+    readonly ids: JobIds,
   ) {}
 
-  /** Takes over a task that already has its room. It starts in a later turn of the event loop. */
+  /** Takes over a task that has its capacity. It starts in a later turn of the event loop. */
   accept(task: DeferTask): void {
     task.acceptedMs = performance.now();
-    this.ledger.accept();
-    if (this.closed) {
-      this.room.release();
-      this.ledger.drop(task.ended(null, 0), 'the application has closed');
-      return;
-    }
+    this.counters.accept();
+    if (this.closed) return this.drop(task, 'the application has closed');
     this.waiting.add(task);
     task.sequence.push(task);
     this.engage(task.sequence);
-  }
-
-  /** Gives back the room of a task that need not run. */
-  discard(): void {
-    this.room.release();
   }
 
   /** Drops the task that has waited longest; false when none waits. */
@@ -66,8 +54,7 @@ export class TaskQueue implements TaskTaker {
     // The oldest of all is the first of its own sequence, because both keep the order of arrival.
     task.sequence.shift();
     this.waiting.delete(task);
-    this.room.release();
-    this.ledger.drop(task.ended(null, 0), 'newer work took its place');
+    this.drop(task, 'newer work took its place');
     return true;
   }
 
@@ -83,36 +70,27 @@ export class TaskQueue implements TaskTaker {
   /** Ends everything that has not finished, and says what that was. Later work is dropped. */
   close(reason: string): string[] {
     this.closed = true;
-    const names: string[] = [];
-    for (const attempt of this.running) {
-      names.push(attempt.subject.spec.name);
-      attempt.cut(new Error(reason));
-    }
-    for (const [sequence, timer] of this.retries) {
-      clearTimeout(timer);
-      const task = sequence.retrying;
-      sequence.retrying = null;
-      if (task === null) continue;
-      this.room.release();
-      this.dropAtClose(task, reason, names);
-    }
-    this.retries.clear();
-    for (const task of this.waiting) {
-      this.room.release();
-      this.dropAtClose(task, reason, names);
-    }
-    this.waiting.clear();
     if (this.scheduled !== null) clearImmediate(this.scheduled);
-    this.scheduled = null;
-    return names;
+    for (const timer of this.retries.values()) clearTimeout(timer);
+    const cut = [...this.running];
+    const retrying = [...this.retries.keys(), ...this.ready].flatMap((sequence) => sequence.retrying ?? []);
+    const left = [...retrying, ...this.waiting];
+    for (const attempt of cut) attempt.cut(new Error(reason));
+    for (const task of left) this.drop(task, reason);
+    this.retries.clear();
+    this.waiting.clear();
+    return [...cut.map(({ subject }) => subject), ...left].flatMap(({ size, spec }) =>
+      Array.from({ length: size }, () => spec.name),
+    );
   }
 
-  private dropAtClose(task: DeferTask, reason: string, names: string[]): void {
-    names.push(task.spec.name);
-    this.ledger.drop(task.ended(null, 0), reason);
+  private drop(task: Task, why: string): void {
+    this.capacity.release(0, task.size);
+    for (const item of task.ended(null, 0)) this.counters.drop('pending', item, why);
   }
 
-  private engage(sequence: TaskSequence): void {
+  /** Puts a sequence in line, when it is not there yet. */
+  engage(sequence: TaskSequence): void {
     if (sequence.engaged) return;
     sequence.engaged = true;
     this.ready.add(sequence);
@@ -129,7 +107,7 @@ export class TaskQueue implements TaskTaker {
     const startedMs = performance.now();
     let nowMs = startedMs;
     for (const sequence of this.ready) {
-      if (this.running.size >= this.options.concurrency) return;
+      if (this.running.size >= this.concurrency) return;
       this.ready.delete(sequence);
       this.startNext(sequence, nowMs);
       nowMs = performance.now();
@@ -148,23 +126,27 @@ export class TaskQueue implements TaskTaker {
     }
     if (retrying === null) this.waiting.delete(task);
     else sequence.retrying = null;
-    this.room.release();
-    this.ledger.start();
+    this.capacity.release(0, task.size);
+    this.counters.start(task.size);
     const run = task.begin();
     const attempt = new Attempt(task, nowMs, this.settled);
     this.running.add(attempt);
     if (attempt.start(run, task.resource, task.spec.timeoutMs, this.root)) task.release();
   }
 
-  private readonly settled = (attempt: Attempt<DeferTask>, outcome: AttemptOutcome, error: unknown): void => {
-    const task = attempt.subject;
+  private readonly settled = (attempt: Attempt<Task>, outcome: AttemptOutcome, error: unknown): void => {
+    const { subject: task, startedMs, ranMs } = attempt;
     this.running.delete(attempt);
     if (outcome !== 'completed' && task.attempt < task.spec.attempts && !this.closed) {
       this.retryLater(task);
       return;
     }
-    if (outcome !== 'completed') this.ledger.fail(task.ended(attempt.startedMs, attempt.ranMs), outcome, error);
-    else this.ledger.complete(this.ledger.records ? task.ended(attempt.startedMs, attempt.ranMs) : null);
+    if (outcome === 'completed' && !this.counters.records) this.counters.complete(task.size);
+    else
+      for (const item of task.ended(startedMs, ranMs)) {
+        if (outcome === 'completed') this.counters.complete(1, item);
+        else this.counters.fail('running', item, error, outcome);
+      }
     this.continue(task.sequence);
   };
 
@@ -174,12 +156,12 @@ export class TaskQueue implements TaskTaker {
     else if (this.ready.size > 0) this.schedule();
   }
 
-  private retryLater(task: DeferTask): void {
+  private retryLater(task: Task): void {
     const { sequence } = task;
-    this.ledger.retry();
+    this.counters.retry(task.size);
     sequence.retrying = task;
-    // What waits for its next attempt takes room, or a dead downstream would fill the memory.
-    this.room.fill(0);
+    // What waits for its next attempt is held as well, or a dead downstream would fill the memory.
+    this.capacity.fill(0, task.size);
     const { backoffMs: baseMs, maxBackoffMs: maxMs } = task.spec;
     const backoff = backoffMs(task.attempt, { baseMs, maxMs });
     const waitMs = this.hurried ? Math.min(50, backoff) : backoff;

@@ -1,8 +1,9 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { Attempted } from './attempt.js';
 import type { DeferInfo, DeferWhen } from '../deferred-work.js';
-import type { Ended } from '../ledger.js';
-import type { Armed } from '../request-tasks.js';
+import type { Ended } from '../counters.js';
+import type { Armed, Origin } from '../request-work.js';
+import type { TaskQueue } from './task-queue.js';
 
 /** What is known of a task before there is one. */
 export interface TaskSpec {
@@ -16,25 +17,27 @@ export interface TaskSpec {
 /** What a task runs. */
 export type TaskRun = (info: DeferInfo) => unknown;
 
-/** Where a task goes when it has been decided whether it runs. */
-export interface TaskTaker {
-  nextId(): string;
-  accept(task: DeferTask): void;
-  discard(task: DeferTask): void;
-}
-
-/** The request that armed something. Its id is built when it is first read, and most are never read. */
-export interface Origin {
-  readonly id: string;
-  readonly traceparent: string | null;
-  /** Of its route. */
-  readonly pattern: string | null;
+/** What the queue of this process runs: one task, or a batch of items. */
+export interface Task extends Attempted {
+  readonly spec: TaskSpec;
+  readonly sequence: TaskSequence;
+  /** What it is run in. */
+  readonly resource: AsyncResource;
+  /** How many items it stands for. */
+  readonly size: number;
+  /** Begins an attempt; returns what it runs. */
+  begin(): TaskRun;
+  /** It goes on asynchronously: lets go of what it need not keep. */
+  release(): void;
+  /** Name and figures of its items, for records. `startedMs` null: it has not started. */
+  ended(startedMs: number | null, runMs: number): Ended[];
 }
 
 const OUTSIDE = { id: null, traceparent: null, pattern: null };
 
 /** One piece of in-process work, from the moment it is armed. Keeps the async context it was armed in. */
-export class DeferTask implements Armed, Attempted {
+export class DeferTask implements Armed, Task {
+  readonly size = 1;
   /** `new AsyncResource` costs 0.2 µs; `AsyncResource.bind` and `AsyncLocalStorage.snapshot` 2 to 18 µs. */
   readonly resource = new AsyncResource('PerfDeferredTask');
   /** Final status of the response; null outside a request. */
@@ -50,22 +53,22 @@ export class DeferTask implements Armed, Attempted {
     readonly when: DeferWhen | null,
     private origin: Origin | null,
     readonly sequence: TaskSequence,
-    private readonly taker: TaskTaker,
+    private readonly queue: TaskQueue,
     /** Null: made up when it is read. */
     private ownId: string | null = null,
   ) {}
 
   get id(): string {
-    return (this.ownId ??= this.taker.nextId());
+    return (this.ownId ??= this.queue.ids.next());
   }
 
   commit(status: number | null): void {
     this.status = status;
-    this.taker.accept(this);
+    this.queue.accept(this);
   }
 
   discard(): void {
-    this.taker.discard(this);
+    this.queue.capacity.release();
   }
 
   get requestId(): string | null {
@@ -76,7 +79,6 @@ export class DeferTask implements Armed, Attempted {
     return this.origin === null ? this.released.traceparent : this.origin.traceparent;
   }
 
-  /** Begins an attempt; returns what it runs. */
   begin(): TaskRun {
     const run = this.run!;
     this.attempt += 1;
@@ -95,16 +97,17 @@ export class DeferTask implements Armed, Attempted {
     this.origin = null;
   }
 
-  /** Its name and figures for a record. */
-  ended(startedMs: number | null, runMs: number): Ended {
-    return {
+  ended(startedMs: number | null, runMs: number): [Ended] {
+    const ended = {
       name: this.spec.name,
       requestId: this.requestId,
       route: (this.origin ?? this.released).pattern,
+      durable: false,
       waitMs: (startedMs ?? performance.now()) - this.acceptedMs,
       runMs,
       attempt: Math.max(1, this.attempt),
     };
+    return [ended];
   }
 }
 
@@ -113,10 +116,11 @@ export class TaskSequence {
   /** Made when there is one. */
   private tasks: DeferTask[] | null = null;
   /** The task that failed and waits for its next attempt: it keeps its place. */
-  retrying: DeferTask | null = null;
+  retrying: Task | null = null;
   /** One of its tasks is running, or it stands in the line of sequences that may run. */
   engaged = false;
 
+  /** Nothing of it can start. */
   get isEmpty(): boolean {
     return this.tasks === null || this.tasks.length === 0;
   }
@@ -130,7 +134,7 @@ export class TaskSequence {
     return null;
   }
 
-  shift(): DeferTask | null {
+  shift(): Task | null {
     return this.tasks?.shift() ?? null;
   }
 }

@@ -2,14 +2,8 @@ import type { Queue } from 'bullmq';
 import { boolean, number, object, optional, optionError, string, value, type Option } from '../../core/option.js';
 import { within } from '../../core/within.js';
 import { PerfError } from '../../core/perf.error.js';
-import type {
-  NewDurableJob,
-  DurableJournal,
-  DurableStore,
-  DurableStoreHost,
-} from '../../defer/durable/durable-store.js';
+import type { NewDurableJob, DurableStore, DurableStoreHost } from '../../defer/durable/durable-store.js';
 import { isQueueName } from '../../defer/work-options.js';
-import { Spill } from '../../defer/spill/spill.js';
 import { producerConnection, workerConnection, type Connection, type RedisConnection } from './connection.js';
 import { bulkJobOf, envelopeOf } from './job-data.js';
 import { JobWorker, type QueueWorkerOptions } from './job-worker.js';
@@ -134,7 +128,7 @@ export interface BullmqDurableStore extends DurableStore {
 
 class BullmqStore implements BullmqDurableStore {
   readonly name = 'bullmq';
-  readonly journal: DurableJournal | null;
+  readonly spill: { readonly path: string; readonly maxBytes: number } | null;
   private readonly ownQueue: string;
   private readonly queues = new Map<string, Queue>();
   private readonly workers = new Map<string, JobWorker>();
@@ -143,7 +137,8 @@ class BullmqStore implements BullmqDurableStore {
   private paused = false;
 
   constructor(private readonly options: ReturnType<typeof table.read>) {
-    this.journal = options.spillPath === null ? null : new Spill(options.spillPath, options.spillMaxBytes);
+    const { spillPath: path, spillMaxBytes: maxBytes } = options;
+    this.spill = path === null ? null : { path, maxBytes };
     this.ownQueue = options.queue ?? defaultQueueName();
   }
 

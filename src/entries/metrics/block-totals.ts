@@ -15,7 +15,7 @@ export class BlockTotals {
   constructor(private readonly cap: SeriesCap) {}
 
   add(block: BlockRecord): void {
-    const route = this.cap.route(block.request?.route ?? '');
+    const route = this.cap.admit(block.request?.route ?? '');
     const key = `${block.cause} ${route}`;
     let total = this.totals.get(key);
     if (total === undefined) this.totals.set(key, (total = { route, cause: block.cause, count: 0, seconds: 0 }));

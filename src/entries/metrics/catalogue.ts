@@ -1,7 +1,14 @@
-import { metricsOfContainer } from './container.js';
+import { metricsOfEventLoop } from './event-loop.js';
 import type { Metric } from './metric.js';
-import { metricsOfRuntime } from './runtime.js';
+import { metricsOfRequests } from './requests.js';
+import { metricsOfContainer, metricsOfProcess } from './resources.js';
 import { metricsOfWork } from './work.js';
 
-/** Every metric but the request histogram. The order is that of the exposition. */
-export const METRICS: readonly Metric[] = [...metricsOfRuntime, ...metricsOfContainer, ...metricsOfWork];
+/** Every metric but the histograms of durations. The order is that of the exposition. */
+export const METRICS: readonly Metric[] = [
+  ...metricsOfRequests,
+  ...metricsOfEventLoop,
+  ...metricsOfContainer,
+  ...metricsOfProcess,
+  ...metricsOfWork,
+];

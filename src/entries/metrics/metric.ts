@@ -1,5 +1,6 @@
 import type { PerfSnapshot } from '../../core/snapshot.js';
 import type { BlockTotals } from './block-totals.js';
+import type { SeriesCap } from './series-cap.js';
 
 /** One value of a metric, told apart from its others by attributes (OpenTelemetry names). */
 export interface Point {
@@ -11,6 +12,7 @@ export interface Point {
 export interface Measured {
   snapshot: PerfSnapshot;
   blocks: BlockTotals;
+  cap: SeriesCap;
 }
 
 /** One metric in both vocabularies. */
@@ -22,10 +24,14 @@ export interface Metric {
   /** `counter` only grows; `upDownCounter` can be added up over processes, a `gauge` cannot. */
   kind: 'counter' | 'upDownCounter' | 'gauge';
   help: string;
+  /** What its points have; none by default. */
+  attributes?: readonly string[];
   prometheus: {
     name: string;
     /** Where several OpenTelemetry metrics are one Prometheus metric: what tells this one apart. */
     labels?: Readonly<Record<string, string>>;
+    /** The name that Prometheus's client libraries share: a registry may have it already, with the same figure. */
+    standard?: true;
   };
   /** No point where the value is not known. */
   read(now: Measured): readonly Point[];
@@ -36,3 +42,13 @@ const NO_ATTRIBUTES = Object.freeze({});
 /** The only point of a metric; none when the value is not known. */
 export const single = (value: number | null | undefined): readonly Point[] =>
   value === null || value === undefined ? [] : [{ value, attributes: NO_ATTRIBUTES }];
+
+/** Points with equal attributes as one, their values added up. */
+export function summed(points: Iterable<Point>): Point[] {
+  const sums = new Map<string, Point>();
+  for (const { value, attributes } of points) {
+    const key = JSON.stringify(attributes);
+    sums.set(key, { value: value + (sums.get(key)?.value ?? 0), attributes });
+  }
+  return [...sums.values()];
+}

@@ -10,11 +10,11 @@ export class SeriesCap {
 
   constructor(private readonly max = 1_000) {}
 
-  /** The route to use as a label. */
-  route(route: string): string {
-    if (this.admitted.has(route)) return route;
+  /** The route, or the handler, to use as a label. */
+  admit(subject: string): string {
+    if (this.admitted.has(subject)) return subject;
     if (this.admitted.size >= this.max) return OVERFLOW;
-    this.admitted.add(route);
-    return route;
+    this.admitted.add(subject);
+    return subject;
   }
 }

@@ -1,10 +1,11 @@
-import type { BatchObservableResult, Meter, Observable } from '@opentelemetry/api';
+import type { Attributes as OtelAttributes, BatchObservableResult, Meter, Observable } from '@opentelemetry/api';
 import { METRICS } from '../metrics/catalogue.js';
-import type { Measured, Metric, Point } from '../metrics/metric.js';
+import type { Attributes } from '../metrics/durations.js';
+import type { Measured, Metric } from '../metrics/metric.js';
 
 /**
- * Registers every metric but the request histogram as an observable instrument: an export reads what the application has
- * counted anyway.
+ * Registers every metric but the histograms as an observable instrument: an export reads what the application has counted
+ * anyway.
  * @returns how to take them out again
  */
 export function observe(meter: Meter, measure: () => Measured): () => void {
@@ -12,9 +13,8 @@ export function observe(meter: Meter, measure: () => Measured): () => void {
   const callback = (result: BatchObservableResult): void => {
     const now = measure();
     for (const { metric, instrument } of observed) {
-      for (const { value, attributes } of metric.read(now)) {
-        result.observe(instrument, value, attributes['http.route'] === '' ? withoutRoute(attributes) : attributes);
-      }
+      for (const { value, attributes } of metric.read(now))
+        result.observe(instrument, value, otelAttributes(attributes));
     }
   };
   const instruments = observed.map(({ instrument }) => instrument);
@@ -22,9 +22,18 @@ export function observe(meter: Meter, measure: () => Measured): () => void {
   return () => meter.removeBatchObservableCallback(callback, instruments);
 }
 
-/** The convention leaves `http.route` out where there is no route. */
-const withoutRoute = (attributes: Point['attributes']): Point['attributes'] =>
-  Object.fromEntries(Object.entries(attributes).filter(([key]) => key !== 'http.route'));
+const STATUS_OF: readonly string[] = ['http.response.status_code', 'status'];
+
+/** As the conventions have it: no `http.route` where no route matched, and `error.type` where the server failed. */
+export function otelAttributes(attributes: Attributes): OtelAttributes {
+  const converted: OtelAttributes = {};
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key === 'http.route' && value === '') continue;
+    converted[key] = value;
+    if (STATUS_OF.includes(key) && Number(value) >= 500) converted['error.type'] = String(value);
+  }
+  return converted;
+}
 
 function instrumentOf(meter: Meter, { name, unit, help, kind }: Metric): Observable {
   const options = { unit, description: help };

@@ -1,13 +1,12 @@
-import type { Histogram, Meter, MeterProvider } from '@opentelemetry/api';
+import type { Attributes as OtelAttributes, Histogram, Meter, MeterProvider } from '@opentelemetry/api';
 import { object, optional, value } from '../../core/option.js';
 import { optionalPeer } from '../../core/optional-peer.js';
 import type { PerfRecord, SpanRef } from '../../core/record.js';
 import type { PerfSink, PerfSinkHost } from '../../core/sink.js';
 import { BlockTotals } from '../metrics/block-totals.js';
-import { REQUEST_BOUNDS_SECONDS, REQUEST_DURATION } from '../metrics/request-duration.js';
+import { DEFAULT_BOUNDS_SECONDS, DURATIONS, SeriesIndex, type Duration } from '../metrics/durations.js';
 import { SeriesCap } from '../metrics/series-cap.js';
-import { observe } from './instruments.js';
-import { RequestAttributes } from './request-attributes.js';
+import { observe, otelAttributes } from './instruments.js';
 
 type Api = typeof import('@opentelemetry/api');
 
@@ -31,7 +30,8 @@ const table = object({
 
 /**
  * Gives requests, event loop, container, deferred work and compression to OpenTelemetry through `@opentelemetry/api`,
- * whatever SDK and exporter the application has. While a span is active, requests and blocks carry its trace and span ids.
+ * whatever SDK and exporter the application has. While a span is active, requests and blocks carry its trace and span ids,
+ * also where there is no meter provider.
  * @throws PERF_ERR_OPTION; the application's start throws PERF_ERR_MISSING_PEER without `@opentelemetry/api`
  */
 export function openTelemetrySink(options: OpenTelemetrySinkOptions = {}): PerfSink {
@@ -42,33 +42,42 @@ class OpenTelemetrySink implements PerfSink {
   readonly name = 'opentelemetry';
   private readonly cap = new SeriesCap();
   private readonly blocks = new BlockTotals(this.cap);
-  private readonly attributes = new RequestAttributes(this.cap);
+  private readonly series = new SeriesIndex<OtelAttributes>(this.cap, otelAttributes);
   private provider: MeterProvider | null = null;
-  private duration: Histogram | null = null;
+  private readonly histograms = new Map<Duration, Histogram>();
   private unobserve: (() => void) | null = null;
 
   constructor(private readonly given: MeterProvider | null) {}
 
   async start(host: PerfSinkHost): Promise<void> {
     const api = await optionalPeer('@opentelemetry/api', 'openTelemetrySink()', () => import('@opentelemetry/api'));
+    host.activeSpan?.(() => activeSpan(api));
     const provider = this.given ?? api.metrics.getMeterProvider();
     const meter = provider.getMeter('nestjs-perf');
-    if (this.given === null && isNoop(meter, api)) throw new Error(NO_PROVIDER);
+    if (this.given !== null || !isNoop(meter, api)) this.measure(provider, meter, host);
+    else if (!hasTracer(api)) host.report?.('no OpenTelemetry SDK', NO_SDK);
+  }
+
+  private measure(provider: MeterProvider, meter: Meter, host: PerfSinkHost): void {
     this.provider = provider;
-    this.duration = meter.createHistogram(REQUEST_DURATION.name, {
-      unit: REQUEST_DURATION.unit,
-      description: REQUEST_DURATION.help,
-      advice: { explicitBucketBoundaries: [...REQUEST_BOUNDS_SECONDS] },
-    });
-    this.unobserve = observe(meter, () => ({ snapshot: host.snapshot(), blocks: this.blocks }));
-    host.activeSpan?.(() => activeSpan(api));
+    for (const duration of DURATIONS) {
+      const histogram = meter.createHistogram(duration.name, {
+        unit: 's',
+        description: duration.help,
+        advice: { explicitBucketBoundaries: [...DEFAULT_BOUNDS_SECONDS] },
+      });
+      this.histograms.set(duration, histogram);
+    }
+    const { blocks, cap } = this;
+    this.unobserve = observe(meter, () => ({ snapshot: host.snapshot(), blocks, cap }));
   }
 
   publish(records: readonly PerfRecord[]): void {
     for (const record of records) {
       if (record.kind === 'block') this.blocks.add(record);
       else if (record.kind === 'request' && record.outcome === 'completed') {
-        this.duration?.record(record.durationMs / 1_000, this.attributes.of(record));
+        const { duration, labels } = this.series.of(record);
+        this.histograms.get(duration)?.record(record.durationMs / 1_000, labels);
       }
     }
   }
@@ -85,12 +94,18 @@ class OpenTelemetrySink implements PerfSink {
   }
 }
 
-const NO_PROVIDER =
-  'no meter provider is registered, so every figure would be thrown away. Register the SDK before the application starts ' +
-  '(for example `node --import ./instrumentation.js`), or pass `meterProvider`';
+const NO_SDK =
+  'sink "opentelemetry" found neither a meter nor a tracer provider: no metric is exported and no record has a trace id. Register the ' +
+  'SDK before the application starts (for example `node --import ./instrumentation.js`), or pass `meterProvider`.';
 
 /** The API answers with a meter that does nothing while no SDK is registered. */
 const isNoop = (meter: Meter, api: Api): boolean => meter.constructor === api.createNoopMeter().constructor;
+
+/** The API's own provider only passes on to the one that is registered. */
+function hasTracer(api: Api): boolean {
+  const provider = api.trace.getTracerProvider();
+  return !(provider instanceof api.ProxyTracerProvider) || provider.getDelegateTracer('nestjs-perf') !== undefined;
+}
 
 function activeSpan(api: Api): SpanRef | null {
   const context = api.trace.getActiveSpan()?.spanContext();

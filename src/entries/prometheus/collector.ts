@@ -3,16 +3,27 @@ import { PerfError } from '../../core/perf.error.js';
 import type { PerfSinkHost } from '../../core/sink.js';
 import type { BlockTotals } from '../metrics/block-totals.js';
 import { METRICS } from '../metrics/catalogue.js';
+import { DURATIONS, SeriesIndex, type Attributes } from '../metrics/durations.js';
 import type { Measured, Metric } from '../metrics/metric.js';
-import { REQUEST_DURATION } from '../metrics/request-duration.js';
 import type { SeriesCap } from '../metrics/series-cap.js';
-import { RequestHistogram } from './request-histogram.js';
-import { ScrapedMetric, scrapedMetric } from './scraped-metric.js';
+import { DurationHistogram } from './duration-histogram.js';
+import { ScrapedMetric, type Labels } from './scraped-metric.js';
 
 /** A registry of either content type. */
 export type AnyRegistry = Pick<Registry, 'metrics' | 'registerMetric' | 'getSingleMetric' | 'removeSingleMetric'> & {
   readonly contentType: string;
 };
+
+/** How the metrics of one sink are written. */
+export interface Exposition {
+  prefix: string;
+  /** On every metric. */
+  labels: Labels;
+  boundsSeconds: readonly number[];
+}
+
+/** Whether a metric has a label of this name, which then cannot be on all of them. */
+export const isOwnLabel = (name: string): boolean => OWN_LABELS.has(name);
 
 /**
  * Registers every metric of one application. Nothing is counted twice: a scrape reads what the application has counted.
@@ -23,14 +34,17 @@ export function registerMetrics(
   registry: AnyRegistry,
   host: PerfSinkHost,
   { blocks, cap }: { blocks: BlockTotals; cap: SeriesCap },
+  { prefix, labels: base, boundsSeconds }: Exposition,
 ): () => void {
-  const measured = oncePerTurn((): Measured => ({ snapshot: host.snapshot(), blocks }));
-  const { prometheus, help } = REQUEST_DURATION;
-  const requests = new RequestHistogram(cap);
-  const metrics = [
-    new ScrapedMetric(prometheus, help, 'histogram', 'sum', () => requests.values(host.histograms())),
-    ...byPrometheusName().map((group) => scrapedMetric(group, (metric) => metric.read(measured()))),
-  ];
+  const measured = oncePerTurn((): Measured => ({ snapshot: host.snapshot(), blocks, cap }));
+  const index = new SeriesIndex(cap, (attributes) => ({ ...base, ...labelsOf(attributes) }));
+  const histograms = DURATIONS.map((duration) => {
+    const name = `${prefix}${duration.prometheus}`;
+    const histogram = new DurationHistogram(name, duration, boundsSeconds, index);
+    return new ScrapedMetric(name, duration.help, 'histogram', 'sum', () => histogram.values(host.histograms()));
+  });
+  const others = byPrometheusName().filter((group) => !isThereAlready(registry, prefix, group[0]));
+  const metrics = [...histograms, ...others.map((group) => scrapedMetric(group, prefix, base, measured))];
   const names = metrics.map((metric) => metric.name);
   for (const name of names) if (registry.getSingleMetric(name) !== undefined) throw nameTaken(name);
   for (const metric of metrics) registry.registerMetric(metric as unknown as VendorMetric);
@@ -39,7 +53,23 @@ export function registerMetrics(
   };
 }
 
-function byPrometheusName(): [Metric, ...Metric[]][] {
+type Group = readonly [Metric, ...Metric[]];
+
+/** All metrics that share one Prometheus name, as one. */
+function scrapedMetric(group: Group, prefix: string, base: Labels, measured: () => Measured): ScrapedMetric {
+  const [{ prometheus, help, kind }] = group;
+  const type = kind === 'counter' ? 'counter' : 'gauge';
+  return new ScrapedMetric(`${prefix}${prometheus.name}`, help, type, aggregatorOf(group[0]), () =>
+    group.flatMap((metric) =>
+      metric.read(measured()).map(({ value, attributes }) => ({
+        labels: { ...base, ...metric.prometheus.labels, ...labelsOf(attributes) },
+        value,
+      })),
+    ),
+  );
+}
+
+function byPrometheusName(): Group[] {
   const groups = new Map<string, [Metric, ...Metric[]]>();
   for (const metric of METRICS) {
     const group = groups.get(metric.prometheus.name);
@@ -47,6 +77,32 @@ function byPrometheusName(): [Metric, ...Metric[]][] {
     else group.push(metric);
   }
   return [...groups.values()];
+}
+
+/** `collectDefaultMetrics()` of prom-client has the same figures of the process. */
+const isThereAlready = (registry: AnyRegistry, prefix: string, { prometheus }: Metric): boolean =>
+  prometheus.standard === true && registry.getSingleMetric(`${prefix}${prometheus.name}`) !== undefined;
+
+const labelName = (attribute: string): string => attribute.replaceAll('.', '_');
+
+const labelsOf = (attributes: Attributes): Labels =>
+  Object.fromEntries(Object.entries(attributes).map(([key, value]) => [labelName(key), String(value)]));
+
+const OWN_LABELS: ReadonlySet<string> = new Set([
+  'le',
+  ...DURATIONS.flatMap((duration) =>
+    Object.keys(duration.attributesOf({ method: '', route: '', handler: '', status: 0 }, '')),
+  ).map(labelName),
+  ...METRICS.flatMap(({ attributes = [], prometheus }) => [
+    ...attributes.map(labelName),
+    ...Object.keys(prometheus.labels ?? {}),
+  ]),
+]);
+
+/** Each process of a container sees the same container, so its figures must not be added up. */
+function aggregatorOf({ name, kind }: Metric): 'sum' | 'average' | 'max' {
+  if (name.startsWith('container.')) return 'max';
+  return kind === 'gauge' ? 'average' : 'sum';
 }
 
 /** A registry asks all its metrics in one turn of the event loop: they share one snapshot. */
@@ -65,6 +121,6 @@ function nameTaken(name: string): PerfError {
   return new PerfError(
     'PERF_ERR_OPTION',
     `\`prometheusSink.registry\` must not hold a metric \`${name}\` yet, but it does: by another instrumentation, or because two ` +
-      'applications share the registry. Leave `registry` out: then each application has its own.',
+      'applications share the registry. Leave `registry` out, or give a `prefix`.',
   );
 }

@@ -1,7 +1,6 @@
-import type { StatsigClient, StatsigEvent } from './client.js';
-import { CoreAdapter } from './core-adapter.js';
-import { LegacyAdapter } from './legacy-adapter.js';
-import type { Undelivered } from './undelivered.js';
+import { PerfError } from '../../core/perf.error.js';
+import type { StatsigClient, StatsigEvent, StatsigUserFields } from './client.js';
+import { coreUserClass, type StatsigUserClass } from './core-user.js';
 
 /** What differs between the two SDKs. */
 export interface StatsigAdapter {
@@ -9,13 +8,77 @@ export interface StatsigAdapter {
   start(warn: (message: string) => void): Promise<void>;
   /** Resolves when events may be logged; rejects when they never may. */
   ready(): Promise<void>;
-  /**
-   * Logs the events and posts them in the same turn of the event loop, so that the SDK's own timer never finds them.
-   * Resolves to what has not arrived, at the latest soon after `signal` aborts. Never rejects.
-   */
-  post(events: readonly StatsigEvent[], signal: AbortSignal): Promise<readonly Undelivered[]>;
+  /** Hands one event to the SDK; throws what the SDK throws. */
+  log(event: StatsigEvent): void;
+  /** Has the SDK post what it was handed. Rejects with what the SDK says went wrong. */
+  flush(timeoutMs: number): Promise<void>;
 }
 
 /** The adapter for a client of either SDK. */
 export const adapterFor = (client: StatsigClient): StatsigAdapter =>
   typeof client.flushEvents === 'function' ? new CoreAdapter(client) : new LegacyAdapter(client);
+
+/** `statsig-node` 6. It says nothing of a post that fails, and forgets the batch. */
+class LegacyAdapter implements StatsigAdapter {
+  constructor(private readonly client: StatsigClient) {}
+
+  async start(): Promise<void> {}
+
+  /**
+   * `forRoot()` stands in a decorator, where nobody can await: so the client may be given while it still initialises.
+   * `initializeAsync()` gives back the running initialisation, or resolves at once when it is done.
+   */
+  async ready(): Promise<void> {
+    await this.client.initializeAsync?.();
+  }
+
+  log({ name, user, value, metadata, at }: StatsigEvent): void {
+    const { client } = this;
+    // Only this call takes a time. Its type says string, but the SDK uses nothing but a number.
+    if (client.logEventObject === undefined) client.logEvent(user as never, name, value, metadata);
+    else client.logEventObject({ eventName: name, user, value, metadata, time: at } as never);
+  }
+
+  /** With a timeout the SDK posts once; without, it posts a failing batch up to 63 times, with pauses up to hours. */
+  async flush(timeoutMs: number): Promise<void> {
+    await this.client.flush?.(timeoutMs);
+  }
+}
+
+/** `@statsig/statsig-node-core`: a Rust core that keeps failed batches itself, within a bound. */
+class CoreAdapter implements StatsigAdapter {
+  private User: StatsigUserClass | null = null;
+  /** Most events are of the pod, and a user made per call costs more than the call. */
+  private last: { userID: string; user: object } | null = null;
+
+  constructor(private readonly client: StatsigClient) {}
+
+  /** A client that has come without the package is somebody's stand-in, which gets plain objects. */
+  async start(warn: (message: string) => void): Promise<void> {
+    try {
+      this.User = await coreUserClass('statsigSink()');
+    } catch (error) {
+      if (!(error instanceof PerfError)) throw error;
+      warn(error.message);
+    }
+  }
+
+  async ready(): Promise<void> {}
+
+  /** Takes no time: an event is of when it is logged, which is at most some seconds later. */
+  log({ name, user, value, metadata }: StatsigEvent): void {
+    this.client.logEvent(this.userOf(user) as never, name, value, metadata);
+  }
+
+  async flush(): Promise<void> {
+    const result = await this.client.flushEvents?.();
+    if (result?.isSuccess === false) throw new Error('the post failed; the SDK keeps what it can and tries again');
+  }
+
+  private userOf(fields: StatsigUserFields): object {
+    if (this.User === null) return fields;
+    if (fields.customIDs !== undefined) return new this.User(fields);
+    if (this.last?.userID !== fields.userID) this.last = { userID: fields.userID, user: new this.User(fields) };
+    return this.last.user;
+  }
+}

@@ -1,7 +1,7 @@
-import { optionalPeer } from '../../core/optional-peer.js';
 import type { Unit } from '../../core/record.js';
 import { within } from '../../core/within.js';
-import { reasonOf } from './undelivered.js';
+import { coreUserClass, type StatsigUserClass } from './core-user.js';
+import { reasonOf } from './reason.js';
 import type { GateAnswer, GateClient } from '../../experiments/gates/gate-client.js';
 
 /** A gate as either SDK evaluates it. */
@@ -70,8 +70,6 @@ export function statsigGates(client: StatsigGateClient, options: StatsigGatesOpt
   };
 }
 
-type StatsigUserClass = new (fields: { userID: string; customIDs?: Readonly<Record<string, string>> }) => object;
-
 /** Users as the client's SDK wants them: plain objects, or instances of the core SDK's own class. */
 class StatsigUsers {
   private User: StatsigUserClass | null = null;
@@ -92,9 +90,8 @@ class StatsigUsers {
   }
 
   private async load(): Promise<void> {
-    const name = '@statsig/statsig-node-core';
     try {
-      this.User = (await optionalPeer(name, 'statsigGates()', () => import('@statsig/statsig-node-core'))).StatsigUser;
+      this.User = await coreUserClass('statsigGates()');
     } catch (error) {
       this.missing = error instanceof Error ? error.message : String(error);
     }

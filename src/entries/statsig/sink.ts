@@ -2,6 +2,7 @@ import { hostname } from 'node:os';
 import { number, object, oneOf, optionError, string, value } from '../../core/option.js';
 import type { PerfRecord, RequestRecord } from '../../core/record.js';
 import type { PerfSink, PerfSinkHost } from '../../core/sink.js';
+import { within } from '../../core/within.js';
 import { adapterFor, type StatsigAdapter } from './adapter.js';
 import type { StatsigClient, StatsigEvent } from './client.js';
 import { EventQueue } from './event-queue.js';
@@ -78,10 +79,7 @@ class StatsigSink implements PerfSink {
     this.pod = label(options.pod);
     this.rollup = options.requests === 'rollup' ? new Rollup() : null;
     this.adapter = adapterFor(options.client);
-    this.queue = new EventQueue(this.adapter, {
-      lost: (events, reason) => this.reportLost(events, reason),
-      kept: (events, reason) => this.reportKept(events, reason),
-    });
+    this.queue = new EventQueue(this.adapter, (events, reason) => this.reportLost(events, reason));
   }
 
   async start(host: PerfSinkHost): Promise<void> {
@@ -107,7 +105,8 @@ class StatsigSink implements PerfSink {
 
   async flush(deadlineMs: number): Promise<void> {
     this.queue.add(this.intervalEvents());
-    await this.queue.sendWithin(deadlineMs);
+    // Over a little before the deadline, so that whoever set it does not count this as late.
+    await within(deadlineMs * 0.9, () => this.queue.send());
   }
 
   async close(): Promise<void> {
@@ -138,11 +137,6 @@ class StatsigSink implements PerfSink {
   private reportLost(events: number, reason: string): void {
     const cause = `sink "statsig" could not deliver events: ${reason}`;
     this.warn(cause, `${cause} (${events} now). Requests are not affected.`, events);
-  }
-
-  private reportKept(events: number, reason: string): void {
-    const cause = `sink "statsig" could not post: ${reason}`;
-    this.warn(cause, `${cause}. ${events} events are kept and posted again.`);
   }
 
   private warn(cause: string, message: string, count = 1): void {

@@ -2,11 +2,9 @@ import { requestContext } from '../../core/request-context.js';
 import type { RequestOwner, RequestState } from '../../core/request-state.js';
 import { beginsInRead, type Frame } from '../frame.js';
 import type { Naming } from './naming.js';
+import { progressOf } from './phase.js';
 
-/**
- * How a request is known. `aside`: from the store, while its route function or handler waits, and for something else as far
- * as the stack shows.
- */
+/** How a request is known. `store`: from the store, before its handler; `aside`: the same, and its handler awaits something else. */
 export type Source = 'sync' | 'named' | 'store' | 'aside';
 
 /**
@@ -46,7 +44,7 @@ export class Identity {
     }
     if (named !== null && named !== stored) return nobody('disputed');
     if (named !== null) return { state: named, source, unknown: null };
-    return { state: stored, source: naming.waits(stored) ? 'aside' : 'store', unknown: null };
+    return { state: stored, source: (progressOf(stored)?.handler ?? 0) === 0 ? 'store' : 'aside', unknown: null };
   }
 }
 

@@ -3,7 +3,7 @@ import type { RequestState } from '../../core/request-state.js';
 import { SEQ } from '../beat.js';
 import type { Frame } from '../frame.js';
 import { isObservable, knownObservable } from '../known-observable.js';
-import { beginProgress, progressOf, type Phase, type Progress } from './phase.js';
+import { beginProgress, type Phase, type Progress } from './phase.js';
 
 type RouteFunction = (this: unknown, a: unknown, b: unknown, c: unknown) => unknown;
 
@@ -46,7 +46,9 @@ export class Naming {
   private hearSettled: ((state: RequestState) => void) | null = null;
   /** Who was the first, since the last look, to get on: its route function or handler was called, or has settled. */
   firstOn: RequestState | null = null;
-  /** Somebody has looked, and nobody has got on since. */
+  /** Others have got on as of the same callback: what it did may have been for all of them. */
+  severalOn = false;
+  /** Somebody has looked, and the callback in which somebody gets on since is not over. */
   private looked = false;
   /** A field, so that the compiler keeps the loop in {@link run}. */
   private turns = 1;
@@ -56,7 +58,6 @@ export class Naming {
     private readonly prefix: string,
     /** The beat's memory: in which turn of the loop something happened. */
     private readonly words: Int32Array,
-    private readonly application: { readonly contextEnabled: boolean },
   ) {}
 
   /** Runs a framework's route function; what it returns or throws is passed on. */
@@ -76,8 +77,7 @@ export class Naming {
       this.current = outer;
       if (done) this.routeSettled(state, progress);
     }
-    // With the store on, what waits ahead of the handler and behind it is known without a name.
-    return done || this.application.contextEnabled ? result : this.wait(state, progress, result as Work, 'route');
+    return done ? result : this.wait(state, progress, result as Work, 'route');
   }
 
   /** Runs a handler. A thenable is asked at once, and only once; an observable is given back as one. */
@@ -117,12 +117,6 @@ export class Naming {
     return null;
   }
 
-  /** Whether its route function or handler waits for something. Called inside the interrupt. */
-  waits(state: RequestState): boolean {
-    const progress = progressOf(state);
-    return progress !== null && progress.waiting > 0;
-  }
-
   /** How often phases had changed when the loop last turned. Called inside the interrupt. */
   get changesBeforeTurn(): number {
     return this.changedIn === this.words[SEQ] ? this.changesBefore : this.changes;
@@ -131,6 +125,7 @@ export class Naming {
   /** Somebody looks: from now on the next to get on is waited for. */
   awaitFirstOn(): void {
     this.firstOn = null;
+    this.severalOn = false;
     this.looked = true;
   }
 
@@ -142,13 +137,20 @@ export class Naming {
   /** The loop has turned: nobody is waited for, and no request is kept. */
   turned(): void {
     this.firstOn = null;
+    this.severalOn = false;
     this.looked = false;
     this.hearSettled = null;
   }
 
   private gotOn(state: RequestState): void {
+    if (this.firstOn !== null) {
+      if (this.firstOn !== state) this.severalOn = true;
+      return;
+    }
     this.firstOn = state;
-    this.looked = false;
+    // Ticks come when the callback's promises have settled. Nothing of an interrupt calls this.
+    // eslint-disable-next-line no-restricted-properties
+    process.nextTick(() => (this.looked = false));
   }
 
   private run<T>(state: RequestState, work: () => T): T {
@@ -191,7 +193,6 @@ export class Naming {
   private wait(state: RequestState, progress: Progress, work: Work, what: What): Work {
     const waiter = this.takeWaiter();
     if (waiter.name !== null) waiter.state = state;
-    progress.waiting += 1;
     return waiter.wait(work, waiter, state, progress, what);
   }
 
@@ -229,7 +230,6 @@ export class Naming {
     const hear = this.hearSettled;
     this.hearSettled = null;
     hear?.(state);
-    progress.waiting -= 1;
     if (what === 'route') this.routeSettled(state, progress);
     else this.handlerSettled(progress);
     if (waiter.name === null) return;

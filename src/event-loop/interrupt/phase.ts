@@ -23,8 +23,6 @@ export interface Progress {
   open: number;
   after: number;
   done: number;
-  /** Route functions and handlers that wait by name. */
-  waiting: number;
   /** Handlers that are not done: one may call another. */
   handlers: number;
 }
@@ -37,7 +35,7 @@ export const progressOf = (state: RequestState): Progress | null => KEY.get(stat
 export function beginProgress(state: RequestState): Progress {
   const known = KEY.get(state);
   if (known !== null) return known;
-  const progress: Progress = { route: 0, handler: 0, open: 0, after: 0, done: 0, waiting: 0, handlers: 0 };
+  const progress: Progress = { route: 0, handler: 0, open: 0, after: 0, done: 0, handlers: 0 };
   KEY.set(state, progress);
   return progress;
 }

@@ -1,11 +1,12 @@
 import type { AbsoluteDifference } from '../statistics/absolute-difference.js';
 import type { Comparison } from '../statistics/comparison.js';
+import { WARM_UP_REQUESTS } from '../totals/route-tally.js';
 import { rate } from './wording.js';
 import { totalOf, type ObservedGate } from './observed-gate.js';
 import type { RequestMetric } from './experiment-report.js';
 
 /** Below this many units an arm the t test leans on its assumptions, and one odd unit decides. */
-const FEW_UNITS = 10;
+export const FEW_UNITS = 30;
 /** A share of units in both arms that is more than clients changing their id. */
 const MIXED_UNITS = 0.01;
 /** A relative difference of abandoned requests that would bend the latency of those that were not. */
@@ -19,11 +20,13 @@ export interface Findings {
   sources: readonly string[];
   /** Null: the expected share is unknown. */
   treatmentShare: number | null;
+  /** The comparison leaves out each variant's first requests. */
+  isWarm: boolean;
 }
 
 /** What stands between the number and the truth, each in one sentence that says what to do where something can be done. */
 export function caveatsOf(findings: Findings): string[] {
-  const { observed, comparison, errors, metric, sources, treatmentShare } = findings;
+  const { observed, comparison, errors, metric, sources, treatmentShare, isWarm } = findings;
   const caveats: string[] = [];
   const on = Math.round(observed.on.units.units);
   const off = Math.round(observed.off.units.units);
@@ -65,6 +68,11 @@ export function caveatsOf(findings: Findings): string[] {
   if (Math.abs(abortedOn - abortedOff) > ABORT_EXCESS) {
     caveats.push(
       `Clients gave up on ${rate(abortedOn)} of requests (off: ${rate(abortedOff)}); those are in no figure.`,
+    );
+  }
+  if (isWarm) {
+    caveats.push(
+      `Warm-up: the first ${WARM_UP_REQUESTS} requests of each variant on a route are in its mean, but not in the difference.`,
     );
   }
   return caveats;

@@ -43,30 +43,45 @@ export function matches(candidate: { method: string; route: string }, route: str
   return route === null || candidate.route === route || `${candidate.method} ${candidate.route}` === route;
 }
 
-type Column = readonly [count: Cell, sum: Cell, beforeCount?: Cell, beforeSum?: Cell];
+interface Columns {
+  readonly count: Cell;
+  readonly sum: Cell;
+  /** What of both is warm-up, and what was before the gates opened. */
+  readonly warmUp?: readonly [count: Cell, sum: Cell];
+  readonly before?: readonly [count: Cell, sum: Cell];
+}
 
-const COLUMNS: Readonly<Record<RequestMetric, Column>> = {
-  latency: ['succeeded', 'succeededMs', 'beforeSucceeded', 'beforeSucceededMs'],
-  errors: ['completed', 'errors'],
-  blocked: ['completed', 'blockedMs'],
+/** Which cells a metric is made of. */
+export const COLUMNS: Readonly<Record<RequestMetric, Columns>> = {
+  latency: {
+    count: 'succeeded',
+    sum: 'succeededMs',
+    warmUp: ['warmUpSucceeded', 'warmUpSucceededMs'],
+    before: ['beforeSucceeded', 'beforeSucceededMs'],
+  },
+  errors: { count: 'completed', sum: 'errors' },
+  blocked: { count: 'completed', sum: 'blockedMs', warmUp: ['warmUpCompleted', 'warmUpBlockedMs'] },
 };
 
 /** The buckets of a variant as rows of one metric. Buckets without an observation say nothing about the spread. */
-export function armOf({ totals }: ObservedVariant, metric: RequestMetric): Arm {
-  const [count, sum, beforeCount, beforeSum] = COLUMNS[metric];
+export function armOf({ totals }: ObservedVariant, metric: RequestMetric, part: 'all' | 'warm' = 'all'): Arm {
+  const { count, sum, warmUp, before } = COLUMNS[metric];
   return totals.buckets
-    .map((row) => ({
-      count: valueOf(row, count),
-      sum: valueOf(row, sum),
-      beforeCount: beforeCount === undefined ? 0 : valueOf(row, beforeCount),
-      beforeSum: beforeSum === undefined ? 0 : valueOf(row, beforeSum),
-    }))
+    .map((row) => {
+      const value = (cell: Cell | undefined): number => (cell === undefined ? 0 : row[COLUMN[cell] + 1]!);
+      const isCut = part === 'warm';
+      return {
+        count: value(count) - (isCut ? value(warmUp?.[0]) : 0),
+        // What is left of a difference of sums is rounding where nothing is.
+        sum: Math.max(0, value(sum) - (isCut ? value(warmUp?.[1]) : 0)),
+        beforeCount: value(before?.[0]),
+        beforeSum: value(before?.[1]),
+      };
+    })
     .filter((row) => row.count > 0);
 }
 
 /** A cell summed over all buckets. */
 export const totalOf = ({ totals }: ObservedVariant, cell: Cell): number =>
-  totals.buckets.reduce((total, row) => total + valueOf(row, cell), 0);
-
-/** The first number of a row is its bucket. */
-const valueOf = (row: readonly number[], cell: Cell): number => row[COLUMN[cell] + 1]!;
+  // The first number of a row is its bucket.
+  totals.buckets.reduce((total, row) => total + row[COLUMN[cell] + 1]!, 0);

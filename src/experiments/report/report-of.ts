@@ -3,9 +3,9 @@ import { compareArms } from '../statistics/compare-variants.js';
 import type { Comparison } from '../statistics/comparison.js';
 import { sampleRatio } from '../statistics/sample-ratio.js';
 import type { ExperimentTotals } from '../totals/experiment-totals.js';
-import { caveatsOf } from './caveats.js';
+import { caveatsOf, FEW_UNITS } from './caveats.js';
 import type { ExperimentReport, FleetEffect, ReportOptions, RequestMetric } from './experiment-report.js';
-import { armOf, matches, observedGate, type ObservedGate } from './observed-gate.js';
+import { armOf, COLUMNS, matches, observedGate, type ObservedGate } from './observed-gate.js';
 import { switchbackReport } from './switchback-report.js';
 import { titleOf, unanswered } from './unanswered.js';
 import { answer, percent, pValue, rate } from './wording.js';
@@ -13,6 +13,8 @@ import { answer, percent, pValue, rate } from './wording.js';
 const ALPHA = 0.05;
 /** A split this near to even was meant to be even, when nobody says what was meant; so was one that chance explains. */
 const NEARLY_EVEN = 0.05;
+/** So many buckets of units a variant must be left for a comparison without the warm-up. */
+const LEAST_WARM_ROWS = 10;
 
 /**
  * The report of one gate from totals: those of this process, or of many after {@link mergeTotals}. A gate that a switchback
@@ -25,6 +27,9 @@ export function reportOf(totals: ExperimentTotals, gate: string, options: Report
   if (metric === 'cpu' || metric === 'memory') {
     const reason = `both variants share one process, so ${metric} cannot be split by request; alternate the gate with \`switchback\``;
     return unanswered(subject, reason);
+  }
+  if (!Object.hasOwn(COLUMNS, metric)) {
+    return unanswered(subject, 'there is no such metric; there are latency, errors, blocked, cpu and memory');
   }
   const observed = observedGate(totals, gate, route);
   if (observed === null) return unanswered(subject, 'no request has checked the gate');
@@ -50,20 +55,27 @@ function unitReport(
   // A gate that is on for all or none has no split to check, and no control.
   const treatmentShare = share === null || share <= 0 || share >= 1 ? null : share;
   const plan = { alpha: ALPHA, sequential: false, treatmentShare };
-  const off = armOf(observed.off, metric);
-  const on = armOf(observed.on, metric);
-  const compared = compareArms(off, on, plan, observed.off.units, observed.on.units);
+  const compare = (part: 'all' | 'warm'): Comparison & { rows: number } => {
+    const [off, on] = [armOf(observed.off, metric, part), armOf(observed.on, metric, part)];
+    const compared = compareArms(off, on, plan, observed.off.units, observed.on.units);
+    return { ...compared, rows: Math.min(off.length, on.length) };
+  };
+  const { rows, ...all } = compare('all');
+  const { rows: warmRows, ...warm } = compare('warm');
+  // Where next to nothing but warm-up was seen there is nothing better to compare.
+  const isWarm = warmRows >= LEAST_WARM_ROWS && COLUMNS[metric].warmUp !== undefined;
+  const { control, treatment } = all;
+  const comparison = rows < 2 ? null : { ...(isWarm ? warm : all), control, treatment };
   const errors = absoluteDifference(armOf(observed.off, 'errors'), armOf(observed.on, 'errors'));
-  const comparison = off.length < 2 || on.length < 2 ? null : compared;
   const { sources } = totals;
-  const caveats = caveatsOf({ observed, comparison, errors, metric, sources, treatmentShare });
+  const caveats = caveatsOf({ observed, comparison, errors, metric, sources, treatmentShare, isWarm });
   if (comparison === null) {
-    const { units: offUnits } = compared.control;
-    return unanswered(subject, `too few units: ${compared.treatment.units} on, ${offUnits} off`, caveats);
+    return unanswered(subject, `too few units: ${treatment.units} on, ${control.units} off`, caveats);
   }
+  const areFew = Math.min(control.units, treatment.units) < FEW_UNITS;
   const fleet = fleetEffect(totals, subject, comparison);
   const parts = [
-    Number.isFinite(comparison.ci[0]) ? answer(metric, comparison, 'units') : absolute(metric, comparison, errors),
+    control.mean === 0 ? absolute(metric, comparison, errors, areFew) : answer(metric, comparison, 'units', areFew),
     ...(metric === 'errors' ? [] : [errorsPart(errors)]),
     sampleRatioPart(comparison, treatmentShare),
     ...(fleet === null ? [] : [`${percent(fleet.relativeDelta)} over all routes`]),
@@ -72,8 +84,13 @@ function unitReport(
 }
 
 /** A control mean of 0 leaves no relative difference. */
-function absolute(metric: RequestMetric, { control, treatment }: Comparison, errors: AbsoluteDifference): string {
-  const units = `${treatment.units} / ${control.units} units`;
+function absolute(
+  metric: RequestMetric,
+  { control, treatment }: Comparison,
+  errors: AbsoluteDifference,
+  areFew: boolean,
+): string {
+  const units = `${treatment.units} / ${control.units} units${areFew ? ', too few units to rely on it' : ''}`;
   if (metric === 'errors') return `errors ${rateChange(errors)}, ${units}`;
   return `${metric} ${control.mean.toFixed(1)} → ${treatment.mean.toFixed(1)} ms a request, no relative difference, ${units}`;
 }

@@ -3,7 +3,7 @@ import { comparePairs, type RowPair } from '../statistics/paired.js';
 import { COLUMN, type Cell } from '../totals/cells.js';
 import type { ExperimentTotals, SliceTotals } from '../totals/experiment-totals.js';
 import type { ExperimentMetric, ExperimentReport } from './experiment-report.js';
-import { matches } from './observed-gate.js';
+import { COLUMNS, matches } from './observed-gate.js';
 import { titleOf, unanswered } from './unanswered.js';
 import { answer } from './wording.js';
 
@@ -39,7 +39,7 @@ export function switchbackReport(
     ...subject,
     comparison,
     caveats,
-    text: `${titleOf(subject)}: ${answer(metric, comparison, 'slices')}`,
+    text: `${titleOf(subject)}: ${answer(metric, comparison, 'slices', pairs.length < FEW_PAIRS)}`,
     fleet: null,
   };
 }
@@ -57,13 +57,6 @@ function pairsOf(slices: readonly SliceTotals[], rowOf: (slice: SliceTotals) => 
   );
 }
 
-/** Count and sum of what is summed per route. */
-const CELLS_OF = {
-  latency: ['succeeded', 'succeededMs'],
-  errors: ['completed', 'errors'],
-  blocked: ['completed', 'blockedMs'],
-} as const;
-
 /** Null when the slice has nothing to say about the metric. */
 function rowOf(slice: SliceTotals, metric: ExperimentMetric, route: string | null): Row | null {
   const total = (cell: Cell): number =>
@@ -72,7 +65,7 @@ function rowOf(slice: SliceTotals, metric: ExperimentMetric, route: string | nul
       .reduce((sum, cells) => sum + (cells[COLUMN[cell] + 2] as number), 0);
   if (metric === 'memory') return rowOrNull(1, slice.memoryBytes);
   if (metric === 'cpu') return rowOrNull(total('completed'), slice.cpuMs);
-  const [count, sum] = CELLS_OF[metric];
+  const { count, sum } = COLUMNS[metric];
   return rowOrNull(total(count), total(sum));
 }
 

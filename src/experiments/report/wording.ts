@@ -15,11 +15,16 @@ export const rate = (share: number): string => `${(share * 100).toFixed(share > 
 
 export const pValue = (p: number): string => (p < 0.0001 ? 'p < 0.0001' : `p ${p.toFixed(4)}`);
 
-/** `latency -4.9 % (95 % CI -5.9 … -3.9), p 0.0001, 412 / 398 units, MDE 1.4 %` */
-export function answer(metric: string, comparison: Comparison, unitName: string): string {
+/** `latency -4.9 % (95 % CI -5.9 … -3.9), p 0.0001, 412 / 398 units, MDE 1.4 %`; with few units it says so. */
+export function answer(metric: string, comparison: Comparison, unitName: string, areFew: boolean): string {
   const { relativeDelta, ci, control, treatment, minimumDetectableEffect } = comparison;
-  const units = `${treatment.units} / ${control.units} ${unitName}`;
-  const interval = `95 % CI ${signed(ci[0] * 100)} … ${signed(ci[1] * 100)}`;
-  const detectable = `MDE ${rate(minimumDetectableEffect)}`;
-  return `${metric} ${percent(relativeDelta)} (${interval}), ${pValue(comparison.pValue)}, ${units}, ${detectable}`;
+  const hasInterval = Number.isFinite(ci[0]) && Number.isFinite(ci[1]);
+  const interval = hasInterval ? `95 % CI ${signed(ci[0] * 100)} … ${signed(ci[1] * 100)}` : 'no interval';
+  return [
+    `${metric} ${percent(relativeDelta)} (${interval})`,
+    pValue(comparison.pValue),
+    `${treatment.units} / ${control.units} ${unitName}`,
+    ...(hasInterval ? [`MDE ${rate(minimumDetectableEffect)}`] : []),
+    ...(areFew ? [`too few ${unitName} to rely on it`] : []),
+  ].join(', ');
 }

@@ -1,6 +1,6 @@
 import type { Arm } from './arm.js';
-import { meanVariance, ratioMean } from './ratio-mean.js';
-import { twoSided, welchDegrees } from './relative-lift.js';
+import { estimateOf, ratioMean } from './ratio-mean.js';
+import { leastPValue, twoSided, welchDegrees } from './relative-lift.js';
 
 /** Two rates and whether they differ: for rates that may be 0, where a relative difference has no meaning. */
 export interface AbsoluteDifference {
@@ -11,17 +11,15 @@ export interface AbsoluteDifference {
 }
 
 export function absoluteDifference(controlArm: Arm, treatmentArm: Arm): AbsoluteDifference {
-  const control = ratioMean(controlArm);
-  const treatment = ratioMean(treatmentArm);
-  const means = { control: control.mean, treatment: treatment.mean };
-  if (control.units < 2 || treatment.units < 2) return { ...means, pValue: 1 };
-  const estimates = [control, treatment].map(({ residuals, mean, units }) => ({
-    mean,
-    variance: meanVariance(residuals, mean),
-    degrees: units - 1,
-  }));
-  const [c, t] = estimates as [(typeof estimates)[0], (typeof estimates)[0]];
-  const standardError = Math.sqrt(c.variance + t.variance);
-  const delta = treatment.mean - control.mean;
-  return { ...means, pValue: twoSided({ delta, standardError, degrees: welchDegrees(c, t) }) };
+  const c = estimateOf(ratioMean(controlArm));
+  const t = estimateOf(ratioMean(treatmentArm));
+  const means = { control: c.mean, treatment: t.mean };
+  if (c.units < 2 || t.units < 2) return { ...means, pValue: 1 };
+  const pValue = twoSided({
+    delta: t.mean - c.mean,
+    standardError: Math.sqrt(c.variance + t.variance),
+    degrees: welchDegrees(c, t),
+    leastPValue: leastPValue(c.units, t.units),
+  });
+  return { ...means, pValue };
 }

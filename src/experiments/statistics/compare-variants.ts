@@ -3,7 +3,7 @@ import { armsOf, noData, type Arm } from './arm.js';
 import type { CompareOptions, Comparison, UnitTotals, VariantMean } from './comparison.js';
 import { adjustByPrePeriod } from './cuped.js';
 import { ratioMean, type RatioMean } from './ratio-mean.js';
-import { fixedHorizon, relativeLift } from './relative-lift.js';
+import { fixedHorizon, notBelow, relativeLift } from './relative-lift.js';
 import { sampleRatio, type UnitCount } from './sample-ratio.js';
 
 /** {@link CompareOptions} with its defaults taken. */
@@ -83,7 +83,8 @@ export function compareArms(
   const inference = plan.sequential
     ? anytimeValid(lift, control.units + treatment.units, plan.alpha)
     : fixedHorizon(lift, plan.alpha);
-  return { ...shown, relativeDelta: lift.delta, ...inference };
+  const least = [...controlArm, ...treatmentArm].some(({ sum }) => sum < 0) ? -Infinity : -1;
+  return { ...shown, relativeDelta: Math.max(least, lift.delta), ...notBelow(least, inference) };
 }
 
 const answers = (ratio: RatioMean): boolean => ratio.units >= LEAST_UNITS && ratio.count > 0;

@@ -14,6 +14,7 @@ export interface UnitTotals {
 export interface CompareOptions {
   /** Name of the variant to compare with. */
   control: string;
+  /** Name of the variant that is compared. */
   treatment: string;
   /** Error probability of the interval and the test, between 0 and 1. @default 0.05 */
   alpha?: number;
@@ -30,7 +31,7 @@ export interface CompareOptions {
 export interface VariantMean {
   units: number;
   count: number;
-  /** Sum over count, as observed: not adjusted by CUPED. 0 when nothing was observed. */
+  /** Sum over count, as observed: warm-up included, not adjusted by CUPED. 0 when nothing was observed. */
   mean: number;
 }
 
@@ -46,7 +47,7 @@ export interface Comparison {
   treatment: VariantMean;
   /** Treatment over control, minus 1: -0.049 is 4.9 % less. */
   relativeDelta: number;
-  /** Of `relativeDelta`, at 1 - alpha. Without enough data: the whole line. */
+  /** Of `relativeDelta`, at 1 - alpha. Never below -1 where no sum is negative. Without enough data: the whole line. */
   ci: readonly [number, number];
   /** Two-sided, of "no difference". */
   pValue: number;

@@ -1,5 +1,5 @@
 import type { Arm } from './arm.js';
-import { meanVariance, type Estimate, type RatioMean } from './ratio-mean.js';
+import { estimateOf, meanVariance, type Estimate, type RatioMean } from './ratio-mean.js';
 
 /** The least share of units, in each arm, that must have been seen before the experiment. */
 const LEAST_SHARE_SEEN_BEFORE = 0.5;
@@ -23,18 +23,13 @@ interface Pair<T> {
 export function adjustByPrePeriod(arms: Pair<Arm>, ratios: Pair<RatioMean>): Pair<Estimate> {
   const x = covariates(arms);
   const fit = x === null ? null : regression(ratios, x);
-  if (x === null || fit === null) return { control: plain(ratios.control), treatment: plain(ratios.treatment) };
+  if (x === null || fit === null)
+    return { control: estimateOf(ratios.control), treatment: estimateOf(ratios.treatment) };
   return {
     control: adjusted(ratios.control, x.control, fit),
     treatment: adjusted(ratios.treatment, x.treatment, fit),
   };
 }
-
-const plain = (ratio: RatioMean): Estimate => ({
-  mean: ratio.mean,
-  variance: meanVariance(ratio.residuals, ratio.mean),
-  degrees: ratio.units - 1,
-});
 
 function covariates({ control, treatment }: Pair<Arm>): Pair<Covariate> | null {
   if (!seenBefore(control) || !seenBefore(treatment)) return null;
@@ -94,5 +89,6 @@ function adjusted(ratio: RatioMean, x: Covariate, { theta, inflation }: Regressi
     variance: meanVariance(residuals, ratio.mean) * inflation,
     // The degree of freedom that θ takes, half from each arm.
     degrees: ratio.units - 1.5,
+    units: ratio.units,
   };
 }

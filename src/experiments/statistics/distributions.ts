@@ -44,27 +44,12 @@ function quantile(tail: number, upperTail: (x: number) => number): number {
     low = high;
     high *= 2;
   }
-  return illinois(low, high, (x) => Math.log(upperTail(x) / tail));
-}
-
-/** The root of a falling function between `low` and `high`: regula falsi in its Illinois form, which cannot leave the bracket. */
-function illinois(low: number, high: number, f: (x: number) => number): number {
-  let atLow = f(low);
-  let atHigh = f(high);
-  let side = 0;
-  for (let i = 0; i < 200 && high - low > 1e-14 * high && atHigh !== 0; i++) {
-    const x = Number.isFinite(atHigh) ? (low * atHigh - high * atLow) / (atHigh - atLow) : (low + high) / 2;
-    const atX = f(x);
-    if (atX > 0) {
-      [low, atLow] = [x, atX];
-      if (side === 1) atHigh /= 2;
-      side = 1;
-    } else {
-      [high, atHigh] = [x, atX];
-      if (side === -1) atLow /= 2;
-      side = -1;
-    }
-    if (Math.abs(atX) < 1e-14) return x;
+  // Halving cannot leave the bracket, and needs about 45 steps.
+  while (high - low > 1e-14 * high) {
+    const middle = (low + high) / 2;
+    if (middle === low || middle === high || middle === Infinity) break;
+    if (upperTail(middle) > tail) low = middle;
+    else high = middle;
   }
   return high;
 }

@@ -1,7 +1,7 @@
 import type { Row } from './arm.js';
 import type { Comparison, VariantMean } from './comparison.js';
 import { meanVariance, ratioMean, type RatioMean } from './ratio-mean.js';
-import { deltaOf, fixedHorizon, type Lift } from './relative-lift.js';
+import { deltaOf, fixedHorizon, type Lift, notBelow } from './relative-lift.js';
 
 /** The two time slices of one pair. */
 export interface RowPair {
@@ -27,12 +27,14 @@ export function comparePairs(pairs: readonly RowPair[], alpha: number): Comparis
     delta: deltaOf(ratio),
     standardError: Math.sqrt(meanVariance(perPair, ratio)),
     degrees: pairs.length - 1,
+    // Each pair could have been dealt the other way round.
+    leastPValue: 2 ** (1 - pairs.length),
   };
   return {
     control: meanOf(control),
     treatment: meanOf(treatment),
     relativeDelta: lift.delta,
-    ...fixedHorizon(lift, alpha),
+    ...notBelow(-1, fixedHorizon(lift, alpha)),
     // Every pair has one slice of each: there is no split that could go wrong.
     sampleRatioMismatch: { pValue: 1, suspect: false },
   };

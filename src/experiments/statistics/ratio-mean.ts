@@ -36,7 +36,16 @@ export interface Estimate {
   variance: number;
   /** Degrees of freedom of the variance. */
   degrees: number;
+  units: number;
 }
+
+/** The mean with the spread of its units, one degree of freedom taken. */
+export const estimateOf = ({ mean, residuals, units }: RatioMean): Estimate => ({
+  mean,
+  variance: meanVariance(residuals, mean),
+  degrees: units - 1,
+  units,
+});
 
 /** Rounding error of a residual relative to the mean; a spread below it is no spread. */
 const ROUNDING = 1e-13;

@@ -1,11 +1,14 @@
 import { studentQuantile, studentUpperTail } from './distributions.js';
 import type { Estimate } from './ratio-mean.js';
+import { logGamma } from './special-functions.js';
 
-/** A relative difference, its standard error, and the degrees of freedom of that error. */
+/** A difference, its standard error, and the degrees of freedom of that error. */
 export interface Lift {
   delta: number;
   standardError: number;
   degrees: number;
+  /** The p-value of the rarest of all ways to deal these units to the variants: no test can have a smaller one. */
+  leastPValue: number;
 }
 
 /** An interval and a two-sided test of one lift. */
@@ -30,7 +33,8 @@ export function relativeLift(control: Estimate, treatment: Estimate): Lift {
   const relativeControlError = Math.sqrt(control.variance) / Math.abs(control.mean);
   const relativeTreatmentError = Math.sqrt(treatment.variance) / Math.abs(control.mean);
   const standardError = Math.hypot(relativeTreatmentError, ratio * relativeControlError);
-  return { delta: deltaOf(ratio), standardError, degrees: welchDegrees(control, treatment) };
+  const degrees = welchDegrees(control, treatment);
+  return { delta: deltaOf(ratio), standardError, degrees, leastPValue: leastPValue(control.units, treatment.units) };
 }
 
 /** A ratio of two means as a relative difference. */
@@ -46,21 +50,43 @@ export function welchDegrees(control: Estimate, treatment: Estimate): number {
   return 1 / ((t * t) / treatment.degrees + (c * c) / control.degrees);
 }
 
+/** Two of all C(n, k) ways to choose who is treated are as extreme as can be: Fisher's randomisation test. */
+export const leastPValue = (control: number, treatment: number): number =>
+  Math.min(1, 2 * Math.exp(logGamma(control + 1) + logGamma(treatment + 1) - logGamma(control + treatment + 1)));
+
 /** The test with a planned end: t distribution, detectable effect (t(1-α/2, ν) + z(0.8))·SE (Statsig, power analysis). */
 export function fixedHorizon(lift: Lift, alpha: number): Inference {
-  return { ...bounded(lift, studentQuantile(alpha / 2, lift.degrees)), pValue: twoSided(lift) };
+  const critical = studentQuantile(alpha / 2, lift.degrees);
+  return { ...bounded(lift, critical, lift.leastPValue <= alpha), pValue: twoSided(lift) };
 }
 
-/** Interval and detectable effect of a test whose bound is `critical` standard errors. */
-export function bounded({ delta, standardError }: Lift, critical: number): Omit<Inference, 'pValue'> {
-  if (standardError === 0) return { ci: [delta, delta], minimumDetectableEffect: 0 };
-  const margin = critical * standardError;
-  return { ci: [delta - margin, delta + margin], minimumDetectableEffect: margin + POWER_Z * standardError };
+/**
+ * Interval and detectable effect of a test whose bound is `critical` standard errors. Units without any spread leave only
+ * their number: with enough of them the difference is certain, with few they may just happen to agree.
+ */
+export function bounded(
+  { delta, standardError }: Lift,
+  critical: number,
+  isCertain: boolean,
+): Omit<Inference, 'pValue'> {
+  if (standardError > 0) {
+    const margin = critical * standardError;
+    return { ci: [delta - margin, delta + margin], minimumDetectableEffect: margin + POWER_Z * standardError };
+  }
+  return isCertain
+    ? { ci: [delta, delta], minimumDetectableEffect: 0 }
+    : { ci: [-Infinity, Infinity], minimumDetectableEffect: Infinity };
 }
 
-/** P(|T| > |Δ|/SE). Without any error the difference is certain, or there is none. */
-export function twoSided({ delta, standardError, degrees }: Lift): number {
+/** P(|T| > |Δ|/SE). */
+export function twoSided({ delta, standardError, degrees, leastPValue }: Lift): number {
   if (delta === 0) return 1;
-  if (standardError === 0) return 0;
+  if (standardError === 0) return leastPValue;
   return Math.min(1, 2 * studentUpperTail(Math.abs(delta) / standardError, degrees));
+}
+
+/** A mean of what cannot be negative cannot fall by more than all of it. The whole line stays the whole line. */
+export function notBelow<T extends Omit<Inference, 'pValue'>>(least: number, inference: T): T {
+  const [low, high] = inference.ci;
+  return low === -Infinity ? inference : { ...inference, ci: [Math.max(least, low), Math.max(least, high)] };
 }

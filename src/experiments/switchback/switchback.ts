@@ -1,6 +1,17 @@
-import type { ResourceSample } from '../../core/record.js';
+import type { Route } from '../../core/route.js';
+import { addOutcome, type Outcome, SLICE_CELLS } from '../totals/cells.js';
 import type { SliceTotals } from '../totals/experiment-totals.js';
-import { SliceTally } from './slice-tally.js';
+
+/** CPU time and memory of the process, not of its cgroup: a neighbour in the container alternates nothing. */
+export interface ProcessUse {
+  cpuMs: number;
+  memoryBytes: number;
+}
+
+function useOfProcess(): ProcessUse {
+  const { user, system } = process.cpuUsage();
+  return { cpuMs: (user + system) / 1_000, memoryBytes: process.memoryUsage.rss() };
+}
 
 /** How one process alternates a gate. */
 export interface SwitchbackPlan {
@@ -31,8 +42,8 @@ export class Switchback {
     private readonly plan: SwitchbackPlan,
     /** Distinguishes the pairs of this process from those of others. */
     private readonly source: string,
-    private readonly sampleResources: () => Pick<ResourceSample, 'process'>,
     private readonly random: () => number = Math.random,
+    private readonly use: () => ProcessUse = useOfProcess,
   ) {}
 
   get gate(): string {
@@ -68,13 +79,13 @@ export class Switchback {
   }
 
   private open(): void {
-    this.current = new SliceTally(this.gate, `${this.source}:${this.pairs}`, this.on, this.sampleResources());
+    this.current = new SliceTally(this.gate, `${this.source}:${this.pairs}`, this.on, this.use());
     this.after(this.plan.sliceMs - this.plan.washoutMs, () => this.end());
   }
 
   private end(): void {
     if (this.current !== null) {
-      this.current.close(this.sampleResources());
+      this.current.close(this.use());
       this.closed.push(this.current);
       if (this.closed.length > MAX_SLICES) this.closed.splice(0, 2);
     }
@@ -83,5 +94,39 @@ export class Switchback {
 
   private after(ms: number, step: () => void): void {
     this.timer = setTimeout(step, ms).unref();
+  }
+}
+
+/** One time slice: sums per route, CPU time between its first and its last moment, memory at the last. */
+export class SliceTally {
+  private readonly routes = new Map<Route, Float64Array>();
+  private ended: ProcessUse | null = null;
+
+  constructor(
+    private readonly gate: string,
+    private readonly pair: string,
+    readonly on: boolean,
+    private readonly begun: ProcessUse,
+  ) {}
+
+  close(ended: ProcessUse): void {
+    this.ended = ended;
+  }
+
+  /** Also after the slice was closed: a request belongs to the slice in which it was given its variant. */
+  add(route: Route, outcome: Outcome): void {
+    let sums = this.routes.get(route);
+    if (sums === undefined) {
+      sums = new Float64Array(SLICE_CELLS);
+      this.routes.set(route, sums);
+    }
+    addOutcome(sums, 0, outcome);
+  }
+
+  totals(): SliceTotals {
+    const { gate, pair, on, ended } = this;
+    const cpuMs = ended === null ? null : ended.cpuMs - this.begun.cpuMs;
+    const routes = [...this.routes].map(([route, sums]) => [route.method, route.pattern, ...sums] as const);
+    return { gate, pair, on, cpuMs, memoryBytes: ended?.memoryBytes ?? null, routes };
   }
 }

@@ -1,5 +1,5 @@
 import { noData } from '../statistics/arm.js';
-import { BUCKETS, CELLS, COLUMN } from './cells.js';
+import { BUCKETS, CELLS, SLICE_CELLS } from './cells.js';
 import { UnitBitmap } from './unit-bitmap.js';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -28,7 +28,7 @@ const SLICE_ROUTE: Rule = [
   'a method, a pattern and sums',
   (value) =>
     Array.isArray(value) &&
-    value.length === COLUMN.aborted + 3 &&
+    value.length === SLICE_CELLS + 2 &&
     value.slice(0, 2).every((name) => typeof name === 'string') &&
     value.slice(2).every(isSum),
 ];
@@ -40,8 +40,8 @@ const SLICE_ROUTE: Rule = [
 export function checkTotals(totals: unknown, index: number): void {
   const path = `totals[${index}]`;
   const given = fields(totals, path);
-  if (given['version'] !== 1) {
-    throw noData(`${path}.version`, '1', given['version'], 'Let all pods run one version of nestjs-perf.');
+  if (given['version'] !== 2) {
+    throw noData(`${path}.version`, '2', given['version'], 'Let all pods run one version of nestjs-perf.');
   }
   each(given['sources'], `${path}.sources`, (source, at) => must(source, at, TEXT));
   each(given['gates'], `${path}.gates`, checkGate);

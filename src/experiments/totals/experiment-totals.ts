@@ -46,7 +46,7 @@ export interface SliceTotals {
 /** What a process knows of its experiments: plain JSON, so that pods can be combined with `mergeTotals()`. */
 export interface ExperimentTotals {
   /** Of this format. */
-  version: 1;
+  version: 2;
   /** One random name per process; a name that stands twice was counted twice. */
   sources: readonly string[];
   gates: readonly GateTotals[];

@@ -11,7 +11,7 @@ import { UnitBitmap } from './unit-bitmap.js';
 export function mergeTotals(...totals: readonly ExperimentTotals[]): ExperimentTotals {
   totals.forEach(checkTotals);
   return {
-    version: 1,
+    version: 2,
     sources: totals.flatMap(({ sources }) => sources).sort(),
     gates: mergedBy(
       totals.flatMap(({ gates }) => gates),

@@ -1,6 +1,14 @@
-import type { Outcome } from './cells.js';
-import { PrePeriod } from './pre-period.js';
-import { VariantTally } from './variant-tally.js';
+import { addOutcome, BUCKETS, CELLS, COLUMN, type Cell, type Outcome } from './cells.js';
+import type { VariantTotals } from './experiment-totals.js';
+import { UnitBitmap } from './unit-bitmap.js';
+
+/** Slots that units share in a pre-period: 64 KiB a route. More units than that blur it, and never bias it. */
+const SLOTS = 8_192;
+
+/** The first requests of a variant on a route run code that is not compiled yet, and open connections. */
+export const WARM_UP_REQUESTS = 20;
+
+const STRIDE = CELLS.length;
 
 /** What experiments keep for one route. */
 export class RouteTally {
@@ -27,15 +35,60 @@ export class RouteTally {
   }
 
   add(gate: string, on: boolean, unitHash: number, outcome: Outcome): void {
-    this.tallyOf(gate, on).add(unitHash, outcome, this.before);
-  }
-
-  private tallyOf(gate: string, on: boolean): VariantTally {
     let tallies = this.gates.get(gate);
     if (tallies === undefined) {
       tallies = { on: new VariantTally(), off: new VariantTally() };
       this.gates.set(gate, tallies);
     }
-    return on ? tallies.on : tallies.off;
+    (on ? tallies.on : tallies.off).add(unitHash, outcome, this.before);
+  }
+}
+
+/** One variant of one gate on one route: sums per bucket of units, and the units counted. 40 KiB, whatever comes. */
+class VariantTally {
+  private readonly cells = new Float64Array(BUCKETS * STRIDE);
+  private readonly units = UnitBitmap.empty();
+  private warmUpLeft = WARM_UP_REQUESTS;
+
+  /** `unitHash` has 32 bits. The unit's pre-period is added with its first request. */
+  add(unitHash: number, outcome: Outcome, before: PrePeriod | null): void {
+    const at = (unitHash % BUCKETS) * STRIDE;
+    if (this.units.add(unitHash) && before !== null) before.addTo(this.cells, at, unitHash);
+    addOutcome(this.cells, at, outcome);
+    if (this.warmUpLeft === 0 || outcome.aborted) return;
+    this.warmUpLeft -= 1;
+    const increase = (cell: Cell, by: number): void => void (this.cells[at + COLUMN[cell]]! += by);
+    increase('warmUpCompleted', 1);
+    increase('warmUpBlockedMs', outcome.blockedMs);
+    if (!outcome.succeeded) return;
+    increase('warmUpSucceeded', 1);
+    increase('warmUpSucceededMs', outcome.durationMs);
+  }
+
+  totals(): VariantTotals {
+    const buckets: number[][] = [];
+    for (let bucket = 0; bucket < BUCKETS; bucket++) {
+      const sums = this.cells.subarray(bucket * STRIDE, (bucket + 1) * STRIDE);
+      if (sums.some((sum) => sum !== 0)) buckets.push([bucket, ...sums]);
+    }
+    return { units: this.units.toString(), buckets };
+  }
+}
+
+/** Latency of a route's units while every gate was still off: what CUPED takes off later. */
+class PrePeriod {
+  private readonly counts = new Float32Array(SLOTS);
+  private readonly sumsMs = new Float32Array(SLOTS);
+
+  add(unitHash: number, durationMs: number): void {
+    const slot = unitHash % SLOTS;
+    this.counts[slot]! += 1;
+    this.sumsMs[slot]! += durationMs;
+  }
+
+  addTo(cells: Float64Array, at: number, unitHash: number): void {
+    const slot = unitHash % SLOTS;
+    cells[at + COLUMN.beforeSucceeded]! += this.counts[slot]!;
+    cells[at + COLUMN.beforeSucceededMs]! += this.sumsMs[slot]!;
   }
 }

@@ -3,7 +3,7 @@ import type { RequestState } from '../../core/request-state.js';
 import { methodLabel, Route } from '../../core/route.js';
 import { beforeHead } from '../before-head.js';
 import { answerOf, type Answer, type Platform, type RawAnswer, type RequestEntry } from '../platform.js';
-import { ROUTE } from '../route-functions.js';
+import { ROUTE, runnable, type RouteFunction } from '../route-functions.js';
 import type { Routes } from '../routes.js';
 
 interface RouteConfig {
@@ -23,6 +23,7 @@ interface RegisteredRoute {
   readonly method: string | string[];
   readonly url: string;
   config?: RouteConfig;
+  handler: RouteFunction;
 }
 /** The part of Fastify 5 that is used; structural, so that no vendor's type is needed. */
 export interface FastifyInstance {
@@ -46,7 +47,9 @@ export class FastifyPlatform implements Platform {
     const fastify = this.application;
     fastify.addHook('onRoute', (route) => {
       if (route.config?.[ROUTE] !== undefined) return;
-      route.config = { ...route.config, [ROUTE]: routes.create(firstMethod(route.method), route.url, null) };
+      const own = routes.create(firstMethod(route.method), route.url, null);
+      route.config = { ...route.config, [ROUTE]: own };
+      route.handler = runnable(route.handler, own, entry);
     });
     // Before every hook and middleware.
     fastify.server.prependListener('request', entry.arrive);

@@ -98,7 +98,7 @@ class FeedController {
   }
 
   @Get('by-language')
-  @SharedResponse({ ttlMs: 60_000, varyBy: (request: Headered) => request.headers['accept-language'] ?? '' })
+  @SharedResponse({ ttlMs: 60_000, varyBy: ({ headers }) => headers['accept-language'] ?? '' })
   byLanguage(@Req() request: Headered): unknown {
     counts.handler += 1;
     return { language: request.headers['accept-language'], rows: rows(5_000) };

@@ -1,4 +1,6 @@
-import { Controller, Get, Logger, Param, Query, Res } from '@nestjs/common';
+import type { ServerResponse } from 'node:http';
+import { Controller, Get, type INestApplication, Logger, Param, Query, Res } from '@nestjs/common';
+import type { FastifyInstance } from 'fastify';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { PerfService, SharedResponse } from '../../../src/index.js';
 import { adapters, startApp, type TestApp } from '../../fixtures/app.js';
@@ -41,6 +43,19 @@ class SharedController {
     return { n };
   }
 
+  @Get('cookie')
+  @SharedResponse({ ttlMs: 60_000 })
+  cookie(): unknown {
+    return { n: count('cookie') };
+  }
+
+  @Get('accepts')
+  @SharedResponse({ ttlMs: 60_000 })
+  accepts(@Res({ passthrough: true }) reply: Reply): unknown {
+    reply.header('vary', 'accept-language, accept');
+    return { n: count('accepts') };
+  }
+
   @Get('urls')
   @SharedResponse({ ttlMs: 60_000 })
   urls(@Query('x') x: string): unknown {
@@ -65,12 +80,18 @@ class PreloadedController {
 
 describe.each(adapters)('@SharedResponse() on %s', (adapter) => {
   let test: TestApp;
-  const start = async (controllers: (new () => object)[] = [SharedController]): Promise<void> => {
+  const start = async (
+    controllers: (new () => object)[] = [SharedController],
+    main: (app: INestApplication) => void = () => {},
+  ): Promise<void> => {
     for (const name of Object.keys(counts)) delete counts[name];
     test = await startApp(adapter, {
       perf: { compression: { cache: { maxBytes: 3_000_000 } } },
       metadata: { controllers },
-      beforeInit: (app) => void app.setGlobalPrefix('api'),
+      beforeInit: (app) => {
+        app.setGlobalPrefix('api');
+        main(app);
+      },
     });
   };
   const get = async (path: string, user?: string): Promise<string> => {
@@ -96,6 +117,41 @@ describe.each(adapters)('@SharedResponse() on %s', (adapter) => {
       const answers = [await get(path, 'a'), await get(path, 'b'), await get(path)];
       expect(answers).toEqual(['{"n":1}', '{"n":1}', '{"n":1}']);
     }
+  });
+
+  it('is not stored where a cookie is set while its head is written', async () => {
+    await start(undefined, (app) => {
+      if (adapter === 'express') {
+        app.use((_request: unknown, response: ServerResponse, next: () => void) => {
+          // As express-session does it.
+          const { writeHead } = response;
+          response.writeHead = function (this: ServerResponse, ...head: never[]) {
+            this.setHeader('set-cookie', 'sid=1');
+            return writeHead.apply(this, head as never);
+          };
+          next();
+        });
+      } else {
+        const hook = async (_request: unknown, reply: Reply) => void reply.header('set-cookie', 'sid=1');
+        (app.getHttpAdapter().getInstance() as FastifyInstance).addHook('onSend', hook as never);
+      }
+    });
+    expect([await get('shared/cookie'), await get('shared/cookie')]).toEqual(['{"n":1}', '{"n":2}']);
+  });
+
+  it('is not shared where `Vary` names a header whose name is part of one that was there before', async () => {
+    await start(undefined, (app) => {
+      if (adapter === 'express') {
+        app.use((_request: unknown, response: ServerResponse, next: () => void) => {
+          response.setHeader('vary', 'accept-language');
+          next();
+        });
+      } else {
+        const hook = async (_request: unknown, reply: Reply) => void reply.header('vary', 'accept-language');
+        (app.getHttpAdapter().getInstance() as FastifyInstance).addHook('onRequest', hook as never);
+      }
+    });
+    expect([await get('shared/accepts'), await get('shared/accepts')]).toEqual(['{"n":1}', '{"n":2}']);
   });
 
   it('lets nobody wait longer than `waitMs` for a handler that is stuck', async () => {

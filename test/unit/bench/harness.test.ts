@@ -3,7 +3,6 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   commandLine,
   medianWithInterval,
-  runInOneProcess,
   runInterleaved,
   startLoad,
   startServer,
@@ -49,44 +48,38 @@ describe('the load generator', () => {
 
 // Starts up to four sets of real processes: a second or two, more on a busy machine.
 describe('interleaved runs', () => {
-  const flags = { rounds: 4, generations: 2, burst: 50, warmup: 50, connections: 10 };
+  const flags = {
+    rounds: 4,
+    generations: 2,
+    burst: 50,
+    warmup: 50,
+    connections: 10,
+    rateMs: 100,
+    maxControlError: 0.1,
+  };
+  const silent = { log: () => {} };
   const burning = (name: string, steps: number) => ({ name, file, args: [String(steps)] });
 
-  it('find the variant that costs more, and give each its rounds', async () => {
+  it('find the variant that costs more, and give each its rounds and its latency at one rate', async () => {
     const variants = [burning('base', 1e5), burning('control', 1e5), burning('double', 2e5)];
-    const { generations } = await runInterleaved(variants, flags, { log: () => {} });
-    const rounds = generations.map((bursts) =>
+    const { generations } = await runInterleaved(variants, flags, { ...silent, atOneRate: true });
+    const rounds = generations.map(({ bursts }) =>
       bursts['double']!.map(({ cpuUs }, i) => cpuUs / bursts['base']![i]!.cpuUs),
     );
     expect(rounds.map(({ length }) => length)).toEqual([2, 2]);
     const { median } = medianWithInterval(rounds);
     expect(median).toBeGreaterThan(1.5);
     expect(median).toBeLessThan(2.5);
+    for (const { latency } of generations) {
+      expect(latency['double']!.ratePerS).toBe(latency['base']!.ratePerS);
+      expect(latency['double']!.p99Ms).toBeGreaterThanOrEqual(latency['double']!.p50Ms);
+    }
   }, 120_000);
 
   it('discard what their control does not confirm, and give up rather than report it', async () => {
     const variants = [burning('base', 1e5), burning('control', 2e5)];
-    const run = runInterleaved(variants, { ...flags, rounds: 1, generations: 1 }, { log: () => {} });
-    await expect(run).rejects.toThrow('4 of 4 runs had a control off by > 5 %');
-  }, 120_000);
-});
-
-// Some seconds of real processes.
-describe('runs in one process', () => {
-  // Long enough for a control that agrees: what follows an opened server's first requests is part of a burst here.
-  const flags = { rounds: 4, generations: 1, burst: 300, warmup: 100, connections: 10 };
-  const burning = (name: string, steps: number) => ({ name, steps });
-
-  it('open one variant at a time, give each its rounds and find the one that costs more', async () => {
-    const variants = [burning('base', 1e5), burning('control', 1e5), burning('double', 2e5)];
-    const { generations } = await runInOneProcess(file, variants, flags, { log: () => {} });
-    const rounds = generations.map((bursts) =>
-      bursts['double']!.map(({ cpuUs }, i) => cpuUs / bursts['base']![i]!.cpuUs),
-    );
-    expect(rounds.map(({ length }) => length)).toEqual([4]);
-    const { median } = medianWithInterval(rounds);
-    expect(median).toBeGreaterThan(1.5);
-    expect(median).toBeLessThan(2.5);
+    const run = runInterleaved(variants, { ...flags, rounds: 1, generations: 1 }, silent);
+    await expect(run).rejects.toThrow('4 of 4 runs had a control off by > 10 %');
   }, 120_000);
 });
 
@@ -114,14 +107,14 @@ describe('the interval of a median', () => {
 
 describe('the command that a result names', () => {
   it.each([
-    [[], 'npm run bench -- sinks'],
+    [[], 'npm run bench -- overhead'],
     [
       ['--rounds', '12', '--generations=2', '--only', 'a,b'],
-      'npm run bench -- sinks --rounds 12 --generations=2 --only a,b',
+      'npm run bench -- overhead --rounds 12 --generations=2 --only a,b',
     ],
-    [['--node-flags', '--expose-gc --x'], "npm run bench -- sinks --node-flags '--expose-gc --x'"],
-    [['--only', "o'clock"], "npm run bench -- sinks --only 'o'\\''clock'"],
+    [['--node-flags', '--expose-gc --x'], "npm run bench -- overhead --node-flags '--expose-gc --x'"],
+    [['--only', "o'clock"], "npm run bench -- overhead --only 'o'\\''clock'"],
   ])('has the flags that were given: %j', (flags, command) => {
-    expect(commandLine(['node', 'bench/sinks.mjs', ...flags])).toBe(command);
+    expect(commandLine(['node', 'bench/overhead.mjs', ...flags])).toBe(command);
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { compressionOption } from '../../../src/compression/compression.options.js';
 import { supportedCodings } from '../../../src/compression/rules/content-coding.js';
-import { checkRouteLevels } from '../../../src/compression/fastify/route-levels.js';
+import { checkRouteLevels } from '../../../src/compression/fastify/plugin.js';
 import { SharedResponse } from '../../../src/compression/shared-response/shared-response.decorator.js';
 
 const read = (value: unknown) => compressionOption.read(value, 'compression');

@@ -1,9 +1,12 @@
 import type { DeferredRecord } from '../../../src/core/record.js';
 import { OncePerCause } from '../../../src/core/reporter.js';
-import { DeferEngine } from '../../../src/defer/defer-engine.js';
+import { DeferEngine, type Arming } from '../../../src/defer/defer-engine.js';
 import { deferOption, type DeferOptions } from '../../../src/defer/defer.options.js';
 import type { DeferInfo } from '../../../src/defer/deferred-work.js';
 import { TaskSequence } from '../../../src/defer/tasks/task.js';
+
+/** As of code outside a request. */
+export const armingIn = (sequence: TaskSequence): Arming => ({ when: null, origin: null, sequence, reserved: false });
 
 /** An engine with its records and reports, and a short way to defer. */
 export function engineWith(options: DeferOptions = {}) {
@@ -18,7 +21,7 @@ export function engineWith(options: DeferOptions = {}) {
   ): void => {
     const { name = 'task', timeoutMs = 30_000, attempts = 1, sequence = new TaskSequence(), backoffMs = 200 } = spec;
     engine
-      .armTask({ name, timeoutMs, attempts, backoffMs, maxBackoffMs: 30_000 }, run, null, null, sequence)
+      .armTask({ name, timeoutMs, attempts, backoffMs, maxBackoffMs: 30_000 }, run, armingIn(sequence))
       ?.commit(null);
   };
   return { engine, records, reports, defer };

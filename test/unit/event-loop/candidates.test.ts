@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { RequestState } from '../../../src/core/request-state.js';
-import { likeliest, suspectAt, type Candidate } from '../../../src/event-loop/candidates.js';
+import { likeliest, sharesWork, suspectAt, type Candidate } from '../../../src/event-loop/candidates.js';
 import type { Look } from '../../../src/event-loop/classify.js';
 import { beginProgress, phaseAt, type Phase } from '../../../src/event-loop/interrupt/phase.js';
 
@@ -88,6 +88,18 @@ describe('the requests in flight at a look', () => {
     expect(suspectAt(background, [waits], 100, null)).toBeNull();
     const early = request(20);
     expect(suspectAt(background, [waits, early], 100, null)).toBe(early);
+  });
+
+  it('may share work with one that has not come to its handler either', () => {
+    const [own, other, ended] = [request(10), request(20), request(20)];
+    const mine = { ...look, state: own, source: 'store' as const };
+    expect(sharesWork(mine, [own, other])).toBe(true);
+    Object.assign(beginProgress(other), { route: 1 });
+    expect(sharesWork(mine, [own, other])).toBe(true);
+    expect(sharesWork({ ...mine, source: 'aside' }, [own, other])).toBe(false);
+    Object.assign(beginProgress(other), { route: 1, handler: 2 });
+    ended.endedMs = 100;
+    expect(sharesWork(mine, [own, other, ended, request(130)])).toBe(false);
   });
 
   it('of several that are alike, the first to show that its code has run', () => {

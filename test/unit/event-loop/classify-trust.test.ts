@@ -20,7 +20,7 @@ describe('what the store says is not always proof', () => {
     expect(judged(given)).toEqual({ cause: 'javascript', culprit: null, suspect: 'a' });
   });
 
-  describe('of a request that waits for something else', () => {
+  describe('of a request whose handler awaits something else', () => {
     const ticks = frame('processTicksAndRejections', 'node:internal/process/task_queues');
     const judgedAt = (frames: Frame[], more: Partial<Look<string>> = {}) => {
       const seen = looks('a', 20, 90).map((l) => ({
@@ -59,8 +59,32 @@ describe('what the store says is not always proof', () => {
       expect(judgedAt(frames)).toEqual(named);
     });
 
+    it('only suspects it where others have got on as of the same callback: it may have been a batch', () => {
+      const frames = [frame('batch'), frame('listOnTimeout', 'node:internal/timers')];
+      const seen = looks('a', 20, 90).map((l) => ({ ...l, source: 'aside' as const, frames }));
+      expect(judged({ looks: seen, sharesWork: () => true })).toMatchObject({ culprit: null, suspect: 'a' });
+    });
+
     it('only suspects it where the stack is too deep to show where it begins', () => {
       expect(judgedAt([frame('job'), frame('emit', 'node:events')], { cut: true })).toEqual(suspected);
+    });
+  });
+
+  describe('before a request has come to its handler', () => {
+    const inMiddleware = looks('a', 20, 90).map((l) => ({ ...l, source: 'store' as const }));
+    const inRequestEvent = inMiddleware.map((l) => ({
+      ...l,
+      frames: [...probe, frame('middleware'), frame('parserOnIncoming', 'node:_http_server')],
+    }));
+
+    it('names it while no other is there that could have handed it work', () => {
+      expect(judged({ looks: inMiddleware }).culprit).toBe('a');
+    });
+
+    it('only suspects it where another is there: a resolver’s batch may be of both', () => {
+      const given = { looks: inMiddleware, sharesWork: () => true };
+      expect(judged(given)).toMatchObject({ culprit: null, suspect: 'a' });
+      expect(judged({ ...given, looks: inRequestEvent }).culprit).toBe('a');
     });
   });
 

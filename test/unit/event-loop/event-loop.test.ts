@@ -81,7 +81,8 @@ describe('the event loop', () => {
     loop.routes.runRoute(state, () => spin(THRESHOLD_MS * 4), undefined, 1, 2, 3);
     end(state);
     await loop.settled();
-    expect(records).toHaveLength(1);
+    // A busy machine may add a block of its own.
+    expect(records.some(({ record }) => record.durationMs > 3 * THRESHOLD_MS)).toBe(true);
     for (const message of told) expect(message).not.toContain('on purpose');
   });
 

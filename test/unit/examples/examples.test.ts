@@ -4,6 +4,12 @@ import { beforeAll, describe, expect, it } from 'vitest';
 
 /** What a run must say, beside ending by itself with success. */
 const mustSay: Readonly<Record<string, readonly RegExp[]>> = {
+  demo: [
+    /^1\. Event-loop blocks$[^]*^2\. Requests per route$[^]*^3\. Container CPU and memory$[^]*^4\. Compression$[^]*^5\. Deferred work$[^]*^6\. Experiment$/m,
+    /^ {2}█+ \d+ of \d+ requests answered$/m,
+    /^Go on with\n {2}npm i nestjs-perf .*\n {2}npm test /m,
+  ],
+  'quick-start': [/Mapped \{\/orders\/:id, GET\} route/],
   'deferred-work': [
     /answered 201 after \d+ ms/,
     /audit: request-1 answered 201\n(.*\n)*receipt for order-1 sent to ada@example.org/,
@@ -32,12 +38,11 @@ const flags: Readonly<Record<string, readonly string[]>> = { demo: ['--seconds',
 
 const examples = readdirSync('examples').filter((name) => existsSync(`examples/${name}/main.ts`));
 
-// Not in milliseconds: compiling all and starting a Node process each takes seconds, many on a slow machine.
+// Not in milliseconds: starting a Node process each takes seconds, many on a slow machine.
 describe('examples', { timeout: 180_000 }, () => {
   beforeAll(() => {
-    // They import the package by its name, so they run on what is built.
+    // They import the package by its name, so they run on what is built; test/setup/compiled.ts compiles themselves.
     if (!existsSync('dist/index.js')) execFileSync('node', ['scripts/build.mjs']);
-    execFileSync('node_modules/.bin/tsc', ['-p', 'tsconfig.run.json']);
   }, 300_000);
 
   it.each(examples)('examples/%s runs with one command, and ends', (name) => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { OncePerCause } from '../../../src/core/reporter.js';
+import { RequestUnits, userOf } from '../../../src/core/request-unit.js';
 import { requestContext } from '../../../src/core/request-context.js';
 import { RequestState, type RequestOwner } from '../../../src/core/request-state.js';
 import { Route } from '../../../src/core/route.js';
@@ -16,10 +17,13 @@ function engineWith(options: Partial<ExperimentsOptions> = {}) {
   const quiet = { log: () => {}, warn: (message: string) => void warnings.push(message), error: () => {} };
   const report = new OncePerCause(quiet, () => 0);
   const resolved = experimentsOption.read({ gates: allOn, ...options }, 'experiments')!;
-  const engine = new ExperimentEngine(resolved, () => 0, report, {
-    hold: () => null,
-    sampleResources: () => ({ process: { cpuSeconds: 0, rssBytes: 0, heapUsedBytes: 0, heapLimitBytes: 0 } }),
-  });
+  const engine = new ExperimentEngine(
+    resolved,
+    () => 0,
+    report,
+    new RequestUnits('unit', userOf, report),
+    () => null,
+  );
   return { engine, report, warnings };
 }
 
@@ -39,6 +43,7 @@ describe('the engine of experiments', () => {
       unit: () => ({ userId: `unit-${(units += 1)}` }),
     });
     const state = new RequestState(null, null, 0, owner());
+    state.frameworkRequest = {};
     expect([engine.isOn(state, 'a'), engine.isOn(state, 'b'), engine.isOn(state, 'a')]).toEqual([true, false, true]);
     expect([checks, units, state.unit?.userId]).toEqual([2, 1, 'unit-1']);
   });
@@ -66,11 +71,35 @@ describe('the engine of experiments', () => {
     );
   });
 
+  it('never throws for a user that cannot be asked, and takes an answer with a problem for none', () => {
+    const answer = { on: true, problem: new Error('stale rules') as never };
+    const { engine, warnings } = engineWith({ gates: { check: () => answer } });
+    const state = new RequestState(null, null, 0, owner());
+    state.frameworkRequest = {
+      get user(): never {
+        throw new Error('no session');
+      },
+    };
+    expect(engine.isOn(state, 'a')).toBe(false);
+    expect(state.unit).toEqual({ userId: state.id });
+    expect(warnings).toEqual([
+      "unit() threw: no session. Such requests have no unit; experiments take the request's id instead.",
+      'gate `a`: stale rules. Its requests are left out of the comparison.',
+    ]);
+  });
+
+  it('decides a gate that is named like a property of every object', () => {
+    const { engine } = engineWith();
+    const state = new RequestState(null, null, 0, owner());
+    expect(['a', 'constructor'].map((gate) => engine.isOn(state, gate))).toEqual([true, true]);
+    expect(state.variants).toMatchObject({ constructor: 'on' });
+  });
+
   it('leaves out what @SkipPerf() stands on', () => {
     const { engine } = engineWith();
     const state = new RequestState(null, null, 0, owner());
     engine.isOn(state, 'a');
-    const handler = { className: 'C', methodName: 'm', name: 'C.m', skipped: true };
+    const handler = { className: 'C', methodName: 'm', name: 'C.m', skipped: true, slowMs: null };
     state.route = new Route('GET', '/skipped', handler, () => {});
     state.status = 200;
     engine.ended(state);

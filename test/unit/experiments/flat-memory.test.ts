@@ -2,6 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
 import { OncePerCause } from '../../../src/core/reporter.js';
+import { RequestUnits, userOf } from '../../../src/core/request-unit.js';
 import { RequestState, type RequestOwner } from '../../../src/core/request-state.js';
 import { Route } from '../../../src/core/route.js';
 import { ExperimentEngine } from '../../../src/experiments/experiment-engine.js';
@@ -26,10 +27,13 @@ it(
     const quiet = { log: () => {}, warn: () => {}, error: () => {} };
     const options = experimentsOption.read({ gates: staticGates({ faster: 0.5 }) }, 'experiments')!;
     const report = new OncePerCause(quiet, () => 0);
-    const engine = new ExperimentEngine(options, () => 0, report, {
-      hold: () => null,
-      sampleResources: () => ({ process: { cpuSeconds: 0, rssBytes: 0, heapUsedBytes: 0, heapLimitBytes: 0 } }),
-    });
+    const engine = new ExperimentEngine(
+      options,
+      () => 0,
+      report,
+      new RequestUnits('unit', userOf, report),
+      () => null,
+    );
     engine.start();
     const route = new Route('GET', '/work', null, () => {});
     const visit = (from: number, to: number): void => {

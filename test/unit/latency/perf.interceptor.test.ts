@@ -50,6 +50,32 @@ it('names a resolver after its type and field', async () => {
   expect(outcomes(ended)).toEqual([['GRAPHQL', 'Query.user', 200, false]]);
 });
 
+const asked = (operation: string) =>
+  contextOf('graphql', {
+    parentType: { name: 'Query' },
+    fieldName: 'user',
+    operation: { name: { value: operation } },
+  });
+
+it('names the operation that asked, one row each', async () => {
+  const { run, ended } = setUp();
+  for (const operation of ['GetUser', 'Profile', 'GetUser']) await run(asked(operation), () => of(1));
+  expect(outcomes(ended).map(([, pattern]) => pattern)).toEqual([
+    'Query.user (GetUser)',
+    'Query.user (Profile)',
+    'Query.user (GetUser)',
+  ]);
+  expect(ended[0]!.route).toBe(ended[2]!.route);
+});
+
+it('makes no rows without bound of names that clients invent', async () => {
+  const { run, ended } = setUp();
+  for (let i = 0; i < 500; i++) await run(asked(`made${i}`), () => of(1));
+  await run(asked('x'.repeat(5_000)), () => of(1));
+  expect(new Set(ended.map(({ route }) => route!.pattern)).size).toBe(101);
+  expect(ended.at(-1)!.route!.pattern).toBe('Query.user');
+});
+
 it('counts an HTTP exception under its own status, any other as 500', async () => {
   const { run, ended } = setUp();
   await run(contextOf('rpc'), () => throwError(() => new BadRequestException()));

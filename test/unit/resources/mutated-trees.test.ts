@@ -66,6 +66,10 @@ function expectSane(sample: ResourceSample): void {
     sample.pressure.memoryFullRatio,
     sample.cpu.window?.throttledRatio ?? null,
   ];
+  const { workingSetBytes, usageBytes, availableBytes } = sample.memory;
+  const used = workingSetBytes ?? usageBytes ?? 0;
+  const left = Math.max(0, (sample.limits.memoryBytes ?? Infinity) - used);
+  if (availableBytes !== null) expect(availableBytes).toBeLessThanOrEqual(left);
   for (const ratio of ratios) if (ratio !== null) expect(ratio).toBeLessThanOrEqual(1);
 }
 

@@ -2,16 +2,7 @@ import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createResourceSampler, type ResourceSampler } from '../../../src/resources/resource-sampler.js';
-import {
-  MIB,
-  machine,
-  v1Cpu,
-  v1Cpuacct,
-  v1Memory,
-  v1Mount,
-  v2Cgroup,
-  v2Mount,
-} from '../../fixtures/kernel/kernel-files.js';
+import { MIB, machine, v2Cgroup, v2Mount } from '../../fixtures/kernel/kernel-files.js';
 import { type KernelTree, kernelTree } from '../../fixtures/kernel/kernel-tree.js';
 
 const OWN = '/sys/fs/cgroup';
@@ -204,116 +195,8 @@ describe('rates of a v2 container', () => {
     expect(sampler.sample().cpu.window).toBeNull();
   });
 
-  it('compares no throttling of two cgroups when the limit moves to another level', () => {
-    tree.write({
-      '/proc/self/cgroup': '0::/own\n',
-      ...v2Cgroup(`${OWN}/own`, { cpuMax: 'max 100000', usageUs: 1_000_000 }),
-    });
-    sampler.sample();
-    nowMs += 1_000;
-    tree.write(v2Cgroup(`${OWN}/own`, { cpuMax: '20000 100000', usageUs: 1_100_000, periods: 900, throttled: 900 }));
-    const { limits, cpu } = sampler.sample();
-    expect(limits.cpuCores).toBe(0.2);
-    expect(cpu).toMatchObject({ periods: 900, throttledPeriods: 900 });
-    expect(cpu.window).toMatchObject({
-      periods: null,
-      throttledPeriods: null,
-      throttledRatio: null,
-      throttledMs: null,
-    });
-  });
-
   it('goes on after close', () => {
     sampler.close();
     expect(sampler.sample().cpu.usageSeconds).toBe(10);
-  });
-});
-
-describe('throttling by an ancestor that cannot be seen', () => {
-  const files = (local: number, visible: number | null) =>
-    v2Cgroup(OWN, {
-      cpuMax: visible === null ? 'max 100000' : '100000 100000',
-      localThrottledUs: local,
-      ...(visible === null ? {} : { throttledUs: visible }),
-    });
-
-  it.each([
-    ['the kernel throttled, no visible limit did', files(0, null), files(40_000, null), true],
-    ['the kernel throttled by the visible limit', files(0, 0), files(40_000, 40_000), false],
-    ['nothing was throttled', files(10, null), files(10, null), false],
-    ['the kernel has no cpu.stat.local', v2Cgroup(OWN, {}), v2Cgroup(OWN, {}), null],
-  ])('%s', (_, before, after, expected) => {
-    let nowMs = 0;
-    const tree = kernelTree({
-      ...machine(),
-      '/proc/self/cgroup': '0::/\n',
-      '/proc/self/mountinfo': v2Mount(),
-      ...before,
-    });
-    try {
-      const sampler = createResourceSampler({ root: tree.root, now: () => nowMs });
-      sampler.sample();
-      nowMs += 1_000;
-      tree.write(after);
-      expect(sampler.sample().cpu.window?.throttledByHiddenAncestor).toBe(expected);
-    } finally {
-      tree.dispose();
-    }
-  });
-});
-
-describe('v1 units', () => {
-  const at = '/sys/fs/cgroup/cpu,cpuacct';
-  const base = {
-    ...machine(),
-    '/proc/self/cgroup': '3:cpu,cpuacct:/\n4:memory:/\n',
-    '/proc/self/mountinfo': v1Mount('cpu,cpuacct', '/', at) + v1Mount('memory', '/'),
-    ...v1Memory('/sys/fs/cgroup/memory', { oomKills: 2, inactiveFileBytes: 5 * MIB }),
-  };
-
-  it('counts nanoseconds, and reads descendants of the memory cgroup too', () => {
-    let nowMs = 0;
-    const tree = kernelTree({
-      ...base,
-      ...v1Cpu(at, { quotaUs: 100_000, throttledNs: 1_500_000_000, periods: 10, throttled: 5 }),
-      ...v1Cpuacct(at, 4_000_000_000),
-    });
-    try {
-      const sampler = createResourceSampler({ root: tree.root, now: () => nowMs });
-      const first = sampler.sample();
-      expect(first.cpu).toMatchObject({ usageSeconds: 4, userSeconds: 3, systemSeconds: 1, throttledSeconds: 1.5 });
-      expect(first.memory).toMatchObject({
-        usageBytes: 60 * MIB,
-        workingSetBytes: 55 * MIB,
-        peakBytes: 61 * MIB,
-        anonBytes: 40 * MIB,
-        fileBytes: 6 * MIB,
-        kernelBytes: 2 * MIB,
-        oomKills: 2,
-      });
-      nowMs = 1_000;
-      tree.write({
-        ...v1Cpu(at, { quotaUs: 100_000, throttledNs: 1_750_000_000, periods: 20, throttled: 9 }),
-        ...v1Cpuacct(at, 4_900_000_000),
-      });
-      expect(sampler.sample().cpu.window).toMatchObject({ periods: 10, throttledRatio: 0.4, throttledMs: 250 });
-      expect(sampler.latest?.cpu.window?.usageCores).toBeCloseTo(0.9, 9);
-    } finally {
-      tree.dispose();
-    }
-  });
-
-  it('falls back to the 10 ms ticks of cpuacct.stat', () => {
-    const tree = kernelTree({
-      ...base,
-      ...v1Cpu(at),
-      [`${at}/cpuacct.stat`]: 'user 150\nsystem 50\n',
-    });
-    try {
-      const { cpu } = createResourceSampler({ root: tree.root }).sample();
-      expect(cpu).toMatchObject({ usageSeconds: 2, userSeconds: 1.5, systemSeconds: 0.5 });
-    } finally {
-      tree.dispose();
-    }
   });
 });

@@ -3,7 +3,7 @@ import { advise } from '../../../src/resources/resource-advice.js';
 import { GIB, MIB } from '../../fixtures/kernel/kernel-files.js';
 
 const at = (cpuCores: number | null, memoryBytes: number | null, cpus: number | null = 8, machineBytes = 64 * GIB) =>
-  advise({ cpuCores, memoryBytes }, cpus, machineBytes);
+  advise({ cpuCores, memoryBytes }, { cpus, memoryBytes: machineBytes });
 
 describe('advice on sizes', () => {
   it.each([

@@ -42,7 +42,7 @@ describe('what the container figures mean, in words', () => {
 
   it('speaks of throttling above 5 %, louder above 25 %, once each', () => {
     const { said, diagnostics: d } = diagnostics();
-    for (const ratio of [0, 0.05, 0.06, 0.2, 0.38, 0.5, 0.07]) d.report(throttled(ratio));
+    for (const ratio of [0, 0.05, 0.06, 0.2, 0.38, 0.5, 0.07]) d.weighThrottling(throttled(ratio));
     expect(said).toEqual([
       expect.stringContaining('throttled in 6 % of periods at a limit of 0.5 cores'),
       'The CPU was throttled in 38 % of periods at a limit of 0.5 cores: requests wait though the mean use is only 0.31 cores. ' +
@@ -52,11 +52,11 @@ describe('what the container figures mean, in words', () => {
 
   it('draws no conclusion from a handful of periods', () => {
     const { said, diagnostics: d } = diagnostics();
-    d.report(throttled(1, 19));
+    d.weighThrottling(throttled(1, 19));
     expect(said).toEqual([]);
-    d.report(resourceSample({}));
+    d.weighThrottling(resourceSample({}));
     expect(said).toEqual([]);
-    d.report(throttled(0, 19));
+    d.weighThrottling(throttled(0, 19));
     expect(said).toEqual([expect.stringContaining('throttled in 50 % of periods')]);
   });
 
@@ -66,19 +66,6 @@ describe('what the container figures mean, in words', () => {
     d.watch(sample);
     d.watch(sample);
     expect(said).toEqual([expect.stringContaining('Name it in `resources.cpuLimitCores`')]);
-  });
-
-  it('asks for a closer look while memory may be low, and forgets a low sample when it is not', () => {
-    const { said, diagnostics: d } = diagnostics();
-    expect(d.memoryMayBeLow(null, null)).toBe(false);
-    expect(d.memoryMayBeLow(100 * MIB, null)).toBe(true);
-    expect(d.memoryMayBeLow(100 * MIB, 14 * MIB)).toBe(true);
-    d.watch(memory(100 * MIB, 14 * MIB));
-    expect(d.memoryMayBeLow(100 * MIB, 16 * MIB)).toBe(false);
-    d.watch(memory(100 * MIB, 14 * MIB));
-    expect(said).toEqual([]);
-    d.watch(memory(100 * MIB, 13 * MIB));
-    expect(said).toEqual([expect.stringContaining('Only 13 of 100 MB memory are left')]);
   });
 
   it('warns of low memory when it stays low', () => {
@@ -102,7 +89,7 @@ describe('what the container figures mean, in words', () => {
   it('tells of an OOM kill since the start, too', () => {
     const { said, diagnostics: d } = diagnostics();
     d.start(resourceSample({ memory: { oomKills: 0 } }));
-    d.watchKernel(resourceSample({ memory: { oomKills: 3 } }));
+    d.watch(resourceSample({ memory: { oomKills: 3 } }));
     expect(said.join()).toContain('The kernel killed 3 processes');
   });
 
@@ -110,7 +97,7 @@ describe('what the container figures mean, in words', () => {
     const said: string[] = [];
     const say = (message: string): void => void said.push(message);
     const d = new ResourceDiagnostics({ log: say, warn: say, error: say }, true);
-    d.watchKernel(resourceSample({ window: { throttledByHiddenAncestor: true } }));
+    d.watch(resourceSample({ window: { throttledByHiddenAncestor: true } }));
     expect(said).toEqual([]);
   });
 

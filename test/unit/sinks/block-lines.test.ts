@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { BlockRecord, RequestRef } from '../../../src/core/record.js';
-import { blockText, RepeatedBlocks } from '../../../src/sinks/block-lines.js';
+import { blockText, kindOfBlock, repeatedFields, repeatedText } from '../../../src/sinks/block-lines.js';
+import type { Repeated } from '../../../src/sinks/repeats.js';
 
 const ref = (route: string): RequestRef => ({
   id: '1',
@@ -50,17 +51,25 @@ describe('a block as a line', () => {
       { ...nobody, cause: 'sync-io' },
       'Something blocked the event loop for 312 ms waiting at src/reports/render.ts:48:11 (renderRows)',
     ],
-    [{ ...nobody, cause: 'unknown', location: null }, 'Something blocked the event loop for 312 ms'],
     [
-      { ...nobody, cause: 'gc', gcMs: 300, location: null },
+      { ...nobody, cause: 'unknown', location: null },
+      'Something blocked the event loop for 312 ms in toString (native)',
+    ],
+    [{ ...nobody, cause: 'unknown', location: null, stack: [] }, 'Something blocked the event loop for 312 ms'],
+    [
+      { ...nobody, cause: 'gc', gcMs: 300, location: null, stack: [] },
       'Garbage collection blocked the event loop for 312 ms (300 ms collecting)',
     ],
     [
-      { ...nobody, cause: 'pile-up', location: null },
+      { ...nobody, cause: 'gc', gcMs: 300, location: null, stack: [], suspect: ref('/p') },
+      'Garbage collection, probably during GET /p (ReportsController.get), blocked the event loop for 312 ms (300 ms collecting)',
+    ],
+    [
+      { ...nobody, cause: 'pile-up', location: null, stack: [] },
       'The event loop was late by 312 ms: many short pieces of work ran one after another',
     ],
     [
-      { ...nobody, cause: 'not-scheduled', location: null },
+      { ...nobody, cause: 'not-scheduled', location: null, stack: [] },
       'The event loop stood still for 312 ms: the operating system did not let the process run',
     ],
   ])('%#', (given, text) => {
@@ -68,42 +77,52 @@ describe('a block as a line', () => {
   });
 });
 
-describe('repeated blocks', () => {
-  it('of one route and line are counted, whatever the column', () => {
-    const repeated = new RepeatedBlocks();
-    expect(repeated.isNew(block)).toBe(true);
-    expect(repeated.isNew({ ...block, location: 'src/reports/render.ts:48:20', durationMs: 100 })).toBe(false);
-    expect(repeated.isNew({ ...block, durationMs: 100 })).toBe(false);
-    expect(repeated.takeRepeated()).toEqual([
+describe('a block that came again', () => {
+  const again = { first: block, count: 2, totalMs: 200, maxMs: 120 };
+  it.each<[Partial<Repeated<BlockRecord>>, string]>([
+    [
+      {},
       'GET /reports/:id (ReportsController.get) blocked the event loop 2 times more, 200 ms in all at src/reports/render.ts:48:11 (renderRows)',
-    ]);
-    expect(repeated.isNew(block)).toBe(true);
-    expect(repeated.takeRepeated()).toEqual([]);
+    ],
+    [
+      { first: { ...block, cause: 'gc' }, count: 1 },
+      'GET /reports/:id (ReportsController.get) blocked the event loop once more, 200 ms in all, collecting garbage at src/reports/render.ts:48:11 (renderRows)',
+    ],
+    [
+      { first: { ...nobody, cause: 'not-scheduled', location: null, stack: [] } },
+      'Something blocked the event loop 2 times more, 200 ms in all, not scheduled by the operating system',
+    ],
+    [{ first: null }, 'The event loop was blocked 2 times more in other places, 200 ms in all'],
+  ])('is one line with its cause: %#', (over, text) => {
+    expect(repeatedText({ ...again, ...over })).toBe(text);
   });
 
-  it('of another route, line or cause are told', () => {
-    const repeated = new RepeatedBlocks();
-    repeated.isNew(block);
-    expect(repeated.isNew({ ...block, request: ref('/other') })).toBe(true);
-    expect(repeated.isNew({ ...block, location: 'src/reports/render.ts:49:11' })).toBe(true);
-    expect(repeated.isNew({ ...block, cause: 'sync-io' })).toBe(true);
+  it('has the same as fields', () => {
+    expect(repeatedFields(again)).toEqual({
+      event: 'event_loop_blocks_repeated',
+      count: 2,
+      totalMs: 200,
+      maxMs: 120,
+      cause: 'javascript',
+      location: 'src/reports/render.ts:48:11',
+      proven: true,
+      method: 'GET',
+      route: '/reports/:id',
+      handler: 'ReportsController.get',
+    });
   });
 
-  it('of a request that was only suspected are told once more when it is proven', () => {
-    const repeated = new RepeatedBlocks();
-    const suspected = { ...nobody, suspect: block.request };
-    expect([suspected, block, suspected, block].map((each) => repeated.isNew(each))).toEqual([
-      true,
-      true,
-      false,
-      false,
-    ]);
-  });
-
-  it('are told each time rather than remembered without bound', () => {
-    const repeated = new RepeatedBlocks(1);
-    repeated.isNew(block);
-    const other = { ...block, location: 'x.ts:1:1' };
-    expect([repeated.isNew(other), repeated.isNew(other)]).toEqual([true, true]);
+  it('is of one kind with another of its route, line and cause, whatever the column', () => {
+    const kind = kindOfBlock(block);
+    expect(kindOfBlock({ ...block, location: 'src/reports/render.ts:48:20' })).toBe(kind);
+    for (const over of [
+      { request: ref('/other') },
+      { location: 'src/reports/render.ts:49:11' },
+      { cause: 'sync-io' as const },
+      // Suspected before, proven now.
+      { request: null, suspect: block.request },
+    ]) {
+      expect(kindOfBlock({ ...block, ...over })).not.toBe(kind);
+    }
   });
 });

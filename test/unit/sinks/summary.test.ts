@@ -1,83 +1,135 @@
 import { Logger, type LoggerService } from '@nestjs/common';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { loggerSink, type PerfSnapshot, type RouteSnapshot } from '../../../src/index.js';
+import { loggerSink, type LoggerSinkOptions } from '../../../src/index.js';
+import { blockRecord } from '../../fixtures/records.js';
+import { FakeHost, routeSnapshot } from '../../fixtures/sink-host.js';
 
-const route = (path: string, count: number, p95: number, errors = 0): RouteSnapshot => ({
-  method: 'GET',
-  route: path,
-  handler: null,
-  count,
-  aborted: 0,
-  inFlight: 0,
-  errors,
-  statuses: { '1xx': 0, '2xx': count - errors, '3xx': 0, '4xx': 0, '5xx': errors },
-  durationMs: { mean: 1, p50: 1, p90: 2, p95, p99: 5, max: 9 },
-  over: [],
-  blockedMs: 0,
-  time: null,
-  upstream: [],
-});
-const snapshotOf = (routes: RouteSnapshot[]): PerfSnapshot => ({
-  at: 0,
-  routes,
-  eventLoop: { utilization: 0.123, delayMs: { p50: 0, p99: 4.4, max: 9 }, blocks: 0, blockedMs: 0 },
-  resources: null,
-  defer: null,
-  compression: null,
-  upstream: [],
-  findings: [],
-});
+const times = (count: number, ms: number): number[] => Array.from({ length: count }, () => ms);
 
-describe('the summary of a minute', () => {
+describe('the summary of a window', () => {
   const lines: unknown[] = [];
   const keep = (message: unknown): void => void lines.push(message);
   const logger: LoggerService = { log: keep, warn: keep, error: keep };
+  let host: FakeHost;
   beforeEach(() => {
     vi.useFakeTimers();
     lines.length = 0;
+    host = new FakeHost();
     Logger.overrideLogger(logger);
   });
   afterEach(() => {
     vi.useRealTimers();
     Logger.overrideLogger(true);
   });
-  const start = async (format: 'text' | 'object', snapshot: () => PerfSnapshot) => {
-    const sink = loggerSink({ format });
-    await sink.start?.({ snapshot, histograms: () => [], get: () => {} });
+  const start = async (options: LoggerSinkOptions = { format: 'text' }) => {
+    const sink = loggerSink(options);
+    await sink.start?.(host);
     return sink;
   };
 
-  it('names the slowest routes, counts what is new since the last one, and is silent when nothing came', async () => {
-    let routes = [route('/a', 10, 3), route('', 5, 40), route('/c', 7, 20, 2), route('/d', 1, 100)];
-    const sink = await start('text', () => snapshotOf(routes));
+  it('names the routes that took Most time, and nothing when nothing came', async () => {
+    host.requests('GET', '/a', 200, times(100, 3)).requests('GET', '', 404, times(50, 40));
+    host.requests('GET', '/c', 200, times(20, 20)).requests('GET', '/d', 200, times(60, 1));
+    await start();
     vi.advanceTimersByTime(60_000);
     expect(lines).toEqual([
-      '23 requests in the last minute, 2 errors since start; slowest: GET /d p95 100 ms, GET (no route) p95 40 ms, GET /c p95 20 ms; event loop 12 % busy, p99 delay 4 ms',
+      '230 requests in the last minute. Most time: 50 × * (no route) p50 40 ms, p95 40 ms; 20 × GET /c p50 20 ms, p95 20 ms; 100 × GET /a p50 3.0 ms, p95 3.0 ms',
     ]);
     vi.advanceTimersByTime(60_000);
     expect(lines).toHaveLength(1);
-    routes = [route('/a', 11, 3)];
-    routes.push(route('', 5, 40), route('/c', 7, 20, 2), route('/d', 1, 100));
+  });
+
+  it('counts and measures what belongs to the window, not what was before', async () => {
+    host.requests('GET', '/a', 200, times(1_000, 900)).requests('GET', '/a', 500, times(7, 900));
+    await start();
     vi.advanceTimersByTime(60_000);
-    expect(lines[1]).toMatch(/^1 request in the last minute,/);
+    host.requests('GET', '/a', 200, times(30, 10)).requests('GET', '/a', 503, times(2, 10));
+    vi.advanceTimersByTime(60_000);
+    expect(lines[1]).toMatch(/^32 requests in the last minute, 2 errors\. Most time: 32 × GET \/a p50 (1\d|9\.\d) ms/);
+    expect(lines[1]).not.toMatch(/9\d\d ms|1039|since start/);
+  });
+
+  it('names no route of a few requests, whose percentiles are chance, but for its errors', async () => {
+    host.requests('GET', '/rare', 200, times(9, 5_000)).requests('GET', '/often', 200, times(10, 1));
+    host.requests('GET', '/broken', 500, [2]);
+    await start();
+    vi.advanceTimersByTime(60_000);
+    expect(lines[0]).toMatch(
+      /^20 requests in the last minute, 1 error\. Most time: 10 × GET \/often p50 .*; 1 × GET \/broken .*, 1 error$/,
+    );
+    expect(lines[0]).not.toContain('/rare');
+  });
+
+  it('says what was lost in it, and what is true now apart from it', async () => {
+    const sink = await start();
+    host.requests('GET', '/a', 200, times(10, 5));
+    await sink.publish([blockRecord({ durationMs: 100 }), blockRecord({ durationMs: 240 })]);
+    const eventLoop = { utilization: 0.123, delayMs: { p50: 0, p99: 4.4, max: 9 }, blocks: 7, blockedMs: 700 };
+    const defer = { pending: 0, running: 0, accepted: 9, completed: 6, failed: 2, retried: 0, dropped: 1 };
+    Object.assign(host.snapshots, {
+      eventLoop,
+      defer: { ...defer, buffered: 0, stored: 0 },
+      routes: [routeSnapshot({ route: '/a', count: 13, aborted: 3 })],
+    });
+    lines.length = 0;
+    vi.advanceTimersByTime(60_000);
+    expect(lines.at(-1)).toMatch(
+      /^13 requests in the last minute, 3 aborted, 2 blocks of 340 ms in all, 3 deferred tasks failed or dropped\. Most time: 10 × GET \/a .*\. Now: event loop 12 % busy, p99 delay 4 ms$/,
+    );
+  });
+
+  it('counts the HTTP request that carries GraphQL once, and names its resolver', async () => {
+    host.requests('POST', '/graphql', 200, times(10, 5)).requests('GRAPHQL', 'Query.user', 200, times(10, 4));
+    await start();
+    vi.advanceTimersByTime(60_000);
+    expect(lines[0]).toMatch(/^10 requests in the last minute\. .*10 × GRAPHQL Query\.user/);
+  });
+
+  it('comes as often as `summaryMs` says, until the sink is closed', async () => {
+    host.requests('GET', '/a', 200, [1]);
+    const sink = await start({ format: 'text', summaryMs: 10_000 });
+    vi.advanceTimersByTime(10_000);
+    expect(lines).toEqual(['1 request in the last 10 s']);
     await sink.close?.();
+    host.requests('GET', '/a', 200, [1]);
     vi.advanceTimersByTime(180_000);
-    expect(lines).toHaveLength(2);
+    expect(lines).toHaveLength(1);
+  });
+
+  it('is of the new application when the sink is used again', async () => {
+    host.requests('GET', '/a', 200, times(50, 1));
+    const sink = await start();
+    vi.advanceTimersByTime(60_000);
+    await sink.close?.();
+    host = new FakeHost().requests('GET', '/a', 200, times(20, 1));
+    await sink.start?.(host);
+    vi.advanceTimersByTime(60_000);
+    expect(lines[1]).toMatch(/^20 requests in the last minute\. Most time: 20 × GET \/a/);
   });
 
   it('is an object for JSON loggers', async () => {
-    const sink = await start('object', () => snapshotOf([route('/a', 4, 3, 1)]));
+    host.requests('GET', '/a', 200, times(11, 3)).requests('GET', '/a', 500, [3]);
+    await start({ format: 'object' });
     vi.advanceTimersByTime(60_000);
     expect(lines).toEqual([
       {
-        msg: expect.stringMatching(/^4 requests in the last minute, 1 errors? since start; slowest: GET \/a/) as string,
+        msg: expect.stringMatching(/^12 requests in the last minute, 1 error\. Most time: 12 × GET \/a/) as string,
         event: 'summary',
-        requests: 4,
-        routes: [{ method: 'GET', route: '/a', count: 4, errors: 1, p95Ms: 3 }],
-        eventLoop: snapshotOf([]).eventLoop,
+        windowMs: 60_000,
+        requests: 12,
+        errors: 1,
+        aborted: 0,
+        blocks: 0,
+        blockedMs: 0,
+        deferredLost: 0,
+        routes: [{ method: 'GET', route: '/a', count: 12, errors: 1, p50Ms: 3, p95Ms: 3 }].map((row) => ({
+          ...row,
+          p50Ms: expect.closeTo(3, 0) as number,
+          p95Ms: expect.closeTo(3, 0) as number,
+        })),
+        eventLoop: null,
         resources: null,
       },
     ]);
-    await sink.close?.();
   });
 });

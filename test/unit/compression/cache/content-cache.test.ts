@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { AdmissionGate } from '../../../../src/compression/cache/admission-gate.js';
+import { AdmissionGate } from '../../../../src/compression/route-compression.js';
 import type { CachedBody } from '../../../../src/compression/cache/cached-body.js';
 import { Compressor, type Encoded } from '../../../../src/compression/codec/compressor.js';
 import { ContentCache } from '../../../../src/compression/cache/content-cache.js';

@@ -43,7 +43,7 @@ function route({ maxBytes = 1_000_000, ...options }: Partial<SharedResponseOptio
   const land = async (admission: Admission, body: string, view = answer()): Promise<boolean> => {
     const { flight } = admission as { flight: SharedFlight };
     const kept = flight.keep(view, body);
-    if (kept !== null) await flight.publish(kept, compressor);
+    if (kept !== null) await flight.publish(view, kept, compressor);
     return kept !== null;
   };
   const slots = (): number => (shared as unknown as { slots: Map<string, unknown> }).slots.size;
@@ -85,7 +85,7 @@ describe('shared answers of a route', () => {
   });
 
   it('are told apart by URL and by varyBy, whatever the strings hold', async () => {
-    const { admit, land } = route({ varyBy: (request) => (request as { user: string }).user });
+    const { admit, land } = route({ varyBy: ({ user }) => String(user) });
     await land(await admit('/a', { request: { user: 'x' } }), 'a for x');
     expect((await admit('/a', { request: { user: 'y' } })).kind).toBe('lead');
     expect((await admit('/a?b', { request: { user: 'x' } })).kind).toBe('lead');

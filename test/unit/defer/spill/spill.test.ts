@@ -14,10 +14,10 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { JournalEntry, JournalPlace } from '../../../../src/defer/durable/durable-store.js';
-import { Spill } from '../../../../src/defer/spill/spill.js';
+import type { DurableEntry } from '../../../../src/defer/durable/durable-entry.js';
+import { Spill, type Place } from '../../../../src/defer/spill/spill.js';
 import { until } from '../../../fixtures/until.js';
-import { entryOf } from '../journal-entry.js';
+import { entryOf } from '../durable-entry.js';
 
 let folder: string;
 let file: string;
@@ -34,7 +34,7 @@ afterEach(async () => {
 });
 
 async function open(path = file, maxBytes = 1024 ** 3): Promise<{ spill: Spill; left: number }> {
-  const spill = new Spill(path, maxBytes);
+  const spill = new Spill({ path, maxBytes });
   const left = await spill.open((_, message) => reports.push(message));
   opened.push(spill);
   return { spill, left };
@@ -44,12 +44,12 @@ async function crash(spill: Spill): Promise<void> {
   opened.splice(opened.indexOf(spill), 1);
   await spill.close();
 }
-const entry = (id: string, ...[data = { id }]: [data?: unknown]): JournalEntry =>
+const entry = (id: string, ...[data = { id }]: [data?: unknown]): DurableEntry =>
   data === null ? { ...entryOf(id), json: undefined } : entryOf(id, data);
 type Taken = Awaited<ReturnType<Spill['takeParked']>>;
 const idsOf = (taken: Taken): string[] => taken.map(({ entry: { id } }) => id);
 /** Where entries stand, by their ids. */
-const places = new Map<string, JournalPlace>();
+const places = new Map<string, Place>();
 async function put(spill: Spill, id: string, data?: unknown): Promise<boolean> {
   const place = await spill.append(data === undefined ? entry(id) : entry(id, data));
   if (place !== null) places.set(id, place);
@@ -64,7 +64,7 @@ async function take(spill: Spill, limit: number): Promise<Taken> {
     places.set(id, place);
   return taken;
 }
-const placesOf = (ids: readonly string[]): JournalPlace[] => ids.map((id) => places.get(id)!);
+const placesOf = (ids: readonly string[]): Place[] => ids.map((id) => places.get(id)!);
 const segments = (): string[] => readdirSync(folder).filter((name) => /\.\d+$/.test(name));
 async function takeAll(spill: Spill): Promise<string[]> {
   const ids: string[] = [];

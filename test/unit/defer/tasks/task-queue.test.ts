@@ -3,8 +3,8 @@ import { array, assert, asyncProperty, boolean, constantFrom, integer } from 'fa
 import { describe, expect, it } from 'vitest';
 import { TaskSequence } from '../../../../src/defer/tasks/task.js';
 import { until } from '../../../fixtures/until.js';
-import { engineWith } from '../engine.fixture.js';
-import { expectBalanced } from '../ledger-identity.js';
+import { armingIn, engineWith } from '../engine.fixture.js';
+import { expectBalanced } from '../balanced.js';
 
 const never = (): Promise<never> => new Promise(() => {});
 const soon = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -254,7 +254,7 @@ describe('overflow', () => {
 
   it('gives the room of armed work back when it is discarded', () => {
     const { engine } = engineWith({ maxPending: 1, overflow: 'reject' });
-    const arm = () => engine.armTask({ ...SPEC, attempts: 1 }, () => {}, null, null, new TaskSequence());
+    const arm = () => engine.armTask({ ...SPEC, attempts: 1 }, () => {}, armingIn(new TaskSequence()));
     const armed = arm();
     expect(arm).toThrow('PERF_ERR_DEFER_FULL');
     armed?.discard();
@@ -344,7 +344,7 @@ describe('the books', () => {
           expectBalanced(stats);
           expect(stats).toMatchObject({ pending: 0, running: 0 });
           expect(records).toHaveLength(stats.accepted);
-          expect(engine.taskRoom.isEmpty).toBe(true);
+          expect(engine.capacity.isEmpty).toBe(true);
         },
       ),
       { numRuns: 60 },

@@ -1,7 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { METRICS } from '../../../../src/entries/metrics/catalogue.js';
-import { REQUEST_DURATION } from '../../../../src/entries/metrics/request-duration.js';
+import { DURATIONS } from '../../../../src/entries/metrics/durations.js';
 import type { Metric } from '../../../../src/entries/metrics/metric.js';
+import { BlockTotals } from '../../../../src/entries/metrics/block-totals.js';
+import { SeriesCap } from '../../../../src/entries/metrics/series-cap.js';
+import { blockRecord } from '../../../fixtures/records.js';
+import { everything } from '../../../fixtures/sink-host.js';
 
 /** OpenTelemetry's rule for names in Prometheus ("Prometheus and OpenMetrics Compatibility"), for the units used here. */
 function prometheusNameOf({ name, unit, kind }: Pick<Metric, 'name' | 'unit' | 'kind'>): string {
@@ -9,19 +13,36 @@ function prometheusNameOf({ name, unit, kind }: Pick<Metric, 'name' | 'unit' | '
   return `${name.replaceAll('.', '_')}${suffix}${kind === 'counter' ? '_total' : ''}`;
 }
 
+const hasOwnName = ({ prometheus: { labels, standard } }: Metric): boolean =>
+  labels !== undefined || standard !== undefined;
+
 describe('the metric catalogue', () => {
-  it.each(METRICS.filter((metric) => metric.prometheus.labels === undefined).map((metric) => [metric.name, metric]))(
+  it.each(METRICS.filter((metric) => !hasOwnName(metric)).map((metric) => [metric.name, metric]))(
     'names %s in Prometheus as a collector would',
     (_, metric) => {
       expect(metric.prometheus.name).toBe(prometheusNameOf(metric));
     },
   );
 
-  it('names the request histogram so, too', () => {
-    expect(REQUEST_DURATION.prometheus).toBe(prometheusNameOf({ ...REQUEST_DURATION, kind: 'gauge' }));
+  it('names the histograms so, too', () => {
+    for (const { name, prometheus } of DURATIONS) {
+      expect(prometheus).toBe(prometheusNameOf({ name, unit: 's', kind: 'gauge' }));
+    }
   });
 
   it('has no OpenTelemetry name twice', () => {
     expect(new Set(METRICS.map(({ name }) => name)).size).toBe(METRICS.length);
+  });
+
+  it('has points for every metric where everything is known, with the attributes it declares', () => {
+    const cap = new SeriesCap();
+    const blocks = new BlockTotals(cap);
+    blocks.add(blockRecord());
+    const measured = { snapshot: everything().snapshot(), blocks, cap };
+    for (const metric of METRICS) {
+      const points = metric.read(measured);
+      expect(points, metric.name).not.toEqual([]);
+      for (const { attributes } of points) expect(Object.keys(attributes)).toEqual(metric.attributes ?? []);
+    }
   });
 });

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { METRICS } from '../../../../src/entries/metrics/catalogue.js';
-import { REQUEST_DURATION } from '../../../../src/entries/metrics/request-duration.js';
+import { DURATIONS } from '../../../../src/entries/metrics/durations.js';
 
 /** Names in the first column of a guide's table of metrics; `.p99` after `a.b.p50` stands for `a.b.p99`. */
 function tableOf(guide: string): string[] {
@@ -18,12 +18,15 @@ function tableOf(guide: string): string[] {
 
 describe('the guides', () => {
   it('list every Prometheus metric, and no other', () => {
-    const names = [REQUEST_DURATION.prometheus, ...METRICS.map(({ prometheus }) => prometheus.name)];
+    const names = [
+      ...DURATIONS.map(({ prometheus }) => prometheus),
+      ...METRICS.map(({ prometheus }) => prometheus.name),
+    ];
     expect(tableOf('prometheus').sort()).toEqual([...new Set(names)].sort());
   });
 
   it('list every OpenTelemetry metric, and no other', () => {
-    const names = [REQUEST_DURATION.name, ...METRICS.map(({ name }) => name)];
+    const names = [...DURATIONS.map(({ name }) => name), ...METRICS.map(({ name }) => name)];
     expect(tableOf('opentelemetry').sort()).toEqual(names.sort());
   });
 });

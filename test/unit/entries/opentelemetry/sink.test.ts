@@ -1,11 +1,10 @@
 import { type Context, context, metrics, ROOT_CONTEXT, trace } from '@opentelemetry/api';
 import type { DataPoint, Histogram, MetricData } from '@opentelemetry/sdk-metrics';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Recorder } from '../../../../src/core/recorder.js';
-import { OncePerCause } from '../../../../src/core/reporter.js';
+import { METRICS } from '../../../../src/entries/metrics/catalogue.js';
 import { openTelemetrySink } from '../../../../src/entries/opentelemetry.js';
-import { blockRecord, requestRecord, resourceSample } from '../../../fixtures/records.js';
-import { FakeHost, routeSnapshot } from '../../../fixtures/sink-host.js';
+import { blockRecord, requestRecord } from '../../../fixtures/records.js';
+import { everything, FakeHost } from '../../../fixtures/sink-host.js';
 import { AlsContextManager, OtelLoopback } from '../../../fixtures/otel.js';
 
 let otel: OtelLoopback;
@@ -56,48 +55,47 @@ describe('openTelemetrySink on the real metrics SDK', () => {
     expect(points[0]!.value.buckets.counts.slice(0, 4)).toEqual([1, 0, 0, 1]);
   });
 
-  it('observes event loop, container, deferred work and compression under their conventional names and units', async () => {
-    const host = new FakeHost();
-    Object.assign(host.snapshots, {
-      routes: [routeSnapshot({ inFlight: 2 })],
-      eventLoop: { utilization: 0.4, delayMs: { p50: 11, p99: 25, max: 130 }, blocks: 0, blockedMs: 0 },
-      resources: resourceSample(),
-      compression: { responses: 1, compressed: 1, cacheHits: 0, bytesIn: 900, bytesOut: 100, cacheBytes: 0 },
-    });
-    const { sink } = await started(host);
+  it('records what PerfInterceptor measures as durations of handlers, and not among requests', async () => {
+    const { sink } = await started();
+    await sink.publish([
+      requestRecord({ method: 'RPC', route: '{"cmd":"sum"}', handler: 'Sums.sum', durationMs: 40 }),
+      requestRecord({ method: 'WS', route: 'ticks', handler: 'Ticks.tick', status: 500, durationMs: 2 }),
+    ]);
+    const all = await otel.collect();
+    expect(all.has('http.server.request.duration')).toBe(false);
+    const points = all.get('perf.handler.duration')!.dataPoints as DataPoint<Histogram>[];
+    expect(points.map(({ attributes, value }) => [attributes, value.sum])).toEqual([
+      [{ kind: 'rpc', handler: 'Sums.sum', status: 200 }, 0.04],
+      [{ kind: 'ws', handler: 'Ticks.tick', status: 500, 'error.type': '500' }, 0.002],
+    ]);
+  });
+
+  it('observes every metric of the catalogue in its unit', async () => {
+    const { sink } = await started(everything());
     await sink.publish([
       blockRecord({ durationMs: 500 }),
       blockRecord({ request: null, cause: 'gc', durationMs: 250 }),
     ]);
     const all = await otel.collect();
     const units = Object.fromEntries([...all].map(([name, { descriptor }]) => [name, descriptor.unit]));
-    expect(units).toEqual({
-      'nodejs.eventloop.utilization': '1',
-      'nodejs.eventloop.delay.p50': 's',
-      'nodejs.eventloop.delay.p99': 's',
-      'nodejs.eventloop.delay.max': 's',
-      'perf.eventloop.blocks': '{block}',
-      'perf.eventloop.blocked': 's',
-      'container.cpu.time': 's',
-      'container.cpu.limit.utilization': '1',
-      'container.cpu.periods': '{period}',
-      'container.cpu.throttled_periods': '{period}',
-      'container.memory.working_set': 'By',
-      'container.memory.limit': 'By',
-      'http.server.active_requests': '{request}',
-      'perf.http.aborted': '{request}',
-      'perf.compression': 'By',
-    });
+    expect(units).toEqual(Object.fromEntries(METRICS.map(({ name, unit }) => [name, unit])));
     expect(pointsOf(all, 'nodejs.eventloop.delay.p99')).toEqual([[0.025, {}]]);
     expect(pointsOf(all, 'container.cpu.time')).toEqual([[42.5, {}]]);
-    expect(pointsOf(all, 'http.server.active_requests')).toEqual([[2, { 'http.request.method': 'GET' }]]);
+    expect(pointsOf(all, 'process.cpu.time')).toEqual([[12, {}]]);
+    expect(pointsOf(all, 'http.server.active_requests')).toContainEqual([3, { 'http.request.method': 'GET' }]);
+    expect(pointsOf(all, 'perf.http.requests_over')).toEqual([
+      [8, { 'http.request.method': 'GET', 'http.route': '/users/:id', le_ms: '1000' }],
+      [4, { 'http.request.method': 'GET', 'http.route': '/users/:id', le_ms: '2000' }],
+      [5, { 'http.request.method': '_OTHER', le_ms: '1000' }],
+      [5, { 'http.request.method': '_OTHER', le_ms: '2000' }],
+    ]);
     expect(pointsOf(all, 'perf.eventloop.blocked')).toEqual([
       [0.5, { 'http.route': '/users/:id', cause: 'javascript' }],
       [0.25, { cause: 'gc' }],
     ]);
     expect(pointsOf(all, 'perf.compression')).toEqual([
-      [900, { direction: 'in' }],
-      [100, { direction: 'out' }],
+      [9_000, { direction: 'in' }],
+      [1_000, { direction: 'out' }],
     ]);
   });
 
@@ -146,32 +144,48 @@ describe('openTelemetrySink on the global provider', () => {
     await sink.close?.();
   });
 
-  it('says so when none is registered, and the application starts without it', async () => {
-    const warnings: string[] = [];
-    const reporter = { log: () => {}, warn: (text: string) => void warnings.push(text), error: () => {} };
-    const recorder = new Recorder([openTelemetrySink()], new OncePerCause(reporter, () => 0));
-    await recorder.start(new FakeHost(), 1_000);
-    recorder.push(requestRecord());
-    await recorder.close(1_000);
-    expect(warnings).toEqual([
-      'sink "opentelemetry" failed in start(): no meter provider is registered, so every figure would be thrown away. Register the SDK before the ' +
-        'application starts (for example `node --import ./instrumentation.js`), or pass `meterProvider`. Requests and other sinks are not affected.',
+  it('says so when no SDK is registered, and the application starts without it', async () => {
+    const sink = openTelemetrySink();
+    const host = new FakeHost();
+    await sink.start?.(host);
+    await sink.publish([requestRecord(), blockRecord()]);
+    await sink.flush?.(1_000);
+    await sink.close?.();
+    expect(host.reports).toEqual([
+      'sink "opentelemetry" found neither a meter nor a tracer provider: no metric is exported and no record has a trace id. Register the ' +
+        'SDK before the application starts (for example `node --import ./instrumentation.js`), or pass `meterProvider`.',
     ]);
   });
 });
 
 describe('openTelemetrySink and traces', () => {
   beforeEach(() => context.setGlobalContextManager(new AlsContextManager()));
-  afterEach(() => context.disable());
+  afterEach(() => {
+    context.disable();
+    trace.disable();
+  });
+  const traceId = '0af7651916cd43dd8448eb211c80319c';
+  const inSpan = (id: string): Context =>
+    trace.setSpan(ROOT_CONTEXT, trace.wrapSpanContext({ traceId: id, spanId: 'b7ad6b7169203331', traceFlags: 1 }));
 
   it('tells trace and span of the active span, and null where there is none', async () => {
     const { host } = await started();
-    const traceId = '0af7651916cd43dd8448eb211c80319c';
-    const inSpan = (id: string): Context =>
-      trace.setSpan(ROOT_CONTEXT, trace.wrapSpanContext({ traceId: id, spanId: 'b7ad6b7169203331', traceFlags: 1 }));
     const current = () => host.currentSpan?.();
     expect(context.with(inSpan(traceId), current)).toMatchObject({ traceId, spanId: 'b7ad6b7169203331' });
     expect(current()).toBeNull();
     expect(context.with(inSpan('0'.repeat(32)), current)).toBeNull();
+  });
+
+  it('does so without a meter provider, in silence where traces are all that there is', async () => {
+    const tracer = trace.getTracer('an SDK of traces');
+    trace.setGlobalTracerProvider({ getTracer: () => tracer });
+    const host = new FakeHost();
+    const sink = openTelemetrySink();
+    await sink.start?.(host);
+    expect(context.with(inSpan(traceId), () => host.currentSpan?.())).toMatchObject({ traceId });
+    await sink.publish([requestRecord()]);
+    await sink.flush?.(1_000);
+    await sink.close?.();
+    expect(host.reports).toEqual([]);
   });
 });

@@ -10,7 +10,7 @@ import { captureFrames } from '../../../../src/event-loop/interrupt/probe.js';
 const owner = { attached: null, nextId: () => 'id', findRoute: () => null };
 const setUp = (contextEnabled: boolean) => {
   const own = { ...owner, contextEnabled };
-  const naming = new Naming('perf:', new Int32Array(8), own);
+  const naming = new Naming('perf:', new Int32Array(8));
   const identity = new Identity(naming, own);
   const stateOf = (application: RequestOwner = own) => new RequestState(null, null, 0, application);
   const look = (frames: readonly Frame[] = captureFrames(), cut = false): Whose => identity.of(frames, cut);
@@ -45,7 +45,7 @@ describe('with the context store', () => {
     expect(seen).toEqual({ state, source: 'store', unknown: null });
   });
 
-  it('what runs aside of a request that waits is told from what it waits for, and from what comes after', async () => {
+  it('what runs aside of a request is told from what it waits for, and from what comes before its route function', async () => {
     const state = stateOf();
     const seen: Whose[] = [];
     await requestContext.run(state, async () => {
@@ -55,10 +55,11 @@ describe('with the context store', () => {
         seen.push(await later());
         return aside;
       };
+      seen.push(await later());
       await naming.runHandler(state, handler);
       seen.push(await aside!, await later());
     });
-    expect(seen.map(({ source }) => source)).toEqual(['named', 'aside', 'store']);
+    expect(seen.map(({ source }) => source)).toEqual(['store', 'named', 'aside', 'aside']);
     expect(seen.every((whose) => whose.state === state)).toBe(true);
   });
 

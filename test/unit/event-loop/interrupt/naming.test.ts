@@ -15,7 +15,7 @@ describe('naming', () => {
   const unhandled: unknown[] = [];
   const hear = (reason: unknown): void => void unhandled.push(reason);
   beforeEach(() => {
-    naming = new Naming('perf:', new Int32Array(8), { contextEnabled: false });
+    naming = new Naming('perf:', new Int32Array(8));
     state = stateOf();
     unhandled.length = 0;
     process.on('unhandledRejection', hear);
@@ -85,7 +85,7 @@ describe('naming', () => {
     expect(failing).toBeInstanceOf(Promise);
     await expect(failing).rejects.toBe(reason);
     await expect(route(() => Promise.reject(reason as never))).rejects.toBe(reason);
-    expect(naming.waits(state)).toBe(false);
+    expect(who()).toBeNull();
   });
 
   it('asks a thenable once, at once, as its request', async () => {
@@ -175,15 +175,29 @@ describe('naming', () => {
     expect(naming.firstOn).toBeNull();
     naming.awaitFirstOn();
     await handle(async () => null);
+    await turn();
     await handle(async () => null, stateOf());
-    expect(naming.firstOn).toBe(state);
+    expect([naming.firstOn, naming.severalOn]).toEqual([state, false]);
     naming.turned();
     await handle(async () => null);
     expect(naming.firstOn).toBeNull();
   });
 
+  it('tells that several got on as of one callback: a batch that answers all who have asked', async () => {
+    let answer = (): void => {};
+    const answered = new Promise<void>((resolve) => (answer = resolve));
+    const both = [state, stateOf()].map((of) => handle(() => answered.then(() => turn()), of));
+    naming.awaitFirstOn();
+    await (answer(), Promise.all(both));
+    expect([naming.firstOn, naming.severalOn]).toEqual([state, false]);
+    const batch = [state, stateOf()].map((of) => handle(async () => answered, of));
+    naming.awaitFirstOn();
+    await Promise.all(batch);
+    expect([naming.firstOn, naming.severalOn]).toEqual([state, true]);
+  });
+
   it('keeps two applications in one process apart', async () => {
-    const other = new Naming('perf:other:', new Int32Array(8), { contextEnabled: false });
+    const other = new Naming('perf:other:', new Int32Array(8));
     expect(await handle(async () => (await turn(), other.named(captureFrames())))).toBeNull();
   });
 

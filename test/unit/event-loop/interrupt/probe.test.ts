@@ -15,7 +15,7 @@ describe('a look at the stack', () => {
   const words = new Int32Array(8);
   const state = new RequestState(null, null, 0, owner);
   const identity = { fails: false };
-  const naming = new Naming('perf:', words, { contextEnabled: false });
+  const naming = new Naming('perf:', words);
   let nowMs = 0;
   let probe: Probe;
   beforeEach(() => {
@@ -65,7 +65,7 @@ describe('a look at the stack', () => {
   });
 
   it('tells the watchdog whose code it saw, in plain values', () => {
-    const handler = { className: 'A', methodName: 'b', name: 'A.b', skipped: false };
+    const handler = { className: 'A', methodName: 'b', name: 'A.b', skipped: false, slowMs: null };
     state.route = new Route('GET', '/a/:id', handler, () => {});
     expect(look(7)).toMatchObject({ route: '/a/:id', handler: 'A.b' });
     state.route = null;

@@ -53,6 +53,7 @@ describe('the report', () => {
     expect(reportOf(totals, 'faster').caveats).toEqual([
       'One process: its machine and its neighbours are part of the result. Merge the totals of more pods.',
       'Both variants share one event loop, heap and CPU: a slow variant slows the other too, and CPU and memory cannot be split by request (a switchback can).',
+      'Warm-up: the first 20 requests of each variant on a route are in its mean, but not in the difference.',
     ]);
     const two = mergeTotals(totals, totalsOf('other pod', world({ seed: 2 })));
     expect(reportOf(two, 'faster').caveats.join(' ')).not.toContain('One process');
@@ -133,11 +134,12 @@ describe('the report', () => {
       fleet: null,
     });
     expect(reportOf(one, 'faster').caveats[0]).toBe(
-      'Too few units: 1 on, 0 off; at least 10 in each are needed for an interval to trust.',
+      'Too few units: 1 on, 0 off; at least 30 in each are needed for an interval to trust.',
     );
     const all = totalsOf('pod', world({ share: 1 }), { treatmentShare: 1 });
     expect(reportOf(all, 'faster').text).toBe('faster: latency unknown: too few units: 400 on, 0 off');
     expect(reportOf(one, 'unheard of').text).toBe('unheard of: latency unknown: no request has checked the gate');
+    expect(reportOf(one, 'faster', { metric: 'p95' as never }).text).toContain('there is no such metric');
     expect(reportOf(one, 'faster', { metric: 'cpu' }).text).toBe(
       'faster: cpu unknown: both variants share one process, so cpu cannot be split by request; alternate the gate with `switchback`',
     );

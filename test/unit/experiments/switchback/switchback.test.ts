@@ -19,8 +19,8 @@ describe('a switchback', () => {
   function run(pairs: number, { cpuMs = 5, effect = 0, seed = 1 }: { cpuMs?: number; effect?: number; seed?: number }) {
     const random = new SeededRandom(seed);
     let cpuSeconds = 0;
-    const usage = () => ({ process: { cpuSeconds, rssBytes: 100e6, heapUsedBytes: 0, heapLimitBytes: 0 } });
-    const switchback = new Switchback(PLAN, 'pod', usage, random.next);
+    const use = () => ({ cpuMs: cpuSeconds * 1_000, memoryBytes: 100e6 });
+    const switchback = new Switchback(PLAN, 'pod', random.next, use);
     switchback.start();
     const variants: boolean[] = [];
     for (let ms = 0; ms < pairs * 2_000; ms += 10) {

@@ -19,9 +19,17 @@ describe('mergeTotals', () => {
   const totals = parts.map((part, i) => totalsOf(`pod-${i}`, part));
   const merged = mergeTotals(...totals);
 
-  it('equals the totals of one process that had seen everything', () => {
+  it('equals the totals of one process that had seen everything, but that each process has a warm-up of its own', () => {
+    /** A bucket's number and its sums, those of the warm-up left out. */
+    const settled = (totals: ExperimentTotals): unknown =>
+      JSON.parse(JSON.stringify(totals), (key, value: unknown) =>
+        key === 'buckets' ? (value as number[][]).map((row) => row.slice(0, 9)) : value,
+      );
     const one = totalsOf('one', parts.flat());
-    expect(mergeTotals({ ...one, sources: ['pod-0', 'pod-1', 'pod-2'] })).toEqual(merged);
+    expect(settled(mergeTotals({ ...one, sources: ['pod-0', 'pod-1', 'pod-2'] }))).toEqual(settled(merged));
+    const warmUps = ({ gates }: ExperimentTotals): number =>
+      gates[0]!.routes[0]!.on.buckets.reduce((sum, row) => sum + row[11]!, 0);
+    expect([warmUps(one), warmUps(merged)]).toEqual([20, 60]);
   });
 
   it('does not depend on the order, and merges what was merged', () => {
@@ -42,7 +50,7 @@ describe('mergeTotals', () => {
   });
 
   it('of nothing is empty', () => {
-    expect(mergeTotals()).toEqual({ version: 1, sources: [], gates: [], traffic: [], slices: [] });
+    expect(mergeTotals()).toEqual({ version: 2, sources: [], gates: [], traffic: [], slices: [] });
   });
 
   it('gives up the expected share when pods disagree about it', () => {
@@ -62,8 +70,8 @@ describe('mergeTotals', () => {
     ['no object', 'totals', '`totals[0]` must be an object of `experiments.totals()`, got `"totals"` (string).'],
     [
       'another version',
-      broken((t) => (t['version'] = 2)),
-      '`totals[0].version` must be 1, got `2` (number). Let all pods run one version of nestjs-perf.',
+      broken((t) => (t['version'] = 1)),
+      '`totals[0].version` must be 2, got `1` (number). Let all pods run one version of nestjs-perf.',
     ],
     ['no list', broken((t) => (t['gates'] = {})), '`totals[0].gates` must be an array, got an object.'],
     [
@@ -79,7 +87,7 @@ describe('mergeTotals', () => {
     [
       'a short bucket',
       broken((t) => t['gates'][0].routes[0].off.buckets[0].pop()),
-      '`totals[0].gates[0].routes[0].off.buckets[0]` must be a bucket below 256 and its 8 sums, got an array of 8.',
+      '`totals[0].gates[0].routes[0].off.buckets[0]` must be a bucket below 256 and its 12 sums, got an array of 12.',
     ],
     [
       'a negative sum',

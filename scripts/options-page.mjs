@@ -1,0 +1,145 @@
+// docs/options.md from the declarations of the build: every interface whose name ends with Options that users can name, every
+// option with its type, default and doc comment. `--check` changes nothing and fails when the page is not what the types say,
+// or an option has no doc comment. Needs a build in dist/.
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+const PAGE = 'docs/options.md';
+
+/** Which interfaces, in the order of the page, and how their options are reached. Those that are missing here come at the end. */
+const SECTIONS = {
+  PerfModuleOptions: [
+    'PerfModule.forRoot()',
+    'Everything has a default. A wrong or unknown option stops the boot. Beside these `isGlobal` (`true`): whether other modules get the services without an import.',
+  ],
+  LatencyOptions: ['`latency`', '[Routes and records](routes.md)'],
+  EventLoopOptions: ['`eventLoop`', '[Event loop](event-loop.md)'],
+  ReplayOptions: ['`eventLoop.replay`', '[Event loop](event-loop.md#options)'],
+  ResourcesOptions: ['`resources`', '[Resources](resources.md)'],
+  CompressionOptions: ['`compression`', '[Compression](compression.md)'],
+  DeferOptions: ['`defer`', '[Deferred work](deferred-work.md)'],
+  ExperimentsOptions: ['`experiments`', '[Experiments](experiments.md)'],
+  HttpOptions: ['`http`', '[Benchmarks](benchmarks.md#what-a-request-costs)'],
+  SnapshotEndpointOptions: ['`snapshotEndpoint`', '[Routes and records](routes.md)'],
+  DeferWorkOptions: ['`@DeferWork(work, options)`', '[Deferred work](deferred-work.md)'],
+  EnqueueOptions: ['`deferrer.enqueue(work, data, options)`', 'Beside those of `@DeferWork`, without `when`.'],
+  SharedResponseOptions: ['`@SharedResponse(options)`', '[Shared answers](shared-answers.md)'],
+  LoggerSinkOptions: ['`loggerSink(options)`', '[Routes and records](routes.md#log)'],
+  BullmqStoreOptions: ['`bullmqStore(options)`', '[Deferred work](deferred-work.md#durable-work-at-least-once)'],
+  PrometheusSinkOptions: ['`prometheusSink(options)`', '[Prometheus](prometheus.md)'],
+  OpenTelemetrySinkOptions: ['`openTelemetrySink(options)`', '[OpenTelemetry](opentelemetry.md)'],
+  StatsigSinkOptions: ['`statsigSink(options)`', '[Statsig](statsig.md)'],
+  StatsigGatesOptions: ['`statsigGates(client, options)`', '[Experiments](experiments.md#who-decides)'],
+  ReportOptions: ['`experiments.report(gate, options)`', '[Experiments](experiments.md)'],
+  CompareOptions: ['`compareVariants(units, options)`', '[Experiments](experiments.md#less-noise)'],
+};
+
+/** Exported, and no options that anybody gives: what a store is told. */
+const NOT_GIVEN = new Set(['DurableJobOptions']);
+
+/** What the end of a name says of the unit. */
+const UNITS = [
+  [/Ms$/, 'milliseconds'],
+  [/Bytes$/, 'bytes'],
+  [/Cores$/, 'CPU cores'],
+];
+
+/** Every interface `…Options` that users can name, from the declarations below `folder`. */
+export function optionInterfaces(folder = 'dist') {
+  const entries = [
+    join(folder, 'index.d.ts'),
+    ...readdirSync(join(folder, 'entries')).map((file) => join(folder, 'entries', file)),
+  ];
+  const texts = entries.filter((file) => file.endsWith('.d.ts')).map((file) => readFileSync(file, 'utf8'));
+  const exported = new Set(texts.flatMap((text) => text.match(/\b\w+Options\b/g) ?? []));
+  const found = new Map();
+  for (const file of readdirSync(folder, { recursive: true })) {
+    if (!file.endsWith('.d.ts') || file.startsWith('cjs')) continue;
+    for (const [, name, body] of readFileSync(join(folder, file), 'utf8').matchAll(
+      /^export interface (\w+Options)(?: extends [^{]+)? \{\n(.*?)^\}/gms,
+    )) {
+      if (exported.has(name) && !NOT_GIVEN.has(name)) found.set(name, membersOf(body));
+    }
+  }
+  return found;
+}
+
+/** The members of one interface, as TypeScript's emitter writes them: indented by four, ended by `;`. */
+function membersOf(body) {
+  const members = [];
+  for (const [, comment, name, optional, type] of body.matchAll(
+    /(?:^ {4}\/\*\*(.*?)\*\/\n)?^ {4}(?:readonly )?(\w+)(\?)?: (.*?);\n(?= {4}[\w/]|$)/gms,
+  )) {
+    const text = (comment ?? '')
+      .split('\n')
+      .map((line) => line.trim().replace(/^\* ?/, ''))
+      .join(' ')
+      .trim();
+    const [doc, given] = text.split(/\s*@default\s+/);
+    members.push({
+      name,
+      optional: optional !== undefined,
+      type: type.replaceAll(/\s+/g, ' '),
+      doc,
+      given: given ?? null,
+    });
+  }
+  return members;
+}
+
+function rowOf({ name, optional, type, doc, given }) {
+  const unit = UNITS.find(([ending]) => ending.test(name))?.[1] ?? '';
+  const shown = optional ? defaultOf(given) : '**required**';
+  return `| ${[`\`${name}\``, `\`${cell(type)}\``, unit, shown, linked(cell(doc))].join(' | ')} |`;
+}
+
+/** A literal as code, words as they are. */
+function defaultOf(given) {
+  if (given === null) return 'none';
+  return /^(?:true|false|-?[\d_.]+|'.*'|\[.*\]|\{.*\})$/.test(given) ? `\`${cell(given)}\`` : cell(given);
+}
+
+const cell = (text) => text.replaceAll('|', '\\|');
+const linked = (text) => text.replaceAll(/\{@link (\w+)\}/g, '`$1`');
+
+export function pageOf(interfaces) {
+  const names = [
+    ...Object.keys(SECTIONS),
+    ...[...interfaces.keys()].filter((name) => !(name in SECTIONS)).toSorted((a, b) => (a < b ? -1 : 1)),
+  ];
+  const sections = names
+    .filter((name) => interfaces.has(name))
+    .map((name) => {
+      const [title, guide] = SECTIONS[name] ?? [`\`${name}\``, ''];
+      const head = '| option | type | unit | default | |\n|---|---|---|---|---|';
+      return `## ${title}\n\n${guide === '' ? '' : `${guide}\n\n`}${head}\n${interfaces.get(name).map(rowOf).join('\n')}\n`;
+    });
+  return [
+    '# Every option',
+    '',
+    'Which options are there, in which unit, and what is the default? Written by `node scripts/options-page.mjs` from the types.',
+    '',
+    ...sections,
+  ].join('\n');
+}
+
+/** Options that say nothing of themselves: `Interface.option`. */
+export const undocumented = (interfaces) =>
+  [...interfaces].flatMap(([name, members]) =>
+    members.filter(({ doc }) => doc === '').map((member) => `${name}.${member.name}`),
+  );
+
+if (import.meta.url === pathToFileURL(process.argv[1]).href) {
+  const interfaces = optionInterfaces();
+  const silent = undocumented(interfaces);
+  if (silent.length > 0) throw new Error(`Without a doc comment: ${silent.join(', ')}`);
+  const page = pageOf(interfaces);
+  const options = [...interfaces.values()].reduce((sum, members) => sum + members.length, 0);
+  if (!process.argv.includes('--check')) writeFileSync(PAGE, page);
+  else if (readFileSync(PAGE, 'utf8') !== page) {
+    console.error(`${PAGE} is not what the types say. Run: node scripts/options-page.mjs`);
+    process.exitCode = 1;
+  }
+  console.log(`${options} options of ${interfaces.size} interfaces.`);
+}

@@ -1,0 +1,77 @@
+import { PerfError } from '../core/perf.error.js';
+import type { DeferOverflow } from './defer.options.js';
+
+/**
+ * How much may be held, in items and in bytes. It is taken when work is armed, before anybody knows whether it will run,
+ * so that what waits for its response is bounded as well.
+ */
+export class Capacity {
+  private items = 0;
+  private bytes = 0;
+  /** Called after each release. */
+  onReleased: () => void = () => {};
+
+  constructor(
+    private readonly overflow: DeferOverflow,
+    private readonly maxItems: number,
+    private readonly maxBytes: number = Infinity,
+  ) {}
+
+  /** Nothing is held. */
+  get isEmpty(): boolean {
+    return this.items === 0 && this.bytes === 0;
+  }
+
+  /** How many items more fit in. */
+  get left(): number {
+    return this.bytes < this.maxBytes ? this.maxItems - this.items : 0;
+  }
+
+  /** Takes one item in, or does not: then false. One item fits in whatever its size, when nothing else is held. */
+  take(bytes = 0): boolean {
+    if (this.items >= this.maxItems) return false;
+    if (this.items > 0 && this.bytes + bytes > this.maxBytes) return false;
+    this.fill(bytes);
+    return true;
+  }
+
+  /**
+   * The same as the overflow policy says: false when the item must be dropped.
+   * @throws PERF_ERR_DEFER_FULL with `'reject'`
+   */
+  takeFor(name: string, dropOldest: () => boolean, bytes = 0): boolean {
+    if (this.take(bytes)) return true;
+    if (this.overflow === 'reject') throw this.deferFullError(name);
+    if (this.overflow === 'drop-new') return false;
+    while (dropOldest()) if (this.take(bytes)) return true;
+    return false;
+  }
+
+  /** Takes in what may not be refused. */
+  fill(bytes: number, items = 1): void {
+    this.items += items;
+    this.bytes += bytes;
+  }
+
+  release(bytes = 0, items = 1): void {
+    this.items -= items;
+    this.bytes -= bytes;
+    this.onReleased();
+  }
+
+  /** Why new work is dropped or refused. */
+  get whyFull(): string {
+    return this.items >= this.maxItems
+      ? `${this.maxItems} were waiting already (defer.maxPending)`
+      : `what waits holds nearly ${this.maxBytes} bytes already (defer.maxPendingBytes)`;
+  }
+
+  /** What a caller is told when there is no room. */
+  deferFullError(name: string): PerfError {
+    return new PerfError(
+      'PERF_ERR_DEFER_FULL',
+      `no room for deferred work "${name}": ${this.whyFull}. ` +
+        'Answer 503 and let the client come back, raise that bound, or choose another `defer.overflow`.',
+    );
+  }
+}

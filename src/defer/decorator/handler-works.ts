@@ -1,0 +1,259 @@
+import { ServiceUnavailableException } from '@nestjs/common';
+import { isObservable, Observable } from 'rxjs';
+import type { PerfRequest } from '../../core/perf-request.js';
+import type { RequestState } from '../../core/request-state.js';
+import type { Around } from '../../http/handler.interceptor.js';
+import type { Capacity } from '../capacity.js';
+import type { Arming, ClassWork, DeferEngine, MaybeArmed } from '../defer-engine.js';
+import type { DeferContext, DeferFunction, DeferWhen } from '../deferred-work.js';
+import type { Armed, RequestWork } from '../request-work.js';
+import { TaskSequence } from '../tasks/task.js';
+import type { WorkOptions } from '../work-options.js';
+import type { AnyWork } from './work-providers.js';
+
+interface FunctionWork extends WorkOptions {
+  readonly name: string;
+  readonly run: DeferFunction;
+}
+
+/** One piece of work on one handler, with its provider found. */
+export type PlannedWork = ClassWork | FunctionWork;
+
+/** One call of a handler, and how it ended. */
+class HandlerEnd {
+  result: unknown = undefined;
+  error: unknown = null;
+  success = false;
+
+  constructor(
+    readonly works: readonly PlannedWork[],
+    readonly origin: RequestState | null,
+    readonly request: unknown,
+    readonly reserved: boolean,
+    /** What its request has armed; null without a request. */
+    readonly requestWork: RequestWork | null,
+  ) {}
+}
+
+/** Arms the work that stands on handlers, at the handler's end. A response waits for it only when a journal must be written. */
+export class HandlerWorks {
+  constructor(
+    private readonly engine: DeferEngine,
+    private readonly workOf: (state: RequestState) => RequestWork,
+  ) {}
+
+  /** What goes around one handler. `streams`: it returns server-sent events, which have no result. */
+  around(works: readonly PlannedWork[], streams: boolean): Around {
+    return (state, request, proceed) => {
+      const requestWork = state === null ? null : this.workOf(state);
+      // An interceptor tries the handler again: what the failed call has armed is not wanted any more.
+      requestWork?.retract(works);
+      const reserved = this.reserve(works);
+      const end = new HandlerEnd(works, state, request, reserved, requestWork);
+      let result: unknown;
+      try {
+        result = proceed();
+      } catch (error) {
+        const done = this.failed(end, error);
+        if (done === undefined) throw error;
+        return done.then(() => {
+          throw error;
+        });
+      }
+      if (!isThenable(result)) return this.afterValue(end, result, streams);
+      // A lazy query runs when it is awaited: once, here.
+      return Promise.resolve(result).then(
+        (value: unknown) => this.afterValue(end, value, streams),
+        async (error: unknown) => {
+          await this.failed(end, error);
+          throw error;
+        },
+      );
+    };
+  }
+
+  private afterValue(end: HandlerEnd, value: unknown, streams: boolean): unknown {
+    if (isObservable(value) && !streams) return this.afterStream(end, value);
+    const done = this.succeeded(end, streams ? undefined : value);
+    return done === undefined ? value : done.then(() => value);
+  }
+
+  /** Its last value is the handler's result, as it is for Nest. Whoever listens sees each value when it comes. */
+  private afterStream(end: HandlerEnd, values: Observable<unknown>): Observable<unknown> {
+    return new Observable((subscriber) => {
+      let last: unknown;
+      let hasValue = false;
+      let ended = false;
+      const after = async (done: void | Promise<void>, end: () => void): Promise<void> => {
+        await done;
+        end();
+      };
+      const subscription = values.subscribe({
+        next: (value) => {
+          last = value;
+          hasValue = true;
+          subscriber.next(value);
+        },
+        error: (error: unknown) => {
+          ended = true;
+          const done = this.failed(end, error);
+          if (done === undefined) subscriber.error(error);
+          else void after(done, () => subscriber.error(error));
+        },
+        complete: () => {
+          ended = true;
+          const done = this.succeeded(end, last);
+          if (done === undefined) subscriber.complete();
+          else void after(done, () => subscriber.complete());
+        },
+      });
+      return () => {
+        subscription.unsubscribe();
+        if (ended) return;
+        ended = true;
+        // `first()` has what it wants; `timeout()` has given up.
+        void (hasValue ? this.succeeded(end, last) : this.failed(end, new Error('its observable was given up')));
+      };
+    });
+  }
+
+  /**
+   * With `overflow: 'reject'`, takes room for all the handler's work before it starts.
+   * @throws ServiceUnavailableException when there is none
+   */
+  private reserve(works: readonly PlannedWork[]): boolean {
+    if (this.engine.options.overflow !== 'reject') return false;
+    const taken: Capacity[] = [];
+    for (const work of works) {
+      const capacity = this.engine.capacityOf(work);
+      if (capacity === null) continue;
+      if (capacity.take()) {
+        taken.push(capacity);
+        continue;
+      }
+      for (const other of taken) other.release();
+      const cause = capacity.deferFullError(work.name);
+      throw new ServiceUnavailableException('Too much work is waiting. Try again later.', { cause });
+    }
+    return true;
+  }
+
+  private succeeded(end: HandlerEnd, result: unknown): void | Promise<void> {
+    end.result = result;
+    end.success = true;
+    return this.armAll(end);
+  }
+
+  private failed(end: HandlerEnd, error: unknown): void | Promise<void> {
+    end.error = error;
+    return this.armAll(end);
+  }
+
+  private armAll(end: HandlerEnd): void | Promise<void> {
+    const { works, requestWork, success } = end;
+    // From the first that must wait on, all wait, so that their order stays.
+    let waiting: MaybeArmed[] | null = null;
+    for (const work of works) {
+      const armed = this.armFor(work, end);
+      if (waiting !== null) waiting.push(armed);
+      else if (armed instanceof Promise) waiting = [armed];
+      else if (armed !== null) place(armed, end);
+    }
+    if (waiting === null) {
+      requestWork?.handlerEnded(success);
+      return undefined;
+    }
+    return Promise.all(waiting as Promise<Armed | null>[]).then((all) => {
+      for (const armed of all) if (armed !== null) place(armed, end);
+      requestWork?.handlerEnded(success);
+    });
+  }
+
+  /**
+   * Work that the handler's end speaks for is prepared now. The rest waits for the final status, which exception filters
+   * and interceptors may still turn, and is prepared only should it come to that.
+   */
+  private armFor(work: PlannedWork, end: HandlerEnd): MaybeArmed {
+    const when = work.when ?? 'success';
+    if (when === 'always' || (when === 'success') === end.success) return this.armNow(work, when, end);
+    return {
+      when,
+      commit: (status) => {
+        const armed = this.armNow(work, when, end);
+        if (armed instanceof Promise) void armed.then((late) => late?.commit(status));
+        else armed?.commit(status);
+      },
+      discard: () => void this.giveBack(work, end),
+    };
+  }
+
+  /** Never throws: whatever goes wrong while preparing is counted and reported, and the response goes on. */
+  private armNow(work: PlannedWork, when: DeferWhen, end: HandlerEnd): MaybeArmed {
+    try {
+      const armed = this.arm(work, when, end);
+      return armed instanceof Promise ? armed.catch((error: unknown) => this.unprepared(work, end, error)) : armed;
+    } catch (error) {
+      return this.unprepared(work, end, error);
+    }
+  }
+
+  private unprepared(work: PlannedWork, end: HandlerEnd, error: unknown): null {
+    this.engine.failUnarmed(work, end.origin, error);
+    return this.giveBack(work, end);
+  }
+
+  /** It is not armed after all. */
+  private giveBack(work: PlannedWork, { reserved }: HandlerEnd): null {
+    if (reserved) this.engine.capacityOf(work)?.release();
+    return null;
+  }
+
+  private arm(work: PlannedWork, when: DeferWhen, end: HandlerEnd): MaybeArmed {
+    if ('run' in work) {
+      return this.engine.armTask(work, (info) => work.run(contextOf(end, info.status)), armingOf(end, when));
+    }
+    const provided = work.provide(end.request);
+    return provided instanceof Promise
+      ? provided.then((instance) => this.armInstance(work, instance, when, end))
+      : this.armInstance(work, provided, when, end);
+  }
+
+  private armInstance(work: ClassWork, instance: AnyWork, when: DeferWhen, end: HandlerEnd): MaybeArmed {
+    const data: unknown = instance.prepare === undefined ? end.result : instance.prepare(contextOf(end));
+    if (isThenable(data)) {
+      Promise.resolve(data).catch(() => {});
+      throw new TypeError('prepare() returned a promise: pick plain data there, and do the waiting in run()');
+    }
+    if (instance.prepare !== undefined && data === undefined) return this.giveBack(work, end);
+    return this.engine.armClass(work, instance, data, armingOf(end, when));
+  }
+}
+
+/** Without a request each task has a line of its own. */
+function armingOf({ origin, requestWork, reserved }: HandlerEnd, when: DeferWhen): Arming {
+  return { when, origin, reserved, sequence: requestWork ?? new TaskSequence() };
+}
+
+const isThenable = (value: unknown): value is PromiseLike<unknown> =>
+  typeof (value as { then?: unknown } | null | undefined)?.then === 'function';
+
+/** What work is told of its handler's end: a plain object, which applications spread and log. */
+function contextOf({ request, result, error, origin }: HandlerEnd, status: number | null = null): DeferContext {
+  return {
+    request: request as PerfRequest,
+    result,
+    error,
+    status,
+    // Built when it is read.
+    get requestId() {
+      return origin?.id ?? '';
+    },
+  };
+}
+
+/** Hands armed work to its request; without one that is observed, the handler's end decides. */
+function place(armed: Armed, { requestWork, success, works }: HandlerEnd): void {
+  if (requestWork !== null) requestWork.arm(armed, success ? null : works);
+  else if (armed.when === 'always' || (armed.when === 'success') === success) armed.commit(null);
+  else armed.discard();
+}

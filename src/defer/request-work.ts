@@ -1,0 +1,122 @@
+import type { ServerResponse } from 'node:http';
+import type { RequestState } from '../core/request-state.js';
+import type { DeferWhen } from './deferred-work.js';
+import { DeferTask, TaskSequence } from './tasks/task.js';
+
+/**
+ * How long a handler may go on after its client has left without being heard of. Then it counts as successful: it may
+ * have given up writing to a client that is gone.
+ */
+const GRACE_MS = 30_000;
+
+/** The request that armed something. Its id is built when it is first read, and most are never read. */
+export interface Origin {
+  readonly id: string;
+  readonly traceparent: string | null;
+  /** Of its route. */
+  readonly pattern: string | null;
+}
+
+/** Work that was armed during a request and has its capacity; it is either committed or discarded, once. */
+export interface Armed {
+  /** Null is the default: success while the request is open, anything once it has been decided. */
+  readonly when: DeferWhen | null;
+  commit(status: number | null): void;
+  discard(): void;
+}
+
+/** How the request went, once it is known. */
+interface Verdict {
+  readonly status: number | null;
+  readonly success: boolean;
+}
+
+/**
+ * What one request has armed, in order, and its tasks of this process. It is decided once: by the final status, or, when
+ * the client has left before there was one, by how the handler ends.
+ */
+export class RequestWork extends TaskSequence {
+  private armed: Armed[] = [];
+  private retractable: { readonly owner: object; readonly entry: Armed }[] | null = null;
+  private verdict: Verdict | null = null;
+  /** Set when the client has left before there was a status. */
+  private abandoned: ServerResponse | null = null;
+  private watching: NodeJS.Timeout | null = null;
+
+  /** @param undecided where requests stand whose client has left and whose handler is still busy */
+  constructor(private readonly undecided: Set<RequestWork>) {
+    super();
+  }
+
+  /** @param retractable under which it may be taken back, see {@link retract}; null when it may not */
+  arm(entry: Armed, retractable: object | null = null): void {
+    if (retractable !== null) (this.retractable ??= []).push({ owner: retractable, entry });
+    if (this.verdict !== null) {
+      settle(entry, this.verdict, entry.when ?? 'always');
+      return;
+    }
+    this.armed.push(entry);
+    if (this.abandoned !== null) this.watch(this.abandoned);
+  }
+
+  /** Takes back what a call that failed has armed. */
+  retract(owner: object): void {
+    if (this.retractable === null || this.verdict !== null) return;
+    const mine = new Set(this.retractable.filter((one) => one.owner === owner).map(({ entry }) => entry));
+    this.retractable = null;
+    for (const entry of this.armed) if (mine.has(entry)) entry.discard();
+    this.armed = this.armed.filter((entry) => !mine.has(entry));
+  }
+
+  override disarmOldest(): DeferTask | null {
+    const oldest = this.armed.find((entry) => entry instanceof DeferTask) ?? null;
+    this.armed = this.armed.filter((entry) => entry !== oldest);
+    return oldest;
+  }
+
+  /** The response has closed. */
+  ended(state: RequestState): void {
+    const { response } = state;
+    if (!state.aborted || response === null || response.headersSent) {
+      this.decide({ status: state.status, success: state.status < 400 });
+      return;
+    }
+    this.abandoned = response;
+    if (this.armed.length > 0) this.watch(response);
+  }
+
+  /** The handler has ended. Tells only what no status has told before. */
+  handlerEnded(success: boolean): void {
+    if (this.abandoned !== null) this.decide({ status: 499, success });
+  }
+
+  /**
+   * The handler may still fail after its client has left: its answer, which nobody will read, tells. Only requests that
+   * were abandoned with work armed pay for this.
+   */
+  private watch(response: ServerResponse): void {
+    if (this.watching !== null) return;
+    this.undecided.add(this);
+    this.watching = setTimeout(() => this.handlerEnded(true), GRACE_MS).unref();
+    const end = response.end.bind(response) as (...parameters: unknown[]) => ServerResponse;
+    response.end = (...parameters: unknown[]) => {
+      this.handlerEnded(response.statusCode < 400);
+      return end(...parameters);
+    };
+  }
+
+  private decide(verdict: Verdict): void {
+    if (this.verdict !== null) return;
+    this.verdict = verdict;
+    if (this.watching !== null) clearTimeout(this.watching);
+    this.undecided.delete(this);
+    const { armed } = this;
+    this.armed = [];
+    for (const entry of armed) settle(entry, verdict, entry.when ?? 'success');
+  }
+}
+
+function settle(entry: Armed, { status, success }: Verdict, when: DeferWhen): void {
+  if (when === 'always' || (when === 'success') === success) entry.commit(status);
+  else entry.discard();
+}

@@ -1,0 +1,101 @@
+import { authorizeOption, pathOption, type Authorize } from '../../core/guarded.js';
+import { list, number, object, optional, optionalNumber, optionError, string, value } from '../../core/option.js';
+import type { Option, Resolved } from '../../core/option.js';
+import { DEFAULT_BOUNDS_SECONDS } from '../metrics/durations.js';
+import { isOwnLabel, type AnyRegistry } from './collector.js';
+import type { Labels } from './scraped-metric.js';
+
+export interface PrometheusSinkOptions {
+  /**
+   * Path of the endpoint. No guard, global prefix or API document applies to it.
+   * @default '/metrics'
+   */
+  path?: string;
+  /**
+   * Listens at this port, on all interfaces, and not on the application's; closed with the application. 0 is any free
+   * port, which the sink then tells (`sink.port`).
+   * @default the application's port
+   */
+  port?: number;
+  /**
+   * Begins the name of every metric, for example `'shop_'`. Beside cAdvisor, whose `container_…` names are the same, it
+   * keeps sums from counting double.
+   * @default ''
+   */
+  prefix?: string;
+  /**
+   * Upper bounds of the histograms' buckets, seconds, ascending; `+Inf` is added.
+   * @default [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
+   */
+  buckets?: readonly number[];
+  /**
+   * Labels of every metric, for example `{ team: 'shop' }`.
+   * @default none
+   */
+  labels?: Readonly<Record<string, string>>;
+  /**
+   * A prom-client registry of yours, to expose its metrics and these together.
+   * @default an own one for each application
+   */
+  registry?: AnyRegistry;
+  /**
+   * Who may read the endpoint; gets the request of Fastify or Express, or Node's with `port`. Others are answered with 403.
+   * @default everyone
+   */
+  authorize?: Authorize;
+}
+
+/** https://prometheus.io/docs/concepts/data_model/: colons are for recording rules, `__` is for Prometheus itself. */
+const NAME = /^[a-zA-Z_]\w*$/;
+
+const seconds = list(number({ default: 0, unit: 'a number of seconds' }), {
+  default: DEFAULT_BOUNDS_SECONDS,
+  what: 'a list of seconds, ascending',
+});
+const buckets: Option<readonly number[]> = {
+  expected: seconds.expected,
+  read(given, path) {
+    const bounds = seconds.read(given, path);
+    const ascending = bounds.every((bound, i) => i === 0 || bound > bounds[i - 1]!);
+    if (bounds.length === 0 || !ascending) throw optionError(path, seconds.expected, given);
+    return bounds;
+  },
+};
+
+const labels: Option<Labels> = {
+  expected: 'an object of label names and their texts',
+  read(given, path) {
+    if (given === undefined) return {};
+    if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+      throw optionError(path, labels.expected, given);
+    }
+    for (const [name, text] of Object.entries(given)) {
+      if (typeof text !== 'string') throw optionError(`${path}.${name}`, 'a text', text);
+      if (!NAME.test(name) || name.startsWith('__')) {
+        throw optionError(path, 'an object whose keys are label names of Prometheus', name);
+      }
+      if (isOwnLabel(name)) throw optionError(path, 'an object without the labels that metrics have themselves', name);
+    }
+    return Object.freeze({ ...(given as Labels) });
+  },
+};
+
+export const prometheusOption = object({
+  path: pathOption('/metrics'),
+  port: optionalNumber({ unit: 'a port', min: 0, max: 65_535, integer: true }),
+  prefix: string({
+    default: '',
+    what: 'the beginning of a metric name: letters, digits and `_`, no digit first',
+    test: (prefix) => prefix === '' || NAME.test(prefix),
+  }),
+  buckets,
+  labels,
+  registry: optional(
+    value<AnyRegistry>('a Registry of prom-client', (given) => {
+      return typeof (given as Partial<AnyRegistry> | null)?.registerMetric === 'function';
+    }),
+  ),
+  authorize: optional(authorizeOption),
+});
+
+export type ResolvedPrometheusOptions = Resolved<typeof prometheusOption>;

@@ -1,0 +1,53 @@
+import type { ResourceSample } from './core/record.js';
+import type { DeferStats, EventLoopSnapshot, PerfSnapshot } from './core/snapshot.js';
+import { BADLY_THROTTLED, isMemoryLow } from './resources/resource-diagnostics.js';
+
+/** Whether the process can do its work, for a health check. */
+export interface PerfHealth {
+  readonly status: 'ok' | 'degraded';
+  /** What is wrong, in words; empty when nothing is. Of a feature that is off, nothing is known. */
+  readonly reasons: readonly string[];
+}
+
+/** Of the last 5 to 10 s; one long block is no state, a loop without rest is. */
+const BUSY = 0.95;
+const LATE_MS = 500;
+const HEAP_FULL = 0.9;
+const DEFER_FULL = 0.8;
+
+/** Judges a snapshot. `maxPending` is what deferred work may hold; null with it off. */
+export function healthOf({ eventLoop, resources, defer }: PerfSnapshot, maxPending: number | null): PerfHealth {
+  const reasons = [
+    ...(eventLoop === null ? [] : loopReasons(eventLoop)),
+    ...(resources === null ? [] : resourceReasons(resources)),
+    ...(defer === null || maxPending === null ? [] : deferReasons(defer, maxPending)),
+  ];
+  return { status: reasons.length === 0 ? 'ok' : 'degraded', reasons };
+}
+
+function loopReasons({ utilization, delayMs }: EventLoopSnapshot): string[] {
+  const reasons: string[] = [];
+  if (utilization > BUSY) reasons.push(`event loop: ${percent(utilization)} busy`);
+  if (delayMs.p99 > LATE_MS) reasons.push(`event loop: p99 delay ${delayMs.p99.toFixed(0)} ms`);
+  return reasons;
+}
+
+function resourceReasons({ cpu, memory, limits, process: own }: ResourceSample): string[] {
+  const reasons: string[] = [];
+  const throttledRatio = cpu.window?.throttledRatio ?? 0;
+  if (throttledRatio > BADLY_THROTTLED) reasons.push(`throttling: ${percent(throttledRatio)} of CPU periods`);
+  const { memoryBytes } = limits;
+  const { availableBytes } = memory;
+  if (memoryBytes !== null && availableBytes !== null && isMemoryLow(availableBytes, memoryBytes))
+    reasons.push(`memory: ${mb(availableBytes)} of ${mb(memoryBytes)} MB left`);
+  if (own.heapUsedBytes > own.heapLimitBytes * HEAP_FULL)
+    reasons.push(`memory: heap ${mb(own.heapUsedBytes)} of ${mb(own.heapLimitBytes)} MB`);
+  return reasons;
+}
+
+function deferReasons({ pending }: DeferStats, maxPending: number): string[] {
+  return pending < maxPending * DEFER_FULL ? [] : [`deferred work: ${pending} of ${maxPending} pending`];
+}
+
+const percent = (ratio: number): string => `${(ratio * 100).toFixed(0)} %`;
+const mb = (bytes: number): number => Math.round(bytes / 2 ** 20);

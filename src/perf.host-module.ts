@@ -1,0 +1,101 @@
+import {
+  Global,
+  Inject,
+  Module,
+  type BeforeApplicationShutdown,
+  type NestModule,
+  type OnApplicationBootstrap,
+  type OnModuleDestroy,
+  type OnApplicationShutdown,
+  type OnModuleInit,
+} from '@nestjs/common';
+import { HttpAdapterHost, ModulesContainer } from '@nestjs/core';
+import { needsContext } from './perf.context.js';
+import { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } from './perf.module-definition.js';
+import { resolveOptions, type ResolvedOptions } from './perf.options.js';
+import { noOptions, refuseSecondRegistration } from './perf.registration.js';
+import { PerfRuntime } from './perf.runtime.js';
+import { PerfService } from './perf.service.js';
+import { PERF_MODULE, PERF_RESOLVED_OPTIONS, PERF_SERVICE, PERF_SINKS } from './perf.tokens.js';
+
+/**
+ * What an application has once, and the hooks of its life. Global, so that every `PerfModule` finds it; what applications inject
+ * is the exports of `PerfModule`.
+ * @internal
+ */
+@Global()
+@Module({
+  providers: [
+    {
+      provide: PERF_RESOLVED_OPTIONS,
+      inject: [{ token: MODULE_OPTIONS_TOKEN, optional: true }, ModulesContainer, PERF_MODULE],
+      useFactory: optionsOf,
+    },
+    { provide: PERF_SINKS, inject: [PERF_RESOLVED_OPTIONS], useFactory: ({ sinks }: ResolvedOptions) => sinks },
+    PerfRuntime,
+    { provide: PERF_SERVICE, useClass: PerfService },
+  ],
+  exports: [PerfRuntime, PERF_SERVICE],
+})
+export class PerfHostModule
+  extends ConfigurableModuleClass
+  implements
+    NestModule,
+    OnModuleInit,
+    OnApplicationBootstrap,
+    OnModuleDestroy,
+    BeforeApplicationShutdown,
+    OnApplicationShutdown
+{
+  private configured = false;
+
+  constructor(
+    @Inject(PerfRuntime) private readonly runtime: PerfRuntime,
+    @Inject(PERF_RESOLVED_OPTIONS) private readonly options: ResolvedOptions,
+    @Inject(ModulesContainer) private readonly modules: ModulesContainer,
+    @Inject(HttpAdapterHost) private readonly adapterHost: HttpAdapterHost,
+  ) {
+    super();
+  }
+
+  /** Nest awaits it before it registers routes, in `NestFactory` and under `@nestjs/testing` alike. */
+  async configure(): Promise<void> {
+    this.configured = true;
+    await this.runtime.start(this.adapterHost.httpAdapter, this.contextEnabled(), this.modules);
+  }
+
+  async onModuleInit(): Promise<void> {
+    this.runtime.routesRegistered();
+    // An application without HTTP never calls `configure()`.
+    if (!this.configured) await this.runtime.start(null, this.contextEnabled(), this.modules);
+  }
+
+  async onApplicationBootstrap(): Promise<void> {
+    await this.runtime.bootstrapped();
+  }
+
+  /** The first that Nest says of closing, on SIGTERM too: open streams may hold the server for long after it. */
+  async onModuleDestroy(): Promise<void> {
+    await this.runtime.closing();
+  }
+
+  /** Without an HTTP server to wait for, this is the last moment at which everybody's queues and databases are open. */
+  async beforeApplicationShutdown(): Promise<void> {
+    if (!this.configured) await this.runtime.stop();
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.runtime.stop();
+  }
+
+  private contextEnabled(): boolean {
+    return needsContext(this.options, this.modules);
+  }
+}
+
+/** All other providers depend on it: what is wrong with the registration is said here, before Nest complains. */
+function optionsOf(options: unknown, modules: ModulesContainer, perfModule: unknown): ResolvedOptions {
+  refuseSecondRegistration(modules, PerfHostModule, perfModule);
+  if (options === undefined) throw noOptions();
+  return resolveOptions(options);
+}

@@ -1,0 +1,29 @@
+import type { ModulesContainer } from '@nestjs/core';
+import { PerfError } from './core/perf.error.js';
+
+/** `PerfModule` was imported, and nobody has called `forRoot()`. */
+export const noOptions = (): PerfError =>
+  new PerfError(
+    'PERF_ERR_OPTION',
+    'PerfModule has no options: it was imported without `forRoot()`, or its `useFactory` returned nothing. ' +
+      'Import `PerfModule.forRoot()` once, in the root module.',
+  );
+
+/**
+ * An application is measured once. `PerfModule` itself may be imported again where it is not global.
+ * @throws PERF_ERR_REGISTERED_TWICE
+ */
+export function refuseSecondRegistration(modules: ModulesContainer, host: unknown, perfModule: unknown): void {
+  const all = [...modules.values()];
+  const imported = all.filter(({ metatype }) => metatype === perfModule);
+  const isGlobal = imported.some((module) => module.isGlobal);
+  const count = isGlobal ? imported.length : all.filter(({ metatype }) => metatype === host).length;
+  if (count < 2) return;
+  throw new PerfError(
+    'PERF_ERR_REGISTERED_TWICE',
+    `PerfModule is imported ${count} times in this application. ` +
+      (isGlobal
+        ? 'Call `PerfModule.forRoot()` once, in the root module: it is global, other modules need no import.'
+        : 'Call `PerfModule.forRoot({ isGlobal: false })` once, in the root module; others import `PerfModule` itself.'),
+  );
+}

@@ -1,0 +1,114 @@
+import type { ResourceSample } from '../../core/record.js';
+import type { ControllerCgroup } from './find.js';
+import { exactCount, firstNumber, type KernelFiles, lineNumber, secondNumber, seconds } from './kernel-file.js';
+
+type CpuFigures = ResourceSample['cpu'];
+
+/** CPU time since the cgroup (or the process) was made. */
+export type CpuUsage = Pick<CpuFigures, 'userSeconds' | 'systemSeconds'> & { usageSeconds: number };
+
+/** How often the cgroup was stopped at its own quota. */
+export type Throttling = Pick<CpuFigures, 'periods' | 'throttledPeriods' | 'throttledSeconds'>;
+
+/** The effective CPU limit, with the throttling of the cgroup that holds it. */
+export interface CpuLimit {
+  limitCores: number | null;
+  byAncestor: boolean;
+  /** Whose throttling this is: it cannot be compared with another cgroup's. */
+  heldBy: string | null;
+  throttling: Throttling;
+  /** Seconds throttled by every limit that can be seen. */
+  visibleSeconds: number | null;
+  /** Seconds throttled by any limit, hidden ones included (`cpu.stat.local`, since Linux 6.6). */
+  anySeconds: number | null;
+}
+
+/** What an unlimited cgroup, or none, tells of throttling. */
+export const NOT_LIMITED: CpuLimit = {
+  limitCores: null,
+  byAncestor: false,
+  heldBy: null,
+  throttling: { periods: null, throttledPeriods: null, throttledSeconds: null },
+  visibleSeconds: 0,
+  anySeconds: null,
+};
+
+/** Null when the kernel does not say. A running process has used CPU, so a total of 0 is a stub (gVisor). */
+export function readCpuUsage(files: KernelFiles, { version, directories }: ControllerCgroup): CpuUsage | null {
+  const own = directories[0]!;
+  const { usageSeconds, ...split } =
+    version === 'v2'
+      ? parseUsage(files.read(`${own}/cpu.stat`))
+      : usageV1((name) => files.read(`${own}/cpuacct.${name}`));
+  return usageSeconds === null || usageSeconds === 0 ? null : { usageSeconds, ...split };
+}
+
+type Usage = Pick<CpuFigures, 'usageSeconds' | 'userSeconds' | 'systemSeconds'>;
+
+/** v2's `cpu.stat` counts microseconds. */
+export const parseUsage = (stat: string | null): Usage => ({
+  usageSeconds: seconds(lineNumber(stat, 'usage_usec'), 1e6),
+  userSeconds: seconds(lineNumber(stat, 'user_usec'), 1e6),
+  systemSeconds: seconds(lineNumber(stat, 'system_usec'), 1e6),
+});
+
+/** v1 counts nanoseconds; `cpuacct.stat` has 10 ms ticks (USER_HZ is 100) and serves only where the others are not there. */
+function usageV1(read: (name: string) => string | null): Usage {
+  const usageSeconds = seconds(firstNumber(read('usage')), 1e9);
+  let userSeconds = seconds(firstNumber(read('usage_user')), 1e9);
+  let systemSeconds = seconds(firstNumber(read('usage_sys')), 1e9);
+  if (userSeconds === null || systemSeconds === null) {
+    const ticks = read('stat');
+    userSeconds = seconds(lineNumber(ticks, 'user'), 100);
+    systemSeconds = seconds(lineNumber(ticks, 'system'), 100);
+  }
+  const sum = userSeconds === null || systemSeconds === null ? null : userSeconds + systemSeconds;
+  return { usageSeconds: usageSeconds ?? sum, userSeconds, systemSeconds };
+}
+
+/**
+ * The lowest CPU quota from the own cgroup up to the mount point. The kernel counts throttling only in the cgroup that holds
+ * the quota, so it is read there.
+ */
+export function readCpuLimit(files: KernelFiles, { version, directories }: ControllerCgroup): CpuLimit {
+  const local = parseThrottling(files.read(`${directories[0]}/cpu.stat.local`), version);
+  const reading = { ...NOT_LIMITED, anySeconds: local.throttledSeconds };
+  for (const directory of directories) {
+    const limitCores = quotaOf(files, version, directory);
+    if (limitCores === null) continue;
+    const throttling = parseThrottling(files.read(`${directory}/cpu.stat`), version);
+    const { throttledSeconds } = throttling;
+    reading.visibleSeconds =
+      reading.visibleSeconds === null || throttledSeconds === null ? null : reading.visibleSeconds + throttledSeconds;
+    if (reading.limitCores !== null && limitCores >= reading.limitCores) continue;
+    Object.assign(reading, { limitCores, byAncestor: directory !== directories[0], heldBy: directory, throttling });
+  }
+  return reading;
+}
+
+/** Throttled time is summed over CPUs; v1 counts it in nanoseconds, v2 in microseconds. */
+export const parseThrottling = (stat: string | null, version: 'v1' | 'v2'): Throttling => ({
+  periods: exactCount(lineNumber(stat, 'nr_periods')),
+  throttledPeriods: exactCount(lineNumber(stat, 'nr_throttled')),
+  throttledSeconds:
+    version === 'v1'
+      ? seconds(lineNumber(stat, 'throttled_time'), 1e9)
+      : seconds(lineNumber(stat, 'throttled_usec'), 1e6),
+});
+
+function quotaOf(files: KernelFiles, version: 'v1' | 'v2', directory: string): number | null {
+  if (version === 'v2') return parseCpuMax(files.readRarely(`${directory}/cpu.max`));
+  const quotaUs = firstNumber(files.readRarely(`${directory}/cpu.cfs_quota_us`));
+  // A quota of -1 is none.
+  if (quotaUs === null || quotaUs <= 0) return null;
+  return coresOf(quotaUs, firstNumber(files.readRarely(`${directory}/cpu.cfs_period_us`)));
+}
+
+/** `quota period`, or `max period`, in microseconds; the kernel's own period is 100 ms. */
+export function parseCpuMax(text: string | null): number | null {
+  const quotaUs = firstNumber(text);
+  return quotaUs === null ? null : coresOf(quotaUs, secondNumber(text) ?? 100_000);
+}
+
+const coresOf = (quotaUs: number, periodUs: number | null): number | null =>
+  quotaUs <= 0 || periodUs === null || periodUs <= 0 ? null : quotaUs / periodUs;

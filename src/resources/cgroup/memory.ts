@@ -1,0 +1,138 @@
+import type { ResourceSample } from '../../core/record.js';
+import type { ControllerCgroup } from './find.js';
+import { exactCount, firstNumber, type KernelFiles, lineNumber } from './kernel-file.js';
+
+/** What the cgroup itself tells of its memory. */
+export type MemoryFigures = Omit<ResourceSample['memory'], 'availableBytes'>;
+
+/** Memory of the own cgroup against the limits above it. Bytes; unknown or unlimited is null. */
+export interface MemoryReading {
+  /** Null when no cgroup tells its usage. */
+  figures: MemoryFigures | null;
+  limitBytes: number | null;
+  highBytes: number | null;
+  byAncestor: boolean;
+  /** The least that any limit still allows; siblings use up a parent's limit too. */
+  headroomBytes: number | null;
+}
+
+type Version = ControllerCgroup['version'];
+
+/** How each version of cgroups names its files. v1 has no `high`: its soft limit is something else. */
+const FILES = {
+  v1: {
+    usage: 'memory.usage_in_bytes',
+    limit: 'memory.limit_in_bytes',
+    high: null,
+    peak: 'memory.max_usage_in_bytes',
+    oom: 'memory.oom_control',
+  },
+  v2: {
+    usage: 'memory.current',
+    limit: 'memory.max',
+    high: 'memory.high',
+    peak: 'memory.peak',
+    oom: 'memory.events',
+  },
+} as const;
+
+/** Lines of `memory.stat`. On v1 descendants count only with `total_`: the kubelet reads the same lines. */
+const STAT = {
+  v1: { inactiveFile: 'total_inactive_file', anon: 'total_rss', file: 'total_cache' },
+  v2: { inactiveFile: 'inactive_file', anon: 'anon', file: 'file' },
+} as const;
+
+/** Kernel memory by its parts, before Linux 5.18 had a line for the sum. */
+const KERNEL_PARTS = ['slab', 'kernel_stack', 'pagetables', 'percpu'] as const;
+
+/**
+ * Null when no level tells a usage or a limit.
+ * @param rssBytes The process's own memory: used at the least, where no cgroup says more.
+ */
+export function readMemory(
+  files: KernelFiles,
+  { version, directories }: ControllerCgroup,
+  rssBytes: number,
+): MemoryReading | null {
+  const names = FILES[version];
+  const bytesOf = (directory: string, name: string): number | null =>
+    exactCount(firstNumber(files.read(`${directory}/${name}`)));
+  const limitIn = (directory: string, name: string): number | null =>
+    limitOf(exactCount(firstNumber(files.readRarely(`${directory}/${name}`))));
+  const statOf = (directory: string): string | null => files.read(`${directory}/memory.stat`);
+  let own: { directory: string; usageBytes: number } | undefined;
+  const levels = directories.map((directory) => {
+    const limitBytes = limitIn(directory, names.limit);
+    const usageBytes = own === undefined || limitBytes !== null ? bytesOf(directory, names.usage) : null;
+    // Where the controller is off for the own cgroup (v2), the nearest ancestor accounts for it.
+    if (usageBytes !== null) own ??= { directory, usageBytes };
+    const highBytes = names.high === null ? null : limitIn(directory, names.high);
+    return { directory, usageBytes, limitBytes, highBytes };
+  });
+  const ownStat = own === undefined ? null : statOf(own.directory);
+  const ownUsedBytes = own === undefined ? rssBytes : usedBytes(own.usageBytes, ownStat, version);
+
+  const limits = levels.flatMap(({ directory, limitBytes, usageBytes }) => {
+    if (limitBytes === null) return [];
+    const isOther = directory !== own?.directory && usageBytes !== null;
+    const levelUsedBytes = isOther ? usedBytes(usageBytes, statOf(directory), version) : 0;
+    // A parent uses at least what its child does.
+    return [
+      { limitBytes, usedBytes: Math.max(ownUsedBytes, levelUsedBytes), byAncestor: directory !== directories[0] },
+    ];
+  });
+  // v1 tells the lowest limit up the tree even where the ancestors cannot be seen (the task limit of ECS).
+  const lowestBytes = version === 'v1' ? limitOf(exactCount(lineNumber(ownStat, 'hierarchical_memory_limit'))) : null;
+  if (lowestBytes !== null) limits.push({ limitBytes: lowestBytes, usedBytes: ownUsedBytes, byAncestor: true });
+
+  const highBytes = least(levels.map((level) => level.highBytes));
+  if (own === undefined && limits.length === 0 && highBytes === null) return null;
+  const limitBytes = least(limits.map((limit) => limit.limitBytes));
+  return {
+    figures:
+      own === undefined
+        ? null
+        : {
+            usageBytes: own.usageBytes,
+            ...parseMemoryStat(ownStat, own.usageBytes, version),
+            ...(version === 'v1' ? { kernelBytes: bytesOf(own.directory, 'memory.kmem.usage_in_bytes') } : {}),
+            peakBytes: bytesOf(own.directory, names.peak),
+            oomKills: exactCount(lineNumber(files.read(`${own.directory}/${names.oom}`), 'oom_kill')),
+          },
+    limitBytes,
+    highBytes,
+    byAncestor: limits.find((limit) => limit.limitBytes === limitBytes)?.byAncestor ?? false,
+    headroomBytes: least(limits.map((limit) => Math.max(0, limit.limitBytes - limit.usedBytes))),
+  };
+}
+
+/** The working set is usage without the file pages that the kernel reclaims first: the figure the kubelet goes by. */
+export function parseMemoryStat(
+  stat: string | null,
+  usageBytes: number,
+  version: Version,
+): Omit<MemoryFigures, 'usageBytes' | 'peakBytes' | 'oomKills'> {
+  const names = STAT[version];
+  const line = (key: string): number | null => exactCount(lineNumber(stat, key));
+  const inactiveFileBytes = line(names.inactiveFile);
+  const parts = KERNEL_PARTS.map(line).filter((bytes) => bytes !== null);
+  return {
+    workingSetBytes: inactiveFileBytes === null ? null : Math.max(0, usageBytes - inactiveFileBytes),
+    anonBytes: line(names.anon),
+    fileBytes: line(names.file),
+    kernelBytes: line('kernel') ?? (parts.length === 0 ? null : parts.reduce((sum, bytes) => sum + bytes, 0)),
+  };
+}
+
+/** The working set; all of the usage where `memory.stat` does not tell (gVisor). */
+const usedBytes = (usageBytes: number, stat: string | null, version: Version): number =>
+  parseMemoryStat(stat, usageBytes, version).workingSetBytes ?? usageBytes;
+
+/** v1 has no word for "no limit": it writes 2^63 rounded down to a page, which is no exact count. 0 would allow no process. */
+const limitOf = (bytes: number | null): number | null => (bytes === 0 ? null : bytes);
+
+/** The lowest of what is known. */
+function least(values: readonly (number | null)[]): number | null {
+  const known = values.filter((value) => value !== null);
+  return known.length === 0 ? null : Math.min(...known);
+}

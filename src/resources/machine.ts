@@ -1,0 +1,45 @@
+import { availableParallelism, freemem, totalmem } from 'node:os';
+import { exactCount, type KernelFiles, textOf } from './cgroup/kernel-file.js';
+
+/** What the machine allows where no cgroup says less. Unknown is null. */
+export interface Machine {
+  /** CPUs that the process may run on. */
+  cpus: number | null;
+  memoryBytes: number | null;
+}
+
+const isElsewhere = (root: string): boolean => process.platform !== 'linux' && root === '';
+
+/** The affinity covers cpusets of both versions of cgroups; `os.availableParallelism()` mixes the quota in, rounded. */
+export function readMachine(root: string): Machine {
+  if (isElsewhere(root)) return { cpus: availableParallelism(), memoryBytes: totalmem() };
+  const status = /^Cpus_allowed_list:\s*(\S+)$/m.exec(textOf(`${root}/proc/self/status`));
+  return {
+    cpus: countCpus(status?.[1] ?? ''),
+    memoryBytes: parseMeminfo(textOf(`${root}/proc/meminfo`), 'MemTotal') || null,
+  };
+}
+
+/** Bytes that the machine can still give away without swapping. */
+export const availableOn = (root: string, files: KernelFiles): number | null =>
+  isElsewhere(root) ? freemem() : parseMeminfo(files.readRarely('/proc/meminfo'), 'MemAvailable');
+
+/** Bytes of one line of `/proc/meminfo`, which counts in kB; null when it is not there. */
+export function parseMeminfo(text: string | null, key: 'MemTotal' | 'MemAvailable'): number | null {
+  const kilobytes = new RegExp(`^${key}:\\s*(\\d+) kB$`, 'm').exec(text ?? '');
+  return exactCount(kilobytes === null ? null : Number(kilobytes[1]) * 1024);
+}
+
+/** Counts a kernel CPU list such as `0-3,8,10-11`; null when it is none. */
+export function countCpus(list: string): number | null {
+  let count = 0;
+  for (const range of list.split(',')) {
+    const bounds = /^(\d{1,6})(?:-(\d{1,6}))?$/.exec(range);
+    if (bounds === null) return null;
+    const from = Number(bounds[1]);
+    const to = Number(bounds[2] ?? bounds[1]);
+    if (to < from) return null;
+    count += to - from + 1;
+  }
+  return count;
+}

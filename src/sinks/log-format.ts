@@ -1,0 +1,28 @@
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { ConsoleLogger } from '@nestjs/common';
+import { applicationFolder } from '../core/application-package.js';
+
+/** `'text'`: lines for people; `'object'`: one object a message, for machines. */
+export type LogFormat = 'text' | 'object';
+
+/** What `nestjs-pino` exports as `Logger`; null where the application has no such package. */
+export function pinoLogger(): (new (...parameters: never[]) => unknown) | null {
+  try {
+    const { Logger } = createRequire(join(applicationFolder(), 'main.js'))('nestjs-pino') as { Logger?: unknown };
+    return typeof Logger === 'function' ? (Logger as new (...parameters: never[]) => unknown) : null;
+  } catch {
+    // Not installed, or bundled into the application: `format` says it then.
+    return null;
+  }
+}
+
+/** What the application's logger is made for: objects where it is `nestjs-pino`'s, or Nest's own with `json: true`. */
+export function formatFor(logger: unknown, pino: typeof pinoLogger = pinoLogger): LogFormat {
+  if (logger instanceof ConsoleLogger) {
+    const { options } = logger as unknown as { options?: { json?: boolean } };
+    return options?.json === true ? 'object' : 'text';
+  }
+  const known = pino();
+  return known !== null && logger instanceof known ? 'object' : 'text';
+}

@@ -1,0 +1,23 @@
+import type { SizeNote } from '../core/record.js';
+
+/** `GET /users/:id (UsersController.findOne)` */
+export function nameOf({
+  method,
+  route,
+  handler,
+}: {
+  readonly method: string;
+  readonly route: string;
+  readonly handler: string | null;
+}): string {
+  return `${method} ${route === '' ? '(no route)' : route}${handler === null ? '' : ` (${handler})`}`;
+}
+
+/** `, 9000 rows, 3000000 bytes`; nothing for what is not known. */
+export function sizeOf(note: SizeNote | null): string {
+  const rows = note?.rows === undefined ? '' : `, ${note.rows} rows`;
+  return note?.bytes === undefined ? rows : `${rows}, ${note.bytes} bytes`;
+}
+
+/** `1 error`, `2 errors` */
+export const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`;

@@ -1,0 +1,49 @@
+/** Things of one kind that came again. */
+export interface Repeated<T> {
+  /** The one that was told; null where too many kinds came for each to be told. */
+  readonly first: T | null;
+  count: number;
+  totalMs: number;
+  maxMs: number;
+}
+
+/** Tells the first of each kind and counts the rest. */
+export class Repeats<T extends { readonly durationMs: number }> {
+  private readonly seen = new Map<string, Repeated<T>>();
+
+  constructor(
+    private readonly kindOf: (item: T) => string,
+    /** So many kinds are told; those beyond are counted together. */
+    private readonly maxKinds = 20,
+  ) {}
+
+  /** Whether this one is the first of its kind since {@link take}, and to be told. */
+  isNew(item: T): boolean {
+    const kind = this.kindOf(item);
+    const known = this.seen.get(kind) ?? (this.seen.size < this.maxKinds ? null : this.others());
+    if (known === null) {
+      this.seen.set(kind, { first: item, count: 0, totalMs: 0, maxMs: 0 });
+      return true;
+    }
+    known.count += 1;
+    known.totalMs += item.durationMs;
+    known.maxMs = Math.max(known.maxMs, item.durationMs);
+    return false;
+  }
+
+  /** What came again, and forgets everything. */
+  take(): Repeated<T>[] {
+    const repeated = [...this.seen.values()].filter(({ count }) => count > 0);
+    this.seen.clear();
+    return repeated;
+  }
+
+  private others(): Repeated<T> {
+    const others = this.seen.get('') ?? { first: null, count: 0, totalMs: 0, maxMs: 0 };
+    this.seen.set('', others);
+    return others;
+  }
+}
+
+/** `once more`, `5 times more`. */
+export const timesMore = (count: number): string => (count === 1 ? 'once more' : `${count} times more`);

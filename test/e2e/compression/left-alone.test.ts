@@ -1,0 +1,80 @@
+import type { ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
+import { Controller, Get, HttpCode, Res } from '@nestjs/common';
+import type { FastifyReply } from 'fastify';
+import { afterEach, describe, expect, it } from 'vitest';
+import { adapters, startApp, type TestApp } from '../../fixtures/app.js';
+import { CompressionController, textOf } from '../../fixtures/compression.controller.js';
+import { callAccepting } from '../../fixtures/http-client.js';
+
+interface Reply {
+  header(name: string, value: string): unknown;
+}
+
+@Controller('alone')
+class AloneController {
+  @Get('digest')
+  digest(@Res({ passthrough: true }) reply: Reply): unknown {
+    reply.header('content-digest', 'sha-256=:4REjxQ4yrqUVicfSKYNO/cF9zNj5ANbzgDZt3/h3Qxo=:');
+    return { text: textOf(5_000) };
+  }
+
+  @Get('file')
+  @HttpCode(304)
+  file(@Res({ passthrough: true }) reply: Reply): void {
+    reply.header('accept-ranges', 'bytes');
+    reply.header('etag', '"v1"');
+  }
+
+  @Get('ended')
+  ended(@Res() response: ServerResponse): void {
+    response.setHeader('content-type', 'text/plain');
+    response.end(textOf(100_000));
+    // What `on-finished` asks, and with it most middleware.
+    state = (response as unknown as { finished: boolean }).finished;
+  }
+
+  /** Streams of other packages have what Node's own have, but are none. */
+  @Get('foreign-stream')
+  foreignStream(@Res() reply: FastifyReply): void {
+    const source = Readable.from([Buffer.from(textOf(20_000))]);
+    void reply.type('text/plain').send(new Proxy(source, { getPrototypeOf: () => Object.prototype }));
+  }
+}
+let state: unknown;
+
+describe.each(adapters)('compression on %s', (adapter) => {
+  let test: TestApp;
+  const start = async (): Promise<void> => {
+    test = await startApp(adapter, { metadata: { controllers: [AloneController, CompressionController] } });
+  };
+  afterEach(() => test.close());
+  const get = (path: string, headers = {}) => callAccepting(`${test.url}/${path}`, 'gzip', { headers });
+
+  it('leaves a body alone whose digest the application tells (RFC 9530)', async () => {
+    await start();
+    const { headers, text } = await get('alone/digest');
+    expect([headers['content-encoding'], JSON.parse(text)]).toEqual([undefined, { text: textOf(5_000) }]);
+  });
+
+  it('adds no `Vary` to a 304 whose 200 has none', async () => {
+    await start();
+    const { status, headers } = await get('alone/file', { 'if-none-match': '"v1"' });
+    expect([status, headers.vary]).toEqual([304, undefined]);
+    const small = await get('c/json/100');
+    const again = await get('c/json/100', { 'if-none-match': small.headers.etag ?? '"none"' });
+    expect([again.status, again.headers.vary]).toEqual([adapter === 'express' ? 304 : 200, undefined]);
+  });
+
+  it.runIf(adapter === 'fastify')("encodes streams that are none of Node's own", async () => {
+    await start();
+    const { headers, text } = await get('alone/foreign-stream');
+    expect([headers['content-encoding'], text]).toEqual(['gzip', textOf(20_000)]);
+  });
+
+  it.runIf(adapter === 'express')('lets a response look ended while its body is encoded', async () => {
+    await start();
+    expect((await get('alone/ended')).headers['content-encoding']).toBe('gzip');
+    expect(state).toBe(true);
+  });
+});

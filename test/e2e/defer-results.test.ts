@@ -1,0 +1,87 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Controller, Get, Inject, Injectable, Sse } from '@nestjs/common';
+import { interval, map, of, take } from 'rxjs';
+import { expect, it, describe, vi, afterEach } from 'vitest';
+import { type DeferContext, type DeferredWork, type DeferOptions, Deferrer, DeferWork } from '../../src/index.js';
+import { bullmqStore } from '../../src/entries/bullmq.js';
+import { adapters, startApp } from '../fixtures/app.js';
+
+@Injectable()
+class Log {
+  readonly results: unknown[] = [];
+}
+
+@Injectable()
+class Remember implements DeferredWork<{ result: unknown }> {
+  constructor(@Inject(Log) private readonly log: Log) {}
+  prepare({ result }: DeferContext): { result: unknown } {
+    return { result };
+  }
+  run({ result }: { result: unknown }): void {
+    this.log.results.push(result);
+  }
+}
+
+@Controller()
+class ResultsController {
+  @Get('promised')
+  @DeferWork(Remember)
+  async promised() {
+    return of(1, 2);
+  }
+  @Sse('events')
+  @DeferWork(Remember)
+  async events() {
+    return interval(1).pipe(
+      take(2),
+      map((data) => ({ data })),
+    );
+  }
+}
+
+describe.each(adapters)('what a handler returns, on %s', (adapter) => {
+  const cleanups: (() => unknown)[] = [];
+  afterEach(async () => {
+    vi.restoreAllMocks();
+    for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
+  });
+  async function start(defer: DeferOptions = {}) {
+    const metadata = { controllers: [ResultsController], providers: [Log, Remember] };
+    const app = await startApp(adapter, { metadata, perf: { defer } });
+    return { ...app, deferrer: app.app.get(Deferrer), log: app.app.get(Log) };
+  }
+
+  it('as the promise of an observable is its last value', async () => {
+    const app = await start();
+    cleanups.push(() => app.close());
+    expect(await (await fetch(`${app.url}/promised`)).text()).toBe('2');
+    await app.deferrer.idle();
+    expect(app.log.results).toEqual([2]);
+  });
+
+  it('as the promise of server-sent events is no result', async () => {
+    const app = await start();
+    cleanups.push(() => app.close());
+    expect(await (await fetch(`${app.url}/events`)).text()).toContain('data: 1');
+    await app.deferrer.idle();
+    expect(app.log.results).toEqual([undefined]);
+  });
+
+  it('and stays on disk when the application closes is waited for by nobody', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'perf-closed-'));
+    cleanups.push(() => rmSync(folder, { recursive: true }));
+    const connection = { host: '127.0.0.1', port: 1 };
+    const store = bullmqStore({ connection, queue: 'none', worker: false, spillPath: folder });
+    const app = await start({ store, drainTimeoutMs: 10 });
+    await app.deferrer.enqueue(Remember, { result: 1 });
+    await app.close();
+    expect(app.deferrer.stats().pending).toBe(1);
+    await app.deferrer.idle();
+    const wait = new Promise((resolve) => setTimeout(resolve, 200));
+    const timers = vi.spyOn(globalThis, 'setTimeout');
+    await wait;
+    expect(timers).not.toHaveBeenCalled();
+  });
+});

@@ -1,0 +1,138 @@
+import { Controller, Get, Logger, Param } from '@nestjs/common';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterEach, describe, expect, it } from 'vitest';
+import {
+  Deferrer,
+  loggerSink,
+  onBlock,
+  onSlow,
+  PerfService,
+  SlowMs,
+  type BlockRecord,
+  type PerfModuleOptions,
+  type RequestRecord,
+} from '../../src/index.js';
+import { prometheusSink } from '../../src/entries/prometheus.js';
+import { adapterOf, adapters } from '../fixtures/app.js';
+import { closeApps, listeningApp, recordsOf } from '../fixtures/build-app.js';
+import { Lines } from '../fixtures/lines.js';
+import { until } from '../fixtures/until.js';
+
+@SlowMs(5)
+@Controller('reports')
+class ReportsController {
+  @Get('own')
+  @SlowMs(60_000)
+  async own() {
+    await delay(20);
+  }
+  @Get('of/:id')
+  async of(@Param('id') id: string) {
+    await delay(20);
+    return id;
+  }
+}
+@Controller()
+class PlainController {
+  @Get(['quick', 'health/live', 'internal/stats', 'admin/users/list'])
+  async quick() {
+    await delay(20);
+  }
+}
+const metadata = { controllers: [ReportsController, PlainController] };
+
+afterEach(async () => {
+  await closeApps();
+  Logger.overrideLogger(false);
+});
+
+describe.each(adapters)('on %s', (adapter) => {
+  async function start(perf: PerfModuleOptions) {
+    const lines = new Lines();
+    const built = await listeningApp(adapterOf(adapter), { metadata, perf, nest: { logger: lines } });
+    const own = () => lines.all.filter((line) => /^(On:|GET|\d)/.test(line));
+    return { ...built, lines, own };
+  }
+
+  it('the first line says what is on and where to look', async () => {
+    const { own } = await start({
+      compression: false,
+      release: '1.4.2',
+      sinks: [loggerSink(), prometheusSink()],
+      snapshotEndpoint: { authorize: () => true },
+    });
+    expect(own()).toEqual([
+      'On: latency, event loop, upstream calls, users, resources, deferred work. Records go to: logger, prometheus, memory. ' +
+        'Look at GET /perf/snapshot, GET /metrics, `PerfService.snapshot()`. Release 1.4.2',
+    ]);
+  });
+
+  it('a route has its own idea of slow, and a slow one is told once', async () => {
+    const heard: RequestRecord[] = [];
+    const built = await start({ sinks: [loggerSink(), onSlow((request) => heard.push(request))] });
+    for (const path of ['of/1', 'own', 'of/2', 'of/3']) await fetch(`${built.url}/reports/${path}`);
+    await fetch(`${built.url}/quick`);
+    const records = await recordsOf(built, 5);
+    expect(records.map(({ slow }) => slow)).toEqual([true, undefined, true, true, undefined]);
+    expect(heard.map(({ route }) => route)).toEqual(Array.from({ length: 3 }, () => '/reports/of/:id'));
+    await built.app.close();
+    const [, first, again, ...more] = built.own();
+    expect(first).toMatch(/^GET \/reports\/of\/:id \(ReportsController\.of\) took \d+ ms: status 200, .*id \S+$/);
+    expect(again).toMatch(/^2 more slow requests: GET \/reports\/of\/:id 2 times, up to \d+ ms$/);
+    expect(more).toEqual([]);
+  });
+
+  it('a window’s requests are summed up in one line', async () => {
+    const { url, own } = await start({ latency: { slowMs: 10_000 }, sinks: [loggerSink({ summaryMs: 300 })] });
+    await until(
+      'a window of ten requests',
+      async () => {
+        await Promise.all(Array.from({ length: 12 }, () => fetch(`${url}/quick`)));
+        return own().some((line) => /in the last 0\.3 s.*\. Most time: \d+ × GET \/quick p50 /.test(line));
+      },
+      10_000,
+    );
+  });
+
+  it('routes that `latency.ignore` matches leave no record and no row', async () => {
+    const built = await start({ latency: { ignore: ['/health/*', '/internal/stats', '/admin/**'] }, sinks: [] });
+    for (const path of ['health/live', 'internal/stats', 'admin/users/list', 'quick'])
+      await fetch(`${built.url}/${path}`);
+    const records = await recordsOf(built, 1);
+    expect(records.map(({ route }) => route)).toEqual(['/quick']);
+    expect(
+      built.app
+        .get(PerfService)
+        .snapshot()
+        .routes.map(({ route }) => route),
+    ).toEqual(['/quick']);
+  });
+});
+
+it.each(adapters)('health() on %s tells of deferred work that fills up', async (adapter) => {
+  const defer = { concurrency: 1, maxPending: 10 };
+  const { app } = await listeningApp(adapterOf(adapter), {
+    metadata,
+    perf: { defer, eventLoop: false, resources: false },
+  });
+  const perf = app.get(PerfService);
+  expect(perf.health()).toEqual({ status: 'ok', reasons: [] });
+  let finish = (): void => {};
+  const held = new Promise<void>((resolve) => (finish = resolve));
+  for (let i = 0; i < 10; i++) app.get(Deferrer).defer(() => held);
+  await until('the first to run', () => perf.snapshot().defer!.running === 1);
+  expect(perf.health()).toEqual({ status: 'degraded', reasons: ['deferred work: 9 of 10 pending'] });
+  finish();
+  await until('none to be left', () => perf.health().status === 'ok');
+});
+
+it('onBlock hears of each block, and a hook that fails harms neither the next nor the others', async () => {
+  const heard: string[] = [];
+  const hook = onBlock(({ location }) => {
+    heard.push(String(location));
+    if (heard.length === 1) throw new Error('pager is down');
+  });
+  const block = { kind: 'block', location: 'a.ts:1:1' } as BlockRecord;
+  await expect(hook.publish([block, { ...block, location: 'b.ts:1:1' }])).rejects.toThrow('pager is down');
+  expect(heard).toEqual(['a.ts:1:1', 'b.ts:1:1']);
+});

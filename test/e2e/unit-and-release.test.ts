@@ -1,0 +1,104 @@
+import { Controller, Get, Injectable, type CanActivate, type ExecutionContext } from '@nestjs/common';
+import { afterEach, describe, expect, it } from 'vitest';
+import { Experiment, staticGates, type PerfModuleOptions, type RequestRecord } from '../../src/index.js';
+import { adapterOf, adapters } from '../fixtures/app.js';
+import { closeApps, listeningApp, recordsOf } from '../fixtures/build-app.js';
+import { Lines } from '../fixtures/lines.js';
+
+/** Leaves the user on the request, as Passport does. */
+@Injectable()
+class UserGuard implements CanActivate {
+  canActivate(context: ExecutionContext): boolean {
+    const request = context.switchToHttp().getRequest<{ headers: Record<string, string>; user?: { id: unknown } }>();
+    const id = request.headers['x-user'];
+    if (id !== undefined) request.user = { id: /^\d+$/.test(id) ? Number(id) : id };
+    return true;
+  }
+}
+@Controller()
+class WorkController {
+  @Get('plain')
+  plain() {
+    return 'done';
+  }
+  @Get('gated')
+  @Experiment('gate')
+  gated() {
+    return 'done';
+  }
+}
+
+const VARIABLES = ['GIT_COMMIT', 'SOURCE_VERSION'];
+const before = VARIABLES.map((name) => process.env[name]);
+afterEach(async () => {
+  VARIABLES.forEach((name, i) => {
+    if (before[i] === undefined) delete process.env[name];
+    else process.env[name] = before[i];
+  });
+  await closeApps();
+});
+
+describe.each(adapters)('a request’s record on %s', (adapter) => {
+  const lines = new Lines();
+  async function records(perf: PerfModuleOptions, ...requests: [path: string, user?: string][]) {
+    const built = await listeningApp(adapterOf(adapter), {
+      perf,
+      metadata: { controllers: [WorkController] },
+      nest: { logger: lines },
+      beforeInit: (app) => void app.useGlobalGuards(new UserGuard()),
+    });
+    for (const [path, user] of requests) {
+      await fetch(`${built.url}${path}`, {
+        headers: { 'x-request-id': `id-${path.slice(1)}`, ...(user && { 'x-user': user }) },
+      });
+    }
+    return recordsOf(built, requests.length);
+  }
+  const unitsOf = (all: RequestRecord[]) => all.map(({ unit }) => unit?.userId ?? null);
+
+  it('names the user of the request by default, and nobody where there is none', async () => {
+    expect(unitsOf(await records({}, ['/plain', 'ann'], ['/plain', '7'], ['/plain'], ['/nowhere']))).toEqual([
+      'ann',
+      '7',
+      null,
+      null,
+    ]);
+  });
+
+  it('names whom `unit` tells, and experiments go by it', async () => {
+    const perf: PerfModuleOptions = {
+      unit: (request) => (request.user ? { userId: `tenant of ${request.user.id}` } : null),
+      experiments: { gates: staticGates({ gate: true }) },
+    };
+    const all = await records(perf, ['/plain', 'ann'], ['/plain'], ['/gated', 'ann'], ['/gated']);
+    expect(unitsOf(all)).toEqual(['tenant of ann', null, 'tenant of ann', 'id-gated']);
+  });
+
+  it('names whom `experiments.unit` tells once a gate was checked in it', async () => {
+    const perf: PerfModuleOptions = {
+      unit: () => ({ userId: 'by unit' }),
+      experiments: { gates: staticGates({ gate: true }), unit: () => ({ userId: 'by experiments.unit' }) },
+    };
+    expect(unitsOf(await records(perf, ['/plain'], ['/gated']))).toEqual(['by unit', 'by experiments.unit']);
+  });
+
+  it('names nobody when `unit` fails, which is said once', async () => {
+    const unit = () => {
+      throw new Error('no such tenant');
+    };
+    expect(unitsOf(await records({ unit }, ['/plain'], ['/plain']))).toEqual([null, null]);
+    expect(lines.all.filter((line) => line.startsWith('unit() threw: no such tenant.'))).toHaveLength(1);
+  });
+
+  it('tells the release: the option, else the platform’s variable, else the version of the application', async () => {
+    for (const name of VARIABLES) delete process.env[name];
+    const releases = async (perf: PerfModuleOptions) => (await records(perf, ['/plain'])).map(({ release }) => release);
+    const { version } = (await import('../../package.json', { with: { type: 'json' } })).default;
+    expect(await releases({})).toEqual([version]);
+    process.env['SOURCE_VERSION'] = ' 4f2c \n';
+    expect(await releases({})).toEqual(['4f2c']);
+    process.env['GIT_COMMIT'] = '9b1d';
+    expect(await releases({})).toEqual(['9b1d']);
+    expect(await releases({ release: 'spring' })).toEqual(['spring']);
+  });
+});

@@ -1,0 +1,77 @@
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { MemoryPlace, MemoryStore } from '../../../contract/memory-store.js';
+import { until } from '../../../fixtures/until.js';
+import { engineWith } from '../engine.fixture.js';
+import { entryOf, NO_WORKER } from '../durable-entry.js';
+import { expectBalanced } from '../balanced.js';
+
+let folder: string;
+beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), 'perf-outbox-'))));
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+describe('durable work in front of a store that comes and goes', () => {
+  it(
+    'loses nothing to a small memory when there is a spill file, whatever the timing',
+    { timeout: 120_000 },
+    async () => {
+      for (let round = 0; round < 30; round++) {
+        const path = join(folder, `spill-${round}.ndjson`);
+        const place = new MemoryPlace();
+        place.away = round % 3 !== 0;
+        const { engine } = engineWith({
+          maxPending: 5,
+          store: new MemoryStore(place, false, { path, maxBytes: 1024 ** 3 }),
+        });
+        await engine.start(NO_WORKER);
+        const ids = Array.from({ length: 60 }, (_, i) => `r${round}-${i}`);
+        const arming = ids.map(async (id, i) => {
+          if (i % 4 === 0) await new Promise((resolve) => setTimeout(resolve, i % 7));
+          const armed = await engine.durable!.arm(entryOf(id), null, false);
+          if (i % 5 === 0) await new Promise((resolve) => setImmediate(resolve));
+          armed?.commit(200);
+        });
+        await new Promise((resolve) => setTimeout(resolve, round % 5));
+        place.away = false;
+        await Promise.all(arming);
+        await engine.idle();
+        expectBalanced(engine.stats());
+        expect(engine.stats()).toMatchObject({ accepted: 60, stored: 60, dropped: 0, buffered: 0 });
+        expect([...place.known].toSorted()).toEqual(ids.toSorted());
+        expect(engine.durable!.capacity.isEmpty).toBe(true);
+        await until('its files to be deleted', () => readdirSync(folder).every((name) => name.endsWith('.lock')));
+        await engine.drain(100);
+      }
+    },
+  );
+
+  it('drop-old: what is on disk is not dropped for what the disk refuses', async () => {
+    const place = new MemoryPlace();
+    place.away = true;
+    const { engine } = engineWith({
+      maxPending: 1,
+      overflow: 'drop-old',
+      store: new MemoryStore(place, false, { path: join(folder, 'spill'), maxBytes: 1 }),
+    });
+    await engine.start(NO_WORKER);
+    for (const id of ['on-disk', 'refused']) (await engine.durable!.arm(entryOf(id), null, false))?.commit(200);
+    place.away = false;
+    await engine.idle();
+    expect([...place.known]).toEqual(['on-disk']);
+    expect(engine.stats()).toMatchObject({ accepted: 2, stored: 1, dropped: 1, pending: 0 });
+    await engine.drain(100);
+  });
+
+  it('a boot that fails because the spill file is in use closes the store again', async () => {
+    const path = join(folder, 'spill.ndjson');
+    const first = engineWith({ store: new MemoryStore(new MemoryPlace(), false, { path, maxBytes: 1024 ** 3 }) });
+    await first.engine.start(NO_WORKER);
+    const place = new MemoryPlace();
+    const second = engineWith({ store: new MemoryStore(place, true, { path, maxBytes: 1024 ** 3 }) });
+    await expect(second.engine.start(NO_WORKER)).rejects.toThrow('PERF_ERR_STORE: `spillPath` is in use');
+    expect(place.stores.size).toBe(0);
+    await first.engine.drain(100);
+  });
+});

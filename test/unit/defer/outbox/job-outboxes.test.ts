@@ -1,0 +1,69 @@
+import { describe, expect, it } from 'vitest';
+import type { JobQueue } from '../../../../src/index.js';
+import { engineWith } from '../engine.fixture.js';
+
+type Jobs = Parameters<JobQueue['addBulk']>[0];
+
+function queueOf(addBulk: (jobs: Jobs) => Promise<unknown>): JobQueue & { added: string[] } {
+  const added: string[] = [];
+  return {
+    name: 'mail',
+    added,
+    addBulk: async (jobs) => {
+      const answer = await addBulk(jobs);
+      added.push(...jobs.map(({ name }) => name));
+      return answer;
+    },
+  };
+}
+
+describe('jobs for the own queue of an application', () => {
+  it('drop-old: the newest take the place of those that have waited longest', async () => {
+    const { engine, records } = engineWith({ maxPending: 2, overflow: 'drop-old' });
+    const queue = queueOf(async () => []);
+    for (const name of ['a', 'b', 'c', 'd']) engine.armJob(queue, name, { name }, undefined, null)!.commit(null);
+    await engine.idle();
+    expect(queue.added).toEqual(['c', 'd']);
+    expect(engine.stats()).toMatchObject({ accepted: 4, completed: 2, stored: 2, dropped: 2, buffered: 0 });
+    expect(records.map(({ name, outcome, error }) => [name, outcome, error])).toEqual([
+      ['mail/a', 'dropped', 'newer work took its place'],
+      ['mail/b', 'dropped', 'newer work took its place'],
+      ['mail/c', 'completed', null],
+      ['mail/d', 'completed', null],
+    ]);
+  });
+
+  it('a queue that cannot store them keeps the jobs: they are told, and sent again', async () => {
+    const { engine, reports } = engineWith();
+    let sends = 0;
+    const queue = queueOf(async () => {
+      sends += 1;
+      if (sends === 1) throw new Error('Connection is closed.');
+    });
+    engine.armJob(queue, 'welcome', { id: 1 }, undefined, null)!.commit(null);
+    await engine.idle();
+    expect(queue.added).toEqual(['welcome']);
+    expect(engine.stats()).toMatchObject({ accepted: 1, completed: 1, retried: 1, stored: 1 });
+    expect(reports).toEqual([
+      'jobs for queue "mail" could not be stored: Connection is closed.. All is kept, and sent again under the same ids.',
+    ]);
+  });
+
+  it('what is not stored at the deadline of closing is dropped by name', async () => {
+    const { engine, reports } = engineWith();
+    const queue = queueOf(() => new Promise(() => {}));
+    engine.armJob(queue, 'welcome', { id: 1 }, undefined, null)!.commit(null);
+    await engine.drain(30);
+    expect(engine.stats()).toMatchObject({ accepted: 1, dropped: 1, pending: 0, buffered: 0 });
+    expect(reports.join('\n')).toContain('mail/welcome');
+  });
+
+  it('a job whose response makes it unwanted gives its room back', async () => {
+    const { engine } = engineWith({ maxPending: 1, overflow: 'reject' });
+    const queue = queueOf(async () => []);
+    engine.armJob(queue, 'a', {}, undefined, null)!.discard();
+    engine.armJob(queue, 'b', {}, undefined, null)!.commit(null);
+    await engine.idle();
+    expect(queue.added).toEqual(['b']);
+  });
+});

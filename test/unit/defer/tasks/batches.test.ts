@@ -1,0 +1,88 @@
+import { describe, expect, it } from 'vitest';
+import type { BatchItem, DeferOptions } from '../../../../src/index.js';
+import type { ClassWork } from '../../../../src/defer/defer-engine.js';
+import { TaskSequence } from '../../../../src/defer/tasks/task.js';
+import { readEnqueueOptions } from '../../../../src/defer/work-options.js';
+import { until } from '../../../fixtures/until.js';
+import { expectBalanced } from '../balanced.js';
+import { armingIn, engineWith } from '../engine.fixture.js';
+
+/** An engine, and work with `runBatch` that remembers its batches. */
+function batching(
+  options: DeferOptions,
+  work: Parameters<typeof readEnqueueOptions>[0],
+  attempts: Promise<void>[] = [],
+) {
+  const batches: unknown[][] = [];
+  class WriteAudit {
+    async runBatch(items: readonly BatchItem<unknown>[]): Promise<void> {
+      batches.push(items.map(({ data }) => data));
+      await attempts.shift();
+    }
+  }
+  const instance = new WriteAudit();
+  const planned: ClassWork = {
+    ...readEnqueueOptions(work, 'work'),
+    name: 'WriteAudit',
+    place: 'WriteAudit',
+    type: WriteAudit,
+    kind: 'batch',
+    provide: () => instance,
+  };
+  const { engine, reports } = engineWith(options);
+  const arm = (data: unknown) => {
+    const armed = engine.armClass(planned, instance, data, armingIn(new TaskSequence()));
+    if (armed instanceof Promise) throw new Error('in memory, nothing waits for a disk');
+    return armed;
+  };
+  return { engine, batches, arm, reports };
+}
+
+describe('batches', () => {
+  it('of items that come after one was dropped run, although the wait of the first has passed', async () => {
+    const { engine, batches, arm } = batching({ maxPending: 1, overflow: 'drop-old' }, { batch: { maxWaitMs: 5 } });
+    arm('first')!.commit(null);
+    const second = arm('second')!;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    second.commit(200);
+    await until('the second to run', () => batches.length === 1);
+    await engine.idle();
+    expect(batches).toEqual([['second']]);
+    expect(engine.stats()).toMatchObject({ accepted: 2, completed: 1, dropped: 1, pending: 0 });
+  });
+
+  it('run one at a time: what comes meanwhile makes the next one', async () => {
+    let end = (): void => {};
+    const first = new Promise<void>((resolve) => (end = resolve));
+    const { engine, batches, arm } = batching({}, { batch: { maxItems: 100, maxWaitMs: 1 } }, [first]);
+    arm(0)!.commit(null);
+    await until('the first to run', () => batches.length === 1);
+    for (let i = 1; i <= 20; i++) {
+      arm(i)!.commit(null);
+      await new Promise((resolve) => setTimeout(resolve, 2));
+    }
+    expect(batches).toHaveLength(1);
+    end();
+    await engine.idle();
+    expect(batches).toEqual([[0], Array.from({ length: 20 }, (_, i) => i + 1)]);
+    expectBalanced(engine.stats());
+  });
+
+  it('that the application’s end cuts off are told item by item, running, waiting or to be tried again', async () => {
+    const failing = Promise.reject(new Error('the database is away'));
+    failing.catch(() => {});
+    const never = new Promise<void>(() => {});
+    const work = { attempts: 3, backoffMs: 0, batch: { maxItems: 2, maxWaitMs: 1 } };
+    const { engine, batches, arm, reports } = batching({}, work, [failing, never]);
+    for (let i = 0; i < 5; i++) arm(i)!.commit(null);
+    await until('the second attempt', () => batches.length === 2);
+    await engine.drain(20);
+    expect(batches).toEqual([
+      [0, 1],
+      [0, 1],
+    ]);
+    expect(engine.stats()).toMatchObject({ accepted: 5, failed: 2, dropped: 3, retried: 2, pending: 0, running: 0 });
+    expect(engine.capacity.isEmpty).toBe(true);
+    expect(reports.at(-1)).toContain('5 deferred tasks were cut off after 20 ms: WriteAudit (5)');
+  });
+});

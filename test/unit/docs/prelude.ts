@@ -1,0 +1,155 @@
+/** Values that a block may leave its import of out, by package. What is a class there is a type too. */
+const VALUES: Readonly<Record<string, { functions: string[]; classes: string[] }>> = {
+  '@nestjs/common': {
+    functions: [
+      'Body',
+      'Catch',
+      'Controller',
+      'Get',
+      'Inject',
+      'Injectable',
+      'Module',
+      'Param',
+      'Post',
+      'Query',
+      'Req',
+      'UseInterceptors',
+    ],
+    classes: ['NotFoundException'],
+  },
+  '@nestjs/core': { functions: [], classes: ['NestFactory'] },
+  'nestjs-perf': {
+    functions: [
+      'defer',
+      'DeferWork',
+      'Experiment',
+      'loggerSink',
+      'NoCompression',
+      'SharedResponse',
+      'SkipPerf',
+      'staticGates',
+      'Variant',
+    ],
+    classes: [
+      'Deferrer',
+      'Experiments',
+      'PerfError',
+      'PerfInterceptor',
+      'PerfModule',
+      'PerfService',
+      'ResourceSampler',
+    ],
+  },
+  'nestjs-perf/bullmq': { functions: ['bullmqStore'], classes: [] },
+  'nestjs-perf/prometheus': { functions: ['prometheusSink'], classes: [] },
+  'nestjs-perf/opentelemetry': { functions: ['openTelemetrySink'], classes: [] },
+  'nestjs-perf/statsig': { functions: ['statsigSink', 'statsigGates'], classes: [] },
+  'nestjs-perf/testing': { functions: ['memorySink', 'settle'], classes: [] },
+};
+const TYPES = [
+  'BatchItem<T>',
+  'DeferContext<T = any>',
+  'DeferInfo',
+  'DeferredBatchWork<T = any>',
+  'DeferredWork<T = any>',
+].concat(['PerfRecord', 'PerfRequest', 'PerfSink', 'PerfSinkHost', 'RequestRecord', 'BlockRecord']);
+
+/** The application that the guides speak of. Each name is used as any reader would guess. */
+const APPLICATION = `
+  interface Order { id: string; total: number; email: string }
+  interface AuditRow { user: string; order: string }
+  interface OutboxRow { id: string; data: { orderId: string } }
+  class Mailer { receipt(orderId: string): Promise<void> }
+  class Orders { create(body: unknown): Promise<Order>; find(id: string): Promise<Order>; all(): Promise<Order[]> }
+  class Database {
+    query(sql: string, values?: unknown[]): Promise<{ rows: any[] }>;
+    transaction<T>(work: (transaction: Database) => Promise<T>): Promise<T>;
+    insert(rows: unknown[]): Promise<void>;
+  }
+  class SendReceipt implements DeferredWork<{ orderId: string }> { run(data: { orderId: string }, info: DeferInfo): Promise<void> }
+  class OrdersModule {}
+  class AppModule {}
+  const database: Database;
+  const orders: Orders;
+  const id: string;
+  const orderId: string;
+  const app: import('@nestjs/common').INestApplication;
+  const deferrer: import('nestjs-perf').Deferrer;
+  const perf: import('nestjs-perf').PerfService;
+  const experiments: import('nestjs-perf').Experiments;
+  const connection: { host: string; port: number };
+`;
+
+/** Packages that a guide shows and this repository does not install: as far as the guides use them. */
+export const STAND_INS = `
+declare module '@opentelemetry/exporter-metrics-otlp-http' {
+  export const AggregationTemporalityPreference: { readonly DELTA: 0; readonly CUMULATIVE: 1; readonly LOWMEMORY: 2 };
+  export class OTLPMetricExporter implements import('@opentelemetry/sdk-metrics').PushMetricExporter {
+    constructor(options?: { url?: string; headers?: Record<string, string>; temporalityPreference?: number });
+    export(...parameters: Parameters<import('@opentelemetry/sdk-metrics').PushMetricExporter['export']>): void;
+    forceFlush(): Promise<void>;
+    shutdown(): Promise<void>;
+  }
+}
+declare module '@nestjs/terminus' {
+  type Indicator = Record<string, { status: 'up' | 'down' }>;
+  export class HealthIndicatorService {
+    check(key: string): { up(data?: object): Indicator; down(data?: object): Indicator };
+  }
+  export class HealthCheckService { check(indicators: (() => Indicator | Promise<Indicator>)[]): Promise<object> }
+  export const HealthCheck: () => MethodDecorator;
+}
+declare module '@nestjs/graphql' {
+  export const Resolver: (type?: unknown) => ClassDecorator;
+  export const Query: (type?: unknown) => MethodDecorator;
+  export const Args: (name: string) => ParameterDecorator;
+}
+`;
+
+/** A declaration file with all of it as globals. What a block declares or imports itself stands before them. */
+export function globalsOf(): string {
+  const values = Object.entries(VALUES).flatMap(([name, { functions, classes }]) => [
+    ...[...functions, ...classes].map((value) => `  const ${value}: typeof import('${name}').${value};`),
+    ...classes.map((type) => `  type ${type} = import('${name}').${type};`),
+  ]);
+  const types = TYPES.map((type) => {
+    const [, name, parameters = ''] = /^(\w+)(<.*>)?$/.exec(type)!;
+    const given = parameters.replace(/ = \w+/, '');
+    return `  type ${name}${parameters} = import('nestjs-perf').${name}${given};`;
+  });
+  return `declare global {\n${[...values, ...types].join('\n')}\n${APPLICATION}}\nexport {};\n`;
+}
+
+/** Starts the blocks one after the other; `BLOCKS` are their files. Says `ok` or why not, a line each. */
+export const RUN_PRELUDE = `
+import assert from 'node:assert/strict';
+import { NestFactory } from '@nestjs/core';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
+import { ExpressAdapter } from '@nestjs/platform-express';
+${Object.keys(VALUES)
+  .map((name, i) => `import * as names${i} from '${name}';`)
+  .join('\n')}
+${Object.values(VALUES)
+  .map(
+    ({ functions, classes }, i) =>
+      `for (const name of ${JSON.stringify([...functions, ...classes])}) globalThis[name] = names${i}[name];`,
+  )
+  .join('\n')}
+for (const file of BLOCKS) {
+  try {
+    const { AppModule } = await import('./' + file);
+    for (const Adapter of AppModule === undefined ? [] : [FastifyAdapter, ExpressAdapter]) await boot(AppModule, new Adapter());
+    console.log(file + ' ok');
+  } catch (error) {
+    console.log(file + ' ' + String(error).replaceAll('\\n', ' '));
+  }
+}
+async function boot(AppModule, adapter) {
+  const app = await NestFactory.create(AppModule, adapter, { logger: ['error', 'fatal'], abortOnError: false });
+  await app.listen(0, '127.0.0.1');
+  const response = await fetch(await app.getUrl() + '/nowhere');
+  assert.equal(response.status, 404);
+  await response.arrayBuffer();
+  await app.close();
+}
+`;

@@ -1,0 +1,187 @@
+import { createServer } from 'node:http';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { collectDefaultMetrics, Registry } from 'prom-client';
+import { describe, expect, it } from 'vitest';
+import { OncePerCause } from '../../../../src/core/reporter.js';
+import { prometheusSink, type PrometheusSinkOptions } from '../../../../src/entries/prometheus.js';
+import { parseExposition, samplesOf, valueOf, type Family, type Sample } from '../../../fixtures/exposition.js';
+import { blockRecord } from '../../../fixtures/records.js';
+import { recorderOf } from '../../../fixtures/recorder.js';
+import { everything } from '../../../fixtures/sink-host.js';
+import { until } from '../../../fixtures/until.js';
+
+const started = async (options: PrometheusSinkOptions) => {
+  const host = everything();
+  const sink = prometheusSink(options);
+  await sink.start?.(host);
+  await sink.publish([blockRecord()]);
+  return { sink, host };
+};
+const scrapeOf = async (options: PrometheusSinkOptions): Promise<Map<string, Family>> => {
+  const { host } = await started(options);
+  return parseExposition((await host.ask('/metrics')).body);
+};
+const allSamples = (families: Map<string, Family>): Sample[] =>
+  [...families.values()].flatMap(({ samples }) => samples);
+
+describe('prometheusSink', () => {
+  it('begins every name with `prefix`', async () => {
+    const plain = await scrapeOf({});
+    const prefixed = await scrapeOf({ prefix: 'shop_' });
+    expect([...prefixed.keys()]).toEqual([...plain.keys()].map((name) => `shop_${name}`));
+    expect(valueOf(prefixed, 'shop_container_memory_working_set_bytes')).toBe(250_000);
+    expect(valueOf(prefixed, 'shop_perf_handler_duration_seconds_count', { kind: 'rpc' })).toBe(2);
+  });
+
+  it('counts durations in `buckets`, requests as handlers', async () => {
+    const families = await scrapeOf({ buckets: [0.002, 0.035, 0.8] });
+    const of = (name: string, labels: Record<string, string>): [string | undefined, number][] =>
+      samplesOf(families, `${name}_bucket`, labels).map(({ labels: { le }, value }) => [le, value]);
+    const users = { http_route: '/users/:id' };
+    expect(of('http_server_request_duration_seconds', users)).toEqual([
+      ['0.002', 0],
+      ['0.035', 3],
+      ['0.8', 4],
+      ['+Inf', 5],
+    ]);
+    expect(of('perf_handler_duration_seconds', { kind: 'rpc' }).map(([, value]) => value)).toEqual([0, 1, 2, 2]);
+  });
+
+  it('puts `labels` on every metric beside its own', async () => {
+    const labels = { team: 'shop', region: 'eu "1"' };
+    const samples = allSamples(await scrapeOf({ labels }));
+    const plain = allSamples(await scrapeOf({}));
+    expect(samples).toEqual(plain.map((sample) => ({ ...sample, labels: { ...labels, ...sample.labels } })));
+  });
+
+  it('refuses a base label that a metric has itself', async () => {
+    const own = new Set(allSamples(await scrapeOf({})).flatMap(({ labels }) => Object.keys(labels)));
+    expect(own.size).toBeGreaterThan(10);
+    for (const label of own) {
+      expect(() => prometheusSink({ labels: { [label]: 'x' } }), label).toThrow(
+        `PERF_ERR_OPTION: \`prometheusSink.labels\` must be an object without the labels that metrics have themselves, got \`"${label}"\` (string).`,
+      );
+    }
+  });
+
+  it("shares a registry with prom-client's default metrics, whose figures of the process stay theirs", async () => {
+    const registry = new Registry();
+    collectDefaultMetrics({ register: registry });
+    const { sink } = await started({ registry });
+    const shared = await registry.metrics();
+    expect(shared).toContain('\nnodejs_heap_size_limit_bytes 500000\n');
+    expect(shared).toMatch(/\nprocess_resident_memory_bytes \d+\n/);
+    expect(shared).not.toContain('\nprocess_resident_memory_bytes 300000\n');
+    await sink.close?.();
+    const left = await registry.metrics();
+    expect(left).toContain('\nprocess_resident_memory_bytes ');
+    expect(left).not.toContain('nodejs_heap_size_limit_bytes');
+  });
+
+  it.each([
+    [{ path: 'metrics' }, '`prometheusSink.path` must be a path that begins with `/`, got `"metrics"` (string).'],
+    [{ port: 70_000 }, '`prometheusSink.port` must be a port of 0 or more and at most 65535, got `70000` (number).'],
+    [{ port: '9464' }, '`prometheusSink.port` must be a port of 0 or more and at most 65535, got `"9464"` (string).'],
+    [
+      { prefix: 'my-shop_' },
+      '`prometheusSink.prefix` must be the beginning of a metric name: letters, digits and `_`, no digit first, got `"my-shop_"` (string).',
+    ],
+    [{ buckets: [] }, '`prometheusSink.buckets` must be a list of seconds, ascending, got an array of 0.'],
+    [{ buckets: [1, 0.5] }, '`prometheusSink.buckets` must be a list of seconds, ascending, got an array of 2.'],
+    [{ buckets: [0] }, '`prometheusSink.buckets[0]` must be a number of seconds above 0, got `0` (number).'],
+    [{ labels: ['a'] }, '`prometheusSink.labels` must be an object of label names and their texts, got an array of 1.'],
+    [{ labels: { team: 7 } }, '`prometheusSink.labels.team` must be a text, got `7` (number).'],
+    [
+      { labels: { 'my-team': 'a' } },
+      '`prometheusSink.labels` must be an object whose keys are label names of Prometheus, got `"my-team"` (string).',
+    ],
+    [
+      { labels: { __name__: 'a' } },
+      '`prometheusSink.labels` must be an object whose keys are label names of Prometheus, got `"__name__"` (string).',
+    ],
+    [{ registry: {} }, '`prometheusSink.registry` must be a Registry of prom-client, got an object.'],
+    [
+      { authorize: true },
+      '`prometheusSink.authorize` must be a function of the request that answers with a boolean, got `true` (boolean).',
+    ],
+    [{ pth: '/m' }, '`prometheusSink.pth` is not an option. Did you mean `prometheusSink.path`?'],
+  ])('refuses %j', (options, message) => {
+    expect(() => prometheusSink(options as PrometheusSinkOptions)).toThrow(`PERF_ERR_OPTION: ${message}`);
+  });
+});
+
+describe('prometheusSink with a port of its own', () => {
+  const urlOf = ({ port }: { port: number | null }, path: string): string => `http://127.0.0.1:${port}${path}`;
+
+  it('listens there and not on the application, tells where, and stops when it is closed', async () => {
+    const sink = prometheusSink({ port: 0, path: '/internal/metrics' });
+    expect(sink.port).toBeNull();
+    const host = everything();
+    await sink.start?.(host);
+    expect(host.routes.size).toBe(0);
+    const url = urlOf(sink, '/internal/metrics');
+    const response = await fetch(url);
+    expect(response.headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/);
+    expect(valueOf(parseExposition(await response.text()), 'container_cpu_periods_total')).toBe(1_000);
+    expect((await fetch(`${url}?x=1`)).status).toBe(200);
+    expect((await fetch(url, { method: 'HEAD' })).status).toBe(200);
+    expect((await fetch(url, { method: 'POST' })).status).toBe(404);
+    expect((await fetch(urlOf(sink, '/metrics'))).status).toBe(404);
+    await sink.close?.();
+    expect(sink.port).toBeNull();
+    // Its connection, and then a new one.
+    await expect(fetch(url)).rejects.toThrow('fetch failed');
+    await expect(fetch(url)).rejects.toMatchObject({ cause: { code: 'ECONNREFUSED' } });
+  });
+
+  it('closes although a scrape hangs', async () => {
+    let asked = false;
+    const authorize = (): Promise<boolean> => {
+      asked = true;
+      return new Promise(() => {});
+    };
+    const { sink } = await started({ port: 0, authorize });
+    const scrape = fetch(urlOf(sink, '/metrics'));
+    await until('the scrape has arrived', () => asked);
+    const failed = expect(scrape).rejects.toThrow('fetch failed');
+    await sink.close?.();
+    await failed;
+  });
+
+  it('lets `authorize` see the request', async () => {
+    const { sink } = await started({ port: 0, authorize: ({ headers }) => headers.authorization === 'Bearer scraper' });
+    expect((await fetch(urlOf(sink, '/metrics'))).status).toBe(403);
+    const allowed = await fetch(urlOf(sink, '/metrics'), { headers: { authorization: 'Bearer scraper' } });
+    expect(allowed.status).toBe(200);
+    await sink.close?.();
+  });
+
+  it('serves each of two applications that share it, until that one closes', async () => {
+    const sink = prometheusSink({ port: 0 });
+    await sink.start?.(everything());
+    const first = urlOf(sink, '/metrics');
+    await sink.start?.(everything());
+    const second = urlOf(sink, '/metrics');
+    await sink.close?.();
+    await expect(fetch(first)).rejects.toThrow('fetch failed');
+    expect((await fetch(second)).status).toBe(200);
+    await sink.close?.();
+    await expect(fetch(second)).rejects.toThrow('fetch failed');
+  });
+
+  it('says when the port is taken; the application starts without it', async () => {
+    const other = createServer().listen(0);
+    await once(other, 'listening');
+    const { port } = other.address() as AddressInfo;
+    const warnings: string[] = [];
+    const reporter = { log: () => {}, warn: (text: string) => void warnings.push(text), error: () => {} };
+    const recorder = recorderOf([prometheusSink({ port })], new OncePerCause(reporter, () => 0));
+    await recorder.start(everything(), 1_000);
+    expect(warnings.join()).toMatch(
+      /sink "prometheus" failed in start\(\): listen EADDRINUSE.* Requests and other sinks/,
+    );
+    await recorder.close(1_000);
+    other.close();
+  });
+});

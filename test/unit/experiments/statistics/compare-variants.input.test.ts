@@ -1,0 +1,190 @@
+import { describe, expect, it } from 'vitest';
+import * as fc from 'fast-check';
+import { PerfError } from '../../../../src/core/perf.error.js';
+import { compareVariants } from '../../../../src/experiments/statistics/compare-variants.js';
+import type { UnitTotals } from '../../../../src/experiments/statistics/comparison.js';
+
+const ON_OFF = { control: 'off', treatment: 'on' } as const;
+const row = (unit: string, variant: string, count: number, sum: number): UnitTotals => ({ unit, variant, count, sum });
+const NO_ANSWER = { relativeDelta: 0, ci: [-Infinity, Infinity], pValue: 1, minimumDetectableEffect: Infinity };
+
+describe('compareVariants, when there is little to say', () => {
+  it.each<[string, UnitTotals[]]>([
+    ['no units at all', []],
+    ['an empty arm', [row('a', 'off', 5, 50), row('b', 'off', 5, 60)]],
+    ['one unit in an arm', [row('a', 'off', 5, 50), row('b', 'on', 5, 60), row('c', 'on', 5, 60)]],
+    ['nothing observed', [row('a', 'off', 0, 0), row('b', 'off', 0, 0), row('c', 'on', 1, 5), row('d', 'on', 1, 5)]],
+    ['a control mean of 0', [row('a', 'off', 5, 0), row('b', 'off', 5, 0), row('c', 'on', 5, 1), row('d', 'on', 5, 0)]],
+  ])('gives the whole line and p = 1 for %s', (_name, units) => {
+    expect(compareVariants(units, ON_OFF)).toMatchObject(NO_ANSWER);
+    expect(compareVariants(units, { ...ON_OFF, sequential: true })).toMatchObject(NO_ANSWER);
+  });
+
+  it.each([false, true])('is certain when no unit differs from its arm (sequential: %s)', (sequential) => {
+    const arm = (variant: string, mean: number) =>
+      Array.from({ length: 20 }, (_, i) => row(`${variant} ${i}`, variant, i + 1, (i + 1) * mean));
+    const answer = compareVariants([...arm('off', 10), ...arm('on', 8)], { ...ON_OFF, sequential });
+    expect(answer.minimumDetectableEffect).toBe(0);
+    expect(answer.ci[0]).toBe(answer.ci[1]);
+    expect(answer.pValue).toBeLessThan(1e-5);
+    const same = compareVariants([...arm('off', 0.1), ...arm('on', 0.1)], { ...ON_OFF, sequential });
+    expect(same).toMatchObject({ relativeDelta: 0, ci: [0, 0], pValue: 1 });
+  });
+
+  it.each([2, 3])('takes %s units that happen to agree for no proof, however far the arms are apart', (units) => {
+    const arm = (variant: string, mean: number) =>
+      Array.from({ length: units }, (_, i) => row(`${variant} ${i}`, variant, 1, mean));
+    const answer = compareVariants([...arm('off', 1), ...arm('on', 0)], ON_OFF);
+    // Dealt by chance, the arms come out like this in one of 3, or of 10, experiments.
+    expect(answer).toMatchObject({ relativeDelta: -1, ci: [-Infinity, Infinity] });
+    expect(answer.pValue).toBeCloseTo(units === 2 ? 1 / 3 : 1 / 10, 9);
+  });
+
+  it('never claims a fall beyond all there is, unless sums may be negative', () => {
+    const sums = [4, 9, 30];
+    const arm = (variant: string, sign: number) => sums.map((sum, i) => row(`${variant}${i}`, variant, 1, sign * sum));
+    const units = [...arm('off', 1), ...arm('on', 1)];
+    for (const sequential of [false, true]) {
+      const { ci } = compareVariants(units, { ...ON_OFF, sequential });
+      expect(ci[0]).toBe(-1);
+      expect(ci[1]).toBeGreaterThan(1);
+    }
+    const profit = compareVariants([...arm('off', 1), ...arm('on', -1)], ON_OFF);
+    expect(profit.relativeDelta).toBeCloseTo(-2, 12);
+    expect(profit.ci[0]).toBeLessThan(-2);
+  });
+
+  const good = row('a', 'off', 1, 1);
+  it.each<[string, unknown, object, string]>([
+    [
+      'NaN',
+      [{ ...good, sum: NaN }],
+      ON_OFF,
+      '`units[0].sum` must be a number from -1e100 to 1e100, got `NaN` (number).',
+    ],
+    [
+      'no end',
+      [good, { ...good, count: Infinity }],
+      ON_OFF,
+      '`units[1].count` must be a number from 0 to 1e100, got `Infinity` (number).',
+    ],
+    [
+      'a negative count',
+      [{ ...good, count: -1 }],
+      ON_OFF,
+      '`units[0].count` must be a number from 0 to 1e100, got `-1` (number).',
+    ],
+    [
+      'a sum of nothing',
+      [{ ...good, count: 0 }],
+      ON_OFF,
+      '`units[0].sum` must be 0, because `count` is 0, got `1` (number).',
+    ],
+    [
+      'half a pre-period',
+      [{ ...good, beforeCount: 2 }],
+      ON_OFF,
+      '`units[0].beforeSum` must be a number from -1e100 to 1e100, got `undefined`.',
+    ],
+    [
+      'a negative pre-period',
+      [{ ...good, beforeCount: -2, beforeSum: 1 }],
+      ON_OFF,
+      '`units[0].beforeCount` must be a number from 0 to 1e100, got `-2` (number).',
+    ],
+    ['a unit without a name', [{ ...good, unit: 7 }], ON_OFF, '`units[0].unit` must be a string, got `7` (number).'],
+    ['no row', [null], ON_OFF, '`units[0]` must be an object, got `null`.'],
+    ['no list', 'rows', ON_OFF, '`units` must be an array of unit totals, got `"rows"` (string).'],
+    [
+      'a variant nobody named',
+      [{ ...good, variant: 'blue' }],
+      ON_OFF,
+      '`units[0].variant` must be `"off"` or `"on"`, got `"blue"` (string). Leave out the rows of other variants.',
+    ],
+    [
+      'equal variants',
+      [good],
+      { control: 'off', treatment: 'off' },
+      '`options.treatment` must be the name of a variant other than the control, got `"off"` (string).',
+    ],
+    [
+      'a missing variant',
+      [good],
+      { treatment: 'off' },
+      '`options.control` must be the name of a variant, got `undefined`.',
+    ],
+    [
+      'an alpha of 1',
+      [good],
+      { ...ON_OFF, alpha: 1 },
+      '`options.alpha` must be a number between 0 and 1, got `1` (number).',
+    ],
+    [
+      'an alpha of NaN',
+      [good],
+      { ...ON_OFF, alpha: NaN },
+      '`options.alpha` must be a number between 0 and 1, got `NaN` (number).',
+    ],
+    [
+      'a share of 0',
+      [good],
+      { ...ON_OFF, treatmentShare: 0 },
+      '`options.treatmentShare` must be a number between 0 and 1, or null, got `0` (number).',
+    ],
+    [
+      'a mode that is no boolean',
+      [good],
+      { ...ON_OFF, sequential: 1 },
+      '`options.sequential` must be `true` or `false`, got `1` (number).',
+    ],
+    ['no options', [good], undefined as never, '`options` must be an object, got `undefined`.'],
+  ])('refuses %s', (_name, units, options, message) => {
+    const compare = (): unknown => compareVariants(units as UnitTotals[], options as typeof ON_OFF);
+    expect(compare).toThrow(PerfError);
+    expect(compare).toThrow(expect.objectContaining({ code: 'PERF_ERR_UNITS', message: `PERF_ERR_UNITS: ${message}` }));
+  });
+
+  it('never answers NaN, whatever the figures', () => {
+    const size = fc.oneof(
+      fc.double({ min: 0, max: 1e100, noNaN: true }),
+      fc.nat(20),
+      fc.constantFrom(1e-300, 5e-324, 1e-160),
+    );
+    const pair = fc
+      .tuple(
+        size,
+        fc.oneof(
+          size,
+          size.map((value) => -value),
+        ),
+      )
+      .map(([count, sum]) => [count, count === 0 ? 0 : sum] as const);
+    const unit = fc
+      .record({ variant: fc.constantFrom('on', 'off'), now: pair, before: fc.option(pair), name: fc.nat(40) })
+      .map(({ variant, now, before, name }): UnitTotals => ({
+        unit: `${name}`,
+        variant,
+        count: now[0],
+        sum: now[1],
+        ...(before === null ? {} : { beforeCount: before[0], beforeSum: before[1] }),
+      }));
+    const alpha = fc.oneof(
+      fc.constantFrom(5e-324, 1e-30, 0.05, 1 - 2 ** -53),
+      fc.double({ min: 1e-9, max: 0.999, noNaN: true }),
+    );
+    fc.assert(
+      fc.property(fc.array(unit, { maxLength: 30 }), alpha, fc.boolean(), (units, alpha, sequential) => {
+        const answer = compareVariants(units, { ...ON_OFF, alpha, sequential });
+        const { control, treatment, relativeDelta, ci, pValue, minimumDetectableEffect } = answer;
+        const numbers = [control.mean, treatment.mean, control.count, relativeDelta, ...ci, minimumDetectableEffect];
+        for (const number of numbers) expect(number).not.toBeNaN();
+        for (const p of [pValue, answer.sampleRatioMismatch.pValue]) {
+          expect(p).toBeGreaterThanOrEqual(0);
+          expect(p).toBeLessThanOrEqual(1);
+        }
+        expect(ci[0]).toBeLessThanOrEqual(ci[1]);
+      }),
+      { numRuns: 2_000, seed: 5 },
+    );
+  });
+});

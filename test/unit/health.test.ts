@@ -1,0 +1,57 @@
+import { describe, expect, it } from 'vitest';
+import { healthOf } from '../../src/perf.health.js';
+import { resourceSample } from '../fixtures/records.js';
+import { everything } from '../fixtures/sink-host.js';
+
+const MIB = 2 ** 20;
+/** A quiet process with 1 GB. */
+function snapshot() {
+  const sample = resourceSample();
+  const { snapshots } = everything();
+  snapshots.resources = resourceSample({
+    limits: { ...sample.limits, memoryBytes: 1_024 * MIB },
+    memory: { ...sample.memory, availableBytes: 512 * MIB },
+    process: { ...sample.process, heapUsedBytes: 100 * MIB, heapLimitBytes: 500 * MIB },
+  });
+  return { ...snapshots, eventLoop: snapshots.eventLoop!, resources: snapshots.resources, defer: snapshots.defer! };
+}
+
+describe('health', () => {
+  it('is ok when nothing is wrong, and when everything is off', () => {
+    expect(healthOf(snapshot(), 100)).toEqual({ status: 'ok', reasons: [] });
+    const off = {
+      at: 0,
+      routes: [],
+      eventLoop: null,
+      resources: null,
+      defer: null,
+      compression: null,
+      upstream: [],
+      users: [],
+      findings: [],
+    };
+    expect(healthOf(off, null)).toEqual({ status: 'ok', reasons: [] });
+  });
+
+  it.each<[string, (given: ReturnType<typeof snapshot>) => void]>([
+    ['event loop: 97 % busy', ({ eventLoop }) => (eventLoop.utilization = 0.97)],
+    ['event loop: p99 delay 800 ms', ({ eventLoop }) => (eventLoop.delayMs.p99 = 800)],
+    ['throttling: 40 % of CPU periods', ({ resources }) => (resources.cpu.window!.throttledRatio = 0.4)],
+    ['memory: 50 of 1024 MB left', ({ resources }) => (resources.memory.availableBytes = 50 * MIB)],
+    ['memory: heap 480 of 500 MB', ({ resources }) => (resources.process.heapUsedBytes = 480 * MIB)],
+    ['deferred work: 85 of 100 pending', ({ defer }) => (defer.pending = 85)],
+  ])('is degraded: %s', (reason, wrong) => {
+    const given = snapshot();
+    wrong(given);
+    expect(healthOf(given, 100)).toEqual({ status: 'degraded', reasons: [reason] });
+  });
+
+  it('names every reason, and none for what is not known', () => {
+    const given = snapshot();
+    given.eventLoop.utilization = 1;
+    given.defer.pending = 100;
+    given.resources.memory.availableBytes = null;
+    given.resources.cpu.window = null;
+    expect(healthOf(given, 100).reasons).toEqual(['event loop: 100 % busy', 'deferred work: 100 of 100 pending']);
+  });
+});

@@ -1,0 +1,153 @@
+import { readdirSync } from 'node:fs';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { PerfRecord } from '../../../src/core/record.js';
+import { ResourcesFeature } from '../../../src/resources/resources.feature.js';
+import { resolveResourcesOptions } from '../../../src/resources/resources.options.js';
+
+const silent = { log: () => {}, warn: () => {}, error: () => {} };
+
+/** The periods of the intervals that `work` starts. A spy of Vitest on a faked timer outlives the fake clock (4.1): by hand. */
+function intervalsOf(work: () => void): (number | undefined)[] {
+  const before = globalThis.setInterval;
+  const periodsMs: (number | undefined)[] = [];
+  globalThis.setInterval = (run: () => void, ms?: number) => {
+    periodsMs.push(ms);
+    return before(run, ms);
+  };
+  try {
+    work();
+  } finally {
+    globalThis.setInterval = before;
+  }
+  return periodsMs;
+}
+
+describe('the publishing timer', () => {
+  let nowMs = 0;
+  let records: PerfRecord[];
+  const started: ResourcesFeature[] = [];
+  const resources = (options: Parameters<typeof resolveResourcesOptions>[0] | null): ResourcesFeature => {
+    const resolved = options === null ? null : resolveResourcesOptions(options, 'resources');
+    const made = new ResourcesFeature(resolved, {
+      recorder: { wanted: true, push: (record) => void records.push(record) },
+      logger: silent,
+      nowMs: () => nowMs,
+    });
+    started.push(made);
+    return made;
+  };
+  const pass = (ms: number): void => {
+    // Timers fire at their own time; the clock they read is the same.
+    for (let left = ms; left > 0; left -= 100) {
+      nowMs += 100;
+      vi.advanceTimersByTime(100);
+    }
+  };
+
+  beforeEach(() => {
+    nowMs = 0;
+    records = [];
+    vi.useFakeTimers();
+  });
+  afterEach(() => {
+    for (const each of started.splice(0)) each.drain();
+    vi.useRealTimers();
+  });
+
+  it('pushes a record each interval, whose window is the interval', () => {
+    resources({ intervalMs: 2_000 }).start();
+    pass(6_500);
+    expect(records).toHaveLength(3);
+    for (const record of records) {
+      expect(record).toMatchObject({ kind: 'resource', sample: { cpu: { window: { ms: 2_000 } } } });
+    }
+  });
+
+  it('has a baseline that no other sample moves', () => {
+    const made = resources({ intervalMs: 10_000 });
+    made.start();
+    pass(9_000);
+    made.service.sample();
+    pass(1_000);
+    expect(records).toMatchObject([{ sample: { cpu: { window: { ms: 10_000 } } } }]);
+    expect(made.service.sample().cpu.window?.ms).toBe(1_000);
+  });
+
+  it('shows what is true now, over a window that many who look do not shorten', () => {
+    const made = resources({ intervalMs: 10_000 });
+    expect(made.snapshot().resources).toBeNull();
+    made.start();
+    expect(made.snapshot().resources?.cpu.window).toBeNull();
+    const windows: (number | undefined)[] = [];
+    for (let second = 1; second <= 27; second++) {
+      pass(1_000);
+      windows.push(made.snapshot().resources?.cpu.window?.ms);
+    }
+    const seconds = windows.map((ms) => ms! / 1_000);
+    expect(seconds.slice(0, 9)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    expect(seconds.slice(9)).toEqual([10, 11, 12, 13, 14, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 5, 6, 7]);
+    expect(records).toMatchObject([
+      { sample: { cpu: { window: { ms: 10_000 } } } },
+      { sample: { cpu: { window: { ms: 10_000 } } } },
+    ]);
+  });
+
+  it('stops with the application', () => {
+    const made = resources({ intervalMs: 1_000 });
+    made.start();
+    made.drain();
+    pass(5_000);
+    expect(records).toEqual([]);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('looks every second for the event loop, however often records are made', () => {
+    for (const intervalMs of [50, 1_000, 60_000]) {
+      const made = resources({ intervalMs });
+      expect(made.history.since(nowMs)).toBeNull();
+      made.start();
+      pass(10_000);
+      const loss = made.history.since(nowMs - 1_500)!;
+      expect(loss.ms).toBeGreaterThanOrEqual(1_500);
+      expect(loss.ms).toBeLessThanOrEqual(2_600);
+      if (process.platform === 'linux') expect(loss.runQueueMs).toBeGreaterThanOrEqual(0);
+      expect(made.history.since(-1)).toBeNull();
+    }
+  });
+
+  it('has an interval that Node can wait for', () => {
+    expect(intervalsOf(() => resources({ intervalMs: 2_592_000_000 }).start())[0]).toBe(2 ** 31 - 1);
+  });
+
+  it('does not exist when the feature is off, and sampling still works', () => {
+    const made = resources(null);
+    made.start();
+    expect(vi.getTimerCount()).toBe(0);
+    expect(made.snapshot().resources).toBeNull();
+    expect(made.service.sample().process.rssBytes).toBeGreaterThan(0);
+  });
+});
+
+describe.runIf(process.platform === 'linux')('descriptors', () => {
+  const open = (): number => readdirSync('/proc/self/fd').length;
+
+  it('are opened by the first read, kept, and given back', () => {
+    const before = open();
+    const made = new ResourcesFeature(null, {
+      recorder: { wanted: false, push: () => {} },
+      logger: silent,
+      nowMs: () => performance.now(),
+    });
+    made.start();
+    expect(open()).toBe(before);
+    made.service.sample();
+    const kept = open();
+    expect(kept).toBeGreaterThan(before);
+    for (let i = 0; i < 20; i++) made.service.sample();
+    expect(open()).toBe(kept);
+    made.drain();
+    expect(open()).toBe(before);
+    made.service.sample();
+    expect(open()).toBe(before);
+  });
+});
