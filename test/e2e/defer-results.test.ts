@@ -36,7 +36,7 @@ class ResultsController {
   async events() {
     return interval(1).pipe(
       take(2),
-      map((data) => ({ data })),
+      map((number) => ({ data: String(number) })),
     );
   }
 }
