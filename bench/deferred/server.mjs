@@ -65,7 +65,15 @@ const store = ['durable', 'envelope'].includes(variant)
   : {};
 const defer = { concurrency: 1_000, maxPending: 100_000, ...store };
 // Deferred work only: the article's rivals measure no requests either.
-const off = { latency: false, eventLoop: false, resources: false, compression: false, sinks: [] };
+const off = {
+  latency: false,
+  eventLoop: false,
+  upstream: false,
+  users: false,
+  resources: false,
+  compression: false,
+  sinks: [],
+};
 const metadata = {
   imports: ours ? [PerfModule.forRoot({ ...off, defer })] : [],
   controllers: [OrdersController],

@@ -41,7 +41,15 @@ class FirstController extends BaseController {}
 class SecondController extends BaseController {}
 
 const controllers = [ItemsController, SkippedController, FirstController, SecondController];
-const everythingOff = { latency: false, eventLoop: false, resources: false, compression: false, defer: false as const };
+const everythingOff = {
+  latency: false,
+  eventLoop: false,
+  upstream: false,
+  users: false,
+  resources: false,
+  compression: false,
+  defer: false as const,
+};
 const rowOf = (routes: readonly RouteSnapshot[], route: string): RouteSnapshot =>
   routes.find((r) => r.route === route)!;
 
