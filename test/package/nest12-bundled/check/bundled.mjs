@@ -36,6 +36,15 @@ const bundles = [
   },
 ];
 
+/** The watchdog starts with the first request: on a busy machine it may come too late for the two looks that a proof takes. */
+async function run(outfile, adapter, tries = 3) {
+  const options = { timeout: 30_000 };
+  const { stdout, stderr } = await promisify(execFile)('node', [outfile, adapter, String(BLOCK_MS)], options);
+  const [block, ...more] = JSON.parse(stdout.split('\n').findLast((line) => line.startsWith('[{')) ?? '[]');
+  const lookedOnce = block?.request === null && block.provenMs === 0 && block.suspect !== null;
+  return lookedOnce && tries > 1 ? run(outfile, adapter, tries - 1) : { stdout, stderr, block, more };
+}
+
 for (const { name, adapter, ...options } of bundles) {
   const outfile = `out/${name}`;
   await build({
@@ -47,9 +56,7 @@ for (const { name, adapter, ...options } of bundles) {
     logLevel: 'error',
     ...options,
   });
-  const { stdout, stderr } = await promisify(execFile)('node', [outfile, adapter, String(BLOCK_MS)], {
-    timeout: 30_000,
-  });
+  const { stdout, stderr, block, more } = await run(outfile, adapter);
   assert.doesNotMatch(stdout + stderr, /watchdog ended/, name);
   const hangs = stderr.split('\n').filter((line) => line.includes(' and still '));
   // One: to read the map of a bundle must not be a hang of its own.
@@ -57,7 +64,6 @@ for (const { name, adapter, ...options } of bundles) {
   assert.match(hangs[0], /^\[Perf\] GET \/reports\/:ms \([\w$]+\.render\) blocks the event loop for \d+ ms/, name);
   assert.ok(hangs[0].includes(` at ${MAPPED}`), `${name}: ${hangs[0]}`);
 
-  const [block, ...more] = JSON.parse(stdout.split('\n').findLast((line) => line.startsWith('[{')) ?? '[]');
   assert.deepEqual(more, [], name);
   assert.equal(block?.request?.route, '/reports/:ms', `${name}: ${stdout}`);
   assert.ok(block.location.startsWith(MAPPED), `${name}: ${block.location}`);
