@@ -34,7 +34,9 @@ const [adapter, which, user] = process.argv.slice(2);
 /** A feature that came later and is on by default would silently be measured as well. */
 function onlyAsAsked(app) {
   if (which === 'bare' || which === 'default') return;
-  const on = Object.entries(app.get(PerfService).snapshot()).filter(([, value]) => value !== null && value.length !== 0);
+  const on = Object.entries(app.get(PerfService).snapshot()).filter(
+    ([, value]) => value !== null && value.length !== 0,
+  );
   const unasked = on.map(([name]) => name).filter((name) => OPTIONS[which][name] === false);
   if (unasked.length > 0) throw new Error(`"${which}" has more on: ${unasked.join(', ')}.`);
 }
