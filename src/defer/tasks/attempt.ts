@@ -72,8 +72,9 @@ export class Attempt<T extends Attempted = Attempted> {
     return false;
   }
 
-  /** Asks it to end, and waits for what it does. */
+  /** Asks it to end, and waits for what it does: no longer for the timeout, whose report nobody would hear. */
   abort(error: Error): void {
+    if (this.timer !== null) clearTimeout(this.timer);
     // Made here when nobody has looked yet: it may look later.
     void this.signal;
     this.controller?.abort(error);

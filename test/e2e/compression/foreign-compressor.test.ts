@@ -75,13 +75,13 @@ describe("an application's own compressor", () => {
     class Nothing {}
     await start(adapter, register, [Nothing as never]);
     await settled('log', 'PerfModule encodes before it');
-    expect(said.warn).toEqual([]);
+    expect(said.warn.join('\n')).not.toContain('PerfModule encodes before it');
   });
 
   it.each(adapters)('is not looked for on %s where there is none', async (adapter) => {
     await start(adapter);
     await callAccepting(`${test.url}/c/json/5000`, 'br');
-    expect(said).toEqual({ log: expect.not.arrayContaining([expect.stringContaining('registers')]), warn: [] });
+    expect([...said.log, ...said.warn].filter((line) => /registers .*itself|encodes before/.test(line))).toEqual([]);
   });
 
   it.each<[Adapter, Register]>([
