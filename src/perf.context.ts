@@ -1,26 +1,22 @@
 import type { ModulesContainer } from '@nestjs/core';
-import { Deferrer } from './defer/deferrer.js';
-import { Experiments } from './experiments/experiments.js';
-import type { ResolvedOptions } from './perf.options.js';
+import { FEATURES, type ResolvedOptions } from './perf.options.js';
 
 /** Nest's metadata keys: parameter types from the compiler, `@Inject()` on parameters, `@Inject()` on properties. */
 const PARAMETER_TYPES = 'design:paramtypes';
 const DECLARED_PARAMETERS = 'self:paramtypes';
 const DECLARED_PROPERTIES = 'self:properties_metadata';
 
+const IN_CONTEXT = FEATURES.filter(({ observes }) => observes === 'context');
 /** Services that cannot tell a request without the store: who injects one of them switches it on. */
-const NEEDS_CONTEXT: ReadonlySet<unknown> = new Set<unknown>([Deferrer, Experiments]);
+const NEEDS_CONTEXT = new Set<unknown>(IN_CONTEXT.flatMap(({ service = [] }) => service));
 /** From here on V8 keeps the async context itself: a store costs a request little. */
 const FIRST_CHEAP_NODE = 24;
 
 /** Whether requests enter the context store; for `'auto'` decided once at boot. */
-export function needsContext(
-  { context, eventLoop, defer, experiments, upstream }: ResolvedOptions,
-  modules: ModulesContainer,
-): boolean {
-  if (context !== 'auto') return context;
+export function needsContext(options: ResolvedOptions, modules: ModulesContainer): boolean {
+  if (options.context !== 'auto') return options.context;
   const cheap = Number.parseInt(process.versions.node, 10) >= FIRST_CHEAP_NODE;
-  const wanted = eventLoop !== null || upstream !== null || defer !== null || experiments !== null;
+  const wanted = IN_CONTEXT.some(({ name }) => options[name] !== null);
   return (cheap && wanted) || isAskedFor(NEEDS_CONTEXT, modules);
 }
 

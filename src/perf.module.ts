@@ -2,26 +2,21 @@ import {
   Module,
   type ConfigurableModuleAsyncOptions,
   type DynamicModule,
+  type FactoryProvider,
   type InjectionToken,
   type Provider,
 } from '@nestjs/common';
 import { boolean, optionError } from './core/option.js';
-import { deferFeature } from './defer/defer.feature.js';
-import { Deferrer } from './defer/deferrer.js';
-import { experimentsFeature } from './experiments/experiments.feature.js';
-import { Experiments } from './experiments/experiments.js';
 import { extensionsOption, type Extension, type PerfExtension } from './http/extension.js';
 import { RequestLifecycle } from './http/lifecycle.js';
 import { Routes } from './http/routes.js';
 import { PerfInterceptor } from './latency/perf.interceptor.js';
 import { PerfHostModule } from './perf.host-module.js';
-import type { PerfModuleOptions } from './perf.options.js';
+import { FEATURES, type PerfModuleOptions } from './perf.options.js';
 import { noOptions } from './perf.registration.js';
 import { PerfRuntime } from './perf.runtime.js';
 import { PerfService } from './perf.service.js';
 import { PERF_EXTENSIONS, PERF_MODULE, PERF_SERVICE } from './perf.tokens.js';
-import { resourcesFeature } from './resources/resources.feature.js';
-import { ResourceSampler } from './resources/resource-sampler.js';
 
 /** Who may inject what the module offers. */
 export interface PerfModuleScope {
@@ -34,6 +29,11 @@ export interface PerfModuleScope {
 
 const isGlobal = boolean({ default: true });
 
+/** Of the features: there also when they are off. */
+const services = FEATURES.flatMap((feature) =>
+  feature.service === undefined ? [] : ofRuntime(feature.service, (runtime) => runtime.serviceOf(feature)),
+);
+
 /**
  * Import it once, in the root module: `imports: [PerfModule.forRoot()]`. Every feature is on by default.
  * A wrong option stops the boot with `PERF_ERR_OPTION`, a second import with `PERF_ERR_REGISTERED_TWICE`.
@@ -42,13 +42,11 @@ const isGlobal = boolean({ default: true });
   providers: [
     ofRuntime(RequestLifecycle, (runtime) => runtime.requests),
     ofRuntime(Routes, (runtime) => runtime.routes),
-    ofRuntime(ResourceSampler, (runtime) => runtime.serviceOf(resourcesFeature)),
-    ofRuntime(Deferrer, (runtime) => runtime.serviceOf(deferFeature)),
-    ofRuntime(Experiments, (runtime) => runtime.serviceOf(experimentsFeature)),
+    ...services,
     ofHost(PerfService, PERF_SERVICE, (service) => service),
     PerfInterceptor,
   ],
-  exports: [Deferrer, PerfService, PerfInterceptor, Experiments, ResourceSampler, RequestLifecycle, Routes],
+  exports: [...services.map(({ provide }) => provide), PerfService, PerfInterceptor, RequestLifecycle, Routes],
 })
 export class PerfModule {
   /** Everything on by default; see {@link PerfModuleOptions}. */
@@ -106,7 +104,7 @@ function refuseNonObject(options: unknown): void {
 }
 
 /** Optional, because without a host Nest's own error would not say what to do. */
-function ofHost(provide: InjectionToken, token: InjectionToken, pick: (found: never) => object): Provider {
+function ofHost(provide: InjectionToken, token: InjectionToken, pick: (found: never) => object): FactoryProvider {
   return {
     provide,
     inject: [{ token, optional: true }],
@@ -117,6 +115,6 @@ function ofHost(provide: InjectionToken, token: InjectionToken, pick: (found: ne
   };
 }
 
-function ofRuntime(provide: InjectionToken, pick: (runtime: PerfRuntime) => object): Provider {
+function ofRuntime(provide: InjectionToken, pick: (runtime: PerfRuntime) => object): FactoryProvider {
   return ofHost(provide, PerfRuntime, pick);
 }

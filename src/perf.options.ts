@@ -11,6 +11,7 @@ import type { EventLoopOptions } from './event-loop/event-loop.options.js';
 import { experimentsFeature } from './experiments/experiments.feature.js';
 import type { ExperimentsOptions } from './experiments/experiments.options.js';
 import { extensionsOption, type PerfExtension } from './http/extension.js';
+import type { FeatureDefinition } from './http/feature.js';
 import { httpOption, type HttpOptions } from './http/http.options.js';
 import { latencyFeature } from './latency/latency.feature.js';
 import type { LatencyOptions } from './latency/latency.options.js';
@@ -124,7 +125,7 @@ const isRelease = (text: string): boolean => text !== '' && text.length <= 200;
  * The features, in the order in which they are installed and hear of a request. What one asks of another stands before it: the
  * event loop before those whose records wait for its verdicts, deferred work last, since it begins when all is recorded.
  */
-export const FEATURES = [
+const list = [
   resourcesFeature,
   eventLoopFeature,
   upstreamFeature,
@@ -135,16 +136,12 @@ export const FEATURES = [
   deferFeature,
 ] as const;
 
+type FeatureOptions = { readonly [F in (typeof list)[number] as F['name']]: F['option'] };
+export const FEATURES: readonly FeatureDefinition<keyof FeatureOptions, unknown>[] = list;
+
 /** The option table: one row a feature, and those of the whole. */
 const table = object({
-  resources: resourcesFeature.option,
-  eventLoop: eventLoopFeature.option,
-  upstream: upstreamFeature.option,
-  users: usersFeature.option,
-  latency: latencyFeature.option,
-  experiments: experimentsFeature.option,
-  compression: compressionFeature.option,
-  defer: deferFeature.option,
+  ...(Object.fromEntries(FEATURES.map(({ name, option }) => [name, option])) as FeatureOptions),
   enabled: boolean({ default: true }),
   sinks: sinksOption,
   unit,
@@ -170,17 +167,8 @@ export function resolveOptions(options: unknown): ResolvedOptions {
   return sinksGiven ? resolved : Object.freeze({ ...resolved, sinks: Object.freeze([loggerSink()]) });
 }
 
-/** Deferred work is the application's own: it stays. */
-const switchedOff = (resolved: ResolvedOptions): ResolvedOptions =>
-  Object.freeze({
-    ...resolved,
-    enabled: false,
-    resources: null,
-    eventLoop: null,
-    upstream: null,
-    users: null,
-    latency: null,
-    experiments: null,
-    compression: null,
-    sinks: Object.freeze([]),
-  });
+function switchedOff(resolved: ResolvedOptions): ResolvedOptions {
+  const off = FEATURES.filter(({ isApplicationsOwn = false }) => !isApplicationsOwn);
+  const features = Object.fromEntries(off.map(({ name }) => [name, null]));
+  return Object.freeze({ ...resolved, ...features, enabled: false, sinks: Object.freeze([]) });
+}

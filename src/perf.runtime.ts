@@ -13,7 +13,7 @@ import type { PerfSinkHost } from './core/sink.js';
 import type { PerfSnapshot } from './core/snapshot.js';
 import type { MountPaths } from './http/express/mounts.js';
 import { refuseMissingExtensions, refuseTwice, type Extension, type PerfExtension } from './http/extension.js';
-import type { Feature, FeatureDefinition, FeatureHost } from './http/feature.js';
+import type { Feature, FeatureHost } from './http/feature.js';
 import { REQUEST_SCOPED } from './http/handler.interceptor.js';
 import { ControllerHandlers } from './http/handlers.js';
 import { RequestLifecycle } from './http/lifecycle.js';
@@ -80,9 +80,7 @@ export class PerfRuntime {
     };
     this.extensions = [...extensions, ...options.extensions] as Extension[];
     refuseTwice(this.extensions);
-    const own = FEATURES.map((definition) =>
-      (definition as FeatureDefinition<string, unknown>).create(options[definition.name], host),
-    );
+    const own = FEATURES.map((feature) => feature.create(options[feature.name], host));
     this.features = [...own, ...this.extensions.map((extension) => extension.create(host))];
     REQUEST_SCOPED.set(requests, handlers.requestScoped);
   }
@@ -216,10 +214,9 @@ export class PerfRuntime {
 
   /** Off means off: without a feature that looks at requests, the server keeps no listener of ours. */
   private observesRequests(): boolean {
-    const { latency, eventLoop, upstream, users, compression, experiments, defer } = this.options;
+    const { options, requests } = this;
     return (
-      this.requests.contextEnabled ||
-      [latency, eventLoop, upstream, users, compression, experiments, defer].some(Boolean)
+      requests.contextEnabled || FEATURES.some(({ name, observes }) => observes !== 'process' && options[name] !== null)
     );
   }
 

@@ -126,6 +126,8 @@ const off = ({ logger }: FeatureHost): Feature => ({
 
 export const compressionFeature: FeatureDefinition<'compression', ResolvedCompression> = {
   name: 'compression',
+  title: 'compression',
+  observes: 'requests',
   option: compressionOption,
   create: (options, host) => (options === null ? off(host) : new Compression(options, host)),
 };

@@ -119,6 +119,10 @@ function planOne(work: DeclaredWork, site: HandlerSite, providers: WorkProviders
 
 export const deferFeature: FeatureDefinition<'defer', ResolvedDeferOptions> = {
   name: 'defer',
+  title: 'deferred work',
+  observes: 'context',
+  service: Deferrer,
+  isApplicationsOwn: true,
   option: deferOption,
   create: (options, host) => new DeferFeature(options, host),
 };

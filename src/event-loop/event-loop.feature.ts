@@ -49,6 +49,8 @@ class EventLoopFeature implements Feature {
 
 export const eventLoopFeature: FeatureDefinition<'eventLoop', Options> = {
   name: 'eventLoop',
+  title: 'event loop',
+  observes: 'context',
   option: eventLoopOption,
   create: (options, host) => (options === null ? {} : new EventLoopFeature(options, host)),
 };

@@ -38,6 +38,9 @@ class ExperimentsFeature implements Feature {
 
 export const experimentsFeature: FeatureDefinition<'experiments', ResolvedExperiments> = {
   name: 'experiments',
+  title: 'experiments',
+  observes: 'context',
+  service: Experiments,
   option: experimentsOption,
   create: (options, host) => new ExperimentsFeature(options, host),
 };

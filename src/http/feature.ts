@@ -57,6 +57,14 @@ export interface Feature {
 /** A feature, as the list of features holds it. */
 export interface FeatureDefinition<Name extends string, Options> {
   readonly name: Name;
+  /** In the first line of the log: `'event loop'`. */
+  readonly title: string;
+  /** What it observes: the process, requests, or requests in the context store, without which it tells less. */
+  readonly observes: 'process' | 'requests' | 'context';
+  /** The class of {@link Feature.service}, injectable whether or not the feature is on. */
+  readonly service?: abstract new (...given: never[]) => object;
+  /** The application's own work, which goes on with `enabled: false`. */
+  readonly isApplicationsOwn?: true;
   /** Reads its option; null is off. */
   readonly option: Option<Options | null>;
   /** `options` null: it is off, and exists for its service and for what must be said. */

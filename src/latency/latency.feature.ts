@@ -86,6 +86,8 @@ class Latency implements Feature, RequestObserver, LatencyFigures {
 
 export const latencyFeature: FeatureDefinition<'latency', Options> = {
   name: 'latency',
+  title: 'latency',
+  observes: 'requests',
   option: latencyOption,
   create: (options, host) => (options === null ? {} : new Latency(options, host)),
 };

@@ -6,7 +6,7 @@ import { disagreement, nodeFigures } from './node-figures.js';
 import { ResourceDiagnostics } from './resource-diagnostics.js';
 import { ResourceReader, type ResourceReading } from './resource-reading.js';
 import { sampleSince } from './resource-sample.js';
-import { ReadingResourceSampler, type ResourceSampler } from './resource-sampler.js';
+import { ReadingResourceSampler, ResourceSampler } from './resource-sampler.js';
 import { type ResolvedResourcesOptions, resolveResourcesOptions, resourcesOption } from './resources.options.js';
 import { SchedulingHistory } from './scheduling-history.js';
 
@@ -101,6 +101,9 @@ export class ResourcesFeature implements Feature {
 
 export const resourcesFeature: FeatureDefinition<'resources', ResolvedResourcesOptions> = {
   name: 'resources',
+  title: 'resources',
+  observes: 'process',
+  service: ResourceSampler,
   option: resourcesOption,
   create: (options, host) => {
     const feature = new ResourcesFeature(options, host);

@@ -82,6 +82,8 @@ class UpstreamFeature implements Feature, RouteTimeFigures {
 
 export const upstreamFeature: FeatureDefinition<'upstream', Options> = {
   name: 'upstream',
+  title: 'upstream calls',
+  observes: 'context',
   option: upstreamOption,
   create: (options, host) => (options === null ? {} : new UpstreamFeature(options, host)),
 };

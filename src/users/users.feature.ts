@@ -68,6 +68,8 @@ class UsersFeature implements Feature, RequestObserver {
 
 export const usersFeature: FeatureDefinition<'users', Options> = {
   name: 'users',
+  title: 'users',
+  observes: 'requests',
   option: usersOption,
   create: (options, host) => (options === null ? {} : new UsersFeature(options, host)),
 };
