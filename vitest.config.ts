@@ -32,6 +32,14 @@ const ALIKE_ON_ALL_NESTS = [
   'test/e2e/compression/{exchanges,safety,shared-rules,streams,wire}.test.ts',
 ];
 
+/** Suites whose subject is ours, and whose way into Nest test/nest holds: the long form runs them on Nest 11 as well. */
+const ON_NEST_11_WHEN_LONG = [
+  'test/e2e/{default-install,defer,defer-board,defer-durable,defer-release,defer-results,event-matrix,express-properties}.test.ts',
+  'test/e2e/{kill-switch,labels,latency,leaving,log,native-promises,resources,snapshot-endpoint,upstream,users}.test.ts',
+  'test/e2e/compression/!(foreign-compressor|requests|shared-response).test.ts',
+];
+const LONG = process.env['PERF_LONG'] !== undefined;
+
 /** Suites of what a process was before or leaves behind, or that start processes of their own: each has a fresh one. */
 const APART = [
   'test/e2e/{boot-noise,default-install,defer-release,event-loop-off,kill-switch,native-promises,opentelemetry,resources,root-context}.test.ts',
@@ -123,7 +131,7 @@ export default defineConfig({
       ...projectsOf({
         name: 'nest11',
         folders: SERVERS,
-        exclude: ALIKE_ON_ALL_NESTS,
+        exclude: LONG ? ALIKE_ON_ALL_NESTS : [...ALIKE_ON_ALL_NESTS, ...ON_NEST_11_WHEN_LONG],
         globalSetup: ['test/setup/redis.ts'],
         alias: aliasTo('test/nest11', OF_NEST),
         env: { NEST_MAJOR: '11' },

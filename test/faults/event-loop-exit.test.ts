@@ -61,7 +61,7 @@ describe.each(nodeBinaries())('on $name a process with a watchdog ends as it wou
       await innocents;
     });
 
-    it('dies of an error thrown inside a block', async () => {
+    it.runIf(LONG || execArgv.length === 0)('dies of an error thrown inside a block', async () => {
       await start({ execArgv });
       const innocents = Promise.allSettled([load.get('/victim/1000')]);
       server.tell('throw-in-block');

@@ -3,7 +3,7 @@ import type { INestApplication } from '@nestjs/common';
 import type { FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { adapters, type Adapter } from '../../fixtures/app.js';
-import { ask, type Answer } from '../../fixtures/exchanges/client.js';
+import { ask, LATE, type Answer } from '../../fixtures/exchanges/client.js';
 import { differenceOf } from '../../fixtures/exchanges/difference.js';
 import { planOf, type Plan } from '../../fixtures/exchanges/plan.js';
 import { serveExchanges, type ExchangeServer } from '../../fixtures/exchanges/server.js';
@@ -78,8 +78,8 @@ cases.push({
   },
 });
 
-/** Of each case: 3,500 in all. */
-const COUNT = process.env['PERF_LONG'] === undefined ? 700 : 6_000;
+/** Of each case: 1,000 in all. */
+const COUNT = process.env['PERF_LONG'] === undefined ? 200 : 6_000;
 
 /** Nobody answers where a framework meets a reason phrase that Node refuses when it is too late for another answer. */
 const hangsBare = ({ steps }: Plan, adapter: Adapter): boolean =>
@@ -94,14 +94,20 @@ interface Outcome {
   readonly fatal: number;
 }
 
-async function exchange({ port, seen }: ExchangeServer, agent: Agent, plan: Plan, seed: string): Promise<Outcome> {
+async function exchange(
+  { port, seen }: ExchangeServer,
+  agent: Agent,
+  plan: Plan,
+  seed: string,
+  patienceMs: number,
+): Promise<Outcome> {
   const path = plan.way === 'nest' ? '/returned' : '/direct';
   const headers = { ...plan.client.headers, 'x-seed': seed };
   const answers: Answer[] = [];
   const fatal = await uncaughtDuring(async () => {
-    answers.push(await ask(agent, port, path, { ...plan.client, headers }));
+    answers.push(await ask(agent, port, path, { ...plan.client, headers }, patienceMs));
     // On the same connection: what is left over from the answer would be taken for this one.
-    answers.push(await ask(agent, port, '/ok', { method: 'GET', headers: {} }));
+    answers.push(await ask(agent, port, '/ok', { method: 'GET', headers: {} }, patienceMs));
   });
   return { answer: answers[0]!, next: answers[1]!, seen: JSON.stringify(seen.get(seed)), fatal: fatal.length };
 }
@@ -145,9 +151,15 @@ describe.each(cases)('$what on $adapter', ({ adapter, ways, main, inner }) => {
       const plan = planOf(seed, ways);
       if (hangsBare(plan, adapter)) continue;
       compared += 1;
-      const before = await exchange(bare, bareAgent, plan, String(seed));
-      const after = await exchange(ours, ourAgent, plan, String(seed));
-      const found = difference(before, after, plan);
+      const both = async (patienceMs: number): Promise<{ found: string | null; after: Outcome; late: boolean }> => {
+        const before = await exchange(bare, bareAgent, plan, String(seed), patienceMs);
+        const after = await exchange(ours, ourAgent, plan, String(seed), patienceMs);
+        const late = [before, after].some(({ answer, next }) => answer.error === LATE || next.error === LATE);
+        return { found: difference(before, after, plan), after, late };
+      };
+      let { found, after, late } = await both(500);
+      // A busy machine may answer one of the two too late.
+      if (found !== null && late) ({ found, after } = await both(5_000));
       if (found !== null) differences.push(`${seed}: ${found} ${JSON.stringify(plan)}`);
       if (after.answer.headers.has('content-encoding')) encoded += 1;
     }

@@ -2,6 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { beforeAll, describe, expect, it } from 'vitest';
 
+const LONG = process.env['PERF_LONG'] !== undefined;
 /** What a run must say, beside ending by itself with success. */
 const mustSay: Readonly<Record<string, readonly RegExp[]>> = {
   demo: [
@@ -37,6 +38,8 @@ const mustSay: Readonly<Record<string, readonly RegExp[]>> = {
 const flags: Readonly<Record<string, readonly string[]>> = { demo: ['--seconds', '1'] };
 
 const examples = readdirSync('examples').filter((name) => existsSync(`examples/${name}/main.ts`));
+/** Runs for 15 s at the least; `.ci/run` starts it too. */
+const isLong = (name: string): boolean => name === 'demo';
 
 // Not in milliseconds: starting a Node process each takes seconds, many on a slow machine.
 describe('examples', { timeout: 180_000 }, () => {
@@ -45,7 +48,7 @@ describe('examples', { timeout: 180_000 }, () => {
     if (!existsSync('dist/index.js')) execFileSync('node', ['scripts/build.mjs']);
   }, 300_000);
 
-  it.each(examples)('examples/%s runs with one command, and ends', (name) => {
+  it.each(examples.filter((name) => LONG || !isLong(name)))('examples/%s runs with one command, and ends', (name) => {
     const args = [`build/examples/${name}/main.js`, ...(flags[name] ?? [])];
     const { status, stdout, stderr } = spawnSync('node', args, { encoding: 'utf8', timeout: 150_000 });
     // The watchdog writes there of a loop that a slow machine has kept for over a second.

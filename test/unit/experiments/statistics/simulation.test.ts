@@ -52,7 +52,7 @@ describe('a true effect of -4.9 %', () => {
 });
 
 describe('30 looks at an A/A experiment', () => {
-  const runs = LONG ? 20_000 : 300;
+  const runs = LONG ? 20_000 : 150;
   it.each([2, 5])(
     'stay within 5 % in the anytime-valid mode, %s new units an arm a look',
     (unitsPerPeek) => {
