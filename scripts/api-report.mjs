@@ -8,15 +8,13 @@ import { dirname, join, relative, resolve } from 'node:path';
 const REPORT = 'etc/nestjs-perf.api.md';
 const { exports: entries } = JSON.parse(readFileSync('package.json', 'utf8'));
 
-/** Members that are public for the library's own parts only. */
-const INTERNAL_MEMBER = /\/\*\*(?:(?!\*\/)[\s\S])*?@internal(?:(?!\*\/)[\s\S])*?\*\/\n {4}[^\n]*;\n/g;
 const COMMENT = /\/\*[\s\S]*?\*\//g;
 
 /** What TypeScript's emitter leaves at the first column: one statement from its first line to its last. */
 function statementsOf(text) {
   const statements = [];
   let open = null;
-  for (const line of text.replaceAll(INTERNAL_MEMBER, '').replaceAll(COMMENT, '').split('\n')) {
+  for (const line of text.replaceAll(COMMENT, '').split('\n')) {
     if (line.trim() === '') continue;
     open = open === null ? [line] : [...open, line];
     // `}` ends a block, `;` a statement of one line or the last line of several.

@@ -9,6 +9,7 @@ import { PerfRuntime } from './perf.runtime.js';
 /** What is known now, and a way to say how much data a request works on. */
 @Injectable()
 export class PerfService {
+  /** @internal */
   constructor(@Inject(PerfRuntime) private readonly runtime: PerfRuntime) {}
 
   /** Statistics of all routes and features. Cheap enough for a health page, not for a request's path. */

@@ -10,7 +10,7 @@ import { mergeTotals } from './totals/merge-totals.js';
 
 /** Gates for the current request, and the answer whether what they switch is faster. Injectable whether or not it is on. */
 export class Experiments {
-  /** Made by the module; `engine` is null when the feature is off. */
+  /** Made by the module; `engine` is null when the feature is off. @internal */
   constructor(
     private readonly engine: ExperimentEngine | null,
     private readonly owner: RequestOwner,

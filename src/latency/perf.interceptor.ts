@@ -41,6 +41,7 @@ export class PerfInterceptor implements NestInterceptor {
   private readonly known = new WeakMap<object, Map<string, Route>>();
   private readonly operations = new Set<string>();
 
+  /** @internal */
   constructor(
     @Inject(RequestLifecycle) private readonly lifecycle: RequestLifecycle,
     @Inject(Routes) private readonly routes: Routes,
