@@ -5,7 +5,7 @@ import { requestContext } from '../core/request-context.js';
 import { bringHandlerInterceptor, bringHandlerInterceptors } from '../http/handler.interceptor.js';
 import type { AroundFactory } from '../http/handlers.js';
 import { stateOf } from '../http/lifecycle.js';
-import { GATES, type GateCheck } from './gate-check.js';
+import { GATES, type GateCheck } from './gate-decisions.js';
 
 const EXPERIMENT_METADATA = 'perf:experiment';
 

@@ -4,7 +4,7 @@ import { aroundExperiments } from './experiment.decorator.js';
 import { ExperimentEngine } from './experiment-engine.js';
 import { Experiments } from './experiments.js';
 import { experimentsOption, type ResolvedExperiments } from './experiments.options.js';
-import { GATES } from './gate-check.js';
+import { GATES } from './gate-decisions.js';
 
 /** Experiments, wired to one application's requests. Exists with the feature off as well: every check is then false. */
 class ExperimentsFeature implements Feature {

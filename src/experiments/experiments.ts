@@ -4,7 +4,7 @@ import type { RequestOwner } from '../core/request-state.js';
 import type { ExperimentEngine } from './experiment-engine.js';
 import type { ExperimentReport, ReportOptions } from './report/experiment-report.js';
 import { reportOf } from './report/report-of.js';
-import { unanswered } from './report/unanswered.js';
+import { unanswered } from './report/wording.js';
 import type { ExperimentTotals } from './totals/experiment-totals.js';
 import { mergeTotals } from './totals/merge-totals.js';
 

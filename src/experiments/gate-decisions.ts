@@ -1,6 +1,17 @@
-import type { OncePerCause } from '../core/reporter.js';
-import type { GateAnswer, GateClient } from './gates/gate-client.js';
+import { attach } from '../core/attachment.js';
 import type { Unit } from '../core/record.js';
+import type { OncePerCause } from '../core/reporter.js';
+import type { RequestState } from '../core/request-state.js';
+import type { GateAnswer, GateClient } from './gates/gate-client.js';
+
+/** Decides gates for requests. */
+export interface GateCheck {
+  /** The variant of a request, decided at the first question and kept. Never throws. */
+  isOn(state: RequestState, gate: string): boolean;
+}
+
+/** An application's; there is none with experiments off. */
+export const GATES = attach<GateCheck>('application');
 
 /** Gate names that are told apart. They stand in code; more come from names that are built from what clients send. */
 const MAX_GATES = 100;

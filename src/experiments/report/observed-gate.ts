@@ -1,6 +1,6 @@
-import type { Arm } from '../statistics/arm.js';
-import type { UnitCount } from '../statistics/sample-ratio.js';
-import { COLUMN, type Cell } from '../totals/cells.js';
+import type { Arm } from '../statistics/comparison.js';
+import type { UnitCount } from '../statistics/comparison.js';
+import { COLUMN, type Cell } from '../totals/route-tally.js';
 import type { ExperimentTotals, VariantTotals } from '../totals/experiment-totals.js';
 import { bitmapOf, mergeVariants } from '../totals/merge-totals.js';
 import type { RequestMetric } from './experiment-report.js';

@@ -1,13 +1,13 @@
-import { absoluteDifference, type AbsoluteDifference } from '../statistics/absolute-difference.js';
+import { absoluteDifference, type AbsoluteDifference } from '../statistics/inference.js';
 import { compareArms } from '../statistics/compare-variants.js';
 import type { Comparison } from '../statistics/comparison.js';
-import { sampleRatio } from '../statistics/sample-ratio.js';
+import { sampleRatio } from '../statistics/compare-variants.js';
 import type { ExperimentTotals } from '../totals/experiment-totals.js';
-import { caveatsOf, FEW_UNITS } from './caveats.js';
+import { caveatsOf, FEW_UNITS } from './wording.js';
 import type { ExperimentReport, FleetEffect, ReportOptions, RequestMetric } from './experiment-report.js';
 import { armOf, COLUMNS, matches, observedGate, type ObservedGate } from './observed-gate.js';
 import { switchbackReport } from './switchback-report.js';
-import { titleOf, unanswered } from './unanswered.js';
+import { titleOf, unanswered } from './wording.js';
 import { answer, percent, pValue, rate } from './wording.js';
 
 const ALPHA = 0.05;

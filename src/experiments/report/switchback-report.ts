@@ -1,10 +1,10 @@
-import type { Row } from '../statistics/arm.js';
+import type { Row } from '../statistics/comparison.js';
 import { comparePairs, type RowPair } from '../statistics/paired.js';
-import { COLUMN, type Cell } from '../totals/cells.js';
+import { COLUMN, type Cell } from '../totals/route-tally.js';
 import type { ExperimentTotals, SliceTotals } from '../totals/experiment-totals.js';
 import type { ExperimentMetric, ExperimentReport } from './experiment-report.js';
 import { COLUMNS, matches } from './observed-gate.js';
-import { titleOf, unanswered } from './unanswered.js';
+import { titleOf, unanswered } from './wording.js';
 import { answer } from './wording.js';
 
 const ALPHA = 0.05;

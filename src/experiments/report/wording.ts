@@ -1,4 +1,8 @@
 import type { Comparison } from '../statistics/comparison.js';
+import type { AbsoluteDifference } from '../statistics/inference.js';
+import { WARM_UP_REQUESTS } from '../totals/route-tally.js';
+import type { ExperimentReport, RequestMetric } from './experiment-report.js';
+import { type ObservedGate, totalOf } from './observed-gate.js';
 
 /** A relative change with its sign: `-4.9 %`. */
 export const percent = (share: number): string => `${signed(share * 100)} %`;
@@ -27,4 +31,98 @@ export function answer(metric: string, comparison: Comparison, unitName: string,
     ...(hasInterval ? [`MDE ${rate(minimumDetectableEffect)}`] : []),
     ...(areFew ? [`too few ${unitName} to rely on it`] : []),
   ].join(', ');
+}
+
+/** A report that says why there is no answer. */
+export const unanswered = (
+  subject: { gate: string; route: string | null; metric: string },
+  reason: string,
+  caveats: readonly string[] = [],
+): ExperimentReport => ({
+  ...subject,
+  comparison: null,
+  caveats: [...caveats, `${reason[0]!.toUpperCase()}${reason.slice(1)}.`],
+  text: `${titleOf(subject)}: ${subject.metric} unknown: ${reason}`,
+  fleet: null,
+});
+
+export const titleOf = ({ gate, route }: { gate: string; route: string | null }): string =>
+  route === null ? gate : `${gate} on ${route}`;
+
+/** Below this many units an arm the t test leans on its assumptions, and one odd unit decides. */
+export const FEW_UNITS = 30;
+/** A share of units in both arms that is more than clients changing their id. */
+const MIXED_UNITS = 0.01;
+/** A relative difference of abandoned requests that would bend the latency of those that were not. */
+const ABORT_EXCESS = 0.002;
+
+export interface Findings {
+  observed: ObservedGate;
+  comparison: Comparison | null;
+  errors: AbsoluteDifference;
+  metric: RequestMetric;
+  sources: readonly string[];
+  /** Null: the expected share is unknown. */
+  treatmentShare: number | null;
+  /** The comparison leaves out each variant's first requests. */
+  isWarm: boolean;
+}
+
+/** What stands between the number and the truth, each in one sentence that says what to do where something can be done. */
+export function caveatsOf(findings: Findings): string[] {
+  const { observed, comparison, errors, metric, sources, treatmentShare, isWarm } = findings;
+  const caveats: string[] = [];
+  const on = Math.round(observed.on.units.units);
+  const off = Math.round(observed.off.units.units);
+  if (Math.min(on, off) < FEW_UNITS) {
+    caveats.push(
+      `Too few units: ${on} on, ${off} off; at least ${FEW_UNITS} in each are needed for an interval to trust.`,
+    );
+  }
+  if (comparison?.sampleRatioMismatch.suspect === true && treatmentShare !== null) {
+    const observedShare = rate(on / (on + off));
+    caveats.push(
+      `Sample ratio mismatch: ${observedShare} of the units are on, ${rate(treatmentShare)} should be. The variants do not hold the same kind of units; do not believe the difference before the cause is found.`,
+    );
+  }
+  if (treatmentShare === null) {
+    caveats.push(
+      'The share of units that should be on is unknown, so the sample ratio was not checked: pass `treatmentShare`.',
+    );
+  }
+  if (observed.unitsInBoth > MIXED_UNITS * (on + off)) {
+    caveats.push(
+      `About ${Math.round(observed.unitsInBoth)} units had both variants: the gate's share changed, or the unit is not what the gate is randomised by.`,
+    );
+  }
+  if (new Set(sources).size < sources.length) {
+    caveats.push('The totals of one process were added more than once, so the interval is too narrow.');
+  }
+  if (new Set(sources).size === 1) {
+    caveats.push('One process: its machine and its neighbours are part of the result. Merge the totals of more pods.');
+  }
+  caveats.push(
+    'Both variants share one event loop, heap and CPU: a slow variant slows the other too, and CPU and memory cannot be split by request (a switchback can).',
+  );
+  if (metric === 'latency' && errors.pValue < 0.05) {
+    caveats.push('Latency is of successful requests only, and the variants do not fail equally often.');
+  }
+  const abortedOn = abortedShare(observed, 'on');
+  const abortedOff = abortedShare(observed, 'off');
+  if (Math.abs(abortedOn - abortedOff) > ABORT_EXCESS) {
+    caveats.push(
+      `Clients gave up on ${rate(abortedOn)} of requests (off: ${rate(abortedOff)}); those are in no figure.`,
+    );
+  }
+  if (isWarm) {
+    caveats.push(
+      `Warm-up: the first ${WARM_UP_REQUESTS} requests of each variant on a route are in its mean, but not in the difference.`,
+    );
+  }
+  return caveats;
+}
+
+function abortedShare(observed: ObservedGate, variant: 'on' | 'off'): number {
+  const aborted = totalOf(observed[variant], 'aborted');
+  return aborted === 0 ? 0 : aborted / (aborted + totalOf(observed[variant], 'completed'));
 }

@@ -1,10 +1,17 @@
-import { anytimeValid } from './anytime-valid.js';
-import { armsOf, noData, type Arm } from './arm.js';
-import type { CompareOptions, Comparison, UnitTotals, VariantMean } from './comparison.js';
-import { adjustByPrePeriod } from './cuped.js';
-import { ratioMean, type RatioMean } from './ratio-mean.js';
-import { fixedHorizon, notBelow, relativeLift } from './relative-lift.js';
-import { sampleRatio, type UnitCount } from './sample-ratio.js';
+import {
+  type Arm,
+  type CompareOptions,
+  type Comparison,
+  type SampleRatio,
+  type UnitCount,
+  type UnitTotals,
+  type VariantMean,
+  armsOf,
+  noData,
+} from './comparison.js';
+import { chiSquaredUpperTail } from './distributions.js';
+import { anytimeValid, fixedHorizon, notBelow, relativeLift } from './inference.js';
+import { type RatioMean, adjustByPrePeriod, ratioMean } from './ratio-mean.js';
 
 /** {@link CompareOptions} with its defaults taken. */
 export interface Plan {
@@ -94,3 +101,23 @@ const shownMean = (ratio: RatioMean, { units }: UnitCount): VariantMean => ({
   count: ratio.count,
   mean: ratio.mean,
 });
+
+/** Alarm below this p-value (GrowthBook's default): one false alarm in a thousand experiments. */
+const ALARM = 0.001;
+
+/**
+ * Pearson's χ² test of the split between two variants against the share that was asked for (Fabijan et al. 2019,
+ * "Diagnosing sample ratio mismatch"). Counts that were estimated widen what chance explains.
+ */
+export function sampleRatio(control: UnitCount, treatment: UnitCount, treatmentShare: number | null): SampleRatio {
+  const units = control.units + treatment.units;
+  if (treatmentShare === null || units === 0) return { pValue: 1, suspect: false };
+  const controlShare = 1 - treatmentShare;
+  const excess = treatment.units * controlShare - control.units * treatmentShare;
+  const variance =
+    units * treatmentShare * controlShare +
+    controlShare * controlShare * treatment.variance +
+    treatmentShare * treatmentShare * control.variance;
+  const pValue = chiSquaredUpperTail((excess * excess) / variance, 1);
+  return { pValue, suspect: pValue < ALARM };
+}

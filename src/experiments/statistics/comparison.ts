@@ -1,3 +1,6 @@
+import { describe } from '../../core/option.js';
+import { PerfError } from '../../core/perf.error.js';
+
 /** One randomised unit (a user, a pod, a bucket of users): its total of a metric. */
 export interface UnitTotals {
   unit: string;
@@ -55,3 +58,85 @@ export interface Comparison {
   minimumDetectableEffect: number;
   sampleRatioMismatch: SampleRatio;
 }
+
+/** A number of units; estimated when it has a variance. */
+export interface UnitCount {
+  units: number;
+  /** Of the estimate; 0 for a count. */
+  variance: number;
+}
+
+/** The totals of one unit, its name and variant left behind. */
+export interface Row {
+  count: number;
+  sum: number;
+  beforeCount: number;
+  beforeSum: number;
+}
+
+/** The units of one variant. */
+export type Arm = readonly Row[];
+
+/** Larger figures could overflow when they are squared. */
+const LARGEST = 1e100;
+
+/**
+ * Sorts rows by variant. Rows of one unit are added up, so that a list with a row per request (or per pod) cannot pass
+ * for a list of units.
+ * @throws PERF_ERR_UNITS for rows that are no data
+ */
+export function armsOf(
+  units: readonly UnitTotals[],
+  { control, treatment }: Pick<CompareOptions, 'control' | 'treatment'>,
+): { control: Arm; treatment: Arm } {
+  if (!Array.isArray(units)) throw noData('units', 'an array of unit totals', units);
+  const controlRows = new Map<string, Row>();
+  const treatmentRows = new Map<string, Row>();
+  for (let index = 0; index < units.length; index++) {
+    const row = units[index]!;
+    check(row, index);
+    if (row.variant === control) add(controlRows, row);
+    else if (row.variant === treatment) add(treatmentRows, row);
+    else {
+      const known = `\`${JSON.stringify(control)}\` or \`${JSON.stringify(treatment)}\``;
+      throw noData(`units[${index}].variant`, known, row.variant, 'Leave out the rows of other variants.');
+    }
+  }
+  return { control: [...controlRows.values()], treatment: [...treatmentRows.values()] };
+}
+
+function add(rows: Map<string, Row>, { unit, count, sum, beforeCount = 0, beforeSum = 0 }: UnitTotals): void {
+  const row = rows.get(unit);
+  if (row === undefined) {
+    rows.set(unit, { count, sum, beforeCount, beforeSum });
+    return;
+  }
+  row.count += count;
+  row.sum += sum;
+  row.beforeCount += beforeCount;
+  row.beforeSum += beforeSum;
+}
+
+function check(row: UnitTotals, index: number): void {
+  if (typeof row !== 'object' || row === null) throw noData(`units[${index}]`, 'an object', row);
+  if (typeof row.unit !== 'string') throw noData(`units[${index}].unit`, 'a string', row.unit);
+  checkPair(`units[${index}].`, 'count', row.count, 'sum', row.sum);
+  if (row.beforeCount === undefined && row.beforeSum === undefined) return;
+  checkPair(`units[${index}].`, 'beforeCount', row.beforeCount, 'beforeSum', row.beforeSum);
+}
+
+function checkPair(path: string, countName: string, count: unknown, sumName: string, sum: unknown): void {
+  if (!isNumber(count) || count < 0) throw noData(path + countName, 'a number from 0 to 1e100', count);
+  if (!isNumber(sum)) throw noData(path + sumName, 'a number from -1e100 to 1e100', sum);
+  if (count === 0 && sum !== 0) throw noData(path + sumName, `0, because \`${countName}\` is 0`, sum);
+}
+
+const isNumber = (value: unknown): value is number =>
+  typeof value === 'number' && Number.isFinite(value) && Math.abs(value) <= LARGEST;
+
+/** Input that is no data: where, what was expected, what was given, what to do. */
+export const noData = (path: string, expected: string, given: unknown, advice = ''): PerfError =>
+  new PerfError(
+    'PERF_ERR_UNITS',
+    `\`${path}\` must be ${expected}, got ${describe(given)}.${advice === '' ? '' : ` ${advice}`}`,
+  );

@@ -1,7 +1,7 @@
-import type { Row } from './arm.js';
+import type { Row } from './comparison.js';
 import type { Comparison, VariantMean } from './comparison.js';
 import { meanVariance, ratioMean, type RatioMean } from './ratio-mean.js';
-import { deltaOf, fixedHorizon, type Lift, notBelow } from './relative-lift.js';
+import { deltaOf, fixedHorizon, type Lift, notBelow } from './inference.js';
 
 /** The two time slices of one pair. */
 export interface RowPair {

@@ -1,5 +1,5 @@
 import type { Route } from '../../core/route.js';
-import { addOutcome, type Outcome, SLICE_CELLS } from '../totals/cells.js';
+import { addOutcome, type Outcome, SLICE_CELLS } from '../totals/route-tally.js';
 import type { SliceTotals } from '../totals/experiment-totals.js';
 
 /** CPU time and memory of the process, not of its cgroup: a neighbour in the container alternates nothing. */

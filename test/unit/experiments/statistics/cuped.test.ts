@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Arm } from '../../../../src/experiments/statistics/arm.js';
-import { adjustByPrePeriod } from '../../../../src/experiments/statistics/cuped.js';
+import type { Arm } from '../../../../src/experiments/statistics/comparison.js';
+import { adjustByPrePeriod } from '../../../../src/experiments/statistics/ratio-mean.js';
 import { ratioMean } from '../../../../src/experiments/statistics/ratio-mean.js';
 
 /** One request a unit in each period: then a unit's value is its sum. */

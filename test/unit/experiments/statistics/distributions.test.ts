@@ -7,7 +7,7 @@ import {
   studentQuantile,
   studentUpperTail,
 } from '../../../../src/experiments/statistics/distributions.js';
-import { betaRatio, logGamma, upperGammaRatio } from '../../../../src/experiments/statistics/special-functions.js';
+import { betaRatio, logGamma, upperGammaRatio } from '../../../../src/experiments/statistics/distributions.js';
 
 const { jStat } = jstat;
 const relative = (a: number, b: number): number => Math.abs(a - b) / Math.abs(b);
