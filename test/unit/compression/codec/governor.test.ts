@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Compressor } from '../../../../src/compression/codec/compressor.js';
-import { compressionSlots, Governor, threadPoolSizeOf } from '../../../../src/compression/codec/governor.js';
+import { compressionSlots, Governor, threadPoolSizeOf } from '../../../../src/compression/codec/compressor.js';
 
 const none = { zstd: null, br: null, gzip: null };
 const body = Buffer.from('flight 4711 '.repeat(5_000));
