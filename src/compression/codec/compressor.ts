@@ -79,10 +79,6 @@ export class Governor {
     return this.running >= this.slots;
   }
 
-  get queued(): number {
-    return this.waiting.length;
-  }
-
   /** Runs `work` when a slot is free; a failure of it frees the slot too. */
   async run<T>(work: () => Promise<T>): Promise<T> {
     if (this.full) await new Promise<void>((resolve) => this.waiting.push(resolve));

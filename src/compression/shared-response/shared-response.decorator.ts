@@ -17,8 +17,8 @@ import type { RequestState } from '../../core/request-state.js';
 import { isHttp } from '../../http/is-http.js';
 import { lifecycleOf, stateOf } from '../../http/lifecycle.js';
 import { compressionOf, SHARED_ANSWER } from '../route-compression.js';
-import type { Headers, KeptResponse } from './shared-flight.js';
-import type { Admission, SharedResponseOptions } from './shared-route.js';
+import type { Headers, KeptResponse, SharedFlight } from './shared-flight.js';
+import type { SharedResponseOptions } from './shared-route.js';
 
 export const SHARED_RESPONSE_METADATA = 'perf:shared-response';
 
@@ -83,16 +83,6 @@ export class SharedResponseFound {
   constructor(readonly kept: KeptResponse | null) {}
 }
 
-const READY = Promise.resolve();
-
-/**
- * Rejects when Nest waits for it. To throw is dear on the way of nearly every request: V8 looks up where it happens, and a
- * promise that is rejected before anybody waits for it is an unhandled one to Node until somebody does.
- */
-function rejectLater(reason: unknown): Promise<never> {
-  return new Promise((_resolve, reject) => void READY.then(() => reject(reason)));
-}
-
 interface HttpRequest extends IncomingMessage {
   originalUrl?: string;
 }
@@ -106,14 +96,13 @@ interface HttpResponse {
  * request. It stands in the class's metadata, which applications share, so it holds nothing: the route knows its own.
  */
 export class SharedResponseGuard implements CanActivate {
-  canActivate(context: ExecutionContext): boolean | Promise<boolean> {
+  async canActivate(context: ExecutionContext): Promise<boolean> {
     if (!isHttp(context)) return true;
-    // Not `switchToHttp()`: it makes four functions for each caller.
     const request = context.getArgByIndex<HttpRequest>(0);
     const state = stateOf(request);
     const shared = compressionOf(state)?.shared ?? null;
     if (state === null || shared === null) return true;
-    const admission = shared.admit({
+    const admission = await shared.admit({
       method: request.method ?? 'GET',
       url: request.originalUrl ?? request.url ?? '',
       authorized: request.headers.authorization !== undefined,
@@ -121,25 +110,22 @@ export class SharedResponseGuard implements CanActivate {
       headers: () => context.getArgByIndex<HttpResponse>(1).getHeaders(),
       gone: () => hasGone(state.response),
     });
-    if (admission instanceof Promise) return admission.then((admitted) => enter(admitted, state, request));
-    return enter(admission, state, request);
+    if (admission.kind === 'gone') throw new SharedResponseFound(null);
+    if (admission.kind === 'kept') throw new SharedResponseFound(admission.kept);
+    if (admission.kind === 'lead') lead(admission.flight, state, request);
+    return true;
   }
 }
 
-/** Lets the request run the handler, or rejects with the answer that is there. */
-function enter(admission: Admission, state: RequestState, request: HttpRequest): true | Promise<never> {
-  if (admission.kind === 'alone') return true;
-  if (admission.kind === 'gone') return rejectLater(new SharedResponseFound(null));
-  if (admission.kind === 'kept') return rejectLater(new SharedResponseFound(admission.kept));
-  const { response } = state;
-  const { flight } = admission;
+/** Runs the handler for others too. */
+function lead(flight: SharedFlight, state: RequestState, request: HttpRequest): void {
   SHARED_ANSWER.set(state, flight);
   // Express would drop the body of an answer that this client has already, and with it the answer of everybody who
   // waits. The client still gets its 304, from the body.
   if (!('raw' in request)) Object.defineProperty(request, 'fresh', { value: false, configurable: true });
+  const { response } = state;
   if (response === null || response.destroyed) flight.close(false);
   else response.once('close', () => flight.close(response.headersSent));
-  return true;
 }
 
 /** A response of HTTP/2 tells it by its stream. */
