@@ -5,7 +5,8 @@
 //   npm run bench -- compression --node 24                          with zstd
 //
 // Parts, each with a result file of its own: `feed` (10 connections), `shared` (the same, against precompressed bytes),
-// `unique10k`, `unique100k` and `unique3m` (bodies that all differ: the worst case for a cache).
+// `unique10k`, `unique100k` and `unique3m` (bodies that all differ: the worst case for a cache),
+// `small-fastify` and `small-express` (bodies below the threshold: what compression costs where it does nothing).
 //
 // What would make the numbers lie:
 // - Requests per second of the fast variants are bounded by the load generator's core. Trust the CPU per request.
@@ -34,6 +35,7 @@ const FEED = [
   'express perf shared',
 ];
 const SHARED = ['raw', 'raw again', 'fastify perf shared', 'express perf shared'];
+const small = (adapter) => [`${adapter} perf off`, `${adapter} perf off again`, `${adapter} perf`];
 const UNIQUE = ['fastify @fastify/compress', 'fastify @fastify/compress again', 'fastify perf'];
 const PARTS = {
   feed: { names: FEED, bytes: THREE_MB, changes: 'live', connections: 10 },
@@ -41,6 +43,8 @@ const PARTS = {
   unique10k: { names: UNIQUE, bytes: 10_000, changes: 'unique', connections: 50 },
   unique100k: { names: UNIQUE, bytes: 100_000, changes: 'unique', connections: 50 },
   unique3m: { names: UNIQUE, bytes: THREE_MB, changes: 'unique', connections: 10 },
+  'small-fastify': { names: small('fastify'), bytes: 300, changes: 'unique', connections: 50 },
+  'small-express': { names: small('express'), bytes: 300, changes: 'unique', connections: 50 },
 };
 
 const flags = readFlags({

@@ -11,10 +11,10 @@ export { SlowMs } from './latency/slow-ms.decorator.js';
 export { PerfInterceptor } from './latency/perf.interceptor.js';
 export type { LatencyOptions } from './latency/latency.options.js';
 
-export { NoCompression } from './compression/no-compression.decorator.js';
+export { NoCompression } from './compression/handler-metadata.js';
 export { SharedResponse } from './compression/shared-response/shared-response.decorator.js';
 export type { CompressionOptions } from './compression/compression.options.js';
-export type { ContentCoding } from './compression/rules/content-coding.js';
+export type { ContentCoding } from './compression/rules/accept-encoding.js';
 export type { SharedResponseOptions } from './compression/shared-response/shared-route.js';
 export { createResourceSampler, ResourceSampler, type ResourceSamplerSource } from './resources/resource-sampler.js';
 export type { ResourceAdvice } from './resources/resource-advice.js';

@@ -25,13 +25,16 @@ if (changes === 'live') {
 }
 
 const perf = [PerfModule.forRoot({ sinks: [] })];
+const withoutCompression = [PerfModule.forRoot({ sinks: [], compression: false })];
 /** Who compresses: modules, what main.ts would register, a decorator of the handler. */
 const STACKS = {
   'fastify none': {},
   'fastify perf': { imports: perf },
+  'fastify perf off': { imports: withoutCompression },
   'fastify perf shared': { imports: perf, shared: true },
   'fastify @fastify/compress': { main: (app) => app.register(fastifyCompress) },
   'express perf': { express: true, imports: perf },
+  'express perf off': { express: true, imports: withoutCompression },
   'express perf shared': { express: true, imports: perf, shared: true },
   'express compression': { express: true, main: (app) => app.use(compression()) },
 };

@@ -10,7 +10,7 @@ import { CompressionEngine } from './engine.js';
 import { compressOnExpress, type ExpressApplication } from './express/response-holder.js';
 import { compressOnFastify, type FastifyInstance } from './fastify/hooks.js';
 import { tellOfForeignCompressors } from './foreign.js';
-import { compressionSlots, Governor } from './codec/governor.js';
+import { compressionSlots, Governor } from './codec/compressor.js';
 import { HandlerMetadata, refuseSharedWithoutRoute, warnOfSharedWhileOff } from './handler-metadata.js';
 import { ROUTE_COMPRESSION, RouteCompression } from './route-compression.js';
 import { isOnePath, preloadOnceListening, type PreloadedRoute } from './shared-response/preload.js';

@@ -10,8 +10,8 @@ import {
   type Option,
   type Resolved,
 } from '../core/option.js';
-import { CONTENT_CODINGS, supportedCodings, type ContentCoding } from './rules/content-coding.js';
-import { LEVEL_LIMITS } from './codec/level.js';
+import { CONTENT_CODINGS, supportedCodings, type ContentCoding } from './rules/accept-encoding.js';
+import { LEVEL_LIMITS } from './codec/compressor.js';
 
 /** How responses are compressed. */
 export interface CompressionOptions {

@@ -1,17 +1,11 @@
 import type { OncePerCause } from '../core/reporter.js';
-import { negotiate } from './rules/accept-encoding.js';
-import { bytesOf, type Body, type CachedBody } from './cache/cached-body.js';
+import { bytesOf, type Body, type CachedBody, type ContentCache } from './cache/content-cache.js';
 import type { Compressor, Encoded } from './codec/compressor.js';
-import { conditionOf } from './conditional.js';
-import type { ContentCoding } from './rules/content-coding.js';
-import type { ContentCache } from './cache/content-cache.js';
 import type { ResponseView } from './response-view.js';
-import { expressTagLength, isExpressTag, weakened } from './rules/entity-tag.js';
-import { type FieldValue, VARY, varyWithAcceptEncoding } from './rules/field-value.js';
-import { isCompressible } from './rules/media-type.js';
-import { isLeftAlone, mayEncode, mayKeep } from './rules/policy.js';
 import { CompressionCounters, type RouteCompression } from './route-compression.js';
-import { remember } from './rules/remember.js';
+import { negotiate, type ContentCoding } from './rules/accept-encoding.js';
+import { conditionOf, expressTagLength, isExpressTag, weakened } from './rules/entity-tag.js';
+import { isLeftAlone, mayEncode, mayKeep, varyWithAcceptEncoding, type FieldValue } from './rules/policy.js';
 import { KeptResponse, SharedFlight } from './shared-response/shared-flight.js';
 
 /** Sends the body that a response has in the end; null for one without a body (304). */
@@ -31,12 +25,8 @@ export interface EngineParts {
 /** Decides for every response whether and how it is encoded. The same on both adapters; what differs is behind {@link ResponseView}. */
 export class CompressionEngine {
   readonly totals = new CompressionCounters();
-  private readonly isCompressible = remember(isCompressible);
-  private readonly negotiate: (acceptEncoding: string) => ContentCoding | null;
 
-  constructor(readonly parts: EngineParts) {
-    this.negotiate = remember((acceptEncoding) => negotiate(acceptEncoding, parts.encodings));
-  }
+  constructor(private readonly parts: EngineParts) {}
 
   /**
    * Whether a whole body goes out as it is, whoever asks for it: it is below the threshold, serves nobody else, and has no tag to be
@@ -61,7 +51,7 @@ export class CompressionEngine {
     const { cache, compressor } = this.parts;
     if (shared === null) {
       // What is not ours to encode is not ours to answer with a 304 either.
-      if (route.off || !mayEncode(view, this.isCompressible)) return deliver(body);
+      if (route.off || !mayEncode(view)) return deliver(body);
       this.represent(view, body, this.lookUp(view, body, route), route, deliver);
     } else if (shared instanceof KeptResponse) {
       this.hit(route);
@@ -92,7 +82,6 @@ export class CompressionEngine {
    */
   openStream(view: ResponseView, route: RouteCompression): ContentCoding | null {
     this.seen(route);
-    if (view.header('content-length') !== undefined) return null;
     const coding = this.choose(view, route);
     if (coding === null) return null;
     const tag = view.header('etag');
@@ -124,10 +113,9 @@ export class CompressionEngine {
 
   /** The coding for this response and client, by policy and negotiation; adds `Vary` where another client would get another. */
   private choose(view: ResponseView, route: RouteCompression): ContentCoding | null {
-    if (route.off || !mayEncode(view, this.isCompressible)) return null;
+    if (route.off || !mayEncode(view)) return null;
     addVary(view);
-    const accepted = view.requestHeader('accept-encoding');
-    return accepted === undefined ? null : this.negotiate(accepted);
+    return negotiate(view.requestHeader('accept-encoding'), this.parts.encodings);
   }
 
   private lookUp(view: ResponseView, body: Body, route: RouteCompression): CachedBody | null {
@@ -212,6 +200,5 @@ export class CompressionEngine {
 }
 
 function addVary(view: ResponseView): void {
-  const given = view.header('vary');
-  if (given !== VARY) view.set('vary', varyWithAcceptEncoding(given));
+  view.set('vary', varyWithAcceptEncoding(view.header('vary')));
 }

@@ -1,7 +1,7 @@
 import type { Server } from 'node:http';
 import type { Reporter } from '../core/reporter.js';
 import type { Platform } from '../http/platform.js';
-import { LEVEL_LIMITS } from './codec/level.js';
+import { LEVEL_LIMITS } from './codec/compressor.js';
 
 interface FastifyWithPlugins {
   hasPlugin(name: string): boolean;

@@ -1,13 +1,21 @@
-import { RequestMethod } from '@nestjs/common';
+import { RequestMethod, SetMetadata, type CustomDecorator } from '@nestjs/common';
 import type { ModulesContainer } from '@nestjs/core';
 import { PerfError } from '../core/perf.error.js';
 import type { Reporter } from '../core/reporter.js';
 import type { RouteHandler } from '../core/route.js';
 import type { HandlerSite } from '../http/handlers.js';
-import { NO_COMPRESSION_METADATA } from './no-compression.decorator.js';
 import { SHARED_RESPONSE_METADATA } from './shared-response/shared-response.decorator.js';
-import { SharedResponseFilter, SharedResponseGuard } from './shared-response/shared-response.guard.js';
+import { SharedResponseFilter, SharedResponseGuard } from './shared-response/shared-response.decorator.js';
 import type { SharedResponseOptions } from './shared-response/shared-route.js';
+
+const NO_COMPRESSION_METADATA = 'perf:no-compression';
+
+/**
+ * Sends the responses of a handler, or of every handler of a controller, without a content coding and keeps none of them
+ * (beside `@SharedResponse()` the answer is shared unencoded). For responses that mix a secret (a token, a CSRF value, a
+ * signed URL) with text that a request can choose: their length would tell about the secret (BREACH).
+ */
+export const NoCompression = (): CustomDecorator => SetMetadata(NO_COMPRESSION_METADATA, true);
 
 /** Nest's metadata keys of `@UseGuards()`, `@UseFilters()` and of every route handler. */
 const GUARDS_METADATA = '__guards__';

@@ -1,4 +1,4 @@
-import type { FieldValue } from './rules/field-value.js';
+import type { FieldValue } from './rules/policy.js';
 import type { ResponseHead } from './rules/policy.js';
 import type { KeptResponse, SharedFlight } from './shared-response/shared-flight.js';
 
@@ -12,6 +12,7 @@ export abstract class ResponseView implements ResponseHead {
   /** Whether a response without a tag may get one. */
   abstract readonly tags: boolean;
   abstract readonly status: number;
+  abstract readonly hasOwnLength: boolean;
   private readonly before = new Map<string, FieldValue>();
   private statusBefore: number | null = null;
 

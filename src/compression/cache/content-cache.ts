@@ -1,4 +1,162 @@
-import { CachedBody, type Body } from './cached-body.js';
+import type { Compressor, Encoded } from '../codec/compressor.js';
+import { CONTENT_CODINGS, type ContentCoding } from '../rules/accept-encoding.js';
+import { contentTag } from '../rules/entity-tag.js';
+
+/** A response body as frameworks hand it over. */
+export type Body = string | Uint8Array;
+
+/** The body as bytes, without a copy where it is bytes already. */
+export const bytesOf = (body: Body): Uint8Array => (typeof body === 'string' ? Buffer.from(body) : body);
+
+/** What one entry costs besides its bytes: objects, map slots, headers. Bounds the number of small entries. */
+const OVERHEAD_BYTES = 1024;
+/** One body under more URLs than this is left by the oldest of them: there is something in the URL that it does not depend on. */
+const MAX_HOLDERS = 1_000;
+
+interface Variant {
+  settled: Encoded | null | undefined;
+  pending: Promise<Encoded | null> | null;
+  upgraded: boolean;
+}
+
+/** One body and everything it has been encoded to. Each encoding is made once, however many requests wait for it. */
+export class CachedBody {
+  readonly source: Body;
+  readonly byteLength: number;
+  hits = 0;
+  /** Bytes it is charged with, encodings included. Changed by {@link onGrowth} only. */
+  bytes: number;
+  /** Who keeps it for a URL of its own, oldest first, and the bytes that stand beside it for that. */
+  private readonly holders = new Map<() => void, number>();
+  private readonly variants = new Map<ContentCoding, Variant>();
+  private pins = 0;
+  private ownTag: string | null = null;
+
+  constructor(
+    body: Body,
+    private readonly onGrowth: (entry: CachedBody, bytes: number) => void,
+  ) {
+    // A buffer is copied: the application may write into its own after it was sent, and it must not reach the cache.
+    this.source = typeof body === 'string' ? body : Buffer.from(body);
+    this.byteLength = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
+    this.bytes = OVERHEAD_BYTES + this.byteLength;
+  }
+
+  /** Strong entity tag of the identity representation; made when first asked for, it costs 2 ms at 3 MB. */
+  get tag(): string {
+    return (this.ownTag ??= contentTag(this.source));
+  }
+
+  /** It stands for an answer under some URL. */
+  get held(): boolean {
+    return this.holders.size > 0;
+  }
+
+  /** An entry that is being compressed holds its memory anyway, so evicting it would free nothing. */
+  get pinned(): boolean {
+    return this.pins > 0;
+  }
+
+  /** Exact comparison, never a hash alone: nobody may ever get somebody else's body. */
+  matches(body: Body): boolean {
+    const { source } = this;
+    if (typeof source === 'string' || typeof body === 'string') return source === body;
+    return Buffer.compare(source, body) === 0;
+  }
+
+  /** Charges it with what stands beside it; `onEvicted` is called when it goes. Returns what ends both. */
+  hold(bytes: number, onEvicted: () => void): () => void {
+    const release = (): void => {
+      if (this.holders.delete(onEvicted)) this.onGrowth(this, -bytes);
+    };
+    const [oldest] = this.holders.keys();
+    this.holders.set(onEvicted, bytes);
+    this.onGrowth(this, bytes);
+    if (oldest !== undefined && this.holders.size > MAX_HOLDERS) {
+      this.onGrowth(this, -this.holders.get(oldest)!);
+      this.holders.delete(oldest);
+      oldest();
+    }
+    return release;
+  }
+
+  /** The cache gives it up. */
+  evict(): void {
+    const holders = [...this.holders.keys()];
+    this.holders.clear();
+    for (const onEvicted of holders) onEvicted();
+  }
+
+  /** The codings it has been asked for. */
+  get codings(): ContentCoding[] {
+    return CONTENT_CODINGS.filter((coding) => this.variants.has(coding));
+  }
+
+  /** The body in a coding, null where it would not be smaller. Rejects or throws when the compressor fails; the next call tries again. */
+  encoded(coding: ContentCoding, compressor: Compressor, shared: boolean): Encoded | null | Promise<Encoded | null> {
+    const variant = this.variants.get(coding);
+    if (variant === undefined) return this.encode(coding, compressor, shared);
+    if (variant.settled === undefined) return variant.pending!;
+    this.upgrade(coding, variant, variant.settled, compressor);
+    return variant.settled;
+  }
+
+  private encode(
+    coding: ContentCoding,
+    compressor: Compressor,
+    shared: boolean,
+  ): Encoded | null | Promise<Encoded | null> {
+    const result = compressor.encode(coding, bytesOf(this.source), shared ? 'shared' : 'once');
+    const variant: Variant = { settled: undefined, pending: null, upgraded: shared };
+    this.variants.set(coding, variant);
+    if (!(result instanceof Promise)) return this.settle(variant, result);
+    this.pins += 1;
+    return (variant.pending = result.then(
+      (encoded) => {
+        this.pins -= 1;
+        return this.settle(variant, encoded);
+      },
+      (error: unknown) => {
+        this.pins -= 1;
+        this.variants.delete(coding);
+        throw error;
+      },
+    ));
+  }
+
+  /** A body that came a second time will come again: it is worth the better level, once, while nobody else needs the pool. */
+  private upgrade(coding: ContentCoding, variant: Variant, settled: Encoded | null, compressor: Compressor): void {
+    if (variant.upgraded || settled === null || !compressor.idle) return;
+    variant.upgraded = true;
+    if (compressor.levelFor(coding, this.byteLength, 'shared') <= settled.level) return;
+    this.pins += 1;
+    void Promise.resolve()
+      .then(() => compressor.encode(coding, bytesOf(this.source), 'shared'))
+      .then((better) => {
+        if (better !== null && better.bytes.byteLength < settled.bytes.byteLength) this.settle(variant, better);
+      })
+      // The settled encoding stays in use: a failed improvement costs nobody anything.
+      .catch(() => {})
+      .finally(() => (this.pins -= 1));
+  }
+
+  private settle(variant: Variant, encoded: Encoded | null): Encoded | null {
+    const before = variant.settled?.bytes.byteLength ?? 0;
+    const kept = encoded === null ? null : { level: encoded.level, bytes: compact(encoded.bytes) };
+    variant.settled = kept;
+    variant.pending = null;
+    this.onGrowth(this, (kept?.bytes.byteLength ?? 0) - before);
+    return kept;
+  }
+}
+
+/** zlib gives a part of a larger buffer, which would be held as a whole. */
+function compact(bytes: Buffer): Buffer {
+  if (bytes.buffer.byteLength === bytes.byteLength) return bytes;
+  const copy = Buffer.allocUnsafeSlow(bytes.byteLength);
+  bytes.copy(copy);
+  return copy;
+}
 
 /** Bodies of one length that are compared with a new one; more would make the comparison dearer than the compression. */
 const MAX_PER_LENGTH = 8;

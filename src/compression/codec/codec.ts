@@ -1,6 +1,6 @@
 import type { Transform } from 'node:stream';
 import * as zlib from 'node:zlib';
-import type { ContentCoding } from '../rules/content-coding.js';
+import type { ContentCoding } from '../rules/accept-encoding.js';
 
 type Done = (error: Error | null, result: Buffer) => void;
 /** Node 20's types do not know zstd; {@link supportedCodings} tells whether the runtime does. */

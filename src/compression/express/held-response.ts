@@ -1,13 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline, Writable, type Transform } from 'node:stream';
 import { stateOf } from '../../http/lifecycle.js';
-import type { Body } from '../cache/cached-body.js';
+import type { Body } from '../cache/content-cache.js';
 import { compressStream, counted } from '../codec/codec.js';
 import type { CompressionEngine } from '../engine.js';
 import { compressionOf, type RouteCompression } from '../route-compression.js';
 import { KeptResponse } from '../shared-response/shared-flight.js';
-import { ExpressResponseView } from './response-view.js';
-import { headersSentError, override, seal, sealEnded, writeAfterEnd } from './sealed-response.js';
+import { ExpressResponseView, headersSentError, override, writeAfterEnd } from './response-view.js';
 import { setAll, type GivenHeaders } from './write-head.js';
 
 type Callback = (error?: Error | null) => void;
@@ -34,8 +33,7 @@ export class HeldResponse implements Sending {
   private phase: Phase = 'open';
   private encoder: Transform | null = null;
   private unseal: (() => void) | null = null;
-  /** The body that Express drops when it answers HEAD. */
-  headBody: Body | null = null;
+  private sentBody: Body | null = null;
   private readonly view: ExpressResponseView;
 
   constructor(
@@ -47,6 +45,12 @@ export class HeldResponse implements Sending {
     readonly original: Sending,
   ) {
     this.view = new ExpressResponseView(request, response);
+  }
+
+  /** Express counts a body by itself, and drops that of HEAD, whose length and tag are those of GET's. */
+  sends(body: unknown): void {
+    this.view.sends();
+    if (typeof body === 'string' || body instanceof Uint8Array) this.sentBody = body;
   }
 
   /** An explicit head: what follows is treated as a stream, because its length and its end are not known yet. */
@@ -120,7 +124,7 @@ export class HeldResponse implements Sending {
 
   private bodyOf(chunk: unknown, encoding: unknown): Body | null {
     if (this.request.method === 'HEAD') {
-      const body = this.headBody ?? (isChunk(chunk) ? chunk : null);
+      const body = this.sentBody ?? (isChunk(chunk) ? chunk : null);
       return typeof body === 'string' ? Buffer.from(body) : body;
     }
     if (!isChunk(chunk) || chunk.length === 0) return null;
@@ -131,7 +135,7 @@ export class HeldResponse implements Sending {
 
   /** `asGiven` sends what the application gave, since Node writes the head before a text in another encoding than before bytes. */
   private endWith(body: Body, callback: Callback | undefined, asGiven: () => void): void {
-    const { response, view } = this;
+    const { view } = this;
     this.phase = 'waiting';
     let delivered = false;
     this.engine.send(view, body, this.route(), (sent) => {
@@ -140,12 +144,7 @@ export class HeldResponse implements Sending {
       this.deliver(isAsGiven ? asGiven : () => this.send(sent, callback));
     });
     if (delivered) return;
-    view.hold();
-    const unseal = seal(response);
-    this.unseal = () => {
-      unseal();
-      view.release();
-    };
+    this.unseal = view.seal();
   }
 
   private endWithout(callback: Callback | undefined): void {
@@ -240,7 +239,7 @@ export class HeldResponse implements Sending {
     (this.encoder!.end as (...parameters: unknown[]) => unknown)(...given);
     if (done !== undefined) response.once('finish', done);
     this.phase = 'ended';
-    this.unseal = sealEnded(response);
+    this.unseal = override(response, [['writableEnded', { get: () => true }]]);
   }
 
   private route(): RouteCompression {

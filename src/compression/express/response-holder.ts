@@ -9,10 +9,10 @@ import { HeldResponse, type Sending } from './held-response.js';
 const HELD = attach<HeldResponse>('request');
 const NAMES = ['writeHead', 'write', 'end'] as const;
 type Send = (...given: unknown[]) => unknown;
-
-interface ExpressResponse extends ServerResponse {
-  send?: (body?: unknown) => unknown;
+interface ExpressSending extends Sending {
+  send: (body: unknown) => unknown;
 }
+
 /** The part of Express 5 that is used. */
 export interface ExpressApplication {
   /** The prototype that the application gives to each of its responses. */
@@ -31,11 +31,18 @@ export function compressOnExpress(
 ): void {
   const unrouted = new RouteCompression(false, null);
   // Once for all responses. Two applications may serve one Express: each has functions there, for those that it holds.
-  const original = sendingBefore(express.response as Sending);
+  const original = sendingBefore(express.response as ExpressSending);
   put(express.response, (name, response, given) => {
     const state = stateOf(response);
     const held = state === null ? null : HELD.get(state);
     return held?.original === original ? call(held, name, given) : (original[name] as Send).apply(response, given);
+  });
+  Object.assign(express.response, {
+    send(this: ServerResponse, body: unknown): unknown {
+      const state = stateOf(this);
+      if (state !== null) HELD.get(state)?.sends(body);
+      return original.send.call(this, body);
+    },
   });
   express.use((request, response, next) => {
     // Of this application, also where another one on the same Express has seen the request since.
@@ -47,7 +54,6 @@ export function compressOnExpress(
     const held = new HeldResponse(request, response, engine, unrouted, before);
     if (isReplaced) put(response, (name, _response, given) => call(held, name, given));
     HELD.set(state, held);
-    if (request.method === 'HEAD') keepHeadBody(response, held);
     next();
   });
 }
@@ -64,21 +70,11 @@ function put(on: object, send: (name: keyof Sending, response: ServerResponse, g
   }
 }
 
-/** Express drops the body of a HEAD before it reaches `end`, but its length and tag are those of GET's representation. */
-function keepHeadBody(response: ExpressResponse, held: HeldResponse): void {
-  const { send } = response;
-  if (send === undefined) return;
-  response.send = (body) => {
-    if (typeof body === 'string' || body instanceof Uint8Array) held.headBody = body;
-    return send.call(response, body);
-  };
-}
-
 /** What is there now; of Node's own always the newest, since an agent may patch it later. */
-function sendingBefore(prototype: Sending): Sending {
-  const inherited = Object.getPrototypeOf(prototype) as Sending;
-  const before = {} as Sending;
-  for (const name of NAMES) {
+function sendingBefore(prototype: ExpressSending): ExpressSending {
+  const inherited = Object.getPrototypeOf(prototype) as ExpressSending;
+  const before = {} as ExpressSending;
+  for (const name of [...NAMES, 'send'] as const) {
     const own = Object.hasOwn(prototype, name) ? prototype[name] : undefined;
     Object.defineProperty(before, name, { get: () => own ?? inherited[name] });
   }

@@ -2,7 +2,7 @@ import { OutgoingMessage, type IncomingMessage, type ServerResponse } from 'node
 import { stateOf } from '../../http/lifecycle.js';
 import { ResponseView } from '../response-view.js';
 import { SHARED_ANSWER } from '../route-compression.js';
-import { type FieldValue, present } from '../rules/field-value.js';
+import { type FieldValue, present } from '../rules/policy.js';
 import type { KeptResponse, SharedFlight } from '../shared-response/shared-flight.js';
 
 interface ExpressResponse extends ServerResponse {
@@ -10,8 +10,15 @@ interface ExpressResponse extends ServerResponse {
   readonly app?: { get(setting: string): unknown };
 }
 
+/** They tell an application whether it is too late. */
+const STATES = ['headersSent', 'writableEnded', 'finished'];
+/** Those of Node that throw when it is. */
+const CHANGES = ['setHeader', 'setHeaders', 'appendHeader', 'removeHeader'];
+
 /** A plain Node response. */
 export class ExpressResponseView extends ResponseView {
+  /** Whether the application had set a length when `res.send()` began; null until it does. */
+  private lengthBeforeSend: boolean | null = null;
   /** As it was when the application had answered; what it sets while the body is being encoded comes too late. */
   private answered: { readonly status: number; readonly message: string } | null = null;
 
@@ -28,17 +35,32 @@ export class ExpressResponseView extends ResponseView {
     return app === undefined || typeof app.get('etag fn') === 'function';
   }
 
-  /** The application has answered, and its body is not sent yet. */
-  hold(): void {
-    const { statusCode: status, statusMessage: message } = this.response;
-    this.answered = { status, message };
+  /** `res.send()` begins: from now on the length is Express's own. */
+  sends(): void {
+    this.lengthBeforeSend ??= this.hasOwnLength;
   }
 
-  /** Undoes what came too late. */
-  release(): void {
-    if (this.answered === null) return;
-    this.response.statusCode = this.answered.status;
-    this.response.statusMessage = this.answered.message;
+  get hasOwnLength(): boolean {
+    return this.lengthBeforeSend ?? this.header('content-length') !== undefined;
+  }
+
+  /**
+   * While the body is being encoded the response looks ended, as it would without compression. Returns what opens it again,
+   * with what the application's middleware had put there, and without what came too late.
+   */
+  seal(): () => void {
+    const { response } = this;
+    this.answered = { status: response.statusCode, message: response.statusMessage };
+    const open = override(response, [
+      ...STATES.map((name) => [name, { get: () => true }] as const),
+      ...CHANGES.map((name) => [name, { value: tooLate, writable: true }] as const),
+      ['flushHeaders', { value: () => {}, writable: true }],
+    ]);
+    return () => {
+      open();
+      response.statusCode = this.answered!.status;
+      response.statusMessage = this.answered!.message;
+    };
   }
 
   get method(): string {
@@ -84,4 +106,42 @@ export class ExpressResponseView extends ResponseView {
   protected erase(name: string): void {
     OutgoingMessage.prototype.removeHeader.call(this.response, name);
   }
+}
+
+/** Puts properties on a response; the returned function puts back what was there. */
+export function override(
+  response: ServerResponse,
+  properties: readonly (readonly [string, PropertyDescriptor])[],
+): () => void {
+  const before = properties.map(([name]) => [name, Object.getOwnPropertyDescriptor(response, name)] as const);
+  for (const [name, descriptor] of properties) {
+    Object.defineProperty(response, name, { ...descriptor, configurable: true });
+  }
+  return () => {
+    for (const [name, descriptor] of before) {
+      if (descriptor === undefined) Reflect.deleteProperty(response, name);
+      else Object.defineProperty(response, name, descriptor);
+    }
+  };
+}
+
+function tooLate(): never {
+  throw headersSentError();
+}
+
+/** Node's own error for a header that comes too late. */
+export function headersSentError(): Error {
+  const error = new Error('Cannot set headers after they are sent to the client');
+  return Object.assign(error, { code: 'ERR_HTTP_HEADERS_SENT' });
+}
+
+/** What Node does with a write after the end; but an error that nobody listens to does not end the process. */
+export function writeAfterEnd(response: ServerResponse, ...given: unknown[]): false {
+  const callback = given.find((each) => typeof each === 'function') as ((error: Error) => void) | undefined;
+  const error = Object.assign(new Error('write after end'), { code: 'ERR_STREAM_WRITE_AFTER_END' });
+  process.nextTick(() => {
+    callback?.(error);
+    if (response.listenerCount('error') > 0) response.emit('error', error);
+  });
+  return false;
 }

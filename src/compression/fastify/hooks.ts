@@ -1,7 +1,7 @@
 import { pipeline, Readable } from 'node:stream';
 import { ReadableStream } from 'node:stream/web';
 import { stateOf } from '../../http/lifecycle.js';
-import type { Body } from '../cache/cached-body.js';
+import type { Body } from '../cache/content-cache.js';
 import { compressStream, counted } from '../codec/codec.js';
 import type { CompressionEngine } from '../engine.js';
 import { compressionOf, RouteCompression, SHARED_ANSWER } from '../route-compression.js';

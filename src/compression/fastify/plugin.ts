@@ -1,6 +1,6 @@
 import * as zlib from 'node:zlib';
 import { optionError } from '../../core/option.js';
-import { LEVEL_LIMITS } from '../codec/level.js';
+import { LEVEL_LIMITS } from '../codec/compressor.js';
 
 /** A Fastify plugin, as far as it is used. */
 export type FastifyPlugin = (instance: object, options: object, done: (error?: Error) => void) => void;

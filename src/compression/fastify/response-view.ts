@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RequestState } from '../../core/request-state.js';
 import { ResponseView } from '../response-view.js';
 import { SHARED_ANSWER } from '../route-compression.js';
-import { type FieldValue, present } from '../rules/field-value.js';
+import { type FieldValue, present } from '../rules/policy.js';
 import type { KeptResponse, SharedFlight } from '../shared-response/shared-flight.js';
 
 /** The parts of Fastify 5 that are used; structural, so that no vendor's type is needed. */
@@ -46,6 +46,11 @@ export class FastifyResponseView extends ResponseView {
 
   get status(): number {
     return this.reply.statusCode;
+  }
+
+  /** Fastify counts what it sends after its hooks. */
+  get hasOwnLength(): boolean {
+    return this.header('content-length') !== undefined;
   }
 
   requestHeader(name: string): string | undefined {

@@ -1,8 +1,78 @@
-import { hasMember, type FieldValue } from './field-value.js';
+import { validateHeaderValue } from 'node:http';
+
+/** The value of a response header as frameworks hold it. */
+export type FieldValue = string | number | readonly string[] | undefined;
+
+/** A header that was set to null, as one copied from an answer that lacks it, says nothing. Frameworks accept it, whatever their types say. */
+export const present = (value: FieldValue | null): FieldValue => value ?? undefined;
+
+/** A list-valued header as one string, in lower case. */
+export function listValue(value: FieldValue): string {
+  if (value === undefined) return '';
+  return (typeof value === 'object' ? value.join(',') : String(value)).toLowerCase();
+}
+
+/** Whether a list-valued header (`Cache-Control`, `Vary`) has the member, whatever its case or argument. */
+export function hasMember(value: FieldValue, member: string): boolean {
+  if (value === undefined) return false;
+  const list = listValue(value);
+  return list.includes(member) && list.split(',').some((part) => part.split('=', 1)[0]!.trim() === member);
+}
+
+/** What a member of a list-valued header says behind `=`; undefined without. */
+export function argumentOf(value: FieldValue, member: string): string | undefined {
+  const parts = listValue(value)
+    .split(',')
+    .map((part) => part.trim());
+  return parts.find((part) => part.startsWith(`${member}=`))?.slice(member.length + 1);
+}
+
+const VARY = 'accept-encoding';
+
+/**
+ * `Vary` with `accept-encoding` in it, once. In lower case, because `@fastify/compress` compares case-sensitively and
+ * would add a second one.
+ */
+export function varyWithAcceptEncoding(value: FieldValue): string {
+  if (value === undefined || value === '') return VARY;
+  const members = (typeof value === 'object' ? value.join(',') : String(value))
+    .split(',')
+    .map((member) => member.trim())
+    .filter((member) => member !== '' && member.toLowerCase() !== VARY);
+  return members.includes('*') ? '*' : [...members, VARY].join(', ');
+}
+
+/** Whether Node can write them. */
+export function isWritable(headers: Readonly<Record<string, FieldValue>>): boolean {
+  try {
+    for (const [name, value] of Object.entries(headers)) {
+      for (const line of [value].flat()) validateHeaderValue(name, String(line));
+    }
+    return true;
+  } catch {
+    // Whoever sends them says what is wrong.
+    return false;
+  }
+}
+
+/**
+ * Types that compress: text, and what is text by another name. `application/octet-stream` is left out: nobody knows what
+ * it holds. So is `text/event-stream`: a compressor holds events back until its buffer is full.
+ */
+const COMPRESSIBLE =
+  /^(?:text\/(?!event-stream$).+|.+[/+](?:json|xml|text|yaml)|application\/(?:javascript|ecmascript|x-javascript|typescript|json5|jsonl|ndjson|x-ndjson|x-json-stream|geojson|graphql|manifest|sql|rtf|toml|wasm|x-www-form-urlencoded|x-sh|x-yaml|vnd\.ms-fontobject)|font\/(?:otf|ttf|collection)|image\/(?:bmp|x-icon|vnd\.microsoft\.icon))$/;
+
+/** Whether bodies of this `Content-Type` get smaller. */
+export function isCompressible(contentType: string): boolean {
+  const end = contentType.indexOf(';');
+  return COMPRESSIBLE.test((end === -1 ? contentType : contentType.slice(0, end)).trim().toLowerCase());
+}
 
 /** What the policy reads of a response. */
 export interface ResponseHead {
   readonly status: number;
+  /** The application has said how long the body is. What frameworks count by themselves does not tell. */
+  readonly hasOwnLength: boolean;
   header(name: string): FieldValue;
 }
 
@@ -18,7 +88,7 @@ const ITS_OWN = [
 ];
 
 /** Whether a content coding may be applied to the response at all, whatever the client accepts (RFC 9110, 9111). */
-export function mayEncode(head: ResponseHead, isCompressible: (contentType: string) => boolean): boolean {
+export function mayEncode(head: ResponseHead): boolean {
   const { status } = head;
   // A part (206) counts bytes of the representation that was asked for; others have no body, or tell of an error.
   if (status < 200 || status === 204 || status === 205 || status === 206 || status === 304 || status >= 400)
@@ -30,7 +100,7 @@ export function mayEncode(head: ResponseHead, isCompressible: (contentType: stri
 
 /** Whether a header says that the body must stay as it is. */
 export function isLeftAlone(head: ResponseHead): boolean {
-  const itsOwn = ITS_OWN.some((name) => head.header(name) !== undefined);
+  const itsOwn = head.hasOwnLength || ITS_OWN.some((name) => head.header(name) !== undefined);
   return itsOwn || hasMember(head.header('cache-control'), 'no-transform');
 }
 

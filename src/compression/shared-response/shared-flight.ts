@@ -1,9 +1,9 @@
 import type { MonotonicClock } from '../../core/clock.js';
-import type { Body, CachedBody } from '../cache/cached-body.js';
+import type { Body, CachedBody } from '../cache/content-cache.js';
 import type { ContentCache } from '../cache/content-cache.js';
 import type { Compressor } from '../codec/compressor.js';
 import type { ResponseView } from '../response-view.js';
-import { argumentOf, hasMember, isWritable, listValue, type FieldValue } from '../rules/field-value.js';
+import { argumentOf, hasMember, isWritable, listValue, type FieldValue } from '../rules/policy.js';
 import { isEncoded, isForOne, mayKeep, type ResponseHead } from '../rules/policy.js';
 
 /** Response headers by name. */
@@ -38,6 +38,8 @@ export class KeptResponse {
   }
 }
 
+type SharedHead = ResponseHead & Pick<ResponseView, 'method' | 'headers'>;
+
 interface FlightParts {
   readonly cache: ContentCache;
   readonly nowMs: MonotonicClock;
@@ -69,7 +71,7 @@ export class SharedFlight {
   }
 
   /** Takes the answer, if it may serve others; null ends the flight. */
-  keep(view: Pick<ResponseView, 'method' | 'status' | 'header' | 'headers'>, body: Body): KeptResponse | null {
+  keep(view: SharedHead, body: Body): KeptResponse | null {
     if (this.phase !== 'flying') return null;
     const { cache, nowMs, ttlMs } = this.parts;
     if (!this.mayServeOthers(view)) return this.refuse();
@@ -82,7 +84,7 @@ export class SharedFlight {
     const control = view.header('cache-control');
     const expiresMs = nowMs() + Math.min(ttlMs, freshMsOf(control));
     const staleMs = MUST_BE_FRESH.some((member) => hasMember(control, member)) ? 0 : ttlMs;
-    return new KeptResponse(entry, this.changed(view.headers()), expiresMs, expiresMs + staleMs, isForAll(control));
+    return new KeptResponse(entry, this.changed(view), expiresMs, expiresMs + staleMs, isForAll(control));
   }
 
   /**
@@ -126,7 +128,7 @@ export class SharedFlight {
     this.resolve(result);
   }
 
-  private mayServeOthers(view: Pick<ResponseView, 'method' | 'status' | 'header' | 'headers'>): boolean {
+  private mayServeOthers(view: SharedHead): boolean {
     const control = view.header('cache-control');
     if (!mayKeep(view, view.method) || isEncoded(view) || hasMember(control, 'no-cache') || freshMsOf(control) <= 0) {
       if (view.status === 200) this.parts.notShared(FOR_ONE);
@@ -156,10 +158,11 @@ export class SharedFlight {
     return false;
   }
 
-  private changed(headers: Headers): readonly KeptHeader[] {
+  private changed(view: SharedHead): readonly KeptHeader[] {
     const kept: KeptHeader[] = [];
-    for (const [name, value] of Object.entries(headers)) {
-      if (value === undefined || name === 'content-length' || name === 'transfer-encoding') continue;
+    for (const [name, value] of Object.entries(view.headers())) {
+      if (value === undefined || name === 'transfer-encoding') continue;
+      if (name === 'content-length' && !view.hasOwnLength) continue;
       if (String(this.headersBefore[name]) !== String(value)) kept.push([name, value]);
     }
     return kept;

@@ -80,17 +80,29 @@ export class SharedRoute {
     this.waitMs = options.waitMs ?? WAIT_MS;
   }
 
-  /**
-   * Synchronous where an answer is there: the way of nearly every request.
-   * @throws what `varyBy` throws, and PERF_ERR_DECORATOR when it returns no string
-   */
-  admit(caller: Caller): Admission | Promise<Admission> {
+  /** @throws what `varyBy` throws, and PERF_ERR_DECORATOR when it returns no string */
+  async admit(caller: Caller): Promise<Admission> {
     const { varyBy } = this.options;
     const { method, url, request } = caller;
     // A space ends a request target, so no two different triples make one key.
     const key =
       varyBy === undefined ? `${method} ${url}` : `${method} ${url} ${textOf(varyBy(request as PerfRequest))}`;
-    return this.find(key, caller) ?? this.wait(key, caller);
+    // One that was abandoned is made by one of those who wait; of a second one they do not wait for a third.
+    for (let handedOver = false; ; handedOver = true) {
+      const found = this.find(key, caller);
+      if (found !== null) return found;
+      const result = await this.slots.get(key)?.flight?.result;
+      if (caller.gone()) return { kind: 'gone' };
+      if (result === 'not-shareable' || (result === 'abandoned' && handedOver)) return { kind: 'alone' };
+      if (result === 'late') {
+        this.notShared(
+          `its handler took more than ${this.waitMs} ms, so requests that waited for it ran it themselves`,
+        );
+        return { kind: 'alone' };
+      }
+      if (result instanceof KeptResponse && result.serves(this.wantsItsOwn(caller)))
+        return { kind: 'kept', kept: result };
+    }
   }
 
   /** What is known now; null while the only answer is being made. */
@@ -108,26 +120,6 @@ export class SharedRoute {
 
   private wantsItsOwn({ authorized }: Caller): boolean {
     return authorized && this.options.varyBy === undefined && this.options.authorized !== 'share';
-  }
-
-  private async wait(key: string, caller: Caller): Promise<Admission> {
-    // One that was abandoned is made by one of those who wait; of a second one they do not wait for a third.
-    for (let handedOver = false; ; handedOver = true) {
-      const result = await this.slots.get(key)?.flight?.result;
-      if (caller.gone()) return { kind: 'gone' };
-      if (result === 'not-shareable' || (result === 'abandoned' && handedOver)) return { kind: 'alone' };
-      if (result === 'late') {
-        this.notShared(
-          `its handler took more than ${this.waitMs} ms, so requests that waited for it ran it themselves`,
-        );
-        return { kind: 'alone' };
-      }
-      if (result instanceof KeptResponse && result.serves(this.wantsItsOwn(caller)))
-        return { kind: 'kept', kept: result };
-      // Its client has left: look again, and perhaps lead.
-      const found = this.find(key, caller);
-      if (found !== null) return found;
-    }
   }
 
   /** `own`: what it makes serves others only where the answer says so, and nobody waits for it unless the last one did. */

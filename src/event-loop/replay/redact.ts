@@ -75,7 +75,7 @@ function isSafeText(name: string, text: string, secrets: SecretNames): boolean {
   if (/^\s*[[{]/.test(decoded)) return isSafeJson(decoded, secrets);
   // `redirect=https://…?token=…`, `user:password@host`: anything that names a secret inside.
   if (/:\/\/[^/\s]*@/.test(decoded)) return false;
-  for (const [, inner] of decoded.matchAll(/([\w.-]+)\s*[=:]/g)) if (secrets.isSecret(inner!)) return false;
+  for (const [, inner] of decoded.matchAll(/(?<![\w.-])([\w.-]+)\s*[=:]/g)) if (secrets.isSecret(inner!)) return false;
   return true;
 }
 

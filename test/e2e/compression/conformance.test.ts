@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { supportedCodings, type ContentCoding } from '../../../src/compression/rules/content-coding.js';
+import { supportedCodings, type ContentCoding } from '../../../src/compression/rules/accept-encoding.js';
 import { acceptEncodingCases } from '../../fixtures/accept-encoding-cases.js';
 import { adapters, startApp, type TestApp } from '../../fixtures/app.js';
 import { CompressionController, rows, textOf } from '../../fixtures/compression.controller.js';

@@ -1,8 +1,9 @@
 import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
-import { Controller, Get, HttpCode, Res } from '@nestjs/common';
+import { Controller, Get, Header, HttpCode, Res } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
 import { afterEach, describe, expect, it } from 'vitest';
+import { SharedResponse } from '../../../src/index.js';
 import { adapters, startApp, type TestApp } from '../../fixtures/app.js';
 import { CompressionController, textOf } from '../../fixtures/compression.controller.js';
 import { callAccepting } from '../../fixtures/http-client.js';
@@ -17,6 +18,29 @@ class AloneController {
   digest(@Res({ passthrough: true }) reply: Reply): unknown {
     reply.header('content-digest', 'sha-256=:4REjxQ4yrqUVicfSKYNO/cF9zNj5ANbzgDZt3/h3Qxo=:');
     return { text: textOf(5_000) };
+  }
+
+  /** Said before the body is given: what frameworks count by themselves comes after. */
+  @Get('length')
+  @Header('content-type', 'text/plain; charset=utf-8')
+  @Header('content-length', '5000')
+  length(): string {
+    return textOf(5_000);
+  }
+
+  @Get('shared-length')
+  @SharedResponse({ ttlMs: 60_000 })
+  @Header('content-type', 'text/plain; charset=utf-8')
+  @Header('content-length', '5000')
+  sharedLength(): string {
+    return textOf(5_000);
+  }
+
+  @Get('raw-length')
+  rawLength(@Res() response: ServerResponse): void {
+    response.setHeader('content-type', 'text/plain');
+    response.setHeader('content-length', '5000');
+    response.end(textOf(5_000));
   }
 
   @Get('file')
@@ -55,6 +79,20 @@ describe.each(adapters)('compression on %s', (adapter) => {
     await start();
     const { headers, text } = await get('alone/digest');
     expect([headers['content-encoding'], JSON.parse(text)]).toEqual([undefined, { text: textOf(5_000) }]);
+  });
+
+  it('leaves a body alone whose length the application has said', async () => {
+    await start();
+    const paths = ['length', 'shared-length', 'shared-length', ...(adapter === 'express' ? ['raw-length'] : [])];
+    for (const path of paths) {
+      const { headers, text } = await get(`alone/${path}`);
+      const { 'content-encoding': coding, 'content-length': length, vary } = headers;
+      expect([coding, length, vary, text], path).toEqual([undefined, '5000', undefined, textOf(5_000)]);
+      const head = await callAccepting(`${test.url}/alone/${path}`, 'gzip', { method: 'HEAD' });
+      expect([head.headers['content-encoding'], head.headers['content-length']], path).toEqual([undefined, '5000']);
+    }
+    const counted = await get('c/text/5000');
+    expect(counted.headers['content-encoding']).toBe('gzip');
   });
 
   it('adds no `Vary` to a 304 whose 200 has none', async () => {

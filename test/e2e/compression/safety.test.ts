@@ -7,7 +7,7 @@ import fc from 'fast-check';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { PerfService, type CompressionOptions } from '../../../src/index.js';
 import { Compressor } from '../../../src/compression/codec/compressor.js';
-import { supportedCodings } from '../../../src/compression/rules/content-coding.js';
+import { supportedCodings } from '../../../src/compression/rules/accept-encoding.js';
 import { settle } from '../../../src/entries/testing.js';
 import { adapters, startApp, type TestApp } from '../../fixtures/app.js';
 import { CompressionController, rows, textOf } from '../../fixtures/compression.controller.js';

@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
-import { Controller, Get, type INestApplication, Logger, Param, Query, Res } from '@nestjs/common';
+import { Controller, Get, type INestApplication, Logger, Param, Res } from '@nestjs/common';
 import type { FastifyInstance } from 'fastify';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { PerfService, SharedResponse } from '../../../src/index.js';
+import { SharedResponse } from '../../../src/index.js';
 import { adapters, startApp, type TestApp } from '../../fixtures/app.js';
 import { callAccepting } from '../../fixtures/http-client.js';
 
@@ -55,12 +55,6 @@ class SharedController {
     reply.header('vary', 'accept-language, accept');
     return { n: count('accepts') };
   }
-
-  @Get('urls')
-  @SharedResponse({ ttlMs: 60_000 })
-  urls(@Query('x') x: string): unknown {
-    return Number(x) % 2 === 0 ? 'one text for all of them' : `a text of ${x}`;
-  }
 }
 
 @Controller('preloaded')
@@ -83,11 +77,9 @@ describe.each(adapters)('@SharedResponse() on %s', (adapter) => {
   const start = async (
     controllers: (new () => object)[] = [SharedController],
     main: (app: INestApplication) => void = () => {},
-    maxBytes = 3_000_000,
   ): Promise<void> => {
     for (const name of Object.keys(counts)) delete counts[name];
     test = await startApp(adapter, {
-      perf: { compression: { cache: { maxBytes } } },
       metadata: { controllers },
       beforeInit: (app) => {
         app.setGlobalPrefix('api');
@@ -165,19 +157,6 @@ describe.each(adapters)('@SharedResponse() on %s', (adapter) => {
     for (const other of others) expect(other).toMatch(/^\{"n":[23]\}$/);
     expect(await stuck).toBe('{"n":1}');
   });
-
-  it('holds no more than its bytes, however many URLs are asked for', async () => {
-    const maxBytes = 300_000;
-    await start([SharedController], () => {}, maxBytes);
-    const bytes = (): number => test.app.get(PerfService).snapshot().compression!.cacheBytes;
-    for (let round = 0; round < 8; round++) {
-      const urls = Array.from({ length: 50 }, (_, i) => `shared/urls?x=${round * 50 + i}`);
-      await Promise.all(urls.map((url) => get(url)));
-      expect(bytes()).toBeLessThanOrEqual(maxBytes);
-    }
-    expect(bytes()).toBeGreaterThan(0.9 * maxBytes);
-    expect(await get('shared/urls?x=398')).toBe('one text for all of them');
-  }, 120_000);
 
   it('is preloaded where it is asked to, and says where it cannot be', async () => {
     const warn = vi.spyOn(Logger.prototype, 'warn').mockImplementation(() => {});

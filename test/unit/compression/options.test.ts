@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { compressionOption } from '../../../src/compression/compression.options.js';
-import { supportedCodings } from '../../../src/compression/rules/content-coding.js';
+import { supportedCodings } from '../../../src/compression/rules/accept-encoding.js';
 import { checkRouteLevels } from '../../../src/compression/fastify/plugin.js';
 import { SharedResponse } from '../../../src/compression/shared-response/shared-response.decorator.js';
 

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { AdmissionGate } from '../../../../src/compression/route-compression.js';
-import type { CachedBody } from '../../../../src/compression/cache/cached-body.js';
+import type { CachedBody } from '../../../../src/compression/cache/content-cache.js';
 import { Compressor, type Encoded } from '../../../../src/compression/codec/compressor.js';
 import { ContentCache } from '../../../../src/compression/cache/content-cache.js';
-import { Governor } from '../../../../src/compression/codec/governor.js';
+import { Governor } from '../../../../src/compression/codec/compressor.js';
 import { decode } from '../../../fixtures/decode.js';
 
 const none = { zstd: null, br: null, gzip: null };

@@ -5,8 +5,8 @@ import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { compress, compressNow, compressStream } from '../../../../src/compression/codec/codec.js';
-import { CONTENT_CODINGS, supportedCodings } from '../../../../src/compression/rules/content-coding.js';
-import { LEVEL_LIMITS, levelFor, type Levels } from '../../../../src/compression/codec/level.js';
+import { CONTENT_CODINGS, supportedCodings } from '../../../../src/compression/rules/accept-encoding.js';
+import { LEVEL_LIMITS, levelFor, type Levels } from '../../../../src/compression/codec/compressor.js';
 import { decode } from '../../../fixtures/decode.js';
 
 const none: Levels = { zstd: null, br: null, gzip: null };

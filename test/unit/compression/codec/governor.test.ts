@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Compressor } from '../../../../src/compression/codec/compressor.js';
-import { compressionSlots, Governor, threadPoolSizeOf } from '../../../../src/compression/codec/governor.js';
+import { compressionSlots, Governor, threadPoolSizeOf } from '../../../../src/compression/codec/compressor.js';
 
 const none = { zstd: null, br: null, gzip: null };
 const body = Buffer.from('flight 4711 '.repeat(5_000));
@@ -40,7 +40,6 @@ describe('the governor', () => {
     await Promise.resolve();
     expect(started).toEqual([0, 1]);
     expect(governor.full).toBe(true);
-    expect(governor.queued).toBe(2);
     finish[0]!();
     await runs[0];
     await Promise.resolve();

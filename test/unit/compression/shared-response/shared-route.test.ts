@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { Compressor } from '../../../../src/compression/codec/compressor.js';
 import { ContentCache } from '../../../../src/compression/cache/content-cache.js';
-import type { FieldValue } from '../../../../src/compression/rules/field-value.js';
-import { Governor } from '../../../../src/compression/codec/governor.js';
+import type { FieldValue } from '../../../../src/compression/rules/policy.js';
+import { Governor } from '../../../../src/compression/codec/compressor.js';
 import type { SharedFlight } from '../../../../src/compression/shared-response/shared-flight.js';
 import {
   SharedRoute,
@@ -14,7 +14,7 @@ const compressor = new Compressor({ zstd: null, br: null, gzip: null }, new Gove
 
 function answer(headers: Record<string, FieldValue> = {}, status = 200) {
   const head: Record<string, FieldValue> = { 'content-type': 'application/json', ...headers };
-  return { method: 'GET', status, header: (name: string) => head[name], headers: () => head };
+  return { method: 'GET', status, hasOwnLength: false, header: (name: string) => head[name], headers: () => head };
 }
 
 interface Asking {
