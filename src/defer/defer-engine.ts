@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { Type } from '@nestjs/common';
 import type { DeferredRecord } from '../core/record.js';
 import type { OncePerCause } from '../core/reporter.js';
@@ -8,18 +9,16 @@ import { Counters } from './counters.js';
 import type { AnyWork, ProvideWork } from './decorator/work-providers.js';
 import type { ResolvedDeferOptions } from './defer.options.js';
 import type { DeferredBatchWork, DeferredWork, DeferWhen, JobQueue } from './deferred-work.js';
-import { durableEntry, durableShape, type DurableEntry, type DurableShape } from './durable/durable-entry.js';
+import { durableEntry, type DurableEntry } from './durable/durable-entry.js';
 import { DurableOutbox } from './durable/durable-outbox.js';
 import type { DurableStoreHost, WorkKind } from './durable/durable-store.js';
-import { JobIds } from './job-ids.js';
 import { JobOutboxes, jobParcel } from './outbox/job-outboxes.js';
 import { bytesOf } from './outbox/json.js';
 import { OutboxItem } from './outbox/outbox.js';
 import { Rejects, type RejectedWork } from './outbox/rejects.js';
 import { reasonOf } from './reason.js';
 import type { Armed, Origin, RequestWork } from './request-work.js';
-import { LaneItem } from './tasks/batch-lane.js';
-import { Batches } from './tasks/batches.js';
+import { Batches, LaneItem } from './tasks/batches.js';
 import { DeferTask, type TaskRun, type TaskSequence, type TaskSpec } from './tasks/task.js';
 import { TaskQueue } from './tasks/task-queue.js';
 import type { WorkOptions } from './work-options.js';
@@ -63,12 +62,10 @@ export class DeferEngine {
   readonly capacity: Capacity;
   /** Null without a store. */
   readonly durable: DurableOutbox | null;
-  private readonly ids = new JobIds();
   private readonly rejects = new Rejects();
   private readonly queue: TaskQueue;
   private readonly batches: Batches;
   private readonly jobs: JobOutboxes;
-  private readonly shapes = new WeakMap<ClassWork, DurableShape>();
 
   constructor(
     readonly options: ResolvedDeferOptions,
@@ -76,10 +73,10 @@ export class DeferEngine {
     private readonly report: OncePerCause,
   ) {
     const { batch: limits, concurrency, maxPending, maxPendingBytes, overflow, store } = options;
-    const { ids, rejects } = this;
+    const { rejects } = this;
     const counters = (this.counters = new Counters(publish, report));
     this.capacity = new Capacity(overflow, maxPending);
-    this.queue = new TaskQueue(concurrency, this.capacity, counters, ids);
+    this.queue = new TaskQueue(concurrency, this.capacity, counters);
     this.batches = new Batches(this.queue);
     const say = (cause: string, message: string): void => report.report(cause, message);
     const shared = { limits, counters, rejects, report: say };
@@ -133,7 +130,7 @@ export class DeferEngine {
     if (!this.hold(work.name, arming, () => lane.dropOldest() || this.dropOldest())) return null;
     const { origin, when } = arming;
     const names = { requestId: origin?.id ?? null, route: origin?.pattern ?? null };
-    return new LaneItem(work.id ?? this.ids.next(), data, when, names, lane);
+    return new LaneItem(work.id ?? randomUUID(), data, when, names, lane);
   }
 
   /**
@@ -147,7 +144,7 @@ export class DeferEngine {
     options: object | undefined,
     origin: Origin | null,
   ): Armed | null {
-    const parcel = jobParcel(queue, name, data, options, () => this.ids.next(), origin);
+    const parcel = jobParcel(queue, name, data, options, origin);
     const outbox = this.jobs.of(queue);
     const { capacity } = outbox;
     if (capacity.takeFor(parcel.name, () => outbox.dropOldest(), bytesOf(parcel.json))) {
@@ -274,12 +271,7 @@ export class DeferEngine {
   }
 
   private entryOf(work: ClassWork, data: unknown, origin: Origin | null): DurableEntry {
-    let shape = this.shapes.get(work);
-    if (shape === undefined) {
-      shape = durableShape(work.type.name, work.kind === 'batch', work, this.options.batch);
-      this.shapes.set(work, shape);
-    }
-    return durableEntry(work.id ?? this.ids.next(), shape, data, origin, work.place);
+    return durableEntry(work, this.options.batch, data, origin);
   }
 
   /** Takes capacity of this process; false, and counted, when the policy drops the new work. */

@@ -16,7 +16,8 @@ afterEach(async () => {
 });
 
 it('what BullMQ refuses for good is told, counted, and can be read and sent again; the rest of its bulk is stored', async () => {
-  const queue = new Queue(`rejects-${randomUUID()}`, { connection: { url: inject('redisUrl') } });
+  const { hostname, port } = new URL(inject('redisUrl'));
+  const queue = new Queue(`rejects-${randomUUID()}`, { connection: { host: hostname, port: Number(port) } });
   cleanups.push(async () => {
     await queue.obliterate({ force: true });
     await queue.close();

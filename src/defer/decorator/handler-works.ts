@@ -7,6 +7,7 @@ import type { Capacity } from '../capacity.js';
 import type { Arming, ClassWork, DeferEngine, MaybeArmed } from '../defer-engine.js';
 import type { DeferContext, DeferFunction, DeferWhen } from '../deferred-work.js';
 import type { Armed, RequestWork } from '../request-work.js';
+import { isThenable } from '../tasks/attempt.js';
 import { TaskSequence } from '../tasks/task.js';
 import type { WorkOptions } from '../work-options.js';
 import type { AnyWork } from './work-providers.js';
@@ -233,9 +234,6 @@ export class HandlerWorks {
 function armingOf({ origin, requestWork, reserved }: HandlerEnd, when: DeferWhen): Arming {
   return { when, origin, reserved, sequence: requestWork ?? new TaskSequence() };
 }
-
-const isThenable = (value: unknown): value is PromiseLike<unknown> =>
-  typeof (value as { then?: unknown } | null | undefined)?.then === 'function';
 
 /** What work is told of its handler's end: a plain object, which applications spread and log. */
 function contextOf({ request, result, error, origin }: HandlerEnd, status: number | null = null): DeferContext {

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { Capacity } from '../capacity.js';
 import type { JobQueue } from '../deferred-work.js';
 import type { Origin } from '../request-work.js';
@@ -48,10 +49,9 @@ export function jobParcel(
   jobName: string,
   data: unknown,
   options: (object & { jobId?: string }) | undefined,
-  newId: () => string,
   origin: Origin | null,
 ): JobParcel {
-  const id = options?.jobId ?? newId();
+  const id = options?.jobId ?? randomUUID();
   return {
     id,
     name: `${queue.name}/${jobName}`,
