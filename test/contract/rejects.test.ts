@@ -55,7 +55,7 @@ it('durable work that its store refuses is among the rejects on disk, over a res
   const place = new MemoryPlace();
   const start = async () => {
     const { engine } = engineWith({ store: new MemoryStore(place, false, { path: folder, maxBytes: 1_000_000 }) });
-    await engine.start(NO_WORKER);
+    await engine.durable!.start(NO_WORKER);
     return engine;
   };
   place.refused.add('bad');

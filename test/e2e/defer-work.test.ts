@@ -444,7 +444,7 @@ describe.each(adapters)('work on %s', (adapter) => {
     const queue = new Queue(name, { connection });
     cleanups.push(() => queue.close());
     const job = await queue.getJob(id);
-    expect(job).toMatchObject({ name: 'receipt', delay: 60_000, priority: 3 });
+    expect(job).toMatchObject({ name: 'receipt', opts: { delay: 60_000, priority: 3 } });
     expect(app.deferrer.stats()).toMatchObject({ accepted: 1, stored: 1 });
   });
 

@@ -1,6 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 import { inRootContext } from '../../core/root-context.js';
-import type { BatchItem, DeferInfo, DeferWhen, DeferredBatchWork } from '../deferred-work.js';
+import type { BatchItem, DeferWhen, DeferredBatchWork } from '../deferred-work.js';
 import type { Ended } from '../counters.js';
 import type { Armed } from '../request-work.js';
 import type { BatchOptions } from '../work-options.js';
@@ -53,7 +53,7 @@ class Batch implements Task {
 
   begin(): TaskRun {
     this.attempt += 1;
-    return (info) => this.sequence.runBatch(this.items, info);
+    return (info) => this.sequence.work.runBatch(this.items, info);
   }
 
   release(): void {}
@@ -71,7 +71,8 @@ class BatchLane extends TaskSequence {
   private due = false;
 
   constructor(
-    readonly runBatch: (items: readonly BatchItem<unknown>[], info: DeferInfo) => unknown,
+    readonly work: DeferredBatchWork,
+    readonly key: string,
     readonly spec: TaskSpec,
     private readonly limits: BatchOptions,
     readonly queue: TaskQueue,
@@ -145,38 +146,29 @@ class BatchLane extends TaskSequence {
 
 /** The lanes of one application: one for each work with `runBatch`, and for each way in which it is to run. */
 export class Batches {
-  private readonly lanes = new Map<DeferredBatchWork, Map<string, BatchLane>>();
+  private readonly lanes: BatchLane[] = [];
 
   constructor(private readonly queue: TaskQueue) {}
 
   laneOf(work: DeferredBatchWork, spec: TaskSpec & { readonly batch: BatchOptions }): BatchLane {
     const { name, timeoutMs, attempts, backoffMs, maxBackoffMs, batch } = spec;
     const key = JSON.stringify([name, timeoutMs, attempts, backoffMs, maxBackoffMs, batch]);
-    let lanes = this.lanes.get(work);
-    if (lanes === undefined) this.lanes.set(work, (lanes = new Map()));
-    let lane = lanes.get(key);
-    if (lane === undefined) {
-      lane = new BatchLane(work.runBatch.bind(work), spec, batch, this.queue);
-      lanes.set(key, lane);
-    }
+    let lane = this.lanes.find((one) => one.work === work && one.key === key);
+    if (lane === undefined) this.lanes.push((lane = new BatchLane(work, key, spec, batch, this.queue)));
     return lane;
   }
 
   flush(): void {
-    for (const lane of this.all()) lane.flush();
+    for (const lane of this.lanes) lane.flush();
   }
 
   /** Drops an item that waits; false when none does. */
   dropOldest(): boolean {
-    return this.all().some((lane) => lane.dropOldest());
+    return this.lanes.some((lane) => lane.dropOldest());
   }
 
   /** Drops what waits; returns its names. */
   close(reason: string): string[] {
-    return this.all().flatMap((lane) => lane.close(reason));
-  }
-
-  private all(): BatchLane[] {
-    return [...this.lanes.values()].flatMap((lanes) => [...lanes.values()]);
+    return this.lanes.flatMap((lane) => lane.close(reason));
   }
 }

@@ -6,7 +6,13 @@ import { PerfError } from '../../core/perf.error.js';
 import type { NewDurableJob, DurableStore, DurableStoreHost } from '../../defer/durable/durable-store.js';
 import { reasonOf } from '../../defer/reason.js';
 import { isQueueName } from '../../defer/work-options.js';
-import { producerConnection, workerConnection, type Connection, type RedisConnection } from './connection.js';
+import {
+  needsAnew,
+  producerConnection,
+  workerConnection,
+  type Connection,
+  type RedisConnection,
+} from './connection.js';
 import { bulkJobOf, envelopeOf } from './job-data.js';
 import { JobWorker, type QueueWorkerOptions } from './job-worker.js';
 import { importBullmq, type Bullmq } from './peer.js';
@@ -131,6 +137,7 @@ class BullmqStore implements BullmqDurableStore {
   private started: { bullmq: Bullmq; connection: Connection; host: DurableStoreHost } | null = null;
   private working = false;
   private paused = false;
+  private readonly needsAnew = needsAnew(/READONLY|NOSCRIPT/);
 
   constructor(private readonly options: ReturnType<typeof table.read>) {
     const { spillPath: path, spillMaxBytes: maxBytes } = options;
@@ -171,7 +178,14 @@ class BullmqStore implements BullmqDurableStore {
         `${cause}: after a restart nobody works it off before something is stored in it again. Add it there.`,
       );
     }
-    return this.queue(name).addBulk(envelope ? [envelopeOf(jobs)] : jobs.map(bulkJobOf));
+    const queue = this.queue(name);
+    try {
+      return await queue.addBulk(envelope ? [envelopeOf(jobs)] : jobs.map(bulkJobOf));
+    } catch (error) {
+      // A transaction's errors stand in its answer, where ioredis' own `reconnectOnError` does not look.
+      if (this.needsAnew(error as Error)) await reconnect(queue);
+      throw error;
+    }
   }
 
   async pauseWorker(): Promise<void> {
@@ -214,6 +228,12 @@ class BullmqStore implements BullmqDurableStore {
     const options = queues.get(name) ?? (name === this.ownQueue ? worker : alone.read(undefined, name));
     this.workers.set(name, new JobWorker(bullmq, name, workerConnection(connection), options, host));
   }
+}
+
+/** BullMQ 6 has no `client`, and adds in a pipeline, whose errors ioredis does hear. */
+async function reconnect(queue: object): Promise<void> {
+  const { client } = queue as { client?: Promise<{ disconnect(reconnect: boolean): void }> };
+  (await client)?.disconnect(true);
 }
 
 async function closeQueue(queue: Queue): Promise<void> {

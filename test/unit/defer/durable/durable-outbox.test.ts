@@ -25,7 +25,7 @@ describe('durable work in front of a store that comes and goes', () => {
           maxPending: 5,
           store: new MemoryStore(place, false, { path, maxBytes: 1024 ** 3 }),
         });
-        await engine.start(NO_WORKER);
+        await engine.durable!.start(NO_WORKER);
         const ids = Array.from({ length: 60 }, (_, i) => `r${round}-${i}`);
         const arming = ids.map(async (id, i) => {
           if (i % 4 === 0) await new Promise((resolve) => setTimeout(resolve, i % 7));
@@ -55,7 +55,7 @@ describe('durable work in front of a store that comes and goes', () => {
       overflow: 'drop-old',
       store: new MemoryStore(place, false, { path: join(folder, 'spill'), maxBytes: 1 }),
     });
-    await engine.start(NO_WORKER);
+    await engine.durable!.start(NO_WORKER);
     for (const id of ['on-disk', 'refused']) (await engine.durable!.arm(entryOf(id), null, false))?.commit(200);
     place.away = false;
     await engine.idle();
@@ -67,10 +67,10 @@ describe('durable work in front of a store that comes and goes', () => {
   it('a boot that fails because the spill file is in use closes the store again', async () => {
     const path = join(folder, 'spill.ndjson');
     const first = engineWith({ store: new MemoryStore(new MemoryPlace(), false, { path, maxBytes: 1024 ** 3 }) });
-    await first.engine.start(NO_WORKER);
+    await first.engine.durable!.start(NO_WORKER);
     const place = new MemoryPlace();
     const second = engineWith({ store: new MemoryStore(place, true, { path, maxBytes: 1024 ** 3 }) });
-    await expect(second.engine.start(NO_WORKER)).rejects.toThrow('PERF_ERR_STORE: `spillPath` is in use');
+    await expect(second.engine.durable!.start(NO_WORKER)).rejects.toThrow('PERF_ERR_STORE: `spillPath` is in use');
     expect(place.stores.size).toBe(0);
     await first.engine.drain(100);
   });
