@@ -1,7 +1,8 @@
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { MemoryPlace, MemoryStore } from '../../../contract/memory-store.js';
 import { until } from '../../../fixtures/until.js';
 import { engineWith } from '../engine.fixture.js';
@@ -61,6 +62,32 @@ describe('durable work in front of a store that comes and goes', () => {
     await engine.idle();
     expect([...place.known]).toEqual(['on-disk']);
     expect(engine.stats()).toMatchObject({ accepted: 2, stored: 1, dropped: 1, pending: 0 });
+    await engine.drain(100);
+  });
+
+  it('what cannot be read from the disk for a while keeps its place, and no room is lost', async () => {
+    const place = new MemoryPlace();
+    place.away = true;
+    const path = join(folder, 'spill');
+    const { engine, reports } = engineWith({
+      maxPending: 2,
+      store: new MemoryStore(place, false, { path, maxBytes: 1024 ** 2 }),
+    });
+    await engine.durable!.start(NO_WORKER);
+    const ids = ['a', 'b', 'c', 'd', 'e', 'f'];
+    for (const id of ids) await engine.durable!.enqueue(entryOf(id));
+    const file = await open(`${path}.1`);
+    const noHandle = Object.assign(new Error('too many open files'), { code: 'EMFILE' });
+    const read = vi.spyOn(Object.getPrototypeOf(file) as typeof file, 'read').mockRejectedValueOnce(noHandle);
+    await file.close();
+    place.away = false;
+    await engine.idle();
+    read.mockRestore();
+    expect([...place.known].toSorted()).toEqual(ids);
+    expect(engine.durable!.capacity.isEmpty).toBe(true);
+    expect(reports.filter((report) => report.includes('EMFILE'))).toEqual([
+      expect.stringContaining('spill file: could not read: EMFILE'),
+    ]);
     await engine.drain(100);
   });
 
