@@ -17,7 +17,7 @@ const ELSEWHERE_MS = 5_000;
  * unlucky deploys, and work with attempts left is over. Bounded, because the job may be what kills them.
  */
 const MAX_STALLED_COUNT = 10;
-/** When a job that was cut off at shutdown runs again, milliseconds. */
+/** When a job that was cut off at shutdown, or came too late for it, runs again, milliseconds. */
 const PUT_BACK_MS = 1_000;
 /** For jobs to end that were told to, milliseconds. */
 const ABORT_MS = 100;
@@ -96,6 +96,8 @@ export class JobWorker {
   }
 
   private async process(job: Job, token: string | undefined): Promise<void> {
+    // BullMQ still takes the job for which it was waiting when it was paused.
+    if (this.paused) await this.putBack(job, token, PUT_BACK_MS);
     const read = readJob(job);
     if (read === null) {
       throw new Error(
