@@ -6,6 +6,13 @@ import { reasonOf } from './reason.js';
 /** Names what ended, for a record. */
 export type Ended = Omit<DeferredRecord, 'kind' | 'at' | 'outcome' | 'error'>;
 
+/** What has not begun. */
+export const unstarted = (
+  name: string,
+  of: { readonly requestId: string | null; readonly route: string | null },
+  durable: boolean,
+): Ended => ({ name, requestId: of.requestId, route: of.route, durable, waitMs: 0, runMs: 0, attempt: 1 });
+
 /** Where an item stood: `buffered` is pending on its way to a queue or store, `new` is not counted yet. */
 type Standing = 'new' | 'pending' | 'buffered' | 'running';
 
@@ -123,6 +130,8 @@ export class Counters {
    * as one item more.
    */
   ran(item: Ended, outcome: 'completed' | 'failed' | 'timeout', error: unknown, again: boolean): void {
+    // It was put back when the application closed.
+    if (this.closed) return;
     if (outcome === 'completed') this.record(item, 'completed', null);
     else if (!again) this.fail('new', item, error, outcome);
     else {

@@ -1,25 +1,23 @@
+import { randomUUID } from 'node:crypto';
 import type { Type } from '@nestjs/common';
 import type { DeferredRecord } from '../core/record.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { DeferStats } from '../core/snapshot.js';
 import { within } from '../core/within.js';
 import { Capacity } from './capacity.js';
-import { Counters } from './counters.js';
+import { Counters, unstarted } from './counters.js';
 import type { AnyWork, ProvideWork } from './decorator/work-providers.js';
 import type { ResolvedDeferOptions } from './defer.options.js';
 import type { DeferredBatchWork, DeferredWork, DeferWhen, JobQueue } from './deferred-work.js';
-import { durableEntry, durableShape, type DurableEntry, type DurableShape } from './durable/durable-entry.js';
+import { durableEntry, type DurableEntry } from './durable/durable-entry.js';
 import { DurableOutbox } from './durable/durable-outbox.js';
-import type { DurableStoreHost, WorkKind } from './durable/durable-store.js';
-import { JobIds } from './job-ids.js';
-import { JobOutboxes, jobParcel } from './outbox/job-outboxes.js';
+import type { WorkKind } from './durable/durable-store.js';
+import { JobOutbox, jobParcel } from './outbox/job-outbox.js';
 import { bytesOf } from './outbox/json.js';
 import { OutboxItem } from './outbox/outbox.js';
 import { Rejects, type RejectedWork } from './outbox/rejects.js';
-import { reasonOf } from './reason.js';
 import type { Armed, Origin, RequestWork } from './request-work.js';
-import { LaneItem } from './tasks/batch-lane.js';
-import { Batches } from './tasks/batches.js';
+import { Batches, LaneItem } from './tasks/batches.js';
 import { DeferTask, type TaskRun, type TaskSequence, type TaskSpec } from './tasks/task.js';
 import { TaskQueue } from './tasks/task-queue.js';
 import type { WorkOptions } from './work-options.js';
@@ -63,12 +61,13 @@ export class DeferEngine {
   readonly capacity: Capacity;
   /** Null without a store. */
   readonly durable: DurableOutbox | null;
-  private readonly ids = new JobIds();
   private readonly rejects = new Rejects();
   private readonly queue: TaskQueue;
   private readonly batches: Batches;
-  private readonly jobs: JobOutboxes;
-  private readonly shapes = new WeakMap<ClassWork, DurableShape>();
+  /** A queue that is dead starves no other. */
+  private readonly jobs = new Map<JobQueue, JobOutbox>();
+  private closed = false;
+  private readonly newJobOutbox: (queue: JobQueue) => JobOutbox;
 
   constructor(
     readonly options: ResolvedDeferOptions,
@@ -76,30 +75,17 @@ export class DeferEngine {
     private readonly report: OncePerCause,
   ) {
     const { batch: limits, concurrency, maxPending, maxPendingBytes, overflow, store } = options;
-    const { ids, rejects } = this;
+    const { rejects } = this;
     const counters = (this.counters = new Counters(publish, report));
     this.capacity = new Capacity(overflow, maxPending);
-    this.queue = new TaskQueue(concurrency, this.capacity, counters, ids);
+    this.queue = new TaskQueue(concurrency, this.capacity, counters);
     this.batches = new Batches(this.queue);
     const say = (cause: string, message: string): void => report.report(cause, message);
     const shared = { limits, counters, rejects, report: say };
     const newCapacity = (): Capacity => new Capacity(overflow, maxPending, maxPendingBytes);
-    this.jobs = new JobOutboxes(newCapacity, shared);
+    this.newJobOutbox = (queue) => new JobOutbox(queue, newCapacity(), shared);
     // All durable queues are on one server: where one is away, all are.
     this.durable = store === null ? null : new DurableOutbox(store, newCapacity(), shared);
-  }
-
-  /** Opens the store: work may be stored from here on. `host` is what it may ask of this application. */
-  async start(host: DurableStoreHost): Promise<void> {
-    try {
-      await this.options.store?.start(host);
-      await this.durable?.open();
-    } catch (error) {
-      // A boot that fails must not keep the process alive.
-      await this.stopWorker(0);
-      await this.closeStore();
-      throw error;
-    }
   }
 
   /** What work is held in until it has run or is stored; null where a disk holds it. */
@@ -131,9 +117,7 @@ export class DeferEngine {
   private armItem(work: ClassWork, instance: DeferredBatchWork, data: unknown, arming: Arming): Armed | null {
     const lane = this.batches.laneOf(instance, work);
     if (!this.hold(work.name, arming, () => lane.dropOldest() || this.dropOldest())) return null;
-    const { origin, when } = arming;
-    const names = { requestId: origin?.id ?? null, route: origin?.pattern ?? null };
-    return new LaneItem(work.id ?? this.ids.next(), data, when, names, lane);
+    return new LaneItem(work.id ?? randomUUID(), data, arming.when, namesOf(arming.origin), lane);
   }
 
   /**
@@ -147,13 +131,13 @@ export class DeferEngine {
     options: object | undefined,
     origin: Origin | null,
   ): Armed | null {
-    const parcel = jobParcel(queue, name, data, options, () => this.ids.next(), origin);
-    const outbox = this.jobs.of(queue);
+    const parcel = jobParcel(queue, name, data, options, origin);
+    const outbox = this.outboxOf(queue);
     const { capacity } = outbox;
     if (capacity.takeFor(parcel.name, () => outbox.dropOldest(), bytesOf(parcel.json))) {
       return new OutboxItem(outbox, parcel);
     }
-    this.counters.drop('new', unstarted(parcel.name, origin), capacity.whyFull);
+    this.counters.drop('new', unstarted(parcel.name, parcel, false), capacity.whyFull);
     return null;
   }
 
@@ -169,7 +153,7 @@ export class DeferEngine {
 
   /** Counts work that could not be armed: its data could not be prepared. */
   failUnarmed(work: { readonly name: string; readonly durable: boolean }, origin: Origin | null, error: unknown): void {
-    this.counters.fail('new', unstarted(work.name, origin, work.durable), error);
+    this.counters.fail('new', unstarted(work.name, namesOf(origin), work.durable), error);
   }
 
   /** What queues and the store have refused for good. */
@@ -207,58 +191,27 @@ export class DeferEngine {
     const leftMs = (): number => Math.max(0, deadlineMs - (performance.now() - startedMs));
     for (const work of this.undecided) work.handlerEnded(true);
     this.queue.hurry();
-    const workerStopped = this.stopWorker(leftMs());
+    const workerStopped = this.durable?.stopWorker(leftMs());
     await within(leftMs(), () => this.drained());
     await workerStopped;
     // The last durable jobs may have deferred something themselves.
     await within(Math.max(LAST_MS, leftMs()), () => this.drained());
-    const outboxes = [this.queue, this.batches, this.jobs, this.durable];
-    this.reportCutOff(
-      outboxes.flatMap((it) => it?.close(CUT_OFF) ?? []),
-      deadlineMs,
-    );
+    this.closed = true;
+    this.reportCutOff([...this.queue.close(CUT_OFF), ...this.buffers().flatMap((it) => it.close(CUT_OFF))], deadlineMs);
     const onDisk = this.durable?.onDisk ?? 0;
     if (onDisk > 0) {
       const cause = `${onDisk} durable items are not stored yet`;
       this.report.report(cause, `${cause}: they stay in the spill file and are sent at the next start.`);
     }
     this.counters.close();
-    await this.closeStore();
+    await this.durable?.closeStore();
   }
 
   private async drained(): Promise<void> {
     while (!this.isIdle) {
       // What a task buffers while it drains must not wait for a full batch.
-      for (const buffer of [this.batches, this.jobs, this.durable]) buffer?.flush();
+      for (const buffer of this.buffers()) buffer.flush();
       await Promise.race([this.idle(), new Promise((next) => setTimeout(next, 20).unref())]);
-    }
-  }
-
-  /** Every module is initialised: jobs may run. */
-  startWorker(): void {
-    this.options.store?.startWorker?.();
-  }
-
-  /** The application begins to close: this process takes no durable work from its store any more. */
-  async pauseWorker(): Promise<void> {
-    await this.askStore('pause its worker', () => this.options.store?.pauseWorker?.());
-  }
-
-  private async stopWorker(deadlineMs: number): Promise<void> {
-    await this.askStore('stop its worker', () => this.options.store?.stopWorker(deadlineMs));
-  }
-
-  private async closeStore(): Promise<void> {
-    await this.askStore('close', () => this.options.store?.close());
-    await this.askStore('close its spill', () => this.durable?.closeDisk());
-  }
-
-  private async askStore(step: string, ask: () => Promise<void> | undefined): Promise<void> {
-    try {
-      await ask();
-    } catch (error) {
-      const cause = `store "${this.options.store?.name}" failed to ${step}`;
-      this.report.report(cause, `${cause}: ${reasonOf(error)}`);
     }
   }
 
@@ -274,20 +227,28 @@ export class DeferEngine {
   }
 
   private entryOf(work: ClassWork, data: unknown, origin: Origin | null): DurableEntry {
-    let shape = this.shapes.get(work);
-    if (shape === undefined) {
-      shape = durableShape(work.type.name, work.kind === 'batch', work, this.options.batch);
-      this.shapes.set(work, shape);
-    }
-    return durableEntry(work.id ?? this.ids.next(), shape, data, origin, work.place);
+    return durableEntry(work, this.options.batch, data, origin);
   }
 
   /** Takes capacity of this process; false, and counted, when the policy drops the new work. */
   private hold(name: string, { reserved, origin }: Arming, dropOldest: () => boolean): boolean {
     const { capacity } = this;
     if (reserved || capacity.takeFor(name, dropOldest)) return true;
-    this.counters.drop('new', unstarted(name, origin), capacity.whyFull);
+    this.counters.drop('new', unstarted(name, namesOf(origin), false), capacity.whyFull);
     return false;
+  }
+
+  private buffers() {
+    return [this.batches, ...this.jobs.values(), ...(this.durable === null ? [] : [this.durable])];
+  }
+
+  private outboxOf(queue: JobQueue): JobOutbox {
+    let outbox = this.jobs.get(queue);
+    if (outbox === undefined) {
+      this.jobs.set(queue, (outbox = this.newJobOutbox(queue)));
+      if (this.closed) outbox.close(CUT_OFF);
+    }
+    return outbox;
   }
 
   private dropOldest(): boolean {
@@ -302,7 +263,7 @@ export class DeferEngine {
   }
 }
 
-function unstarted(name: string, origin: Origin | null, durable = false) {
-  const [requestId, route] = [origin?.id ?? null, origin?.pattern ?? null];
-  return { name, requestId, route, durable, waitMs: 0, runMs: 0, attempt: 1 };
+/** How records name the request that has started something. */
+function namesOf(origin: Origin | null) {
+  return { requestId: origin?.id ?? null, route: origin?.pattern ?? null };
 }

@@ -4,7 +4,8 @@ import type { AroundFactory, HandlerSite } from '../http/handlers.js';
 import { DeferEngine } from './defer-engine.js';
 import { worksOn, type DeclaredWork } from './decorator/defer-work.decorator.js';
 import { deferOption, type ResolvedDeferOptions } from './defer.options.js';
-import { Deferrer, DEFERRER, noStore, off, runningDeferrers } from './deferrer.js';
+import { noStore, off } from './defer.errors.js';
+import { Deferrer, DEFERRER, runningDeferrers } from './deferrer.js';
 import { DurableWorker } from './durable/durable-worker.js';
 import { HandlerWorks, type PlannedWork } from './decorator/handler-works.js';
 import { refuseStrayWork } from './decorator/stray-work.js';
@@ -45,11 +46,11 @@ class DeferFeature implements Feature {
     refuseStrayWork(modules);
     this.service.works = providers;
     const say = (cause: string, message: string): void => this.host.report.report(cause, message);
-    await engine.start(new DurableWorker(providers, engine.counters, this.queues, say));
+    await engine.durable?.start(new DurableWorker(providers, engine.counters, this.queues, say));
   }
 
   start(): void {
-    this.engine?.startWorker();
+    this.engine?.durable?.startWorker();
   }
 
   snapshot(): Pick<PerfSnapshot, 'defer'> {
@@ -62,7 +63,7 @@ class DeferFeature implements Feature {
 
   /** Takes no durable work from the store any more. */
   async closing(): Promise<void> {
-    await this.engine?.pauseWorker();
+    await this.engine?.durable?.pauseWorker();
   }
 
   /** Finishes or hands over what was accepted, within `defer.drainTimeoutMs`. */

@@ -1,5 +1,6 @@
 import { requestContext } from '../core/request-context.js';
-import { DEFERRER, off, runningDeferrers, type Deferrer } from './deferrer.js';
+import { off } from './defer.errors.js';
+import { DEFERRER, runningDeferrers, type Deferrer } from './deferrer.js';
 import type { DeferInfo, DeferWorkOptions } from './deferred-work.js';
 
 /**

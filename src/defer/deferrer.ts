@@ -4,6 +4,7 @@ import { attach } from '../core/attachment.js';
 import { currentRequest } from '../core/current-request.js';
 import type { RequestOwner, RequestState } from '../core/request-state.js';
 import type { DeferStats } from '../core/snapshot.js';
+import { contextOff, noStore, off } from './defer.errors.js';
 import type { ClassWork, DeferEngine } from './defer-engine.js';
 import { isClass, type AnyWork, type WorkProviders } from './decorator/work-providers.js';
 import type {
@@ -273,23 +274,6 @@ export class Deferrer {
   }
 }
 
-/** Deferred work is switched off. */
-export function off(what: string): PerfError {
-  return new PerfError(
-    'PERF_ERR_OFF',
-    `\`${what}\` needs deferred work, which is switched off. Remove \`defer: false\` from PerfModule.forRoot().`,
-  );
-}
-
-/** Durable work without a store. */
-export function noStore(what: string): PerfError {
-  return new PerfError(
-    'PERF_ERR_STORE',
-    `${what}, but \`defer.store\` is not set. ` +
-      "Pass `defer: { store: bullmqStore({ connection }) }` from 'nestjs-perf/bullmq'.",
-  );
-}
-
 /** Armed once it is on disk, which may be after its request has been decided. */
 function committedLater(armed: Promise<Armed | null>): Armed {
   return {
@@ -297,12 +281,4 @@ function committedLater(armed: Promise<Armed | null>): Armed {
     commit: (status) => void armed.then((it) => it?.commit(status)),
     discard: () => void armed.then((it) => it?.discard()),
   };
-}
-
-/** Nobody knows which request this is. */
-export function contextOff(what: string): PerfError {
-  return new PerfError(
-    'PERF_ERR_CONTEXT_OFF',
-    `\`${what}\` cannot tell which request it runs in, because the context store may not be used. Remove \`context: false\` from PerfModule.forRoot().`,
-  );
 }

@@ -16,7 +16,8 @@ afterEach(async () => {
 });
 
 it('what BullMQ refuses for good is told, counted, and can be read and sent again; the rest of its bulk is stored', async () => {
-  const queue = new Queue(`rejects-${randomUUID()}`, { connection: { url: inject('redisUrl') } });
+  const { hostname, port } = new URL(inject('redisUrl'));
+  const queue = new Queue(`rejects-${randomUUID()}`, { connection: { host: hostname, port: Number(port) } });
   cleanups.push(async () => {
     await queue.obliterate({ force: true });
     await queue.close();
@@ -54,7 +55,7 @@ it('durable work that its store refuses is among the rejects on disk, over a res
   const place = new MemoryPlace();
   const start = async () => {
     const { engine } = engineWith({ store: new MemoryStore(place, false, { path: folder, maxBytes: 1_000_000 }) });
-    await engine.start(NO_WORKER);
+    await engine.durable!.start(NO_WORKER);
     return engine;
   };
   place.refused.add('bad');

@@ -144,6 +144,15 @@ abstract class SharedController {
 class InheritingController extends SharedController {}
 
 /** Enqueues before anything listens, and after all is closed. */
+/** Nest calls it when every module has been told that the application closes. */
+@Injectable()
+class Closing {
+  begun = false;
+  beforeApplicationShutdown(): void {
+    this.begun = true;
+  }
+}
+
 @Injectable()
 class Eager implements OnModuleInit, OnApplicationShutdown {
   enqueued: unknown = null;
@@ -444,7 +453,7 @@ describe.each(adapters)('work on %s', (adapter) => {
     const queue = new Queue(name, { connection });
     cleanups.push(() => queue.close());
     const job = await queue.getJob(id);
-    expect(job).toMatchObject({ name: 'receipt', delay: 60_000, priority: 3 });
+    expect(job).toMatchObject({ name: 'receipt', opts: { delay: 60_000, priority: 3 } });
     expect(app.deferrer.stats()).toMatchObject({ accepted: 1, stored: 1 });
   });
 
@@ -577,12 +586,12 @@ describe.each(adapters)('work on %s', (adapter) => {
 
   it('takes no new work once the application begins to close, whatever streams are open', async () => {
     const name = queueName();
-    const app = await start({ ...durable(name), drainTimeoutMs: 2_000 });
+    const app = await start({ ...durable(name), drainTimeoutMs: 2_000 }, [...ALL, Closing]);
     const leaving = new AbortController();
     const stream = await fetch(`${app.url}/stream`, { signal: leaving.signal });
     await stream.body!.getReader().read();
     const closing = app.close();
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await until('the application to close', () => app.app.get(Closing).begun);
     const queue = new Queue(name, { connection });
     cleanups.push(() => queue.close());
     await queue.add('receipt', {
@@ -595,7 +604,7 @@ describe.each(adapters)('work on %s', (adapter) => {
     });
     await new Promise((resolve) => setTimeout(resolve, 300));
     expect(app.log.ran).toEqual([]);
-    expect(await queue.getWaitingCount()).toBe(1);
+    expect(await queue.getJobCountByTypes('waiting', 'delayed')).toBe(1);
     leaving.abort();
     await closing;
   });

@@ -35,7 +35,7 @@ async function startStore(port: number) {
   const connection = { host: '127.0.0.1', port };
   const store = bullmqStore({ connection, queue: 'states', worker: false, spillPath: folder });
   const { engine } = engineWith({ store, drainTimeoutMs: 1_000 });
-  await engine.start(NO_WORKER);
+  await engine.durable!.start(NO_WORKER);
   cleanups.push(() => engine.drain(1_000));
   const accepted: string[] = [];
   const add = async (): Promise<void> => {

@@ -1,5 +1,17 @@
 import { ServiceUnavailableException } from '@nestjs/common';
-import { isObservable, Observable } from 'rxjs';
+import {
+  catchError,
+  concat,
+  defer as onSubscription,
+  EMPTY,
+  finalize,
+  from,
+  ignoreElements,
+  isObservable,
+  tap,
+  throwError,
+  type Observable,
+} from 'rxjs';
 import type { PerfRequest } from '../../core/perf-request.js';
 import type { RequestState } from '../../core/request-state.js';
 import type { Around } from '../../http/handler.interceptor.js';
@@ -7,6 +19,7 @@ import type { Capacity } from '../capacity.js';
 import type { Arming, ClassWork, DeferEngine, MaybeArmed } from '../defer-engine.js';
 import type { DeferContext, DeferFunction, DeferWhen } from '../deferred-work.js';
 import type { Armed, RequestWork } from '../request-work.js';
+import { isThenable } from '../tasks/attempt.js';
 import { TaskSequence } from '../tasks/task.js';
 import type { WorkOptions } from '../work-options.js';
 import type { AnyWork } from './work-providers.js';
@@ -80,40 +93,26 @@ export class HandlerWorks {
 
   /** Its last value is the handler's result, as it is for Nest. Whoever listens sees each value when it comes. */
   private afterStream(end: HandlerEnd, values: Observable<unknown>): Observable<unknown> {
-    return new Observable((subscriber) => {
-      let last: unknown;
-      let hasValue = false;
-      let ended = false;
-      const after = async (done: void | Promise<void>, end: () => void): Promise<void> => {
-        await done;
-        end();
-      };
-      const subscription = values.subscribe({
-        next: (value) => {
-          last = value;
-          hasValue = true;
-          subscriber.next(value);
-        },
-        error: (error: unknown) => {
-          ended = true;
-          const done = this.failed(end, error);
-          if (done === undefined) subscriber.error(error);
-          else void after(done, () => subscriber.error(error));
-        },
-        complete: () => {
-          ended = true;
-          const done = this.succeeded(end, last);
-          if (done === undefined) subscriber.complete();
-          else void after(done, () => subscriber.complete());
-        },
-      });
-      return () => {
-        subscription.unsubscribe();
-        if (ended) return;
+    return onSubscription(() => {
+      let [last, hasValue, ended]: [unknown, boolean, boolean] = [undefined, false, false];
+      const armed = (done: void | Promise<void>): Observable<never> => {
         ended = true;
-        // `first()` has what it wants; `timeout()` has given up.
-        void (hasValue ? this.succeeded(end, last) : this.failed(end, new Error('its observable was given up')));
+        return done === undefined ? EMPTY : from(done).pipe(ignoreElements());
       };
+      const seen = values.pipe(
+        tap((value) => ([last, hasValue] = [value, true])),
+        catchError((error: unknown) =>
+          concat(
+            armed(this.failed(end, error)),
+            throwError(() => error),
+          ),
+        ),
+      );
+      const completed = onSubscription(() => armed(this.succeeded(end, last)));
+      // `first()` has what it wants; `timeout()` has given up.
+      const given = (): unknown =>
+        hasValue ? this.succeeded(end, last) : this.failed(end, new Error('its observable was given up'));
+      return concat(seen, completed).pipe(finalize(() => void (ended || given())));
     });
   }
 
@@ -233,9 +232,6 @@ export class HandlerWorks {
 function armingOf({ origin, requestWork, reserved }: HandlerEnd, when: DeferWhen): Arming {
   return { when, origin, reserved, sequence: requestWork ?? new TaskSequence() };
 }
-
-const isThenable = (value: unknown): value is PromiseLike<unknown> =>
-  typeof (value as { then?: unknown } | null | undefined)?.then === 'function';
 
 /** What work is told of its handler's end: a plain object, which applications spread and log. */
 function contextOf({ request, result, error, origin }: HandlerEnd, status: number | null = null): DeferContext {

@@ -1,4 +1,4 @@
-import type { ModulesContainer } from '@nestjs/core';
+import { MetadataScanner, type ModulesContainer } from '@nestjs/core';
 import { PerfError } from '../../core/perf.error.js';
 import { worksOn } from './defer-work.decorator.js';
 
@@ -10,10 +10,13 @@ const PATH_METADATA = 'path';
  * @throws PERF_ERR_DECORATOR
  */
 export function refuseStrayWork(modules: ModulesContainer): void {
+  const scanner = new MetadataScanner();
   for (const module of modules.values()) {
     for (const { metatype } of [...module.providers.values(), ...module.controllers.values()]) {
       if (typeof metatype !== 'function') continue;
-      for (const method of methodsOf(metatype.prototype as object | undefined)) {
+      const prototype = (metatype.prototype ?? null) as Record<string, { readonly name: string }> | null;
+      for (const name of scanner.getAllMethodNames(prototype)) {
+        const method = prototype![name]!;
         if (worksOn(method).length === 0 || Reflect.hasMetadata(PATH_METADATA, method)) continue;
         throw new PerfError(
           'PERF_ERR_DECORATOR',
@@ -23,15 +26,4 @@ export function refuseStrayWork(modules: ModulesContainer): void {
       }
     }
   }
-}
-
-function methodsOf(prototype: object | undefined): { readonly name: string }[] {
-  const methods: { readonly name: string }[] = [];
-  for (let at = prototype; at !== undefined && at !== null && at !== Object.prototype;) {
-    for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(at))) {
-      if (name !== 'constructor' && typeof value === 'function') methods.push(value as { readonly name: string });
-    }
-    at = Reflect.getPrototypeOf(at) ?? undefined;
-  }
-  return methods;
 }

@@ -1,7 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import { epochMsOf } from '../../core/clock.js';
+import type { ClassWork } from '../defer-engine.js';
 import { fromJson, toJson } from '../outbox/json.js';
 import type { Origin } from '../request-work.js';
-import type { WorkOptions } from '../work-options.js';
 import type { NewDurableJob } from './durable-store.js';
 
 /** Durable work as it is kept until its store has it: a job whose data is still text. */
@@ -12,51 +13,40 @@ export interface DurableEntry extends Omit<NewDurableJob, 'data' | 'status'> {
   readonly json: string | undefined;
 }
 
-/** What all entries of one piece of work share. */
-export type DurableShape = Pick<DurableEntry, 'work' | 'name' | 'timeoutMs' | 'attempts' | 'together' | 'options'>;
-
 /**
- * @param work its class's name
- * @param batched the class has `runBatch`
  * @param envelopes how many items share an envelope, and how long the first one waits
+ * @throws PERF_ERR_SERIALIZE naming the work's place
  */
-export function durableShape(
-  work: string,
-  batched: boolean,
-  spec: WorkOptions & { readonly name: string },
-  envelopes: { readonly maxJobs: number; readonly maxWaitMs: number },
-): DurableShape {
-  const { name, timeoutMs, attempts, queue, backoffMs, maxBackoffMs, id, delayMs, priority } = spec;
-  const { maxJobs: maxItems, maxWaitMs } = envelopes;
-  const enveloped = spec.envelope ? { maxItems, maxWaitMs } : null;
-  // What has an id, a delay or a priority of its own is a job of its own.
-  const alone = id !== null || delayMs > 0 || priority > 0;
-  const together = alone ? null : batched ? spec.batch : enveloped;
-  return { work, name, timeoutMs, attempts, together, options: { queue, backoffMs, maxBackoffMs, delayMs, priority } };
-}
-
-/** @throws PERF_ERR_SERIALIZE naming `place` */
 export function durableEntry(
-  id: string,
-  shape: DurableShape,
+  work: ClassWork,
+  envelopes: { readonly maxJobs: number; readonly maxWaitMs: number },
   data: unknown,
   origin: Origin | null,
-  place: string,
 ): DurableEntry {
+  const { name, timeoutMs, attempts, queue, backoffMs, maxBackoffMs, id, delayMs, priority } = work;
+  const { maxJobs: maxItems, maxWaitMs } = envelopes;
+  const enveloped = work.envelope ? { maxItems, maxWaitMs } : null;
+  // What has an id, a delay or a priority of its own is a job of its own.
+  const alone = id !== null || delayMs > 0 || priority > 0;
   return {
-    id,
-    ...shape,
+    // Made before the first send: a bulk that is sent twice is stored once.
+    id: id ?? randomUUID(),
+    work: work.type.name,
+    name,
+    timeoutMs,
+    attempts,
+    together: alone ? null : work.kind === 'batch' ? work.batch : enveloped,
+    options: { queue, backoffMs, maxBackoffMs, delayMs, priority },
     requestId: origin?.id ?? null,
     route: origin?.pattern ?? null,
     traceparent: origin?.traceparent ?? null,
     at: Math.round(epochMsOf(performance.now())),
-    json: toJson(data, place),
+    json: toJson(data, work.place),
   };
 }
 
 /** An entry as its store gets it. `status` null: it is replayed, or belongs to no request. */
 export function jobOf(entry: DurableEntry, status: number | null): NewDurableJob {
-  const { id, work, name, json, requestId, route, timeoutMs, attempts, at, traceparent, options } = entry;
-  const data = fromJson(json);
-  return { id, work, name, data, requestId, route, status, timeoutMs, attempts, at, traceparent, options };
+  const { json, together: _, ...job } = entry;
+  return { ...job, status, data: fromJson(json) };
 }

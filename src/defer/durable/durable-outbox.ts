@@ -1,13 +1,16 @@
 import { PerfError } from '../../core/perf.error.js';
 import type { Capacity } from '../capacity.js';
+import { unstarted } from '../counters.js';
 import type { DeferWhen } from '../deferred-work.js';
 import { bytesOf, fromJson } from '../outbox/json.js';
-import { Outbox, OutboxItem, type Destination, type OutboxShared } from '../outbox/outbox.js';
+import { Outbox, OutboxItem, type OutboxShared } from '../outbox/outbox.js';
+import { reasonOf } from '../reason.js';
 import type { RejectedWork } from '../outbox/rejects.js';
 import type { Armed } from '../request-work.js';
-import { Spill, type Place } from '../spill/spill.js';
+import type { Place } from '../spill/segment.js';
+import { Spill } from '../spill/spill.js';
 import { jobOf, type DurableEntry } from './durable-entry.js';
-import type { DurableStore } from './durable-store.js';
+import type { DurableStore, DurableStoreHost } from './durable-store.js';
 
 /** Parked entries that are brought back at a time. */
 const TAKE_BACK = 500;
@@ -21,13 +24,19 @@ type Item = OutboxItem<DurableEntry>;
  * for stays there until there is; so does what an earlier process has left.
  */
 export class DurableOutbox extends Outbox<DurableEntry> {
+  protected readonly what = 'durable work';
+  protected readonly durable = true;
   private readonly spill: Spill | null;
   private readonly writing = new Set<Promise<unknown>>();
   private takingBack = false;
 
-  constructor(store: DurableStore, capacity: Capacity, shared: OutboxShared) {
-    super(destinationOf(store), capacity, shared);
-    this.spill = store.spill ? new Spill(store.spill) : null;
+  constructor(
+    private readonly target: DurableStore,
+    capacity: Capacity,
+    shared: OutboxShared,
+  ) {
+    super(capacity, shared);
+    this.spill = target.spill ? new Spill(target.spill) : null;
     if (this.spill !== null) capacity.onReleased = () => this.takeBack();
   }
 
@@ -50,16 +59,52 @@ export class DurableOutbox extends Outbox<DurableEntry> {
     await Promise.allSettled(this.writing);
   }
 
-  /** Opens the spill and sends what an earlier process has left in it. */
-  async open(): Promise<void> {
+  /** Opens the store, and the spill: what an earlier process has left in it is sent. `host` is what the store may ask. */
+  async start(host: DurableStoreHost): Promise<void> {
+    try {
+      await this.target.start(host);
+      await this.openSpill();
+    } catch (error) {
+      // A boot that fails must not keep the process alive.
+      await this.stopWorker(0);
+      await this.closeStore();
+      throw error;
+    }
+  }
+
+  /** Every module is initialised: jobs may run. */
+  startWorker(): void {
+    this.target.startWorker?.();
+  }
+
+  /** The application begins to close: this process takes no durable work from its store any more. */
+  async pauseWorker(): Promise<void> {
+    await this.ask('pause its worker', () => this.target.pauseWorker?.());
+  }
+
+  async stopWorker(deadlineMs: number): Promise<void> {
+    await this.ask('stop its worker', () => this.target.stopWorker(deadlineMs));
+  }
+
+  async closeStore(): Promise<void> {
+    await this.ask('close', () => this.target.close());
+    await this.ask('close its spill', () => this.spill?.close());
+  }
+
+  private async ask(step: string, store: () => Promise<void> | undefined): Promise<void> {
+    try {
+      await store();
+    } catch (error) {
+      const cause = `store "${this.target.name}" failed to ${step}`;
+      this.shared.report(cause, `${cause}: ${reasonOf(error)}`);
+    }
+  }
+
+  private async openSpill(): Promise<void> {
     const left = (await this.spill?.open((cause, message) => this.shared.report(cause, message))) ?? 0;
     if (left === 0) return;
     this.shared.counters.accept(left, true);
     this.takeBack();
-  }
-
-  async closeDisk(): Promise<void> {
-    await this.spill?.close();
   }
 
   /**
@@ -76,9 +121,7 @@ export class DurableOutbox extends Outbox<DurableEntry> {
     const bytes = bytesOf(entry.json);
     if (reserved) capacity.fill(bytes, 0);
     else if (!capacity.takeFor(entry.name, () => this.dropOldest(), bytes)) {
-      const { name, requestId, route } = entry;
-      const ended = { name, requestId, route, durable: true, waitMs: 0, runMs: 0, attempt: 1 };
-      this.shared.counters.drop('new', ended, capacity.whyFull);
+      this.shared.counters.drop('new', unstarted(entry.name, entry, true), capacity.whyFull);
       return null;
     }
     return new OutboxItem(this, entry, when);
@@ -118,13 +161,9 @@ export class DurableOutbox extends Outbox<DurableEntry> {
   /** What the store has refused for good and is on disk, oldest first. */
   async rejected(): Promise<RejectedWork[]> {
     const entries = (await this.spill?.rejected()) ?? [];
-    return entries.map(({ id, name, json, error, rejectedAt }) => ({
-      id,
-      name,
-      data: fromJson(json),
-      error,
-      rejectedAt,
-    }));
+    return entries.map(({ id, name, json, error, rejectedAt }) => {
+      return { id, name, data: fromJson(json), error, rejectedAt };
+    });
   }
 
   /** Sends those of them with these ids again, all without ids; returns how many there was room for. */
@@ -147,6 +186,19 @@ export class DurableOutbox extends Outbox<DurableEntry> {
     }
     if (again.length > 0) await spill.forgetRejected(again);
     return again.length;
+  }
+
+  protected override laneOf({ together, work, name, timeoutMs, attempts, options }: DurableEntry) {
+    // A bulk is of one queue; items that travel in one job share its options.
+    if (together === null) return { key: options.queue ?? '', limits: null };
+    const { maxItems: maxJobs, maxWaitMs } = together;
+    const key = JSON.stringify([work, name, timeoutMs, attempts, options, together]);
+    return { key, limits: { maxJobs, maxWaitMs, maxItemsASend: maxJobs } };
+  }
+
+  protected override store(items: readonly Item[]): Promise<unknown> {
+    const jobs = items.map(({ parcel, status }) => jobOf(parcel, status));
+    return this.target.add(jobs, { envelope: items[0]!.parcel.together !== null });
   }
 
   protected override strike(places: readonly Place[]): void {
@@ -185,7 +237,9 @@ export class DurableOutbox extends Outbox<DurableEntry> {
       .takeParked(limit)
       .catch(() => null)
       .then((taken) => {
-        const items = (taken ?? []).map(({ entry, place }) => new OutboxItem(this, entry, null, place));
+        // Closed meanwhile: they stay on disk.
+        const kept = this.closed ? [] : (taken ?? []);
+        const items = kept.map(({ entry, place }) => new OutboxItem(this, entry, null, place));
         for (const item of items) {
           capacity.fill(item.bytes, 0);
           this.send(item);
@@ -200,23 +254,4 @@ export class DurableOutbox extends Outbox<DurableEntry> {
         }, READ_AGAIN_MS).unref();
       });
   }
-}
-
-function destinationOf(store: DurableStore): Destination<DurableEntry> {
-  return {
-    what: 'durable work',
-    durable: true,
-    laneOf({ together, work, name, timeoutMs, attempts, options }) {
-      // A bulk is of one queue; items that travel in one job share its options.
-      if (together === null) return { key: options.queue ?? '', limits: null };
-      const { maxItems: maxJobs, maxWaitMs } = together;
-      const key = JSON.stringify([work, name, timeoutMs, attempts, options, together]);
-      return { key, limits: { maxJobs, maxWaitMs, maxItemsASend: maxJobs } };
-    },
-    send: (items) =>
-      store.add(
-        items.map(({ parcel, status }) => jobOf(parcel, status)),
-        { envelope: items[0]!.parcel.together !== null },
-      ),
-  };
 }

@@ -9,8 +9,6 @@ import type { DurableJob, DurableStoreHost } from './durable-store.js';
 
 /** Runs jobs that a store hands back: finds the class, enforces the timeout, writes the records. */
 export class DurableWorker implements DurableStoreHost {
-  private readonly root = new AsyncResource('PerfDurableWorker');
-
   constructor(
     private readonly works: Pick<WorkProviders, 'find' | 'kindOf'>,
     private readonly counters: Counters,
@@ -61,7 +59,7 @@ export class DurableWorker implements DurableStoreHost {
       const running = new Attempt(subject, performance.now(), settled);
       const stop = (): void => running.abort(new Error('the application closes'));
       signal?.addEventListener('abort', stop);
-      running.start(run, new AsyncResource('PerfDurableJob'), timeoutMs, this.root);
+      running.start(run, new AsyncResource('PerfDurableJob'), timeoutMs);
     });
   }
 

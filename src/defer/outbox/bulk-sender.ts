@@ -1,4 +1,4 @@
-import { AsyncResource } from 'node:async_hooks';
+import { inRootContext } from '../../core/root-context.js';
 import { backoffMs } from '../backoff.js';
 import { isServerTrouble } from './server-trouble.js';
 
@@ -59,8 +59,6 @@ export class BulkSender<T> {
   private due = false;
   private lastStoredMs = -Infinity;
   private closed = false;
-  /** Made at boot, outside every request: a batch belongs to none, or it would run in a foreign request's context. */
-  private readonly root = new AsyncResource('PerfBulkSender');
 
   constructor(
     private readonly limits: BatchLimits,
@@ -110,7 +108,7 @@ export class BulkSender<T> {
   }
 
   private startTimer(): void {
-    this.timer = this.root.runInAsyncScope(setTimeout, undefined, this.onDue, this.limits.maxWaitMs);
+    this.timer = inRootContext(() => setTimeout(this.onDue, this.limits.maxWaitMs));
     // What is buffered must reach its queue: the timer may keep a process alive for its few milliseconds.
   }
 
@@ -122,7 +120,7 @@ export class BulkSender<T> {
 
   private schedule(): void {
     if (this.immediate !== null || this.closed) return;
-    this.immediate = this.root.runInAsyncScope(setImmediate, undefined, this.turn);
+    this.immediate = inRootContext(() => setImmediate(this.turn));
   }
 
   private readonly turn = (): void => {
@@ -190,10 +188,8 @@ export class BulkSender<T> {
       return;
     }
     this.events.retried(bulk.items, error);
-    const again = (): void => this.send(bulk);
-    const waitMs = backoffMs(bulk.sends, RETRY);
     bulk.backingOff = true;
-    bulk.timer = this.root.runInAsyncScope(setTimeout, undefined, again, waitMs).unref();
+    bulk.timer = inRootContext(() => setTimeout(() => this.send(bulk), backoffMs(bulk.sends, RETRY)).unref());
   }
 
   private isRefusal(bulk: Bulk<T>, error: unknown): boolean {

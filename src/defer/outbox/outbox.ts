@@ -3,7 +3,7 @@ import type { Counters, Ended } from '../counters.js';
 import type { DeferWhen } from '../deferred-work.js';
 import { reasonOf } from '../reason.js';
 import type { Armed } from '../request-work.js';
-import type { Place } from '../spill/spill.js';
+import type { Place } from '../spill/segment.js';
 import { BulkSender, type BatchLimits } from './bulk-sender.js';
 import { bytesOf, fromJson } from './json.js';
 import { FULL_OF_REJECTS, type Rejects } from './rejects.js';
@@ -17,18 +17,6 @@ export interface Parcel {
   readonly json: string | undefined;
   readonly requestId: string | null;
   readonly route: string | null;
-}
-
-/** Where parcels go. */
-export interface Destination<P extends Parcel> {
-  /** In reports, for example `jobs for queue "mail"`. */
-  readonly what: string;
-  /** A worker writes the record, rather than who stores it. */
-  readonly durable: boolean;
-  /** Parcels of one lane may travel in one bulk; `limits` null: those of `defer.batch`. */
-  laneOf(parcel: P): { readonly key: string; readonly limits: BatchLimits | null };
-  /** Stores all of them; called again with the same ones after a failure. */
-  send(items: readonly OutboxItem<P>[]): Promise<unknown>;
 }
 
 /** What all outboxes of an application share. */
@@ -72,14 +60,17 @@ export class OutboxItem<P extends Parcel = Parcel> implements Armed {
   }
 }
 
-/** A bounded buffer in front of one destination: what is in it is sent in micro-batches until it is stored or refused. */
-export class Outbox<P extends Parcel> {
+/** A bounded buffer in front of a queue or store: what is in it is sent in micro-batches until it is stored or refused. */
+export abstract class Outbox<P extends Parcel = Parcel> {
+  /** In reports, for example `jobs for queue "mail"`. */
+  protected abstract readonly what: string;
+  /** A worker writes the record, rather than who stores it. */
+  protected abstract readonly durable: boolean;
   private readonly lanes = new Map<string, BulkSender<OutboxItem<P>>>();
   private count = 0;
   protected closed = false;
 
   constructor(
-    private readonly destination: Destination<P>,
     readonly capacity: Capacity,
     protected readonly shared: OutboxShared,
   ) {}
@@ -124,9 +115,14 @@ export class Outbox<P extends Parcel> {
     return lost.map(({ parcel }) => parcel.name);
   }
 
+  /** Parcels of one lane may travel in one bulk; `limits` null: those of `defer.batch`. */
+  protected abstract laneOf(parcel: P): { readonly key: string; readonly limits: BatchLimits | null };
+  /** Stores all of them; called again with the same ones after a failure. */
+  protected abstract store(items: readonly OutboxItem<P>[]): Promise<unknown>;
+
   protected send(item: OutboxItem<P>): void {
     item.number = this.count++;
-    const { key, limits } = this.destination.laneOf(item.parcel);
+    const { key, limits } = this.laneOf(item.parcel);
     let lane = this.lanes.get(key);
     if (lane === undefined) {
       lane = this.newLane(limits ?? this.shared.limits);
@@ -136,14 +132,14 @@ export class Outbox<P extends Parcel> {
   }
 
   private newLane(limits: BatchLimits): BulkSender<OutboxItem<P>> {
-    const { destination, shared } = this;
+    const { shared } = this;
     return new BulkSender<OutboxItem<P>>(limits, {
-      send: (items) => destination.send(items),
+      send: (items) => this.store(items),
       stored: (items, sends, sentMs) => this.stored(items, sends, sentMs),
       refused: (item, sends, error) => this.refused(item, sends, error),
       retried: (items, error) => {
         shared.counters.resend(items.length);
-        const cause = `${destination.what} could not be stored: ${reasonOf(error)}`;
+        const cause = `${this.what} could not be stored: ${reasonOf(error)}`;
         shared.report(cause, `${cause}. All is kept, and sent again under the same ids.`);
       },
     });
@@ -152,7 +148,7 @@ export class Outbox<P extends Parcel> {
   private stored(items: readonly OutboxItem<P>[], sends: number, sentMs: number): void {
     const { counters } = this.shared;
     this.strike(items.flatMap(({ place }) => place ?? []));
-    if (!this.destination.durable && counters.records)
+    if (!this.durable && counters.records)
       for (const item of items) counters.record(this.endedOf(item, sends, sentMs), 'completed', null);
     counters.store(items.length);
     this.capacity.release(
@@ -192,7 +188,7 @@ export class Outbox<P extends Parcel> {
 
   private endedOf({ parcel, acceptedMs }: OutboxItem<P>, attempt: number, runMs: number): Ended {
     const { name, requestId, route } = parcel;
-    const { durable } = this.destination;
+    const { durable } = this;
     const waitMs = Math.max(0, performance.now() - runMs - acceptedMs);
     return { name, requestId, route, durable, waitMs, runMs, attempt };
   }

@@ -1,6 +1,7 @@
 import { open, rename, writeFile } from 'node:fs/promises';
 import type { DurableEntry } from '../durable/durable-entry.js';
 import { lineOf, linesOf, parseEntry } from './line.js';
+import { Turns } from './turns.js';
 
 export interface RejectedEntry extends DurableEntry {
   readonly error: string;
@@ -10,13 +11,13 @@ export interface RejectedEntry extends DurableEntry {
 
 /** What a store has refused for good, one JSON line each, until somebody looks at it. */
 export class RejectFile {
-  private last: Promise<unknown> = Promise.resolve();
+  private readonly turns = new Turns();
 
   constructor(private readonly path: string) {}
 
   /** On disk when it resolves. */
   add(entry: RejectedEntry): Promise<void> {
-    return this.inTurn(async () => {
+    return this.turns.take(async () => {
       const handle = await open(this.path, 'a', 0o600);
       try {
         await handle.appendFile(lineOf(entry));
@@ -28,13 +29,13 @@ export class RejectFile {
   }
 
   read(): Promise<RejectedEntry[]> {
-    return this.inTurn(() => this.readAll());
+    return this.turns.take(() => this.readAll());
   }
 
   /** Takes those with these ids out. */
   remove(ids: readonly string[]): Promise<void> {
     const gone = new Set(ids);
-    return this.inTurn(async () => {
+    return this.turns.take(async () => {
       const kept = (await this.readAll()).filter(({ id }) => !gone.has(id));
       const copy = `${this.path}.new`;
       await writeFile(copy, kept.map(lineOf).join(''), { mode: 0o600, flush: true });
@@ -44,7 +45,7 @@ export class RejectFile {
 
   /** Resolves when all that was begun is on disk. */
   async settled(): Promise<void> {
-    await this.last;
+    await this.turns.take(() => Promise.resolve());
   }
 
   private async readAll(): Promise<RejectedEntry[]> {
@@ -65,11 +66,5 @@ export class RejectFile {
     } finally {
       await handle.close();
     }
-  }
-
-  private inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const turn = this.last.then(work);
-    this.last = turn.catch(() => {});
-    return turn;
   }
 }

@@ -5,6 +5,18 @@ import type { DurableEntry } from '../durable/durable-entry.js';
 /** Text that is brought back at a time, bytes. */
 const TAKE_BYTES = 1024 * 1024;
 
+/** Where an entry stands on disk. */
+export interface Place {
+  readonly segment: Segment;
+  readonly offset: number;
+}
+
+/** An entry that is brought back. */
+export interface Taken {
+  readonly entry: DurableEntry;
+  readonly place: Place;
+}
+
 /**
  * One append-only file of the spill: entries, and lines that strike entries of the same file off. Deleted whole once
  * all of its entries are struck off.
@@ -61,19 +73,19 @@ export class Segment {
     return segment;
   }
 
-  /** Appends entries; they are on disk when it resolves, with their offsets. A write that fails leaves nothing of them behind. */
-  async append(entries: readonly DurableEntry[]): Promise<number[]> {
+  /** Appends entries; they are on disk when it resolves. A write that fails leaves nothing of them behind. */
+  async append(entries: readonly DurableEntry[]): Promise<Place[]> {
     let end = this.bytes;
-    const lines = entries.map((entry) => {
-      const text = lineOf(entry);
-      const start = end;
+    const lines = entries.map(lineOf);
+    const places = lines.map((text) => {
+      const offset = end;
       end += Buffer.byteLength(text);
-      return { text, start };
+      return { segment: this, offset };
     });
-    await this.write(lines.map(({ text }) => text).join(''));
-    for (const { start } of lines) this.inMemory.add(start);
-    this.outstanding += lines.length;
-    return lines.map(({ start }) => start);
+    await this.write(lines.join(''));
+    for (const { offset } of places) this.inMemory.add(offset);
+    this.outstanding += places.length;
+    return places;
   }
 
   /** The entry is on disk only from now on. */
@@ -103,8 +115,8 @@ export class Segment {
   }
 
   /** Brings up to `limit` parked entries into memory, oldest first. Reads a slice a turn of the event loop. */
-  async takeParked(limit: number): Promise<{ entry: DurableEntry; offset: number }[]> {
-    const taken: { entry: DurableEntry; offset: number }[] = [];
+  async takeParked(limit: number): Promise<Taken[]> {
+    const taken: Taken[] = [];
     const from = this.parkedFrom;
     // Whoever is parked meanwhile lowers it again.
     this.parkedFrom = this.bytes;
@@ -115,14 +127,14 @@ export class Segment {
           break;
         }
         const entry = this.struck.has(offset) || this.inMemory.has(offset) ? null : parseEntry(text);
-        if (entry !== null) taken.push({ entry, offset });
+        if (entry !== null) taken.push({ entry, place: { segment: this, offset } });
         if (end >= this.bytes) break;
       }
     } catch (error) {
       this.parkedFrom = Math.min(this.parkedFrom, from);
       throw error;
     }
-    for (const { offset } of taken) this.inMemory.add(offset);
+    for (const { place } of taken) this.inMemory.add(place.offset);
     // What could be read before and cannot now is not waited for.
     this.parked = this.parkedFrom === this.bytes ? 0 : this.parked - taken.length;
     return taken;

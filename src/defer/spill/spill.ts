@@ -1,27 +1,19 @@
 import { mkdir, open, readdir, rename, stat } from 'node:fs/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import type { DurableEntry } from '../durable/durable-entry.js';
+import { reasonOf } from '../reason.js';
 import { lockSpill } from './lock.js';
 import { RejectFile, type RejectedEntry } from './reject-file.js';
-import { Segment } from './segment.js';
+import { Segment, type Place, type Taken } from './segment.js';
+import { Turns } from './turns.js';
 
 const SEGMENT_BYTES = 8 * 1024 * 1024;
 
 type Report = (cause: string, message: string) => void;
-/** Where an entry stands on disk. */
-export interface Place {
-  readonly segment: Segment;
-  readonly offset: number;
-}
 interface Append {
   readonly entry: DurableEntry;
   readonly done: (place: Place | null) => void;
-}
-type Taken = { readonly entry: DurableEntry; readonly place: Place }[];
-interface Take {
-  readonly limit: number;
-  readonly done: (taken: Taken) => void;
-  readonly failed: (error: unknown) => void;
 }
 
 /**
@@ -35,21 +27,15 @@ export class Spill {
   private nextNumber = 1;
   private rejects: RejectFile | null = null;
   private appends: Append[] = [];
-  private takes: Take[] = [];
-  private working: Promise<void> | null = null;
-  /** Something came that {@link work} may not have seen yet. */
-  private unseen = false;
+  private sweeping = false;
+  private closed = false;
+  /** Appends, reads and sweeps: nothing else touches the files. */
+  private readonly turns = new Turns();
   private unlock: () => void = () => {};
   private report: Report = () => {};
 
-  private readonly path: string;
-  private readonly maxBytes: number;
-
   /** `path`: of a file, or of a folder in which `deferred.ndjson` is made. */
-  constructor({ path, maxBytes }: { readonly path: string; readonly maxBytes: number }) {
-    this.path = path;
-    this.maxBytes = maxBytes;
-  }
+  constructor(private readonly options: { readonly path: string; readonly maxBytes: number }) {}
 
   /** How many entries are neither stored nor discarded. */
   get entries(): number {
@@ -67,7 +53,7 @@ export class Spill {
    */
   async open(report: Report): Promise<number> {
     this.report = report;
-    this.file = await fileAt(resolve(this.path));
+    this.file = await fileAt(resolve(this.options.path));
     this.unlock = await lockSpill(this.file);
     this.rejects = new RejectFile(`${this.file}.rejects`);
     for (const { path, number } of await segmentsOf(this.file)) {
@@ -83,18 +69,28 @@ export class Spill {
     return this.parked;
   }
 
-  /** Resolves when the entry is on disk, with its place; null (and a report) when the disk refuses it. */
+  /** Resolves when the entry is on disk, with its place; null when the disk refuses it, which is reported, or it is closed. */
   append(entry: DurableEntry): Promise<Place | null> {
     return new Promise((done) => {
-      this.appends.push({ entry, done });
-      this.wake();
+      if (this.closed) return done(null);
+      if (this.appends.push({ entry, done }) > 1) return;
+      void this.turns.take(async () => {
+        // What other requests append in this turn joins the same write.
+        await nextTurn();
+        await this.writeAppends(this.appends.splice(0));
+      });
     });
   }
 
   /** Forgets entries: they are stored, or need not run. */
   strike(places: readonly Place[]): void {
     for (const { segment, offset } of places) segment.strike(offset);
-    this.wake();
+    if (this.sweeping) return;
+    this.sweeping = true;
+    void this.turns.take(async () => {
+      await nextTurn();
+      await this.sweep();
+    });
   }
 
   /** Keeps an entry on disk only, since memory is full. */
@@ -103,10 +99,15 @@ export class Spill {
   }
 
   /** Brings up to `limit` parked entries back, oldest first. Rejects when the disk cannot be read: they stay parked. */
-  takeParked(limit: number): Promise<Taken> {
-    return new Promise((done, failed) => {
-      this.takes.push({ limit, done, failed });
-      this.wake();
+  takeParked(limit: number): Promise<Taken[]> {
+    return this.turns.take(async () => {
+      const segment = this.segments.find(({ parked }) => parked > 0);
+      try {
+        return (await segment?.takeParked(limit)) ?? [];
+      } catch (error) {
+        this.failed('read', error);
+        throw error;
+      }
     });
   }
 
@@ -131,49 +132,32 @@ export class Spill {
   }
 
   async close(): Promise<void> {
-    while (this.working !== null) await this.working;
+    this.closed = true;
     await this.rejects?.settled();
+    await this.turns.take(async () => {
+      await this.sweep();
+      for (const segment of this.segments.splice(0)) await segment.close();
+      this.unlock();
+      this.unlock = () => {};
+    });
+  }
+
+  /** Writes down what was struck off, and removes what is done with. */
+  private async sweep(): Promise<void> {
+    this.sweeping = false;
     try {
       for (const segment of this.segments) await segment.writeStrikes();
       await this.removeFinished();
     } catch (error) {
       this.failed('strike off', error);
     }
-    for (const segment of this.segments) await segment.close();
-    this.segments = [];
-    this.active = null;
-    this.unlock();
-    this.unlock = () => {};
-  }
-
-  private wake(): void {
-    this.unseen = true;
-    this.working ??= this.work();
-  }
-
-  /** The only one to touch the segments, one thing after the other: appends first, since responses wait for them. */
-  private async work(): Promise<void> {
-    while (this.unseen) {
-      // What other requests append in this turn joins the same write.
-      await new Promise<void>((next) => setImmediate(next));
-      this.unseen = false;
-      while (this.appends.length > 0) await this.writeAppends(this.appends.splice(0));
-      for (const take of this.takes.splice(0)) await this.readParked(take);
-      try {
-        for (const segment of this.segments) await segment.writeStrikes();
-        await this.removeFinished();
-      } catch (error) {
-        this.failed('strike off', error);
-      }
-    }
-    this.working = null;
   }
 
   private async writeAppends(appends: readonly Append[]): Promise<void> {
     try {
       const segment = await this.writable();
-      const offsets = await segment.append(appends.map(({ entry }) => entry));
-      for (const [i, { done }] of appends.entries()) done({ segment, offset: offsets[i]! });
+      const places = await segment.append(appends.map(({ entry }) => entry));
+      for (const [i, { done }] of appends.entries()) done(places[i]!);
     } catch (error) {
       this.failed('write', error);
       for (const { done } of appends) done(null);
@@ -184,7 +168,7 @@ export class Spill {
   private async writable(): Promise<Segment> {
     const { active } = this;
     const heldBytes = this.segments.reduce((sum, { bytes }) => sum + bytes, 0);
-    if (heldBytes >= this.maxBytes) throw new Error(`it holds ${heldBytes} bytes already (spillMaxBytes)`);
+    if (heldBytes >= this.options.maxBytes) throw new Error(`it holds ${heldBytes} bytes already (spillMaxBytes)`);
     if (active !== null && !active.torn && active.bytes < SEGMENT_BYTES) return active;
     const segment = await Segment.create(`${this.file}.${this.nextNumber}`);
     this.nextNumber += 1;
@@ -192,18 +176,6 @@ export class Spill {
     this.active = segment;
     await syncFolder(dirname(this.file));
     return segment;
-  }
-
-  private async readParked({ limit, done, failed }: Take): Promise<void> {
-    const segment = this.segments.find(({ parked }) => parked > 0);
-    if (segment === undefined || limit < 1) return done([]);
-    try {
-      const taken = await segment.takeParked(limit);
-      done(taken.map(({ entry, offset }) => ({ entry, place: { segment, offset } })));
-    } catch (error) {
-      this.failed('read', error);
-      failed(error);
-    }
   }
 
   /** The active one goes as well: the next entry gets a file of its own. */
@@ -221,8 +193,8 @@ export class Spill {
   }
 
   private failed(step: string, error: unknown): void {
-    const reason = (error as NodeJS.ErrnoException).code ?? (error instanceof Error ? error.message : String(error));
-    const cause = `spill file: could not ${step}: ${reason}`;
+    const { code = reasonOf(error) } = error as NodeJS.ErrnoException;
+    const cause = `spill file: could not ${step}: ${code}`;
     this.report(cause, `${cause}. New durable work is in memory only until it can; what is on disk stays there.`);
   }
 }

@@ -1,4 +1,5 @@
 import type { AsyncResource } from 'node:async_hooks';
+import { inRootContext } from '../../core/root-context.js';
 import type { DeferInfo } from '../deferred-work.js';
 
 export type AttemptOutcome = 'completed' | 'failed' | 'timeout';
@@ -48,16 +49,13 @@ export class Attempt<T extends Attempted = Attempted> {
     return performance.now() - this.startedMs;
   }
 
-  /**
-   * Runs it in its async context, for `timeoutMs` at the most: then it gives up on it. True: it goes on asynchronously.
-   * @param root the timer is made in its scope, which must be no request's
-   */
-  start(run: (info: DeferInfo) => unknown, resource: AsyncResource, timeoutMs: number, root: AsyncResource): boolean {
+  /** Runs it in its async context, for `timeoutMs` at the most: then it gives up on it. True: it goes on asynchronously. */
+  start(run: (info: DeferInfo) => unknown, resource: AsyncResource, timeoutMs: number): boolean {
     try {
       const result = resource.runInAsyncScope(run, undefined, infoOf(this));
       if (isThenable(result)) {
         const late = (): void => this.cut(new Error(`took longer than ${timeoutMs} ms`));
-        this.timer = root.runInAsyncScope(setTimeout, undefined, late, timeoutMs).unref();
+        this.timer = inRootContext(() => setTimeout(late, timeoutMs).unref());
         Promise.resolve(result).then(
           () => this.settle('completed', null),
           (error: unknown) => this.settle('failed', error),
@@ -115,10 +113,5 @@ function infoOf(attempt: { readonly subject: Attempted; readonly signal: AbortSi
   };
 }
 
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return (
-    value !== null &&
-    (typeof value === 'object' || typeof value === 'function') &&
-    typeof (value as { then?: unknown }).then === 'function'
-  );
-}
+export const isThenable = (value: unknown): value is PromiseLike<unknown> =>
+  typeof (value as { then?: unknown } | null | undefined)?.then === 'function';

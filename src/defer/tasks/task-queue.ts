@@ -1,9 +1,8 @@
-import { AsyncResource } from 'node:async_hooks';
+import { inRootContext } from '../../core/root-context.js';
 import { Attempt, type AttemptOutcome } from './attempt.js';
 import { backoffMs } from '../backoff.js';
 import type { Capacity } from '../capacity.js';
 import type { Counters } from '../counters.js';
-import type { JobIds } from '../job-ids.js';
 import type { DeferTask, Task, TaskSequence } from './task.js';
 
 /**
@@ -26,15 +25,12 @@ export class TaskQueue {
   private scheduled: NodeJS.Immediate | null = null;
   private hurried = false;
   closed = false;
-  /** Made at boot, outside every request: what the queue itself schedules must not keep a request's context alive. */
-  readonly root = new AsyncResource('PerfTaskQueue');
 
   constructor(
     /** How many tasks may run at a time. */
     private readonly concurrency: number,
     readonly capacity: Capacity,
     readonly counters: Counters,
-    readonly ids: JobIds,
   ) {}
 
   /** Takes over a task that has its capacity. It starts in a later turn of the event loop. */
@@ -99,7 +95,7 @@ export class TaskQueue {
 
   private schedule(): void {
     if (this.scheduled !== null || this.closed) return;
-    this.scheduled = this.root.runInAsyncScope(setImmediate, undefined, this.turn);
+    this.scheduled = inRootContext(() => setImmediate(this.turn));
   }
 
   private readonly turn = (): void => {
@@ -131,7 +127,7 @@ export class TaskQueue {
     const run = task.begin();
     const attempt = new Attempt(task, nowMs, this.settled);
     this.running.add(attempt);
-    if (attempt.start(run, task.resource, task.spec.timeoutMs, this.root)) task.release();
+    if (attempt.start(run, task.resource, task.spec.timeoutMs)) task.release();
   }
 
   private readonly settled = (attempt: Attempt<Task>, outcome: AttemptOutcome, error: unknown): void => {
@@ -165,7 +161,7 @@ export class TaskQueue {
     const { backoffMs: baseMs, maxBackoffMs: maxMs } = task.spec;
     const backoff = backoffMs(task.attempt, { baseMs, maxMs });
     const waitMs = this.hurried ? Math.min(50, backoff) : backoff;
-    const timer = this.root.runInAsyncScope(setTimeout, undefined, () => this.retryNow(sequence), waitMs);
+    const timer = inRootContext(() => setTimeout(() => this.retryNow(sequence), waitMs));
     this.retries.set(sequence, timer.unref());
     if (this.ready.size > 0) this.schedule();
   }

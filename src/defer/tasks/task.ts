@@ -1,4 +1,5 @@
 import { AsyncResource } from 'node:async_hooks';
+import { randomUUID } from 'node:crypto';
 import type { Attempted } from './attempt.js';
 import type { DeferInfo, DeferWhen } from '../deferred-work.js';
 import type { Ended } from '../counters.js';
@@ -59,7 +60,7 @@ export class DeferTask implements Armed, Task {
   ) {}
 
   get id(): string {
-    return (this.ownId ??= this.queue.ids.next());
+    return (this.ownId ??= randomUUID());
   }
 
   commit(status: number | null): void {

@@ -1,14 +1,21 @@
 import type { Queue } from 'bullmq';
-import { boolean, number, object, optional, optionError, string, value, type Option } from '../../core/option.js';
+import { number, object, optional, optionError, string, value, type Option } from '../../core/option.js';
+import { applicationPackage } from '../../core/application-package.js';
 import { within } from '../../core/within.js';
 import { PerfError } from '../../core/perf.error.js';
 import type { NewDurableJob, DurableStore, DurableStoreHost } from '../../defer/durable/durable-store.js';
+import { reasonOf } from '../../defer/reason.js';
 import { isQueueName } from '../../defer/work-options.js';
-import { producerConnection, workerConnection, type Connection, type RedisConnection } from './connection.js';
+import {
+  needsAnew,
+  producerConnection,
+  workerConnection,
+  type Connection,
+  type RedisConnection,
+} from './connection.js';
 import { bulkJobOf, envelopeOf } from './job-data.js';
 import { JobWorker, type QueueWorkerOptions } from './job-worker.js';
 import { importBullmq, type Bullmq } from './peer.js';
-import { defaultQueueName } from './queue-name.js';
 
 /** How long closing may take when Redis does not answer, milliseconds. */
 const CLOSE_TIMEOUT_MS = 1_000;
@@ -46,11 +53,10 @@ export interface BullmqStoreOptions {
   spillMaxBytes?: number;
 }
 
-const CONCURRENCY = 10;
-const concurrencyRow = number({ default: CONCURRENCY, unit: 'a whole number of jobs', min: 1, integer: true });
-const concurrency = object({ concurrency: concurrencyRow });
+const concurrency = number({ default: 10, unit: 'a whole number of jobs', min: 1, integer: true });
+const alone = object({ concurrency });
 const queueRow = object({
-  concurrency: concurrencyRow,
+  concurrency,
   limiter: optional(
     object({
       max: number({ default: 1, unit: 'a whole number of jobs', min: 1, integer: true }),
@@ -66,8 +72,7 @@ const queuesRow: Option<ReadonlyMap<string, QueueWorkerOptions>> = {
     if (typeof given !== 'object' || given === null) throw optionError(path, QUEUES, given);
     const read = ([name, options]: [string, unknown]): [string, QueueWorkerOptions] => {
       if (!isQueueName(name)) throw optionError(path, 'queue names without `:`', name);
-      const { limiter, ...rest } = queueRow.read(options, `${path}.${name}`);
-      return [name, limiter === null ? rest : { ...rest, limiter }];
+      return [name, queueRow.read(options, `${path}.${name}`)];
     };
     return new Map(Object.entries(given).map(read));
   },
@@ -77,20 +82,17 @@ const workerRow: Option<{ concurrency: number } | null> = {
   expected: WORKER,
   read(given, path) {
     if (typeof given === 'boolean' || given === undefined) {
-      return boolean({ default: true }).read(given, path) ? { concurrency: CONCURRENCY } : null;
+      return (given ?? true) ? alone.read(undefined, path) : null;
     }
     if (typeof given !== 'object') throw optionError(path, WORKER, given);
-    return concurrency.read(given, path);
+    return alone.read(given, path);
   },
 };
 /** A Cluster client is duplicated in another way, and its queue names need hash tags: not supported, so not accepted. */
 function isConnection(given: unknown): boolean {
+  type Given = { isCluster?: unknown; keyPrefix?: string; options?: { keyPrefix?: string } };
   if (typeof given !== 'object' || given === null) return false;
-  const { isCluster, keyPrefix, options } = given as {
-    isCluster?: unknown;
-    keyPrefix?: string;
-    options?: { keyPrefix?: string };
-  };
+  const { isCluster, keyPrefix, options }: Given = given;
   // BullMQ throws at a prefix of ioredis, but only once it connects.
   return isCluster !== true && !(keyPrefix ?? options?.keyPrefix);
 }
@@ -135,6 +137,7 @@ class BullmqStore implements BullmqDurableStore {
   private started: { bullmq: Bullmq; connection: Connection; host: DurableStoreHost } | null = null;
   private working = false;
   private paused = false;
+  private readonly needsAnew = needsAnew(/READONLY|NOSCRIPT/);
 
   constructor(private readonly options: ReturnType<typeof table.read>) {
     const { spillPath: path, spillMaxBytes: maxBytes } = options;
@@ -176,7 +179,13 @@ class BullmqStore implements BullmqDurableStore {
       );
     }
     const queue = this.queue(name);
-    return queue.addBulk(envelope ? [envelopeOf(jobs)] : jobs.map(bulkJobOf));
+    try {
+      return await queue.addBulk(envelope ? [envelopeOf(jobs)] : jobs.map(bulkJobOf));
+    } catch (error) {
+      // A transaction's errors stand in its answer, where ioredis' own `reconnectOnError` does not look.
+      if (this.needsAnew(error as Error)) await reconnect(queue);
+      throw error;
+    }
   }
 
   async pauseWorker(): Promise<void> {
@@ -194,7 +203,6 @@ class BullmqStore implements BullmqDurableStore {
     this.started?.connection.release();
   }
 
-  /** Makes a queue. */
   private open(name: string): Queue {
     const { bullmq, connection, host } = this.started!;
     const queue = new bullmq.Queue(name, {
@@ -217,9 +225,15 @@ class BullmqStore implements BullmqDurableStore {
     const { worker, queues, connection } = this.options;
     if (worker === null || !this.working || this.paused || this.workers.has(name)) return;
     const { bullmq, host } = this.started!;
-    const own = name === this.ownQueue ? worker : { concurrency: CONCURRENCY };
-    this.workers.set(name, new JobWorker(bullmq, name, workerConnection(connection), queues.get(name) ?? own, host));
+    const options = queues.get(name) ?? (name === this.ownQueue ? worker : alone.read(undefined, name));
+    this.workers.set(name, new JobWorker(bullmq, name, workerConnection(connection), options, host));
   }
+}
+
+/** BullMQ 6 has no `client`, and adds in a pipeline, whose errors ioredis does hear. */
+async function reconnect(queue: object): Promise<void> {
+  const { client } = queue as { client?: Promise<{ disconnect(reconnect: boolean): void }> };
+  (await client)?.disconnect(true);
 }
 
 async function closeQueue(queue: Queue): Promise<void> {
@@ -232,7 +246,10 @@ async function closeQueue(queue: Queue): Promise<void> {
   if (!closed) await within(CLOSE_TIMEOUT_MS, () => queue.disconnect());
 }
 
-/** ioredis' AggregateErrors of several addresses have no message of their own. */
-function reasonOf(error: Error): string {
-  return error.message || (error as NodeJS.ErrnoException).code || error.name;
+/** Services that share a Redis have a queue each. BullMQ allows no colon, and dashboards no slash. */
+function defaultQueueName(): string {
+  const name = applicationPackage()
+    ?.name.replaceAll(/[^\w.-]+/g, '-')
+    .replace(/^-/, '');
+  return name === undefined ? 'nestjs-perf' : `nestjs-perf-${name}`;
 }

@@ -13,8 +13,8 @@ export interface Connection {
 /** A connection that owes an answer for so long is half open, milliseconds: it is made anew. */
 const SILENT_MS = 10_000;
 
-/** A connection to a server that was demoted is made anew this often, milliseconds. */
-const DEMOTED_MS = 1_000;
+/** A connection that cannot write is made anew this often, milliseconds. */
+const ANEW_MS = 1_000;
 
 type RetryStrategy = (times: number) => unknown;
 
@@ -33,12 +33,16 @@ export type RedisConnection = ConnectionOptions | RedisClient;
 /** Back soon after an outage; BullMQ's own default waits up to 20 s. */
 const soon: RetryStrategy = (times) => Math.min(2_000, 50 * 2 ** Math.min(times, 6));
 
-/** After a failover the server's name leads to the new primary, but the connection still to the old one. */
-function onceDemoted(): (error: Error) => boolean {
+/**
+ * Whether an error speaks for a connection made anew. READONLY: after a failover the server's name leads to the new primary,
+ * but the connection still to the old one. NOSCRIPT: in the transactions of older BullMQs, ioredis takes a script for loaded
+ * that the server has refused or forgotten, for as long as the connection lives.
+ */
+export function needsAnew(words: RegExp): (error: Error) => boolean {
   let triedMs = -Infinity;
   return ({ message }) => {
     // Each command of a bulk gets the same answer.
-    if (!message.includes('READONLY') || performance.now() - triedMs < DEMOTED_MS) return false;
+    if (!words.test(message) || performance.now() - triedMs < ANEW_MS) return false;
     triedMs = performance.now();
     return true;
   };
@@ -65,7 +69,7 @@ function connect(connection: RedisConnection, override: object): Connection {
   const usual = given?.retryStrategy ?? soon;
   // ioredis gives up, and lets the process end, when its strategy returns no number.
   const retryStrategy: RetryStrategy = (times) => (released ? null : usual(times));
-  const reconnectOnError = given?.reconnectOnError ?? onceDemoted();
+  const reconnectOnError = given?.reconnectOnError ?? needsAnew(/READONLY/);
   const options = { ...override, retryStrategy, reconnectOnError };
   if (!isClient(connection)) {
     return { options: { ...connection, ...options } as ConnectionOptions, release: () => (released = true) };

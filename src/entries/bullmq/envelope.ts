@@ -1,4 +1,5 @@
 import type { Job } from 'bullmq';
+import { reasonOf } from '../../defer/reason.js';
 import type { DurableJob, DurableStoreHost } from '../../defer/durable/durable-store.js';
 
 /** Items of one envelope that run at a time. */
@@ -19,26 +20,21 @@ export async function openEnvelope(
   const left = items.filter(({ id }) => !acknowledgements.has(id));
   const attempt = job.attemptsMade + 1;
   const failures: unknown[] = [];
-  const runOne = async (item: DurableJob): Promise<void> => {
-    try {
-      await host.run(item, attempt, signal);
-      acknowledgements.add(item.id);
-    } catch (error) {
-      failures.push(error);
-    }
-  };
   const next = left.values();
   const lane = async (): Promise<void> => {
     while (!isStopping()) {
       const { value: item } = next.next();
       if (item === undefined) return;
-      await runOne(item);
+      await host.run(item, attempt, signal).then(
+        () => acknowledgements.add(item.id),
+        (error: unknown) => failures.push(error),
+      );
     }
   };
   await Promise.all(Array.from({ length: Math.min(CONCURRENCY, left.length) }, lane));
   await acknowledgements.written();
   if (failures.length > 0) {
-    throw new Error(`${failures.length} of ${items.length} items failed, first: ${String(failures[0])}`);
+    throw new Error(`${failures.length} of ${items.length} items failed, first: ${reasonOf(failures[0])}`);
   }
   return next.next().done === true;
 }
@@ -67,8 +63,8 @@ class Acknowledgements {
     this.writing ??= this.write();
   }
 
-  async written(): Promise<void> {
-    await this.writing;
+  written(): Promise<void> {
+    return this.writing ?? Promise.resolve();
   }
 
   private async write(): Promise<void> {
@@ -77,8 +73,7 @@ class Acknowledgements {
       try {
         await this.job.updateProgress({ acknowledged: [...this.done] });
       } catch (error) {
-        const reason = error instanceof Error ? error.message : String(error);
-        const cause = `acknowledgements of "${this.job.name}" could not be written: ${reason}`;
+        const cause = `acknowledgements of "${this.job.name}" could not be written: ${reasonOf(error)}`;
         this.host.report(cause, `${cause}. Should its envelope be tried again, items that are done run again too.`);
       }
     }

@@ -1,40 +1,18 @@
 import { createHash } from 'node:crypto';
-import type { NewDurableJob } from '../../defer/durable/durable-store.js';
+import type { Job } from 'bullmq';
+import type { DurableJob, NewDurableJob } from '../../defer/durable/durable-store.js';
 
 /** What `Queue.addBulk` takes. */
 interface BulkJob {
   readonly name: string;
-  readonly data: SingleData | EnvelopeData;
+  readonly data: JobData;
   readonly opts: object;
 }
 
-/** What a job holds in Redis. The job's id and name stand on the job itself. */
-export interface SingleData {
-  work: string;
-  data: unknown;
-  requestId: string | null;
-  status: number | null;
-  timeoutMs: number;
-  at: number;
-  // Left out when there is none, as by 0.1.0.
-  traceparent?: string;
-  route?: string;
-  /** Where BullMQ could not take the job's id as it is. */
+/** What is kept in Redis of one item. What is left out there is null, as in jobs of 0.1.0. */
+export interface ItemData {
+  /** Of a job on its own: only where BullMQ could not take it as it is. */
   id?: string;
-  /** Where the waits between attempts are bounded. */
-  maxBackoffMs?: number;
-}
-
-/** One job that holds many items of one class. */
-export interface EnvelopeData {
-  work: string;
-  timeoutMs: number;
-  items: EnvelopeItem[];
-  maxBackoffMs?: number;
-}
-
-export interface EnvelopeItem {
-  id: string;
   /** Left out when undefined. */
   data?: unknown;
   requestId: string | null;
@@ -43,6 +21,17 @@ export interface EnvelopeItem {
   traceparent?: string;
   route?: string;
 }
+
+/** What all items of a job share. The job's id and name stand on the job itself. */
+interface CommonData {
+  work: string;
+  timeoutMs: number;
+  /** Where the waits between attempts are bounded. */
+  maxBackoffMs?: number;
+}
+
+/** A job on its own, or one that holds many items of one class. */
+export type JobData = CommonData & (ItemData | { items: ItemData[] });
 
 /**
  * Completed jobs are remembered for a while: a bulk whose answer was lost is sent again, and finds its ids taken.
@@ -55,21 +44,10 @@ const ID_LENGTH = 32;
 export const BOUNDED_BACKOFF = 'nestjs-perf';
 
 export function bulkJobOf(job: NewDurableJob): BulkJob {
-  const { id, name, work, timeoutMs, data, requestId, status, at, traceparent, route } = job;
-  const jobId = jobIdOf(id);
-  const single: SingleData = {
-    work,
-    timeoutMs,
-    data,
-    requestId,
-    status,
-    at,
-    ...(traceparent === null ? {} : { traceparent }),
-    ...(route === null ? {} : { route }),
-    ...(jobId === id ? {} : { id }),
-    ...boundOf(job),
-  };
-  return { name, data: single, opts: optionsOf(jobId, job) };
+  const { id, ...item } = itemOf(job);
+  const jobId = jobIdOf(job.id);
+  const data: JobData = { ...commonOf(job), ...item, ...(jobId === id ? {} : { id }) };
+  return { name: job.name, data, opts: optionsOf(jobId, job) };
 }
 
 /**
@@ -81,18 +59,20 @@ export function envelopeOf(jobs: readonly NewDurableJob[]): BulkJob {
   const hash = createHash('sha256');
   for (const { id } of jobs) hash.update(id).update('\n');
   const id = hash.digest('hex').slice(0, ID_LENGTH);
-  const items = jobs.map(({ id, data, requestId, status, at, traceparent, route }) => ({
-    id,
-    data,
-    requestId,
-    status,
-    at,
-    ...(traceparent === null ? {} : { traceparent }),
-    ...(route === null ? {} : { route }),
-  }));
-  const envelope: EnvelopeData = { work: first.work, timeoutMs: first.timeoutMs, items, ...boundOf(first) };
-  return { name: first.name, data: envelope, opts: optionsOf(`envelope-${id}`, first) };
+  const data: JobData = { ...commonOf(first), items: jobs.map(itemOf) };
+  return { name: first.name, data, opts: optionsOf(`envelope-${id}`, first) };
 }
+
+function itemOf({ id, data, requestId, status, at, traceparent, route }: NewDurableJob): ItemData {
+  const item = { id, data, requestId, status, at };
+  return { ...item, ...(traceparent === null ? {} : { traceparent }), ...(route === null ? {} : { route }) };
+}
+
+const commonOf = (job: NewDurableJob): CommonData => ({
+  work: job.work,
+  timeoutMs: job.timeoutMs,
+  ...(isBounded(job) ? { maxBackoffMs: job.options.maxBackoffMs } : {}),
+});
 
 /** BullMQ refuses whole numbers and colons. Different ids stay different. */
 function jobIdOf(id: string): string {
@@ -100,14 +80,12 @@ function jobIdOf(id: string): string {
 }
 
 /** BullMQ's own strategy knows no bound; what never reaches it needs none, and older workers know that one only. */
-function boundOf({ attempts, options: { backoffMs, maxBackoffMs } }: NewDurableJob): { maxBackoffMs?: number } {
-  return backoffMs * 2 ** (attempts - 2) > maxBackoffMs ? { maxBackoffMs } : {};
-}
+const isBounded = ({ attempts, options: { backoffMs, maxBackoffMs } }: NewDurableJob): boolean =>
+  backoffMs * 2 ** (attempts - 2) > maxBackoffMs;
 
 function optionsOf(jobId: string, job: NewDurableJob): object {
   const { attempts, options } = job;
-  const bounded = boundOf(job).maxBackoffMs !== undefined;
-  const type = bounded ? BOUNDED_BACKOFF : 'exponential';
+  const type = isBounded(job) ? BOUNDED_BACKOFF : 'exponential';
   return {
     jobId,
     attempts,
@@ -118,10 +96,20 @@ function optionsOf(jobId: string, job: NewDurableJob): object {
   };
 }
 
-/** What a job of somebody else's gets: null. */
-export function readJobData(data: unknown): SingleData | EnvelopeData | null {
-  const given = data as Partial<SingleData & EnvelopeData> | null | undefined;
-  return typeof given?.work === 'string' && typeof given.timeoutMs === 'number'
-    ? (given as SingleData | EnvelopeData)
-    : null;
+/** Null for a job of somebody else's; else one job for each item, as the host runs them. `many`: it is an envelope. */
+export function readJob({ id = '', name, data, opts }: Job): { jobs: DurableJob[]; many: boolean } | null {
+  const given = data as Partial<CommonData & ItemData & { items: ItemData[] }> | null | undefined;
+  if (typeof given?.work !== 'string' || typeof given.timeoutMs !== 'number') return null;
+  const common = { name, work: given.work, timeoutMs: given.timeoutMs, attempts: opts.attempts ?? 1 };
+  const jobs = (given.items ?? [given as ItemData]).map((item) => ({
+    ...common,
+    id: item.id ?? id,
+    data: item.data,
+    requestId: item.requestId,
+    status: item.status,
+    at: item.at,
+    traceparent: item.traceparent ?? null,
+    route: item.route ?? null,
+  }));
+  return { jobs, many: given.items !== undefined };
 }

@@ -2,9 +2,10 @@ import type { Job, Worker } from 'bullmq';
 import { within } from '../../core/within.js';
 import { backoffMs } from '../../defer/backoff.js';
 import type { DurableStoreHost } from '../../defer/durable/durable-store.js';
+import { reasonOf } from '../../defer/reason.js';
 import type { Connection } from './connection.js';
 import { openEnvelope } from './envelope.js';
-import { BOUNDED_BACKOFF, readJobData, type EnvelopeData, type SingleData } from './job-data.js';
+import { BOUNDED_BACKOFF, readJob } from './job-data.js';
 import type { Bullmq } from './peer.js';
 
 /** For a last word with Redis when the deadline has passed already, milliseconds. */
@@ -16,14 +17,14 @@ const ELSEWHERE_MS = 5_000;
  * unlucky deploys, and work with attempts left is over. Bounded, because the job may be what kills them.
  */
 const MAX_STALLED_COUNT = 10;
-/** When a job that was cut off at shutdown runs again, milliseconds. */
+/** When a job that was cut off at shutdown, or came too late for it, runs again, milliseconds. */
 const PUT_BACK_MS = 1_000;
 /** For jobs to end that were told to, milliseconds. */
 const ABORT_MS = 100;
 
 export interface QueueWorkerOptions {
   readonly concurrency: number;
-  readonly limiter?: { readonly max: number; readonly duration: number };
+  readonly limiter?: { readonly max: number; readonly duration: number } | null;
 }
 
 /** Works the jobs of one queue off in this process. */
@@ -44,7 +45,7 @@ export class JobWorker {
     this.worker = new bullmq.Worker(queueName, (job: Job, token?: string) => this.process(job, token), {
       connection: connection.options,
       concurrency,
-      ...(limiter === undefined ? {} : { limiter }),
+      ...(limiter ? { limiter } : {}),
       // How soon it asks again after Redis was away; 15 s otherwise, which would also hold up the end of the process.
       runRetryDelay: 1_000,
       maxStalledCount: MAX_STALLED_COUNT,
@@ -53,7 +54,7 @@ export class JobWorker {
     this.worker.on('error', (error) => {
       // A job that was put back has no lock any more, when it ends after all.
       if (this.stopping.signal.aborted) return;
-      const cause = `worker of queue "${queueName}": ${error.message || error.name}`;
+      const cause = `worker of queue "${queueName}": ${reasonOf(error)}`;
       host.report(cause, `${cause}. It goes on by itself when Redis is back.`);
     });
   }
@@ -95,13 +96,16 @@ export class JobWorker {
   }
 
   private async process(job: Job, token: string | undefined): Promise<void> {
-    const data = readJobData(job.data);
-    if (data === null) {
+    // BullMQ still takes the job for which it was waiting when it was paused.
+    if (this.paused) await this.putBack(job, token, PUT_BACK_MS);
+    const read = readJob(job);
+    if (read === null) {
       throw new Error(
         `job "${job.name}" on queue "${this.queueName}" is no durable work of nestjs-perf: give bullmqStore() a queue of its own`,
       );
     }
-    const kind = this.host.kindOf(data.work);
+    const { jobs, many } = read;
+    const kind = this.host.kindOf(jobs[0]!.work);
     if (typeof kind === 'object') {
       const cause = `a durable job of queue "${this.queueName}" waits for another process: ${kind.whyNot}`;
       this.host.report(cause, cause);
@@ -109,42 +113,19 @@ export class JobWorker {
     }
     const id = job.id ?? '';
     this.active.set(id, { job, token });
-    let done: boolean;
+    const attempt = job.attemptsMade + 1;
+    const { signal } = this.stopping;
+    let done = true;
     try {
-      done = await this.run(job, data, kind === 'batch');
+      if (!many) await this.host.run(jobs[0]!, attempt, signal);
+      else if (kind === 'batch') await this.host.runBatch(jobs, attempt, signal);
+      else done = await openEnvelope(job, jobs, this.host, () => this.paused, signal);
     } finally {
       this.active.delete(id);
       if (this.active.size === 0) for (const wake of this.waiters.splice(0)) wake();
     }
+    // It stopped halfway, because the worker stops.
     if (!done) await this.putBack(job, token, PUT_BACK_MS);
-  }
-
-  /** False: it stopped halfway, because the worker stops. */
-  private async run(job: Job, data: SingleData | EnvelopeData, batched: boolean): Promise<boolean> {
-    const attempt = job.attemptsMade + 1;
-    const attempts = job.opts.attempts ?? 1;
-    const { signal } = this.stopping;
-    const { work, timeoutMs } = data;
-    const common = { work, timeoutMs, name: job.name, attempts };
-    if (!('items' in data)) {
-      const { requestId, status, at, traceparent = null, route = null, id = job.id ?? '' } = data;
-      await this.host.run(
-        { ...common, id, data: data.data, requestId, route, status, at, traceparent },
-        attempt,
-        signal,
-      );
-      return true;
-    }
-    const jobs = data.items.map(({ data, traceparent = null, route = null, ...item }) => ({
-      ...common,
-      ...item,
-      data,
-      traceparent,
-      route,
-    }));
-    if (!batched) return openEnvelope(job, jobs, this.host, () => this.paused, signal);
-    await this.host.runBatch(jobs, attempt, signal);
-    return true;
   }
 
   /** For another process, or for later: burns no attempt. Always throws what tells BullMQ so. */
@@ -160,7 +141,7 @@ function boundedBackoff(
   _error?: Error,
   job?: { data: unknown; opts: { backoff?: number | { delay?: number } } },
 ): number {
-  const { backoff } = job?.opts ?? {};
+  const backoff = job?.opts.backoff;
   const { delay = 1_000 } = typeof backoff === 'object' ? backoff : {};
   const { maxBackoffMs = Infinity } = (job?.data ?? {}) as { maxBackoffMs?: number };
   if (type !== BOUNDED_BACKOFF) return delay;

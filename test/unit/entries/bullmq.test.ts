@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { bullmqStore } from '../../../src/entries/bullmq.js';
+import { NO_WORKER } from '../defer/durable-entry.js';
 
 describe('bullmqStore', () => {
   it('without its packages stops the boot with the command that installs them', () => {
@@ -24,6 +25,13 @@ describe('bullmqStore', () => {
       rmSync(folder, { recursive: true, force: true });
     }
   }, 240_000);
+
+  it('takes a queue that is named after the application', async () => {
+    const store = bullmqStore({ connection: { host: '127.0.0.1', port: 1 }, worker: false });
+    await store.start(NO_WORKER);
+    expect(store.queue().name).toMatch(/^nestjs-perf-[\w.-]+$/);
+    await store.close();
+  });
 
   const connection = { host: 'localhost' };
   it.each([

@@ -1,7 +1,8 @@
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { MemoryPlace, MemoryStore } from '../../../contract/memory-store.js';
 import { until } from '../../../fixtures/until.js';
 import { engineWith } from '../engine.fixture.js';
@@ -25,7 +26,7 @@ describe('durable work in front of a store that comes and goes', () => {
           maxPending: 5,
           store: new MemoryStore(place, false, { path, maxBytes: 1024 ** 3 }),
         });
-        await engine.start(NO_WORKER);
+        await engine.durable!.start(NO_WORKER);
         const ids = Array.from({ length: 60 }, (_, i) => `r${round}-${i}`);
         const arming = ids.map(async (id, i) => {
           if (i % 4 === 0) await new Promise((resolve) => setTimeout(resolve, i % 7));
@@ -55,7 +56,7 @@ describe('durable work in front of a store that comes and goes', () => {
       overflow: 'drop-old',
       store: new MemoryStore(place, false, { path: join(folder, 'spill'), maxBytes: 1 }),
     });
-    await engine.start(NO_WORKER);
+    await engine.durable!.start(NO_WORKER);
     for (const id of ['on-disk', 'refused']) (await engine.durable!.arm(entryOf(id), null, false))?.commit(200);
     place.away = false;
     await engine.idle();
@@ -64,13 +65,39 @@ describe('durable work in front of a store that comes and goes', () => {
     await engine.drain(100);
   });
 
+  it('what cannot be read from the disk for a while keeps its place, and no room is lost', async () => {
+    const place = new MemoryPlace();
+    place.away = true;
+    const path = join(folder, 'spill');
+    const { engine, reports } = engineWith({
+      maxPending: 2,
+      store: new MemoryStore(place, false, { path, maxBytes: 1024 ** 2 }),
+    });
+    await engine.durable!.start(NO_WORKER);
+    const ids = ['a', 'b', 'c', 'd', 'e', 'f'];
+    for (const id of ids) await engine.durable!.enqueue(entryOf(id));
+    const file = await open(`${path}.1`);
+    const noHandle = Object.assign(new Error('too many open files'), { code: 'EMFILE' });
+    const read = vi.spyOn(Object.getPrototypeOf(file) as typeof file, 'read').mockRejectedValueOnce(noHandle);
+    await file.close();
+    place.away = false;
+    await engine.idle();
+    read.mockRestore();
+    expect([...place.known].toSorted()).toEqual(ids);
+    expect(engine.durable!.capacity.isEmpty).toBe(true);
+    expect(reports.filter((report) => report.includes('EMFILE'))).toEqual([
+      expect.stringContaining('spill file: could not read: EMFILE'),
+    ]);
+    await engine.drain(100);
+  });
+
   it('a boot that fails because the spill file is in use closes the store again', async () => {
     const path = join(folder, 'spill.ndjson');
     const first = engineWith({ store: new MemoryStore(new MemoryPlace(), false, { path, maxBytes: 1024 ** 3 }) });
-    await first.engine.start(NO_WORKER);
+    await first.engine.durable!.start(NO_WORKER);
     const place = new MemoryPlace();
     const second = engineWith({ store: new MemoryStore(place, true, { path, maxBytes: 1024 ** 3 }) });
-    await expect(second.engine.start(NO_WORKER)).rejects.toThrow('PERF_ERR_STORE: `spillPath` is in use');
+    await expect(second.engine.durable!.start(NO_WORKER)).rejects.toThrow('PERF_ERR_STORE: `spillPath` is in use');
     expect(place.stores.size).toBe(0);
     await first.engine.drain(100);
   });

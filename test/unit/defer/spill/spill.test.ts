@@ -15,7 +15,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { DurableEntry } from '../../../../src/defer/durable/durable-entry.js';
-import { Spill, type Place } from '../../../../src/defer/spill/spill.js';
+import type { Place } from '../../../../src/defer/spill/segment.js';
+import { Spill } from '../../../../src/defer/spill/spill.js';
 import { until } from '../../../fixtures/until.js';
 import { entryOf } from '../durable-entry.js';
 

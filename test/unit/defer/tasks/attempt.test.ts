@@ -3,7 +3,6 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Attempt, type Attempted } from '../../../../src/defer/tasks/attempt.js';
 
 const subject: Attempted = { id: 'a', traceparent: null, requestId: null, status: null, attempt: 1 };
-const root = new AsyncResource('Test');
 
 describe('an attempt that never ends', () => {
   let outcomes: string[];
@@ -12,7 +11,7 @@ describe('an attempt that never ends', () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     outcomes = [];
     attempt = new Attempt(subject, 0, (_, outcome) => void outcomes.push(outcome));
-    attempt.start(() => new Promise(() => {}), new AsyncResource('Test'), 1_000, root);
+    attempt.start(() => new Promise(() => {}), new AsyncResource('Test'), 1_000);
   });
   afterEach(() => void vi.useRealTimers());
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { JobQueue } from '../../../../src/index.js';
+import { until } from '../../../fixtures/until.js';
 import { engineWith } from '../engine.fixture.js';
 
 type Jobs = Parameters<JobQueue['addBulk']>[0];
@@ -31,6 +32,31 @@ describe('jobs for the own queue of an application', () => {
       ['mail/c', 'completed', null],
       ['mail/d', 'completed', null],
     ]);
+  });
+
+  it('a queue that is dead starves no other: each has its own capacity', async () => {
+    const { engine } = engineWith({ maxPending: 2 });
+    const away = Object.assign(new Error('away'), { code: 'ECONNREFUSED' });
+    const [dead, alive] = [queueOf(() => Promise.reject(away)), queueOf(async () => [])];
+    for (const name of ['a', 'b', 'c']) engine.armJob(dead, name, {}, undefined, null)?.commit(null);
+    for (const name of ['d', 'e']) engine.armJob(alive, name, {}, undefined, null)!.commit(null);
+    await until('the other queue to have its jobs', () => alive.added.length === 2);
+    expect(engine.stats()).toMatchObject({ accepted: 5, stored: 2, dropped: 1, pending: 2 });
+    await engine.drain(0);
+  });
+
+  it('are bounded in bytes as well, which the report names', async () => {
+    const { engine, reports } = engineWith({ maxPendingBytes: 100 });
+    const queue = queueOf(async () => []);
+    const data = 'x'.repeat(80);
+    engine.armJob(queue, 'fits', data, undefined, null)!.commit(null);
+    expect(engine.armJob(queue, 'too-much', data, undefined, null)).toBe(null);
+    await engine.idle();
+    engine.armJob(queue, 'fits again', data, undefined, null)!.commit(null);
+    await engine.idle();
+    expect(queue.added).toEqual(['fits', 'fits again']);
+    expect(engine.stats()).toMatchObject({ accepted: 3, stored: 2, dropped: 1 });
+    expect(reports).toEqual([expect.stringContaining('100 bytes already (defer.maxPendingBytes)')]);
   });
 
   it('a queue that cannot store them keeps the jobs: they are told, and sent again', async () => {

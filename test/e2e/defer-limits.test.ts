@@ -1,0 +1,119 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Controller, Get, HttpStatus, Injectable, Post } from '@nestjs/common';
+import { afterEach, describe, expect, it } from 'vitest';
+import { Deferrer, DeferWork, type DeferContext, type DeferOptions, type DeferredWork } from '../../src/index.js';
+import { MemoryPlace, MemoryStore } from '../contract/memory-store.js';
+import { adapters, startApp } from '../fixtures/app.js';
+import { until } from '../fixtures/until.js';
+
+let queriesRun = 0;
+/** As Prisma, Knex and Mongoose return it: runs when it is awaited, each time anew. */
+const lazyQuery = (): PromiseLike<{ id: string }> => ({
+  // oxlint-disable-next-line unicorn/no-thenable -- what becomes of it is what is tested
+  then: (resolve, reject) => {
+    queriesRun += 1;
+    return Promise.resolve({ id: `row-${queriesRun}` }).then(resolve, reject);
+  },
+});
+
+@Injectable()
+class SendReceipt implements DeferredWork<{ id: string }> {
+  readonly sent: string[] = [];
+  prepare({ result }: DeferContext<{ id: string }>): { id: string } {
+    return { id: result.id };
+  }
+  run({ id }: { id: string }): void {
+    this.sent.push(id);
+  }
+}
+
+const envelope = { durable: true, envelope: true };
+@Controller()
+class OrdersController {
+  @Post('lazy')
+  @DeferWork(SendReceipt)
+  lazy() {
+    return lazyQuery();
+  }
+  @Post('lazy-durable')
+  @DeferWork(SendReceipt, { durable: true })
+  lazyDurable() {
+    return lazyQuery();
+  }
+  @Get('soon')
+  @DeferWork(SendReceipt, { ...envelope, timeoutMs: 1_000 })
+  soon() {
+    return { id: 'soon' };
+  }
+  @Get('late')
+  @DeferWork(SendReceipt, { ...envelope, timeoutMs: 60_000, attempts: 5 })
+  late() {
+    return { id: 'late' };
+  }
+}
+
+describe.each(adapters)('limits of deferred work on %s', (adapter) => {
+  const cleanups: (() => unknown)[] = [];
+  afterEach(async () => {
+    for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
+  });
+  async function start(defer: DeferOptions, eventLoop = true) {
+    const running = await startApp(adapter, {
+      metadata: { controllers: [OrdersController], providers: [SendReceipt] },
+      perf: { defer, eventLoop },
+    });
+    cleanups.push(() => running.close());
+    return { ...running, deferrer: running.app.get(Deferrer), sent: running.app.get(SendReceipt).sent };
+  }
+
+  it.each([
+    ['lazy', true],
+    ['lazy', false],
+    ['lazy-durable', false],
+  ])(
+    'a lazy query runs once, and its row is deferred: %s, with the event loop watched: %s',
+    async (path, eventLoop) => {
+      queriesRun = 0;
+      const { url, deferrer, sent } = await start({ store: new MemoryStore(new MemoryPlace(), true) }, eventLoop);
+      const response = await fetch(`${url}/${path}`, { method: 'POST' });
+      expect(await response.json()).toEqual({ id: 'row-1' });
+      await deferrer.idle();
+      await until('the receipt', () => sent.length === 1);
+      expect({ sent, queriesRun }).toEqual({ sent: ['row-1'], queriesRun: 1 });
+    },
+  );
+
+  it('an envelope holds items of one timeout and number of attempts only', async () => {
+    const place = new MemoryPlace();
+    const { url, deferrer } = await start({ store: new MemoryStore(place, false), batch: { maxWaitMs: 50 } });
+    await Promise.all(['soon', 'late', 'soon', 'late'].map((path) => fetch(`${url}/${path}`)));
+    await deferrer.idle();
+    const envelopes = place.waiting.map(({ items }) =>
+      items.map(({ data, timeoutMs, attempts }) => ({ ...(data as object), timeoutMs, attempts })),
+    );
+    const [soon, late] = [
+      { id: 'soon', timeoutMs: 1_000, attempts: 1 },
+      { id: 'late', timeoutMs: 60_000, attempts: 5 },
+    ];
+    for (const items of envelopes) expect([soon, late]).toContainEqual(items[0]);
+    for (const items of envelopes) expect(items).toEqual(items.map(() => items[0]));
+    expect(envelopes.flat()).toHaveLength(4);
+  });
+
+  it('overflow `reject` refuses no durable work that the disk has room for', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'perf-room-'));
+    cleanups.push(() => rmSync(folder, { recursive: true, force: true }));
+    const place = new MemoryPlace();
+    place.away = true;
+    const store = new MemoryStore(place, true, { path: join(folder, 'spill'), maxBytes: 1024 ** 2 });
+    const { url, deferrer, sent } = await start({ store, maxPending: 1, overflow: 'reject' });
+    for (let i = 0; i < 5; i++) {
+      expect((await fetch(`${url}/lazy-durable`, { method: 'POST' })).status).toBe(HttpStatus.CREATED);
+    }
+    place.away = false;
+    await deferrer.idle();
+    await until('all receipts', () => sent.length === 5);
+  });
+});
