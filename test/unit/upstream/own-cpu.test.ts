@@ -1,22 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { estimateOwnCpu, type BusyWindow } from '../../../src/upstream/own-cpu.js';
-
-/** mulberry32 */
-function randomOf(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
-function poisson(mean: number, random: () => number): number {
-  let count = 0;
-  for (let p = random(); p > Math.exp(-mean); p *= random()) count += 1;
-  return count;
-}
+import { poisson, randomOf } from '../../fixtures/random.js';
 
 /** Routes with a cost (ms) and a rate (a second); each request costs between half and one and a half of its mean. */
 const ROUTES = [
