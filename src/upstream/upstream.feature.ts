@@ -56,6 +56,7 @@ class UpstreamFeature implements Feature, RouteTimeFigures {
   start(): void {
     this.startedMs = this.host.nowMs();
     this.startedIdleMs = idleMs();
+    this.windows.begin();
     this.timers = inRootContext(() => [
       setInterval(() => this.windows.tick(), WINDOW_MS).unref(),
       setInterval(() => this.targets.all.forEach(({ trend }) => trend.tick()), TREND_WINDOW_MS).unref(),
