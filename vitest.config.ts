@@ -49,7 +49,7 @@ const APART = [
 /** Suites that measure the event loop or the CPU: each has the machine to itself as well. */
 const ALONE = [
   'test/e2e/{block-truth,closing,event-loop,event-loop-secrets,event-matrix,experiment-effect,repeated-blocks,switchback}.test.ts',
-  'test/faults/{event-loop-attribution,event-loop-machine,event-loop-styles,real-cgroups,sinks-and-requests,soak,throttled-loop,watchdog-thread}.test.ts',
+  'test/faults/{event-loop-attribution,event-loop-machine,event-loop-styles,own-cpu,real-cgroups,sinks-and-requests,soak,throttled-loop,watchdog-thread}.test.ts',
   'test/unit/bench/*.test.ts',
 ];
 

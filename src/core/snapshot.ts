@@ -112,7 +112,11 @@ export interface UserUse {
 
 /** Something worth a look, in words. */
 export interface Finding {
-  /** `'repeated-calls'`: a request asks one upstream for the same URL or command five times and more. */
+  /**
+   * `'repeated-calls'`: a request asks one upstream for the same URL or command five times and more;
+   * `'call-on-fast-route'`: a route with `@SlowMs(250)` or less waits for an upstream;
+   * `'slower-upstream'`: its calls take longer in the last minute than in the half hour before.
+   */
   kind: string;
   /** `'GET /orders'`; null when it is no route's. */
   route: string | null;

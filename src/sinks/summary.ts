@@ -3,6 +3,7 @@ import { describeResources } from '../core/resource-text.js';
 import type { PerfSinkHost } from '../core/sink.js';
 import type { EventLoopSnapshot } from '../core/snapshot.js';
 import { counted } from './names.js';
+import { RouteWaits, type RouteWait } from './route-waits.js';
 import { quantileMs, RouteWindows, type RouteWindow } from './window.js';
 
 const SHOWN_ROUTES = 3;
@@ -30,6 +31,8 @@ export interface Summary {
     readonly errors: number;
     readonly p50Ms: number;
     readonly p95Ms: number;
+    /** The upstream that took at least half of its time; null where none did. */
+    readonly waits: RouteWait | null;
   }[];
   readonly eventLoop: EventLoopSnapshot | null;
   readonly resources: ResourceSample | null;
@@ -38,6 +41,7 @@ export interface Summary {
 /** Sums up window after window. */
 export class Summaries {
   private readonly windows = new RouteWindows();
+  private readonly waits = new RouteWaits();
   private abortedBefore = 0;
   private lostBefore = 0;
   private blocks = 0;
@@ -52,7 +56,9 @@ export class Summaries {
 
   /** What has happened since the last one; null when no request ended. */
   next(host: PerfSinkHost): Summary | null {
-    const { routes, eventLoop, resources, defer } = host.snapshot();
+    const snapshot = host.snapshot();
+    const { routes, eventLoop, resources, defer } = snapshot;
+    this.waits.next(snapshot);
     const windows = this.windows.next(host);
     const http = windows.filter(({ method }) => method !== GRAPHQL);
     const allAborted = sum(routes, ({ aborted }) => aborted);
@@ -78,6 +84,7 @@ export class Summaries {
         errors: window.errors,
         p50Ms: quantileMs(window, 0.5),
         p95Ms: quantileMs(window, 0.95),
+        waits: this.waits.of(`${window.method} ${window.route}`, window.totalMs),
       })),
       eventLoop,
       resources,
@@ -97,8 +104,9 @@ export function summaryText(summary: Summary): string {
   ];
   const time = windowMs === 60_000 ? 'minute' : `${windowMs / 1_000} s`;
   const shown = routes.map(
-    ({ method, route, count, errors: failed, p50Ms, p95Ms }) =>
+    ({ method, route, count, errors: failed, p50Ms, p95Ms, waits }) =>
       `${count} × ${method} ${route || '(no route)'} p50 ${rounded(p50Ms)} ms, p95 ${rounded(p95Ms)} ms` +
+      (waits === null ? '' : `, ${(100 * waits.share).toFixed(0)} % waiting for ${waits.target}`) +
       (failed === 0 ? '' : `, ${counted(failed, 'error')}`),
   );
   const now = [

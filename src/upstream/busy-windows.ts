@@ -19,8 +19,8 @@ const FRESH_MS = 30_000;
 export class BusyWindows {
   private readonly windows: { readonly busyMs: number; readonly ended: ReadonlyMap<Route, number> }[] = [];
   private readonly before = new Map<Route, number>();
-  private tickedMs: number;
-  private idleMs: number;
+  private tickedMs = 0;
+  private idleMs = 0;
   private estimates: ReadonlyMap<Route, Estimate> = new Map();
   private estimatedMs = -Infinity;
 
@@ -28,8 +28,13 @@ export class BusyWindows {
     private readonly clock: LoopClock,
     private readonly routes: ReadonlyMap<Route, RouteTimes>,
   ) {
-    this.tickedMs = clock.nowMs();
-    this.idleMs = clock.idleMs();
+    this.begin();
+  }
+
+  /** The first window begins: what was before it, as the boot of the application, is no request's work. */
+  begin(): void {
+    this.tickedMs = this.clock.nowMs();
+    this.idleMs = this.clock.idleMs();
   }
 
   /** Ends a window. */

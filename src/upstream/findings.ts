@@ -6,9 +6,18 @@ import type { Target } from './target.js';
 const MIN_REQUESTS = 5;
 /** So many calls of one URL or command in a request could mostly be one. */
 const MIN_ALIKE = 5;
+/** A route whose `@SlowMs()` says so is meant to be fast. */
+const FAST_MS = 250;
+
+/** What calls tell of an application, in words. */
+export const findingsOf = (targets: readonly Target[]): Finding[] => [
+  ...repeatedCalls(targets),
+  ...callsOfFastRoutes(targets),
+  ...slowerTargets(targets),
+];
 
 /** Routes that ask one upstream for the same again and again. */
-export function repeatedCalls(targets: readonly Target[]): Finding[] {
+function repeatedCalls(targets: readonly Target[]): Finding[] {
   const findings: Finding[] = [];
   for (const { name, routes } of targets) {
     for (const [route, { requests, calls, alike }] of routes) {
@@ -20,3 +29,33 @@ export function repeatedCalls(targets: readonly Target[]): Finding[] {
   }
   return findings;
 }
+
+/** Routes that are meant to be fast, and wait for somebody else. */
+function callsOfFastRoutes(targets: readonly Target[]): Finding[] {
+  const findings: Finding[] = [];
+  for (const { name, routes } of targets) {
+    for (const [route, { requests, wallMs }] of routes) {
+      const slowMs = route.handler?.slowMs ?? Infinity;
+      if (requests < MIN_REQUESTS || slowMs > FAST_MS) continue;
+      const asks = routeName(route);
+      const text = `${asks} is to answer within ${slowMs} ms, and calls ${name} for ${ms(wallMs / requests)} a request`;
+      findings.push({ kind: 'call-on-fast-route', route: asks, text });
+    }
+  }
+  return findings;
+}
+
+/** Upstreams whose calls take longer than they did. */
+function slowerTargets(targets: readonly Target[]): Finding[] {
+  const findings: Finding[] = [];
+  for (const { name, trend } of targets) {
+    const slowdown = trend.slowdown();
+    if (slowdown === null) continue;
+    const { beforeMs, nowMs } = slowdown;
+    const text = `calls to ${name} took ${ms(nowMs)} in the last minute, and ${ms(beforeMs)} before`;
+    findings.push({ kind: 'slower-upstream', route: null, text });
+  }
+  return findings;
+}
+
+const ms = (value: number): string => `${value < 10 ? value.toFixed(1) : value.toFixed(0)} ms`;

@@ -15,11 +15,13 @@ export interface OwnCpu {
 /** Requests of one second resemble those of the next: whole blocks of windows are drawn. */
 const BLOCK = 10;
 const DRAWS = 80;
+/** Two-sided 95 % of Student's distribution with the degrees of freedom of a dozen blocks: wide enough for more, too. */
+const T_95 = 2.2;
 /** Two classes whose counts correlate so cannot be told apart. */
 const COLLINEAR = 0.95;
 
 /**
- * Non-negative least squares of the busy time on the counts and a constant, with an interval by a moving-block bootstrap.
+ * Non-negative least squares of the busy time on the counts and a constant, with an interval from a block bootstrap.
  * Spinner, Casale, Brosig, Kounev: "Evaluating approaches to resource demand estimation" (2015), utilisation regression.
  * Null for a class that was not seen, or when the windows are too few.
  */
@@ -37,10 +39,10 @@ export function estimateOwnCpu(windows: readonly BusyWindow[], random: () => num
     solve(sumOf(blocks.map(() => blocks[Math.floor(random() * blocks.length)]!))),
   );
   groups.forEach((group, g) => {
-    const drawn = draws.map((draw) => draw[g]!).toSorted((a, b) => a - b);
-    const at = (share: number): number => drawn[Math.round(share * (DRAWS - 1))]!;
     const mean = means[g]!;
-    const ci = [Math.min(mean, at(0.025)), Math.max(mean, at(0.975))] as const;
+    const variance = draws.reduce((sum, draw) => sum + (draw[g]! - mean) ** 2, 0) / DRAWS;
+    const half = T_95 * Math.sqrt((variance * blocks.length) / Math.max(1, blocks.length - groups.length - 1));
+    const ci = [Math.max(0, mean - half), mean + half] as const;
     for (const member of group) estimates[member] = { mean, ci, with: group.filter((other) => other !== member) };
   });
   return estimates;

@@ -2,6 +2,7 @@ import { Histogram } from '../core/histogram.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { UpstreamKind } from '../core/record.js';
 import type { Route } from '../core/route.js';
+import { CallTrend } from './call-trend.js';
 import type { UpstreamCall, UpstreamOptions } from './upstream.options.js';
 
 /** What requests of one route have asked of a target. */
@@ -19,6 +20,7 @@ export class Target {
   errors = 0;
   inFlight = 0;
   readonly durations = new Histogram();
+  readonly trend = new CallTrend();
   readonly routes = new Map<Route, AskedBy>();
 
   constructor(
@@ -26,6 +28,12 @@ export class Target {
     readonly name: string,
     readonly kind: UpstreamKind,
   ) {}
+
+  /** A call has ended. */
+  took(ms: number): void {
+    this.durations.record(ms);
+    this.trend.add(ms);
+  }
 
   /** Adds what a request of a route has asked. */
   askedBy(route: Route, calls: number, wallMs: number, alike: number): void {

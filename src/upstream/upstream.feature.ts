@@ -8,11 +8,12 @@ import type { Feature, FeatureDefinition, FeatureHost } from '../http/feature.js
 import { TIME_SO_FAR } from '../core/request-time.js';
 import { inRootContext } from '../core/root-context.js';
 import { BusyWindows, WINDOW_MS } from './busy-windows.js';
+import { TREND_WINDOW_MS } from './call-trend.js';
 import { Channels } from './channels.js';
 import { hearNodeHttp } from './clients/node-http.js';
 import { hearTraced } from './clients/traced.js';
 import { hearUndici } from './clients/undici.js';
-import { repeatedCalls } from './findings.js';
+import { findingsOf } from './findings.js';
 import { timed } from './timed.js';
 import { Targets } from './target.js';
 import { Upstream } from './upstream.js';
@@ -29,7 +30,7 @@ class UpstreamFeature implements Feature, RouteTimeFigures {
   private readonly upstream: Upstream;
   private readonly channels: Channels;
   private readonly windows: BusyWindows;
-  private timer: NodeJS.Timeout | null = null;
+  private timers: NodeJS.Timeout[] = [];
   private startedMs = 0;
   private startedIdleMs = 0;
 
@@ -55,7 +56,11 @@ class UpstreamFeature implements Feature, RouteTimeFigures {
   start(): void {
     this.startedMs = this.host.nowMs();
     this.startedIdleMs = idleMs();
-    this.timer = inRootContext(() => setInterval(() => this.windows.tick(), WINDOW_MS).unref());
+    this.windows.begin();
+    this.timers = inRootContext(() => [
+      setInterval(() => this.windows.tick(), WINDOW_MS).unref(),
+      setInterval(() => this.targets.all.forEach(({ trend }) => trend.tick()), TREND_WINDOW_MS).unref(),
+    ]);
     for (const hear of [hearUndici, hearNodeHttp, hearTraced]) hear(this.channels, this.upstream);
   }
 
@@ -71,12 +76,12 @@ class UpstreamFeature implements Feature, RouteTimeFigures {
 
   snapshot(): Pick<PerfSnapshot, 'upstream' | 'findings'> {
     const { all } = this.targets;
-    return { upstream: upstreamSnapshot(all), findings: repeatedCalls(all) };
+    return { upstream: upstreamSnapshot(all), findings: findingsOf(all) };
   }
 
   drain(): void {
     this.channels.close();
-    if (this.timer !== null) clearInterval(this.timer);
+    for (const timer of this.timers) clearInterval(timer);
   }
 }
 

@@ -103,7 +103,7 @@ export class Upstream implements RequestObserver {
     const nowMs = this.clock.nowMs();
     target.inFlight -= 1;
     if (failed) target.errors += 1;
-    target.durations.record(nowMs - startedMs);
+    target.took(nowMs - startedMs);
     ended?.(nowMs, failed);
   }
 

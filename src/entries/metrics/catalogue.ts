@@ -2,6 +2,7 @@ import { metricsOfEventLoop } from './event-loop.js';
 import type { Metric } from './metric.js';
 import { metricsOfRequests } from './requests.js';
 import { metricsOfContainer, metricsOfProcess } from './resources.js';
+import { metricsOfUpstreams } from './upstreams.js';
 import { metricsOfWork } from './work.js';
 
 /** Every metric but the histograms of durations. The order is that of the exposition. */
@@ -11,4 +12,5 @@ export const METRICS: readonly Metric[] = [
   ...metricsOfContainer,
   ...metricsOfProcess,
   ...metricsOfWork,
+  ...metricsOfUpstreams,
 ];

@@ -10,7 +10,7 @@ export class SeriesCap {
 
   constructor(private readonly max = 1_000) {}
 
-  /** The route, or the handler, to use as a label. */
+  /** The route, the handler or the upstream's target, to use as a label. */
   admit(subject: string): string {
     if (this.admitted.has(subject)) return subject;
     if (this.admitted.size >= this.max) return OVERFLOW;

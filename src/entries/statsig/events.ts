@@ -13,6 +13,7 @@ export function requestEvent(record: RequestRecord, pod: string, sampleRate: num
     handler: labelOrNull(record.handler),
     outcome: record.outcome,
     pod,
+    ...(record.time === null ? {} : { upstreamMs: record.time.upstreamMs }),
   };
   return {
     name: 'api_request',

@@ -8,7 +8,7 @@ export const MAX_STRING = 64;
 export const MAX_OBJECT = 4096;
 
 const HASH = 8;
-/** Room for what a rollup adds later: count, sum and sum of squares. */
+/** Room for what a rollup adds later: count, sum, sum of squares and `upstreamMs`. */
 const RESERVED = 128;
 
 /** At most 64 characters; two long texts that begin alike stay apart. */

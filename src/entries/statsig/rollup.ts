@@ -12,6 +12,9 @@ interface Group {
   count: number;
   sum: number;
   sumSquares: number;
+  /** Of the requests whose split is known, and how many they are. */
+  upstreamMs: number;
+  split: number;
 }
 
 /**
@@ -26,18 +29,22 @@ export class Rollup {
     group.count += 1;
     group.sum += record.durationMs;
     group.sumSquares += record.durationMs * record.durationMs;
+    if (record.time === null) return;
+    group.upstreamMs += record.time.upstreamMs;
+    group.split += 1;
   }
 
   /** Ends the interval, at this time (epoch milliseconds). */
   take(pod: string, at: number): StatsigEvent[] {
     const events: StatsigEvent[] = [];
-    for (const { metadata, count, sum, sumSquares } of this.groups.values()) {
+    for (const { metadata, count, sum, sumSquares, upstreamMs, split } of this.groups.values()) {
+      const waited = split === 0 ? {} : { upstreamMs: upstreamMs / split };
       events.push({
         name: 'api_request',
         at,
         user: { userID: pod },
         value: sum / count,
-        metadata: { ...metadata, count, sum, sumSquares },
+        metadata: { ...metadata, ...waited, count, sum, sumSquares },
       });
     }
     this.groups.clear();
@@ -56,7 +63,8 @@ export class Rollup {
     const metadata = metadataOf({ method, route, status, handler, outcome, pod }, full ? null : record.variants);
     const groupKey = full ? JSON.stringify([method, OVERFLOW, status, outcome]) : key;
     let group = this.groups.get(groupKey);
-    if (group === undefined) this.groups.set(groupKey, (group = { metadata, count: 0, sum: 0, sumSquares: 0 }));
+    if (group === undefined)
+      this.groups.set(groupKey, (group = { metadata, count: 0, sum: 0, sumSquares: 0, upstreamMs: 0, split: 0 }));
     return group;
   }
 }

@@ -27,6 +27,12 @@ const mustSay: Readonly<Record<string, readonly RegExp[]>> = {
   opentelemetry: [/name: 'http\.server\.request\.duration'/, /'http\.route': '\/flights\/:callsign'/, /count: 2/],
   'static-gate': [/^skip_async_cleanup on GET \/v1\/initialize: latency -\d+\.\d % \(95 % CI .*\), p /m],
   'statsig-gate': [/^skip_async_cleanup on GET .*: latency -\d/m, /^ {2}Statsig was told of \d+ exposures\.$/m],
+  'slow-upstream': [
+    /^P95 of GET \/insights rose from \d+ ms to \d+ ms\.$/m,
+    /^Is it us or them\? Them: the slowest requests take \d+ ms, and for \d+ ms of it \(\d+ %\) we only wait for others\.$/m,
+    /^Who are they\? http ghe\.acme\.com: \d+ ms of each of them\.$/m,
+    /^For whom\? acme: \d+ % of the route's time, with 20 % of its requests\.$/m,
+  ],
   statsig: [
     /api_request .*"status":200,/,
     /api_request .*"status":404,/,
@@ -47,6 +53,14 @@ describe('examples', { timeout: 180_000 }, () => {
     // They import the package by its name, so they run on what is built; test/setup/compiled.ts compiles themselves.
     if (!existsSync('dist/index.js')) execFileSync('node', ['scripts/build.mjs']);
   }, 300_000);
+
+  it('examples/slow-upstream tells our own slowness from theirs', () => {
+    const args = ['build/examples/slow-upstream/main.js', '--us'];
+    const { status, stdout } = spawnSync('node', args, { encoding: 'utf8', timeout: 150_000 });
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/^Is it us or them\? Us: /m);
+    expect(stdout).toMatch(/^For whom\? acme: /m);
+  });
 
   it.each(examples.filter((name) => LONG || !isLong(name)))('examples/%s runs with one command, and ends', (name) => {
     const args = [`build/examples/${name}/main.js`, ...(flags[name] ?? [])];

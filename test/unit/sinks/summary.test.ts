@@ -122,7 +122,7 @@ describe('the summary of a window', () => {
         blocks: 0,
         blockedMs: 0,
         deferredLost: 0,
-        routes: [{ method: 'GET', route: '/a', count: 12, errors: 1, p50Ms: 3, p95Ms: 3 }].map((row) => ({
+        routes: [{ method: 'GET', route: '/a', count: 12, errors: 1, p50Ms: 3, p95Ms: 3, waits: null }].map((row) => ({
           ...row,
           p50Ms: expect.closeTo(3, 0) as number,
           p95Ms: expect.closeTo(3, 0) as number,

@@ -5,7 +5,7 @@ import type { Metric } from '../../../../src/entries/metrics/metric.js';
 import { BlockTotals } from '../../../../src/entries/metrics/block-totals.js';
 import { SeriesCap } from '../../../../src/entries/metrics/series-cap.js';
 import { blockRecord } from '../../../fixtures/records.js';
-import { everything } from '../../../fixtures/sink-host.js';
+import { everything, upstreamSnapshot } from '../../../fixtures/sink-host.js';
 
 /** OpenTelemetry's rule for names in Prometheus ("Prometheus and OpenMetrics Compatibility"), for the units used here. */
 function prometheusNameOf({ name, unit, kind }: Pick<Metric, 'name' | 'unit' | 'kind'>): string {
@@ -44,5 +44,40 @@ describe('the metric catalogue', () => {
       expect(points, metric.name).not.toEqual([]);
       for (const { attributes } of points) expect(Object.keys(attributes)).toEqual(metric.attributes ?? []);
     }
+  });
+
+  it('tells nothing per user', () => {
+    const snapshot = everything().snapshot();
+    const asked = new Set<string>();
+    const watched = new Proxy(snapshot, {
+      get: (target, key) => {
+        asked.add(String(key));
+        return Reflect.get(target, key) as unknown;
+      },
+    });
+    const cap = new SeriesCap();
+    const points = METRICS.flatMap((metric) => metric.read({ snapshot: watched, blocks: new BlockTotals(cap), cap }));
+    expect(snapshot.users).not.toEqual([]);
+    expect(asked).toContain('upstream');
+    expect(asked).not.toContain('users');
+    expect(JSON.stringify(points)).not.toContain(snapshot.users[0]!.unit);
+  });
+
+  it('bounds the targets of upstreams: what is beyond the cap shares one series', () => {
+    const cap = new SeriesCap(2);
+    const snapshot = everything().snapshot();
+    const upstream = ['a', 'b', 'c', 'd'].map((target) =>
+      upstreamSnapshot({ target, calls: 10, inFlight: 2, meanMs: 125 }),
+    );
+    const read = (name: string) =>
+      METRICS.find((metric) => metric.name === name)!.read({
+        snapshot: { ...snapshot, upstream },
+        blocks: new BlockTotals(cap),
+        cap,
+      });
+    const of = (target: string, value: number) => ({ value, attributes: { target, kind: 'http' } });
+    expect(read('perf.upstream.calls')).toEqual([of('a', 10), of('b', 10), of('_OTHER', 20)]);
+    expect(read('perf.upstream.time')).toEqual([of('a', 1), of('b', 1), of('_OTHER', 2)]);
+    expect(read('perf.upstream.active_calls')).toEqual([of('a', 2), of('b', 2), of('_OTHER', 4)]);
   });
 });

@@ -20,6 +20,11 @@ describe('events for Statsig', () => {
     });
   });
 
+  it('says how long an api_request waited for upstreams, where that is known', () => {
+    const time = { upstreamMs: 9.5, idleMs: 1, busyMs: 2, upstreamBusyMs: 0, alone: true, unplacedCalls: 0 };
+    expect(requestEvent(requestRecord({ time }), 'pod-1', 1).metadata['upstreamMs']).toBe(9.5);
+  });
+
   it('is for the unit when that is known, with one key per variant', () => {
     const unit = { userId: 'u7', customIds: { companyID: 'c1' } };
     const event = requestEvent(requestRecord({ unit, variants: { fast_json: 'on', route: 'off' } }), 'pod-1', 0.25);

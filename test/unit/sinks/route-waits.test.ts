@@ -1,0 +1,51 @@
+import { expect, it } from 'vitest';
+import { Summaries, summaryText } from '../../../src/sinks/summary.js';
+import { FakeHost, routeSnapshot, upstreamSnapshot } from '../../fixtures/sink-host.js';
+
+const TIME = { ownCpuMs: null, loopWaitMs: 0, loopShare: 0 };
+const times = (count: number, ms: number): number[] => Array.from({ length: count }, () => ms);
+
+/** All that `count` requests of GET /insights have waited since the start, a request, and which calls were under way then. */
+function waited(host: FakeHost, count: number, upstreamMs: number, calls: Readonly<Record<string, number>>): void {
+  Object.assign(host.snapshots, {
+    routes: [
+      routeSnapshot({ route: '/insights', count, time: { ...TIME, upstreamMs } }),
+      routeSnapshot({ route: '/a' }),
+    ],
+    upstream: Object.entries(calls).map(([target, wallMs]) =>
+      upstreamSnapshot({ target, routes: [{ route: 'GET /insights', calls: count, wallMs: wallMs * count }] }),
+    ),
+  });
+}
+
+it('the summary names the upstream that took at least half of a route’s time, and only that', () => {
+  const host = new FakeHost()
+    .requests('GET', '/insights', 200, times(10, 200))
+    .requests('GET', '/a', 200, times(10, 50));
+  // Two calls at the same time: they are under way for 184 ms and not for 230.
+  waited(host, 10, 184, { 'http ghe.acme.com': 184, 'redis cache:6379': 46 });
+  const text = summaryText(new Summaries(60_000).next(host)!);
+  expect(text).toMatch(
+    /Most time: 10 × GET \/insights p50 \d+ ms, p95 \d+ ms, 74 % waiting for http ghe\.acme\.com; 10 × GET \/a p50 \d+ ms, p95 \d+ ms$/,
+  );
+});
+
+it('is silent of an upstream that takes less than half, or shares it with others', () => {
+  const half = new FakeHost().requests('GET', '/insights', 200, times(10, 200));
+  waited(half, 10, 90, { 'http ghe.acme.com': 90 });
+  expect(summaryText(new Summaries(60_000).next(half)!)).not.toContain('ghe');
+  const shared = new FakeHost().requests('GET', '/insights', 200, times(10, 200));
+  waited(shared, 10, 190, { 'http ghe.acme.com': 95, 'redis cache:6379': 95 });
+  expect(summaryText(new Summaries(60_000).next(shared)!)).not.toContain('ghe');
+});
+
+it('speaks of the last window: what was slow before is forgotten, what is slow now is named', () => {
+  const summaries = new Summaries(60_000);
+  const host = new FakeHost().requests('GET', '/insights', 200, times(100, 1_000));
+  waited(host, 100, 900, { 'http ghe.acme.com': 900 });
+  expect(summaryText(summaries.next(host)!)).toContain('90 % waiting for http ghe.acme.com');
+  // 100 requests of 100 ms, 10 ms of them at the upstream: means since the start are 455 ms.
+  host.requests('GET', '/insights', 200, times(100, 100));
+  waited(host, 200, 455, { 'http ghe.acme.com': 455 });
+  expect(summaryText(summaries.next(host)!)).not.toContain('ghe');
+});
