@@ -19,7 +19,7 @@ const requests = new RequestsSince(app);
 
 /** Customers ask for so long. They are a process of their own, so that what they wait is not the application's. */
 async function traffic(seconds: number): Promise<void> {
-  const customers = fork(new URL('customers.js', import.meta.url), [await app.getUrl(), String(seconds)]);
+  const customers = fork(new URL('load.js', import.meta.url), [await app.getUrl(), String(seconds)]);
   const [status] = (await once(customers, 'exit')) as [number | null];
   if (status !== 0) throw new Error('The customers could not ask.');
 }
