@@ -12,7 +12,7 @@ import { experimentsFeature } from './experiments/experiments.feature.js';
 import { Experiments } from './experiments/experiments.js';
 import { extensionsOption, type Extension, type PerfExtension } from './http/extension.js';
 import { RequestLifecycle } from './http/lifecycle.js';
-import { Routes } from './http/routes.js';
+import { Routes } from './core/route.js';
 import { PerfInterceptor } from './latency/perf.interceptor.js';
 import { PerfHostModule } from './perf.host-module.js';
 import type { PerfModuleOptions } from './perf.options.js';
