@@ -9,7 +9,7 @@ import {
 import { boolean, optionError } from './core/option.js';
 import { extensionsOption, type Extension, type PerfExtension } from './http/extension.js';
 import { RequestLifecycle } from './http/lifecycle.js';
-import { Routes } from './http/routes.js';
+import { Routes } from './core/route.js';
 import { PerfInterceptor } from './latency/perf.interceptor.js';
 import { PerfHostModule } from './perf.host-module.js';
 import { FEATURES, type PerfModuleOptions } from './perf.options.js';

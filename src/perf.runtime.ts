@@ -1,14 +1,14 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { HttpAdapterHost, ModuleRef, type AbstractHttpAdapter, type ModulesContainer } from '@nestjs/core';
 import { monotonicMs } from './core/clock.js';
-import { currentRequest } from './core/current-request.js';
+import { currentRequest } from './core/request-state.js';
 import { LATENCY_FIGURES } from './core/latency-figures.js';
 import type { SizeNote } from './core/record.js';
 import { Recorder } from './core/recorder.js';
 import { releaseOf } from './core/release.js';
 import { OncePerCause } from './core/reporter.js';
 import { RequestUnits } from './core/request-unit.js';
-import type { RouteHandler } from './core/route.js';
+import { Routes } from './core/route.js';
 import type { PerfSinkHost } from './core/sink.js';
 import type { PerfSnapshot } from './core/snapshot.js';
 import type { MountPaths } from './http/express/mounts.js';
@@ -20,9 +20,7 @@ import { RequestLifecycle } from './http/lifecycle.js';
 import { mountsOf, platformOf } from './http/platform-of.js';
 import type { Platform } from './http/platform.js';
 import { watchRegistration } from './http/route-functions.js';
-import { Routes } from './http/routes.js';
-import { afterServerClosed } from './http/server-close.js';
-import { whenUnprotected } from './http/shutdown-signal.js';
+import { afterServerClosed, whenUnprotected } from './http/shutdown.js';
 import { FEATURES, type ResolvedOptions } from './perf.options.js';
 import { installSnapshotEndpoint } from './perf.snapshot-endpoint.js';
 import { healthOf, type PerfHealth } from './perf.health.js';
@@ -151,9 +149,11 @@ export class PerfRuntime {
 
   private beginRegistration(adapter: AbstractHttpAdapter, modules: ModulesContainer): void {
     const { handlers, requests, routes } = this;
-    const application = { requests, routes, knows: (handler: RouteHandler) => handlers.knows(handler) };
     let registering = false;
-    const unwatch = watchRegistration(adapter, application, {
+    const unwatch = watchRegistration(adapter, {
+      requests,
+      routes,
+      knows: (handler) => handlers.knows(handler),
       begins: () => handlers.askForRequests(),
       registers: () => {
         // Nest registers all routes in one go. Also when one of them fails, nothing may be left on classes.

@@ -1,5 +1,6 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { Attachable } from './attachment.js';
+import { attach, Attachable } from './attachment.js';
 import type { SizeNote, SpanRef, Unit } from './record.js';
 import type { Route } from './route.js';
 
@@ -102,4 +103,21 @@ function soleHeader({ rawHeaders }: IncomingMessage, wanted: string): string | n
     found = rawHeaders[i + 1]!;
   }
   return found;
+}
+
+/**
+ * The one async-context store: who is the current request. Shared by all applications of a process, so that `defer()`
+ * works without injection; each application decides whether its requests enter it (`context`), and a
+ * {@link RequestState} knows its own application. It holds nothing but what a running request has put there.
+ */
+export const requestContext = new AsyncLocalStorage<RequestState>();
+
+/** Tells the request whose code calls, without the context store; null when it cannot. Costs some microseconds. */
+export const CURRENT_REQUEST = attach<() => RequestState | null>('application');
+
+/** The request of `application` whose code calls this; null outside of one, or when it cannot be told. */
+export function currentRequest(application: Attachable): RequestState | null {
+  const stored = requestContext.getStore();
+  if (stored !== undefined && stored.owner === application) return stored;
+  return CURRENT_REQUEST.get(application)?.() ?? null;
 }

@@ -1,4 +1,4 @@
-import { requestContext } from '../core/request-context.js';
+import { requestContext } from '../core/request-state.js';
 import { off } from './defer.errors.js';
 import { DEFERRER, runningDeferrers, type Deferrer } from './deferrer.js';
 import type { DeferInfo, DeferWorkOptions } from './deferred-work.js';

@@ -1,8 +1,7 @@
 import type { Type } from '@nestjs/common';
 import { PerfError } from '../core/perf.error.js';
 import { attach } from '../core/attachment.js';
-import { currentRequest } from '../core/current-request.js';
-import type { RequestOwner, RequestState } from '../core/request-state.js';
+import { currentRequest, type RequestOwner, type RequestState } from '../core/request-state.js';
 import type { DeferStats } from '../core/snapshot.js';
 import { contextOff, noStore, off } from './defer.errors.js';
 import type { ClassWork, DeferEngine } from './defer-engine.js';

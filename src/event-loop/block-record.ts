@@ -1,13 +1,13 @@
 import { epochMsOf } from '../core/clock.js';
-import type { BlockRecord, SizeNote } from '../core/record.js';
+import type { BlockRecord, RequestRef, SizeNote } from '../core/record.js';
+import type { OncePerCause } from '../core/reporter.js';
 import type { RequestState } from '../core/request-state.js';
+import { methodLabel } from '../core/route.js';
 import type { Look, Verdict } from './classify.js';
 import { isUserFrame, withoutProbe, type Frame } from './frame.js';
-import type { Guard } from './guard.js';
 import type { Block } from './loop-watch.js';
-import type { ReplayRules } from './replay/curl.js';
-import { replayOf, requestRefOf } from './replay/request-ref.js';
-import type { SecretNames } from './replay/secret-names.js';
+import { replayOf, sentUrl, type ReplayRules } from './replay/curl.js';
+import { redactUrl, type SecretNames } from './replay/redact.js';
 import type { Position } from './source-maps.js';
 
 /** Requests that are named as delayed; each costs a few microseconds when the record is built. */
@@ -16,6 +16,37 @@ const MAX_STACK = 40;
 const MAX_POSITIONS = 1_000;
 /** Of a path with forward slashes, absolute or relative to the working directory. */
 const IN_DEPENDENCY = /(?:^|\/)node_modules\//;
+
+/** Reads what an application may have put on a request, a getter that throws among it. */
+export class Guard {
+  constructor(private readonly report: OncePerCause) {}
+
+  /** What `read` returns; `otherwise` where it throws, which is reported once for each `what`. */
+  read<T>(what: string, read: () => T, otherwise: T): T {
+    try {
+      return read();
+    } catch (error) {
+      this.failed(`reading ${what} of a request`, error);
+      return otherwise;
+    }
+  }
+
+  /** Something failed while `doing`; the record that needs it goes on without. */
+  readonly failed = (doing: string, error: unknown): void => {
+    const cause = `${doing} for an event-loop block failed`;
+    // The error is the application's own, and may hold what it worked on: only its kind is told.
+    this.report.report(cause, `${cause} (${kindOf(error)}). The record is written without it.`);
+  };
+}
+
+function kindOf(error: unknown): string {
+  try {
+    const { name } = error as Error;
+    return typeof name === 'string' ? name : typeof error;
+  } catch {
+    return typeof error;
+  }
+}
 
 /** What a record is built with. */
 export interface RecordRules {
@@ -87,6 +118,32 @@ export function locateBy(
 }
 
 const keyOf = ({ file, line, column }: Position): string => `${file}:${line}:${column}`;
+
+/** `version-traceid-parentid-flags`, W3C Trace Context. */
+const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}/;
+
+/** The caller's trace, which a tracer of ours would have taken over. */
+function traceIdSent(state: RequestState): string | null {
+  const traceparent = state.request?.headers['traceparent'];
+  return typeof traceparent === 'string' ? (TRACEPARENT.exec(traceparent)?.[1] ?? null) : null;
+}
+
+/** Names a request in a record, without its secrets. Never throws: what cannot be read is left out. */
+export function requestRefOf(state: RequestState, secrets: SecretNames, guard: Guard): RequestRef {
+  const { span } = state;
+  const route = guard.read('the route', () => state.route, null);
+  const method = guard.read('the method', () => state.request?.method, undefined);
+  return {
+    id: guard.read('the id', () => state.id, ''),
+    method: method === undefined ? (route?.method ?? '_OTHER') : methodLabel(method),
+    route: route?.pattern ?? '',
+    handler: route?.handler?.name ?? null,
+    url: guard.read('the URL', () => redactUrl(sentUrl(state), route?.pattern ?? null, secrets), ''),
+    traceId: span?.traceId ?? guard.read('the trace', () => traceIdSent(state), null),
+    // Not the one of the header: that is the caller's span.
+    ...(span === null ? null : { spanId: span.spanId }),
+  };
+}
 
 /** What the application said of the data's size; else the size of the response, where its headers tell. */
 function noteOf({ note, response }: RequestState): SizeNote | null {

@@ -1,8 +1,20 @@
 import type { RequestState } from '../core/request-state.js';
 import type { Look } from './classify.js';
-import { beginsInRequest } from './frame.js';
-import { phaseAt, progressOf, type Phase } from './interrupt/phase.js';
-import { isBareTimer } from './stack-proof.js';
+import { beginsInRequest, isBareTimer } from './frame.js';
+import { progressOf, type Phase, type Progress } from './interrupt/naming.js';
+
+const PHASES = ['route', 'handler', 'open', 'after', 'done'] as const;
+
+/** The phase that a request was in when there had been `changes`, and which of them had brought it there. */
+export function phaseAt(progress: Progress | null, changes: number): { phase: Phase; enteredBy: number } {
+  let [phase, enteredBy]: [Phase, number] = ['before', 0];
+  if (progress === null) return { phase, enteredBy };
+  for (const name of PHASES) {
+    const change = progress[name];
+    if (change > enteredBy && change <= changes) [phase, enteredBy] = [name, change];
+  }
+  return { phase, enteredBy };
+}
 
 /** A request that was in flight when somebody looked. */
 export interface Candidate<S> {

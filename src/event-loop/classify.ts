@@ -1,8 +1,14 @@
 import type { BlockCause } from '../core/record.js';
-import { beginsInForeignRead, beginsInRequest, type Frame } from './frame.js';
-import type { Source, Unknown } from './interrupt/identity.js';
-import { isCalledBack, showsItsCall, showsNodeCall } from './stack-proof.js';
-import { LATE_MS } from './timing.js';
+import {
+  beginsInForeignRead,
+  beginsInRequest,
+  type Frame,
+  isCalledBack,
+  showsItsCall,
+  showsNodeCall,
+} from './frame.js';
+import type { Source, Unknown } from './interrupt/probe.js';
+import { LATE_MS } from './beat.js';
 
 /** One look at the blocked stack, as classification needs it. `S` names a request. */
 export interface Look<S> {

@@ -1,56 +1,34 @@
-import { CURRENT_REQUEST } from '../core/current-request.js';
+import type { Server } from 'node:http';
 import type { Resolved } from '../core/option.js';
 import { RECORD_HOLD } from '../core/record-hold.js';
+import { CURRENT_REQUEST } from '../core/request-state.js';
 import { SCHEDULING } from '../core/scheduling.js';
-import type { PerfSnapshot } from '../core/snapshot.js';
-import type { Feature, FeatureDefinition, FeatureHost } from '../http/feature.js';
+import type { FeatureDefinition } from '../http/feature.js';
 import { ROUTE_RUNNER } from '../http/route-functions.js';
 import { EventLoop } from './event-loop.js';
 import { eventLoopOption } from './event-loop.options.js';
 
-type Options = NonNullable<Resolved<typeof eventLoopOption>>;
-
 /** The event loop of one application, and what it offers to others: verdicts, the current request, named route functions. */
-class EventLoopFeature implements Feature {
-  private readonly loop: EventLoop;
-
-  constructor(
-    options: Options,
-    private readonly host: FeatureHost,
-  ) {
-    const { recorder, report, requests } = host;
-    this.loop = new EventLoop(options, requests, recorder, report, SCHEDULING.get(requests));
-    RECORD_HOLD.set(requests, this.loop.hold);
-    CURRENT_REQUEST.set(requests, () => this.loop.currentRequest());
-    ROUTE_RUNNER.set(requests, this.loop.routes);
-  }
-
-  install(): void {
-    this.host.handlers.aroundAll(this.loop.around);
-    this.loop.install();
-  }
-
-  start(): void {
-    this.loop.start();
-  }
-
-  snapshot(): Pick<PerfSnapshot, 'eventLoop'> {
-    return { eventLoop: this.loop.snapshot() };
-  }
-
-  async idle(): Promise<void> {
-    await this.loop.settled();
-  }
-
-  async drain(): Promise<void> {
-    await this.loop.close();
-  }
-}
-
-export const eventLoopFeature: FeatureDefinition<'eventLoop', Options> = {
+export const eventLoopFeature: FeatureDefinition<'eventLoop', NonNullable<Resolved<typeof eventLoopOption>>> = {
   name: 'eventLoop',
   title: 'event loop',
   observes: 'context',
   option: eventLoopOption,
-  create: (options, host) => (options === null ? {} : new EventLoopFeature(options, host)),
+  create(options, { requests, recorder, report, handlers }) {
+    if (options === null) return {};
+    const loop = new EventLoop(options, requests, recorder, report, SCHEDULING.get(requests));
+    RECORD_HOLD.set(requests, loop.hold);
+    CURRENT_REQUEST.set(requests, () => loop.currentRequest());
+    ROUTE_RUNNER.set(requests, loop.routes);
+    return {
+      install({ adapter }) {
+        handlers.aroundAll(loop.around);
+        loop.install(adapter?.getHttpServer() as Server | undefined);
+      },
+      start: () => loop.start(),
+      snapshot: () => ({ eventLoop: loop.snapshot() }),
+      idle: () => loop.settled(),
+      drain: () => loop.close(),
+    };
+  },
 };

@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto';
+import type { Server } from 'node:http';
 import { threadId } from 'node:worker_threads';
+import { monotonicMs } from '../core/clock.js';
 import type { Resolved } from '../core/option.js';
 import type { RecordHold } from '../core/record-hold.js';
 import type { Recorder } from '../core/recorder.js';
@@ -17,19 +19,16 @@ import { aloneIn, sharesWork, suspectAt } from './candidates.js';
 import { classify, type Verdict } from './classify.js';
 import type { eventLoopOption } from './event-loop.options.js';
 import { GcObserver } from './gc.js';
-import { Guard } from './guard.js';
-import { Identity } from './interrupt/identity.js';
-import { Naming } from './interrupt/naming.js';
-import { progressOf } from './interrupt/phase.js';
-import { captureFrames, Probe, type Sample } from './interrupt/probe.js';
-import { LoopWatch, nodeGauges, type Block, type LoopGauges } from './loop-watch.js';
-import { Mappings } from './mappings.js';
-import { DEADLINE_MS, PendingBlocks, type PendingBlock } from './pending-blocks.js';
-import { SecretNames } from './replay/secret-names.js';
+import { Guard } from './block-record.js';
+import { Identity, captureFrames, Probe, type Sample } from './interrupt/probe.js';
+import { Naming, progressOf } from './interrupt/naming.js';
+import { LoopWatch, nodeGauges, type Block } from './loop-watch.js';
+import { Mappings, SourceMaps } from './source-maps.js';
+import { PendingBlocks, type PendingBlock } from './pending-blocks.js';
+import { SecretNames } from './replay/redact.js';
 import { installSafepoints } from './safepoints.js';
-import { SourceMaps } from './source-maps.js';
 import { stacksObstacle } from './stack-check.js';
-import { timingOf, type Timing } from './timing.js';
+import { timingOf, type Timing } from './event-loop.options.js';
 import { Watchdog, watchdogObstacle } from './watchdog.js';
 
 interface SeenBlock extends PendingBlock {
@@ -40,6 +39,8 @@ interface SeenBlock extends PendingBlock {
   readonly severalOn: boolean;
 }
 
+/** Nothing but the record waits for its lines, and to read the map of a bundle takes the thread some time the first time. */
+const LOCATE_MS = 2_000;
 /** Turns of the loop after a block in which requests arrive that had been waiting: accept, then read. */
 const TURNS_OF_QUEUED = 3;
 
@@ -60,6 +61,7 @@ export class EventLoop implements RequestObserver {
   private stacksTrusted = false;
   private probe: Probe | null = null;
   private watchdog: Watchdog | null = null;
+  /** The watchdog was started, or never will be again. */
   private watching = false;
   private restoreGlobals: (() => void) | null = null;
   /** Starts and ends of requests before it tell nothing, monotonic milliseconds; 0: each tells something. */
@@ -76,13 +78,12 @@ export class EventLoop implements RequestObserver {
     private readonly recorder: Recorder,
     private readonly report: OncePerCause,
     private readonly scheduling: SchedulingPressure | null,
-    private readonly gauges: LoopGauges = nodeGauges,
   ) {
     const { thresholdMs, replay } = options;
     this.timing = timingOf(thresholdMs);
     this.watch = new LoopWatch(
       this.timing,
-      gauges,
+      nodeGauges,
       () => lifecycle.inFlight,
       (block) => this.blocked(block),
       () => this.turned(),
@@ -90,7 +91,7 @@ export class EventLoop implements RequestObserver {
     this.naming = new Naming(`perf:${this.id}:`, this.watch.beat.words);
     this.guard = new Guard(report);
     this.pending = new PendingBlocks(
-      gauges.nowMs,
+      monotonicMs,
       () => (this.watchdog?.running === true ? this.watch.polls : null),
       (block) => this.judge(block),
       (error) => this.guard.failed('a verdict', error),
@@ -101,9 +102,11 @@ export class EventLoop implements RequestObserver {
   }
 
   /** Before routes are registered. No thread yet: an application that serves nothing pays nothing. */
-  install(): void {
+  install(server: Server | null = null): void {
     if (this.options.safepoints) this.restoreGlobals = installSafepoints();
     this.lifecycle.observe(this);
+    // Not as late as the first request, which may block; servers of the application's own, and `inject()`, start it with that.
+    server?.once('listening', this.startWatching);
   }
 
   /** Runs every handler by name. */
@@ -122,7 +125,7 @@ export class EventLoop implements RequestObserver {
 
   started(state: RequestState): void {
     if (state.startedMs < this.dueMs) return;
-    if (!this.watching) this.startWatching();
+    this.startWatching();
     this.watch.requestStarted(state.startedMs);
     this.queueing?.queued.push(state);
     this.pace();
@@ -148,7 +151,7 @@ export class EventLoop implements RequestObserver {
   }
 
   snapshot(): EventLoopSnapshot {
-    return this.watch.statistics.snapshot(this.gauges.nowMs());
+    return this.watch.statistics.snapshot(monotonicMs());
   }
 
   /** Resolves when every block so far is judged and recorded. */
@@ -162,6 +165,7 @@ export class EventLoop implements RequestObserver {
   /** Judges what is pending and leaves no timer, hook or global behind; the watchdog ends by itself. */
   async close(): Promise<void> {
     this.watch.stop();
+    this.watching = true;
     this.dueMs = Infinity;
     this.watchdog?.stop();
     this.pending.close();
@@ -173,7 +177,8 @@ export class EventLoop implements RequestObserver {
     this.restoreGlobals = null;
   }
 
-  private startWatching(): void {
+  private readonly startWatching = (): void => {
+    if (this.watching) return;
     this.watching = true;
     inRootContext(() => {
       this.gc.start();
@@ -191,7 +196,7 @@ export class EventLoop implements RequestObserver {
       this.watchdog = new Watchdog(words, this.timing, probeName, this.report);
       this.watchdog.start();
     });
-  }
+  };
 
   private async checkStacks(): Promise<void> {
     const obstacle = await stacksObstacle();
@@ -277,8 +282,7 @@ export class EventLoop implements RequestObserver {
   ): Promise<void> {
     try {
       const positions = this.options.stack ? positionsOf(verdict) : [];
-      const leftMs = DEADLINE_MS - (this.gauges.nowMs() - block.endMs);
-      const locations = (await this.watchdog?.locate(positions, leftMs)) ?? null;
+      const locations = (await this.watchdog?.locate(positions, LOCATE_MS)) ?? null;
       const locate = this.options.stack
         ? locateBy(positions, locations, (position) => this.compiled.locationOf(position))
         : null;

@@ -1,9 +1,46 @@
 import { performance } from 'node:perf_hooks';
 import { type MonotonicClock, monotonicMs } from '../core/clock.js';
 import { inRootContext } from '../core/root-context.js';
-import { ARMED, Beat, MODE, PARKED, POLLS, RUN_DELAY_US, STARVED_US } from './beat.js';
+import { ARMED, BEAT_AT, MODE, PARKED, POLLS, RUN_DELAY_US, SEQ, STARVED_US, UNITS_PER_MS, WORDS } from './beat.js';
+import { DISARM_AFTER_MS, DISARM_QUIET_AFTER_MS, type Timing } from './event-loop.options.js';
 import { LoopStatistics } from './loop-statistics.js';
-import { DISARM_AFTER_MS, DISARM_QUIET_AFTER_MS, type Timing } from './timing.js';
+
+/** Called when two beats lay further apart than the threshold. `seq` is the number that the loop had meanwhile. */
+export type LateListener = (seq: number, fromMs: number, toMs: number) => void;
+
+/**
+ * The proof that the event loop turns: a counter in shared memory, moved at each tick and, at most every `beatMs`,
+ * at a request's start or end. A plain store is enough: the watchdog may see it late, never wrong.
+ */
+export class Beat {
+  readonly words = new Int32Array(new SharedArrayBuffer(WORDS * Int32Array.BYTES_PER_ELEMENT));
+  /** Monotonic milliseconds. */
+  lastMs = 0;
+
+  constructor(
+    private readonly thresholdMs: number,
+    nowMs: number,
+    private readonly onLate: LateListener,
+  ) {
+    this.restart(nowMs);
+  }
+
+  /** The loop turned at `nowMs` (monotonic). Never throws as long as its listener does not. */
+  at(nowMs: number): void {
+    const { lastMs } = this;
+    const seq = this.words[SEQ]!;
+    this.restart(nowMs);
+    if (nowMs - lastMs >= this.thresholdMs) this.onLate(seq, lastMs, nowMs);
+  }
+
+  /** The same; what was before is nobody's business. */
+  restart(nowMs: number): void {
+    const { words } = this;
+    words[SEQ] = words[SEQ]! + 1;
+    words[BEAT_AT] = nowMs * UNITS_PER_MS;
+    this.lastMs = nowMs;
+  }
+}
 
 /** One time the event loop did not come round for longer than the threshold. */
 export interface Block {

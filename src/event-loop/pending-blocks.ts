@@ -7,7 +7,7 @@ import type { Block } from './loop-watch.js';
 const SETTLE_MS = 30;
 const MORE_POLLS = 2;
 /** A record waits no longer than this for a verdict. */
-export const DEADLINE_MS = 200;
+const DEADLINE_MS = 200;
 const MAX_PENDING = 100;
 
 /** A block that is not judged yet. */

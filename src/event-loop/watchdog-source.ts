@@ -1,5 +1,4 @@
-import { Mappings } from './mappings.js';
-import { SourceMaps } from './source-maps.js';
+import { Mappings, SourceMaps } from './source-maps.js';
 import { watchdogThread } from './watchdog.thread.js';
 
 /**

@@ -1,5 +1,4 @@
-import type { Mappings } from './mappings.js';
-import type { Position, SourceMaps } from './source-maps.js';
+import type { Mappings, Position, SourceMaps } from './source-maps.js';
 
 /** What the watchdog thread is given. Plain data: it crosses to another thread. */
 export interface WatchdogData {

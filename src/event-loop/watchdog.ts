@@ -4,7 +4,7 @@ import type { OncePerCause } from '../core/reporter.js';
 import { inRootContext } from '../core/root-context.js';
 import * as beat from './beat.js';
 import type { Position } from './source-maps.js';
-import { IDLE_POLL_MS, type Timing } from './timing.js';
+import { IDLE_POLL_MS, type Timing } from './event-loop.options.js';
 import { watchdogSource } from './watchdog-source.js';
 import type { LocationsAsked, LocationsTold, LooksFail, WatchdogData } from './watchdog.thread.js';
 

@@ -1,7 +1,7 @@
 import { createParamDecorator, type ExecutionContext, type Type } from '@nestjs/common';
 import { describe } from '../core/option.js';
 import { PerfError } from '../core/perf.error.js';
-import { requestContext } from '../core/request-context.js';
+import { requestContext } from '../core/request-state.js';
 import { bringHandlerInterceptor, bringHandlerInterceptors } from '../http/handler.interceptor.js';
 import type { AroundFactory } from '../http/handlers.js';
 import { stateOf } from '../http/lifecycle.js';

@@ -1,6 +1,5 @@
 import type { OncePerCause } from '../core/reporter.js';
-import { requestContext } from '../core/request-context.js';
-import type { RequestOwner } from '../core/request-state.js';
+import { requestContext, type RequestOwner } from '../core/request-state.js';
 import type { ExperimentEngine } from './experiment-engine.js';
 import type { ExperimentReport, ReportOptions } from './report/experiment-report.js';
 import { reportOf } from './report/report-of.js';

@@ -8,7 +8,7 @@ import type { PerfSnapshot } from '../core/snapshot.js';
 import type { ControllerHandlers } from './handlers.js';
 import type { RequestLifecycle } from './lifecycle.js';
 import type { Platform } from './platform.js';
-import type { Routes } from './routes.js';
+import type { Routes } from '../core/route.js';
 
 /** The application that a feature is made for. What one feature needs of another is a port of the core, kept on `requests`. */
 export interface FeatureHost {

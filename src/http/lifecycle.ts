@@ -3,11 +3,9 @@ import type { Socket } from 'node:net';
 import { Attachable } from '../core/attachment.js';
 import type { MonotonicClock } from '../core/clock.js';
 import type { OncePerCause } from '../core/reporter.js';
-import { requestContext } from '../core/request-context.js';
-import { RequestState } from '../core/request-state.js';
-import type { Route } from '../core/route.js';
-import type { Platform, RequestEntry } from './platform.js';
-import type { Routes } from './routes.js';
+import { requestContext, RequestState, type RequestOwner } from '../core/request-state.js';
+import type { Route, Routes } from '../core/route.js';
+import type { Platform } from './platform.js';
 
 const STATE: unique symbol = Symbol('perf:state');
 /** The states that applications had of a request before it went on to another one. */
@@ -51,7 +49,7 @@ export interface RequestObserver {
  * Start and end of every request of one application, each exactly once, and those in flight.
  * A request ends completed when its response was handed to the operating system, aborted when its connection closes before.
  */
-export class RequestLifecycle extends Attachable implements RequestEntry {
+export class RequestLifecycle extends Attachable implements RequestOwner {
   /** Requests enter the context store that have started since then, monotonic milliseconds; Infinity: none does. */
   private contextSinceMs = Infinity;
   /** False: they never may (`context: false`). */
@@ -105,7 +103,8 @@ export class RequestLifecycle extends Attachable implements RequestEntry {
     return [...this.open];
   }
 
-  readonly start = (request: IncomingMessage, response: ServerResponse): RequestState => {
+  /** Called again for the same request it returns the same state. Never throws. */
+  start(request: IncomingMessage, response: ServerResponse): RequestState {
     const known = (request as Marked)[STATE];
     if (known !== undefined && known.owner === this) return known;
     if (known !== undefined) return this.takeOver(known, request, response);
@@ -113,7 +112,7 @@ export class RequestLifecycle extends Attachable implements RequestEntry {
     (request as Marked)[STATE] = state;
     this.watch(state, request, response);
     return state;
-  };
+  }
 
   /**
    * Several applications may serve one Express, or one be mounted in another: the innermost that a request has reached, and then

@@ -1,8 +1,7 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RawResponse } from '../core/guarded.js';
-import type { RequestOwner, RequestState } from '../core/request-state.js';
-import type { Route } from '../core/route.js';
-import type { Routes } from './routes.js';
+import type { RequestState } from '../core/request-state.js';
+import type { Route, Routes } from '../core/route.js';
+import type { RequestLifecycle } from './lifecycle.js';
 
 /** What {@link Platform.answer} sends. */
 export interface Answer {
@@ -21,29 +20,17 @@ export const answerOf = ({ status, type, body }: RawResponse): Answer => ({
   body,
 });
 
-/** Where a platform takes requests to. */
-export interface RequestEntry extends RequestOwner {
-  /** Called again for the same request it returns the same state. Never throws. */
-  start(this: void, request: IncomingMessage, response: ServerResponse): RequestState;
-  /** The same, for the server's own event; what runs after it in the same turn is in the context store, where that is on. */
-  arrive(this: void, request: IncomingMessage, response: ServerResponse): void;
-  /** Calls `next`, with the context store holding the request where that is on. */
-  enter<T>(state: RequestState, next: () => T): T;
-}
-
 /** What a server framework gives. The only place that knows which one it is. */
 export interface Platform {
   readonly kind: 'fastify' | 'express';
   /** The framework's own application object. */
   readonly application: unknown;
-  /** Takes every request to `entry`, whichever server it came through, as early as can be. Before routes are registered. */
-  observe(entry: RequestEntry, routes: Routes): void;
+  /** Takes every request to `requests`, whichever server it came through, as early as can be. Before routes are registered. */
+  observe(requests: RequestLifecycle, routes: Routes): void;
   /** The route that the framework has matched; null for none. May throw: it reads what an application can have changed. */
   findRoute(state: RequestState, routes: Routes): Route | null;
   /** Registers a GET route beside Nest: no guards, no Swagger, no record. */
   rawRoute(path: string, answer: RawAnswer): void;
   /** Sends an answer through the framework. */
   answer(response: unknown, answer: Answer): void;
-  /** Calls `hear` once, just before the head of a response is written. */
-  beforeHead(response: ServerResponse, hear: () => void): void;
 }

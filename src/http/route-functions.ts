@@ -3,10 +3,8 @@ import { RequestMethod } from '@nestjs/common';
 import type { AbstractHttpAdapter } from '@nestjs/core';
 import { attach } from '../core/attachment.js';
 import type { RequestState } from '../core/request-state.js';
-import { methodLabel, type Route, type RouteHandler } from '../core/route.js';
-import { stateOf } from './lifecycle.js';
-import type { RequestEntry } from './platform.js';
-import type { Routes } from './routes.js';
+import { methodLabel, type Route, type RouteHandler, type Routes } from '../core/route.js';
+import { stateOf, type RequestLifecycle } from './lifecycle.js';
 
 /** On what stands for a handler: Nest copies it to the route function. */
 export const HANDLER_METADATA = 'perf:handler';
@@ -34,20 +32,16 @@ const FASTIFY_CONFIG_METADATA = '__fastify_route_config__';
 /** Where a Fastify route's `config` carries our {@link Route}. */
 export const ROUTE: unique symbol = Symbol('perf:route');
 
-/** Hears of what Nest does while it registers routes. */
-export interface RegistrationListener {
+/** The application that registers, and what must happen meanwhile. */
+export interface Registration {
+  readonly requests: RequestLifecycle;
+  readonly routes: Routes;
+  /** Whether a handler is one of its own: several applications may share an adapter. */
+  knows(this: void, handler: RouteHandler): boolean;
   /** Nest is about to read a handler's parameters; said again for each. */
   begins(this: void): void;
   /** A controller's route is registered; said again for each. */
   registers(this: void): void;
-}
-
-/** The application that registers. */
-export interface RegisteringApplication {
-  readonly requests: RequestEntry;
-  readonly routes: Routes;
-  /** Whether a handler is one of its own: several applications may share an adapter. */
-  knows(handler: RouteHandler): boolean;
 }
 
 type RouteTriggered = (requestMethod: RequestMethod, path: string) => unknown;
@@ -64,8 +58,7 @@ const REGISTERING = Object.values(RequestMethod)
  */
 export function watchRegistration(
   adapter: AbstractHttpAdapter,
-  application: RegisteringApplication,
-  hear: RegistrationListener,
+  { requests, routes, knows, begins, registers }: Registration,
 ): () => void {
   let over = false;
   const registrar = adapter as unknown as Registrar;
@@ -76,7 +69,7 @@ export function watchRegistration(
   let triggered: RouteTriggered | undefined;
   if (typeof ask === 'function') {
     undo.push(
-      replace(registrar, 'getOnRouteTriggered', hear.begins, () => {
+      replace(registrar, 'getOnRouteTriggered', begins, () => {
         triggered = ask.call(adapter) as RouteTriggered | undefined;
         return undefined;
       }),
@@ -86,13 +79,13 @@ export function watchRegistration(
     const register = registrar[name];
     if (typeof register !== 'function') continue;
     undo.push(
-      replace(registrar, name, hear.begins, (...parameters) => {
+      replace(registrar, name, begins, (...parameters) => {
         const [path, given] = parameters;
         const handler = typeof given === 'function' ? handlerOf(given) : null;
-        if (over || handler === null || !application.knows(handler)) return register.apply(adapter, parameters);
-        hear.registers();
-        const route = application.routes.create(methodLabel(name.toUpperCase()), String(path), handler);
-        const run = runnable(given as RouteFunction, route, application.requests);
+        if (over || handler === null || !knows(handler)) return register.apply(adapter, parameters);
+        registers();
+        const route = routes.create(methodLabel(name.toUpperCase()), String(path), handler);
+        const run = runnable(given as RouteFunction, route, requests);
         const told = triggered === undefined ? run : telling(triggered, String(path), given as RouteFunction, run);
         return register.call(adapter, path, standFor(given as RouteFunction, route, told));
       }),
@@ -108,7 +101,7 @@ const handlerOf = (routeFunction: object): RouteHandler | null =>
   (Reflect.getMetadata(HANDLER_METADATA, routeFunction) as RouteHandler | undefined) ?? null;
 
 /** Calls the same function, whose route is known, and runs it by name where the application has a {@link ROUTE_RUNNER}. */
-export function runnable(routeFunction: RouteFunction, route: Route, requests: RequestEntry): RouteFunction {
+export function runnable(routeFunction: RouteFunction, route: Route, requests: RequestLifecycle): RouteFunction {
   const runner = ROUTE_RUNNER.get(requests);
   return function run(this: unknown, request, response, next): unknown {
     const state = stateOf(request);

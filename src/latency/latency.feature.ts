@@ -1,19 +1,21 @@
 import type { Resolved } from '../core/option.js';
+import { epochMsOf } from '../core/clock.js';
 import { LATENCY_FIGURES, type LatencyFigures } from '../core/latency-figures.js';
+import type { RequestRecord, Unit } from '../core/record.js';
 import { RECORD_HOLD } from '../core/record-hold.js';
 import type { Recorder } from '../core/recorder.js';
 import type { RequestState } from '../core/request-state.js';
+import { TIME_SPLIT } from '../core/request-time.js';
 import { ROUTE_BLOCKS, type Route } from '../core/route.js';
 import { ROUTE_TIME_FIGURES } from '../core/route-time.js';
 import type { RouteHistogram } from '../core/sink.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
-import type { Feature, FeatureBoot, FeatureDefinition, FeatureHost } from '../http/feature.js';
+import { REDACT_USER } from '../core/users.js';
+import type { Feature, FeatureDefinition, FeatureHost } from '../http/feature.js';
 import type { RequestObserver } from '../http/lifecycle.js';
 import { globOf } from './glob.js';
 import { latencyOption } from './latency.options.js';
-import { requestRecordOf } from './request-record.js';
-import { routeHistograms, snapshotRoutes } from './route-snapshot.js';
-import { ROUTE_STATS, RouteStats } from './route-stats.js';
+import { routeHistograms, ROUTE_STATS, RouteStats, snapshotRoutes } from './route-stats.js';
 import { addServerTiming } from './server-timing.js';
 
 type Options = NonNullable<Resolved<typeof latencyOption>>;
@@ -31,14 +33,12 @@ class Latency implements Feature, RequestObserver, LatencyFigures {
     LATENCY_FIGURES.set(host.requests, this);
   }
 
-  install({ platform }: FeatureBoot): void {
+  install(): void {
     const { recorder, requests, routes, nowMs } = this.host;
     this.wanted = recorder.requestsWanted;
     routes.listen((route) => this.measure(route));
     requests.observe(this);
-    if (this.options.serverTiming && platform !== null) {
-      requests.observe({ started: (state) => addServerTiming(state, platform, nowMs) });
-    }
+    if (this.options.serverTiming) requests.observe({ started: (state) => addServerTiming(state, nowMs) });
   }
 
   ended(state: RequestState): void {
@@ -82,6 +82,46 @@ class Latency implements Feature, RequestObserver, LatencyFigures {
   private isIgnored(pattern: string): boolean {
     return this.ignored.some((glob) => glob.test(pattern));
   }
+}
+
+/** Whom it was for, redacted where that is asked for. */
+function unitOf(state: RequestState, { requests, units }: FeatureHost): Unit | null {
+  const unit = units.of(state);
+  const redact = REDACT_USER.get(requests);
+  return unit === null || redact === null ? unit : { userId: redact(unit.userId) };
+}
+
+/** The record of a request that has ended. */
+function requestRecordOf(state: RequestState, host: FeatureHost, slowMs: number): RequestRecord {
+  const { route, span } = state;
+  const durationMs = state.endedMs - state.startedMs;
+  const split = TIME_SPLIT.get(state);
+  const record: RequestRecord = {
+    kind: 'request',
+    id: state.id,
+    method: route?.method ?? '_OTHER',
+    route: route?.pattern ?? '',
+    handler: route?.handler?.name ?? null,
+    status: state.status,
+    outcome: state.aborted ? 'aborted' : 'completed',
+    startedAt: epochMsOf(state.startedMs),
+    durationMs,
+    blockedMs: state.blockedMs,
+    delayedMs: state.delayedMs,
+    variants: state.variants,
+    // What experiments hand on is theirs.
+    unit: state.unit ?? unitOf(state, host),
+    note: state.note,
+    release: host.release,
+    time: split?.time ?? null,
+    upstream: split?.upstream ?? null,
+  };
+  if (durationMs > slowMs && !state.aborted) record.slow = true;
+  if (span !== null) {
+    record.traceId = span.traceId;
+    record.spanId = span.spanId;
+  }
+  return record;
 }
 
 export const latencyFeature: FeatureDefinition<'latency', Options> = {

@@ -7,12 +7,10 @@ import {
   type NestInterceptor,
 } from '@nestjs/common';
 import { defer, Observable } from 'rxjs';
-import { requestContext } from '../core/request-context.js';
-import type { RequestState } from '../core/request-state.js';
-import type { Route } from '../core/route.js';
+import { requestContext, type RequestState } from '../core/request-state.js';
+import { type Route, Routes } from '../core/route.js';
 import { RequestLifecycle } from '../http/lifecycle.js';
 import { routeHandlerOf } from '../http/route-handler.js';
-import { Routes } from '../http/routes.js';
 
 /** Nest's metadata keys of `@MessagePattern()` / `@EventPattern()` and of `@SubscribeMessage()`. */
 const PATTERN_METADATA = 'microservices:pattern';

@@ -1,5 +1,9 @@
-import { Histogram } from '../core/histogram.js';
 import { attach } from '../core/attachment.js';
+import { Histogram } from '../core/histogram.js';
+import type { Route } from '../core/route.js';
+import type { RouteTimeFigures } from '../core/route-time.js';
+import type { RouteHistogram } from '../core/sink.js';
+import type { RouteSnapshot } from '../core/snapshot.js';
 
 /** Statistics of one route: counters, and one histogram for each status that was answered. */
 export class RouteStats {
@@ -46,3 +50,102 @@ export class RouteStats {
 
 /** Of a route; null when it is not measured. */
 export const ROUTE_STATS = attach<RouteStats>('route');
+
+/** Rows of routes that have seen traffic. All requests without a route share one row, whatever their method. */
+export function snapshotRoutes(
+  routes: readonly Route[],
+  inFlight: ReadonlyMap<Route, number>,
+  overMs: readonly number[],
+  figures: RouteTimeFigures | null,
+): RouteSnapshot[] {
+  const rows: RouteSnapshot[] = [];
+  const unmatched: Route[] = [];
+  for (const route of routes) {
+    if (!hasTraffic(route, inFlight)) continue;
+    if (route.pattern === '') unmatched.push(route);
+    else rows.push(rowOf([route], route.method, inFlight, overMs, figures));
+  }
+  if (unmatched.length > 0) {
+    const method = unmatched.length === 1 ? unmatched[0]!.method : '*';
+    rows.push(rowOf(unmatched, method, inFlight, overMs, figures));
+  }
+  return rows;
+}
+
+/** Cumulative histograms, one for each method, route and status that was answered. */
+export function* routeHistograms(routes: readonly Route[]): Generator<RouteHistogram> {
+  for (const route of routes) {
+    for (const [status, histogram] of ROUTE_STATS.get(route)?.byStatus ?? []) {
+      yield {
+        method: route.method,
+        route: route.pattern,
+        handler: route.handler?.name ?? null,
+        status,
+        count: histogram.count,
+        sumMs: histogram.sumMs,
+        countsAtMost: (boundsMs) => histogram.countsAtMost(boundsMs),
+      };
+    }
+  }
+}
+
+function hasTraffic(route: Route, inFlight: ReadonlyMap<Route, number>): boolean {
+  const stats = ROUTE_STATS.get(route);
+  return stats !== null && (stats.byStatus.size > 0 || stats.abortedCount > 0 || inFlight.has(route));
+}
+
+function rowOf(
+  routes: readonly Route[],
+  method: string,
+  inFlight: ReadonlyMap<Route, number>,
+  overMs: readonly number[],
+  figures: RouteTimeFigures | null,
+): RouteSnapshot {
+  const all = new Histogram();
+  const statuses = { '1xx': 0, '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 };
+  const over = overMs.map((ms) => ({ ms, count: 0 }));
+  let [aborted, errors, flying, blockedMs] = [0, 0, 0, 0];
+  for (const route of routes) {
+    const stats = ROUTE_STATS.get(route)!;
+    for (const [status, histogram] of stats.byStatus) {
+      all.merge(histogram);
+      statuses[classOf(status)] += histogram.count;
+      if (status >= 500) errors += histogram.count;
+    }
+    over.forEach((entry, index) => (entry.count += stats.over[index] ?? 0));
+    aborted += stats.abortedCount;
+    blockedMs += stats.blockedMs;
+    flying += inFlight.get(route) ?? 0;
+  }
+  const [first] = routes;
+  return {
+    method,
+    route: first!.pattern,
+    handler: first!.handler?.name ?? null,
+    count: all.count + aborted,
+    aborted,
+    inFlight: flying,
+    errors,
+    statuses,
+    durationMs: {
+      mean: all.meanMs,
+      p50: all.quantileMs(0.5),
+      p90: all.quantileMs(0.9),
+      p95: all.quantileMs(0.95),
+      p99: all.quantileMs(0.99),
+      max: all.maxMs,
+    },
+    over,
+    blockedMs,
+    time: figures?.timeOf(routes) ?? null,
+    upstream: figures?.upstreamOf(routes, all.count + aborted) ?? [],
+  };
+}
+
+/** Statuses beyond 599 are an application's own inventions; they count as server errors. */
+function classOf(status: number): '1xx' | '2xx' | '3xx' | '4xx' | '5xx' {
+  if (status < 200) return '1xx';
+  if (status < 300) return '2xx';
+  if (status < 400) return '3xx';
+  return status < 500 ? '4xx' : '5xx';
+}

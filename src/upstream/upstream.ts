@@ -1,9 +1,7 @@
 import { attach } from '../core/attachment.js';
-import { CURRENT_REQUEST } from '../core/current-request.js';
+import { CURRENT_REQUEST, requestContext, type RequestState } from '../core/request-state.js';
 import type { RequestTime } from '../core/record.js';
-import { requestContext } from '../core/request-context.js';
 import { TIME_SPLIT } from '../core/request-time.js';
-import type { RequestState } from '../core/request-state.js';
 import type { RequestLifecycle, RequestObserver } from '../http/lifecycle.js';
 import type { Route } from '../core/route.js';
 import { NO_CALLS, RequestCalls, RequestTimer, type LoopClock } from './request-calls.js';

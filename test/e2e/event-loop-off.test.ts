@@ -1,10 +1,13 @@
 /* eslint-disable typescript/unbound-method -- compared, never called */
 import { readdirSync } from 'node:fs';
+import type { RequestListener } from 'node:http';
 import { Controller, Get } from '@nestjs/common';
+import type { FastifyInstance } from 'fastify';
 import { describe, expect, it } from 'vitest';
 import { settle } from '../../src/entries/testing.js';
 import { PerfService } from '../../src/index.js';
-import { adapters, startApp } from '../fixtures/app.js';
+import { adapterOf, adapters, startApp } from '../fixtures/app.js';
+import { buildApp, closeServer, ownServer } from '../fixtures/build-app.js';
 
 @Controller()
 class HelloController {
@@ -47,13 +50,32 @@ describe.each(adapters)('the watchdog on %s', (adapter) => {
     await warm.close();
   });
 
-  it('starts with the first request, not before', async () => {
+  it('starts when the server listens, not before', async () => {
+    let initialised: string[] = [];
     const before = new Set(threads());
-    const running = await startApp(adapter, { metadata });
-    expect(threads().filter((thread) => !before.has(thread))).toEqual([]);
-    await fetch(`${running.url}/hello`);
+    const running = await startApp(adapter, {
+      metadata,
+      beforeInit: async (app) => {
+        await app.init();
+        initialised = threads();
+      },
+    });
+    expect(initialised.filter((thread) => !before.has(thread))).toEqual([]);
     await until(() => threads().some((thread) => !before.has(thread)));
     await running.close();
+  });
+
+  it('starts with the first request where the application itself does not listen', async () => {
+    const { app } = await buildApp(adapterOf(adapter), { metadata });
+    const before = new Set(threads());
+    if (adapter === 'fastify') await (app.getHttpAdapter().getInstance() as FastifyInstance).inject('/hello');
+    else {
+      const { server, url } = await ownServer(app.getHttpAdapter().getInstance() as RequestListener);
+      await fetch(`${url}/hello`);
+      await closeServer(server);
+    }
+    await until(() => threads().some((thread) => !before.has(thread)));
+    await app.close();
   });
 
   it('leaves no thread, descriptor, listener or changed global behind', async () => {

@@ -33,14 +33,14 @@ export const eventLoop = [
   },
   {
     name: 'a call of Node’s that was only just entered counts as made',
-    file: 'src/event-loop/stack-proof.ts',
+    file: 'src/event-loop/frame.ts',
     find: 'if (entered && file !== null',
     replace: 'if (file !== null',
     tests: classifyTests,
   },
   {
     name: 'the loop over microtasks counts as a caller',
-    file: 'src/event-loop/stack-proof.ts',
+    file: 'src/event-loop/frame.ts',
     find: "  'node:internal/process/task_queues',\n",
     replace: '',
     tests: classifyTests,
@@ -166,7 +166,7 @@ export const eventLoop = [
   },
   {
     name: 'the store is believed where a waiting request says otherwise',
-    file: 'src/event-loop/interrupt/identity.ts',
+    file: 'src/event-loop/interrupt/probe.ts',
     find: "    if (named !== null && named !== stored) return nobody('disputed');\n",
     replace: '',
     tests: ['test/unit/event-loop/interrupt/identity.test.ts'],

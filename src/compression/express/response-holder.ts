@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { attach } from '../../core/attachment.js';
 import { stateOf } from '../../http/lifecycle.js';
-import type { RequestEntry } from '../../http/platform.js';
+import type { RequestLifecycle } from '../../http/lifecycle.js';
 import type { CompressionEngine } from '../engine.js';
 import { RouteCompression } from '../route-compression.js';
 import { HeldResponse, type Sending } from './held-response.js';
@@ -27,7 +27,7 @@ export interface ExpressApplication {
 export function compressOnExpress(
   express: ExpressApplication,
   engine: CompressionEngine,
-  requests: RequestEntry,
+  requests: RequestLifecycle,
 ): void {
   const unrouted = new RouteCompression(false, null);
   // Once for all responses. Two applications may serve one Express: each has functions there, for those that it holds.

@@ -1,6 +1,7 @@
 import { printable } from '../../core/printable.js';
-import { redactData, redactQuery, redactUrl } from './redact.js';
-import { REDACTED, type SecretNames } from './secret-names.js';
+import type { RequestState } from '../../core/request-state.js';
+import { methodLabel } from '../../core/route.js';
+import { redactData, redactQuery, redactUrl, REDACTED, type SecretNames } from './redact.js';
 
 /** Headers that change what a handler does and say nothing about who asked. */
 const ALLOWED_HEADERS = ['accept', 'accept-encoding', 'accept-language', 'content-type', 'range'] as const;
@@ -25,6 +26,38 @@ export interface ReplayRules {
   readonly allowHeaders: readonly string[];
   /** 0: no body. */
   readonly maxBodyBytes: number;
+}
+
+/** Express moves `url` while it walks mounted routers; what was sent stands in `originalUrl`. */
+interface AnyRequest {
+  originalUrl?: unknown;
+  body?: unknown;
+  socket?: { encrypted?: boolean };
+}
+
+/** Path and query, as the client sent them. */
+export const sentUrl = (state: RequestState): string => {
+  const { originalUrl } = (state.request ?? {}) as AnyRequest;
+  return typeof originalUrl === 'string' ? originalUrl : (state.request?.url ?? '');
+};
+
+/** The curl line of a request; null for one that did not come over HTTP. */
+export function replayOf(state: RequestState, rules: ReplayRules, secrets: SecretNames): string | null {
+  const { request, route } = state;
+  if (request === null) return null;
+  const socket = (request as AnyRequest).socket;
+  return curlOf(
+    {
+      method: methodLabel(request.method),
+      url: sentUrl(state),
+      pattern: route?.pattern ?? null,
+      secure: socket?.encrypted === true,
+      headers: request.headers,
+      body: (state.frameworkRequest as AnyRequest | null)?.body,
+    },
+    rules,
+    secrets,
+  );
 }
 
 /** A curl line that sends a request again, without its secrets. */

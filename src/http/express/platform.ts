@@ -1,11 +1,9 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { RequestState } from '../../core/request-state.js';
-import { methodLabel, Route } from '../../core/route.js';
-import { beforeHead } from '../before-head.js';
+import { methodLabel, Route, type Routes } from '../../core/route.js';
 import type { HttpOptions } from '../http.options.js';
-import { stateOf } from '../lifecycle.js';
-import { answerOf, type Answer, type Platform, type RawAnswer, type RequestEntry } from '../platform.js';
-import type { Routes } from '../routes.js';
+import { stateOf, type RequestLifecycle } from '../lifecycle.js';
+import { answerOf, type Answer, type Platform, type RawAnswer } from '../platform.js';
 import type { MountPaths } from './mounts.js';
 import { ExpressProperties, FORGETS_HIDDEN_CLASSES } from './properties.js';
 
@@ -30,7 +28,6 @@ export interface ExpressApplication {
 
 export class ExpressPlatform implements Platform {
   readonly kind = 'express';
-  readonly beforeHead = beforeHead;
   /** By pattern: of routes that no controller has. */
   private readonly found = new Map<string, Route>();
 
@@ -41,14 +38,14 @@ export class ExpressPlatform implements Platform {
     private readonly mounts: MountPaths,
   ) {}
 
-  observe(entry: RequestEntry): void {
+  observe(requests: RequestLifecycle): void {
     // Nest registers the body parsers before any module can add a middleware; the server's own event sees their answers too.
-    this.server.prependListener('request', entry.arrive);
+    this.server.prependListener('request', requests.arrive);
     if (FORGETS_HIDDEN_CLASSES && this.options.expressProperties) {
       this.server.prependListener('request', new ExpressProperties(this.application).reserve);
     }
     // Servers of the application's own come without that event.
-    this.application.use((request, response, next) => entry.enter(entry.start(request, response), next));
+    this.application.use((request, response, next) => requests.enter(requests.start(request, response), next));
   }
 
   findRoute(state: RequestState, routes: Routes): Route | null {

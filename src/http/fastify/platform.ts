@@ -1,10 +1,9 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { RequestState } from '../../core/request-state.js';
-import { methodLabel, Route } from '../../core/route.js';
-import { beforeHead } from '../before-head.js';
-import { answerOf, type Answer, type Platform, type RawAnswer, type RequestEntry } from '../platform.js';
+import { methodLabel, Route, type Routes } from '../../core/route.js';
+import type { RequestLifecycle } from '../lifecycle.js';
+import { answerOf, type Answer, type Platform, type RawAnswer } from '../platform.js';
 import { ROUTE, runnable, type RouteFunction } from '../route-functions.js';
-import type { Routes } from '../routes.js';
 
 interface RouteConfig {
   [ROUTE]?: Route;
@@ -39,25 +38,24 @@ export interface FastifyInstance {
 
 export class FastifyPlatform implements Platform {
   readonly kind = 'fastify';
-  readonly beforeHead = beforeHead;
 
   constructor(readonly application: FastifyInstance) {}
 
-  observe(entry: RequestEntry, routes: Routes): void {
+  observe(requests: RequestLifecycle, routes: Routes): void {
     const fastify = this.application;
     fastify.addHook('onRoute', (route) => {
       if (route.config?.[ROUTE] !== undefined) return;
       const own = routes.create(firstMethod(route.method), route.url, null);
       route.config = { ...route.config, [ROUTE]: own };
-      route.handler = runnable(route.handler, own, entry);
+      route.handler = runnable(route.handler, own, requests);
     });
     // Before every hook and middleware.
-    fastify.server.prependListener('request', entry.arrive);
+    fastify.server.prependListener('request', requests.arrive);
     // `inject()` and servers of the application's own come without that event.
     fastify.addHook('onRequest', (request, reply, done) => {
-      const state = entry.start(request.raw, reply.raw);
+      const state = requests.start(request.raw, reply.raw);
       state.frameworkRequest = request;
-      entry.enter(state, done);
+      requests.enter(state, done);
     });
   }
 

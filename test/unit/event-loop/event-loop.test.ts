@@ -5,12 +5,24 @@ import type { BlockRecord, PerfRecord } from '../../../src/core/record.js';
 import { OncePerCause } from '../../../src/core/reporter.js';
 import { RequestState } from '../../../src/core/request-state.js';
 import { EventLoop } from '../../../src/event-loop/event-loop.js';
+import { until } from '../../fixtures/until.js';
 
 const THRESHOLD_MS = 50;
 const spin = (ms: number): void => {
   const endMs = performance.now() + ms;
   while (performance.now() < endMs);
 };
+
+/** Until the returned function is called, threads that start have other text in their program. */
+function inThread(text: string, other: string): () => void {
+  const { toString } = Function.prototype;
+  // eslint-disable-next-line no-extend-native
+  Function.prototype.toString = function (this: () => unknown): string {
+    return toString.call(this).replaceAll(text, other);
+  };
+  // eslint-disable-next-line no-extend-native
+  return () => void (Function.prototype.toString = toString);
+}
 
 describe('the event loop', () => {
   const context = new AsyncLocalStorage<string>();
@@ -84,6 +96,25 @@ describe('the event loop', () => {
     // A busy machine may add a block of its own.
     expect(records.some(({ record }) => record.durationMs > 3 * THRESHOLD_MS)).toBe(true);
     for (const message of told) expect(message).not.toContain('on purpose');
+  });
+
+  it('waits for lines that its thread is still looking for', async () => {
+    // As long as it takes to read the map of a bundle on a busy machine.
+    const restore = inThread(
+      'positions.map(locationOf)',
+      "positions.map((_, i) => (i > 0 || Atomics.wait(sleeper, 0, 0, 500), 'src/render.ts:4:2'))",
+    );
+    begin();
+    restore();
+    await until('a block with its line', async () => {
+      const state = begin();
+      loop.routes.runRoute(state, () => spin(THRESHOLD_MS * 4), undefined, 1, 2, 3);
+      end(state);
+      await loop.settled();
+      return records.some(({ record }) => record.location === 'src/render.ts:4:2');
+    });
+    const located = records.filter(({ record }) => record.stack.length > 0);
+    expect(new Set(located.map(({ record }) => record.location))).toEqual(new Set(['src/render.ts:4:2']));
   });
 
   it('hears nothing any more when it is closed', async () => {

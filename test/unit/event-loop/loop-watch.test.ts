@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ARMED, MODE, PARKED, SEQ } from '../../../src/event-loop/beat.js';
+import { timingOf } from '../../../src/event-loop/event-loop.options.js';
 import { LoopWatch, type Block } from '../../../src/event-loop/loop-watch.js';
-import { timingOf } from '../../../src/event-loop/timing.js';
 
 /** A loop whose time passes only when told: waiting for events, or running. */
 class Loop {

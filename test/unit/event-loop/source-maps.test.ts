@@ -3,8 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
-import { Mappings } from '../../../src/event-loop/mappings.js';
-import { SourceMaps } from '../../../src/event-loop/source-maps.js';
+import { Mappings, SourceMaps } from '../../../src/event-loop/source-maps.js';
 
 const MAX_BYTES = 1_000_000;
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'perf-maps-')));

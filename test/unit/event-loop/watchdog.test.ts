@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { OncePerCause } from '../../../src/core/reporter.js';
-import { ARMED, Beat, MODE } from '../../../src/event-loop/beat.js';
-import { timingOf } from '../../../src/event-loop/timing.js';
+import { Beat } from '../../../src/event-loop/loop-watch.js';
+import { ARMED, MODE } from '../../../src/event-loop/beat.js';
+import { timingOf } from '../../../src/event-loop/event-loop.options.js';
 import { Watchdog } from '../../../src/event-loop/watchdog.js';
 import { until } from '../../fixtures/until.js';
 

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { OncePerCause } from '../../../src/core/reporter.js';
 import { RequestUnits, userOf } from '../../../src/core/request-unit.js';
-import { requestContext } from '../../../src/core/request-context.js';
-import { RequestState, type RequestOwner } from '../../../src/core/request-state.js';
+import { requestContext, RequestState, type RequestOwner } from '../../../src/core/request-state.js';
 import { Route } from '../../../src/core/route.js';
 import { ExperimentEngine } from '../../../src/experiments/experiment-engine.js';
 import { Experiments } from '../../../src/experiments/experiments.js';

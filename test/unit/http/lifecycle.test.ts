@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { OncePerCause } from '../../../src/core/reporter.js';
 import type { RequestState } from '../../../src/core/request-state.js';
 import { RequestLifecycle } from '../../../src/http/lifecycle.js';
-import { Routes } from '../../../src/http/routes.js';
+import { Routes } from '../../../src/core/route.js';
 
 /** The lifecycle of one application, and what it has heard of the ends of requests. */
 function application(name: string, ended: string[], warnings: string[] = []): RequestLifecycle {

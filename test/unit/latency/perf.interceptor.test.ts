@@ -1,13 +1,11 @@
-import type { CallHandler, ExecutionContext } from '@nestjs/common';
-import { BadRequestException } from '@nestjs/common';
+import { type CallHandler, type ExecutionContext, BadRequestException } from '@nestjs/common';
 import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
 import { Observable, of, throwError } from 'rxjs';
 import { expect, it } from 'vitest';
 import { OncePerCause } from '../../../src/core/reporter.js';
-import { requestContext } from '../../../src/core/request-context.js';
-import type { RequestState } from '../../../src/core/request-state.js';
+import { requestContext, type RequestState } from '../../../src/core/request-state.js';
 import { RequestLifecycle } from '../../../src/http/lifecycle.js';
-import { Routes } from '../../../src/http/routes.js';
+import { Routes } from '../../../src/core/route.js';
 import { PerfInterceptor } from '../../../src/latency/perf.interceptor.js';
 
 class UsersResolver {

@@ -1,11 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { requestContext } from '../../../../src/core/request-context.js';
-import { RequestState, type RequestOwner } from '../../../../src/core/request-state.js';
+import { requestContext, RequestState, type RequestOwner } from '../../../../src/core/request-state.js';
 import type { Frame } from '../../../../src/event-loop/frame.js';
-import { Identity, type Whose } from '../../../../src/event-loop/interrupt/identity.js';
+import { Identity, type Whose, captureFrames } from '../../../../src/event-loop/interrupt/probe.js';
 import { Naming } from '../../../../src/event-loop/interrupt/naming.js';
-import { captureFrames } from '../../../../src/event-loop/interrupt/probe.js';
 
 const owner = { attached: null, nextId: () => 'id', findRoute: () => null };
 const setUp = (contextEnabled: boolean) => {

@@ -2,8 +2,8 @@ import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises'
 import { from, lastValueFrom, map, Observable, of, Subject, take, throwError, timer, type ObservableInput } from 'rxjs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { RequestState } from '../../../../src/core/request-state.js';
-import { Naming } from '../../../../src/event-loop/interrupt/naming.js';
-import { phaseAt, progressOf } from '../../../../src/event-loop/interrupt/phase.js';
+import { phaseAt } from '../../../../src/event-loop/candidates.js';
+import { Naming, progressOf } from '../../../../src/event-loop/interrupt/naming.js';
 import { captureFrames } from '../../../../src/event-loop/interrupt/probe.js';
 
 const owner = { attached: null, nextId: () => 'id', findRoute: () => null };

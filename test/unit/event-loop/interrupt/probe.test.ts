@@ -4,9 +4,8 @@ import { createContext, runInContext, runInThisContext } from 'node:vm';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { RequestState, type RequestOwner } from '../../../../src/core/request-state.js';
 import { Route } from '../../../../src/core/route.js';
-import type { Identity } from '../../../../src/event-loop/interrupt/identity.js';
+import { type Identity, captureFrames, Probe } from '../../../../src/event-loop/interrupt/probe.js';
 import { Naming } from '../../../../src/event-loop/interrupt/naming.js';
-import { captureFrames, Probe } from '../../../../src/event-loop/interrupt/probe.js';
 
 const owner: RequestOwner = { attached: null, nextId: () => 'id', findRoute: () => null };
 const NAME = 'nestjs-perf:probe:test';

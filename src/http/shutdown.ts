@@ -2,6 +2,21 @@ import type { Server } from 'node:http';
 import type { AbstractHttpAdapter } from '@nestjs/core';
 
 /**
+ * Runs `work` when the HTTP server has closed: after the last response and before any provider's
+ * `onApplicationShutdown` takes queues and databases away. Nest calls the adapter's `close` just there.
+ */
+export function afterServerClosed(adapter: AbstractHttpAdapter, work: () => Promise<void>): void {
+  const close = adapter.close.bind(adapter) as () => Promise<void>;
+  adapter.close = async () => {
+    try {
+      await close();
+    } finally {
+      await work();
+    }
+  };
+}
+
+/**
  * Calls `warn` once the server listens in a process that SIGTERM would kill on the spot, with work and records in it.
  * Nest's `enableShutdownHooks()` leaves no mark but its signal listener; one of the user's own serves as well.
  */
