@@ -22,7 +22,8 @@ const bundle = await rolldown({
   external: /^[^./]/,
   platform: 'node',
 });
-const shape = { comments: false, chunkFileNames: 'shared/[name].js', exports: 'named' };
+// The event loop knows the library's own frames by such a name.
+const shape = { comments: false, chunkFileNames: 'shared/nestjs-perf.[name].js', exports: 'named' };
 await bundle.write({ ...shape, dir: 'dist', format: 'esm' });
 // `require()` instead of `import()`: Jest has only that.
 await bundle.write({ ...shape, dir: 'dist/cjs', format: 'cjs', dynamicImportInCjs: false });

@@ -20,7 +20,7 @@ import { classify, type Verdict } from './classify.js';
 import type { eventLoopOption } from './event-loop.options.js';
 import { GcObserver } from './gc.js';
 import { Guard } from './block-record.js';
-import { Identity, captureFrames, Probe, type Sample } from './interrupt/probe.js';
+import { Identity, captureFrames, captureNames, Probe, type Sample } from './interrupt/probe.js';
 import { Naming, progressOf } from './interrupt/naming.js';
 import { LoopWatch, nodeGauges, type Block } from './loop-watch.js';
 import { Mappings, SourceMaps } from './source-maps.js';
@@ -147,7 +147,7 @@ export class EventLoop implements RequestObserver {
 
   /** The request whose code calls this, where the context store does not tell. Costs some microseconds. */
   currentRequest(): RequestState | null {
-    return this.naming.current ?? this.naming.named(captureFrames());
+    return this.naming.current ?? this.naming.named(captureNames());
   }
 
   snapshot(): EventLoopSnapshot {
@@ -322,6 +322,7 @@ function debuggerAttached(): boolean {
 /** The folder of this library's files; null where a bundler has put them into the application's own file. */
 function ownFolder(): string | null {
   const file = captureFrames()[0]?.file ?? '';
-  const folder = /^(.*[/\\])event-loop[/\\]event-loop\.[cm]?[jt]s$/.exec(file);
+  // In the published package, a file that scripts/build.mjs names.
+  const folder = /^(.*[/\\])(?:event-loop[/\\]event-loop|shared[/\\]nestjs-perf\.[\w.-]+)\.[cm]?[jt]s$/.exec(file);
   return folder?.[1] ?? null;
 }

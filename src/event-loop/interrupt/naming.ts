@@ -147,7 +147,7 @@ export class Naming {
   }
 
   /** The request whose name stands in a stack, innermost first. Called inside the interrupt. */
-  named(frames: readonly Frame[]): RequestState | null {
+  named(frames: readonly Pick<Frame, 'name'>[]): RequestState | null {
     for (let i = 0; i < frames.length; i++) {
       const { name } = frames[i]!;
       const waiter = name === null ? undefined : (apply(get, this.waiters, [name]) as Waiter | undefined);

@@ -175,15 +175,24 @@ function firstOf(frames: readonly Frame[]): Frame[] {
 
 /** The stack as raw frames, innermost first. Neither the application's nor Node's formatting of stacks is called. */
 export function captureFrames(): Frame[] {
+  return capture<Frame>(copyFrames, captureFrames);
+}
+
+/** The same, but only the names: a third cheaper. */
+export function captureNames(): Pick<Frame, 'name'>[] {
+  return capture(copyNames, captureNames);
+}
+
+function capture<T>(copy: (error: unknown, sites: NodeJS.CallSite[]) => T[], below: () => T[]): T[] {
   const { stackTraceLimit } = Error;
   // eslint-disable-next-line typescript/unbound-method -- put back as it was, never called
   const prepareStackTrace = Error.prepareStackTrace;
   const holder: { stack?: unknown } = {};
   try {
     Error.stackTraceLimit = STACK_LIMIT;
-    Error.prepareStackTrace = copyFrames;
-    captureStackTrace(holder, captureFrames);
-    return holder.stack as Frame[];
+    Error.prepareStackTrace = copy;
+    captureStackTrace(holder, below);
+    return holder.stack as T[];
   } finally {
     Error.stackTraceLimit = stackTraceLimit;
     Error.prepareStackTrace = prepareStackTrace;
@@ -207,4 +216,10 @@ function copyFrames(_error: unknown, sites: NodeJS.CallSite[]): Frame[] {
     };
   }
   return frames;
+}
+
+function copyNames(_error: unknown, sites: NodeJS.CallSite[]): Pick<Frame, 'name'>[] {
+  const names: Pick<Frame, 'name'>[] = [];
+  for (let i = 0; i < sites.length; i++) names[i] = { name: sites[i]!.getFunctionName() };
+  return names;
 }
