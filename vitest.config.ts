@@ -50,7 +50,7 @@ const APART = [
 const ALONE = [
   'test/e2e/{block-truth,closing,event-loop,event-loop-secrets,event-matrix,experiment-effect,repeated-blocks,switchback}.test.ts',
   'test/faults/{event-loop-attribution,event-loop-machine,event-loop-styles,own-cpu,real-cgroups,sinks-and-requests,soak,throttled-loop,watchdog-thread}.test.ts',
-  'test/unit/bench/*.test.ts',
+  'test/unit/{bench/*,event-loop/event-loop}.test.ts',
 ];
 
 /** Far above what a test takes: a busy machine is no failure, and what hangs is still found. Waits end well inside it. */

@@ -66,7 +66,8 @@ describe('the event loop', () => {
       end(state);
       await loop.settled();
     });
-    expect(records.map((one) => one.context)).toEqual([undefined]);
+    // More than one where the machine stood still as well.
+    expect(new Set(records.map((one) => one.context))).toEqual(new Set([undefined]));
   });
 
   it('does not take the boot of the application for a block', async () => {
