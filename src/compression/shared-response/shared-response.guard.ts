@@ -7,7 +7,7 @@ import {
 } from '@nestjs/common';
 import type { IncomingMessage } from 'node:http';
 import type { RequestState } from '../../core/request-state.js';
-import { isHttp } from '../../http/is-http.js';
+import { isHttp } from '../../http/handler.interceptor.js';
 import { lifecycleOf, stateOf } from '../../http/lifecycle.js';
 import { compressionOf, SHARED_ANSWER } from '../route-compression.js';
 import type { Headers, KeptResponse } from './shared-flight.js';
