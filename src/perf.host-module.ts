@@ -11,12 +11,18 @@ import {
 } from '@nestjs/common';
 import { HttpAdapterHost, ModulesContainer } from '@nestjs/core';
 import { needsContext } from './perf.context.js';
-import { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } from './perf.module-definition.js';
 import { resolveOptions, type ResolvedOptions } from './perf.options.js';
 import { noOptions, refuseSecondRegistration } from './perf.registration.js';
 import { PerfRuntime } from './perf.runtime.js';
 import { PerfService } from './perf.service.js';
-import { PERF_MODULE, PERF_RESOLVED_OPTIONS, PERF_SERVICE, PERF_SINKS } from './perf.tokens.js';
+import {
+  ConfigurableModuleClass,
+  MODULE_OPTIONS_TOKEN,
+  PERF_MODULE,
+  PERF_RESOLVED_OPTIONS,
+  PERF_SERVICE,
+  PERF_SINKS,
+} from './perf.tokens.js';
 
 /**
  * What an application has once, and the hooks of its life. Global, so that every `PerfModule` finds it; what applications inject

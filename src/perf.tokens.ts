@@ -1,3 +1,9 @@
+import { ConfigurableModuleBuilder } from '@nestjs/common';
+import type { PerfModuleOptions } from './perf.options.js';
+
+export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, ASYNC_OPTIONS_TYPE } =
+  new ConfigurableModuleBuilder<PerfModuleOptions>({ moduleName: 'Perf' }).setClassMethodName('forRoot').build();
+
 /** The validated options of the application. */
 export const PERF_RESOLVED_OPTIONS = Symbol('PERF_RESOLVED_OPTIONS');
 /** The application's extensions, each with a name of its own. */

@@ -82,8 +82,6 @@ export interface Timing {
 export const DISARM_AFTER_MS = 1_000;
 /** Requests in flight that have begun before this and are alone (open event streams) do not keep the fast tick on. */
 export const DISARM_QUIET_AFTER_MS = 30_000;
-/** The watchdog's own polling while no request is in flight. */
-export const IDLE_POLL_MS = 1_000;
 /** Far below a tick, and below what a block's duration is told by. */
 const MAX_BEAT_MS = 0.5;
 /** A wake-up costs up to 300 µs of a small virtual machine's idle CPU. */

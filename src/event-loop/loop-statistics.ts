@@ -1,4 +1,4 @@
-import { performance, type EventLoopUtilization } from 'node:perf_hooks';
+import { performance } from 'node:perf_hooks';
 import { Histogram } from '../core/histogram.js';
 import type { EventLoopSnapshot } from '../core/snapshot.js';
 
@@ -10,9 +10,8 @@ class Half {
   readonly delay = new Histogram();
   blocks = 0;
   blockedMs = 0;
-
-  /** `utilization`: the counters at its beginning. */
-  constructor(readonly utilization: EventLoopUtilization) {}
+  /** The counters at its beginning. */
+  readonly utilization = performance.eventLoopUtilization();
 }
 
 /** Utilisation, delay and blocks of the last window, kept in two halves so that old times are forgotten. */
@@ -21,12 +20,9 @@ export class LoopStatistics {
   private previous: Half;
   private currentSinceMs: number;
 
-  constructor(
-    nowMs: number,
-    private readonly utilization: typeof performance.eventLoopUtilization = performance.eventLoopUtilization,
-  ) {
+  constructor(nowMs: number) {
     this.currentSinceMs = nowMs;
-    this.current = this.previous = new Half(utilization());
+    this.current = this.previous = new Half();
   }
 
   /** A tick came `delayMs` later than it was due. */
@@ -53,7 +49,7 @@ export class LoopStatistics {
       blockedMs += half.blockedMs;
     }
     return {
-      utilization: this.utilization(this.utilization(), this.previous.utilization).utilization,
+      utilization: performance.eventLoopUtilization(this.previous.utilization).utilization,
       delayMs: { p50: delay.quantileMs(0.5), p99: delay.quantileMs(0.99), max: delay.maxMs },
       blocks,
       blockedMs,
@@ -63,7 +59,7 @@ export class LoopStatistics {
   private turn(nowMs: number): void {
     if (nowMs - this.currentSinceMs < WINDOW_MS) return;
     this.previous = this.current;
-    this.current = new Half(this.utilization());
+    this.current = new Half();
     this.currentSinceMs = nowMs;
   }
 }

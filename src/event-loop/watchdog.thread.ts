@@ -1,39 +1,24 @@
+import type * as Beat from './beat.js';
+import type { Timing } from './event-loop.options.js';
 import type { Mappings, Position, SourceMaps } from './source-maps.js';
 
 /** What the watchdog thread is given. Plain data: it crosses to another thread. */
 export interface WatchdogData {
   readonly memory: ArrayBufferLike;
-  /** Positions and values in the memory; the thread's function can import nothing. */
-  readonly word: {
-    readonly seq: number;
-    readonly beatAt: number;
-    readonly mode: number;
-    readonly polls: number;
-    readonly starvedUs: number;
-    readonly runDelayUs: number;
-  };
-  readonly mode: { readonly armed: number; readonly stopped: number };
-  readonly unitsPerMs: number;
+  /** The thread's function can import nothing. */
+  readonly beat: typeof Beat;
+  readonly timing: Timing;
+  readonly budget: LookBudget;
   /** Milliseconds on the kernel's monotonic clock when the main thread's `performance.now()` was 0. */
   readonly originMs: number;
   /** The property of the main context's global object that holds the probe. */
   readonly probeName: string;
-  readonly tickMs: number;
-  readonly idlePollMs: number;
-  readonly suspectMs: number;
-  /** The same while the loop ticks slowly because no request is in flight. */
-  readonly idleSuspectMs: number;
-  readonly sampleMs: number;
-  readonly samplesPerSecond: number;
-  readonly sampleBurst: number;
-  /** After so long a block is told on stderr while it lasts. */
-  readonly hangMs: number;
-  /** The kernel's scheduling figures of the main thread; null where there are none. */
-  readonly schedstat: string | null;
-  readonly workingDirectory: string;
-  readonly maxMappingBytes: number;
-  /** So many looks that fail in a row are told. */
-  readonly failedLooks: number;
+}
+
+/** How often the watchdog may look. */
+export interface LookBudget {
+  readonly perSecond: number;
+  readonly burst: number;
 }
 
 /** Asks where positions are in the sources. */
@@ -75,17 +60,25 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
   const { parentPort, receiveMessageOnPort, workerData } = process.getBuiltinModule('node:worker_threads');
   const { Session } = process.getBuiltinModule('node:inspector');
   const fs = process.getBuiltinModule('node:fs');
-  const data = workerData as WatchdogData;
-  const { word, mode } = data;
-  const words = new Int32Array(data.memory);
+  const { memory, beat, timing, budget, originMs, probeName } = workerData as WatchdogData;
+  /** The watchdog's own polling while no request is in flight. */
+  const idlePollMs = 1_000;
+  /** After so long a block is told on stderr while it lasts. */
+  const hangMs = 1_000;
+  /** So many looks that fail in a row are told. */
+  const maxFailedLooks = 3;
+  /** Of a bundle of Nest and all it needs they are 3 MB. */
+  const maxMappingBytes = 6_000_000;
+  const workingDirectory = process.cwd();
+  const words = new Int32Array(memory);
   const sleeper = new Int32Array(new SharedArrayBuffer(4));
   const ownStartMs = nowMs();
   const schedstatFd = openSchedstat();
   const schedstatText = Buffer.alloc(96);
 
-  let watchedSeq = Atomics.load(words, word.seq);
+  let watchedSeq = Atomics.load(words, beat.SEQ);
   let nextLookMs = 0;
-  let tokens = data.sampleBurst;
+  let tokens = budget.burst;
   let refilledMs = ownStartMs;
   let saidAtMs = 0;
   let failedLooks = 0;
@@ -98,18 +91,18 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
 
   /** Main-thread monotonic milliseconds. */
   function nowMs(): number {
-    return Number(process.hrtime.bigint()) / 1e6 - data.originMs;
+    return Number(process.hrtime.bigint()) / 1e6 - originMs;
   }
 
   function watch(): void {
     for (;;) {
-      const current = Atomics.load(words, word.mode);
-      if (current === mode.stopped) return stop();
-      const waitMs = current === mode.armed ? untilSuspicious() : data.idlePollMs;
+      const current = Atomics.load(words, beat.MODE);
+      if (current === beat.STOPPED) return stop();
+      const waitMs = current === beat.ARMED ? untilSuspicious() : idlePollMs;
       const beforeMs = nowMs();
-      if (Atomics.wait(words, word.mode, current, waitMs) === 'timed-out') account(beforeMs, waitMs);
+      if (Atomics.wait(words, beat.MODE, current, waitMs) === 'timed-out') account(beforeMs, waitMs);
       tellLocations();
-      Atomics.add(words, word.polls, 1);
+      Atomics.add(words, beat.POLLS, 1);
       // A look is answered through this thread's own event loop, so the loop here must be left for it.
       if (look()) return;
     }
@@ -130,8 +123,8 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
 
   /** No wake-up before one can tell anything: they are what this thread costs. */
   function untilSuspicious(): number {
-    const leftMs = data.suspectMs - staleOf(nowMs());
-    return leftMs > 0 ? leftMs + 0.2 : data.sampleMs;
+    const leftMs = timing.suspectMs - staleOf(nowMs());
+    return leftMs > 0 ? leftMs + 0.2 : timing.sampleMs;
   }
 
   function stop(): void {
@@ -141,7 +134,7 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
   /** Own lateness: how much of a block was the machine's fault. */
   function account(beforeMs: number, waitMs: number): void {
     const lateMs = nowMs() - beforeMs - waitMs;
-    if (lateMs > 1) Atomics.add(words, word.starvedUs, Math.round(lateMs * 1000));
+    if (lateMs > 1) Atomics.add(words, beat.STARVED_US, Math.round(lateMs * 1000));
   }
 
   /** Adds what the main thread has stood in the run queue since the last call, while it stands still. */
@@ -151,7 +144,7 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
       const length = fs.readSync(schedstatFd, schedstatText, 0, schedstatText.length, 0);
       // "time on CPU, time in the run queue, slices", in nanoseconds: Documentation/scheduler/sched-stats.rst
       const nowUs = Number(schedstatText.toString('latin1', 0, length).split(' ')[1]) / 1000;
-      if (runDelayUs !== null) Atomics.add(words, word.runDelayUs, Math.round(nowUs - runDelayUs));
+      if (runDelayUs !== null) Atomics.add(words, beat.RUN_DELAY_US, Math.round(nowUs - runDelayUs));
       runDelayUs = standsStill ? nowUs : null;
     } catch {
       // Classification has one witness less.
@@ -162,7 +155,7 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
   /** Looks at the main thread when it is time; true when a look is under way. */
   function look(): boolean {
     const now = nowMs();
-    const seq = Atomics.load(words, word.seq);
+    const seq = Atomics.load(words, beat.SEQ);
     if (seq !== watchedSeq) {
       watchedSeq = seq;
       nextLookMs = 0;
@@ -170,25 +163,26 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
       seen = null;
     }
     const staleMs = staleOf(now);
-    const suspectMs = Atomics.load(words, word.mode) === mode.armed ? data.suspectMs : data.idleSuspectMs;
+    const suspectMs =
+      Atomics.load(words, beat.MODE) === beat.ARMED ? timing.suspectMs : timing.idleTickMs + timing.suspectMs;
     accountRunDelay(staleMs >= suspectMs);
     if (staleMs < suspectMs) return false;
     sayWhileItLasts(staleMs);
     if (now < nextLookMs || !takeToken(now)) return false;
     // Ever rarer, so that a long block is looked at a few dozen times, and its last look still lies near its end. Not
     // quite regular: requests that take turns in step with the looks would otherwise be blamed for one another.
-    nextLookMs = now + Math.max(data.sampleMs, staleMs * 0.15) * (0.85 + Math.random() * 0.3);
+    nextLookMs = now + Math.max(timing.sampleMs, staleMs * 0.15) * (0.85 + Math.random() * 0.3);
     ask(seq);
     return true;
   }
 
   function staleOf(now: number): number {
-    const units = (now * data.unitsPerMs - Atomics.load(words, word.beatAt)) | 0;
-    return units / data.unitsPerMs;
+    const units = (now * beat.UNITS_PER_MS - Atomics.load(words, beat.BEAT_AT)) | 0;
+    return units / beat.UNITS_PER_MS;
   }
 
   function takeToken(now: number): boolean {
-    tokens = Math.min(data.sampleBurst, tokens + ((now - refilledMs) / 1000) * data.samplesPerSecond);
+    tokens = Math.min(budget.burst, tokens + ((now - refilledMs) / 1000) * budget.perSecond);
     refilledMs = now;
     if (tokens < 1) return false;
     tokens -= 1;
@@ -200,13 +194,13 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
     let beforeMs = nowMs();
     // Keeps this thread alive and watching while the main thread is in a native call and cannot answer.
     const waiting = setInterval(() => {
-      account(beforeMs, data.tickMs);
+      account(beforeMs, timing.tickMs);
       beforeMs = nowMs();
-      accountRunDelay(Atomics.load(words, word.seq) === seq);
-      Atomics.add(words, word.polls, 1);
-      if (Atomics.load(words, word.mode) === mode.stopped) answered(null);
-      else if (Atomics.load(words, word.seq) === seq) sayWhileItLasts(staleOf(beforeMs));
-    }, data.tickMs);
+      accountRunDelay(Atomics.load(words, beat.SEQ) === seq);
+      Atomics.add(words, beat.POLLS, 1);
+      if (Atomics.load(words, beat.MODE) === beat.STOPPED) answered(null);
+      else if (Atomics.load(words, beat.SEQ) === seq) sayWhileItLasts(staleOf(beforeMs));
+    }, timing.tickMs);
     let done = false;
     const answered = (answer: Seen | null, failure: unknown = null): void => {
       if (done) return;
@@ -234,7 +228,7 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
   /** One may be lost while somebody else's session goes away, or the main thread ends. */
   function lookFailed(failure: unknown): void {
     failedLooks += 1;
-    if (failedLooks !== data.failedLooks) return;
+    if (failedLooks !== maxFailedLooks) return;
     const told: LooksFail = { reason: failure instanceof Error ? failure.message : 'no answer' };
     // eslint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
     parentPort!.postMessage(told);
@@ -247,13 +241,13 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
   function expressionOf(seq: number, at: number): string {
     return (
       `try{(function perfProbe(probe){const m={seq:${seq},at:${at},ok:false};` +
-      `if(probe!==undefined)probe(m);return m})(this['${data.probeName}'])}catch{}`
+      `if(probe!==undefined)probe(m);return m})(this['${probeName}'])}catch{}`
     );
   }
 
   /** A block that never ends is never recorded; so it is told while it lasts, past the main thread's own streams. */
   function sayWhileItLasts(staleMs: number): void {
-    if (staleMs < data.hangMs || (saidAtMs > 0 && staleMs < saidAtMs * 5)) return;
+    if (staleMs < hangMs || (saidAtMs > 0 && staleMs < saidAtMs * 5)) return;
     saidAtMs = staleMs;
     const who = seen?.handler === undefined ? (seen?.method ?? '') : `${seen.method} ${seen.route} (${seen.handler})`;
     const frames = seen?.frames ?? [];
@@ -270,7 +264,7 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
 
   function locationOf({ file, line, column }: Position): string | null {
     try {
-      maps ??= new Maps(data.workingDirectory, data.maxMappingBytes, Decoded);
+      maps ??= new Maps(workingDirectory, maxMappingBytes, Decoded);
       return maps.locationOf({ file, line, column });
     } catch {
       // The line is worth more than its map; an error here would end the watchdog in the middle of a hang.
@@ -298,10 +292,10 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
   }
 
   function openSchedstat(): number | null {
-    if (data.schedstat === null) return null;
     try {
-      return fs.openSync(data.schedstat, 'r');
+      return fs.openSync(`/proc/${process.pid}/task/${process.pid}/schedstat`, 'r');
     } catch {
+      // Only Linux has it.
       return null;
     }
   }

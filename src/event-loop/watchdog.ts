@@ -4,25 +4,15 @@ import type { OncePerCause } from '../core/reporter.js';
 import { inRootContext } from '../core/root-context.js';
 import * as beat from './beat.js';
 import type { Position } from './source-maps.js';
-import { IDLE_POLL_MS, type Timing } from './event-loop.options.js';
+import type { Timing } from './event-loop.options.js';
 import { watchdogSource } from './watchdog-source.js';
-import type { LocationsAsked, LocationsTold, LooksFail, WatchdogData } from './watchdog.thread.js';
-
-/** How often the watchdog may look. */
-export interface LookBudget {
-  readonly perSecond: number;
-  readonly burst: number;
-}
+import type { LocationsAsked, LocationsTold, LookBudget, LooksFail, WatchdogData } from './watchdog.thread.js';
 
 /** A look costs the main thread about half a millisecond: this bounds what a loop pays that is blocked all the time. */
 const LOOK_BUDGET: LookBudget = { perSecond: 30, burst: 90 };
-const HANG_MS = 1_000;
 const STOP_DEADLINE_MS = 1_000;
-/** Of a bundle of Nest and all it needs they are 3 MB. */
-const MAX_MAPPING_BYTES = 6_000_000;
-/** Room to read a map file of two and a half times that size. */
+/** Room to read a map file of two and a half times the mappings that are kept. */
 const HEAP_MB = 128;
-const FAILED_LOOKS = 3;
 
 /**
  * Why no watchdog can run here, or null when one can. Under Node's permission model `connectToMainThread()` without
@@ -147,33 +137,8 @@ export class Watchdog {
   }
 
   private data(): WatchdogData {
-    const { timing } = this;
-    return {
-      memory: this.words.buffer,
-      word: {
-        seq: beat.SEQ,
-        beatAt: beat.BEAT_AT,
-        mode: beat.MODE,
-        polls: beat.POLLS,
-        starvedUs: beat.STARVED_US,
-        runDelayUs: beat.RUN_DELAY_US,
-      },
-      mode: { armed: beat.ARMED, stopped: beat.STOPPED },
-      unitsPerMs: beat.UNITS_PER_MS,
-      originMs: Number(process.hrtime.bigint()) / 1e6 - monotonicMs(),
-      probeName: this.probeName,
-      tickMs: timing.tickMs,
-      idlePollMs: IDLE_POLL_MS,
-      suspectMs: timing.suspectMs,
-      idleSuspectMs: timing.idleTickMs + timing.suspectMs,
-      sampleMs: timing.sampleMs,
-      samplesPerSecond: this.budget.perSecond,
-      sampleBurst: this.budget.burst,
-      hangMs: HANG_MS,
-      schedstat: process.platform === 'linux' ? `/proc/${process.pid}/task/${process.pid}/schedstat` : null,
-      workingDirectory: process.cwd(),
-      maxMappingBytes: MAX_MAPPING_BYTES,
-      failedLooks: FAILED_LOOKS,
-    };
+    const { timing, budget, probeName } = this;
+    const originMs = Number(process.hrtime.bigint()) / 1e6 - monotonicMs();
+    return { memory: this.words.buffer, beat: { ...beat }, timing, budget, originMs, probeName };
   }
 }

@@ -2,12 +2,14 @@ import type { CallHandler, ExecutionContext, NestInterceptor, Type } from '@nest
 import { defer, isObservable, mergeMap, of, type Observable } from 'rxjs';
 import { attach } from '../core/attachment.js';
 import type { RequestState } from '../core/request-state.js';
-import { isHttp } from './is-http.js';
 import { stateOf } from './lifecycle.js';
 
 /** Nest's metadata keys of `@UseInterceptors()` and of every route handler. */
 const INTERCEPTORS_METADATA = '__interceptors__';
 const PATH_METADATA = 'path';
+
+/** Whether Nest runs a handler for an HTTP request, and not for a message or a GraphQL field. */
+export const isHttp = (context: ExecutionContext): boolean => context.getType() === 'http';
 
 /** Runs around a handler, after guards and pipes. `state` is null when the request is not observed. */
 export type Around = (state: RequestState | null, request: unknown, proceed: () => unknown) => unknown;

@@ -52,7 +52,6 @@ interface Waiter {
   /** Null for the one that is shared by all who found no name. */
   readonly name: string | null;
   state: RequestState | null;
-  next: Waiter | null;
 }
 type What = 'route' | 'handler';
 type Work = Promise<unknown>;
@@ -80,7 +79,7 @@ export class Naming {
   private changesBefore = 0;
   private changedIn = -1;
   private readonly waiters = new Map<string, Waiter>();
-  private free: Waiter | null = null;
+  private readonly free: Waiter[] = [];
   private readonly nameless = this.createWaiter(null);
   private hearSettled: ((state: RequestState) => void) | null = null;
   /** Who was the first, since the last look, to get on: its route function or handler was called, or has settled. */
@@ -236,11 +235,9 @@ export class Naming {
   }
 
   private takeWaiter(): Waiter {
-    const { free, waiters } = this;
-    if (free !== null) {
-      this.free = free.next;
-      return free;
-    }
+    const { waiters } = this;
+    const free = this.free.pop();
+    if (free !== undefined) return free;
     if (waiters.size >= MAX_NAMES) return this.nameless;
     const name = `${this.prefix}${waiters.size}`;
     const waiter = this.createWaiter(name);
@@ -261,7 +258,7 @@ export class Naming {
       return what === 'handler' && isObservable(value) ? this.observe(state, progress, value) : value;
     };
     if (name !== null) Object.defineProperty(wait, 'name', { value: name });
-    return { wait, name, state: null, next: null };
+    return { wait, name, state: null };
   }
 
   private settled(waiter: Waiter, state: RequestState, progress: Progress, what: What): void {
@@ -273,8 +270,7 @@ export class Naming {
     else this.handlerSettled(progress);
     if (waiter.name === null) return;
     waiter.state = null;
-    waiter.next = this.free;
-    this.free = waiter;
+    this.free.push(waiter);
   }
 
   private handlerSettled(progress: Progress): void {
