@@ -14,7 +14,7 @@ import { MAX_TIMER_MS } from '../../core/clock.js';
 import { describe } from '../../core/option.js';
 import { PerfError } from '../../core/perf.error.js';
 import type { RequestState } from '../../core/request-state.js';
-import { isHttp } from '../../http/is-http.js';
+import { isHttp } from '../../http/handler.interceptor.js';
 import { lifecycleOf, stateOf } from '../../http/lifecycle.js';
 import { compressionOf, SHARED_ANSWER } from '../route-compression.js';
 import type { Headers, KeptResponse, SharedFlight } from './shared-flight.js';
