@@ -68,8 +68,8 @@ export function optionInterfaces(folder = 'dist') {
 /** The members of one interface, as TypeScript's emitter writes them: indented by four, ended by `;`. */
 function membersOf(body) {
   const members = [];
-  for (const [, comment, name, optional, type] of body.matchAll(
-    /(?:^ {4}\/\*\*(.*?)\*\/\n)?^ {4}(?:readonly )?(\w+)(\?)?: (.*?);\n(?= {4}[\w/]|$)/gms,
+  for (const [, comment, name, optional, , written] of body.matchAll(
+    /(?:^ {4}\/\*\*((?:(?!\*\/).)*)\*\/\n)?^ {4}(?:readonly )?(\w+)(\?)?(: |(?=\())(.*?);\n(?= {4}[\w/]|$)/gms,
   )) {
     const text = (comment ?? '')
       .split('\n')
@@ -80,13 +80,16 @@ function membersOf(body) {
     members.push({
       name,
       optional: optional !== undefined,
-      type: type.replaceAll(/\s+/g, ' '),
+      type: typeOf(written),
       doc,
       given: given ?? null,
     });
   }
   return members;
 }
+
+/** `(this: void, request: R): T` of a method as the type of a function. */
+const typeOf = (written) => written.replaceAll(/\s+/g, ' ').replace(/^\((?:this: void, )?(.*)\): (.*)$/, '($1) => $2');
 
 function rowOf({ name, optional, type, doc, given }) {
   const unit = UNITS.find(([ending]) => ending.test(name))?.[1] ?? '';

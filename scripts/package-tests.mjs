@@ -29,6 +29,8 @@ const OWN_TSC = 'node_modules/.bin/tsc';
 /** Much faster than 5.9 and 6, so it also checks what stands inside the declarations. */
 const TSC_7 = join(ROOT, OWN_TSC);
 
+const STARTER = join(ROOT, 'test/package/starter.mjs');
+
 const check = (name, ...steps) => ({ name, steps });
 /** The package's own sources, which import every way a user would, under one module resolution. */
 const types = (label, tsc, resolution, ...more) => {
@@ -94,6 +96,10 @@ const packages = [
     folder: 'nest12-graphql',
     checks: [check('GraphQL over HTTP works and is measured', ...buildAndRun)],
   },
+  ...['nest12-starter', 'nest11-starter'].map((folder) => ({
+    folder,
+    checks: [check('is built, answers and is tested, and leaves nothing open', ['node', STARTER])],
+  })),
 ];
 
 process.chdir(ROOT);

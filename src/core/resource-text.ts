@@ -2,19 +2,25 @@ import type { ResourceSample } from './record.js';
 
 const MIB = 2 ** 20;
 
-/** A sample in one line: `0.50 of 2 cores, 38 % of periods throttled, 212 of 512 MB`. What is unknown is left out. */
+/**
+ * A sample in one line: `0.50 of 2 cores, 38 % of periods throttled, 212 of 512 MB`. What is unknown is left out, and what is the
+ * machine's, where the process is in no container, is said to be.
+ */
 export function describeResources({ cpu, memory, limits }: ResourceSample): string {
   const { window } = cpu;
   const parts: string[] = [];
-  if (window !== null) parts.push(`${window.usageCores.toFixed(2)}${ofLimit(limits.cpuCores)} cores`);
+  if (window !== null) {
+    parts.push(`${window.usageCores.toFixed(2)}${ofLimit(limits.cpuCores)} cores${whose(limits.ofMachine.cpu)}`);
+  }
   if (window?.throttledRatio != null) parts.push(`${(window.throttledRatio * 100).toFixed(0)} % of periods throttled`);
   if (window?.throttledByHiddenAncestor === true) parts.push('throttled by a limit outside the container');
   const usedBytes = memory.workingSetBytes ?? memory.usageBytes;
   if (usedBytes !== null) {
     const limitMb = limits.memoryBytes === null ? null : Math.round(limits.memoryBytes / MIB);
-    parts.push(`${Math.round(usedBytes / MIB)}${ofLimit(limitMb)} MB`);
+    parts.push(`${Math.round(usedBytes / MIB)}${ofLimit(limitMb)} MB${whose(limits.ofMachine.memory)}`);
   }
   return parts.join(', ');
 }
 
+const whose = (ofMachine: boolean): string => (ofMachine ? ' on the whole machine' : '');
 const ofLimit = (limit: number | null): string => (limit === null ? '' : ` of ${Math.round(limit * 100) / 100}`);

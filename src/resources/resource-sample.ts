@@ -20,6 +20,10 @@ export function limitsOf(reading: ResourceReading, overrides: ResolvedResourcesO
       cpu: cpuLimitCores === null && cpuLimit.byAncestor,
       memory: memoryLimitBytes === null && memory?.byAncestor === true,
     },
+    ofMachine: {
+      cpu: reading.isCgroupUsage && layout.cpuacct?.isRoot === true,
+      memory: memory !== null && layout.memory?.isRoot === true,
+    },
   };
 }
 

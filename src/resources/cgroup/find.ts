@@ -10,6 +10,8 @@ export interface ControllerCgroup {
   version: 'v1' | 'v2';
   directories: readonly string[];
   trust: 'exact' | 'guess';
+  /** The root of the hierarchy: its account is the whole machine's. */
+  isRoot: boolean;
 }
 
 /** Where the kernel keeps this process's accounts. What is not there is null. */
@@ -32,6 +34,9 @@ const V1_FILES = {
   memory: ['memory.usage_in_bytes', 'memory.limit_in_bytes', 'memory.stat'],
 } as const;
 const V2_FILES = ['cgroup.controllers', 'cgroup.procs', 'cpu.stat', 'cpu.max', 'memory.current', 'memory.max'];
+/** The kernel's admin guides: v1 has the first in the root only, v2 has the others everywhere else. */
+const ROOT_V1_FILE = 'release_agent';
+const BELOW_ROOT_V2_FILES = ['cgroup.events', 'cpu.max', 'memory.max'];
 
 /** A search by process id reads at most so many directories. */
 const MAX_SEARCHED = 2_000;
@@ -69,7 +74,7 @@ function trustOf({ cpu, cpuacct, memory }: Controllers): CgroupLayout['trust'] {
 }
 
 /** Of several mounts of one hierarchy: the surest, then the usual place, then the one that shows more ancestors. */
-function best(path: string, mounts: readonly CgroupMount[], probe: DirectoryProbe): ControllerCgroup | null {
+function best(path: string, mounts: readonly CgroupMount[], probe: Probe): ControllerCgroup | null {
   const [chosen] = mounts
     .flatMap((mount) => {
       const located = locateCgroup(path, mount, probe);
@@ -87,14 +92,22 @@ function best(path: string, mounts: readonly CgroupMount[], probe: DirectoryProb
         version: chosen.mount.version,
         directories: chosen.directories,
         trust: chosen.doubt <= 1 ? 'exact' : 'guess',
+        isRoot: probe.isRoot(chosen.directories[0]!, chosen.mount.version),
       };
 }
 
 const isUsualPlace = (point: string): boolean => point === '/sys/fs/cgroup' || point.startsWith('/sys/fs/cgroup/');
 
-function probeOf(root: string, files: readonly string[]): DirectoryProbe {
+interface Probe extends DirectoryProbe {
+  isRoot(directory: string, version: ControllerCgroup['version']): boolean;
+}
+
+function probeOf(root: string, files: readonly string[]): Probe {
+  const has = (directory: string, file: string): boolean => existsSync(`${root}${directory}/${file}`);
   return {
-    isCgroup: (directory) => files.some((file) => existsSync(`${root}${directory}/${file}`)),
+    isCgroup: (directory) => files.some((file) => has(directory, file)),
+    isRoot: (directory, version) =>
+      version === 'v1' ? has(directory, ROOT_V1_FILE) : !BELOW_ROOT_V2_FILES.some((file) => has(directory, file)),
     findOwn: (top, depth) => findOwn(root, top, depth),
   };
 }

@@ -65,6 +65,13 @@ describe('README and guides', { timeout: 120_000 }, () => {
     execFileSync('node', [script, '--check']);
   });
 
+  it('have options that are functions in the reference, each in a row of its own', () => {
+    const rows = textOf('docs/options.md').split('\n');
+    const named = (name: string): string[] => rows.filter((row) => row.startsWith(`| \`${name}\` `));
+    expect(['unit', 'varyBy', 'authorize', 'redact'].filter((name) => named(name).length === 0)).toEqual([]);
+    expect(rows.filter((row) => row.includes('*/'))).toEqual([]);
+  });
+
   it('explain every error code, and no other', () => {
     const sources = readdirSync('src', { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
     const codes = new Set(sources.flatMap((file) => textOf(join('src', file)).match(/'PERF_ERR_\w+'/g) ?? []));
