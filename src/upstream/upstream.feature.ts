@@ -19,6 +19,7 @@ import { Targets } from './target.js';
 import { Upstream } from './upstream.js';
 import { upstreamOption } from './upstream.options.js';
 import { routeTime, routeUpstreams, upstreamSnapshot } from './upstream-snapshot.js';
+import { WatchedClients } from './watch/watched-clients.js';
 
 type Options = NonNullable<Resolved<typeof upstreamOption>>;
 
@@ -29,6 +30,7 @@ class UpstreamFeature implements Feature, RouteTimeFigures {
   private readonly targets: Targets;
   private readonly upstream: Upstream;
   private readonly channels: Channels;
+  private readonly clients: WatchedClients;
   private readonly windows: BusyWindows;
   private timers: NodeJS.Timeout[] = [];
   private startedMs = 0;
@@ -46,7 +48,11 @@ class UpstreamFeature implements Feature, RouteTimeFigures {
     this.channels = new Channels(report);
     ROUTE_TIME_FIGURES.set(requests, this);
     TIME_SO_FAR.set(requests, (state) => this.upstream.splitSoFar(state));
-    UPSTREAM_CALLS.set(requests, { timed: (target, work) => timed(this.upstream, target, work) });
+    this.clients = new WatchedClients(this.upstream);
+    UPSTREAM_CALLS.set(requests, {
+      timed: (target, work) => timed(this.upstream, target, work),
+      watch: (client, target) => this.clients.watch(client, target),
+    });
   }
 
   install(): void {
@@ -81,6 +87,7 @@ class UpstreamFeature implements Feature, RouteTimeFigures {
 
   drain(): void {
     this.channels.close();
+    this.clients.close();
     for (const timer of this.timers) clearInterval(timer);
   }
 }

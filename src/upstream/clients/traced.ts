@@ -6,6 +6,8 @@ import type { MadeCall } from '../target.js';
 /** What the clients tell of a call on their tracing channels. */
 interface Traced {
   readonly command?: string;
+  /** Of SQL. */
+  readonly query?: string;
   readonly args?: readonly unknown[];
   readonly database?: string | number;
   readonly serverAddress?: string;
@@ -45,7 +47,9 @@ function hear({ channel, kind, client }: TracedClient, channels: Channels, upstr
   channels.on(`tracing:${channel}:start`, (traced: Traced) => {
     const made = madeCall(kind, client, traced);
     const bullmq = kind === 'redis' && isBullMq(traced.args);
-    const call = bullmq ? upstream.beginInBackground({ ...made, client: 'bullmq' }) : upstream.begin(made);
+    const call = bullmq
+      ? upstream.beginInBackground({ ...made, client: 'bullmq' })
+      : upstream.begin(made, traced.query);
     if (call !== null) calls.set(traced, call);
   });
   channels.on(`tracing:${channel}:asyncEnd`, end);
