@@ -31,17 +31,6 @@ export class PerfService {
   }
 
   /**
-   * Times the calls of a client by its own events, on that object only, until the application has closed: a `Client` or `Pool`
-   * of pg, a `MongoClient` with `monitorCommands: true`, knex, a `PrismaClient` that emits `query` events, or an initialized
-   * `DataSource` of TypeORM. The same client twice counts once. `target` is its name; the default is like `'postgres db:5432/shop'`.
-   * @throws PERF_ERR_WATCH for another client, or one that does not tell of its calls
-   * @example perf.watch(pool)
-   */
-  watch(client: object, { target }: { target?: string } = {}): void {
-    UPSTREAM_CALLS.get(this.runtime.requests)?.watch(client, target);
-  }
-
-  /**
    * Runs `work` as a call to an upstream that no client tells of, until what it returns has settled. It is timed for its target
    * and for the request that makes it. Passes on what it returns or throws.
    * @example await perf.timed('s3 uploads', () => s3.send(command))

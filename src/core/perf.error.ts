@@ -11,7 +11,6 @@ export type PerfErrorCode =
   | 'PERF_ERR_SERIALIZE'
   | 'PERF_ERR_STORE'
   | 'PERF_ERR_UNITS'
-  | 'PERF_ERR_WATCH'
   | 'PERF_ERR_MISSING_PEER';
 
 /**

@@ -1,9 +1,8 @@
 import { attach } from './attachment.js';
 
-/** Who measures calls that no channel tells of. */
+/** Who measures calls that no client tells of. */
 export interface UpstreamCalls {
   timed<T>(target: string, work: () => T): T;
-  watch(client: object, target: string | undefined): void;
 }
 
 /** An application's; there is none with `upstream: false`. */

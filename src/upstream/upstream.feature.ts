@@ -19,7 +19,6 @@ import { Targets } from './target.js';
 import { Upstream } from './upstream.js';
 import { upstreamOption } from './upstream.options.js';
 import { routeTime, routeUpstreams, upstreamSnapshot } from './upstream-snapshot.js';
-import { WatchedClients } from './watch/watched-clients.js';
 
 type Options = NonNullable<Resolved<typeof upstreamOption>>;
 
@@ -30,7 +29,6 @@ class UpstreamFeature implements Feature, RouteTimeFigures {
   private readonly targets: Targets;
   private readonly upstream: Upstream;
   private readonly channels: Channels;
-  private readonly clients: WatchedClients;
   private readonly windows: BusyWindows;
   private timers: NodeJS.Timeout[] = [];
   private startedMs = 0;
@@ -48,11 +46,7 @@ class UpstreamFeature implements Feature, RouteTimeFigures {
     this.channels = new Channels(report);
     ROUTE_TIME_FIGURES.set(requests, this);
     TIME_SO_FAR.set(requests, (state) => this.upstream.splitSoFar(state));
-    this.clients = new WatchedClients(this.upstream);
-    UPSTREAM_CALLS.set(requests, {
-      timed: (target, work) => timed(this.upstream, target, work),
-      watch: (client, target) => this.clients.watch(client, target),
-    });
+    UPSTREAM_CALLS.set(requests, { timed: (target, work) => timed(this.upstream, target, work) });
   }
 
   install(): void {
@@ -87,7 +81,6 @@ class UpstreamFeature implements Feature, RouteTimeFigures {
 
   drain(): void {
     this.channels.close();
-    this.clients.close();
     for (const timer of this.timers) clearInterval(timer);
   }
 }

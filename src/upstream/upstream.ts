@@ -6,7 +6,6 @@ import type { RequestLifecycle, RequestObserver } from '../http/lifecycle.js';
 import type { Route } from '../core/route.js';
 import { NO_CALLS, RequestCalls, RequestTimer, type LoopClock } from './request-calls.js';
 import { RouteTimes } from './route-times.js';
-import { Statements } from './statements.js';
 import type { MadeCall, Target, Targets } from './target.js';
 
 /** A call under way. */
@@ -22,7 +21,6 @@ const TIMER = attach<RequestTimer>('request');
 /** Every call that the application makes: for its target, and for the request whose call it is. */
 export class Upstream implements RequestObserver {
   readonly routes = new Map<Route, RouteTimes>();
-  readonly statements = new Statements();
   private starts = 0;
   private unplaced = 0;
 
@@ -71,14 +69,10 @@ export class Upstream implements RequestObserver {
     return timer.split(untilMs - state.startedMs, union, now);
   }
 
-  /**
-   * Calls begin where the code that makes them runs. Null: another application's request makes it, or a query builder has told
-   * of its `statement`.
-   */
-  begin(made: MadeCall, statement?: string): Call | null {
+  /** Calls begin where the code that makes them runs. Null: another application's request makes it. */
+  begin(made: MadeCall): Call | null {
     const state = this.caller();
-    if (state === 'foreign' || (statement !== undefined && this.statements.take(statement, state))) return null;
-    return this.beginFor(state, this.targets.of(made), whatOf(made), false);
+    return state === 'foreign' ? null : this.beginFor(state, this.targets.of(made), whatOf(made), false);
   }
 
   /** The same for a call that nobody makes where no request is known to make it: a worker that waits for its queue. */
@@ -109,13 +103,6 @@ export class Upstream implements RequestObserver {
     if (failed) target.errors += 1;
     target.took(nowMs - startedMs);
     ended?.(nowMs, failed);
-  }
-
-  /** A call of which its client tells when it is over, where nobody knows whose it was. */
-  over(target: Target, durationMs: number): void {
-    target.calls += 1;
-    this.unplaced += 1;
-    target.durations.record(durationMs);
   }
 
   /** The request whose code runs: from the context store where that is on, else by the names in the stack. */

@@ -6,8 +6,6 @@ import type { MadeCall } from '../target.js';
 /** What the clients tell of a call on their tracing channels. */
 interface Traced {
   readonly command?: string;
-  /** Of SQL. */
-  readonly query?: string;
   readonly args?: readonly unknown[];
   readonly database?: string | number;
   readonly serverAddress?: string;
@@ -47,9 +45,7 @@ function hear({ channel, kind, client }: TracedClient, channels: Channels, upstr
   channels.on(`tracing:${channel}:start`, (traced: Traced) => {
     const made = madeCall(kind, client, traced);
     const bullmq = kind === 'redis' && isBullMq(traced.args);
-    const call = bullmq
-      ? upstream.beginInBackground({ ...made, client: 'bullmq' })
-      : upstream.begin(made, traced.query);
+    const call = bullmq ? upstream.beginInBackground({ ...made, client: 'bullmq' }) : upstream.begin(made);
     if (call !== null) calls.set(traced, call);
   });
   channels.on(`tracing:${channel}:asyncEnd`, end);

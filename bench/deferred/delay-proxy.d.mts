@@ -1,1 +1,0 @@
-export function startDelayProxy(targetPort: number, delayMs: number): Promise<{ port: number; stop(): void }>;
