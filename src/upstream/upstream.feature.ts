@@ -17,6 +17,7 @@ import { timed } from './timed.js';
 import { Targets } from './target.js';
 import { Upstream } from './upstream.js';
 import { upstreamOption } from './upstream.options.js';
+import { WatchedClients } from './watch/watched-clients.js';
 import { routeTime, routeUpstreams, upstreamSnapshot } from './upstream-snapshot.js';
 
 type Options = NonNullable<Resolved<typeof upstreamOption>>;
@@ -28,6 +29,7 @@ class UpstreamFeature implements Feature, RouteTimeFigures {
   private readonly targets: Targets;
   private readonly upstream: Upstream;
   private readonly channels: Channels;
+  private readonly watched: WatchedClients;
   private readonly windows: BusyWindows;
   private timer: NodeJS.Timeout | null = null;
   private startedMs = 0;
@@ -43,9 +45,13 @@ class UpstreamFeature implements Feature, RouteTimeFigures {
     this.upstream = new Upstream(this.targets, requests, clock, options.maxTimedCalls);
     this.windows = new BusyWindows(clock, this.upstream.routes);
     this.channels = new Channels(report);
+    this.watched = new WatchedClients(this.upstream);
     ROUTE_TIME_FIGURES.set(requests, this);
     TIME_SO_FAR.set(requests, (state) => this.upstream.splitSoFar(state));
-    UPSTREAM_CALLS.set(requests, { timed: (target, work) => timed(this.upstream, target, work) });
+    UPSTREAM_CALLS.set(requests, {
+      timed: (target, work) => timed(this.upstream, target, work),
+      watch: (client, given) => this.watched.watch(client, given),
+    });
   }
 
   install(): void {
@@ -76,6 +82,7 @@ class UpstreamFeature implements Feature, RouteTimeFigures {
 
   drain(): void {
     this.channels.close();
+    this.watched.close();
     if (this.timer !== null) clearInterval(this.timer);
   }
 }
