@@ -1,8 +1,8 @@
-import { Controller, Get, Inject, type OnModuleInit, Param } from '@nestjs/common';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { PerfService, type RequestRecord, type UpstreamSnapshot } from '../../../src/index.js';
 import { adapters, startApp, type TestApp } from '../../fixtures/app.js';
 import * as clients from '../../fixtures/clients.js';
+import { databases, OrdersController } from '../../fixtures/postgres.controller.js';
 import { until } from '../../fixtures/until.js';
 
 let postgres: clients.Postgres;
@@ -23,6 +23,7 @@ beforeAll(async () => {
   await client.connect();
   knex = clients.knex({ client: 'pg', connection, pool: { min: 0, max: 3 } });
   dataSource = await new clients.DataSource({ type: 'postgres', ...connection, username: user }).initialize();
+  Object.assign(databases, { pool, client, knex, dataSource });
   await pool.query('CREATE TABLE orders (id int PRIMARY KEY, total int)');
   await pool.query('INSERT INTO orders SELECT id, id * 10 FROM generate_series(1, 100) AS id');
 });
@@ -30,129 +31,6 @@ afterAll(async () => {
   await Promise.all([pool.end(), client.end(), knex.destroy(), dataSource.destroy()]);
   await postgres.stop();
 });
-
-const BY_ID = 'SELECT total FROM orders WHERE id = $1';
-const fail = () => null;
-
-@Controller()
-class OrdersController implements OnModuleInit {
-  constructor(@Inject(PerfService) private readonly perf: PerfService) {}
-
-  onModuleInit() {
-    for (const one of [pool, client, knex, dataSource]) {
-      this.perf.watch(one);
-      this.perf.watch(one);
-    }
-  }
-
-  @Get('none')
-  none() {
-    return {};
-  }
-
-  @Get('pool/:id')
-  async fromPool(@Param('id') id: string) {
-    await pool.query(BY_ID, [id]);
-    const { rows } = await pool.query({ text: BY_ID, values: [id] });
-    return rows[0];
-  }
-
-  @Get('slow')
-  async slow() {
-    await pool.query('SELECT pg_sleep(0.05)');
-    return {};
-  }
-
-  @Get('lent')
-  async lent() {
-    const one = await pool.connect();
-    try {
-      await one.query('BEGIN');
-      await one.query('SELECT 1 / 0').catch(fail);
-      await one.query('ROLLBACK');
-    } finally {
-      one.release();
-    }
-    return {};
-  }
-
-  @Get('stream')
-  async stream() {
-    const one = await pool.connect();
-    const rows = one.query(new clients.QueryStream('SELECT * FROM orders')) as unknown as AsyncIterable<object>;
-    let count = 0;
-    for await (const row of rows) count += Object.keys(row).length / 2;
-    one.release();
-    return { count };
-  }
-
-  @Get('callback')
-  callback() {
-    return new Promise((resolve, reject) => {
-      client.query('SELECT 1 AS one', (error: Error | null, result: clients.PgResult) =>
-        error === null ? resolve(result.rows[0]) : reject(error),
-      );
-    });
-  }
-
-  @Get('knex/:id')
-  async fromKnex(@Param('id') id: string) {
-    const [row] = await knex('orders').where('id', id);
-    await knex.raw('SELECT nothing').catch(fail);
-    return row;
-  }
-
-  @Get('transactions')
-  async transactions() {
-    await knex.transaction(async (trx) => void (await trx('orders').where('id', 2)));
-    await dataSource.transaction(async (manager) => void (await manager.query('SELECT 1')));
-    return {};
-  }
-
-  @Get('holds')
-  async holds() {
-    const held = await Promise.all([pool.connect(), pool.connect(), pool.connect()]);
-    await until('a request that waits', () => pool.waitingCount === 1);
-    for (const one of held) one.release();
-    return {};
-  }
-
-  @Get('waits')
-  waits() {
-    return new Promise((done) => {
-      pool.connect((_, one) => {
-        one.query('SELECT 2', (__: Error | null, { rows }: clients.PgResult) => {
-          one.release();
-          done(rows);
-        });
-      });
-    });
-  }
-
-  // Of one message each: the server in the tests takes those of all connections in turn.
-  @Get('of/pool')
-  async ofPool() {
-    await pool.query('SELECT 1');
-    return (await pool.query('SELECT 2')).rows;
-  }
-
-  @Get('of/knex')
-  async ofKnex() {
-    return (await knex.raw('SELECT 3')).rows;
-  }
-
-  @Get('of/typeorm')
-  async ofTypeOrm() {
-    return dataSource.query('SELECT 4');
-  }
-
-  @Get('typeorm/:id')
-  async fromTypeOrm(@Param('id') id: string) {
-    const [row] = await dataSource.query(BY_ID, [id]);
-    await dataSource.query('SELECT nothing').catch(fail);
-    return row;
-  }
-}
 
 describe.each(adapters)('calls to a real PostgreSQL, on %s, of', (adapter) => {
   let running: TestApp;
