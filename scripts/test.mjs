@@ -6,7 +6,7 @@ import { ensureRedis } from './redis.mjs';
 const [long, rest] = [process.argv.includes('--long'), process.argv.slice(2).filter((flag) => flag !== '--long')];
 try {
   ensureRedis();
-  for (const folder of ['.', 'test/nest11', ...(long ? ['test/node-versions', 'test/bullmq5'] : [])])
+  for (const folder of ['.', 'test/nest11', 'test/clients', ...(long ? ['test/node-versions', 'test/bullmq5'] : [])])
     installLocked(folder);
 } catch (error) {
   console.error(error.message);

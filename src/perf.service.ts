@@ -31,6 +31,16 @@ export class PerfService {
   }
 
   /**
+   * Hears a client's calls by its own events, on this object only, until the application closes: a `Pool` or `Client` of pg, a
+   * `MongoClient`, knex, a `PrismaClient`, a TypeORM `DataSource`. Again for one that is watched, it does nothing.
+   * @param options.target its name: `'postgres shop'`. Default: what the client is connected to, `'postgres db:5432/shop'`
+   * @throws PERF_ERR_WATCH for another client, or one that does not tell of its calls; PERF_ERR_OPTION
+   */
+  watch(client: object, options?: { target?: string }): void {
+    UPSTREAM_CALLS.get(this.runtime.requests)?.watch(client, options);
+  }
+
+  /**
    * Runs `work` as a call to an upstream that no client tells of, until what it returns has settled. It is timed for its target
    * and for the request that makes it. Passes on what it returns or throws.
    * @example await perf.timed('s3 uploads', () => s3.send(command))

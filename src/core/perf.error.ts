@@ -11,6 +11,7 @@ export type PerfErrorCode =
   | 'PERF_ERR_SERIALIZE'
   | 'PERF_ERR_STORE'
   | 'PERF_ERR_UNITS'
+  | 'PERF_ERR_WATCH'
   | 'PERF_ERR_MISSING_PEER';
 
 /**

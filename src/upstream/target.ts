@@ -56,7 +56,7 @@ export interface MadeCall extends UpstreamCall {
 }
 
 /** Longer ones are cut: a target is a label. */
-const MAX_NAME = 100;
+export const MAX_NAME = 100;
 
 /** Finds the target of a call; beyond a number of them all are `other`. */
 export class Targets {

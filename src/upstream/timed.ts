@@ -4,7 +4,7 @@ interface Thenable {
   then(fulfilled: (value: unknown) => unknown, rejected: (reason: unknown) => unknown): unknown;
 }
 
-/** Runs `work` as a call to `target`, until what it returns has settled. Passes on what it returns or throws. */
+/** Runs `work` as a call to `target`, until what it returns has settled. Passes on its value and its error. */
 export function timed<T>(upstream: Upstream, target: string, work: () => T): T {
   const state = upstream.caller();
   if (state === 'foreign') return work();
@@ -17,18 +17,11 @@ export function timed<T>(upstream: Upstream, target: string, work: () => T): T {
     end(true);
     throw error;
   }
-  if (result instanceof Promise) {
-    result.then(
-      () => end(false),
-      () => end(true),
-    );
-    return result;
-  }
   if (!isThenable(result)) {
     end(false);
     return result;
   }
-  // A query that runs when somebody asks for it: asked once, here.
+  // A query that runs when somebody asks for it is asked once, here; a rejection that nobody handles is still told as one.
   return result.then(
     (value) => {
       end(false);

@@ -18,6 +18,7 @@ import { timed } from './timed.js';
 import { Targets } from './target.js';
 import { Upstream } from './upstream.js';
 import { upstreamOption } from './upstream.options.js';
+import { WatchedClients } from './watch/watched-clients.js';
 import { routeTime, routeUpstreams, upstreamSnapshot } from './upstream-snapshot.js';
 
 type Options = NonNullable<Resolved<typeof upstreamOption>>;
@@ -29,6 +30,7 @@ class UpstreamFeature implements Feature, RouteTimeFigures {
   private readonly targets: Targets;
   private readonly upstream: Upstream;
   private readonly channels: Channels;
+  private readonly watched: WatchedClients;
   private readonly windows: BusyWindows;
   private timers: NodeJS.Timeout[] = [];
   private startedMs = 0;
@@ -44,9 +46,13 @@ class UpstreamFeature implements Feature, RouteTimeFigures {
     this.upstream = new Upstream(this.targets, requests, clock, options.maxTimedCalls);
     this.windows = new BusyWindows(clock, this.upstream.routes);
     this.channels = new Channels(report);
+    this.watched = new WatchedClients(this.upstream);
     ROUTE_TIME_FIGURES.set(requests, this);
     TIME_SO_FAR.set(requests, (state) => this.upstream.splitSoFar(state));
-    UPSTREAM_CALLS.set(requests, { timed: (target, work) => timed(this.upstream, target, work) });
+    UPSTREAM_CALLS.set(requests, {
+      timed: (target, work) => timed(this.upstream, target, work),
+      watch: (client, given) => this.watched.watch(client, given),
+    });
   }
 
   install(): void {
@@ -81,6 +87,7 @@ class UpstreamFeature implements Feature, RouteTimeFigures {
 
   drain(): void {
     this.channels.close();
+    this.watched.close();
     for (const timer of this.timers) clearInterval(timer);
   }
 }

@@ -7,6 +7,7 @@ import type { Route } from '../core/route.js';
 import { NO_CALLS, RequestCalls, RequestTimer, type LoopClock } from './request-calls.js';
 import { RouteTimes } from './route-times.js';
 import type { MadeCall, Target, Targets } from './target.js';
+import { DrivenStatements } from './watch/driven-statements.js';
 
 /** A call under way. */
 export interface Call {
@@ -16,11 +17,15 @@ export interface Call {
   readonly ended: ((nowMs: number, failed: boolean) => void) | null;
 }
 
+/** Who makes a call; null: nobody knows. Foreign: a request of another application. */
+export type Caller = RequestState | null | 'foreign';
+
 const TIMER = attach<RequestTimer>('request');
 
 /** Every call that the application makes: for its target, and for the request whose call it is. */
 export class Upstream implements RequestObserver {
   readonly routes = new Map<Route, RouteTimes>();
+  readonly driven = new DrivenStatements();
   private starts = 0;
   private unplaced = 0;
 
@@ -70,8 +75,7 @@ export class Upstream implements RequestObserver {
   }
 
   /** Calls begin where the code that makes them runs. Null: another application's request makes it. */
-  begin(made: MadeCall): Call | null {
-    const state = this.caller();
+  begin(made: MadeCall, state = this.caller()): Call | null {
     return state === 'foreign' ? null : this.beginFor(state, this.targets.of(made), whatOf(made), false);
   }
 
@@ -105,8 +109,20 @@ export class Upstream implements RequestObserver {
     ended?.(nowMs, failed);
   }
 
+  /** Whether a driver tells what a watched client has told. */
+  toldBefore(client: string, statement: string, caller: Caller): boolean {
+    return caller !== 'foreign' && this.driven.take(client, statement, caller);
+  }
+
+  /** A call that is told of when it is over, and nobody knows by whom it was made. */
+  endedUnplaced(target: Target, durationMs: number): void {
+    target.calls += 1;
+    this.unplaced += 1;
+    target.durations.record(durationMs);
+  }
+
   /** The request whose code runs: from the context store where that is on, else by the names in the stack. */
-  caller(): RequestState | null | 'foreign' {
+  caller(): Caller {
     const stored = requestContext.getStore();
     if (stored !== undefined) return stored.owner === this.lifecycle ? stored : 'foreign';
     if (this.lifecycle.contextEnabled || this.lifecycle.inFlight === 0) return null;

@@ -1,6 +1,6 @@
 import type { UpstreamKind } from '../../core/record.js';
 import type { Channels } from '../channels.js';
-import type { Call, Upstream } from '../upstream.js';
+import type { Call, Caller, Upstream } from '../upstream.js';
 import type { MadeCall } from '../target.js';
 
 /** What the clients tell of a call on their tracing channels. */
@@ -11,6 +11,8 @@ interface Traced {
   readonly serverAddress?: string;
   readonly serverPort?: number;
   readonly error?: unknown;
+  /** The statement of SQL, with its values in it. */
+  readonly query?: string;
 }
 
 interface TracedClient {
@@ -31,10 +33,25 @@ const CLIENTS: readonly TracedClient[] = [
 
 /** https://nodejs.org/api/diagnostics_channel.html#tracingchannel-channels */
 export function hearTraced(channels: Channels, upstream: Upstream): void {
-  for (const client of CLIENTS) hear(client, channels, upstream);
+  const waited = hearMySqlPool(channels, upstream);
+  for (const client of CLIENTS) hear(client, channels, upstream, waited);
 }
 
-function hear({ channel, kind, client }: TracedClient, channels: Channels, upstream: Upstream): void {
+/** Whose code runs, where a query has waited for a connection of mysql2's pool: it begins in the code of who gave that back. */
+interface Waited {
+  caller: Caller | undefined;
+}
+
+function hearMySqlPool(channels: Channels, upstream: Upstream): Waited {
+  const waited: Waited = { caller: undefined };
+  const callers = new WeakMap<Traced, Caller>();
+  channels.on('tracing:mysql2:pool:connect:start', (traced: Traced) => callers.set(traced, upstream.caller()));
+  channels.on('tracing:mysql2:pool:connect:asyncStart', (traced: Traced) => (waited.caller = callers.get(traced)));
+  channels.on('tracing:mysql2:pool:connect:asyncEnd', () => (waited.caller = undefined));
+  return waited;
+}
+
+function hear({ channel, kind, client }: TracedClient, channels: Channels, upstream: Upstream, waited: Waited): void {
   const calls = new WeakMap<Traced, Call>();
   const end = (traced: Traced): void => {
     const call = calls.get(traced);
@@ -43,9 +60,11 @@ function hear({ channel, kind, client }: TracedClient, channels: Channels, upstr
     upstream.end(call, traced.error !== undefined);
   };
   channels.on(`tracing:${channel}:start`, (traced: Traced) => {
+    const caller = kind !== 'sql' || waited.caller === undefined ? upstream.caller() : waited.caller;
+    if (kind === 'sql' && upstream.toldBefore(client, traced.query ?? '', caller)) return;
     const made = madeCall(kind, client, traced);
     const bullmq = kind === 'redis' && isBullMq(traced.args);
-    const call = bullmq ? upstream.beginInBackground({ ...made, client: 'bullmq' }) : upstream.begin(made);
+    const call = bullmq ? upstream.beginInBackground({ ...made, client: 'bullmq' }) : upstream.begin(made, caller);
     if (call !== null) calls.set(traced, call);
   });
   channels.on(`tracing:${channel}:asyncEnd`, end);

@@ -91,6 +91,29 @@ declare module '@opentelemetry/exporter-metrics-otlp-http' {
     shutdown(): Promise<void>;
   }
 }
+declare module 'pg' {
+  export class Pool {
+    constructor(options: { host?: string; database?: string; max?: number });
+  }
+}
+declare module 'mongodb' {
+  export class MongoClient {
+    constructor(url: string, options?: { monitorCommands?: boolean });
+  }
+}
+declare module 'knex' {
+  export default function knex(options: { client: string; connection: { host: string; port: number; database: string } }): object;
+}
+declare module 'typeorm' {
+  export class DataSource {}
+}
+declare module '@prisma/client' {
+  type Operation = { args: unknown; query: (args: unknown) => Promise<unknown> };
+  export class PrismaClient {
+    constructor(options?: { log: { emit: 'event'; level: 'query' }[] });
+    $extends(extension: { query: { $allOperations: (operation: Operation) => Promise<unknown> } }): this;
+  }
+}
 declare module '@nestjs/terminus' {
   type Indicator = Record<string, { status: 'up' | 'down' }>;
   export class HealthIndicatorService {

@@ -1,0 +1,1 @@
+export function startDelayProxy(targetPort: number, delayMs: number): Promise<{ port: number; stop(): void }>;

@@ -1,0 +1,56 @@
+import type { EventEmitter } from 'node:events';
+import { hasMethods, serverName, serverOf, type EndCall, type Hearer } from './watched-call.js';
+
+/** The part of a knex instance that its types and guide show. */
+interface Knex extends EventEmitter {
+  readonly client: { readonly dialect?: string; readonly config?: { readonly connection?: unknown } };
+}
+interface Query {
+  readonly sql?: string;
+  readonly __knexQueryUid?: string;
+}
+
+/** https://knexjs.org/guide/interfaces.html#events; a builder's own events come for whatever ends it, timeouts too. */
+export function watchKnex(client: object, hearer: Hearer): (() => void) | null {
+  if (typeof client !== 'function' || !hasMethods(client, 'raw', 'transaction', 'on', 'off')) return null;
+  const knex = client as unknown as Knex;
+  const { dialect } = knex.client;
+  const host = hostOf(knex);
+  const name = dialect === undefined ? 'knex' : (NAMES[dialect] ?? dialect);
+  const heard = new WeakSet<EventEmitter>();
+  let stopped = false;
+  const onStart = (builder: EventEmitter): void => {
+    if (heard.has(builder)) return;
+    heard.add(builder);
+    const open = new Map<string | undefined, EndCall>();
+    const end = (query: Query, failed: boolean): void => {
+      open.get(query.__knexQueryUid)?.(failed);
+      open.delete(query.__knexQueryUid);
+    };
+    builder.on('query', (query: Query) => {
+      if (stopped) return;
+      const call = { kind: 'sql', client: name, host, method: 'query', what: query.sql ?? '', driven: true } as const;
+      open.set(query.__knexQueryUid, hearer.begin(call));
+    });
+    builder.on('query-response', (_: unknown, query: Query) => end(query, false));
+    builder.on('query-error', (_: unknown, query: Query) => end(query, true));
+  };
+  knex.on('start', onStart);
+  return () => {
+    stopped = true;
+    knex.off('start', onStart);
+  };
+}
+
+/** As the other clients of these databases are named. */
+const NAMES: Readonly<Record<string, string>> = { postgresql: 'postgres', mysql2: 'mysql', mariadb: 'mysql' };
+
+function hostOf({ client }: Knex): string {
+  const connection = client.config?.connection;
+  if (typeof connection === 'string') return serverOf(connection) ?? 'unknown';
+  if (typeof connection !== 'object' || connection === null) return 'unknown';
+  const { connectionString, host, port, database, filename } = connection as Record<string, unknown>;
+  if (typeof filename === 'string') return 'localhost';
+  if (typeof connectionString === 'string') return serverOf(connectionString) ?? 'unknown';
+  return serverName(host, port, database);
+}

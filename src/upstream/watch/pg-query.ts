@@ -1,0 +1,120 @@
+import { EventEmitter, errorMonitor } from 'node:events';
+import type { EndCall } from './watched-call.js';
+
+type Callback = (...results: unknown[]) => unknown;
+type Query = (...given: unknown[]) => unknown;
+/** https://node-postgres.com/apis/client#queryconfig */
+interface Config {
+  readonly text?: string;
+  readonly callback?: Callback;
+  /** Of a cursor, a stream or a `Query`. */
+  readonly submit?: unknown;
+}
+
+/** Queries that a pool passes on to one of its clients: they have been heard of. */
+const passedOn = new WeakSet<object>();
+
+/** Who hears of the queries of one object. */
+const HEARERS = new WeakMap<object, Set<(what: string) => EndCall>>();
+
+/**
+ * node-postgres has no event for a query. So `query` becomes a property of this one object, which is gone when nobody hears any
+ * more. `begin` is called where the query is made. A pool makes its queries with clients that are heard as well.
+ */
+export function hearQueries(
+  client: object,
+  begin: (what: string) => EndCall,
+  { isPool }: { isPool: boolean },
+): () => void {
+  let hearers = HEARERS.get(client);
+  if (hearers === undefined) {
+    hearers = new Set();
+    HEARERS.set(client, hearers);
+    own(client, hearers, isPool);
+  }
+  hearers.add(begin);
+  return () => {
+    hearers.delete(begin);
+    if (hearers.size === 0) disown(client);
+  };
+}
+
+const OWN = new WeakMap<object, { readonly heard: Query; readonly before: PropertyDescriptor | undefined }>();
+
+function own(client: object, hearers: ReadonlySet<(what: string) => EndCall>, isPool: boolean): void {
+  const before = Object.getOwnPropertyDescriptor(client, 'query');
+  const query = (client as { query: Query }).query;
+  const heard: Query = function (this: unknown, ...given) {
+    const config = configOf(given[0]);
+    if (hearers.size === 0 || config === null || passedOn.has(given[0] as object))
+      return Reflect.apply(query, this, given);
+    const ends = [...hearers].map((begin) => begin(config.text ?? ''));
+    const end: EndCall = (failed) => {
+      for (const one of ends.splice(0)) one(failed);
+    };
+    if (isPool) passedOn.add(config);
+    const text = typeof given[0] === 'string' && !isPool ? given[0] : config;
+    return run((...rest) => Reflect.apply(query, this, [text, ...rest]), config, given.slice(1), end);
+  };
+  Object.defineProperty(client, 'query', { value: heard, configurable: true, writable: true, enumerable: false });
+  OWN.set(client, { heard, before });
+}
+
+/** One that somebody has wrapped since then stays, and passes everything on. */
+function disown(client: object): void {
+  const { heard, before } = OWN.get(client)!;
+  if ((client as { query: unknown }).query !== heard) return;
+  if (before === undefined) Reflect.deleteProperty(client, 'query');
+  else Object.defineProperty(client, 'query', before);
+  HEARERS.delete(client);
+  OWN.delete(client);
+}
+
+/** A copy of the query, so that the caller's own object is neither marked nor changed; null: none, the client says so itself. */
+function configOf(given: unknown): Config | null {
+  if (typeof given === 'string') return { text: given };
+  if (typeof given !== 'object' || given === null) return null;
+  if (isSubmittable(given)) return given;
+  // What a query is of some class may be told by getters.
+  return Object.getPrototypeOf(given) === Object.prototype ? { ...given } : (Object.create(given) as Config);
+}
+
+const isSubmittable = (config: Config): boolean => typeof config.submit === 'function';
+
+/** Makes the query with callbacks that tell of its end; without one its promise does. */
+function run(query: Query, config: Config, rest: readonly unknown[], end: EndCall): unknown {
+  const heard = (callback: Callback): Callback =>
+    function (this: unknown, ...results) {
+      end(results[0] !== undefined && results[0] !== null);
+      return Reflect.apply(callback, this, results);
+    };
+  const prepared = rest.map((one) => (typeof one === 'function' ? heard(one as Callback) : one));
+  if (isSubmittable(config)) hearEvents(config, end);
+  else if (typeof config.callback === 'function')
+    Object.defineProperty(config, 'callback', { value: heard(config.callback), enumerable: true });
+  let result: unknown;
+  try {
+    result = query(...prepared);
+  } catch (error) {
+    end(true);
+    throw error;
+  }
+  if (!(result instanceof Promise)) return result;
+  return result.then(
+    (value: unknown) => {
+      end(false);
+      return value;
+    },
+    (error: unknown) => {
+      end(true);
+      throw error;
+    },
+  );
+}
+
+/** A cursor, a stream or a `Query` tells of its end itself. */
+function hearEvents(submitted: unknown, end: EndCall): void {
+  if (!(submitted instanceof EventEmitter)) return end(false);
+  submitted.once(errorMonitor, () => end(true));
+  for (const event of ['end', 'close']) submitted.once(event, () => end(false));
+}

@@ -1,0 +1,61 @@
+import { PerfError } from '../../core/perf.error.js';
+import { hasMethods, serverName, serverOf, type EndCall, type Hearer } from './watched-call.js';
+
+/** https://typeorm.io/docs/advanced-topics/listeners-and-subscribers#beforequery */
+interface QueryEvent {
+  readonly queryRunner: object;
+  readonly query: string;
+  readonly parameters?: unknown;
+  /** After it. */
+  readonly success?: boolean;
+}
+interface DataSource {
+  readonly isInitialized: boolean;
+  readonly subscribers: object[];
+  readonly options: Readonly<Record<string, unknown>>;
+}
+interface OpenQuery extends Pick<QueryEvent, 'query' | 'parameters'> {
+  readonly end: EndCall;
+}
+
+/** @throws PERF_ERR_WATCH before `initialize()`, which makes the list of subscribers anew */
+export function watchTypeOrm(client: object, hearer: Hearer): (() => void) | null {
+  if (!hasMethods(client, 'initialize', 'createQueryRunner')) return null;
+  const { isInitialized, subscribers, options } = client as unknown as DataSource;
+  if (!isInitialized)
+    throw new PerfError(
+      'PERF_ERR_WATCH',
+      'perf.watch() was given a DataSource before it is ready. Call it after `await dataSource.initialize()`; one that Nest injects is ready.',
+    );
+  const { type } = options;
+  const name = type === 'mariadb' ? 'mysql' : String(type);
+  const host = hostOf(options);
+  const call = { kind: 'sql', client: name, host, method: 'query', driven: true } as const;
+  const open = new WeakMap<object, OpenQuery[]>();
+  const subscriber = {
+    beforeQuery({ queryRunner, query, parameters }: QueryEvent): void {
+      const end = hearer.begin({ ...call, what: query });
+      const queries = open.get(queryRunner);
+      if (queries === undefined) open.set(queryRunner, [{ query, parameters, end }]);
+      else queries.push({ query, parameters, end });
+    },
+    afterQuery({ queryRunner, query, parameters, success }: QueryEvent): void {
+      const queries = open.get(queryRunner) ?? [];
+      const index = queries.findIndex((one) => one.query === query && one.parameters === parameters);
+      if (index !== -1) queries.splice(index, 1)[0]!.end(success !== true);
+    },
+  };
+  subscribers.push(subscriber);
+  return () => {
+    const index = subscribers.indexOf(subscriber);
+    if (index !== -1) subscribers.splice(index, 1);
+  };
+}
+
+function hostOf({ url, host, port, database, replication }: DataSource['options']): string {
+  if (typeof url === 'string') return serverOf(url) ?? 'unknown';
+  const main = (replication as { master?: Record<string, unknown> } | undefined)?.master;
+  if (main !== undefined) return hostOf(main);
+  // The database of an embedded one is a path.
+  return host === undefined ? 'localhost' : serverName(host, port, database);
+}

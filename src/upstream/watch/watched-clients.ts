@@ -1,0 +1,74 @@
+import { object, optional, value } from '../../core/option.js';
+import { PerfError } from '../../core/perf.error.js';
+import { MAX_NAME, type Target } from '../target.js';
+import type { Call, Upstream } from '../upstream.js';
+import { watchKnex } from './knex.js';
+import { watchMongo } from './mongodb.js';
+import { watchPgClient, watchPgPool } from './pg.js';
+import { watchPrisma } from './prisma.js';
+import { watchTypeOrm } from './typeorm.js';
+import type { Hearer, Watch, WatchedCall } from './watched-call.js';
+
+const CLIENTS: readonly Watch[] = [watchTypeOrm, watchKnex, watchMongo, watchPrisma, watchPgPool, watchPgClient];
+
+const watchOptions = object({
+  target: optional(value<string>('a text that is not empty', (given) => typeof given === 'string' && given !== '')),
+});
+
+/** The clients that one application watches, until it closes. */
+export class WatchedClients {
+  private readonly stops = new Map<object, () => void>();
+  private closed = false;
+
+  constructor(private readonly upstream: Upstream) {}
+
+  /** @throws PERF_ERR_WATCH, PERF_ERR_OPTION */
+  watch(client: object, options: { target?: string } = {}): void {
+    const { target } = watchOptions.read(options, 'perf.watch options');
+    if (this.closed || this.stops.has(client)) return;
+    const hearer = hearerOf(this.upstream, target);
+    for (const watch of CLIENTS) {
+      const stop = isObject(client) ? watch(client, hearer) : null;
+      if (stop === null) continue;
+      this.stops.set(client, stop);
+      return;
+    }
+    throw new PerfError(
+      'PERF_ERR_WATCH',
+      'perf.watch() was given a client that it does not know: it hears a Pool or Client of pg, a MongoClient, knex, a PrismaClient and a TypeORM DataSource. ' +
+        '`fetch`, undici, node:http, ioredis, redis and mysql2 are heard without it. Put `perf.timed()` around calls of others.',
+    );
+  }
+
+  close(): void {
+    this.closed = true;
+    for (const stop of this.stops.values()) stop();
+    this.stops.clear();
+  }
+}
+
+const isObject = (given: unknown): boolean =>
+  (typeof given === 'object' && given !== null) || typeof given === 'function';
+
+function hearerOf(upstream: Upstream, named: string | null): Hearer {
+  const targetOf = ({ kind, client, host, method }: WatchedCall): Target =>
+    named === null
+      ? upstream.targets.of({ kind, client, host, method, path: '' })
+      : upstream.targets.named(named.slice(0, MAX_NAME), kind);
+  return {
+    begin(told, { known } = { known: true }) {
+      const caller = known ? upstream.caller() : null;
+      const { client, what, driven = false } = told;
+      if (caller === 'foreign' || (!driven && upstream.driven.take(client, what, caller))) return () => {};
+      let call: Call | null = upstream.beginFor(caller, targetOf(told), what, false);
+      const endStatement = driven ? upstream.driven.begin(client, what, caller) : null;
+      return (failed) => {
+        if (call === null) return;
+        endStatement?.();
+        upstream.end(call, failed);
+        call = null;
+      };
+    },
+    ended: (told, durationMs) => upstream.endedUnplaced(targetOf(told), durationMs),
+  };
+}
