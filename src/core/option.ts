@@ -72,10 +72,7 @@ export function boolean(rule: { default: boolean }): Option<boolean> {
   });
 }
 
-export function oneOf<const T extends string | boolean>(
-  values: readonly T[],
-  rule: { default: NoInfer<T> },
-): Option<T> {
+export function oneOf<const T extends string | boolean>(values: readonly T[], rule: { default: T }): Option<T> {
   const expected = `one of ${values.map((value) => `\`${JSON.stringify(value)}\``).join(', ')}`;
   return option(expected, (value, path) => {
     if (value === undefined) return rule.default;

@@ -19,7 +19,7 @@ export function kindOfBlock({ request, suspect, cause, location }: BlockRecord):
 export function repeatedText({ first, count, totalMs }: Repeated<BlockRecord>): string {
   const all = `${totalMs.toFixed(0)} ms in all`;
   if (first === null) return `The event loop was blocked ${timesMore(count)} in other places, ${all}`;
-  return `${whoOf(first)} blocked the event loop ${timesMore(count)}, ${all}${CAUSES[first.cause]}${placeOf(first)}`;
+  return `${whatCameAgain(first)} ${timesMore(count)}, ${all}${CAUSES[first.cause]}${placeOf(first)}`;
 }
 
 /** The same for JSON loggers. */
@@ -62,6 +62,13 @@ function whatHappened(block: BlockRecord): string {
     default:
       return `${whoOf(block)} blocked the event loop for ${duration}${block.cause === 'sync-io' ? ' waiting' : ''}`;
   }
+}
+
+/** Where nothing blocked the loop, nothing is said to have. */
+function whatCameAgain(block: BlockRecord): string {
+  if (block.cause === 'not-scheduled') return 'The event loop stood still';
+  if (block.cause === 'pile-up') return 'The event loop was late';
+  return `${whoOf(block)} blocked the event loop`;
 }
 
 function whoOf({ request, suspect }: BlockRecord): string {

@@ -90,7 +90,11 @@ describe('a block that came again', () => {
     ],
     [
       { first: { ...nobody, cause: 'not-scheduled', location: null, stack: [] } },
-      'Something blocked the event loop 2 times more, 200 ms in all, not scheduled by the operating system',
+      'The event loop stood still 2 times more, 200 ms in all, not scheduled by the operating system',
+    ],
+    [
+      { first: { ...nobody, cause: 'pile-up', location: null, stack: [] } },
+      'The event loop was late 2 times more, 200 ms in all, by many short pieces of work',
     ],
     [{ first: null }, 'The event loop was blocked 2 times more in other places, 200 ms in all'],
   ])('is one line with its cause: %#', (over, text) => {
