@@ -90,9 +90,12 @@ describe.each(adapters)('the own CPU of routes of 6 and of 25 ms, on %s', (adapt
     expect(Math.abs(mean - truth)).toBeLessThan(Math.max(0.2 * truth, half));
     expect(together).toEqual([]);
   };
-  /** One run of twenty is outside by chance, and the simulation in unit/upstream counts them. Here: never far outside. */
+  /**
+   * One run of twenty is outside by chance, and the simulation in unit/upstream counts them. Here: never far outside, and the
+   * truth itself is known to some percent: what the loop does for nobody is shared out evenly.
+   */
   const expectHeld = ({ mean, ci: [low, high] }: Estimate, truth: number): void =>
-    expect(Math.abs(mean - truth)).toBeLessThan(high - low);
+    expect(Math.abs(mean - truth)).toBeLessThan(high - low + 0.05 * truth);
 
   it('is found under mixed load, where no request is ever alone', async () => {
     await start();
