@@ -148,6 +148,7 @@ export class ControllerHandlers {
 
   private compose({ controller, methodName }: HandlerSite, method: Method, arounds: readonly Around[]): Method {
     let where: RequestParameter | null = null;
+    const outermost = arounds.length - 1;
     this.wanted.push(() => {
       where = this.parameters.of(controller, methodName);
     });
@@ -160,11 +161,11 @@ export class ControllerHandlers {
       while (added && parameters.length > index) parameters.pop();
       const state = stateOf(request);
       let proceed = (): unknown => method.apply(this, parameters);
-      for (let i = 0; i < arounds.length; i++) {
+      for (let i = 0; i < outermost; i++) {
         const inner = proceed;
         proceed = () => arounds[i]!(state, request, inner);
       }
-      return proceed();
+      return arounds[outermost]!(state, request, proceed);
     };
   }
 

@@ -1,4 +1,5 @@
 import type { RequestTime, UpstreamUse } from '../core/record.js';
+import type { TimeSplit } from '../core/request-time.js';
 import type { Target } from './target.js';
 
 /** The loop's clocks, milliseconds. */
@@ -135,31 +136,45 @@ export class RequestCalls {
   }
 }
 
-/** What is known of a request from its start on. */
-export class RequestTimer {
+const NO_USES: readonly UpstreamUse[] = [];
+
+/** Where the time of one request goes. Milliseconds. */
+export class RequestTimer implements TimeSplit {
   calls: RequestCalls | null = null;
+  upstream = NO_USES;
+  upstreamMs = 0;
+  idleMs = 0;
+  busyMs = 0;
+  upstreamBusyMs = 0;
+  alone = false;
+  private unplacedCalls = 0;
 
   constructor(
-    readonly idleMsAtStart: number,
+    private readonly idleMsAtStart: number,
     /** Requests that had started by then, this one included. */
-    readonly startsAtStart: number,
-    readonly unplacedAtStart: number,
+    private readonly startsAtStart: number,
+    private readonly unplacedAtStart: number,
     /** No other was in flight. */
-    readonly beganAlone: boolean,
+    private readonly beganAlone: boolean,
   ) {}
 
-  /** `durationMs` is the sum of the three parts. */
-  split(durationMs: number, union: Union, now: { idleMs: number; starts: number; unplaced: number }): RequestTime {
-    const upstreamMs = Math.min(durationMs, union.unionMs);
-    const restMs = durationMs - upstreamMs;
-    const idleMs = Math.min(restMs, Math.max(0, now.idleMs - this.idleMsAtStart - union.unionIdleMs));
-    return {
-      upstreamMs,
-      idleMs,
-      busyMs: restMs - idleMs,
-      upstreamBusyMs: Math.max(0, upstreamMs - union.unionIdleMs),
-      alone: this.beganAlone && now.starts === this.startsAtStart,
-      unplacedCalls: now.unplaced - this.unplacedAtStart,
-    };
+  isAlone(starts: number): boolean {
+    return this.beganAlone && starts === this.startsAtStart;
+  }
+
+  /** Its parts as of now; `durationMs` is the sum of the first three. */
+  measure(durationMs: number, loopIdleMs: number, starts: number, unplaced: number, union: Union): void {
+    this.upstreamMs = Math.min(durationMs, union.unionMs);
+    const restMs = durationMs - this.upstreamMs;
+    this.idleMs = Math.min(restMs, Math.max(0, loopIdleMs - this.idleMsAtStart - union.unionIdleMs));
+    this.busyMs = restMs - this.idleMs;
+    this.upstreamBusyMs = Math.max(0, this.upstreamMs - union.unionIdleMs);
+    this.alone = this.isAlone(starts);
+    this.unplacedCalls = unplaced - this.unplacedAtStart;
+  }
+
+  get time(): RequestTime {
+    const { upstreamMs, idleMs, busyMs, upstreamBusyMs, alone, unplacedCalls } = this;
+    return { upstreamMs, idleMs, busyMs, upstreamBusyMs, alone, unplacedCalls };
   }
 }

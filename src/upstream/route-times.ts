@@ -1,4 +1,4 @@
-import type { RequestTime } from '../core/record.js';
+import type { RequestTimer } from './request-calls.js';
 
 /** Sums over the requests of one route, milliseconds; but for `ended` of those that completed. */
 export class RouteTimes {
@@ -12,7 +12,12 @@ export class RouteTimes {
   aloneMs = 0;
   aloneSquares = 0;
 
-  add({ upstreamMs, busyMs, upstreamBusyMs, alone }: RequestTime): void {
+  add({
+    upstreamMs,
+    busyMs,
+    upstreamBusyMs,
+    alone,
+  }: Pick<RequestTimer, 'upstreamMs' | 'busyMs' | 'upstreamBusyMs' | 'alone'>): void {
     const busy = busyMs + upstreamBusyMs;
     this.count += 1;
     this.upstreamMs += upstreamMs;

@@ -21,6 +21,7 @@ export interface Call {
 export type Caller = RequestState | null | 'foreign';
 
 const TIMER = attach<RequestTimer>('request');
+const IDLE_READ_MS = 0.5;
 
 /** Every call that the application makes: for its target, and for the request whose call it is. */
 export class Upstream implements RequestObserver {
@@ -28,6 +29,8 @@ export class Upstream implements RequestObserver {
   readonly driven = new DrivenStatements();
   private starts = 0;
   private unplaced = 0;
+  private idleMs = 0;
+  private idleReadMs = -Infinity;
 
   constructor(
     readonly targets: Targets,
@@ -39,7 +42,8 @@ export class Upstream implements RequestObserver {
   started(state: RequestState): void {
     this.starts += 1;
     const alone = this.lifecycle.inFlight === 1;
-    TIMER.set(state, new RequestTimer(this.clock.idleMs(), this.starts, this.unplaced, alone));
+    const idleMs = this.idleMsAt(state.startedMs, alone);
+    TIMER.set(state, new RequestTimer(idleMs, this.starts, this.unplaced, alone));
   }
 
   ended(state: RequestState): void {
@@ -47,31 +51,48 @@ export class Upstream implements RequestObserver {
     if (timer === null) return;
     const { calls } = timer;
     calls?.close(state.endedMs);
-    const time = this.split(state, timer, state.endedMs);
-    const rows = calls === null ? [] : [...calls.rows()];
-    TIME_SPLIT.set(state, { time, upstream: rows.map(({ use }) => use) });
+    this.measure(state, timer, state.endedMs);
+    TIME_SPLIT.set(state, timer);
     const { route } = state;
+    if (calls !== null) this.tellTargets(timer, calls, route);
     if (route === null) return;
-    for (const { target, use, mostAlike } of rows) target.askedBy(route, use.calls, use.wallMs, mostAlike);
     let times = this.routes.get(route);
     if (times === undefined) {
       times = new RouteTimes();
       this.routes.set(route, times);
     }
     times.ended += 1;
-    if (!state.aborted) times.add(time);
+    if (!state.aborted) times.add(timer);
+  }
+
+  private tellTargets(timer: RequestTimer, calls: RequestCalls, route: Route | null): void {
+    const rows = [...calls.rows()];
+    timer.upstream = rows.map(({ use }) => use);
+    if (route === null) return;
+    for (const { target, use, mostAlike } of rows) target.askedBy(route, use.calls, use.wallMs, mostAlike);
   }
 
   /** Of a request that has not ended. */
   splitSoFar(state: RequestState): RequestTime | null {
     const timer = TIMER.get(state);
-    return timer === null ? null : this.split(state, timer, this.clock.nowMs());
+    if (timer === null) return null;
+    this.measure(state, timer, this.clock.nowMs());
+    return timer.time;
   }
 
-  private split(state: RequestState, timer: RequestTimer, untilMs: number): RequestTime {
+  private measure(state: RequestState, timer: RequestTimer, untilMs: number): void {
     const union = timer.calls?.union(untilMs) ?? NO_CALLS;
-    const now = { idleMs: this.clock.idleMs(), starts: this.starts, unplaced: this.unplaced };
-    return timer.split(untilMs - state.startedMs, union, now);
+    const idleMs = this.idleMsAt(untilMs, timer.calls !== null || timer.isAlone(this.starts));
+    timer.measure(untilMs - state.startedMs, idleMs, this.starts, this.unplaced, union);
+  }
+
+  /** Among many requests it is read at most every half a millisecond, and may be as much too little. */
+  private idleMsAt(nowMs: number, exactly: boolean): number {
+    if (exactly || nowMs - this.idleReadMs >= IDLE_READ_MS) {
+      this.idleReadMs = nowMs;
+      this.idleMs = this.clock.idleMs();
+    }
+    return this.idleMs;
   }
 
   /** Calls begin where the code that makes them runs. Null: another application's request makes it. */
