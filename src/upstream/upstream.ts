@@ -139,7 +139,7 @@ export class Upstream implements RequestObserver {
   endedUnplaced(target: Target, durationMs: number): void {
     target.calls += 1;
     this.unplaced += 1;
-    target.durations.record(durationMs);
+    target.took(durationMs);
   }
 
   /** The request whose code runs: from the context store where that is on, else by the names in the stack. */
