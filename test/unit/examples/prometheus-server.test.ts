@@ -5,12 +5,15 @@ import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Controller, Get, Module, Post } from '@nestjs/common';
+import { Controller, Get, Module, Post, UseInterceptors } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
+import { WsAdapter } from '@nestjs/platform-ws';
+import { SubscribeMessage, WebSocketGateway } from '@nestjs/websockets';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { WebSocket } from 'ws';
 import { prometheusSink } from '../../../src/entries/prometheus.js';
-import { DeferWork, PerfModule } from '../../../src/index.js';
+import { DeferWork, PerfInterceptor, PerfModule } from '../../../src/index.js';
 
 const has = (tool: string): boolean => spawnSync(tool, ['--version']).status === 0;
 const hasPromtool = has('promtool');
@@ -44,10 +47,30 @@ class ApiController {
     return new Promise(() => undefined);
   }
 
+  /** Nobody listens there. */
+  @Get('upstream')
+  async upstream() {
+    return {
+      answered: await fetch('http://127.0.0.1:2/').then(
+        () => true,
+        () => false,
+      ),
+    };
+  }
+
   @Post('orders')
   @DeferWork(() => delay(5))
   order() {
     return {};
+  }
+}
+
+@WebSocketGateway()
+@UseInterceptors(PerfInterceptor)
+class EchoGateway {
+  @SubscribeMessage('echo')
+  echo() {
+    return { event: 'echo', data: 1 };
   }
 }
 
@@ -60,6 +83,7 @@ class ApiController {
     }),
   ],
   controllers: [ApiController],
+  providers: [EchoGateway],
 })
 class ApiModule {}
 
@@ -88,6 +112,7 @@ describe.skipIf(!long || !has('prometheus'))(
   () => {
     let app: NestFastifyApplication;
     let url: string;
+    let socket: WebSocket;
     let server: ChildProcess;
     let folder: string;
     let traffic: Promise<void>;
@@ -96,8 +121,11 @@ describe.skipIf(!long || !has('prometheus'))(
 
     beforeAll(async () => {
       app = await NestFactory.create<NestFastifyApplication>(ApiModule, new FastifyAdapter(), { logger: false });
+      app.useWebSocketAdapter(new WsAdapter(app));
       await app.listen(0, '127.0.0.1');
       url = await app.getUrl();
+      socket = new WebSocket(url.replace('http', 'ws'));
+      await once(socket, 'open');
       folder = mkdtempSync(join(tmpdir(), 'prometheus-'));
       const config = {
         global: { scrape_interval: '1s', evaluation_interval: '1s' },
@@ -117,6 +145,7 @@ describe.skipIf(!long || !has('prometheus'))(
     afterAll(async () => {
       ended = true;
       await traffic;
+      socket.terminate();
       const exited = once(server, 'exit');
       server.kill('SIGTERM');
       await exited;
@@ -126,9 +155,10 @@ describe.skipIf(!long || !has('prometheus'))(
 
     async function call(): Promise<void> {
       while (!ended) {
-        for (const path of ['/feed', '/failing', '/blocking', '/nowhere']) {
+        for (const path of ['/feed', '/failing', '/blocking', '/upstream', '/nowhere']) {
           await (await fetch(url + path, { headers: { 'accept-encoding': 'gzip' } })).arrayBuffer();
         }
+        socket.send(JSON.stringify({ event: 'echo' }));
         await (await fetch(`${url}/orders`, { method: 'POST' })).arrayBuffer();
         await fetch(`${url}/never`, { signal: AbortSignal.timeout(50) }).catch(() => undefined);
         await delay(100);
