@@ -108,6 +108,7 @@ export class Gate {
   private ask({ call, run, isFailure, expired }: Attempt): Promise<Outcome> {
     const { counters, host, window } = this;
     counters.attempts += 1;
+    if (call.attempt > 1) counters.retries += 1;
     const startedMs = host.nowMs();
     return new Promise((resolve) => {
       const end = (outcome: Outcome): void => {

@@ -36,6 +36,7 @@ class RunningCall implements GuardedCall {
     private readonly work: Work,
     private readonly host: UpstreamHost,
     readonly isFailure: IsFailure,
+    private readonly budget: RetryBudget,
   ) {}
 
   /** A signal is made only for work that asks for it. */
@@ -56,6 +57,7 @@ class RunningCall implements GuardedCall {
   }
 
   readonly run = (settle: Settle): void => {
+    if (this.attempt === 1) this.budget.called();
     try {
       const working = this.work(this);
       if (typeof (working as PromiseLike<unknown> | null | undefined)?.then !== 'function') settle(false, working);
@@ -127,23 +129,21 @@ export class UpstreamGuard implements GuardedUpstream {
   }
 
   private guarded(work: Work, deadlineMs: number, idempotent: boolean): Promise<Outcome> {
-    const { gate, host, retry, budget } = this;
+    const { gate, host, retry } = this;
     const startedMs = host.nowMs();
     const dueMs = Math.min(startedMs + deadlineMs, host.requestDueMs());
     const unanswered = { upstream: this.name, spentMs: 0, attempt: 0 };
-    budget.called();
     if (dueMs <= startedMs) {
       const error = host.made(noTimeLeft(unanswered, host.requestDeadlineMs!));
       return gate.enter(unanswered, () => Promise.resolve(new Outcome('ownDeadlines', true, error)));
     }
-    const call = new RunningCall(startedMs, dueMs, deadlineMs, work, host, this.isFailure);
+    const call = new RunningCall(startedMs, dueMs, deadlineMs, work, host, this.isFailure, this.budget);
     if (!idempotent || retry === null) {
       call.attempt = 1;
       return gate.enter(unanswered, () => gate.attempt(call));
     }
     return gate.enter(unanswered, () =>
       retry.run(async (retries) => {
-        if (retries > 0) gate.counters.retries += 1;
         call.attempt = retries + 1;
         const outcome = await gate.attempt(call);
         if (outcome.end === 'failed' && retries < this.options.retries) {
