@@ -49,7 +49,7 @@ function blockLoop(ms: number): void {
 async function ask(api: GuardedUpstream, url: string): Promise<{ code: string; ms: number }> {
   const startedMs = performance.now();
   const code = await api
-    .call(async ({ signal }) => (await (await fetch(url, { signal })).json()) as unknown, { idempotent: true })
+    .call(async ({ signal }) => (await fetch(url, { signal })).json(), { idempotent: true })
     .then(
       () => 'answered',
       (error: { code?: string; cause?: { code?: string } }) => error.code ?? error.cause?.code ?? 'thrown',
