@@ -91,11 +91,20 @@ export class Gate {
     const { counters } = this;
     counters.calls += 1;
     counters.inFlight += 1;
-    const running = this.bulkhead === null ? work() : this.bulkhead.run(work);
-    const outcome = running === null ? this.busy(call) : await running;
+    const outcome = await this.outcomeOf(call, work);
     counters.inFlight -= 1;
     counters[outcome.end] += 1;
     return outcome;
+  }
+
+  private async outcomeOf(call: UnansweredCall, work: () => Promise<Outcome>): Promise<Outcome> {
+    try {
+      const running = this.bulkhead === null ? work() : this.bulkhead.run(work);
+      return running === null ? this.busy(call) : await running;
+    } catch (error) {
+      // A headers object of the application's that cannot be read, for example.
+      return new Outcome('failed', true, error);
+    }
   }
 
   /** One attempt, if the breaker lets it. Never rejects. */

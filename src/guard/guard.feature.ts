@@ -1,3 +1,4 @@
+import { PerfError } from '../core/perf.error.js';
 import { currentRequest } from '../core/request-state.js';
 import type { PerfSnapshot, UpstreamGuardStats } from '../core/snapshot.js';
 import type { Extension } from '../http/extension.js';
@@ -44,8 +45,20 @@ class GuardFeature implements Feature {
     if (!this.host.enabled) return;
     const policies = await this.loadPolicies();
     for (const guard of this.guards.values()) guard.use(policies);
-    if (this.options.requestDeadlineMs !== null) this.host.requests.enableContext();
+    if (this.options.requestDeadlineMs !== null) this.enableContext();
     if (adapter !== null) this.giveAdapterBack = answerRetryAfter(adapter, this.retryAfterSeconds);
+  }
+
+  /** By which a call knows its request. */
+  private enableContext(): void {
+    const { requests } = this.host;
+    if (!requests.contextAllowed) {
+      throw new PerfError(
+        'PERF_ERR_CONTEXT_OFF',
+        '`guard.requestDeadlineMs` cannot tell which request a call belongs to. Remove `context: false` from PerfModule.forRoot().',
+      );
+    }
+    requests.enableContext();
   }
 
   snapshot(): Pick<PerfSnapshot, 'guard'> {

@@ -25,15 +25,15 @@ export class Outcome implements Judged {
 /** Decides whether what a call has returned, or thrown, is a failure of the upstream. */
 export type IsFailure = (outcome: unknown, thrown: boolean) => boolean;
 
-/** The same, where the application's own rule must not harm the call: it is reported, and the default decides. */
+/** The same, where a rule that throws must not harm the call: it is reported, and what was thrown is a failure. */
 export function carefully(isFailure: IsFailure, host: { report(cause: string, message: string): void }): IsFailure {
   return (outcome, thrown) => {
     try {
       return isFailure(outcome, thrown);
     } catch (error) {
       const cause = `\`isFailure\` of an upstream has thrown: ${error instanceof Error ? error.message : String(error)}`;
-      host.report(cause, `${cause}. The default decides instead.`);
-      return isUpstreamFailure(outcome, thrown);
+      host.report(cause, `${cause}. What throws counts as a failure, what returns does not.`);
+      return thrown;
     }
   };
 }

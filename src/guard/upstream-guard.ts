@@ -93,7 +93,7 @@ export class UpstreamGuard implements GuardedUpstream {
   ) {
     this.gate = new Gate(name, options, host);
     this.budget = new RetryBudget(host.nowMs);
-    this.isFailure = options.isFailure === null ? isUpstreamFailure : carefully(options.isFailure, host);
+    this.isFailure = carefully(options.isFailure ?? isUpstreamFailure, host);
   }
 
   use(policies: Policies): void {

@@ -24,7 +24,8 @@ interface Batch {
  */
 export class RedisGuard implements GuardedUpstream {
   readonly gate: Gate;
-  private readonly seen = new WeakSet<RedisCommand>();
+  /** And the promise they had then: a cluster gives a pipeline's commands new ones when it sends them elsewhere. */
+  private readonly seen = new WeakMap<RedisCommand, Promise<unknown>>();
   private readonly expired = new WeakSet<RedisCommand>();
   private readonly pipelines = new WeakMap<object, Batch>();
   private inTransaction = false;
@@ -77,10 +78,10 @@ export class RedisGuard implements GuardedUpstream {
   private readonly send: SendCommand = (command, pipeline, send) => {
     if (this.expired.has(command)) return command.promise;
     // From a queue of ioredis, or to another node: its deadline goes on.
-    if (this.seen.has(command)) return send();
+    if (this.seen.get(command) === command.promise) return send();
     if (pipeline === null && (this.isInTransaction(command) || isOfConnection(command) || blocks(command)))
       return send();
-    this.seen.add(command);
+    this.seen.set(command, command.promise);
     const batch = this.batchOf(pipeline);
     batch.open.add(command);
     if (batch.settle === null) return command.promise;

@@ -135,6 +135,13 @@ describe('the options of the guard', () => {
     expect(given).toThrow(`PERF_ERR_OPTION: ${message}`);
   });
 
+  it('that need to know the request stop the boot where that is not allowed', async () => {
+    const extensions = [guard({ upstreams: { github: { deadlineMs: 1 } }, requestDeadlineMs: 1_000 })];
+    await expect(boot({}, { extensions, context: false })).rejects.toThrow(
+      'PERF_ERR_CONTEXT_OFF: `guard.requestDeadlineMs` cannot tell which request a call belongs to.',
+    );
+  });
+
   it('of one call', async () => {
     const app = await boot({ providers: [Client] }, { extensions: [github()] });
     await expect(app.get(Client).github.call(() => 1, { deadlineMs: -1 })).rejects.toThrow(

@@ -86,4 +86,17 @@ describe('deadlines', () => {
     deadlines.end(started(deadlines, 1_000).deadline);
     expect(vi.getTimerCount()).toBe(1);
   });
+
+  it('that are under way when the application closes are kept, by timers that hold nothing open', async () => {
+    const timers = vi.spyOn(globalThis, 'setTimeout');
+    const deadlines = new Deadlines(() => nowMs);
+    const { expired } = started(deadlines, 100);
+    deadlines.close();
+    await turn(120);
+    expect(expired).toHaveBeenCalledTimes(1);
+    const held = timers.mock.results.map(({ value }) => (value as NodeJS.Timeout).hasRef());
+    expect(held.length).toBeGreaterThan(3);
+    expect(held).not.toContain(true);
+    timers.mockRestore();
+  });
 });
