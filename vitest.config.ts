@@ -30,6 +30,7 @@ const SERVERS = ['test/e2e', 'test/nest'];
 const ALIKE_ON_ALL_NESTS = [
   'test/e2e/{agents,block-truth,boot-noise,closing,defer-outbox,event-loop*,experiment-effect,hostile-input,opentelemetry,prometheus,repeated-blocks,root-context,statsig,switchback,upstream-accuracy}.test.ts',
   'test/e2e/watch/*.test.ts',
+  'test/e2e/guard/{outcomes,redis*,retries}.test.ts',
   'test/e2e/compression/{exchanges,safety,shared-rules,streams,wire}.test.ts',
 ];
 
@@ -50,7 +51,7 @@ const APART = [
 /** Suites that measure the event loop or the CPU: each has the machine to itself as well. */
 const ALONE = [
   'test/e2e/{block-truth,closing,event-loop,event-loop-secrets,event-matrix,experiment-effect,repeated-blocks,switchback,upstream-accuracy}.test.ts',
-  'test/faults/{event-loop-attribution,event-loop-machine,event-loop-styles,own-cpu,real-cgroups,sinks-and-requests,soak,throttled-loop,watchdog-thread}.test.ts',
+  'test/faults/{event-loop-attribution,event-loop-machine,event-loop-styles,guard-outages,own-cpu,real-cgroups,sinks-and-requests,soak,throttled-loop,watchdog-thread}.test.ts',
   'test/unit/{bench/*,event-loop/event-loop}.test.ts',
 ];
 

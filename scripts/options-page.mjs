@@ -31,6 +31,11 @@ const SECTIONS = {
   OpenTelemetrySinkOptions: ['`openTelemetrySink(options)`', '[OpenTelemetry](opentelemetry.md)'],
   StatsigSinkOptions: ['`statsigSink(options)`', '[Statsig](statsig.md)'],
   StatsigGatesOptions: ['`statsigGates(client, options)`', '[Experiments](experiments.md#who-decides)'],
+  GuardOptions: ['`guard(options)`', '[An upstream is slow](upstream-guard.md)'],
+  UpstreamGuardOptions: ['`guard({ upstreams })`', '[An upstream is slow](upstream-guard.md#what-it-does)'],
+  BreakerOptions: ['`breaker`', '[An upstream is slow](upstream-guard.md#what-it-does)'],
+  RedisGuardOptions: ['`guardRedis(client, options)`', '[An upstream is slow](upstream-guard.md#redis)'],
+  GuardedCallOptions: ['`upstream.call(work, options)`', '[An upstream is slow](upstream-guard.md)'],
   ReportOptions: ['`experiments.report(gate, options)`', '[Experiments](experiments.md)'],
   CompareOptions: ['`compareVariants(units, options)`', '[Experiments](experiments.md#less-noise)'],
 };
@@ -57,7 +62,7 @@ export function optionInterfaces(folder = 'dist') {
   for (const file of readdirSync(folder, { recursive: true })) {
     if (!file.endsWith('.d.ts') || file.startsWith('cjs')) continue;
     for (const [, name, body] of readFileSync(join(folder, file), 'utf8').matchAll(
-      /^export interface (\w+Options)(?: extends [^{]+)? \{\n(.*?)^\}/gms,
+      /^export interface (\w+Options)(?:<[^>]+>)?(?: extends [^{]+)? \{\n(.*?)^\}/gms,
     )) {
       if (exported.has(name) && !NOT_GIVEN.has(name)) found.set(name, membersOf(body));
     }

@@ -13,6 +13,7 @@ export function freePort(): Promise<number>;
 export function startRedis(options?: {
   own?: boolean;
   appendOnly?: boolean;
+  cluster?: boolean;
   port?: number;
   dir?: string;
 }): Promise<RunningRedis>;

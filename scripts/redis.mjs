@@ -67,8 +67,9 @@ function answersPing(port) {
 /**
  * Starts a server of our own (or hands out REDIS_URL when `own` is not asked for).
  * `own: true` is for tests that kill, stall or restart their server. `port` and `dir` reuse an earlier one's data.
+ * `cluster`: it is a node of a cluster, whose slots the test hands out.
  */
-export async function startRedis({ own = false, appendOnly = false, port, dir } = {}) {
+export async function startRedis({ own = false, appendOnly = false, cluster = false, port, dir } = {}) {
   const given = process.env['REDIS_URL'];
   if (given && !own)
     return { url: given, port: Number(new URL(given).port || 6379), child: null, stop: async () => {} };
@@ -87,6 +88,7 @@ export async function startRedis({ own = false, appendOnly = false, port, dir } 
       '',
       '--dir',
       folder,
+      ...(cluster ? ['--cluster-enabled', 'yes', '--cluster-announce-ip', '127.0.0.1'] : []),
       '--appendonly',
       appendOnly ? 'yes' : 'no',
       '--appendfsync',

@@ -110,6 +110,7 @@ export type {
   RouteSnapshot,
   RouteTime,
   RouteUpstream,
+  UpstreamGuardStats,
   UpstreamSnapshot,
   UserUse,
 } from './core/snapshot.js';

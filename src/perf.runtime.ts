@@ -65,6 +65,7 @@ export class PerfRuntime {
     const recorder = new Recorder(report, options.enabled && sinks.length > 0);
     this.recorder = recorder;
     const host: FeatureHost = {
+      enabled: options.enabled,
       requests,
       routes,
       handlers,
@@ -230,6 +231,7 @@ export class PerfRuntime {
       upstream: [],
       users: [],
       findings: [],
+      guard: null,
     };
     return Object.assign({ at: Date.now(), ...nothing }, ...this.features.map((feature) => feature.snapshot?.()));
   }

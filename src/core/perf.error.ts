@@ -12,13 +12,25 @@ export type PerfErrorCode =
   | 'PERF_ERR_STORE'
   | 'PERF_ERR_UNITS'
   | 'PERF_ERR_WATCH'
-  | 'PERF_ERR_MISSING_PEER';
+  | 'PERF_ERR_MISSING_PEER'
+  | 'PERF_ERR_DEADLINE'
+  | 'PERF_ERR_OPEN'
+  | 'PERF_ERR_BUSY';
+
+/** Shared by the ESM and the CommonJS build of this package. */
+const PERF_ERROR = Symbol.for('nestjs-perf:error');
 
 /**
  * Every error that this library throws. The message says where and what was expected, what was given, and what to do;
  * it starts with the code.
  */
 export class PerfError extends Error {
+  /** True also of errors that must be Nest's as well, so that it answers with their status: see {@link markAsPerfError}. */
+  static override [Symbol.hasInstance](this: { prototype: object }, error: unknown): boolean {
+    if (typeof error !== 'object' || error === null) return false;
+    return this === PerfError ? PERF_ERROR in error : Object.prototype.isPrototypeOf.call(this.prototype, error);
+  }
+
   override readonly name = 'PerfError';
 
   constructor(
@@ -28,4 +40,11 @@ export class PerfError extends Error {
   ) {
     super(`${code}: ${message}`, options);
   }
+}
+
+Object.defineProperty(PerfError.prototype, PERF_ERROR, { value: true });
+
+/** Errors of a class that cannot extend {@link PerfError}, because it extends a class of Nest's, count as one. */
+export function markAsPerfError(prototype: Pick<PerfError, 'code' | 'message' | 'name'>): void {
+  Object.defineProperty(prototype, PERF_ERROR, { value: true });
 }

@@ -110,6 +110,37 @@ export interface UserUse {
   upstreamMs: number;
 }
 
+/** What has become of the calls to one guarded upstream since the application started. */
+export interface UpstreamGuardStats {
+  /** `half-open`: the next calls are let through to try it. */
+  state: 'closed' | 'open' | 'half-open';
+  inFlight: number;
+  /** All that were asked for: those of the next five counters, and `inFlight`. For Redis, commands; a pipeline is one. */
+  calls: number;
+  succeeded: number;
+  /** Whatever a fallback has answered then. */
+  failed: number;
+  /** Ran out of time because our own loop was blocked, or because the request had none left: not the upstream's failure. */
+  ownDeadlines: number;
+  /** Not sent: the breaker was open. */
+  refusedOpen: number;
+  /** Not sent: `maxInFlight` were under way. */
+  refusedBusy: number;
+  /** Of `failed`: those that ran out of time. */
+  deadlines: number;
+  /** What has reached the upstream: calls and their retries. */
+  attempts: number;
+  retries: number;
+  /** Failures that were not tried again because the budget of retries was spent. */
+  retriesDenied: number;
+  /** Calls that a fallback has answered. */
+  fallbacks: number;
+  /** How often the breaker has opened. */
+  opened: number;
+  /** Of attempts that succeeded, milliseconds. */
+  durationMs: { mean: number; p50: number; p99: number; max: number };
+}
+
 /** Something worth a look, in words. */
 export interface Finding {
   /**
@@ -159,4 +190,6 @@ export interface PerfSnapshot {
   /** The twenty that took most time in the last hour; `PerfService.users()` lists more. */
   users: readonly UserUse[];
   findings: readonly Finding[];
+  /** By upstream; null without `extensions: [guard(…)]`. */
+  guard: Readonly<Record<string, UpstreamGuardStats>> | null;
 }

@@ -1,4 +1,4 @@
-import type { InjectionToken } from '@nestjs/common';
+import type { InjectionToken, Type } from '@nestjs/common';
 import { MetadataScanner, type ModulesContainer } from '@nestjs/core';
 import { list, optionError, value } from '../core/option.js';
 import { PerfError } from '../core/perf.error.js';
@@ -40,7 +40,7 @@ export function refuseTwice(extensions: readonly PerfExtension[]): void {
   throw optionError('extensions', expected, extensions, `"${twice}" stands there twice.`);
 }
 
-/** On a method: the extension without which its decorator would do nothing. */
+/** On a method or a class: the extension without which its decorator would do nothing. */
 const NEEDED_METADATA = 'perf:extension';
 
 /** What a decorator says of the extension that it needs. */
@@ -53,27 +53,42 @@ export interface NeededExtension {
   readonly add: string;
 }
 
-/** Lets the boot stop when an application has a decorated method, and not its extension. */
-export function needExtension(method: object, needed: NeededExtension): void {
-  Reflect.defineMetadata(NEEDED_METADATA, needed, method);
+/** Lets the boot stop when an application has a decorated method or class, and not its extension. */
+export function needExtension(methodOrClass: object, needed: NeededExtension): void {
+  Reflect.defineMetadata(NEEDED_METADATA, needed, methodOrClass);
 }
 
 /** @throws PERF_ERR_EXTENSION with the method and the line to add */
 export function refuseMissingExtensions(modules: ModulesContainer, names: ReadonlySet<string>): void {
+  const refuse = (decorated: object, name: string): void => {
+    const needed = Reflect.getMetadata(NEEDED_METADATA, decorated) as NeededExtension | undefined;
+    if (needed === undefined || names.has(needed.name)) return;
+    throw new PerfError(
+      'PERF_ERR_EXTENSION',
+      `\`${needed.decorator}\` on "${name}" does nothing without its extension. ` +
+        `Add it: PerfModule.forRoot({ ${needed.add} }).`,
+    );
+  };
+  for (const made of classesOf(modules)) refuse(made, made.name);
   const scanner = new MetadataScanner();
   for (const prototype of prototypesOf(modules)) {
     for (const methodName of scanner.getAllMethodNames(prototype)) {
       const method: unknown = Reflect.get(prototype, methodName);
       if (typeof method !== 'function') continue;
-      const needed = Reflect.getMetadata(NEEDED_METADATA, method) as NeededExtension | undefined;
-      if (needed === undefined || names.has(needed.name)) continue;
-      throw new PerfError(
-        'PERF_ERR_EXTENSION',
-        `\`${needed.decorator}\` on "${prototype.constructor.name}.${methodName}" does nothing without its extension. ` +
-          `Add it: PerfModule.forRoot({ ${needed.add} }).`,
-      );
+      refuse(method, `${prototype.constructor.name}.${methodName}`);
     }
   }
+}
+
+/** The classes that Nest itself makes instances of: providers, controllers, guards, pipes, interceptors. */
+export function classesOf(modules: ModulesContainer): Set<Type> {
+  const classes = new Set<Type>();
+  for (const { providers, controllers, injectables } of modules.values()) {
+    for (const { metatype, inject } of [...providers.values(), ...controllers.values(), ...injectables.values()]) {
+      if (typeof metatype === 'function' && (inject === undefined || inject === null)) classes.add(metatype as Type);
+    }
+  }
+  return classes;
 }
 
 /** Of all providers and controllers, those that a factory or a value has given included. */

@@ -12,6 +12,8 @@ import type { Routes } from '../core/route.js';
 
 /** The application that a feature is made for. What one feature needs of another is a port of the core, kept on `requests`. */
 export interface FeatureHost {
+  /** False with the kill switch on. */
+  readonly enabled: boolean;
   readonly requests: RequestLifecycle;
   readonly routes: Routes;
   readonly handlers: ControllerHandlers;

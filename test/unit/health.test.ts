@@ -29,6 +29,7 @@ describe('health', () => {
       upstream: [],
       users: [],
       findings: [],
+      guard: null,
     };
     expect(healthOf(off, null)).toEqual({ status: 'ok', reasons: [] });
   });

@@ -1,4 +1,5 @@
 import { metricsOfEventLoop } from './event-loop.js';
+import { metricsOfGuard } from './guard.js';
 import type { Metric } from './metric.js';
 import { metricsOfRequests } from './requests.js';
 import { metricsOfContainer, metricsOfProcess } from './resources.js';
@@ -13,4 +14,5 @@ export const METRICS: readonly Metric[] = [
   ...metricsOfProcess,
   ...metricsOfWork,
   ...metricsOfUpstreams,
+  ...metricsOfGuard,
 ];

@@ -41,6 +41,7 @@ const VALUES: Readonly<Record<string, { functions: string[]; classes: string[] }
     ],
   },
   'nestjs-perf/bullmq': { functions: ['bullmqStore'], classes: [] },
+  'nestjs-perf/guard': { functions: ['guard', 'guardRedis', 'Upstream'], classes: [] },
   'nestjs-perf/prometheus': { functions: ['prometheusSink'], classes: [] },
   'nestjs-perf/opentelemetry': { functions: ['openTelemetrySink'], classes: [] },
   'nestjs-perf/statsig': { functions: ['statsigSink', 'statsigGates'], classes: [] },

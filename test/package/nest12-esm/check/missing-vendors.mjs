@@ -9,6 +9,11 @@ const withoutVendor = ['.', './testing'];
 const sinkOf = {
   './prometheus': ({ prometheusSink }) => prometheusSink(),
   './opentelemetry': ({ openTelemetrySink }) => openTelemetrySink(),
+  // An extension loads its vendor when the application boots.
+  './guard': ({ guard }) => {
+    const feature = guard({ upstreams: { api: { deadlineMs: 1 } } }).create({ enabled: true });
+    return { start: () => feature.install({ modules: new Map(), adapter: null }) };
+  },
 };
 const refusal = (error) => {
   assert.match(error.message, /npm install \S+/, error.message);

@@ -1,0 +1,130 @@
+import { optionalPeer } from '../../core/optional-peer.js';
+import type { Breaker, BreakerRules, BreakerState, Bulkhead, Judged, Policies, Retry } from '../../guard/policies.js';
+
+type Cockatiel = typeof import('cockatiel');
+
+/**
+ * The policies that cockatiel keeps; 3 and 4 alike.
+ * @throws PERF_ERR_MISSING_PEER
+ */
+export async function cockatielPolicies(): Promise<Policies> {
+  const cockatiel = await optionalPeer('cockatiel', '`guard()`', () => import('cockatiel'));
+  return {
+    breaker: (rules) => new CircuitBreaker(cockatiel, rules),
+    bulkhead: (maxInFlight) => bulkheadOf(cockatiel, maxInFlight),
+    retry: (retries) => retryOf(cockatiel, retries),
+  };
+}
+
+function bulkheadOf({ bulkhead }: Cockatiel, maxInFlight: number): Bulkhead {
+  const policy = bulkhead(maxInFlight, 0);
+  return {
+    get inFlight() {
+      return maxInFlight - policy.executionSlots;
+    },
+    run: (work) => (policy.executionSlots === 0 ? null : policy.execute(work)),
+  };
+}
+
+interface Retryable {
+  readonly retryInMs: number | null;
+}
+
+function retryOf({ DelegateBackoff, handleWhenResult, retry }: Cockatiel, maxAttempts: number): Retry {
+  const wanted = handleWhenResult((outcome) => (outcome as Retryable).retryInMs !== null);
+  const backoff = new DelegateBackoff<{ result: unknown }>(({ result }) => {
+    return (result as { value: Retryable }).value.retryInMs ?? 0;
+  });
+  const policy = retry(wanted, { maxAttempts, backoff });
+  return { run: (attempt) => policy.execute(({ attempt: retries }) => attempt(retries)) };
+}
+
+/**
+ * Cockatiel's breaker with a window of ours: its own forgets only when somebody calls, so that ten calls a minute would be counted
+ * over minutes. And with several probes: in cockatiel 3 one decides, and all other calls wait for it.
+ */
+class CircuitBreaker implements Breaker {
+  private readonly circuit: ReturnType<Cockatiel['circuitBreaker']>;
+  private readonly isOpen: () => boolean;
+  private trial: Trial | null = null;
+  private openedAt = 0;
+
+  constructor(
+    { circuitBreaker, CircuitState, handleWhenResult }: Cockatiel,
+    private readonly rules: BreakerRules,
+  ) {
+    const failed = handleWhenResult((outcome) => (outcome as Judged).verdict === 'failure');
+    this.circuit = circuitBreaker(failed, {
+      halfOpenAfter: rules.openMs,
+      breaker: {
+        state: undefined,
+        success: () => {},
+        failure: (state) => state !== CircuitState.Closed || rules.tripped(),
+      },
+    });
+    this.isOpen = () => this.circuit.state !== CircuitState.Closed;
+    this.circuit.onBreak(() => {
+      this.trial = null;
+      // Cockatiel's own clock.
+      this.openedAt = Date.now();
+      rules.opened();
+    });
+    this.circuit.onReset(() => {
+      this.trial = null;
+      rules.closed();
+    });
+  }
+
+  get state(): BreakerState {
+    if (!this.isOpen()) return 'closed';
+    return this.trial !== null || Date.now() - this.openedAt >= this.rules.openMs ? 'half-open' : 'open';
+  }
+
+  run<T extends Judged>(attempt: () => Promise<T>): Promise<T> | null {
+    if (this.trial === null && !this.isOpen()) return this.circuit.execute(attempt);
+    this.trial ??= this.tryAgain();
+    return this.trial?.probe(attempt) ?? null;
+  }
+
+  /** To cockatiel, all probes together are one call. Null: it is too early. */
+  private tryAgain(): Trial | null {
+    const trial = new Trial(this.rules.probes);
+    let begun = false;
+    const end = (): void => {
+      if (this.trial === trial) this.trial = null;
+    };
+    this.circuit
+      .execute(() => {
+        begun = true;
+        return trial.verdict;
+      })
+      .then(end, end);
+    return begun ? trial : null;
+  }
+}
+
+/** Some calls that find out whether the upstream is back. The first that fails decides, else the last that succeeds. */
+class Trial {
+  readonly verdict: Promise<Judged>;
+  private decide: (verdict: Judged) => void = () => {};
+  private succeeded = 0;
+  private free: number;
+
+  constructor(private readonly probes: number) {
+    this.free = probes;
+    this.verdict = new Promise((resolve) => {
+      this.decide = resolve;
+    });
+  }
+
+  probe<T extends Judged>(attempt: () => Promise<T>): Promise<T> | null {
+    if (this.free === 0) return null;
+    this.free -= 1;
+    return attempt().then((outcome) => {
+      if (outcome.verdict === 'unknown') this.free += 1;
+      else if (outcome.verdict === 'failure') this.decide(outcome);
+      else if (++this.succeeded === this.probes) this.decide(outcome);
+      return outcome;
+    });
+  }
+}

@@ -1,0 +1,97 @@
+import type { MonotonicClock } from '../core/clock.js';
+import { inRootContext } from '../core/root-context.js';
+
+/** While a call is under way, a timer comes round this often: how late it is tells for how long our loop was blocked. */
+const TICK_MS = 20;
+/** A timer that is late by less has waited for other work of a busy loop, or for a CPU. */
+const BLOCK_MS = 30;
+/** After a block, for a client that needs a turn more to hand over what has arrived. */
+const TURNS_AFTER_BLOCK = 2;
+
+/** One call's deadline. */
+export interface Deadline {
+  readonly startedMs: number;
+  readonly dueMs: number;
+  /** Of all blocks so far, when it started. */
+  readonly blockedBeforeMs: number;
+  /** Called at most once, unless it was ended before. */
+  readonly expired: (blockedMs: number) => void;
+}
+
+/**
+ * Deadlines that know when our own loop was blocked. Timers run before sockets after a block: an answer that has arrived
+ * meanwhile would be found too late. So the sockets are read once before a deadline is judged.
+ */
+export class Deadlines {
+  private readonly waiting = new Set<Deadline>();
+  private timer: NodeJS.Timeout | null = null;
+  private firesMs = Infinity;
+  private blockedMs = 0;
+  private closed = false;
+
+  constructor(private readonly nowMs: MonotonicClock) {}
+
+  start(startedMs: number, dueMs: number, expired: (blockedMs: number) => void): Deadline {
+    // The loop is in a block now: that is none of this call's time.
+    const lateMs = startedMs - this.firesMs;
+    const blockedBeforeMs = this.blockedMs + (lateMs >= BLOCK_MS ? lateMs : 0);
+    const deadline = { startedMs, dueMs, blockedBeforeMs, expired };
+    this.waiting.add(deadline);
+    if (dueMs < this.firesMs) this.arm(startedMs, dueMs);
+    return deadline;
+  }
+
+  /** False when it has expired, or was ended before. */
+  end(deadline: Deadline): boolean {
+    return this.waiting.delete(deadline);
+  }
+
+  /** What is under way keeps its deadline, and no longer keeps the process. */
+  close(): void {
+    this.closed = true;
+    if (this.waiting.size === 0) this.disarm();
+    this.timer?.unref();
+  }
+
+  private arm(nowMs: number, dueMs: number): void {
+    this.disarm();
+    const inMs = Math.max(1, Math.ceil(Math.min(TICK_MS, dueMs - nowMs)));
+    this.firesMs = nowMs + inMs;
+    this.timer = inRootContext(() => setTimeout(this.fired, inMs));
+    if (this.closed) this.timer.unref();
+  }
+
+  private disarm(): void {
+    if (this.timer !== null) clearTimeout(this.timer);
+    this.timer = null;
+    this.firesMs = Infinity;
+  }
+
+  private readonly fired = (): void => {
+    const nowMs = this.nowMs();
+    const lateMs = nowMs - this.firesMs;
+    const blocked = lateMs >= BLOCK_MS;
+    if (blocked) this.blockedMs += lateMs;
+    let [isDue, nextMs] = [false, Infinity];
+    for (const { dueMs } of this.waiting) {
+      if (dueMs <= nowMs) isDue = true;
+      else if (dueMs < nextMs) nextMs = dueMs;
+    }
+    if (isDue) this.judgeAfterTurns(nowMs, blocked ? TURNS_AFTER_BLOCK : 1);
+    if (this.waiting.size > 0) this.arm(nowMs, nextMs);
+    else this.disarm();
+  };
+
+  private judgeAfterTurns(dueByMs: number, turns: number): void {
+    setImmediate(() => (turns > 1 ? this.judgeAfterTurns(dueByMs, turns - 1) : this.judge(dueByMs)));
+  }
+
+  /** Only those that were due before the sockets were read: a block since then may have hidden the answers of others. */
+  private judge(dueByMs: number): void {
+    for (const deadline of this.waiting) {
+      if (deadline.dueMs > dueByMs) continue;
+      this.waiting.delete(deadline);
+      deadline.expired(Math.max(0, this.blockedMs - deadline.blockedBeforeMs));
+    }
+  }
+}

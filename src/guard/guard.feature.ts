@@ -1,0 +1,110 @@
+import { PerfError } from '../core/perf.error.js';
+import { currentRequest } from '../core/request-state.js';
+import type { PerfSnapshot, UpstreamGuardStats } from '../core/snapshot.js';
+import type { Extension } from '../http/extension.js';
+import type { Feature, FeatureBoot, FeatureHost } from '../http/feature.js';
+import { Deadlines } from './deadlines.js';
+import { guardOption, type GuardOptions, type ResolvedGuard } from './guard.options.js';
+import type { GuardedUpstream } from './guarded-upstream.js';
+import type { Policies } from './policies.js';
+import { RedisGuard } from './redis/redis-guard.js';
+import { RedisUpstream } from './redis/redis-upstream.js';
+import { answerRetryAfter, rememberRetryAfter } from './retry-after.js';
+import { UpstreamGuard, type UpstreamHost } from './upstream-guard.js';
+import { refuseUnknownUpstreams, upstreamToken } from './upstream.decorator.js';
+
+/** The guarded upstreams of one application. */
+class GuardFeature implements Feature {
+  private readonly deadlines: Deadlines;
+  private readonly guards = new Map<string, UpstreamGuard | RedisGuard>();
+  private readonly retryAfterSeconds = new WeakMap<object, number>();
+  private giveAdapterBack: () => void = () => {};
+
+  constructor(
+    private readonly options: ResolvedGuard,
+    private readonly host: FeatureHost,
+    private readonly loadPolicies: () => Promise<Policies>,
+  ) {
+    this.deadlines = new Deadlines(host.nowMs);
+    const upstreamHost = this.upstreamHost();
+    for (const [name, upstream] of options.upstreams) {
+      const guard =
+        upstream instanceof RedisUpstream
+          ? new RedisGuard(name, upstream, upstreamHost)
+          : new UpstreamGuard(name, upstream, upstreamHost);
+      this.guards.set(name, guard);
+    }
+  }
+
+  of(name: string): GuardedUpstream {
+    return this.guards.get(name)!;
+  }
+
+  async install({ modules, adapter }: FeatureBoot): Promise<void> {
+    refuseUnknownUpstreams(modules, [...this.guards.keys()]);
+    if (!this.host.enabled) return;
+    const policies = await this.loadPolicies();
+    for (const guard of this.guards.values()) guard.use(policies);
+    if (this.options.requestDeadlineMs !== null) this.enableContext();
+    if (adapter !== null) this.giveAdapterBack = answerRetryAfter(adapter, this.retryAfterSeconds);
+  }
+
+  /** By which a call knows its request. */
+  private enableContext(): void {
+    const { requests } = this.host;
+    if (!requests.contextAllowed) {
+      throw new PerfError(
+        'PERF_ERR_CONTEXT_OFF',
+        '`guard.requestDeadlineMs` cannot tell which request a call belongs to. Remove `context: false` from PerfModule.forRoot().',
+      );
+    }
+    requests.enableContext();
+  }
+
+  snapshot(): Pick<PerfSnapshot, 'guard'> {
+    if (!this.host.enabled) return { guard: null };
+    const guard: Record<string, UpstreamGuardStats> = {};
+    for (const [name, { gate }] of this.guards) guard[name] = gate.stats();
+    return { guard };
+  }
+
+  /** After the last request: whoever still calls in its own shutdown is guarded, with timers that hold nothing open. */
+  close(): void {
+    for (const guard of this.guards.values()) if (guard instanceof RedisGuard) guard.close();
+    this.deadlines.close();
+    this.giveAdapterBack();
+  }
+
+  private upstreamHost(): UpstreamHost {
+    const { requests, nowMs, report } = this.host;
+    const { requestDeadlineMs } = this.options;
+    return {
+      nowMs,
+      deadlines: this.deadlines,
+      requestDeadlineMs,
+      report: (cause, message) => report.report(cause, message),
+      made: (error) => rememberRetryAfter(this.retryAfterSeconds, error),
+      requestDueMs: () => {
+        if (requestDeadlineMs === null) return Infinity;
+        const request = currentRequest(requests);
+        return request === null ? Infinity : request.startedMs + requestDeadlineMs;
+      },
+    };
+  }
+}
+
+/**
+ * The extension.
+ * @throws PERF_ERR_OPTION
+ */
+export function guardExtension(options: GuardOptions, loadPolicies: () => Promise<Policies>): Extension {
+  const resolved = guardOption.read(options, 'guard');
+  return {
+    name: 'guard',
+    services: [...resolved.upstreams.keys()].map((name) => ({
+      token: upstreamToken(name),
+      of: (feature) => (feature as GuardFeature).of(name),
+    })),
+    create: (host) => new GuardFeature(resolved, host, loadPolicies),
+  };
+}

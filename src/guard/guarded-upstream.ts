@@ -1,0 +1,41 @@
+import type { UpstreamGuardStats } from '../core/snapshot.js';
+
+/** What the work of one call is told. */
+export interface GuardedCall {
+  /** Aborted when the call's time is up: hand it to the client, or its work goes on unseen. */
+  readonly signal: AbortSignal;
+  /** 1 for the first. */
+  readonly attempt: number;
+  /** Until the deadline, milliseconds. */
+  readonly remainingMs: number;
+}
+
+/** How one call is made. */
+export interface GuardedCallOptions<F = never> {
+  /**
+   * It may be sent again: a read, or a write that is the same when it comes twice.
+   * @default false
+   */
+  idempotent?: boolean;
+  /**
+   * For this call with all its retries, milliseconds.
+   * @default the upstream's `deadlineMs`
+   */
+  deadlineMs?: number;
+  /**
+   * Answers for a call that fails or is refused; gets what was thrown, or the result that is a failure.
+   * @default none: what was thrown is thrown, the result returned
+   */
+  fallback?: (failure: unknown) => F | Promise<F>;
+}
+
+/** One upstream, as `@Upstream(name)` injects it. */
+export interface GuardedUpstream {
+  /**
+   * Calls `work`, and again where it may be tried again.
+   * @throws PERF_ERR_DEADLINE (504), PERF_ERR_OPEN and PERF_ERR_BUSY (503), and what `work` throws
+   */
+  call<T, F = never>(work: (call: GuardedCall) => T | PromiseLike<T>, options?: GuardedCallOptions<F>): Promise<T | F>;
+  readonly state: UpstreamGuardStats['state'];
+  stats(): UpstreamGuardStats;
+}

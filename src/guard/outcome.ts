@@ -1,0 +1,50 @@
+import type { Judged } from './policies.js';
+import { statusOf } from './retry-after.js';
+
+/** How a call ended: the counter it belongs to. */
+export type End = 'succeeded' | 'failed' | 'ownDeadlines' | 'refusedOpen' | 'refusedBusy';
+
+/** How an attempt, or a whole call, ended. */
+export class Outcome implements Judged {
+  /** Milliseconds until it is tried again; null: it is not. */
+  retryInMs: number | null = null;
+
+  constructor(
+    readonly end: End,
+    /** It was thrown, else returned. */
+    readonly thrown: boolean,
+    readonly value: unknown,
+  ) {}
+
+  get verdict(): Judged['verdict'] {
+    if (this.end === 'succeeded') return 'success';
+    return this.end === 'failed' ? 'failure' : 'unknown';
+  }
+}
+
+/** Decides whether what a call has returned, or thrown, is a failure of the upstream. */
+export type IsFailure = (outcome: unknown, thrown: boolean) => boolean;
+
+/** The same, where a rule that throws must not harm the call: it is reported, and what was thrown is a failure. */
+export function carefully(isFailure: IsFailure, host: { report(cause: string, message: string): void }): IsFailure {
+  return (outcome, thrown) => {
+    try {
+      return isFailure(outcome, thrown);
+    } catch (error) {
+      const cause = `\`isFailure\` of an upstream has thrown: ${error instanceof Error ? error.message : String(error)}`;
+      host.report(cause, `${cause}. What throws counts as a failure, what returns does not.`);
+      return thrown;
+    }
+  };
+}
+
+/** An upstream that answers with a client's mistake is well; one that says "too many requests" is not. */
+const isFailureStatus = (status: number): boolean => status >= 500 || status === 429;
+
+/** What counts as a failure by default. */
+export function isUpstreamFailure(outcome: unknown, thrown: boolean): boolean {
+  const status = statusOf(outcome);
+  // An HTTP client or the application's own code throws for a 404.
+  if (status !== null && status >= 100) return isFailureStatus(status);
+  return thrown && !(outcome instanceof Error && outcome.name === 'AbortError');
+}

@@ -1,0 +1,45 @@
+import type { UpstreamGuardStats } from '../core/snapshot.js';
+
+/** `half-open`: the next calls try whether the upstream is back. */
+export type BreakerState = UpstreamGuardStats['state'];
+
+/** How an attempt ended, for the breaker. `unknown` says nothing of the upstream. */
+export interface Judged {
+  readonly verdict: 'success' | 'failure' | 'unknown';
+}
+
+/** What a breaker asks, and tells. */
+export interface BreakerRules {
+  readonly openMs: number;
+  /** Calls that must succeed until it closes. */
+  readonly probes: number;
+  /** After a failure: are there too many? */
+  tripped(): boolean;
+  opened(): void;
+  closed(): void;
+}
+
+export interface Breaker {
+  readonly state: BreakerState;
+  /** Null: it is open, and `attempt` was not called. */
+  run<T extends Judged>(attempt: () => Promise<T>): Promise<T> | null;
+}
+
+/** How many calls may be under way. */
+export interface Bulkhead {
+  readonly inFlight: number;
+  /** Null: no room, and `work` was not called. */
+  run<T>(work: () => Promise<T>): Promise<T> | null;
+}
+
+export interface Retry {
+  /** Calls `attempt` again for as long as what it resolves with says when. */
+  run<T extends { readonly retryInMs: number | null }>(attempt: (retries: number) => Promise<T>): Promise<T>;
+}
+
+/** The port for the package that keeps such policies. */
+export interface Policies {
+  breaker(rules: BreakerRules): Breaker;
+  bulkhead(maxInFlight: number): Bulkhead;
+  retry(retries: number): Retry;
+}

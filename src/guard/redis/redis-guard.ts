@@ -1,0 +1,140 @@
+import type { UpstreamGuardStats } from '../../core/snapshot.js';
+import { Gate, type GateHost, type Settle } from '../gate.js';
+import type { GuardedCall, GuardedCallOptions, GuardedUpstream } from '../guarded-upstream.js';
+import { GuardError } from '../guard.error.js';
+import { carefully, type IsFailure } from '../outcome.js';
+import { PassedCall } from '../passed-call.js';
+import type { BreakerState, Policies } from '../policies.js';
+import { blocks, isOfConnection, isRedisFailure, type RedisCommand } from './redis-command.js';
+import { placeSendCommand, type SendCommand } from './send-command.js';
+import type { RedisUpstream } from './redis-upstream.js';
+
+/** Commands that are sent together and end together: one, or those of a pipeline. */
+interface Batch {
+  readonly open: Set<RedisCommand>;
+  /** What the batch has failed with. */
+  failure: unknown;
+  /** Null: it was not let through, and ends with its next turn. */
+  settle: Settle | null;
+}
+
+/**
+ * A Redis client's commands, each with a deadline. Where a command waits does not matter: it ends for its caller when its time is
+ * up, and when a queue of ioredis hands it in again after that, it is not sent.
+ */
+export class RedisGuard implements GuardedUpstream {
+  readonly gate: Gate;
+  /** And the promise they had then: a cluster gives a pipeline's commands new ones when it sends them elsewhere. */
+  private readonly seen = new WeakMap<RedisCommand, Promise<unknown>>();
+  private readonly expired = new WeakSet<RedisCommand>();
+  private readonly pipelines = new WeakMap<object, Batch>();
+  private inTransaction = false;
+  private readonly isFailure: IsFailure;
+  private giveBack: () => void = () => {};
+
+  constructor(
+    readonly name: string,
+    private readonly upstream: RedisUpstream,
+    private readonly host: GateHost,
+  ) {
+    this.gate = new Gate(name, upstream.options, host);
+    const { isFailure } = upstream.options;
+    this.isFailure = carefully((error, thrown) => thrown && (isFailure ?? isRedisFailure)(error), host);
+  }
+
+  use(policies: Policies): void {
+    this.gate.use(policies);
+    this.giveBack = placeSendCommand(this.upstream.client, {
+      client: (command, pipeline, send) => this.send(command, pipeline, send),
+      // A node of a cluster has queues of its own.
+      node: (command, _pipeline, send) => (this.expired.has(command) ? command.promise : send()),
+    });
+  }
+
+  close(): void {
+    this.giveBack();
+  }
+
+  get state(): BreakerState {
+    return this.gate.state;
+  }
+
+  stats(): UpstreamGuardStats {
+    return this.gate.stats();
+  }
+
+  /** Its commands are guarded one by one: this adds the fallback. */
+  async call<T, F = never>(
+    work: (call: GuardedCall) => T | PromiseLike<T>,
+    { fallback, deadlineMs = this.upstream.options.deadlineMs }: GuardedCallOptions<F> = {},
+  ): Promise<T | F> {
+    const { thrown, value } = await new PassedCall(deadlineMs).outcomeOf(work, () => false);
+    if (!thrown) return value as T;
+    if (fallback === undefined) throw value;
+    this.gate.counters.fallbacks += 1;
+    return fallback(value);
+  }
+
+  private readonly send: SendCommand = (command, pipeline, send) => {
+    if (this.expired.has(command)) return command.promise;
+    // From a queue of ioredis, or to another node: its deadline goes on.
+    if (this.seen.get(command) === command.promise) return send();
+    if (pipeline === null && (this.isInTransaction(command) || isOfConnection(command) || blocks(command)))
+      return send();
+    this.seen.set(command, command.promise);
+    const batch = this.batchOf(pipeline);
+    batch.open.add(command);
+    if (batch.settle === null) return command.promise;
+    const settled = (error: unknown): void => this.settled(batch, command, error);
+    command.promise.then(() => settled(null), settled);
+    if (pipeline !== null && blocks(command)) this.release(batch);
+    return send();
+  };
+
+  /** `multi({ pipeline: false })`: between MULTI and EXEC, a command that is not sent would tear the transaction apart. */
+  private isInTransaction({ name }: RedisCommand): boolean {
+    const command = name.toLowerCase();
+    const was = this.inTransaction;
+    if (command === 'multi') this.inTransaction = true;
+    else if (command === 'exec' || command === 'discard') this.inTransaction = false;
+    return was || this.inTransaction;
+  }
+
+  private batchOf(pipeline: object | null): Batch {
+    const known = pipeline === null ? undefined : this.pipelines.get(pipeline);
+    if (known !== undefined) return known;
+    const batch = this.begin();
+    if (pipeline !== null) this.pipelines.set(pipeline, batch);
+    return batch;
+  }
+
+  private begin(): Batch {
+    const { gate, host, isFailure } = this;
+    const { deadlineMs } = this.upstream.options;
+    const batch: Batch = { open: new Set(), failure: null, settle: null };
+    const startedMs = host.nowMs();
+    const call = { startedMs, dueMs: startedMs + deadlineMs, deadlineMs, attempt: 1 };
+    const run = (settle: Settle): void => void (batch.settle = settle);
+    void gate
+      .enter({ upstream: this.name, spentMs: 0, attempt: 0 }, () => gate.attempt({ call, run, isFailure }))
+      .then(({ value }) => {
+        // Out of time, or refused. The breaker knows it already when the caller does.
+        if (!(value instanceof GuardError)) return;
+        for (const command of batch.open) {
+          this.expired.add(command);
+          command.reject(value);
+        }
+      });
+    return batch;
+  }
+
+  private settled(batch: Batch, command: RedisCommand, error: unknown): void {
+    batch.failure ??= error;
+    batch.open.delete(command);
+    if (batch.open.size === 0) this.release(batch);
+  }
+
+  private release({ settle, failure }: Batch): void {
+    settle?.(failure !== null, failure);
+  }
+}

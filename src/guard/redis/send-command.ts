@@ -1,0 +1,54 @@
+import type { RedisClient } from './redis-upstream.js';
+import type { RedisCommand } from './redis-command.js';
+
+/** Stands before a client's `sendCommand`. `pipeline`: what the commands of one pipeline have in common. */
+export type SendCommand = (command: RedisCommand, pipeline: object | null, send: () => unknown) => unknown;
+
+/** The part of a `Cluster` that is used; a `Redis` has no `nodes`. */
+interface Cluster {
+  nodes?(role: 'all'): RedisClient[];
+  on(event: string, listener: (node: RedisClient) => void): unknown;
+  off(event: string, listener: (node: RedisClient) => void): unknown;
+}
+
+/** An own property on `client`, and on the connections of a cluster. Returns what gives them back. */
+export function placeSendCommand(
+  client: RedisClient,
+  stands: { readonly client: SendCommand; readonly node: SendCommand },
+): () => void {
+  const giveBack = placeOn(client, stands.client);
+  const cluster = client as unknown as Cluster;
+  if (typeof cluster.nodes !== 'function') return giveBack;
+  const nodes = new Map<RedisClient, () => void>();
+  const came = (node: RedisClient): void => void nodes.set(node, placeOn(node, stands.node));
+  const went = (node: RedisClient): void => void nodes.delete(node);
+  for (const node of cluster.nodes('all')) came(node);
+  cluster.on('+node', came);
+  cluster.on('-node', went);
+  return () => {
+    cluster.off('+node', came);
+    cluster.off('-node', went);
+    for (const giveNodeBack of nodes.values()) giveNodeBack();
+    giveBack();
+  };
+}
+
+type Original = (command: RedisCommand, pipeline?: object, ...more: unknown[]) => unknown;
+
+function placeOn(client: RedisClient, stands: SendCommand): () => void {
+  const before = Object.getOwnPropertyDescriptor(client, 'sendCommand');
+  const original = Reflect.get(client, 'sendCommand') as Original;
+  let active = true;
+  const placed: Original = (command, pipeline, ...more) => {
+    const send = (): unknown => original.call(client, command, pipeline, ...more);
+    return active ? stands(command, pipeline ?? null, send) : send();
+  };
+  Object.defineProperty(client, 'sendCommand', { value: placed, configurable: true, writable: true });
+  return () => {
+    active = false;
+    // Somebody else stands before it meanwhile: what is ours there does nothing any more.
+    if (Reflect.get(client, 'sendCommand') !== placed) return;
+    if (before === undefined) Reflect.deleteProperty(client, 'sendCommand');
+    else Object.defineProperty(client, 'sendCommand', before);
+  };
+}

@@ -1,0 +1,151 @@
+import { Inject, Injectable, Module, type ModuleMetadata } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { afterEach, describe, expect, it } from 'vitest';
+import { guard, guardRedis, Upstream, upstreamToken, type GuardedUpstream } from '../../../src/entries/guard.js';
+import { PerfModule, type PerfModuleOptions } from '../../../src/index.js';
+
+const opened: { close(): Promise<void> }[] = [];
+afterEach(async () => {
+  for (const app of opened.splice(0)) await app.close();
+});
+
+async function boot(metadata: ModuleMetadata, perf: PerfModuleOptions) {
+  @Module({ ...metadata, imports: [PerfModule.forRoot(perf)] })
+  class RootModule {}
+  const app = await NestFactory.createApplicationContext(RootModule, { logger: false, abortOnError: false });
+  opened.push(app);
+  return app;
+}
+const github = () => guard({ upstreams: { github: { deadlineMs: 1_000 }, 'search.v2': { deadlineMs: 1_000 } } });
+
+@Injectable()
+class Client {
+  @Upstream('search.v2') readonly search!: GuardedUpstream;
+  constructor(@Upstream('github') readonly github: GuardedUpstream) {}
+}
+
+@Injectable()
+class Mistaken {
+  constructor(@Upstream('gihub') readonly upstream: GuardedUpstream) {}
+}
+
+describe('@Upstream', () => {
+  it('injects into parameters and properties, into subclasses, and by its token into factories', async () => {
+    @Injectable()
+    class Special extends Client {}
+    const made = {
+      provide: 'made',
+      inject: [upstreamToken('github')],
+      useFactory: (upstream: GuardedUpstream) => ({ upstream }),
+    };
+    const app = await boot({ providers: [Client, Special, made] }, { extensions: [github()] });
+    const client = app.get(Client);
+    expect(await client.github.call(() => 1)).toBe(1);
+    expect([client.search.state, client.search.stats().calls]).toEqual(['closed', 0]);
+    expect(app.get(Special).github).toBe(client.github);
+    expect(app.get<{ upstream: GuardedUpstream }>('made').upstream).toBe(client.github);
+  });
+
+  it('stops the boot for a name that is not there, with those that are', async () => {
+    await expect(boot({ providers: [Mistaken] }, { extensions: [github()] })).rejects.toThrow(
+      'PERF_ERR_DECORATOR: `@Upstream(\'gihub\')` in "Mistaken" asks for an upstream that `guard({ upstreams })` does not have. ' +
+        'It has: github, search.v2.',
+    );
+  });
+
+  it('stops the boot without its extension, with the line to add', async () => {
+    await expect(boot({ providers: [Mistaken] }, {})).rejects.toThrow(
+      'PERF_ERR_EXTENSION: `@Upstream(\'gihub\')` on "Mistaken" does nothing without its extension. ' +
+        'Add it: PerfModule.forRoot({ extensions: [guard({ upstreams: { gihub: { deadlineMs: 2_000 } } })] }).',
+    );
+  });
+
+  it('is guarded also where it is called in `onModuleInit`, and passes calls before', async () => {
+    const seen: string[] = [];
+    @Injectable()
+    class Early {
+      constructor(@Inject(upstreamToken('github')) private readonly upstream: GuardedUpstream) {
+        void upstream.call(() => void seen.push('constructor'));
+      }
+      onModuleInit = async (): Promise<void> => {
+        await this.upstream.call(() => void seen.push('init'));
+        seen.push(String(this.upstream.stats().calls));
+      };
+    }
+    await (await boot({ providers: [Early] }, { extensions: [github()] })).init();
+    expect(seen).toEqual(['constructor', 'init', '1']);
+  });
+});
+
+describe('the options of the guard', () => {
+  const upstreams = (options: unknown) => () => guard({ upstreams: { github: options as never } });
+  it.each<[name: string, given: () => unknown, message: string]>([
+    [
+      'nothing',
+      () => guard(undefined as never),
+      '`guard.upstreams` must be an object with an entry for each upstream, got `undefined`.',
+    ],
+    [
+      'no upstream',
+      () => guard({ upstreams: {} }),
+      '`guard.upstreams` must be an object with an entry for each upstream, got an object.',
+    ],
+    [
+      'a name',
+      () => guard({ upstreams: { 'a b': { deadlineMs: 1 } } }),
+      '`guard.upstreams` must be named with letters, digits, `_`, `.` and `-`, got `"a b"` (string).',
+    ],
+    [
+      'no deadline',
+      upstreams({}),
+      '`guard.upstreams.github.deadlineMs` must be a number of milliseconds above 0 and at most 2147483647, got `undefined`.',
+    ],
+    ['no options', upstreams(undefined), '`guard.upstreams.github` must be an object, got `undefined`.'],
+    [
+      'a deadline of 0',
+      upstreams({ deadlineMs: 0 }),
+      '`guard.upstreams.github.deadlineMs` must be a number of milliseconds above 0 and at most 2147483647, got `0` (number).',
+    ],
+    [
+      'an unknown key',
+      upstreams({ deadlineMs: 1, retry: 1 }),
+      '`guard.upstreams.github.retry` is not an option. Known options: deadlineMs, retries, maxInFlight, breaker, isFailure.',
+    ],
+    [
+      'a ratio',
+      upstreams({ deadlineMs: 1, breaker: { ratio: 50 } }),
+      '`guard.upstreams.github.breaker.ratio` must be a share of all calls above 0 and at most 1, got `50` (number).',
+    ],
+    [
+      'a rule',
+      upstreams({ deadlineMs: 1, isFailure: true }),
+      '`guard.upstreams.github.isFailure` must be a function, got `true` (boolean).',
+    ],
+    [
+      'no client',
+      () => guardRedis({} as never, { deadlineMs: 1 }),
+      '`guardRedis(client)` must be a client of ioredis, a `Redis` or a `Cluster`, got an object.',
+    ],
+    [
+      'no deadline of Redis',
+      () => guardRedis({ sendCommand: () => {} }, {} as never),
+      '`guardRedis.deadlineMs` must be a number of milliseconds above 0 and at most 2147483647, got `undefined`.',
+    ],
+  ])('%s', (_name, given, message) => {
+    expect(given).toThrow(`PERF_ERR_OPTION: ${message}`);
+  });
+
+  it('that need to know the request stop the boot where that is not allowed', async () => {
+    const extensions = [guard({ upstreams: { github: { deadlineMs: 1 } }, requestDeadlineMs: 1_000 })];
+    await expect(boot({}, { extensions, context: false })).rejects.toThrow(
+      'PERF_ERR_CONTEXT_OFF: `guard.requestDeadlineMs` cannot tell which request a call belongs to.',
+    );
+  });
+
+  it('of one call', async () => {
+    const app = await boot({ providers: [Client] }, { extensions: [github()] });
+    await expect(app.get(Client).github.call(() => 1, { deadlineMs: -1 })).rejects.toThrow(
+      'PERF_ERR_OPTION: `deadlineMs` must be a number of milliseconds above 0 and at most 2147483647, got `-1` (number).',
+    );
+  });
+});

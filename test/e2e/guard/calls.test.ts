@@ -1,0 +1,193 @@
+import { Controller, Get, Inject, Injectable } from '@nestjs/common';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import {
+  GuardError,
+  guard,
+  Upstream,
+  upstreamToken,
+  type GuardedUpstream,
+  type UpstreamGuardOptions,
+} from '../../../src/entries/guard.js';
+import { PerfError, PerfService, type PerfModuleOptions } from '../../../src/index.js';
+import { adapters, startApp, type Adapter, type TestApp } from '../../fixtures/app.js';
+import { scriptedServer, type ScriptedServer } from '../../fixtures/scripted-server.js';
+
+let server: ScriptedServer;
+const running: TestApp[] = [];
+beforeEach(async () => void (server = await scriptedServer()));
+afterEach(async () => {
+  for (const { close } of running.splice(0)) await close();
+  await server.close();
+});
+
+@Injectable()
+class Client {
+  constructor(@Upstream('github') readonly github: GuardedUpstream) {}
+}
+
+@Controller()
+class ClientController {
+  constructor(@Inject(Client) private readonly client: Client) {}
+  @Get('call')
+  async call() {
+    const response = await this.client.github.call(({ signal }) => fetch(server.url, { signal }));
+    return { status: response.status };
+  }
+}
+
+async function start(
+  options: Partial<UpstreamGuardOptions> = {},
+  adapter: Adapter = 'fastify',
+  perf: PerfModuleOptions = {},
+) {
+  const app = await startApp(adapter, {
+    metadata: { controllers: [ClientController], providers: [Client] },
+    perf: { ...perf, extensions: [guard({ upstreams: { github: { deadlineMs: 60_000, ...options } } })] },
+  });
+  running.push(app);
+  return { ...app, github: app.app.get<GuardedUpstream>(upstreamToken('github')) };
+}
+
+const asked = ({ signal }: { signal: AbortSignal }): Promise<Response> => fetch(server.url, { signal });
+const errorOf = (promise: Promise<unknown>): Promise<GuardError> =>
+  promise.then(
+    () => expect.unreachable(),
+    (error: unknown) => error as GuardError,
+  );
+
+describe.each(adapters)('a guarded call in a request, on %s', (adapter) => {
+  it('answers 504 when the upstream has not answered in time', async () => {
+    const { url } = await start({ deadlineMs: 50 }, adapter);
+    server.answer = 'never';
+    const response = await fetch(`${url}/call`);
+    expect(response.status).toBe(504);
+    expect(await response.json()).toEqual({
+      statusCode: 504,
+      error: 'Gateway Timeout',
+      message: 'A service that this answer needs did not answer in time.',
+    });
+    expect(response.headers.get('retry-after')).toBeNull();
+  });
+
+  it('answers 503 with Retry-After while the breaker is open, and when too many calls are under way', async () => {
+    const breaker = { atLeast: 2, openMs: 4_200 };
+    const { url, github } = await start({ deadlineMs: 10_000, breaker, maxInFlight: 1, retries: 0 }, adapter);
+    server.answer = 'never';
+    const held = github.call(asked).catch(() => {});
+    const busy = await fetch(`${url}/call`);
+    expect([busy.status, busy.headers.get('retry-after')]).toEqual([503, '1']);
+    server.answer = 'break';
+    server.breakHeld();
+    await held;
+    await fetch(`${url}/call`);
+    const open = await fetch(`${url}/call`);
+    expect([open.status, open.headers.get('retry-after')]).toEqual([503, '5']);
+    expect(await open.json()).toMatchObject({ statusCode: 503, error: 'Service Unavailable' });
+    expect(github.state).toBe('open');
+  });
+});
+
+describe('a guarded call', () => {
+  it('gives the result, and tells its work the attempt and what is left', async () => {
+    const { github } = await start();
+    const told: unknown[] = [];
+    const answer = await github.call(async ({ attempt, remainingMs, signal }) => {
+      told.push(attempt, remainingMs > 1_000 && remainingMs <= 60_000, signal.aborted);
+      return 'answer';
+    });
+    expect([answer, ...told]).toEqual(['answer', 1, true, false]);
+    expect(github.stats()).toMatchObject({
+      state: 'closed',
+      inFlight: 0,
+      calls: 1,
+      succeeded: 1,
+      attempts: 1,
+      failed: 0,
+    });
+  });
+
+  it('at its deadline aborts its signal, and says how long it took in an error that is PerfError and HttpException', async () => {
+    const { github } = await start({ deadlineMs: 200 });
+    let signal!: AbortSignal;
+    const startedMs = performance.now();
+    const error = await errorOf(
+      github.call((call) => {
+        ({ signal } = call);
+        return new Promise(() => {});
+      }),
+    );
+    const tookMs = performance.now() - startedMs;
+    expect(error).toBeInstanceOf(PerfError);
+    expect(error).toBeInstanceOf(GuardError);
+    expect(error).toMatchObject({ code: 'PERF_ERR_DEADLINE', upstream: 'github', attempt: 1 });
+    expect(error.getStatus()).toBe(504);
+    expect(error.message).toContain('PERF_ERR_DEADLINE: upstream "github" has not answered within 200 ms.');
+    expect(signal.aborted).toBe(true);
+    expect(signal.reason).toBe(error);
+    expect(tookMs).toBeGreaterThanOrEqual(199);
+    const { failed, ownDeadlines, inFlight } = github.stats();
+    expect([failed + ownDeadlines, inFlight]).toEqual([1, 0]);
+  });
+
+  it('throws what its work throws, and returns a result that is a failure', async () => {
+    const { github } = await start();
+    await expect(
+      github.call(() => {
+        throw new Error('at once');
+      }),
+    ).rejects.toThrow('at once');
+    server.answer = 503;
+    expect((await github.call(asked)).status).toBe(503);
+    expect(github.stats()).toMatchObject({ calls: 2, failed: 2, retries: 0 });
+  });
+
+  it('stands in the snapshot by upstream', async () => {
+    const { github, app } = await start();
+    await github.call(() => 1);
+    expect(app.get(PerfService).snapshot().guard).toEqual({ github: github.stats() });
+  });
+
+  it('has no more time than its request', async () => {
+    server.answer = 'never';
+    const app = await startApp('fastify', {
+      metadata: { controllers: [ClientController], providers: [Client] },
+      perf: { extensions: [guard({ upstreams: { github: { deadlineMs: 30_000 } }, requestDeadlineMs: 80 })] },
+    });
+    running.push(app);
+    expect((await fetch(`${app.url}/call`)).status).toBe(504);
+    // The upstream was not given its time: that is not its failure.
+    expect(app.app.get<GuardedUpstream>(upstreamToken('github')).stats()).toMatchObject({ failed: 0, ownDeadlines: 1 });
+  });
+
+  it('of two applications knows nothing of the other', async () => {
+    const [one, other] = [await start({ breaker: { atLeast: 1 }, retries: 0 }), await start()];
+    server.answer = 500;
+    await one.github.call(asked);
+    expect([one.github.state, other.github.state]).toEqual(['open', 'closed']);
+    expect(other.github.stats().calls).toBe(0);
+  });
+
+  it('that is under way when the application closes keeps its deadline', async () => {
+    const { github, close } = await start({ deadlineMs: 150 });
+    const late = errorOf(github.call(() => new Promise(() => {})));
+    await close();
+    expect((await late).code).toBe('PERF_ERR_DEADLINE');
+  });
+});
+
+describe('with the kill switch on', () => {
+  it('calls pass as they are, and only the fallback still answers', async () => {
+    const { github, app, url } = await start({ deadlineMs: 20, maxInFlight: 1, breaker: { atLeast: 1 } }, 'express', {
+      enabled: false,
+    });
+    const slow = (): Promise<string> => new Promise((resolve) => setTimeout(() => resolve('slow'), 60));
+    expect(await Promise.all([github.call(slow), github.call(slow)])).toEqual(['slow', 'slow']);
+    server.answer = 500;
+    for (let i = 0; i < 3; i++) expect((await github.call(asked)).status).toBe(500);
+    expect(await github.call(asked, { fallback: () => null })).toBeNull();
+    await expect(github.call(() => Promise.reject(new Error('as it is')))).rejects.toThrow('as it is');
+    expect([github.state, app.get(PerfService).snapshot().guard]).toEqual(['closed', null]);
+    server.answer = 200;
+    expect(await (await fetch(`${url}/call`)).json()).toEqual({ status: 200 });
+  });
+});

@@ -1,0 +1,92 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { guard, upstreamToken, type GuardedUpstream, type UpstreamGuardOptions } from '../../../src/entries/guard.js';
+import { startApp, type TestApp } from '../../fixtures/app.js';
+import { scriptedServer, type ScriptedServer } from '../../fixtures/scripted-server.js';
+
+let server: ScriptedServer;
+const running: TestApp[] = [];
+beforeEach(async () => void (server = await scriptedServer()));
+afterEach(async () => {
+  for (const { close } of running.splice(0)) await close();
+  await server.close();
+});
+
+async function start(options: Partial<UpstreamGuardOptions> = {}): Promise<{ github: GuardedUpstream }> {
+  const app = await startApp('express', {
+    perf: { extensions: [guard({ upstreams: { github: { deadlineMs: 60_000, ...options } } })] },
+  });
+  running.push(app);
+  return { github: app.app.get<GuardedUpstream>(upstreamToken('github')) };
+}
+const asked = ({ signal }: { signal: AbortSignal }): Promise<Response> => fetch(server.url, { signal });
+
+describe('a guarded call', () => {
+  it('has its fallback answer for what fails, is refused or comes too late, and counts the failure all the same', async () => {
+    const { github } = await start({ deadlineMs: 200, maxInFlight: 1, breaker: false });
+    const failures: unknown[] = [];
+    const fallback = (failure: unknown): string => {
+      failures.push((failure as { code?: string }).code ?? (failure as Response).status);
+      return 'stale';
+    };
+    const late = github.call(() => new Promise<string>(() => {}), { fallback });
+    expect(await github.call(asked, { fallback })).toBe('stale');
+    expect(await late).toBe('stale');
+    server.answer = 500;
+    expect(await github.call(asked, { fallback, deadlineMs: 60_000 })).toBe('stale');
+    expect(failures).toEqual(['PERF_ERR_BUSY', 'PERF_ERR_DEADLINE', 500]);
+    const { failed, ownDeadlines, ...stats } = github.stats();
+    expect(stats).toMatchObject({ calls: 3, succeeded: 0, refusedBusy: 1, fallbacks: 3 });
+    expect(failed + ownDeadlines).toBe(2);
+  });
+
+  it('counts 4xx as answers, also where a client throws them, and 429 and 5xx as failures', async () => {
+    const { github } = await start();
+    for (const status of [404, 429, 502]) {
+      server.answer = status;
+      await github.call(asked);
+    }
+    await github.call(() => Promise.reject(Object.assign(new Error(), { response: { status: 404 } }))).catch(() => {});
+    await github.call(() => Promise.reject(Object.assign(new Error(), { status: 503 }))).catch(() => {});
+    expect(github.stats()).toMatchObject({ succeeded: 2, failed: 3 });
+  });
+
+  it('lets `isFailure` decide, and reports one that throws', async () => {
+    const { github } = await start({ isFailure: (outcome) => (outcome as Response).status === 418 });
+    for (const status of [500, 418]) {
+      server.answer = status;
+      await github.call(asked);
+    }
+    expect(github.stats()).toMatchObject({ succeeded: 1, failed: 1 });
+    const { github: broken } = await start({
+      isFailure: () => {
+        throw new Error('broken rule');
+      },
+    });
+    expect(await broken.call(() => 'answer')).toBe('answer');
+    await expect(broken.call(() => Promise.reject(new Error('thrown')))).rejects.toThrow('thrown');
+    expect(broken.stats()).toMatchObject({ succeeded: 1, failed: 1, inFlight: 0 });
+  });
+
+  it('ends whatever its work returns or throws', async () => {
+    const { github } = await start({ breaker: false });
+    const hostile = {
+      get status(): number {
+        throw new Error('status');
+      },
+    };
+    expect(await github.call(() => hostile, { idempotent: true })).toBe(hostile);
+    const headers = {
+      get: () => {
+        throw new Error('headers');
+      },
+    };
+    await expect(github.call(() => ({ status: 503, headers }), { idempotent: true })).rejects.toThrow('headers');
+    // oxlint-disable-next-line unicorn/no-thenable -- a client's own promise, and a broken one
+    const broken = { then: () => { throw new Error('then'); } }; // prettier-ignore
+    await expect(github.call(() => broken as never)).rejects.toThrow('then');
+    for (const value of [null, undefined, 0, '', Symbol.iterator]) expect(await github.call(() => value)).toBe(value);
+    await expect(github.call(() => Promise.reject(undefined as never))).rejects.toBeUndefined();
+    await expect(github.call(undefined as never)).rejects.toThrow(TypeError);
+    expect(github.stats().inFlight).toBe(0);
+  });
+});

@@ -1,0 +1,87 @@
+import { Queue, Worker } from 'bullmq';
+import { Cluster, Redis } from 'ioredis';
+import { afterEach, describe, expect, inject, it } from 'vitest';
+import { startRedis } from '../../../scripts/redis.mjs';
+import {
+  guard,
+  guardRedis,
+  upstreamToken,
+  type GuardedUpstream,
+  type RedisGuardOptions,
+} from '../../../src/entries/guard.js';
+import { startApp } from '../../fixtures/app.js';
+import { until } from '../../fixtures/until.js';
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
+});
+
+async function guarded(client: Redis | Cluster, options: RedisGuardOptions): Promise<GuardedUpstream> {
+  client.on('error', () => {});
+  cleanups.push(() => client.disconnect());
+  const app = await startApp('fastify', {
+    perf: { extensions: [guard({ upstreams: { cache: guardRedis(client, options) } })] },
+  });
+  cleanups.push(() => app.close());
+  return app.app.get(upstreamToken('cache'));
+}
+const codeOf = (promise: Promise<unknown>): Promise<string> =>
+  promise.then(
+    (value) => `answered ${String(value)}`,
+    (error: { code?: string; message: string }) => error.code ?? error.message,
+  );
+
+describe('a guarded cluster', () => {
+  it('has deadlines in every queue, and sends nothing from one whose time is up', async () => {
+    const redis = await startRedis({ own: true, appendOnly: true, cluster: true });
+    cleanups.push(() => redis.stop());
+    const admin = new Redis(redis.port);
+    cleanups.push(() => admin.disconnect());
+    const options = { clusterRetryStrategy: () => 20 };
+    const cluster = new Cluster([{ host: '127.0.0.1', port: redis.port }], options);
+    await guarded(cluster, { deadlineMs: 150, breaker: false });
+    // Not ready: its own queue.
+    expect(await codeOf(cluster.incr('guard:early'))).toBe('PERF_ERR_DEADLINE');
+    await admin.call('CLUSTER', 'ADDSLOTSRANGE', '0', '16383');
+    await until('it serves', async () => (await codeOf(cluster.set('guard:k', '1'))) === 'answered OK');
+    expect(await cluster.get('guard:early')).toBeNull();
+    expect(await cluster.pipeline().incr('guard:k').get('guard:k').exec()).toEqual([
+      [null, 2],
+      [null, '2'],
+    ]);
+    // A node whose connection is not made yet: the queue of that connection.
+    const second = new Cluster([{ host: '127.0.0.1', port: redis.port }], { enableReadyCheck: false });
+    await guarded(second, { deadlineMs: 150, breaker: false });
+    await until('it knows its nodes', () => second.status === 'ready');
+    expect(second.nodes('all').map(({ status }) => status)).toEqual(['wait']);
+    redis.child?.kill('SIGSTOP');
+    const lost = [codeOf(second.incr('guard:k')), codeOf(second.incr('guard:k'))];
+    expect(await Promise.all(lost)).toEqual(['PERF_ERR_DEADLINE', 'PERF_ERR_DEADLINE']);
+    redis.child?.kill('SIGCONT');
+    await until('it serves', async () => (await codeOf(second.get('guard:k'))).startsWith('answered'));
+    expect(await cluster.get('guard:k')).toBe('2');
+  });
+});
+
+describe('a guarded client that BullMQ was given', () => {
+  it('leaves the connections alone that BullMQ makes of it: a worker waits for as long as it takes', async () => {
+    const client = new Redis(inject('redisUrl'), { maxRetriesPerRequest: null });
+    const cache = await guarded(client, { deadlineMs: 2_000 });
+    const name = `guard-${process.pid}-${Date.now()}`;
+    const done: unknown[] = [];
+    const worker = new Worker(name, async ({ data }) => void done.push(data), { connection: client, drainDelay: 1 });
+    const queue = new Queue(name, { connection: client });
+    cleanups.push(async () => {
+      await worker.close();
+      await queue.obliterate({ force: true });
+      await queue.close();
+    });
+    await worker.waitUntilReady();
+    // Longer than a worker waits for a job at once.
+    await new Promise((resolve) => setTimeout(resolve, 1_300));
+    await queue.add('job', { n: 1 });
+    await until('the job is done', () => done.length === 1);
+    expect(cache.stats()).toMatchObject({ deadlines: 0, ownDeadlines: 0, failed: 0, opened: 0 });
+  });
+});

@@ -1,0 +1,140 @@
+import { Redis } from 'ioredis';
+import { afterEach, describe, expect, inject, it } from 'vitest';
+import { freePort, startRedis } from '../../../scripts/redis.mjs';
+import {
+  guard,
+  guardRedis,
+  upstreamToken,
+  type GuardedUpstream,
+  type RedisGuardOptions,
+} from '../../../src/entries/guard.js';
+import { startApp } from '../../fixtures/app.js';
+import { until } from '../../fixtures/until.js';
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
+});
+
+async function guarded(client: Redis, options: Partial<RedisGuardOptions> = {}) {
+  client.on('error', () => {});
+  cleanups.push(() => client.disconnect());
+  const cache = guardRedis(client, { deadlineMs: 100, ...options });
+  const app = await startApp('fastify', { perf: { extensions: [guard({ upstreams: { cache } })] } });
+  cleanups.push(() => app.close());
+  return { app, cache: app.app.get<GuardedUpstream>(upstreamToken('cache')) };
+}
+const codeOf = (promise: Promise<unknown>): Promise<string> =>
+  promise.then(
+    (value) => `answered ${String(value)}`,
+    (error: { code?: string; message: string }) => error.code ?? error.message,
+  );
+const ownRedis = async (port?: number) => {
+  const redis = await startRedis({ own: true, appendOnly: true, ...(port === undefined ? {} : { port }) });
+  cleanups.push(() => redis.stop());
+  return redis;
+};
+
+describe('a guarded Redis client', () => {
+  it('does what it did before, and counts it', async () => {
+    const client = new Redis(inject('redisUrl'));
+    const { cache } = await guarded(client, { deadlineMs: 5_000 });
+    await client.set('guard:a', '1');
+    expect(await client.incrby('guard:a', 2)).toBe(3);
+    expect(await client.pipeline().get('guard:a').incr('guard:a').exec()).toEqual([
+      [null, '3'],
+      [null, 4],
+    ]);
+    expect(await client.multi().incr('guard:a').get('guard:a').exec()).toEqual([
+      [null, 5],
+      [null, '5'],
+    ]);
+    client.defineCommand('twice', { numberOfKeys: 1, lua: "return redis.call('get', KEYS[1]) * 2" });
+    expect(await (client as unknown as { twice(key: string): Promise<number> }).twice('guard:a')).toBe(10);
+    await expect(client.lpush('guard:a', 'x')).rejects.toThrow('WRONGTYPE');
+    // A wrong type is an answer.
+    await until('all are counted', () => cache.stats().inFlight === 0);
+    expect(cache.stats()).toMatchObject({ calls: 6, succeeded: 6, failed: 0, inFlight: 0 });
+  });
+
+  it('has an own `sendCommand` while the application lives, and its duplicates have none', async () => {
+    const client = new Redis(inject('redisUrl'));
+    const { app } = await guarded(client);
+    expect(Object.hasOwn(client, 'sendCommand')).toBe(true);
+    const duplicate = client.duplicate();
+    cleanups.push(() => duplicate.disconnect());
+    expect(Object.hasOwn(duplicate, 'sendCommand')).toBe(false);
+    await app.close();
+    expect(Object.hasOwn(client, 'sendCommand')).toBe(false);
+    expect(await client.ping()).toBe('PONG');
+  });
+
+  it('ends a command that waits for a connection, and never sends it afterwards', async () => {
+    const port = await freePort();
+    const client = new Redis({ port, maxRetriesPerRequest: null, retryStrategy: () => 20 });
+    const { cache } = await guarded(client, { breaker: false });
+    const startedMs = performance.now();
+    const lost = [client.incr('guard:n'), client.pipeline().incr('guard:n').incr('guard:n').exec()] as const;
+    expect(await codeOf(lost[0])).toBe('PERF_ERR_DEADLINE');
+    expect(performance.now() - startedMs).toBeLessThan(2_000);
+    const results = await lost[1];
+    expect(results?.map(([error]) => (error as unknown as { code: string }).code)).toEqual([
+      'PERF_ERR_DEADLINE',
+      'PERF_ERR_DEADLINE',
+    ]);
+    await ownRedis(port);
+    await until('Redis is back', async () => (await codeOf(client.ping())) === 'answered PONG');
+    expect(await client.get('guard:n')).toBeNull();
+    expect(await client.pipeline().incr('guard:n').exec()).toEqual([[null, 1]]);
+    await until('all are counted', () => cache.stats().inFlight === 0);
+    expect(cache.stats().deadlines).toBeGreaterThanOrEqual(2);
+  });
+
+  it('ends commands that a stalled server holds, refuses further ones, and lets them through when it is back', async () => {
+    const redis = await ownRedis();
+    const client = new Redis(redis.port);
+    const { cache } = await guarded(client, { deadlineMs: 150, breaker: { atLeast: 5, openMs: 300, probes: 2 } });
+    await client.set('guard:b', 'kept');
+    redis.child?.kill('SIGSTOP');
+    const held = Array.from({ length: 8 }, () => codeOf(client.get('guard:b')));
+    expect(await Promise.all(held)).toEqual(held.map(() => 'PERF_ERR_DEADLINE'));
+    await until('it is open', async () => (await codeOf(client.get('guard:b'))) === 'PERF_ERR_OPEN');
+    const [[refused]] = (await client.pipeline().get('guard:b').exec()) as unknown as [[{ code: string }]];
+    expect(refused.code).toBe('PERF_ERR_OPEN');
+    redis.child?.kill('SIGCONT');
+    await until('it is tried again', async () => (await codeOf(client.get('guard:b'))) === 'answered kept');
+    await until('it is closed', async () => (await codeOf(client.ping())) !== '' && cache.state === 'closed');
+    // Replies to what was given up have not moved others' replies.
+    for (let i = 0; i < 5; i++) expect(await client.echo(`${i}`)).toBe(`${i}`);
+  });
+
+  it('lets blocking commands, subscriptions and transactions without a pipeline wait for as long as they want', async () => {
+    const client = new Redis(inject('redisUrl'));
+    const { cache } = await guarded(client, { deadlineMs: 30 });
+    const other = new Redis(inject('redisUrl'));
+    cleanups.push(() => other.disconnect());
+    await until('a connection', () => client.status === 'ready');
+    expect(await client.blpop('guard:nothing', 0.2)).toBeNull();
+    expect(await client.xread('BLOCK', 150, 'STREAMS', 'guard:stream', '$')).toBeNull();
+    expect(await client.pipeline().blpop('guard:nothing', 0.1).exec()).toEqual([[null, null]]);
+    await client.multi({ pipeline: false });
+    await client.incr('guard:t');
+    await new Promise((resolve) => setTimeout(resolve, 60));
+    expect(await client.exec()).toMatchObject([[null, expect.any(Number)]]);
+    const messages: string[] = [];
+    client.on('message', (_channel, message: string) => messages.push(message));
+    await client.subscribe('guard:channel');
+    await other.publish('guard:channel', 'hello');
+    await until('a message', () => messages.length === 1);
+    expect(cache.stats()).toMatchObject({ failed: 0, deadlines: 0, calls: 1 });
+  });
+
+  it('refuses what is too much at once', async () => {
+    const client = new Redis(inject('redisUrl'));
+    const { cache } = await guarded(client, { deadlineMs: 5_000, maxInFlight: 2 });
+    const ended = await Promise.all(Array.from({ length: 4 }, () => codeOf(client.ping())));
+    expect(ended).toEqual(['answered PONG', 'answered PONG', 'PERF_ERR_BUSY', 'PERF_ERR_BUSY']);
+    await until('all are counted', () => cache.stats().inFlight === 0);
+    expect(cache.stats()).toMatchObject({ calls: 4, succeeded: 2, refusedBusy: 2 });
+  });
+});

@@ -1,0 +1,69 @@
+import { describe, expect, it } from 'vitest';
+import { FailureWindow } from '../../../src/guard/failure-window.js';
+import { RetryBudget } from '../../../src/guard/retry-budget.js';
+import { retryAfterMs, statusOf } from '../../../src/guard/retry-after.js';
+
+describe('the failures of a window', () => {
+  let nowMs = 0;
+  const windowOf = () => new FailureWindow({ ratio: 0.5, atLeast: 4, windowMs: 10_000 }, () => nowMs);
+
+  it('trip at the share and the number of calls, not before', () => {
+    const window = windowOf();
+    for (const failed of [true, true, true]) window.add(failed);
+    expect(window.tripped).toBe(false);
+    window.add(false);
+    expect(window.tripped).toBe(true);
+    for (let i = 0; i < 3; i++) window.add(false);
+    expect([window.sums(), window.tripped]).toEqual([{ calls: 7, failures: 3 }, false]);
+  });
+
+  it('are forgotten by time, also while nobody calls, and when told to', () => {
+    const window = windowOf();
+    for (let i = 0; i < 4; i++) {
+      window.add(true);
+      nowMs += 4_000;
+    }
+    expect(window.sums().calls).toBeLessThan(4);
+    nowMs += 60_000;
+    expect(window.sums()).toEqual({ calls: 0, failures: 0 });
+    window.add(true);
+    window.forget();
+    expect(window.sums()).toEqual({ calls: 0, failures: 0 });
+  });
+});
+
+describe('the budget of retries', () => {
+  it('is a fifth of the calls of ten seconds, and one a second where that is more', () => {
+    let nowMs = 50_000;
+    const budget = new RetryBudget(() => nowMs);
+    const taken = (): number => {
+      let retries = 0;
+      while (budget.take()) retries += 1;
+      return retries;
+    };
+    expect(taken()).toBe(10);
+    for (let i = 0; i < 1_000; i++) budget.called();
+    expect(taken()).toBe(190);
+    nowMs += 9_000;
+    expect(taken()).toBe(0);
+    nowMs += 1_000;
+    expect(taken()).toBe(10);
+  });
+});
+
+describe('what an HTTP client has returned or thrown', () => {
+  const now = Date.parse('2026-01-01T00:00:00Z');
+  it.each<[unknown, number | null, number | null]>([
+    [new Response(null, { status: 503, headers: { 'retry-after': '2' } }), 503, 2_000],
+    [{ statusCode: 429, headers: { 'retry-after': '0.5' } }, 429, 500],
+    [{ response: { status: 503, headers: { 'retry-after': 'Thu, 01 Jan 2026 00:00:07 GMT' } } }, 503, 7_000],
+    [{ status: 503, headers: { 'retry-after': 'Thu, 01 Jan 2020 00:00:00 GMT' } }, 503, 0],
+    [{ status: 503, headers: { 'retry-after': 'soon' } }, 503, null],
+    [{ status: 'ok', headers: null }, null, null],
+    [new Error('reset'), null, null],
+    [null, null, null],
+    ['text', null, null],
+  ])('%o', (outcome, status, waitMs) => {
+    expect([statusOf(outcome), retryAfterMs(outcome, now)]).toEqual([status, waitMs]);
+  });
+});
