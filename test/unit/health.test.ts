@@ -29,6 +29,7 @@ describe('health', () => {
       upstream: [],
       users: [],
       findings: [],
+      cache: null,
     };
     expect(healthOf(off, null)).toEqual({ status: 'ok', reasons: [] });
   });
