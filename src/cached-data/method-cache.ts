@@ -108,7 +108,9 @@ export class MethodCache<Input> {
   }
 
   dropAll(): void {
-    for (const key of new Set([...this.entries.keys(), ...this.flights.keys()])) this.drop(key);
+    for (const entry of [...this.entries.values()]) this.remove(entry);
+    this.flights.clear();
+    this.droppedAtMs = this.parts.nowMs();
   }
 
   private serve(entry: Entry, nowMs: number): Promise<unknown> {
@@ -163,7 +165,7 @@ export class MethodCache<Input> {
     const reader = this.parts.readings.reader();
     let timer: NodeJS.Timeout | undefined;
     const over = new Promise<null>((resolve) => {
-      timer = setTimeout(() => resolve(null), this.rules.waitMs).unref();
+      timer = setTimeout(() => resolve(null), this.rules.waitMs);
     });
     const loaded = await Promise.race([flight.result.catch(() => null), over]);
     clearTimeout(timer);

@@ -19,6 +19,7 @@ const OPTIONS = {
   autoResubscribe: false,
   maxRetriesPerRequest: 0,
   lazyConnect: true,
+  replyMapping: 'legacy',
   socketTimeout: SILENT_MS,
   retryStrategy: (times: number) => Math.min(2_000, 50 * 2 ** Math.min(times, 6)),
 } as const;
@@ -32,7 +33,7 @@ export async function clientsOf(connection: RedisCacheConnection, count: number)
   return Array.from({ length: count }, () => {
     if (typeof connection === 'string') return new Redis(connection, OPTIONS);
     if (isClient(connection)) return connection.duplicate(OPTIONS) as Redis;
-    return new Redis({ ...connection, ...OPTIONS } as RedisOptions);
+    return new Redis({ ...(connection as Omit<RedisOptions, 'replyMapping'>), ...OPTIONS });
   });
 }
 
