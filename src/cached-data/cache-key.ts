@@ -20,11 +20,11 @@ export function keyMaker(method: string, own: OwnKey | null): MakeKey {
 }
 
 function keyOf(args: readonly unknown[], method: string): string {
-  const [first] = args;
-  if (args.length === 1 && typeof first === 'string' && first.charCodeAt(0) !== 0) return first;
   let { length } = args;
   // `product('a')` and `product('a', undefined)` are one call.
   while (length > 0 && args[length - 1] === undefined) length -= 1;
+  const first = args[0];
+  if (length === 1 && typeof first === 'string' && first.charCodeAt(0) !== 0) return first;
   let key = MARK;
   for (let i = 0; i < length; i++) key += `${textOf(args[i], [], `argument ${i + 1} of "${method}"`)},`;
   return key;

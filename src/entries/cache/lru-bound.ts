@@ -18,7 +18,8 @@ class LruBound implements Bound {
     this.kept = new Lru<Bounded, Bounded>({
       max: maxEntries,
       ...(maxBytes === null ? {} : { maxSize: maxBytes, sizeCalculation: ({ bytes }: Bounded) => bytes }),
-      dispose: (entry, _, reason) => {
+      // Not `dispose`, within which nothing may be deleted.
+      disposeAfter: (entry, _, reason) => {
         if (reason === 'evict') entry.evicted();
       },
     });
