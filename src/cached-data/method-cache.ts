@@ -108,7 +108,7 @@ export class MethodCache<Input> {
   }
 
   dropAll(): void {
-    for (const entry of [...this.entries.values()]) this.remove(entry);
+    for (const entry of this.entries.values()) this.remove(entry);
     this.flights.clear();
     this.droppedAtMs = this.parts.nowMs();
   }

@@ -163,7 +163,12 @@ describe('room', () => {
 describe('a value', () => {
   it('is one object for all, and frozen outside of production', async () => {
     const { of } = await catalogue();
-    source = async () => ({ tags: [{ name: 'new' }], made: new (class Made { changes = 0 })() });
+    source = async () => ({
+      tags: [{ name: 'new' }],
+      made: new (class Made {
+        changes = 0;
+      })(),
+    });
     const product = (await of.product('1')) as { tags: { name: string }[]; made: { changes: number } };
     expect(await of.product('1')).toBe(product);
     expect(() => (product.tags[0]!.name = 'old')).toThrow(TypeError);
