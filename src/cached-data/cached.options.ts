@@ -11,7 +11,7 @@ import {
   type Resolved,
 } from '../core/option.js';
 import type { OwnKey } from './cache-key.js';
-import type { CacheLevel2 } from './level2.js';
+import type { CacheLevel2, Level2Maker } from './level2.js';
 
 /** What `@Cached()` takes. */
 export interface CachedOptions {
@@ -27,7 +27,7 @@ export interface CachedOptions {
    * Tells calls apart: what has the same key has the same value. It must hold whatever the value depends on, the user included.
    * @default type and value of each argument; plain objects and arrays as JSON with sorted keys
    */
-  key?: OwnKey;
+  key?: (...args: any[]) => string;
   /**
    * For so long a caller waits for the load before it takes a stale value; milliseconds.
    * @default 0
@@ -141,7 +141,7 @@ const cacheTable = object({
   maxEntries: number({ ...entries, default: 10_000 }),
   maxBytes: number({ default: 2 ** 26, unit: 'a whole number of bytes', integer: true }),
   level2: optional(
-    value<CacheLevel2>('a second level, as `redisCache()` makes one', (given) => {
+    value<Level2Maker>('a second level, as `redisCache()` makes one', (given) => {
       const candidate = given as Partial<CacheLevel2> | null;
       return typeof candidate?.open === 'function' && typeof candidate.name === 'string';
     }),

@@ -49,5 +49,10 @@ export interface Level2Listener {
 /** Makes the second level of an application, when it boots: `redisCache()` of `nestjs-perf/redis` is one. */
 export interface CacheLevel2 {
   readonly name: string;
+  open(listener: never): Promise<object>;
+}
+
+/** The same, as it is made here. */
+export interface Level2Maker extends CacheLevel2 {
   open(listener: Level2Listener): Promise<Level2>;
 }

@@ -11,14 +11,5 @@ export const cache = (options?: CacheOptions): PerfExtension => cachedData(readC
 
 export { Cached, Preloaded, type AsyncMethodDecorator } from '../cached-data/decorators.js';
 export { PerfCache } from '../cached-data/perf-cache.js';
-export type { OwnKey } from '../cached-data/cache-key.js';
 export type { CachedOptions, CacheOptions, PreloadedOptions } from '../cached-data/cached.options.js';
-export type {
-  CacheLevel2,
-  Level2,
-  Level2Answer,
-  Level2Key,
-  Level2Listener,
-  Level2Value,
-  Level2Write,
-} from '../cached-data/level2.js';
+export type { CacheLevel2 } from '../cached-data/level2.js';

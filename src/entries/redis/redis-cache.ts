@@ -1,6 +1,6 @@
 import { applicationPackage } from '../../core/application-package.js';
 import { number, object, string, value } from '../../core/option.js';
-import type { CacheLevel2 } from '../../cached-data/level2.js';
+import type { CacheLevel2, Level2Maker } from '../../cached-data/level2.js';
 import { clientsOf, type RedisCacheConnection } from './cache-connection.js';
 import { RedisLevel2 } from './redis-level2.js';
 
@@ -39,7 +39,7 @@ const table = object({
  */
 export function redisCache(options: RedisCacheOptions): CacheLevel2 {
   const { connection, prefix, deadlineMs } = table.read(options, 'redisCache');
-  return {
+  const maker: Level2Maker = {
     name: 'redis',
     async open(listener) {
       const [commands, subscriber] = await clientsOf(connection, 2);
@@ -49,4 +49,5 @@ export function redisCache(options: RedisCacheOptions): CacheLevel2 {
       return level2;
     },
   };
+  return maker;
 }
