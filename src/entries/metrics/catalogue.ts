@@ -1,3 +1,4 @@
+import { metricsOfCache } from './cache.js';
 import { metricsOfEventLoop } from './event-loop.js';
 import type { Metric } from './metric.js';
 import { metricsOfRequests } from './requests.js';
@@ -13,4 +14,5 @@ export const METRICS: readonly Metric[] = [
   ...metricsOfProcess,
   ...metricsOfWork,
   ...metricsOfUpstreams,
+  ...metricsOfCache,
 ];
