@@ -17,6 +17,7 @@ import type { CacheParts, MethodRules } from './method-cache.js';
 import { PerfCache } from './perf-cache.js';
 import { PreloadedMethod } from './preloaded-method.js';
 import { Readings } from './readings.js';
+import { freezeDeep } from './value.js';
 import { place, type Source, type StandIn } from './stand-in.js';
 
 interface Placed {
@@ -138,9 +139,18 @@ class CachedDataFeature extends PerfCache implements Feature {
       report,
       bound: makeBound({ maxEntries, maxBytes }),
       maxBytes,
-      frozen: process.env['NODE_ENV'] !== 'production',
+      freeze: process.env['NODE_ENV'] === 'production' ? () => {} : (value, method) => this.freeze(value, method),
       waits: (method, wait) => (upstream === null ? wait() : upstream.timed(`cache ${method}`, wait)),
     };
+  }
+
+  private freeze(value: unknown, method: string): void {
+    try {
+      freezeDeep(value);
+    } catch (error) {
+      const cause = `A value of "${method}" could not be frozen`;
+      this.host.report.report(cause, `${cause}: ${String(error)}`);
+    }
   }
 
   private async openLevel2(): Promise<Level2 | null> {

@@ -4,7 +4,7 @@ import { Flight, outsideRequests, retryAfterMs } from './flight.js';
 import type { Level2, Level2Answer } from './level2.js';
 import { MethodCounters } from './method-counters.js';
 import { LoadTimes, type Readings, type Times } from './readings.js';
-import { bytesOf, freezeDeep, fromText, toText } from './value.js';
+import { bytesOf, fromText, toText } from './value.js';
 
 /** What the cached methods of an application share. */
 export interface CacheParts {
@@ -14,7 +14,8 @@ export interface CacheParts {
   /** Room for all of them. */
   readonly bound: Bound;
   readonly maxBytes: number;
-  readonly frozen: boolean;
+  /** Outside of production: a value that all callers share is not to be changed. Never throws. */
+  readonly freeze: (value: unknown, method: string) => void;
   /** Runs what a caller has to wait for, so that it is seen in the time of the caller's request. */
   readonly waits: <T>(method: string, wait: () => Promise<T>) => Promise<T>;
 }
@@ -50,7 +51,7 @@ class Entry implements Bounded, Times {
   constructor(
     readonly key: string,
     readonly value: unknown,
-    { loadedAtMs, freshUntilMs, staleUntilMs }: Times,
+    { loadedAtMs, freshUntilMs, staleUntilMs }: LoadTimes,
     readonly startedMs: number,
     readonly loadMs: number,
     readonly evicted: () => void,
@@ -204,7 +205,7 @@ export class MethodCache<Input> {
     try {
       const value = await this.loadOne(input, times);
       const loadMs = this.parts.nowMs() - times.startedMs;
-      if (this.parts.frozen) freezeDeep(value);
+      this.parts.freeze(value, this.rules.method);
       const entry: Entry = new Entry(key, value, times, times.startedMs, loadMs, () => this.remove(entry));
       this.counters.loadMs.record(loadMs);
       const isKept = this.keep(entry, flight);
@@ -231,7 +232,7 @@ export class MethodCache<Input> {
     if (nowMs >= usableUntilMs) return null;
     try {
       const value = fromText(found.text);
-      if (this.parts.frozen) freezeDeep(value);
+      this.parts.freeze(value, this.rules.method);
       const entry: Entry = new Entry(key, value, times, startedMs, this.counters.loadMs.meanMs, () =>
         this.remove(entry),
       );

@@ -7,7 +7,6 @@ import type { CacheParts } from './method-cache.js';
 import { MethodCounters } from './method-counters.js';
 import { LoadTimes, type Times } from './readings.js';
 import type { Source, StandIn } from './stand-in.js';
-import { freezeDeep } from './value.js';
 
 /** Pods that started together must not load together for ever. */
 const JITTER = 0.1;
@@ -42,6 +41,8 @@ export class PreloadedMethod implements StandIn {
    * @throws PERF_ERR_NOT_LOADED
    */
   async start(): Promise<void> {
+    // Somebody may have asked for it already.
+    if (this.held !== null) return;
     const flight = this.flight ?? this.fly();
     if (!this.options.required) return;
     try {
@@ -67,11 +68,13 @@ export class PreloadedMethod implements StandIn {
     const { held, parts } = this;
     if (held !== null) {
       const nowMs = parts.nowMs();
-      if (nowMs < held.freshUntilMs) this.counters.hits += 1;
-      else this.counters.stale += 1;
+      if (nowMs < held.freshUntilMs) {
+        this.counters.hits += 1;
+        // One that is overdue serves without a bound: what is made of it has its own.
+        parts.readings.reader()?.reads(held);
+      } else this.counters.stale += 1;
       this.counters.savedMs += this.counters.loadMs.meanMs;
       this.counters.ageMs.record(nowMs - held.loadedAtMs);
-      parts.readings.reader()?.reads(held);
       return held.promise;
     }
     this.counters.misses += 1;
@@ -130,13 +133,13 @@ export class PreloadedMethod implements StandIn {
   private async load(flight: Flight<Held>): Promise<Held> {
     const { counters, parts } = this;
     const { everyMs, timeoutMs } = this.options;
-    const times = new LoadTimes(parts.nowMs(), everyMs * (1 + JITTER) + timeoutMs, Infinity);
+    const times = new LoadTimes(parts.nowMs(), everyMs * (1 + JITTER) + timeoutMs, 0);
     try {
       const value: unknown = await parts.readings.run(times, () => this.source());
       counters.loadMs.record(parts.nowMs() - times.startedMs);
-      if (parts.frozen) freezeDeep(value);
-      const { startedMs, loadedAtMs, freshUntilMs, staleUntilMs } = times;
-      const held = { value, promise: Promise.resolve(value), startedMs, loadedAtMs, freshUntilMs, staleUntilMs };
+      parts.freeze(value, this.method);
+      const { startedMs, loadedAtMs, freshUntilMs } = times;
+      const held = { value, promise: Promise.resolve(value), startedMs, loadedAtMs, freshUntilMs };
       const isInTime = this.flight === flight || startedMs > this.droppedAtMs;
       if (isInTime && (this.held === null || this.held.startedMs <= startedMs)) {
         this.held = held;

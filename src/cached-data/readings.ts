@@ -1,10 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 
-/** How old a value is, and how long it may serve; monotonic milliseconds. */
+/** How old a value is, and until when it is fresh; monotonic milliseconds. */
 export interface Times {
   readonly loadedAtMs: number;
   readonly freshUntilMs: number;
-  readonly staleUntilMs: number;
 }
 
 /** Hears what a load reads from other cached methods. */
@@ -16,7 +15,6 @@ export interface Reader {
 export class LoadTimes implements Times, Reader {
   loadedAtMs: number;
   freshUntilMs: number;
-  staleUntilMs: number;
 
   constructor(
     readonly startedMs: number,
@@ -25,15 +23,16 @@ export class LoadTimes implements Times, Reader {
   ) {
     this.loadedAtMs = startedMs;
     this.freshUntilMs = startedMs + ttlMs;
-    this.staleUntilMs = this.freshUntilMs + staleMs;
   }
 
-  /** The bounds of the two do not add up: together they are as old as the longer of them allows. */
-  reads({ loadedAtMs, freshUntilMs, staleUntilMs }: Times): void {
-    const untilMs = loadedAtMs + this.ttlMs;
+  get staleUntilMs(): number {
+    return this.freshUntilMs + this.staleMs;
+  }
+
+  /** The bounds of the two do not add up: it is fresh for as long as the longer of them allows. */
+  reads({ loadedAtMs, freshUntilMs }: Times): void {
     this.loadedAtMs = Math.min(this.loadedAtMs, loadedAtMs);
-    this.freshUntilMs = Math.min(this.freshUntilMs, Math.max(untilMs, freshUntilMs));
-    this.staleUntilMs = Math.min(this.staleUntilMs, Math.max(untilMs + this.staleMs, staleUntilMs));
+    this.freshUntilMs = Math.min(this.freshUntilMs, Math.max(loadedAtMs + this.ttlMs, freshUntilMs));
   }
 }
 

@@ -11,6 +11,7 @@ class Catalogue {
   @Cached({ ttlMs: 60_000 })
   async product(id: string) {
     this.loads.push(id);
+    if (id === 'slow') await new Promise((resolve) => setTimeout(resolve, 20));
     return { id, price: 3 };
   }
 
@@ -73,5 +74,18 @@ describe.each(adapters)('cached data, on %s', (adapter) => {
     await app.close();
     await catalogue.product('7');
     expect(catalogue.loads).toHaveLength(4);
+  });
+
+  it('shows who waits for a load in the time of the request, and who does not', async () => {
+    const app = await startApp(adapter, {
+      perf: { extensions: [cache()] },
+      metadata: { controllers: [ShopController], providers: [Catalogue] },
+    });
+    running.push(app);
+    for (let i = 0; i < 2; i++) await (await fetch(`${app.url}/products/slow`)).text();
+    const [waited, served] = await app.requests();
+    expect(waited!.upstream).toMatchObject([{ target: 'cache Catalogue.product', kind: 'other', calls: 1, errors: 0 }]);
+    expect(waited!.time!.upstreamMs).toBeGreaterThan(15);
+    expect(served!.upstream ?? []).toEqual([]);
   });
 });

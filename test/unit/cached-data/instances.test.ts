@@ -1,7 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { afterEach, describe, expect, it } from 'vitest';
-import { Cached, PerfCache } from '../../../src/entries/cache.js';
-import { cacheOf, closeCaches } from '../../fixtures/cached-data.js';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { Cached, PerfCache, Preloaded } from '../../../src/entries/cache.js';
+import { cacheOf, closeCaches, fakeTime } from '../../fixtures/cached-data.js';
 
 afterEach(closeCaches);
 
@@ -50,6 +50,26 @@ describe('a decorated method', () => {
     await app.close();
     expect(Object.hasOwn(of, 'product')).toBe(false);
     expect(await twice(of)).toBe(3);
+  });
+
+  it('leaves no timer when the application closes, although a load is under way and another is due', async () => {
+    class Slow {
+      @Cached({ ttlMs: 1_000 })
+      never() {
+        return new Promise(() => {});
+      }
+      @Preloaded({ everyMs: 1_000 })
+      async all() {}
+    }
+    const { of, app } = await cacheOf(Slow);
+    fakeTime();
+    void of.never();
+    void of.all();
+    app.get(PerfCache).invalidate(Slow, 'all');
+    await new Promise(setImmediate);
+    expect(vi.getTimerCount()).toBe(2);
+    await app.close();
+    expect(vi.getTimerCount()).toBe(0);
   });
 
   it('is cached on each instance for itself: of classes, factories, values and subclasses', async () => {

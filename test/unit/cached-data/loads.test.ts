@@ -175,6 +175,17 @@ describe('a value', () => {
     product.made.changes += 1;
   });
 
+  it('that cannot be frozen or weighed is answered all the same', async () => {
+    const { of } = await catalogue();
+    const trap = () => {
+      throw new Error('trap');
+    };
+    const hostile = new Proxy({}, { ownKeys: trap, preventExtensions: trap });
+    source = async () => hostile;
+    expect(await of.product('1')).toBe(hostile);
+    expect(await of.product('1')).toBe(hostile);
+  });
+
   it('is as it is in production', async () => {
     const before = process.env['NODE_ENV'];
     process.env['NODE_ENV'] = 'production';

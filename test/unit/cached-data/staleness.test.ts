@@ -189,29 +189,3 @@ describe('a cached value', () => {
     expect(unhandled).toEqual([]);
   });
 });
-
-@Injectable()
-class Nested {
-  @Cached({ ttlMs: MINUTE })
-  inner() {
-    return load();
-  }
-
-  @Cached({ ttlMs: MINUTE })
-  async outer() {
-    return `of ${String(await this.inner())}`;
-  }
-}
-
-describe('a cached value that is made of another', () => {
-  it('is no older than either allows: bounds do not add up (nitro#1950)', async () => {
-    const { of } = await cacheOf(Nested);
-    const pass = fakeTime();
-    await of.inner();
-    await pass(MINUTE - 1);
-    expect(await of.outer()).toBe('of value 1');
-    await pass(1);
-    expect(await of.outer()).toBe('of value 2');
-    expect(loads).toBe(2);
-  });
-});
