@@ -99,9 +99,19 @@ describe('loads', () => {
     before.open('before');
     expect(await waiting).toBe('before');
     expect(await of.product('1')).toBe('after');
-    cache.invalidateAll(Catalogue, 'product');
-    source = async () => 'again';
-    expect(await of.product('1')).toBe('again');
+    for (const forget of [() => cache.invalidate(Catalogue, 'product', '2'), () => cache.invalidateAll(Catalogue)]) {
+      const old = gate<string>();
+      source = () => old.passed;
+      asked.length = 0;
+      const asking = of.product('2');
+      await until('the load', () => asked.length > 0);
+      forget();
+      old.open('old');
+      expect(await asking).toBe('old');
+      source = async () => 'new';
+      expect(await of.product('2')).toBe('new');
+      cache.invalidateAll(Catalogue, 'product');
+    }
   });
 
   it('of a batch are one call for all that misses in a turn, whoever asks (caffeine#7, caffeine#1536)', async () => {
