@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Redis } from 'ioredis';
 import { afterEach, describe, expect, inject, it } from 'vitest';
-import { startRedis } from '../../../scripts/redis.mjs';
+import { freePort, startRedis } from '../../../scripts/redis.mjs';
 import { cache, Cached, PerfCache, Preloaded } from '../../../src/entries/cache.js';
 import { redisCache, type RedisCacheConnection } from '../../../src/entries/redis.js';
 import { startApp, type TestApp } from '../../fixtures/app.js';
@@ -189,10 +189,20 @@ describe('level 2 in Redis', () => {
     redis.child!.kill('SIGCONT');
   });
 
-  it('starts without a Redis', async () => {
-    const { catalogue } = await pod(newPrefix(), { port: 1 });
+  it('starts without a Redis, and uses one that comes later', async () => {
+    const port = await freePort();
+    const { catalogue } = await pod(newPrefix(), { port });
     expect(await catalogue.product('1')).toEqual({ id: '1', price: 1 });
     expect(await catalogue.product('1')).toEqual({ id: '1', price: 1 });
     expect(source.loads).toEqual(['brands', 'product 1']);
+    const late = await startRedis({ own: true, port });
+    closing.push(() => late.stop());
+    const redis = new Redis(late.url);
+    closing.push(() => redis.disconnect());
+    let id = 0;
+    await until('a value in Redis', async () => {
+      await catalogue.product(`later ${(id += 1)}`);
+      return (await redis.keys('*')).length > 0;
+    });
   });
 });

@@ -93,6 +93,10 @@ describe.each(adapters)('preloaded data, on %s', (adapter) => {
         'With `required: false` the application starts without it.',
       cause,
     });
+    // Nobody closes an application whose boot has failed.
+    const { length } = loads;
+    await new Promise((resolve) => setTimeout(resolve, 60));
+    expect(loads).toHaveLength(length);
   });
 
   it('stops the boot when it takes longer than `timeoutMs`', async () => {
