@@ -100,10 +100,12 @@ export type {
   UpstreamUse,
 } from './core/record.js';
 export type {
+  CachedMethodStats,
   CompressionStats,
   DeferStats,
   Estimate,
   Finding,
+  GhostFigure,
   RouteCompressionStats,
   EventLoopSnapshot,
   PerfSnapshot,

@@ -184,7 +184,12 @@ export class PerfRuntime {
   async bootstrapped(): Promise<void> {
     // Closed meanwhile: nobody would stop it again.
     if (this.stopping !== null) return;
-    for (const feature of this.features) await feature.start?.();
+    try {
+      for (const feature of this.features) await feature.start?.();
+    } catch (error) {
+      await this.stop();
+      throw error;
+    }
     if (this.options.enabled) this.logger.log(this.startLine());
   }
 
@@ -230,10 +235,12 @@ export class PerfRuntime {
       compression: null,
       upstream: [],
       users: [],
-      findings: [],
       guard: null,
+      cache: null,
     };
-    return Object.assign({ at: Date.now(), ...nothing }, ...this.features.map((feature) => feature.snapshot?.()));
+    const parts = this.features.map((feature) => feature.snapshot?.() ?? {});
+    const findings = parts.flatMap(({ findings = [] }) => findings);
+    return Object.assign({ at: Date.now(), ...nothing }, ...parts, { findings });
   }
 
   health(): PerfHealth {

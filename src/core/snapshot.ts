@@ -141,12 +141,42 @@ export interface UpstreamGuardStats {
   durationMs: { mean: number; p50: number; p99: number; max: number };
 }
 
+/** What one `@Cached()` or `@Preloaded()` method has been asked for since the application started; `entries` is of now. */
+export interface CachedMethodStats {
+  /** `'Catalogue.product'` */
+  method: string;
+  entries: number;
+  /** Calls (with `batch`: keys) that were answered by a fresh value, by one older than `ttlMs`, and by none that was there. */
+  hits: number;
+  stale: number;
+  misses: number;
+  /** Loads that have ended, and those of them that failed or were late. */
+  loads: number;
+  failed: number;
+  /** How old values were that have served, and how long loads took. */
+  ageMs: { mean: number; p50: number; p95: number; p99: number; max: number };
+  loadMs: { mean: number; p50: number; p95: number; p99: number; max: number };
+  /** What hits and stale answers would have waited for. */
+  savedMs: number;
+  /** With `ghost: true`: what caching for so long would do. */
+  ghost: readonly GhostFigure[] | null;
+}
+
+/** What a cache that serves nothing would have done. */
+export interface GhostFigure {
+  ttlMs: number;
+  /** Share of calls, 0 to 1. */
+  hitRatio: number;
+  savedMsPerCall: number;
+}
+
 /** Something worth a look, in words. */
 export interface Finding {
   /**
    * `'repeated-calls'`: a request asks one upstream for the same URL or command five times and more;
    * `'call-on-fast-route'`: a route with `@SlowMs(250)` or less waits for an upstream;
-   * `'slower-upstream'`: its calls take longer in the last minute than in the half hour before.
+   * `'slower-upstream'`: its calls take longer in the last minute than in the half hour before;
+   * `'worth-caching'`: what `@Cached({ ghost: true })` says that caching would save.
    */
   kind: string;
   /** `'GET /orders'`; null when it is no route's. */
@@ -192,4 +222,6 @@ export interface PerfSnapshot {
   findings: readonly Finding[];
   /** By upstream; null without `extensions: [guard(…)]`. */
   guard: Readonly<Record<string, UpstreamGuardStats>> | null;
+  /** Null without the extension `cache()`. */
+  cache: readonly CachedMethodStats[] | null;
 }

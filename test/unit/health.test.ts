@@ -30,6 +30,7 @@ describe('health', () => {
       users: [],
       findings: [],
       guard: null,
+      cache: null,
     };
     expect(healthOf(off, null)).toEqual({ status: 'ok', reasons: [] });
   });

@@ -1,3 +1,4 @@
+import { metricsOfCache } from './cache.js';
 import { metricsOfEventLoop } from './event-loop.js';
 import { metricsOfGuard } from './guard.js';
 import type { Metric } from './metric.js';
@@ -15,4 +16,5 @@ export const METRICS: readonly Metric[] = [
   ...metricsOfWork,
   ...metricsOfUpstreams,
   ...metricsOfGuard,
+  ...metricsOfCache,
 ];

@@ -45,6 +45,8 @@ const VALUES: Readonly<Record<string, { functions: string[]; classes: string[] }
   'nestjs-perf/prometheus': { functions: ['prometheusSink'], classes: [] },
   'nestjs-perf/opentelemetry': { functions: ['openTelemetrySink'], classes: [] },
   'nestjs-perf/statsig': { functions: ['statsigSink', 'statsigGates'], classes: [] },
+  'nestjs-perf/cache': { functions: ['cache', 'Cached', 'Preloaded'], classes: ['PerfCache'] },
+  'nestjs-perf/redis': { functions: ['redisCache'], classes: [] },
   'nestjs-perf/testing': { functions: ['memorySink', 'settle'], classes: [] },
 };
 const TYPES = [

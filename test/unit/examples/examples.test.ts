@@ -27,6 +27,11 @@ const mustSay: Readonly<Record<string, readonly RegExp[]>> = {
   opentelemetry: [/name: 'http\.server\.request\.duration'/, /'http\.route': '\/flights\/:callsign'/, /count: 2/],
   'static-gate': [/^skip_async_cleanup on GET \/v1\/initialize: latency -\d+\.\d % \(95 % CI .*\), p /m],
   'statsig-gate': [/^skip_async_cleanup on GET .*: latency -\d/m, /^ {2}Statsig was told of \d+ exposures\.$/m],
+  'cached-data': [
+    /^as it was: p50 .* a request calls Redis 13\.00 times, the database 1\.00 times$/m,
+    /^cached   : p50 .* a request calls Redis \d\.\d\d times, the database 0\.\d\d times$/m,
+    /^The database is away: as it was, 0 of 100 requests are answered; cached, 100 of 100\.$/m,
+  ],
   'slow-upstream': [
     /^P95 of GET \/insights rose from \d+ ms to \d+ ms\.$/m,
     /^Is it us or them\? Them: the slowest requests take \d+ ms, and for \d+ ms of it \(\d+ %\) we only wait for others\.$/m,

@@ -5,13 +5,14 @@ import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Controller, Get, Module, Post, UseInterceptors } from '@nestjs/common';
+import { Controller, Get, Inject, Injectable, Module, Post, UseInterceptors } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import { WsAdapter } from '@nestjs/platform-ws';
 import { SubscribeMessage, WebSocketGateway } from '@nestjs/websockets';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
+import { cache, Cached } from '../../../src/entries/cache.js';
 import { prometheusSink } from '../../../src/entries/prometheus.js';
 import { DeferWork, PerfInterceptor, PerfModule } from '../../../src/index.js';
 
@@ -22,8 +23,18 @@ const why = !hasPromtool
   ? 'no promtool on PATH; Debian has it in the package prometheus'
   : 'with PERF_LONG=1, and prometheus on PATH';
 
+@Injectable()
+class Catalogue {
+  @Cached({ ttlMs: 1_000 })
+  async product(id: string) {
+    return { id };
+  }
+}
+
 @Controller()
 class ApiController {
+  constructor(@Inject(Catalogue) private readonly catalogue: Catalogue) {}
+
   @Get('feed')
   feed() {
     return Array.from({ length: 200 }, (_, i) => ({ i, text: 'the same words again' }));
@@ -58,6 +69,11 @@ class ApiController {
     };
   }
 
+  @Get('cached')
+  cached() {
+    return this.catalogue.product('1');
+  }
+
   @Post('orders')
   @DeferWork(() => delay(5))
   order() {
@@ -78,12 +94,13 @@ class EchoGateway {
   imports: [
     PerfModule.forRoot({
       sinks: [prometheusSink()],
+      extensions: [cache()],
       // A machine without limits has no such series.
       resources: { intervalMs: 1_000, cpuLimitCores: 4, memoryLimitBytes: 2 ** 33 },
     }),
   ],
   controllers: [ApiController],
-  providers: [EchoGateway],
+  providers: [EchoGateway, Catalogue],
 })
 class ApiModule {}
 
@@ -155,7 +172,7 @@ describe.skipIf(!long || !has('prometheus'))(
 
     async function call(): Promise<void> {
       while (!ended) {
-        for (const path of ['/feed', '/failing', '/blocking', '/upstream', '/nowhere']) {
+        for (const path of ['/feed', '/cached', '/failing', '/blocking', '/upstream', '/nowhere']) {
           await (await fetch(url + path, { headers: { 'accept-encoding': 'gzip' } })).arrayBuffer();
         }
         socket.send(JSON.stringify({ event: 'echo' }));

@@ -2,11 +2,15 @@
 // imported or when an application with its sink starts.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
+import { NestFactory } from '@nestjs/core';
+import { PerfModule } from 'nestjs-perf';
 
 const { exports } = JSON.parse(readFileSync(new URL('../node_modules/nestjs-perf/package.json', import.meta.url)));
 const withoutVendor = ['.', './testing'];
-/** What starts an entry's vendor. `statsigSink` has none of its own: the client it is given is one. */
+/** What starts an entry's vendor, where its import does not. `statsigSink` has none of its own: the client it is given is one. */
 const sinkOf = {
+  './cache': ({ cache }) => ({ start: () => boot(cache()) }),
+  './redis': ({ redisCache }) => ({ start: () => redisCache({ connection: {} }).open({}) }),
   './prometheus': ({ prometheusSink }) => prometheusSink(),
   './opentelemetry': ({ openTelemetrySink }) => openTelemetrySink(),
   // An extension loads its vendor when the application boots.
@@ -15,6 +19,10 @@ const sinkOf = {
     return { start: () => feature.install({ modules: new Map(), adapter: null }) };
   },
 };
+function boot(extension) {
+  const module = { module: class {}, imports: [PerfModule.forRoot({ extensions: [extension] })] };
+  return NestFactory.createApplicationContext(module, { logger: false, abortOnError: false });
+}
 const refusal = (error) => {
   assert.match(error.message, /npm install \S+/, error.message);
   return 'refused';

@@ -1,0 +1,90 @@
+import { describe } from '../core/option.js';
+import { PerfError } from '../core/perf.error.js';
+
+/**
+ * Tells calls apart.
+ * @throws PERF_ERR_CACHE_KEY
+ */
+export type MakeKey = (args: readonly unknown[]) => string;
+
+/** What `@Cached({ key })` is. */
+export type OwnKey = (...args: any[]) => string;
+
+/** Begins every key but that of a single text, which is its own key. */
+const MARK = '\u0000';
+const MAX_DEPTH = 100;
+
+/** The keys of one method: by its own `key`, else by type and value of the arguments. */
+export function keyMaker(method: string, own: OwnKey | null): MakeKey {
+  return own === null ? (args) => keyOf(args, method) : (args) => ownKeyOf(own, args, method);
+}
+
+function keyOf(args: readonly unknown[], method: string): string {
+  let { length } = args;
+  // `product('a')` and `product('a', undefined)` are one call.
+  while (length > 0 && args[length - 1] === undefined) length -= 1;
+  const first = args[0];
+  if (length === 1 && typeof first === 'string' && first.charCodeAt(0) !== 0) return first;
+  let key = MARK;
+  for (let i = 0; i < length; i++) key += `${textOf(args[i], [], `argument ${i + 1} of "${method}"`)},`;
+  return key;
+}
+
+function ownKeyOf(own: OwnKey, args: readonly unknown[], method: string): string {
+  let key: unknown;
+  try {
+    key = own(...args);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new PerfError('PERF_ERR_CACHE_KEY', `the \`key\` of "${method}" has thrown: ${reason}`, { cause: error });
+  }
+  if (typeof key === 'string') return key;
+  throw new PerfError('PERF_ERR_CACHE_KEY', `the \`key\` of "${method}" must return a string, got ${describe(key)}.`);
+}
+
+/** JSON with sorted keys, and a form of its own for what JSON has none for. */
+function textOf(value: unknown, around: readonly object[], where: string): string {
+  switch (typeof value) {
+    case 'string':
+      return JSON.stringify(value);
+    case 'bigint':
+      return `${value}n`;
+    case 'number':
+    case 'boolean':
+    case 'undefined':
+      return String(value);
+    case 'object':
+      return value === null ? 'null' : textOfObject(value, around, where);
+    default:
+      throw noKey(where, `is a ${typeof value}`);
+  }
+}
+
+function textOfObject(value: object, around: readonly object[], where: string): string {
+  if (around.includes(value)) throw noKey(where, 'holds itself');
+  if (around.length === MAX_DEPTH) throw noKey(where, `is nested more than ${MAX_DEPTH} deep`);
+  const within = [...around, value];
+  if (Array.isArray(value)) return `[${Array.from(value, (item) => textOf(item, within, where)).join(',')}]`;
+  if (!isPlain(value)) throw noKey(where, `is or holds an instance of ${classOf(value)}`);
+  const named = value as Record<string, unknown>;
+  const fields = Object.keys(named).sort();
+  return `{${fields.map((name) => `${JSON.stringify(name)}:${textOf(named[name], within, where)}`).join(',')}}`;
+}
+
+/** An object that a literal or JSON has made, of this realm or another. */
+export function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
+}
+
+function classOf(value: object): string {
+  const { constructor } = value as { constructor?: unknown };
+  return typeof constructor === 'function' && constructor.name !== '' ? constructor.name : 'a class';
+}
+
+function noKey(where: string, what: string): PerfError {
+  return new PerfError(
+    'PERF_ERR_CACHE_KEY',
+    `${where} ${what}, which makes no key. Say what tells its calls apart: \`@Cached({ key: (…) => string })\`.`,
+  );
+}

@@ -1,0 +1,194 @@
+import type { Type } from '@nestjs/common';
+import { describe } from '../core/option.js';
+import { PerfError } from '../core/perf.error.js';
+import type { CachedMethodStats, PerfSnapshot } from '../core/snapshot.js';
+import { UPSTREAM_CALLS } from '../core/upstream-calls.js';
+import type { Extension } from '../http/extension.js';
+import type { Feature, FeatureBoot, FeatureHost } from '../http/feature.js';
+import type { MakeBound } from './bound.js';
+import { keyMaker } from './cache-key.js';
+import { Batched, OneByOne } from './cached-method.js';
+import type { ResolvedCache, ResolvedCached } from './cached.options.js';
+import { decoratedInstances } from './decorated-instances.js';
+import type { Declared } from './decorators.js';
+import { GhostMethod } from './ghost-method.js';
+import type { Level2 } from './level2.js';
+import type { CacheParts, MethodRules } from './method-cache.js';
+import { PerfCache } from './perf-cache.js';
+import { PreloadedMethod } from './preloaded-method.js';
+import { Readings } from './readings.js';
+import { freezeDeep } from './value.js';
+import { place, type Source, type StandIn } from './stand-in.js';
+
+interface Placed {
+  readonly instance: object;
+  readonly property: string;
+  readonly standIn: StandIn;
+  readonly takeAway: () => void;
+}
+
+/** Cached and preloaded data of one application. */
+class CachedDataFeature extends PerfCache implements Feature {
+  private readonly placed: Placed[] = [];
+  private readonly preloaded: PreloadedMethod[] = [];
+  private level2: Level2 | null = null;
+
+  constructor(
+    private readonly options: ResolvedCache,
+    private readonly loadBounds: () => Promise<MakeBound>,
+    private readonly host: FeatureHost,
+  ) {
+    super();
+  }
+
+  async install({ modules }: FeatureBoot): Promise<void> {
+    const instances = decoratedInstances(modules);
+    const makeBound = await this.loadBounds();
+    const parts = this.partsWith(makeBound);
+    this.level2 = await this.openLevel2();
+    const names = instances.map(({ name }) => name);
+    for (const { instance, name, methods } of instances) {
+      const isAlone = names.filter((other) => other === name).length === 1;
+      for (const [property, declared] of methods) {
+        const method = `${name}.${property}`;
+        const make = (source: Source): StandIn => this.standIn(source, declared, { method, isAlone }, parts, makeBound);
+        this.add(instance, property, make);
+      }
+    }
+  }
+
+  async start(): Promise<void> {
+    await Promise.all(this.preloaded.map((method) => method.start()));
+  }
+
+  override invalidate(target: Type, method: string, ...args: unknown[]): void {
+    for (const { standIn } of this.of(target, method, 'invalidate')) {
+      for (const key of standIn.keysOf(args)) this.forget(standIn, key);
+    }
+  }
+
+  override invalidateAll(target: Type, method?: string): void {
+    for (const { standIn } of this.of(target, method, 'invalidateAll')) this.forget(standIn, null);
+  }
+
+  override stats(): readonly CachedMethodStats[] {
+    return this.placed.map(({ standIn }) => standIn.stats());
+  }
+
+  snapshot(): Pick<PerfSnapshot, 'cache' | 'findings'> {
+    const findings = this.placed.map(({ standIn }) => standIn.finding()).filter((finding) => finding !== null);
+    return { cache: this.stats(), findings };
+  }
+
+  drain(): void {
+    for (const { standIn } of this.placed) standIn.close();
+  }
+
+  async close(): Promise<void> {
+    for (const { takeAway } of this.placed) takeAway();
+    await this.level2?.close();
+  }
+
+  private add(instance: object, property: string, make: (source: Source) => StandIn): void {
+    let standIn!: StandIn;
+    const takeAway = place(instance, property, (source) => (standIn = make(source)));
+    this.placed.push({ instance, property, standIn, takeAway });
+  }
+
+  private standIn(
+    source: Source,
+    declared: Declared,
+    { method, isAlone }: { method: string; isAlone: boolean },
+    parts: CacheParts,
+    makeBound: MakeBound,
+  ): StandIn {
+    if (declared.kind === 'preloaded') {
+      const preloaded = new PreloadedMethod(method, source, declared.options, parts);
+      this.preloaded.push(preloaded);
+      return preloaded;
+    }
+    const { options } = declared;
+    const keyOf = keyMaker(method, options.key);
+    if (options.ghost) return new GhostMethod(method, source, options.batch, keyOf, parts);
+    const rules: MethodRules = {
+      ...options,
+      method,
+      bound: options.maxEntries === null ? null : makeBound({ maxEntries: options.maxEntries, maxBytes: null }),
+      level2: this.level2For(options, method, isAlone),
+    };
+    return options.batch ? new Batched(source, rules, keyOf, parts) : new OneByOne(source, rules, keyOf, parts);
+  }
+
+  /** Two instances that have one name would read each other's values. */
+  private level2For({ level2 }: ResolvedCached, method: string, isAlone: boolean): Level2 | null {
+    if (this.level2 === null || !level2) return null;
+    if (isAlone) return this.level2;
+    const cause = `"${method}" stays in level 1`;
+    this.host.report.report(cause, `${cause}: several providers have this name. Give each a token of its own.`);
+    return null;
+  }
+
+  private partsWith(makeBound: MakeBound): CacheParts {
+    const { requests, report } = this.host;
+    const { maxEntries, maxBytes } = this.options;
+    const upstream = UPSTREAM_CALLS.get(requests);
+    return {
+      // The global, as clocks of tests replace it.
+      nowMs: () => performance.now(),
+      readings: new Readings(requests),
+      report,
+      bound: makeBound({ maxEntries, maxBytes }),
+      maxBytes,
+      freeze: process.env['NODE_ENV'] === 'production' ? () => {} : (value, method) => this.freeze(value, method),
+      waits: (method, wait) => (upstream === null ? wait() : upstream.timed(`cache ${method}`, wait)),
+    };
+  }
+
+  private freeze(value: unknown, method: string): void {
+    try {
+      freezeDeep(value);
+    } catch (error) {
+      const cause = `A value of "${method}" could not be frozen`;
+      this.host.report.report(cause, `${cause}: ${String(error)}`);
+    }
+  }
+
+  private async openLevel2(): Promise<Level2 | null> {
+    if (this.options.level2 === null) return null;
+    return this.options.level2.open({
+      invalidated: (method, key) => {
+        for (const { standIn } of this.placed) if (standIn.method === method) standIn.drop(key);
+      },
+      missed: () => this.placed.forEach(({ standIn }) => standIn.missed()),
+      report: (cause, message) => this.host.report.report(cause, message),
+    });
+  }
+
+  private forget(standIn: StandIn, key: string | null): void {
+    standIn.drop(key);
+    this.level2?.invalidate(standIn.method, key, standIn.keepMs);
+  }
+
+  /** The methods of all instances of a class. */
+  private of(target: unknown, method: string | undefined, caller: string): Placed[] {
+    const isClass = typeof target === 'function';
+    const found = this.placed.filter(
+      ({ instance, property }) =>
+        isClass && instance instanceof target && (method === undefined || property === method),
+    );
+    if (found.length > 0) return found;
+    const asked = `${isClass ? target.name : describe(target)}${method === undefined ? '' : `.${method}`}`;
+    throw new PerfError(
+      'PERF_ERR_OPTION',
+      `\`PerfCache.${caller}()\` was called for "${asked}", which is no @Cached() or @Preloaded() method of a provider. ` +
+        `There are: ${this.placed.map(({ standIn }) => standIn.method).join(', ') || 'none'}.`,
+    );
+  }
+}
+
+/** The extension; `loadBounds` brings the package that keeps what is used. */
+export const cachedData = (options: ResolvedCache, loadBounds: () => Promise<MakeBound>): Extension => ({
+  name: 'cache',
+  services: [{ token: PerfCache, of: (feature) => feature }],
+  create: (host) => new CachedDataFeature(options, loadBounds, host),
+});

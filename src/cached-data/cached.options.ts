@@ -1,0 +1,161 @@
+import { MAX_TIMER_MS } from '../core/clock.js';
+import {
+  boolean,
+  number,
+  object,
+  optional,
+  optionalNumber,
+  optionError,
+  value,
+  type Option,
+  type Resolved,
+} from '../core/option.js';
+import type { OwnKey } from './cache-key.js';
+import type { CacheLevel2, Level2Maker } from './level2.js';
+
+/** What `@Cached()` takes. */
+export interface CachedOptions {
+  /** For so long a value serves as fresh, milliseconds from the start of its load. */
+  ttlMs: number;
+  /**
+   * For so long after `ttlMs` it serves at once while one load runs, and also when loads fail; milliseconds. Then callers get
+   * the error.
+   * @default 0
+   */
+  staleMs?: number;
+  /**
+   * Tells calls apart: what has the same key has the same value. It must hold whatever the value depends on, the user included.
+   * @default type and value of each argument; plain objects and arrays as JSON with sorted keys
+   */
+  key?: (...args: any[]) => string;
+  /**
+   * For so long a caller waits for the load before it takes a stale value; milliseconds.
+   * @default 0
+   */
+  waitMs?: number;
+  /**
+   * For so long callers wait for one load, and no other is started; milliseconds. What comes later is kept nevertheless.
+   * @default 10_000
+   */
+  timeoutMs?: number;
+  /**
+   * Share of `ttlMs` after which the next caller starts a load while the value is still fresh: `0.8`.
+   * @default none
+   */
+  refreshAhead?: number;
+  /**
+   * The method takes one array, and returns one value for each of its items, in their order: it is called once for all items
+   * that are missing in one turn of the event loop, whoever asks.
+   * @default false
+   */
+  batch?: boolean;
+  /**
+   * How many values of this method are kept, the least used leaving first. `maxEntries` and `maxBytes` of `cache()` hold in
+   * any case.
+   * @default that of `cache()`
+   */
+  maxEntries?: number;
+  /**
+   * Serves nothing, and finds out what caching would have saved: `PerfCache.stats()` and a finding say it.
+   * @default false
+   */
+  ghost?: boolean;
+  /**
+   * Whether the level that all pods share holds it too, where `cache()` has one.
+   * @default true
+   */
+  level2?: boolean;
+}
+
+/** What `@Preloaded()` takes. */
+export interface PreloadedOptions {
+  /** Time between the end of a load and the start of the next, milliseconds, give or take 10 % at random. */
+  everyMs: number;
+  /**
+   * Whether the application starts only with a value. `false`: the boot does not wait, and calls before the first load has
+   * ended reject with `PERF_ERR_NOT_LOADED`.
+   * @default true
+   */
+  required?: boolean;
+  /**
+   * How long one load may take, milliseconds. What comes later is kept nevertheless.
+   * @default 30_000
+   */
+  timeoutMs?: number;
+}
+
+/** What `cache()` takes. */
+export interface CacheOptions {
+  /**
+   * Values of all `@Cached()` methods together; the least used leave first.
+   * @default 10_000
+   */
+  maxEntries?: number;
+  /**
+   * What they may take in memory together, roughly; bytes.
+   * @default 67_108_864 (64 MiB)
+   */
+  maxBytes?: number;
+  /**
+   * A level that all pods share: `redisCache({ connection })` of `nestjs-perf/redis`.
+   * @default none
+   */
+  level2?: CacheLevel2;
+}
+
+const MILLISECONDS = 'a number of milliseconds';
+/** A timer that comes up to 10 % later must still count so far. */
+const MAX_INTERVAL_MS = Math.floor(MAX_TIMER_MS / 1.1);
+/** lru-cache makes room for all of them at once. */
+const MOST_ENTRIES = 10_000_000;
+
+const required = (inner: Option<number>): Option<number> => ({
+  expected: inner.expected,
+  read(given, path) {
+    if (given === undefined) throw optionError(path, inner.expected, given);
+    return inner.read(given, path);
+  },
+});
+const entries = { unit: 'a whole number of entries', integer: true, max: MOST_ENTRIES };
+
+const cachedTable = object({
+  ttlMs: required(number({ default: 0, unit: MILLISECONDS })),
+  staleMs: number({ default: 0, unit: MILLISECONDS, min: 0 }),
+  key: optional(
+    value<OwnKey>('a function of the arguments that returns a string', (given) => typeof given === 'function'),
+  ),
+  waitMs: number({ default: 0, unit: MILLISECONDS, min: 0, max: MAX_TIMER_MS }),
+  timeoutMs: number({ default: 10_000, unit: MILLISECONDS, max: MAX_TIMER_MS }),
+  refreshAhead: optionalNumber({ unit: 'a share of `ttlMs`', max: 1 }),
+  batch: boolean({ default: false }),
+  maxEntries: optionalNumber(entries),
+  ghost: boolean({ default: false }),
+  level2: boolean({ default: true }),
+});
+const preloadedTable = object({
+  everyMs: required(number({ default: 0, unit: MILLISECONDS, max: MAX_INTERVAL_MS })),
+  required: boolean({ default: true }),
+  timeoutMs: number({ default: 30_000, unit: MILLISECONDS, max: MAX_TIMER_MS }),
+});
+const cacheTable = object({
+  maxEntries: number({ ...entries, default: 10_000 }),
+  maxBytes: number({ default: 2 ** 26, unit: 'a whole number of bytes', integer: true }),
+  level2: optional(
+    value<Level2Maker>('a second level, as `redisCache()` makes one', (given) => {
+      const candidate = given as Partial<CacheLevel2> | null;
+      return typeof candidate?.open === 'function' && typeof candidate.name === 'string';
+    }),
+  ),
+});
+
+export type ResolvedCached = Resolved<typeof cachedTable>;
+export type ResolvedPreloaded = Resolved<typeof preloadedTable>;
+export type ResolvedCache = Resolved<typeof cacheTable>;
+
+/** @throws PERF_ERR_OPTION */
+export const readCached = (options: unknown, where: string): ResolvedCached => cachedTable.read(options, where);
+/** @throws PERF_ERR_OPTION */
+export const readPreloaded = (options: unknown, where: string): ResolvedPreloaded =>
+  preloadedTable.read(options, where);
+/** @throws PERF_ERR_OPTION */
+export const readCache = (options: unknown): ResolvedCache => cacheTable.read(options, 'cache');

@@ -1,0 +1,74 @@
+import type { ModulesContainer } from '@nestjs/core';
+import { PerfError } from '../core/perf.error.js';
+import { declaredOn, type Declared } from './decorators.js';
+
+type Wrapper =
+  ModulesContainer extends Map<string, infer M> ? (M extends { providers: Map<unknown, infer W> } ? W : never) : never;
+
+/** One provider with decorated methods. */
+export interface DecoratedInstance {
+  readonly instance: object;
+  /** `'Catalogue'`, with the token where that is not its class: what tells it apart in every pod. */
+  readonly name: string;
+  readonly methods: ReadonlyMap<string, Declared>;
+}
+
+/**
+ * Every provider of an application with decorated methods, those of factories and values included.
+ * @throws PERF_ERR_DECORATOR for what is no provider of the whole application
+ */
+export function decoratedInstances(modules: ModulesContainer): DecoratedInstance[] {
+  const found = new Map<object, DecoratedInstance>();
+  for (const module of modules.values()) {
+    for (const wrapper of module.controllers.values()) {
+      if (methodsOf(wrapper).size > 0) {
+        throw misplaced(
+          wrapper,
+          'a controller',
+          'Move the method to a provider; for whole responses there is @SharedResponse().',
+        );
+      }
+    }
+    for (const wrapper of [...module.providers.values(), ...module.injectables.values()]) {
+      const methods = methodsOf(wrapper);
+      if (methods.size === 0) continue;
+      if (!wrapper.isDependencyTreeStatic() || wrapper.isTransient) {
+        const what = wrapper.isTransient ? 'transient' : 'request-scoped';
+        throw misplaced(
+          wrapper,
+          `a ${what} provider`,
+          'Move the method to a provider of the default scope, which depends on none of another.',
+        );
+      }
+      const instance = wrapper.instance as object;
+      if (!found.has(instance)) found.set(instance, { instance, methods, name: nameOf(wrapper, instance) });
+    }
+  }
+  return [...found.values()];
+}
+
+const NOTHING: ReadonlyMap<string, Declared> = new Map();
+
+function methodsOf({ instance, metatype }: Wrapper): ReadonlyMap<string, Declared> {
+  const made: unknown = instance;
+  const prototype: unknown =
+    typeof made === 'object' && made !== null
+      ? Object.getPrototypeOf(made)
+      : (metatype as { prototype?: unknown } | null)?.prototype;
+  return typeof prototype === 'object' && prototype !== null ? declaredOn(prototype) : NOTHING;
+}
+
+function nameOf({ token }: Wrapper, instance: object): string {
+  const type = instance.constructor;
+  if (token === type) return type.name;
+  return `${type.name}(${typeof token === 'function' ? token.name : String(token)})`;
+}
+
+function misplaced(wrapper: Wrapper, what: string, advice: string): PerfError {
+  const [[method, { kind }]] = [...methodsOf(wrapper)] as [[string, Declared]];
+  const decorator = kind === 'cached' ? '@Cached()' : '@Preloaded()';
+  return new PerfError(
+    'PERF_ERR_DECORATOR',
+    `${decorator} on "${wrapper.name}.${method}" stands on ${what}. ${advice}`,
+  );
+}

@@ -1,0 +1,74 @@
+import { inRootContext } from '../core/root-context.js';
+import { PerfError } from '../core/perf.error.js';
+
+/** One load that is under way, and all who wait for it. Settles once: by its result, or when it is late. */
+export class Flight<T> {
+  readonly result: Promise<T>;
+  private resolve!: (result: T) => void;
+  private reject!: (reason: unknown) => void;
+  private readonly timer: NodeJS.Timeout;
+
+  constructor(
+    method: string,
+    timeoutMs: number,
+    /** It has settled, in time or not. */
+    private readonly ended: () => void,
+  ) {
+    this.result = new Promise<T>((resolve, reject) => {
+      this.resolve = resolve;
+      this.reject = reject;
+    });
+    // Nobody may wait for it.
+    this.result.catch(() => {});
+    this.timer = inRootContext(() => setTimeout(() => this.fail(late(method, timeoutMs)), timeoutMs).unref());
+  }
+
+  land(result: T): void {
+    this.end();
+    this.resolve(result);
+  }
+
+  fail(reason: unknown): void {
+    this.end();
+    this.reject(reason);
+  }
+
+  /** From now on only its result ends it. */
+  stopClock(): void {
+    clearTimeout(this.timer);
+  }
+
+  private end(): void {
+    this.stopClock();
+    this.ended();
+  }
+}
+
+function late(method: string, timeoutMs: number): PerfError {
+  return new PerfError(
+    'PERF_ERR_LOAD_TIMEOUT',
+    `"${method}" was not loaded within ${timeoutMs} ms. Raise its \`timeoutMs\`, or find out why its source is slow.`,
+  );
+}
+
+/** Runs `work` in no request: neither in the async context of who asks first nor in the stack. */
+export function outsideRequests<T>(work: () => T | PromiseLike<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const run = (): void => {
+      try {
+        resolve(work());
+      } catch (error) {
+        reject(error);
+      }
+    };
+    inRootContext(() => queueMicrotask(run));
+  });
+}
+
+/** Between loads that fail, milliseconds: doubling from the first to the last. */
+const FIRST_RETRY_MS = 1_000;
+const LAST_RETRY_MS = 30_000;
+
+/** How long to wait after so many failures in a row. */
+export const retryAfterMs = (failures: number): number =>
+  Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(failures - 1, 10));

@@ -1,0 +1,86 @@
+import type { CachedMethodStats, Finding } from '../core/snapshot.js';
+import type { MakeKey } from './cache-key.js';
+import { itemsOf } from './cached-method.js';
+import { Ghost, type GhostHits } from './ghost.js';
+import type { CacheParts } from './method-cache.js';
+import { MethodCounters } from './method-counters.js';
+import type { Source, StandIn } from './stand-in.js';
+
+/** Fewer calls say too little. */
+const MIN_CALLS = 100;
+/** A `ttlMs` that saves nearly as much as the longest is the better one: its values are younger. */
+const NEARLY = 0.9;
+const MIN_SHARE = 0.2;
+
+/** Of a `@Cached({ ghost: true })` method: every call is made, in its request, as if there were no cache. */
+export class GhostMethod implements StandIn {
+  private readonly counters = new MethodCounters();
+  private readonly ghost = new Ghost();
+  readonly keepMs = 0;
+
+  constructor(
+    readonly method: string,
+    private readonly source: Source,
+    private readonly batch: boolean,
+    private readonly keyOf: MakeKey,
+    private readonly parts: CacheParts,
+  ) {}
+
+  call(args: unknown[]): unknown {
+    const { counters, ghost, parts } = this;
+    const startedMs = parts.nowMs();
+    const keys = this.keysOf(args);
+    const hits = keys.map((key) => ghost.called(key, startedMs)).filter((hit): hit is GhostHits => hit !== null);
+    counters.misses += keys.length;
+    const result = this.source(...args);
+    const end = (failed: boolean): void => {
+      const ms = parts.nowMs() - startedMs;
+      counters.loads += 1;
+      if (failed) counters.failed += 1;
+      counters.loadMs.record(ms);
+      for (const hit of hits) ghost.took(hit, ms / keys.length);
+    };
+    Promise.resolve(result).then(
+      () => end(false),
+      () => end(true),
+    );
+    return result;
+  }
+
+  drop(): void {}
+  missed(): void {}
+  close(): void {}
+
+  stats(): CachedMethodStats {
+    return this.counters.stats(this.method, 0, this.ghost.figures());
+  }
+
+  finding(): Finding | null {
+    const { misses, loadMs } = this.counters;
+    if (misses < MIN_CALLS) return null;
+    const figures = this.ghost.figures();
+    const most = Math.max(...figures.map(({ savedMsPerCall }) => savedMsPerCall));
+    const best = figures.find(({ savedMsPerCall }) => savedMsPerCall >= most * NEARLY)!;
+    if (best.hitRatio < MIN_SHARE || best.savedMsPerCall < 1) return null;
+    const text =
+      `\`@Cached({ ttlMs: ${literal(best.ttlMs)} })\` would have saved ${best.savedMsPerCall.toFixed(0)} of the ` +
+      `${loadMs.meanMs.toFixed(0)} ms that a call of ${this.method} takes: ${(best.hitRatio * 100).toFixed(0)} % of its calls ask for what was loaded within that time`;
+    return { kind: 'worth-caching', route: null, text };
+  }
+
+  /** A call without a key is none of the ghost's: with a real cache it would be refused. */
+  keysOf(args: readonly unknown[]): readonly string[] {
+    try {
+      return this.batch ? itemsOf(args, this.method).map((item) => this.keyOf([item])) : [this.keyOf(args)];
+    } catch (error) {
+      this.parts.report.report(
+        `ghost of "${this.method}"`,
+        `"${this.method}" could not be cached: ${(error as Error).message}`,
+      );
+      return [];
+    }
+  }
+}
+
+/** `60_000` */
+const literal = (ms: number): string => String(ms).replaceAll(/\B(?=(\d{3})+$)/g, '_');

@@ -1,0 +1,311 @@
+import type { OncePerCause } from '../core/reporter.js';
+import type { Bound, Bounded } from './bound.js';
+import { Flight, outsideRequests, retryAfterMs } from './flight.js';
+import type { Level2, Level2Answer } from './level2.js';
+import { MethodCounters } from './method-counters.js';
+import { LoadTimes, type Readings, type Times } from './readings.js';
+import { bytesOf, fromText, toText } from './value.js';
+
+/** What the cached methods of an application share. */
+export interface CacheParts {
+  readonly nowMs: () => number;
+  readonly readings: Readings;
+  readonly report: OncePerCause;
+  /** Room for all of them. */
+  readonly bound: Bound;
+  readonly maxBytes: number;
+  /** Outside of production: a value that all callers share is not to be changed. Never throws. */
+  readonly freeze: (value: unknown, method: string) => void;
+  /** Runs what a caller has to wait for, so that it is seen in the time of the caller's request. */
+  readonly waits: <T>(method: string, wait: () => Promise<T>) => Promise<T>;
+}
+
+/** What one method asks for. */
+export interface MethodRules {
+  /** `'Catalogue.product'` */
+  readonly method: string;
+  readonly ttlMs: number;
+  readonly staleMs: number;
+  readonly waitMs: number;
+  readonly timeoutMs: number;
+  readonly refreshAhead: number | null;
+  /** Room for this method alone. */
+  readonly bound: Bound | null;
+  readonly level2: Level2 | null;
+}
+
+/** Asks the source for the value of one key. */
+export type LoadOne<Input> = (input: Input, times: LoadTimes) => Promise<unknown>;
+
+/** One value, and what is known of it. */
+class Entry implements Bounded, Times {
+  bytes = 1;
+  readonly promise: Promise<unknown>;
+  readonly loadedAtMs: number;
+  readonly freshUntilMs: number;
+  readonly staleUntilMs: number;
+  failures = 0;
+  /** No load before, milliseconds. */
+  retryAtMs = 0;
+
+  constructor(
+    readonly key: string,
+    readonly value: unknown,
+    { loadedAtMs, freshUntilMs, staleUntilMs }: LoadTimes,
+    readonly startedMs: number,
+    readonly loadMs: number,
+    readonly evicted: () => void,
+  ) {
+    this.promise = Promise.resolve(value);
+    this.loadedAtMs = loadedAtMs;
+    this.freshUntilMs = freshUntilMs;
+    this.staleUntilMs = staleUntilMs;
+  }
+}
+
+/** The values of one method of one instance, and the loads that are under way. */
+export class MethodCache<Input> {
+  readonly counters = new MethodCounters();
+  private readonly entries = new Map<string, Entry>();
+  private readonly flights = new Map<string, Flight<Entry>>();
+  private droppedAtMs = -Infinity;
+
+  constructor(
+    readonly rules: MethodRules,
+    private readonly parts: CacheParts,
+    private readonly loadOne: LoadOne<Input>,
+  ) {}
+
+  get size(): number {
+    return this.entries.size;
+  }
+
+  get(key: string, input: Input): Promise<unknown> {
+    const entry = this.entries.get(key);
+    const nowMs = this.parts.nowMs();
+    if (entry === undefined || nowMs >= entry.staleUntilMs) return this.miss(key, input, nowMs);
+    if (nowMs < entry.freshUntilMs) {
+      const { refreshAhead } = this.rules;
+      if (refreshAhead !== null && nowMs >= aheadMs(entry, refreshAhead)) this.refresh(entry, input, nowMs);
+      this.counters.hits += 1;
+      return this.serve(entry, nowMs);
+    }
+    const flight = this.refresh(entry, input, nowMs);
+    if (this.rules.waitMs > 0 && flight !== null) return this.waitOrServe(flight, entry);
+    this.counters.stale += 1;
+    return this.serve(entry, nowMs);
+  }
+
+  /** What is being loaded began before, and is not kept. */
+  drop(key: string): void {
+    const entry = this.entries.get(key);
+    if (entry !== undefined) this.remove(entry);
+    this.flights.delete(key);
+    this.droppedAtMs = this.parts.nowMs();
+  }
+
+  close(): void {
+    for (const flight of this.flights.values()) flight.stopClock();
+  }
+
+  dropAll(): void {
+    for (const entry of this.entries.values()) this.remove(entry);
+    this.flights.clear();
+    this.droppedAtMs = this.parts.nowMs();
+  }
+
+  private serve(entry: Entry, nowMs: number): Promise<unknown> {
+    const { counters, parts, rules } = this;
+    counters.savedMs += entry.loadMs;
+    counters.ageMs.record(nowMs - entry.loadedAtMs);
+    parts.bound.use(entry);
+    rules.bound?.use(entry);
+    parts.readings.reader()?.reads(entry);
+    return entry.promise;
+  }
+
+  private miss(key: string, input: Input, nowMs: number): Promise<unknown> {
+    this.counters.misses += 1;
+    const flight = this.flights.get(key) ?? this.fly(key, input, nowMs);
+    const reader = this.parts.readings.reader();
+    return this.parts.waits(this.rules.method, () =>
+      flight.result.then((entry) => {
+        reader?.reads(entry);
+        return entry.value;
+      }),
+    );
+  }
+
+  /** The load that is to replace this value; null where loads have failed a moment ago. */
+  private refresh(entry: Entry, input: Input, nowMs: number): Flight<Entry> | null {
+    const underWay = this.flights.get(entry.key);
+    if (underWay !== undefined) return underWay;
+    if (nowMs < entry.retryAtMs) return null;
+    const flight = this.fly(entry.key, input, nowMs);
+    flight.result.catch((error: unknown) => this.refreshFailed(entry, error));
+    return flight;
+  }
+
+  private refreshFailed(entry: Entry, error: unknown): void {
+    this.retryLater(entry, entry.failures + 1);
+    const { method } = this.rules;
+    const reason = error instanceof Error ? error.message : String(error);
+    this.parts.report.report(
+      `A refresh of "${method}"`,
+      `A refresh of "${method}" failed: ${reason}. The last value serves until \`staleMs\` is over.`,
+    );
+  }
+
+  private retryLater(entry: Entry, failures: number): void {
+    entry.failures = failures;
+    entry.retryAtMs = this.parts.nowMs() + retryAfterMs(failures);
+  }
+
+  /** Waits for the load for `waitMs`, and then takes the stale value while it may serve. */
+  private async waitOrServe(flight: Flight<Entry>, entry: Entry): Promise<unknown> {
+    const reader = this.parts.readings.reader();
+    let timer: NodeJS.Timeout | undefined;
+    const over = new Promise<null>((resolve) => {
+      timer = setTimeout(() => resolve(null), this.rules.waitMs);
+    });
+    const loaded = await Promise.race([flight.result.catch(() => null), over]);
+    clearTimeout(timer);
+    const nowMs = this.parts.nowMs();
+    if (loaded === null && nowMs < entry.staleUntilMs) {
+      this.counters.stale += 1;
+      return this.serve(entry, nowMs);
+    }
+    this.counters.misses += 1;
+    const next = loaded ?? (await flight.result);
+    reader?.reads(next);
+    return next.value;
+  }
+
+  private fly(key: string, input: Input, nowMs: number): Flight<Entry> {
+    const flight: Flight<Entry> = new Flight(this.rules.method, this.rules.timeoutMs, () => {
+      if (this.flights.get(key) === flight) this.flights.delete(key);
+    });
+    this.flights.set(key, flight);
+    // Not chained: a stack of the load must not lead to those who wait.
+    outsideRequests(() => this.obtain(key, input, flight, nowMs)).then(
+      (entry) => flight.land(entry),
+      (error: unknown) => flight.fail(error),
+    );
+    return flight;
+  }
+
+  private async obtain(key: string, input: Input, flight: Flight<Entry>, startedMs: number): Promise<Entry> {
+    const shared = await this.readShared(key);
+    const found = shared === null ? null : this.sharedEntry(key, shared, startedMs);
+    if (found !== null) {
+      this.keep(found, flight);
+      return found;
+    }
+    const times = new LoadTimes(this.parts.nowMs(), this.rules.ttlMs, this.rules.staleMs);
+    try {
+      const value = await this.loadOne(input, times);
+      const loadMs = this.parts.nowMs() - times.startedMs;
+      this.parts.freeze(value, this.rules.method);
+      const entry: Entry = new Entry(key, value, times, times.startedMs, loadMs, () => this.remove(entry));
+      this.counters.loadMs.record(loadMs);
+      const isKept = this.keep(entry, flight);
+      // It was made of something stale: asking again at once would give the same.
+      if (isKept && this.parts.nowMs() >= entry.freshUntilMs) this.retryLater(entry, 1);
+      if (isKept && shared !== null) this.share(entry, shared.atMs);
+      return entry;
+    } catch (error) {
+      this.counters.failed += 1;
+      throw error;
+    } finally {
+      this.counters.loads += 1;
+    }
+  }
+
+  /** What another pod has loaded, as far as it is of use. */
+  private sharedEntry(key: string, { value: found }: Level2Answer, startedMs: number): Entry | null {
+    if (found === null) return null;
+    const nowMs = this.parts.nowMs();
+    const { refreshAhead } = this.rules;
+    const times = new LoadTimes(nowMs - found.ageMs, this.rules.ttlMs, this.rules.staleMs);
+    // What is to replace a value must not be as old.
+    const usableUntilMs = this.entries.has(key) ? aheadMs(times, refreshAhead ?? 1) : times.staleUntilMs;
+    if (nowMs >= usableUntilMs) return null;
+    try {
+      const value = fromText(found.text);
+      this.parts.freeze(value, this.rules.method);
+      const entry: Entry = new Entry(key, value, times, startedMs, this.counters.loadMs.meanMs, () =>
+        this.remove(entry),
+      );
+      return entry;
+    } catch (error) {
+      this.parts.report.report(
+        `level 2 of "${this.rules.method}"`,
+        `Level 2 holds no JSON for "${this.rules.method}": ${String(error)}`,
+      );
+      return null;
+    }
+  }
+
+  private async readShared(key: string): Promise<Level2Answer | null> {
+    const { level2, method } = this.rules;
+    if (level2 === null) return null;
+    try {
+      return await level2.read({ method, key });
+    } catch (error) {
+      this.parts.report.report('reading level 2', `Level 2 failed: ${String(error)}`);
+      return null;
+    }
+  }
+
+  private share(entry: Entry, atMs: number): void {
+    const { level2, method } = this.rules;
+    const keepMs = entry.staleUntilMs - this.parts.nowMs();
+    if (keepMs <= 0) return;
+    const text = toText(entry.value);
+    if (text === null) {
+      const cause = `"${method}" stays in level 1`;
+      this.parts.report.report(
+        cause,
+        `${cause}: JSON would lose something of its value. Return plain data, or set \`level2: false\`.`,
+      );
+      return;
+    }
+    level2?.write({ method, key: entry.key }, text, {
+      loadedAtMs: atMs - (entry.startedMs - entry.loadedAtMs),
+      keepMs,
+    });
+  }
+
+  /** A cache that has no room, or fails, is none: the value goes to those who wait. */
+  private keep(entry: Entry, flight: Flight<Entry>): boolean {
+    const { parts, rules } = this;
+    const { key, startedMs } = entry;
+    const held = this.entries.get(key);
+    const isInTime = this.flights.get(key) === flight || startedMs > this.droppedAtMs;
+    const isNewer = held === undefined || held.startedMs <= startedMs;
+    if (!isInTime || !isNewer || parts.nowMs() >= entry.staleUntilMs) return false;
+    try {
+      if (held !== undefined) this.remove(held);
+      entry.bytes = key.length * 2 + bytesOf(entry.value, parts.maxBytes);
+      if (parts.bound.add(entry)) {
+        rules.bound?.add(entry);
+        this.entries.set(key, entry);
+        return true;
+      }
+      const cause = `A value of "${rules.method}"`;
+      parts.report.report(cause, `${cause} is larger than \`maxBytes\` (${parts.maxBytes}) and is not kept.`);
+    } catch (error) {
+      parts.report.report(`cache of "${rules.method}"`, `A value of "${rules.method}" was not kept: ${String(error)}`);
+    }
+    return false;
+  }
+
+  private remove(entry: Entry): void {
+    this.parts.bound.remove(entry);
+    this.rules.bound?.remove(entry);
+    if (this.entries.get(entry.key) === entry) this.entries.delete(entry.key);
+  }
+}
+
+const aheadMs = ({ loadedAtMs, freshUntilMs }: Times, share: number): number =>
+  loadedAtMs + (freshUntilMs - loadedAtMs) * share;

@@ -1,0 +1,2 @@
+export { redisCache, type RedisCacheOptions } from './redis/redis-cache.js';
+export type { RedisCacheClient, RedisCacheConnection } from './redis/cache-connection.js';

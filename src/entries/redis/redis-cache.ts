@@ -1,0 +1,53 @@
+import { applicationPackage } from '../../core/application-package.js';
+import { number, object, string, value } from '../../core/option.js';
+import type { CacheLevel2, Level2Maker } from '../../cached-data/level2.js';
+import { clientsOf, type RedisCacheConnection } from './cache-connection.js';
+import { RedisLevel2 } from './redis-level2.js';
+
+/** What `redisCache()` takes. */
+export interface RedisCacheOptions {
+  /** A URL, ioredis options, or an ioredis client, which is duplicated twice and never touched otherwise. */
+  connection: RedisCacheConnection;
+  /**
+   * Begins all keys, and the channel of invalidations. Pods with one prefix share their values: give it another name when the
+   * shape of values changes.
+   * @default 'nestjs-perf:<name in the application's package.json>'
+   */
+  prefix?: string;
+  /**
+   * For so long a load waits for Redis before it asks the source; milliseconds.
+   * @default 50
+   */
+  deadlineMs?: number;
+}
+
+const CONNECTION = 'a URL, ioredis options or an ioredis client, and no Cluster';
+const table = object({
+  connection: value<RedisCacheConnection>(CONNECTION, (given) => {
+    if (typeof given === 'string') return given !== '';
+    if (typeof given !== 'object' || given === null || Array.isArray(given)) return false;
+    return !('isCluster' in given && given.isCluster === true);
+  }),
+  prefix: string({ default: '', what: 'a text', test: (text) => text !== '' }),
+  deadlineMs: number({ default: 50, unit: 'a number of milliseconds' }),
+});
+
+/**
+ * The second level of `cache()`: values that all pods share in Redis, and invalidations that reach all of them.
+ * @example cache({ level2: redisCache({ connection: { host: 'cache' } }) })
+ * @throws PERF_ERR_OPTION; PERF_ERR_MISSING_PEER at boot
+ */
+export function redisCache(options: RedisCacheOptions): CacheLevel2 {
+  const { connection, prefix, deadlineMs } = table.read(options, 'redisCache');
+  const maker: Level2Maker = {
+    name: 'redis',
+    async open(listener) {
+      const [commands, subscriber] = await clientsOf(connection, 2);
+      const begin = prefix === '' ? `nestjs-perf:${applicationPackage()?.name ?? 'application'}` : prefix;
+      const level2 = new RedisLevel2(commands!, subscriber!, begin, deadlineMs, listener);
+      await level2.open();
+      return level2;
+    },
+  };
+  return maker;
+}

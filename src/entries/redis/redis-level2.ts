@@ -1,0 +1,173 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
+import type { Redis } from 'ioredis';
+import type { Level2, Level2Answer, Level2Key, Level2Listener, Level2Write } from '../../cached-data/level2.js';
+import { within } from '../../core/within.js';
+import { INVALIDATE, READ, WRITE } from './cache-scripts.js';
+
+/** So many answers in a row that are late, and Redis is left alone for a while; milliseconds. */
+const MAX_LATE = 3;
+const LEFT_ALONE_MS = 1_000;
+/** An invalidation outlives what may be loading meanwhile, milliseconds. */
+const MIN_KEEP_MS = 60_000;
+/** What could not be invalidated and is sent when Redis is back: beyond it whole methods. */
+const MAX_UNSENT = 1_000;
+const PING_MS = 10_000;
+const SUBSCRIBE_MS = 1_000;
+const CLOSE_MS = 500;
+const MAX_KEY_LENGTH = 200;
+
+interface Unsent {
+  readonly method: string;
+  readonly key: string | null;
+  readonly keepMs: number;
+}
+
+/** Cached values in a Redis that all pods share. */
+export class RedisLevel2 implements Level2 {
+  private readonly self = randomUUID();
+  private readonly channel: string;
+  private readonly unsent = new Map<string, Unsent>();
+  private isReady = false;
+  private hasSubscribed = false;
+  private late = 0;
+  private leftAloneUntilMs = 0;
+  private ping: NodeJS.Timeout | undefined;
+
+  constructor(
+    private readonly commands: Redis,
+    private readonly subscriber: Redis,
+    private readonly prefix: string,
+    private readonly deadlineMs: number,
+    private readonly listener: Level2Listener,
+  ) {
+    this.channel = `${prefix}:invalidated`;
+  }
+
+  /** Waits a moment for Redis, so that nothing is missed from the first load on. A Redis that is away is no error. */
+  async open(): Promise<void> {
+    const { commands, subscriber, listener } = this;
+    for (const client of [commands, subscriber]) {
+      client.on('error', (error: Error) => listener.report('redisCache', `redisCache(): ${error.message}`));
+    }
+    commands.on('ready', () => this.ready());
+    commands.on('close', () => (this.isReady = false));
+    subscriber.on('message', (_channel: string, message: string) => this.heard(message));
+    const subscribed = new Promise<void>((resolve) => {
+      subscriber.on('ready', () => void this.subscribe().then(resolve));
+    });
+    const connected = [commands, subscriber].map((client) => client.connect().catch(() => {}));
+    await within(SUBSCRIBE_MS, () => Promise.all([...connected, subscribed]));
+    // Nothing is a gap yet that was there before the first load.
+    this.hasSubscribed = true;
+    // A connection that is half open owes the answer, and is made anew.
+    this.ping = setInterval(() => void subscriber.ping().catch(() => {}), PING_MS).unref();
+  }
+
+  async read({ method, key }: Level2Key): Promise<Level2Answer | null> {
+    if (!this.isReady || performance.now() < this.leftAloneUntilMs) return null;
+    try {
+      let answer: [number, number?, string?] | undefined;
+      const reading = async (): Promise<void> => {
+        answer = (await this.commands.eval(READ, 2, this.nameOf(method, key), this.nameOf(method))) as typeof answer;
+      };
+      // Where our own loop was late the answer may be there, and is read before an immediate runs.
+      if (!(await within(this.deadlineMs, reading))) await setImmediate();
+      if (answer === undefined) return this.wasLate();
+      this.late = 0;
+      const [atMs, ageMs, text] = answer;
+      return { atMs, value: ageMs === undefined || text === undefined ? null : { ageMs, text } };
+    } catch (error) {
+      this.failed('read', error);
+      return null;
+    }
+  }
+
+  write({ method, key }: Level2Key, text: string, { loadedAtMs, keepMs }: Level2Write): void {
+    if (!this.isReady) return;
+    const names = [this.nameOf(method, key), this.nameOf(method)];
+    const given = [String(Math.floor(loadedAtMs)), text, String(Math.max(1, Math.floor(keepMs)))];
+    this.commands.eval(WRITE, 2, ...names, ...given).catch((error: unknown) => this.failed('write', error));
+  }
+
+  invalidate(method: string, key: string | null, keepMs: number): void {
+    const unsent = { method, key, keepMs: Math.max(MIN_KEEP_MS, Math.ceil(keepMs)) };
+    if (!this.isReady) return this.sendLater(unsent);
+    this.send(unsent);
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.ping);
+    const { commands, subscriber } = this;
+    if (this.isReady) await within(CLOSE_MS, () => commands.quit()).catch(() => {});
+    this.isReady = false;
+    for (const client of [commands, subscriber]) client.disconnect();
+  }
+
+  private ready(): void {
+    this.isReady = true;
+    const unsent = [...this.unsent.values()];
+    this.unsent.clear();
+    for (const each of unsent) this.send(each);
+  }
+
+  private async subscribe(): Promise<void> {
+    try {
+      await this.subscriber.subscribe(this.channel);
+      if (this.hasSubscribed) this.listener.missed();
+    } catch (error) {
+      // The connection has gone again; the next one subscribes.
+      this.failed('subscribe', error);
+    }
+  }
+
+  private heard(message: string): void {
+    try {
+      const [from, method, key] = JSON.parse(message) as [string, string, string | null];
+      if (from !== this.self) this.listener.invalidated(method, key);
+    } catch {
+      this.listener.report(
+        'redisCache channel',
+        `redisCache(): \`${this.channel}\` carries what is no message of ours.`,
+      );
+    }
+  }
+
+  private send(unsent: Unsent): void {
+    const { method, key, keepMs } = unsent;
+    const message = JSON.stringify([this.self, method, key]);
+    const name = key === null ? this.nameOf(method) : this.nameOf(method, key);
+    this.commands.eval(INVALIDATE, 1, name, String(keepMs), this.channel, message).catch((error: unknown) => {
+      this.failed('invalidate', error);
+      this.sendLater(unsent);
+    });
+  }
+
+  private sendLater(unsent: Unsent): void {
+    const kept = this.unsent.size < MAX_UNSENT ? unsent : { ...unsent, key: null };
+    this.unsent.set(JSON.stringify([kept.method, kept.key]), kept);
+  }
+
+  /** What does not answer in time costs its deadline a few times, and then nothing for a while. */
+  private wasLate(): null {
+    this.late += 1;
+    if (this.late >= MAX_LATE) this.leftAloneUntilMs = performance.now() + LEFT_ALONE_MS;
+    this.listener.report(
+      'redisCache is late',
+      `redisCache(): no answer within ${this.deadlineMs} ms; values come from their sources.`,
+    );
+    return null;
+  }
+
+  private failed(what: string, error: unknown): void {
+    const reason = error instanceof Error ? error.message : String(error);
+    this.listener.report(`redisCache ${what}`, `redisCache() could not ${what}: ${reason}`);
+  }
+
+  /** Without `key`: of what is invalidated as a whole. */
+  private nameOf(method: string, key?: string): string {
+    const group = `${this.prefix}:{${method}}`;
+    if (key === undefined) return group;
+    return `${group}:${key.length <= MAX_KEY_LENGTH ? key : createHash('sha256').update(key).digest('base64url')}`;
+  }
+}

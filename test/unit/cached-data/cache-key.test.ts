@@ -1,0 +1,126 @@
+import { Injectable } from '@nestjs/common';
+import { afterEach, describe, expect, it } from 'vitest';
+import { keyMaker } from '../../../src/cached-data/cache-key.js';
+import { Cached } from '../../../src/entries/cache.js';
+import { cacheOf, closeCaches } from '../../fixtures/cached-data.js';
+
+afterEach(closeCaches);
+
+const keyOf = keyMaker('Catalogue.find', null);
+const key = (...args: unknown[]): string => keyOf(args);
+
+describe('a key', () => {
+  it('differs where a type or a value does', () => {
+    const calls: unknown[][] = [
+      [],
+      ['1'],
+      [1],
+      [1n],
+      [true],
+      ['true'],
+      [null],
+      ['null'],
+      [''],
+      ['\u0000"a",'],
+      ['a', 'b'],
+      ['a,b'],
+      ['a', ['b']],
+      [['a', 'b']],
+      [{ a: 1 }],
+      [{ a: '1' }],
+      [{ a: undefined }],
+      [{}],
+      [[]],
+      [[undefined]],
+      [undefined, 1],
+      [NaN],
+      ['NaN'],
+      ['{"a":1}'],
+    ];
+    expect(new Set(calls.map((args) => key(...args))).size).toBe(calls.length);
+  });
+
+  it('is the same for equal calls: order of fields, arguments left out', () => {
+    expect(key({ a: 1, b: { c: [2], d: 3 } })).toBe(key({ b: { d: 3, c: [2] }, a: 1 }));
+    expect(key('a')).toBe(key('a', undefined));
+    expect(key()).toBe(key(undefined));
+    expect(key(Object.assign(Object.create(null) as object, { a: 1 }))).toBe(key({ a: 1 }));
+    expect(key(-0)).toBe(key(0));
+  });
+
+  const cycle: Record<string, unknown> = {};
+  cycle['self'] = [cycle];
+  const deep = JSON.parse(`${'['.repeat(5_000)}${']'.repeat(5_000)}`) as unknown;
+  it.each<[string, unknown, string]>([
+    ['a function', () => {}, 'argument 1 of "Catalogue.find" is a function'],
+    ['a symbol', Symbol('x'), 'argument 1 of "Catalogue.find" is a symbol'],
+    ['a cycle', cycle, 'argument 1 of "Catalogue.find" holds itself'],
+    ['a date', new Date(), 'argument 1 of "Catalogue.find" is or holds an instance of Date'],
+    ['an instance within', { map: new Map() }, 'argument 1 of "Catalogue.find" is or holds an instance of Map'],
+    ['what is too deep', deep, 'argument 1 of "Catalogue.find" is nested more than 100 deep'],
+  ])('cannot be made of %s, which says what to do', (_what, value, problem) => {
+    expect(() => key(value)).toThrow(
+      `PERF_ERR_CACHE_KEY: ${problem}, which makes no key. Say what tells its calls apart: \`@Cached({ key: (…) => string })\`.`,
+    );
+  });
+});
+
+class User {
+  constructor(readonly id: string) {}
+}
+
+@Injectable()
+class Orders {
+  loads: string[] = [];
+
+  @Cached({ ttlMs: 60_000, key: (user: User, page = 1) => `${user.id} ${page}` })
+  async of(user: User, page?: number) {
+    this.loads.push(user.id);
+    return `orders of ${user.id}, page ${page}`;
+  }
+
+  @Cached({ ttlMs: 60_000 })
+  async ofUser(user: User) {
+    return user.id;
+  }
+
+  @Cached({ ttlMs: 60_000, key: () => 7 as never })
+  async wrong() {}
+
+  @Cached({
+    ttlMs: 60_000,
+    key: () => {
+      throw new Error('oops');
+    },
+  })
+  async throwing() {}
+}
+
+describe('a cached method', () => {
+  it('tells calls apart by its own `key`', async () => {
+    const { of, cache } = await cacheOf(Orders);
+    await of.of(new User('ada'));
+    await of.of(new User('ada'), 1);
+    await of.of(new User('bob'));
+    expect(of.loads).toEqual(['ada', 'bob']);
+    cache.invalidate(Orders, 'of', new User('ada'));
+    await of.of(new User('ada'));
+    expect(of.loads).toEqual(['ada', 'bob', 'ada']);
+  });
+
+  it('rejects where there is no key, and does not call', async () => {
+    const { of, cache } = await cacheOf(Orders);
+    await expect(of.ofUser(new User('ada'))).rejects.toThrow(
+      'PERF_ERR_CACHE_KEY: argument 1 of "Orders.ofUser" is or holds an instance of User',
+    );
+    await expect(of.wrong()).rejects.toThrow(
+      'PERF_ERR_CACHE_KEY: the `key` of "Orders.wrong" must return a string, got `7` (number).',
+    );
+    await expect(of.throwing()).rejects.toThrow('PERF_ERR_CACHE_KEY: the `key` of "Orders.throwing" has thrown: oops');
+    expect(() => cache.invalidate(Orders, 'ofUser', new User('ada'))).toThrow('PERF_ERR_CACHE_KEY');
+    expect(() => cache.invalidate(Orders, 'off')).toThrow(
+      'PERF_ERR_OPTION: `PerfCache.invalidate()` was called for "Orders.off", which is no @Cached() or @Preloaded() method of a provider. ' +
+        'There are: Orders.of, Orders.ofUser, Orders.wrong, Orders.throwing.',
+    );
+  });
+});
