@@ -22,6 +22,8 @@ export interface FeatureHost {
   readonly flushTimeoutMs: number;
   /** Whom requests are for. */
   readonly units: RequestUnits;
+  /** False with the kill switch on. */
+  readonly enabled: boolean;
   /** What is deployed; null when nothing tells. */
   readonly release: string | null;
 }
