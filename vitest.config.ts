@@ -52,6 +52,7 @@ const ALONE = [
   'test/e2e/{block-truth,closing,event-loop,event-loop-secrets,event-matrix,experiment-effect,repeated-blocks,switchback,upstream-accuracy}.test.ts',
   'test/faults/{event-loop-attribution,event-loop-machine,event-loop-styles,own-cpu,real-cgroups,sinks-and-requests,soak,throttled-loop,watchdog-thread}.test.ts',
   'test/unit/{bench/*,event-loop/event-loop}.test.ts',
+  'test/load/{diff,percentiles,ramp,replay}.test.ts',
 ];
 
 /** Far above what a test takes: a busy machine is no failure, and what hangs is still found. Waits end well inside it. */
@@ -125,7 +126,7 @@ export default defineConfig({
     projects: [
       ...projectsOf({
         name: 'unit',
-        folders: ['test/unit', 'test/contract', 'test/faults'],
+        folders: ['test/unit', 'test/contract', 'test/faults', 'test/load'],
         globalSetup: ['test/setup/redis.ts', 'test/setup/compiled.ts'],
       }),
       ...projectsOf({ name: 'nest12', folders: SERVERS, globalSetup: ['test/setup/redis.ts'] }),

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** What is looked at: of an array, of all, and how deep. `nestjs-perf-load` compares by the same rules. */
+/** What is looked at: of an array, of all, and how deep. */
 const MAX_ITEMS = 100;
 const MAX_NODES = 5_000;
 const MAX_DEPTH = 12;

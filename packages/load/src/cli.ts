@@ -1,0 +1,39 @@
+import { writeFileSync } from 'node:fs';
+import { diff } from './diff/diff.js';
+import { readArguments, type Command, type CommandResult, type Given, type Print } from './options.js';
+import { ramp } from './ramp/ramp.js';
+import { replay } from './replay.js';
+import { EXIT, USAGE, UsageError } from './usage.js';
+
+const COMMANDS: Readonly<Record<Command, (operand: string, options: Given, print: Print) => Promise<CommandResult>>> = {
+  ramp,
+  replay,
+  diff,
+};
+
+/** Runs a command and returns the exit code of the process. */
+export async function main(args: readonly string[]): Promise<number> {
+  if (args.length === 0 || args.includes('--help') || args.includes('-h')) {
+    console.log(USAGE);
+    return args.length === 0 ? EXIT.usage : EXIT.holds;
+  }
+  try {
+    const { command, operand, options } = readArguments(args);
+    const { exitCode, json } = await COMMANDS[command](operand, options, (line) => console.log(line));
+    const file = options['json'];
+    if (typeof file === 'string') write(file, { command, exitCode, ...json });
+    return exitCode;
+  } catch (error) {
+    const isUsage = error instanceof UsageError;
+    console.error(isUsage ? error.message : error);
+    return isUsage ? EXIT.usage : EXIT.broken;
+  }
+}
+
+function write(file: string, result: object): void {
+  try {
+    writeFileSync(file, `${JSON.stringify(result, null, 2)}\n`);
+  } catch (error) {
+    throw new UsageError(`--json ${file} cannot be written: ${(error as Error).message}`, { cause: error });
+  }
+}
