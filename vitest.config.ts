@@ -36,7 +36,7 @@ const ALIKE_ON_ALL_NESTS = [
 /** Suites whose subject is ours, and whose way into Nest test/nest holds: the long form runs them on Nest 11 as well. */
 const ON_NEST_11_WHEN_LONG = [
   'test/e2e/{default-install,defer,defer-board,defer-durable,defer-release,defer-results,defer-work,event-matrix,express-properties}.test.ts',
-  'test/e2e/{kill-switch,labels,latency,leaving,log,native-promises,resources,snapshot-endpoint,upstream,users}.test.ts',
+  'test/e2e/{kill-switch,labels,latency,leaving,log,native-promises,recording,resources,snapshot-endpoint,upstream,users}.test.ts',
   'test/e2e/compression/!(foreign-compressor|requests|shared-response).test.ts',
 ];
 const LONG = process.env['PERF_LONG'] !== undefined;
@@ -52,7 +52,7 @@ const ALONE = [
   'test/e2e/{block-truth,closing,event-loop,event-loop-secrets,event-matrix,experiment-effect,repeated-blocks,switchback,upstream-accuracy}.test.ts',
   'test/faults/{event-loop-attribution,event-loop-machine,event-loop-styles,own-cpu,real-cgroups,sinks-and-requests,soak,throttled-loop,watchdog-thread}.test.ts',
   'test/unit/{bench/*,event-loop/event-loop}.test.ts',
-  'test/load/{diff,percentiles,ramp,replay}.test.ts',
+  'test/load/{diff,ramp,replay}.test.ts',
 ];
 
 /** Far above what a test takes: a busy machine is no failure, and what hangs is still found. Waits end well inside it. */

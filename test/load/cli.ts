@@ -23,17 +23,27 @@ export interface Ran {
   readonly json: any;
 }
 
+/** For {@link run}: the process is stopped for half of the time. */
+export const STARVED = Symbol('starved');
+
 /** The command line tool in a process of its own: what it spends is not the server's. */
-export function run(...args: string[]): Promise<Ran> {
+export function run(...given: (string | typeof STARVED)[]): Promise<Ran> {
+  const args = given.filter((argument) => typeof argument === 'string');
   const file = join(folder, `${Math.random().toString(36).slice(2)}.json`);
   return new Promise((resolve, reject) => {
     // test/setup/compiled.ts has compiled it.
     const child = spawn('node', ['build/packages/load/src/main.js', ...args, '--json', file]);
-    let [stdout, stderr] = ['', ''];
+    let [stdout, stderr, stopped] = ['', '', false];
+    const starving = setInterval(() => {
+      stopped = !stopped;
+      child.kill(stopped ? 'SIGSTOP' : 'SIGCONT');
+    }, 60);
+    if (!given.includes(STARVED)) clearInterval(starving);
     child.stdout.on('data', (data) => (stdout += String(data)));
     child.stderr.on('data', (data) => (stderr += String(data)));
     child.once('error', reject);
     child.once('close', (status) => {
+      clearInterval(starving);
       let json: unknown = null;
       try {
         json = JSON.parse(readFileSync(file, 'utf8'));
@@ -45,13 +55,16 @@ export function run(...args: string[]): Promise<Ran> {
   });
 }
 
-/** Again while the machine was too busy for the generator: that run says nothing. */
-export async function runUntilNotVoid(...args: string[]): Promise<Ran> {
-  for (let attempt = 0; attempt < 5; attempt++) {
-    const ran = await run(...args);
-    if (ran.status !== 3) return ran;
+/** Again while the machine was too busy for the generator: that run says nothing. A server may be a fresh one each time. */
+export async function runUntilNotVoid(
+  command: string,
+  server: string | (() => Promise<string>),
+  ...args: string[]
+): Promise<Ran> {
+  for (let attempt = 1; ; attempt++) {
+    const ran = await run(command, typeof server === 'string' ? server : await server(), ...args);
+    if (ran.status !== 3 || attempt === 4) return ran;
   }
-  return run(...args);
 }
 
 /** On a port of its own. */

@@ -21,7 +21,7 @@ export function scripted({
 }: Script): RequestListener {
   const waiting: (() => void)[] = [];
   /** When each place is free again: exact, however late a timer is. */
-  const freeAtMs = new Array<number>(workers).fill(0);
+  const freeAtMs = Array.from({ length: workers }, () => 0);
   let [working, count] = [0, 0];
   const begin = (): void => {
     if (working === workers || waiting.length === 0) return;
@@ -30,8 +30,10 @@ export function scripted({
     work();
   };
   return (request, response) => {
-    if (request.url === '/perf/snapshot') return void response.writeHead(404).end();
-    if (waiting.length >= maxWaiting) return void response.writeHead(503).end();
+    if (request.url === '/perf/snapshot' || waiting.length >= maxWaiting) {
+      response.writeHead(request.url === '/' ? 503 : 404).end();
+      return;
+    }
     count += 1;
     const ms = count % slowEvery === 0 ? workMs * 10 : workMs;
     waiting.push(() => {

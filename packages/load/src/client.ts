@@ -30,7 +30,7 @@ export class Client {
   async send({ method, path, headers, body }: Sent, keepBody = false): Promise<Answer> {
     try {
       const response = await this.pool.request({
-        method: method as 'GET',
+        method,
         path,
         headers: { ...headers, ...this.headers },
         body,

@@ -53,42 +53,47 @@ export async function runOpenLoop({ offsetsMs, requestAt, send, ended, allStarte
   const latencies = new Latencies();
   const failures = new Map<string, number>();
   const otherStatus = new Map<string, number>();
-  const waiting = new Set<Promise<void>>();
-  let [sent, late, failed, overrun] = [0, 0, 0, false];
+  let [sent, late, failed, inFlight, overrun] = [0, 0, 0, 0, false];
   let cpuBefore = process.cpuUsage();
+  let idle = (): void => {};
+
+  const ask = async (index: number, startMs: number, nowMs: () => number): Promise<void> => {
+    const request = requestAt(index);
+    const answer = await send(request, index);
+    inFlight -= 1;
+    const latencyMs = nowMs() - startMs;
+    const asRecorded = answer.status === request.status;
+    const isFailure = answer.failure !== null || (answer.status >= 500 && !asRecorded);
+    // One that was refused at once was not fast.
+    if (answer.failure === null || answer.failure === 'timeout') latencies.add(latencyMs);
+    if (isFailure) {
+      failed += 1;
+      count(failures, answer.failure ?? String(answer.status));
+    }
+    if (answer.failure === null && request.status !== null && !asRecorded)
+      count(otherStatus, `${request.status} → ${answer.status}`);
+    ended?.({ ...answer, index, request, latencyMs, failed: isFailure });
+    if (inFlight === 0) idle();
+  };
 
   const { nowMs } = await pace(offsetsMs, (index, pace) => {
-    if (waiting.size >= MAX_IN_FLIGHT) {
+    if (inFlight >= MAX_IN_FLIGHT) {
       overrun = true;
       pace.cancel();
       return;
     }
     if (index === 0) cpuBefore = process.cpuUsage();
     const intendedMs = offsetsMs[index]!;
-    if (pace.nowMs() - intendedMs > LATE_MS) late += 1;
+    const reallyMs = pace.nowMs();
+    if (reallyMs - intendedMs > LATE_MS) late += 1;
     sent += 1;
-    const request = requestAt(index);
-    const done = send(request, index).then((answer) => {
-      waiting.delete(done);
-      const latencyMs = pace.nowMs() - intendedMs;
-      const asRecorded = answer.status === request.status;
-      const isFailure = answer.failure !== null || (answer.status >= 500 && !asRecorded);
-      // One that was refused at once was not fast.
-      if (answer.failure === null || answer.failure === 'timeout') latencies.add(latencyMs);
-      if (isFailure) {
-        failed += 1;
-        count(failures, answer.failure ?? String(answer.status));
-      }
-      if (answer.failure === null && request.status !== null && !asRecorded)
-        count(otherStatus, `${request.status} → ${answer.status}`);
-      ended?.({ ...answer, index, request, latencyMs, failed: isFailure });
-    });
-    waiting.add(done);
+    inFlight += 1;
+    void ask(index, Math.min(intendedMs, reallyMs), pace.nowMs);
   });
   const { user, system } = process.cpuUsage(cpuBefore);
   const ownCpu = (user + system) / 1_000 / Math.max(nowMs(), 1);
   allStarted?.();
-  await Promise.all(waiting);
+  if (inFlight > 0) await new Promise<void>((resolve) => void (idle = resolve));
   const lateShare = sent === 0 ? 0 : late / sent;
   return {
     sent,

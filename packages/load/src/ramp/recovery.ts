@@ -5,7 +5,7 @@ import { runOpenLoop, type Send } from '../open-loop.js';
 /** Few enough to be a rest. */
 const PROBES_PER_SECOND = 10;
 /** So many good answers in a row, and it is back. */
-const IN_A_ROW = 5;
+const IN_A_ROW = 3;
 
 /** During the rest after a step. */
 export interface Recovery {
@@ -22,7 +22,7 @@ export async function recover(
   send: Send,
 ): Promise<Recovery | null> {
   const offsetsMs = evenly(Math.min(PROBES_PER_SECOND, ratePerSecond), restMs);
-  const good = new Array<boolean>(offsetsMs.length).fill(false);
+  const good = Array.from(offsetsMs, () => false);
   const { voidBecause } = await runOpenLoop({
     offsetsMs,
     requestAt,
