@@ -44,6 +44,7 @@ const VALUES: Readonly<Record<string, { functions: string[]; classes: string[] }
   'nestjs-perf/prometheus': { functions: ['prometheusSink'], classes: [] },
   'nestjs-perf/opentelemetry': { functions: ['openTelemetrySink'], classes: [] },
   'nestjs-perf/statsig': { functions: ['statsigSink', 'statsigGates'], classes: [] },
+  'nestjs-perf/record': { functions: ['record'], classes: [] },
   'nestjs-perf/testing': { functions: ['memorySink', 'settle'], classes: [] },
 };
 const TYPES = [

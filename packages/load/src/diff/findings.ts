@@ -12,12 +12,6 @@ export interface Finding {
   readonly example: string | null;
 }
 
-export interface RouteFindings {
-  readonly name: string;
-  readonly pairs: number;
-  readonly latency: LatencyShift | null;
-}
-
 interface Test {
   readonly pValue: number;
   readonly finding: Finding;
