@@ -52,7 +52,7 @@ const ALONE = [
   'test/e2e/{block-truth,closing,event-loop,event-loop-secrets,event-matrix,experiment-effect,repeated-blocks,switchback,upstream-accuracy}.test.ts',
   'test/faults/{event-loop-attribution,event-loop-machine,event-loop-styles,own-cpu,real-cgroups,sinks-and-requests,soak,throttled-loop,watchdog-thread}.test.ts',
   'test/unit/{bench/*,event-loop/event-loop}.test.ts',
-  'test/load/{diff,ramp,replay}.test.ts',
+  'test/load/{diff,ramp,recorded,replay}.test.ts',
 ];
 
 /** Far above what a test takes: a busy machine is no failure, and what hangs is still found. Waits end well inside it. */

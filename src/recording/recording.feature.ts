@@ -13,7 +13,7 @@ import type { Answer } from './recorded-request.js';
 import type { ResolvedRecordOptions } from './recording.options.js';
 import { watchReplies } from './replies.js';
 import { TrafficFile } from './traffic-file.js';
-import { TrafficRecording } from './traffic-recording.js';
+import { OF_APPLICATION, TrafficRecording } from './traffic-recording.js';
 
 const startOption = object({
   forMs: number({ default: NaN, unit: 'a number of milliseconds', max: MAX_TIMER_MS }),
@@ -146,6 +146,9 @@ class Recordings implements Recording {
 export function recordingFeature(options: ResolvedRecordOptions, host: FeatureHost): Feature {
   const recordings = new Recordings(options, host);
   RECORDING.set(host.requests, recordings);
+  host.routes.listen((route) => {
+    if (route.handler?.skipped !== true) OF_APPLICATION.set(route, true);
+  });
   return {
     install: ({ adapter }) => void (recordings.adapter = adapter),
     drain: () => recordings.close(),

@@ -11,6 +11,9 @@ import type { TrafficFile } from './traffic-file.js';
 /** What has been answered to a request. There is none where the handler sends its response itself. */
 const ANSWER = attach<Answer>('request');
 
+/** A route of the application's own, and none beside it as `/metrics` is. */
+export const OF_APPLICATION = attach<true>('route');
+
 interface WrittenLine {
   readonly group: number;
   readonly route: string;
@@ -88,4 +91,4 @@ export class TrafficRecording {
 /** Of a session that is not whole: it stands alone. */
 const alone = (line: string): string => JSON.stringify({ ...(JSON.parse(line) as RecordedRequest), session: null });
 
-const isRecorded = (route: Route | null): route is Route => route !== null && route.handler?.skipped !== true;
+const isRecorded = (route: Route | null): route is Route => route !== null && OF_APPLICATION.get(route) === true;

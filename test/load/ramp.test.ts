@@ -91,7 +91,7 @@ describe('ramp', { timeout: 300_000 }, () => {
   it.runIf(LONG).each(SCRIPTS)('finds the knee of $name within one step', async ({ script, capacity }) => {
     const url = await serve(scripted(script));
     const steps = ['0.5', '0.75', '1', '1.25', '1.5', '2'];
-    const args = ['--start', String(capacity), '--steps', steps.join(','), '--hold', '8s', '--rest', '2s'];
+    const args = ['--start', String(capacity), '--steps', steps.join(','), '--hold', '3s', '--rest', '1s'];
     const ran = await runUntilNotVoid('ramp', url, ...args, '--gate', 'p95<300ms errors<1%');
     const held = ran.json.steps.filter(({ outcome }: { outcome: string }) => outcome === 'holds').length;
     // Below its capacity it holds, above it a queue grows; at it, chance decides.
