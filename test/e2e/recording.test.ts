@@ -186,6 +186,20 @@ describe.each(adapters)('a recording, on %s', (adapter) => {
     expect(await ended()).toMatchObject([{ url: '/items/1', status: 200, time: null }]);
   });
 
+  it('says when its file is lost, at stop() and on closing', async () => {
+    const own = join(directory, `${adapter} lost`);
+    const { recording, get } = await shop({ directory: own });
+    recording.start(minute);
+    await get('/items/1');
+    rmSync(own, { recursive: true });
+    await expect(recording.stop()).rejects.toThrow(/^PERF_ERR_RECORDING: The recording could not be written: ENOENT/);
+    recording.start(minute);
+    rmSync(own, { recursive: true });
+    const { app } = started!;
+    started = null;
+    await app.close();
+  });
+
   it('says what is wrong, and what to do', async () => {
     const { recording } = await shop();
     await expect(recording.stop()).rejects.toThrow('PERF_ERR_RECORDING: No recording was started');

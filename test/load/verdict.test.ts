@@ -161,7 +161,11 @@ describe('a recording', () => {
   const get = new Allowed([]);
   it('is read as it is or unpacked, in its order, without headers of the connection', async () => {
     const file = recordingOf([
-      { url: '/b?q=[redacted]', t: 20, headers: { Host: 'evil', 'accept-language': 'de', 'content-length': '3' } },
+      {
+        url: '/b?q=[redacted]',
+        t: 20,
+        headers: { Host: 'evil', 'accept-language': 'de', 'content-length': '3', range: '[redacted]', a: 'b\r\nc: d' },
+      },
       { url: '/a/é%20', t: 10, route: '/a/:name' },
     ]);
     const { requests } = await readTraffic(file, get);

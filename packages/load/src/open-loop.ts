@@ -7,6 +7,8 @@ import type { TrafficRequest } from './traffic.js';
 const LATE_MS = 5;
 const MAX_LATE_SHARE = 0.05;
 const MAX_OWN_CPU = 0.9;
+/** What this machine lacks, not the server. */
+const OWN_FAILURES = ['EMFILE', 'ENFILE', 'EADDRNOTAVAIL', 'ENOBUFS'];
 /** Nothing that serves anybody lets so many wait. */
 const MAX_IN_FLIGHT = 10_000;
 
@@ -104,7 +106,7 @@ export async function runOpenLoop({ offsetsMs, requestAt, send, ended, allStarte
     lateShare,
     ownCpu,
     overrun,
-    voidBecause: voidBecause(lateShare, ownCpu),
+    voidBecause: voidBecause(lateShare, ownCpu) ?? ownFailure(failures),
   };
 }
 
@@ -114,6 +116,11 @@ export function voidBecause(lateShare: number, ownCpu: number): string | null {
     return `${(100 * lateShare).toFixed(0)} % of starts were more than ${LATE_MS} ms late: this machine has no CPU left for the generator`;
   if (ownCpu > MAX_OWN_CPU) return `the generator took ${(100 * ownCpu).toFixed(0)} % of its core`;
   return null;
+}
+
+function ownFailure(failures: ReadonlyMap<string, number>): string | null {
+  const own = OWN_FAILURES.find((code) => failures.has(code));
+  return own === undefined ? null : `${failures.get(own)} requests had no socket (${own}): raise \`ulimit -n\``;
 }
 
 const count = (counts: Map<string, number>, key: string): void => void counts.set(key, (counts.get(key) ?? 0) + 1);

@@ -120,7 +120,7 @@ function requestOf(text: string, at: string): TrafficRequest {
   if (typeof url !== 'string' || !url.startsWith('/')) throw new UsageError(`${at} has no URL that begins with "/".`);
   const headers: Record<string, string> = {};
   for (const [name, value] of Object.entries((line.headers ?? {}) as Record<string, unknown>))
-    if (typeof value === 'string' && !OWN_HEADERS.has(name.toLowerCase())) headers[name.toLowerCase()] = value;
+    if (typeof value === 'string' && isSent(name, value)) headers[name.toLowerCase()] = value;
   const path = encodeURI(url).replaceAll('%25', '%');
   return {
     method,
@@ -133,6 +133,13 @@ function requestOf(text: string, at: string): TrafficRequest {
     status: typeof status === 'number' ? status : null,
   };
 }
+
+/** What is redacted stays away, and what no header may hold. */
+const isSent = (name: string, value: string): boolean =>
+  /^[\w-]+$/.test(name) &&
+  /^[\t\x20-\x7e\x80-\xff]*$/.test(value) &&
+  value !== '[redacted]' &&
+  !OWN_HEADERS.has(name.toLowerCase());
 
 function bodyOf(body: unknown, headers: Record<string, string>): string | null {
   if (body === null || body === undefined) return null;

@@ -1,4 +1,5 @@
 import type { Answer } from '../client.js';
+import { printable } from '../quantity.js';
 import type { TrafficRequest } from '../traffic.js';
 import { answerDifferences } from './answer-differences.js';
 import type { Difference } from './json-differences.js';
@@ -75,4 +76,4 @@ export const pValueOf = ({ candidateAlone, secondaryAlone }: Tally): number => m
 export const keyOf = ({ kind, path }: Difference): string => `${kind} ${path}`;
 const byKey = (differences: readonly Difference[]): Map<string, Difference> =>
   new Map(differences.map((difference) => [keyOf(difference), difference]));
-const statusOf = ({ status, failure }: Answer): string => failure ?? String(status);
+const statusOf = ({ status, failure }: Answer): string => printable(failure ?? String(status));

@@ -8,6 +8,7 @@ import { evenly } from '../pacer.js';
 import { durationMs, headersOf, positive, stepsOf } from '../quantity.js';
 import { targetOf } from '../target.js';
 import { readTraffic, type TrafficRequest } from '../traffic.js';
+import { UsageError } from '../usage.js';
 import { warmUp } from '../warm-up.js';
 import { predictedRate } from './prediction.js';
 import { reasonsOf, type Seen } from './reasons.js';
@@ -24,6 +25,8 @@ interface Plan {
   readonly gate: Gate;
 }
 
+const MAX_PER_SECOND = 20_000;
+const MAX_REQUESTS = 5_000_000;
 /** Another process may have had its moment: so often a void step is tried again. */
 const VOID_AGAIN = 2;
 /** Where a gate says nothing of latency: an answer that is good enough to count as recovered. */
@@ -40,6 +43,11 @@ export async function ramp(url: string, options: Given, print: Print): Promise<C
     restMs: durationMs(textOf(options, 'rest'), '--rest'),
     gate: new Gate(textOf(options, 'gate')),
   };
+  const most = plan.start * plan.steps.at(-1)!;
+  if (most > MAX_PER_SECOND || (most * plan.holdMs) / 1_000 > MAX_REQUESTS)
+    throw new UsageError(
+      `One process starts at most ${MAX_PER_SECOND} requests a second and ${MAX_REQUESTS} a step: lower --start, --steps or --hold.`,
+    );
   const view = new ServerView(
     new URL(textOf(options, 'snapshot-path'), target.origin),
     headersOf(listOf(options, 'snapshot-header'), '--snapshot-header'),

@@ -1,3 +1,5 @@
+import { printable } from '../quantity.js';
+
 /** Of a library's snapshot what is read here. Every part may be missing: another version, a feature that is off. */
 export interface Snapshot {
   readonly at: number;
@@ -63,7 +65,7 @@ export class ServerView {
           : '`snapshotEndpoint` of PerfModule';
       this.obstacle = `GET ${pathname} answers ${response.status}: see ${advice}`;
     } catch (error) {
-      this.obstacle = `GET ${pathname} does not answer: ${(error as Error).message}`;
+      this.obstacle = `GET ${pathname} does not answer: ${printable((error as Error).message)}`;
     }
     return null;
   }

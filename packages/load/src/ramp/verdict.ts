@@ -1,5 +1,5 @@
 import type { LatencyFigures } from '../figures.js';
-import { ms, percent, perSecond } from '../quantity.js';
+import { ms, percent, perSecond, printable } from '../quantity.js';
 import { EXIT } from '../usage.js';
 
 /** One step and the rest after it. */
@@ -69,7 +69,7 @@ export function* verdictLines({ steps, reasons, obstacle, predictedRate }: RampR
   if (last.recoveredAfterMs === null) yield `It does not recover within the rest after ${nameOf(last)}.`;
   if (last.outcome === 'fails') {
     const [most] = Object.entries(last.failures).toSorted(([, a], [, b]) => b - a);
-    const errors = most === undefined ? [] : [`errors: ${most[1]} × ${most[0]}`];
+    const errors = most === undefined ? [] : [`errors: ${most[1]} × ${printable(most[0])}`];
     const why = [...reasons, ...errors].join('; ');
     const unknown = obstacle === null ? "nothing in the server's own figures" : `not known: ${obstacle}`;
     yield `why: ${why === '' ? unknown : why}.`;
