@@ -1,6 +1,8 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { targetOf } from '../../packages/load/src/target.js';
-import { recordingOf, run, runUntilNotVoid, serve } from './cli.js';
+import { folder, recordingOf, run, runUntilNotVoid, serve } from './cli.js';
 
 describe('replay', { timeout: 120_000 }, () => {
   it('sends sessions in their order, each request at its time, as often as it was recorded', async () => {
@@ -48,12 +50,17 @@ describe('replay', { timeout: 120_000 }, () => {
   it('says when answers are not what was recorded, and fails its gate', async () => {
     const file = recordingOf(Array.from({ length: 20 }, () => ({ url: '/me' })));
     const target = ['--target', await serve((_, response) => response.writeHead(401).end())];
-    const ran = await runUntilNotVoid('replay', file, ...target, '--gate', 'p50<0.001ms');
+    const page = join(folder, 'report.html');
+    const ran = await runUntilNotVoid('replay', file, ...target, '--gate', 'p50<0.001ms', '--html', page);
     expect(ran.stdout).toContain(
       '20 of 20 answers have another status than was recorded, most 200 → 401. Is a header missing',
     );
     expect(ran.stdout).toMatch(/fails p50<0\.001ms: /);
     expect(ran.status).toBe(1);
+    const html = readFileSync(page, 'utf8');
+    expect(html).toContain('fails p50&lt;0.001ms');
+    expect(html).toContain('<th scope="row">GET /me</th>');
+    expect(html).not.toMatch(/<script|https?:/);
   });
 
   it('sends nothing to any but this machine, unless a host is named in full, and nothing that changes data', async () => {

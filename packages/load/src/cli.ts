@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { diff } from './diff/diff.js';
 import { readArguments, type Command, type CommandResult, type Given, type Print } from './options.js';
+import { pageOf } from './page.js';
 import { ramp } from './ramp/ramp.js';
 import { replay } from './replay.js';
 import { EXIT, USAGE, UsageError } from './usage.js';
@@ -19,9 +20,14 @@ export async function main(args: readonly string[]): Promise<number> {
   }
   try {
     const { command, operand, options } = readArguments(args);
-    const { exitCode, json } = await COMMANDS[command](operand, options, (line) => console.log(line));
-    const file = options['json'];
-    if (typeof file === 'string') write(file, { command, exitCode, ...json });
+    const said: string[] = [];
+    const { exitCode, json, chart } = await COMMANDS[command](operand, options, (line) => {
+      said.push(line);
+      console.log(line);
+    });
+    const title = `nestjs-perf-load ${command}: ${exitCode}`;
+    write(options, 'json', () => `${JSON.stringify({ command, exitCode, ...json }, null, 2)}\n`);
+    write(options, 'html', () => pageOf(title, said, chart));
     return exitCode;
   } catch (error) {
     const isUsage = error instanceof UsageError;
@@ -30,10 +36,12 @@ export async function main(args: readonly string[]): Promise<number> {
   }
 }
 
-function write(file: string, result: object): void {
+function write(options: Given, name: 'json' | 'html', text: () => string): void {
+  const file = options[name];
+  if (typeof file !== 'string') return;
   try {
-    writeFileSync(file, `${JSON.stringify(result, null, 2)}\n`);
+    writeFileSync(file, text());
   } catch (error) {
-    throw new UsageError(`--json ${file} cannot be written: ${(error as Error).message}`, { cause: error });
+    throw new UsageError(`--${name} ${file} cannot be written: ${(error as Error).message}`, { cause: error });
   }
 }

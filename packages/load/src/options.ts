@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import type { Chart } from './page.js';
 import { durationMs, headersOf } from './quantity.js';
 import { UsageError } from './usage.js';
 
@@ -12,6 +13,7 @@ const COMMON = {
   'target-is-mine': several,
   timeout: one('10s'),
   json: one(),
+  html: one(),
 } as const;
 
 const COMMANDS = {
@@ -85,4 +87,6 @@ export interface CommandResult {
   readonly exitCode: number;
   /** For `--json`. */
   readonly json: object;
+  /** For `--html`. */
+  readonly chart: Chart;
 }

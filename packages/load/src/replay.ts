@@ -76,7 +76,10 @@ export async function replay(file: string, options: Given, print: Print): Promis
         durationMs: latencies.figures(),
       })),
     };
-    return { exitCode, json };
+    const bars = json.routes.map(({ name, durationMs: { p95 }, errors }) => {
+      return { name, value: p95, text: Number.isNaN(p95) ? 'no answer' : ms(p95), isBad: errors > 0 };
+    });
+    return { exitCode, json, chart: { title: 'p95 of each route', bars } };
   } finally {
     await client.close();
   }

@@ -24,6 +24,7 @@ diff       Sends each request of a recording to the running release (--primary),
   --allow 'POST /search'     also sends these; without it only GET and HEAD
   --target-is-mine HOST      targets beside this machine, each named in full
   --json FILE                the result as JSON
+  --html FILE                the same as a page to hand on
   --speed 2                  replay: twice as fast
   --requests-per-route 200   diff: at most; routes with less than 40 are asked again
 

@@ -2,7 +2,7 @@ import { Allowed, isSafe } from '../allowed.js';
 import { Client } from '../client.js';
 import { leftOut } from '../notes.js';
 import { commonOf, textOf, type CommandResult, type Given, type Print } from '../options.js';
-import { positive, printable } from '../quantity.js';
+import { ms, positive, printable } from '../quantity.js';
 import { targetOf } from '../target.js';
 import { nameOf, readTraffic, type TrafficRequest } from '../traffic.js';
 import { EXIT, UsageError } from '../usage.js';
@@ -59,7 +59,14 @@ export async function diff(file: string, options: Given, print: Print): Promise<
       findings,
       routes: all.map((route) => ({ name: route.name, pairs: route.pairs, latency: latencyShift(route) })),
     };
-    return { exitCode: findings.length === 0 ? EXIT.holds : EXIT.fails, json };
+    const bars = json.routes.map(({ name, latency }) => ({
+      name,
+      value: latency?.candidateMs ?? NaN,
+      text: latency === null ? 'too few answers' : `${ms(latency.primaryMs)} → ${ms(latency.candidateMs)}`,
+      isBad: findings.some(({ route }) => route === name),
+    }));
+    const chart = { title: 'Median of each route, primary → candidate', bars };
+    return { exitCode: findings.length === 0 ? EXIT.holds : EXIT.fails, json, chart };
   } finally {
     await Promise.all(clients.map((client) => client.close()));
   }

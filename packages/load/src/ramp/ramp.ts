@@ -14,7 +14,7 @@ import { predictedRate } from './prediction.js';
 import { reasonsOf, type Seen } from './reasons.js';
 import { recover, type Recovery } from './recovery.js';
 import { ServerView, type Snapshot } from './server-view.js';
-import { exitCodeOf, stepLine, verdictLines, type RampResult, type StepResult } from './verdict.js';
+import { chartOf, exitCodeOf, stepLine, verdictLines, type RampResult, type StepResult } from './verdict.js';
 
 interface Plan {
   /** Of 1X, requests a second. */
@@ -60,7 +60,7 @@ export async function ramp(url: string, options: Given, print: Print): Promise<C
     await warmUp();
     const result = await new Ramp(plan, traffic?.requests ?? [single(target)], client, view, print).run();
     for (const line of verdictLines(result)) print(line);
-    return { exitCode: exitCodeOf(result), json: result };
+    return { exitCode: exitCodeOf(result), json: result, chart: chartOf(result) };
   } finally {
     await client.close();
   }

@@ -1,4 +1,5 @@
 import type { LatencyFigures } from '../figures.js';
+import type { Chart } from '../page.js';
 import { ms, percent, perSecond, printable } from '../quantity.js';
 import { EXIT } from '../usage.js';
 
@@ -40,6 +41,16 @@ export function exitCodeOf({ steps }: RampResult): number {
 }
 
 const nameOf = ({ factor }: StepResult): string => `${Number(factor.toFixed(2))}X`;
+
+export const chartOf = ({ steps }: RampResult): Chart => ({
+  title: 'p95 of each step',
+  bars: steps.map((step) => ({
+    name: `${nameOf(step)} ${perSecond(step.ratePerSecond)}`,
+    value: step.durationMs.p95,
+    text: `${ms(step.durationMs.p95)}, ${step.outcome}`,
+    isBad: step.outcome !== 'holds',
+  })),
+});
 
 /** One line of a step. */
 export function stepLine(step: StepResult): string {
