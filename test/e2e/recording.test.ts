@@ -178,11 +178,14 @@ describe.each(adapters)('a recording, on %s', (adapter) => {
     expect(() => recording.start(minute)).toThrow('PERF_ERR_RECORDING: The application has closed');
   });
 
-  it('needs no other feature', async () => {
+  it('needs no other feature, and is of one application', async () => {
     const off = { latency: false, eventLoop: false, upstream: false, users: false, compression: false, defer: false };
     const { recording, get, ended } = await shop({}, { ...off, resources: false });
+    const { url, close } = await startApp(adapter, { metadata: { controllers: [ShopController] } });
     recording.start(minute);
     await get('/items/1');
+    await (await fetch(`${url}/items/2`)).arrayBuffer();
+    await close();
     expect(await ended()).toMatchObject([{ url: '/items/1', status: 200, time: null }]);
   });
 

@@ -74,6 +74,7 @@ describe('replay', { timeout: 120_000 }, () => {
         ['replay', file, '--target', 'http://localhost:1'],
         "holds no request that may be sent. Only GET and HEAD are sent unless you say: --allow 'DELETE /a'",
       ],
+      [['ramp', 'http://127.0.0.1:1', '--snapshot-path', '//10.0.0.1/a'], '--snapshot-path must be a path'],
       [['diff', file, '--primary', 'http://localhost:1', '--nothing'], "Unknown option '--nothing'"],
     ] as const;
     for (const [args, message] of refused) {

@@ -1,6 +1,7 @@
 import type { Answer } from './client.js';
 import { Latencies } from './figures.js';
 import { pace } from './pacer.js';
+import { showProgress } from './progress.js';
 import type { TrafficRequest } from './traffic.js';
 
 /** A start that is later than this says nothing of the server. */
@@ -78,6 +79,7 @@ export async function runOpenLoop({ offsetsMs, requestAt, send, ended, allStarte
     if (inFlight === 0) idle();
   };
 
+  const done = showProgress(() => `${sent} of ${offsetsMs.length} sent, ${inFlight} waiting for their answer`);
   const { nowMs } = await pace(offsetsMs, (index, pace) => {
     if (inFlight >= MAX_IN_FLIGHT) {
       overrun = true;
@@ -96,6 +98,7 @@ export async function runOpenLoop({ offsetsMs, requestAt, send, ended, allStarte
   const ownCpu = (user + system) / 1_000 / Math.max(nowMs(), 1);
   allStarted?.();
   if (inFlight > 0) await new Promise<void>((resolve) => void (idle = resolve));
+  done();
   const lateShare = sent === 0 ? 0 : late / sent;
   return {
     sent,

@@ -3,6 +3,7 @@ import { Client } from '../client.js';
 import { leftOut } from '../notes.js';
 import { commonOf, textOf, type CommandResult, type Given, type Print } from '../options.js';
 import { ms, positive, printable } from '../quantity.js';
+import { showProgress } from '../progress.js';
 import { targetOf } from '../target.js';
 import { nameOf, readTraffic, type TrafficRequest } from '../traffic.js';
 import { EXIT, UsageError } from '../usage.js';
@@ -37,12 +38,16 @@ export async function diff(file: string, options: Given, print: Print): Promise<
     for (const request of plan.filter(({ method }) => isSafe(method)).slice(0, WARM_UP))
       refuseSilence(await askAll(request), options);
     const routes = new Map<string, RouteAnswers>();
+    let compared = 0;
+    const done = showProgress(() => `${compared} of ${plan.length} compared`);
     for (const request of plan) {
       const name = nameOf(request);
       const route = routes.get(name) ?? new RouteAnswers(name);
       routes.set(name, route);
       route.add(request, await askAll(request));
+      compared += 1;
     }
+    done();
     const all = [...routes.values()];
     const findings = findingsOf(all, await lookAgain(all, askAll));
     for (const { route, text, example } of findings)

@@ -5,7 +5,7 @@ import { leftOut, otherAnswers } from '../notes.js';
 import { runOpenLoop, type LoadResult } from '../open-loop.js';
 import { commonOf, listOf, textOf, type CommandResult, type Given, type Print } from '../options.js';
 import { evenly } from '../pacer.js';
-import { durationMs, headersOf, positive, stepsOf } from '../quantity.js';
+import { durationMs, headersOf, positive, printable, stepsOf } from '../quantity.js';
 import { targetOf } from '../target.js';
 import { readTraffic, type TrafficRequest } from '../traffic.js';
 import { UsageError } from '../usage.js';
@@ -48,10 +48,9 @@ export async function ramp(url: string, options: Given, print: Print): Promise<C
     throw new UsageError(
       `One process starts at most ${MAX_PER_SECOND} requests a second and ${MAX_REQUESTS} a step: lower --start, --steps or --hold.`,
     );
-  const view = new ServerView(
-    new URL(textOf(options, 'snapshot-path'), target.origin),
-    headersOf(listOf(options, 'snapshot-header'), '--snapshot-header'),
-  );
+  const snapshot = new URL(textOf(options, 'snapshot-path'), target.origin);
+  if (snapshot.origin !== target.origin) throw new UsageError('--snapshot-path must be a path such as /perf/snapshot.');
+  const view = new ServerView(snapshot, headersOf(listOf(options, 'snapshot-header'), '--snapshot-header'));
   const from = options['from'];
   const traffic = typeof from === 'string' ? await readTraffic(from, new Allowed(allow)) : null;
   if (traffic !== null) for (const line of leftOut(traffic)) print(line);
@@ -108,10 +107,21 @@ class Ramp {
     const [first, last] = [tried[0]!, tried.at(-1)!];
     return {
       steps: tried.map(({ seen: _seen, ...step }) => step),
-      reasons: last.outcome === 'fails' ? reasonsOf(first.seen, last.seen) : [],
+      reasons: last.outcome === 'fails' ? (this.told(() => reasonsOf(first.seen, last.seen)) ?? []) : [],
+      predictedRate:
+        first.outcome === 'holds' ? this.told(() => predictedRate(plan.start, plan.holdMs, first.seen)) : null,
       obstacle: view.obstacle,
-      predictedRate: first.outcome === 'holds' ? predictedRate(plan.start, plan.holdMs, first.seen) : null,
     };
+  }
+
+  /** Another version's snapshot may look otherwise. */
+  private told<T>(read: () => T): T | null {
+    try {
+      return read();
+    } catch (error) {
+      this.view.obstacle = `the snapshot cannot be read: ${printable((error as Error).message)}`;
+      return null;
+    }
   }
 
   private async try(factor: number): Promise<Tried> {
