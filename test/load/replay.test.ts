@@ -44,6 +44,8 @@ describe('replay', { timeout: 120_000 }, () => {
     expect(last.find((each) => each.url === '/search')!.body).toBe('{"q":1}');
     expect(ran.stdout).toMatch(/^GET \/:session\/:step +60 requests/m);
     expect(ran.stdout).toMatch(/^replay +61 requests .* holds$/m);
+    // From the time at which they were to start: each request of the slow session waits longer for those before it.
+    expect(ran.json.durationMs.max).toBeGreaterThan(19 * 38 - 285);
     expect(ran.json).toMatchObject({ requests: 61, errorShare: 0, routes: [{ requests: 60 }, { requests: 1 }] });
   });
 
