@@ -141,7 +141,10 @@ describe.each(adapters)('a recording, on %s', (adapter) => {
         Array.from({ length: 8 }, (_, round) => `/items/${round}`),
       );
     expect(lines.filter(({ session }) => session !== null).length).toBeLessThanOrEqual(40 * seconds);
-    expect(lines.filter(({ route }) => route === '/reset/:token').length).toBeGreaterThanOrEqual(3);
+    const rare = lines.filter(({ route }) => route === '/reset/:token');
+    expect(rare.length).toBeGreaterThanOrEqual(3);
+    // Of a session that is not whole, each stands alone.
+    expect([0, 5]).toContain(rare.filter(({ session }) => session !== null).length);
   });
 
   it('ends by itself at its time and at its bytes, and leaves one file for its owner', async () => {

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { Allowed } from '../../packages/load/src/allowed.js';
 import { Gate } from '../../packages/load/src/gate.js';
+import { runOpenLoop } from '../../packages/load/src/open-loop.js';
+import { evenly } from '../../packages/load/src/pacer.js';
 import { durationMs, headersOf, stepsOf } from '../../packages/load/src/quantity.js';
 import { predictedRate } from '../../packages/load/src/ramp/prediction.js';
 import { reasonsOf } from '../../packages/load/src/ramp/reasons.js';
@@ -123,6 +125,36 @@ describe('the verdict of a ramp', () => {
     expect(new Gate('p99<1.5s p50<20ms').slowestMs).toBe(1_500);
     for (const wrong of ['', 'p95', 'p95>1ms', 'p95<100', 'errors<3ms', 'p97<1s', 'errors<0.1% x'])
       expect(() => new Gate(wrong)).toThrow(/--gate/);
+  });
+});
+
+describe('a run', () => {
+  it('counts from the intended start when it is late itself, and says that it is void', async () => {
+    const request = {
+      method: 'GET',
+      path: '/',
+      route: '/',
+      headers: {},
+      body: null,
+      atMs: 0,
+      session: null,
+      status: 200,
+    };
+    const { latencies, lateShare, voidBecause, sent } = await runOpenLoop({
+      offsetsMs: evenly(100, 300),
+      requestAt(index) {
+        const endsAt = performance.now() + (index === 5 ? 120 : 0);
+        while (performance.now() < endsAt);
+        return request;
+      },
+      send: () => Promise.resolve({ status: 200, failure: null, body: null, type: '' }),
+    });
+    expect(sent).toBe(30);
+    // Twelve were to start meanwhile, the first of them 110 ms before it could.
+    expect(latencies.quantile(1)).toBeGreaterThan(100);
+    expect(latencies.quantile(0.8)).toBeGreaterThan(20);
+    expect(lateShare).toBeGreaterThan(0.3);
+    expect(voidBecause).toMatch(/of starts were more than 5 ms late/);
   });
 });
 
