@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { appendFileSync, writeFileSync } from 'node:fs';
 import { diff } from './diff/diff.js';
 import { readArguments, type Command, type CommandResult, type Given, type Print } from './options.js';
 import { pageOf } from './page.js';
@@ -12,6 +12,8 @@ const COMMANDS: Readonly<Record<Command, (operand: string, options: Given, print
   diff,
 };
 
+const OUTPUTS = ['json', 'html'] as const;
+
 /** Runs a command and returns the exit code of the process. */
 export async function main(args: readonly string[]): Promise<number> {
   if (args.length === 0 || args.includes('--help') || args.includes('-h')) {
@@ -20,14 +22,17 @@ export async function main(args: readonly string[]): Promise<number> {
   }
   try {
     const { command, operand, options } = readArguments(args);
+    // Before ten minutes of load, not after them.
+    for (const name of OUTPUTS) write(options, name, (file) => appendFileSync(file, ''));
     const said: string[] = [];
     const { exitCode, json, chart } = await COMMANDS[command](operand, options, (line) => {
       said.push(line);
       console.log(line);
     });
     const title = `nestjs-perf-load ${command}: ${exitCode}`;
-    write(options, 'json', () => `${JSON.stringify({ command, exitCode, ...json }, null, 2)}\n`);
-    write(options, 'html', () => pageOf(title, said, chart));
+    const text = `${JSON.stringify({ command, exitCode, ...json }, null, 2)}\n`;
+    write(options, 'json', (file) => writeFileSync(file, text));
+    write(options, 'html', (file) => writeFileSync(file, pageOf(title, said, chart)));
     return exitCode;
   } catch (error) {
     const isUsage = error instanceof UsageError;
@@ -36,11 +41,11 @@ export async function main(args: readonly string[]): Promise<number> {
   }
 }
 
-function write(options: Given, name: 'json' | 'html', text: () => string): void {
+function write(options: Given, name: (typeof OUTPUTS)[number], to: (file: string) => void): void {
   const file = options[name];
   if (typeof file !== 'string') return;
   try {
-    writeFileSync(file, text());
+    to(file);
   } catch (error) {
     throw new UsageError(`--${name} ${file} cannot be written: ${(error as Error).message}`, { cause: error });
   }

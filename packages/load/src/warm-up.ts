@@ -22,7 +22,7 @@ export async function warmUp(): Promise<void> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const client = new Client(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, 5_000, {});
   await runOpenLoop({
-    offsetsMs: evenly(1_000, 400),
+    offsetsMs: evenly(1_000, 300),
     requestAt: () => REQUEST,
     send: (request, index) => client.send(request, index % 2 === 0),
   });

@@ -144,7 +144,8 @@ class Ramp {
     const seen = { before, after: await after };
     const recovery = await rest;
     for (const line of otherAnswers(load)) this.print(line);
-    const memory = plan.restMs > 0 ? memoryRatio(this.restedAt, await view.read()) : null;
+    const rested = plan.restMs > 0 ? await view.read() : null;
+    const memory = this.told(() => memoryRatio(this.restedAt, rested));
     const step = { ...this.judged(factor, ratePerSecond, load), ...recovery, memoryRatio: memory };
     this.print(stepLine(step));
     return { ...step, seen };
