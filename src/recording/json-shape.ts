@@ -21,7 +21,7 @@ export function jsonShape(data: unknown): string | null {
     if (typeof value === 'number') return Number.isFinite(value) ? 'd' : 'n';
     if (value === null) return 'n';
     if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'n' : 's';
-    if (typeof value !== 'object' || typeof (value as { toJSON?: unknown }).toJSON === 'function') throw UNKNOWN;
+    if (typeof value !== 'object' || hasJsonOfItsOwn(value)) throw UNKNOWN;
     if (Array.isArray(value)) {
       const items = value
         .slice(0, MAX_ITEMS)
@@ -46,3 +46,8 @@ export function jsonShape(data: unknown): string | null {
 /** JSON leaves such fields out, and makes them null in arrays. */
 const isLeftOut = (value: unknown): boolean =>
   value === undefined || typeof value === 'function' || typeof value === 'symbol';
+
+/** What says itself what its JSON is, a stream, a file, or bytes. */
+const hasJsonOfItsOwn = (value: object): boolean =>
+  ArrayBuffer.isView(value) ||
+  ['toJSON', 'pipe', 'getStream'].some((name) => typeof (value as Record<string, unknown>)[name] === 'function');

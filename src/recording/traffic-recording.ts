@@ -11,6 +11,8 @@ import type { TrafficFile } from './traffic-file.js';
 /** What has been answered to a request. There is none where the handler sends its response itself. */
 const ANSWER = attach<Answer>('request');
 
+/** Whose it is, in the recording that asked. */
+const SESSION = attach<{ of: TrafficRecording; session: SampledSession }>('request');
 /** A route of the application's own, and none beside it as `/metrics` is. */
 export const OF_APPLICATION = attach<true>('route');
 
@@ -41,7 +43,7 @@ export class TrafficRecording {
   /** A handler's answer: the body is not kept. */
   answered(state: RequestState, response: Answer['response'], body: unknown): void {
     if (!isRecorded(state.route)) return;
-    if (!this.wants(this.sample.of(this.sessionOf(state)), routeName(state.route))) return;
+    if (!this.wants(this.sampled(state), routeName(state.route))) return;
     ANSWER.set(state, { response, shape: jsonShape(body) });
   }
 
@@ -49,7 +51,7 @@ export class TrafficRecording {
     const { route } = state;
     // What was given up says nothing of the answer, and a stream that the client has left would never end when it is replayed.
     if (state.request === null || state.aborted || !isRecorded(route)) return;
-    const session = this.sample.of(this.sessionOf(state));
+    const session = this.sampled(state);
     const name = routeName(route);
     if (!this.wants(session, name)) return;
     const line = JSON.stringify(recordedRequest(state, session.session, ANSWER.get(state), this.rules));
@@ -60,6 +62,15 @@ export class TrafficRecording {
     this.ofRoute.set(name, (this.ofRoute.get(name) ?? 0) + 1);
     const seconds = 1 + (nowMs - this.startedMs) / 1_000;
     if (this.sample.keeps(session.group)) this.sample.add(session.group, this.options.requestsPerSecond * seconds);
+  }
+
+  /** The same for a request's answer and its end: who belongs to no session has a group by chance. */
+  private sampled(state: RequestState): SampledSession {
+    const known = SESSION.get(state);
+    if (known?.of === this) return known.session;
+    const session = this.sample.of(this.sessionOf(state));
+    SESSION.set(state, { of: this, session });
+    return session;
   }
 
   private wants({ group }: SampledSession, route: string): boolean {
