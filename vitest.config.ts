@@ -38,7 +38,7 @@ const ALIKE_ON_ALL_NESTS = [
 /** Suites whose subject is ours, and whose way into Nest test/nest holds: the long form runs them on Nest 11 as well. */
 const ON_NEST_11_WHEN_LONG = [
   'test/e2e/{default-install,defer,defer-board,defer-durable,defer-release,defer-results,defer-work,event-matrix,express-properties}.test.ts',
-  'test/e2e/{kill-switch,labels,latency,leaving,log,native-promises,resources,snapshot-endpoint,upstream,users}.test.ts',
+  'test/e2e/{kill-switch,labels,latency,leaving,log,native-promises,recording,resources,snapshot-endpoint,upstream,users}.test.ts',
   'test/e2e/compression/!(foreign-compressor|requests|shared-response).test.ts',
 ];
 const LONG = process.env['PERF_LONG'] !== undefined;
@@ -54,6 +54,7 @@ const ALONE = [
   'test/e2e/{block-truth,closing,event-loop,event-loop-secrets,event-matrix,experiment-effect,repeated-blocks,switchback,upstream-accuracy}.test.ts',
   'test/faults/{event-loop-attribution,event-loop-machine,event-loop-styles,guard-outages,own-cpu,real-cgroups,sinks-and-requests,soak,throttled-loop,watchdog-thread}.test.ts',
   'test/unit/{bench/*,event-loop/event-loop}.test.ts',
+  'test/load/{diff,ramp,recorded,replay}.test.ts',
 ];
 
 /** Far above what a test takes: a busy machine is no failure, and what hangs is still found. Waits end well inside it. */
@@ -127,7 +128,7 @@ export default defineConfig({
     projects: [
       ...projectsOf({
         name: 'unit',
-        folders: ['test/unit', 'test/contract', 'test/faults'],
+        folders: ['test/unit', 'test/contract', 'test/faults', 'test/load'],
         globalSetup: ['test/setup/redis.ts', 'test/setup/compiled.ts'],
       }),
       ...projectsOf({ name: 'nest12', folders: SERVERS, globalSetup: ['test/setup/redis.ts'] }),

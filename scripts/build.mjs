@@ -27,6 +27,10 @@ const shape = { comments: false, chunkFileNames: 'shared/nestjs-perf.[name].js',
 await bundle.write({ ...shape, dir: 'dist', format: 'esm' });
 // `require()` instead of `import()`: Jest has only that.
 await bundle.write({ ...shape, dir: 'dist/cjs', format: 'cjs', dynamicImportInCjs: false });
+// The command line tool, a package of its own.
+rmSync('packages/load/dist', { recursive: true, force: true });
+run('node_modules/.bin/tsc', ['-p', 'packages/load']);
+
 writeFileSync('dist/cjs/package.json', '{"type":"commonjs"}\n');
 
 for (const declaration of reachable(entries.map((entry) => join(COMPILED, `${entry}.d.ts`)))) {

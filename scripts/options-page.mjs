@@ -33,6 +33,7 @@ const SECTIONS = {
   BullmqStoreOptions: ['`bullmqStore(options)`', '[Deferred work](deferred-work.md#durable-work-at-least-once)'],
   PrometheusSinkOptions: ['`prometheusSink(options)`', '[Prometheus](prometheus.md)'],
   OpenTelemetrySinkOptions: ['`openTelemetrySink(options)`', '[OpenTelemetry](opentelemetry.md)'],
+  RecordOptions: ['`record(options)`', '[Going live](going-live.md#record)'],
   StatsigSinkOptions: ['`statsigSink(options)`', '[Statsig](statsig.md)'],
   StatsigGatesOptions: ['`statsigGates(client, options)`', '[Experiments](experiments.md#who-decides)'],
   GuardOptions: ['`guard(options)`', '[An upstream is slow](upstream-guard.md)'],

@@ -4,7 +4,9 @@
 //   node scripts/package-tests.mjs nest11-cjs     these
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { once } from 'node:events';
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { availableParallelism, tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import {
@@ -125,6 +127,8 @@ for (const entry of ['index.d.ts', 'entries/testing.d.ts', 'cjs/index.d.ts', 'cj
 const named = process.argv.slice(2);
 const chosen = packages.filter(({ folder }) => named.length === 0 || named.includes(folder));
 if (chosen.length === 0) throw new Error(`No package is called ${named.join(' or ')}.`);
+if (named.length === 0)
+  await report('nestjs-perf-load', 'takes its tarball, and compares a server with itself', loadTool);
 const waiting = [...chosen];
 await Promise.all(Array.from({ length: Math.min(2, availableParallelism()) }, takePackages));
 console.log(`Package tests: ${failed} failed, ${((performance.now() - startedMs) / 1000).toFixed(0)} s`);
@@ -136,6 +140,29 @@ async function takePackages() {
     const at = moveOutside(join(ROOT, 'test/package', folder));
     if (!(await report(folder, 'takes the tarball', () => install(at)))) continue;
     for (const { name, steps } of checks) await report(folder, name, () => inOrder(steps, at));
+  }
+}
+
+/** The command line tool, as `npx` installs it. */
+async function loadTool() {
+  const options = ['--json', '--loglevel=error', '--pack-destination', PACKED];
+  const { stdout } = spawnSync('npm', ['pack', ...options], { encoding: 'utf8', cwd: 'packages/load' });
+  const at = join(OUTSIDE, 'load');
+  mkdirSync(at, { recursive: true });
+  writeFileSync(join(at, 'package.json'), '{ "private": true }');
+  const install = ['--no-package-lock', '--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error'];
+  await execute(['npm', 'install', ...install, join(PACKED, JSON.parse(stdout)[0].filename)], at);
+  const server = createServer((_, response) => response.end()).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  try {
+    const url = `http://127.0.0.1:${server.address().port}`;
+    const recording = join(at, 'traffic.ndjson');
+    writeFileSync(recording, JSON.stringify({ v: 1, method: 'GET', url: '/' }));
+    const releases = ['primary', 'secondary', 'candidate'].flatMap((role) => [`--${role}`, url]);
+    await execute(['node_modules/.bin/nestjs-perf-load', 'diff', recording, ...releases], at);
+  } finally {
+    server.close();
+    server.closeAllConnections();
   }
 }
 

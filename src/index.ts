@@ -81,6 +81,7 @@ export { onBlock, onSlow } from './sinks/hook.sinks.js';
 export type { LogFormat } from './sinks/log-format.js';
 export { loggerSink, type LoggerSinkOptions } from './sinks/logger.sink.js';
 
+export type { RecordedTraffic, Recording } from './core/recording.js';
 export type { PerfRequest } from './core/perf-request.js';
 export { PerfError, type PerfErrorCode } from './core/perf.error.js';
 export type { PerfSink, PerfSinkHost, RouteHistogram } from './core/sink.js';

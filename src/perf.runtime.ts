@@ -65,7 +65,6 @@ export class PerfRuntime {
     const recorder = new Recorder(report, options.enabled && sinks.length > 0);
     this.recorder = recorder;
     const host: FeatureHost = {
-      enabled: options.enabled,
       requests,
       routes,
       handlers,
@@ -75,6 +74,7 @@ export class PerfRuntime {
       nowMs: monotonicMs,
       flushTimeoutMs: options.flushTimeoutMs,
       units: new RequestUnits('unit', options.unit, report),
+      enabled: options.enabled,
       release: this.release,
     };
     this.extensions = [...extensions, ...options.extensions] as Extension[];
@@ -220,9 +220,11 @@ export class PerfRuntime {
 
   /** Off means off: without a feature that looks at requests, the server keeps no listener of ours. */
   private observesRequests(): boolean {
-    const { options, requests } = this;
+    const { options, requests, extensions } = this;
     return (
-      requests.contextEnabled || FEATURES.some(({ name, observes }) => observes !== 'process' && options[name] !== null)
+      requests.contextEnabled ||
+      FEATURES.some(({ name, observes }) => observes !== 'process' && options[name] !== null) ||
+      (options.enabled && extensions.some(({ observesRequests }) => observesRequests === true))
     );
   }
 

@@ -1,6 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { SizeNote } from './core/record.js';
 import type { PerfSnapshot, UserUse } from './core/snapshot.js';
+import { NO_RECORDING, RECORDING, type Recording } from './core/recording.js';
 import { USERS } from './core/users.js';
 import { UPSTREAM_CALLS } from './core/upstream-calls.js';
 import type { PerfHealth } from './perf.health.js';
@@ -28,6 +29,14 @@ export class PerfService {
    */
   users({ by = 'totalMs', route }: { by?: 'totalMs' | 'count'; route?: string } = {}): readonly UserUse[] {
     return USERS.get(this.runtime.requests)?.(by, route) ?? [];
+  }
+
+  /**
+   * Records live traffic to a file, for `nestjs-perf-load`; with `extensions: [record({ directory })]`.
+   * @example perf.recording.start({ forMs: 600_000 }); // later: const { file } = await perf.recording.stop()
+   */
+  get recording(): Recording {
+    return RECORDING.get(this.runtime.requests) ?? NO_RECORDING;
   }
 
   /**

@@ -6,8 +6,9 @@ import { methodLabel } from '../core/route.js';
 import type { Look, Verdict } from './classify.js';
 import { isUserFrame, withoutProbe, type Frame } from './frame.js';
 import type { Block } from './loop-watch.js';
-import { replayOf, sentUrl, type ReplayRules } from './replay/curl.js';
-import { redactUrl, type SecretNames } from './replay/redact.js';
+import { sentUrl } from '../core/safe-request.js';
+import { replayOf, type ReplayRules } from './replay/curl.js';
+import { redactUrl, type SecretNames } from '../core/redact.js';
 import type { Position } from './source-maps.js';
 
 /** Requests that are named as delayed; each costs a few microseconds when the record is built. */

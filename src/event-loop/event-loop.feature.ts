@@ -2,6 +2,7 @@ import type { Server } from 'node:http';
 import type { Resolved } from '../core/option.js';
 import { RECORD_HOLD } from '../core/record-hold.js';
 import { CURRENT_REQUEST } from '../core/request-state.js';
+import { DENIED_NAMES } from '../core/safe-request.js';
 import { SCHEDULING } from '../core/scheduling.js';
 import type { FeatureDefinition } from '../http/feature.js';
 import { ROUTE_RUNNER } from '../http/route-functions.js';
@@ -17,6 +18,7 @@ export const eventLoopFeature: FeatureDefinition<'eventLoop', NonNullable<Resolv
   create(options, { requests, recorder, report, handlers }) {
     if (options === null) return {};
     const loop = new EventLoop(options, requests, recorder, report, SCHEDULING.get(requests));
+    DENIED_NAMES.set(requests, options.replay?.denyNames ?? []);
     RECORD_HOLD.set(requests, loop.hold);
     CURRENT_REQUEST.set(requests, () => loop.currentRequest());
     ROUTE_RUNNER.set(requests, loop.routes);

@@ -22,6 +22,8 @@ export interface PerfExtension {
 /** The same, as it is made here. */
 export interface Extension extends PerfExtension {
   readonly services?: readonly ExtensionService[];
+  /** It looks at requests, also where no feature does. */
+  readonly observesRequests?: true;
   create(host: FeatureHost): Feature;
 }
 

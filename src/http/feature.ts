@@ -12,8 +12,6 @@ import type { Routes } from '../core/route.js';
 
 /** The application that a feature is made for. What one feature needs of another is a port of the core, kept on `requests`. */
 export interface FeatureHost {
-  /** False with the kill switch on. */
-  readonly enabled: boolean;
   readonly requests: RequestLifecycle;
   readonly routes: Routes;
   readonly handlers: ControllerHandlers;
@@ -24,6 +22,8 @@ export interface FeatureHost {
   readonly flushTimeoutMs: number;
   /** Whom requests are for. */
   readonly units: RequestUnits;
+  /** False with the kill switch on. */
+  readonly enabled: boolean;
   /** What is deployed; null when nothing tells. */
   readonly release: string | null;
 }

@@ -47,6 +47,7 @@ const VALUES: Readonly<Record<string, { functions: string[]; classes: string[] }
   'nestjs-perf/statsig': { functions: ['statsigSink', 'statsigGates'], classes: [] },
   'nestjs-perf/cache': { functions: ['cache', 'Cached', 'Preloaded'], classes: ['PerfCache'] },
   'nestjs-perf/redis': { functions: ['redisCache'], classes: [] },
+  'nestjs-perf/record': { functions: ['record'], classes: [] },
   'nestjs-perf/testing': { functions: ['memorySink', 'settle'], classes: [] },
 };
 const TYPES = [

@@ -6,7 +6,7 @@ import { RequestState } from '../../../src/core/request-state.js';
 import { blockRecordOf, locateBy, positionsOf } from '../../../src/event-loop/block-record.js';
 import type { Look, Verdict } from '../../../src/event-loop/classify.js';
 import type { Frame } from '../../../src/event-loop/frame.js';
-import { SecretNames } from '../../../src/event-loop/replay/redact.js';
+import { SecretNames } from '../../../src/core/redact.js';
 import { Guard } from '../../../src/event-loop/block-record.js';
 import { OncePerCause } from '../../../src/core/reporter.js';
 import { Mappings, SourceMaps } from '../../../src/event-loop/source-maps.js';

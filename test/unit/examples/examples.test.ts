@@ -25,6 +25,12 @@ const mustSay: Readonly<Record<string, readonly RegExp[]>> = {
     /http_route="",http_response_status_code="404"\} 1$/m,
   ],
   opentelemetry: [/name: 'http\.server\.request\.duration'/, /'http\.route': '\/flights\/:callsign'/, /count: 2/],
+  'going-live': [
+    /^Recorded 400 requests in traffic-.*\.ndjson\.gz\.$/m,
+    /^GET \/flights\/:callsign {2}shape: altitudeFeet has another type in \d+ of \d+ answers/m,
+    /^GET \/flights\/:callsign {2}latency \+\d+ % /m,
+    /^ramp: holds \d/m,
+  ],
   'static-gate': [/^skip_async_cleanup on GET \/v1\/initialize: latency -\d+\.\d % \(95 % CI .*\), p /m],
   'statsig-gate': [/^skip_async_cleanup on GET .*: latency -\d/m, /^ {2}Statsig was told of \d+ exposures\.$/m],
   'cached-data': [
@@ -46,11 +52,14 @@ const mustSay: Readonly<Record<string, readonly RegExp[]>> = {
   ],
 };
 /** What makes a run short. */
-const flags: Readonly<Record<string, readonly string[]>> = { demo: ['--seconds', '1'] };
+const flags: Readonly<Record<string, readonly string[]>> = {
+  demo: ['--seconds', '1'],
+  'going-live': ['--seconds', '2'],
+};
 
 const examples = readdirSync('examples').filter((name) => existsSync(`examples/${name}/main.ts`));
-/** Runs for 15 s at the least; `.ci/run` starts it too. */
-const isLong = (name: string): boolean => name === 'demo';
+/** Run for 15 s at the least; `.ci/run` starts the demo too. */
+const isLong = (name: string): boolean => name === 'demo' || name === 'going-live';
 
 // Not in milliseconds: starting a Node process each takes seconds, many on a slow machine.
 describe('examples', { timeout: 180_000 }, () => {

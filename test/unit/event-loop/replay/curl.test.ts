@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { curlOf, quote, type ReplayRequest } from '../../../../src/event-loop/replay/curl.js';
-import { SecretNames } from '../../../../src/event-loop/replay/redact.js';
+import { SecretNames } from '../../../../src/core/redact.js';
 
 const secrets = new SecretNames([]);
 const request: ReplayRequest = {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { redactData, redactUrl, SecretNames } from '../../../../src/event-loop/replay/redact.js';
+import { redactData, redactUrl, SecretNames } from '../../../src/core/redact.js';
 
 const secrets = new SecretNames(['x-tenant', 'IBAN2']);
 const jwt = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln';

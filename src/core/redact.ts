@@ -1,4 +1,4 @@
-import { printable } from '../../core/printable.js';
+import { printable } from './printable.js';
 
 /** Words that mark a header, parameter or field as secret, wherever they stand in its name. */
 const SECRET_WORDS: ReadonlySet<string> = new Set(

@@ -1,0 +1,54 @@
+import { Pool } from 'undici';
+import type { TrafficRequest } from './traffic.js';
+
+export interface Answer {
+  /** 0 when there was none. */
+  readonly status: number;
+  /** Why there was none: `'timeout'`, `'ECONNREFUSED'`. */
+  readonly failure: string | null;
+  /** Its body, when it was asked for. */
+  readonly body: Buffer | null;
+  readonly type: string;
+}
+
+type Sent = Pick<TrafficRequest, 'method' | 'path' | 'headers' | 'body'>;
+
+/** As many connections to one origin as there are requests in flight: nobody waits for another's answer. */
+export class Client {
+  private readonly pool: Pool;
+
+  constructor(
+    origin: string,
+    private readonly timeoutMs: number,
+    /** Beside each request's own. */
+    private readonly headers: Readonly<Record<string, string>>,
+  ) {
+    this.pool = new Pool(origin, { connections: null, pipelining: 1, headersTimeout: 0, bodyTimeout: 0 });
+  }
+
+  /** Never rejects. Follows no redirection: it could lead to another host. */
+  async send({ method, path, headers, body }: Sent, keepBody = false): Promise<Answer> {
+    try {
+      const response = await this.pool.request({
+        method,
+        path,
+        headers: { ...headers, ...this.headers },
+        body,
+        signal: AbortSignal.timeout(this.timeoutMs),
+      });
+      const type = String(response.headers['content-type'] ?? '');
+      if (keepBody)
+        return { status: response.statusCode, failure: null, type, body: Buffer.from(await response.body.bytes()) };
+      for await (const chunk of response.body) void chunk;
+      return { status: response.statusCode, failure: null, type, body: null };
+    } catch (error) {
+      const { name, code, message } = error as NodeJS.ErrnoException;
+      return { status: 0, failure: name === 'TimeoutError' ? 'timeout' : (code ?? message), type: '', body: null };
+    }
+  }
+
+  /** Gives up what is still in flight. */
+  close(): Promise<void> {
+    return this.pool.destroy();
+  }
+}

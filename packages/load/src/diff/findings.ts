@@ -1,0 +1,80 @@
+import { percent, ms, printable } from '../quantity.js';
+import { latencyShift, type LatencyShift } from './latency.js';
+import { pValueOf, type RouteAnswers, type Tally } from './route-answers.js';
+import { standing } from './statistics.js';
+
+/** What a reader is told of one change. */
+export interface Finding {
+  readonly route: string;
+  readonly kind: 'status' | 'shape' | 'field' | 'latency';
+  readonly path: string;
+  readonly text: string;
+  readonly example: string | null;
+}
+
+interface Test {
+  readonly pValue: number;
+  readonly finding: Finding;
+  readonly counts: boolean;
+}
+
+const ORDER: readonly Finding['kind'][] = ['status', 'shape', 'field', 'latency'];
+
+/**
+ * What differs beyond chance and beyond what the same release differs from itself. `again` holds the p-values of differences that
+ * were looked at again, by themselves.
+ */
+export function findingsOf(routes: readonly RouteAnswers[], again: ReadonlyMap<Tally, number>): Finding[] {
+  const tests = routes.flatMap((route): Test[] => {
+    const tallies = [...route.tallies.values()].filter(
+      ({ candidateAlone, secondaryAlone }) => candidateAlone + secondaryAlone > 0,
+    );
+    const latency = latencyShift(route);
+    return [
+      ...tallies.map((tally) => ({
+        // The better of two looks: twice the chance.
+        pValue: again.has(tally) ? Math.min(1, 2 * Math.min(pValueOf(tally), again.get(tally)!)) : pValueOf(tally),
+        finding: findingOf(route, tally),
+        counts: true,
+      })),
+      ...(latency === null
+        ? []
+        : [{ pValue: latency.pValue, finding: latencyFinding(route, latency), counts: latency.beyondNoise }]),
+    ];
+  });
+  const stands = standing(tests.map(({ pValue }) => pValue));
+  const found = tests.filter(({ counts }, i) => stands[i] && counts).map(({ finding }) => finding);
+  return found.toSorted((a, b) => ORDER.indexOf(a.kind) - ORDER.indexOf(b.kind));
+}
+
+function findingOf({ name, pairs }: RouteAnswers, { kind, path, shown, raw, noise, example }: Tally): Finding {
+  const place = path === '' ? 'the body' : printable(path);
+  const words = {
+    status: `status ${shown}`,
+    missing: `${place} is missing`,
+    added: `${place} is new`,
+    type: `${place} has another type`,
+    value: `${place} has another value`,
+    length: `${place} has another length`,
+  }[kind];
+  const of = `${kind === 'status' || kind === 'value' || kind === 'length' ? '' : 'shape: '}${words}`;
+  return {
+    route: name,
+    kind: kind === 'status' ? 'status' : kind === 'value' || kind === 'length' ? 'field' : 'shape',
+    path,
+    text: `${of} in ${raw} of ${pairs} answers (the same release again: ${noise})`,
+    example: `${example.method} ${printable(example.path)}`,
+  };
+}
+
+const change = (ratio: number): string => `${ratio >= 1 ? '+' : ''}${percent(ratio - 1)}`;
+
+function latencyFinding({ name }: RouteAnswers, { ratio, ci, primaryMs, candidateMs }: LatencyShift): Finding {
+  return {
+    route: name,
+    kind: 'latency',
+    path: '',
+    text: `latency ${change(ratio)} (95 % interval ${change(ci[0])} to ${change(ci[1])}): ${ms(primaryMs)} → ${ms(candidateMs)}`,
+    example: null,
+  };
+}

@@ -1,0 +1,39 @@
+/** How an answer differs at one place. */
+export type DifferenceKind = 'status' | 'missing' | 'added' | 'type' | 'value' | 'length';
+
+export interface Difference {
+  readonly kind: DifferenceKind;
+  /** `items[].price`; `''` for the whole. */
+  readonly path: string;
+}
+
+const MAX_ITEMS = 100;
+const MAX_NODES = 5_000;
+const MAX_DEPTH = 12;
+
+/** What differs between two values that came as JSON, each place once: items of arrays share theirs. */
+export function jsonDifferences(from: unknown, to: unknown): Difference[] {
+  const found = new Map<string, Difference>();
+  let left = MAX_NODES;
+  const note = (kind: DifferenceKind, path: string): void => void found.set(`${kind} ${path}`, { kind, path });
+  const walk = (a: unknown, b: unknown, path: string, depth: number): void => {
+    if ((left -= 1) < 0 || depth > MAX_DEPTH) return;
+    if (typeOf(a) !== typeOf(b)) return note('type', path);
+    if (Array.isArray(a) && Array.isArray(b)) {
+      if (a.length !== b.length) note('length', path);
+      for (let i = 0; i < Math.min(a.length, b.length, MAX_ITEMS); i++) walk(a[i], b[i], `${path}[]`, depth + 1);
+    } else if (isObject(a) && isObject(b)) {
+      for (const name of Object.keys(a)) {
+        if (Object.hasOwn(b, name)) walk(a[name], b[name], join(path, name), depth + 1);
+        else note('missing', join(path, name));
+      }
+      for (const name of Object.keys(b)) if (!Object.hasOwn(a, name)) note('added', join(path, name));
+    } else if (a !== b) note('value', path);
+  };
+  walk(from, to, '', 0);
+  return [...found.values()];
+}
+
+const join = (path: string, name: string): string => (path === '' ? name : `${path}.${name}`);
+const typeOf = (value: unknown): string => (value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value);
+const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null;

@@ -1,0 +1,23 @@
+import { isSafe } from '../allowed.js';
+import { nameOf, type TrafficRequest } from '../traffic.js';
+
+/** So many pairs tell a change of some percent; a route with less is asked again. */
+const ENOUGH = 40;
+
+/** What is sent: of each route at most so many, in the order of the recording; again where there are few and asking is harmless. */
+export function planOf(requests: readonly TrafficRequest[], perRoute: number): TrafficRequest[] {
+  const sent = new Map<string, number>();
+  const take = (request: TrafficRequest, most: number): boolean => {
+    const name = nameOf(request);
+    const count = sent.get(name) ?? 0;
+    if (count < most) sent.set(name, count + 1);
+    return count < most;
+  };
+  const plan = requests.filter((request) => take(request, perRoute));
+  const again = plan.filter(({ method }) => isSafe(method));
+  for (let more = again; more.length > 0;) {
+    more = again.filter((request) => take(request, Math.min(ENOUGH, perRoute)));
+    plan.push(...more);
+  }
+  return plan;
+}

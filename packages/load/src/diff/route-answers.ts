@@ -1,0 +1,79 @@
+import type { Answer } from '../client.js';
+import { printable } from '../quantity.js';
+import type { TrafficRequest } from '../traffic.js';
+import { answerDifferences } from './answer-differences.js';
+import type { Difference } from './json-differences.js';
+import { mcNemar } from './statistics.js';
+
+/** One request's answers: of the running release, of the same again, of the new one. */
+export interface Triple {
+  readonly primary: TimedAnswer;
+  readonly secondary: TimedAnswer;
+  readonly candidate: TimedAnswer;
+}
+export interface TimedAnswer extends Answer {
+  readonly ms: number;
+}
+
+/** A difference, over all requests of a route. */
+export interface Tally extends Difference {
+  /** Differ from the primary: the candidate's answers, the secondary's. */
+  raw: number;
+  noise: number;
+  /** The candidate's alone, the secondary's alone. */
+  candidateAlone: number;
+  secondaryAlone: number;
+  /** For another look, and to be shown. */
+  readonly example: TrafficRequest;
+  /** `'200 → 404'` */
+  readonly shown: string;
+}
+
+/** What was compared of one route. */
+export class RouteAnswers {
+  pairs = 0;
+  readonly tallies = new Map<string, Tally>();
+  /** Natural logarithms of the ratios of latencies. */
+  readonly logRatios: { candidateToPrimary: number[]; candidateToSecondary: number[]; secondaryToPrimary: number[] } = {
+    candidateToPrimary: [],
+    candidateToSecondary: [],
+    secondaryToPrimary: [],
+  };
+  readonly primaryMs: number[] = [];
+  readonly candidateMs: number[] = [];
+
+  constructor(readonly name: string) {}
+
+  add(request: TrafficRequest, { primary, secondary, candidate }: Triple): void {
+    this.pairs += 1;
+    const raw = byKey(answerDifferences(primary, candidate));
+    const noise = byKey(answerDifferences(primary, secondary));
+    for (const [key, difference] of new Map([...raw, ...noise])) {
+      const shown = difference.kind === 'status' ? `${statusOf(primary)} → ${statusOf(candidate)}` : '';
+      const fresh = { ...difference, raw: 0, noise: 0, candidateAlone: 0, secondaryAlone: 0, example: request, shown };
+      let tally = this.tallies.get(key);
+      // The example is of a request in which the candidate differs.
+      if (tally === undefined || (tally.raw === 0 && raw.has(key)))
+        tally = { ...fresh, ...(tally !== undefined && { noise: tally.noise, secondaryAlone: tally.secondaryAlone }) };
+      this.tallies.set(key, tally);
+      if (raw.has(key)) tally.raw += 1;
+      if (noise.has(key)) tally.noise += 1;
+      if (raw.has(key) && !noise.has(key)) tally.candidateAlone += 1;
+      if (noise.has(key) && !raw.has(key)) tally.secondaryAlone += 1;
+    }
+    // An answer of another kind takes another time.
+    if ([primary, secondary, candidate].some(({ failure, status }) => failure !== null || status !== primary.status))
+      return;
+    this.logRatios.candidateToPrimary.push(Math.log(candidate.ms / primary.ms));
+    this.logRatios.candidateToSecondary.push(Math.log(candidate.ms / secondary.ms));
+    this.logRatios.secondaryToPrimary.push(Math.log(secondary.ms / primary.ms));
+    this.primaryMs.push(primary.ms);
+    this.candidateMs.push(candidate.ms);
+  }
+}
+
+export const pValueOf = ({ candidateAlone, secondaryAlone }: Tally): number => mcNemar(candidateAlone, secondaryAlone);
+export const keyOf = ({ kind, path }: Difference): string => `${kind} ${path}`;
+const byKey = (differences: readonly Difference[]): Map<string, Difference> =>
+  new Map(differences.map((difference) => [keyOf(difference), difference]));
+const statusOf = ({ status, failure }: Answer): string => printable(failure ?? String(status));

@@ -1,0 +1,62 @@
+import type { LatencyFigures } from './figures.js';
+import { ms, percent } from './quantity.js';
+import { UsageError } from './usage.js';
+
+const METRICS = ['mean', 'p50', 'p90', 'p95', 'p99', 'p99.9', 'max'] as const;
+type Metric = (typeof METRICS)[number] | 'errors';
+
+/** One condition: milliseconds, or the share of errors from 0 to 1. */
+export interface Condition {
+  readonly metric: Metric;
+  readonly below: number;
+  /** `'p95<100ms'` */
+  readonly text: string;
+}
+
+export interface Measured {
+  readonly durationMs: LatencyFigures;
+  readonly errorShare: number;
+}
+
+/** What must hold: all of its conditions. */
+export class Gate {
+  readonly conditions: readonly Condition[];
+
+  /** @throws UsageError */
+  constructor(text: string) {
+    const parts = text
+      .replaceAll(/\s*<=?\s*/g, '<')
+      .split(/[\s,]+/)
+      .filter((part) => part !== '');
+    if (parts.length === 0) throw new UsageError("--gate must hold a condition such as 'p95<100ms errors<0.1%'.");
+    this.conditions = parts.map(conditionOf);
+  }
+
+  /** Of an answer that a user would wait for; null without a condition on latency. */
+  get slowestMs(): number | null {
+    const limits = this.conditions.filter(({ metric }) => metric !== 'errors').map(({ below }) => below);
+    return limits.length === 0 ? null : Math.max(...limits);
+  }
+
+  /** What does not hold, and what was measured instead: `'p95<100ms: 318 ms'`. */
+  failures({ durationMs, errorShare }: Measured): string[] {
+    return this.conditions.flatMap(({ metric, below, text }) => {
+      const value = metric === 'errors' ? errorShare : durationMs[metric];
+      if (value < below) return [];
+      const measured = metric === 'errors' ? percent(value) : Number.isNaN(value) ? 'no answer' : ms(value);
+      return [`${text}: ${measured}`];
+    });
+  }
+}
+
+function conditionOf(text: string): Condition {
+  const [, metric, amount, unit] = /^([\w.]+)<(\d+(?:\.\d+)?)(ms|s|%)$/.exec(text) ?? [];
+  const wrong = new UsageError(`--gate: "${text}" is no condition. They look like p95<100ms, p99<1s and errors<0.1%.`);
+  if (metric === 'errors') {
+    if (unit !== '%') throw wrong;
+    return { metric, below: Number(amount) / 100, text };
+  }
+  const known = METRICS.find((name) => name === metric);
+  if (known === undefined || unit === '%') throw wrong;
+  return { metric: known, below: Number(amount) * (unit === 's' ? 1_000 : 1), text };
+}

@@ -1,0 +1,180 @@
+import { Allowed } from '../allowed.js';
+import { Client } from '../client.js';
+import { Gate } from '../gate.js';
+import { leftOut, otherAnswers } from '../notes.js';
+import { runOpenLoop, type LoadResult } from '../open-loop.js';
+import { commonOf, listOf, textOf, type CommandResult, type Given, type Print } from '../options.js';
+import { evenly } from '../pacer.js';
+import { durationMs, headersOf, positive, printable, stepsOf } from '../quantity.js';
+import { targetOf } from '../target.js';
+import { readTraffic, type TrafficRequest } from '../traffic.js';
+import { UsageError } from '../usage.js';
+import { warmUp } from '../warm-up.js';
+import { predictedRate } from './prediction.js';
+import { reasonsOf, type Seen } from './reasons.js';
+import { recover, type Recovery } from './recovery.js';
+import { ServerView, type Snapshot } from './server-view.js';
+import { chartOf, exitCodeOf, stepLine, verdictLines, type RampResult, type StepResult } from './verdict.js';
+
+interface Plan {
+  /** Of 1X, requests a second. */
+  readonly start: number;
+  readonly steps: readonly number[];
+  readonly holdMs: number;
+  readonly restMs: number;
+  readonly gate: Gate;
+}
+
+const MAX_PER_SECOND = 20_000;
+const MAX_REQUESTS = 5_000_000;
+/** Another process may have had its moment: so often a void step is tried again. */
+const VOID_AGAIN = 2;
+/** Where a gate says nothing of latency: an answer that is good enough to count as recovered. */
+const GOOD_ANSWER_MS = 1_000;
+
+/** X, 2X, 3X with a rest between, until a step does not hold. */
+export async function ramp(url: string, options: Given, print: Print): Promise<CommandResult> {
+  const { allow, mine, headers, timeoutMs } = commonOf(options);
+  const target = targetOf(url, '<url>', mine);
+  const plan: Plan = {
+    start: positive(textOf(options, 'start'), '--start'),
+    steps: stepsOf(textOf(options, 'steps')),
+    holdMs: durationMs(textOf(options, 'hold'), '--hold'),
+    restMs: durationMs(textOf(options, 'rest'), '--rest'),
+    gate: new Gate(textOf(options, 'gate')),
+  };
+  const most = plan.start * plan.steps.at(-1)!;
+  if (most > MAX_PER_SECOND || (most * plan.holdMs) / 1_000 > MAX_REQUESTS)
+    throw new UsageError(
+      `One process starts at most ${MAX_PER_SECOND} requests a second and ${MAX_REQUESTS} a step: lower --start, --steps or --hold.`,
+    );
+  const snapshot = new URL(textOf(options, 'snapshot-path'), target.origin);
+  if (snapshot.origin !== target.origin) throw new UsageError('--snapshot-path must be a path such as /perf/snapshot.');
+  const view = new ServerView(snapshot, headersOf(listOf(options, 'snapshot-header'), '--snapshot-header'));
+  const from = options['from'];
+  const traffic = typeof from === 'string' ? await readTraffic(from, new Allowed(allow)) : null;
+  if (traffic !== null) for (const line of leftOut(traffic)) print(line);
+  const client = new Client(target.origin, timeoutMs, headers);
+  try {
+    await warmUp();
+    const result = await new Ramp(plan, traffic?.requests ?? [single(target)], client, view, print).run();
+    for (const line of verdictLines(result)) print(line);
+    return { exitCode: exitCodeOf(result), json: result, chart: chartOf(result) };
+  } finally {
+    await client.close();
+  }
+}
+
+const single = ({ pathname, search }: URL): TrafficRequest => ({
+  method: 'GET',
+  path: pathname + search,
+  route: pathname,
+  headers: {},
+  body: null,
+  atMs: 0,
+  session: null,
+  status: null,
+});
+
+/** A step, and how the server saw it. */
+interface Tried extends StepResult {
+  readonly seen: Seen;
+}
+
+class Ramp {
+  /** Before the first step. */
+  private restedAt: Snapshot | null = null;
+  private next = 0;
+
+  constructor(
+    private readonly plan: Plan,
+    private readonly requests: readonly TrafficRequest[],
+    private readonly client: Client,
+    private readonly view: ServerView,
+    private readonly print: Print,
+  ) {}
+
+  async run(): Promise<RampResult> {
+    const { plan, view } = this;
+    this.restedAt = await view.read();
+    const tried: Tried[] = [];
+    for (const factor of plan.steps) {
+      let step = await this.try(factor);
+      for (let again = 0; step.outcome === 'void' && again < VOID_AGAIN; again++) step = await this.try(factor);
+      tried.push(step);
+      if (step.outcome !== 'holds' || step.recoveredAfterMs === null) break;
+    }
+    const [first, last] = [tried[0]!, tried.at(-1)!];
+    return {
+      steps: tried.map(({ seen: _seen, ...step }) => step),
+      reasons: last.outcome === 'fails' ? (this.told(() => reasonsOf(first.seen, last.seen)) ?? []) : [],
+      predictedRate:
+        first.outcome === 'holds' ? this.told(() => predictedRate(plan.start, plan.holdMs, first.seen)) : null,
+      obstacle: view.obstacle,
+    };
+  }
+
+  /** Another version's snapshot may look otherwise. */
+  private told<T>(read: () => T): T | null {
+    try {
+      return read();
+    } catch (error) {
+      this.view.obstacle = `the snapshot cannot be read: ${printable((error as Error).message)}`;
+      return null;
+    }
+  }
+
+  private async try(factor: number): Promise<Tried> {
+    const { plan, client, view } = this;
+    const ratePerSecond = plan.start * factor;
+    const send = (request: TrafficRequest) => client.send(request);
+    const before = await view.read();
+    let after: Promise<Snapshot | null> = Promise.resolve(null);
+    let rest: Promise<Recovery | null> = Promise.resolve(null);
+    const load = await runOpenLoop({
+      offsetsMs: evenly(ratePerSecond, plan.holdMs),
+      requestAt: this.requestAt,
+      send,
+      allStarted: () => {
+        after = view.read();
+        if (plan.restMs > 0)
+          rest = recover(plan.restMs, plan.gate.slowestMs ?? GOOD_ANSWER_MS, plan.start, this.requestAt, send);
+      },
+    });
+    const seen = { before, after: await after };
+    const recovery = await rest;
+    for (const line of otherAnswers(load)) this.print(line);
+    const rested = plan.restMs > 0 ? await view.read() : null;
+    const memory = this.told(() => memoryRatio(this.restedAt, rested));
+    const step = { ...this.judged(factor, ratePerSecond, load), ...recovery, memoryRatio: memory };
+    this.print(stepLine(step));
+    return { ...step, seen };
+  }
+
+  private judged(factor: number, ratePerSecond: number, load: LoadResult): Omit<StepResult, 'memoryRatio'> {
+    const durationMs = load.latencies.figures();
+    const errorShare = load.sent === 0 ? 0 : load.failed / load.sent;
+    const failures = this.plan.gate.failures({ durationMs, errorShare });
+    if (load.overrun) failures.push('10,000 requests in flight');
+    const isVoid = load.voidBecause !== null;
+    return {
+      factor,
+      ratePerSecond,
+      requests: load.sent,
+      durationMs,
+      errorShare,
+      failures: Object.fromEntries(load.failures),
+      outcome: isVoid ? 'void' : failures.length > 0 ? 'fails' : 'holds',
+      because: isVoid ? [load.voidBecause] : failures,
+      lateShare: load.lateShare,
+      ownCpu: load.ownCpu,
+    };
+  }
+
+  private readonly requestAt = (): TrafficRequest => this.requests[this.next++ % this.requests.length]!;
+}
+
+function memoryRatio(before: Snapshot | null, after: Snapshot | null): number | null {
+  const [was, is] = [before?.resources?.process.rssBytes, after?.resources?.process.rssBytes];
+  return was === undefined || is === undefined ? null : is / was;
+}

@@ -1,0 +1,95 @@
+import type { LatencyFigures } from '../figures.js';
+import type { Chart } from '../page.js';
+import { ms, percent, perSecond, printable } from '../quantity.js';
+import { EXIT } from '../usage.js';
+
+/** One step and the rest after it. */
+export interface StepResult {
+  /** 2 for 2X. */
+  readonly factor: number;
+  readonly ratePerSecond: number;
+  readonly requests: number;
+  readonly durationMs: LatencyFigures;
+  readonly errorShare: number;
+  readonly failures: Readonly<Record<string, number>>;
+  readonly outcome: 'holds' | 'fails' | 'void';
+  /** What of the gate does not hold, or why it is void. */
+  readonly because: readonly string[];
+  readonly lateShare: number;
+  readonly ownCpu: number;
+  /** From the end of the step; null: not within the rest. Undefined without a rest. */
+  readonly recoveredAfterMs?: number | null;
+  /** Of the resident memory after the rest, to that before the first step; null where it is not known. */
+  readonly memoryRatio: number | null;
+}
+
+export interface RampResult {
+  readonly steps: readonly StepResult[];
+  /** Why the last step did not hold, as the server tells. */
+  readonly reasons: readonly string[];
+  /** Why the server tells nothing; null when it does. */
+  readonly obstacle: string | null;
+  readonly predictedRate: number | null;
+}
+
+/** 0 holds, 1 fails its gate, 2 does not recover, 3 void. */
+export function exitCodeOf({ steps }: RampResult): number {
+  const last = steps.at(-1)!;
+  if (last.outcome === 'void') return EXIT.void;
+  if (last.recoveredAfterMs === null) return EXIT.noRecovery;
+  return last.outcome === 'fails' ? EXIT.fails : EXIT.holds;
+}
+
+const nameOf = ({ factor }: StepResult): string => `${Number(factor.toFixed(2))}X`;
+
+export const chartOf = ({ steps }: RampResult): Chart => ({
+  title: 'p95 of each step',
+  bars: steps.map((step) => ({
+    name: `${nameOf(step)} ${perSecond(step.ratePerSecond)}`,
+    value: step.durationMs.p95,
+    text: `${ms(step.durationMs.p95)}, ${step.outcome}`,
+    isBad: step.outcome !== 'holds',
+  })),
+});
+
+/** One line of a step. */
+export function stepLine(step: StepResult): string {
+  const { durationMs, requests, errorShare, outcome, because } = step;
+  const said = outcome === 'void' ? `void: ${because.join(', ')}` : outcome;
+  const figures = [durationMs.p50, durationMs.p95, durationMs.p99].map((value) =>
+    Number.isNaN(value) ? '-' : ms(value),
+  );
+  return (
+    `${nameOf(step).padEnd(5)} ${perSecond(step.ratePerSecond).padStart(8)}  ${String(requests).padStart(7)} requests  ` +
+    `p50 ${figures[0]!.padStart(7)}  p95 ${figures[1]!.padStart(7)}  p99 ${figures[2]!.padStart(7)}  errors ${percent(errorShare)}  ${said}`
+  );
+}
+
+/** The answer, in a few lines. */
+export function* verdictLines({ steps, reasons, obstacle, predictedRate }: RampResult): Generator<string> {
+  const last = steps.at(-1)!;
+  const held = steps.findLast(({ outcome, recoveredAfterMs }) => outcome === 'holds' && recoveredAfterMs !== null);
+  const holds =
+    held === undefined
+      ? 'holds nothing.'
+      : `holds ${nameOf(held)} (${perSecond(held.ratePerSecond)}): p95 ${ms(held.durationMs.p95)}.`;
+  const name = `${nameOf(last)} (${perSecond(last.ratePerSecond)})`;
+  if (last.outcome === 'void') yield `ramp: ${holds} ${name} is void: ${last.because.join(', ')}.`;
+  else if (last.outcome === 'fails') yield `ramp: ${holds} ${name} fails ${last.because.join(', ')}.`;
+  else yield `ramp: ${holds}`;
+  if (last.recoveredAfterMs === null) yield `It does not recover within the rest after ${nameOf(last)}.`;
+  if (last.outcome === 'fails') {
+    const [most] = Object.entries(last.failures).toSorted(([, a], [, b]) => b - a);
+    const errors = most === undefined ? [] : [`errors: ${most[1]} × ${printable(most[0])}`];
+    const why = [...reasons, ...errors].join('; ');
+    const unknown = obstacle === null ? "nothing in the server's own figures" : `not known: ${obstacle}`;
+    yield `why: ${why === '' ? unknown : why}.`;
+  }
+  const known: string[] = [];
+  if (predictedRate !== null) known.push(`predicted from ${nameOf(steps[0]!)}: ${predictedRate.toFixed(0)}/s`);
+  if (typeof last.recoveredAfterMs === 'number')
+    known.push(`recovery: ${ms(last.recoveredAfterMs)} after ${nameOf(last)}`);
+  if (last.memoryRatio !== null)
+    known.push(`memory ${last.memoryRatio < 1 ? 'below' : `within ${percent(last.memoryRatio - 1)} of`} what it was`);
+  if (known.length > 0) yield `${known.join('. ')}.`;
+}

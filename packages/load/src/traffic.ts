@@ -1,0 +1,156 @@
+import { createReadStream, existsSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+import { createGunzip } from 'node:zlib';
+import type { Allowed } from './allowed.js';
+import { UsageError } from './usage.js';
+
+/** What can be held in memory; a recording is 64 MiB unless somebody raised `maxBytes`. */
+const MAX_TEXT_BYTES = 512 * 1024 * 1024;
+
+/** One request of a recording, as it is sent again. */
+export interface TrafficRequest {
+  readonly method: string;
+  /** Path and query. */
+  readonly path: string;
+  /** The pattern, else the path without its query. */
+  readonly route: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | null;
+  /** Milliseconds on any clock. */
+  readonly atMs: number;
+  readonly session: string | null;
+  /** As it was answered then; null when that is not known. */
+  readonly status: number | null;
+}
+
+/** `'GET /users/:id'` */
+export const nameOf = ({ method, route }: TrafficRequest): string => `${method} ${route}`;
+
+export interface Traffic {
+  /** In the order in which they came. */
+  readonly requests: readonly TrafficRequest[];
+  /** Left out by `--allow`, by name. */
+  readonly notAllowed: ReadonlyMap<string, number>;
+}
+
+/**
+ * Reads a recording of `perf.recording`, as it is or unpacked.
+ * @throws UsageError for a file that is none
+ */
+export async function readTraffic(file: string, allowed: Allowed): Promise<Traffic> {
+  if (!existsSync(file)) throw new UsageError(`There is no file ${file}.`);
+  const requests: TrafficRequest[] = [];
+  const notAllowed = new Map<string, number>();
+  let bytes = 0;
+  let number = 0;
+  try {
+    const lines = createInterface({ input: await textOf(file), crlfDelay: Infinity });
+    for await (const line of lines) {
+      number += 1;
+      if ((bytes += line.length) > MAX_TEXT_BYTES)
+        throw new UsageError(`${file} holds more than 512 MiB of text: record less.`);
+      if (line.trim() === '') continue;
+      const request = requestOf(line, `${file}:${number}`);
+      if (allowed.has(request)) requests.push(request);
+      else notAllowed.set(nameOf(request), (notAllowed.get(nameOf(request)) ?? 0) + 1);
+    }
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    throw new UsageError(`${file} cannot be read: ${(error as Error).message}`, { cause: error });
+  }
+  if (requests.length === 0) {
+    const left = [...notAllowed.keys()].slice(0, 5);
+    const advice =
+      left.length === 0 ? '' : ` Only GET and HEAD are sent unless you say: --allow '${left.join("' --allow '")}'`;
+    throw new UsageError(`${file} holds no request that may be sent.${advice}`);
+  }
+  return { requests: requests.toSorted((a, b) => a.atMs - b.atMs), notAllowed };
+}
+
+async function textOf(file: string): Promise<Readable> {
+  const handle = await open(file);
+  const { buffer } = await handle.read(Buffer.alloc(2), 0, 2, 0);
+  await handle.close();
+  const raw = createReadStream(file);
+  if (buffer[0] !== 0x1f || buffer[1] !== 0x8b) return raw;
+  const gunzip = createGunzip();
+  raw.once('error', (error) => gunzip.destroy(error));
+  return raw.pipe(gunzip);
+}
+
+interface Line {
+  v?: unknown;
+  t?: unknown;
+  method?: unknown;
+  url?: unknown;
+  route?: unknown;
+  headers?: unknown;
+  body?: unknown;
+  session?: unknown;
+  status?: unknown;
+}
+
+/** Of the connection, or made anew for each request. */
+const OWN_HEADERS = new Set([
+  'host',
+  'connection',
+  'content-length',
+  'transfer-encoding',
+  'keep-alive',
+  'upgrade',
+  'expect',
+  'te',
+]);
+
+function requestOf(text: string, at: string): TrafficRequest {
+  let line: Line;
+  try {
+    line = JSON.parse(text) as Line;
+  } catch {
+    throw new UsageError(`${at} is no JSON. Is it a recording of perf.recording?`);
+  }
+  const { v, t, method, url, route, status, session } = line ?? {};
+  if (v !== 1)
+    throw new UsageError(
+      `${at} has version ${JSON.stringify(v) ?? 'none'}, and this reads version 1: how its secrets were redacted is not known.`,
+    );
+  if (typeof method !== 'string' || !/^[A-Z]+$/.test(method)) throw new UsageError(`${at} has no method.`);
+  if (typeof url !== 'string' || !url.startsWith('/')) throw new UsageError(`${at} has no URL that begins with "/".`);
+  const headers: Record<string, string> = {};
+  for (const [name, value] of Object.entries((line.headers ?? {}) as Record<string, unknown>))
+    if (typeof value === 'string' && isSent(name, value)) headers[name.toLowerCase()] = value;
+  const path = encodeURI(url).replaceAll('%25', '%');
+  return {
+    method,
+    path,
+    route: typeof route === 'string' && route !== '' ? route : path.split('?', 1)[0]!,
+    headers,
+    body: bodyOf(line.body, headers),
+    atMs: typeof t === 'number' ? t : 0,
+    session: typeof session === 'string' ? session : null,
+    status: typeof status === 'number' ? status : null,
+  };
+}
+
+/** What is redacted stays away, and what no header may hold. */
+const isSent = (name: string, value: string): boolean =>
+  /^[\w-]+$/.test(name) &&
+  /^[\t\x20-\x7e\x80-\xff]*$/.test(value) &&
+  value !== '[redacted]' &&
+  !OWN_HEADERS.has(name.toLowerCase());
+
+function bodyOf(body: unknown, headers: Record<string, string>): string | null {
+  if (body === null || body === undefined) return null;
+  if (typeof body === 'string') return body;
+  if (!(headers['content-type'] ?? '').startsWith('application/x-www-form-urlencoded')) {
+    headers['content-type'] ??= 'application/json';
+    return JSON.stringify(body);
+  }
+  const fields = Object.entries(body).map(([name, value]) => [
+    name,
+    typeof value === 'string' ? value : JSON.stringify(value),
+  ]);
+  return new URLSearchParams(Object.fromEntries(fields) as Record<string, string>).toString();
+}

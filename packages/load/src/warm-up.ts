@@ -1,0 +1,31 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Client } from './client.js';
+import { runOpenLoop } from './open-loop.js';
+import { evenly } from './pacer.js';
+import type { TrafficRequest } from './traffic.js';
+
+const REQUEST: TrafficRequest = {
+  method: 'GET',
+  path: '/',
+  route: '/',
+  headers: {},
+  body: null,
+  atMs: 0,
+  session: null,
+  status: 200,
+};
+
+/** What is compiled while it runs starts late. So it runs against a server of its own first: the target sees nothing of it. */
+export async function warmUp(): Promise<void> {
+  const server = createServer((_, response) => response.end('{}'));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const client = new Client(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, 5_000, {});
+  await runOpenLoop({
+    offsetsMs: evenly(1_000, 300),
+    requestAt: () => REQUEST,
+    send: (request, index) => client.send(request, index % 2 === 0),
+  });
+  await client.close();
+  await new Promise((resolve) => server.close(resolve));
+}

@@ -1,0 +1,67 @@
+import { attach } from './attachment.js';
+import { printable } from './printable.js';
+import { redactData, redactQuery, REDACTED, type SecretNames } from './redact.js';
+import type { RequestState } from './request-state.js';
+
+/** Headers that change what a handler does and say nothing about who asked. */
+const ALLOWED_HEADERS = ['accept', 'accept-encoding', 'accept-language', 'content-type', 'range'] as const;
+
+/** A longer header is no part of what a handler decides by, and it would fill the log. */
+const MAX_HEADER_LENGTH = 512;
+
+export type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
+
+/** Names that an application has declared secret beside the built-in ones. There are none with `eventLoop.replay: false`. */
+export const DENIED_NAMES = attach<readonly string[]>('application');
+
+/** Express moves `url` while it walks mounted routers; what was sent stands in `originalUrl`. */
+interface AnyRequest {
+  originalUrl?: unknown;
+  body?: unknown;
+}
+
+/** Path and query, as the client sent them. */
+export const sentUrl = (state: RequestState): string => {
+  const { originalUrl } = (state.request ?? {}) as AnyRequest;
+  return typeof originalUrl === 'string' ? originalUrl : (state.request?.url ?? '');
+};
+
+/** The parsed body; undefined when there was none, or it is still unread. */
+export const parsedBody = (state: RequestState): unknown => (state.frameworkRequest as AnyRequest | null)?.body;
+
+/** What may be told of a request's headers: all that are not allowed are left out, and the value of a secret one is replaced. */
+export function safeHeaders(headers: Headers, allowHeaders: readonly string[], secrets: SecretNames) {
+  const allowed = new Set<string>([...ALLOWED_HEADERS, ...allowHeaders.map((name) => name.toLowerCase())]);
+  const told: [name: string, value: string][] = [];
+  for (const [name, given] of Object.entries(headers)) {
+    if (!allowed.has(name) || given === undefined) continue;
+    const value = Array.isArray(given) ? given.join(', ') : String(given);
+    const short = value.length <= MAX_HEADER_LENGTH;
+    const safe = short && !secrets.isSecret(name) && !secrets.isSecretValue(value) && !namesSecret(value, secrets);
+    told.push([name, safe ? printable(value, MAX_HEADER_LENGTH) : REDACTED]);
+  }
+  return told;
+}
+
+/** A body's data without its secrets; null where nothing may be told: too large, of unknown length, no form and no JSON. */
+export function safeBody(
+  headers: Headers,
+  body: unknown,
+  maxBytes: number,
+  secrets: SecretNames,
+): { data: unknown; isForm: boolean } | null {
+  if (maxBytes === 0 || typeof body !== 'object' || body === null) return null;
+  // A body of unknown or of too great a length is not looked at.
+  const length = Number(headers['content-length']);
+  if (!(length <= maxBytes)) return null;
+  const redacted = redactData(body, secrets);
+  if (redacted === null) return null;
+  const type = String(headers['content-type'] ?? '');
+  const isForm = type.startsWith('application/x-www-form-urlencoded');
+  if (!isForm && !/^application\/(?:[\w.+-]+\+)?json\b/.test(type)) return null;
+  return { data: redacted.data, isForm };
+}
+
+/** A header's value may be a list of parameters: `Accept: x; token=…`. */
+const namesSecret = (value: string, secrets: SecretNames): boolean =>
+  redactQuery(value.replaceAll(/[;,]\s*/g, '&'), secrets).includes(REDACTED);

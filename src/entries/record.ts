@@ -1,0 +1,2 @@
+export { record } from './record/record.js';
+export type { RecordOptions } from '../recording/recording.options.js';

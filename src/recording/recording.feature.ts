@@ -1,0 +1,156 @@
+import type { AbstractHttpAdapter } from '@nestjs/core';
+import { MAX_TIMER_MS } from '../core/clock.js';
+import { number, object } from '../core/option.js';
+import { PerfError } from '../core/perf.error.js';
+import type { PerfRequest } from '../core/perf-request.js';
+import { RECORDING, type RecordedTraffic, type Recording } from '../core/recording.js';
+import { SecretNames } from '../core/redact.js';
+import { DENIED_NAMES } from '../core/safe-request.js';
+import type { RequestState } from '../core/request-state.js';
+import type { Feature, FeatureHost } from '../http/feature.js';
+import { stateOf } from '../http/lifecycle.js';
+import type { Answer } from './recorded-request.js';
+import type { ResolvedRecordOptions } from './recording.options.js';
+import { watchReplies } from './replies.js';
+import { TrafficFile } from './traffic-file.js';
+import { OF_APPLICATION, TrafficRecording } from './traffic-recording.js';
+
+const startOption = object({
+  forMs: number({ default: NaN, unit: 'a number of milliseconds', max: MAX_TIMER_MS }),
+});
+
+/** Recordings of one application, one at a time. Between them it costs nothing but the look whether there is one. */
+class Recordings implements Recording {
+  adapter: AbstractHttpAdapter | null = null;
+  private current: TrafficRecording | null = null;
+  private last: Promise<RecordedTraffic> | null = null;
+  private observing = false;
+  private closed = false;
+  private timer: NodeJS.Timeout | undefined;
+  private unwatch = (): void => {};
+
+  constructor(
+    private readonly options: ResolvedRecordOptions,
+    private readonly host: FeatureHost,
+  ) {}
+
+  start(options: { forMs: number }): void {
+    const { requests, logger, nowMs, enabled } = this.host;
+    const given = options?.forMs === undefined ? { forMs: null } : options;
+    const { forMs } = startOption.read(given, 'recording.start()');
+    if (!enabled)
+      throw new PerfError(
+        'PERF_ERR_OFF',
+        'Nothing is recorded with `enabled: false` or NESTJS_PERF=off. Take it away to record.',
+      );
+    if (this.closed) throw new PerfError('PERF_ERR_RECORDING', 'The application has closed: nothing comes any more.');
+    if (this.current !== null)
+      throw new PerfError(
+        'PERF_ERR_RECORDING',
+        'A recording is running already. End it first: await perf.recording.stop().',
+      );
+    const { allowHeaders, denyNames, maxBodyBytes, directory } = this.options;
+    const secrets = new SecretNames([...(DENIED_NAMES.get(requests) ?? []), ...denyNames]);
+    const file = TrafficFile.open(directory, Date.now());
+    const recording = new TrafficRecording(
+      file,
+      this.options,
+      { secrets, allowHeaders, maxBodyBytes },
+      (state) => this.sessionOf(state),
+      nowMs(),
+      (reason) => this.end(recording, reason),
+    );
+    this.current = recording;
+    this.last = null;
+    if (this.adapter !== null) this.unwatch = watchReplies(this.adapter, this.answered);
+    if (!this.observing) requests.observe({ ended: this.ended });
+    this.observing = true;
+    this.timer = setTimeout(() => this.end(recording, null), forMs).unref();
+    logger.log(`Recording traffic to ${file.path} for ${forMs / 1_000} s.`);
+  }
+
+  stop(): Promise<RecordedTraffic> {
+    if (this.current !== null) this.end(this.current, null);
+    const none = new PerfError(
+      'PERF_ERR_RECORDING',
+      'No recording was started: perf.recording.start({ forMs: 600_000 }).',
+    );
+    return this.last ?? Promise.reject(none);
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+    if (this.current !== null) this.end(this.current, 'the application closes');
+    // What went wrong with it is said already.
+    await this.last?.catch(() => undefined);
+  }
+
+  /** `early`: why it ends before its time. */
+  private end(recording: TrafficRecording, early: string | null): void {
+    if (this.current !== recording) return;
+    clearTimeout(this.timer);
+    this.current = null;
+    this.unwatch();
+    const finished = recording.finish().catch((error: unknown) => {
+      throw new PerfError(
+        'PERF_ERR_RECORDING',
+        `The recording could not be written: ${(error as Error).message}. Is there room in \`record.directory\`?`,
+        { cause: error },
+      );
+    });
+    this.last = finished;
+    const { logger } = this.host;
+    const why = early === null ? '' : ` before its time: ${early}`;
+    finished.then(
+      ({ file, requests }) =>
+        logger[early === null ? 'log' : 'warn'](`Recording ended${why}. ${requests} requests in ${file}.`),
+      (error: PerfError) => logger.warn(error.message),
+    );
+  }
+
+  private readonly ended = (state: RequestState): void => this.current?.ended(state, this.host.nowMs());
+
+  private readonly answered = (response: unknown, body: unknown): void => {
+    const state = stateOf(response);
+    if (state !== null) this.guarded(() => this.current?.answered(state, response as Answer['response'], body));
+  };
+
+  /** Nest sends the answer after it, whatever happens here. */
+  private guarded(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      const cause = `an answer could not be looked at for the recording: ${(error as Error).message}`;
+      this.host.report.report(cause, `${cause}. The request is not affected.`);
+    }
+  }
+
+  private sessionOf(state: RequestState): string | null {
+    const { sessions } = this.options;
+    if (sessions === null) {
+      const unit = state.unit ?? this.host.units.of(state);
+      // Where nobody is known, experiments put the request's id.
+      return unit === null || unit.userId === state.id ? null : unit.userId;
+    }
+    try {
+      const session = sessions(state.frameworkRequest as PerfRequest) ?? null;
+      return session === null || session === '' ? null : String(session);
+    } catch (error) {
+      const cause = `sessions() threw: ${(error as Error).message}`;
+      this.host.report.report(cause, `${cause}. Such requests are recorded without a session.`);
+      return null;
+    }
+  }
+}
+
+export function recordingFeature(options: ResolvedRecordOptions, host: FeatureHost): Feature {
+  const recordings = new Recordings(options, host);
+  RECORDING.set(host.requests, recordings);
+  host.routes.listen((route) => {
+    if (route.handler?.skipped !== true) OF_APPLICATION.set(route, true);
+  });
+  return {
+    install: ({ adapter }) => void (recordings.adapter = adapter),
+    drain: () => recordings.close(),
+  };
+}

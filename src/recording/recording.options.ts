@@ -1,0 +1,79 @@
+import {
+  list,
+  number,
+  object,
+  optional,
+  optionError,
+  string,
+  value,
+  type Option,
+  type Resolved,
+} from '../core/option.js';
+import type { PerfRequest } from '../core/perf-request.js';
+
+/** Tells a request's session; null or undefined for none that is known. */
+export type TellSession = (request: PerfRequest) => string | number | null | undefined;
+
+/** What `record()` takes. Nothing is recorded before `perf.recording.start()`. */
+export interface RecordOptions {
+  /** Where files are written; made when it is missing. On a read-only root, a volume. */
+  directory: string;
+  /**
+   * Requests a second on average, at most, beside those of `perRoute`. Above it, whole sessions are left out.
+   * @default 20
+   */
+  requestsPerSecond?: number;
+  /**
+   * A floor: of each route so many are kept, whatever session they are of, so that rare routes survive.
+   * @default 200
+   */
+  perRoute?: number;
+  /**
+   * Of the lines before they are compressed; the file is smaller. Then the recording ends.
+   * @default 67_108_864
+   */
+  maxBytes?: number;
+  /**
+   * Larger request bodies are left out; 0: all.
+   * @default 16_384
+   */
+  maxBodyBytes?: number;
+  /**
+   * Whose requests belong together, in their order. The file holds a hash of it. Requests without one stand alone.
+   * @default whom `unit` tells, `request.user?.id`
+   */
+  sessions?(this: void, request: PerfRequest): string | number | null | undefined;
+  /**
+   * Further headers that are recorded. Those with secrets are redacted whatever stands here.
+   * @default []
+   */
+  allowHeaders?: readonly string[];
+  /**
+   * Names of headers, parameters and fields that are secret beyond the built-in ones and those of `eventLoop.replay.denyNames`.
+   * @default []
+   */
+  denyNames?: readonly string[];
+}
+
+const text = (what: string): Option<string> => string({ default: '', what, test: (given) => given.trim() !== '' });
+const directory: Option<string> = {
+  expected: 'the path of a directory',
+  read(given, path) {
+    if (given === undefined)
+      throw optionError(path, directory.expected, given, 'A recording needs a place to be written to.');
+    return text(directory.expected).read(given, path);
+  },
+};
+
+export const recordOption = object({
+  directory,
+  requestsPerSecond: number({ default: 20, unit: 'a number of requests a second' }),
+  perRoute: number({ default: 200, unit: 'a number of requests', min: 0, integer: true }),
+  maxBytes: number({ default: 64 * 1024 * 1024, unit: 'a number of bytes', integer: true }),
+  maxBodyBytes: number({ default: 16 * 1024, unit: 'a number of bytes', min: 0, integer: true }),
+  sessions: optional(value<TellSession>('a function of the request', (given) => typeof given === 'function')),
+  allowHeaders: list(text('the name of a header'), { default: [], what: 'a list of header names' }),
+  denyNames: list(text('a name'), { default: [], what: 'a list of names' }),
+});
+
+export type ResolvedRecordOptions = Resolved<typeof recordOption>;

@@ -1,0 +1,95 @@
+import { createReadStream, createWriteStream, mkdirSync, openSync, type WriteStream } from 'node:fs';
+import { rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGunzip, createGzip } from 'node:zlib';
+import { randomBytes } from 'node:crypto';
+import { PerfError } from '../core/perf.error.js';
+
+/** Lines that wait for a slow disk, bytes. More, and the recording ends. */
+const MAX_WAITING_BYTES = 8 * 1024 * 1024;
+const OWNER_ONLY = 0o600;
+
+/** A line of the file, by its number from 0: as it was written, changed, or null for one that is left out. */
+export type EditLine = (line: string, index: number) => string | null;
+
+/** One recording on disk: `….part` while it runs. */
+export class TrafficFile {
+  private readonly gzip = createGzip();
+  private readonly part: string;
+  /** Settles when all is on disk. */
+  private readonly written: Promise<void>;
+
+  private constructor(
+    readonly path: string,
+    out: WriteStream,
+  ) {
+    this.part = `${path}.part`;
+    this.written = pipeline(this.gzip, out);
+    // Told by finish(), which may come much later.
+    this.written.catch(() => undefined);
+  }
+
+  /** @throws PERF_ERR_RECORDING when the directory cannot be written to */
+  static open(directory: string, nowMs: number): TrafficFile {
+    const time = new Date(nowMs).toISOString().replaceAll(/[:.]/g, '-');
+    const path = join(directory, `traffic-${time}-${randomBytes(3).toString('hex')}.ndjson.gz`);
+    try {
+      mkdirSync(directory, { recursive: true, mode: 0o700 });
+      const fd = openSync(`${path}.part`, 'wx', OWNER_ONLY);
+      return new TrafficFile(path, createWriteStream('', { fd }));
+    } catch (error) {
+      throw new PerfError(
+        'PERF_ERR_RECORDING',
+        `\`record.directory\` "${directory}" cannot be written to: ${(error as Error).message}. Name a directory that this process may ` +
+          'write to; with a read-only root file system, mount a volume there (Kubernetes: `emptyDir`).',
+        { cause: error },
+      );
+    }
+  }
+
+  /** False: the disk cannot follow, and the line is not taken. */
+  write(line: string): boolean {
+    if (this.gzip.destroyed || this.gzip.writableLength > MAX_WAITING_BYTES) return false;
+    this.gzip.write(`${line}\n`);
+    return true;
+  }
+
+  /** Called with the error when the file cannot be written any more. */
+  onError(listener: (error: Error) => void): void {
+    this.written.catch(listener);
+  }
+
+  /** Ends the file. With `edit`, each line goes through it. */
+  async finish(edit: EditLine | null): Promise<void> {
+    try {
+      this.gzip.end();
+      await this.written;
+      if (edit !== null) await this.rewrite(edit);
+      else await rename(this.part, this.path);
+    } catch (error) {
+      await rm(this.part, { force: true });
+      throw error;
+    }
+  }
+
+  private async rewrite(edit: EditLine): Promise<void> {
+    const lines = createInterface({ input: createReadStream(this.part).pipe(createGunzip()), crlfDelay: Infinity });
+    async function* edited(): AsyncGenerator<string> {
+      let index = 0;
+      for await (const line of lines) {
+        const kept = edit(line, index);
+        index += 1;
+        if (kept !== null) yield `${kept}\n`;
+      }
+    }
+    await pipeline(
+      Readable.from(edited()),
+      createGzip(),
+      createWriteStream(this.path, { flags: 'wx', mode: OWNER_ONLY }),
+    );
+    await rm(this.part);
+  }
+}

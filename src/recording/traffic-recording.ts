@@ -1,0 +1,105 @@
+import { attach } from '../core/attachment.js';
+import type { RecordedTraffic } from '../core/recording.js';
+import type { RequestState } from '../core/request-state.js';
+import { routeName, type Route } from '../core/route.js';
+import { jsonShape } from './json-shape.js';
+import { recordedRequest, type Answer, type RecordedRequest, type RedactionRules } from './recorded-request.js';
+import type { ResolvedRecordOptions } from './recording.options.js';
+import { SessionSample, type SampledSession } from './session-sample.js';
+import type { TrafficFile } from './traffic-file.js';
+
+/** What has been answered to a request. There is none where the handler sends its response itself. */
+const ANSWER = attach<Answer>('request');
+
+/** Whose it is, in the recording that asked. */
+const SESSION = attach<{ of: TrafficRecording; session: SampledSession }>('request');
+/** A route of the application's own, and none beside it as `/metrics` is. */
+export const OF_APPLICATION = attach<true>('route');
+
+interface WrittenLine {
+  readonly group: number;
+  readonly route: string;
+}
+
+/** One recording, from start to end. */
+export class TrafficRecording {
+  private readonly sample = new SessionSample();
+  private readonly lines: WrittenLine[] = [];
+  private readonly ofRoute = new Map<string, number>();
+  private bytes = 0;
+
+  constructor(
+    private readonly file: TrafficFile,
+    private readonly options: ResolvedRecordOptions,
+    private readonly rules: RedactionRules,
+    private readonly sessionOf: (state: RequestState) => string | null,
+    private readonly startedMs: number,
+    /** Why it must end. */
+    private readonly full: (reason: string) => void,
+  ) {
+    file.onError((error) => full(`its file cannot be written: ${error.message}`));
+  }
+
+  /** A handler's answer: the body is not kept. */
+  answered(state: RequestState, response: Answer['response'], body: unknown): void {
+    if (!isRecorded(state.route)) return;
+    if (!this.wants(this.sampled(state), routeName(state.route))) return;
+    ANSWER.set(state, { response, shape: jsonShape(body) });
+  }
+
+  ended(state: RequestState, nowMs: number): void {
+    const { route } = state;
+    // What was given up says nothing of the answer, and a stream that the client has left would never end when it is replayed.
+    if (state.request === null || state.aborted || !isRecorded(route)) return;
+    const session = this.sampled(state);
+    const name = routeName(route);
+    if (!this.wants(session, name)) return;
+    const line = JSON.stringify(recordedRequest(state, session.session, ANSWER.get(state), this.rules));
+    this.bytes += Buffer.byteLength(line) + 1;
+    if (this.bytes > this.options.maxBytes) return this.full(`\`maxBytes\` (${this.options.maxBytes}) are written`);
+    if (!this.file.write(line)) return this.full('the disk cannot follow');
+    this.lines.push({ group: session.group, route: name });
+    this.ofRoute.set(name, (this.ofRoute.get(name) ?? 0) + 1);
+    const seconds = 1 + (nowMs - this.startedMs) / 1_000;
+    if (this.sample.keeps(session.group)) this.sample.add(session.group, this.options.requestsPerSecond * seconds);
+  }
+
+  /** The same for a request's answer and its end: who belongs to no session has a group by chance. */
+  private sampled(state: RequestState): SampledSession {
+    const known = SESSION.get(state);
+    if (known?.of === this) return known.session;
+    const session = this.sample.of(this.sessionOf(state));
+    SESSION.set(state, { of: this, session });
+    return session;
+  }
+
+  private wants({ group }: SampledSession, route: string): boolean {
+    return this.sample.keeps(group) || (this.ofRoute.get(route) ?? 0) < this.options.perRoute;
+  }
+
+  /** Leaves whole sessions, and of each route what it is short of. */
+  async finish(): Promise<RecordedTraffic> {
+    const { sample, lines } = this;
+    const short = new Map<string, number>();
+    for (const { group, route } of lines) {
+      const left = short.get(route) ?? this.options.perRoute;
+      short.set(route, sample.keeps(group) ? left - 1 : left);
+    }
+    const kept = lines.map(({ group, route }): 'session' | 'alone' | 'out' => {
+      if (sample.keeps(group)) return 'session';
+      const left = short.get(route)!;
+      short.set(route, left - 1);
+      return left > 0 ? 'alone' : 'out';
+    });
+    const isWhole = kept.every((how) => how === 'session');
+    await this.file.finish(
+      isWhole ? null : (line, index) => (kept[index] === 'alone' ? alone(line) : kept[index] === 'out' ? null : line),
+    );
+    return { file: this.file.path, requests: kept.filter((how) => how !== 'out').length };
+  }
+}
+
+/** Of a session that is not whole: it stands alone. */
+const alone = (line: string): string => JSON.stringify({ ...(JSON.parse(line) as RecordedRequest), session: null });
+
+const isRecorded = (route: Route | null): route is Route => route !== null && OF_APPLICATION.get(route) === true;

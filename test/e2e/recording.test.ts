@@ -1,0 +1,248 @@
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Body, Controller, Get, HttpCode, Param, Post, Req } from '@nestjs/common';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { record, type RecordOptions } from '../../src/entries/record.js';
+import { PerfService, SkipPerf, type PerfModuleOptions, type PerfRequest } from '../../src/index.js';
+import { settle } from '../../src/entries/testing.js';
+import { adapters, startApp, type Adapter, type TestApp } from '../fixtures/app.js';
+import { linesOf } from '../fixtures/recordings.js';
+import { until } from '../fixtures/until.js';
+
+@Controller()
+class ShopController {
+  @Get('items/:id')
+  item(@Param('id') id: string) {
+    return { id, tags: ['a', 'b'], price: 1.5 };
+  }
+
+  @Get('reset/:token')
+  reset(@Param('token') _token: string) {
+    return 'done';
+  }
+
+  @Post('orders')
+  @HttpCode(201)
+  order(@Body() body: { item: string }) {
+    return { item: body.item, at: new Date() };
+  }
+
+  @Get('health')
+  @SkipPerf()
+  health() {
+    return 'ok';
+  }
+
+  @Get('hang')
+  hang(@Req() _request: unknown) {
+    return new Promise(() => undefined);
+  }
+}
+
+let directory: string;
+beforeAll(() => void (directory = mkdtempSync(join(tmpdir(), 'perf-recording-'))));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+const session = (request: PerfRequest): string | undefined => request.headers['x-session'] as string | undefined;
+const minute = { forMs: 60_000 };
+
+describe.each(adapters)('a recording, on %s', (adapter) => {
+  let started: TestApp | null = null;
+  afterEach(async () => {
+    await started?.close();
+    started = null;
+  });
+
+  async function shop(options: Partial<RecordOptions> = {}, perf: PerfModuleOptions = {}, name: Adapter = adapter) {
+    const extensions = [record({ directory, sessions: session, ...options })];
+    const test = await startApp(name, { perf: { ...perf, extensions }, metadata: { controllers: [ShopController] } });
+    started = test;
+    const { recording } = test.app.get(PerfService);
+    const get = async (path: string, headers: Record<string, string> = {}): Promise<void> =>
+      void (await (await fetch(test.url + path, { headers })).arrayBuffer());
+    const ended = async () => {
+      await settle(test.app);
+      const { file, requests } = await recording.stop();
+      const lines = linesOf(file);
+      expect(lines).toHaveLength(requests);
+      return lines;
+    };
+    return { ...test, recording, get, ended };
+  }
+
+  it('holds what a replay needs, and no secret', async () => {
+    const { url, recording, get, ended } = await shop(
+      { denyNames: ['voucher'] },
+      { eventLoop: { replay: { denyNames: ['plate'] } } },
+    );
+    await get('/items/before?it=begins');
+    recording.start(minute);
+    await get('/items/7?q=shoes&token=hunter2', {
+      authorization: 'Bearer hunter2',
+      cookie: 'sid=hunter2',
+      'x-api-key': 'hunter2',
+      'x-session': 'hunter2',
+      'accept-language': 'de',
+    });
+    await get('/reset/hunter2');
+    const body = JSON.stringify({ item: 'shoe', card: 'hunter2', inner: [{ plate: 'hunter2', voucher: 'hunter2' }] });
+    const headers = { 'content-type': 'application/json' };
+    await (await fetch(`${url}/orders`, { method: 'POST', headers, body })).arrayBuffer();
+    await get('/nowhere/eyJhbGciOiJIUzI1NiJ9.eyJodW50ZXIyIjoxfQ.c2ln');
+    await get('/health');
+    const lines = await ended();
+    expect(JSON.stringify(lines)).not.toMatch(/hunter2|eyJ|begins/);
+    expect(lines.map(({ method, route, status }) => `${method} ${route} ${status}`)).toEqual([
+      'GET /items/:id 200',
+      'GET /reset/:token 200',
+      'POST /orders 201',
+      'GET  404',
+    ]);
+    const [item, reset, order] = lines as [(typeof lines)[0], (typeof lines)[0], (typeof lines)[0]];
+    expect(item).toMatchObject({
+      v: 1,
+      url: '/items/7?q=shoes&token=[redacted]',
+      headers: { 'accept-language': 'de' },
+      body: null,
+      redacted: expect.arrayContaining(['headers.authorization', 'headers.cookie', 'headers.x-api-key', 'url']),
+    });
+    expect(item.session).toMatch(/^[0-9a-f]{16}$/);
+    expect(item.sizeBytes).toBe(JSON.stringify({ id: '7', tags: ['a', 'b'], price: 1.5 }).length);
+    expect(item.shape).toMatch(/^[0-9a-f]{16}$/);
+    expect(item.durationMs).toBeGreaterThan(0);
+    expect(item.time).not.toBeNull();
+    expect(Math.abs(item.t - Date.now())).toBeLessThan(60_000);
+    expect(reset).toMatchObject({ url: '/reset/[redacted]', session: null, redacted: ['url'] });
+    expect(order.body).toEqual({
+      item: 'shoe',
+      card: '[redacted]',
+      inner: [{ plate: '[redacted]', voucher: '[redacted]' }],
+    });
+    expect(order.redacted).toEqual(['body.card', 'body.inner[].plate', 'body.inner[].voucher']);
+  });
+
+  it('keeps whole sessions below its rate, and of each route a floor', async () => {
+    const { recording, get, ended } = await shop({ requestsPerSecond: 40, perRoute: 3 });
+    const startedMs = performance.now();
+    recording.start(minute);
+    for (let round = 0; round < 8; round++) {
+      await Promise.all(
+        Array.from({ length: 40 }, (_, user) => get(`/items/${round}`, { 'x-session': `user ${user}` })),
+      );
+    }
+    for (let i = 0; i < 5; i++) await get(`/reset/${i}`, { 'x-session': 'one who comes late' });
+    const lines = await ended();
+    const seconds = 1 + (performance.now() - startedMs) / 1_000;
+    const items = lines.filter(({ session, route }) => session !== null && route === '/items/:id');
+    expect(items.length).toBeGreaterThan(0);
+    for (const session of new Set(items.map((line) => line.session)))
+      expect(items.filter((line) => line.session === session).map(({ url }) => url)).toEqual(
+        Array.from({ length: 8 }, (_, round) => `/items/${round}`),
+      );
+    expect(lines.filter(({ session }) => session !== null).length).toBeLessThanOrEqual(40 * seconds);
+    const rare = lines.filter(({ route }) => route === '/reset/:token');
+    expect(rare.length).toBeGreaterThanOrEqual(3);
+    // Of a session that is not whole, each stands alone.
+    expect([0, 5]).toContain(rare.filter(({ session }) => session !== null).length);
+  });
+
+  it('ends by itself at its time and at its bytes, and leaves one file for its owner', async () => {
+    const own = join(directory, `${adapter}/of its own`);
+    const { recording, get } = await shop({ directory: own, maxBytes: 2_000 });
+    recording.start({ forMs: 20 });
+    await until('the end of its time', () => readdirSync(own).some((file) => file.endsWith('.gz')));
+    expect((await recording.stop()).requests).toBe(0);
+    recording.start(minute);
+    for (let i = 0; i < 20; i++) await get(`/items/${i}`);
+    await until('the end of its bytes', () => readdirSync(own).filter((file) => file.endsWith('.gz')).length === 2);
+    const { file, requests } = await recording.stop();
+    expect(linesOf(file)).toHaveLength(requests);
+    expect(requests).toBeGreaterThan(1);
+    expect(statSync(file).size).toBeLessThan(2_000);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(readdirSync(own).filter((name) => name.endsWith('.part'))).toEqual([]);
+  });
+
+  it('ends with the application, without who has left, and gives back what it has looked through', async () => {
+    const { app, recording, get, url, close } = await shop();
+    const adapterOfNest = app.getHttpAdapter();
+    const { reply } = adapterOfNest;
+    recording.start(minute);
+    expect(adapterOfNest.reply).not.toBe(reply);
+    await get('/items/1');
+    await fetch(`${url}/hang`, { signal: AbortSignal.timeout(50) }).catch(() => undefined);
+    await settle(app);
+    started = null;
+    await close();
+    const { file } = await recording.stop();
+    expect(linesOf(file).map(({ route }) => route)).toEqual(['/items/:id']);
+    expect(adapterOfNest.reply).toBe(reply);
+    expect(() => recording.start(minute)).toThrow('PERF_ERR_RECORDING: The application has closed');
+  });
+
+  it('needs no other feature, and is of one application', async () => {
+    const off = { latency: false, eventLoop: false, upstream: false, users: false, compression: false, defer: false };
+    const { recording, get, ended } = await shop({}, { ...off, resources: false });
+    const { url, close } = await startApp(adapter, { metadata: { controllers: [ShopController] } });
+    recording.start(minute);
+    await get('/items/1');
+    await (await fetch(`${url}/items/2`)).arrayBuffer();
+    await close();
+    expect(await ended()).toMatchObject([{ url: '/items/1', status: 200, time: null }]);
+  });
+
+  it('says when its file is lost, at stop() and on closing', async () => {
+    const own = join(directory, `${adapter} lost`);
+    const { recording, get } = await shop({ directory: own });
+    recording.start(minute);
+    await get('/items/1');
+    rmSync(own, { recursive: true });
+    await expect(recording.stop()).rejects.toThrow(/^PERF_ERR_RECORDING: The recording could not be written: ENOENT/);
+    recording.start(minute);
+    rmSync(own, { recursive: true });
+    const { app } = started!;
+    started = null;
+    await app.close();
+  });
+
+  it('says what is wrong, and what to do', async () => {
+    const { recording } = await shop();
+    await expect(recording.stop()).rejects.toThrow('PERF_ERR_RECORDING: No recording was started');
+    for (const forMs of [undefined, 0, -1, Infinity, '1'])
+      expect(() => recording.start({ forMs: forMs as number })).toThrow(
+        'PERF_ERR_OPTION: `recording.start().forMs` must be a number of milliseconds above 0',
+      );
+    expect(() => recording.start(undefined as never)).toThrow('PERF_ERR_OPTION');
+    recording.start(minute);
+    expect(() => recording.start(minute)).toThrow('PERF_ERR_RECORDING: A recording is running already');
+    await started!.close();
+
+    writeFileSync(join(directory, `file of ${adapter}`), '');
+    const nowhere = await shop({ directory: join(directory, `file of ${adapter}`, 'below') });
+    expect(() => nowhere.recording.start(minute)).toThrow(
+      /^PERF_ERR_RECORDING: `record.directory` ".*" cannot be written to: .*emptyDir/,
+    );
+    await started!.close();
+
+    const off = await shop({}, { enabled: false });
+    expect(() => off.recording.start(minute)).toThrow('PERF_ERR_OFF');
+    await started!.close();
+
+    started = await startApp(adapter);
+    const { recording: none } = started.app.get(PerfService);
+    const line =
+      /^PERF_ERR_EXTENSION: .*Add it: PerfModule.forRoot\(\{ extensions: \[record\(\{ directory: '.*' \}\)\] \}\)/;
+    expect(() => none.start(minute)).toThrow(line);
+    await expect(none.stop()).rejects.toThrow(line);
+  });
+});
+
+it('refuses options that are wrong', () => {
+  expect(() => record({} as never)).toThrow(
+    'PERF_ERR_OPTION: `record.directory` must be the path of a directory, got `undefined`.',
+  );
+  expect(() => record({ directory: '/tmp', perRoute: -1 })).toThrow(
+    '`record.perRoute` must be a number of requests of 0 or more',
+  );
+});

@@ -1,0 +1,106 @@
+import type { RequestListener } from 'node:http';
+import { describe, expect, it } from 'vitest';
+import { recordingOf, run, serve } from './cli.js';
+
+const LONG = process.env['PERF_LONG'] !== undefined;
+
+interface Planted {
+  /** Another answer to one item of forty. */
+  readonly status?: true;
+  readonly missing?: true;
+  readonly type?: true;
+  readonly value?: true;
+  /** Of the work of a search. */
+  readonly slower?: number;
+}
+
+/** A release: its items, with what no two answers have in common; and a search that works for 2 ms. */
+const release =
+  ({ status, missing, type, value, slower = 1 }: Planted = {}): RequestListener =>
+  (request, response) => {
+    const { pathname } = new URL(request.url!, 'http://shop');
+    response.setHeader('content-type', 'application/json');
+    if (pathname === '/search') {
+      const endsAt = performance.now() + 2 * slower;
+      while (performance.now() < endsAt);
+      response.end('{"hits":[1,2]}');
+      return;
+    }
+    const id = pathname.split('/')[2]!;
+    if (status && id === '7') response.statusCode = 404;
+    const tags = Math.random() < 0.5 ? ['a', 'b'] : ['b', 'a'];
+    const changing = { at: new Date(), nonce: Math.random(), tags, flaky: Math.random() < 0.3 };
+    const stock = type ? '7' : 7;
+    response.end(JSON.stringify({ id, ...changing, price: value ? 1.2 : 1, stock, ...(missing ? {} : { name: 'x' }) }));
+  };
+
+const recorded = recordingOf([
+  ...Array.from({ length: 40 }, (_, i) => ({ url: `/items/${i}`, route: '/items/:id' })),
+  ...Array.from({ length: 40 }, (_, i) => ({ url: `/search?q=${i}`, route: '/search' })),
+]);
+
+async function compared(planted: Planted) {
+  const servers = [
+    '--primary',
+    await serve(release()),
+    '--secondary',
+    await serve(release()),
+    '--candidate',
+    await serve(release(planted)),
+  ];
+  return run('diff', recorded, ...servers);
+}
+
+const EVERYTHING: Planted = { status: true, missing: true, type: true, value: true, slower: 2 };
+/** What is said of each. */
+const LINES: Readonly<Record<keyof Planted, RegExp>> = {
+  status: /^GET \/items\/:id {2}status 200 → 404 in 1 of 40 answers .*such as GET \/items\/7$/m,
+  missing:
+    /^GET \/items\/:id {2}shape: name is missing in \d+ of 40 answers \(the same release again: 0\), such as GET \/items\/\d+$/m,
+  type: /^GET \/items\/:id {2}shape: stock has another type in \d+ of 40 answers/m,
+  value: /^GET \/items\/:id {2}price has another value in \d+ of 40 answers/m,
+  slower: /^GET \/search {2}latency \+\d+ % \(95 % interval \+\d+ % to \+\d+ %\): \d/m,
+};
+const planted = Object.keys(LINES) as (keyof Planted)[];
+
+describe('diff', { timeout: 300_000 }, () => {
+  it('finds every planted change, one in a single request of forty too, and nothing else', async () => {
+    const ran = await compared(EVERYTHING);
+    for (const change of planted) expect(ran.stdout).toMatch(LINES[change]);
+    expect(ran.json.findings).toHaveLength(planted.length);
+    expect(ran.json.findings[0]).toMatchObject({ route: 'GET /items/:id', kind: 'status' });
+    expect(ran.stdout).toMatch(/^diff: 2 of 2 routes differ, 5 differences in 80 requests of 2 routes\.$/m);
+    expect(ran.status).toBe(1);
+  });
+
+  it('is silent about the same release, whose answers differ each time', async () => {
+    const ran = await compared({});
+    expect(ran.stdout).toBe(
+      'diff: no difference in 80 requests of 2 routes beyond what the same release differs from itself.\n',
+    );
+    expect(ran.status).toBe(0);
+    expect(ran.json.routes).toMatchObject([
+      { pairs: 40, latency: { ci: [expect.any(Number), expect.any(Number)] } },
+      {},
+    ]);
+  });
+
+  it('says which of them does not answer', async () => {
+    const url = await serve(release());
+    const ran = await run('diff', recorded, '--primary', url, '--secondary', url, '--candidate', 'http://127.0.0.1:1');
+    expect(ran.stderr).toContain('--candidate http://127.0.0.1:1 does not answer: ECONNREFUSED');
+    expect(ran.status).toBe(64);
+  });
+
+  it.runIf(LONG)('finds a planted change 19 times of 20, and says nothing of none 19 times of 20', async () => {
+    let [found, silent] = [0, 0];
+    for (let i = 0; i < 20; i++) {
+      const change = planted[i % planted.length]!;
+      const ran = await compared({ [change]: EVERYTHING[change] });
+      if (LINES[change].test(ran.stdout) && ran.json.findings.length === 1) found += 1;
+      if ((await compared({})).status === 0) silent += 1;
+    }
+    expect(found).toBeGreaterThanOrEqual(19);
+    expect(silent).toBeGreaterThanOrEqual(19);
+  });
+});

@@ -1,0 +1,111 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { targetOf } from '../../packages/load/src/target.js';
+import { folder, recordingOf, run, runUntilNotVoid, serve } from './cli.js';
+
+describe('replay', { timeout: 120_000 }, () => {
+  it('sends sessions in their order, each request at its time, as often as it was recorded', async () => {
+    const came: { url: string; at: number; body: string }[] = [];
+    const recorded = Array.from({ length: 60 }, (_, i) => ({
+      url: `/s${i % 3}/${Math.floor(i / 3)}`,
+      route: '/:session/:step',
+      session: `session ${i % 3}`,
+    }));
+    const file = recordingOf([
+      ...recorded,
+      { url: '/search', method: 'POST', headers: { 'content-type': 'application/json' }, body: { q: 1 } },
+    ]);
+    const url = await serve((request, response) => {
+      const at = performance.now();
+      // One session is slow: its next request waits, the others' do not.
+      const isSlow = request.url!.startsWith('/s1');
+      let body = '';
+      request.on('data', (data) => (body += String(data)));
+      request.on('end', () => {
+        came.push({ url: request.url!, at, body });
+        setTimeout(() => response.end('{}'), isSlow ? 40 : 0);
+      });
+    });
+    const args = ['--speed', '2', '--allow', 'POST /search', '--gate', 'p95<1s errors<1%'];
+    const ran = await runUntilNotVoid('replay', file, '--target', url, ...args);
+    expect(ran.status).toBe(0);
+    const last = came.slice(-61);
+    for (const session of [0, 1, 2]) {
+      const own = last.filter((each) => each.url.startsWith(`/s${session}/`));
+      expect(own.map((each) => each.url)).toEqual(Array.from({ length: 20 }, (_, step) => `/s${session}/${step}`));
+    }
+    const lasted = (name: string): number =>
+      last.find((each) => each.url === `${name}/19`)!.at - last.find((each) => each.url === `${name}/0`)!.at;
+    // 570 ms apart when they were recorded, at twice the speed; the slow one needs 40 ms for each.
+    expect(lasted('/s0') / 285).toBeGreaterThan(0.8);
+    expect(lasted('/s0')).toBeLessThan(lasted('/s1'));
+    expect(lasted('/s1')).toBeGreaterThan(19 * 38);
+    expect(last.find((each) => each.url === '/search')!.body).toBe('{"q":1}');
+    expect(ran.stdout).toMatch(/^GET \/:session\/:step +60 requests/m);
+    expect(ran.stdout).toMatch(/^replay +61 requests .* holds$/m);
+    // From the time at which they were to start: each request of the slow session waits longer for those before it.
+    expect(ran.json.durationMs.max).toBeGreaterThan(19 * 38 - 285);
+    expect(ran.json).toMatchObject({ requests: 61, errorShare: 0, routes: [{ requests: 60 }, { requests: 1 }] });
+  });
+
+  it('says when answers are not what was recorded, and fails its gate', async () => {
+    const file = recordingOf(Array.from({ length: 20 }, () => ({ url: '/me' })));
+    const target = ['--target', await serve((_, response) => response.writeHead(401).end())];
+    const page = join(folder, 'report.html');
+    const ran = await runUntilNotVoid('replay', file, ...target, '--gate', 'p50<0.001ms', '--html', page);
+    expect(ran.stdout).toContain(
+      '20 of 20 answers have another status than was recorded, most 200 → 401. Is a header missing',
+    );
+    expect(ran.stdout).toMatch(/fails p50<0\.001ms: /);
+    expect(ran.status).toBe(1);
+    const html = readFileSync(page, 'utf8');
+    expect(html).toContain('fails p50&lt;0.001ms');
+    expect(html).toContain('<th scope="row">GET /me</th>');
+    expect(html).not.toMatch(/<script|https?:/);
+  });
+
+  it('sends nothing to any but this machine, unless a host is named in full, and nothing that changes data', async () => {
+    const file = recordingOf([{ url: '/a', method: 'DELETE' }]);
+    const refused = [
+      [
+        ['replay', file, '--target', 'http://10.0.0.1'],
+        '--target is 10.0.0.1, not this machine. If it is yours to load, say so: --target-is-mine 10.0.0.1',
+      ],
+      [
+        ['replay', file, '--target', 'http://localhost:1'],
+        "holds no request that may be sent. Only GET and HEAD are sent unless you say: --allow 'DELETE /a'",
+      ],
+      [['ramp', 'http://127.0.0.1:1', '--snapshot-path', '//10.0.0.1/a'], '--snapshot-path must be a path'],
+      [['diff', file, '--primary', 'http://localhost:1', '--nothing'], "Unknown option '--nothing'"],
+    ] as const;
+    for (const [args, message] of refused) {
+      const ran = await run(...args);
+      expect(ran.stderr).toContain(message);
+      expect(ran.status).toBe(64);
+    }
+  });
+});
+
+describe('a target', () => {
+  it('is this machine, or named in full', () => {
+    const ok = [
+      ['http://localhost:3000'],
+      ['http://127.0.0.7/a'],
+      ['http://[::1]:1'],
+      ['https://api.shop.com:8443', 'api.shop.com'],
+      ['http://10.0.0.1:81', '10.0.0.1:81'],
+    ] as const;
+    for (const [url, ...mine] of ok) expect(targetOf(url, '<url>', mine).origin).toBe(new URL(url).origin);
+    const wrong = [
+      ['https://127.0.0.1.evil.com'],
+      ['http://localhost.evil.com'],
+      ['http://api.shop.com', 'shop.com'],
+      ['http://me:pw@localhost'],
+      ['file:///etc/passwd'],
+      ['localhost:3000'],
+    ] as const;
+    for (const [url, ...mine] of wrong) expect(() => targetOf(url, '<url>', mine)).toThrow('<url>');
+    expect(() => targetOf(undefined, '--candidate', [])).toThrow('--candidate is missing');
+  });
+});
