@@ -15,18 +15,24 @@ const source = join(COMPILED, 'event-loop/watchdog-source.js');
 const { watchdogSource } = await import(pathToFileURL(source));
 writeFileSync(source, `export const watchdogSource = () => ${JSON.stringify(watchdogSource())};\n`);
 
+// Workers run a file of the package: ESM, which loads a module of either format. See entries/offload/program.ts.
+const workerProgram = join(COMPILED, 'entries/offload/program.js');
+const WORKER = 'entries/offload/worker.thread';
+const programs = {
+  esm: "export const program = () => new URL('./offload/worker.thread.js', import.meta.url);\n",
+  cjs: `import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+export const program = () => pathToFileURL(join(__dirname, '../../${WORKER}.js'));
+`,
+};
+
 const subpaths = readdirSync(join(COMPILED, 'entries')).filter((file) => file.endsWith('.js'));
 const entries = ['index', ...subpaths.map((file) => `entries/${file.slice(0, -3)}`)];
-const bundle = await rolldown({
-  input: Object.fromEntries(entries.map((entry) => [entry, join(COMPILED, `${entry}.js`)])),
-  external: /^[^./]/,
-  platform: 'node',
-});
 // The event loop knows the library's own frames by such a name.
 const shape = { comments: false, chunkFileNames: 'shared/nestjs-perf.[name].js', exports: 'named' };
-await bundle.write({ ...shape, dir: 'dist', format: 'esm' });
+await bundle('esm', [...entries, WORKER], { dir: 'dist' });
 // `require()` instead of `import()`: Jest has only that.
-await bundle.write({ ...shape, dir: 'dist/cjs', format: 'cjs', dynamicImportInCjs: false });
+await bundle('cjs', entries, { dir: 'dist/cjs', dynamicImportInCjs: false });
 writeFileSync('dist/cjs/package.json', '{"type":"commonjs"}\n');
 
 for (const declaration of reachable(entries.map((entry) => join(COMPILED, `${entry}.d.ts`)))) {
@@ -35,6 +41,16 @@ for (const declaration of reachable(entries.map((entry) => join(COMPILED, `${ent
     mkdirSync(dirname(target), { recursive: true });
     copyFileSync(declaration, target);
   }
+}
+
+async function bundle(format, inputs, output) {
+  writeFileSync(workerProgram, programs[format]);
+  const bundled = await rolldown({
+    input: Object.fromEntries(inputs.map((entry) => [entry, join(COMPILED, `${entry}.js`)])),
+    external: /^[^./]/,
+    platform: 'node',
+  });
+  await bundled.write({ ...shape, ...output, format });
 }
 
 /** These declarations and all that they name. */

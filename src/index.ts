@@ -102,10 +102,13 @@ export type {
 export type {
   CompressionStats,
   DeferStats,
+  Durations,
   Estimate,
   Finding,
   RouteCompressionStats,
   EventLoopSnapshot,
+  OffloadMethodStats,
+  OffloadStats,
   PerfSnapshot,
   RouteSnapshot,
   RouteTime,

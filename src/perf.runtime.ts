@@ -227,6 +227,7 @@ export class PerfRuntime {
       resources: null,
       defer: null,
       compression: null,
+      offload: null,
       upstream: [],
       users: [],
       findings: [],
