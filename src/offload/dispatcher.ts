@@ -104,6 +104,10 @@ export class Dispatcher {
     this.closed = true;
     const endMs = this.nowMs() + deadlineMs;
     await within(deadlineMs, () => this.idle());
+    for (const call of this.waiting.splice(0)) {
+      call.close();
+      this.failed(call, offloadError(`"${call.job.name}" was waiting for a worker when the application closed.`));
+    }
     const { pool } = this;
     if (pool !== null) {
       const closing = Array.from({ length: Math.max(0, pool.threads.length - this.running.size) }, () =>
@@ -112,11 +116,6 @@ export class Dispatcher {
       await within(Math.max(0, endMs - this.nowMs()), () => Promise.all(closing));
       await pool.destroy();
     }
-    for (const call of this.waiting.splice(0)) {
-      call.close();
-      this.failed(call, offloadError(`"${call.job.name}" was waiting for a worker when the application closed.`));
-    }
-    this.wakeIdlers();
   }
 
   private get isIdle(): boolean {
@@ -258,4 +257,8 @@ function spentOn(call: Call, { runMs, busyMs }: { runMs: number; busyMs: number 
   return { runMs, busyMs, cloneMs: call.cloneMs, waitMs };
 }
 
-const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error)).slice(0, 500);
+function reasonOf(error: unknown): string {
+  const reason = (error instanceof Error ? error.message : String(error)).slice(0, 500);
+  const isFull = (error as NodeJS.ErrnoException | null)?.code === 'ERR_WORKER_OUT_OF_MEMORY';
+  return isFull ? `${reason} (\`heapLimitMb\`)` : reason;
+}

@@ -1,19 +1,23 @@
 import { PerfError, type PerfErrorCode } from '../core/perf.error.js';
 
-/** An error that Nest's own exception filter answers with its status. */
-class OffloadError extends PerfError {
+/** Has the shape of the package http-errors, which Nest's own exception filter answers with its status; the message stays here. */
+class StatusError extends PerfError {
+  readonly expose = false;
+  readonly status: number;
+
   constructor(
     code: PerfErrorCode,
     message: string,
     readonly statusCode: number,
   ) {
     super(code, message);
+    this.status = statusCode;
   }
 }
 
 /** No room for one more call: 503. */
 export const full = (name: string, maxPending: number): PerfError =>
-  new OffloadError(
+  new StatusError(
     'PERF_ERR_OFFLOAD_FULL',
     `"${name}" was refused: every worker thread is busy and \`maxPending\` (${maxPending}) calls wait. ` +
       'Let the client come back, raise `maxPending` or `threads` of offload(), or do less.',
@@ -22,7 +26,7 @@ export const full = (name: string, maxPending: number): PerfError =>
 
 /** It took too long: 504. */
 export const timedOut = (name: string, timeoutMs: number, wasRunning: boolean): PerfError =>
-  new OffloadError(
+  new StatusError(
     'PERF_ERR_OFFLOAD_TIMEOUT',
     `"${name}" has not ended within \`timeoutMs\` (${timeoutMs})` +
       (wasRunning ? ', and its worker thread was ended.' : ': it was waiting for a worker thread.'),

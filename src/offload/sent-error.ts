@@ -2,20 +2,23 @@ import * as nest from '@nestjs/common';
 import { PerfError } from '../core/perf.error.js';
 import type { SentError } from './thread-pool.js';
 
-const OWN = new Set(['name', 'message', 'stack', 'response', 'status']);
+const OWN = new Set(['name', 'message', 'stack']);
 const NATIVE = [EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError, AggregateError];
 
-/** An error, or whatever was thrown, as it can go to another thread. */
+/** An error, or whatever was thrown, as it can go to another thread. Never throws. */
 export function sentError(thrown: unknown): SentError {
-  if (!(thrown instanceof Error)) {
-    return {
-      name: 'Error',
-      message: `Not an error was thrown: ${String(thrown)}`,
-      stack: undefined,
-      http: null,
-      properties: {},
-    };
+  try {
+    return thrown instanceof Error ? described(thrown) : plainError(`Not an error was thrown: ${String(thrown)}`);
+  } catch {
+    return plainError('Something was thrown that cannot be read');
   }
+}
+
+const plainError = (message: string): SentError => {
+  return { name: 'Error', message, stack: undefined, http: null, properties: {} };
+};
+
+function described(thrown: Error): SentError {
   const { name, message, stack } = thrown as { name: unknown; message: unknown; stack?: string };
   const http =
     thrown instanceof nest.HttpException ? { status: thrown.getStatus(), response: plain(thrown.getResponse()) } : null;

@@ -11,7 +11,16 @@ function* valuesIn(root: unknown): Generator<{ value: unknown; path: string }> {
     const { value, path } = at;
     if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value) || seen.has(value)) continue;
     seen.add(value);
-    for (const [key, inner] of entriesOf(value)) waiting.push({ value: inner, path: `${path}${key}` });
+    for (const [key, inner] of readable(value)) waiting.push({ value: inner, path: `${path}${key}` });
+  }
+}
+
+/** A getter may throw, as it will when the value is cloned. */
+function readable(value: object): [string, unknown][] {
+  try {
+    return entriesOf(value);
+  } catch {
+    return [];
   }
 }
 
