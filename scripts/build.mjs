@@ -17,22 +17,23 @@ writeFileSync(source, `export const watchdogSource = () => ${JSON.stringify(watc
 
 // Workers run a file of the package: ESM, which loads a module of either format. See entries/offload/program.ts.
 const workerProgram = join(COMPILED, 'entries/offload/program.js');
-const WORKER = 'entries/offload/worker.thread';
 const programs = {
-  esm: "export const program = () => new URL('./offload/worker.thread.js', import.meta.url);\n",
+  esm: "export const program = () => new URL('../shared/nestjs-perf.offload-worker.js', import.meta.url);\n",
   cjs: `import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-export const program = () => pathToFileURL(join(__dirname, '../../${WORKER}.js'));
+export const program = () => pathToFileURL(join(__dirname, '../../shared/nestjs-perf.offload-worker.js'));
 `,
 };
 
 const subpaths = readdirSync(join(COMPILED, 'entries')).filter((file) => file.endsWith('.js'));
 const entries = ['index', ...subpaths.map((file) => `entries/${file.slice(0, -3)}`)];
+const inputs = Object.fromEntries(entries.map((entry) => [entry, join(COMPILED, `${entry}.js`)]));
+const worker = { 'shared/nestjs-perf.offload-worker': join(COMPILED, 'entries/offload/worker.thread.js') };
 // The event loop knows the library's own frames by such a name.
 const shape = { comments: false, chunkFileNames: 'shared/nestjs-perf.[name].js', exports: 'named' };
-await bundle('esm', [...entries, WORKER], { dir: 'dist' });
+await bundle('esm', { ...inputs, ...worker }, { dir: 'dist' });
 // `require()` instead of `import()`: Jest has only that.
-await bundle('cjs', entries, { dir: 'dist/cjs', dynamicImportInCjs: false });
+await bundle('cjs', inputs, { dir: 'dist/cjs', dynamicImportInCjs: false });
 writeFileSync('dist/cjs/package.json', '{"type":"commonjs"}\n');
 
 for (const declaration of reachable(entries.map((entry) => join(COMPILED, `${entry}.d.ts`)))) {
@@ -43,13 +44,9 @@ for (const declaration of reachable(entries.map((entry) => join(COMPILED, `${ent
   }
 }
 
-async function bundle(format, inputs, output) {
+async function bundle(format, input, output) {
   writeFileSync(workerProgram, programs[format]);
-  const bundled = await rolldown({
-    input: Object.fromEntries(inputs.map((entry) => [entry, join(COMPILED, `${entry}.js`)])),
-    external: /^[^./]/,
-    platform: 'node',
-  });
+  const bundled = await rolldown({ input, external: /^[^./]/, platform: 'node' });
   await bundled.write({ ...shape, ...output, format });
 }
 

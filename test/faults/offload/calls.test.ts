@@ -126,7 +126,7 @@ describe('an offloaded method', () => {
     await expect(offloader.run(compiled('offload.module'), 1)).rejects.toThrow(
       /The default export of .* must be a function/,
     );
-    await expect(offloader.run('job.js' as never, 1)).rejects.toThrow(
+    await expect(offloader.run('job.js', 1)).rejects.toThrow(
       'PERF_ERR_OPTION: `Offloader.run(file)` must be a file URL or an absolute path, got `"job.js"` (string).',
     );
   });
