@@ -51,8 +51,8 @@ export interface OffloadOptions {
   inline?: boolean;
 }
 
-/** Options of one method. */
-export interface OffloadMethodOptions {
+/** Options of `Offloader.run()`, and of a method. */
+export interface OffloadRunOptions {
   /**
    * From the call to its result. A worker that is still at it ends, and the caller gets `PERF_ERR_OFFLOAD_TIMEOUT`; milliseconds.
    * @default 30000
@@ -63,6 +63,10 @@ export interface OffloadMethodOptions {
    * @default false
    */
   transfer?: boolean;
+}
+
+/** Options of one method. */
+export interface OffloadMethodOptions extends OffloadRunOptions {
   /**
    * Gets the arguments; `false` keeps the call on the main thread, where small input is faster.
    * @default every call is offloaded
@@ -70,9 +74,6 @@ export interface OffloadMethodOptions {
   // eslint-disable-next-line typescript/no-explicit-any -- the method's own parameters
   when?: (this: void, ...parameters: any[]) => boolean;
 }
-
-/** Options of `Offloader.run()`. */
-export type OffloadRunOptions = Pick<OffloadMethodOptions, 'timeoutMs' | 'transfer'>;
 
 /** The workers a machine gets at most where nobody says how many. */
 const MOST_THREADS = 4;
