@@ -1,6 +1,7 @@
 import { performance } from 'node:perf_hooks';
 import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads';
 import { notCloneable } from './offload.errors.js';
+import { sentError } from './sent-error.js';
 import type { ResolvedRunOptions } from './offload.options.js';
 import type { OffloadContext, Order, Said, ThreadTask } from './thread-pool.js';
 import { movableIn, uncloneableIn } from './transferables.js';
@@ -92,12 +93,12 @@ export class Call {
     this.stopping.abort();
   }
 
-  /** What the worker has said so far about the end; null while it is at it, and when it was cut off. */
+  /** What the worker has said so far about the end; null while it is at it, and when it was cut off. Never throws. */
   collect(): Ended | null {
     while (this.outcome === null) {
       const startedMs = performance.now();
-      const said = receiveMessageOnPort(this.channel.port1)?.message as Said | undefined;
-      if (said === undefined) return null;
+      const said = this.next();
+      if (said === null) return null;
       if (said.said === 'started') this.startedAt = said.at;
       else {
         this.cloneMs += performance.now() - startedMs;
@@ -105,6 +106,16 @@ export class Call {
       }
     }
     return this.outcome;
+  }
+
+  private next(): Said | null {
+    try {
+      return (receiveMessageOnPort(this.channel.port1)?.message as Said | undefined) ?? null;
+    } catch (error) {
+      // What that thread could send, this one cannot make.
+      const refused = notCloneable(`The result of "${this.job.name}"`, (error as Error).message);
+      return { said: 'failed', error: sentError(refused), runMs: 0, busyMs: 0 };
+    }
   }
 
   close(): void {

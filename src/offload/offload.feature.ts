@@ -1,8 +1,8 @@
+import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { basename } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { CPU_ALLOWANCE } from '../core/cpu-allowance.js';
-import { optionError } from '../core/option.js';
 import { inOffloadThread, OFFLOAD_DATA } from '../core/offload-thread.js';
 import { currentRequest } from '../core/request-state.js';
 import type { OffloadStats, PerfSnapshot } from '../core/snapshot.js';
@@ -72,13 +72,11 @@ export class OffloadFeature implements Feature {
   async install({ modules }: FeatureBoot): Promise<void> {
     if (inOffloadThread()) return;
     for (const [name, method] of offloadedMethods(modules)) this.methods.set(name, method);
-    const obstacle =
-      this.pools.program === null ? 'these are the sources of nestjs-perf' : obstacleTo(this.options.module);
-    if (obstacle !== null && !this.inline) this.refuseNoFile(obstacle);
-    if (obstacle !== null || this.inline) {
+    const { inline, module } = this.options;
+    const obstacle = inline ? '`inline: true`' : (obstacleOf(this.pools.program) ?? obstacleTo(module));
+    if (obstacle !== null) {
       this.inline = true;
-      const why = this.options.inline ? '`inline: true`' : obstacle;
-      this.host.logger.warn(`offload() runs everything on the main thread, and starts no worker: ${why}.`);
+      this.host.logger.warn(`offload() runs everything on the main thread, and starts no worker: ${obstacle}.`);
     } else {
       this.openPool = await this.pools.load();
       const { threads, maxPending } = sizeOf(this.options, this.cores());
@@ -90,14 +88,13 @@ export class OffloadFeature implements Feature {
   }
 
   async start(): Promise<void> {
-    const { warm } = this.options;
-    if (this.inline || warm === 0) return;
-    const booting = Array.from({ length: warm }, () => this.dispatcher.run(BOOT, this.contextFor(WARM_TIMEOUT_MS)));
-    for (const names of (await Promise.all(booting)) as (readonly string[] | null)[]) {
-      const lacking = names === null ? undefined : [...this.methods.keys()].find((name) => !names.includes(name));
-      if (lacking === undefined) continue;
-      const provider = lacking.slice(0, lacking.lastIndexOf('.'));
-      throw misplaced(lacking, `no worker has it. Add ${provider} to the providers of ${this.options.module.href}.`);
+    if (this.inline || this.options.warm === 0) return;
+    try {
+      await this.warmUp(this.options.warm);
+    } catch (error) {
+      // Nobody closes an application whose boot has failed.
+      await this.close();
+      throw error;
     }
   }
 
@@ -132,6 +129,17 @@ export class OffloadFeature implements Feature {
       orderFor: (context) => ({ do: 'file', name, file: file.href, transfer, context }),
       here: async () => functionIn(await exportsOf(file, null), file.href)(input),
     });
+  }
+
+  /** @throws PERF_ERR_DECORATOR for a method that no worker has */
+  private async warmUp(threads: number): Promise<void> {
+    const booting = Array.from({ length: threads }, () => this.dispatcher.run(BOOT, this.contextFor(WARM_TIMEOUT_MS)));
+    for (const names of (await Promise.all(booting)) as (readonly string[] | null)[]) {
+      const lacking = names === null ? undefined : [...this.methods.keys()].find((name) => !names.includes(name));
+      if (lacking === undefined) continue;
+      const provider = lacking.slice(0, lacking.lastIndexOf('.'));
+      throw misplaced(lacking, `no worker has it. Add ${provider} to the providers of ${this.options.module.href}.`);
+    }
   }
 
   private async call({ name, options }: OffloadedMethod, parameters: unknown[], here: Call): Promise<unknown> {
@@ -187,11 +195,13 @@ export class OffloadFeature implements Feature {
         'Expect throttling; `Offloader.stats().throttledMs` tells how much.',
     );
   }
+}
 
-  private refuseNoFile(obstacle: string): void {
-    if (!obstacle.startsWith('there is no file')) return;
-    throw optionError('offload.module', fileOption.expected, this.options.module.href, `There is no such file.`);
-  }
+/** Why workers have nothing to run, in words; null when they have. */
+function obstacleOf(program: URL | null): string | null {
+  if (program === null) return 'these are the sources of nestjs-perf';
+  if (existsSync(program)) return null;
+  return `${fileURLToPath(program)} is missing. Leave nestjs-perf and piscina out of the bundle (\`external\`)`;
 }
 
 class FeatureOffloader extends Offloader {

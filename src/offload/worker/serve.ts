@@ -70,7 +70,6 @@ async function served(port: MessagePort, order: Order): Promise<void> {
 type Work = Extract<Order, { do: 'method' | 'file' }>;
 
 async function run(port: MessagePort, order: Work, work: (parameters: unknown[]) => Promise<unknown>): Promise<void> {
-  const parameters = receiveMessageOnPort(port)?.message as unknown[];
   say(port, { said: 'started', at: performance.timeOrigin + performance.now() });
   if (current !== null) current.started = true;
   const startedMs = performance.now();
@@ -80,6 +79,7 @@ async function run(port: MessagePort, order: Work, work: (parameters: unknown[])
     busyMs: performance.eventLoopUtilization(before).active,
   });
   try {
+    const parameters = receiveMessageOnPort(port)?.message as unknown[];
     const value = await withOffloadContext(order.context, () => work(parameters));
     const times = spent();
     try {

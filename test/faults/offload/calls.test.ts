@@ -135,7 +135,7 @@ describe('an offloaded method', () => {
 describe.each(adapters)('from a request, on %s', (adapter) => {
   it('carries the id of the request and its deadline; errors are answered by their status', async () => {
     const metadata = { controllers: [ReportsController] };
-    const { url, app } = await offloadApp({ adapter, metadata, perf: { context: true } });
+    const { url, app } = await offloadApp({ adapter, metadata });
     const headers = { 'x-request-id': 'order-17' };
     const context = (await (await fetch(`${url}/context`, { headers })).json()) as { deadlineAt: number };
     expect(context).toMatchObject({ requestId: 'order-17', traceparent: null, variants: null });

@@ -91,7 +91,9 @@ describe('a file for workers', () => {
   });
 
   it('must be there', () => {
-    expect(obstacleTo(module, [])).toBe('there is no file /app/offload.module.js');
+    expect(() => obstacleTo(module, [])).toThrow(
+      'PERF_ERR_OPTION: `offload.module` must be a file URL or an absolute path, got `"file:///app/offload.module.js"` (string). There is no such file.',
+    );
     expect(obstacleTo(new URL('../../../package.json', import.meta.url), [])).toBeNull();
   });
 });
