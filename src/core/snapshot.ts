@@ -178,8 +178,8 @@ export interface OffloadStats {
   waitMs: Durations;
   /** What the workers' own loops were busy with calls, less what cloning has cost the main thread. Below 0: not worth it. */
   savedLoopMs: number;
-  /** While calls were running, the container's CPU limit held the process back for so long; null where the kernel does not tell. */
-  throttledMs: number | null;
+  /** While calls were running, the container's CPU limit held the process back for so long; 0 where no limit is seen. */
+  throttledMs: number;
   methods: readonly OffloadMethodStats[];
 }
 

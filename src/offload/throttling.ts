@@ -22,15 +22,14 @@ export class Throttling {
 
   /** The last of them has ended. */
   end(): void {
-    this.totalMs = this.total() ?? 0;
+    this.totalMs = this.total();
     this.since = null;
   }
 
-  /** Null where the kernel does not tell. */
-  total(): number | null {
-    const counter = this.counter();
-    if (counter === null) return null;
-    return this.since === null ? this.totalMs : this.totalMs + Math.max(0, counter - this.since);
+  /** 0 where no limit is seen. */
+  total(): number {
+    if (this.since === null) return this.totalMs;
+    return this.totalMs + Math.max(0, (this.counter() ?? this.since) - this.since);
   }
 
   private counter(): number | null {
