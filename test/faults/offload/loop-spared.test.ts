@@ -9,7 +9,9 @@ import { Cgroup, whyNoCgroups } from '../../fixtures/cgroups/cgroup-lab.js';
 const skipped = process.env['PERF_LONG'] === undefined ? 'it takes minutes' : whyNoCgroups();
 const HOWS = ['no job', 'main thread', 'piscina', 'offload'] as const;
 const PER_SECOND = 50;
-const SECONDS = 12;
+const SECONDS = 6;
+/** The least disturbed counts: others use the machine too. */
+const ROUNDS = 3;
 
 /** An answer's milliseconds, from when it should have been asked for. */
 function answered(port: number, path: string, agent: Agent): Promise<number> {
@@ -30,7 +32,7 @@ describe.skipIf(skipped !== null)('an innocent route beside a job of 200 ms each
     for (const each of close.splice(0).toReversed()) await each();
   });
 
-  async function measured(how: (typeof HOWS)[number], cores: number): Promise<{ p50: number; p99: number }> {
+  async function measured(how: (typeof HOWS)[number], cores: number): Promise<{ p99: number }> {
     const cgroup = new Cgroup(`spared-${cores * 10}`);
     const script = join(inject('compiledFixtures'), 'offload/spared.server.js');
     const server = fork(script, [how], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'], execArgv: [] });
@@ -55,18 +57,17 @@ describe.skipIf(skipped !== null)('an innocent route beside a job of 200 ms each
     await Promise.all(jobs);
     agent.destroy();
     for (const each of close.splice(0).toReversed()) await each();
-    return { p50: quantile(sorted, 0.5), p99: quantile(sorted, 0.99) };
+    return { p99: quantile(sorted, 0.99) };
   }
 
   it.each([0.5, 1, 2])('is served as without the job, with %s cores', async (cores) => {
-    const p99: Partial<Record<(typeof HOWS)[number], number>> = {};
-    for (const how of HOWS) {
-      const { p50, p99: at99 } = await measured(how, cores);
-      p99[how] = at99;
-      console.log(`${cores} cores, ${how}: p50 ${p50.toFixed(1)} ms, p99 ${at99.toFixed(1)} ms`);
+    const p99 = Object.fromEntries(HOWS.map((how) => [how, Infinity])) as Record<(typeof HOWS)[number], number>;
+    for (let round = 0; round < ROUNDS; round++) {
+      for (const how of HOWS) p99[how] = Math.min(p99[how], (await measured(how, cores)).p99);
     }
+    for (const how of HOWS) console.log(`${cores} cores, ${how}: p99 ${p99[how].toFixed(1)} ms`);
     expect(p99['main thread']).toBeGreaterThan(100);
-    if (cores >= 1) expect(p99.offload).toBeLessThan(Math.max(p99['no job']! * 1.5, p99['no job']! + 5));
-    expect(p99.offload).toBeLessThan(p99['main thread']! / 2);
+    if (cores >= 1) expect(p99.offload).toBeLessThan(Math.max(p99['no job'] * 1.5, p99['no job'] + 5));
+    expect(p99.offload).toBeLessThan(p99['main thread'] / 2);
   });
 });
