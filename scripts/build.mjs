@@ -15,18 +15,25 @@ const source = join(COMPILED, 'event-loop/watchdog-source.js');
 const { watchdogSource } = await import(pathToFileURL(source));
 writeFileSync(source, `export const watchdogSource = () => ${JSON.stringify(watchdogSource())};\n`);
 
+// Workers run a file of the package: ESM, which loads a module of either format. See entries/offload/program.ts.
+const workerProgram = join(COMPILED, 'entries/offload/program.js');
+const programs = {
+  esm: "export const program = () => new URL('../shared/nestjs-perf.offload-worker.js', import.meta.url);\n",
+  cjs: `import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+export const program = () => pathToFileURL(join(__dirname, '../../shared/nestjs-perf.offload-worker.js'));
+`,
+};
+
 const subpaths = readdirSync(join(COMPILED, 'entries')).filter((file) => file.endsWith('.js'));
 const entries = ['index', ...subpaths.map((file) => `entries/${file.slice(0, -3)}`)];
-const bundle = await rolldown({
-  input: Object.fromEntries(entries.map((entry) => [entry, join(COMPILED, `${entry}.js`)])),
-  external: /^[^./]/,
-  platform: 'node',
-});
+const inputs = Object.fromEntries(entries.map((entry) => [entry, join(COMPILED, `${entry}.js`)]));
+const worker = { 'shared/nestjs-perf.offload-worker': join(COMPILED, 'entries/offload/worker.thread.js') };
 // The event loop knows the library's own frames by such a name.
 const shape = { comments: false, chunkFileNames: 'shared/nestjs-perf.[name].js', exports: 'named' };
-await bundle.write({ ...shape, dir: 'dist', format: 'esm' });
+await bundle('esm', { ...inputs, ...worker }, { dir: 'dist' });
 // `require()` instead of `import()`: Jest has only that.
-await bundle.write({ ...shape, dir: 'dist/cjs', format: 'cjs', dynamicImportInCjs: false });
+await bundle('cjs', inputs, { dir: 'dist/cjs', dynamicImportInCjs: false });
 // The command line tool, a package of its own.
 rmSync('packages/load/dist', { recursive: true, force: true });
 run('node_modules/.bin/tsc', ['-p', 'packages/load']);
@@ -39,6 +46,12 @@ for (const declaration of reachable(entries.map((entry) => join(COMPILED, `${ent
     mkdirSync(dirname(target), { recursive: true });
     copyFileSync(declaration, target);
   }
+}
+
+async function bundle(format, input, output) {
+  writeFileSync(workerProgram, programs[format]);
+  const bundled = await rolldown({ input, external: /^[^./]/, platform: 'node' });
+  await bundled.write({ ...shape, ...output, format });
 }
 
 /** These declarations and all that they name. */

@@ -83,6 +83,11 @@ const packages = [
         ['node', 'check/import-every-entry.cjs'],
         [TSC_7, ...everyEntry],
       ),
+      check(
+        'offloads to workers, from CommonJS and ESM',
+        ['node', 'dist/offload/main.js'],
+        ['node', 'check/offload.mjs'],
+      ),
       check('the root loads no vendor that is installed', ['node', 'check/no-vendor-loaded.cjs']),
       check('passes under Jest 30 with ts-jest, leaves nothing open', ['node', 'check/jest.cjs']),
     ],

@@ -1,6 +1,7 @@
 import { compressionFeature } from './compression/compression.feature.js';
 import type { CompressionOptions } from './compression/compression.options.js';
 import { boolean, number, object, oneOf, optional, string, value, type Option, type Resolved } from './core/option.js';
+import { inOffloadThread } from './core/offload-thread.js';
 import type { PerfRequest } from './core/perf-request.js';
 import type { Unit } from './core/record.js';
 import { userOf, type TellUnit } from './core/request-unit.js';
@@ -162,7 +163,7 @@ export type ResolvedOptions = Resolved<typeof table>;
  */
 export function resolveOptions(options: unknown): ResolvedOptions {
   const resolved = table.read(options, '');
-  if (!resolved.enabled || process.env['NESTJS_PERF'] === 'off') return switchedOff(resolved);
+  if (!resolved.enabled || process.env['NESTJS_PERF'] === 'off' || inOffloadThread()) return switchedOff(resolved);
   const sinksGiven = (options as PerfModuleOptions | undefined)?.sinks !== undefined;
   return sinksGiven ? resolved : Object.freeze({ ...resolved, sinks: Object.freeze([loggerSink()]) });
 }

@@ -235,6 +235,7 @@ export class PerfRuntime {
       resources: null,
       defer: null,
       compression: null,
+      offload: null,
       upstream: [],
       users: [],
       guard: null,

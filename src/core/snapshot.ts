@@ -207,6 +207,53 @@ export interface RouteSnapshot {
   upstream: readonly RouteUpstream[];
 }
 
+/** Milliseconds; relative error of the quantiles at most 1 %. */
+export interface Durations {
+  mean: number;
+  p50: number;
+  p95: number;
+  p99: number;
+  max: number;
+}
+
+/** Work in worker threads since the application started; `threads`, `running` and `pending` are of now. */
+export interface OffloadStats {
+  /** Worker threads that there are. */
+  threads: number;
+  /** Calls that a thread has, or that wait for it to start. */
+  running: number;
+  /** Calls that wait for a thread. */
+  pending: number;
+  /** Each call ends as one of these four. */
+  done: number;
+  failed: number;
+  timedOut: number;
+  refused: number;
+  /** Of `done` and `failed`: on the main thread, because of `inline` or of workers that did not start. */
+  inline: number;
+  /** In the worker, from the start of the method to its end. */
+  runMs: Durations;
+  /** The main thread's part of sending arguments and taking the result. */
+  cloneMs: Durations;
+  /** From the call to the start of the method. */
+  waitMs: Durations;
+  /** What the workers' own loops were busy with calls, less what cloning has cost the main thread. Below 0: not worth it. */
+  savedLoopMs: number;
+  /** While calls were running, the container's CPU limit held the process back for so long; 0 where no limit is seen. */
+  throttledMs: number;
+  methods: readonly OffloadMethodStats[];
+}
+
+/** One method, or one file of `Offloader.run()`; means of the calls that workers have done. */
+export interface OffloadMethodStats {
+  /** `'Reports.render'` */
+  name: string;
+  done: number;
+  failed: number;
+  runMs: number;
+  cloneMs: number;
+}
+
 /** Everything that is known now. What a switched-off feature would fill is null (routes: empty). */
 export interface PerfSnapshot {
   /** Epoch milliseconds. */
@@ -216,6 +263,8 @@ export interface PerfSnapshot {
   resources: ResourceSample | null;
   defer: DeferStats | null;
   compression: CompressionStats | null;
+  /** Null without the extension `offload()`. */
+  offload: OffloadStats | null;
   upstream: readonly UpstreamSnapshot[];
   /** The twenty that took most time in the last hour; `PerfService.users()` lists more. */
   users: readonly UserUse[];

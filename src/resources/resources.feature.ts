@@ -1,11 +1,12 @@
 import { MAX_TIMER_MS } from '../core/clock.js';
+import { CPU_ALLOWANCE, type CpuAllowance } from '../core/cpu-allowance.js';
 import { SCHEDULING } from '../core/scheduling.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
 import type { Feature, FeatureDefinition, FeatureHost } from '../http/feature.js';
 import { disagreement, nodeFigures } from './node-figures.js';
 import { ResourceDiagnostics } from './resource-diagnostics.js';
 import { ResourceReader, type ResourceReading } from './resource-reading.js';
-import { sampleSince } from './resource-sample.js';
+import { limitsOf, sampleSince } from './resource-sample.js';
 import { ReadingResourceSampler, ResourceSampler } from './resource-sampler.js';
 import { type ResolvedResourcesOptions, resolveResourcesOptions, resourcesOption } from './resources.options.js';
 import { SchedulingHistory } from './scheduling-history.js';
@@ -22,6 +23,18 @@ export class ResourcesFeature implements Feature {
   readonly service: ResourceSampler;
   /** For the event loop. */
   readonly history: SchedulingHistory;
+  /** For who sizes by the CPU; with the feature off too. */
+  readonly allowance: CpuAllowance = {
+    cores: () => {
+      const reading = this.reader.read();
+      const limit = limitsOf(reading, this.settings).cpuCores;
+      return { limit, request: this.settings.cpuRequestCores, machine: reading.machine.cpus };
+    },
+    throttledMs: () => {
+      const seconds = this.reader.read().cpuLimit.throttling.throttledSeconds;
+      return seconds === null ? null : seconds * 1_000;
+    },
+  };
   private readonly settings: ResolvedResourcesOptions;
   private readonly reader: ResourceReader;
   private readonly diagnostics: ResourceDiagnostics;
@@ -107,6 +120,7 @@ export const resourcesFeature: FeatureDefinition<'resources', ResolvedResourcesO
   option: resourcesOption,
   create: (options, host) => {
     const feature = new ResourcesFeature(options, host);
+    CPU_ALLOWANCE.set(host.requests, feature.allowance);
     if (options !== null) SCHEDULING.set(host.requests, feature.history);
     return feature;
   },

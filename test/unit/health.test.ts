@@ -26,6 +26,7 @@ describe('health', () => {
       resources: null,
       defer: null,
       compression: null,
+      offload: null,
       upstream: [],
       users: [],
       findings: [],

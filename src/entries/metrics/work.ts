@@ -1,6 +1,6 @@
 import { single, type Metric } from './metric.js';
 
-/** Deferred work and compression. */
+/** Deferred and offloaded work, and compression. */
 export const metricsOfWork: readonly Metric[] = [
   {
     name: 'perf.deferred',
@@ -25,6 +25,31 @@ export const metricsOfWork: readonly Metric[] = [
     help: 'Deferred tasks that wait to run.',
     prometheus: { name: 'perf_deferred_pending' },
     read: ({ snapshot }) => single(snapshot.defer?.pending),
+  },
+  {
+    name: 'perf.offload',
+    unit: '{call}',
+    kind: 'counter',
+    help: 'Calls of offloaded methods that have ended, by outcome.',
+    attributes: ['outcome'],
+    prometheus: { name: 'perf_offload_total' },
+    read: ({ snapshot: { offload } }) =>
+      offload === null
+        ? []
+        : [
+            { value: offload.done, attributes: { outcome: 'done' } },
+            { value: offload.failed, attributes: { outcome: 'failed' } },
+            { value: offload.timedOut, attributes: { outcome: 'timed_out' } },
+            { value: offload.refused, attributes: { outcome: 'refused' } },
+          ],
+  },
+  {
+    name: 'perf.offload.pending',
+    unit: '{call}',
+    kind: 'upDownCounter',
+    help: 'Calls of offloaded methods that wait for a worker thread.',
+    prometheus: { name: 'perf_offload_pending' },
+    read: ({ snapshot }) => single(snapshot.offload?.pending),
   },
   {
     name: 'perf.compression',

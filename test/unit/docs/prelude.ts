@@ -40,6 +40,7 @@ const VALUES: Readonly<Record<string, { functions: string[]; classes: string[] }
       'ResourceSampler',
     ],
   },
+  'nestjs-perf/offload': { functions: ['Offload', 'offload', 'offloadContext'], classes: ['Offloader'] },
   'nestjs-perf/bullmq': { functions: ['bullmqStore'], classes: [] },
   'nestjs-perf/guard': { functions: ['guard', 'guardRedis', 'Upstream'], classes: [] },
   'nestjs-perf/prometheus': { functions: ['prometheusSink'], classes: [] },

@@ -44,6 +44,10 @@ const mustSay: Readonly<Record<string, readonly RegExp[]>> = {
     /^Who are they\? http ghe\.acme\.com: \d+ ms of each of them\.$/m,
     /^For whom\? acme: \d+ % of the route's time, with 20 % of its requests\.$/m,
   ],
+  hydration: [
+    /^on the main thread: the event loop stood still for \d+ ms, the answer took \d+ ms\nrows to a worker: .*\nall in a worker: /m,
+    /^TeamInsights\.inAWorker: \d+ ms in the worker, \d+\.\d ms of the event loop for cloning$/m,
+  ],
   statsig: [
     /api_request .*"status":200,/,
     /api_request .*"status":404,/,

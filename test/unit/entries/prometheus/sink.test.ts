@@ -84,6 +84,10 @@ describe('prometheusSink', () => {
       50, 3, 1,
     ]);
     expect(value('perf_deferred_pending')).toBe(5);
+    const offloaded = ['done', 'failed', 'timed_out', 'refused'].map((outcome) =>
+      value('perf_offload_total', { outcome }),
+    );
+    expect([...offloaded, value('perf_offload_pending')]).toEqual([70, 12, 13, 14, 11]);
     expect(value('perf_compression_bytes_total', { direction: 'in' })).toBe(9_000);
     expect(value('perf_compression_bytes_total', { direction: 'out' })).toBe(1_000);
   });
@@ -128,6 +132,7 @@ describe('prometheusSink', () => {
       'container_cpu_periods_total',
       'nodejs_eventloop_utilization_ratio',
       'perf_deferred_pending',
+      'perf_offload_total',
     ]) {
       expect(samplesOf(families, name), name).toEqual([]);
     }

@@ -1,0 +1,17 @@
+import { offloadExtension } from '../offload/offload.feature.js';
+import type { OffloadOptions } from '../offload/offload.options.js';
+import type { PerfExtension } from '../http/extension.js';
+import { piscinaPools } from './offload/piscina-pool.js';
+import { program } from './offload/program.js';
+
+export { Offload } from '../offload/offload.decorator.js';
+export type { OffloadMethodOptions, OffloadOptions, OffloadRunOptions } from '../offload/offload.options.js';
+export { offloadContext } from '../offload/offload-context.js';
+export type { OffloadContext } from '../offload/thread-pool.js';
+export { Offloader } from '../offload/offloader.js';
+
+/**
+ * Lets `@Offload()` methods and `Offloader.run()` run in worker threads: `PerfModule.forRoot({ extensions: [offload({ module })] })`.
+ * @throws PERF_ERR_OPTION; at boot PERF_ERR_MISSING_PEER without the package `piscina`, PERF_ERR_DECORATOR
+ */
+export const offload = (options: OffloadOptions): PerfExtension => offloadExtension(options, piscinaPools(program()));

@@ -1,0 +1,9 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { OffloadContext } from './thread-pool.js';
+
+const contexts = new AsyncLocalStorage<OffloadContext>();
+
+/** In a worker: what has come along with the call that this code runs for. Null on the main thread. */
+export const offloadContext = (): OffloadContext | null => contexts.getStore() ?? null;
+
+export const withOffloadContext = <T>(context: OffloadContext, work: () => T): T => contexts.run(context, work);

@@ -1,0 +1,38 @@
+import { inOffloadThread } from '../core/offload-thread.js';
+import { needExtension } from '../http/extension.js';
+import { misplaced } from './offload.errors.js';
+import { offloadMethodOption, type OffloadMethodOptions, type ResolvedMethodOptions } from './offload.options.js';
+
+const OFFLOAD_METADATA = 'perf:offload';
+
+type OffloadDecorator = <T extends (...parameters: never[]) => Promise<unknown>>(
+  target: object,
+  name: string | symbol,
+  descriptor: TypedPropertyDescriptor<T>,
+) => void;
+
+/**
+ * The method runs in a worker thread, in the same class of an application of the worker's own: what it asks of the database
+ * arrives there, and only the result travels. Arguments and result are copied, as `structuredClone()` does.
+ * Stands on an async method of a provider that is no controller and not request-scoped. In the worker it runs directly.
+ * @throws PERF_ERR_OPTION, PERF_ERR_DECORATOR where it stands; calls reject with PERF_ERR_OFFLOAD_FULL, PERF_ERR_OFFLOAD_TIMEOUT,
+ * PERF_ERR_SERIALIZE, PERF_ERR_OFFLOAD, and with what the method throws
+ */
+export function Offload(options: OffloadMethodOptions = {}): OffloadDecorator {
+  const resolved = offloadMethodOption.read(options, '@Offload()');
+  return (target, name, { value }) => {
+    const owner = typeof target === 'function' ? target.name : target.constructor.name;
+    const label = `${owner}.${String(name)}`;
+    if (typeof target === 'function') throw misplaced(label, 'a static method belongs to no provider.');
+    if (typeof name === 'symbol') throw misplaced(label, 'give the method a name that is no symbol.');
+    if (typeof value !== 'function') throw misplaced(label, 'it stands on something that is no method.');
+    Reflect.defineMetadata(OFFLOAD_METADATA, resolved, value);
+    if (inOffloadThread()) return;
+    const add = "extensions: [offload({ module: new URL('./offload.module.js', import.meta.url) })]";
+    needExtension(value, { name: 'offload', decorator: '@Offload()', add });
+  };
+}
+
+/** What the decorator says of a method; null where it does not stand. */
+export const offloadOptionsOf = (method: object): ResolvedMethodOptions | null =>
+  (Reflect.getMetadata(OFFLOAD_METADATA, method) as ResolvedMethodOptions | undefined) ?? null;

@@ -1,0 +1,232 @@
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { basename } from 'node:path';
+import { performance } from 'node:perf_hooks';
+import { CPU_ALLOWANCE } from '../core/cpu-allowance.js';
+import { inOffloadThread, OFFLOAD_DATA } from '../core/offload-thread.js';
+import { currentRequest } from '../core/request-state.js';
+import type { OffloadStats, PerfSnapshot } from '../core/snapshot.js';
+import { UPSTREAM_CALLS } from '../core/upstream-calls.js';
+import type { Extension } from '../http/extension.js';
+import type { Feature, FeatureBoot, FeatureHost } from '../http/feature.js';
+import type { Job } from './call.js';
+import { Dispatcher } from './dispatcher.js';
+import { OffloadCounters } from './offload-counters.js';
+import { misplaced } from './offload.errors.js';
+import { fileOption, offloadOption, offloadRunOption, sizeOf } from './offload.options.js';
+import type {
+  OffloadOptions,
+  OffloadRunOptions,
+  ResolvedMethodOptions,
+  ResolvedOffloadOptions,
+} from './offload.options.js';
+import { offloadedMethods, type OffloadedMethod } from './offloaded-methods.js';
+import { Offloader } from './offloader.js';
+import { StandIns, type Call } from './stand-ins.js';
+import type { OffloadContext, ThreadPool, ThreadPoolOptions, ThreadPools } from './thread-pool.js';
+import { Throttling } from './throttling.js';
+import { obstacleTo } from './where.js';
+import { exportsOf, functionIn } from './worker/load.js';
+
+/** For a worker to start with the application. */
+const WARM_TIMEOUT_MS = 30_000;
+
+/** The extension of one application. */
+export function offloadExtension(options: OffloadOptions, pools: ThreadPools): Extension {
+  const resolved = offloadOption.read(options, 'offload');
+  return {
+    name: 'offload',
+    services: [{ token: Offloader, of: (feature) => (feature as OffloadFeature).service }],
+    create: (host) => new OffloadFeature(resolved, pools, host),
+  };
+}
+
+/** Work in worker threads, for one application. */
+export class OffloadFeature implements Feature {
+  readonly service: Offloader;
+  private readonly counters: OffloadCounters;
+  private readonly standIns = new StandIns();
+  private readonly methods = new Map<string, OffloadedMethod>();
+  private openPool: ((options: ThreadPoolOptions) => ThreadPool) | null = null;
+  private dispatcher: Dispatcher;
+  /** Nothing of this application may run in a worker. */
+  private inline: boolean;
+
+  constructor(
+    private readonly options: ResolvedOffloadOptions,
+    private readonly pools: ThreadPools,
+    private readonly host: FeatureHost,
+  ) {
+    this.inline = options.inline || inOffloadThread();
+    this.counters = new OffloadCounters((name, { runMs, cloneMs }) => {
+      const cause = `"${name}" spends ${cloneMs.toFixed(1)} ms of the event loop on sending what takes a worker ${runMs.toFixed(1)} ms`;
+      host.report.report(
+        cause,
+        `${cause}. Pass ids and load the data in the worker, or move buffers with \`transfer: true\`.`,
+      );
+    });
+    this.dispatcher = this.dispatcherFor(1, 0);
+    this.service = new FeatureOffloader(this);
+  }
+
+  async install({ modules }: FeatureBoot): Promise<void> {
+    if (inOffloadThread()) return;
+    for (const [name, method] of offloadedMethods(modules)) this.methods.set(name, method);
+    const { inline, module } = this.options;
+    const obstacle = inline ? '`inline: true`' : (obstacleOf(this.pools.program) ?? obstacleTo(module));
+    if (obstacle !== null) {
+      this.inline = true;
+      this.host.logger.warn(`offload() runs everything on the main thread, and starts no worker: ${obstacle}.`);
+    } else {
+      this.openPool = await this.pools.load();
+      const { threads, maxPending } = sizeOf(this.options, this.cores());
+      this.dispatcher = this.dispatcherFor(threads, maxPending);
+    }
+    for (const method of this.methods.values()) {
+      this.standIns.put(method, (parameters, here) => this.call(method, parameters, here));
+    }
+  }
+
+  async start(): Promise<void> {
+    if (this.inline || this.options.warm === 0) return;
+    try {
+      await this.warmUp(this.options.warm);
+    } catch (error) {
+      // Nobody closes an application whose boot has failed.
+      await this.close();
+      throw error;
+    }
+  }
+
+  snapshot(): Pick<PerfSnapshot, 'offload'> {
+    return { offload: this.stats() };
+  }
+
+  stats(): OffloadStats {
+    return this.dispatcher.stats();
+  }
+
+  idle(): Promise<void> {
+    return this.dispatcher.idle();
+  }
+
+  /** After deferred work has drained, which may call as well. */
+  async close(): Promise<void> {
+    this.standIns.giveBack();
+    await this.dispatcher.close(this.host.flushTimeoutMs);
+  }
+
+  /** @throws PERF_ERR_OPTION, PERF_ERR_OFFLOAD_FULL, PERF_ERR_OFFLOAD_TIMEOUT, PERF_ERR_SERIALIZE, PERF_ERR_OFFLOAD, and what the file throws */
+  async runFile(given: URL | string, input: unknown, options: OffloadRunOptions = {}): Promise<unknown> {
+    const file = fileOption.read(given, 'Offloader.run(file)');
+    const resolved = offloadRunOption.read(options, 'Offloader.run(options)');
+    const name = basename(fileURLToPath(file));
+    const { transfer } = resolved;
+    return this.offload({
+      name,
+      parameters: [input],
+      options: resolved,
+      orderFor: (context) => ({ do: 'file', name, file: file.href, transfer, context }),
+      here: async () => functionIn(await exportsOf(file, null), file.href)(input),
+    });
+  }
+
+  /** @throws PERF_ERR_DECORATOR for a method that no worker has */
+  private async warmUp(threads: number): Promise<void> {
+    const booting = Array.from({ length: threads }, () => this.dispatcher.run(BOOT, this.contextFor(WARM_TIMEOUT_MS)));
+    for (const names of (await Promise.all(booting)) as (readonly string[] | null)[]) {
+      const lacking = names === null ? undefined : [...this.methods.keys()].find((name) => !names.includes(name));
+      if (lacking === undefined) continue;
+      const provider = lacking.slice(0, lacking.lastIndexOf('.'));
+      throw misplaced(lacking, `no worker has it. Add ${provider} to the providers of ${this.options.module.href}.`);
+    }
+  }
+
+  private async call({ name, options }: OffloadedMethod, parameters: unknown[], here: Call): Promise<unknown> {
+    const { transfer } = options;
+    if (!isWanted(options, parameters)) return here(parameters);
+    return this.offload({
+      name,
+      parameters,
+      options,
+      orderFor: (context) => ({ do: 'method', name, transfer, context }),
+      here: () => here(parameters),
+    });
+  }
+
+  private offload(job: Job): Promise<unknown> {
+    if (this.inline) return this.dispatcher.here(job);
+    const run = (): Promise<unknown> => this.dispatcher.run(job, this.contextFor(job.options.timeoutMs));
+    const calls = UPSTREAM_CALLS.get(this.host.requests);
+    return calls === null ? run() : calls.timed(`worker ${job.name}`, run);
+  }
+
+  private contextFor(timeoutMs: number): OffloadContext {
+    const request = currentRequest(this.host.requests);
+    return {
+      requestId: request?.id ?? null,
+      traceparent: request?.traceparent ?? null,
+      variants: request?.variants ?? null,
+      deadlineAt: performance.timeOrigin + performance.now() + timeoutMs,
+    };
+  }
+
+  private cores() {
+    return CPU_ALLOWANCE.get(this.host.requests)?.cores() ?? { limit: null, request: null, machine: null };
+  }
+
+  private dispatcherFor(threads: number, maxPending: number): Dispatcher {
+    const { requests, report, nowMs } = this.host;
+    const { module, idleMs, heapLimitMb, warm } = this.options;
+    const workerData = { [OFFLOAD_DATA]: module.href };
+    const open = (stillborn: (error: Error) => void): ThreadPool => {
+      this.sayNarrow(threads);
+      return this.openPool!({ threads, warm, idleMs, heapLimitMb, workerData, stillborn });
+    };
+    const throttling = new Throttling(CPU_ALLOWANCE.get(requests), nowMs);
+    return new Dispatcher({ threads, maxPending, open }, this.counters, throttling, report, nowMs);
+  }
+
+  private sayNarrow(threads: number): void {
+    const { limit } = this.cores();
+    if (limit === null || limit >= 1) return;
+    this.host.logger.log(
+      `offload(): ${threads} worker ${threads === 1 ? 'thread shares' : 'threads share'} ${limit} cores with the event loop. ` +
+        'Expect throttling; `Offloader.stats().throttledMs` tells how much.',
+    );
+  }
+}
+
+/** Why workers have nothing to run, in words; null when they have. */
+function obstacleOf(program: URL | null): string | null {
+  if (program === null) return 'these are the sources of nestjs-perf';
+  if (existsSync(program)) return null;
+  return `${fileURLToPath(program)} is missing. Leave nestjs-perf and piscina out of the bundle (\`external\`)`;
+}
+
+class FeatureOffloader extends Offloader {
+  constructor(private readonly feature: OffloadFeature) {
+    super();
+  }
+
+  run<T>(file: URL | string, input: unknown, options?: OffloadRunOptions): Promise<T> {
+    return this.feature.runFile(file, input, options) as Promise<T>;
+  }
+
+  stats(): OffloadStats {
+    return this.feature.stats();
+  }
+}
+
+/** Starts the application of a worker. */
+const BOOT: Job = {
+  name: 'boot',
+  isOwn: true,
+  parameters: [],
+  options: { timeoutMs: WARM_TIMEOUT_MS, transfer: false },
+  orderFor: () => ({ do: 'boot' }),
+  here: async () => null,
+};
+
+const isWanted = ({ when }: ResolvedMethodOptions, parameters: readonly unknown[]): boolean =>
+  when === null || when(...parameters);

@@ -1,0 +1,68 @@
+import { MetadataScanner, type ModulesContainer } from '@nestjs/core';
+import { offloadOptionsOf } from './offload.decorator.js';
+import { misplaced } from './offload.errors.js';
+import type { ResolvedMethodOptions } from './offload.options.js';
+
+/** A decorated method of one provider. */
+export interface OffloadedMethod {
+  /** `'Reports.render'`: the same on the main thread and in a worker. */
+  readonly name: string;
+  readonly methodName: string;
+  readonly instance: Record<string, unknown>;
+  readonly options: ResolvedMethodOptions;
+}
+
+interface Wrapper {
+  readonly instance: unknown;
+  readonly metatype: unknown;
+  readonly isTransient: boolean;
+  isDependencyTreeStatic(): boolean;
+}
+
+/**
+ * The decorated methods of an application's providers.
+ * @throws PERF_ERR_DECORATOR for one that no worker could find
+ */
+export function offloadedMethods(modules: ModulesContainer): Map<string, OffloadedMethod> {
+  const found = new Map<string, OffloadedMethod>();
+  for (const module of modules.values()) {
+    for (const wrapper of module.controllers.values()) {
+      for (const { name } of methodsOf(wrapper)) {
+        throw misplaced(name, 'a route needs its request, which cannot travel. Put it on a method of a provider.');
+      }
+    }
+    for (const wrapper of module.providers.values()) {
+      for (const method of methodsOf(wrapper)) {
+        const { name, instance } = method;
+        if (!wrapper.isDependencyTreeStatic() || wrapper.isTransient) {
+          throw misplaced(name, 'the provider is request-scoped or transient, and no worker has that instance.');
+        }
+        const known = found.get(name);
+        if (known !== undefined && known.instance !== instance) {
+          throw misplaced(
+            name,
+            'two providers have this name, and a worker could not tell them apart. Rename a class.',
+          );
+        }
+        found.set(name, method);
+      }
+    }
+  }
+  return found;
+}
+
+function methodsOf({ instance, metatype }: Wrapper): OffloadedMethod[] {
+  const made = typeof instance === 'object' && instance !== null ? instance : null;
+  const prototype: unknown =
+    made === null ? (metatype as { prototype?: unknown } | null)?.prototype : Object.getPrototypeOf(made);
+  if (typeof prototype !== 'object' || prototype === null || prototype === Object.prototype) return [];
+  const methods: OffloadedMethod[] = [];
+  for (const methodName of new MetadataScanner().getAllMethodNames(prototype)) {
+    const method: unknown = Reflect.get(prototype, methodName);
+    const options = typeof method === 'function' ? offloadOptionsOf(method) : null;
+    if (options === null) continue;
+    const name = `${prototype.constructor.name}.${methodName}`;
+    methods.push({ name, methodName, instance: (made ?? {}) as Record<string, unknown>, options });
+  }
+  return methods;
+}

@@ -1,0 +1,30 @@
+import { extname } from 'node:path';
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { optionError } from '../core/option.js';
+import { fileOption } from './offload.options.js';
+
+const TYPESCRIPT = /\.[cm]?tsx?$/;
+/** What makes a worker load TypeScript with Nest's decorators; Node itself strips types, and has no decorators. */
+const LOADERS = /\b(tsx|ts-node|swc|esbuild-register|sucrase|oxc-node|jiti)\b/;
+
+/**
+ * Why a worker cannot load the module's file, in words; null when it can, or should try.
+ * @throws PERF_ERR_OPTION when there is none
+ */
+export function obstacleTo(file: URL, execArgv: readonly string[] = process.execArgv): string | null {
+  const path = fileURLToPath(file);
+  const source = TYPESCRIPT.test(path) ? path : sourceBeside(path);
+  if (!existsSync(source ?? path)) {
+    throw optionError('offload.module', fileOption.expected, file.href, 'There is no such file.');
+  }
+  const loaders = [...execArgv, process.env['NODE_OPTIONS'] ?? ''].join(' ');
+  return source === null || LOADERS.test(loaders) ? null : `a worker cannot load the TypeScript of ${source}`;
+}
+
+/** A test runs sources: `offload.module.js` is `offload.module.ts` there. */
+function sourceBeside(path: string): string | null {
+  if (existsSync(path)) return null;
+  const stem = path.slice(0, path.length - extname(path).length);
+  return ['.ts', '.mts', '.cts'].map((extension) => stem + extension).find((source) => existsSync(source)) ?? null;
+}

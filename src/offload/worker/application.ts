@@ -1,0 +1,46 @@
+import type { INestApplicationContext } from '@nestjs/common';
+import { ModulesContainer, NestFactory } from '@nestjs/core';
+import { offloadModule } from '../../core/offload-thread.js';
+import { offloadError } from '../offload.errors.js';
+import { offloadedMethods, type OffloadedMethod } from '../offloaded-methods.js';
+import { exportsOf, moduleIn } from './load.js';
+
+/** The Nest application of one worker. */
+export class WorkerApplication {
+  private constructor(
+    private readonly context: INestApplicationContext,
+    private readonly methods: ReadonlyMap<string, OffloadedMethod>,
+    private readonly moduleName: string,
+  ) {}
+
+  static async boot(load: (href: string) => Promise<unknown>): Promise<WorkerApplication> {
+    const file = offloadModule();
+    if (file === null) throw offloadError('This program runs in workers of offload() alone.');
+    const module = moduleIn(await exportsOf(new URL(file), load), file);
+    const context = await NestFactory.createApplicationContext(module, {
+      logger: ['error', 'warn'],
+      abortOnError: false,
+    });
+    const name = 'module' in module ? module.module.name : module.name;
+    return new WorkerApplication(context, offloadedMethods(context.get(ModulesContainer, { strict: false })), name);
+  }
+
+  get names(): readonly string[] {
+    return [...this.methods.keys()];
+  }
+
+  /** @throws PERF_ERR_OFFLOAD for what it does not have, and what the method throws */
+  call(name: string, parameters: unknown[]): unknown {
+    const found = this.methods.get(name);
+    if (found === undefined) {
+      const provider = name.slice(0, name.lastIndexOf('.'));
+      throw offloadError(`No worker has "${name}". Add ${provider} to what "${this.moduleName}" provides or imports.`);
+    }
+    const { instance, methodName } = found;
+    return (instance[methodName] as (...given: unknown[]) => unknown).apply(instance, parameters);
+  }
+
+  close(): Promise<void> {
+    return this.context.close();
+  }
+}

@@ -1,0 +1,163 @@
+import { Controller, Get, Inject, Injectable, Module, Scope, type ModuleMetadata } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { afterEach, describe, expect, it } from 'vitest';
+import { Offload, offload, offloadContext, Offloader } from '../../src/entries/offload.js';
+import { PerfModule, PerfService, type PerfModuleOptions } from '../../src/index.js';
+import { adapterOf, adapters, type Adapter } from '../fixtures/app.js';
+import { buildApp, closeApps } from '../fixtures/build-app.js';
+
+afterEach(closeApps);
+
+const module = new URL('./offload.module.js', import.meta.url);
+
+@Injectable()
+class Reports {
+  readonly context = offloadContext();
+
+  @Offload({ timeoutMs: 1_000 })
+  async render(month: string): Promise<string> {
+    return `report of ${month}`;
+  }
+
+  renderTwice(): Promise<string[]> {
+    return Promise.all([this.render('May'), this.render('June')]);
+  }
+}
+
+@Controller()
+class ReportsController {
+  constructor(
+    @Inject(Reports) private readonly reports: Reports,
+    @Inject(Offloader) private readonly offloader: Offloader,
+  ) {}
+
+  @Get()
+  async render() {
+    return { reports: await this.reports.renderTwice(), inline: this.offloader.stats().inline };
+  }
+}
+
+async function boot(adapter: Adapter, perf: PerfModuleOptions, metadata: ModuleMetadata) {
+  const lines: string[] = [];
+  const keep = (line: unknown): void => void lines.push(String(line));
+  const built = await buildApp(adapterOf(adapter), {
+    perf,
+    metadata,
+    nest: { logger: { log: keep, warn: keep, error: keep } },
+  });
+  return { ...built, lines };
+}
+const refused = (metadata: ModuleMetadata, extensions = [offload({ module, inline: true })]) =>
+  expect(boot('fastify', { extensions }, metadata)).rejects;
+
+describe.each(adapters)('offload() with `inline`, on %s', (adapter) => {
+  it.each<[string, PerfModuleOptions]>([
+    ['', {}],
+    [', with the kill switch', { enabled: false }],
+  ])('runs the methods here, counts them, and says so once%s', async (_how, perf) => {
+    const { app, lines } = await boot(
+      adapter,
+      { ...perf, extensions: [offload({ module, inline: true, warm: 2 })] },
+      { providers: [Reports], controllers: [ReportsController] },
+    );
+    await app.listen(0, '127.0.0.1');
+    const { port } = app.getHttpServer().address() as { port: number };
+    const answer = await (await fetch(`http://127.0.0.1:${port}`)).json();
+    expect(answer).toEqual({ reports: ['report of May', 'report of June'], inline: 2 });
+    const said = lines.filter((line) => line.includes('offload()'));
+    expect(said).toEqual(['offload() runs everything on the main thread, and starts no worker: `inline: true`.']);
+    expect(app.get(PerfService).snapshot().offload).toMatchObject({
+      threads: 0,
+      done: 2,
+      failed: 0,
+      inline: 2,
+      throttledMs: 0,
+    });
+    const reports = app.get(Reports);
+    await app.close();
+    expect(Object.getOwnPropertyNames(reports)).toEqual(['context']);
+    expect(await reports.render('July')).toBe('report of July');
+  });
+});
+
+describe('offload()', () => {
+  it('runs here where its program, or the module, is TypeScript', async () => {
+    const { lines } = await boot('fastify', { extensions: [offload({ module })] }, { providers: [Reports] });
+    expect(lines.filter((line) => line.includes('offload()'))).toEqual([
+      'offload() runs everything on the main thread, and starts no worker: these are the sources of nestjs-perf.',
+    ]);
+  });
+
+  it('is nothing that an application without it has to know of', async () => {
+    const { app } = await boot('fastify', {}, {});
+    expect(app.get(PerfService).snapshot().offload).toBeNull();
+    expect(() => app.get(Offloader)).toThrow();
+  });
+
+  it('serves applications without HTTP, with options that a factory makes', async () => {
+    @Module({
+      imports: [
+        PerfModule.forRootAsync({ extensions: [offload({ module, inline: true })], useFactory: () => ({ sinks: [] }) }),
+      ],
+      providers: [Reports],
+    })
+    class WorkModule {}
+    const app = await NestFactory.createApplicationContext(WorkModule, { logger: false });
+    expect(await app.get(Reports).renderTwice()).toHaveLength(2);
+    expect(app.get(Offloader).stats()).toMatchObject({ done: 2, inline: 2 });
+    await app.close();
+  });
+});
+
+describe('@Offload() stops the boot', () => {
+  it('without the extension', async () => {
+    await refused({ providers: [Reports] }, []).toThrow(
+      'PERF_ERR_EXTENSION: `@Offload()` on "Reports.render" does nothing without its extension. ' +
+        "Add it: PerfModule.forRoot({ extensions: [offload({ module: new URL('./offload.module.js', import.meta.url) })] }).",
+    );
+  });
+
+  it('on a controller', async () => {
+    @Controller()
+    class RenderController {
+      @Get()
+      @Offload()
+      async render(): Promise<void> {}
+    }
+    await refused({ controllers: [RenderController] }).toThrow(
+      'PERF_ERR_DECORATOR: `@Offload()` on "RenderController.render": a route needs its request, which cannot travel. Put it on a method of a provider.',
+    );
+  });
+
+  it.each([Scope.REQUEST, Scope.TRANSIENT])('on a provider that is built anew (%#)', async (scope) => {
+    @Injectable({ scope })
+    class Scoped {
+      @Offload()
+      async render(): Promise<void> {}
+    }
+    await refused({ providers: [Scoped] }).toThrow(
+      '"Scoped.render": the provider is request-scoped or transient, and no worker has that instance.',
+    );
+  });
+
+  it('on two providers of one name, and on a frozen one', async () => {
+    const twice = [new Reports(), new Reports()].map((useValue, i) => ({ provide: `reports ${i}`, useValue }));
+    await refused({ providers: twice }).toThrow(
+      '"Reports.render": two providers have this name, and a worker could not tell them apart. Rename a class.',
+    );
+    const frozen = { provide: Reports, useValue: Object.freeze(new Reports()) };
+    await refused({ providers: [frozen] }).toThrow(
+      '"Reports.render": its provider is frozen, so that nothing can stand for the method.',
+    );
+  });
+
+  it('not where one instance has two tokens', async () => {
+    const { app } = await boot(
+      'fastify',
+      { extensions: [offload({ module, inline: true })] },
+      { providers: [Reports, { provide: 'alias', useExisting: Reports }] },
+    );
+    expect(await app.get<Reports>('alias').render('May')).toBe('report of May');
+    expect(app.get(Offloader).stats().done).toBe(1);
+  });
+});

@@ -1,0 +1,150 @@
+import { ConflictException, Controller, Get, Inject } from '@nestjs/common';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { PerfService } from '../../../src/index.js';
+import { adapters } from '../../fixtures/app.js';
+import { closeOffloadApps, compiled, offloadApp, type OffloadApp } from '../../fixtures/offload/app.js';
+import { Reports, StockError } from '../../fixtures/offload/reports.js';
+
+afterEach(closeOffloadApps);
+
+@Controller()
+class ReportsController {
+  constructor(@Inject(Reports) private readonly reports: Reports) {}
+
+  @Get('context')
+  context() {
+    return this.reports.context();
+  }
+
+  @Get('conflict')
+  conflict() {
+    return this.reports.fail('conflict');
+  }
+
+  @Get('stock')
+  stock() {
+    return this.reports.fail('stock');
+  }
+}
+
+describe('an offloaded method', () => {
+  let shared: OffloadApp;
+  beforeAll(async () => {
+    shared = await offloadApp({ offload: { threads: 1 }, keep: true });
+  });
+  afterAll(() => shared.app.close());
+
+  it('runs in a worker with what is injected there, also when the class calls itself; in the worker it runs directly', async () => {
+    const { reports } = shared;
+    expect(await reports.whereabouts()).toMatchObject({ isMainThread: false, secret: 42 });
+    expect(await reports.ask()).toBe(false);
+    expect(await reports.inherited()).toBe(false);
+    const { outer, inner } = await reports.askFromWorker();
+    expect(inner).toBe(outer);
+  });
+
+  it('gets what structured clone makes of its arguments as they are at the call', async () => {
+    const { reports } = shared;
+    const rows = [{ id: 1 }];
+    const echoed = reports.echo(rows, new Map([['a', new Date(5)]]), undefined, 7n);
+    rows[0]!.id = 2;
+    expect(await echoed).toEqual([[{ id: 1 }], new Map([['a', new Date(5)]]), undefined, 7n]);
+  });
+
+  it('moves buffers with `transfer`, and stays on the main thread where `when` says so', async () => {
+    const { reports } = shared;
+    await reports.whereabouts();
+    const bytes = new Uint8Array(100_000).fill(1);
+    const inverted = await reports.invert(bytes);
+    expect(inverted[99_999]).toBe(254);
+    expect(bytes.byteLength).toBe(0);
+    // A view of Node's pool of small buffers belongs to others as well.
+    const small = Buffer.from('abc');
+    expect((await reports.invert(small))[0]).toBe(255 - 97);
+    expect(small.toString()).toBe('abc');
+    expect([await reports.large(3), await reports.large(11)]).toEqual([true, false]);
+  });
+
+  it.each<[string, unknown[], string]>([
+    [
+      'a function',
+      [1, { rows: [{ save: () => {} }] }],
+      'Argument 2 of "Reports.echo", at .rows[0].save (a function), cannot go',
+    ],
+    [
+      'a promise',
+      [Promise.resolve()],
+      'Argument 1 of "Reports.echo", at (a Promise), cannot go to another thread: #<Promise> could not be cloned',
+    ],
+    [
+      'a getter that throws',
+      [
+        {
+          get x(): never {
+            throw new Error('no');
+          },
+        },
+      ],
+      'Argument 1 of "Reports.echo" cannot go to another thread: no.',
+    ],
+  ])('refuses %s as an argument, and says which', async (_what, values, message) => {
+    const refused = shared.reports.echo(...values);
+    await expect(refused).rejects.toMatchObject({
+      code: 'PERF_ERR_SERIALIZE',
+      message: expect.stringContaining(message),
+    });
+    expect(shared.offloader.stats()).toMatchObject({ running: 0, pending: 0 });
+  });
+
+  it('says where a result cannot be sent back', async () => {
+    const { reports } = shared;
+    await expect(reports.giveFunction()).rejects.toMatchObject({
+      code: 'PERF_ERR_SERIALIZE',
+      message: expect.stringContaining(
+        'The result of "Reports.giveFunction", at .rows[0].save (a function), cannot go',
+      ),
+    });
+  });
+
+  it('throws what it throws there: name, message, stack, status and what stands on it', async () => {
+    const { reports } = shared;
+    const conflict = await reports.fail('conflict').catch((error: unknown) => error as ConflictException);
+    expect(conflict).toBeInstanceOf(ConflictException);
+    expect(conflict.getStatus()).toBe(409);
+    expect(conflict.getResponse()).toEqual({ message: 'taken', seat: '4A' });
+    expect(conflict.stack).toMatch(/Reports\.fail .*reports/);
+    const stock = await reports.fail('stock').catch((error: unknown) => error as StockError);
+    expect(stock).toBeInstanceOf(Error);
+    expect(stock).toMatchObject({ name: 'StockError', message: 'out of stock', statusCode: 422, left: { shoes: 3 } });
+    await expect(reports.fail('type')).rejects.toBeInstanceOf(TypeError);
+    await expect(reports.fail('text')).rejects.toThrow('Not an error was thrown: only a text');
+  });
+
+  it('runs a file without any application', async () => {
+    const { offloader } = await offloadApp({ offload: { module: compiled('throwing.module') } });
+    expect(await offloader.run(compiled('job'), { n: 7 })).toEqual({ isMainThread: false, squared: 49 });
+    await expect(offloader.run(compiled('offload.module'), 1)).rejects.toThrow(
+      /The default export of .* must be a function/,
+    );
+    await expect(offloader.run('job.js', 1)).rejects.toThrow(
+      'PERF_ERR_OPTION: `Offloader.run(file)` must be a file URL or an absolute path, got `"job.js"` (string).',
+    );
+  });
+});
+
+describe.each(adapters)('from a request, on %s', (adapter) => {
+  it('carries the id of the request and its deadline; errors are answered by their status', async () => {
+    const metadata = { controllers: [ReportsController] };
+    const { url, app } = await offloadApp({ adapter, metadata });
+    const headers = { 'x-request-id': 'order-17' };
+    const context = (await (await fetch(`${url}/context`, { headers })).json()) as { deadlineAt: number };
+    expect(context).toMatchObject({ requestId: 'order-17', traceparent: null, variants: null });
+    expect(context.deadlineAt - Date.now()).toBeGreaterThan(1_000);
+    const conflict = await fetch(`${url}/conflict`);
+    expect([conflict.status, await conflict.json()]).toEqual([409, { message: 'taken', seat: '4A' }]);
+    expect((await fetch(`${url}/stock`)).status).toBe(422);
+    const { offload, upstream } = app.get(PerfService).snapshot();
+    expect(offload).toMatchObject({ done: 1, failed: 2, threads: 1, inline: 0 });
+    expect(upstream.map(({ target, calls }) => [target, calls])).toContainEqual(['worker Reports.fail', 2]);
+  });
+});

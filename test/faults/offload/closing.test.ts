@@ -1,0 +1,56 @@
+import { afterEach, expect, it } from 'vitest';
+import { Deferrer } from '../../../src/index.js';
+import { closeOffloadApps, offloadApp } from '../../fixtures/offload/app.js';
+import { until } from '../../fixtures/until.js';
+
+afterEach(closeOffloadApps);
+
+const shared = (): Int32Array => new Int32Array(new SharedArrayBuffer(8));
+
+it('lets calls end, runs the hooks of the workers, leaves no thread, and gives the methods back', async () => {
+  const { app, reports, offloader } = await offloadApp({ offload: { threads: 1 } });
+  const words = shared();
+  await reports.writeOnShutdown(words.buffer as SharedArrayBuffer);
+  await reports.beat(words.buffer as SharedArrayBuffer);
+  await until('the worker counts', () => Atomics.load(words, 1) > 0);
+  const running = reports.sleep(100);
+  const waiting = reports.whereabouts();
+  await app.close();
+  expect(typeof (await running)).toBe('number');
+  expect(await waiting).toMatchObject({ isMainThread: false });
+  expect(Atomics.load(words, 0)).toBe(1);
+  const counted = Atomics.load(words, 1);
+  await new Promise((resolve) => setTimeout(resolve, 60));
+  expect(Atomics.load(words, 1)).toBe(counted);
+  expect(offloader.stats()).toMatchObject({ threads: 0, running: 0, pending: 0 });
+  expect(Object.getOwnPropertyNames(reports)).toEqual(['numbers']);
+  expect(await reports.whereabouts()).toMatchObject({ isMainThread: true });
+});
+
+it('answers calls that do not end in time, and those that wait behind them', async () => {
+  const { app, reports } = await offloadApp({ offload: { threads: 1 }, perf: { flushTimeoutMs: 200 } });
+  await reports.whereabouts();
+  const ended = Promise.allSettled([reports.sleep(60_000), reports.whereabouts()]);
+  await app.close();
+  expect(await ended).toMatchObject([
+    { reason: { code: 'PERF_ERR_OFFLOAD', message: expect.stringContaining('ended while it ran "Reports.sleep"') } },
+    {
+      reason: {
+        code: 'PERF_ERR_OFFLOAD',
+        message: expect.stringContaining('was waiting for a worker when the application closed'),
+      },
+    },
+  ]);
+});
+
+it('serves deferred work that drains', async () => {
+  const { app, reports } = await offloadApp({ offload: { threads: 1 } });
+  await reports.whereabouts();
+  let ran: unknown = null;
+  app.get(Deferrer).defer(async () => {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    ran = await reports.whereabouts();
+  });
+  await app.close();
+  expect(ran).toMatchObject({ isMainThread: false });
+});

@@ -1,0 +1,77 @@
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { closeOffloadApps, compiled, offloadApp } from '../../fixtures/offload/app.js';
+import { Measured, Missing } from '../../fixtures/offload/modules.js';
+
+afterEach(closeOffloadApps);
+
+const NOT_THE_SERVER =
+  '`module` of offload() is a file of its own with what the workers need, not the file that starts the application.';
+
+describe('workers that do not start', () => {
+  it.each<[string, string, string]>([
+    ['ends its process', 'exiting.module', 'worker exited with code: 7'],
+    ['throws', 'throwing.module', 'the configuration is missing'],
+    ['listens', 'listening.module', 'A worker of offload() must not listen'],
+    [
+      'is the one that starts the application',
+      'main',
+      `must export one module class, or one as its default export; it has none. ${NOT_THE_SERVER}`,
+    ],
+  ])('leave calls on the main thread, counted and said, when the module %s', async (_what, file, why) => {
+    const { reports, offloader, lines } = await offloadApp({ offload: { module: compiled(file), threads: 1 } });
+    expect(await reports.whereabouts()).toMatchObject({ isMainThread: true, secret: 42 });
+    expect(await reports.invert(Uint8Array.of(1))).toEqual(Uint8Array.of(254));
+    await expect(reports.fail('stock')).rejects.toThrow('out of stock');
+    expect(offloader.stats()).toMatchObject({ threads: 0, done: 2, failed: 1, inline: 3, methods: [] });
+    const said = lines.filter((line) => line.startsWith('3 workers of offload() have ended before they could work: '));
+    expect(said).toHaveLength(1);
+    expect(said[0]).toContain(why);
+    expect(said[0]).toContain(
+      'Calls run on the main thread, where they block the event loop; the next try is in a minute.',
+    );
+  });
+
+  it('are tried again after a minute', async () => {
+    const { reports, offloader } = await offloadApp({
+      offload: { module: compiled('throwing.module'), threads: 1, warm: 1 },
+    });
+    expect(offloader.stats()).toMatchObject({ done: 0, failed: 0, inline: 0 });
+    const before = reports.whereabouts();
+    expect(offloader.stats()).toMatchObject({ running: 0, inline: 1 });
+    expect(await before).toMatchObject({ isMainThread: true });
+    const now = performance.now();
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => now + 61_000);
+    try {
+      const call = reports.whereabouts();
+      expect(offloader.stats().running).toBe(1);
+      expect(await call).toMatchObject({ isMainThread: true });
+    } finally {
+      clock.mockRestore();
+    }
+  });
+});
+
+describe('a method that no worker has', () => {
+  const metadata = { providers: [Missing] };
+
+  it('stops the boot of an application with a `warm` worker, and fails its calls in another', async () => {
+    await expect(offloadApp({ metadata, offload: { threads: 1, warm: true } })).rejects.toThrow(
+      /^PERF_ERR_DECORATOR: `@Offload\(\)` on "Missing\.compute": no worker has it\. Add Missing to the providers of file:.*offload\.module\.js\.$/,
+    );
+    const { app } = await offloadApp({ metadata, offload: { threads: 1 } });
+    await expect(app.get(Missing).compute()).rejects.toThrow(
+      'PERF_ERR_OFFLOAD: No worker has "Missing.compute". Add Missing to what "OffloadModule" provides or imports.',
+    );
+  });
+});
+
+describe("a worker's own PerfModule", () => {
+  it('measures nothing and starts no sink; its services can be injected', async () => {
+    const { app } = await offloadApp({
+      metadata: { providers: [Measured] },
+      offload: { module: compiled('measured.module'), threads: 1 },
+    });
+    const seen = await app.get(Measured).look();
+    expect(seen).toEqual({ started: 0, eventLoop: null, resources: null, routes: [], samples: true });
+  });
+});

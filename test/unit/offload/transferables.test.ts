@@ -1,0 +1,116 @@
+import { BadRequestException, HttpException, Module } from '@nestjs/common';
+import { describe, expect, it } from 'vitest';
+import { PerfError } from '../../../src/index.js';
+import { errorFrom, sentError } from '../../../src/offload/sent-error.js';
+import { movableIn, uncloneableIn } from '../../../src/offload/transferables.js';
+import { exportsOf, functionIn, moduleIn } from '../../../src/offload/worker/load.js';
+
+describe('what is moved', () => {
+  it('is each buffer that is there as a whole, once', () => {
+    const whole = new Uint8Array(10);
+    const plain = new ArrayBuffer(3);
+    const part = new Uint8Array(new ArrayBuffer(10), 2, 4);
+    const pooled = Buffer.from('pooled');
+    const shared = new Uint8Array(new SharedArrayBuffer(4));
+    const found = movableIn([
+      { whole, again: whole.buffer },
+      new Map([['plain', plain]]),
+      part,
+      pooled,
+      shared,
+      new ArrayBuffer(0),
+    ]);
+    expect(new Set(found)).toEqual(new Set([whole.buffer, plain]));
+    expect(found).toHaveLength(2);
+  });
+
+  it('is looked for in circles and large values without end', () => {
+    const circle: Record<string, unknown> = { bytes: new Uint8Array(1) };
+    circle['self'] = circle;
+    expect(movableIn(circle)).toHaveLength(1);
+    expect(movableIn(Array.from({ length: 100_000 }, () => ({})))).toEqual([]);
+  });
+});
+
+describe('what cannot be cloned', () => {
+  it.each<[unknown, string | null]>([
+    [{ a: [1, { b: () => {} }] }, '.a[1].b (a function)'],
+    [new Map([['key', Symbol('s')]]), '.get(key) (a symbol)'],
+    [{ later: Promise.resolve() }, '.later (a Promise)'],
+    [{ fine: new Date(), text: '' }, null],
+  ])('is named: %o', (value, place) => {
+    expect(uncloneableIn(value)).toBe(place);
+  });
+});
+
+describe('an error on its way', () => {
+  const travelled = (thrown: unknown): Error => errorFrom(structuredClone(sentError(thrown)));
+
+  it("is of the same class again where that is Nest's, Node's or this library's", () => {
+    const bad = travelled(new BadRequestException({ fields: ['name'] }));
+    expect(bad).toBeInstanceOf(BadRequestException);
+    expect((bad as HttpException).getResponse()).toEqual({ fields: ['name'] });
+    expect(travelled(new HttpException('teapot', 418))).toMatchObject({ status: 418, message: 'teapot' });
+    expect(travelled(new RangeError('far'))).toBeInstanceOf(RangeError);
+    const own = travelled(new PerfError('PERF_ERR_OPTION', 'no'));
+    expect(own).toBeInstanceOf(PerfError);
+    expect(own).toMatchObject({ code: 'PERF_ERR_OPTION', message: 'PERF_ERR_OPTION: no' });
+  });
+
+  it('keeps its stack and what can be cloned of it, whatever stands there', () => {
+    class Odd extends Error {
+      override readonly name = 'Odd';
+      readonly rows = [1];
+      readonly retry = (): void => {};
+    }
+    const odd = new Odd('odd');
+    const there = travelled(odd);
+    expect(there).toMatchObject({ name: 'Odd', message: 'odd', rows: [1], stack: odd.stack });
+    expect(there).not.toHaveProperty('retry');
+    expect(Object.keys(there)).toEqual(['rows']);
+    const unreadable = 'Something was thrown that cannot be read';
+    expect(travelled(Object.assign(new Error('x'), { name: Symbol('s') })).message).toBe(unreadable);
+    expect(travelled(Object.create(null)).message).toBe(unreadable);
+    expect(travelled(null).message).toBe('Not an error was thrown: null');
+    // A class of Node's that is no error of Nest's, and the other way round.
+    expect(travelled(Object.assign(new Error('x'), { name: 'Module' }))).not.toBeInstanceOf(Module);
+  });
+});
+
+describe('a file of a worker', () => {
+  @Module({ providers: [] })
+  class OneModule {}
+  @Module({ imports: [OneModule] })
+  class OtherModule {}
+  const file = new URL('file:///app/a.js');
+  const loaded = (namespace: object) => exportsOf(file, async () => namespace);
+
+  it.each<[string, object, unknown]>([
+    ['default export', { default: OneModule, OtherModule }, OneModule],
+    ['only module class', { OneModule, helper: () => {}, SIZE: 5 }, OneModule],
+    ['dynamic module', { default: { module: OneModule, providers: [] } }, { module: OneModule, providers: [] }],
+    ['CommonJS export', { default: { OneModule }, OneModule }, OneModule],
+    ['CommonJS default', { default: { default: OneModule, __esModule: true } }, OneModule],
+    ['CommonJS `module.exports =`', { default: OneModule, 'module.exports': OneModule }, OneModule],
+  ])('has its module as its %s', async (_what, namespace, module) => {
+    expect(moduleIn(await loaded(namespace), file.href)).toEqual(module);
+  });
+
+  it('must not have several, or none', async () => {
+    const refused = async (namespace: object) => moduleIn(await loaded(namespace), file.href);
+    await expect(refused({ OneModule, OtherModule })).rejects.toThrow(
+      'file:///app/a.js must export one module class, or one as its default export; it has several.',
+    );
+    await expect(refused({ size: 5 })).rejects.toThrow('it has none');
+  });
+
+  it('exports a function for `Offloader.run()`', async () => {
+    const double = (n: number): number => n * 2;
+    expect(functionIn(await loaded({ default: double }), file.href)(4)).toBe(8);
+    expect(functionIn(await loaded({ default: { default: double } }), file.href)(4)).toBe(8);
+    const bare = await loaded({ double });
+    expect(() => functionIn(bare, file.href)).toThrow(
+      'PERF_ERR_OFFLOAD: The default export of file:///app/a.js must be a function of its input.',
+    );
+  });
+});
