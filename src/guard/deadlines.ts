@@ -8,14 +8,19 @@ const BLOCK_MS = 30;
 /** After a block, for a client that needs a turn more to hand over what has arrived. */
 const TURNS_AFTER_BLOCK = 2;
 
+/**
+ * Called at most once, unless it was ended before. `blockedMs`: for how long our loop was blocked since its start; `atMs`: when it
+ * was found to be due, before the sockets were read once more.
+ */
+export type Expired = (blockedMs: number, atMs: number) => void;
+
 /** One call's deadline. */
 export interface Deadline {
   readonly startedMs: number;
   readonly dueMs: number;
   /** Of all blocks so far, when it started. */
   readonly blockedBeforeMs: number;
-  /** Called at most once, unless it was ended before. */
-  readonly expired: (blockedMs: number) => void;
+  readonly expired: Expired;
 }
 
 /**
@@ -31,7 +36,7 @@ export class Deadlines {
 
   constructor(private readonly nowMs: MonotonicClock) {}
 
-  start(startedMs: number, dueMs: number, expired: (blockedMs: number) => void): Deadline {
+  start(startedMs: number, dueMs: number, expired: Expired): Deadline {
     // The loop is in a block now: that is none of this call's time.
     const lateMs = startedMs - this.firesMs;
     const blockedBeforeMs = this.blockedMs + (lateMs >= BLOCK_MS ? lateMs : 0);
@@ -91,7 +96,7 @@ export class Deadlines {
     for (const deadline of this.waiting) {
       if (deadline.dueMs > dueByMs) continue;
       this.waiting.delete(deadline);
-      deadline.expired(Math.max(0, this.blockedMs - deadline.blockedBeforeMs));
+      deadline.expired(Math.max(0, this.blockedMs - deadline.blockedBeforeMs), dueByMs);
     }
   }
 }

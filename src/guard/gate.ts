@@ -124,9 +124,9 @@ export class Gate {
         if (outcome.verdict !== 'unknown') window?.add(outcome.verdict === 'failure');
         resolve(outcome);
       };
-      const deadline = host.deadlines.start(startedMs, call.dueMs, (blockedMs) => {
-        const spentMs = host.nowMs() - call.startedMs;
-        const isOurs = spentMs - blockedMs < FAIR_SHARE * call.deadlineMs;
+      const deadline = host.deadlines.start(startedMs, call.dueMs, (blockedMs, atMs) => {
+        const turnedMs = atMs - call.startedMs - blockedMs;
+        const isOurs = turnedMs < FAIR_SHARE * call.deadlineMs;
         if (!isOurs) counters.deadlines += 1;
         const error = host.made(deadlineError(this.unanswered(call), call.dueMs - call.startedMs, blockedMs));
         end(new Outcome(isOurs ? 'ownDeadlines' : 'failed', true, error));

@@ -142,14 +142,19 @@ export class UpstreamGuard implements GuardedUpstream {
       call.attempt = 1;
       return gate.enter(unanswered, () => gate.attempt(call));
     }
+    let last: Outcome | null = null;
     return gate.enter(unanswered, () =>
       retry.run(async (retries) => {
-        call.attempt = retries + 1;
-        const outcome = await gate.attempt(call);
-        if (outcome.end === 'failed' && retries < this.options.retries) {
-          outcome.retryInMs = this.retryInMs(call, outcome, retries);
+        if (last !== null) {
+          last.retryInMs = null;
+          // Our own loop was blocked while it waited.
+          if (call.remainingMs === 0) return last;
         }
-        return outcome;
+        call.attempt = retries + 1;
+        last = await gate.attempt(call);
+        if (last.end === 'failed' && retries < this.options.retries)
+          last.retryInMs = this.retryInMs(call, last, retries);
+        return last;
       }),
     );
   }

@@ -87,6 +87,14 @@ describe.each(adapters)('a guarded call in a request, on %s', (adapter) => {
   });
 });
 
+it.each(adapters)('stands at the adapter of %s while the application lives', async (adapter) => {
+  const { app, close } = await start({}, adapter);
+  const http = app.getHttpAdapter();
+  expect(Object.hasOwn(http, 'reply')).toBe(true);
+  await close();
+  expect(Object.hasOwn(http, 'reply')).toBe(false);
+});
+
 describe('a guarded call', () => {
   it('gives the result, and tells its work the attempt and what is left', async () => {
     const { github } = await start();

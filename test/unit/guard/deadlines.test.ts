@@ -18,7 +18,7 @@ beforeEach(() => {
 afterEach(() => vi.useRealTimers());
 
 const started = (deadlines: Deadlines, forMs: number) => {
-  const expired = vi.fn<(blockedMs: number) => void>();
+  const expired = vi.fn<(blockedMs: number, atMs: number) => void>();
   return { expired, deadline: deadlines.start(nowMs, nowMs + forMs, expired) };
 };
 
@@ -30,7 +30,7 @@ describe('deadlines', () => {
     await turn(49);
     expect(late.expired).not.toHaveBeenCalled();
     await turn(5);
-    expect(late.expired.mock.calls).toEqual([[0]]);
+    expect(late.expired.mock.calls).toEqual([[0, 1_050]]);
     expect(deadlines.end(late.deadline)).toBe(false);
     expect([kept.expired.mock.calls, ended.expired.mock.calls]).toEqual([[], []]);
   });
