@@ -15,7 +15,7 @@ async function ask(shop: (typeof shops)[number], page: number): Promise<void> {
 
 const asked: Promise<void>[] = [];
 for (let round = 0; round < Number(seconds) * 100; round++) {
-  const page = Math.floor(20 * Math.random() ** 2);
+  const page = Math.floor(round / 2) % 20;
   asked.push(ask(shops[round % 2]!, page));
   await delay(10);
 }

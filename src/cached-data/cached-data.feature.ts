@@ -14,6 +14,7 @@ import type { Declared } from './decorators.js';
 import { GhostMethod } from './ghost-method.js';
 import type { Level2 } from './level2.js';
 import type { CacheParts, MethodRules } from './method-cache.js';
+import { MethodLevel2 } from './method-level2.js';
 import { PerfCache } from './perf-cache.js';
 import { PreloadedMethod } from './preloaded-method.js';
 import { Readings } from './readings.js';
@@ -120,9 +121,9 @@ class CachedDataFeature extends PerfCache implements Feature {
   }
 
   /** Two instances that have one name would read each other's values. */
-  private level2For({ level2 }: ResolvedCached, method: string, isAlone: boolean): Level2 | null {
+  private level2For({ level2 }: ResolvedCached, method: string, isAlone: boolean): MethodLevel2 | null {
     if (this.level2 === null || !level2) return null;
-    if (isAlone) return this.level2;
+    if (isAlone) return new MethodLevel2(this.level2, method, this.host.report);
     const cause = `"${method}" stays in level 1`;
     this.host.report.report(cause, `${cause}: several providers have this name. Give each a token of its own.`);
     return null;

@@ -1,10 +1,12 @@
 import type { OncePerCause } from '../core/reporter.js';
-import type { Bound, Bounded } from './bound.js';
+import type { Bound } from './bound.js';
+import { aheadMs, Entry } from './entry.js';
 import { Flight, outsideRequests, retryAfterMs } from './flight.js';
-import type { Level2, Level2Answer } from './level2.js';
+import type { Level2Answer } from './level2.js';
 import { MethodCounters } from './method-counters.js';
-import { LoadTimes, type Readings, type Times } from './readings.js';
-import { bytesOf, fromText, toText } from './value.js';
+import type { MethodLevel2 } from './method-level2.js';
+import { LoadTimes, type Readings } from './readings.js';
+import { bytesOf } from './value.js';
 
 /** What the cached methods of an application share. */
 export interface CacheParts {
@@ -31,37 +33,11 @@ export interface MethodRules {
   readonly refreshAhead: number | null;
   /** Room for this method alone. */
   readonly bound: Bound | null;
-  readonly level2: Level2 | null;
+  readonly level2: MethodLevel2 | null;
 }
 
 /** Asks the source for the value of one key. */
 export type LoadOne<Input> = (input: Input, times: LoadTimes) => Promise<unknown>;
-
-/** One value, and what is known of it. */
-class Entry implements Bounded, Times {
-  bytes = 1;
-  readonly promise: Promise<unknown>;
-  readonly loadedAtMs: number;
-  readonly freshUntilMs: number;
-  readonly staleUntilMs: number;
-  failures = 0;
-  /** No load before, milliseconds. */
-  retryAtMs = 0;
-
-  constructor(
-    readonly key: string,
-    readonly value: unknown,
-    { loadedAtMs, freshUntilMs, staleUntilMs }: LoadTimes,
-    readonly startedMs: number,
-    readonly loadMs: number,
-    readonly evicted: () => void,
-  ) {
-    this.promise = Promise.resolve(value);
-    this.loadedAtMs = loadedAtMs;
-    this.freshUntilMs = freshUntilMs;
-    this.staleUntilMs = staleUntilMs;
-  }
-}
 
 /** The values of one method of one instance, and the loads that are under way. */
 export class MethodCache<Input> {
@@ -195,7 +171,8 @@ export class MethodCache<Input> {
   }
 
   private async obtain(key: string, input: Input, flight: Flight<Entry>, startedMs: number): Promise<Entry> {
-    const shared = await this.readShared(key);
+    const { level2 } = this.rules;
+    const shared = level2 === null ? null : await level2.read(key);
     const found = shared === null ? null : this.sharedEntry(key, shared, startedMs);
     if (found !== null) {
       this.keep(found, flight);
@@ -211,7 +188,7 @@ export class MethodCache<Input> {
       const isKept = this.keep(entry, flight);
       // It was made of something stale: asking again at once would give the same.
       if (isKept && this.parts.nowMs() >= entry.freshUntilMs) this.retryLater(entry, 1);
-      if (isKept && shared !== null) this.share(entry, shared.atMs);
+      if (isKept && shared !== null) level2!.write(entry, shared.atMs, entry.staleUntilMs - this.parts.nowMs());
       return entry;
     } catch (error) {
       this.counters.failed += 1;
@@ -225,55 +202,16 @@ export class MethodCache<Input> {
   private sharedEntry(key: string, { value: found }: Level2Answer, startedMs: number): Entry | null {
     if (found === null) return null;
     const nowMs = this.parts.nowMs();
-    const { refreshAhead } = this.rules;
-    const times = new LoadTimes(nowMs - found.ageMs, this.rules.ttlMs, this.rules.staleMs);
+    const { level2, method, refreshAhead, staleMs, ttlMs } = this.rules;
+    const times = new LoadTimes(nowMs - found.ageMs, ttlMs, staleMs);
     // What is to replace a value must not be as old.
     const usableUntilMs = this.entries.has(key) ? aheadMs(times, refreshAhead ?? 1) : times.staleUntilMs;
-    if (nowMs >= usableUntilMs) return null;
-    try {
-      const value = fromText(found.text);
-      this.parts.freeze(value, this.rules.method);
-      const entry: Entry = new Entry(key, value, times, startedMs, this.counters.loadMs.meanMs, () =>
-        this.remove(entry),
-      );
-      return entry;
-    } catch (error) {
-      this.parts.report.report(
-        `level 2 of "${this.rules.method}"`,
-        `Level 2 holds no JSON for "${this.rules.method}": ${String(error)}`,
-      );
-      return null;
-    }
-  }
-
-  private async readShared(key: string): Promise<Level2Answer | null> {
-    const { level2, method } = this.rules;
-    if (level2 === null) return null;
-    try {
-      return await level2.read({ method, key });
-    } catch (error) {
-      this.parts.report.report('reading level 2', `Level 2 failed: ${String(error)}`);
-      return null;
-    }
-  }
-
-  private share(entry: Entry, atMs: number): void {
-    const { level2, method } = this.rules;
-    const keepMs = entry.staleUntilMs - this.parts.nowMs();
-    if (keepMs <= 0) return;
-    const text = toText(entry.value);
-    if (text === null) {
-      const cause = `"${method}" stays in level 1`;
-      this.parts.report.report(
-        cause,
-        `${cause}: JSON would lose something of its value. Return plain data, or set \`level2: false\`.`,
-      );
-      return;
-    }
-    level2?.write({ method, key: entry.key }, text, {
-      loadedAtMs: atMs - (entry.startedMs - entry.loadedAtMs),
-      keepMs,
-    });
+    const read = nowMs < usableUntilMs ? level2!.valueOf(found) : null;
+    if (read === null) return null;
+    this.parts.freeze(read.value, method);
+    const loadMs = this.counters.loadMs.meanMs;
+    const entry: Entry = new Entry(key, read.value, times, startedMs, loadMs, () => this.remove(entry));
+    return entry;
   }
 
   /** A cache that has no room, or fails, is none: the value goes to those who wait. */
@@ -306,6 +244,3 @@ export class MethodCache<Input> {
     if (this.entries.get(entry.key) === entry) this.entries.delete(entry.key);
   }
 }
-
-const aheadMs = ({ loadedAtMs, freshUntilMs }: Times, share: number): number =>
-  loadedAtMs + (freshUntilMs - loadedAtMs) * share;

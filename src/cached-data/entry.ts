@@ -1,0 +1,32 @@
+import type { Bounded } from './bound.js';
+import type { LoadTimes, Times } from './readings.js';
+
+/** One value, and what is known of it. */
+export class Entry implements Bounded, Times {
+  bytes = 1;
+  readonly promise: Promise<unknown>;
+  readonly loadedAtMs: number;
+  readonly freshUntilMs: number;
+  readonly staleUntilMs: number;
+  failures = 0;
+  /** No load before, milliseconds. */
+  retryAtMs = 0;
+
+  constructor(
+    readonly key: string,
+    readonly value: unknown,
+    { loadedAtMs, freshUntilMs, staleUntilMs }: LoadTimes,
+    readonly startedMs: number,
+    readonly loadMs: number,
+    readonly evicted: () => void,
+  ) {
+    this.promise = Promise.resolve(value);
+    this.loadedAtMs = loadedAtMs;
+    this.freshUntilMs = freshUntilMs;
+    this.staleUntilMs = staleUntilMs;
+  }
+}
+
+/** When so much of a value's fresh time is over. */
+export const aheadMs = ({ loadedAtMs, freshUntilMs }: Times, share: number): number =>
+  loadedAtMs + (freshUntilMs - loadedAtMs) * share;
