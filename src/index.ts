@@ -85,6 +85,18 @@ export type { PerfRequest } from './core/perf-request.js';
 export { PerfError, type PerfErrorCode } from './core/perf.error.js';
 export type { PerfSink, PerfSinkHost, RouteHistogram } from './core/sink.js';
 export type {
+  Change,
+  CompareWhat,
+  HistoryDurations,
+  HistoryPoint,
+  HistorySeries,
+  PerfComparison,
+  RangeFigures,
+  RouteComparison,
+  TimeRange,
+} from './core/history.js';
+export type { Verdict, VerdictReason } from './core/verdict.js';
+export type {
   BlockCause,
   BlockRecord,
   DeferredRecord,
@@ -98,6 +110,7 @@ export type {
   Unit,
   UpstreamKind,
   UpstreamUse,
+  VerdictRecord,
 } from './core/record.js';
 export type {
   CompressionStats,
