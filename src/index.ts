@@ -74,6 +74,12 @@ export type {
 export type { UsersOptions } from './users/users.options.js';
 export type { UpstreamCall, UpstreamOptions } from './upstream/upstream.options.js';
 
+export { fileHistory, type FileHistoryOptions } from './history/file/file-history.js';
+export type { HistoryStore, HistoryStoreHost, OpenHistoryStore } from './history/history-store.js';
+export type { HistoryOptions } from './history/history.options.js';
+export type { HistoryRow } from './history/rows/row.js';
+export type { Tier } from './history/rows/tiers.js';
+
 export type { HttpOptions } from './http/http.options.js';
 export type { PerfExtension } from './http/extension.js';
 

@@ -8,6 +8,8 @@ export interface RouteTimeTotals {
   readonly upstreamMs: number;
   /** The event loop was busy, with whatever. */
   readonly busyMs: number;
+  /** Of both: a call was under way, and the event loop was busy. */
+  readonly upstreamBusyMs: number;
   /** Of those that were alone in flight: their busy time is their own. */
   readonly aloneCount: number;
   readonly aloneMs: number;

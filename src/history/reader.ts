@@ -1,0 +1,89 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { TimeRange } from '../core/history.js';
+import type { MemoryTiers } from './rows/memory.js';
+import type { Tier } from './rows/tiers.js';
+import { EncodedWindow } from './rows/window-codec.js';
+import type { StoreKeeper } from './store-keeper.js';
+
+/** A bucket of one process. */
+export interface ReadBucket {
+  readonly at: number;
+  readonly pod: string;
+  readonly instance: string;
+  readonly release: string;
+  readonly window: EncodedWindow;
+}
+
+/** This run of this process. */
+export interface Identity {
+  readonly pod: string;
+  readonly instance: string;
+  readonly release: string;
+}
+
+/** Longer work than this is spread over turns of the event loop, milliseconds. */
+const TURN_MS = 5;
+
+/** Everything that is known of a range: what memory holds of this process, and what the store holds of it and of others. */
+export class HistorySource {
+  constructor(
+    private readonly memory: MemoryTiers,
+    private readonly store: StoreKeeper | null,
+    private readonly own: Identity,
+  ) {}
+
+  /** Hands on every bucket that begins in the range; false when the store could not be read. Without the store, only this run's. */
+  async read(tier: Tier, range: TimeRange, take: (bucket: ReadBucket) => void, withStore = true): Promise<boolean> {
+    const { memory, own } = this;
+    const rows: ReadBucket[] = [];
+    const complete =
+      (await (withStore ? this.store : null)?.read(tier, range, ({ at, pod, instance, release, data }) => {
+        if (instance === own.instance && memory.has(tier, at)) return;
+        const window = windowOf(data);
+        if (window !== null) rows.push({ at, pod, instance, release, window });
+      })) ?? true;
+    const turns = new Turns();
+    for (const { at, window } of memory.buckets(tier, range.from, range.to)) {
+      take({ ...own, at, window });
+      await turns.rest();
+    }
+    for (const row of rows) {
+      takeReadable(row, take);
+      await turns.rest();
+    }
+    return complete;
+  }
+}
+
+/** Gives other work a turn of the event loop. */
+class Turns {
+  private sinceMs = performance.now();
+
+  async rest(): Promise<void> {
+    if (performance.now() - this.sinceMs < TURN_MS) return;
+    await nextTurn();
+    this.sinceMs = performance.now();
+  }
+}
+
+function windowOf(data: Uint8Array): EncodedWindow | null {
+  try {
+    return new EncodedWindow(data);
+  } catch (error) {
+    return unreadable(error);
+  }
+}
+
+/** A row's checksum does not say who wrote it: one that cannot be decoded is left out. */
+function takeReadable(row: ReadBucket, take: (bucket: ReadBucket) => void): void {
+  try {
+    take(row);
+  } catch (error) {
+    unreadable(error);
+  }
+}
+
+function unreadable(error: unknown): null {
+  if (error instanceof RangeError) return null;
+  throw error;
+}
