@@ -26,6 +26,8 @@ export interface HistoryStore {
   readonly name: string;
   /** Several processes write to it. */
   readonly shared: boolean;
+  /** At boot: loads a package that it needs. What it throws stops the boot. */
+  load?(): Promise<void>;
   /** May be called again after it has failed, and in several applications. */
   open(host: HistoryStoreHost): Promise<OpenHistoryStore>;
 }

@@ -10,6 +10,7 @@ import { USERS } from '../core/users.js';
 import type { Feature, FeatureDefinition, FeatureHost } from '../http/feature.js';
 import { History } from './history.js';
 import { historyOption } from './history.options.js';
+import type { HistoryStore } from './history-store.js';
 import { WINDOW_MS } from './rows/tiers.js';
 import { VerdictKeeper } from './verdicts/verdict-keeper.js';
 
@@ -20,12 +21,14 @@ const MINUTE_MS = 60_000;
 /** What was, kept once a minute from what other features count anyway. */
 class HistoryFeature implements Feature {
   private readonly history: History;
+  private readonly store: HistoryStore | null;
   private timer: NodeJS.Timeout | null = null;
 
   constructor(
     options: Options,
     private readonly host: FeatureHost,
   ) {
+    this.store = options.store;
     const { requests, recorder, report, release } = host;
     const pod = hostname();
     const own = {
@@ -49,6 +52,10 @@ class HistoryFeature implements Feature {
     const parts = { ...options, own, counters, report, now: Date.now };
     this.history = new History(parts, options.verdicts ? judge : null);
     HISTORY.set(requests, this.history);
+  }
+
+  async install(): Promise<void> {
+    await this.store?.load?.();
   }
 
   start(): void {

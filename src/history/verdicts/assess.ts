@@ -62,29 +62,22 @@ export function assess(
   const before = meanOf(levels.map((level) => level.before));
   const now = meanOf(levels.map((level) => level.now!));
   const counts = recent.map(({ sums }) => sums.count);
+  const direction = Math.sign(now - before);
+  const matters = levels.every(
+    (level) => rule.matters(level.before, level.now!) && Math.sign(level.now! - level.before) === direction,
+  );
+  const [since, count] = [recent[0]!.at, counts.reduce((sum, one) => sum + one, 0)];
+  // Most routes, most of the time: no verdict tells of it, and how sure it is costs time to say.
+  const quiet = { error: 0, degrees: 1, pValue: 1, likely: false };
+  if (!matters) return { route, rule, usual, before, now, matters, since, count, ...quiet };
   const spread = Math.max(spreadOf(residuals, center), rule.leastSpread(before, Math.min(...counts), isWeekly));
   // Neighbouring windows resemble each other: the recent ones are one observation.
   const error = spread * Math.sqrt(1 + 1 / residuals.length);
   const degrees = residuals.length - 1;
   const t = (now - before) / error;
-  const direction = Math.sign(now - before);
-  const matters = levels.every(
-    (level) => rule.matters(level.before, level.now!) && Math.sign(level.now! - level.before) === direction,
-  );
-  return {
-    route,
-    rule,
-    usual,
-    before,
-    now,
-    error,
-    degrees,
-    pValue: Math.min(1, 2 * studentUpperTail(Math.abs(t), degrees)),
-    matters,
-    likely: matters && Math.abs(t) >= LIKELY,
-    since: recent[0]!.at,
-    count: counts.reduce((sum, count) => sum + count, 0),
-  };
+  const pValue = Math.min(1, 2 * studentUpperTail(Math.abs(t), degrees));
+  const likely = Math.abs(t) >= LIKELY;
+  return { route, rule, usual, before, now, matters, since, count, error, degrees, pValue, likely };
 }
 
 /** Days have quiet and noisy hours: the greater of a robust and a plain spread. */

@@ -1,5 +1,5 @@
 import type { Verdict, VerdictReason } from '../../core/verdict.js';
-import { msText, percentText, reasonText } from '../compare/text.js';
+import { fromToText, percentText, reasonText } from '../compare/text.js';
 import type { Assessment } from './assess.js';
 import type { Scope } from './scope.js';
 
@@ -16,32 +16,26 @@ export const timeText = (at: number): string => `${new Date(at).toISOString().sl
 const percent = (share: number): string => `${(share * 100).toFixed(1)} %`;
 
 function levelText({ rule, before, now }: Assessment): string {
-  switch (rule.metric) {
-    case 'latency':
-      return `${msText(Math.exp(before)).replace(/ ms$/, '')} → ${msText(Math.exp(now))}`;
-    case 'errors':
-      return `errors ${percent(before)} → ${percent(now)}`;
-    case 'over':
-      return `slow requests ${percent(before)} → ${percent(now)}`;
-    case 'blocked':
-      return `blocks ${percent(before)} → ${percent(now)} of the event loop's time`;
-  }
+  const shares = `${percent(before)} → ${percent(now)}`;
+  const texts: Record<Verdict['metric'], string> = {
+    latency: fromToText(Math.exp(before), Math.exp(now)),
+    errors: `errors ${shares}`,
+    over: `slow requests ${shares}`,
+    blocked: `blocks ${shares} of the event loop's time`,
+  };
+  return texts[rule.metric];
 }
 
 function whom({ scope, name, detail }: Scope): string {
   const more = detail === null ? '' : ` (${detail})`;
-  switch (scope) {
-    case 'site':
-      return `site-wide${more}`;
-    case 'pod':
-      return `on pod ${name}${more}`;
-    case 'users':
-      return `for user ${name}${more}`;
-    case 'upstream':
-      return `calls to ${name}`;
-    case 'routes':
-      return detail ?? '';
-  }
+  const texts: Record<Verdict['scope'], string> = {
+    site: `site-wide${more}`,
+    pod: `on pod ${name}${more}`,
+    users: `for user ${name}${more}`,
+    upstream: `calls to ${name}`,
+    routes: detail ?? '',
+  };
+  return texts[scope];
 }
 
 export interface Opened {

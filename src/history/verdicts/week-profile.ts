@@ -7,7 +7,8 @@ const WEEKS = 5;
 const ENOUGH_MS = 8 * DAY_MS;
 
 export const medianOf = (values: readonly number[]): number => {
-  const sorted = values.toSorted((a, b) => a - b);
+  // Typed: a sort without a comparator is several times faster.
+  const sorted = Float64Array.from(values).sort();
   const middle = sorted.length >> 1;
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
 };

@@ -1,0 +1,1 @@
+export { redisHistory, type RedisHistoryOptions } from './redis/history.js';
