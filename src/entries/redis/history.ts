@@ -55,6 +55,10 @@ export function redisHistory(options: RedisHistoryOptions): HistoryStore {
 
 /** Commands fail at once without a connection: rows wait in the bounded memory of who writes them. */
 const OVERRIDES = {
+  // No greetings: they would stand among the application's calls to this server.
+  protocol: 2 as const,
+  disableClientInfo: true,
+  enableReadyCheck: false,
   lazyConnect: true,
   enableOfflineQueue: false,
   maxRetriesPerRequest: 1,

@@ -63,12 +63,13 @@ export async function appendRow(path: string, row: HistoryRow, knownLength: numb
   const file = await open(path, 'a+', 0o600);
   try {
     const { size } = await file.stat();
-    const length = knownLength === size ? size : wholeLengthOf(await bytesOf(path));
+    const length = size === 0 || knownLength === size ? size : wholeLengthOf(await bytesOf(path));
     if (length < size) await file.truncate(length);
     try {
       await file.appendFile(frame);
     } catch (error) {
-      await file.truncate(length);
+      // Where even that fails, the next append cuts it off.
+      await file.truncate(length).catch(() => {});
       throw error;
     }
     return length + frame.length;
