@@ -35,23 +35,17 @@ export class HistorySource {
   /** Hands on every bucket that begins in the range; false when the store could not be read. Without the store, only this run's. */
   async read(tier: Tier, range: TimeRange, take: (bucket: ReadBucket) => void, withStore = true): Promise<boolean> {
     const { memory, own } = this;
-    const rows: ReadBucket[] = [];
-    const complete =
-      (await (withStore ? this.store : null)?.read(tier, range, ({ at, pod, instance, release, data }) => {
-        if (instance === own.instance && memory.has(tier, at)) return;
-        const window = windowOf(data);
-        if (window !== null) rows.push({ at, pod, instance, release, window });
-      })) ?? true;
     const turns = new Turns();
     for (const { at, window } of memory.buckets(tier, range.from, range.to)) {
       take({ ...own, at, window });
       await turns.rest();
     }
-    for (const row of rows) {
-      takeReadable(row, take);
+    if (this.store === null || !withStore) return true;
+    return this.store.read(tier, range, async ({ at, pod, instance, release, data }) => {
+      if (instance === own.instance && memory.has(tier, at)) return;
+      unlessUnreadable(() => take({ at, pod, instance, release, window: new EncodedWindow(data) }));
       await turns.rest();
-    }
-    return complete;
+    });
   }
 }
 
@@ -66,24 +60,11 @@ class Turns {
   }
 }
 
-function windowOf(data: Uint8Array): EncodedWindow | null {
-  try {
-    return new EncodedWindow(data);
-  } catch (error) {
-    return unreadable(error);
-  }
-}
-
 /** A row's checksum does not say who wrote it: one that cannot be decoded is left out. */
-function takeReadable(row: ReadBucket, take: (bucket: ReadBucket) => void): void {
+function unlessUnreadable(work: () => void): void {
   try {
-    take(row);
+    work();
   } catch (error) {
-    unreadable(error);
+    if (!(error instanceof RangeError)) throw error;
   }
-}
-
-function unreadable(error: unknown): null {
-  if (error instanceof RangeError) return null;
-  throw error;
 }

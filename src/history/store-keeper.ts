@@ -48,12 +48,12 @@ export class StoreKeeper {
   }
 
   /** Hands each row on; false when the store could not be read to the end in time. Never rejects. */
-  async read(tier: Tier, range: TimeRange, take: (row: HistoryRow) => void): Promise<boolean> {
+  async read(tier: Tier, range: TimeRange, take: (row: HistoryRow) => void | Promise<void>): Promise<boolean> {
     let late = false;
     const reading = async (): Promise<void> => {
       for await (const row of (await this.opened()).read(tier, range)) {
         if (late) return;
-        take(row);
+        await take(row);
       }
     };
     try {

@@ -79,13 +79,13 @@ export class MemoryTiers {
     return finished.has(at) || running.has(at);
   }
 
-  /** Buckets that begin in the range. */
-  *buckets(tier: Tier, from: number, to: number): Generator<{ at: number; window: EncodedWindow }> {
+  /** Buckets that begin in the range, all as of one moment. */
+  buckets(tier: Tier, from: number, to: number): { at: number; window: EncodedWindow }[] {
     const { finished, running } = this.tiers.get(tier)!;
-    for (const [at, data] of finished) if (at >= from && at < to) yield { at, window: new EncodedWindow(data) };
-    for (const [at, window] of running) {
-      if (at >= from && at < to) yield { at, window: new EncodedWindow(encodeWindow(window)) };
-    }
+    const isIn = ([at]: readonly [number, unknown]): boolean => at >= from && at < to;
+    const ended = [...finished].filter(isIn).map(([at, data]) => ({ at, window: new EncodedWindow(data) }));
+    const open = [...running].filter(isIn);
+    return [...ended, ...open.map(([at, window]) => ({ at, window: new EncodedWindow(encodeWindow(window)) }))];
   }
 
   get bytes(): number {

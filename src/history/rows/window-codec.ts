@@ -106,30 +106,46 @@ function decodeRoute(bytes: Uint8Array): RouteWindow {
 /** A bucket as it was written; each route is decoded when it is asked for. */
 export class EncodedWindow {
   readonly process = new ProcessSums();
+  private readonly reader: ByteReader;
+  private readonly whole: Uint8Array;
+  private routesLeft: number;
   private readonly encoded = new Map<string, Uint8Array>();
 
   constructor(data: Uint8Array) {
     const reader = new ByteReader(data);
+    this.reader = reader;
     this.process.observedMs = reader.ms();
     this.process.busyMs = reader.ms();
     this.process.throttledMs = reader.ms();
     this.process.heapRatio = reader.number() / 10_000;
-    for (let n = reader.number(); n > 0; n--) this.encoded.set(reader.text(), reader.bytes());
+    this.routesLeft = reader.number() - 1;
+    reader.text();
+    this.whole = reader.bytes();
   }
 
   get routeNames(): string[] {
-    return [...this.encoded.keys()].filter((name) => name !== WHOLE);
+    return [...this.routes().keys()];
   }
 
   /** One route, or the whole; null when it is not in it. */
   window(route: string | null): RouteWindow | null {
-    const bytes = this.encoded.get(route ?? WHOLE);
+    const bytes = this.bytesOf(route);
     return bytes === undefined ? null : decodeRoute(bytes);
   }
 
   /** The same without the distribution, for less. */
   sums(route: string | null): RouteSums | null {
-    const bytes = this.encoded.get(route ?? WHOLE);
+    const bytes = this.bytesOf(route);
     return bytes === undefined ? null : readSums(new ByteReader(bytes), new RouteSums());
+  }
+
+  private bytesOf(route: string | null): Uint8Array | undefined {
+    return route === null ? this.whole : this.routes().get(route);
+  }
+
+  /** Read when the first of them is asked for: the whole stands before them. */
+  private routes(): Map<string, Uint8Array> {
+    for (; this.routesLeft > 0; this.routesLeft--) this.encoded.set(this.reader.text(), this.reader.bytes());
+    return this.encoded;
   }
 }
