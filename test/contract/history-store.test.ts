@@ -27,7 +27,8 @@ afterAll(async () => {
 
 const stores: Record<string, () => HistoryStore> = {
   file: () => fileHistory({ directory: join(root, `${(made += 1)}`) }),
-  'redis, by a client': () => redisHistory({ connection: client, prefix: `perf:history-test:${process.pid}:${(made += 1)}` }),
+  'redis, by a client': () =>
+    redisHistory({ connection: client, prefix: `perf:history-test:${process.pid}:${(made += 1)}` }),
   'redis, by options': () => {
     const { hostname, port } = new URL(inject('redisUrl'));
     const connection = { host: hostname, port: Number(port) };
@@ -71,7 +72,10 @@ describe.each(Object.keys(stores))('a history store: %s', (name) => {
   it('has the rows of the run before, what ran when it was killed included', async () => {
     const kind = stores[name]!();
     const killed = await kind.open(host);
-    await killed.write([rowOf({ at: hour, requests: 1, instance: 'a' })], [rowOf({ tier: '1h', at: hour, requests: 2, instance: 'a' })]);
+    await killed.write(
+      [rowOf({ at: hour, requests: 1, instance: 'a' })],
+      [rowOf({ tier: '1h', at: hour, requests: 2, instance: 'a' })],
+    );
     await killed.close();
     const store = await kind.open(host);
     await store.write([], [rowOf({ tier: '1h', at: hour, requests: 8, instance: 'b' })]);
@@ -86,7 +90,10 @@ describe.each(Object.keys(stores))('a history store: %s', (name) => {
 
 it('a row holds each route and the whole, with percentiles within 1.6 %', () => {
   const site = new SiteWindow();
-  for (const [route, from] of [['GET /a', 1], ['GET /b', 1_000]] as const) {
+  for (const [route, from] of [
+    ['GET /a', 1],
+    ['GET /b', 1_000],
+  ] as const) {
     const window = site.routeOf(route);
     for (let i = 0; i < 1_000; i++) {
       window.histogram.record(from + i);

@@ -117,7 +117,11 @@ describe('redisHistory', () => {
     client.disconnect();
     expect(points.reduce((sum, { count }) => sum + count, 0)).toBe(8);
     expect(upstream).toEqual([]);
-    expect(keys.map((key) => key.split(':')[1]).filter((tier, index, all) => all.indexOf(tier) === index)).toEqual(['1h', '1m', '5m']);
+    expect(keys.map((key) => key.split(':')[1]).filter((tier, index, all) => all.indexOf(tier) === index)).toEqual([
+      '1h',
+      '1m',
+      '5m',
+    ]);
     expect(Math.min(...lives)).toBeGreaterThan(6 * 3_600);
     expect(Math.max(...lives)).toBeLessThanOrEqual(35 * 86_400 + 2 * 3_600);
     expect(Math.max(...fields)).toBeLessThanOrEqual(2);

@@ -36,7 +36,7 @@ export function redisHistory(options: RedisHistoryOptions): HistoryStore {
     name: 'redis',
     shared: true,
     load: async () => {
-      await importRedis();
+      if (!isClient(connection)) await importRedis();
     },
     open: async (host) => {
       const client = await clientOf(connection);
@@ -67,8 +67,11 @@ const OVERRIDES = {
   retryStrategy: (times: number): number => Math.min(2_000, 50 * 2 ** Math.min(times, 6)),
 };
 
+const isClient = (connection: RedisOptions | Redis): connection is Redis =>
+  'duplicate' in connection && typeof connection.duplicate === 'function';
+
 async function clientOf(connection: RedisOptions | Redis): Promise<Redis> {
-  if ('duplicate' in connection && typeof connection.duplicate === 'function') return connection.duplicate(OVERRIDES);
+  if (isClient(connection)) return connection.duplicate(OVERRIDES);
   const { Redis } = await importRedis();
   const options: object = { ...connection, ...OVERRIDES };
   return new Redis(options);

@@ -23,6 +23,7 @@ const VALUES: Readonly<Record<string, { functions: string[]; classes: string[] }
       'defer',
       'DeferWork',
       'Experiment',
+      'fileHistory',
       'loggerSink',
       'NoCompression',
       'SharedResponse',
@@ -44,6 +45,7 @@ const VALUES: Readonly<Record<string, { functions: string[]; classes: string[] }
   'nestjs-perf/prometheus': { functions: ['prometheusSink'], classes: [] },
   'nestjs-perf/opentelemetry': { functions: ['openTelemetrySink'], classes: [] },
   'nestjs-perf/statsig': { functions: ['statsigSink', 'statsigGates'], classes: [] },
+  'nestjs-perf/redis': { functions: ['redisHistory'], classes: [] },
   'nestjs-perf/testing': { functions: ['memorySink', 'settle'], classes: [] },
 };
 const TYPES = [

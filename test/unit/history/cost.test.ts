@@ -18,7 +18,8 @@ const DAY_MS = 24 * HOUR_MS;
 const ROUTES = Array.from({ length: 50 }, (_, i) => `GET /route-${i}/:id`);
 const random = randomOf(5);
 /** From 2 ms to some seconds, as requests are. */
-const duration = (): number => 20 * Math.exp(1.2 * Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random()));
+const duration = (): number =>
+  20 * Math.exp(1.2 * Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random()));
 
 /** A bucket of 50 routes, with so many requests each. */
 function bucketOf(requests: number): Buffer {
@@ -29,7 +30,8 @@ function bucketOf(requests: number): Buffer {
     window.completed = requests;
     window.sumMs = window.typicalMs = window.histogram.sumMs;
     for (const ms of [1_000, 2_000, 5_000]) window.over.set(ms, 3);
-    for (const target of ['postgres db:5432/shop', 'redis cache:6379', 'http api.github.com']) window.called(target, 40, 900);
+    for (const target of ['postgres db:5432/shop', 'redis cache:6379', 'http api.github.com'])
+      window.called(target, 40, 900);
   }
   return encodeWindow(site);
 }
@@ -53,7 +55,8 @@ describe('what the history of 50 routes costs', () => {
     let usedMs = 0;
     const minutes = 90;
     for (let minute = 0; minute < minutes; minute++) {
-      for (const route of ROUTES) for (let i = 0; i < 30; i++) counters.requests(route, 1, duration(), { upstreamMs: 1 });
+      for (const route of ROUTES)
+        for (let i = 0; i < 30; i++) counters.requests(route, 1, duration(), { upstreamMs: 1 });
       nowMs += MINUTE_MS;
       const begin = process.cpuUsage();
       await history.tick();
@@ -68,7 +71,9 @@ describe('what the history of 50 routes costs', () => {
   it('64 MiB: 35 days of hours, two of five minutes and six hours of minutes', async () => {
     const [minute, window, hour] = [bucketOf(60).length, bucketOf(300).length, bucketOf(3_600).length];
     const bytes = 360 * minute + 576 * window + 840 * hour;
-    console.log(`${(bytes / 2 ** 20).toFixed(1)} MiB; a route takes ${Math.round(window / 51)} bytes in five minutes, ${Math.round(hour / 51)} in an hour`);
+    console.log(
+      `${(bytes / 2 ** 20).toFixed(1)} MiB; a route takes ${Math.round(window / 51)} bytes in five minutes, ${Math.round(hour / 51)} in an hour`,
+    );
     expect(bytes).toBeLessThan(64 * 2 ** 20);
   });
 

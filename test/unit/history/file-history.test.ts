@@ -1,4 +1,13 @@
-import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -45,7 +54,10 @@ describe('fileHistory', () => {
   it.each([
     ['the head of a row', (bytes: Buffer) => bytes.subarray(0, 5)],
     ['half of a row', (bytes: Buffer) => bytes.subarray(0, bytes.length >> 1)],
-    ['a row whose bytes never arrived', (bytes: Buffer) => Buffer.concat([bytes.subarray(0, 8), Buffer.alloc(bytes.length - 8)])],
+    [
+      'a row whose bytes never arrived',
+      (bytes: Buffer) => Buffer.concat([bytes.subarray(0, 8), Buffer.alloc(bytes.length - 8)]),
+    ],
     ['a length that is none', () => Buffer.from('\xff\xff\xff\xff and no end', 'latin1')],
   ])('reads what stands before %s, cuts it off, and goes on behind it', async (_, torn) => {
     const first = await start();

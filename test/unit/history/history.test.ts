@@ -60,10 +60,20 @@ describe('history', () => {
     });
     const { points } = await scripted.history.history({ from: START, to: START + HOUR_MS }, { route: ROUTE });
     expect(points.map(({ count }) => count)).toEqual([13, 0, 13, 0]);
-    expect(points[2]).toMatchObject({ at: START + 2 * MINUTE_MS, errors: 2, aborted: 3, over: [{ ms: 1_000, count: 8 }], upstreamMs: 720 });
+    expect(points[2]).toMatchObject({
+      at: START + 2 * MINUTE_MS,
+      errors: 2,
+      aborted: 3,
+      over: [{ ms: 1_000, count: 8 }],
+      upstreamMs: 720,
+    });
     const { durationMs } = points[2]!;
     expect(durationMs.mean).toBeCloseTo(968, 6);
-    for (const [ms, truth] of [[durationMs.p50, 1_200], [durationMs.max, 1_200], [durationMs.p99, 1_200]] as const)
+    for (const [ms, truth] of [
+      [durationMs.p50, 1_200],
+      [durationMs.max, 1_200],
+      [durationMs.p99, 1_200],
+    ] as const)
       expect(Math.abs(ms / truth - 1)).toBeLessThan(0.016);
   });
 
@@ -109,7 +119,10 @@ describe('history', () => {
     expect(compared.text).toContain('GET /users/:id: slower, mean 102 → 162 ms, +59 %');
     expect(compared.text).toContain('100 % of it is http api.github.com.');
     expect(compared.text).toContain('1 other routes have not changed for sure.');
-    const one = await scripted.history.compare({ before, after: { from: middle, to: scripted.nowMs } }, { route: 'GET /cart' });
+    const one = await scripted.history.compare(
+      { before, after: { from: middle, to: scripted.nowMs } },
+      { route: 'GET /cart' },
+    );
     expect([one.whole.route, one.routes.length]).toEqual(['GET /cart', 1]);
   });
 

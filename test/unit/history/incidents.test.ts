@@ -31,7 +31,9 @@ function tellOf({ happens, pods = ['pod-1'] }: Scenario, seed: number): { told: 
   const simulation = new Simulation(seed, pods);
   const engine = new VerdictEngine(simulation.usersOf);
   const [from, to] = [FROM, FROM + 1.5 * HOUR_MS];
-  const told: Told[] = usualWindows(pods).flatMap((window) => engine.judge(window).map((verdict) => ({ at: window.at, verdict })));
+  const told: Told[] = usualWindows(pods).flatMap((window) =>
+    engine.judge(window).map((verdict) => ({ at: window.at, verdict })),
+  );
   for (let at = FROM; at < to + HOUR_MS; at += WINDOW_MS) {
     const window = simulation.window(at, (pod) => {
       const world = usualWorld();

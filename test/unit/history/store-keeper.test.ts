@@ -59,7 +59,11 @@ describe('a store that fails', () => {
 
   it('is reported once, tried again every minute, and then given everything that has waited', async () => {
     const store = new MoodyStore();
-    const keeper = new StoreKeeper(store, host, new OncePerCause({ log() {}, error() {}, warn: (line) => warnings.push(line) }, () => 0));
+    const keeper = new StoreKeeper(
+      store,
+      host,
+      new OncePerCause({ log() {}, error() {}, warn: (line) => warnings.push(line) }, () => 0),
+    );
     store.mood = 'fails';
     for (let minute = 0; minute < 5; minute++) await keeper.write(rows(minute, minute + 1), []);
     expect(await read(keeper)).toBe(0);

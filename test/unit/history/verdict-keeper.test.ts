@@ -62,7 +62,10 @@ class Pod {
 
   async minute(insightsMs: number): Promise<void> {
     for (let i = 0; i < 20; i++) {
-      this.counters.requests('GET /insights', 1, insightsMs + (i % 5), { target: 'http ghe.acme.com', upstreamMs: insightsMs - 20 });
+      this.counters.requests('GET /insights', 1, insightsMs + (i % 5), {
+        target: 'http ghe.acme.com',
+        upstreamMs: insightsMs - 20,
+      });
       this.counters.requests('GET /cart', 1, 40 + (i % 3));
     }
     this.nowMs += MINUTE_MS;
@@ -96,7 +99,9 @@ describe('verdicts of a process', () => {
     });
     expect(active!.change).toBeGreaterThan(15);
     expect(active!.ci[0]).toBeLessThan(active!.change);
-    expect(active!.text).toMatch(/^worse since .* UTC: GET \/insights 102 → 2,002 ms; calls to http ghe\.acme\.com\. 100 % of it is/);
+    expect(active!.text).toMatch(
+      /^worse since .* UTC: GET \/insights 102 → 2,002 ms; calls to http ghe\.acme\.com\. 100 % of it is/,
+    );
     for (let minute = 0; minute < 40; minute++) await pod.minute(100);
     expect(pod.history.verdicts().map(({ state, id }) => [state, id])).toEqual([['resolved', active!.id]]);
     expect(pod.told.map(({ state }) => state)).toEqual(['active', 'resolved']);
