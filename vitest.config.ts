@@ -44,14 +44,14 @@ const LONG = process.env['PERF_LONG'] !== undefined;
 /** Suites of what a process was before or leaves behind, or that start processes of their own: each has a fresh one. */
 const APART = [
   'test/e2e/{boot-noise,default-install,defer-release,event-loop-off,kill-switch,native-promises,opentelemetry,resources,root-context}.test.ts',
-  'test/faults/{event-loop-exit,event-loop-hostile,event-loop-worker,many-apps}.test.ts',
+  'test/faults/{event-loop-exit,event-loop-hostile,event-loop-worker,history-killed,many-apps}.test.ts',
   'test/unit/experiments/flat-memory.test.ts',
 ];
 /** Suites that measure the event loop or the CPU: each has the machine to itself as well. */
 const ALONE = [
   'test/e2e/{block-truth,closing,event-loop,event-loop-secrets,event-matrix,experiment-effect,repeated-blocks,switchback,upstream-accuracy}.test.ts',
   'test/faults/{event-loop-attribution,event-loop-machine,event-loop-styles,own-cpu,real-cgroups,sinks-and-requests,soak,throttled-loop,watchdog-thread}.test.ts',
-  'test/unit/{bench/*,event-loop/event-loop}.test.ts',
+  'test/unit/{bench/*,event-loop/event-loop,history/cost}.test.ts',
 ];
 
 /** Far above what a test takes: a busy machine is no failure, and what hangs is still found. Waits end well inside it. */

@@ -43,6 +43,7 @@ class HistoryFeature implements Feature {
       tell: (verdict) => {
         if (recorder.wanted) recorder.push({ kind: 'verdict', verdict });
       },
+      failed: (error) => this.failed(error),
     });
     const counters = () => ({
       latency: LATENCY_FIGURES.get(requests),
@@ -87,9 +88,13 @@ class HistoryFeature implements Feature {
     try {
       if (this.timer !== null) await this.history.tick();
     } catch (error) {
-      const cause = `history failed: ${error instanceof Error ? error.message : String(error)}`;
-      this.host.report.report(cause, `${cause}. Requests are not affected; the next minute is kept again.`);
+      this.failed(error);
     }
+  }
+
+  private failed(error: unknown): void {
+    const cause = `history failed: ${error instanceof Error ? error.message : String(error)}`;
+    this.host.report.report(cause, `${cause}. Requests are not affected; the next minute is kept again.`);
   }
 }
 

@@ -1,9 +1,9 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { TimeRange } from '../core/history.js';
 import type { MemoryTiers } from './rows/memory.js';
 import type { Tier } from './rows/tiers.js';
 import { EncodedWindow } from './rows/window-codec.js';
 import type { StoreKeeper } from './store-keeper.js';
+import { Turns } from './turns.js';
 
 /** A bucket of one process. */
 export interface ReadBucket {
@@ -20,9 +20,6 @@ export interface Identity {
   readonly instance: string;
   readonly release: string;
 }
-
-/** Longer work than this is spread over turns of the event loop, milliseconds. */
-const TURN_MS = 5;
 
 /** Everything that is known of a range: what memory holds of this process, and what the store holds of it and of others. */
 export class HistorySource {
@@ -46,17 +43,6 @@ export class HistorySource {
       unlessUnreadable(() => take({ at, pod, instance, release, window: new EncodedWindow(data) }));
       await turns.rest();
     });
-  }
-}
-
-/** Gives other work a turn of the event loop. */
-class Turns {
-  private sinceMs = performance.now();
-
-  async rest(): Promise<void> {
-    if (performance.now() - this.sinceMs < TURN_MS) return;
-    await nextTurn();
-    this.sinceMs = performance.now();
   }
 }
 

@@ -5,6 +5,8 @@ import { medianOf, type WeekProfile } from './week-profile.js';
 
 /** Units before, at least: an hour of a busy route. */
 const MIN_PAST = 12;
+/** What is usual changes slowly: it is worked out anew so often. */
+const REFRESH_MS = 30 * 60_000;
 /** A route that follows a sure one needs no more than this. */
 const LIKELY = 2;
 /** Share of verdicts of chance among all (Benjamini and Hochberg, 1995). */
@@ -38,23 +40,25 @@ export interface Assessment {
 }
 
 /** Null while too little is known. */
-export function assess(
-  route: string,
-  { past, recent }: RouteTrack,
-  index: number,
-  profile: WeekProfile,
-): Assessment | null {
+export function assess(route: string, track: RouteTrack, index: number, profile: WeekProfile): Assessment | null {
   const rule = METRICS[index]!;
+  const { past, recent } = track;
   if (recent.length < RECENT || past.length < MIN_PAST) return null;
   const { at } = recent.at(-1)!;
   const isWeekly = rule.metric === 'latency' && profile.isEnough(at) && profile.expected(route, at) !== null;
   const expected = (time: number): number | null => (isWeekly ? profile.expected(route, time) : 0);
-  const residuals = past.flatMap(({ at: time, levels }) => {
-    const [level, usual] = [levels[index] ?? null, expected(time)];
-    return level === null || usual === null ? [] : [level - usual];
-  });
-  if (residuals.length < MIN_PAST) return null;
-  const center = medianOf(residuals);
+  let known = track.usual[index];
+  if (known === undefined || known.isWeekly !== isWeekly || at - known.at >= REFRESH_MS) {
+    const residuals = past.flatMap(({ at: time, levels }) => {
+      const [level, usual] = [levels[index] ?? null, expected(time)];
+      return level === null || usual === null ? [] : [level - usual];
+    });
+    if (residuals.length < MIN_PAST) return null;
+    const center = medianOf(residuals);
+    known = { at, isWeekly, center, spread: spreadOf(residuals, center), units: residuals.length };
+    track.usual[index] = known;
+  }
+  const { center, units } = known;
   const usual: Usual = { levelAt: (time) => (expected(time) ?? 0) + center, against: isWeekly ? 'week' : 'day' };
   const levels = recent.map((unit) => ({ unit, now: rule.level(unit), before: usual.levelAt(unit.at) }));
   if (levels.some(({ now }) => now === null)) return null;
@@ -70,10 +74,10 @@ export function assess(
   // Most routes, most of the time: no verdict tells of it, and how sure it is costs time to say.
   const quiet = { error: 0, degrees: 1, pValue: 1, likely: false };
   if (!matters) return { route, rule, usual, before, now, matters, since, count, ...quiet };
-  const spread = Math.max(spreadOf(residuals, center), rule.leastSpread(before, Math.min(...counts), isWeekly));
+  const spread = Math.max(known.spread, rule.leastSpread(before, Math.min(...counts), isWeekly));
   // Neighbouring windows resemble each other: the recent ones are one observation.
-  const error = spread * Math.sqrt(1 + 1 / residuals.length);
-  const degrees = residuals.length - 1;
+  const error = spread * Math.sqrt(1 + 1 / units);
+  const degrees = units - 1;
   const t = (now - before) / error;
   const pValue = Math.min(1, 2 * studentUpperTail(Math.abs(t), degrees));
   const likely = Math.abs(t) >= LIKELY;

@@ -13,6 +13,17 @@ export interface PastUnit {
   readonly levels: readonly (number | null)[];
 }
 
+/** The usual of one metric: the median of its units, and how they spread. */
+export interface UsualLevel {
+  /** When it was worked out. */
+  readonly at: number;
+  /** Against the same hours of the weeks before. */
+  readonly isWeekly: boolean;
+  readonly center: number;
+  readonly spread: number;
+  readonly units: number;
+}
+
 /** Sums by the hour, of the last 24. */
 class HourSums<T extends { add(other: T): void }> {
   private readonly hours = new Map<number, T>();
@@ -59,6 +70,8 @@ export class RouteTrack {
   past: PastUnit[] = [];
   before = new HourSums(() => new RouteSums());
   readonly recent: Unit[] = [];
+  /** By metric: what is usual, as it was last worked out. */
+  readonly usual: (UsualLevel | undefined)[] = [];
   private pending: { at: number; sums: RouteSums; observedMs: number } | null = null;
 
   /** True when a unit is complete. `isCalm`: nothing is known to be wrong with the route. */
@@ -86,6 +99,7 @@ export class RouteTrack {
   /** What is wrong now is the usual from here on. */
   relearn(): void {
     this.past = [];
+    this.usual.length = 0;
     this.before = new HourSums(() => new RouteSums());
   }
 

@@ -3,6 +3,7 @@ import type { Verdict } from '../../core/verdict.js';
 import type { HistorySource, Identity, ReadBucket } from '../reader.js';
 import { bucketOf, DAY_MS, WEEK_MS, WINDOW_MS } from '../rows/tiers.js';
 import { ProcessSums, RouteSums } from '../rows/window.js';
+import { Turns } from '../turns.js';
 import { VerdictEngine } from './engine.js';
 import type { JudgedWindow } from './judged-window.js';
 
@@ -12,6 +13,8 @@ export interface VerdictParts {
   readonly shared: boolean;
   readonly usersOf: (route: string) => readonly UserUse[];
   readonly tell: (verdict: Verdict) => void;
+  /** Judging has failed; the next window is judged again. */
+  readonly failed: (error: unknown) => void;
 }
 
 /** Other pods write once a minute. */
@@ -43,7 +46,11 @@ export class VerdictKeeper {
         const routes = window.routeNames.map((name) => [name, window.sums(name)!] as const);
         this.engine.learnHour(at, new Map(routes));
       });
-      for (const window of await windowsOf(source, windowsFrom, until, true)) this.engine.judge(window);
+      const turns = new Turns();
+      for (const window of await windowsOf(source, windowsFrom, until, true)) {
+        this.engine.judge(window);
+        await turns.rest();
+      }
       this.judgedUntil = until;
     });
   }
@@ -72,7 +79,16 @@ export class VerdictKeeper {
 
   private inTurn(work: () => Promise<void>): Promise<void> {
     this.isBusy = true;
-    return (this.busy = this.busy.then(work).finally(() => (this.isBusy = false)));
+    const done = async (): Promise<void> => {
+      try {
+        await work();
+      } catch (error) {
+        this.parts.failed(error);
+      } finally {
+        this.isBusy = false;
+      }
+    };
+    return (this.busy = this.busy.then(done));
   }
 }
 

@@ -54,6 +54,9 @@ class Pod {
       shared: store?.shared === true,
       usersOf: () => [],
       tell: (verdict) => this.told.push(verdict),
+      failed: (error) => {
+        throw error;
+      },
     });
     const parts = { own, store, keepDays: 35, maxBytes: 2 ** 26, counters: this.counters.all, report };
     this.history = new History({ ...parts, now: () => this.nowMs }, verdicts ? judge : null);
