@@ -36,7 +36,7 @@ const ALIKE_ON_ALL_NESTS = [
 /** Suites whose subject is ours, and whose way into Nest test/nest holds: the long form runs them on Nest 11 as well. */
 const ON_NEST_11_WHEN_LONG = [
   'test/e2e/{default-install,defer,defer-board,defer-durable,defer-release,defer-results,defer-work,event-matrix,express-properties}.test.ts',
-  'test/e2e/{kill-switch,labels,latency,leaving,log,native-promises,resources,snapshot-endpoint,upstream,users}.test.ts',
+  'test/e2e/{history,kill-switch,labels,latency,leaving,log,native-promises,resources,snapshot-endpoint,upstream,users}.test.ts',
   'test/e2e/compression/!(foreign-compressor|requests|shared-response).test.ts',
 ];
 const LONG = process.env['PERF_LONG'] !== undefined;

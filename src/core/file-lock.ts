@@ -23,10 +23,11 @@ export type InUse = (pid: number) => PerfError;
 /**
  * Keeps two processes out of one file or folder: `<file>.lock` says who owns it. A lock whose process has ended is taken over at
  * once; one of another PID namespace or host, where no process can be asked, once it is not renewed any more.
+ * @param signal ends the wait for a lock that may belong to nobody
  * @returns gives the lock back
  * @throws what `inUse` makes, when a living process holds it
  */
-export async function lockFile(file: string, inUse: InUse): Promise<() => void> {
+export async function lockFile(file: string, inUse: InUse, signal?: AbortSignal): Promise<() => void> {
   const lock = `${file}.lock`;
   const startedMs = Date.now();
   for (;;) {
@@ -43,7 +44,7 @@ export async function lockFile(file: string, inUse: InUse): Promise<() => void> 
     if (sameHouse && start === startOf(pid)) throw inUse(pid);
     if (!sameHouse && Date.now() - owner.renewedMs < STALE_MS) {
       if (Date.now() - startedMs > 2 * STALE_MS) throw inUse(pid);
-      await sleep(BEAT_MS / 4);
+      await sleep(BEAT_MS / 4, undefined, signal === undefined ? {} : { signal });
       continue;
     }
     takeAway(lock, owner.text);

@@ -50,7 +50,7 @@ class HistoryFeature implements Feature {
       times: ROUTE_TIME_FIGURES.get(requests),
       scheduling: SCHEDULING.get(requests),
     });
-    const parts = { ...options, own, counters, report, now: Date.now };
+    const parts = { ...options, own, counters, report, now: () => Date.now() };
     this.history = new History(parts, options.verdicts ? judge : null);
     HISTORY.set(requests, this.history);
   }

@@ -90,8 +90,9 @@ export class History implements HistoryReader {
     checkWhat(what);
     checkRoute(route);
     this.collect();
-    const ranges = await rangesOf(what, this.source, this.parts.own.release, this.parts.now());
-    return compareRanges(this.source, ranges, route, this.parts.now());
+    const nowMs = this.parts.now();
+    const ranges = await rangesOf(what, this.source, this.parts.own.release, nowMs);
+    return compareRanges(this.source, ranges, route, nowMs);
   }
 
   verdicts(): readonly Verdict[] {

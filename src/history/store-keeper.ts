@@ -22,10 +22,11 @@ export class StoreKeeper {
   private waitingBytes = 0;
   private busy: Promise<void> | null = null;
   private closed = false;
+  private readonly closing = new AbortController();
 
   constructor(
     private readonly kind: HistoryStore,
-    private readonly host: HistoryStoreHost,
+    private readonly host: Omit<HistoryStoreHost, 'signal'>,
     private readonly report: OncePerCause,
   ) {}
 
@@ -44,6 +45,7 @@ export class StoreKeeper {
     });
     if (!settled) this.fail(new Error(`it did not settle within ${deadlineMs} ms`));
     this.closed = true;
+    this.closing.abort();
     if (!settled) void this.release();
   }
 
@@ -83,7 +85,7 @@ export class StoreKeeper {
     if (this.closed) return Promise.reject(new Error('the application has closed'));
     if (this.store !== null) return Promise.resolve(this.store);
     return (this.opening ??= this.kind
-      .open(this.host)
+      .open({ ...this.host, signal: this.closing.signal })
       .then(async (store) => {
         // Too late: nobody would close it.
         if (this.closed) {

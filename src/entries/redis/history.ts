@@ -42,6 +42,7 @@ export function redisHistory(options: RedisHistoryOptions): HistoryStore {
       const client = await clientOf(connection);
       // What goes wrong is reported by whoever waits for a command.
       client.on('error', () => {});
+      host.signal.addEventListener('abort', () => client.disconnect(), { once: true });
       try {
         await client.connect();
       } catch (error) {

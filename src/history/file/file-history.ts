@@ -69,7 +69,7 @@ class HistoryFiles implements OpenHistoryStore {
   ) {}
 
   async open(): Promise<void> {
-    this.unlock = await lockFile(join(this.folder, 'history'), (pid) => inUse(this.folder, pid));
+    this.unlock = await lockFile(join(this.folder, 'history'), (pid) => inUse(this.folder, pid), this.host.signal);
     try {
       await this.adopt();
       await this.sweep();

@@ -74,7 +74,7 @@ describe('what the history of 50 routes costs', () => {
   });
 
   it('35 days of the whole are read from the file in one go', async () => {
-    const host = { keptMs: (tier: Tier) => keptMs(tier, 35), maxBytes: 2 ** 26 };
+    const host = { keptMs: (tier: Tier) => keptMs(tier, 35), maxBytes: 2 ** 26, signal: new AbortController().signal };
     const store = fileHistory({ directory });
     const open = await store.open(host);
     const newest = Math.floor(Date.now() / HOUR_MS) * HOUR_MS - HOUR_MS;
