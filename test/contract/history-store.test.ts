@@ -12,7 +12,11 @@ import { encodeWindow, EncodedWindow } from '../../src/history/rows/window-codec
 import { SiteWindow } from '../../src/history/rows/window.js';
 import { countOf, rowOf } from '../fixtures/history.js';
 
-const host = { keptMs: (tier: Tier) => keptMs(tier, 35), maxBytes: 64 * 1024 * 1024, signal: new AbortController().signal };
+const host = {
+  keptMs: (tier: Tier) => keptMs(tier, 35),
+  maxBytes: 64 * 1024 * 1024,
+  signal: new AbortController().signal,
+};
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const hour = Math.floor(Date.now() / HOUR_MS) * HOUR_MS;

@@ -11,7 +11,11 @@ import { countOf, rowOf } from '../fixtures/history.js';
 
 /** A hundred times in the long run. */
 const KILLS = process.env['PERF_LONG'] === undefined ? 6 : 100;
-const host = { keptMs: (tier: Tier) => keptMs(tier, 35), maxBytes: 64 * 1024 * 1024, signal: new AbortController().signal };
+const host = {
+  keptMs: (tier: Tier) => keptMs(tier, 35),
+  maxBytes: 64 * 1024 * 1024,
+  signal: new AbortController().signal,
+};
 
 async function countsOf(store: OpenHistoryStore, tier: Tier, instance: string): Promise<number[]> {
   const counts: number[] = [];

@@ -19,7 +19,11 @@ import { countOf, rowOf } from '../../fixtures/history.js';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-const host = { keptMs: (tier: Tier) => keptMs(tier, 35), maxBytes: 64 * 1024 * 1024, signal: new AbortController().signal };
+const host = {
+  keptMs: (tier: Tier) => keptMs(tier, 35),
+  maxBytes: 64 * 1024 * 1024,
+  signal: new AbortController().signal,
+};
 const now = Math.floor(Date.now() / HOUR_MS) * HOUR_MS;
 
 describe('fileHistory', () => {

@@ -143,6 +143,20 @@ describe('history', () => {
     expect(text).toContain('No route has changed for sure.');
   });
 
+  it('compares the last day with the day before from memory alone', async () => {
+    const scripted = new Scripted();
+    for (let window = 0; window < 48 * 12; window++) {
+      scripted.counters.requests(ROUTE, 10, (window < 24 * 12 ? 50 : 75) + (window % 4));
+      scripted.nowMs += 5 * MINUTE_MS;
+      await scripted.history.tick();
+    }
+    const { before, after, whole, caveats } = await scripted.history.compare('day');
+    expect([before.to - before.from, after.to - after.from].map((ms) => Math.round(ms / HOUR_MS))).toEqual([24, 24]);
+    expect(whole.before.count + whole.after.count).toBeGreaterThanOrEqual(5_740);
+    expect(whole.latency.value).toBeGreaterThan(0.45);
+    expect(caveats).toEqual([]);
+  });
+
   it('says what it does not know', async () => {
     const scripted = new Scripted();
     await scripted.minutes(2, (counters) => counters.requests(ROUTE, 1, 5));
