@@ -79,7 +79,7 @@ export class VerdictKeeper {
 
   private inTurn(work: () => Promise<void>): Promise<void> {
     this.isBusy = true;
-    const done = async (): Promise<void> => {
+    const judged = async (): Promise<void> => {
       try {
         await work();
       } catch (error) {
@@ -88,7 +88,7 @@ export class VerdictKeeper {
         this.isBusy = false;
       }
     };
-    return (this.busy = this.busy.then(done));
+    return (this.busy = this.busy.then(judged));
   }
 }
 
