@@ -55,7 +55,7 @@ describe('fileHistory', () => {
       expect(more).toEqual([]);
       expect(rows.length - running!).toBeLessThanOrEqual(1);
     }
-  });
+  }, 300_000);
 
   it('a full disk: the write fails, what was there stays, and the rows that waited are written later', async () => {
     const store = await fileHistory({ directory }).open(host);
