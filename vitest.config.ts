@@ -38,7 +38,7 @@ const ALIKE_ON_ALL_NESTS = [
 /** Suites whose subject is ours, and whose way into Nest test/nest holds: the long form runs them on Nest 11 as well. */
 const ON_NEST_11_WHEN_LONG = [
   'test/e2e/{default-install,defer,defer-board,defer-durable,defer-release,defer-results,defer-work,event-matrix,express-properties}.test.ts',
-  'test/e2e/{kill-switch,labels,latency,leaving,log,native-promises,recording,resources,snapshot-endpoint,upstream,users}.test.ts',
+  'test/e2e/{history,kill-switch,labels,latency,leaving,log,native-promises,recording,resources,snapshot-endpoint,upstream,users}.test.ts',
   'test/e2e/compression/!(foreign-compressor|requests|shared-response).test.ts',
 ];
 const LONG = process.env['PERF_LONG'] !== undefined;
@@ -46,14 +46,14 @@ const LONG = process.env['PERF_LONG'] !== undefined;
 /** Suites of what a process was before or leaves behind, or that start processes of their own: each has a fresh one. */
 const APART = [
   'test/e2e/{boot-noise,default-install,defer-release,event-loop-off,kill-switch,native-promises,opentelemetry,resources,root-context}.test.ts',
-  'test/faults/{event-loop-exit,event-loop-hostile,event-loop-worker,many-apps}.test.ts',
+  'test/faults/{event-loop-exit,event-loop-hostile,event-loop-worker,history-killed,many-apps}.test.ts',
   'test/unit/experiments/flat-memory.test.ts',
 ];
 /** Suites that measure the event loop or the CPU: each has the machine to itself as well. */
 const ALONE = [
   'test/e2e/{block-truth,closing,event-loop,event-loop-secrets,event-matrix,experiment-effect,repeated-blocks,switchback,upstream-accuracy}.test.ts',
   'test/faults/{event-loop-attribution,event-loop-machine,event-loop-styles,guard-outages,own-cpu,real-cgroups,sinks-and-requests,soak,throttled-loop,watchdog-thread,offload/loop-spared}.test.ts',
-  'test/unit/{bench/*,event-loop/event-loop}.test.ts',
+  'test/unit/{bench/*,event-loop/event-loop,history/cost}.test.ts',
   'test/load/{diff,ramp,recorded,replay}.test.ts',
 ];
 

@@ -14,6 +14,7 @@ const FEATURES = {
   experiments: { entries: ['statsig/gates'], tests: ['test/e2e/compression/requests.test.ts'] },
   users: { entries: [], tests: [] },
   upstream: { entries: [], tests: [] },
+  history: { entries: ['redis/history'], tests: [] },
 };
 /** Of features that are never deleted here, over Fastify and Express. */
 const OF_OTHERS = ['defer-results', 'extensions', 'resources', 'snapshot-endpoint'].map(

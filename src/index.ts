@@ -74,6 +74,12 @@ export type {
 export type { UsersOptions } from './users/users.options.js';
 export type { UpstreamCall, UpstreamOptions } from './upstream/upstream.options.js';
 
+export { fileHistory, type FileHistoryOptions } from './history/file/file-history.js';
+export type { HistoryStore, HistoryStoreHost, OpenHistoryStore } from './history/history-store.js';
+export type { HistoryOptions } from './history/history.options.js';
+export type { HistoryRow } from './history/rows/row.js';
+export type { Tier } from './history/rows/tiers.js';
+
 export type { HttpOptions } from './http/http.options.js';
 export type { PerfExtension } from './http/extension.js';
 
@@ -85,6 +91,18 @@ export type { RecordedTraffic, Recording } from './core/recording.js';
 export type { PerfRequest } from './core/perf-request.js';
 export { PerfError, type PerfErrorCode } from './core/perf.error.js';
 export type { PerfSink, PerfSinkHost, RouteHistogram } from './core/sink.js';
+export type {
+  Change,
+  CompareWhat,
+  HistoryDurations,
+  HistoryPoint,
+  HistorySeries,
+  PerfComparison,
+  RangeFigures,
+  RouteComparison,
+  TimeRange,
+} from './core/history.js';
+export type { Verdict, VerdictReason } from './core/verdict.js';
 export type {
   BlockCause,
   BlockRecord,
@@ -99,6 +117,7 @@ export type {
   Unit,
   UpstreamKind,
   UpstreamUse,
+  VerdictRecord,
 } from './core/record.js';
 export type {
   CachedMethodStats,

@@ -11,6 +11,8 @@ import { eventLoopFeature } from './event-loop/event-loop.feature.js';
 import type { EventLoopOptions } from './event-loop/event-loop.options.js';
 import { experimentsFeature } from './experiments/experiments.feature.js';
 import type { ExperimentsOptions } from './experiments/experiments.options.js';
+import { historyFeature } from './history/history.feature.js';
+import type { HistoryOptions } from './history/history.options.js';
 import { extensionsOption, type PerfExtension } from './http/extension.js';
 import type { FeatureDefinition } from './http/feature.js';
 import { httpOption, type HttpOptions } from './http/http.options.js';
@@ -59,6 +61,11 @@ export interface PerfModuleOptions {
    * @default true
    */
   users?: boolean | UsersOptions;
+  /**
+   * What was, and whether it got slower.
+   * @default true
+   */
+  history?: boolean | HistoryOptions;
   /**
    * Responses compressed at safe levels, equal ones once.
    * @default true
@@ -133,6 +140,7 @@ const list = [
   latencyFeature,
   experimentsFeature,
   usersFeature,
+  historyFeature,
   compressionFeature,
   deferFeature,
 ] as const;

@@ -1,9 +1,18 @@
 import { Inject, Injectable } from '@nestjs/common';
+import {
+  HISTORY,
+  NO_HISTORY,
+  type CompareWhat,
+  type HistorySeries,
+  type PerfComparison,
+  type TimeRange,
+} from './core/history.js';
 import type { SizeNote } from './core/record.js';
 import type { PerfSnapshot, UserUse } from './core/snapshot.js';
 import { NO_RECORDING, RECORDING, type Recording } from './core/recording.js';
 import { USERS } from './core/users.js';
 import { UPSTREAM_CALLS } from './core/upstream-calls.js';
+import type { Verdict } from './core/verdict.js';
 import type { PerfHealth } from './perf.health.js';
 import { PerfRuntime } from './perf.runtime.js';
 
@@ -57,6 +66,31 @@ export class PerfService {
   timed<T>(target: string, work: () => T): T {
     const calls = UPSTREAM_CALLS.get(this.runtime.requests);
     return calls === null ? work() : calls.timed(target, work);
+  }
+
+  /**
+   * What was, step by step; the running minute included. One minute a step within the last 6 hours, 5 minutes within the last 48,
+   * else an hour, or a multiple of it nearest to `stepMs`. Times are epoch milliseconds.
+   * @param options.route one route: `'GET /users/:id'`. Default: all
+   * @throws PERF_ERR_OPTION
+   * @example await perf.history({ from: Date.now() - 3_600_000, to: Date.now() }, { route: 'GET /users/:id' })
+   */
+  async history(range: TimeRange & { stepMs?: number }, options: { route?: string } = {}): Promise<HistorySeries> {
+    return (HISTORY.get(this.runtime.requests) ?? NO_HISTORY).history(range, options);
+  }
+
+  /**
+   * Whether it got slower: `'day'` is the last 24 hours with those before, `'week'` with the same a week before, `'release'` this
+   * release with the one before. Intervals take windows of time as units. `text` is the answer in words.
+   * @throws PERF_ERR_OPTION
+   */
+  async compare(what: CompareWhat, options: { route?: string } = {}): Promise<PerfComparison> {
+    return (HISTORY.get(this.runtime.requests) ?? NO_HISTORY).compare(what, options);
+  }
+
+  /** What has become worse or better: active ones first, then what was resolved in the last days. */
+  verdicts(): readonly Verdict[] {
+    return HISTORY.get(this.runtime.requests)?.verdicts() ?? [];
   }
 
   /**

@@ -4,7 +4,14 @@ import { APP_GUARD } from '@nestjs/core';
 import { PerfModule, PerfService } from 'nestjs-perf';
 import { serveApi } from './application.mjs';
 
-const OTHERS_OFF = { upstream: false, users: false, resources: false, compression: false, defer: false };
+const OTHERS_OFF = {
+  upstream: false,
+  users: false,
+  history: false,
+  resources: false,
+  compression: false,
+  defer: false,
+};
 let recorded = 0;
 const countingSink = {
   name: 'counting',

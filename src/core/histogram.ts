@@ -10,6 +10,12 @@ const MAX_EXPONENT = 22;
 const OCTAVES = MAX_EXPONENT - MIN_EXPONENT;
 const MIN_MS = 2 ** MIN_EXPONENT;
 const END_MS = 2 ** MAX_EXPONENT;
+/**
+ * What is written of a histogram, and the number that changes when it changes: 32 sub-buckets an octave, relative error at most
+ * 1.6 %.
+ */
+export const HISTOGRAM_LAYOUT = 1;
+const FOLD = 2;
 const LAST = OCTAVES * PER_OCTAVE - 1;
 /** Units of 2^-16 ms below 2^14 ms (16 s), of 2^-9 ms above it: 31 bits hold either, with six bits below the highest. */
 const FINE_BITS = BITS_PER_OCTAVE - MIN_EXPONENT;
@@ -55,6 +61,67 @@ export class Histogram {
     this.sumMs += other.sumMs;
     this.maxMs = Math.max(this.maxMs, other.maxMs);
     this.minMs = Math.min(this.minMs, other.minMs);
+  }
+
+  /** What was recorded since `earlier`, a copy of this one. Its extremes are exact where they are new, else those of a bucket. */
+  since(earlier: Histogram): Histogram {
+    const fresh = new Histogram();
+    fresh.count = this.count - earlier.count;
+    fresh.sumMs = Math.max(0, this.sumMs - earlier.sumMs);
+    for (let i = 0; i < OCTAVES; i++) {
+      const now = this.octaves[i];
+      if (now === undefined) continue;
+      const before = earlier.octaves[i];
+      for (let j = 0; j < PER_OCTAVE; j++) {
+        const count = now[j]! - (before?.[j] ?? 0);
+        if (count <= 0) continue;
+        (fresh.octaves[i] ??= new Float64Array(PER_OCTAVE))[j] = count;
+        const middle = middleOf((i << BITS_PER_OCTAVE) + j);
+        fresh.minMs = Math.min(fresh.minMs, middle);
+        fresh.maxMs = Math.max(fresh.maxMs, middle);
+      }
+    }
+    if (fresh.count > 0 && this.maxMs > earlier.maxMs) fresh.maxMs = this.maxMs;
+    if (fresh.count > 0 && this.minMs < earlier.minMs) fresh.minMs = this.minMs;
+    return fresh;
+  }
+
+  /** Its counts in {@link HISTOGRAM_LAYOUT}: buckets and counts in turns, the lowest first. */
+  folded(): number[] {
+    const pairs: number[] = [];
+    this.octaves.forEach((octave, i) => {
+      for (let j = 0; octave !== undefined && j < PER_OCTAVE; j += FOLD) {
+        const count = octave[j]! + octave[j + 1]!;
+        if (count > 0) pairs.push(((i << BITS_PER_OCTAVE) + j) / FOLD, Math.round(count));
+      }
+    });
+    return pairs;
+  }
+
+  /** Adds a bucket of {@link HISTOGRAM_LAYOUT}; both of its halves get half of the count. Sum and extremes are the caller's. */
+  unfold(bucket: number, count: number): void {
+    const index = bucket * FOLD;
+    if (!(index >= 0 && index < LAST)) throw new RangeError(`no bucket of a histogram: ${bucket}`);
+    const octave = (this.octaves[index >> BITS_PER_OCTAVE] ??= new Float64Array(PER_OCTAVE));
+    octave[index & (PER_OCTAVE - 1)]! += count / FOLD;
+    octave[(index & (PER_OCTAVE - 1)) + 1]! += count / FOLD;
+    this.count += count;
+  }
+
+  /** Mean of all durations, those above the quantile `q` counted as it: one that is far out changes little. */
+  cappedMeanMs(q: number): number {
+    if (this.count === 0) return 0;
+    const capMs = this.quantileMs(q);
+    let overMs = 0;
+    for (let i = OCTAVES - 1; i >= 0; i--) {
+      const octave = this.octaves[i];
+      for (let j = PER_OCTAVE - 1; octave !== undefined && j >= 0; j--) {
+        const middle = Math.min(this.maxMs, middleOf((i << BITS_PER_OCTAVE) + j));
+        if (middle <= capMs) return Math.max(0, (this.sumMs - overMs) / this.count);
+        overMs += octave[j]! * (middle - capMs);
+      }
+    }
+    return this.meanMs;
   }
 
   /** Mean, milliseconds; 0 when nothing was recorded. */

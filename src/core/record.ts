@@ -1,3 +1,5 @@
+import type { Verdict } from './verdict.js';
+
 /** The unit of randomisation: who a request was for. */
 export interface Unit {
   userId: string;
@@ -218,5 +220,11 @@ export interface DeferredRecord {
   error: string | null;
 }
 
+/** A verdict, when it opens and when it is resolved. */
+export interface VerdictRecord {
+  kind: 'verdict';
+  verdict: Verdict;
+}
+
 /** What a {@link PerfSink} receives, told apart by `kind`. */
-export type PerfRecord = RequestRecord | BlockRecord | ResourceRecord | DeferredRecord;
+export type PerfRecord = RequestRecord | BlockRecord | ResourceRecord | DeferredRecord | VerdictRecord;

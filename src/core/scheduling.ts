@@ -21,6 +21,8 @@ export interface SchedulingPressure {
    * Null when there was no such look. Costs a few microseconds, disturbs no other reader, never throws.
    */
   since(monotonicMs: number): SchedulingLoss | null;
+  /** Milliseconds throttled since the first look, summed over CPUs; null where nothing tells. */
+  readonly throttledMs: number | null;
 }
 
 /** An application's; there is none while nobody reads what the kernel says. */

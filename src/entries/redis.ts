@@ -1,2 +1,3 @@
 export { redisCache, type RedisCacheOptions } from './redis/redis-cache.js';
 export type { RedisCacheClient, RedisCacheConnection } from './redis/cache-connection.js';
+export { redisHistory, type RedisHistoryOptions } from './redis/history.js';

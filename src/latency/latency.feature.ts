@@ -1,6 +1,6 @@
 import type { Resolved } from '../core/option.js';
 import { epochMsOf } from '../core/clock.js';
-import { LATENCY_FIGURES, type LatencyFigures } from '../core/latency-figures.js';
+import { LATENCY_FIGURES, type LatencyFigures, type RouteTotals } from '../core/latency-figures.js';
 import type { RequestRecord, Unit } from '../core/record.js';
 import { RECORD_HOLD } from '../core/record-hold.js';
 import type { Recorder } from '../core/recorder.js';
@@ -15,7 +15,7 @@ import type { Feature, FeatureDefinition, FeatureHost } from '../http/feature.js
 import type { RequestObserver } from '../http/lifecycle.js';
 import { globOf } from './glob.js';
 import { latencyOption } from './latency.options.js';
-import { routeHistograms, ROUTE_STATS, RouteStats, snapshotRoutes } from './route-stats.js';
+import { routeHistograms, routeTotals, ROUTE_STATS, RouteStats, snapshotRoutes } from './route-stats.js';
 import { addServerTiming } from './server-timing.js';
 
 type Options = NonNullable<Resolved<typeof latencyOption>>;
@@ -69,6 +69,10 @@ class Latency implements Feature, RequestObserver, LatencyFigures {
 
   histograms(): Iterable<RouteHistogram> {
     return routeHistograms(this.host.routes.all);
+  }
+
+  totals(): Iterable<RouteTotals> {
+    return routeTotals(this.host.routes.all, this.options.overMs);
   }
 
   private measure(route: Route): void {

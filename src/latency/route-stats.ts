@@ -1,5 +1,6 @@
 import { attach } from '../core/attachment.js';
 import { Histogram } from '../core/histogram.js';
+import type { RouteTotals } from '../core/latency-figures.js';
 import type { Route } from '../core/route.js';
 import type { RouteTimeFigures } from '../core/route-time.js';
 import type { RouteHistogram } from '../core/sink.js';
@@ -70,6 +71,17 @@ export function snapshotRoutes(
     rows.push(rowOf(unmatched, method, inFlight, overMs, figures));
   }
   return rows;
+}
+
+/** What is counted of each route that is measured. */
+export function* routeTotals(routes: readonly Route[], overMs: readonly number[]): Generator<RouteTotals> {
+  for (const route of routes) {
+    const stats = ROUTE_STATS.get(route);
+    if (stats === null) continue;
+    const { byStatus, abortedCount, blockedMs } = stats;
+    const over = overMs.map((ms, index) => ({ ms, count: stats.over[index] ?? 0 }));
+    yield { route, byStatus, abortedCount, over, blockedMs };
+  }
 }
 
 /** Cumulative histograms, one for each method, route and status that was answered. */

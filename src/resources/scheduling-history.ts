@@ -9,6 +9,7 @@ const APART_MS = 900;
 
 /** The last few looks at the counters, for whoever wants to know what was lost since a moment in the past. */
 export class SchedulingHistory implements SchedulingPressure {
+  throttledMs: number | null = null;
   private readonly looks: ResourceReading[] = [];
 
   constructor(private readonly read: () => ResourceReading) {}
@@ -17,6 +18,8 @@ export class SchedulingHistory implements SchedulingPressure {
   keep(reading: ResourceReading): void {
     const last = this.looks.at(-1);
     if (last !== undefined && reading.nowMs - last.nowMs < APART_MS) return;
+    const lostMs = last === undefined ? null : (lossBetween(last, reading)?.throttledMs ?? null);
+    if (lostMs !== null) this.throttledMs = (this.throttledMs ?? 0) + lostMs;
     this.looks.push(reading);
     if (this.looks.length > KEPT) this.looks.shift();
   }

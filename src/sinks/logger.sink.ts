@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { MAX_TIMER_MS } from '../core/clock.js';
 import { number, object, oneOf, type Resolved } from '../core/option.js';
-import type { BlockRecord, PerfRecord, RequestRecord } from '../core/record.js';
+import type { BlockRecord, PerfRecord, RequestRecord, VerdictRecord } from '../core/record.js';
 import type { PerfSink, PerfSinkHost } from '../core/sink.js';
 import { blockText, kindOfBlock, repeatedFields, repeatedText } from './block-lines.js';
 import { formatFor, type LogFormat } from './log-format.js';
@@ -67,6 +67,7 @@ class LoggerSink implements PerfSink {
     for (const record of records) {
       if (record.kind === 'block') this.tellBlock(record);
       else if (record.kind === 'request' && record.slow === true) this.tellSlow(record);
+      else if (record.kind === 'verdict') this.tellVerdict(record);
     }
   }
 
@@ -83,6 +84,11 @@ class LoggerSink implements PerfSink {
 
   private tellSlow(record: RequestRecord): void {
     if (this.slow.isNew(record)) this.write('warn', slowText(record), { event: 'slow_request', ...record });
+  }
+
+  private tellVerdict({ verdict }: VerdictRecord): void {
+    const isWarning = verdict.kind === 'worse' && verdict.state === 'active';
+    this.write(isWarning ? 'warn' : 'log', verdict.text, { event: 'verdict', ...verdict });
   }
 
   private tellRepeated(): void {

@@ -7,6 +7,8 @@ export class RouteTimes {
   count = 0;
   upstreamMs = 0;
   busyMs = 0;
+  /** Of `busyMs`: a call was under way. */
+  upstreamBusyMs = 0;
   // Of those that were alone in flight: their busy time is their own.
   aloneCount = 0;
   aloneMs = 0;
@@ -22,6 +24,7 @@ export class RouteTimes {
     this.count += 1;
     this.upstreamMs += upstreamMs;
     this.busyMs += busy;
+    this.upstreamBusyMs += upstreamBusyMs;
     if (!alone) return;
     this.aloneCount += 1;
     this.aloneMs += busy;

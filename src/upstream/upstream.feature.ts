@@ -1,7 +1,12 @@
 import { performance } from 'node:perf_hooks';
 import type { Resolved } from '../core/option.js';
 import type { Route } from '../core/route.js';
-import { ROUTE_TIME_FIGURES, type RouteTimeFigures } from '../core/route-time.js';
+import {
+  ROUTE_TIME_FIGURES,
+  type RouteCalls,
+  type RouteTimeFigures,
+  type RouteTimeTotals,
+} from '../core/route-time.js';
 import type { Estimate, PerfSnapshot, RouteTime, RouteUpstream } from '../core/snapshot.js';
 import { UPSTREAM_CALLS } from '../core/upstream-calls.js';
 import type { Feature, FeatureDefinition, FeatureHost } from '../http/feature.js';
@@ -78,6 +83,20 @@ class UpstreamFeature implements Feature, RouteTimeFigures {
 
   upstreamOf(routes: readonly Route[], count: number): RouteUpstream[] {
     return routeUpstreams(this.targets.all, routes, count);
+  }
+
+  totalsOf(route: Route): RouteTimeTotals | null {
+    return this.upstream.routes.get(route) ?? null;
+  }
+
+  ownCpuMsOf(route: Route): number | null {
+    return this.windows.estimateOf(route)?.mean ?? null;
+  }
+
+  *calls(): Generator<RouteCalls> {
+    for (const { name, routes } of this.targets.all) {
+      for (const [route, { calls, wallMs }] of routes) yield { target: name, route, calls, wallMs };
+    }
   }
 
   snapshot(): Pick<PerfSnapshot, 'upstream' | 'findings'> {

@@ -44,10 +44,12 @@ export class HeavyUsers {
     waited.set(key, (waited.get(key) ?? 0) + upstreamMs);
   }
 
-  /** The heaviest first. */
-  list(by: 'totalMs' | 'count', route?: string): UserUse[] {
+  /** The heaviest first; of the parts that have begun in the last `lastMs`. */
+  list(by: 'totalMs' | 'count', route?: string, lastMs = Infinity): UserUse[] {
     this.forget();
-    const keys = new Set(this.parts.flatMap(({ byTime, byCount }) => [...byTime.keys, ...byCount.keys]));
+    const nowMs = this.nowMs();
+    const parts = this.parts.filter(({ fromMs }) => nowMs - fromMs <= lastMs);
+    const keys = new Set(parts.flatMap(({ byTime, byCount }) => [...byTime.keys, ...byCount.keys]));
     const rows: UserUse[] = [];
     for (const key of keys) {
       const at = key.lastIndexOf(SEPARATOR);
@@ -62,7 +64,7 @@ export class HeavyUsers {
         totalMsAtLeast: 0,
         upstreamMs: 0,
       };
-      for (const part of this.parts) {
+      for (const part of parts) {
         const time = part.byTime.of(key);
         const count = part.byCount.of(key);
         row.count += count.atMost;

@@ -30,7 +30,7 @@ class UsersFeature implements Feature, RequestObserver {
     this.heavy = new HeavyUsers(top, host.nowMs);
     this.salt = redact === true ? randomBytes(16).toString('hex') : redact === false ? null : redact;
     if (this.salt !== null) REDACT_USER.set(host.requests, (userId) => this.nameOf(userId));
-    USERS.set(host.requests, (by, route) => this.heavy.list(by, route));
+    USERS.set(host.requests, (by, route, lastMs) => this.heavy.list(by, route, lastMs));
   }
 
   install(): void {

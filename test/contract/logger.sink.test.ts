@@ -13,6 +13,7 @@ function slowIn(message: unknown): number {
     return Number(/^(\d+) more slow request/.exec(message)?.[1] ?? (message.includes(' took ') ? 1 : 0));
   }
   const { event, routes = [] } = message as Line;
+  if (event === 'verdict') return 0;
   return event === 'slow_request' ? 1 : routes.reduce((sum, { count }) => sum + count, 0);
 }
 

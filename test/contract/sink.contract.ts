@@ -3,7 +3,14 @@ import type { PerfRecord, PerfSink } from '../../src/index.js';
 import type { Recorder } from '../../src/core/recorder.js';
 import { recorderOf } from '../fixtures/recorder.js';
 import { OncePerCause } from '../../src/core/reporter.js';
-import { blockRecord, deferredRecord, requestRecord, resourceRecord, resourceSample } from '../fixtures/records.js';
+import {
+  blockRecord,
+  deferredRecord,
+  requestRecord,
+  resourceRecord,
+  resourceSample,
+  verdictRecord,
+} from '../fixtures/records.js';
 import { FakeHost } from '../fixtures/sink-host.js';
 
 /** What a sink's test gives to {@link sinkContract}. */
@@ -54,6 +61,7 @@ const everyKind = (): PerfRecord[] => {
     }),
     deferredRecord(),
     deferredRecord({ outcome: 'timeout', requestId: null, error: 'took too long' }),
+    verdictRecord(),
   ];
 };
 

@@ -46,6 +46,7 @@ const everythingOff = {
   eventLoop: false,
   upstream: false,
   users: false,
+  history: false,
   resources: false,
   compression: false,
   defer: false as const,

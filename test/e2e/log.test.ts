@@ -62,7 +62,7 @@ describe.each(adapters)('on %s', (adapter) => {
       snapshotEndpoint: { authorize: () => true },
     });
     expect(own()).toEqual([
-      'On: resources, event loop, upstream calls, latency, users, deferred work. Records go to: logger, prometheus, memory. ' +
+      'On: resources, event loop, upstream calls, latency, users, history, deferred work. Records go to: logger, prometheus, memory. ' +
         'Look at GET /perf/snapshot, GET /metrics, `PerfService.snapshot()`. Release 1.4.2',
     ]);
   });

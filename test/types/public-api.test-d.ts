@@ -34,6 +34,7 @@ import {
   type ResourceAdvice,
   type ResourceSample,
   ResourceSampler,
+  type Verdict,
   SharedResponse,
   SkipPerf,
   SlowMs,
@@ -225,8 +226,11 @@ switch (record.kind) {
   case 'deferred':
     expectTypeOf(record.outcome).toEqualTypeOf<'completed' | 'failed' | 'timeout' | 'dropped'>();
     break;
+  case 'verdict':
+    expectTypeOf(record.verdict).toEqualTypeOf<Verdict>();
+    break;
   default:
-    // Four kinds and no more: a fifth is a change for every sink.
+    // Five kinds and no more: a sixth is a change for every sink.
     expectTypeOf(record).toEqualTypeOf<never>();
 }
 if (record.kind === 'request') {

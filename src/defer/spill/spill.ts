@@ -1,9 +1,10 @@
 import { mkdir, open, readdir, rename, stat } from 'node:fs/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { basename, dirname, join, resolve } from 'node:path';
+import { lockFile } from '../../core/file-lock.js';
+import { PerfError } from '../../core/perf.error.js';
 import type { DurableEntry } from '../durable/durable-entry.js';
 import { reasonOf } from '../reason.js';
-import { lockSpill } from './lock.js';
 import { RejectFile, type RejectedEntry } from './reject-file.js';
 import { Segment, type Place, type Taken } from './segment.js';
 import { Turns } from './turns.js';
@@ -54,7 +55,7 @@ export class Spill {
   async open(report: Report): Promise<number> {
     this.report = report;
     this.file = await fileAt(resolve(this.options.path));
-    this.unlock = await lockSpill(this.file);
+    this.unlock = await lockFile(this.file, inUse);
     this.rejects = new RejectFile(`${this.file}.rejects`);
     for (const { path, number } of await segmentsOf(this.file)) {
       this.nextNumber = number + 1;
@@ -226,4 +227,12 @@ async function syncFolder(path: string): Promise<void> {
   } finally {
     await folder.close();
   }
+}
+
+function inUse(pid: number): PerfError {
+  return new PerfError(
+    'PERF_ERR_STORE',
+    `\`spillPath\` is in use by process ${pid}, but each process needs a file of its own. ` +
+      'Give every worker of a cluster its own path, the same one at each of its starts.',
+  );
 }

@@ -1,4 +1,4 @@
-import type { Arm } from '../statistics/comparison.js';
+import type { Arm } from '../../core/statistics/ratio-mean.js';
 import type { UnitCount } from '../statistics/comparison.js';
 import { COLUMN, type Cell } from '../totals/route-tally.js';
 import type { ExperimentTotals, VariantTotals } from '../totals/experiment-totals.js';

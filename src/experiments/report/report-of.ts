@@ -1,4 +1,4 @@
-import { absoluteDifference, type AbsoluteDifference } from '../statistics/inference.js';
+import { absoluteDifference, type AbsoluteDifference } from '../../core/statistics/inference.js';
 import { compareArms } from '../statistics/compare-variants.js';
 import type { Comparison } from '../statistics/comparison.js';
 import { sampleRatio } from '../statistics/compare-variants.js';

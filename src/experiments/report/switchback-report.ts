@@ -1,4 +1,4 @@
-import type { Row } from '../statistics/comparison.js';
+import type { Row } from '../../core/statistics/ratio-mean.js';
 import { comparePairs, type RowPair } from '../statistics/paired.js';
 import { COLUMN, type Cell } from '../totals/route-tally.js';
 import type { ExperimentTotals, SliceTotals } from '../totals/experiment-totals.js';

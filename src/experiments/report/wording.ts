@@ -1,5 +1,5 @@
 import type { Comparison } from '../statistics/comparison.js';
-import type { AbsoluteDifference } from '../statistics/inference.js';
+import type { AbsoluteDifference } from '../../core/statistics/inference.js';
 import { WARM_UP_REQUESTS } from '../totals/route-tally.js';
 import type { ExperimentReport, RequestMetric } from './experiment-report.js';
 import { type ObservedGate, totalOf } from './observed-gate.js';

@@ -1,5 +1,4 @@
 import {
-  type Arm,
   type CompareOptions,
   type Comparison,
   type SampleRatio,
@@ -9,9 +8,9 @@ import {
   armsOf,
   noData,
 } from './comparison.js';
-import { chiSquaredUpperTail } from './distributions.js';
-import { anytimeValid, fixedHorizon, notBelow, relativeLift } from './inference.js';
-import { type RatioMean, adjustByPrePeriod, ratioMean } from './ratio-mean.js';
+import { chiSquaredUpperTail } from '../../core/statistics/distributions.js';
+import { anytimeValid, fixedHorizon, notBelow, relativeLift } from '../../core/statistics/inference.js';
+import { type Arm, type RatioMean, adjustByPrePeriod, ratioMean } from '../../core/statistics/ratio-mean.js';
 
 /** {@link CompareOptions} with its defaults taken. */
 export interface Plan {

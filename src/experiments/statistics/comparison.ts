@@ -1,5 +1,6 @@
 import { describe } from '../../core/option.js';
 import { PerfError } from '../../core/perf.error.js';
+import type { Arm, Row } from '../../core/statistics/ratio-mean.js';
 
 /** One randomised unit (a user, a pod, a bucket of users): its total of a metric. */
 export interface UnitTotals {
@@ -65,17 +66,6 @@ export interface UnitCount {
   /** Of the estimate; 0 for a count. */
   variance: number;
 }
-
-/** The totals of one unit, its name and variant left behind. */
-export interface Row {
-  count: number;
-  sum: number;
-  beforeCount: number;
-  beforeSum: number;
-}
-
-/** The units of one variant. */
-export type Arm = readonly Row[];
 
 /** Larger figures could overflow when they are squared. */
 const LARGEST = 1e100;

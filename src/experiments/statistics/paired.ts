@@ -1,7 +1,6 @@
-import type { Row } from './comparison.js';
 import type { Comparison, VariantMean } from './comparison.js';
-import { meanVariance, ratioMean, type RatioMean } from './ratio-mean.js';
-import { deltaOf, fixedHorizon, type Lift, notBelow } from './inference.js';
+import { meanVariance, ratioMean, type RatioMean, type Row } from '../../core/statistics/ratio-mean.js';
+import { deltaOf, fixedHorizon, type Lift, notBelow } from '../../core/statistics/inference.js';
 
 /** The two time slices of one pair. */
 export interface RowPair {

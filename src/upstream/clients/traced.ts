@@ -1,3 +1,4 @@
+import { isOwnCall } from '../../core/own-calls.js';
 import type { UpstreamKind } from '../../core/record.js';
 import type { Channels } from '../channels.js';
 import type { Call, Caller, Upstream } from '../upstream.js';
@@ -60,6 +61,7 @@ function hear({ channel, kind, client }: TracedClient, channels: Channels, upstr
     upstream.end(call, traced.error !== undefined);
   };
   channels.on(`tracing:${channel}:start`, (traced: Traced) => {
+    if (isOwnCall()) return;
     const caller = kind !== 'sql' || waited.caller === undefined ? upstream.caller() : waited.caller;
     if (kind === 'sql' && upstream.toldBefore(client, traced.query ?? '', caller)) return;
     const made = madeCall(kind, client, traced);

@@ -23,6 +23,7 @@ const VALUES: Readonly<Record<string, { functions: string[]; classes: string[] }
       'defer',
       'DeferWork',
       'Experiment',
+      'fileHistory',
       'loggerSink',
       'NoCompression',
       'SharedResponse',
@@ -47,7 +48,7 @@ const VALUES: Readonly<Record<string, { functions: string[]; classes: string[] }
   'nestjs-perf/opentelemetry': { functions: ['openTelemetrySink'], classes: [] },
   'nestjs-perf/statsig': { functions: ['statsigSink', 'statsigGates'], classes: [] },
   'nestjs-perf/cache': { functions: ['cache', 'Cached', 'Preloaded'], classes: ['PerfCache'] },
-  'nestjs-perf/redis': { functions: ['redisCache'], classes: [] },
+  'nestjs-perf/redis': { functions: ['redisCache', 'redisHistory'], classes: [] },
   'nestjs-perf/record': { functions: ['record'], classes: [] },
   'nestjs-perf/testing': { functions: ['memorySink', 'settle'], classes: [] },
 };

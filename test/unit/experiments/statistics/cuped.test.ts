@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { Arm } from '../../../../src/experiments/statistics/comparison.js';
-import { adjustByPrePeriod } from '../../../../src/experiments/statistics/ratio-mean.js';
-import { ratioMean } from '../../../../src/experiments/statistics/ratio-mean.js';
+import type { Arm } from '../../../../src/core/statistics/ratio-mean.js';
+import { adjustByPrePeriod } from '../../../../src/core/statistics/ratio-mean.js';
+import { ratioMean } from '../../../../src/core/statistics/ratio-mean.js';
 
 /** One request a unit in each period: then a unit's value is its sum. */
 const arm = (pairs: readonly (readonly [value: number, before: number | null])[]): Arm =>

@@ -6,8 +6,8 @@ import {
   normalUpperTail,
   studentQuantile,
   studentUpperTail,
-} from '../../../../src/experiments/statistics/distributions.js';
-import { betaRatio, logGamma, upperGammaRatio } from '../../../../src/experiments/statistics/distributions.js';
+} from '../../../../src/core/statistics/distributions.js';
+import { betaRatio, logGamma, upperGammaRatio } from '../../../../src/core/statistics/distributions.js';
 
 const { jStat } = jstat;
 const relative = (a: number, b: number): number => Math.abs(a - b) / Math.abs(b);

@@ -1,4 +1,13 @@
-import type { Arm } from './comparison.js';
+/** The totals of one unit: what is randomised, or a window of time. */
+export interface Row {
+  count: number;
+  sum: number;
+  beforeCount: number;
+  beforeSum: number;
+}
+
+/** The units of one side of a comparison. */
+export type Arm = readonly Row[];
 
 /** The ratio metric Σ sum / Σ count of an arm, with what each unit contributes to its error. */
 export interface RatioMean {

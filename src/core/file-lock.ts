@@ -10,20 +10,24 @@ import {
 } from 'node:fs';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { PerfError } from '../../core/perf.error.js';
+import type { PerfError } from './perf.error.js';
 
 /** How often the owner of a lock says that it lives, milliseconds. */
 const BEAT_MS = 2_000;
 /** A lock of another container or host that has not been renewed for so long belongs to nobody. */
 const STALE_MS = 5 * BEAT_MS;
 
+/** What it says when a living process holds the lock: its id is given. */
+export type InUse = (pid: number) => PerfError;
+
 /**
- * Keeps two processes out of one spill: `<file>.lock` says who owns it. A lock whose process has ended is taken over at
+ * Keeps two processes out of one file or folder: `<file>.lock` says who owns it. A lock whose process has ended is taken over at
  * once; one of another PID namespace or host, where no process can be asked, once it is not renewed any more.
+ * @param signal ends the wait for a lock that may belong to nobody
  * @returns gives the lock back
- * @throws PERF_ERR_STORE when a living process holds it
+ * @throws what `inUse` makes, when a living process holds it
  */
-export async function lockSpill(file: string): Promise<() => void> {
+export async function lockFile(file: string, inUse: InUse, signal?: AbortSignal): Promise<() => void> {
   const lock = `${file}.lock`;
   const startedMs = Date.now();
   for (;;) {
@@ -40,7 +44,7 @@ export async function lockSpill(file: string): Promise<() => void> {
     if (sameHouse && start === startOf(pid)) throw inUse(pid);
     if (!sameHouse && Date.now() - owner.renewedMs < STALE_MS) {
       if (Date.now() - startedMs > 2 * STALE_MS) throw inUse(pid);
-      await sleep(BEAT_MS / 4);
+      await sleep(BEAT_MS / 4, undefined, signal === undefined ? {} : { signal });
       continue;
     }
     takeAway(lock, owner.text);
@@ -126,12 +130,4 @@ function isAlive(pid: number): boolean {
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
-}
-
-function inUse(pid: number): PerfError {
-  return new PerfError(
-    'PERF_ERR_STORE',
-    `\`spillPath\` is in use by process ${pid}, but each process needs a file of its own. ` +
-      'Give every worker of a cluster its own path, the same one at each of its starts.',
-  );
 }

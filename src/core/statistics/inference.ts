@@ -1,6 +1,5 @@
-import type { Arm } from './comparison.js';
 import { logGamma, normalQuantile, normalUpperTail, studentQuantile, studentUpperTail } from './distributions.js';
-import { type Estimate, estimateOf, ratioMean } from './ratio-mean.js';
+import { type Arm, type Estimate, estimateOf, ratioMean } from './ratio-mean.js';
 
 /** A difference, its standard error, and the degrees of freedom of that error. */
 export interface Lift {

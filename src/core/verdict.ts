@@ -1,0 +1,33 @@
+/** Of what something became worse or better: a share of the change, 0 to 1. */
+export interface VerdictReason {
+  /**
+   * `mix`: slower routes are asked for more; `own`: the handler's own work; `loop-wait`: the event loop was busy with something
+   * else; `upstream`: calls to others; `unexplained`: timers, files, clients that nobody hears of.
+   */
+  part: 'mix' | 'own' | 'loop-wait' | 'upstream' | 'unexplained';
+  /** The upstream, the route, or what kept the loop. */
+  name: string;
+  share: number;
+}
+
+/** Something became worse or better, and stayed so for ten minutes at least. */
+export interface Verdict {
+  id: string;
+  kind: 'worse' | 'better';
+  state: 'active' | 'resolved';
+  /** Epoch milliseconds. */
+  since: number;
+  scope: 'site' | 'routes' | 'users' | 'upstream' | 'pod';
+  metric: 'latency' | 'errors' | 'blocked' | 'over';
+  /** `'GET /users/:id'` */
+  routes: readonly string[];
+  /** Relative: 0.5 is half as much again. Of `errors`, `blocked` and `over` a difference of shares: 0.05 is five of a hundred more. */
+  change: number;
+  /** Of `change`, 95 %; from the spread of windows of five minutes. */
+  ci: readonly [number, number];
+  /** `week`: the same hours of up to five weeks before; `day`: the 24 hours before; `release`: the release before. */
+  against: 'week' | 'day' | 'release';
+  /** The greatest first; shares add up to 1. */
+  because: readonly VerdictReason[];
+  text: string;
+}

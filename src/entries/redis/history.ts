@@ -1,0 +1,140 @@
+import type { Redis, RedisOptions } from 'ioredis';
+import type { TimeRange } from '../../core/history.js';
+import { object, string, value } from '../../core/option.js';
+import { optionalPeer } from '../../core/optional-peer.js';
+import { asOwnCalls } from '../../core/own-calls.js';
+import type { HistoryStore, HistoryStoreHost, OpenHistoryStore } from '../../history/history-store.js';
+import { decodeRow, encodeRow, type HistoryRow } from '../../history/rows/row.js';
+import { bucketOf, ruleOf, type Tier } from '../../history/rows/tiers.js';
+
+export interface RedisHistoryOptions {
+  /** Options of `ioredis`, or a client of it: a connection of its own is made from either. Cluster is not supported. */
+  connection: RedisOptions | Redis;
+  /**
+   * Before every key.
+   * @default 'perf:history'
+   */
+  prefix?: string;
+}
+
+const shape = object({
+  connection: value<RedisOptions | Redis>(
+    'options of ioredis, or a client',
+    (given) => typeof given === 'object' && given !== null && !('nodes' in given),
+  ),
+  prefix: string({ default: 'perf:history', what: 'a text that is not empty', test: (prefix) => prefix !== '' }),
+});
+
+/**
+ * Keeps the history of all pods in Redis: one hash a bucket, in which every process has a field of its own. One pipeline a minute
+ * writes, keys expire, and nothing is ever scanned.
+ * @throws PERF_ERR_OPTION
+ */
+export function redisHistory(options: RedisHistoryOptions): HistoryStore {
+  const { connection, prefix } = shape.read(options, 'redisHistory()');
+  return {
+    name: 'redis',
+    shared: true,
+    load: async () => {
+      if (!isClient(connection)) await importRedis();
+    },
+    open: async (host) => {
+      const client = await clientOf(connection);
+      // What goes wrong is reported by whoever waits for a command.
+      client.on('error', () => {});
+      host.signal.addEventListener('abort', () => client.disconnect(), { once: true });
+      try {
+        await client.connect();
+      } catch (error) {
+        client.disconnect();
+        throw error;
+      }
+      return new RedisRows(client, prefix, host);
+    },
+  };
+}
+
+/** Commands fail at once without a connection: rows wait in the bounded memory of who writes them. */
+const OVERRIDES = {
+  // No greetings: they would stand among the application's calls to this server.
+  protocol: 2 as const,
+  disableClientInfo: true,
+  enableReadyCheck: false,
+  lazyConnect: true,
+  enableOfflineQueue: false,
+  maxRetriesPerRequest: 1,
+  connectTimeout: 5_000,
+  commandTimeout: 5_000,
+  retryStrategy: (times: number): number => Math.min(2_000, 50 * 2 ** Math.min(times, 6)),
+};
+
+const isClient = (connection: RedisOptions | Redis): connection is Redis =>
+  'duplicate' in connection && typeof connection.duplicate === 'function';
+
+async function clientOf(connection: RedisOptions | Redis): Promise<Redis> {
+  if (isClient(connection)) return connection.duplicate(OVERRIDES);
+  const { Redis } = await importRedis();
+  const options: object = { ...connection, ...OVERRIDES };
+  return new Redis(options);
+}
+
+const importRedis = (): Promise<Pick<typeof import('ioredis'), 'Redis'>> =>
+  optionalPeer('ioredis', '`redisHistory()`', () => import('ioredis'));
+
+/** Keys that are asked for in one round trip. */
+const KEYS_AT_ONCE = 64;
+
+class RedisRows implements OpenHistoryStore {
+  constructor(
+    private readonly client: Redis,
+    private readonly prefix: string,
+    private readonly host: HistoryStoreHost,
+  ) {}
+
+  async write(finished: readonly HistoryRow[], running: readonly HistoryRow[]): Promise<void> {
+    const pipeline = this.client.pipeline();
+    for (const row of [...finished, ...running]) {
+      const key = this.keyOf(row.tier, row.at);
+      pipeline.hset(key, row.instance, encodeRow(row));
+      pipeline.expire(key, Math.ceil((this.host.keptMs(row.tier) + ruleOf(row.tier).stepMs) / 1_000));
+    }
+    refuseErrors(await asOwnCalls(() => pipeline.exec()));
+  }
+
+  async *read(tier: Tier, { from, to }: TimeRange): AsyncGenerator<HistoryRow> {
+    const { stepMs } = ruleOf(tier);
+    const oldest = Date.now() - this.host.keptMs(tier) - stepMs;
+    // Other pods' clocks may be ahead; nobody's is by an hour.
+    const newest = Math.min(to, Date.now() + 3_600_000);
+    let first = bucketOf(Math.max(from, oldest), stepMs);
+    if (first < from) first += stepMs;
+    const keys: string[] = [];
+    for (let at = first; at < newest; at += stepMs) keys.push(this.keyOf(tier, at));
+    while (keys.length > 0) {
+      const pipeline = this.client.pipeline();
+      for (const key of keys.splice(0, KEYS_AT_ONCE)) pipeline.hgetallBuffer(key);
+      for (const fields of refuseErrors(await asOwnCalls(() => pipeline.exec()))) {
+        for (const bytes of Object.values(fields as Record<string, Buffer>)) {
+          const row = decodeRow(bytes);
+          if (row !== null) yield row;
+        }
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    this.client.disconnect();
+  }
+
+  private keyOf(tier: Tier, at: number): string {
+    return `${this.prefix}:${tier}:${at}`;
+  }
+}
+
+/** The first error of a pipeline, thrown; else its answers. */
+function refuseErrors(results: [Error | null, unknown][] | null): unknown[] {
+  return (results ?? []).map(([error, answer]) => {
+    if (error !== null) throw error;
+    return answer;
+  });
+}

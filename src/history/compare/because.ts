@@ -1,0 +1,157 @@
+import type { VerdictReason } from '../../core/verdict.js';
+import type { ProcessSums, RouteSums } from '../rows/window.js';
+
+/** Routes and process in a stretch of time. */
+export interface SiteSums {
+  readonly process: ProcessSums;
+  readonly routes: ReadonlyMap<string, RouteSums>;
+}
+
+const MAX_REASONS = 5;
+const MIX = 'other shares of the routes';
+const UNKNOWN = 'timers, files and clients that nobody hears of';
+
+/** Means of one completed request, milliseconds: `upstream + busy + idle` is `mean`. */
+interface Means {
+  readonly mean: number;
+  readonly upstream: number;
+  readonly busy: number;
+  readonly own: number | null;
+  readonly blocked: number;
+}
+
+function meansOf(sums: RouteSums): Means {
+  const { completed, sumMs, timed, upstreamMs, upstreamBusyMs, busyMs, ownOf, ownMs, blockedMs } = sums;
+  const of = (ms: number, count: number): number => (count === 0 ? 0 : ms / count);
+  return {
+    mean: of(sumMs, completed),
+    // An answer that came while the loop was busy was waited for by the loop.
+    upstream: of(upstreamMs - upstreamBusyMs, timed),
+    busy: of(busyMs, timed),
+    own: ownOf === 0 ? null : ownMs / ownOf,
+    blocked: of(blockedMs, completed),
+  };
+}
+
+/**
+ * What the change of the mean duration is made of. What went the other way is left out, and the shares of the rest add up to 1.
+ * A route that is on one side only changes the mix.
+ */
+export function becauseOf(before: SiteSums, after: SiteSums, routes: readonly string[]): VerdictReason[] {
+  const both = routes.filter((route) => (before.routes.get(route)?.completed ?? 0) > 0);
+  const sumOf = ({ routes: of }: SiteSums, from: readonly string[]): number =>
+    from.reduce((sum, route) => sum + (of.get(route)?.completed ?? 0), 0);
+  const [countBefore, countAfter] = [sumOf(before, routes), sumOf(after, routes)];
+  if (countBefore === 0 || countAfter === 0) return [{ part: 'unexplained', name: UNKNOWN, share: 1 }];
+  const parts = new Parts();
+  let change = 0;
+  for (const route of routes) {
+    const [was, is] = [before.routes.get(route), after.routes.get(route)];
+    const weightBefore = (was?.completed ?? 0) / countBefore;
+    const weightAfter = (is?.completed ?? 0) / countAfter;
+    const old = meansOf((both.includes(route) ? was : is)!);
+    change += weightAfter * (is === undefined ? 0 : meansOf(is).mean) - weightBefore * old.mean;
+    parts.add('mix', MIX, (weightAfter - weightBefore) * old.mean);
+    if (was === undefined || is === undefined || is.completed === 0 || was.completed === 0) continue;
+    addRoute(parts, route, weightAfter, was, is);
+  }
+  return parts.reasons(Math.sign(change), () => loopCause(before, after));
+}
+
+function addRoute(parts: Parts, route: string, weight: number, was: RouteSums, is: RouteSums): void {
+  const [old, now] = [meansOf(was), meansOf(is)];
+  const busy = now.busy - old.busy;
+  const upstream = now.upstream - old.upstream;
+  const split = ownAndWait(old, now);
+  parts.add('own', route, weight * split.own);
+  parts.add('loop-wait', '', weight * split.wait);
+  parts.add('unexplained', UNKNOWN, weight * (now.mean - old.mean - busy - upstream));
+  for (const [target, ms] of targetChanges(was, is, upstream)) parts.add('upstream', target, weight * ms);
+}
+
+function ownAndWait(old: Means, now: Means): { own: number; wait: number } {
+  const busy = now.busy - old.busy;
+  if (old.own === null || now.own === null) {
+    // Nobody knows whose work it is, but for the blocks that are proven.
+    const own = Math.sign(busy) === 1 ? Math.min(busy, Math.max(0, now.blocked - old.blocked)) : 0;
+    return { own, wait: busy - own };
+  }
+  const own = now.own - old.own;
+  return { own, wait: busy - own };
+}
+
+/** The change of the time for upstreams, by target: in proportion to how much longer each of them was waited for. */
+function targetChanges(was: RouteSums, is: RouteSums, upstream: number): [string, number][] {
+  const names = [...new Set([...was.targets.keys(), ...is.targets.keys()])];
+  const changes = names.map((name): [string, number] => {
+    const [old, now] = [was.targets.get(name)?.wallMs ?? 0, is.targets.get(name)?.wallMs ?? 0];
+    return [name, now / is.completed - old / was.completed];
+  });
+  const alike = changes.filter(([, ms]) => Math.sign(ms) === Math.sign(upstream));
+  const total = alike.reduce((sum, [, ms]) => sum + ms, 0);
+  if (total === 0) return upstream === 0 ? [] : [['an upstream', upstream]];
+  return alike.map(([name, ms]) => [name, (upstream * ms) / total]);
+}
+
+/** Milliseconds by part and name. */
+class Parts {
+  private readonly all = new Map<string, { part: VerdictReason['part']; name: string; ms: number }>();
+
+  add(part: VerdictReason['part'], name: string, ms: number): void {
+    const key = `${part} ${name}`;
+    const known = this.all.get(key);
+    if (known === undefined) this.all.set(key, { part, name, ms });
+    else known.ms += ms;
+  }
+
+  reasons(direction: number, loop: () => string): VerdictReason[] {
+    const alike = [...this.all.values()].filter(({ ms }) => ms * direction > 0);
+    const total = alike.reduce((sum, { ms }) => sum + ms, 0);
+    if (total === 0) return [{ part: 'unexplained', name: UNKNOWN, share: 1 }];
+    const sorted = alike
+      .map(({ part, name, ms }) => ({ part, name: part === 'loop-wait' ? loop() : name, share: ms / total }))
+      .toSorted((a, b) => b.share - a.share);
+    const shown = sorted.slice(0, MAX_REASONS);
+    const rest = 1 - shown.reduce((sum, { share }) => sum + share, 0);
+    // What is left of many small ones, and of rounding.
+    shown[0]!.share += sorted.length > MAX_REASONS ? 0 : rest;
+    return sorted.length > MAX_REASONS
+      ? [...shown, { part: 'unexplained', name: 'smaller parts', share: rest }]
+      : shown;
+  }
+}
+
+const THROTTLED = 0.05;
+const HEAP_FULL = 0.85;
+const HEAP_RISE = 0.1;
+/** A route that takes so much of the loop's added busy time is the reason. */
+const LOOP_SHARE = 0.3;
+const MORE_REQUESTS = 1.5;
+/** Less of a second than this is nothing new. */
+const LOOP_RISE = 0.02;
+
+/** What kept the event loop, in words. */
+export function loopCause(before: SiteSums, after: SiteSums): string {
+  const rateOf = ({ process }: SiteSums, ms: number): number =>
+    process.observedMs === 0 ? 0 : ms / process.observedMs;
+  const rise = (ms: (site: SiteSums) => number): number => rateOf(after, ms(after)) - rateOf(before, ms(before));
+  if (rise(({ process }) => process.throttledMs) >= THROTTLED) return 'CPU throttling';
+  const { heapRatio } = after.process;
+  if (heapRatio >= HEAP_FULL && heapRatio - before.process.heapRatio >= HEAP_RISE) return 'memory nearly full';
+  const busier = rise(({ process }) => process.busyMs);
+  const workOf = (route: string) => (site: SiteSums) => {
+    const sums = site.routes.get(route);
+    if (sums === undefined) return 0;
+    const own = sums.ownOf === 0 ? 0 : (sums.ownMs / sums.ownOf) * sums.completed;
+    return Math.max(own, sums.blockedMs);
+  };
+  const [loudest] = [...after.routes.keys()]
+    .map((route) => ({ route, more: rise(workOf(route)) }))
+    .toSorted((a, b) => b.more - a.more);
+  if (loudest !== undefined && loudest.more >= Math.max(LOOP_RISE, LOOP_SHARE * busier)) {
+    const countRate = (site: SiteSums): number => rateOf(site, site.routes.get(loudest.route)?.count ?? 0);
+    const isFlood = countRate(after) > MORE_REQUESTS * countRate(before) && countRate(before) > 0;
+    return isFlood ? `more requests of ${loudest.route}` : loudest.route;
+  }
+  return busier >= LOOP_RISE ? 'background work' : 'the event loop';
+}

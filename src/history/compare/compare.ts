@@ -1,0 +1,177 @@
+import type { Change, PerfComparison, RangeFigures, RouteComparison, TimeRange } from '../../core/history.js';
+import type { HistorySource } from '../reader.js';
+import { bucketOf, ruleOf, type Tier } from '../rows/tiers.js';
+import { ProcessSums, RouteWindow } from '../rows/window.js';
+import { durationsOf, overOf, tierFor } from '../series.js';
+import { becauseOf, type SiteSums } from './because.js';
+import { differenceOf, relativeOf, type Units } from './change.js';
+import type { ComparedRanges } from './ranges.js';
+import { comparisonText } from './text.js';
+
+/** All routes together, among the names of routes. */
+const WHOLE = '';
+
+/** One route in a range: its sums, and each window of it. */
+class RouteRange {
+  readonly window = new RouteWindow();
+  /** By the beginning of the window: pods add up. */
+  readonly units = new Map<number, Units>();
+
+  add(at: number, window: RouteWindow): void {
+    this.window.merge(window);
+    const { completed, sumMs, count, errors, over } = window;
+    const unit = this.units.get(at) ?? { completed: 0, sumMs: 0, count: 0, errors: 0, over: new Map<number, number>() };
+    unit.completed += completed;
+    unit.sumMs += sumMs;
+    unit.count += count;
+    unit.errors += errors;
+    for (const [ms, slower] of over) unit.over.set(ms, (unit.over.get(ms) ?? 0) + slower);
+    this.units.set(at, unit);
+  }
+}
+
+/** Everything in a range. */
+class SiteRange implements SiteSums {
+  readonly process = new ProcessSums();
+  readonly ranges = new Map<string, RouteRange>();
+  readonly releases = new Set<string>();
+  complete = true;
+
+  of(route: string): RouteRange {
+    let range = this.ranges.get(route);
+    if (range === undefined) this.ranges.set(route, (range = new RouteRange()));
+    return range;
+  }
+
+  get routes(): Map<string, RouteWindow> {
+    return new Map([...this.ranges].filter(([name]) => name !== WHOLE).map(([name, { window }]) => [name, window]));
+  }
+}
+
+export async function compareRanges(
+  source: HistorySource,
+  ranges: ComparedRanges,
+  route: string | null,
+  nowMs: number,
+): Promise<PerfComparison> {
+  const tier = tierFor(Math.min(ranges.before.from, ranges.after.from), nowMs);
+  const [beforeRange, afterRange] = [ranges.before, ranges.after].map((range) => wholeBuckets(range, tier, nowMs));
+  const before = await siteOf(source, tier, beforeRange!, ranges.releases?.before ?? null);
+  const after = await siteOf(source, tier, afterRange!, ranges.releases?.after ?? null);
+  const names = [...new Set([...before.routes.keys(), ...after.routes.keys()])];
+  const compared = names.map((name) => compareRoute(name, before, after)).toSorted((a, b) => weightOf(b) - weightOf(a));
+  const whole =
+    route === null
+      ? compareRoute(WHOLE, before, after)
+      : (compared.find((one) => one.route === route) ?? compareRoute(route, before, after));
+  const mix = route === null ? mixOf(before, after, names) : 0;
+  const comparison = {
+    before: { ...beforeRange!, releases: [...before.releases] },
+    after: { ...afterRange!, releases: [...after.releases] },
+    whole,
+    routes: route === null ? compared : compared.filter((one) => one.route === route),
+    mix,
+    confounded: confoundedBy(ranges, whole),
+    caveats: caveatsOf(ranges, before, after, whole),
+  };
+  return { ...comparison, text: comparisonText(comparison) };
+}
+
+/** Buckets are whole: one that begins before the range is of the range before it. The running one counts. */
+function wholeBuckets({ from, to }: TimeRange, tier: Tier, nowMs: number): TimeRange {
+  const { stepMs } = ruleOf(tier);
+  const begin = bucketOf(from, stepMs);
+  const end = to >= nowMs ? bucketOf(to, stepMs) + stepMs : bucketOf(to, stepMs);
+  return { from: begin, to: Math.max(end, begin + stepMs) };
+}
+
+async function siteOf(source: HistorySource, tier: Tier, range: TimeRange, release: string | null): Promise<SiteRange> {
+  const site = new SiteRange();
+  site.complete = await source.read(tier, range, (bucket) => {
+    if (release !== null && bucket.release !== release) return;
+    const { at, window } = bucket;
+    site.process.add(window.process);
+    if (bucket.release !== '') site.releases.add(bucket.release);
+    for (const name of window.routeNames) site.of(name).add(at, window.window(name)!);
+    site.of(WHOLE).add(at, window.window(null) ?? new RouteWindow());
+  });
+  return site;
+}
+
+function compareRoute(name: string, before: SiteRange, after: SiteRange): RouteComparison {
+  const [was, is] = [before.of(name), after.of(name)];
+  const [wasUnits, isUnits] = [[...was.units.values()], [...is.units.values()]];
+  const names = name === WHOLE ? [...new Set([...before.routes.keys(), ...after.routes.keys()])] : [name];
+  const latency = relativeOf(wasUnits, isUnits);
+  const over = overOf(is.window).map(({ ms }): { ms: number } & Change => ({
+    ms,
+    ...differenceOf(wasUnits, isUnits, (unit) => [unit.completed, unit.over.get(ms) ?? 0]),
+  }));
+  return {
+    route: name === WHOLE ? null : name,
+    before: figuresOf(was.window),
+    after: figuresOf(is.window),
+    latency,
+    errorRate: differenceOf(wasUnits, isUnits, ({ count, errors }) => [count, errors]),
+    over,
+    because: latency.value === 0 ? [] : becauseOf(before, after, names),
+  };
+}
+
+function figuresOf(window: RouteWindow): RangeFigures {
+  const { count, errors, aborted, blockedMs, timed, upstreamMs, busyMs, ownOf, ownMs } = window;
+  return {
+    count,
+    errors,
+    aborted,
+    durationMs: durationsOf(window.histogram),
+    over: overOf(window),
+    blockedMs,
+    upstreamMs: timed === 0 ? null : upstreamMs / timed,
+    ownMs: ownOf === 0 ? null : ownMs / ownOf,
+    waitMs: timed === 0 || ownOf === 0 ? null : Math.max(0, busyMs / timed - ownMs / ownOf),
+  };
+}
+
+/** How much more or less time its requests take in all. */
+function weightOf({ before, after }: RouteComparison): number {
+  return Math.abs((after.durationMs.mean - before.durationMs.mean) * (after.count - after.aborted));
+}
+
+/** The mean of before with the shares of after, relative to the mean of before. Routes that are new have no say. */
+function mixOf(before: SiteRange, after: SiteRange, names: readonly string[]): number {
+  let [countBefore, sumBefore, countAfter, sumMixed] = [0, 0, 0, 0];
+  for (const name of names) {
+    const { completed, sumMs } = before.of(name).window;
+    if (completed === 0) continue;
+    const now = after.of(name).window.completed;
+    countBefore += completed;
+    sumBefore += sumMs;
+    countAfter += now;
+    sumMixed += (now * sumMs) / completed;
+  }
+  if (sumBefore === 0 || countAfter === 0) return 0;
+  return sumMixed / countAfter / (sumBefore / countBefore) - 1;
+}
+
+const TRAFFIC = 0.2;
+
+function confoundedBy({ releases, atOnce, before, after }: ComparedRanges, whole: RouteComparison): string | null {
+  if (releases === null || atOnce) return null;
+  const reason = `confounded: deployed to all pods at once`;
+  const perMs = (count: number, { from, to }: TimeRange): number => count / (to - from);
+  const traffic = perMs(whole.after.count, after) / perMs(whole.before.count, before) - 1;
+  if (!Number.isFinite(traffic) || Math.abs(traffic) < TRAFFIC) return reason;
+  return `${reason}, traffic ${traffic > 0 ? '+' : ''}${Math.round(traffic * 100)} %`;
+}
+
+function caveatsOf(ranges: ComparedRanges, before: SiteRange, after: SiteRange, whole: RouteComparison): string[] {
+  const caveats = [...ranges.caveats];
+  if (!before.complete || !after.complete)
+    caveats.push('The store could not be read: only what this process remembers is compared.');
+  if (whole.before.count === 0) caveats.push('Nothing is known of the range before.');
+  if (whole.after.count === 0) caveats.push('Nothing is known of the range after.');
+  if (whole.before.count > 0 && whole.after.count > 0 && whole.latency.ci[0] === -Infinity)
+    caveats.push('Too few windows for an interval.');
+  return caveats;
+}

@@ -1,0 +1,87 @@
+import type { CompareWhat, TimeRange } from '../../core/history.js';
+import type { HistorySource } from '../reader.js';
+import { DAY_MS, HOUR_MS, TIERS, WEEK_MS } from '../rows/tiers.js';
+
+/** Two ranges; with releases, only what they have served. */
+export interface ComparedRanges {
+  readonly before: TimeRange;
+  readonly after: TimeRange;
+  readonly releases: { readonly before: string; readonly after: string } | null;
+  /** Both releases served at the same time. */
+  readonly atOnce: boolean;
+  readonly caveats: readonly string[];
+}
+
+const plain = (before: TimeRange, after: TimeRange): ComparedRanges => ({
+  before: { from: before.from, to: before.to },
+  after: { from: after.from, to: after.to },
+  releases: null,
+  atOnce: true,
+  caveats: [],
+});
+
+export async function rangesOf(
+  what: CompareWhat,
+  source: HistorySource,
+  ownRelease: string,
+  nowMs: number,
+): Promise<ComparedRanges> {
+  if (typeof what === 'object') return plain(what.before, what.after);
+  if (what === 'release') return releaseRanges(source, ownRelease, nowMs);
+  const after = { from: nowMs - DAY_MS, to: nowMs };
+  const agoMs = what === 'day' ? DAY_MS : WEEK_MS;
+  return plain({ from: after.from - agoMs, to: after.to - agoMs }, after);
+}
+
+/** From the beginning of the first bucket to the end of the last. */
+interface Served {
+  from: number;
+  to: number;
+}
+
+/** A canary: both releases have served for so long. */
+const TOGETHER_MS = HOUR_MS;
+
+async function releaseRanges(source: HistorySource, release: string, nowMs: number): Promise<ComparedRanges> {
+  const nothing = plain({ from: nowMs - 2, to: nowMs - 1 }, { from: nowMs - 1, to: nowMs });
+  if (release === '') return { ...nothing, caveats: ['No release is known: set `release`.'] };
+  const served = await releasesOf(source, nowMs);
+  const now = served.get(release) ?? { from: nowMs, to: nowMs };
+  served.delete(release);
+  const [previous] = [...served].toSorted(([, a], [, b]) => b.from - a.from || b.to - a.to);
+  if (previous === undefined) return { ...nothing, caveats: [`No release before ${release} is known.`] };
+  const [old, was] = previous;
+  const releases = { before: old, after: release };
+  if (was.to - now.from >= TOGETHER_MS) {
+    const range = { from: now.from, to: was.to };
+    return { before: range, after: range, releases, atOnce: true, caveats: [] };
+  }
+  const after = { from: now.from, to: Math.max(nowMs, now.from + 1) };
+  const lengthMs = Math.min(after.to - after.from, WEEK_MS);
+  const weekBefore = { from: now.from - WEEK_MS, to: now.from - WEEK_MS + lengthMs };
+  if (was.from <= weekBefore.from) return { before: weekBefore, after, releases, atOnce: false, caveats: [] };
+  const before = { from: Math.max(was.from, was.to - Math.max(lengthMs, HOUR_MS)), to: was.to };
+  const caveats = [`Release ${old} has not served the same hours a week ago: its last hours are taken.`];
+  return { before, after, releases, atOnce: false, caveats };
+}
+
+/** When each release has served. The finer tiers know better, and reach less far back. */
+async function releasesOf(source: HistorySource, nowMs: number): Promise<Map<string, Served>> {
+  const served = new Map<string, Served>();
+  for (const { tier, stepMs, keepMs } of TIERS.toReversed()) {
+    const finer = new Map<string, Served>();
+    const from = nowMs - (tier === '1h' ? 5 * WEEK_MS : keepMs);
+    await source.read(tier, { from, to: nowMs + 1 }, ({ at, release }) => {
+      const known = finer.get(release);
+      if (release === '') return;
+      if (known === undefined) finer.set(release, { from: at, to: at + stepMs });
+      else Object.assign(known, { from: Math.min(at, known.from), to: Math.max(at + stepMs, known.to) });
+    });
+    for (const [release, { from: first, to }] of finer) {
+      const known = served.get(release);
+      // What began before this tier does is only known to the coarser one.
+      served.set(release, { from: known === undefined || first > from + stepMs ? first : known.from, to });
+    }
+  }
+  return served;
+}

@@ -1,0 +1,173 @@
+import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import type { TimeRange } from '../../core/history.js';
+import { lockFile } from '../../core/file-lock.js';
+import { object, string } from '../../core/option.js';
+import { PerfError } from '../../core/perf.error.js';
+import type { HistoryStore, HistoryStoreHost, OpenHistoryStore } from '../history-store.js';
+import type { HistoryRow } from '../rows/row.js';
+import { DAY_MS, HOUR_MS, ruleOf, TIERS, type Tier } from '../rows/tiers.js';
+import { appendRow, bytesOf, frameOf, rowsOf } from './segment.js';
+
+export interface FileHistoryOptions {
+  /** The folder of its files, made when it is missing. One process writes to it; every worker of a cluster needs its own. */
+  directory: string;
+}
+
+const shape = object({
+  directory: string({ default: '', what: 'the path of a folder', test: (path) => path !== '' }),
+});
+
+/**
+ * Keeps the history in a folder, which only its owner may read: `node:fs` alone, no `fsync`. A row is written when its bucket ends
+ * or the application closes, and what runs every minute: a crash loses the last minute.
+ * @throws PERF_ERR_OPTION
+ */
+export function fileHistory(options: FileHistoryOptions): HistoryStore {
+  const { directory } = shape.read(options, 'fileHistory()');
+  if (directory === '') shape.read({ directory: null }, 'fileHistory()');
+  const folder = resolve(directory);
+  return {
+    name: 'file',
+    shared: false,
+    open: async (host) => {
+      await mkdir(folder, { recursive: true, mode: 0o700 });
+      const files = new HistoryFiles(folder, host);
+      await files.open();
+      return files;
+    },
+  };
+}
+
+/** `5m-2026-11-24.rows`; of minutes an hour's, `1m-2026-11-24T13.rows`. */
+const SEGMENT = /^(1m|5m|1h)-(\d{4}-\d\d-\d\d)(?:T(\d\d))?\.rows$/;
+/** Buckets that have not ended, replaced as a whole. */
+const RUNNING = 'running.rows';
+
+interface Segment {
+  readonly path: string;
+  readonly tier: Tier;
+  /** Buckets from here to there. */
+  readonly from: number;
+  readonly to: number;
+}
+
+/** How often old files are looked for, milliseconds. */
+const SWEEP_MS = HOUR_MS;
+
+class HistoryFiles implements OpenHistoryStore {
+  private unlock: () => void = () => {};
+  /** After the last append of this process. */
+  private readonly lengths = new Map<string, number>();
+  /** What this process has appended: rows that come again are there. */
+  private readonly appended = new Set<string>();
+  private sweptMs = -Infinity;
+
+  constructor(
+    private readonly folder: string,
+    private readonly host: HistoryStoreHost,
+  ) {}
+
+  async open(): Promise<void> {
+    this.unlock = await lockFile(join(this.folder, 'history'), (pid) => inUse(this.folder, pid), this.host.signal);
+    try {
+      await this.adopt();
+      await this.sweep();
+    } catch (error) {
+      this.unlock();
+      throw error;
+    }
+  }
+
+  async write(finished: readonly HistoryRow[], running: readonly HistoryRow[]): Promise<void> {
+    for (const row of finished) await this.append(row);
+    const path = join(this.folder, RUNNING);
+    if (running.length === 0) await rm(path, { force: true });
+    else {
+      await writeFile(`${path}.new`, Buffer.concat(running.map(frameOf)), { mode: 0o600 });
+      await rename(`${path}.new`, path);
+    }
+    if (Date.now() - this.sweptMs >= SWEEP_MS) await this.sweep();
+  }
+
+  async *read(tier: Tier, range: TimeRange): AsyncGenerator<HistoryRow> {
+    const files = (await this.segments()).filter(
+      (segment) => segment.tier === tier && segment.to > range.from && segment.from < range.to,
+    );
+    for (const path of [...files.map(({ path }) => path), join(this.folder, RUNNING)]) {
+      for (const row of rowsOf(await bytesOf(path))) {
+        if (row.tier === tier && row.at >= range.from && row.at < range.to) yield row;
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    this.unlock();
+  }
+
+  private async append(row: HistoryRow): Promise<void> {
+    const key = `${row.instance} ${row.tier} ${row.at}`;
+    if (this.appended.has(key)) return;
+    const path = join(this.folder, segmentOf(row));
+    this.lengths.set(path, await appendRow(path, row, this.lengths.get(path) ?? null));
+    this.appended.add(key);
+  }
+
+  /** What a process has left running that was killed: its buckets have ended. */
+  private async adopt(): Promise<void> {
+    const path = join(this.folder, RUNNING);
+    for (const row of rowsOf(await bytesOf(path))) {
+      const segment = [...rowsOf(await bytesOf(join(this.folder, segmentOf(row))))];
+      // Killed between the two writes.
+      const isThere = segment.some(({ at, instance }) => at === row.at && instance === row.instance);
+      if (!isThere) await this.append(row);
+    }
+    await rm(path, { force: true });
+  }
+
+  /** Deletes what is too old, and then the oldest until the rest is small enough. */
+  private async sweep(): Promise<void> {
+    this.sweptMs = Date.now();
+    this.appended.clear();
+    this.lengths.clear();
+    let bytes = 0;
+    const left: (Segment & { size: number })[] = [];
+    for (const segment of await this.segments()) {
+      if (segment.to < this.sweptMs - this.host.keptMs(segment.tier)) await rm(segment.path, { force: true });
+      else {
+        const { size } = await stat(segment.path);
+        bytes += size;
+        left.push({ ...segment, size });
+      }
+    }
+    for (const { path, size } of left.toSorted((a, b) => a.to - b.to)) {
+      if (bytes <= this.host.maxBytes) return;
+      await rm(path, { force: true });
+      bytes -= size;
+    }
+  }
+
+  private async segments(): Promise<Segment[]> {
+    const names = await readdir(this.folder);
+    return names.flatMap((name) => {
+      const [, tier, day, hour] = SEGMENT.exec(name) ?? [];
+      const from = Date.parse(`${day}T${hour ?? '00'}:00:00Z`);
+      if (tier === undefined || Number.isNaN(from)) return [];
+      const to = from + (hour === undefined ? DAY_MS : HOUR_MS);
+      return [{ path: join(this.folder, name), tier: tier as Tier, from, to }];
+    });
+  }
+}
+
+function segmentOf({ tier, at }: HistoryRow): string {
+  const time = new Date(at).toISOString();
+  return `${tier}-${time.slice(0, ruleOf(tier) === TIERS[0] ? 13 : 10)}.rows`;
+}
+
+function inUse(folder: string, pid: number): PerfError {
+  return new PerfError(
+    'PERF_ERR_STORE',
+    `The history in ${folder} is written by process ${pid}, and one process writes to a folder. Give every worker of a cluster its ` +
+      'own `directory`, or keep the history of all of them with `redisHistory()`.',
+  );
+}

@@ -1,0 +1,38 @@
+import { feature, boolean, number, optional, value } from '../core/option.js';
+import type { HistoryStore } from './history-store.js';
+
+/** What was, and whether it got slower. */
+export interface HistoryOptions {
+  /**
+   * Where it is kept beyond the process: `fileHistory()`, or `redisHistory()` for all pods together.
+   * @default none: minutes for 6 hours and five minutes for 48 hours, in memory
+   */
+  store?: HistoryStore;
+  /**
+   * Days for which a store keeps hours.
+   * @default 35
+   */
+  keepDays?: number;
+  /**
+   * Bytes in memory, and again on disk with `fileHistory()`: what is oldest goes first. Redis forgets by age alone.
+   * @default 67_108_864
+   */
+  maxBytes?: number;
+  /**
+   * Whether what became worse or better is told: in the log, to sinks, by `PerfService.verdicts()`.
+   * @default true
+   */
+  verdicts?: boolean;
+}
+
+const store = value<HistoryStore>('a history store, as `fileHistory()` makes one', (given) => {
+  const candidate = given as Partial<HistoryStore> | null;
+  return typeof candidate === 'object' && typeof candidate?.name === 'string' && typeof candidate.open === 'function';
+});
+
+export const historyOption = feature({
+  store: optional(store),
+  keepDays: number({ default: 35, unit: 'a number of days', max: 400 }),
+  maxBytes: number({ default: 64 * 1024 * 1024, unit: 'a number of bytes', integer: true }),
+  verdicts: boolean({ default: true }),
+});

@@ -1,0 +1,150 @@
+import { optionError } from '../core/option.js';
+import type { CompareWhat, HistoryReader, HistorySeries, PerfComparison, TimeRange } from '../core/history.js';
+import type { OncePerCause } from '../core/reporter.js';
+import type { Verdict } from '../core/verdict.js';
+import { Collector, type Counters } from './collector.js';
+import { compareRanges } from './compare/compare.js';
+import { rangesOf } from './compare/ranges.js';
+import type { HistoryStore } from './history-store.js';
+import { HistorySource, type Identity } from './reader.js';
+import { MemoryTiers, type Bucket } from './rows/memory.js';
+import type { HistoryRow } from './rows/row.js';
+import { keptMs } from './rows/tiers.js';
+import { seriesOf, tierFor } from './series.js';
+import { StoreKeeper } from './store-keeper.js';
+import type { VerdictKeeper } from './verdicts/verdict-keeper.js';
+
+/** What a history is made of. */
+export interface HistoryParts {
+  readonly own: Identity;
+  readonly store: HistoryStore | null;
+  readonly keepDays: number;
+  readonly maxBytes: number;
+  readonly counters: () => Counters;
+  readonly report: OncePerCause;
+  /** Epoch milliseconds. */
+  readonly now: () => number;
+}
+
+/** The history of one process: rows from the counters, in memory and in a store, and what is asked of them. */
+export class History implements HistoryReader {
+  readonly source: HistorySource;
+  private readonly memory: MemoryTiers;
+  private readonly store: StoreKeeper | null;
+  private readonly collector: Collector;
+  private collectedMs: number;
+
+  constructor(
+    private readonly parts: HistoryParts,
+    private readonly judge: VerdictKeeper | null,
+  ) {
+    const { store, maxBytes, keepDays, own, report } = parts;
+    this.memory = new MemoryTiers(maxBytes);
+    const host = { keptMs: (tier: HistoryRow['tier']) => keptMs(tier, keepDays), maxBytes };
+    this.store = store === null ? null : new StoreKeeper(store, host, report);
+    this.source = new HistorySource(this.memory, this.store, own);
+    this.collector = new Collector(parts.counters);
+    this.collectedMs = parts.now();
+  }
+
+  /** What was counted before belongs to nobody's minute. */
+  begin(): void {
+    this.collector.collect();
+    this.collectedMs = this.parts.now();
+    void this.judge?.recall(this.source, this.parts.now());
+  }
+
+  /** Once a minute. Resolves when the store has taken it, or has failed. */
+  async tick(): Promise<void> {
+    this.collect();
+    const nowMs = this.parts.now();
+    const ended = this.memory.finish(nowMs);
+    const running = this.store === null ? [] : this.memory.runningBuckets().filter(({ tier }) => tier !== '1m');
+    await Promise.all([
+      this.store?.write(ended.map(this.rowOf), running.map(this.rowOf)),
+      this.judge?.judge(this.source, nowMs),
+    ]);
+  }
+
+  /** Writes what runs. */
+  async close(deadlineMs: number): Promise<void> {
+    this.collect();
+    const ended = this.memory.finish(this.parts.now());
+    await this.store?.close([...ended, ...this.memory.runningBuckets()].map(this.rowOf), deadlineMs);
+  }
+
+  async history(
+    range: TimeRange & { stepMs?: number },
+    { route = null }: { route?: string | null } = {},
+  ): Promise<HistorySeries> {
+    checkRange(range, 'range');
+    const { stepMs } = range;
+    if (stepMs !== undefined && !(Number.isFinite(stepMs) && stepMs > 0))
+      throw optionError('range.stepMs', 'a number of milliseconds above 0', stepMs);
+    checkRoute(route);
+    this.collect();
+    return seriesOf(this.source, range, route, this.parts.now());
+  }
+
+  async compare(what: CompareWhat, { route = null }: { route?: string | null } = {}): Promise<PerfComparison> {
+    checkWhat(what);
+    checkRoute(route);
+    this.collect();
+    const nowMs = this.parts.now();
+    const ranges = await rangesOf(what, this.source, this.parts.own.release, nowMs);
+    return compareRanges(this.source, ranges, route, nowMs);
+  }
+
+  verdicts(): readonly Verdict[] {
+    return this.judge?.verdicts ?? [];
+  }
+
+  async releases(range: TimeRange): Promise<{ at: number; release: string }[]> {
+    const first = new Map<string, number>();
+    await this.source.read(tierFor(range.from, this.parts.now()), range, ({ at, release }) => {
+      if (release !== '') first.set(release, Math.min(at, first.get(release) ?? Infinity));
+    });
+    return [...first].map(([release, at]) => ({ at, release })).toSorted((a, b) => a.at - b.at);
+  }
+
+  async routes(range: TimeRange): Promise<string[]> {
+    this.collect();
+    const names = new Set<string>();
+    await this.source.read(tierFor(range.from, this.parts.now()), range, ({ window }) => {
+      for (const name of window.routeNames) names.add(name);
+    });
+    return [...names].toSorted();
+  }
+
+  private collect(): void {
+    const nowMs = this.parts.now();
+    // Counted between the two looks: it belongs to the bucket in the middle of them.
+    const middleMs = Math.min(nowMs, (this.collectedMs + nowMs) / 2);
+    this.collectedMs = nowMs;
+    this.memory.add(middleMs, this.collector.collect());
+  }
+
+  private readonly rowOf = ({ tier, at, data }: Bucket): HistoryRow => ({ tier, at, data, ...this.parts.own });
+}
+
+const RANGE = 'an object with `from` and `to`, epoch milliseconds, `from` below `to`';
+const WHAT = "'day', 'week', 'release', or an object with the ranges `before` and `after`";
+
+function checkRange(range: unknown, path: string): void {
+  const { from, to } = (typeof range === 'object' && range !== null ? range : {}) as Partial<TimeRange>;
+  // A Date holds no more.
+  const isTime = (value: unknown): value is number => typeof value === 'number' && Math.abs(value) <= 8.64e15;
+  if (!isTime(from) || !isTime(to) || from >= to) throw optionError(path, RANGE, range);
+}
+
+function checkWhat(what: unknown): void {
+  if (what === 'day' || what === 'week' || what === 'release') return;
+  if (typeof what !== 'object' || what === null) throw optionError('what', WHAT, what);
+  checkRange((what as { before?: unknown }).before, 'what.before');
+  checkRange((what as { after?: unknown }).after, 'what.after');
+}
+
+function checkRoute(route: unknown): void {
+  if (route !== null && (typeof route !== 'string' || route === ''))
+    throw optionError('options.route', "the name of a route: 'GET /users/:id'", route);
+}

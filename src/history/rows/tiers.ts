@@ -1,0 +1,34 @@
+/** How fine the history is, from the finest to the one that is kept longest. */
+export type Tier = '1m' | '5m' | '1h';
+
+export interface TierRule {
+  readonly tier: Tier;
+  /** Length of a bucket, milliseconds. */
+  readonly stepMs: number;
+  /** In memory, milliseconds. */
+  readonly keepMs: number;
+}
+
+const MINUTE_MS = 60_000;
+export const HOUR_MS = 3_600_000;
+export const DAY_MS = 24 * HOUR_MS;
+export const WEEK_MS = 7 * DAY_MS;
+/** Windows of verdicts and comparisons. */
+export const WINDOW_MS = 5 * MINUTE_MS;
+
+export const TIERS: readonly TierRule[] = [
+  { tier: '1m', stepMs: MINUTE_MS, keepMs: 6 * HOUR_MS },
+  { tier: '5m', stepMs: WINDOW_MS, keepMs: 48 * HOUR_MS },
+  { tier: '1h', stepMs: HOUR_MS, keepMs: 48 * HOUR_MS },
+];
+
+export const ruleOf = (tier: Tier): TierRule => TIERS.find((rule) => rule.tier === tier)!;
+
+/** The beginning of the bucket that holds a time. */
+export const bucketOf = (atMs: number, stepMs: number): number => Math.floor(atMs / stepMs) * stepMs;
+
+/** How long a store keeps a tier: what memory keeps, and the hours for `keepDays`; a bucket more, since it ends as a whole. */
+export function keptMs(tier: Tier, keepDays: number): number {
+  const { keepMs, stepMs } = ruleOf(tier);
+  return (tier === '1h' ? keepDays * DAY_MS : Math.min(keepMs, keepDays * DAY_MS)) + stepMs;
+}

@@ -1,0 +1,151 @@
+import { ByteReader, ByteWriter } from './bytes.js';
+import { ProcessSums, RouteSums, RouteWindow, type SiteWindow } from './window.js';
+
+/** What `''` names among the routes of a row: all of them together, so that a chart of the whole reads one. */
+const WHOLE = '';
+/** More routes of one bucket than so many: the least asked for are one. */
+const MAX_ROUTES = 300;
+const OTHER = 'other routes';
+/** A route's targets: the loudest are kept. */
+const MAX_TARGETS = 16;
+
+/** All routes of a bucket, with the whole. */
+export function encodeWindow(window: SiteWindow): Buffer {
+  const writer = new ByteWriter();
+  const { observedMs, busyMs, throttledMs, heapRatio } = window.process;
+  for (const ms of [observedMs, busyMs, throttledMs]) writer.ms(ms);
+  writer.number(heapRatio * 10_000);
+  const routes = boundedRoutes(window);
+  writer.number(routes.length + 1);
+  for (const [name, route] of [[WHOLE, window.whole()] as const, ...routes]) {
+    writer.text(name);
+    writer.bytes(encodeRoute(route));
+  }
+  return writer.take();
+}
+
+function boundedRoutes({ routes }: SiteWindow): (readonly [string, RouteWindow])[] {
+  const all = [...routes].filter(([, { count }]) => count > 0);
+  if (all.length <= MAX_ROUTES) return all;
+  const sorted = all.toSorted(([, a], [, b]) => b.count - a.count);
+  const other = new RouteWindow();
+  for (const [, route] of sorted.splice(MAX_ROUTES - 1)) other.merge(route);
+  return [...sorted, [OTHER, other]];
+}
+
+function encodeRoute(route: RouteWindow): Buffer {
+  const writer = new ByteWriter();
+  const { histogram } = route;
+  for (const count of [route.completed, route.aborted, route.errors, route.timed, route.ownOf]) writer.number(count);
+  for (const ms of [
+    route.sumMs,
+    route.typicalMs,
+    route.blockedMs,
+    route.upstreamMs,
+    route.busyMs,
+    route.upstreamBusyMs,
+    route.ownMs,
+  ])
+    writer.ms(ms);
+  writer.number(route.over.size);
+  for (const [ms, count] of route.over) {
+    writer.ms(ms);
+    writer.number(count);
+  }
+  const targets = [...route.targets].toSorted(([, a], [, b]) => b.wallMs - a.wallMs).slice(0, MAX_TARGETS);
+  writer.number(targets.length);
+  for (const [target, { calls, wallMs }] of targets) {
+    writer.text(target);
+    writer.number(calls);
+    writer.ms(wallMs);
+  }
+  writer.ms(histogram.count === 0 ? 0 : histogram.minMs);
+  writer.ms(histogram.maxMs);
+  const pairs = histogram.folded();
+  writer.number(pairs.length / 2);
+  for (let i = 0, last = 0; i < pairs.length; i += 2) {
+    writer.number(pairs[i]! - last);
+    writer.number(pairs[i + 1]!);
+    last = pairs[i]!;
+  }
+  return writer.take();
+}
+
+function readSums<T extends RouteSums>(reader: ByteReader, into: T): T {
+  into.completed = reader.number();
+  into.aborted = reader.number();
+  into.errors = reader.number();
+  into.timed = reader.number();
+  into.ownOf = reader.number();
+  into.sumMs = reader.ms();
+  into.typicalMs = reader.ms();
+  into.blockedMs = reader.ms();
+  into.upstreamMs = reader.ms();
+  into.busyMs = reader.ms();
+  into.upstreamBusyMs = reader.ms();
+  into.ownMs = reader.ms();
+  for (let n = reader.number(); n > 0; n--) into.over.set(reader.ms(), reader.number());
+  for (let n = reader.number(); n > 0; n--) into.called(reader.text(), reader.number(), reader.ms());
+  return into;
+}
+
+function decodeRoute(bytes: Uint8Array): RouteWindow {
+  const reader = new ByteReader(bytes);
+  const route = readSums(reader, new RouteWindow());
+  const { histogram } = route;
+  const [minMs, maxMs] = [reader.ms(), reader.ms()];
+  let bucket = 0;
+  for (let n = reader.number(); n > 0; n--) {
+    bucket += reader.number();
+    histogram.unfold(bucket, reader.number());
+  }
+  if (histogram.count > 0) Object.assign(histogram, { sumMs: route.sumMs, minMs, maxMs });
+  return route;
+}
+
+/** A bucket as it was written; each route is decoded when it is asked for. */
+export class EncodedWindow {
+  readonly process = new ProcessSums();
+  private readonly reader: ByteReader;
+  private readonly whole: Uint8Array;
+  private routesLeft: number;
+  private readonly encoded = new Map<string, Uint8Array>();
+
+  constructor(data: Uint8Array) {
+    const reader = new ByteReader(data);
+    this.reader = reader;
+    this.process.observedMs = reader.ms();
+    this.process.busyMs = reader.ms();
+    this.process.throttledMs = reader.ms();
+    this.process.heapRatio = reader.number() / 10_000;
+    this.routesLeft = reader.number() - 1;
+    reader.text();
+    this.whole = reader.bytes();
+  }
+
+  get routeNames(): string[] {
+    return [...this.routes().keys()];
+  }
+
+  /** One route, or the whole; null when it is not in it. */
+  window(route: string | null): RouteWindow | null {
+    const bytes = this.bytesOf(route);
+    return bytes === undefined ? null : decodeRoute(bytes);
+  }
+
+  /** The same without the distribution, for less. */
+  sums(route: string | null): RouteSums | null {
+    const bytes = this.bytesOf(route);
+    return bytes === undefined ? null : readSums(new ByteReader(bytes), new RouteSums());
+  }
+
+  private bytesOf(route: string | null): Uint8Array | undefined {
+    return route === null ? this.whole : this.routes().get(route);
+  }
+
+  /** Read when the first of them is asked for: the whole stands before them. */
+  private routes(): Map<string, Uint8Array> {
+    for (; this.routesLeft > 0; this.routesLeft--) this.encoded.set(this.reader.text(), this.reader.bytes());
+    return this.encoded;
+  }
+}

@@ -1,0 +1,129 @@
+import type { TimeRange } from '../core/history.js';
+import type { OncePerCause } from '../core/reporter.js';
+import { within } from '../core/within.js';
+import type { HistoryStore, HistoryStoreHost, OpenHistoryStore } from './history-store.js';
+import type { HistoryRow } from './rows/row.js';
+import type { Tier } from './rows/tiers.js';
+
+/** Rows that wait for a store that fails: three an hour and twelve times as many of the finer tiers, for about a day. */
+const MAX_WAITING = 2_000;
+const MAX_WAITING_BYTES = 16 * 1024 * 1024;
+/** Who reads is answered from memory when the store takes longer. */
+const READ_DEADLINE_MS = 5_000;
+
+/**
+ * Stands between the history and its store: one write at a time, once a minute. While the store fails, rows wait in bounded
+ * memory; the failure is reported once, and the next minute tries again.
+ */
+export class StoreKeeper {
+  private store: OpenHistoryStore | null = null;
+  private opening: Promise<OpenHistoryStore> | null = null;
+  private waiting: HistoryRow[] = [];
+  private waitingBytes = 0;
+  private busy: Promise<void> | null = null;
+  private closed = false;
+  private readonly closing = new AbortController();
+
+  constructor(
+    private readonly kind: HistoryStore,
+    private readonly host: Omit<HistoryStoreHost, 'signal'>,
+    private readonly report: OncePerCause,
+  ) {}
+
+  /** Resolves when the write has ended, well or not. While one is under way, `finished` waits for the next. */
+  write(finished: readonly HistoryRow[], running: readonly HistoryRow[]): Promise<void> {
+    this.wait(finished);
+    return (this.busy ??= this.writeNow(running).finally(() => (this.busy = null)));
+  }
+
+  /** The last write, of buckets that end before their time. */
+  async close(last: readonly HistoryRow[], deadlineMs: number): Promise<void> {
+    const settled = await within(deadlineMs, async () => {
+      await this.busy;
+      await this.write(last, []);
+      await this.release();
+    });
+    if (!settled) this.fail(new Error(`it did not settle within ${deadlineMs} ms`));
+    this.closed = true;
+    this.closing.abort();
+    if (!settled) void this.release();
+  }
+
+  /** Hands each row on; false when the store could not be read to the end in time. Never rejects. */
+  async read(tier: Tier, range: TimeRange, take: (row: HistoryRow) => void | Promise<void>): Promise<boolean> {
+    let late = false;
+    const reading = async (): Promise<void> => {
+      for await (const row of (await this.opened()).read(tier, range)) {
+        if (late) return;
+        await take(row);
+      }
+    };
+    try {
+      if (await within(READ_DEADLINE_MS, reading)) return true;
+      throw new Error(`a read did not settle within ${READ_DEADLINE_MS} ms`);
+    } catch (error) {
+      late = true;
+      this.fail(error);
+      return false;
+    }
+  }
+
+  private async writeNow(running: readonly HistoryRow[]): Promise<void> {
+    const rows = this.waiting;
+    try {
+      const store = await this.opened();
+      await store.write(rows, running);
+      const written = new Set(rows);
+      this.waiting = this.waiting.filter((row) => !written.has(row));
+      this.waitingBytes = this.waiting.reduce((sum, { data }) => sum + data.length, 0);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  private opened(): Promise<OpenHistoryStore> {
+    if (this.closed) return Promise.reject(new Error('the application has closed'));
+    if (this.store !== null) return Promise.resolve(this.store);
+    return (this.opening ??= this.kind
+      .open({ ...this.host, signal: this.closing.signal })
+      .then(async (store) => {
+        // Too late: nobody would close it.
+        if (this.closed) {
+          await store.close();
+          throw new Error('the application has closed');
+        }
+        return (this.store = store);
+      })
+      .finally(() => (this.opening = null)));
+  }
+
+  private async release(): Promise<void> {
+    const { store } = this;
+    this.store = null;
+    try {
+      await store?.close();
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  private wait(rows: readonly HistoryRow[]): void {
+    this.waiting = [...this.waiting, ...rows];
+    this.waitingBytes += rows.reduce((sum, { data }) => sum + data.length, 0);
+    let lost = 0;
+    while (this.waiting.length > MAX_WAITING || this.waitingBytes > MAX_WAITING_BYTES) {
+      this.waitingBytes -= this.waiting.shift()!.data.length;
+      lost += 1;
+    }
+    if (lost === 0) return;
+    const cause = `history store "${this.kind.name}" lost rows`;
+    this.report.report(cause, `${cause}: ${lost}, because it has failed for too long.`, lost);
+  }
+
+  private fail(error: unknown): void {
+    const reason = error instanceof Error ? error.message : String(error);
+    const cause = `history store "${this.kind.name}" failed: ${reason.slice(0, 300)}`;
+    const advice = 'What this process has seen is in memory; the store is tried again every minute.';
+    this.report.report(cause, `${cause}${/[.!?]$/.test(reason) ? '' : '.'} ${advice}`);
+  }
+}

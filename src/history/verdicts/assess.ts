@@ -1,0 +1,122 @@
+import { studentQuantile, studentUpperTail } from '../../core/statistics/distributions.js';
+import { METRICS, type MetricRule, type Unit } from './metrics.js';
+import { RECENT, type RouteTrack } from './route-track.js';
+import { medianOf, type WeekProfile } from './week-profile.js';
+
+/** Units before, at least: an hour of a busy route. */
+const MIN_PAST = 12;
+/** What is usual changes slowly: it is worked out anew so often. */
+const REFRESH_MS = 30 * 60_000;
+/** A route that follows a sure one needs no more than this. */
+const LIKELY = 2;
+/** Share of verdicts of chance among all (Benjamini and Hochberg, 1995). */
+const FALSE_DISCOVERIES = 0.01;
+const ALPHA = 0.05;
+/** Of a normal distribution, the median of absolute deviations times this is its standard deviation. */
+const MAD_TO_SD = 1.4826;
+
+/** What is usual for one route and metric, as a level at a time. */
+export interface Usual {
+  readonly levelAt: (at: number) => number;
+  readonly against: 'week' | 'day';
+}
+
+/** One route and metric, now against the usual. */
+export interface Assessment {
+  readonly route: string;
+  readonly rule: MetricRule;
+  readonly usual: Usual;
+  readonly before: number;
+  readonly now: number;
+  readonly error: number;
+  readonly degrees: number;
+  readonly pValue: number;
+  /** It matters, in every recent unit in the same direction. */
+  readonly matters: boolean;
+  readonly likely: boolean;
+  readonly since: number;
+  /** Requests in the recent units. */
+  readonly count: number;
+}
+
+/** Null while too little is known. */
+export function assess(route: string, track: RouteTrack, index: number, profile: WeekProfile): Assessment | null {
+  const rule = METRICS[index]!;
+  const { past, recent } = track;
+  if (recent.length < RECENT || past.length < MIN_PAST) return null;
+  const { at } = recent.at(-1)!;
+  const isWeekly = rule.metric === 'latency' && profile.isEnough(at) && profile.expected(route, at) !== null;
+  const expected = (time: number): number | null => (isWeekly ? profile.expected(route, time) : 0);
+  let known = track.usual[index];
+  if (known === undefined || known.isWeekly !== isWeekly || at - known.at >= REFRESH_MS) {
+    const residuals = past.flatMap(({ at: time, levels }) => {
+      const [level, usual] = [levels[index] ?? null, expected(time)];
+      return level === null || usual === null ? [] : [level - usual];
+    });
+    if (residuals.length < MIN_PAST) return null;
+    const center = medianOf(residuals);
+    known = { at, isWeekly, center, spread: spreadOf(residuals, center), units: residuals.length };
+    track.usual[index] = known;
+  }
+  const { center, units } = known;
+  const usual: Usual = { levelAt: (time) => (expected(time) ?? 0) + center, against: isWeekly ? 'week' : 'day' };
+  const levels = recent.map((unit) => ({ unit, now: rule.level(unit), before: usual.levelAt(unit.at) }));
+  if (levels.some(({ now }) => now === null)) return null;
+  const meanOf = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
+  const before = meanOf(levels.map((level) => level.before));
+  const now = meanOf(levels.map((level) => level.now!));
+  const counts = recent.map(({ sums }) => sums.count);
+  const direction = Math.sign(now - before);
+  const matters = levels.every(
+    (level) => rule.matters(level.before, level.now!) && Math.sign(level.now! - level.before) === direction,
+  );
+  const [since, count] = [recent[0]!.at, counts.reduce((sum, one) => sum + one, 0)];
+  // Most routes, most of the time: no verdict tells of it, and how sure it is costs time to say.
+  const quiet = { error: 0, degrees: 1, pValue: 1, likely: false };
+  if (!matters) return { route, rule, usual, before, now, matters, since, count, ...quiet };
+  const spread = Math.max(known.spread, rule.leastSpread(before, Math.min(...counts), isWeekly));
+  // Neighbouring windows resemble each other: the recent ones are one observation.
+  const error = spread * Math.sqrt(1 + 1 / units);
+  const degrees = units - 1;
+  const t = (now - before) / error;
+  const pValue = Math.min(1, 2 * studentUpperTail(Math.abs(t), degrees));
+  const likely = Math.abs(t) >= LIKELY;
+  return { route, rule, usual, before, now, matters, since, count, error, degrees, pValue, likely };
+}
+
+/** Days have quiet and noisy hours: the greater of a robust and a plain spread. */
+function spreadOf(residuals: readonly number[], center: number): number {
+  const deviations = residuals.map((residual) => Math.abs(residual - center));
+  const variance = deviations.reduce((sum, deviation) => sum + deviation * deviation, 0) / (residuals.length - 1);
+  const robust = MAD_TO_SD * medianOf(deviations);
+  // A few windows far out, of an incident too short for a verdict, say nothing of the others.
+  return Math.max(robust, Math.min(Math.sqrt(variance), 2 * robust));
+}
+
+/** Those that are no chance, at a share of false ones of 1 %. */
+export function significant(assessments: readonly Assessment[]): Assessment[] {
+  const sorted = assessments.toSorted((a, b) => a.pValue - b.pValue);
+  const last = sorted.findLastIndex(({ pValue }, index) => pValue <= ((index + 1) / sorted.length) * FALSE_DISCOVERIES);
+  return sorted.slice(0, last + 1).filter(({ matters }) => matters);
+}
+
+/** The change of several routes together, weighted by requests, and its interval. */
+export function changeOf(moved: readonly Assessment[]): { change: number; ci: readonly [number, number] } {
+  const total = moved.reduce((sum, { count }) => sum + count, 0);
+  const weighted = (of: (one: Assessment) => number): number =>
+    moved.reduce((sum, one) => sum + (one.count / total) * of(one), 0);
+  const { rule } = moved[0]!;
+  const [before, now] = [weighted((one) => one.before), weighted((one) => one.now)];
+  // Routes of one site are not independent: their errors are added, not squared.
+  const margin = weighted(({ error, degrees }) => error * studentQuantile(ALPHA / 2, degrees));
+  return {
+    change: rule.change(before, now),
+    ci: [rule.change(before, now - margin), rule.change(before, now + margin)],
+  };
+}
+
+/** How far a unit still is from the usual, as a share of the change that the verdict told: 1 is all of it. */
+export function leftOf({ rule, usual, before, now }: Assessment, unit: Unit): number | null {
+  const level = rule.level(unit);
+  return level === null ? null : (level - usual.levelAt(unit.at)) / (now - before);
+}

@@ -1,0 +1,236 @@
+import { createHash } from 'node:crypto';
+import type { UserUse } from '../../core/snapshot.js';
+import type { Verdict } from '../../core/verdict.js';
+import { becauseOf, type SiteSums } from '../compare/because.js';
+import { DAY_MS, WINDOW_MS } from '../rows/tiers.js';
+import type { RouteSums } from '../rows/window.js';
+import { assess, changeOf, leftOf, significant, type Assessment } from './assess.js';
+import type { JudgedWindow } from './judged-window.js';
+import { METRICS, type MetricRule } from './metrics.js';
+import { ProcessTrack, RECENT, RouteTrack } from './route-track.js';
+import { scopeOf } from './scope.js';
+import { openedText, resolvedText } from './text.js';
+import { WeekProfile } from './week-profile.js';
+
+/** Active verdicts at a time. */
+const MAX_ACTIVE = 20;
+/** Resolved ones are kept for so long, and so many. */
+const KEPT_MS = 7 * DAY_MS;
+const MAX_KEPT = 100;
+/** A route that follows within this time belongs to the same change. */
+const JOINS_MS = 3_600_000;
+/** Less of the change is left than this, for {@link RECENT} units: it is over. */
+const OVER = 0.5;
+/** What lasts so long is the usual. */
+const USUAL_MS: Record<Verdict['kind'], number> = { worse: 7 * DAY_MS, better: DAY_MS };
+/** A change so soon after a release is the release's. */
+const AFTER_RELEASE_MS = 30 * 60_000;
+/** What gets better by itself is told of these only. */
+const BETTER: ReadonlySet<string> = new Set(['latency', 'errors']);
+
+interface Active {
+  verdict: Verdict;
+  readonly rule: MetricRule;
+  /** As it was when the verdict opened, by route. */
+  readonly moved: Map<string, Assessment>;
+  calm: number;
+}
+
+/** Judges window after window: what became worse or better, and what is over. Pure: time comes with the windows. */
+export class VerdictEngine {
+  private readonly tracks = new Map<string, RouteTrack>();
+  private readonly process = new ProcessTrack();
+  private readonly profile = new WeekProfile();
+  private readonly windows: JudgedWindow[] = [];
+  private readonly releases = new Map<string, number>();
+  private active: Active[] = [];
+  private resolved: Verdict[] = [];
+  /** Verdicts that were not opened, because there were too many. */
+  suppressed = 0;
+
+  /** `usersOf`: who has used a route in the last ten minutes. */
+  constructor(private readonly usersOf: (route: string) => readonly UserUse[]) {}
+
+  /** Active ones first, then the resolved; the newest first. */
+  get verdicts(): readonly Verdict[] {
+    const active = this.active.map(({ verdict }) => verdict).toSorted((a, b) => b.since - a.since);
+    return [...active, ...this.resolved.toReversed()];
+  }
+
+  /** An hour of the past, for the usual of the week. */
+  learnHour(at: number, routes: ReadonlyMap<string, RouteSums>): void {
+    for (const [route, sums] of routes) this.profile.add(at, route, sums);
+  }
+
+  /** Judges a window, each later than the one before. Returns the verdicts that it opens and resolves. */
+  judge(window: JudgedWindow): Verdict[] {
+    this.windows.push(window);
+    if (this.windows.length > RECENT) this.windows.shift();
+    for (const release of window.releases) if (!this.releases.has(release)) this.releases.set(release, window.at);
+    const covered = this.covered();
+    this.process.take(window.at, window.process, this.active.length === 0);
+    const fresh = new Set<string>();
+    for (const [route, sums] of window.routes) {
+      if (this.trackOf(route).take(window.at, sums, window.process.observedMs, !covered.has(route))) fresh.add(route);
+      this.profile.add(window.at, route, sums);
+    }
+    const changed = this.resolve(window, fresh);
+    METRICS.forEach((rule, index) => changed.push(...this.open(rule, index, window, fresh)));
+    this.resolved = this.resolved.filter(({ since }) => since >= window.at - KEPT_MS).slice(-MAX_KEPT);
+    return changed;
+  }
+
+  private trackOf(route: string): RouteTrack {
+    let track = this.tracks.get(route);
+    if (track === undefined) this.tracks.set(route, (track = new RouteTrack()));
+    return track;
+  }
+
+  /** Routes of an active verdict, and those that it blames. */
+  private covered(): Set<string> {
+    return new Set(
+      this.active.flatMap(({ verdict, moved }) => [...moved.keys(), ...verdict.because.map(({ name }) => name)]),
+    );
+  }
+
+  private open(rule: MetricRule, index: number, window: JudgedWindow, fresh: ReadonlySet<string>): Verdict[] {
+    const all = [...this.tracks].flatMap(([route, track]) => assess(route, track, index, this.profile) ?? []);
+    const covered = this.covered();
+    const sure = significant(all).filter(({ route }) => fresh.has(route) && !covered.has(route));
+    const opened: Verdict[] = [];
+    for (const kind of ['worse', 'better'] as const) {
+      if (kind === 'better' && !BETTER.has(rule.metric)) continue;
+      const isOne = ({ before, now }: Assessment): boolean => now > before === (kind === 'worse');
+      if (!sure.some(isOne)) continue;
+      const likely = all.filter((one) => one.likely && isOne(one) && !covered.has(one.route));
+      const moved = [...new Set([...sure.filter(isOne), ...likely])].toSorted((a, b) => b.count - a.count);
+      const verdict = this.openOne(kind, rule, moved, all, window);
+      if (verdict !== null) opened.push(verdict);
+    }
+    return opened;
+  }
+
+  private openOne(
+    kind: Verdict['kind'],
+    rule: MetricRule,
+    moved: readonly Assessment[],
+    all: readonly Assessment[],
+    window: JudgedWindow,
+  ): Verdict | null {
+    const routes = moved.map(({ route }) => route);
+    const { before, after } = this.sides();
+    const because = reasonsOf(rule, moved, before, after);
+    const same = this.active.find(
+      (one) =>
+        one.verdict.kind === kind &&
+        one.rule === rule &&
+        window.at - one.verdict.since <= JOINS_MS &&
+        (one.verdict.scope === 'site' || one.verdict.because[0]?.name === because[0]?.name),
+    );
+    if (same !== undefined) {
+      for (const one of moved) same.moved.set(one.route, one);
+      same.verdict = { ...same.verdict, routes: [...same.moved.keys()] };
+      return null;
+    }
+    if (this.active.length >= MAX_ACTIVE) {
+      this.suppressed += 1;
+      return null;
+    }
+    const { windows, usersOf } = this;
+    const scope = scopeOf({ moved, all, before, after, windows, because, usersOf });
+    const since = Math.min(...moved.map((one) => one.since));
+    const release = this.releaseAt(since);
+    const against = release === null ? moved[0]!.usual.against : 'release';
+    const id = createHash('sha256').update(`${kind} ${rule.metric} ${since} ${routes[0]}`).digest('hex').slice(0, 12);
+    const text = openedText({ kind, since, scope, moved, because, against, release });
+    const verdict: Verdict = {
+      id,
+      kind,
+      state: 'active',
+      since,
+      scope: scope.scope,
+      metric: rule.metric,
+      routes,
+      ...changeOf(moved),
+      against,
+      because,
+      text,
+    };
+    this.active.push({ verdict, rule, moved: new Map(moved.map((one) => [one.route, one])), calm: 0 });
+    return verdict;
+  }
+
+  /** The usual of the last 24 hours, and the last windows. */
+  private sides(): { before: SiteSums; after: SiteSums } {
+    const [before, after] = [new Map<string, RouteSums>(), new Map<string, RouteSums>()];
+    for (const [route, track] of this.tracks) {
+      before.set(route, track.before.total());
+      after.set(route, track.now());
+    }
+    return {
+      before: { process: this.process.before.total(), routes: before },
+      after: { process: this.process.now(), routes: after },
+    };
+  }
+
+  /** The release that came shortly before a change, where another was there before it. */
+  private releaseAt(since: number): { name: string; at: number } | null {
+    if (this.releases.size < 2) return null;
+    const [newest] = [...this.releases].toSorted(([, a], [, b]) => b - a);
+    const [name, at] = newest!;
+    return since - at <= AFTER_RELEASE_MS && at - since <= WINDOW_MS ? { name, at } : null;
+  }
+
+  private resolve({ at }: JudgedWindow, fresh: ReadonlySet<string>): Verdict[] {
+    const over: Verdict[] = [];
+    for (const one of this.active) {
+      const isUsual = at - one.verdict.since >= USUAL_MS[one.verdict.kind];
+      const left = this.leftOf(one, fresh);
+      if (left !== null) one.calm = left < OVER ? one.calm + 1 : 0;
+      if (one.calm < RECENT && !isUsual) continue;
+      const text = resolvedText(one.verdict, at + WINDOW_MS, isUsual);
+      one.verdict = { ...one.verdict, state: 'resolved', text };
+      if (isUsual) for (const route of one.moved.keys()) this.trackOf(route).relearn();
+      // What was judged may not be judged again.
+      for (const route of one.moved.keys()) this.trackOf(route).recent.length = 0;
+      over.push(one.verdict);
+    }
+    this.active = this.active.filter(({ verdict }) => verdict.state === 'active');
+    this.resolved.push(...over);
+    return over;
+  }
+
+  /** Of the routes that have a new unit; null when none has. */
+  private leftOf({ moved }: Active, fresh: ReadonlySet<string>): number | null {
+    let [sum, weight] = [0, 0];
+    for (const [route, assessment] of moved) {
+      const unit = fresh.has(route) ? this.trackOf(route).recent.at(-1) : undefined;
+      const left = unit === undefined ? null : leftOf(assessment, unit);
+      if (left === null) continue;
+      sum += left * assessment.count;
+      weight += assessment.count;
+    }
+    return weight === 0 ? null : sum / weight;
+  }
+}
+
+/** Of latency what the added time is; of the others, which routes. */
+function reasonsOf(
+  { metric }: MetricRule,
+  moved: readonly Assessment[],
+  before: SiteSums,
+  after: SiteSums,
+): Verdict['because'] {
+  if (metric === 'latency' || metric === 'over')
+    return becauseOf(
+      before,
+      after,
+      moved.map(({ route }) => route),
+    );
+  const part = metric === 'blocked' ? ('own' as const) : ('unexplained' as const);
+  const changes = moved.map(({ route, now, before: usual, count }) => {
+    return { part, name: route, ms: Math.abs(now - usual) * (metric === 'blocked' ? 1 : count) };
+  });
+  const total = changes.reduce((sum, { ms }) => sum + ms, 0);
+  return changes.map(({ name, ms }) => ({ part, name, share: ms / total })).toSorted((a, b) => b.share - a.share);
+}

@@ -1,0 +1,68 @@
+import type { Verdict } from '../../core/verdict.js';
+import type { RouteSums } from '../rows/window.js';
+
+/** Requests of one route that are judged as one: of five minutes, or of as many windows as bring enough of them. */
+export interface Unit {
+  readonly at: number;
+  readonly sums: RouteSums;
+  /** Of all processes, milliseconds. */
+  readonly observedMs: number;
+}
+
+/** A figure of a unit that is watched. */
+export interface MetricRule {
+  readonly metric: Verdict['metric'];
+  /** On the scale on which differences are judged; null where the unit says nothing. */
+  level(unit: Unit): number | null;
+  /** Whether a difference matters, however sure it is. */
+  matters(before: number, now: number): boolean;
+  /** The least spread that is believed, for levels like `before` from `count` requests; `isWeekly`: against the same hours of weeks. */
+  leastSpread(before: number, count: number, isWeekly: boolean): number;
+  /** The change as a verdict tells it. */
+  change(before: number, now: number): number;
+}
+
+const RATIO = Math.log(1.2);
+const MIN_MS = 10;
+const MIN_SHARE = 0.02;
+/** Without a week to compare with, morning and Monday look like incidents. */
+const SPREAD_OF_DAY = 0.12;
+const SPREAD_OF_WEEK = 0.05;
+
+const latency: MetricRule = {
+  metric: 'latency',
+  level: ({ sums }) => (sums.completed === 0 || sums.typicalMs <= 0 ? null : Math.log(sums.typicalMs / sums.completed)),
+  matters: (before, now) => Math.abs(now - before) >= RATIO && Math.abs(Math.exp(now) - Math.exp(before)) >= MIN_MS,
+  leastSpread: (_, __, isWeekly) => (isWeekly ? SPREAD_OF_WEEK : SPREAD_OF_DAY),
+  change: (before, now) => Math.expm1(now - before),
+};
+
+/** Shares matter from two in a hundred, when they double or halve. */
+const shareMatters = (before: number, now: number): boolean =>
+  Math.abs(now - before) >= MIN_SHARE && (now >= 2 * before || before >= 2 * now);
+/** Of a share of so many requests, by chance alone. */
+const binomial = (share: number, count: number): number => {
+  const p = Math.min(0.5, Math.max(share, 1 / count));
+  return Math.sqrt((p * (1 - p)) / count);
+};
+const share = (metric: Verdict['metric'], of: (unit: Unit) => number): MetricRule => ({
+  metric,
+  level: (unit) => (unit.sums.count === 0 ? null : of(unit)),
+  matters: shareMatters,
+  leastSpread: binomial,
+  change: (before, now) => now - before,
+});
+
+/** The first of them tells of a change that shows in several. */
+export const METRICS: readonly MetricRule[] = [
+  share('errors', ({ sums }) => sums.errors / sums.count),
+  latency,
+  share('over', ({ sums }) => {
+    const [shortest] = [...sums.over].toSorted(([a], [b]) => a - b);
+    return shortest === undefined || sums.completed === 0 ? 0 : shortest[1] / sums.completed;
+  }),
+  {
+    ...share('blocked', ({ sums, observedMs }) => (observedMs === 0 ? 0 : sums.blockedMs / observedMs)),
+    leastSpread: () => MIN_SHARE / 4,
+  },
+];

@@ -1,0 +1,112 @@
+import { bucketOf, DAY_MS, HOUR_MS } from '../rows/tiers.js';
+import { ProcessSums, RouteSums } from '../rows/window.js';
+import { METRICS, type Unit } from './metrics.js';
+
+/** Fewer requests are no unit: a quiet route's windows are put together. */
+export const MIN_REQUESTS = 50;
+/** A change must show in so many units in a row. */
+export const RECENT = 2;
+
+/** Levels of one unit, one a metric. */
+export interface PastUnit {
+  readonly at: number;
+  readonly levels: readonly (number | null)[];
+}
+
+/** The usual of one metric: the median of its units, and how they spread. */
+export interface UsualLevel {
+  /** When it was worked out. */
+  readonly at: number;
+  /** Against the same hours of the weeks before. */
+  readonly isWeekly: boolean;
+  readonly center: number;
+  readonly spread: number;
+  readonly units: number;
+}
+
+/** Sums by the hour, of the last 24. */
+class HourSums<T extends { add(other: T): void }> {
+  private readonly hours = new Map<number, T>();
+
+  constructor(private readonly none: () => T) {}
+
+  add(at: number, sums: T): void {
+    const hour = bucketOf(at, HOUR_MS);
+    const known = this.hours.get(hour) ?? this.none();
+    known.add(sums);
+    this.hours.set(hour, known);
+    for (const old of this.hours.keys()) if (old < at - DAY_MS) this.hours.delete(old);
+  }
+
+  total(): T {
+    const total = this.none();
+    for (const sums of this.hours.values()) total.add(sums);
+    return total;
+  }
+}
+
+/** What is remembered of the process. */
+export class ProcessTrack {
+  readonly before = new HourSums(() => new ProcessSums());
+  /** Of the last {@link RECENT} windows. */
+  readonly recent: { readonly at: number; readonly sums: ProcessSums }[] = [];
+
+  take(at: number, sums: ProcessSums, isCalm: boolean): void {
+    this.recent.push({ at, sums });
+    if (this.recent.length <= RECENT) return;
+    const oldest = this.recent.shift()!;
+    if (isCalm) this.before.add(oldest.at, oldest.sums);
+  }
+
+  now(): ProcessSums {
+    const total = new ProcessSums();
+    for (const { sums } of this.recent) total.add(sums);
+    return total;
+  }
+}
+
+/** What is remembered of one route: units of the last 24 hours, and the last ones apart. */
+export class RouteTrack {
+  past: PastUnit[] = [];
+  before = new HourSums(() => new RouteSums());
+  readonly recent: Unit[] = [];
+  /** By metric: what is usual, as it was last worked out. */
+  readonly usual: (UsualLevel | undefined)[] = [];
+  private pending: { at: number; sums: RouteSums; observedMs: number } | null = null;
+
+  /** True when a unit is complete. `isCalm`: nothing is known to be wrong with the route. */
+  take(at: number, sums: RouteSums, observedMs: number, isCalm: boolean): boolean {
+    this.pending ??= { at, sums: new RouteSums(), observedMs: 0 };
+    this.pending.sums.add(sums);
+    this.pending.observedMs += observedMs;
+    // Hours of a route that is hardly used say nothing of now.
+    const isOld = at - this.pending.at >= HOUR_MS;
+    if (this.pending.sums.count < MIN_REQUESTS && !isOld) return false;
+    const unit = this.pending;
+    this.pending = null;
+    if (unit.sums.count < MIN_REQUESTS) return false;
+    this.recent.push(unit);
+    if (this.recent.length > RECENT) this.remember(this.recent.shift()!, isCalm);
+    return true;
+  }
+
+  now(): RouteSums {
+    const total = new RouteSums();
+    for (const { sums } of this.recent) total.add(sums);
+    return total;
+  }
+
+  /** What is wrong now is the usual from here on. */
+  relearn(): void {
+    this.past = [];
+    this.usual.length = 0;
+    this.before = new HourSums(() => new RouteSums());
+  }
+
+  private remember(unit: Unit, isCalm: boolean): void {
+    if (!isCalm) return;
+    this.past.push({ at: unit.at, levels: METRICS.map((rule) => rule.level(unit)) });
+    this.past = this.past.filter(({ at }) => at >= unit.at - DAY_MS);
+    this.before.add(unit.at, unit.sums);
+  }
+}

@@ -1,0 +1,123 @@
+import type { UserUse } from '../../core/snapshot.js';
+import type { Verdict, VerdictReason } from '../../core/verdict.js';
+import type { SiteSums } from '../compare/because.js';
+import { RouteSums } from '../rows/window.js';
+import type { Assessment } from './assess.js';
+import type { JudgedWindow } from './judged-window.js';
+
+/** Whom a change concerns, and who that is: the pod, the user, the upstream. */
+export interface Scope {
+  readonly scope: Verdict['scope'];
+  readonly name: string | null;
+  /** In words: `'1 of 214'`, `'38 of 41 routes'`. */
+  readonly detail: string | null;
+}
+
+export interface ScopeQuestion {
+  readonly moved: readonly Assessment[];
+  /** Of every route that can be judged. */
+  readonly all: readonly Assessment[];
+  readonly before: SiteSums;
+  readonly after: SiteSums;
+  readonly windows: readonly JudgedWindow[];
+  readonly because: readonly VerdictReason[];
+  readonly usersOf: (route: string) => readonly UserUse[];
+}
+
+/** Share of the traffic that must have moved for the whole site. */
+const SITE = 0.6;
+const MIN_ROUTES_OF_SITE = 3;
+/** Share of a change that one pod, user or upstream must explain (Bhagwan et al., "Adtributor", NSDI 2014). */
+const EXPLAINS = 0.8;
+const MAIN_PART = 0.6;
+const SLOWER = 1.2;
+
+/** The smallest part of the whole that explains the change. */
+export function scopeOf(question: ScopeQuestion): Scope {
+  return podOf(question) ?? siteOf(question) ?? userOf(question) ?? upstreamOf(question) ?? routesOf(question);
+}
+
+function siteOf({ moved, all }: ScopeQuestion): Scope | null {
+  const traffic = (of: readonly Assessment[]): number => of.reduce((sum, { count }) => sum + count, 0);
+  if (all.length < MIN_ROUTES_OF_SITE || moved.length < 2 || traffic(moved) < SITE * traffic(all)) return null;
+  return { scope: 'site', name: null, detail: `${moved.length} of ${all.length} routes` };
+}
+
+function routesOf({ moved, all }: ScopeQuestion): Scope {
+  const others = all.length - moved.length;
+  const unchanged = others === 0 ? null : `${others} other${others === 1 ? '' : 's'} unchanged`;
+  return { scope: 'routes', name: null, detail: unchanged };
+}
+
+/** One pod has changed, and the others together hardly. */
+function podOf({ moved, windows }: ScopeQuestion): Scope | null {
+  const pods = new Set(windows.flatMap((window) => [...window.pods.keys()]));
+  if (pods.size < 2) return null;
+  const changes = [...pods].map((pod) => ({ pod, change: changeIn(moved, windows, (name) => name === pod) }));
+  const [most] = changes.toSorted((a, b) => Math.abs(b.change) - Math.abs(a.change));
+  const others = changeIn(moved, windows, (name) => name !== most!.pod);
+  if (Math.abs(others) > (1 - EXPLAINS) * Math.abs(most!.change)) return null;
+  return { scope: 'pod', name: most!.pod, detail: `1 of ${pods.size} pods` };
+}
+
+/** Mean change of the moved routes in some of the pods, on the metric's scale. */
+function changeIn(
+  moved: readonly Assessment[],
+  windows: readonly JudgedWindow[],
+  isOne: (pod: string) => boolean,
+): number {
+  let [sum, weight] = [0, 0];
+  for (const { route, rule, before } of moved) {
+    const sums = new RouteSums();
+    for (const { pods } of windows)
+      for (const [pod, routes] of pods) if (isOne(pod)) sums.add(routes.get(route) ?? new RouteSums());
+    const observedMs = windows.reduce((ms, { process }) => ms + process.observedMs, 0);
+    const level = rule.level({ at: windows[0]!.at, sums, observedMs });
+    if (level === null || sums.count === 0) continue;
+    sum += (level - before) * sums.count;
+    weight += sums.count;
+  }
+  return weight === 0 ? 0 : sum / weight;
+}
+
+/** One user's requests take the added time, and most requests are of others. */
+function userOf({ moved, before, usersOf }: ScopeQuestion): Scope | null {
+  const [{ rule }] = moved as [Assessment];
+  if (rule.metric !== 'latency' && rule.metric !== 'over') return null;
+  const added = new Map<string, { ms: number; count: number }>();
+  let [totalMs, totalCount] = [0, 0];
+  for (const { route } of moved) {
+    const usual = before.routes.get(route);
+    if (usual === undefined || usual.completed === 0) continue;
+    for (const use of usersOf(route)) {
+      const ms = use.totalMs - (use.count * usual.sumMs) / usual.completed;
+      const known = added.get(use.unit) ?? { ms: 0, count: 0 };
+      added.set(use.unit, { ms: known.ms + ms, count: known.count + use.count });
+      totalMs += ms;
+      totalCount += use.count;
+    }
+  }
+  const [first] = [...added].toSorted(([, a], [, b]) => b.ms - a.ms);
+  if (first === undefined || added.size < 3 || totalMs <= 0) return null;
+  const [unit, { ms, count }] = first;
+  if (ms < EXPLAINS * totalMs || count > totalCount / 2) return null;
+  return { scope: 'users', name: unit, detail: `1 of ${added.size}` };
+}
+
+/** One upstream is most of it, and its calls take longer; more calls than before are the route's doing. */
+function upstreamOf({ because: [main], before, after }: ScopeQuestion): Scope | null {
+  if (main?.part !== 'upstream' || main.share < MAIN_PART) return null;
+  // What the calls of now would have taken before, route by route: who calls it more often is no slower upstream.
+  let [wallMs, usualMs] = [0, 0];
+  for (const [route, { targets }] of after.routes) {
+    const now = targets.get(main.name);
+    const usual = before.routes.get(route)?.targets.get(main.name);
+    if (now === undefined || usual === undefined || usual.calls === 0) continue;
+    wallMs += now.wallMs;
+    usualMs += (now.calls * usual.wallMs) / usual.calls;
+  }
+  const ratio = usualMs === 0 ? 0 : wallMs / usualMs;
+  return ratio >= SLOWER || (ratio > 0 && ratio <= 1 / SLOWER)
+    ? { scope: 'upstream', name: main.name, detail: null }
+    : null;
+}

@@ -1,0 +1,73 @@
+import type { Verdict, VerdictReason } from '../../core/verdict.js';
+import { fromToText, percentText, reasonText } from '../compare/text.js';
+import type { Assessment } from './assess.js';
+import type { Scope } from './scope.js';
+
+const SHOWN_ROUTES = 3;
+const AGAINST: Record<Verdict['against'], string> = {
+  week: 'the same hours of the weeks before',
+  day: 'the 24 hours before',
+  release: 'the release before',
+};
+
+/** `'2026-11-24 05:52 UTC'` */
+export const timeText = (at: number): string => `${new Date(at).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
+
+const percent = (share: number): string => `${(share * 100).toFixed(1)} %`;
+
+function levelText({ rule, before, now }: Assessment): string {
+  const shares = `${percent(before)} → ${percent(now)}`;
+  const texts: Record<Verdict['metric'], string> = {
+    latency: fromToText(Math.exp(before), Math.exp(now)),
+    errors: `errors ${shares}`,
+    over: `slow requests ${shares}`,
+    blocked: `blocks ${shares} of the event loop's time`,
+  };
+  return texts[rule.metric];
+}
+
+function whom({ scope, name, detail }: Scope): string {
+  const more = detail === null ? '' : ` (${detail})`;
+  const texts: Record<Verdict['scope'], string> = {
+    site: `site-wide${more}`,
+    pod: `on pod ${name}${more}`,
+    users: `for user ${name}${more}`,
+    upstream: `calls to ${name}`,
+    routes: detail ?? '',
+  };
+  return texts[scope];
+}
+
+export interface Opened {
+  readonly kind: Verdict['kind'];
+  readonly since: number;
+  readonly scope: Scope;
+  /** The heaviest first. */
+  readonly moved: readonly Assessment[];
+  readonly because: readonly VerdictReason[];
+  readonly against: Verdict['against'];
+  readonly release: { readonly name: string; readonly at: number } | null;
+}
+
+/** `'worse since 2026-11-24 05:52 UTC: GET /insights 180 → 2,310 ms, …'` */
+export function openedText({ kind, since, scope, moved, because, against, release }: Opened): string {
+  const routes = moved.slice(0, SHOWN_ROUTES).map((one) => `${one.route} ${levelText(one)}`);
+  const more = moved.length > SHOWN_ROUTES ? [`${moved.length - SHOWN_ROUTES} more routes`] : [];
+  const where = whom(scope);
+  const deployed = release === null ? '' : `, release ${release.name} since ${timeText(release.at)}`;
+  const reasons = because.slice(0, 2).filter(({ share }, index) => index === 0 || share >= 0.1);
+  return (
+    `${kind} since ${timeText(since)}: ${[...routes, ...more].join(', ')}${where === '' ? '' : `; ${where}`}${deployed}. ` +
+    `${reasons.map(reasonText).join(', ')}. Against ${AGAINST[against]}.`
+  );
+}
+
+/** `'resolved after 40 minutes: GET /insights (worse since …, +1,183 %)'` */
+export function resolvedText({ kind, since, routes, change, metric }: Verdict, at: number, isUsual: boolean): string {
+  const minutes = Math.round((at - since) / 60_000);
+  const lasted = minutes < 180 ? `${minutes} minutes` : `${Math.round(minutes / 60)} hours`;
+  const names = routes.length > SHOWN_ROUTES ? `${routes.length} routes` : routes.join(', ');
+  const how = isUsual ? 'the usual from now on' : 'back to what it was';
+  const points = metric === 'latency' ? percentText(change) : `${percentText(change)} of all`;
+  return `resolved after ${lasted}: ${names} ${metric}, ${how} (${kind} since ${timeText(since)}, ${points}).`;
+}

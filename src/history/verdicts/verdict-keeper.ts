@@ -1,0 +1,135 @@
+import type { UserUse } from '../../core/snapshot.js';
+import type { Verdict } from '../../core/verdict.js';
+import type { HistorySource, Identity, ReadBucket } from '../reader.js';
+import { bucketOf, DAY_MS, WEEK_MS, WINDOW_MS } from '../rows/tiers.js';
+import { ProcessSums, RouteSums } from '../rows/window.js';
+import { Turns } from '../turns.js';
+import { VerdictEngine } from './engine.js';
+import type { JudgedWindow } from './judged-window.js';
+
+export interface VerdictParts {
+  readonly own: Identity;
+  /** Other processes write to the same store. */
+  readonly shared: boolean;
+  readonly usersOf: (route: string) => readonly UserUse[];
+  readonly tell: (verdict: Verdict) => void;
+  /** Judging has failed; the next window is judged again. */
+  readonly failed: (error: unknown) => void;
+}
+
+/** Other pods write once a minute. */
+const OTHERS_MS = 90_000;
+const WEEKS = 5;
+
+/** Gives the engine its windows: first those of the past, in silence, and then each that has ended. */
+export class VerdictKeeper {
+  private readonly engine: VerdictEngine;
+  /** Windows that begin before it are judged. */
+  private judgedUntil = 0;
+  private busy: Promise<void> = Promise.resolve();
+  private isBusy = false;
+
+  constructor(private readonly parts: VerdictParts) {
+    this.engine = new VerdictEngine(parts.usersOf);
+  }
+
+  get verdicts(): readonly Verdict[] {
+    return this.engine.verdicts;
+  }
+
+  /** What the store remembers: five weeks of hours, and the last two days in windows. */
+  recall(source: HistorySource, nowMs: number): Promise<void> {
+    return this.inTurn(async () => {
+      const until = bucketOf(nowMs, WINDOW_MS);
+      const windowsFrom = until - 2 * DAY_MS;
+      await source.read('1h', { from: nowMs - WEEKS * WEEK_MS, to: windowsFrom }, ({ at, window }) => {
+        const routes = window.routeNames.map((name) => [name, window.sums(name)!] as const);
+        this.engine.learnHour(at, new Map(routes));
+      });
+      const turns = new Turns();
+      for (const window of await windowsOf(source, windowsFrom, until, true)) {
+        this.engine.judge(window);
+        await turns.rest();
+      }
+      this.judgedUntil = until;
+    });
+  }
+
+  /** Judges what has ended. While that is under way, nothing: the next minute does it. */
+  judge(source: HistorySource, nowMs: number): Promise<void> {
+    if (this.isBusy) return this.busy;
+    return this.inTurn(async () => {
+      const until = bucketOf(nowMs - (this.parts.shared ? OTHERS_MS : 0), WINDOW_MS);
+      if (until <= this.judgedUntil) return;
+      // A clock that was set far ahead, or a process that was stopped for long: only the last day is judged.
+      const from = Math.max(this.judgedUntil, until - DAY_MS);
+      for (const window of await windowsOf(source, from, until, this.parts.shared)) {
+        const changed = this.engine.judge(window);
+        if (this.speaks(window)) for (const verdict of changed) this.parts.tell(verdict);
+      }
+      this.judgedUntil = until;
+    });
+  }
+
+  /** Of several processes that come to the same verdict, one tells it. */
+  private speaks({ instances }: GatheredWindow): boolean {
+    const { instance } = this.parts.own;
+    return [...instances].every((other) => other >= instance);
+  }
+
+  private inTurn(work: () => Promise<void>): Promise<void> {
+    this.isBusy = true;
+    const judged = async (): Promise<void> => {
+      try {
+        await work();
+      } catch (error) {
+        this.parts.failed(error);
+      } finally {
+        this.isBusy = false;
+      }
+    };
+    return (this.busy = this.busy.then(judged));
+  }
+}
+
+interface GatheredWindow extends JudgedWindow {
+  readonly routes: Map<string, RouteSums>;
+  readonly pods: Map<string, Map<string, RouteSums>>;
+  readonly releases: Set<string>;
+  readonly instances: Set<string>;
+}
+
+/** Windows of all processes in the range, oldest first. */
+async function windowsOf(
+  source: HistorySource,
+  from: number,
+  to: number,
+  withStore: boolean,
+): Promise<GatheredWindow[]> {
+  const windows = new Map<number, GatheredWindow>();
+  const take = ({ at, pod, instance, release, window: bucket }: ReadBucket): void => {
+    let window = windows.get(at);
+    if (window === undefined) {
+      const empty = { routes: new Map(), pods: new Map(), releases: new Set<string>(), instances: new Set<string>() };
+      windows.set(at, (window = { at, process: new ProcessSums(), ...empty }));
+    }
+    window.process.add(bucket.process);
+    window.instances.add(instance);
+    if (release !== '') window.releases.add(release);
+    let ofPod = window.pods.get(pod);
+    if (ofPod === undefined) window.pods.set(pod, (ofPod = new Map()));
+    for (const name of bucket.routeNames) {
+      const sums = bucket.sums(name)!;
+      addTo(window.routes, name, sums);
+      addTo(ofPod, name, sums);
+    }
+  };
+  await source.read('5m', { from, to }, take, withStore);
+  return [...windows.values()].toSorted((a, b) => a.at - b.at);
+}
+
+function addTo(routes: Map<string, RouteSums>, name: string, sums: RouteSums): void {
+  let known = routes.get(name);
+  if (known === undefined) routes.set(name, (known = new RouteSums()));
+  known.add(sums);
+}

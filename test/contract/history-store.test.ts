@@ -1,0 +1,119 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import { afterAll, describe, expect, inject, it } from 'vitest';
+import { redisHistory } from '../../src/entries/redis.js';
+import { fileHistory } from '../../src/history/file/file-history.js';
+import type { HistoryStore, OpenHistoryStore } from '../../src/history/history-store.js';
+import type { HistoryRow } from '../../src/history/rows/row.js';
+import { keptMs, type Tier } from '../../src/history/rows/tiers.js';
+import { encodeWindow, EncodedWindow } from '../../src/history/rows/window-codec.js';
+import { SiteWindow } from '../../src/history/rows/window.js';
+import { countOf, rowOf } from '../fixtures/history.js';
+
+const host = {
+  keptMs: (tier: Tier) => keptMs(tier, 35),
+  maxBytes: 64 * 1024 * 1024,
+  signal: new AbortController().signal,
+};
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const hour = Math.floor(Date.now() / HOUR_MS) * HOUR_MS;
+
+const root = mkdtempSync(join(tmpdir(), 'perf-history-store-'));
+let made = 0;
+const client = new Redis(inject('redisUrl'), { lazyConnect: true });
+afterAll(async () => {
+  rmSync(root, { recursive: true, force: true });
+  client.disconnect();
+});
+
+const stores: Record<string, () => HistoryStore> = {
+  file: () => fileHistory({ directory: join(root, `${(made += 1)}`) }),
+  'redis, by a client': () =>
+    redisHistory({ connection: client, prefix: `perf:history-test:${process.pid}:${(made += 1)}` }),
+  'redis, by options': () => {
+    const { hostname, port } = new URL(inject('redisUrl'));
+    const connection = { host: hostname, port: Number(port) };
+    return redisHistory({ connection, prefix: `perf:history-test:${process.pid}:${(made += 1)}` });
+  },
+};
+
+async function read(store: OpenHistoryStore, tier: Tier, from = hour - HOUR_MS, to = hour + HOUR_MS) {
+  const rows: HistoryRow[] = [];
+  for await (const row of store.read(tier, { from, to })) rows.push(row);
+  return rows.toSorted((a, b) => a.at - b.at || a.instance.localeCompare(b.instance));
+}
+
+describe.each(Object.keys(stores))('a history store: %s', (name) => {
+  it('gives back what it was given, by tier and range', async () => {
+    const store = await stores[name]!().open(host);
+    const finished = [
+      rowOf({ tier: '1h', at: hour - HOUR_MS, requests: 3 }),
+      rowOf({ tier: '1h', at: hour, requests: 5 }),
+      rowOf({ tier: '5m', at: hour, requests: 7, release: '' }),
+    ];
+    await store.write(finished, []);
+    expect(await read(store, '1h')).toEqual(finished.slice(0, 2).map((row) => ({ ...row, data: expect.anything() })));
+    expect((await read(store, '1h', hour)).map(countOf)).toEqual([5]);
+    expect((await read(store, '1h', hour - HOUR_MS, hour)).map(countOf)).toEqual([3]);
+    expect((await read(store, '5m')).map(countOf)).toEqual([7]);
+    expect(await read(store, '1m')).toEqual([]);
+    await store.close();
+  });
+
+  it('keeps once what comes again after a write that failed, and the last of what runs', async () => {
+    const store = await stores[name]!().open(host);
+    const finished = [rowOf({ at: hour, requests: 3 })];
+    await store.write(finished, [rowOf({ tier: '1h', at: hour, requests: 3 })]);
+    await store.write(finished, [rowOf({ tier: '1h', at: hour, requests: 4 })]);
+    expect((await read(store, '5m')).map(countOf)).toEqual([3]);
+    expect((await read(store, '1h')).map(countOf)).toEqual([4]);
+    await store.close();
+  });
+
+  it('has the rows of the run before, what ran when it was killed included', async () => {
+    const kind = stores[name]!();
+    const killed = await kind.open(host);
+    await killed.write(
+      [rowOf({ at: hour, requests: 1, instance: 'a' })],
+      [rowOf({ tier: '1h', at: hour, requests: 2, instance: 'a' })],
+    );
+    await killed.close();
+    const store = await kind.open(host);
+    await store.write([], [rowOf({ tier: '1h', at: hour, requests: 8, instance: 'b' })]);
+    expect((await read(store, '1h')).map(countOf)).toEqual([2, 8]);
+    expect((await read(store, '5m')).map(countOf)).toEqual([1]);
+    await store.close();
+    const again = await kind.open(host);
+    expect((await read(again, '1h')).map(countOf)).toEqual([2, 8]);
+    await again.close();
+  });
+});
+
+it('a row holds each route and the whole, with percentiles within 1.6 %', () => {
+  const site = new SiteWindow();
+  for (const [route, from] of [
+    ['GET /a', 1],
+    ['GET /b', 1_000],
+  ] as const) {
+    const window = site.routeOf(route);
+    for (let i = 0; i < 1_000; i++) {
+      window.histogram.record(from + i);
+      window.completed += 1;
+      window.sumMs += from + i;
+    }
+    window.called('http api.github.com', 12, 345.5);
+    window.over.set(1_000, 7);
+  }
+  const encoded = new EncodedWindow(encodeWindow(site));
+  expect(encoded.routeNames).toEqual(['GET /a', 'GET /b']);
+  expect(encoded.window(null)!.count).toBe(2_000);
+  expect(encoded.window('GET /c')).toBeNull();
+  const a = encoded.window('GET /a')!;
+  expect([a.completed, a.sumMs, a.over.get(1_000)]).toEqual([1_000, 500_500, 7]);
+  expect(a.targets.get('http api.github.com')).toEqual({ calls: 12, wallMs: 345.5 });
+  for (const q of [0.5, 0.95, 0.99]) expect(Math.abs(a.histogram.quantileMs(q) / (q * 1_000) - 1)).toBeLessThan(0.016);
+  expect([a.histogram.minMs, a.histogram.maxMs]).toEqual([1, 1_000]);
+});

@@ -1,0 +1,150 @@
+import {
+  appendFileSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { fileHistory } from '../../../src/index.js';
+import type { OpenHistoryStore } from '../../../src/history/history-store.js';
+import { frameOf } from '../../../src/history/file/segment.js';
+import { keptMs, type Tier } from '../../../src/history/rows/tiers.js';
+import { countOf, rowOf } from '../../fixtures/history.js';
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+const host = {
+  keptMs: (tier: Tier) => keptMs(tier, 35),
+  maxBytes: 64 * 1024 * 1024,
+  signal: new AbortController().signal,
+};
+const now = Math.floor(Date.now() / HOUR_MS) * HOUR_MS;
+
+describe('fileHistory', () => {
+  let directory = '';
+  let open: OpenHistoryStore[] = [];
+  beforeEach(() => (directory = mkdtempSync(join(tmpdir(), 'perf-file-history-'))));
+  afterEach(async () => {
+    for (const store of open) await store.close();
+    open = [];
+    rmSync(directory, { recursive: true, force: true });
+  });
+  const start = async (given = host): Promise<OpenHistoryStore> => {
+    const store = await fileHistory({ directory }).open(given);
+    open.push(store);
+    return store;
+  };
+  const countsOf = async (store: OpenHistoryStore, tier: Tier = '1h'): Promise<number[]> => {
+    const counts: number[] = [];
+    for await (const row of store.read(tier, { from: 0, to: now + DAY_MS })) counts.push(countOf(row));
+    return counts;
+  };
+  const end = async (store: OpenHistoryStore): Promise<void> => {
+    await store.close();
+    open = open.filter((one) => one !== store);
+  };
+  const segments = (tier: Tier): string[] =>
+    readdirSync(directory)
+      .filter((name) => name.startsWith(tier))
+      .map((name) => join(directory, name));
+  const row = (requests: number, at = now) => rowOf({ tier: '1h', at, requests, instance: `run-${requests}` });
+
+  it.each([
+    ['the head of a row', (bytes: Buffer) => bytes.subarray(0, 5)],
+    ['half of a row', (bytes: Buffer) => bytes.subarray(0, bytes.length >> 1)],
+    [
+      'a row whose bytes never arrived',
+      (bytes: Buffer) => Buffer.concat([bytes.subarray(0, 8), Buffer.alloc(bytes.length - 8)]),
+    ],
+    ['a length that is none', () => Buffer.from('\xff\xff\xff\xff and no end', 'latin1')],
+  ])('reads what stands before %s, cuts it off, and goes on behind it', async (_, torn) => {
+    const first = await start();
+    await first.write([row(1), row(2)], []);
+    await end(first);
+    const [path] = segments('1h');
+    appendFileSync(path!, torn(frameOf(row(3))));
+    const second = await start();
+    expect(await countsOf(second)).toEqual([1, 2]);
+    await second.write([row(4)], []);
+    expect(await countsOf(second)).toEqual([1, 2, 4]);
+  });
+
+  it('leaves out one row whose bytes have changed, and rows of another version', async () => {
+    const first = await start();
+    await first.write([row(1), row(2), row(3)], []);
+    await end(first);
+    const [path] = segments('1h');
+    const bytes = readFileSync(path!);
+    const length = frameOf(row(1)).length;
+    bytes[length + 20]! ^= 1;
+    // The first byte of a row is its version; its checksum is right.
+    const foreign = frameOf(row(9));
+    const body = foreign.subarray(8);
+    body[0] = 2;
+    const { crc32 } = await import('node:zlib');
+    foreign.writeUInt32LE(crc32(body), 4);
+    writeFileSync(path!, Buffer.concat([bytes, foreign]));
+    const second = await start();
+    expect(await countsOf(second)).toEqual([1, 3]);
+    await second.write([row(4)], []);
+    expect(await countsOf(second)).toEqual([1, 3, 4]);
+  });
+
+  it('loses only the end when the file is cut anywhere', async () => {
+    const first = await start();
+    await first.write([row(1), row(2), row(3)], []);
+    await end(first);
+    const [path] = segments('1h');
+    truncateSync(path!, statSync(path!).size - 1);
+    expect(await countsOf(await start())).toEqual([1, 2]);
+  });
+
+  it('has one writer: a second one is told by whom, and takes over when the first has closed', async () => {
+    const first = await start();
+    await expect(fileHistory({ directory }).open(host)).rejects.toThrow(
+      /PERF_ERR_STORE: The history in .* is written by process \d+/,
+    );
+    await first.write([row(1)], []);
+    await end(first);
+    expect(await countsOf(await start())).toEqual([1]);
+  });
+
+  it('counts once what a process has left that was killed between two writes', async () => {
+    const first = await start();
+    const running = row(5);
+    await first.write([], [running]);
+    const [left] = [readFileSync(join(directory, 'running.rows'))];
+    await first.write([running], []);
+    await end(first);
+    writeFileSync(join(directory, 'running.rows'), left);
+    expect(await countsOf(await start())).toEqual([5]);
+  });
+
+  it('forgets what is too old, and then the oldest until the rest is small enough', async () => {
+    const first = await start();
+    const days = Array.from({ length: 8 }, (_, day) => row(day + 1, now - day * DAY_MS));
+    await first.write([...days, row(99, now - 60 * DAY_MS)], []);
+    await end(first);
+    const size = frameOf(row(1)).length;
+    const second = await start();
+    expect((await countsOf(second)).toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+    await end(second);
+    const small = await start({ ...host, maxBytes: 3 * size + 10 });
+    expect((await countsOf(small)).toSorted((a, b) => a - b)).toEqual([1, 2, 3]);
+    await end(small);
+    const short = await start({ ...host, keptMs: () => DAY_MS });
+    expect((await countsOf(short)).length).toBeLessThanOrEqual(2);
+  });
+
+  it.each([[''], [undefined], [7]])('wants a folder, not %j', (given) => {
+    expect(() => fileHistory({ directory: given as string })).toThrow(
+      /PERF_ERR_OPTION: `fileHistory\(\)\.directory` must be the path of a folder/,
+    );
+  });
+});

@@ -1,0 +1,159 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Logger } from '@nestjs/common';
+import { afterEach, describe, expect, it } from 'vitest';
+import { OncePerCause } from '../../../src/core/reporter.js';
+import type { Verdict } from '../../../src/core/verdict.js';
+import { fileHistory, loggerSink, type HistoryStore } from '../../../src/index.js';
+import { History } from '../../../src/history/history.js';
+import type { HistoryRow } from '../../../src/history/rows/row.js';
+import { VerdictKeeper } from '../../../src/history/verdicts/verdict-keeper.js';
+import { Lines } from '../../fixtures/lines.js';
+import { verdictRecord } from '../../fixtures/records.js';
+import { ScriptedCounters } from '../../fixtures/scripted-counters.js';
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const START = Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 10 * HOUR_MS;
+
+/** What several pods share, in memory. */
+function sharedStore(): HistoryStore {
+  const rows = new Map<string, HistoryRow>();
+  return {
+    name: 'shared',
+    shared: true,
+    open: async () => ({
+      write: async (finished, running) => {
+        for (const row of [...finished, ...running]) rows.set(`${row.tier} ${row.at} ${row.instance}`, row);
+      },
+      read: async function* (tier, { from, to }) {
+        for (const row of rows.values()) if (row.tier === tier && row.at >= from && row.at < to) yield row;
+      },
+      close: async () => {},
+    }),
+  };
+}
+
+/** A process with scripted requests, from `nowMs` on. */
+class Pod {
+  readonly counters = new ScriptedCounters();
+  readonly told: Verdict[] = [];
+  readonly history: History;
+
+  constructor(
+    pod: string,
+    store: HistoryStore | null,
+    public nowMs = START,
+    verdicts = true,
+  ) {
+    const own = { pod, instance: `${pod}/1/${nowMs}`, release: '1.0.0' };
+    const report = new OncePerCause({ log() {}, warn() {}, error() {} }, () => 0);
+    const judge = new VerdictKeeper({
+      own,
+      shared: store?.shared === true,
+      usersOf: () => [],
+      tell: (verdict) => this.told.push(verdict),
+      failed: (error) => {
+        throw error;
+      },
+    });
+    const parts = { own, store, keepDays: 35, maxBytes: 2 ** 26, counters: this.counters.all, report };
+    this.history = new History({ ...parts, now: () => this.nowMs }, verdicts ? judge : null);
+    this.history.begin();
+  }
+
+  async minute(insightsMs: number): Promise<void> {
+    for (let i = 0; i < 20; i++) {
+      this.counters.requests('GET /insights', 1, insightsMs + (i % 5), {
+        target: 'http ghe.acme.com',
+        upstreamMs: insightsMs - 20,
+      });
+      this.counters.requests('GET /cart', 1, 40 + (i % 3));
+    }
+    this.nowMs += MINUTE_MS;
+    await this.history.tick();
+  }
+}
+
+describe('verdicts of a process', () => {
+  let directory = '';
+  afterEach(() => {
+    if (directory !== '') rmSync(directory, { recursive: true, force: true });
+    Logger.overrideLogger(false);
+  });
+
+  it('open and are resolved once, and stand in the list with what they are made of', async () => {
+    const pod = new Pod('a', null);
+    for (let minute = 0; minute < 120; minute++) await pod.minute(100);
+    expect(pod.history.verdicts()).toEqual([]);
+    for (let minute = 0; minute < 40; minute++) await pod.minute(2_000);
+    const [active, ...others] = pod.history.verdicts();
+    expect(others).toEqual([]);
+    expect(active).toMatchObject({
+      kind: 'worse',
+      state: 'active',
+      scope: 'upstream',
+      metric: 'latency',
+      since: START + 2 * HOUR_MS,
+      routes: ['GET /insights'],
+      against: 'day',
+      because: [{ part: 'upstream', name: 'http ghe.acme.com', share: expect.closeTo(1, 6) }],
+    });
+    expect(active!.change).toBeGreaterThan(15);
+    expect(active!.ci[0]).toBeLessThan(active!.change);
+    expect(active!.text).toMatch(
+      /^worse since .* UTC: GET \/insights 102 → 2,002 ms; calls to http ghe\.acme\.com\. 100 % of it is/,
+    );
+    for (let minute = 0; minute < 40; minute++) await pod.minute(100);
+    expect(pod.history.verdicts().map(({ state, id }) => [state, id])).toEqual([['resolved', active!.id]]);
+    expect(pod.told.map(({ state }) => state)).toEqual(['active', 'resolved']);
+  });
+
+  it('are known after a restart, and not told again', async () => {
+    directory = mkdtempSync(join(tmpdir(), 'perf-verdicts-'));
+    const store = fileHistory({ directory });
+    const first = new Pod('a', store);
+    for (let minute = 0; minute < 120; minute++) await first.minute(100);
+    for (let minute = 0; minute < 20; minute++) await first.minute(2_000);
+    expect(first.told.length).toBe(1);
+    await first.history.close(5_000);
+    const second = new Pod('a', store, first.nowMs);
+    for (let minute = 0; minute < 10; minute++) await second.minute(2_000);
+    expect(second.history.verdicts().map(({ id, state }) => [id, state])).toEqual([[first.told[0]!.id, 'active']]);
+    expect(second.told).toEqual([]);
+    for (let minute = 0; minute < 20; minute++) await second.minute(100);
+    expect(second.told.map(({ id, state }) => [id, state])).toEqual([[first.told[0]!.id, 'resolved']]);
+    await second.history.close(5_000);
+  });
+
+  it('of several pods are judged together, and told by one of them', async () => {
+    const store = sharedStore();
+    const pods = ['a', 'b', 'c'].map((name) => new Pod(name, store));
+    const minute = async (ofB: number): Promise<void> => {
+      for (const pod of pods) await pod.minute(pod === pods[1] ? ofB : 100);
+    };
+    for (let i = 0; i < 90; i++) await minute(100);
+    for (let i = 0; i < 25; i++) await minute(2_000);
+    for (const pod of pods) {
+      expect(pod.history.verdicts()).toMatchObject([{ scope: 'pod', state: 'active', routes: ['GET /insights'] }]);
+      expect(pod.history.verdicts()[0]!.text).toContain('on pod b (1 of 3 pods)');
+    }
+    expect(pods.map(({ told }) => told.length)).toEqual([1, 0, 0]);
+  });
+
+  it('are not made with `verdicts: false`', async () => {
+    const pod = new Pod('a', null, START, false);
+    for (let minute = 0; minute < 100; minute++) await pod.minute(minute < 75 ? 100 : 2_000);
+    expect([pod.history.verdicts(), pod.told]).toEqual([[], []]);
+  });
+
+  it('are one line each in the log: a warning when something became worse', async () => {
+    const lines = new Lines();
+    Logger.overrideLogger(lines);
+    const sink = loggerSink();
+    const { verdict } = verdictRecord();
+    await sink.publish([verdictRecord(), verdictRecord({ state: 'resolved', text: 'resolved after 40 minutes: …' })]);
+    expect(lines.all.slice(-2)).toEqual([verdict.text, 'resolved after 40 minutes: …']);
+  });
+});
