@@ -106,7 +106,7 @@ export class Dispatcher {
     await within(deadlineMs, () => this.idle());
     for (const call of this.waiting.splice(0)) {
       call.close();
-      this.failed(call, offloadError(`"${call.job.name}" was waiting for a worker when the application closed.`));
+      this.failed(call, closedBefore(call.job.name));
     }
     const { pool } = this;
     if (pool !== null) {
@@ -169,6 +169,7 @@ export class Dispatcher {
         break;
       default:
         if (call.startedAt === null && !this.closed) this.notStarted(call, died);
+        else if (call.startedAt === null) this.failed(call, closedBefore(name));
         else this.failed(call, offloadError(`The worker ended while it ran "${name}": ${reasonOf(died)}.`, died));
     }
   }
@@ -239,6 +240,9 @@ export class Dispatcher {
     for (const call of this.running) if (call.collect() === null && call.startedAt === null) call.stop();
   }
 }
+
+const closedBefore = (name: string): Error =>
+  offloadError(`"${name}" was waiting for a worker when the application closed.`);
 
 /** Ends the application of one free worker. */
 async function closeOne(pool: ThreadPool): Promise<void> {

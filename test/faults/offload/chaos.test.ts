@@ -41,7 +41,7 @@ it('goes on after a worker that throws between two calls, and tells of it', asyn
 });
 
 it('closes while its first worker starts', async () => {
-  const { app, reports, offloader } = await offloadApp({ offload: { threads: 1 } });
+  const { app, reports, offloader } = await offloadApp({ offload: { threads: 1 }, perf: { flushTimeoutMs: 60_000 } });
   const call = reports.whereabouts();
   await app.close();
   expect(await call).toMatchObject({ secret: 42 });

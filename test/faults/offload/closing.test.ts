@@ -8,7 +8,7 @@ afterEach(closeOffloadApps);
 const shared = (): Int32Array => new Int32Array(new SharedArrayBuffer(8));
 
 it('lets calls end, runs the hooks of the workers, leaves no thread, and gives the methods back', async () => {
-  const { app, reports, offloader } = await offloadApp({ offload: { threads: 1 } });
+  const { app, reports, offloader } = await offloadApp({ offload: { threads: 1 }, perf: { flushTimeoutMs: 60_000 } });
   const words = shared();
   await reports.writeOnShutdown(words.buffer as SharedArrayBuffer);
   await reports.beat(words.buffer as SharedArrayBuffer);
@@ -44,7 +44,7 @@ it('answers calls that do not end in time, and those that wait behind them', asy
 });
 
 it('serves deferred work that drains', async () => {
-  const { app, reports } = await offloadApp({ offload: { threads: 1 } });
+  const { app, reports } = await offloadApp({ offload: { threads: 1 }, perf: { flushTimeoutMs: 60_000 } });
   await reports.whereabouts();
   let ran: unknown = null;
   app.get(Deferrer).defer(async () => {
