@@ -117,7 +117,8 @@ export default defineConfig({
       provider: 'v8',
       include: ['src/**'],
       // Runs as text in a thread of its own, where V8 knows no file of it; process tests and the mutations cover it.
-      exclude: ['src/event-loop/watchdog.thread.ts'],
+      // So does the page in a browser.
+      exclude: ['src/event-loop/watchdog.thread.ts', 'src/dashboard/page'],
       reporter: ['text', 'json-summary'],
       reportOnFailure: true,
       thresholds: { lines: 95 },
@@ -126,14 +127,14 @@ export default defineConfig({
       ...projectsOf({
         name: 'unit',
         folders: ['test/unit', 'test/contract', 'test/faults'],
-        globalSetup: ['test/setup/redis.ts', 'test/setup/compiled.ts'],
+        globalSetup: ['test/setup/page.ts', 'test/setup/redis.ts', 'test/setup/compiled.ts'],
       }),
-      ...projectsOf({ name: 'nest12', folders: SERVERS, globalSetup: ['test/setup/redis.ts'] }),
+      ...projectsOf({ name: 'nest12', folders: SERVERS, globalSetup: ['test/setup/page.ts', 'test/setup/redis.ts'] }),
       ...projectsOf({
         name: 'nest11',
         folders: SERVERS,
         exclude: LONG ? ALIKE_ON_ALL_NESTS : [...ALIKE_ON_ALL_NESTS, ...ON_NEST_11_WHEN_LONG],
-        globalSetup: ['test/setup/redis.ts'],
+        globalSetup: ['test/setup/page.ts', 'test/setup/redis.ts'],
         alias: aliasTo('test/nest11', OF_NEST),
         env: { NEST_MAJOR: '11' },
       }),

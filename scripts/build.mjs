@@ -5,6 +5,7 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { rolldown } from 'rolldown';
 import { run } from './install.mjs';
+import { buildPage } from './page.mjs';
 
 const COMPILED = resolve('.cache/compiled');
 for (const folder of ['dist', COMPILED]) rmSync(folder, { recursive: true, force: true });
@@ -14,6 +15,7 @@ run('node_modules/.bin/tsc', ['-p', 'tsconfig.build.json']);
 const source = join(COMPILED, 'event-loop/watchdog-source.js');
 const { watchdogSource } = await import(pathToFileURL(source));
 writeFileSync(source, `export const watchdogSource = () => ${JSON.stringify(watchdogSource())};\n`);
+await buildPage(join(COMPILED, 'dashboard/page-assets.js'));
 
 const subpaths = readdirSync(join(COMPILED, 'entries')).filter((file) => file.endsWith('.js'));
 const entries = ['index', ...subpaths.map((file) => `entries/${file.slice(0, -3)}`)];

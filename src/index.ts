@@ -74,6 +74,8 @@ export type {
 export type { UsersOptions } from './users/users.options.js';
 export type { UpstreamCall, UpstreamOptions } from './upstream/upstream.options.js';
 
+export type { DashboardOptions } from './dashboard/dashboard.options.js';
+
 export type { HttpOptions } from './http/http.options.js';
 export type { PerfExtension } from './http/extension.js';
 

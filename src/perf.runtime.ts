@@ -3,6 +3,7 @@ import { HttpAdapterHost, ModuleRef, type AbstractHttpAdapter, type ModulesConta
 import { monotonicMs } from './core/clock.js';
 import { currentRequest } from './core/request-state.js';
 import { LATENCY_FIGURES } from './core/latency-figures.js';
+import { OVERVIEW } from './core/overview.js';
 import type { SizeNote } from './core/record.js';
 import { Recorder } from './core/recorder.js';
 import { releaseOf } from './core/release.js';
@@ -62,7 +63,8 @@ export class PerfRuntime {
     this.mounts = mountsOf(httpAdapter);
     this.release = releaseOf(options.release);
     const { logger, report, requests, routes, handlers } = this;
-    const recorder = new Recorder(report, options.enabled && sinks.length > 0);
+    // The page hears of blocks whether or not a sink does.
+    const recorder = new Recorder(report, options.enabled && (sinks.length > 0 || options.dashboard !== null));
     this.recorder = recorder;
     const host: FeatureHost = {
       requests,
@@ -76,6 +78,10 @@ export class PerfRuntime {
       units: new RequestUnits('unit', options.unit, report),
       release: this.release,
     };
+    OVERVIEW.set(requests, {
+      snapshot: () => this.snapshot(),
+      reasons: (snapshot) => this.healthOf(snapshot).reasons,
+    });
     this.extensions = [...extensions, ...options.extensions] as Extension[];
     refuseTwice(this.extensions);
     const own = FEATURES.map((feature) => feature.create(options[feature.name], host));
@@ -235,7 +241,11 @@ export class PerfRuntime {
   }
 
   health(): PerfHealth {
-    return healthOf(this.snapshot(), this.options.defer?.maxPending ?? null);
+    return this.healthOf(this.snapshot());
+  }
+
+  private healthOf(snapshot: PerfSnapshot): PerfHealth {
+    return healthOf(snapshot, this.options.defer?.maxPending ?? null);
   }
 
   note({ rows, bytes }: SizeNote): void {

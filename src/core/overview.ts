@@ -1,0 +1,12 @@
+import { attach } from './attachment.js';
+import type { PerfSnapshot } from './snapshot.js';
+
+/** What the composition root can tell of the whole application. */
+export interface Overview {
+  snapshot(): PerfSnapshot;
+  /** What keeps the process from doing its work, in words; empty when nothing does. */
+  reasons(snapshot: PerfSnapshot): readonly string[];
+}
+
+/** An application's. Set before any feature is installed. */
+export const OVERVIEW = attach<Overview>('application');
