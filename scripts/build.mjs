@@ -1,6 +1,6 @@
 // What is published: one file an entry and what they share, as ESM and as CommonJS, and the declarations that they reach.
 // `module-sync` in package.json makes both resolve to one class identity. One file is read four times faster than 240.
-import { copyFileSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { rolldown } from 'rolldown';
@@ -29,6 +29,10 @@ const shape = { comments: false, chunkFileNames: 'shared/nestjs-perf.[name].js',
 await bundle.write({ ...shape, dir: 'dist', format: 'esm' });
 // `require()` instead of `import()`: Jest has only that.
 await bundle.write({ ...shape, dir: 'dist/cjs', format: 'cjs', dynamicImportInCjs: false });
+// The command line tool: a file of its own, which nobody imports.
+const tool = await rolldown({ input: join(COMPILED, 'dashboard/top/main.js'), external: /^node:/, platform: 'node' });
+await tool.write({ comments: false, file: 'dist/bin/nestjs-perf.js', format: 'esm' });
+chmodSync('dist/bin/nestjs-perf.js', 0o755);
 writeFileSync('dist/cjs/package.json', '{"type":"commonjs"}\n');
 
 for (const declaration of reachable(entries.map((entry) => join(COMPILED, `${entry}.d.ts`)))) {

@@ -81,6 +81,7 @@ export class PerfRuntime {
     OVERVIEW.set(requests, {
       snapshot: () => this.snapshot(),
       reasons: (snapshot) => this.healthOf(snapshot).reasons,
+      past: () => null,
     });
     this.extensions = [...extensions, ...options.extensions] as Extension[];
     refuseTwice(this.extensions);

@@ -1,7 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { LATENCY_FIGURES } from '../core/latency-figures.js';
-import { OVERVIEW } from '../core/overview.js';
+import { OVERVIEW, type Overview } from '../core/overview.js';
 import type { RouteHistogram } from '../core/sink.js';
 import type { PerfSnapshot, UserUse } from '../core/snapshot.js';
 import { USERS } from '../core/users.js';
@@ -18,6 +18,8 @@ import type { DashboardData, OtherRoutes, ProcessInfo, RouteRow, Sections } from
 
 /** Several pages share what was made for one of them. */
 const MAX_AGE_MS = 1_500;
+/** What is dear to make, as with ten thousand routes, is kept longer: looking takes at most a fortieth of the event loop's time. */
+const AGE_OF_COST = 40;
 /** Bytes of sections and routes; with what is found and what stands around them, an answer has at most 256 KB. */
 const MAX_BYTES = 190_000;
 const MAX_FOUND_BYTES = 40_000;
@@ -48,6 +50,7 @@ export class DashboardView {
   private other: OtherRoutes | null = null;
   private snapshot: PerfSnapshot | null = null;
   private takenAtMs = -Infinity;
+  private maxAgeMs = MAX_AGE_MS;
   /** Of the sample that is shown; answers tell what has changed since one. */
   private sample = 0;
 
@@ -103,13 +106,13 @@ export class DashboardView {
 
   private refresh(): PerfSnapshot {
     const now = this.host.nowMs();
-    if (this.snapshot !== null && now - this.takenAtMs < MAX_AGE_MS) return this.snapshot;
+    if (this.snapshot !== null && now - this.takenAtMs < this.maxAgeMs) return this.snapshot;
     const overview = OVERVIEW.get(this.host.requests)!;
     const snapshot = overview.snapshot();
     this.snapshot = snapshot;
     this.takenAtMs = now;
     this.sample += 1;
-    this.recent.next(this.traffic.isAfterGap(snapshot.at));
+    this.recent.next(snapshot.at, this.traffic.isAfterGap(snapshot.at));
     this.traffic.add(snapshot.at, this.histograms(), snapshot.eventLoop);
     this.countRecent(snapshot);
     this.slow.refresh();
@@ -117,9 +120,10 @@ export class DashboardView {
     for (const { key, snapshot: route } of shown) {
       this.recent.count(key, route.count, route.errors, route.over[0]?.count ?? 0);
     }
-    const bytes = this.putSections(snapshot, overview.reasons(snapshot), shown);
+    const bytes = this.putSections(snapshot, overview, shown);
     this.shown = this.putRows(shown, MAX_BYTES - bytes);
     this.other = otherRoutes(snapshot.routes, this.shown);
+    this.maxAgeMs = Math.max(MAX_AGE_MS, (this.host.nowMs() - now) * AGE_OF_COST);
     return snapshot;
   }
 
@@ -129,12 +133,14 @@ export class DashboardView {
   }
 
   /** Returns how many bytes they take. */
-  private putSections(snapshot: PerfSnapshot, reasons: readonly string[], routes: readonly ShownRoute[]): number {
+  private putSections(snapshot: PerfSnapshot, overview: Overview, routes: readonly ShownRoute[]): number {
     const { records, recent, slow } = this;
     const blocks = records.blocks();
     const rejected = slow.rejected;
+    const reasons = overview.reasons(snapshot);
+    const verdicts = overview.past()?.verdicts() ?? [];
     const sections: Sections = {
-      now: problemsOf({ snapshot, reasons, routes, blocks, recent, rejected }),
+      now: problemsOf({ snapshot, reasons, verdicts, routes, blocks, recent, rejected }),
       eventLoop: snapshot.eventLoop,
       blocks: blocks.map(({ row }) => row),
       resources: snapshot.resources,
@@ -156,6 +162,7 @@ export class DashboardView {
               routes: largest(snapshot.compression.routes, 20, ({ bytesIn, bytesOut }) => bytesIn - bytesOut),
             },
       experiments: slow.experiments,
+      past: slow.past,
     };
     let bytes = 0;
     for (const [name, section] of Object.entries(sections)) {

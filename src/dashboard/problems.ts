@@ -1,10 +1,11 @@
+import type { Past } from '../core/overview.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
 import type { RecentCounts } from './recent-counts.js';
 import type { BlockGroup } from './recent-records.js';
 import type { ShownRoute } from './route-rows.js';
 import type { Problem } from './view.js';
 import type { Rejected } from '../core/rejected.js';
-import { counted, durationOf, percentOf } from './format.js';
+import { counted, durationOf, percentOf, spanOf } from './format.js';
 
 const RECENT_BLOCKS_MS = 5 * 60_000;
 const SHOWN_OF_A_KIND = 3;
@@ -15,6 +16,7 @@ const THROTTLED = 0.05;
 export interface Situation {
   readonly snapshot: PerfSnapshot;
   readonly reasons: readonly string[];
+  readonly verdicts: ReturnType<Past['verdicts']>;
   readonly routes: readonly ShownRoute[];
   readonly blocks: readonly BlockGroup[];
   readonly recent: RecentCounts;
@@ -23,7 +25,9 @@ export interface Situation {
 
 /** What is wrong now, one sentence each, the worst first. */
 export function problemsOf(situation: Situation): Problem[] {
+  const worse = situation.verdicts.filter(({ kind, state }) => kind === 'worse' && state === 'active');
   return [
+    ...worse.map(({ text }): Problem => ({ level: 'bad', text: sentence(text), section: 'requests' })),
     ...situation.reasons.map((text): Problem => ({ level: 'bad', text: sentence(text), section: sectionOf(text) })),
     ...failing(situation),
     ...blocking(situation),
@@ -44,7 +48,7 @@ function failing({ routes, recent }: Situation): Problem[] {
     .filter(([{ key }, failed]) => failed >= MIN_FAILED && failed >= recent.gained(key, 0) * MIN_FAILED_SHARE)
     .map(([{ key, row }, failed]) => ({
       level: 'bad',
-      text: `${row.name} failed ${failed} of ${counted(recent.gained(key, 0), 'time')} in the last minutes.`,
+      text: `${row.name} failed ${failed} of ${counted(recent.gained(key, 0), 'time')} ${lately(recent)}.`,
       section: 'requests',
     }));
 }
@@ -54,7 +58,7 @@ function slow({ routes, recent }: Situation): Problem[] {
     level: 'warn',
     text:
       `${row.name} took longer than ${durationOf(snapshot.over[0]!.ms)} for ${late} of ` +
-      `${counted(recent.gained(key, 0), 'request')} in the last minutes.`,
+      `${counted(recent.gained(key, 0), 'request')} ${lately(recent)}.`,
     section: 'requests',
   }));
 }
@@ -86,7 +90,7 @@ function failingUpstreams({ snapshot, recent }: Situation): Problem[] {
     .filter(([, failed]) => failed >= MIN_FAILED)
     .map(([{ target }, failed]) => ({
       level: 'bad',
-      text: `${target} failed ${failed} of ${counted(recent.gained(`upstream ${target}`, 0), 'call')} in the last minutes.`,
+      text: `${target} failed ${failed} of ${counted(recent.gained(`upstream ${target}`, 0), 'call')} ${lately(recent)}.`,
       section: 'upstreams',
     }));
 }
@@ -108,7 +112,7 @@ function lostWork({ recent, rejected }: Situation): Problem[] {
   const [failed, dropped] = [recent.gained('defer', 0), recent.gained('defer', 1)];
   const problems: Problem[] = [];
   if (failed + dropped > 0) {
-    const text = `Deferred work: ${failed} failed and ${dropped} dropped in the last minutes.`;
+    const text = `Deferred work: ${failed} failed and ${dropped} dropped ${lately(recent)}.`;
     problems.push({ level: 'bad', text, section: 'deferred' });
   }
   if (rejected.length > 0) {
@@ -126,6 +130,8 @@ function ranked<T>(items: readonly T[], sizeOf: (item: T) => number): [T, number
     .sort((a, b) => b[1] - a[1])
     .slice(0, SHOWN_OF_A_KIND);
 }
+
+const lately = ({ spanMs }: RecentCounts): string => `in the last ${spanOf(spanMs)}`;
 
 const sentence = (text: string): string =>
   `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;

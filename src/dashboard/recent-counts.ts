@@ -1,6 +1,6 @@
 import { pushBounded } from './ring.js';
 
-/** Samples that a window spans: about a minute and a half of polls. */
+/** Samples that a window spans: at two seconds each, 80 s. */
 export const WINDOW = 40;
 
 interface Series {
@@ -14,11 +14,21 @@ interface Series {
 /** What cumulative counters have gained lately, by name. Whoever is not counted for a window is forgotten. */
 export class RecentCounts {
   private readonly series = new Map<string, Series>();
+  private times: number[] = [];
   private sample = 0;
 
+  /** How long the window is, milliseconds. */
+  get spanMs(): number {
+    return (this.times.at(-1) ?? 0) - (this.times[0] ?? 0);
+  }
+
   /** A new sample begins. After a gap nothing is known of the time in it. */
-  next(afterGap: boolean): void {
-    if (afterGap) this.series.clear();
+  next(at: number, afterGap: boolean): void {
+    if (afterGap) {
+      this.series.clear();
+      this.times = [];
+    }
+    pushBounded(this.times, at, WINDOW + 1);
     this.sample += 1;
     for (const [name, { sample }] of this.series) if (this.sample - sample > WINDOW) this.series.delete(name);
   }

@@ -62,7 +62,7 @@ function requestsOf({ routes, overMs, other, totals }: DashboardData): string {
   );
   const left = routes.length - shown.length + (other?.routes ?? 0);
   const rest = left === 0 ? '' : `\nand ${grouped(left)} of ${counted(totals.routes, 'route')}`;
-  return `${table([...head, ...overMs.map((ms) => `>${durationOf(ms).replace(/\.?0* /, ' ')}`)], rows)}${rest}`;
+  return `${table([...head, ...overMs.map((ms) => `>${durationOf(ms)}`)], rows)}${rest}`;
 }
 
 function blocksOf(blocks: readonly BlockRow[], now: number): string {

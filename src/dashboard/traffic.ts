@@ -5,7 +5,7 @@ import type { TrafficPoint } from './view.js';
 
 const MAX_POINTS = 120;
 /** Nobody looked: the line has a gap there. */
-export const GAP_MS = 30_000;
+const GAP_MS = 30_000;
 
 /** Upper bounds, milliseconds: a quarter of an octave apart up to two minutes, so that what is between is told within 10 %. */
 const BOUNDS_MS = Array.from({ length: 72 }, (_, step) => 2 ** (step / 4 - 1));

@@ -85,6 +85,16 @@ export interface ExperimentRow {
   ci: readonly [number, number] | null;
 }
 
+/** One step of the last hours: when it begins, requests and errors a second, p50, p95, p99. */
+export type PastRow = [
+  at: number,
+  perSecond: number,
+  errorsPerSecond: number,
+  p50: number | null,
+  p95: number | null,
+  p99: number | null,
+];
+
 /** Each section as a whole; null where its feature is off. */
 export interface Sections {
   now: Problem[];
@@ -98,6 +108,8 @@ export interface Sections {
   users: UserUse[];
   compression: CompressionStats | null;
   experiments: ExperimentRow[];
+  /** The last six hours, where a history is kept. */
+  past: PastRow[];
 }
 
 /** Between two samples: time, requests and errors a second, p50, p95, p99, busy share and p99 delay of the loop. */

@@ -1,7 +1,7 @@
 import { Controller, Get, Logger } from '@nestjs/common';
 import { afterEach, describe, expect, it } from 'vitest';
 import { adapterOf, adapters } from '../fixtures/app.js';
-import { closeApps, listeningApp, recordsOf, type BuildOptions } from '../fixtures/build-app.js';
+import { closeApps, listeningApp, type BuildOptions } from '../fixtures/build-app.js';
 import { dataOf, tokenIn } from '../fixtures/dashboard.js';
 import { Lines } from '../fixtures/lines.js';
 

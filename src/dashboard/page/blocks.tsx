@@ -12,6 +12,14 @@ const CAUSES: Readonly<Record<BlockRow['cause'], string>> = {
   unknown: 'cause unknown',
 };
 
+/** Where no request can be the cause. */
+const NOBODYS: Partial<typeof CAUSES> = {
+  'not-scheduled': 'The operating system kept the process waiting',
+  'pile-up': 'Many short pieces of work, one after the other',
+  gc: 'Garbage collection',
+};
+const titleOf = (cause: BlockRow['cause']): string => NOBODYS[cause] ?? 'Nobody known';
+
 export function Blocks({ state: { sections, at } }: { state: State }) {
   return (
     <Section id="blocks" title="Event-loop blocks" about="Who held everybody up, at which line. The last ones first.">
@@ -38,12 +46,19 @@ function Block({ block, now }: { block: BlockRow; now: number }) {
     <li>
       <p class="what">
         <b class="long">{durationOf(block.durationMs)}</b>
-        {route === null ? <span class="route">Nobody known</span> : <RouteName name={route} handler={handler} />}
+        {route === null ? (
+          <span class="route">{titleOf(block.cause)}</span>
+        ) : (
+          <RouteName name={route} handler={handler} />
+        )}
         {route !== null && !proven && <span class="tag">suspect</span>}
         <span class="when">{spanOf(now - block.at)} ago</span>
       </p>
       <p class="where">
-        {location === null ? '' : <code>{location}</code>} <span>{CAUSES[block.cause]}</span>
+        {location === null ? '' : <code>{location}</code>}{' '}
+        <span>
+          {route === null && NOBODYS[block.cause] !== undefined ? 'nobody of the application' : CAUSES[block.cause]}
+        </span>
         {block.gcMs >= 1 && <span>, {durationOf(block.gcMs)} collecting garbage</span>}
         {block.count > 1 && (
           <span>

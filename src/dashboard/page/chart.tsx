@@ -20,12 +20,14 @@ interface ChartProps {
   /** Of the vertical axis, at the least. */
   readonly atLeast: number;
   readonly note?: string | undefined;
+  /** Charts of one group point at the same time. */
+  readonly group: string;
 }
 
 const HEIGHT = 104;
 
 /** A figure, how it came about, and its value at the time that is pointed at. */
-export function Chart({ title, times, lines, format, atLeast, note }: ChartProps) {
+export function Chart({ title, times, lines, format, atLeast, note, group }: ChartProps) {
   const [index, setIndex] = useState<number | null>(null);
   const at = index ?? times.length - 1;
   const [first] = lines;
@@ -41,6 +43,7 @@ export function Chart({ title, times, lines, format, atLeast, note }: ChartProps
         lines={lines}
         format={format}
         atLeast={atLeast}
+        group={group}
         onIndex={setIndex}
         label={told(title, lines, format)}
       />
@@ -66,12 +69,12 @@ function told(title: string, lines: readonly Line[], format: ChartProps['format'
   return `${title}: ${parts.join(', ')}.`;
 }
 
-interface PlotProps extends Pick<ChartProps, 'times' | 'lines' | 'format' | 'atLeast'> {
+interface PlotProps extends Pick<ChartProps, 'times' | 'lines' | 'format' | 'atLeast' | 'group'> {
   readonly onIndex: (index: number | null) => void;
   readonly label: string;
 }
 
-function Plot({ times, lines, format, atLeast, onIndex, label }: PlotProps) {
+function Plot({ times, lines, format, atLeast, group, onIndex, label }: PlotProps) {
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const [dark, setDark] = useState(() => matchMedia('(prefers-color-scheme: dark)').matches);
@@ -85,7 +88,7 @@ function Plot({ times, lines, format, atLeast, onIndex, label }: PlotProps) {
   }, []);
   useEffect(() => {
     const element = place.current!;
-    const own = new uPlot(optionsOf(element, lines, atLeast, latest), dataOf(times, lines), element);
+    const own = new uPlot(optionsOf(element, lines, { atLeast, group }, latest), dataOf(times, lines), element);
     plot.current = own;
     const resized = new ResizeObserver(() => own.setSize({ width: element.clientWidth, height: HEIGHT }));
     resized.observe(element);
@@ -108,7 +111,7 @@ const dataOf = (times: readonly number[], lines: readonly Line[]): uPlot.Aligned
 function optionsOf(
   element: HTMLElement,
   lines: readonly Line[],
-  atLeast: number,
+  { atLeast, group }: Pick<PlotProps, 'atLeast' | 'group'>,
   latest: { current: Pick<PlotProps, 'format' | 'onIndex'> },
 ): uPlot.Options {
   const style = getComputedStyle(element);
@@ -124,7 +127,7 @@ function optionsOf(
     height: HEIGHT,
     legend: { show: false },
     padding: [6, 4, 0, 0],
-    cursor: { sync: { key: 'perf' }, drag: { x: false, y: false }, points: { size: 5 }, y: false },
+    cursor: { sync: { key: group }, drag: { x: false, y: false }, points: { size: 5 }, y: false },
     scales: { y: { range: (_, __, max) => [0, Math.max(atLeast, (max ?? 0) * 1.1)] } },
     axes: [
       {

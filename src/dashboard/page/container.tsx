@@ -57,6 +57,7 @@ export function Container({ state: { sections, container } }: { state: State }) 
       {times.length > 1 && (
         <div class="charts">
           <Chart
+            group="container"
             title="CPU cores"
             times={times}
             lines={[
@@ -67,6 +68,7 @@ export function Container({ state: { sections, container } }: { state: State }) 
             atLeast={limits.cpuCores ?? 0.1}
           />
           <Chart
+            group="container"
             title="Memory"
             times={times}
             lines={[

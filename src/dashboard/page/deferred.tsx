@@ -16,6 +16,8 @@ const REJECTED: readonly Column[] = [
   { name: 'Error', isText: true },
 ];
 
+const SHOWN = 10;
+
 export function Deferred({ state: { sections, at } }: { state: State }) {
   const { defer, failedWork, rejected } = sections;
   return (
@@ -64,22 +66,25 @@ export function Deferred({ state: { sections, at } }: { state: State }) {
         <>
           <h3>Failed lately</h3>
           <Table caption="Work that failed lately" columns={FAILED}>
-            {failedWork.toReversed().map((work, index) => (
-              <Cells
-                key={index}
-                columns={FAILED}
-                values={[
-                  <span>
-                    <code>{work.name}</code> {work.route !== null && <small>{work.route}</small>}{' '}
-                    {work.durable && <span class="tag">durable</span>}
-                  </span>,
-                  `${spanOf(at - work.at)} ago`,
-                  work.outcome,
-                  grouped(work.attempt),
-                  <span class="error">{work.error}</span>,
-                ]}
-              />
-            ))}
+            {failedWork
+              .toReversed()
+              .slice(0, SHOWN)
+              .map((work, index) => (
+                <Cells
+                  key={index}
+                  columns={FAILED}
+                  values={[
+                    <span>
+                      <code>{work.name}</code> {work.route !== null && <small>{work.route}</small>}{' '}
+                      {work.durable && <span class="tag">durable</span>}
+                    </span>,
+                    `${spanOf(at - work.at)} ago`,
+                    work.outcome,
+                    grouped(work.attempt),
+                    <span class="error">{work.error}</span>,
+                  ]}
+                />
+              ))}
           </Table>
         </>
       )}

@@ -24,6 +24,7 @@ export function Now({ state }: { state: State }) {
         </ul>
       )}
       <Traffic state={state} />
+      <LastHours state={state} />
     </Section>
   );
 }
@@ -35,6 +36,7 @@ function Traffic({ state: { traffic, totals, sections } }: { state: State }) {
   return (
     <div class="charts">
       <Chart
+        group="traffic"
         title="Requests per second"
         times={times}
         lines={[
@@ -46,6 +48,7 @@ function Traffic({ state: { traffic, totals, sections } }: { state: State }) {
         note={`${totals.inFlight} in flight`}
       />
       <Chart
+        group="traffic"
         title="Response time, p95"
         times={times}
         lines={[
@@ -60,6 +63,7 @@ function Traffic({ state: { traffic, totals, sections } }: { state: State }) {
       {sections.eventLoop !== null && (
         <>
           <Chart
+            group="traffic"
             title="Event loop busy"
             times={times}
             lines={[{ label: 'busy', color: '--accent', values: column(6), filled: true }]}
@@ -68,6 +72,7 @@ function Traffic({ state: { traffic, totals, sections } }: { state: State }) {
             note={`${sections.eventLoop.blocks} blocks in the last seconds`}
           />
           <Chart
+            group="traffic"
             title="Event loop delay, p99"
             times={times}
             lines={[{ label: 'delay', color: '--accent', values: column(7), filled: true }]}
@@ -78,5 +83,43 @@ function Traffic({ state: { traffic, totals, sections } }: { state: State }) {
         </>
       )}
     </div>
+  );
+}
+
+/** What a history tells; without one there is nothing. */
+function LastHours({ state: { sections } }: { state: State }) {
+  const { past } = sections;
+  if (past.length < 2) return null;
+  const times = past.map(([at]) => at);
+  const column = (index: 1 | 2 | 3 | 4 | 5): (number | null)[] => past.map((row) => row[index]);
+  return (
+    <>
+      <h3>The last hours</h3>
+      <div class="charts">
+        <Chart
+          group="past"
+          title="Requests per second"
+          times={times}
+          lines={[
+            { label: 'requests', color: '--accent', values: column(1), filled: true },
+            { label: 'errors', color: '--bad', values: column(2) },
+          ]}
+          format={rateOf}
+          atLeast={1}
+        />
+        <Chart
+          group="past"
+          title="Response time, p95"
+          times={times}
+          lines={[
+            { label: 'p95', color: '--accent', values: column(4) },
+            { label: 'p50', color: '--accent-soft', values: column(3), filled: true },
+            { label: 'p99', color: '--muted', values: column(5), dashed: true },
+          ]}
+          format={durationOf}
+          atLeast={1}
+        />
+      </div>
+    </>
   );
 }

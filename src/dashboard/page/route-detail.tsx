@@ -14,7 +14,8 @@ const USERS: readonly Column[] = [{ name: 'User', isText: true }, { name: 'Reque
 export function Detail({ row, state }: { row: RouteRow; state: State }) {
   const { detail } = state;
   if (detail === null || detail.id !== row.id) return <p class="empty">Asking…</p>;
-  const [mean, , , , max] = row.ms;
+  const [mean, p50, p95, p99, max] = row.ms;
+  const [own = null, upstream = null, wait = null] = row.time ?? [];
   const blocks = state.sections.blocks.filter(({ id }) => detail.blocks.includes(id));
   const statuses = Object.entries(detail.statuses).filter(([, count]) => count > 0);
   return (
@@ -22,7 +23,14 @@ export function Detail({ row, state }: { row: RouteRow; state: State }) {
       <Figures
         figures={[
           ['mean', durationOf(mean)],
+          ['p50', durationOf(p50)],
+          ['p95', durationOf(p95)],
+          ['p99', durationOf(p99)],
           ['longest', durationOf(max)],
+          ...state.overMs.map((ms, index) => [`over ${durationOf(ms)}`, grouped(row.over?.[index] ?? 0)] as const),
+          ['own CPU', durationOf(own)],
+          ['upstream', durationOf(upstream)],
+          ['waiting for the loop', durationOf(wait)],
           ['in flight', grouped(row.inFlight ?? 0)],
           ['aborted', grouped(row.aborted ?? 0)],
           ['blocked the loop', durationOf(row.blockedMs ?? 0), (row.blockedMs ?? 0) > 0 ? 'warn' : ''],

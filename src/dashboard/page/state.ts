@@ -21,6 +21,7 @@ const NO_SECTIONS: Sections = {
   users: [],
   compression: null,
   experiments: [],
+  past: [],
 };
 
 /** What is known after one more answer. */
