@@ -20,6 +20,7 @@ const SECTIONS = {
   CompressionOptions: ['`compression`', '[Compression](compression.md)'],
   DeferOptions: ['`defer`', '[Deferred work](deferred-work.md)'],
   ExperimentsOptions: ['`experiments`', '[Experiments](experiments.md)'],
+  DashboardOptions: ['`dashboard`', '[The page](dashboard.md)'],
   HttpOptions: ['`http`', '[Benchmarks](benchmarks.md#what-a-request-costs)'],
   SnapshotEndpointOptions: ['`snapshotEndpoint`', '[Routes and records](routes.md)'],
   DeferWorkOptions: ['`@DeferWork(work, options)`', '[Deferred work](deferred-work.md)'],

@@ -63,8 +63,8 @@ export class PerfRuntime {
     this.mounts = mountsOf(httpAdapter);
     this.release = releaseOf(options.release);
     const { logger, report, requests, routes, handlers } = this;
-    // The page hears of blocks whether or not a sink does.
-    const recorder = new Recorder(report, options.enabled && (sinks.length > 0 || options.dashboard !== null));
+    const isHeard = FEATURES.some(({ name, hearsRecords = false }) => hearsRecords && options[name] !== null);
+    const recorder = new Recorder(report, options.enabled && (sinks.length > 0 || isHeard));
     this.recorder = recorder;
     const host: FeatureHost = {
       requests,

@@ -17,7 +17,11 @@ export interface Past {
     to: number;
     stepMs: number;
   }): Promise<{ readonly stepMs: number; readonly points: readonly PastPoint[] }>;
-  verdicts(): readonly { readonly kind: 'worse' | 'better'; readonly state: 'active' | 'resolved'; readonly text: string }[];
+  verdicts(): readonly {
+    readonly kind: 'worse' | 'better';
+    readonly state: 'active' | 'resolved';
+    readonly text: string;
+  }[];
 }
 
 /** What the composition root can tell of the whole application. */

@@ -18,8 +18,9 @@ import type { DashboardData, OtherRoutes, ProcessInfo, RouteRow, Sections } from
 
 /** Several pages share what was made for one of them. */
 const MAX_AGE_MS = 1_500;
-/** What is dear to make, as with ten thousand routes, is kept longer: looking takes at most a fortieth of the event loop's time. */
+/** What is dear to make, as with ten thousand routes, is kept longer: looking takes about a fortieth of the event loop's time. */
 const AGE_OF_COST = 40;
+const LONGEST_AGE_MS = 10_000;
 /** Bytes of sections and routes; with what is found and what stands around them, an answer has at most 256 KB. */
 const MAX_BYTES = 190_000;
 const MAX_FOUND_BYTES = 40_000;
@@ -123,7 +124,7 @@ export class DashboardView {
     const bytes = this.putSections(snapshot, overview, shown);
     this.shown = this.putRows(shown, MAX_BYTES - bytes);
     this.other = otherRoutes(snapshot.routes, this.shown);
-    this.maxAgeMs = Math.max(MAX_AGE_MS, (this.host.nowMs() - now) * AGE_OF_COST);
+    this.maxAgeMs = Math.min(LONGEST_AGE_MS, Math.max(MAX_AGE_MS, (this.host.nowMs() - now) * AGE_OF_COST));
     return snapshot;
   }
 

@@ -11,7 +11,17 @@ import { call, visit } from '../fixtures/shop-visits.js';
 import { until } from '../fixtures/until.js';
 
 const AXE = readFileSync('node_modules/axe-core/axe.min.js', 'utf8');
-const SECTIONS = ['now', 'requests', 'blocks', 'container', 'deferred', 'upstreams', 'users', 'compression', 'experiments'];
+const SECTIONS = [
+  'now',
+  'requests',
+  'blocks',
+  'container',
+  'deferred',
+  'upstreams',
+  'users',
+  'compression',
+  'experiments',
+];
 const HOSTILE = '<img src=x onerror=alert(1)>';
 
 /** Serious findings of axe, as `rule: element`. */
@@ -47,7 +57,9 @@ describe('the page of the dashboard, in a browser', { timeout: 120_000 }, () => 
     address = `${shop.url}/perf?token=${tokenIn(lines.all)}`;
     opened = await openPage(browser, address);
     await call(`${shop.url}/orders`, { user: HOSTILE, body: { item: `${HOSTILE}!` } });
-    await call(`${shop.url}/reports/${encodeURIComponent(HOSTILE)}?q=${encodeURIComponent(HOSTILE)}`, { user: HOSTILE });
+    await call(`${shop.url}/reports/${encodeURIComponent(HOSTILE)}?q=${encodeURIComponent(HOSTILE)}`, {
+      user: HOSTILE,
+    });
     for (let round = 0; round < 12; round++) await visit(shop.url, round);
     await until('two samples', async () => (await opened.page.locator('#now .chart').count()) > 0);
   });

@@ -5,7 +5,7 @@ import { dirname, join, normalize } from 'node:path';
 
 const BESIDE_DIST = ['CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'package.json'];
 /** What the guides lead to travels with them. */
-const GUIDES = /^docs\/[\w-]+\.md$|^examples\/prometheus\/[\w-]+\.(json|yml)$/;
+const GUIDES = /^docs\/[\w-]+\.md$|^docs\/images\/[\w-]+\.png$|^examples\/prometheus\/[\w-]+\.(json|yml)$/;
 const IN_DIST = /^dist\/[\w./-]+\.(js|d\.ts)$/;
 /** What an application of Nest has anyway; anything else in a declaration breaks users who lack that package. */
 const ALLOWED_IN_DECLARATIONS = /^(node:|(@nestjs\/(common|core)|rxjs|reflect-metadata)(\/|$))/;
