@@ -29,7 +29,7 @@ export class Access {
 
   /** Rejects when `authorize` does. */
   async admit(request: PerfRequest, query: URLSearchParams): Promise<Admission> {
-    if (this.authorize !== null) return (await this.authorize(request)) === true ? ADMITTED : REFUSED;
+    if (this.authorize !== null) return (await this.authorize(request)) ? ADMITTED : REFUSED;
     const given = query.get('token');
     if (given !== null) return this.isToken(given) ? { admitted: true, cookie: this.cookieFor(request) } : REFUSED;
     const bearer = /^bearer +(\S+)$/i.exec(request.headers.authorization ?? '')?.[1];

@@ -80,7 +80,7 @@ export class Answers {
     ({ type, brotli }: Asset) =>
     async ({ headers }: PerfRequest): Promise<RawResponse<Uint8Array>> => {
       const body = Buffer.from(brotli, 'base64');
-      return /\bbr\b/.test(String(headers['accept-encoding'] ?? ''))
+      return /\bbr\b/.test(headers['accept-encoding'] ?? '')
         ? { status: 200, type, body, headers: { ...FOR_EVER, vary: 'accept-encoding', 'content-encoding': 'br' } }
         : { status: 200, type, body: brotliDecompressSync(body), headers: { ...FOR_EVER, vary: 'accept-encoding' } };
     };

@@ -93,7 +93,7 @@ export class DashboardView {
       totals: totalsOf(snapshot),
       traffic: this.traffic.points.filter(isNew),
       container: this.records.container.filter(isNew),
-      sections: Object.fromEntries(this.sections.entriesSince(after?.sample ?? 0)) as Partial<Sections>,
+      sections: Object.fromEntries(this.sections.entriesSince(after?.sample ?? 0)),
       detail: routeId === null ? null : this.detail(routeId, found ?? this.shown),
     };
     data.tookMs = rounded(this.host.nowMs() - startedMs);

@@ -135,7 +135,7 @@ describe.each(adapters)('answers of the dashboard on %s', (adapter) => {
     const lines = new Lines();
     const { url } = await listeningApp(adapterOf(adapter), {
       metadata,
-      perf: { dashboard: { path: '/ops/perf', authorize: authorize as never } },
+      perf: { dashboard: { path: '/ops/perf', authorize } },
       nest: { logger: lines },
       beforeInit: (app) => void app.setGlobalPrefix('api'),
     });

@@ -126,7 +126,7 @@ function optionsOf(
     width: element.clientWidth,
     height: HEIGHT,
     legend: { show: false },
-    padding: [6, 4, 0, 0],
+    padding: [6, 16, 0, 0],
     cursor: { sync: { key: group }, drag: { x: false, y: false }, points: { size: 5 }, y: false },
     scales: { y: { range: (_, __, max) => [0, Math.max(atLeast, (max ?? 0) * 1.1)] } },
     axes: [
