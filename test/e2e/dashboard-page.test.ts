@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs';
 import { Logger } from '@nestjs/common';
+import axe from 'axe-core';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { adapterOf } from '../fixtures/app.js';
@@ -10,7 +10,6 @@ import { Lines } from '../fixtures/lines.js';
 import { call, visit } from '../fixtures/shop-visits.js';
 import { until } from '../fixtures/until.js';
 
-const AXE = readFileSync('node_modules/axe-core/axe.min.js', 'utf8');
 const SECTIONS = [
   'now',
   'requests',
@@ -27,7 +26,7 @@ const HOSTILE = '<img src=x onerror=alert(1)>';
 /** Serious findings of axe, as `rule: element`. */
 async function findingsOn(page: Page): Promise<string[]> {
   // As the browser's own tools do, outside of what the page's policy allows.
-  await page.evaluate(AXE);
+  await page.evaluate(axe.source);
   const violations = await page.evaluate(async () => {
     const { axe } = globalThis as unknown as { axe: { run(): Promise<{ violations: Violation[] }> } };
     interface Violation {
