@@ -28,7 +28,7 @@ const SERVERS = ['test/e2e', 'test/nest'];
 
 /** Suites of what Nest's version has no part in; those of the event loop run on Nest 11 by style of code (test/faults). */
 const ALIKE_ON_ALL_NESTS = [
-  'test/e2e/{agents,block-truth,boot-noise,closing,dashboard-page,dashboard-many,defer-outbox,event-loop*,experiment-effect,hostile-input,opentelemetry,prometheus,repeated-blocks,root-context,statsig,switchback,upstream-accuracy}.test.ts',
+  'test/e2e/{agents,block-truth,boot-noise,closing,dashboard-page,defer-outbox,event-loop*,experiment-effect,hostile-input,opentelemetry,prometheus,repeated-blocks,root-context,statsig,switchback,upstream-accuracy}.test.ts',
   'test/e2e/watch/*.test.ts',
   'test/e2e/compression/{exchanges,safety,shared-rules,streams,wire}.test.ts',
 ];
@@ -49,7 +49,7 @@ const APART = [
 ];
 /** Suites that measure the event loop or the CPU: each has the machine to itself as well. */
 const ALONE = [
-  'test/e2e/{block-truth,closing,dashboard-many,dashboard-page,event-loop,event-loop-secrets,event-matrix,experiment-effect,repeated-blocks,switchback,upstream-accuracy}.test.ts',
+  'test/e2e/{block-truth,closing,dashboard-page,event-loop,event-loop-secrets,event-matrix,experiment-effect,repeated-blocks,switchback,upstream-accuracy}.test.ts',
   'test/faults/{event-loop-attribution,event-loop-machine,event-loop-styles,own-cpu,real-cgroups,sinks-and-requests,soak,throttled-loop,watchdog-thread}.test.ts',
   'test/unit/{bench/*,event-loop/event-loop}.test.ts',
 ];
