@@ -28,7 +28,7 @@ const SERVERS = ['test/e2e', 'test/nest'];
 
 /** Suites of what Nest's version has no part in; those of the event loop run on Nest 11 by style of code (test/faults). */
 const ALIKE_ON_ALL_NESTS = [
-  'test/e2e/{agents,block-truth,boot-noise,closing,defer-outbox,event-loop*,experiment-effect,hostile-input,opentelemetry,prometheus,repeated-blocks,root-context,statsig,switchback,upstream-accuracy}.test.ts',
+  'test/e2e/{agents,block-truth,boot-noise,closing,dashboard-page,defer-outbox,event-loop*,experiment-effect,hostile-input,opentelemetry,prometheus,repeated-blocks,root-context,statsig,switchback,upstream-accuracy}.test.ts',
   'test/e2e/watch/*.test.ts',
   'test/e2e/guard/{outcomes,redis*,retries}.test.ts',
   'test/e2e/cached-data/level2.test.ts',
@@ -51,7 +51,7 @@ const APART = [
 ];
 /** Suites that measure the event loop or the CPU: each has the machine to itself as well. */
 const ALONE = [
-  'test/e2e/{block-truth,closing,event-loop,event-loop-secrets,event-matrix,experiment-effect,repeated-blocks,switchback,upstream-accuracy}.test.ts',
+  'test/e2e/{block-truth,closing,dashboard-page,event-loop,event-loop-secrets,event-matrix,experiment-effect,repeated-blocks,switchback,upstream-accuracy}.test.ts',
   'test/faults/{event-loop-attribution,event-loop-machine,event-loop-styles,guard-outages,own-cpu,real-cgroups,sinks-and-requests,soak,throttled-loop,watchdog-thread,offload/loop-spared}.test.ts',
   'test/unit/{bench/*,event-loop/event-loop,history/cost}.test.ts',
   'test/load/{diff,ramp,recorded,replay}.test.ts',
@@ -120,7 +120,8 @@ export default defineConfig({
       provider: 'v8',
       include: ['src/**'],
       // Runs as text in a thread of its own, where V8 knows no file of it; process tests and the mutations cover it.
-      exclude: ['src/event-loop/watchdog.thread.ts'],
+      // So does the page in a browser.
+      exclude: ['src/event-loop/watchdog.thread.ts', 'src/dashboard/page'],
       reporter: ['text', 'json-summary'],
       reportOnFailure: true,
       thresholds: { lines: 95 },
@@ -129,14 +130,14 @@ export default defineConfig({
       ...projectsOf({
         name: 'unit',
         folders: ['test/unit', 'test/contract', 'test/faults', 'test/load'],
-        globalSetup: ['test/setup/redis.ts', 'test/setup/compiled.ts'],
+        globalSetup: ['test/setup/page.ts', 'test/setup/redis.ts', 'test/setup/compiled.ts'],
       }),
-      ...projectsOf({ name: 'nest12', folders: SERVERS, globalSetup: ['test/setup/redis.ts'] }),
+      ...projectsOf({ name: 'nest12', folders: SERVERS, globalSetup: ['test/setup/page.ts', 'test/setup/redis.ts'] }),
       ...projectsOf({
         name: 'nest11',
         folders: SERVERS,
         exclude: LONG ? ALIKE_ON_ALL_NESTS : [...ALIKE_ON_ALL_NESTS, ...ON_NEST_11_WHEN_LONG],
-        globalSetup: ['test/setup/redis.ts'],
+        globalSetup: ['test/setup/page.ts', 'test/setup/redis.ts'],
         alias: aliasTo('test/nest11', OF_NEST),
         env: { NEST_MAJOR: '11' },
       }),

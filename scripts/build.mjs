@@ -1,10 +1,11 @@
 // What is published: one file an entry and what they share, as ESM and as CommonJS, and the declarations that they reach.
 // `module-sync` in package.json makes both resolve to one class identity. One file is read four times faster than 240.
-import { copyFileSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { rolldown } from 'rolldown';
 import { run } from './install.mjs';
+import { buildPage } from './page.mjs';
 
 const COMPILED = resolve('.cache/compiled');
 for (const folder of ['dist', COMPILED]) rmSync(folder, { recursive: true, force: true });
@@ -14,6 +15,7 @@ run('node_modules/.bin/tsc', ['-p', 'tsconfig.build.json']);
 const source = join(COMPILED, 'event-loop/watchdog-source.js');
 const { watchdogSource } = await import(pathToFileURL(source));
 writeFileSync(source, `export const watchdogSource = () => ${JSON.stringify(watchdogSource())};\n`);
+await buildPage(join(COMPILED, 'dashboard/page-assets.js'));
 
 // Workers run a file of the package: ESM, which loads a module of either format. See entries/offload/program.ts.
 const workerProgram = join(COMPILED, 'entries/offload/program.js');
@@ -34,10 +36,13 @@ const shape = { comments: false, chunkFileNames: 'shared/nestjs-perf.[name].js',
 await bundle('esm', { ...inputs, ...worker }, { dir: 'dist' });
 // `require()` instead of `import()`: Jest has only that.
 await bundle('cjs', inputs, { dir: 'dist/cjs', dynamicImportInCjs: false });
-// The command line tool, a package of its own.
+// The load generator, a package of its own.
 rmSync('packages/load/dist', { recursive: true, force: true });
 run('node_modules/.bin/tsc', ['-p', 'packages/load']);
-
+// The command line tool: a file of its own, which nobody imports.
+const tool = await rolldown({ input: join(COMPILED, 'dashboard/top/main.js'), external: /^node:/, platform: 'node' });
+await tool.write({ comments: false, file: 'dist/bin/nestjs-perf.js', format: 'esm' });
+chmodSync('dist/bin/nestjs-perf.js', 0o755);
 writeFileSync('dist/cjs/package.json', '{"type":"commonjs"}\n');
 
 for (const declaration of reachable(entries.map((entry) => join(COMPILED, `${entry}.d.ts`)))) {

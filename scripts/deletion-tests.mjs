@@ -12,6 +12,7 @@ import { spawnSync } from 'node:child_process';
 const FEATURES = {
   compression: { entries: [], tests: ['test/e2e/experiments.test.ts'] },
   experiments: { entries: ['statsig/gates'], tests: ['test/e2e/compression/requests.test.ts'] },
+  dashboard: { entries: [], tests: [] },
   users: { entries: [], tests: [] },
   upstream: { entries: [], tests: [] },
   history: { entries: ['redis/history'], tests: [] },

@@ -79,6 +79,7 @@ export type { HistoryStore, HistoryStoreHost, OpenHistoryStore } from './history
 export type { HistoryOptions } from './history/history.options.js';
 export type { HistoryRow } from './history/rows/row.js';
 export type { Tier } from './history/rows/tiers.js';
+export type { DashboardOptions } from './dashboard/dashboard.options.js';
 
 export type { HttpOptions } from './http/http.options.js';
 export type { PerfExtension } from './http/extension.js';

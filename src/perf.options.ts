@@ -5,6 +5,8 @@ import { inOffloadThread } from './core/offload-thread.js';
 import type { PerfRequest } from './core/perf-request.js';
 import type { Unit } from './core/record.js';
 import { userOf, type TellUnit } from './core/request-unit.js';
+import { dashboardFeature } from './dashboard/dashboard.feature.js';
+import type { DashboardOptions } from './dashboard/dashboard.options.js';
 import { deferFeature } from './defer/defer.feature.js';
 import type { DeferOptions } from './defer/defer.options.js';
 import { eventLoopFeature } from './event-loop/event-loop.feature.js';
@@ -82,6 +84,11 @@ export interface PerfModuleOptions {
    */
   defer?: boolean | DeferOptions;
   /**
+   * A live page at `/perf`, for who has the token that the log tells, or whom `authorize` lets in. `true` takes every default.
+   * @default false
+   */
+  dashboard?: boolean | DashboardOptions;
+  /**
    * Where records go: sinks, and classes or injection tokens of providers that are sinks. They start before `onModuleInit`.
    * @default [loggerSink()]
    */
@@ -131,7 +138,7 @@ const isRelease = (text: string): boolean => text !== '' && text.length <= 200;
 
 /**
  * The features, in the order in which they are installed and hear of a request. What one asks of another stands before it: the
- * event loop before those whose records wait for its verdicts, deferred work last, since it begins when all is recorded.
+ * event loop before those whose records wait for its verdicts, deferred work behind them, since it begins when all is recorded.
  */
 const list = [
   resourcesFeature,
@@ -143,6 +150,7 @@ const list = [
   historyFeature,
   compressionFeature,
   deferFeature,
+  dashboardFeature,
 ] as const;
 
 type FeatureOptions = { readonly [F in (typeof list)[number] as F['name']]: F['option'] };

@@ -2,7 +2,9 @@ import { Inject, Injectable, Logger } from '@nestjs/common';
 import { HttpAdapterHost, ModuleRef, type AbstractHttpAdapter, type ModulesContainer } from '@nestjs/core';
 import { monotonicMs } from './core/clock.js';
 import { currentRequest } from './core/request-state.js';
+import { HISTORY } from './core/history.js';
 import { LATENCY_FIGURES } from './core/latency-figures.js';
+import { OVERVIEW } from './core/overview.js';
 import type { SizeNote } from './core/record.js';
 import { Recorder } from './core/recorder.js';
 import { releaseOf } from './core/release.js';
@@ -62,7 +64,8 @@ export class PerfRuntime {
     this.mounts = mountsOf(httpAdapter);
     this.release = releaseOf(options.release);
     const { logger, report, requests, routes, handlers } = this;
-    const recorder = new Recorder(report, options.enabled && sinks.length > 0);
+    const isHeard = FEATURES.some(({ name, hearsRecords = false }) => hearsRecords && options[name] !== null);
+    const recorder = new Recorder(report, options.enabled && (sinks.length > 0 || isHeard));
     this.recorder = recorder;
     const host: FeatureHost = {
       requests,
@@ -77,6 +80,11 @@ export class PerfRuntime {
       enabled: options.enabled,
       release: this.release,
     };
+    OVERVIEW.set(requests, {
+      snapshot: () => this.snapshot(),
+      reasons: (snapshot) => this.healthOf(snapshot).reasons,
+      past: () => HISTORY.get(requests),
+    });
     this.extensions = [...extensions, ...options.extensions] as Extension[];
     refuseTwice(this.extensions);
     const own = FEATURES.map((feature) => feature.create(options[feature.name], host));
@@ -247,7 +255,11 @@ export class PerfRuntime {
   }
 
   health(): PerfHealth {
-    return healthOf(this.snapshot(), this.options.defer?.maxPending ?? null);
+    return this.healthOf(this.snapshot());
+  }
+
+  private healthOf(snapshot: PerfSnapshot): PerfHealth {
+    return healthOf(snapshot, this.options.defer?.maxPending ?? null);
   }
 
   note({ rows, bytes }: SizeNote): void {

@@ -61,7 +61,7 @@ class PaymentsController {
 }
 
 @Module({
-  imports: [PerfModule.forRoot()],
+  imports: [PerfModule.forRoot({ dashboard: true })],
   controllers: [
     FlightsController,
     OrdersController,

@@ -13,22 +13,27 @@ import { runExperiment } from '../static-gate/run.js';
 import { compressionReport } from './compression.js';
 import { receiptsReport } from './receipts.js';
 import { routesReport } from './report.js';
-import { command, part, Progress } from './screen.js';
+import { command, DemoLogger, part, Progress } from './screen.js';
 
 const { values } = parseArgs({
-  options: { seconds: { type: 'string', default: '8' }, keep: { type: 'boolean', default: false } },
+  options: {
+    seconds: { type: 'string', default: '8' },
+    /** Visitors keep coming, until Ctrl+C: time for a look at the page. */
+    stay: { type: 'boolean', default: false },
+  },
 });
 const seconds = Number(values.seconds);
 if (!(seconds > 0)) throw new Error(`--seconds must be a number above 0, got ${values.seconds}`);
 
 const app = await NestFactory.create<NestFastifyApplication>(DemoModule, new FastifyAdapter(), {
-  logger: ['warn', 'error'],
+  logger: new DemoLogger({ logLevels: ['log', 'warn', 'error'] }),
 });
 app.enableShutdownHooks();
 await app.listen(0, '127.0.0.1');
 const { port } = app.getHttpServer().address() as AddressInfo;
 console.log(
-  `A NestJS API on http://127.0.0.1:${port}. Its module is \`imports: [PerfModule.forRoot()]\` and nothing else; all you see comes from that.`,
+  `A NestJS API on http://127.0.0.1:${port}. Its module is \`imports: [PerfModule.forRoot({ dashboard: true })]\` and nothing else; all you see ` +
+    'comes from that. The page at the address above shows it live.',
 );
 
 part(
@@ -79,13 +84,14 @@ part(
 );
 console.log(`  ${(await runExperiment(3)).text}`);
 
-if (values.keep) {
-  console.log(
-    `\nStill running. Try:\n  curl -i http://127.0.0.1:${port}/flights/NPF1001\n  curl -i http://127.0.0.1:${port}/search/rare-1\nCtrl+C ends it.`,
-  );
-} else {
-  await app.close();
+if (values.stay) {
+  console.log(`\nVisitors keep coming, so that the page has something to show. Ctrl+C ends it.`);
+  const visitors = fork(loadScript, [String(port), String(365 * 86_400)]);
+  visitors.on('message', () => {});
+  await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]);
+  visitors.kill();
 }
+await app.close();
 
 console.log(`
 Go on with

@@ -1,4 +1,5 @@
 import { styleText } from 'node:util';
+import { ConsoleLogger } from '@nestjs/common';
 
 /** Only on a terminal that shows colours; NO_COLOR is respected by `hasColors()`. */
 const colours = process.stdout.isTTY && process.stdout.hasColors();
@@ -25,5 +26,12 @@ export class Progress {
 
   end(): void {
     console.log(this.line);
+  }
+}
+
+/** Of the lines that are no warnings only the address of the page: the demo tells the rest itself. */
+export class DemoLogger extends ConsoleLogger {
+  override log(message: unknown, ...more: unknown[]): void {
+    if (String(message).startsWith('Perf dashboard: ')) super.log(message, ...more);
   }
 }

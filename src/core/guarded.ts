@@ -2,11 +2,13 @@ import { string, value, type Option } from './option.js';
 import type { PerfRequest } from './perf-request.js';
 
 /** The response of a raw route. */
-export interface RawResponse {
+export interface RawResponse<Body = string> {
   status: number;
   /** Content type. */
   type: string;
-  body: string;
+  body: Body;
+  /** Beside the content type; they replace what the application has set before. */
+  headers?: Readonly<Record<string, string>>;
 }
 
 /** Decides who may read a raw route. */
@@ -28,17 +30,17 @@ const TEXT = 'text/plain; charset=utf-8';
  * Guards a raw route, which no guard of the application sees: 403 for whom `authorize` refuses. When it or the answer
  * fails nothing is given away: the caller reads 500, the reason goes to `failed`. Never rejects.
  */
-export function guarded(
+export function guarded<Body = string>(
   authorize: Authorize | null,
-  answer: () => Promise<RawResponse>,
+  answer: (request: PerfRequest) => Promise<RawResponse<Body>>,
   failed: (reason: string) => void,
-): (request: unknown) => Promise<RawResponse> {
+): (request: unknown) => Promise<RawResponse<Body | string>> {
   return async (request) => {
     try {
       if (authorize !== null && !(await authorize(request as PerfRequest))) {
         return { status: 403, type: TEXT, body: 'Forbidden\n' };
       }
-      return await answer();
+      return await answer(request as PerfRequest);
     } catch (error) {
       failed(error instanceof Error ? error.message : String(error));
       return { status: 500, type: TEXT, body: 'Internal Server Error\n' };

@@ -25,6 +25,7 @@ export class Recorder {
   readonly stats: RecorderStats = { pushed: 0, dropped: 0 };
   private lanes: readonly SinkLane[] = [];
   private sinks: readonly PerfSink[] = [];
+  private readonly listeners: ((record: PerfRecord) => void)[] = [];
   private pending: PerfRecord[] = [];
   private timer: NodeJS.Timeout | null = null;
   private immediate: NodeJS.Immediate | null = null;
@@ -57,9 +58,15 @@ export class Recorder {
     for (const lane of this.lanes) await lane.start(host, deadlineMs);
   }
 
+  /** Hears of each record within its push: it must be quick, and must not throw. */
+  listen(listener: (record: PerfRecord) => void): void {
+    this.listeners.push(listener);
+  }
+
   /** Takes a record. Never throws, never waits. */
   push(record: PerfRecord): void {
     this.stats.pushed += 1;
+    for (const listener of this.listeners) listener(record);
     if (this.pending.length >= MAX_HELD) {
       this.stats.dropped += 1;
       return;

@@ -1,3 +1,4 @@
+import { REJECTED } from '../core/rejected.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
 import type { Feature, FeatureBoot, FeatureDefinition, FeatureHost } from '../http/feature.js';
 import type { AroundFactory, HandlerSite } from '../http/handlers.js';
@@ -39,6 +40,7 @@ class DeferFeature implements Feature {
       return;
     }
     DEFERRER.set(requests, this.service);
+    REJECTED.set(requests, () => engine.rejected());
     runningDeferrers.add(this.service);
     requests.observe(this.service);
     const providers = new WorkProviders(modules);

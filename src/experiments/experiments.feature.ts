@@ -1,3 +1,4 @@
+import { EXPERIMENT_ANSWERS } from '../core/experiment-answers.js';
 import { RECORD_HOLD } from '../core/record-hold.js';
 import type { Feature, FeatureDefinition, FeatureHost } from '../http/feature.js';
 import { aroundExperiments } from './experiment.decorator.js';
@@ -26,6 +27,10 @@ class ExperimentsFeature implements Feature {
     if (engine === null) return;
     const { handlers, requests } = this.host;
     GATES.set(requests, engine);
+    EXPERIMENT_ANSWERS.set(requests, {
+      gates: () => engine.totals().gates.map(({ gate }) => gate),
+      answer: (gate) => this.service.report(gate),
+    });
     requests.observe(engine);
     handlers.around(aroundExperiments(engine));
     engine.start();

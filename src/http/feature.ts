@@ -65,6 +65,8 @@ export interface FeatureDefinition<Name extends string, Options> {
   readonly observes: 'process' | 'requests' | 'context';
   /** The class of {@link Feature.service}, injectable whether or not the feature is on. */
   readonly service?: abstract new (...given: never[]) => object;
+  /** It listens to the recorder: records are written for it where there is no sink as well. */
+  readonly hearsRecords?: true;
   /** The application's own work, which goes on with `enabled: false`. */
   readonly isApplicationsOwn?: true;
   /** Reads its option; null is off. */

@@ -11,12 +11,12 @@ export interface Answer {
 }
 
 /** Answers a raw route; gets the framework's request. */
-export type RawAnswer = (request: unknown) => Promise<RawResponse>;
+export type RawAnswer = (request: unknown) => Promise<RawResponse<string | Uint8Array>>;
 
 /** A raw route's answer, as {@link Platform.answer} sends it. */
-export const answerOf = ({ status, type, body }: RawResponse): Answer => ({
+export const answerOf = ({ status, type, body, headers }: Awaited<ReturnType<RawAnswer>>): Answer => ({
   status,
-  headers: { 'content-type': type },
+  headers: { 'content-type': type, ...headers },
   body,
 });
 

@@ -72,10 +72,16 @@ export class FastifyPlatform implements Platform {
 
   rawRoute(path: string, answer: RawAnswer): void {
     const config: RouteConfig = { [ROUTE]: new Route('GET', path, null, () => {}) };
-    this.application.get(path, { config }, async (request, reply) => {
-      this.answer(reply, answerOf(await answer(request)));
-      return reply;
-    });
+    try {
+      this.application.get(path, { config }, async (request, reply) => {
+        this.answer(reply, answerOf(await answer(request)));
+        return reply;
+      });
+    } catch (error) {
+      // With `ignoreTrailingSlash` the path without its slash serves this one.
+      const isTwice = (error as { code?: string }).code === 'FST_ERR_DUPLICATED_ROUTE';
+      if (!isTwice || !path.endsWith('/')) throw error;
+    }
   }
 
   answer(response: unknown, { status, headers, body }: Answer): void {

@@ -60,7 +60,7 @@ it('whatever happens, nothing is served that is older than its bound or an inval
       } else {
         const [askedMs, notBeforeMs] = [performance.now(), forgottenMs];
         const check = async (): Promise<void> => {
-          const { startedMs } = (await of.value(key)) as { startedMs: number };
+          const { startedMs } = await of.value(key);
           const waitedMs = performance.now() - askedMs;
           expect(startedMs).toBeGreaterThanOrEqual(notBeforeMs);
           expect(askedMs - startedMs).toBeLessThan(TTL_MS + STALE_MS);

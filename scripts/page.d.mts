@@ -1,0 +1,2 @@
+export function buildPage(target: string): Promise<number>;
+export function buildPageInSources(): Promise<void>;

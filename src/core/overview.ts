@@ -1,0 +1,15 @@
+import { attach } from './attachment.js';
+import type { HistoryReader } from './history.js';
+import type { PerfSnapshot } from './snapshot.js';
+
+/** What the composition root can tell of the whole application. */
+export interface Overview {
+  snapshot(): PerfSnapshot;
+  /** What keeps the process from doing its work, in words; empty when nothing does. */
+  reasons(snapshot: PerfSnapshot): readonly string[];
+  /** Null where nobody keeps a history. */
+  past(): Pick<HistoryReader, 'history' | 'verdicts'> | null;
+}
+
+/** An application's. Set before any feature is installed. */
+export const OVERVIEW = attach<Overview>('application');

@@ -1,0 +1,86 @@
+import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { Socket } from 'node:net';
+import type { Authorize } from '../core/guarded.js';
+import type { PerfRequest } from '../core/perf-request.js';
+
+/** Whether a request may look. */
+export interface Admission {
+  readonly admitted: boolean;
+  /** To be set, where a token was given that a browser may change for it. */
+  readonly cookie: string | null;
+}
+
+const REFUSED: Admission = { admitted: false, cookie: null };
+const ADMITTED: Admission = { admitted: true, cookie: null };
+
+/** Who may look: whom the application lets in, else who has this process's token, or a cookie that it has got for it. */
+export class Access {
+  /** Null where the application decides. */
+  readonly token: string | null;
+  private readonly key = randomBytes(32);
+
+  constructor(
+    private readonly authorize: Authorize | null,
+    private readonly tokenTtlMs: number,
+    private readonly now: () => number = Date.now,
+  ) {
+    this.token = authorize === null ? randomBytes(16).toString('hex') : null;
+  }
+
+  /** Rejects when `authorize` does. */
+  async admit(request: PerfRequest, query: URLSearchParams): Promise<Admission> {
+    if (this.authorize !== null) return (await this.authorize(request)) ? ADMITTED : REFUSED;
+    const given = query.get('token');
+    if (given !== null) return this.isToken(given) ? { admitted: true, cookie: this.cookieFor(request) } : REFUSED;
+    const bearer = /^bearer +(\S+)$/i.exec(request.headers.authorization ?? '')?.[1];
+    if (bearer !== undefined) return this.isToken(bearer) ? ADMITTED : REFUSED;
+    return isOfThisSite(request) && this.hasCookie(request) ? ADMITTED : REFUSED;
+  }
+
+  private isToken(given: string): boolean {
+    return isEqual(given, this.token!);
+  }
+
+  /** When it ends, and the proof that we have said so: a copy of it is worth no more than the time that is left. */
+  private cookieFor(request: PerfRequest): string {
+    const endsAt = Math.round(this.now() + this.tokenTtlMs).toString(36);
+    const maxAge = Math.max(1, Math.round(this.tokenTtlMs / 1_000));
+    const secure = isEncrypted(request) ? '; Secure' : '';
+    const value = `${endsAt}.${this.sealOf(endsAt)}`;
+    return `${cookieName(request)}=${value}; Max-Age=${maxAge}; Path=/; HttpOnly; SameSite=Strict${secure}`;
+  }
+
+  private hasCookie(request: PerfRequest): boolean {
+    const name = cookieName(request);
+    const found = (request.headers.cookie ?? '').split(/; */).filter((pair) => pair.startsWith(`${name}=`));
+    return found.some((pair) => {
+      const [endsAt = '', seal = ''] = pair.slice(name.length + 1).split('.');
+      return isEqual(seal, this.sealOf(endsAt)) && Number.parseInt(endsAt, 36) > this.now();
+    });
+  }
+
+  private sealOf(endsAt: string): string {
+    return createHmac('sha256', this.key).update(endsAt).digest('base64url');
+  }
+}
+
+/** Compares hashes: how long it takes tells nothing of what is right. */
+function isEqual(given: string, right: string): boolean {
+  const hash = (text: string): Buffer => createHash('sha256').update(text).digest();
+  return timingSafeEqual(hash(given), hash(right));
+}
+
+const socketOf = (request: PerfRequest): { localPort?: number; encrypted?: boolean } | undefined =>
+  ((request['raw'] ?? request) as { socket?: Pick<Socket, 'localPort'> & { encrypted?: boolean } }).socket;
+
+/** Browsers send a host's cookies to all its ports: two applications must not overwrite each other's. */
+const cookieName = (request: PerfRequest): string => `nestjs-perf-${socketOf(request)?.localPort ?? 0}`;
+
+const isEncrypted = (request: PerfRequest): boolean =>
+  socketOf(request)?.encrypted === true || request.headers['x-forwarded-proto'] === 'https';
+
+/** `SameSite` lets sibling domains in: they may lead here, and not read, whatever CORS the application allows. */
+function isOfThisSite({ headers }: PerfRequest): boolean {
+  const site = headers['sec-fetch-site'];
+  return site === undefined || site === 'same-origin' || site === 'none' || headers['sec-fetch-mode'] === 'navigate';
+}

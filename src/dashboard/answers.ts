@@ -1,0 +1,123 @@
+import { brotliDecompressSync } from 'node:zlib';
+import type { RawResponse } from '../core/guarded.js';
+import type { PerfRequest } from '../core/perf-request.js';
+import type { Access } from './access.js';
+import type { DashboardView } from './dashboard-view.js';
+import { pageHtml, refusedHtml } from './html.js';
+import { textOf } from './text-view.js';
+import type { Viewers } from './viewers.js';
+
+const HTML = 'text/html; charset=utf-8';
+const TEXT = 'text/plain; charset=utf-8';
+const JSON_TYPE = 'application/json; charset=utf-8';
+
+/** Of this page alone: nothing but its own script and style, no inline code, in no frame. */
+const SAFE: Readonly<Record<string, string>> = {
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; form-action 'self'; " +
+    "base-uri 'none'; frame-ancestors 'none'",
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'cache-control': 'no-store',
+};
+const FOR_EVER = { ...SAFE, 'cache-control': 'public, max-age=31536000, immutable' };
+
+/** An asset as it is sent. */
+export interface Asset {
+  readonly type: string;
+  readonly brotli: string;
+}
+
+/** Answers the page's requests: each gets the framework's request, and none is given away before who asks is known. */
+export class Answers {
+  constructor(
+    private readonly access: Access,
+    private readonly viewers: Viewers,
+    private readonly view: DashboardView,
+    private readonly assets: { readonly script: string; readonly style: string },
+    /** Whoever has no token is told where it stands. */
+    private readonly onRefused: () => void,
+  ) {}
+
+  /** The page, or the same as text for a terminal. */
+  readonly page = async (request: PerfRequest): Promise<RawResponse> => {
+    const { path, query } = partsOf(request.url);
+    const isText = prefersText(request);
+    const isBare = !path.endsWith('/');
+    // Relative, so that it is right behind a proxy that has taken a part of the path away.
+    const base = isBare ? `${path.slice(path.lastIndexOf('/') + 1)}/` : './';
+    const { admitted, cookie } = await this.access.admit(request, query);
+    if (!admitted) return this.refused(isText ? null : base);
+    if (isText) {
+      if (!this.viewers.admits('')) return tooMany();
+      const data = this.view.answer({ since: '', filter: query.get('filter') ?? '', routeId: null });
+      if (data.found !== null) data.routes = data.found;
+      return { status: 200, type: TEXT, body: textOf(data), headers: { ...SAFE, vary: 'accept' } };
+    }
+    const headers = { ...SAFE, vary: 'accept', ...(cookie === null ? null : { 'set-cookie': cookie }) };
+    if (isBare || query.has('token'))
+      return { status: 303, type: TEXT, body: '', headers: { ...headers, location: base } };
+    return { status: 200, type: HTML, body: pageHtml(this.assets), headers };
+  };
+
+  /** What the page polls. */
+  readonly data = async (request: PerfRequest): Promise<RawResponse> => {
+    const { query } = partsOf(request.url);
+    if (!(await this.access.admit(request, query)).admitted) return this.refused(null);
+    if (!this.viewers.admits(query.get('viewer') ?? '')) return tooMany();
+    const routeId = Number(query.get('route') ?? Number.NaN);
+    const answer = this.view.answer({
+      since: query.get('since') ?? '',
+      filter: (query.get('filter') ?? '').slice(0, 200),
+      routeId: Number.isInteger(routeId) ? routeId : null,
+    });
+    return { status: 200, type: JSON_TYPE, body: JSON.stringify(answer), headers: SAFE };
+  };
+
+  /** Holds nothing of the application: open to everybody, and kept by browsers. */
+  readonly asset =
+    ({ type, brotli }: Asset) =>
+    async ({ headers }: PerfRequest): Promise<RawResponse<Uint8Array>> => {
+      const body = Buffer.from(brotli, 'base64');
+      return /\bbr\b/.test(headers['accept-encoding'] ?? '')
+        ? { status: 200, type, body, headers: { ...FOR_EVER, vary: 'accept-encoding', 'content-encoding': 'br' } }
+        : { status: 200, type, body: brotliDecompressSync(body), headers: { ...FOR_EVER, vary: 'accept-encoding' } };
+    };
+
+  /** `base`: for a browser, where the page's files are; null for others. */
+  private refused(base: string | null): RawResponse {
+    this.onRefused();
+    const byToken = this.access.token !== null;
+    const status = byToken ? 401 : 403;
+    const headers = byToken ? { ...SAFE, 'www-authenticate': 'Bearer' } : SAFE;
+    if (base !== null)
+      return {
+        status,
+        type: HTML,
+        body: refusedHtml(base, this.assets.style, byToken),
+        headers: { ...headers, vary: 'accept' },
+      };
+    const body = byToken
+      ? 'Unauthorized: the token stands in the log of this process, in the line "Perf dashboard". Send it as `Authorization: Bearer <token>`.\n'
+      : 'Forbidden\n';
+    return { status, type: TEXT, body, headers };
+  }
+}
+
+function tooMany(): RawResponse {
+  const body = 'Too many viewers: at most 8 look at a time. One that stops looking makes room within 30 s.\n';
+  return { status: 429, type: TEXT, body, headers: { ...SAFE, 'retry-after': '30' } };
+}
+
+function partsOf(url: string): { path: string; query: URLSearchParams } {
+  const [path = '', ...rest] = url.split('?');
+  return { path, query: new URLSearchParams(rest.join('?')) };
+}
+
+/** Browsers ask for HTML. Who asks for anything gets the page too, unless it is a program for terminals. */
+function prefersText({ headers }: PerfRequest): boolean {
+  const accept = headers.accept ?? '*/*';
+  if (accept.includes('text/html')) return false;
+  return accept.includes('text/plain') || /^(curl|wget|httpie)\//i.test(headers['user-agent'] ?? '');
+}

@@ -1,0 +1,236 @@
+import { createHmac, randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
+import { LATENCY_FIGURES } from '../core/latency-figures.js';
+import { OVERVIEW, type Overview } from '../core/overview.js';
+import type { RouteHistogram } from '../core/sink.js';
+import type { PerfSnapshot, UserUse } from '../core/snapshot.js';
+import { USERS } from '../core/users.js';
+import type { FeatureHost } from '../http/feature.js';
+import { problemsOf } from './problems.js';
+import { RecentCounts } from './recent-counts.js';
+import type { RecentRecords } from './recent-records.js';
+import { detailOf } from './route-detail.js';
+import { otherRoutes, rounded, RouteIds, routeRows, type ShownRoute } from './route-rows.js';
+import { SlowFigures } from './slow-figures.js';
+import { Traffic } from './traffic.js';
+import { Versions } from './versions.js';
+import type { DashboardData, OtherRoutes, ProcessInfo, RouteRow, Sections } from './view.js';
+
+/** Several pages share what was made for one of them. */
+const MAX_AGE_MS = 1_500;
+/** What is dear to make, as with ten thousand routes, is kept longer: looking takes about a fortieth of the event loop's time. */
+const AGE_OF_COST = 40;
+const LONGEST_AGE_MS = 10_000;
+/** Bytes of sections and routes; with what is found and what stands around them, an answer has at most 256 KB. */
+const MAX_BYTES = 190_000;
+const MAX_FOUND_BYTES = 40_000;
+const MAX_UPSTREAMS = 60;
+const MAX_USERS = 50;
+
+/** What a page asks for. */
+export interface Question {
+  /** The cursor of its last answer; `''` at first. */
+  readonly since: string;
+  readonly filter: string;
+  /** The route that is open. */
+  readonly routeId: number | null;
+}
+
+/** What the page shows: made when somebody asks, and only then. */
+export class DashboardView {
+  private readonly epoch = randomBytes(4).toString('hex');
+  private readonly salt = randomBytes(16);
+  private readonly ids = new RouteIds();
+  private readonly recent = new RecentCounts();
+  private readonly traffic = new Traffic();
+  private readonly slow: SlowFigures;
+  private readonly rows = new Versions<number, RouteRow>();
+  private readonly sections = new Versions<keyof Sections, unknown>();
+  private readonly process: ProcessInfo;
+  private shown: readonly ShownRoute[] = [];
+  private other: OtherRoutes | null = null;
+  private snapshot: PerfSnapshot | null = null;
+  private takenAtMs = -Infinity;
+  private maxAgeMs = MAX_AGE_MS;
+  /** Of the sample that is shown; answers tell what has changed since one. */
+  private sample = 0;
+
+  constructor(
+    private readonly host: FeatureHost,
+    private readonly records: RecentRecords,
+    private readonly assets: string,
+    private readonly redactUsers: boolean,
+  ) {
+    this.slow = new SlowFigures(host.requests, host.report, host.nowMs);
+    this.process = {
+      pod: hostname(),
+      pid: process.pid,
+      release: host.release,
+      node: process.version,
+      startedAt: Math.round(performance.timeOrigin),
+    };
+  }
+
+  /** Takes a new sample where the last one is old. */
+  answer({ since, filter, routeId }: Question): DashboardData {
+    const startedMs = this.host.nowMs();
+    const snapshot = this.refresh();
+    const after = this.positionOf(since);
+    const found = filter === '' ? null : this.find(snapshot, filter);
+    const isNew = ([at]: readonly [number, ...unknown[]]): boolean => at > (after?.at ?? 0);
+    const data: DashboardData = {
+      cursor: `${this.epoch}.${this.sample}.${snapshot.at}`,
+      whole: after === null,
+      at: snapshot.at,
+      tookMs: 0,
+      assets: this.assets,
+      process: this.process,
+      overMs: snapshot.routes[0]?.over.map(({ ms }) => ms) ?? [],
+      routes: this.rows.entriesSince(after?.sample ?? 0).map(([, row]) => row),
+      gone: after === null ? [] : this.rows.goneSince(after.sample),
+      other: this.other,
+      found: found?.map(({ row }) => row) ?? null,
+      totals: totalsOf(snapshot),
+      traffic: this.traffic.points.filter(isNew),
+      container: this.records.container.filter(isNew),
+      sections: Object.fromEntries(this.sections.entriesSince(after?.sample ?? 0)),
+      detail: routeId === null ? null : this.detail(routeId, found ?? this.shown),
+    };
+    data.tookMs = rounded(this.host.nowMs() - startedMs);
+    return data;
+  }
+
+  /** All histograms of the application, for the distribution of one route too. */
+  private histograms(): Iterable<RouteHistogram> {
+    return LATENCY_FIGURES.get(this.host.requests)?.histograms() ?? [];
+  }
+
+  private refresh(): PerfSnapshot {
+    const now = this.host.nowMs();
+    if (this.snapshot !== null && now - this.takenAtMs < this.maxAgeMs) return this.snapshot;
+    const overview = OVERVIEW.get(this.host.requests)!;
+    const snapshot = overview.snapshot();
+    this.snapshot = snapshot;
+    this.takenAtMs = now;
+    this.sample += 1;
+    this.recent.next(snapshot.at, this.traffic.isAfterGap(snapshot.at));
+    this.traffic.add(snapshot.at, this.histograms(), snapshot.eventLoop);
+    this.countRecent(snapshot);
+    this.slow.refresh();
+    const shown = routeRows(snapshot.routes, '', this.ids, this.recent);
+    for (const { key, snapshot: route } of shown) {
+      this.recent.count(key, route.count, route.errors, route.over[0]?.count ?? 0);
+    }
+    const bytes = this.putSections(snapshot, overview, shown);
+    this.shown = this.putRows(shown, MAX_BYTES - bytes);
+    this.other = otherRoutes(snapshot.routes, this.shown);
+    this.maxAgeMs = Math.min(LONGEST_AGE_MS, Math.max(MAX_AGE_MS, (this.host.nowMs() - now) * AGE_OF_COST));
+    return snapshot;
+  }
+
+  private countRecent({ upstream, defer }: PerfSnapshot): void {
+    for (const { target, calls, errors } of upstream) this.recent.count(`upstream ${target}`, calls, errors);
+    if (defer !== null) this.recent.count('defer', defer.failed, defer.dropped);
+  }
+
+  /** Returns how many bytes they take. */
+  private putSections(snapshot: PerfSnapshot, overview: Overview, routes: readonly ShownRoute[]): number {
+    const { records, recent, slow } = this;
+    const blocks = records.blocks();
+    const rejected = slow.rejected;
+    const reasons = overview.reasons(snapshot);
+    const verdicts = overview.past()?.verdicts() ?? [];
+    const sections: Sections = {
+      now: problemsOf({ snapshot, reasons, verdicts, routes, blocks, recent, rejected }),
+      eventLoop: snapshot.eventLoop,
+      blocks: blocks.map(({ row }) => row),
+      resources: snapshot.resources,
+      defer: snapshot.defer,
+      failedWork: records.failedWork,
+      rejected,
+      upstream: largest(snapshot.upstream, MAX_UPSTREAMS, ({ calls, durationMs }) => calls * durationMs.mean).map(
+        ({ routes: callers, ...upstream }) => ({
+          ...upstream,
+          routes: largest(callers, 5, ({ wallMs }) => wallMs),
+        }),
+      ),
+      users: this.redacted(snapshot.users),
+      compression:
+        snapshot.compression === null
+          ? null
+          : {
+              ...snapshot.compression,
+              routes: largest(snapshot.compression.routes, 20, ({ bytesIn, bytesOut }) => bytesIn - bytesOut),
+            },
+      experiments: slow.experiments,
+      past: slow.past,
+    };
+    let bytes = 0;
+    for (const [name, section] of Object.entries(sections)) {
+      bytes += this.sections.put(name as keyof Sections, section, this.sample);
+    }
+    return bytes;
+  }
+
+  /** As many as there is room for; returns those. */
+  private putRows(shown: readonly ShownRoute[], room: number): ShownRoute[] {
+    const put = within(room, shown, ({ row }) => this.rows.put(row.id, row, this.sample));
+    this.rows.keepOnly(new Set(put.map(({ row }) => row.id)), this.sample);
+    return put;
+  }
+
+  private find(snapshot: PerfSnapshot, filter: string): ShownRoute[] {
+    const found = routeRows(snapshot.routes, filter, this.ids, this.recent);
+    return within(MAX_FOUND_BYTES, found, ({ row }) => Buffer.byteLength(JSON.stringify(row)));
+  }
+
+  private detail(id: number, shown: readonly ShownRoute[]): DashboardData['detail'] {
+    const route = shown.find(({ row }) => row.id === id);
+    if (route === undefined) return null;
+    const users = USERS.get(this.host.requests)?.('totalMs', route.row.name) ?? [];
+    const blocks = this.records.blocks().filter(({ row }) => row.route === route.row.name);
+    return detailOf(route, this.histograms(), {
+      users: this.redacted(users.slice(0, 10)),
+      blocks: blocks.map(({ row }) => row.id),
+    });
+  }
+
+  private redacted(users: readonly UserUse[]): UserUse[] {
+    const shown = users.slice(0, MAX_USERS);
+    if (!this.redactUsers) return shown;
+    return shown.map((user) => ({
+      ...user,
+      unit: createHmac('sha256', this.salt).update(user.unit).digest('hex').slice(0, 16),
+    }));
+  }
+
+  /** Where a cursor was; null where it is of another process, or too old to know what has changed since. */
+  private positionOf(cursor: string): { sample: number; at: number } | null {
+    const [epoch, ...numbers] = cursor.split('.');
+    const [sample = Number.NaN, at = Number.NaN] = numbers.map(Number);
+    const isKnown = epoch === this.epoch && sample >= 1 && sample <= this.sample && this.rows.remembers(sample);
+    return isKnown && Number.isFinite(at) ? { sample, at } : null;
+  }
+}
+
+function totalsOf({ routes }: PerfSnapshot): DashboardData['totals'] {
+  const totals = { count: 0, errors: 0, inFlight: 0, routes: routes.length };
+  for (const { method, count, errors, inFlight } of routes) {
+    // The rows of a resolver's HTTP request count it already.
+    if (method === 'GRAPHQL') continue;
+    totals.count += count;
+    totals.errors += errors;
+    totals.inFlight += inFlight;
+  }
+  return totals;
+}
+
+const largest = <T>(items: readonly T[], max: number, sizeOf: (item: T) => number): T[] =>
+  [...items].sort((a, b) => sizeOf(b) - sizeOf(a)).slice(0, max);
+
+/** The first ones, as long as there is room for them. */
+function within<T>(room: number, items: readonly T[], bytesOf: (item: T) => number): T[] {
+  let left = room;
+  const end = items.findIndex((item) => (left -= bytesOf(item) + 1) < 0);
+  return end === -1 ? [...items] : items.slice(0, end);
+}

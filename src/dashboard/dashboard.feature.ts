@@ -1,0 +1,83 @@
+import type { Server } from 'node:http';
+import type { AbstractHttpAdapter } from '@nestjs/core';
+import { guarded } from '../core/guarded.js';
+import type { PerfRequest } from '../core/perf-request.js';
+import type { Feature, FeatureBoot, FeatureDefinition, FeatureHost } from '../http/feature.js';
+import type { RawAnswer } from '../http/platform.js';
+import { Access } from './access.js';
+import { addressOf } from './address.js';
+import { Answers } from './answers.js';
+import { dashboardOption, type ResolvedDashboard } from './dashboard.options.js';
+import { DashboardView } from './dashboard-view.js';
+import { RecentRecords } from './recent-records.js';
+import { Viewers } from './viewers.js';
+
+/** A live page. Without somebody who looks, it hears records of blocks and resources, and does nothing else. */
+class Dashboard implements Feature {
+  private readonly access: Access;
+  private readonly records = new RecentRecords();
+  private isTold = false;
+  private server: Server | null = null;
+
+  constructor(
+    private readonly options: ResolvedDashboard,
+    private readonly host: FeatureHost,
+  ) {
+    this.access = new Access(options.authorize, options.tokenTtlMs);
+  }
+
+  async install({ platform, adapter }: FeatureBoot): Promise<void> {
+    const { host, options } = this;
+    if (platform === null || adapter === null) {
+      host.logger.warn('`dashboard` does nothing: this application has no HTTP server that PerfModule knows.');
+      return;
+    }
+    // Only who switches it on loads the page.
+    const { pageAssets } = await import('./page-assets.js');
+    const { script, style } = pageAssets;
+    const view = new DashboardView(host, this.records, script.name, options.redactUsers);
+    const names = { script: script.name, style: style.name };
+    const answers = new Answers(this.access, new Viewers(host.nowMs), view, names, () => this.tell());
+    const get = (path: string, answer: (request: PerfRequest) => ReturnType<RawAnswer>): void =>
+      platform.rawRoute(`${options.path}${path}`, this.safe(answer));
+    get('', answers.page);
+    get('/', answers.page);
+    get('/data', answers.data);
+    get(`/${script.name}`, answers.asset({ type: 'text/javascript; charset=utf-8', brotli: script.brotli }));
+    get(`/${style.name}`, answers.asset({ type: 'text/css; charset=utf-8', brotli: style.brotli }));
+    host.recorder.listen(this.records.hear);
+    this.tellWhenListening(adapter);
+  }
+
+  private tellWhenListening(adapter: AbstractHttpAdapter): void {
+    const server = adapter.getHttpServer() as Server;
+    this.server = server;
+    server.once('listening', () => this.tell());
+  }
+
+  /** Once: where the page is. On a server of the application's own, which is not known here, when somebody looks for it. */
+  private tell(): void {
+    if (this.isTold) return;
+    this.isTold = true;
+    const { token } = this.access;
+    const query = token === null ? '' : `?token=${token}`;
+    this.host.logger.log(`Perf dashboard: ${addressOf(this.server)}${this.options.path}${query}`);
+  }
+
+  /** What fails is answered with 500, and its reason goes to the log. */
+  private safe(answer: (request: PerfRequest) => ReturnType<RawAnswer>): RawAnswer {
+    return guarded(null, answer, (reason) => {
+      const cause = `the dashboard failed: ${reason}`;
+      this.host.report.report(cause, `${cause}. Its viewer was answered with 500.`);
+    });
+  }
+}
+
+export const dashboardFeature: FeatureDefinition<'dashboard', ResolvedDashboard> = {
+  name: 'dashboard',
+  title: 'dashboard',
+  observes: 'process',
+  hearsRecords: true,
+  option: dashboardOption,
+  create: (options, host) => (options === null ? {} : new Dashboard(options, host)),
+};

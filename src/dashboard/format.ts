@@ -1,0 +1,58 @@
+// How figures look, on the page and as text. Runs in both places: no `node:*` here.
+
+/** At most three digits, and a unit: `12.5 ms`, `1.25 s`, `2 min`. */
+export function durationOf(ms: number | null): string {
+  if (ms === null) return '–';
+  if (ms < 1_000) return `${short(ms)} ms`;
+  if (ms < 60_000) return `${short(ms / 1_000)} s`;
+  return ms < 3_600_000 ? `${short(ms / 60_000)} min` : `${short(ms / 3_600_000)} h`;
+}
+
+/** Milliseconds alone, for columns that name the unit. */
+export const msOf = (ms: number | null): string =>
+  ms === null ? '–' : ms >= 1_000 ? grouped(Math.round(ms)) : digits(ms);
+
+/** Without zeros at the end, which only columns need. */
+const short = (value: number): string => String(Number(digits(value)));
+
+function digits(value: number): string {
+  if (value === 0) return '0';
+  if (value >= 99.95) return value.toFixed(0);
+  return value.toFixed(value >= 9.995 ? 1 : 2);
+}
+
+/** `12,345` */
+export const grouped = (value: number): string =>
+  Math.round(value)
+    .toString()
+    .replaceAll(/\B(?=(\d{3})+$)/g, ',');
+
+/** `1.2` below ten, whole above. */
+export const rateOf = (value: number | null): string =>
+  value === null ? '–' : value >= 10 || value === 0 ? grouped(value) : value.toFixed(1);
+
+export const percentOf = (share: number | null): string => {
+  if (share === null) return '–';
+  const percent = share * 100;
+  return `${percent === 0 || percent >= 9.95 ? percent.toFixed(0) : percent.toFixed(1)} %`;
+};
+
+const UNITS = ['B', 'KB', 'MB', 'GB', 'TB'];
+
+/** In units of 1,024, as containers count: `212 MB`. */
+export function bytesOf(bytes: number | null): string {
+  if (bytes === null) return '–';
+  let [value, unit] = [bytes, 0];
+  while (value >= 1_000 && unit < UNITS.length - 1) [value, unit] = [value / 1_024, unit + 1];
+  return `${short(value)} ${UNITS[unit]}`;
+}
+
+export const counted = (count: number, noun: string): string => `${grouped(count)} ${noun}${count === 1 ? '' : 's'}`;
+
+/** `5 s`, `3 min`, `2 h`, `4 d`: how long ago, or how long it runs. */
+export function spanOf(ms: number): string {
+  const seconds = Math.max(0, Math.round(ms / 1_000));
+  if (seconds < 90) return `${seconds} s`;
+  if (seconds < 5_400) return `${Math.round(seconds / 60)} min`;
+  return seconds < 129_600 ? `${Math.round(seconds / 3_600)} h` : `${Math.round(seconds / 86_400)} d`;
+}

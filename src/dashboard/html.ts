@@ -1,0 +1,24 @@
+/** An empty icon: browsers would ask the application for one. */
+const headOf = (style: string): string =>
+  '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">' +
+  '<meta name="color-scheme" content="light dark"><meta name="robots" content="noindex"><link rel="icon" href="data:,">' +
+  `<link rel="stylesheet" href="${style}">`;
+
+/** The page without its data. Every address in it is relative. */
+export const pageHtml = ({ script, style }: { script: string; style: string }): string =>
+  `<!doctype html><html lang="en"><head><title>Perf</title>${headOf(style)}<script type="module" src="${script}"></script></head>` +
+  '<body><div id="app"></div><noscript><p class="lone">This page needs JavaScript. The same as text: ' +
+  '<code>curl -H "Authorization: Bearer &lt;token&gt;" -H "Accept: text/plain" &lt;this address&gt;</code></p></noscript></body></html>\n';
+
+/** For a browser that may not look. `base` is where the page is, seen from the address that was asked for. */
+export function refusedHtml(base: string, style: string, byToken: boolean): string {
+  const told = byToken
+    ? '<p>This page needs the token of this process. It stands in its log once, in the line “Perf dashboard”. A restart makes a new one.</p>' +
+      `<form method="get" action="${base}"><label for="token">Token</label>` +
+      '<input id="token" name="token" type="password" autocomplete="off" required autofocus><button>Open</button></form>'
+    : '<p>The application does not let you look at this page.</p>';
+  return (
+    `<!doctype html><html lang="en"><head><title>Perf: no access</title>${headOf(`${base}${style}`)}</head>` +
+    `<body><main class="lone"><h1>No access</h1>${told}</main></body></html>\n`
+  );
+}

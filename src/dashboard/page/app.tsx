@@ -1,0 +1,148 @@
+import { useEffect, useState } from 'preact/hooks';
+import { grouped, spanOf } from '../format.js';
+import { Blocks } from './blocks.js';
+import { Compression } from './compression.js';
+import { Container } from './container.js';
+import { Deferred } from './deferred.js';
+import { Experiments } from './experiments.js';
+import { Now } from './now.js';
+import { usePolling, type Link, type Polled } from './polling.js';
+import { Requests } from './requests.js';
+import type { State } from './state.js';
+import { timeOf } from './time.js';
+import { Upstreams } from './upstreams.js';
+import { Users } from './users.js';
+
+const LINKS: Readonly<Record<Link, string>> = {
+  loading: 'Loading',
+  live: 'Live',
+  paused: 'Paused',
+  idle: 'Paused: nobody was here for 15 min',
+  lost: 'No answer',
+  refused: 'No access',
+  full: 'Too many viewers',
+};
+
+export function App() {
+  const [filter, setFilter] = useState('');
+  const [open, setOpen] = useState<number | null>(null);
+  const polled = usePolling({ filter, routeId: open });
+  const { state, link } = polled;
+  useEffect(() => {
+    if (state !== null)
+      document.title = `${state.sections.now.length > 0 ? `(${state.sections.now.length}) ` : ''}Perf: ${state.process.pod}`;
+  }, [state]);
+  return (
+    <>
+      <Header polled={polled} />
+      <main>
+        <Trouble link={link} state={state} />
+        {state === null ? (
+          <p class="lone" role="status">
+            {link === 'loading' ? 'Asking the application…' : ''}
+          </p>
+        ) : (
+          <>
+            <Now state={state} />
+            <Requests state={state} filter={filter} onFilter={setFilter} open={open} onOpen={setOpen} />
+            <Blocks state={state} />
+            <Container state={state} />
+            <Deferred state={state} />
+            <Upstreams state={state} />
+            <Users state={state} />
+            <Compression state={state} />
+            <Experiments state={state} />
+          </>
+        )}
+      </main>
+    </>
+  );
+}
+
+function Header({ polled: { state, link, everyMs, pause, resume } }: { polled: Polled }) {
+  const isStopped = link === 'paused' || link === 'idle';
+  return (
+    <header class="top">
+      <div class="bar">
+        <h1>Perf</h1>
+        {state !== null && <Who state={state} />}
+        <p class={`link ${link}`} role="status">
+          <i />
+          {LINKS[link]}
+          {link === 'live' && <span class="every"> every {everyMs / 1_000} s</span>}
+        </p>
+        <button type="button" onClick={isStopped ? resume : pause}>
+          {isStopped ? 'Go on' : 'Pause'}
+        </button>
+      </div>
+      {state !== null && <Sections state={state} />}
+    </header>
+  );
+}
+
+function Who({ state: { process, at } }: { state: State }) {
+  return (
+    <dl class="who">
+      <div>
+        <dt>pod</dt>
+        <dd>{process.pod}</dd>
+      </div>
+      <div>
+        <dt>release</dt>
+        <dd>{process.release ?? 'unknown'}</dd>
+      </div>
+      <div class="rank2">
+        <dt>up</dt>
+        <dd>{spanOf(at - process.startedAt)}</dd>
+      </div>
+      <div class="rank3">
+        <dt>Node</dt>
+        <dd>
+          {process.node}, pid {process.pid}
+        </dd>
+      </div>
+    </dl>
+  );
+}
+
+function Sections({ state: { sections, totals } }: { state: State }) {
+  const entries: [string, string, number | null][] = [
+    ['now', 'Now', sections.now.length],
+    ['requests', 'Requests', totals.routes],
+    ['blocks', 'Blocks', sections.blocks.length],
+    ['container', 'Container', null],
+    ['deferred', 'Deferred work', sections.failedWork.length + sections.rejected.length],
+    ['upstreams', 'Upstreams', sections.upstream.length],
+    ['users', 'Users', sections.users.length],
+    ['compression', 'Compression', null],
+    ['experiments', 'Experiments', sections.experiments.length],
+  ];
+  return (
+    <nav aria-label="Sections">
+      {entries.map(([id, name, count]) => (
+        <a key={id} href={`#${id}`}>
+          {name}
+          {count !== null && count > 0 && <span class="count">{grouped(count)}</span>}
+        </a>
+      ))}
+    </nav>
+  );
+}
+
+/** Why nothing new comes, and what to do. */
+function Trouble({ link, state }: { link: Link; state: State | null }) {
+  const since = state === null ? '' : ` What you see is of ${timeOf(state.at)}.`;
+  const text = {
+    lost: `The application does not answer. Trying again.${since}`,
+    refused:
+      `You may not look any more: a restart makes a new token, and access ends after some hours.${since} ` +
+      'Open the address from the log of the process again.',
+    full: `Eight people look already. Trying again.${since}`,
+    idle: `Nobody was here for 15 minutes, so nothing is asked any more.${since}`,
+  }[link as string];
+  return text === undefined ? null : (
+    <p class="trouble" role="alert">
+      {text}
+    </p>
+  );
+}

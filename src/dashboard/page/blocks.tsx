@@ -1,0 +1,86 @@
+import { counted, durationOf, grouped, spanOf } from '../format.js';
+import type { BlockRow } from '../view.js';
+import { Copy, Empty, RouteName, Section } from './parts.js';
+import type { State } from './state.js';
+
+const CAUSES: Readonly<Record<BlockRow['cause'], string>> = {
+  javascript: 'JavaScript',
+  'sync-io': 'synchronous input or output',
+  gc: 'garbage collection',
+  'not-scheduled': 'not scheduled by the operating system',
+  'pile-up': 'many short pieces of work',
+  unknown: 'cause unknown',
+};
+
+/** Where no request can be the cause. */
+const NOBODYS: Partial<typeof CAUSES> = {
+  'not-scheduled': 'The operating system kept the process waiting',
+  'pile-up': 'Many short pieces of work, one after the other',
+  gc: 'Garbage collection',
+};
+const titleOf = (cause: BlockRow['cause']): string => NOBODYS[cause] ?? 'Nobody known';
+
+export function Blocks({ state: { sections, at } }: { state: State }) {
+  return (
+    <Section id="blocks" title="Event-loop blocks" about="Who held everybody up, at which line. The last ones first.">
+      {sections.blocks.length === 0 ? (
+        <Empty>
+          {sections.eventLoop === null
+            ? 'The event loop is not observed (`eventLoop: false`).'
+            : 'No block since the process started.'}
+        </Empty>
+      ) : (
+        <ol class="blocks">
+          {sections.blocks.map((block) => (
+            <Block key={block.id} block={block} now={at} />
+          ))}
+        </ol>
+      )}
+    </Section>
+  );
+}
+
+function Block({ block, now }: { block: BlockRow; now: number }) {
+  const { route, handler, proven, location, stack, curl } = block;
+  return (
+    <li>
+      <p class="what">
+        <b class="long">{durationOf(block.durationMs)}</b>
+        {route === null ? (
+          <span class="route">{titleOf(block.cause)}</span>
+        ) : (
+          <RouteName name={route} handler={handler} />
+        )}
+        {route !== null && !proven && <span class="tag">suspect</span>}
+        <span class="when">{spanOf(now - block.at)} ago</span>
+      </p>
+      <p class="where">
+        {location === null ? '' : <code>{location}</code>}{' '}
+        <span>
+          {route === null && NOBODYS[block.cause] !== undefined ? 'nobody of the application' : CAUSES[block.cause]}
+        </span>
+        {block.gcMs >= 1 && <span>, {durationOf(block.gcMs)} collecting garbage</span>}
+        {block.count > 1 && (
+          <span>
+            , {counted(block.count, 'time')} so far, {durationOf(block.totalMs)} in all, longest{' '}
+            {durationOf(block.maxMs)}
+          </span>
+        )}
+        {block.waited > 0 && (
+          <span title={block.waiters.join(', ')}>
+            , {grouped(block.waited)} {block.waited === 1 ? 'request' : 'requests'} waited:{' '}
+            {block.waiters.slice(0, 3).join(', ')}
+            {block.waiters.length > 3 ? ', …' : ''}
+          </span>
+        )}
+      </p>
+      {(curl !== null || stack.length > 0) && (
+        <details>
+          <summary>{curl === null ? 'Stack' : 'Repeat it, stack'}</summary>
+          {curl !== null && <Copy text={curl} what="the curl line" />}
+          {stack.length > 0 && <pre tabIndex={0}>{stack.join('\n')}</pre>}
+        </details>
+      )}
+    </li>
+  );
+}

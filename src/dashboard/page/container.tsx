@@ -1,0 +1,99 @@
+import { bytesOf, durationOf, percentOf } from '../format.js';
+import { Chart } from './chart.js';
+import { Empty, Figures, Meter, Section } from './parts.js';
+import type { State } from './state.js';
+
+const coresOf = (cores: number | null): string => (cores === null ? '–' : cores.toFixed(cores < 10 ? 2 : 1));
+
+export function Container({ state: { sections, container } }: { state: State }) {
+  const { resources } = sections;
+  if (resources === null)
+    return (
+      <Section id="container" title="Container">
+        <Empty>No sample yet, or resources are off (`resources: false`).</Empty>
+      </Section>
+    );
+  const { limits, cpu, memory, process: own, pressure } = resources;
+  const used = memory.workingSetBytes ?? memory.usageBytes;
+  const share = (value: number | null, limit: number | null): number | null =>
+    value === null || limit === null ? null : value / limit;
+  const of = (value: string, limit: string | null): string =>
+    limit === null ? `${value}, no limit` : `${value} of ${limit}`;
+  const times = container.map(([at]) => at);
+  const limited = (limit: number | null) =>
+    limit === null ? [] : [{ label: 'limit', color: '--muted', dashed: true, values: container.map(() => limit) }];
+  const throttled = cpu.window?.throttledRatio ?? null;
+  return (
+    <Section
+      id="container"
+      title="Container"
+      about={
+        limits.version === 'none'
+          ? 'No cgroup limits: figures are of this process and the machine.'
+          : 'Against the limits that hold here.'
+      }
+    >
+      <div class="meters">
+        <Meter
+          name={limits.ofMachine.cpu ? 'CPU of the machine' : 'CPU'}
+          share={cpu.window?.utilization ?? null}
+          text={of(
+            `${coresOf(cpu.window?.usageCores ?? null)} cores`,
+            limits.cpuCores === null ? null : String(limits.cpuCores),
+          )}
+        />
+        <Meter
+          name={limits.ofMachine.memory ? 'Memory of the machine' : 'Memory'}
+          share={share(used, limits.memoryBytes)}
+          text={of(bytesOf(used), limits.memoryBytes === null ? null : bytesOf(limits.memoryBytes))}
+        />
+        <Meter
+          name="Heap"
+          share={share(own.heapUsedBytes, own.heapLimitBytes)}
+          text={of(bytesOf(own.heapUsedBytes), bytesOf(own.heapLimitBytes))}
+        />
+        <Meter name="Throttled periods" share={throttled} text={percentOf(throttled)} />
+      </div>
+      {times.length > 1 && (
+        <div class="charts">
+          <Chart
+            group="container"
+            title="CPU cores"
+            times={times}
+            lines={[
+              { label: 'used', color: '--accent', filled: true, values: container.map((point) => point[1]) },
+              ...limited(limits.cpuCores),
+            ]}
+            format={coresOf}
+            atLeast={limits.cpuCores ?? 0.1}
+          />
+          <Chart
+            group="container"
+            title="Memory"
+            times={times}
+            lines={[
+              { label: 'used', color: '--accent', filled: true, values: container.map((point) => point[2]) },
+              ...limited(limits.memoryBytes),
+            ]}
+            format={bytesOf}
+            atLeast={limits.memoryBytes ?? 2 ** 20}
+          />
+        </div>
+      )}
+      <Figures
+        figures={[
+          ['resident', bytesOf(own.rssBytes)],
+          ['waited for a CPU', cpu.window?.runQueueMs == null ? '–' : durationOf(cpu.window.runQueueMs)],
+          ['CPU pressure', percentOf(pressure.cpuSomeRatio)],
+          ['memory pressure', percentOf(pressure.memoryFullRatio)],
+          [
+            'killed for memory',
+            memory.oomKills === null ? '–' : String(memory.oomKills),
+            (memory.oomKills ?? 0) > 0 ? 'bad' : '',
+          ],
+          ['cgroup', limits.version],
+        ]}
+      />
+    </Section>
+  );
+}

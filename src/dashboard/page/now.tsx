@@ -1,0 +1,125 @@
+import { durationOf, msOf, percentOf, rateOf } from '../format.js';
+import { Chart } from './chart.js';
+import { Empty, Section } from './parts.js';
+import type { State } from './state.js';
+
+/** What is wrong, and how it goes. */
+export function Now({ state }: { state: State }) {
+  const { now } = state.sections;
+  return (
+    <Section id="now" title="Now">
+      {now.length === 0 ? (
+        <p class="fine">Nothing is wrong.</p>
+      ) : (
+        <ul class="problems">
+          {now.map(({ level, text, section }) => (
+            <li key={text} class={level}>
+              <span class="unseen">{level === 'bad' ? 'Bad: ' : 'Warning: '}</span>
+              {text}{' '}
+              <a href={`#${section}`} aria-label={`Look: ${text}`}>
+                Look
+              </a>
+            </li>
+          ))}
+        </ul>
+      )}
+      <Traffic state={state} />
+      <LastHours state={state} />
+    </Section>
+  );
+}
+
+function Traffic({ state: { traffic, totals, sections } }: { state: State }) {
+  if (traffic.length < 2) return <Empty>Charts begin with the second answer, and go on while somebody looks.</Empty>;
+  const times = traffic.map(([at]) => at);
+  const column = (index: 1 | 2 | 3 | 4 | 5 | 6 | 7): (number | null)[] => traffic.map((point) => point[index]);
+  return (
+    <div class="charts">
+      <Chart
+        group="traffic"
+        title="Requests per second"
+        times={times}
+        lines={[
+          { label: 'requests', color: '--accent', values: column(1), filled: true },
+          { label: 'errors', color: '--bad', values: column(2) },
+        ]}
+        format={rateOf}
+        atLeast={1}
+        note={`${totals.inFlight} in flight`}
+      />
+      <Chart
+        group="traffic"
+        title="Response time, p95"
+        times={times}
+        lines={[
+          { label: 'p95', color: '--accent', values: column(4) },
+          { label: 'p50', color: '--accent-soft', values: column(3), filled: true },
+          { label: 'p99', color: '--muted', values: column(5), dashed: true },
+        ]}
+        format={durationOf}
+        atLeast={1}
+        note="of all routes"
+      />
+      {sections.eventLoop !== null && (
+        <>
+          <Chart
+            group="traffic"
+            title="Event loop busy"
+            times={times}
+            lines={[{ label: 'busy', color: '--accent', values: column(6), filled: true }]}
+            format={percentOf}
+            atLeast={1}
+            note={`${sections.eventLoop.blocks} blocks in the last seconds`}
+          />
+          <Chart
+            group="traffic"
+            title="Event loop delay, p99"
+            times={times}
+            lines={[{ label: 'delay', color: '--accent', values: column(7), filled: true }]}
+            format={durationOf}
+            atLeast={10}
+            note={`longest ${msOf(sections.eventLoop.delayMs.max)} ms`}
+          />
+        </>
+      )}
+    </div>
+  );
+}
+
+/** What a history tells; without one there is nothing. */
+function LastHours({ state: { sections } }: { state: State }) {
+  const { past } = sections;
+  if (past.length < 2) return null;
+  const times = past.map(([at]) => at);
+  const column = (index: 1 | 2 | 3 | 4 | 5): (number | null)[] => past.map((row) => row[index]);
+  return (
+    <>
+      <h3>The last hours</h3>
+      <div class="charts">
+        <Chart
+          group="past"
+          title="Requests per second"
+          times={times}
+          lines={[
+            { label: 'requests', color: '--accent', values: column(1), filled: true },
+            { label: 'errors', color: '--bad', values: column(2) },
+          ]}
+          format={rateOf}
+          atLeast={1}
+        />
+        <Chart
+          group="past"
+          title="Response time, p95"
+          times={times}
+          lines={[
+            { label: 'p95', color: '--accent', values: column(4) },
+            { label: 'p50', color: '--accent-soft', values: column(3), filled: true },
+            { label: 'p99', color: '--muted', values: column(5), dashed: true },
+          ]}
+          format={durationOf}
+          atLeast={1}
+        />
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,228 @@
+import { useMemo, useState } from 'preact/hooks';
+import { counted, durationOf, grouped, msOf } from '../format.js';
+import type { RouteRow } from '../view.js';
+import { classOf, Empty, RouteName, Section, Sparkline, type Column } from './parts.js';
+import { Detail } from './route-detail.js';
+import type { State } from './state.js';
+
+const SHOWN = 25;
+/** As the server keeps. */
+const SAMPLES = 40;
+
+interface SortColumn extends Column {
+  readonly of: (row: RouteRow) => number | string;
+}
+
+interface RequestsProps {
+  readonly state: State;
+  readonly filter: string;
+  readonly onFilter: (filter: string) => void;
+  readonly open: number | null;
+  readonly onOpen: (id: number | null) => void;
+}
+
+export function Requests({ state, filter, onFilter, open, onOpen }: RequestsProps) {
+  const columns = useMemo(() => columnsOf(state.overMs), [state.overMs.join()]);
+  const [sort, setSort] = useState({ name: 'Time', down: true });
+  const [all, setAll] = useState(false);
+  const rows = useMemo(() => sorted(matching(state, filter), columns, sort), [state, filter, columns, sort]);
+  const shown = all ? rows : rows.slice(0, SHOWN);
+  const others = filter === '' ? state.other : null;
+  const sortBy = ({ name, isText }: Column): void =>
+    setSort(sort.name === name ? { name, down: !sort.down } : { name, down: isText !== true });
+  return (
+    <Section
+      id="requests"
+      title="Requests"
+      about="Each route since the process started. Choose one to see its distribution, users, upstreams and blocks."
+      aside={
+        <label class="filter">
+          <span class="unseen">Find a route</span>
+          <input
+            type="search"
+            placeholder="Find a route"
+            value={filter}
+            onInput={(event) => onFilter(event.currentTarget.value)}
+          />
+        </label>
+      }
+    >
+      {rows.length === 0 ? (
+        <Empty>
+          {filter === '' ? 'No request has ended yet.' : `No route has “${filter}” in its name or handler.`}
+        </Empty>
+      ) : (
+        <>
+          <p class="legend">
+            Mean of a request:
+            <span>
+              <i class="swatch accent" /> own CPU
+            </span>
+            <span>
+              <i class="swatch accent-soft" /> upstream
+            </span>
+            <span>
+              <i class="swatch warn" /> waiting for the event loop
+            </span>
+          </p>
+          <div class="scroll" tabIndex={0} role="region" aria-label="Routes">
+            <table class="routes">
+              <caption class="unseen">Routes</caption>
+              <thead>
+                <tr>
+                  {columns.map((column) => (
+                    <Head key={column.name} column={column} sort={sort} onSort={() => sortBy(column)} />
+                  ))}
+                </tr>
+              </thead>
+              <tbody>
+                {shown.map((row) => (
+                  <Route
+                    key={row.id}
+                    row={row}
+                    columns={columns}
+                    state={state}
+                    isOpen={row.id === open}
+                    onOpen={() => onOpen(row.id === open ? null : row.id)}
+                  />
+                ))}
+              </tbody>
+            </table>
+          </div>
+          <p class="more">
+            {rows.length > SHOWN && (
+              <button type="button" onClick={() => setAll(!all)}>
+                {all ? `Show ${SHOWN}` : `Show all ${grouped(rows.length)}`}
+              </button>
+            )}
+            {others !== null && (
+              <span>
+                {counted(others.routes, 'more route')} with {counted(others.count, 'request')},{' '}
+                {counted(others.errors, 'error')}: find them by name.
+              </span>
+            )}
+          </p>
+        </>
+      )}
+    </Section>
+  );
+}
+
+function Head({ column, sort, onSort }: { column: Column; sort: { name: string; down: boolean }; onSort: () => void }) {
+  const isSorted = sort.name === column.name;
+  return (
+    <th scope="col" class={classOf(column)} aria-sort={isSorted ? (sort.down ? 'descending' : 'ascending') : 'none'}>
+      <button type="button" onClick={onSort}>
+        {column.name}
+      </button>
+    </th>
+  );
+}
+
+interface RouteProps {
+  readonly row: RouteRow;
+  readonly columns: readonly SortColumn[];
+  readonly state: State;
+  readonly isOpen: boolean;
+  readonly onOpen: () => void;
+}
+
+function Route({ row, columns, state, isOpen, onOpen }: RouteProps) {
+  const [, p50, p95, p99] = row.ms;
+  const cells = [
+    <button type="button" class="opens" aria-expanded={isOpen} onClick={onOpen}>
+      <RouteName name={row.name} handler={row.handler} />
+    </button>,
+    grouped(row.count),
+    row.errors === undefined ? <span class="none">0</span> : <b class="bad">{grouped(row.errors)}</b>,
+    msOf(p50),
+    msOf(p95),
+    msOf(p99),
+    <Split row={row} />,
+    ...state.overMs.map((_, index) => {
+      const count = row.over?.[index] ?? 0;
+      return count === 0 ? <span class="none">0</span> : <b class="warn">{grouped(count)}</b>;
+    }),
+    <Sparkline values={row.recent} count={SAMPLES} />,
+  ];
+  return (
+    <>
+      <tr class={isOpen ? 'open' : ''}>
+        {cells.map((cell, index) => {
+          const column = columns[index]!;
+          return index === 0 ? (
+            <th key={column.name} scope="row" class={classOf(column)}>
+              {cell}
+            </th>
+          ) : (
+            <td key={column.name} class={classOf(column)}>
+              {cell}
+            </td>
+          );
+        })}
+      </tr>
+      {isOpen && (
+        <tr class="detail">
+          <td colSpan={columns.length}>
+            <Detail row={row} state={state} />
+          </td>
+        </tr>
+      )}
+    </>
+  );
+}
+
+/** Parts of the mean; what is left is time that nobody tells of, as timers. */
+function Split({ row: { ms, time } }: { row: RouteRow }) {
+  if (time === undefined) return <span class="none">–</span>;
+  const [own, upstream, wait] = time;
+  const mean = Math.max(ms[0], (own ?? 0) + upstream + wait, 0.001);
+  const part = (value: number): { width: string } => ({ width: `${(value / mean) * 100}%` });
+  const text = `${own === null ? '' : `own ${durationOf(own)}, `}upstream ${durationOf(upstream)}, waiting ${durationOf(wait)} of ${durationOf(ms[0])}`;
+  return (
+    <span class="split" title={text}>
+      <span class="unseen">{text}</span>
+      <i class="own" style={part(own ?? 0)} />
+      <i class="upstream" style={part(upstream)} />
+      <i class="wait" style={part(wait)} />
+    </span>
+  );
+}
+
+const columnsOf = (overMs: readonly number[]): SortColumn[] => [
+  { name: 'Route', isText: true, of: ({ name }) => name.slice(name.indexOf(' ') + 1) },
+  { name: 'Requests', of: ({ count }) => count },
+  { name: '5xx', of: ({ errors = 0 }) => errors },
+  { name: 'p50 ms', rank: 1, of: ({ ms }) => ms[1] },
+  { name: 'p95 ms', of: ({ ms }) => ms[2] },
+  { name: 'p99 ms', rank: 1, of: ({ ms }) => ms[3] },
+  { name: 'Time', isText: true, rank: 2, of: ({ count, ms }) => count * ms[0] },
+  ...overMs.map((ms, index): SortColumn => ({
+    name: `> ${ms / 1_000} s`,
+    rank: 2,
+    of: ({ over }) => over?.[index] ?? 0,
+  })),
+  { name: 'Lately', isText: true, rank: 3, of: ({ recent = [] }) => recent.reduce((sum, count) => sum + count, 0) },
+];
+
+/** What the server has found is of all routes; until it has answered, what is here. */
+function matching({ routes, found }: State, filter: string): readonly RouteRow[] {
+  if (filter === '') return [...routes.values()];
+  const wanted = filter.toLowerCase();
+  return (found ?? [...routes.values()]).filter(({ name, handler = '' }) =>
+    `${name} ${handler}`.toLowerCase().includes(wanted),
+  );
+}
+
+function sorted(
+  rows: readonly RouteRow[],
+  columns: readonly SortColumn[],
+  sort: { name: string; down: boolean },
+): RouteRow[] {
+  const { of } = columns.find(({ name }) => name === sort.name) ?? columns[1]!;
+  const sign = sort.down ? -1 : 1;
+  return [...rows].sort((a, b) => {
+    const [left, right] = [of(a), of(b)];
+    return sign * (typeof left === 'string' ? left.localeCompare(right as string) : left - (right as number));
+  });
+}

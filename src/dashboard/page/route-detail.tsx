@@ -1,0 +1,106 @@
+import { counted, durationOf, grouped, percentOf } from '../format.js';
+import type { RouteDetail, RouteRow } from '../view.js';
+import { Cells, Figures, Table, type Column } from './parts.js';
+import type { State } from './state.js';
+
+const UPSTREAM: readonly Column[] = [
+  { name: 'Upstream', isText: true },
+  { name: 'Calls a request' },
+  { name: 'Time a request' },
+];
+const USERS: readonly Column[] = [{ name: 'User', isText: true }, { name: 'Requests' }, { name: 'Total time' }];
+
+/** One route in depth. */
+export function Detail({ row, state }: { row: RouteRow; state: State }) {
+  const { detail } = state;
+  if (detail === null || detail.id !== row.id) return <p class="empty">Asking…</p>;
+  const [mean, p50, p95, p99, max] = row.ms;
+  const [own = null, upstream = null, wait = null] = row.time ?? [];
+  const blocks = state.sections.blocks.filter(({ id }) => detail.blocks.includes(id));
+  const statuses = Object.entries(detail.statuses).filter(([, count]) => count > 0);
+  return (
+    <div class="route-detail">
+      <Figures
+        figures={[
+          ['mean', durationOf(mean)],
+          ['p50', durationOf(p50)],
+          ['p95', durationOf(p95)],
+          ['p99', durationOf(p99)],
+          ['longest', durationOf(max)],
+          ...state.overMs.map((ms, index) => [`over ${durationOf(ms)}`, grouped(row.over?.[index] ?? 0)] as const),
+          ['own CPU', durationOf(own)],
+          ['upstream', durationOf(upstream)],
+          ['waiting for the loop', durationOf(wait)],
+          ['in flight', grouped(row.inFlight ?? 0)],
+          ['aborted', grouped(row.aborted ?? 0)],
+          ['blocked the loop', durationOf(row.blockedMs ?? 0), (row.blockedMs ?? 0) > 0 ? 'warn' : ''],
+          ...statuses.map(([name, count]) => [name, grouped(count), name === '5xx' ? 'bad' : ''] as const),
+        ]}
+      />
+      <Distribution detail={detail} count={row.count} />
+      <div class="columns">
+        {detail.upstream.length > 0 && (
+          <Table caption="Upstreams of this route" columns={UPSTREAM}>
+            {detail.upstream.map(({ target, callsPerRequest, wallMs }) => (
+              <Cells
+                key={target}
+                columns={UPSTREAM}
+                values={[
+                  <code>{target}</code>,
+                  callsPerRequest.toFixed(callsPerRequest < 10 ? 1 : 0),
+                  durationOf(wallMs),
+                ]}
+              />
+            ))}
+          </Table>
+        )}
+        {detail.users.length > 0 && (
+          <Table caption="Users of this route in the last hour" columns={USERS}>
+            {detail.users.map(({ unit, count, totalMs }) => (
+              <Cells key={unit} columns={USERS} values={[<code>{unit}</code>, grouped(count), durationOf(totalMs)]} />
+            ))}
+          </Table>
+        )}
+      </div>
+      {blocks.map((block) => (
+        <p key={block.id}>
+          Blocked the event loop {counted(block.count, 'time')}, {durationOf(block.totalMs)} in all
+          {block.location !== null && (
+            <>
+              {' '}
+              at <code>{block.location}</code>
+            </>
+          )}
+          . <a href="#blocks">Look</a>
+        </p>
+      ))}
+    </div>
+  );
+}
+
+/** How many took how long: a bar for each half octave. */
+function Distribution({ detail: { distribution }, count }: { detail: RouteDetail; count: number }) {
+  if (distribution.length === 0) return null;
+  const most = Math.max(...distribution.map((bucket) => bucket.count));
+  const told = distribution.map((bucket) => `${grouped(bucket.count)} ${nameOf(bucket.ms)}`).join(', ');
+  return (
+    <figure class="distribution">
+      <figcaption>How long requests took</figcaption>
+      <div role="img" aria-label={`Distribution: ${told}`}>
+        {distribution.map((bucket, index) => (
+          <span
+            key={bucket.ms}
+            title={`${grouped(bucket.count)} ${nameOf(bucket.ms)}, ${percentOf(bucket.count / Math.max(1, count))}`}
+          >
+            <i style={{ height: `${bucket.count === 0 ? 0 : Math.max(2, (bucket.count / most) * 100)}%` }} />
+            <small>{index % 2 === 0 && bucket.ms !== null ? shortOf(bucket.ms) : ''}</small>
+          </span>
+        ))}
+      </div>
+    </figure>
+  );
+}
+
+const nameOf = (ms: number | null): string => (ms === null ? 'longer' : `up to ${durationOf(ms)}`);
+const shortOf = (ms: number): string =>
+  ms >= 1_000 ? `${Number((ms / 1_000).toPrecision(2))} s` : `${Number(ms.toPrecision(2))}`;

@@ -1,0 +1,37 @@
+import { durationOf, grouped, percentOf } from '../format.js';
+import { Cells, Empty, RouteName, Section, Table, type Column } from './parts.js';
+import type { State } from './state.js';
+
+const COLUMNS: readonly Column[] = [
+  { name: 'User', isText: true },
+  { name: 'Route', isText: true },
+  { name: 'Requests' },
+  { name: 'Total time' },
+  { name: 'Of it upstream', rank: 2 },
+];
+
+export function Users({ state: { sections } }: { state: State }) {
+  return (
+    <Section id="users" title="Users" about="Who took most of the application's time in the last hour.">
+      {sections.users.length === 0 ? (
+        <Empty>No request came from a known user: the option `unit` tells whom a request is for.</Empty>
+      ) : (
+        <Table caption="Users" columns={COLUMNS}>
+          {sections.users.map(({ unit, route, count, totalMs, upstreamMs }) => (
+            <Cells
+              key={`${unit} ${route}`}
+              columns={COLUMNS}
+              values={[
+                <code>{unit}</code>,
+                <RouteName name={route} />,
+                grouped(count),
+                durationOf(totalMs),
+                percentOf(totalMs === 0 ? 0 : upstreamMs / totalMs),
+              ]}
+            />
+          ))}
+        </Table>
+      )}
+    </Section>
+  );
+}

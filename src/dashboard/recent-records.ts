@@ -1,0 +1,94 @@
+import type { BlockRecord, DeferredRecord, PerfRecord, RequestRef, ResourceSample } from '../core/record.js';
+import { pushBounded } from './ring.js';
+import type { BlockRow, ContainerPoint, FailedWork } from './view.js';
+
+const MAX_BLOCKS = 30;
+const MAX_TIMES = 200;
+const MAX_FAILED = 30;
+/** Of the resources' interval, 10 s by default: twenty minutes. */
+export const MAX_POINTS = 120;
+const MAX_STACK = 6;
+const MAX_WAITERS = 5;
+/** A longer one would crowd out the rest of the answer; the log has it whole. */
+const MAX_CURL = 1_000;
+
+const cut = (text: string, max: number): string => (text.length > max ? `${text.slice(0, max - 1)}…` : text);
+export const nameOf = ({ method, route }: Pick<RequestRef, 'method' | 'route'>): string =>
+  `${method} ${route === '' ? '(no route)' : cut(route, 200)}`;
+
+/** Blocks of one kind, and when they were. */
+export interface BlockGroup {
+  readonly row: BlockRow;
+  readonly times: { at: number; ms: number }[];
+}
+
+/** What records have told, in bounded memory. Hears each record where it is pushed: takes microseconds, never throws. */
+export class RecentRecords {
+  /** By kind, the one that came last at the end. */
+  private readonly groups = new Map<string, BlockGroup>();
+  readonly failedWork: FailedWork[] = [];
+  readonly container: ContainerPoint[] = [];
+  private lastId = 0;
+
+  readonly hear = (record: PerfRecord): void => {
+    if (record.kind === 'block') this.addBlock(record);
+    else if (record.kind === 'resource') this.addSample(record.sample);
+    else if (record.kind === 'deferred' && record.outcome !== 'completed') this.addFailed(record);
+  };
+
+  /** The latest first. */
+  blocks(): BlockGroup[] {
+    return [...this.groups.values()].toReversed();
+  }
+
+  private addBlock(block: BlockRecord): void {
+    const who = block.request ?? block.suspect;
+    const line = block.location?.replace(/:\d+$/, '') ?? '';
+    const key = `${block.cause} ${block.request !== null} ${who === null ? '' : nameOf(who)} ${line}`;
+    const known = this.groups.get(key);
+    const row = rowOf(block, known?.row ?? null, known?.row.id ?? (this.lastId += 1));
+    const group = { row, times: known?.times ?? [] };
+    pushBounded(group.times, { at: row.at, ms: row.durationMs }, MAX_TIMES);
+    this.groups.delete(key);
+    this.groups.set(key, group);
+    if (this.groups.size > MAX_BLOCKS) this.groups.delete(this.groups.keys().next().value!);
+  }
+
+  private addFailed({ at, name, route, outcome, attempt, durable, error }: DeferredRecord): void {
+    const told = error === null ? null : cut(error, 300);
+    pushBounded(
+      this.failedWork,
+      { at, name: cut(name, 100), route, outcome, attempt, durable, error: told },
+      MAX_FAILED,
+    );
+  }
+
+  private addSample({ at, cpu, memory }: ResourceSample): void {
+    const { window } = cpu;
+    const used = memory.workingSetBytes ?? memory.usageBytes;
+    pushBounded(this.container, [at, window?.usageCores ?? null, used, window?.throttledRatio ?? null], MAX_POINTS);
+  }
+}
+
+function rowOf(block: BlockRecord, before: BlockRow | null, id: number): BlockRow {
+  const who = block.request ?? block.suspect;
+  const waiters = [...new Set(block.delayed.map(nameOf))];
+  return {
+    id,
+    at: block.startedAt,
+    count: (before?.count ?? 0) + 1,
+    totalMs: (before?.totalMs ?? 0) + block.durationMs,
+    maxMs: Math.max(before?.maxMs ?? 0, block.durationMs),
+    durationMs: block.durationMs,
+    cause: block.cause,
+    route: who === null ? null : nameOf(who),
+    handler: who?.handler ?? null,
+    proven: block.request !== null,
+    location: block.location === null ? null : cut(block.location, 300),
+    stack: block.stack.slice(0, MAX_STACK).map((frame) => cut(frame, 160)),
+    gcMs: block.gcMs,
+    waited: block.delayed.length,
+    waiters: waiters.slice(0, MAX_WAITERS),
+    curl: block.curl === null || block.curl.length > MAX_CURL ? (before?.curl ?? null) : block.curl,
+  };
+}

@@ -1,0 +1,91 @@
+import type { RouteSnapshot } from '../core/snapshot.js';
+import type { RecentCounts } from './recent-counts.js';
+import { nameOf } from './recent-records.js';
+import type { OtherRoutes, RouteRow } from './view.js';
+
+/** Routes of one view. */
+export const MAX_ROUTES = 500;
+
+/** Numbers of rows, by what tells a route from another one. */
+export class RouteIds {
+  private readonly ids = new Map<string, number>();
+
+  of(key: string): number {
+    let id = this.ids.get(key);
+    if (id === undefined) this.ids.set(key, (id = this.ids.size + 1));
+    return id;
+  }
+}
+
+export interface ShownRoute {
+  /** Its name among the counters. */
+  readonly key: string;
+  readonly snapshot: RouteSnapshot;
+  readonly row: RouteRow;
+}
+
+/** The routes that took most time, of those that a text is found in, as rows. */
+export function routeRows(
+  routes: readonly RouteSnapshot[],
+  filter: string,
+  ids: RouteIds,
+  recent: RecentCounts,
+): ShownRoute[] {
+  const wanted = filter.toLowerCase();
+  const found = wanted === '' ? [...routes] : routes.filter((route) => textOf(route).includes(wanted));
+  const seen = new Map<string, number>();
+  return found
+    .sort((a, b) => weightOf(b) - weightOf(a))
+    .slice(0, MAX_ROUTES)
+    .map((snapshot) => {
+      // Two versions of a pattern may share its handler's name as well.
+      const key = `${nameOf(snapshot)} ${snapshot.handler ?? ''}`;
+      const nth = (seen.get(key) ?? 0) + 1;
+      seen.set(key, nth);
+      const unique = nth === 1 ? key : `${key} ${nth}`;
+      return { key: unique, snapshot, row: rowOf(snapshot, ids.of(unique), recent.gains(unique, 0)) };
+    });
+}
+
+/** What the rows leave out. */
+export function otherRoutes(routes: readonly RouteSnapshot[], shown: readonly ShownRoute[]): OtherRoutes | null {
+  const left = new Set(routes);
+  for (const { snapshot } of shown) left.delete(snapshot);
+  if (left.size === 0) return null;
+  const other = { routes: left.size, count: 0, errors: 0 };
+  for (const { count, errors } of left) {
+    other.count += count;
+    other.errors += errors;
+  }
+  return other;
+}
+
+/** The time of all its requests; of those in flight something is known as well. */
+const weightOf = ({ count, durationMs, inFlight }: RouteSnapshot): number => count * durationMs.mean + inFlight;
+const textOf = ({ method, route, handler }: RouteSnapshot): string =>
+  `${method} ${route} ${handler ?? ''}`.toLowerCase();
+
+function rowOf(route: RouteSnapshot, id: number, recent: number[] | undefined): RouteRow {
+  const { mean, p50, p95, p99, max } = route.durationMs;
+  const row: RouteRow = {
+    id,
+    name: nameOf(route),
+    count: route.count,
+    ms: [rounded(mean), rounded(p50), rounded(p95), rounded(p99), rounded(max)],
+  };
+  if (route.handler !== null) row.handler = route.handler.slice(0, 120);
+  if (route.errors > 0) row.errors = route.errors;
+  if (route.aborted > 0) row.aborted = route.aborted;
+  if (route.inFlight > 0) row.inFlight = route.inFlight;
+  if (route.over.some(({ count }) => count > 0)) row.over = route.over.map(({ count }) => count);
+  if (route.blockedMs > 0) row.blockedMs = rounded(route.blockedMs);
+  if (recent !== undefined) row.recent = recent;
+  if (route.time !== null) {
+    const { ownCpuMs, upstreamMs, loopWaitMs } = route.time;
+    row.time = [ownCpuMs === null ? null : rounded(ownCpuMs.mean), rounded(upstreamMs), rounded(loopWaitMs)];
+  }
+  return row;
+}
+
+/** Three digits tell as much as the figures are right. */
+export const rounded = (value: number): number => (value === 0 ? 0 : Number(value.toPrecision(3)));

@@ -1,0 +1,146 @@
+import { printable } from '../core/printable.js';
+import { describeResources } from '../core/resource-text.js';
+import { bytesOf, counted, durationOf, grouped, msOf, percentOf, rateOf, spanOf } from './format.js';
+import type { BlockRow, DashboardData, RouteRow, Sections } from './view.js';
+
+const SHOWN_ROUTES = 30;
+const MAX_CELL = 60;
+
+/** The page for a terminal, one section below the other. What came from outside cannot command the terminal. */
+export function textOf(data: DashboardData): string {
+  const { sections } = data;
+  const parts = [
+    headOf(data),
+    titled('Now', nowOf(sections)),
+    titled('Requests', requestsOf(data)),
+    titled('Blocks', blocksOf(sections.blocks ?? [], data.at)),
+    titled('Container', sections.resources == null ? 'off' : describeResources(sections.resources)),
+    titled('Deferred work', deferOf(sections, data.at)),
+    titled('Upstreams', upstreamsOf(sections)),
+    titled('Users, the last hour', usersOf(sections)),
+    titled('Compression', compressionOf(sections)),
+    titled('Experiments', (sections.experiments ?? []).map(({ text }) => line(text)).join('\n')),
+  ];
+  return `${parts.filter((part) => part !== '').join('\n\n')}\n`;
+}
+
+function headOf({ process, at, totals, traffic, sections }: DashboardData): string {
+  const [, perSecond = null, errorsPerSecond = null, , p95 = null] = traffic.at(-1) ?? [];
+  const who = `${process.pod} · release ${process.release ?? 'unknown'} · up ${spanOf(at - process.startedAt)} · Node ${process.node}`;
+  const now = [
+    `${rateOf(perSecond)} requests/s`,
+    `${rateOf(errorsPerSecond)} errors/s`,
+    `p95 ${durationOf(p95)}`,
+    `${totals.inFlight} in flight`,
+    sections.eventLoop == null ? '' : `event loop ${percentOf(sections.eventLoop.utilization)} busy`,
+  ];
+  return `${line(who)}\n${now.filter((part) => part !== '').join(' · ')}`;
+}
+
+function nowOf({ now = [] }: Partial<Sections>): string {
+  if (now.length === 0) return 'Nothing is wrong.';
+  return now.map(({ level, text }) => `${level === 'bad' ? '!' : '-'} ${line(text)}`).join('\n');
+}
+
+function requestsOf({ routes, overMs, other, totals }: DashboardData): string {
+  if (routes.length === 0) return 'none yet';
+  const time = ([own, upstream, wait]: NonNullable<RouteRow['time']>): string =>
+    `${msOf(own)} / ${msOf(upstream)} / ${msOf(wait)}`;
+  const head = ['route', 'count', '5xx', 'p50 ms', 'p95 ms', 'p99 ms', 'own / upstream / wait ms'];
+  const shown = [...routes].sort((a, b) => b.count * b.ms[0] - a.count * a.ms[0]).slice(0, SHOWN_ROUTES);
+  const rows = shown.map(
+    ({ name, count, errors = 0, ms: [, p50, p95, p99], time: split, over = overMs.map(() => 0) }) => [
+      name,
+      grouped(count),
+      grouped(errors),
+      msOf(p50),
+      msOf(p95),
+      msOf(p99),
+      split === undefined ? '–' : time(split),
+      ...over.map(grouped),
+    ],
+  );
+  const left = routes.length - shown.length + (other?.routes ?? 0);
+  const rest = left === 0 ? '' : `\nand ${grouped(left)} of ${counted(totals.routes, 'route')}`;
+  return `${table([...head, ...overMs.map((ms) => `>${durationOf(ms)}`)], rows)}${rest}`;
+}
+
+function blocksOf(blocks: readonly BlockRow[], now: number): string {
+  if (blocks.length === 0) return 'none';
+  const who = ({ route, proven }: BlockRow): string =>
+    route === null ? 'unknown' : proven ? route : `${route} (suspect)`;
+  const rows = blocks
+    .slice(0, 10)
+    .map((block) => [
+      `${spanOf(now - block.at)} ago`,
+      grouped(block.count),
+      msOf(block.maxMs),
+      who(block),
+      block.location ?? block.cause,
+      grouped(block.waited),
+    ]);
+  return table(['last', 'times', 'longest ms', 'who', 'where', 'waited'], rows);
+}
+
+function deferOf({ defer = null, failedWork = [], rejected = [] }: Partial<Sections>, now: number): string {
+  if (defer === null) return 'off';
+  const counts = Object.entries(defer).map(([name, count]) => `${name} ${grouped(count as number)}`);
+  const failed = failedWork
+    .toReversed()
+    .slice(0, 5)
+    .map(({ at, name, outcome, error }) => line(`${spanOf(now - at)} ago ${name} ${outcome}: ${error ?? ''}`));
+  const refused = rejected.slice(-5).map(({ name, id, error }) => line(`refused for good: ${name} ${id}: ${error}`));
+  return [counts.join(', '), ...failed, ...refused].join('\n');
+}
+
+function upstreamsOf({ upstream = [] }: Partial<Sections>): string {
+  const rows = upstream
+    .slice(0, 20)
+    .map(({ target, calls, errors, inFlight, durationMs: { p50, p95, p99 } }) => [
+      target,
+      grouped(calls),
+      grouped(errors),
+      grouped(inFlight),
+      msOf(p50),
+      msOf(p95),
+      msOf(p99),
+    ]);
+  return rows.length === 0 ? '' : table(['target', 'calls', 'errors', 'in flight', 'p50 ms', 'p95 ms', 'p99 ms'], rows);
+}
+
+function usersOf({ users = [] }: Partial<Sections>): string {
+  const rows = users
+    .slice(0, 10)
+    .map(({ unit, route, count, totalMs, upstreamMs }) => [
+      unit,
+      route,
+      grouped(count),
+      durationOf(totalMs),
+      durationOf(upstreamMs),
+    ]);
+  return rows.length === 0 ? '' : table(['user', 'route', 'requests', 'total', 'upstream'], rows);
+}
+
+function compressionOf({ compression = null }: Partial<Sections>): string {
+  if (compression === null || compression.responses === 0) return '';
+  const { responses, compressed, cacheHits, bytesIn, bytesOut } = compression;
+  return `${grouped(compressed)} of ${grouped(responses)} responses, ${bytesOf(bytesIn)} became ${bytesOf(bytesOut)}, ${grouped(cacheHits)} from the cache`;
+}
+
+const titled = (title: string, text: string): string => (text === '' ? '' : `${title.toUpperCase()}\n${text}`);
+const line = (text: string): string => printable(text, 400);
+
+/** Columns as wide as their widest cell; numbers to the right. */
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const cells = [head, ...rows].map((row) => row.map((cell) => printable(cell, MAX_CELL)));
+  const isNumber = head.map((_, column) => rows.every((row) => /^[–\d.,/ ]+$/.test(row[column]!)));
+  const widths = head.map((_, column) => Math.max(...cells.map((row) => row[column]!.length)));
+  return cells
+    .map((row) =>
+      row
+        .map((cell, column) => (isNumber[column] ? cell.padStart(widths[column]!) : cell.padEnd(widths[column]!)))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
+}

@@ -1,0 +1,15 @@
+#!/usr/bin/env node
+// `nestjs-perf top URL --token …`: built as a file of its own, dist/bin/nestjs-perf.js.
+import { top } from './top.js';
+
+const stopped = new AbortController();
+process.once('SIGINT', () => stopped.abort());
+process.once('SIGTERM', () => stopped.abort());
+const { stdout, stderr, env } = process;
+process.exitCode = await top(process.argv.slice(2), {
+  write: (text) => void stdout.write(text),
+  complain: (text) => void stderr.write(text),
+  rows: () => (stdout.isTTY ? stdout.rows : null),
+  token: env['NESTJS_PERF_TOKEN'],
+  signal: stopped.signal,
+});

@@ -1,0 +1,144 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { printable } from '../../core/printable.js';
+
+const USAGE = `Shows the dashboard of a NestJS application on the terminal, again and again.
+
+  nestjs-perf top URL [--token TOKEN] [--interval SECONDS] [--once]
+
+  URL         where the page is: http://localhost:3000/perf, or the address from the log, with its token
+  --token     from the log, the line "Perf dashboard"; else the environment variable NESTJS_PERF_TOKEN
+  --interval  seconds between two looks (2)
+  --once      looks once, and ends with 1 where there is nothing to see
+`;
+const TIMEOUT_MS = 10_000;
+const MAX_LINE = 1_000;
+/** Another screen, as `less` has one: what was on the terminal comes back at the end. */
+const ENTER = '\u001b[?1049h\u001b[?25l';
+const LEAVE = '\u001b[?25h\u001b[?1049l';
+const HOME = '\u001b[H\u001b[J';
+
+/** What a process has. */
+export interface Terminal {
+  write(text: string): void;
+  complain(text: string): void;
+  /** Height; null when it is no terminal. */
+  rows(): number | null;
+  readonly token: string | undefined;
+  /** Aborts when the user has seen enough. */
+  readonly signal: AbortSignal;
+}
+
+interface Look {
+  readonly url: URL;
+  readonly token: string | undefined;
+  readonly intervalMs: number;
+  readonly once: boolean;
+}
+
+/** Resolves with the exit code. */
+export async function top(args: readonly string[], terminal: Terminal): Promise<number> {
+  let look: Look | null;
+  try {
+    look = lookOf(args, terminal.token);
+  } catch (error) {
+    terminal.complain(`${(error as Error).message}\n\n${USAGE}`);
+    return 2;
+  }
+  if (look === null) {
+    terminal.write(USAGE);
+    return 0;
+  }
+  const isScreen = terminal.rows() !== null && !look.once;
+  if (isScreen) terminal.write(ENTER);
+  try {
+    return await watch(look, terminal);
+  } finally {
+    if (isScreen) terminal.write(LEAVE);
+  }
+}
+
+async function watch(look: Look, terminal: Terminal): Promise<number> {
+  for (;;) {
+    const { text, isFinal, failed } = await ask(look, terminal.signal);
+    if (terminal.signal.aborted) return 0;
+    if (isFinal || (look.once && failed)) {
+      terminal.complain(`${text}\n`);
+      return 1;
+    }
+    const rows = terminal.rows();
+    if (rows === null || look.once) terminal.write(`${text}\n`);
+    else
+      terminal.write(
+        HOME +
+          text
+            .split('\n')
+            .slice(0, rows - 1)
+            .join('\n'),
+      );
+    if (look.once) return 0;
+    await delay(look.intervalMs, undefined, { signal: terminal.signal }).catch(() => {});
+    if (terminal.signal.aborted) return 0;
+  }
+}
+
+/** `isFinal`: asking again would not help. */
+async function ask(
+  { url, token }: Look,
+  signal: AbortSignal,
+): Promise<{ text: string; isFinal?: boolean; failed?: boolean }> {
+  const headers = { accept: 'text/plain', ...(token !== undefined && { authorization: `Bearer ${token}` }) };
+  try {
+    const response = await fetch(url, { headers, signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]) });
+    const body = safe(await response.text());
+    if (response.status === 200 && response.headers.get('content-type')?.startsWith('text/plain') === true) {
+      return { text: body };
+    }
+    if (response.status === 429 || response.status >= 500) {
+      return { text: `${url.href} answers ${response.status}. Trying again.`, failed: true };
+    }
+    const reason =
+      response.status === 401 || response.status === 403 ? body.trim() : 'There is no dashboard at this address.';
+    return { text: `${url.href} answers ${response.status}. ${reason}`, isFinal: true };
+  } catch (error) {
+    const { message, cause } = error as Error & { cause?: { code?: string } };
+    return { text: safe(`${url.href} does not answer (${cause?.code ?? message}). Trying again.`), failed: true };
+  }
+}
+
+/** Whoever answers cannot command the terminal. */
+const safe = (text: string): string =>
+  text
+    .split('\n')
+    .map((line) => printable(line, MAX_LINE))
+    .join('\n')
+    .trimEnd();
+
+/** Null: help is wanted. Throws for what cannot be. */
+function lookOf(args: readonly string[], tokenOfEnvironment: string | undefined): Look | null {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      token: { type: 'string' },
+      interval: { type: 'string', default: '2' },
+      once: { type: 'boolean', default: false },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  });
+  if (values.help) return null;
+  const [command, address, ...more] = positionals;
+  if (command !== 'top' || address === undefined || more.length > 0) throw new Error('Say `top` and one URL.');
+  if (!/^https?:\/\//.test(address) || !URL.canParse(address))
+    throw new Error(`The URL must begin with http:// or https://, got ${JSON.stringify(address)}.`);
+  const seconds = Number(values.interval);
+  if (!(seconds >= 0.5 && seconds <= 3_600))
+    throw new Error(`--interval must be a number of seconds from 0.5 to 3600, got ${JSON.stringify(values.interval)}.`);
+  const url = new URL(address);
+  const token = values.token ?? url.searchParams.get('token') ?? tokenOfEnvironment;
+  url.search = '';
+  url.hash = '';
+  if (url.pathname === '/') url.pathname = '/perf';
+  if (!url.pathname.endsWith('/')) url.pathname += '/';
+  return { url, token, intervalMs: seconds * 1_000, once: values.once };
+}

@@ -1,0 +1,50 @@
+/** Samples for which it is known what has gone since. */
+const REMEMBERED = 200;
+
+interface Version<T> {
+  value: T;
+  json: string;
+  /** The sample in which it became what it is. */
+  sample: number;
+}
+
+/** Values by key, and in which sample each has changed last. */
+export class Versions<K, T> {
+  private readonly versions = new Map<K, Version<T>>();
+  private readonly gone = new Map<K, number>();
+  private sample = 0;
+
+  /** Returns its bytes as JSON. */
+  put(key: K, value: T, sample: number): number {
+    this.sample = sample;
+    const json = JSON.stringify(value);
+    this.gone.delete(key);
+    const known = this.versions.get(key);
+    if (known === undefined || known.json !== json) this.versions.set(key, { value, json, sample });
+    return Buffer.byteLength(json);
+  }
+
+  /** The others are gone. */
+  keepOnly(keys: ReadonlySet<K>, sample: number): void {
+    this.sample = sample;
+    for (const key of this.versions.keys()) {
+      if (keys.has(key)) continue;
+      this.versions.delete(key);
+      this.gone.set(key, sample);
+    }
+    for (const [key, at] of this.gone) if (!this.remembers(at)) this.gone.delete(key);
+  }
+
+  remembers(sample: number): boolean {
+    return this.sample - sample <= REMEMBERED;
+  }
+
+  entriesSince(sample: number): [K, T][] {
+    const changed = [...this.versions].filter(([, version]) => version.sample > sample);
+    return changed.map(([key, { value }]) => [key, value]);
+  }
+
+  goneSince(sample: number): K[] {
+    return [...this.gone].filter(([, at]) => at > sample).map(([key]) => key);
+  }
+}

@@ -1,0 +1,180 @@
+// What the server tells the page: plain JSON. Durations are milliseconds, times epoch milliseconds.
+import type { Rejected } from '../core/rejected.js';
+import type { BlockCause, ResourceSample } from '../core/record.js';
+import type { CompressionStats, DeferStats, EventLoopSnapshot, UpstreamSnapshot, UserUse } from '../core/snapshot.js';
+
+/** The sections of the page. */
+export type SectionName = 'now' | 'requests' | 'blocks' | 'container' | 'deferred' | 'upstreams' | 'users';
+
+/** Something that is wrong now, in one sentence. */
+export interface Problem {
+  level: 'bad' | 'warn';
+  text: string;
+  section: SectionName;
+}
+
+/** One route since the process started. What is absent is 0, or unknown. */
+export interface RouteRow {
+  id: number;
+  /** `'GET /users/:id'` */
+  name: string;
+  handler?: string;
+  count: number;
+  errors?: number;
+  aborted?: number;
+  inFlight?: number;
+  /** mean, p50, p95, p99, max */
+  ms: [number, number, number, number, number];
+  /** Requests that took longer, in the order of `overMs`. */
+  over?: number[];
+  blockedMs?: number;
+  /** Means a request: own CPU (null while it cannot be told), upstream, waiting for the loop. */
+  time?: [number | null, number, number];
+  /** Requests between samples, the newest last. */
+  recent?: number[];
+}
+
+/** The routes that no row tells of, together. */
+export interface OtherRoutes {
+  routes: number;
+  count: number;
+  errors: number;
+}
+
+/** Blocks of one route, line and cause. */
+export interface BlockRow {
+  id: number;
+  /** Of the last one, like all below the counts. */
+  at: number;
+  count: number;
+  totalMs: number;
+  maxMs: number;
+  durationMs: number;
+  cause: BlockCause;
+  /** `'GET /users/:id'`; null when nobody is known. */
+  route: string | null;
+  handler: string | null;
+  /** False: the route is a suspect. */
+  proven: boolean;
+  location: string | null;
+  stack: string[];
+  gcMs: number;
+  /** How many requests waited, and of which routes. */
+  waited: number;
+  waiters: string[];
+  curl: string | null;
+}
+
+/** Deferred work that failed for good. */
+export interface FailedWork {
+  at: number;
+  name: string;
+  route: string | null;
+  outcome: string;
+  attempt: number;
+  durable: boolean;
+  error: string | null;
+}
+
+export interface ExperimentRow {
+  gate: string;
+  text: string;
+  caveats: readonly string[];
+  relativeDelta: number | null;
+  /** Null: the whole line. */
+  ci: readonly [number, number] | null;
+}
+
+/** One step of the last hours: when it begins, requests and errors a second, p50, p95, p99. */
+export type PastRow = [
+  at: number,
+  perSecond: number,
+  errorsPerSecond: number,
+  p50: number | null,
+  p95: number | null,
+  p99: number | null,
+];
+
+/** Each section as a whole; null where its feature is off. */
+export interface Sections {
+  now: Problem[];
+  eventLoop: EventLoopSnapshot | null;
+  blocks: BlockRow[];
+  resources: ResourceSample | null;
+  defer: DeferStats | null;
+  failedWork: FailedWork[];
+  rejected: Rejected[];
+  upstream: UpstreamSnapshot[];
+  users: UserUse[];
+  compression: CompressionStats | null;
+  experiments: ExperimentRow[];
+  /** The last six hours, where a history is kept. */
+  past: PastRow[];
+}
+
+/** Between two samples: time, requests and errors a second, p50, p95, p99, busy share and p99 delay of the loop. */
+export type TrafficPoint = [
+  at: number,
+  perSecond: number | null,
+  errorsPerSecond: number | null,
+  p50: number | null,
+  p95: number | null,
+  p99: number | null,
+  busy: number | null,
+  delayMs: number | null,
+];
+
+/** Time, CPU cores used, working set bytes, share of throttled periods. */
+export type ContainerPoint = [
+  at: number,
+  cores: number | null,
+  memoryBytes: number | null,
+  throttledRatio: number | null,
+];
+
+/** Who answers. */
+export interface ProcessInfo {
+  pod: string;
+  pid: number;
+  release: string | null;
+  node: string;
+  startedAt: number;
+}
+
+/** One route in depth. */
+export interface RouteDetail {
+  id: number;
+  statuses: Readonly<Record<string, number>>;
+  /** How many took at most so long, and longer than the one before; the last has no bound. */
+  distribution: { ms: number | null; count: number }[];
+  users: UserUse[];
+  upstream: readonly { target: string; callsPerRequest: number; wallMs: number }[];
+  blocks: number[];
+}
+
+/** The answer of `data`. */
+export interface DashboardData {
+  /** For the next `since`. */
+  cursor: string;
+  /** Whole: what the page knows is replaced. Else only what has changed. */
+  whole: boolean;
+  at: number;
+  /** What making it has cost the application's event loop. */
+  tookMs: number;
+  /** Of the page that belongs to this server. */
+  assets: string;
+  process: ProcessInfo;
+  overMs: number[];
+  routes: RouteRow[];
+  /** Ids of rows that are gone. */
+  gone: number[];
+  other: OtherRoutes | null;
+  /** Those that the filter finds; null without one. */
+  found: RouteRow[] | null;
+  totals: { count: number; errors: number; inFlight: number; routes: number };
+  traffic: TrafficPoint[];
+  container: ContainerPoint[];
+  sections: Partial<Sections>;
+  /** Null when it was not asked for, or is not known. */
+  detail: RouteDetail | null;
+}

@@ -1,0 +1,231 @@
+import { Controller, Get, Logger } from '@nestjs/common';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
+import { afterEach, describe, expect, it } from 'vitest';
+import { pageAssets } from '../../src/dashboard/page-assets.js';
+import { top, type Terminal } from '../../src/dashboard/top/top.js';
+import type { PerfModuleOptions } from '../../src/index.js';
+import { adapterOf, adapters } from '../fixtures/app.js';
+import { closeApps, listeningApp, recordsOf, type BuildOptions } from '../fixtures/build-app.js';
+import { dataOf, tokenIn } from '../fixtures/dashboard.js';
+import { Lines } from '../fixtures/lines.js';
+import { until } from '../fixtures/until.js';
+
+@Controller('users')
+class UsersController {
+  @Get(':id')
+  one() {
+    return { name: 'Ada' };
+  }
+  @Get()
+  list() {
+    return [];
+  }
+}
+const metadata = { controllers: [UsersController] };
+const HTML = { accept: 'text/html' };
+
+afterEach(async () => {
+  await closeApps();
+  Logger.overrideLogger(false);
+});
+
+async function start(adapter: (typeof adapters)[number], options: BuildOptions = {}) {
+  const lines = new Lines();
+  const perf = { dashboard: true, ...options.perf };
+  const built = await listeningApp(adapterOf(adapter), { metadata, ...options, perf, nest: { logger: lines } });
+  return { ...built, lines, token: tokenIn(lines.all) };
+}
+
+/** A terminal that keeps what is written on it. */
+function terminal(signal = new AbortController().signal) {
+  const said = { out: '', err: '' };
+  const kept: Terminal = {
+    write: (text) => (said.out += text),
+    complain: (text) => (said.err += text),
+    rows: () => null,
+    token: undefined,
+    signal,
+  };
+  return { said, kept };
+}
+
+describe.each(adapters)('answers of the dashboard on %s', (adapter) => {
+  it('are whole at first, then what has changed, and never tell of the page itself', async () => {
+    const running = await start(adapter);
+    const { url, token } = running;
+    await fetch(`${url}/users/7`);
+    await recordsOf(running, 1);
+    const first = await dataOf(url, token);
+    expect(first).toMatchObject({
+      whole: true,
+      totals: { count: 1, errors: 0, routes: 1 },
+      overMs: [1_000, 2_000, 5_000],
+    });
+    expect(first.routes).toMatchObject([{ name: 'GET /users/:id', handler: 'UsersController.one', count: 1 }]);
+    expect(first.process.release).toMatch(/./);
+    expect(await dataOf(url, token, `?since=${first.cursor}`)).toMatchObject({ whole: false, routes: [], gone: [] });
+    await fetch(`${url}/users`);
+    let next = first;
+    await until('a new sample', async () => {
+      next = await dataOf(url, token, `?since=${first.cursor}`);
+      return next.routes.length > 0;
+    });
+    expect(next).toMatchObject({ whole: false, routes: [{ name: 'GET /users', count: 1 }], totals: { routes: 2 } });
+    expect(Object.keys(next.sections)).not.toContain('experiments');
+    // Of another process, or no cursor at all.
+    for (const since of ['abc.1.1', 'x', '1.2.3'])
+      expect((await dataOf(url, token, `?since=${since}`)).whole).toBe(true);
+    const detail = (await dataOf(url, token, `?route=${first.routes[0]!.id}`)).detail!;
+    expect(detail.statuses['2xx']).toBe(1);
+    expect(detail.distribution.reduce((sum, { count }) => sum + count, 0)).toBe(1);
+    expect((await dataOf(url, token, '?filter=USERS/')).found).toMatchObject([{ name: 'GET /users/:id' }]);
+    expect((await recordsOf(running, 2)).map(({ route }) => route)).toEqual(['/users/:id', '/users']);
+  });
+
+  it('have a policy of their own, whatever the application sets, and no inline code', async () => {
+    const { url, token } = await start(adapter, {
+      beforeInit: (app) => {
+        app.use((_: unknown, response: { setHeader(name: string, value: string): void }, next: () => void) => {
+          response.setHeader('content-security-policy', "script-src 'unsafe-inline'; upgrade-insecure-requests");
+          next();
+        });
+      },
+    });
+    const headers = { ...HTML, authorization: `Bearer ${token}` };
+    const page = await fetch(`${url}/perf/`, { headers });
+    const policy = page.headers.get('content-security-policy')!;
+    expect(policy).toContain("default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'");
+    expect(policy).not.toContain('unsafe');
+    const html = await page.text();
+    expect(html).not.toMatch(/<script(?![^>]* src=)|<style|style=|\son\w+=|(?:src|href)="\/|https?:/);
+    for (const [, name] of html.matchAll(/(?:src|href)="(app-[^"]+)"/g)) {
+      const asset = await fetch(`${url}/perf/${name}`, { headers: { 'accept-encoding': 'br' } });
+      expect([asset.status, asset.headers.get('content-encoding')]).toEqual([200, 'br']);
+      expect(asset.headers.get('cache-control')).toBe('public, max-age=31536000, immutable');
+      const plain = await fetch(`${url}/perf/${name}`, { headers: { 'accept-encoding': 'identity' } });
+      expect(await plain.text()).toBe(await asset.text());
+    }
+    expect((await fetch(`${url}/perf/data`, { headers })).headers.get('cache-control')).toBe('no-store');
+  });
+
+  it('are text for terminals, on which names cannot act', async () => {
+    const running = await start(adapter, { perf: { unit: () => ({ userId: '\u001b[31mred\u009b' }) } });
+    await fetch(`${running.url}/users/7`);
+    await recordsOf(running, 1);
+    const authorization = `Bearer ${running.token}`;
+    for (const headers of [{ accept: 'text/plain' }, { accept: '*/*', 'user-agent': 'curl/8.5.0' }]) {
+      const response = await fetch(`${running.url}/perf`, { headers: { ...headers, authorization } });
+      expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/plain; charset=utf-8']);
+      const text = await response.text();
+      expect(text).toMatch(/^NOW\nNothing is wrong\.|^NOW\n[!-] /m);
+      expect(text).toMatch(/^route +count .*\nGET \/users\/:id +1 /m);
+      expect(text).toContain('\\u001b[31mred\\u009b');
+      // oxlint-disable-next-line no-control-regex
+      expect(text).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/);
+    }
+  });
+
+  it('stand outside the global prefix, at the path that is asked for, and ask `authorize` instead of a token', async () => {
+    const asked: string[] = [];
+    const authorize = (request: { headers: Record<string, unknown>; url: string }): boolean => {
+      asked.push(request.url);
+      if (request.headers['x-key'] === 'boom') throw new Error('secret detail');
+      return request.headers['x-key'] === 'k1';
+    };
+    const lines = new Lines();
+    const { url } = await listeningApp(adapterOf(adapter), {
+      metadata,
+      perf: { dashboard: { path: '/ops/perf', authorize } },
+      nest: { logger: lines },
+      beforeInit: (app) => void app.setGlobalPrefix('api'),
+    });
+    expect(lines.all).toContain(`Perf dashboard: ${url}/ops/perf`);
+    const ask = async (path: string, key: string) =>
+      fetch(url + path, { headers: { ...HTML, 'x-key': key }, redirect: 'manual' });
+    expect((await ask('/ops/perf/', 'k1')).status).toBe(200);
+    expect((await ask('/ops/perf', 'k1')).headers.get('location')).toBe('perf/');
+    expect((await ask('/ops/perf/data', 'k2')).status).toBe(403);
+    expect((await ask('/api/ops/perf/', 'k1')).status).toBe(404);
+    const failed = await ask('/ops/perf/', 'boom');
+    expect([failed.status, await failed.text()]).toEqual([500, 'Internal Server Error\n']);
+    expect(asked).toContain('/ops/perf/data');
+  });
+
+  it('serve eight viewers at a time', async () => {
+    const { url, token } = await start(adapter);
+    for (let i = 0; i < 8; i++) await dataOf(url, token, `?viewer=v${i}`);
+    await expect(dataOf(url, token, '?viewer=v8')).rejects.toThrow('429: Too many viewers');
+    await dataOf(url, token, '?viewer=v0');
+  });
+
+  it('hide user ids where that is asked for', async () => {
+    const dashboard = { redactUsers: true };
+    const running = await start(adapter, { perf: { dashboard, unit: () => ({ userId: 'ada@example.org' }) } });
+    await fetch(`${running.url}/users/7`);
+    await recordsOf(running, 1);
+    const data = await dataOf(running.url, running.token, '?route=1');
+    expect(data.sections.users).toMatchObject([{ unit: expect.stringMatching(/^[0-9a-f]{16}$/), count: 1 }]);
+    expect(JSON.stringify(data)).not.toContain('ada@example.org');
+  });
+
+  it('come to `nestjs-perf top`, which says what is wrong with its address or token', async () => {
+    const { url, token } = await start(adapter);
+    const { said, kept } = terminal();
+    expect(await top(['top', `${url}/perf?token=${token}`, '--once'], kept)).toBe(0);
+    expect(said.out).toMatch(/^NOW$[\s\S]*^REQUESTS$/m);
+    expect(await top(['top', url, '--token', 'wrong', '--once'], kept)).toBe(1);
+    expect(said.err).toContain(`${url}/perf/ answers 401. Unauthorized: the token stands in the log`);
+    const away = terminal();
+    expect(await top(['top', 'http://127.0.0.1:1/perf', '--once'], away.kept)).toBe(1);
+    expect(away.said.err).toMatch(/does not answer/);
+    expect(await top(['top', 'ftp://x'], away.kept)).toBe(2);
+    expect(await top(['--help'], away.kept)).toBe(0);
+    const stopped = new AbortController();
+    const again = terminal(stopped.signal);
+    const watching = top(['top', url, '--token', token, '--interval', '0.5'], again.kept);
+    await until('two looks', () => again.said.out.split('\nNOW\n').length > 2);
+    stopped.abort();
+    expect(await watching).toBe(0);
+  });
+});
+
+it('two applications have tokens and figures of their own', async () => {
+  const one = await start('fastify');
+  const two = await start('express');
+  await fetch(`${one.url}/users/7`);
+  await recordsOf(one, 1);
+  await expect(dataOf(two.url, one.token)).rejects.toThrow('401');
+  expect((await dataOf(two.url, two.token)).totals.count).toBe(0);
+  expect((await dataOf(one.url, one.token)).totals.count).toBe(1);
+});
+
+it('works where Fastify takes no notice of slashes at the end', async () => {
+  const lines = new Lines();
+  const { url } = await listeningApp(new FastifyAdapter({ routerOptions: { ignoreTrailingSlash: true } }) as never, {
+    metadata,
+    perf: { dashboard: true },
+    nest: { logger: lines },
+  });
+  const headers = { ...HTML, authorization: `Bearer ${tokenIn(lines.all)}` };
+  expect((await fetch(`${url}/perf/`, { headers })).status).toBe(200);
+});
+
+it('needs at most 45 KB', () => {
+  const bytes = [pageAssets.script, pageAssets.style].map(({ brotli }) => Buffer.from(brotli, 'base64').length);
+  expect(bytes[0]! + bytes[1]!).toBeLessThanOrEqual(45 * 1_024);
+});
+
+it.each([
+  [{ path: 'perf' }, '`dashboard.path` must be a path such as `/perf`'],
+  [{ path: '/perf/' }, '`dashboard.path` must be a path such as `/perf`'],
+  [
+    { authorize: true },
+    '`dashboard.authorize` must be a function of the request that answers with a boolean, got `true`',
+  ],
+  [{ tokenTtlMs: 0 }, '`dashboard.tokenTtlMs` must be a number of milliseconds above 0, got `0`'],
+  [{ token: 'x' }, '`dashboard.token` is not an option. Did you mean `dashboard.tokenTtlMs`?'],
+  ['yes', '`dashboard` must be `true`, `false` or an object, got `"yes"`'],
+])('refuses %j at boot', async (dashboard, message) => {
+  const perf = { dashboard } as unknown as PerfModuleOptions;
+  await expect(listeningApp(adapterOf('fastify'), { metadata, perf })).rejects.toThrow(`PERF_ERR_OPTION: ${message}`);
+});

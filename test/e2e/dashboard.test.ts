@@ -1,0 +1,73 @@
+import { Controller, Get, Logger } from '@nestjs/common';
+import { afterEach, describe, expect, it } from 'vitest';
+import { adapterOf, adapters } from '../fixtures/app.js';
+import { closeApps, listeningApp, type BuildOptions } from '../fixtures/build-app.js';
+import { dataOf, tokenIn } from '../fixtures/dashboard.js';
+import { Lines } from '../fixtures/lines.js';
+
+@Controller('users')
+class UsersController {
+  @Get()
+  list() {
+    return [];
+  }
+}
+const metadata = { controllers: [UsersController] };
+const HTML = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
+
+afterEach(async () => {
+  await closeApps();
+  Logger.overrideLogger(false);
+});
+
+describe.each(adapters)('the dashboard on %s', (adapter) => {
+  async function start(options: BuildOptions = {}) {
+    const lines = new Lines();
+    const built = await listeningApp(adapterOf(adapter), {
+      metadata,
+      ...options,
+      perf: { dashboard: true, ...options.perf },
+      nest: { logger: lines },
+    });
+    return { ...built, lines, token: () => tokenIn(lines.all) };
+  }
+
+  it('is not there unless it is asked for', async () => {
+    const { url, lines } = await start({ perf: { dashboard: false } });
+    for (const path of ['/perf', '/perf/', '/perf/data']) expect((await fetch(url + path)).status).toBe(404);
+    expect(lines.all.join()).not.toContain('dashboard');
+  });
+
+  it('tells its address with the token once, and lets nobody in without it', async () => {
+    const { url, lines, token } = await start();
+    expect(lines.all.filter((line) => line.includes(token()))).toEqual([
+      `Perf dashboard: ${url}/perf?token=${token()}`,
+    ]);
+    for (const path of ['/perf', '/perf/', '/perf/data', '/perf/?token=wrong', '/perf/data?token=']) {
+      const response = await fetch(url + path, { headers: HTML, redirect: 'manual' });
+      expect([path, response.status, response.headers.get('set-cookie')]).toEqual([path, 401, null]);
+      expect(await response.text()).not.toContain(token());
+    }
+    expect((await fetch(`${url}/perf/data`, { headers: { authorization: 'Bearer wrong' } })).status).toBe(401);
+    expect((await dataOf(url, token())).whole).toBe(true);
+    expect(lines.all.filter((line) => line.includes(token()))).toHaveLength(1);
+  });
+
+  it('changes the token for a cookie that only its own pages send', async () => {
+    const { url, token } = await start({ perf: { dashboard: { tokenTtlMs: 60_000 } } });
+    const first = await fetch(`${url}/perf?token=${token()}`, { headers: HTML, redirect: 'manual' });
+    expect([first.status, first.headers.get('location')]).toEqual([303, 'perf/']);
+    const set = first.headers.get('set-cookie')!;
+    expect(set).toMatch(/^nestjs-perf-\d+=[\w.-]+; Max-Age=60; Path=\/; HttpOnly; SameSite=Strict$/);
+    expect(set).not.toContain(token());
+    const cookie = set.split(';')[0]!;
+    const page = await fetch(`${url}/perf/`, { headers: { ...HTML, cookie } });
+    expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
+    const asked = async (headers: Record<string, string>): Promise<number> =>
+      (await fetch(`${url}/perf/data`, { headers })).status;
+    expect(await asked({ cookie })).toBe(200);
+    expect(await asked({ cookie, 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'cors' })).toBe(401);
+    expect(await asked({ cookie: cookie.replace('.', 'z.') })).toBe(401);
+    expect(await asked({ cookie: `${cookie}x` })).toBe(401);
+  });
+});
