@@ -88,15 +88,26 @@ describe('deadlines', () => {
   });
 
   it('that are under way when the application closes are kept, by timers that hold nothing open', async () => {
-    const timers = vi.spyOn(globalThis, 'setTimeout');
-    const deadlines = new Deadlines(() => nowMs);
-    const { expired } = started(deadlines, 100);
-    deadlines.close();
-    await turn(120);
-    expect(expired).toHaveBeenCalledTimes(1);
-    const held = timers.mock.results.map(({ value }) => (value as NodeJS.Timeout).hasRef());
+    // By hand: a spy of Vitest on a faked timer outlives the fake clock (4.1).
+    const before = globalThis.setTimeout;
+    const timers: NodeJS.Timeout[] = [];
+    const heard = (run: () => void, ms?: number): NodeJS.Timeout => {
+      const timer = before(run, ms);
+      timers.push(timer);
+      return timer;
+    };
+    globalThis.setTimeout = heard as typeof setTimeout;
+    try {
+      const deadlines = new Deadlines(() => nowMs);
+      const { expired } = started(deadlines, 100);
+      deadlines.close();
+      await turn(120);
+      expect(expired).toHaveBeenCalledTimes(1);
+    } finally {
+      globalThis.setTimeout = before;
+    }
+    const held = timers.map((timer) => timer.hasRef());
     expect(held.length).toBeGreaterThan(3);
     expect(held).not.toContain(true);
-    timers.mockRestore();
   });
 });
