@@ -35,30 +35,11 @@ function Traffic({ state: { traffic, totals, sections } }: { state: State }) {
   const column = (index: 1 | 2 | 3 | 4 | 5 | 6 | 7): (number | null)[] => traffic.map((point) => point[index]);
   return (
     <div class="charts">
-      <Chart
+      <RequestCharts
         group="traffic"
-        title="Requests per second"
         times={times}
-        lines={[
-          { label: 'requests', color: '--accent', values: column(1), filled: true },
-          { label: 'errors', color: '--bad', values: column(2) },
-        ]}
-        format={rateOf}
-        atLeast={1}
-        note={`${totals.inFlight} in flight`}
-      />
-      <Chart
-        group="traffic"
-        title="Response time, p95"
-        times={times}
-        lines={[
-          { label: 'p95', color: '--accent', values: column(4) },
-          { label: 'p50', color: '--accent-soft', values: column(3), filled: true },
-          { label: 'p99', color: '--muted', values: column(5), dashed: true },
-        ]}
-        format={durationOf}
-        atLeast={1}
-        note="of all routes"
+        column={column}
+        notes={[`${totals.inFlight} in flight`, 'of all routes']}
       />
       {sections.eventLoop !== null && (
         <>
@@ -96,30 +77,48 @@ function LastHours({ state: { sections } }: { state: State }) {
     <>
       <h3>The last hours</h3>
       <div class="charts">
-        <Chart
-          group="past"
-          title="Requests per second"
-          times={times}
-          lines={[
-            { label: 'requests', color: '--accent', values: column(1), filled: true },
-            { label: 'errors', color: '--bad', values: column(2) },
-          ]}
-          format={rateOf}
-          atLeast={1}
-        />
-        <Chart
-          group="past"
-          title="Response time, p95"
-          times={times}
-          lines={[
-            { label: 'p95', color: '--accent', values: column(4) },
-            { label: 'p50', color: '--accent-soft', values: column(3), filled: true },
-            { label: 'p99', color: '--muted', values: column(5), dashed: true },
-          ]}
-          format={durationOf}
-          atLeast={1}
-        />
+        <RequestCharts group="past" times={times} column={column} />
       </div>
+    </>
+  );
+}
+
+interface RequestChartsProps {
+  readonly group: string;
+  readonly times: readonly number[];
+  /** Requests and errors per second; p50, p95 and p99 in milliseconds. */
+  readonly column: (index: 1 | 2 | 3 | 4 | 5) => (number | null)[];
+  readonly notes?: readonly [string, string];
+}
+
+function RequestCharts({ group, times, column, notes }: RequestChartsProps) {
+  return (
+    <>
+      <Chart
+        group={group}
+        title="Requests per second"
+        times={times}
+        lines={[
+          { label: 'requests', color: '--accent', values: column(1), filled: true },
+          { label: 'errors', color: '--bad', values: column(2) },
+        ]}
+        format={rateOf}
+        atLeast={1}
+        note={notes?.[0]}
+      />
+      <Chart
+        group={group}
+        title="Response time, p95"
+        times={times}
+        lines={[
+          { label: 'p95', color: '--accent', values: column(4) },
+          { label: 'p50', color: '--accent-soft', values: column(3), filled: true },
+          { label: 'p99', color: '--muted', values: column(5), dashed: true },
+        ]}
+        format={durationOf}
+        atLeast={1}
+        note={notes?.[1]}
+      />
     </>
   );
 }
