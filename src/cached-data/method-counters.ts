@@ -14,7 +14,6 @@ export class MethodCounters {
 
   stats(method: string, entries: number, ghost: CachedMethodStats['ghost'] = null): CachedMethodStats {
     const { hits, stale, misses, loads, failed, savedMs } = this;
-    const ageMs = figuresOf(this.ageMs);
     return {
       method,
       entries,
@@ -23,18 +22,10 @@ export class MethodCounters {
       misses,
       loads,
       failed,
-      ageMs,
-      loadMs: figuresOf(this.loadMs),
+      ageMs: this.ageMs.figures(),
+      loadMs: this.loadMs.figures(),
       savedMs,
       ghost,
     };
   }
 }
-
-const figuresOf = (histogram: Histogram): CachedMethodStats['ageMs'] => ({
-  mean: histogram.meanMs,
-  p50: histogram.quantileMs(0.5),
-  p95: histogram.quantileMs(0.95),
-  p99: histogram.quantileMs(0.99),
-  max: histogram.maxMs,
-});

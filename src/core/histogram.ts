@@ -63,6 +63,17 @@ export class Histogram {
     this.minMs = Math.min(this.minMs, other.minMs);
   }
 
+  /** Milliseconds, as records and snapshots tell them. */
+  figures(): { mean: number; p50: number; p95: number; p99: number; max: number } {
+    return {
+      mean: this.meanMs,
+      p50: this.quantileMs(0.5),
+      p95: this.quantileMs(0.95),
+      p99: this.quantileMs(0.99),
+      max: this.maxMs,
+    };
+  }
+
   /** What was recorded since `earlier`, a copy of this one. Its extremes are exact where they are new, else those of a bucket. */
   since(earlier: Histogram): Histogram {
     const fresh = new Histogram();

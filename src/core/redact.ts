@@ -4,7 +4,7 @@ import { printable } from './printable.js';
 const SECRET_WORDS: ReadonlySet<string> = new Set(
   (
     'auth authorization authentication bearer cookie cookies credential credentials csrf cvc cvv hmac jwt key keys mfa nonce otp ' +
-    'pass passcode passphrase passwd password passwords pin pwd saml secret secrets session sessionid sid sig signature ' +
+    'pass passcode passphrase passwd password passwords pin pw pwd saml secret secrets session sessionid sid sig signature ' +
     'signed ssn ssid tan ticket token tokens totp xsrf code iban card cardnumber'
   ).split(' '),
 );
@@ -71,6 +71,8 @@ export class SecretNames {
 /** What stands where a secret was. */
 export const REDACTED = '[redacted]';
 
+/** A text that is encoded more often is no text. */
+const MAX_ENCODINGS = 5;
 const MAX_URL_LENGTH = 2_048;
 const MAX_DEPTH = 12;
 const MAX_FIELDS = 2_000;
@@ -138,10 +140,13 @@ function isPlain(value: object): boolean {
 }
 
 /** The value of a parameter or field, which may itself be JSON, a URL, or a form in a string. */
-function isSafeText(name: string, text: string, secrets: SecretNames): boolean {
+function isSafeText(name: string, text: string, secrets: SecretNames, depth = 1): boolean {
   if (name !== '' && secrets.isSecret(name)) return false;
   const decoded = decode(text);
   if (decoded === null || secrets.isSecretValue(decoded)) return false;
+  // Encoded again, as a link inside a link is.
+  if (depth < MAX_ENCODINGS && /%[0-9a-f]{2}/i.test(decoded) && !isSafeText(name, decoded, secrets, depth + 1))
+    return false;
   if (/^\s*[[{]/.test(decoded)) return isSafeJson(decoded, secrets);
   // `redirect=https://…?token=…`, `user:password@host`: anything that names a secret inside.
   if (/:\/\/[^/\s]*@/.test(decoded)) return false;

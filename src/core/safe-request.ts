@@ -59,6 +59,8 @@ export function safeBody(
   const type = String(headers['content-type'] ?? '');
   const isForm = type.startsWith('application/x-www-form-urlencoded');
   if (!isForm && !/^application\/(?:[\w.+-]+\+)?json\b/.test(type)) return null;
+  // One that was sent compressed is longer than it says.
+  if (Buffer.byteLength(JSON.stringify(redacted.data)) > maxBytes) return null;
   return { data: redacted.data, isForm };
 }
 

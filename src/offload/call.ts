@@ -4,7 +4,7 @@ import { notCloneable } from './offload.errors.js';
 import { sentError } from './sent-error.js';
 import type { ResolvedRunOptions } from './offload.options.js';
 import type { OffloadContext, Order, Said, ThreadTask } from './thread-pool.js';
-import { movableIn, uncloneableIn } from './transferables.js';
+import { isCloneable, movableIn, uncloneableIn } from './transferables.js';
 
 /** Something to do, wherever it is done. */
 export interface Job {
@@ -68,6 +68,7 @@ export class Call {
     this.close();
     this.channel = new MessageChannel();
     this.stopping = new AbortController();
+    this.outcome = null;
     this.send(false);
   }
 
@@ -143,13 +144,4 @@ function whichOf(name: string, parameters: readonly unknown[]): string {
   if (index < 0) return `What "${name}" was given`;
   const place = uncloneableIn(parameters[index]);
   return `Argument ${index + 1} of "${name}"${place === null ? '' : `, at ${place},`}`;
-}
-
-function isCloneable(value: unknown): boolean {
-  try {
-    structuredClone(value);
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -217,7 +217,8 @@ export class Dispatcher {
 
   private late(call: Call): void {
     // A busy loop hears of results after its timers.
-    if (call.settled || call.collect() !== null) return;
+    const said = call.collect()?.said;
+    if (call.settled || (said !== undefined && said !== 'not-booted')) return;
     const { name, options } = call.job;
     const place = this.waiting.indexOf(call);
     if (!call.job.isOwn) this.counters.timedOut += 1;

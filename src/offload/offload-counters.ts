@@ -1,5 +1,5 @@
 import { Histogram } from '../core/histogram.js';
-import type { Durations, OffloadMethodStats, OffloadStats } from '../core/snapshot.js';
+import type { OffloadMethodStats, OffloadStats } from '../core/snapshot.js';
 
 /** Names beyond this number share one row. */
 const MOST_NAMES = 200;
@@ -67,9 +67,9 @@ export class OffloadCounters {
       timedOut,
       refused,
       inline,
-      runMs: durationsOf(this.run),
-      cloneMs: durationsOf(this.clone),
-      waitMs: durationsOf(this.wait),
+      runMs: this.run.figures(),
+      cloneMs: this.clone.figures(),
+      waitMs: this.wait.figures(),
       savedLoopMs: this.busyMs - this.clone.sumMs,
       methods: Array.from(this.rows, ([name, row]): OffloadMethodStats => {
         return { name, done: row.done, failed: row.failed, ...meansOf(row) };
@@ -88,11 +88,3 @@ export class OffloadCounters {
 }
 
 const meansOf = ({ calls, runMs, cloneMs }: Row) => ({ runMs: runMs / calls, cloneMs: cloneMs / calls });
-
-const durationsOf = (histogram: Histogram): Durations => ({
-  mean: histogram.meanMs,
-  p50: histogram.quantileMs(0.5),
-  p95: histogram.quantileMs(0.95),
-  p99: histogram.quantileMs(0.99),
-  max: histogram.maxMs,
-});

@@ -1,8 +1,11 @@
 import * as nest from '@nestjs/common';
 import { PerfError } from '../core/perf.error.js';
 import type { SentError } from './thread-pool.js';
+import { isCloneable } from './transferables.js';
 
 const OWN = new Set(['name', 'message', 'stack']);
+/** Hidden from a look at an error's keys: not enumerable, or a getter of its class. */
+const ALSO = ['cause', 'errors', 'status', 'statusCode'];
 const NATIVE = [EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError, AggregateError];
 
 /** An error, or whatever was thrown, as it can go to another thread. Never throws. */
@@ -23,8 +26,9 @@ function described(thrown: Error): SentError {
   const http =
     thrown instanceof nest.HttpException ? { status: thrown.getStatus(), response: plain(thrown.getResponse()) } : null;
   const properties: Record<string, unknown> = {};
-  for (const [key, value] of Object.entries(thrown)) {
-    if (!OWN.has(key) && isCloneable(value)) properties[key] = value;
+  for (const key of new Set([...Object.keys(thrown), ...ALSO])) {
+    const value: unknown = OWN.has(key) ? undefined : Reflect.get(thrown, key);
+    if (value !== undefined && isCloneable(value)) properties[key] = value;
   }
   return { name: String(name), message: String(message), stack, http, properties };
 }
@@ -34,9 +38,9 @@ export function errorFrom({ name, message, stack, http, properties }: SentError)
   const error = http === null ? new Error(message) : new nest.HttpException(http.response, http.status);
   const known = classNamed(name, http !== null);
   if (known !== null) Object.setPrototypeOf(error, known.prototype as object);
-  Object.assign(error, properties);
-  for (const [key, value] of Object.entries({ name, message, stack })) {
-    Object.defineProperty(error, key, { value, configurable: true, writable: true, enumerable: false });
+  for (const [key, value] of Object.entries({ ...properties, name, message, stack })) {
+    const enumerable = !OWN.has(key) && key !== 'cause' && key !== 'errors';
+    Object.defineProperty(error, key, { value, configurable: true, writable: true, enumerable });
   }
   return error;
 }
@@ -51,12 +55,3 @@ function classNamed(name: string, isHttp: boolean): { prototype: unknown } | nul
 
 const plain = (response: string | object): string | object =>
   isCloneable(response) ? response : (JSON.parse(JSON.stringify(response)) as object);
-
-function isCloneable(value: unknown): boolean {
-  try {
-    structuredClone(value);
-    return true;
-  } catch {
-    return false;
-  }
-}

@@ -1,33 +1,47 @@
 /** Values that are looked at for something to move, or for what cannot be cloned. */
 const MOST_VALUES = 10_000;
 
+/** Whether it can go to another thread. */
+export function isCloneable(value: unknown): boolean {
+  try {
+    structuredClone(value);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** Each value inside, with the path to it; arrays and plain objects are looked into. */
 function* valuesIn(root: unknown): Generator<{ value: unknown; path: string }> {
   const seen = new Set<unknown>();
   const waiting = [{ value: root, path: '' }];
-  while (waiting.length > 0 && seen.size < MOST_VALUES) {
+  for (let looked = 0; waiting.length > 0 && looked < MOST_VALUES; looked++) {
     const at = waiting.pop()!;
     yield at;
     const { value, path } = at;
     if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value) || seen.has(value)) continue;
     seen.add(value);
-    for (const [key, inner] of readable(value)) waiting.push({ value: inner, path: `${path}${key}` });
+    const room = MOST_VALUES - waiting.length;
+    if (room > 0)
+      for (const [key, inner] of readable(value, room)) waiting.push({ value: inner, path: `${path}${key}` });
   }
 }
 
-/** A getter may throw, as it will when the value is cloned. */
-function readable(value: object): [string, unknown][] {
+/** As many as `most`. A getter may throw, as it will when the value is cloned. */
+function readable(value: object, most: number): [string, unknown][] {
+  const read: [string, unknown][] = [];
   try {
-    return entriesOf(value);
+    for (const entry of entriesOf(value)) if (read.push(entry) >= most) break;
   } catch {
     return [];
   }
+  return read;
 }
 
-function entriesOf(value: object): [string, unknown][] {
-  if (Array.isArray(value)) return value.map((inner, index) => [`[${index}]`, inner]);
-  if (value instanceof Map) return Array.from(value, ([key, inner]) => [`.get(${String(key)})`, inner]);
-  return Object.entries(value).map(([key, inner]) => [`.${key}`, inner]);
+function* entriesOf(value: object): Generator<[string, unknown]> {
+  if (Array.isArray(value)) for (let i = 0; i < value.length; i++) yield [`[${i}]`, value[i]];
+  else if (value instanceof Map) for (const [key, inner] of value) yield [`.get(${String(key)})`, inner];
+  else for (const [key, inner] of Object.entries(value)) yield [`.${key}`, inner];
 }
 
 /** The ArrayBuffers inside that can be moved whole: a view of a part belongs to others too (Node's pool of small buffers). */

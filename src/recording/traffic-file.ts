@@ -62,17 +62,17 @@ export class TrafficFile {
     this.written.catch(listener);
   }
 
-  /** Ends the file. With `edit`, each line goes through it. */
+  /** Ends the file. With `edit`, each line goes through it; where that fails, what was recorded stays as `….part`. */
   async finish(edit: EditLine | null): Promise<void> {
     try {
       this.gzip.end();
       await this.written;
-      if (edit !== null) await this.rewrite(edit);
-      else await rename(this.part, this.path);
     } catch (error) {
       await rm(this.part, { force: true });
       throw error;
     }
+    if (edit !== null) await this.rewrite(edit);
+    else await rename(this.part, this.path);
   }
 
   private async rewrite(edit: EditLine): Promise<void> {
@@ -85,11 +85,18 @@ export class TrafficFile {
         if (kept !== null) yield `${kept}\n`;
       }
     }
-    await pipeline(
-      Readable.from(edited()),
-      createGzip(),
-      createWriteStream(this.path, { flags: 'wx', mode: OWNER_ONLY }),
-    );
+    const fresh = `${this.part}2`;
+    try {
+      await pipeline(
+        Readable.from(edited()),
+        createGzip(),
+        createWriteStream(fresh, { flags: 'wx', mode: OWNER_ONLY }),
+      );
+      await rename(fresh, this.path);
+    } catch (error) {
+      await rm(fresh, { force: true });
+      throw error;
+    }
     await rm(this.part);
   }
 }

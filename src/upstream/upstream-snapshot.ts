@@ -10,13 +10,7 @@ export function upstreamSnapshot(targets: readonly Target[]): UpstreamSnapshot[]
     calls,
     errors,
     inFlight,
-    durationMs: {
-      mean: durations.meanMs,
-      p50: durations.quantileMs(0.5),
-      p95: durations.quantileMs(0.95),
-      p99: durations.quantileMs(0.99),
-      max: durations.maxMs,
-    },
+    durationMs: durations.figures(),
     routes: [...routes].map(([route, row]) => ({ route: routeName(route), calls: row.calls, wallMs: row.wallMs })),
   }));
 }

@@ -85,6 +85,18 @@ describe('diff', { timeout: 300_000 }, () => {
     ]);
   });
 
+  it('tells another status of what may not be asked twice, however few there were', async () => {
+    const orders =
+      (status: number): RequestListener =>
+      (_, response) =>
+        response.writeHead(status).end('{}');
+    const file = recordingOf([{ method: 'POST', url: '/orders', route: '/orders' }]);
+    const servers = ['--primary', await serve(orders(201)), '--secondary', await serve(orders(201))];
+    const ran = await run('diff', file, ...servers, '--candidate', await serve(orders(500)), '--allow', 'POST /orders');
+    expect(ran.stdout).toContain('POST /orders  status 201 → 500 in 1 of 1 answers');
+    expect(ran.status).toBe(1);
+  });
+
   it('says which of them does not answer', async () => {
     const url = await serve(release());
     const ran = await run('diff', recorded, '--primary', url, '--secondary', url, '--candidate', 'http://127.0.0.1:1');

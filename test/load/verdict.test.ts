@@ -123,6 +123,10 @@ describe('the verdict of a ramp', () => {
     ]);
     expect(gate.failures({ durationMs: latency(NaN), errorShare: 0 })).toEqual(['p95<100ms: no answer']);
     expect(new Gate('p99<1.5s p50<20ms').slowestMs).toBe(1_500);
+    expect(new Gate('errors<=0%').failures({ durationMs: latency(1), errorShare: 0 })).toEqual([]);
+    expect(new Gate('p95 <= 100ms').failures({ durationMs: latency(101), errorShare: 0 })).toEqual([
+      'p95<=100ms: 101 ms',
+    ]);
     for (const wrong of ['', 'p95', 'p95>1ms', 'p95<100', 'errors<3ms', 'p97<1s', 'errors<0.1% x'])
       expect(() => new Gate(wrong)).toThrow(/--gate/);
   });

@@ -8,7 +8,9 @@ type Metric = (typeof METRICS)[number] | 'errors';
 /** One condition: milliseconds, or the share of errors from 0 to 1. */
 export interface Condition {
   readonly metric: Metric;
-  readonly below: number;
+  readonly limit: number;
+  /** `<=`: the limit itself holds. */
+  readonly includes: boolean;
   /** `'p95<100ms'` */
   readonly text: string;
 }
@@ -25,7 +27,7 @@ export class Gate {
   /** @throws UsageError */
   constructor(text: string) {
     const parts = text
-      .replaceAll(/\s*<=?\s*/g, '<')
+      .replaceAll(/\s*(<=?)\s*/g, '$1')
       .split(/[\s,]+/)
       .filter((part) => part !== '');
     if (parts.length === 0) throw new UsageError("--gate must hold a condition such as 'p95<100ms errors<0.1%'.");
@@ -34,15 +36,15 @@ export class Gate {
 
   /** Of an answer that a user would wait for; null without a condition on latency. */
   get slowestMs(): number | null {
-    const limits = this.conditions.filter(({ metric }) => metric !== 'errors').map(({ below }) => below);
+    const limits = this.conditions.filter(({ metric }) => metric !== 'errors').map(({ limit }) => limit);
     return limits.length === 0 ? null : Math.max(...limits);
   }
 
   /** What does not hold, and what was measured instead: `'p95<100ms: 318 ms'`. */
   failures({ durationMs, errorShare }: Measured): string[] {
-    return this.conditions.flatMap(({ metric, below, text }) => {
+    return this.conditions.flatMap(({ metric, limit, includes, text }) => {
       const value = metric === 'errors' ? errorShare : durationMs[metric];
-      if (value < below) return [];
+      if (value < limit || (includes && value === limit)) return [];
       const measured = metric === 'errors' ? percent(value) : Number.isNaN(value) ? 'no answer' : ms(value);
       return [`${text}: ${measured}`];
     });
@@ -50,13 +52,14 @@ export class Gate {
 }
 
 function conditionOf(text: string): Condition {
-  const [, metric, amount, unit] = /^([\w.]+)<(\d+(?:\.\d+)?)(ms|s|%)$/.exec(text) ?? [];
+  const [, metric, sign, amount, unit] = /^([\w.]+)(<=?)(\d+(?:\.\d+)?)(ms|s|%)$/.exec(text) ?? [];
+  const includes = sign === '<=';
   const wrong = new UsageError(`--gate: "${text}" is no condition. They look like p95<100ms, p99<1s and errors<0.1%.`);
   if (metric === 'errors') {
     if (unit !== '%') throw wrong;
-    return { metric, below: Number(amount) / 100, text };
+    return { metric, limit: Number(amount) / 100, includes, text };
   }
   const known = METRICS.find((name) => name === metric);
   if (known === undefined || unit === '%') throw wrong;
-  return { metric: known, below: Number(amount) * (unit === 's' ? 1_000 : 1), text };
+  return { metric: known, limit: Number(amount) * (unit === 's' ? 1_000 : 1), includes, text };
 }

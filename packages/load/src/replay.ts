@@ -47,6 +47,8 @@ export async function replay(file: string, options: Given, print: Print): Promis
     const durationMs = load.latencies.figures();
     const errorShare = load.failed / load.sent;
     const failures = gate?.failures({ durationMs, errorShare }) ?? [];
+    const unsent = requests.length - load.sent;
+    if (load.overrun) failures.push(`10,000 requests in flight: ${unsent} were not sent any more`);
     const exitCode = load.voidBecause !== null ? EXIT.void : failures.length > 0 ? EXIT.fails : EXIT.holds;
     for (const line of otherAnswers(load)) print(line);
     for (const [name, { sent, latencies, failed }] of [...routes].toSorted(([, a], [, b]) => b.sent - a.sent))

@@ -148,9 +148,10 @@ function bodyOf(body: unknown, headers: Record<string, string>): string | null {
     headers['content-type'] ??= 'application/json';
     return JSON.stringify(body);
   }
-  const fields = Object.entries(body).map(([name, value]) => [
-    name,
-    typeof value === 'string' ? value : JSON.stringify(value),
-  ]);
-  return new URLSearchParams(Object.fromEntries(fields) as Record<string, string>).toString();
+  const fields = new URLSearchParams();
+  // A field that came several times is a list in the recording.
+  for (const [name, given] of Object.entries(body))
+    for (const value of Array.isArray(given) ? (given as unknown[]) : [given as unknown])
+      fields.append(name, typeof value === 'string' ? value : JSON.stringify(value));
+  return fields.toString();
 }

@@ -71,7 +71,10 @@ function bodyOf({ headers, body }: ReplayRequest, maxBytes: number, secrets: Sec
 
 function formOf(data: Record<string, unknown>): string {
   return Object.entries(data)
-    .map(([name, value]) => {
+    .flatMap(([name, given]) =>
+      (Array.isArray(given) ? (given as unknown[]) : [given]).map((value) => ({ name, value })),
+    )
+    .map(({ name, value }) => {
       const text = typeof value === 'string' ? value : JSON.stringify(value);
       return `${encodeURIComponent(name)}=${text === REDACTED ? REDACTED : encodeURIComponent(text)}`;
     })

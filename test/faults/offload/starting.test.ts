@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { closeOffloadApps, compiled, offloadApp } from '../../fixtures/offload/app.js';
 import { Measured, Missing } from '../../fixtures/offload/modules.js';
@@ -29,6 +32,21 @@ describe('workers that do not start', () => {
     expect(said[0]).toContain(
       'Calls run on the main thread, where they block the event loop; the next try is in a minute.',
     );
+  });
+
+  it('are tried again at once, and the next answers its call, once', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'offload-'));
+    process.env['OFFLOAD_FAILED_ONCE'] = join(folder, 'failed');
+    try {
+      const { reports, offloader } = await offloadApp({
+        offload: { module: compiled('failing-once.module'), threads: 1 },
+      });
+      expect(await reports.whereabouts()).toMatchObject({ isMainThread: false });
+      expect(offloader.stats()).toMatchObject({ done: 1, failed: 0, inline: 0 });
+    } finally {
+      delete process.env['OFFLOAD_FAILED_ONCE'];
+      rmSync(folder, { recursive: true });
+    }
   });
 
   it('are tried again after a minute', async () => {

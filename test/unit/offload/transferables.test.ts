@@ -29,6 +29,15 @@ describe('what is moved', () => {
     circle['self'] = circle;
     expect(movableIn(circle)).toHaveLength(1);
     expect(movableIn(Array.from({ length: 100_000 }, () => ({})))).toEqual([]);
+    let read = 0;
+    const numbers = new Proxy<number[]>(
+      Array.from({ length: 100_000 }, (_, i) => i),
+      {
+        get: (target, key) => ((read += 1), Reflect.get(target, key) as unknown),
+      },
+    );
+    expect(movableIn(numbers)).toEqual([]);
+    expect(read).toBeLessThan(50_000);
   });
 });
 
@@ -45,6 +54,19 @@ describe('what cannot be cloned', () => {
 
 describe('an error on its way', () => {
   const travelled = (thrown: unknown): Error => errorFrom(structuredClone(sentError(thrown)));
+
+  it('keeps its cause, the errors that it gathers, and a status that its class tells', () => {
+    class Unprocessable extends Error {
+      get status(): number {
+        return 422;
+      }
+    }
+    const cause = new RangeError('too far');
+    expect(travelled(new Error('failed', { cause })).cause).toEqual(cause);
+    expect((travelled(new AggregateError([cause], 'all')) as AggregateError).errors).toEqual([cause]);
+    expect(travelled(new Unprocessable('no'))).toMatchObject({ status: 422 });
+    expect(Object.keys(travelled(new Error('failed', { cause })))).toEqual([]);
+  });
 
   it("is of the same class again where that is Nest's, Node's or this library's", () => {
     const bad = travelled(new BadRequestException({ fields: ['name'] }));

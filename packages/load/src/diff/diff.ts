@@ -20,7 +20,7 @@ type Role = (typeof ROLES)[number];
 const WARM_UP = 20;
 /** Of what differs, and is not proven yet: how many differences are looked at again, and how often each. */
 const LOOKED_AT_AGAIN = 20;
-const LOOKS = 10;
+const LOOKS = 20;
 
 /** What the candidate answers differently, and at another speed, than two processes of the running release. */
 export async function diff(file: string, options: Given, print: Print): Promise<CommandResult> {

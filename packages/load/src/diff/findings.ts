@@ -1,3 +1,4 @@
+import { isSafe } from '../allowed.js';
 import { percent, ms, printable } from '../quantity.js';
 import { latencyShift, type LatencyShift } from './latency.js';
 import { pValueOf, type RouteAnswers, type Tally } from './route-answers.js';
@@ -32,8 +33,7 @@ export function findingsOf(routes: readonly RouteAnswers[], again: ReadonlyMap<T
     const latency = latencyShift(route);
     return [
       ...tallies.map((tally) => ({
-        // The better of two looks: twice the chance.
-        pValue: again.has(tally) ? Math.min(1, 2 * Math.min(pValueOf(tally), again.get(tally)!)) : pValueOf(tally),
+        pValue: isCertain(tally) ? 0 : chanceOf(tally, again.get(tally)),
         finding: findingOf(route, tally),
         counts: true,
       })),
@@ -45,6 +45,16 @@ export function findingsOf(routes: readonly RouteAnswers[], again: ReadonlyMap<T
   const stands = standing(tests.map(({ pValue }) => pValue));
   const found = tests.filter(({ counts }, i) => stands[i] && counts).map(({ finding }) => finding);
   return found.toSorted((a, b) => ORDER.indexOf(a.kind) - ORDER.indexOf(b.kind));
+}
+
+/** What may not be asked again cannot be proven by numbers: another status that the same release never gives is told at once. */
+const isCertain = ({ kind, example, noise, secondaryAlone }: Tally): boolean =>
+  kind === 'status' && !isSafe(example.method) && noise === 0 && secondaryAlone === 0;
+
+/** The better of two looks: twice the chance. */
+function chanceOf(tally: Tally, again: number | undefined): number {
+  const first = pValueOf(tally);
+  return again === undefined ? first : Math.min(1, 2 * Math.min(first, again));
 }
 
 function findingOf({ name, pairs }: RouteAnswers, { kind, path, shown, raw, noise, example }: Tally): Finding {

@@ -1,0 +1,39 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { TrafficFile } from '../../../src/recording/traffic-file.js';
+
+describe('the file of a recording', () => {
+  let folder: string;
+  let file: TrafficFile;
+  const textOf = (name: string): string => gunzipSync(readFileSync(join(folder, name))).toString();
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'perf-traffic-'));
+    file = TrafficFile.open(folder, 0);
+    for (const line of ['one', 'two', 'three']) file.write(line);
+  });
+  afterEach(() => rmSync(folder, { recursive: true }));
+
+  it("has its name when it is whole, with the lines that were kept, and is its owner's alone", async () => {
+    await file.finish((line, index) => (index === 1 ? null : line.toUpperCase()));
+    const [name, ...others] = readdirSync(folder);
+    expect(others).toEqual([]);
+    expect(name).toMatch(/\.ndjson\.gz$/);
+    expect(textOf(name!)).toBe('ONE\nTHREE\n');
+    expect(statSync(join(folder, name!)).mode & 0o777).toBe(0o600);
+  });
+
+  it('keeps what was recorded where it cannot be written again, under the name of what is not whole', async () => {
+    const edit = (line: string): string => {
+      if (line === 'two') throw new Error('no space left');
+      return line;
+    };
+    await expect(file.finish(edit)).rejects.toThrow('no space left');
+    const [name, ...others] = readdirSync(folder);
+    expect(others).toEqual([]);
+    expect(name).toMatch(/\.ndjson\.gz\.part$/);
+    expect(textOf(name!)).toBe('one\ntwo\nthree\n');
+  });
+});
