@@ -90,7 +90,7 @@ export class OffloadFeature implements Feature {
   async start(): Promise<void> {
     if (this.inline || this.options.warm === 0) return;
     try {
-      await this.warmUp(this.options.warm);
+      await this.warmUp(Math.min(this.options.warm, this.options.threads ?? Infinity));
     } catch (error) {
       // Nobody closes an application whose boot has failed.
       await this.close();

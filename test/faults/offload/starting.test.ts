@@ -49,6 +49,11 @@ describe('workers that do not start', () => {
     }
   });
 
+  it('are no more than there may be, whatever `warm` asks for', async () => {
+    const { offloader } = await offloadApp({ offload: { threads: 1, warm: 2, maxPending: 0 } });
+    expect(offloader.stats()).toMatchObject({ threads: 1, refused: 0 });
+  });
+
   it('are tried again after a minute', async () => {
     const { reports, offloader } = await offloadApp({
       offload: { module: compiled('throwing.module'), threads: 1, warm: 1 },
