@@ -110,6 +110,21 @@ describe('verdicts of a process', () => {
     expect(pod.told.map(({ state }) => state)).toEqual(['active', 'resolved']);
   });
 
+  it('are the same whoever looks meanwhile: a few requests far out are none', async () => {
+    const pod = new Pod('a', null);
+    const half = (firstMs: number): void => {
+      for (let i = 0; i < 30; i++) pod.counters.requests('GET /insights', 1, i === 0 ? firstMs : 100 + (i % 5));
+      pod.nowMs += MINUTE_MS / 2;
+    };
+    for (let minute = 0; minute < 150; minute++) {
+      half(minute < 120 ? 100 : 10_000);
+      await pod.history.routes({ from: START, to: pod.nowMs });
+      half(100);
+      await pod.history.tick();
+    }
+    expect(pod.history.verdicts().map(({ text }) => text)).toEqual([]);
+  });
+
   it('are known after a restart, and not told again', async () => {
     directory = mkdtempSync(join(tmpdir(), 'perf-verdicts-'));
     const store = fileHistory({ directory });
