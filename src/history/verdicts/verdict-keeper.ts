@@ -23,9 +23,15 @@ const WEEKS = 5;
 
 /** Gives the engine its windows: first those of the past, in silence, and then each that has ended. */
 export class VerdictKeeper {
-  private readonly engine: VerdictEngine;
+  private engine: VerdictEngine;
   /** Windows that begin before it are judged. */
   private judgedUntil = 0;
+  /** Windows before it are of the past. */
+  private begunAt = 0;
+  /** Whether the engine knows what the store remembers. */
+  private isRecalled = false;
+  /** What was told before that: it is judged again then. */
+  private readonly told = new Set<string>();
   private busy: Promise<void> = Promise.resolve();
   private isBusy = false;
 
@@ -37,22 +43,32 @@ export class VerdictKeeper {
     return this.engine.verdicts;
   }
 
-  /** What the store remembers: five weeks of hours, and the last two days in windows. */
+  /** What the store remembers. While it is away, each window that is judged tries again. */
   recall(source: HistorySource, nowMs: number): Promise<void> {
-    return this.inTurn(async () => {
-      const until = bucketOf(nowMs, WINDOW_MS);
-      const windowsFrom = until - 2 * DAY_MS;
-      await source.read('1h', { from: nowMs - WEEKS * WEEK_MS, to: windowsFrom }, ({ at, window }) => {
-        const routes = window.routeNames.map((name) => [name, window.sums(name)!] as const);
-        this.engine.learnHour(at, new Map(routes));
-      });
-      const turns = new Turns();
-      for (const window of await windowsOf(source, windowsFrom, until, true)) {
-        this.engine.judge(window);
-        await turns.rest();
-      }
-      this.judgedUntil = until;
+    this.begunAt = bucketOf(nowMs, WINDOW_MS);
+    return this.inTurn(() => this.recallUntil(source, this.begunAt));
+  }
+
+  /** Five weeks of hours, and the last two days in windows. */
+  private async recallUntil(source: HistorySource, until: number): Promise<void> {
+    const engine = new VerdictEngine(this.parts.usersOf);
+    const windowsFrom = until - 2 * DAY_MS;
+    const hours = { from: until - WEEKS * WEEK_MS, to: windowsFrom };
+    const hasHours = await source.read('1h', hours, ({ at, window }) => {
+      const routes = window.routeNames.map((name) => [name, window.sums(name)!] as const);
+      engine.learnHour(at, new Map(routes));
     });
+    const { windows, isComplete } = await windowsOf(source, windowsFrom, until, true);
+    const turns = new Turns();
+    for (const window of windows) {
+      engine.judge(window);
+      await turns.rest();
+    }
+    this.isRecalled = hasHours && isComplete;
+    // Less than everything is better than nothing, and no better than what is known by now.
+    if (!this.isRecalled && this.judgedUntil > 0) return;
+    this.engine = engine;
+    this.judgedUntil = until;
   }
 
   /** Judges what has ended. While that is under way, nothing: the next minute does it. */
@@ -61,11 +77,13 @@ export class VerdictKeeper {
     return this.inTurn(async () => {
       const until = bucketOf(nowMs - (this.parts.shared ? OTHERS_MS : 0), WINDOW_MS);
       if (until <= this.judgedUntil) return;
+      if (!this.isRecalled) await this.recallUntil(source, Math.max(this.begunAt, until - DAY_MS));
       // A clock that was set far ahead, or a process that was stopped for long: only the last day is judged.
       const from = Math.max(this.judgedUntil, until - DAY_MS);
-      for (const window of await windowsOf(source, from, until, this.parts.shared)) {
+      const { windows } = await windowsOf(source, from, until, this.parts.shared);
+      for (const window of windows) {
         const changed = this.engine.judge(window);
-        if (this.speaks(window)) for (const verdict of changed) this.parts.tell(verdict);
+        if (this.speaks(window)) changed.forEach(this.tell);
       }
       this.judgedUntil = until;
     });
@@ -76,6 +94,13 @@ export class VerdictKeeper {
     const { instance } = this.parts.own;
     return [...instances].every((other) => other >= instance);
   }
+
+  private readonly tell = (verdict: Verdict): void => {
+    const key = `${verdict.id} ${verdict.state}`;
+    if (this.told.has(key)) return;
+    if (!this.isRecalled) this.told.add(key);
+    this.parts.tell(verdict);
+  };
 
   private inTurn(work: () => Promise<void>): Promise<void> {
     this.isBusy = true;
@@ -105,7 +130,7 @@ async function windowsOf(
   from: number,
   to: number,
   withStore: boolean,
-): Promise<GatheredWindow[]> {
+): Promise<{ windows: GatheredWindow[]; isComplete: boolean }> {
   const windows = new Map<number, GatheredWindow>();
   const take = ({ at, pod, instance, release, window: bucket }: ReadBucket): void => {
     let window = windows.get(at);
@@ -124,8 +149,8 @@ async function windowsOf(
       addTo(ofPod, name, sums);
     }
   };
-  await source.read('5m', { from, to }, take, withStore);
-  return [...windows.values()].toSorted((a, b) => a.at - b.at);
+  const isComplete = await source.read('5m', { from, to }, take, withStore);
+  return { windows: [...windows.values()].toSorted((a, b) => a.at - b.at), isComplete };
 }
 
 function addTo(routes: Map<string, RouteSums>, name: string, sums: RouteSums): void {

@@ -35,6 +35,22 @@ function sharedStore(): HistoryStore {
   };
 }
 
+/** A store that can be away. */
+function awayStore() {
+  const one = {
+    isAway: false,
+    of: (store: HistoryStore): HistoryStore => ({
+      ...store,
+      shared: false,
+      open: async (host) => {
+        if (one.isAway) throw new Error('away');
+        return store.open(host);
+      },
+    }),
+  };
+  return one;
+}
+
 /** A process with scripted requests, from `nowMs` on. */
 class Pod {
   readonly counters = new ScriptedCounters();
@@ -140,6 +156,31 @@ describe('verdicts of a process', () => {
     for (let minute = 0; minute < 20; minute++) await second.minute(100);
     expect(second.told.map(({ id, state }) => [id, state])).toEqual([[first.told[0]!.id, 'resolved']]);
     await second.history.close(5_000);
+  });
+
+  it.each([
+    ['what is slow', 0],
+    ['what becomes slow meanwhile', 20],
+  ])('of %s are known when a store comes back that was away at boot', async (_, slowFrom) => {
+    const [store, shared] = [awayStore(), sharedStore()];
+    const first = new Pod('a', store.of(shared));
+    for (let minute = 0; minute < 120; minute++) await first.minute(100);
+    for (let minute = 0; minute < 20; minute++) await first.minute(slowFrom === 0 ? 2_000 : 100);
+    await first.history.close(5_000);
+    expect(first.told.length).toBe(slowFrom === 0 ? 1 : 0);
+    store.isAway = true;
+    const second = new Pod('a', store.of(shared), first.nowMs);
+    for (let minute = 0; minute < 40; minute++) await second.minute(minute < slowFrom ? 100 : 2_000);
+    expect([second.history.verdicts(), second.told]).toEqual([[], []]);
+    store.isAway = false;
+    for (let minute = 0; minute < 10; minute++) await second.minute(2_000);
+    expect(second.history.verdicts()).toMatchObject([{ state: 'active', routes: ['GET /insights'] }]);
+    for (let minute = 0; minute < 40; minute++) await second.minute(100);
+    const told = [...first.told, ...second.told];
+    expect(told.map(({ id, state }) => [id, state])).toEqual([
+      [told[0]!.id, 'active'],
+      [told[0]!.id, 'resolved'],
+    ]);
   });
 
   it('of several pods are judged together, and told by one of them', async () => {
