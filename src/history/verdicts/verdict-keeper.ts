@@ -19,6 +19,8 @@ export interface VerdictParts {
 
 /** Other pods write once a minute. */
 const OTHERS_MS = 90_000;
+/** A window is judged at the first full minute after that. */
+const JUDGED_MS = 120_000;
 const WEEKS = 5;
 
 /** Gives the engine its windows: first those of the past, in silence, and then each that has ended. */
@@ -45,7 +47,8 @@ export class VerdictKeeper {
 
   /** What the store remembers. While it is away, each window that is judged tries again. */
   recall(source: HistorySource, nowMs: number): Promise<void> {
-    this.begunAt = bucketOf(nowMs, WINDOW_MS);
+    // What nobody has judged yet is judged here as well: those who wrote it may have ended.
+    this.begunAt = bucketOf(nowMs - (this.parts.shared ? JUDGED_MS : 0), WINDOW_MS);
     return this.inTurn(() => this.recallUntil(source, this.begunAt));
   }
 
@@ -80,19 +83,20 @@ export class VerdictKeeper {
       if (!this.isRecalled) await this.recallUntil(source, Math.max(this.begunAt, until - DAY_MS));
       // A clock that was set far ahead, or a process that was stopped for long: only the last day is judged.
       const from = Math.max(this.judgedUntil, until - DAY_MS);
-      const { windows } = await windowsOf(source, from, until, this.parts.shared);
+      const { windows, writing } = await windowsOf(source, from, until, this.parts.shared);
       for (const window of windows) {
         const changed = this.engine.judge(window);
-        if (this.speaks(window)) changed.forEach(this.tell);
+        if (this.speaks(window, writing)) changed.forEach(this.tell);
       }
       this.judgedUntil = until;
     });
   }
 
-  /** Of several processes that come to the same verdict, one tells it. */
-  private speaks({ instances }: GatheredWindow): boolean {
+  /** Of several processes that come to the same verdict, one tells it: one that still writes, if possible one of the window's. */
+  private speaks({ instances }: GatheredWindow, writing: readonly string[]): boolean {
     const { instance } = this.parts.own;
-    return [...instances].every((other) => other >= instance);
+    const [speaker = instance] = [...writing.filter((one) => instances.has(one)), ...writing];
+    return speaker === instance;
   }
 
   private readonly tell = (verdict: Verdict): void => {
@@ -124,15 +128,28 @@ interface GatheredWindow extends JudgedWindow {
   readonly instances: Set<string>;
 }
 
-/** Windows of all processes in the range, oldest first. */
+interface Gathered {
+  /** Of all processes in the range, oldest first. */
+  readonly windows: readonly GatheredWindow[];
+  /** Instances that write to the window after them, in order. */
+  readonly writing: readonly string[];
+  /** False: the store could not be read. */
+  readonly isComplete: boolean;
+}
+
 async function windowsOf(
   source: HistorySource,
   from: number,
   to: number,
   withStore: boolean,
-): Promise<{ windows: GatheredWindow[]; isComplete: boolean }> {
+): Promise<Gathered> {
   const windows = new Map<number, GatheredWindow>();
+  const writing = new Set<string>();
   const take = ({ at, pod, instance, release, window: bucket }: ReadBucket): void => {
+    if (at >= to) {
+      writing.add(instance);
+      return;
+    }
     let window = windows.get(at);
     if (window === undefined) {
       const empty = { routes: new Map(), pods: new Map(), releases: new Set<string>(), instances: new Set<string>() };
@@ -149,8 +166,9 @@ async function windowsOf(
       addTo(ofPod, name, sums);
     }
   };
-  const isComplete = await source.read('5m', { from, to }, take, withStore);
-  return { windows: [...windows.values()].toSorted((a, b) => a.at - b.at), isComplete };
+  const isComplete = await source.read('5m', { from, to: to + WINDOW_MS }, take, withStore);
+  const sorted = [...windows.values()].toSorted((a, b) => a.at - b.at);
+  return { windows: sorted, writing: [...writing].toSorted(), isComplete };
 }
 
 function addTo(routes: Map<string, RouteSums>, name: string, sums: RouteSums): void {

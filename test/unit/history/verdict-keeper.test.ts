@@ -198,6 +198,26 @@ describe('verdicts of a process', () => {
     expect(pods.map(({ told }) => told.length)).toEqual([1, 0, 0]);
   });
 
+  it.each([
+    ['one of the pods', 1, 101],
+    ['all pods, for others', 3, 98],
+    ['all pods, for others that begin later', 3, 101],
+  ])('are told by one that is still there when a deploy has ended %s', async (_, ending, begins) => {
+    const store = sharedStore();
+    const old = ['a', 'b', 'c'].map((name) => new Pod(name, store));
+    let pods = [...old];
+    for (let minute = 0; minute < 125; minute++) {
+      if (minute === 98) {
+        for (const pod of old.slice(0, ending)) await pod.history.close(5_000);
+        pods = old.slice(ending);
+      }
+      if (minute === begins) pods.push(...['0', 'd'].map((name) => new Pod(name, store, START + begins * MINUTE_MS)));
+      for (const pod of pods) await pod.minute(minute < 90 ? 100 : 2_000);
+    }
+    for (const pod of pods) expect(pod.history.verdicts()).toMatchObject([{ routes: ['GET /insights'] }]);
+    expect([...old, ...pods.filter((pod) => !old.includes(pod))].flatMap(({ told }) => told).length).toBe(1);
+  });
+
   it('are not made with `verdicts: false`', async () => {
     const pod = new Pod('a', null, START, false);
     for (let minute = 0; minute < 100; minute++) await pod.minute(minute < 75 ? 100 : 2_000);
