@@ -1,7 +1,7 @@
 import type { Change, PerfComparison, RangeFigures, RouteComparison, TimeRange } from '../../core/history.js';
 import type { HistorySource } from '../reader.js';
 import { bucketOf, ruleOf, type Tier } from '../rows/tiers.js';
-import { ProcessSums, RouteWindow } from '../rows/window.js';
+import { isCounted, ProcessSums, RouteWindow } from '../rows/window.js';
 import { durationsOf, overOf, tierFor } from '../series.js';
 import { Turns } from '../turns.js';
 import { becauseOf, loopCause, type SiteSums } from './because.js';
@@ -60,6 +60,7 @@ export async function compareRanges(
   const before = await siteOf(source, tier, beforeRange!, ranges.releases?.before ?? null);
   const after = await siteOf(source, tier, afterRange!, ranges.releases?.after ?? null);
   const names = [...new Set([...before.routes.keys(), ...after.routes.keys()])];
+  const counted = names.filter(isCounted);
   const loop = once(() => loopCause(before, after));
   const compared: RouteComparison[] = [];
   const turns = new Turns();
@@ -68,8 +69,8 @@ export async function compareRanges(
     await turns.rest();
   }
   compared.sort((a, b) => weightOf(b) - weightOf(a));
-  const whole = route === null ? compareRoute(WHOLE, names, before, after, loop) : compared[0]!;
-  const mix = route === null ? mixOf(before, after, names) : 0;
+  const whole = route === null ? compareRoute(WHOLE, counted, before, after, loop) : compared[0]!;
+  const mix = route === null ? mixOf(before, after, counted) : 0;
   const comparison = {
     before: { ...beforeRange!, releases: [...before.releases] },
     after: { ...afterRange!, releases: [...after.releases] },

@@ -143,6 +143,25 @@ describe('history', () => {
     expect(text).toContain('No route has changed for sure.');
   });
 
+  it('counts a GraphQL request once, not its resolvers as well', async () => {
+    const scripted = new Scripted();
+    await scripted.minutes(240, (counters, minute) => {
+      const jitter = minute % 3;
+      counters.requests('POST /graphql', 10, 100 + jitter);
+      counters.requests(ROUTE, minute < 120 ? 10 : 20, 10 + jitter);
+      counters.requests('GRAPHQL Query.users', minute < 120 ? 10 : 200, 90 + jitter);
+    });
+    const middle = START + 2 * HOUR_MS;
+    const { whole, mix, routes } = await scripted.history.compare({
+      before: { from: START, to: middle },
+      after: { from: middle, to: scripted.nowMs },
+    });
+    expect(whole.latency.value).toBeCloseTo(41 / 56 - 1, 2);
+    expect(mix).toBeCloseTo(whole.latency.value, 2);
+    expect(whole.because[0]).toMatchObject({ part: 'mix', share: expect.closeTo(1, 2) });
+    expect(routes.map(({ route }) => route)).toContain('GRAPHQL Query.users');
+  });
+
   it('compares many routes without keeping the event loop', async () => {
     const scripted = new Scripted();
     const routes = Array.from({ length: 250 }, (_, i) => `GET /route-${i}/:id`);
