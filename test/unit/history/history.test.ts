@@ -42,6 +42,8 @@ describe('history', () => {
     const { nowMs, history } = scripted;
     const minutes = await history.history({ from: nowMs - 6 * HOUR_MS, to: nowMs });
     expect([minutes.stepMs, minutes.points.length, minutes.points[0]!.count]).toEqual([MINUTE_MS, 360, 2]);
+    scripted.nowMs += 30_000;
+    expect((await history.history({ from: nowMs - 6 * HOUR_MS, to: nowMs })).stepMs).toBe(MINUTE_MS);
     const windows = await history.history({ from: nowMs - 7 * HOUR_MS, to: nowMs });
     expect([windows.stepMs, windows.points.length, windows.points[0]!.count]).toEqual([5 * MINUTE_MS, 84, 10]);
     const quarters = await history.history({ from: nowMs - 6 * HOUR_MS, to: nowMs, stepMs: 15 * MINUTE_MS });
