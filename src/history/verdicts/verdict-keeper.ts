@@ -3,6 +3,7 @@ import type { Verdict } from '../../core/verdict.js';
 import type { HistorySource, Identity, ReadBucket } from '../reader.js';
 import { bucketOf, DAY_MS, WEEK_MS, WINDOW_MS } from '../rows/tiers.js';
 import { ProcessSums, RouteSums } from '../rows/window.js';
+import { OTHER_ROUTES, type EncodedWindow } from '../rows/window-codec.js';
 import { Turns } from '../turns.js';
 import { VerdictEngine } from './engine.js';
 import type { JudgedWindow } from './judged-window.js';
@@ -58,8 +59,7 @@ export class VerdictKeeper {
     const windowsFrom = until - 2 * DAY_MS;
     const hours = { from: until - WEEKS * WEEK_MS, to: windowsFrom };
     const hasHours = await source.read('1h', hours, ({ at, window }) => {
-      const routes = window.routeNames.map((name) => [name, window.sums(name)!] as const);
-      engine.learnHour(at, new Map(routes));
+      engine.learnHour(at, new Map(routesOf(window)));
     });
     const { windows, isComplete } = await windowsOf(source, windowsFrom, until, true);
     const turns = new Turns();
@@ -160,8 +160,7 @@ async function windowsOf(
     if (release !== '') window.releases.add(release);
     let ofPod = window.pods.get(pod);
     if (ofPod === undefined) window.pods.set(pod, (ofPod = new Map()));
-    for (const name of bucket.routeNames) {
-      const sums = bucket.sums(name)!;
+    for (const [name, sums] of routesOf(bucket)) {
       addTo(window.routes, name, sums);
       addTo(ofPod, name, sums);
     }
@@ -169,6 +168,11 @@ async function windowsOf(
   const isComplete = await source.read('5m', { from, to: to + WINDOW_MS }, take, withStore);
   const sorted = [...windows.values()].toSorted((a, b) => a.at - b.at);
   return { windows: sorted, writing: [...writing].toSorted(), isComplete };
+}
+
+/** What can be judged: the small ones together are others in every bucket. */
+function* routesOf(window: EncodedWindow): Generator<[route: string, sums: RouteSums]> {
+  for (const name of window.routeNames) if (name !== OTHER_ROUTES) yield [name, window.sums(name)!];
 }
 
 function addTo(routes: Map<string, RouteSums>, name: string, sums: RouteSums): void {

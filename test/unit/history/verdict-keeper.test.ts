@@ -218,6 +218,20 @@ describe('verdicts of a process', () => {
     expect([...old, ...pods.filter((pod) => !old.includes(pod))].flatMap(({ told }) => told).length).toBe(1);
   });
 
+  it('are of routes, not of the many small ones that a bucket has no room for', async () => {
+    const pod = new Pod('a', null);
+    for (let window = 0; window < 20; window++) {
+      for (let i = 0; i < 330; i++) {
+        const isSmall = i >= 299;
+        pod.counters.requests(`GET /route-${i}`, isSmall ? 5 : 60, isSmall && window >= 16 ? 2_000 : 100 + (window % 5));
+      }
+      pod.nowMs += 5 * MINUTE_MS;
+      await pod.history.tick();
+    }
+    expect(await pod.history.routes({ from: START, to: pod.nowMs })).toContain('other routes');
+    expect(pod.history.verdicts()).toEqual([]);
+  });
+
   it('are not made with `verdicts: false`', async () => {
     const pod = new Pod('a', null, START, false);
     for (let minute = 0; minute < 100; minute++) await pod.minute(minute < 75 ? 100 : 2_000);
