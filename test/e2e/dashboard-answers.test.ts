@@ -48,7 +48,10 @@ function slowFor(app: INestApplication, name: string): void {
   const scope = { scope: 'users', name, detail: '1 of 214' } as const;
   const text = openedText({ kind: 'worse', since: 0, scope, moved, because: [], against: 'day', release: null });
   const { requests } = app.get(PerfRuntime, { strict: false });
-  HISTORY.set(requests, { ...HISTORY.get(requests)!, verdicts: () => [verdictRecord({ scope: 'users', text }).verdict] });
+  HISTORY.set(requests, {
+    ...HISTORY.get(requests)!,
+    verdicts: () => [verdictRecord({ scope: 'users', text }).verdict],
+  });
 }
 
 /** A terminal that keeps what is written on it. */

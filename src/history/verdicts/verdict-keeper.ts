@@ -137,12 +137,7 @@ interface Gathered {
   readonly isComplete: boolean;
 }
 
-async function windowsOf(
-  source: HistorySource,
-  from: number,
-  to: number,
-  withStore: boolean,
-): Promise<Gathered> {
+async function windowsOf(source: HistorySource, from: number, to: number, withStore: boolean): Promise<Gathered> {
   const windows = new Map<number, GatheredWindow>();
   const writing = new Set<string>();
   const take = ({ at, pod, instance, release, window: bucket }: ReadBucket): void => {

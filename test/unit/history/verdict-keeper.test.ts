@@ -223,7 +223,11 @@ describe('verdicts of a process', () => {
     for (let window = 0; window < 20; window++) {
       for (let i = 0; i < 330; i++) {
         const isSmall = i >= 299;
-        pod.counters.requests(`GET /route-${i}`, isSmall ? 5 : 60, isSmall && window >= 16 ? 2_000 : 100 + (window % 5));
+        pod.counters.requests(
+          `GET /route-${i}`,
+          isSmall ? 5 : 60,
+          isSmall && window >= 16 ? 2_000 : 100 + (window % 5),
+        );
       }
       pod.nowMs += 5 * MINUTE_MS;
       await pod.history.tick();
