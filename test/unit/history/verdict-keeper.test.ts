@@ -17,38 +17,23 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const START = Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 10 * HOUR_MS;
 
-/** What several pods share, in memory. */
-function sharedStore(): HistoryStore {
+/** What several pods share, in memory; it can be away. */
+function sharedStore({ shared = true, isAway = (): boolean => false } = {}): HistoryStore {
   const rows = new Map<string, HistoryRow>();
   return {
     name: 'shared',
-    shared: true,
+    shared,
     open: async () => ({
       write: async (finished, running) => {
         for (const row of [...finished, ...running]) rows.set(`${row.tier} ${row.at} ${row.instance}`, row);
       },
       read: async function* (tier, { from, to }) {
+        if (isAway()) throw new Error('away');
         for (const row of rows.values()) if (row.tier === tier && row.at >= from && row.at < to) yield row;
       },
       close: async () => {},
     }),
   };
-}
-
-/** A store that can be away. */
-function awayStore() {
-  const one = {
-    isAway: false,
-    of: (store: HistoryStore): HistoryStore => ({
-      ...store,
-      shared: false,
-      open: async (host) => {
-        if (one.isAway) throw new Error('away');
-        return store.open(host);
-      },
-    }),
-  };
-  return one;
 }
 
 /** A process with scripted requests, from `nowMs` on. */
@@ -162,17 +147,18 @@ describe('verdicts of a process', () => {
     ['what is slow', 0],
     ['what becomes slow meanwhile', 20],
   ])('of %s are known when a store comes back that was away at boot', async (_, slowFrom) => {
-    const [store, shared] = [awayStore(), sharedStore()];
-    const first = new Pod('a', store.of(shared));
+    let isAway = false;
+    const store = sharedStore({ shared: false, isAway: () => isAway });
+    const first = new Pod('a', store);
     for (let minute = 0; minute < 120; minute++) await first.minute(100);
     for (let minute = 0; minute < 20; minute++) await first.minute(slowFrom === 0 ? 2_000 : 100);
     await first.history.close(5_000);
     expect(first.told.length).toBe(slowFrom === 0 ? 1 : 0);
-    store.isAway = true;
-    const second = new Pod('a', store.of(shared), first.nowMs);
+    isAway = true;
+    const second = new Pod('a', store, first.nowMs);
     for (let minute = 0; minute < 40; minute++) await second.minute(minute < slowFrom ? 100 : 2_000);
     expect([second.history.verdicts(), second.told]).toEqual([[], []]);
-    store.isAway = false;
+    isAway = false;
     for (let minute = 0; minute < 10; minute++) await second.minute(2_000);
     expect(second.history.verdicts()).toMatchObject([{ state: 'active', routes: ['GET /insights'] }]);
     for (let minute = 0; minute < 40; minute++) await second.minute(100);
