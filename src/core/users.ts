@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto';
 import { attach } from './attachment.js';
 import type { UserUse } from './snapshot.js';
 
@@ -9,3 +10,22 @@ export const USERS = attach<(by: 'totalMs' | 'count', route?: string, lastMs?: n
 
 /** What stands for a user wherever the library tells of one; null: the id itself. Of an application, with `users.redact`. */
 export const REDACT_USER = attach<(userId: string) => string>('application');
+
+/** Hashes that are kept. */
+const MAX_NAMES = 10_000;
+/** An id as it is told of. */
+export const userName = (userId: string): string => userId.replaceAll('\n', ' ').slice(0, 200);
+
+/** Puts the same 16 hexadecimal digits in the place of the same id, as long as the salt is the same. */
+export function userRedactor(salt: string): (userId: string) => string {
+  const names = new Map<string, string>();
+  return (userId) => {
+    const plain = userName(userId);
+    const known = names.get(plain);
+    if (known !== undefined) return known;
+    const name = createHmac('sha256', salt).update(plain).digest('hex').slice(0, 16);
+    if (names.size >= MAX_NAMES) names.clear();
+    names.set(plain, name);
+    return name;
+  };
+}

@@ -31,3 +31,11 @@ export interface Verdict {
   because: readonly VerdictReason[];
   text: string;
 }
+
+/** How a verdict's text tells whom it concerns. */
+export const forUser = (name: string | null, detail: string): string => `for user ${name}${detail}`;
+const USER = /(?<=; for user ).*(?= \(1 of \d+\))/s;
+
+/** The text of a verdict with another name for its user. */
+export const withUserNamed = (text: string, nameOf: (userId: string) => string): string =>
+  text.replace(USER, (userId) => nameOf(userId));

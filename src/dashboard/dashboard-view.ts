@@ -1,10 +1,10 @@
-import { createHmac, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { LATENCY_FIGURES } from '../core/latency-figures.js';
 import { OVERVIEW, type Overview } from '../core/overview.js';
 import type { RouteHistogram } from '../core/sink.js';
 import type { PerfSnapshot, UserUse } from '../core/snapshot.js';
-import { USERS } from '../core/users.js';
+import { REDACT_USER, userRedactor, USERS } from '../core/users.js';
 import type { FeatureHost } from '../http/feature.js';
 import { problemsOf } from './problems.js';
 import { RecentCounts } from './recent-counts.js';
@@ -39,7 +39,7 @@ export interface Question {
 /** What the page shows: made when somebody asks, and only then. */
 export class DashboardView {
   private readonly epoch = randomBytes(4).toString('hex');
-  private readonly salt = randomBytes(16);
+  private readonly redact = userRedactor(randomBytes(16).toString('hex'));
   private readonly ids = new RouteIds();
   private readonly recent = new RecentCounts();
   private readonly traffic = new Traffic();
@@ -141,7 +141,7 @@ export class DashboardView {
     const reasons = overview.reasons(snapshot);
     const verdicts = overview.past()?.verdicts() ?? [];
     const sections: Sections = {
-      now: problemsOf({ snapshot, reasons, verdicts, routes, blocks, recent, rejected }),
+      now: problemsOf({ snapshot, reasons, verdicts, nameOf: this.nameOf, routes, blocks, recent, rejected }),
       eventLoop: snapshot.eventLoop,
       blocks: blocks.map(({ row }) => row),
       resources: snapshot.resources,
@@ -196,13 +196,12 @@ export class DashboardView {
   }
 
   private redacted(users: readonly UserUse[]): UserUse[] {
-    const shown = users.slice(0, MAX_USERS);
-    if (!this.redactUsers) return shown;
-    return shown.map((user) => ({
-      ...user,
-      unit: createHmac('sha256', this.salt).update(user.unit).digest('hex').slice(0, 16),
-    }));
+    return users.slice(0, MAX_USERS).map((user) => ({ ...user, unit: this.nameOf(user.unit) }));
   }
+
+  /** With `users.redact` an id is a hash already, the one that the log tells of. */
+  private readonly nameOf = (unit: string): string =>
+    this.redactUsers && REDACT_USER.get(this.host.requests) === null ? this.redact(unit) : unit;
 
   /** Where a cursor was; null where it is of another process, or too old to know what has changed since. */
   private positionOf(cursor: string): { sample: number; at: number } | null {

@@ -1,4 +1,4 @@
-import type { Verdict } from '../core/verdict.js';
+import { withUserNamed, type Verdict } from '../core/verdict.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
 import type { RecentCounts } from './recent-counts.js';
 import type { BlockGroup } from './recent-records.js';
@@ -17,6 +17,8 @@ export interface Situation {
   readonly snapshot: PerfSnapshot;
   readonly reasons: readonly string[];
   readonly verdicts: readonly Verdict[];
+  /** What stands for a user. */
+  readonly nameOf: (userId: string) => string;
   readonly routes: readonly ShownRoute[];
   readonly blocks: readonly BlockGroup[];
   readonly recent: RecentCounts;
@@ -27,7 +29,11 @@ export interface Situation {
 export function problemsOf(situation: Situation): Problem[] {
   const worse = situation.verdicts.filter(({ kind, state }) => kind === 'worse' && state === 'active');
   return [
-    ...worse.map(({ text }): Problem => ({ level: 'bad', text: sentence(text), section: 'requests' })),
+    ...worse.map(({ text }): Problem => ({
+      level: 'bad',
+      text: sentence(withUserNamed(text, situation.nameOf)),
+      section: 'requests',
+    })),
     ...situation.reasons.map((text): Problem => ({ level: 'bad', text: sentence(text), section: sectionOf(text) })),
     ...failing(situation),
     ...blocking(situation),

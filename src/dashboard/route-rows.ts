@@ -32,19 +32,19 @@ export function routeRows(
   recent: RecentCounts,
 ): ShownRoute[] {
   const wanted = filter.toLowerCase();
-  const found = wanted === '' ? [...routes] : routes.filter((route) => textOf(route).includes(wanted));
+  const found = wanted === '' ? routes : routes.filter((route) => textOf(route).includes(wanted));
   const seen = new Map<string, number>();
   return found
-    .sort((a, b) => weightOf(b) - weightOf(a))
-    .slice(0, MAX_ROUTES)
     .map((snapshot) => {
-      // Two versions of a pattern may share its handler's name as well.
-      const key = `${nameOf(snapshot)} ${snapshot.handler ?? ''}`;
-      const nth = (seen.get(key) ?? 0) + 1;
-      seen.set(key, nth);
-      const unique = nth === 1 ? key : `${key} ${nth}`;
-      return { key: unique, snapshot, row: rowOf(snapshot, ids.of(unique), recent.gains(unique, 0)) };
-    });
+      // Two versions of a pattern may share its handler's name as well: told apart by their order, which weights do not change.
+      const name = `${nameOf(snapshot)} ${snapshot.handler ?? ''}`;
+      const nth = (seen.get(name) ?? 0) + 1;
+      seen.set(name, nth);
+      return { snapshot, key: nth === 1 ? name : `${name} ${nth}` };
+    })
+    .sort((a, b) => weightOf(b.snapshot) - weightOf(a.snapshot))
+    .slice(0, MAX_ROUTES)
+    .map(({ key, snapshot }) => ({ key, snapshot, row: rowOf(snapshot, ids.of(key), recent.gains(key, 0)) }));
 }
 
 /** What the rows leave out. */

@@ -9,8 +9,6 @@ import { RouteWindow, SiteWindow } from './rows/window.js';
 
 /** Fewer requests that were alone in flight say too little of their own work. */
 const MIN_ALONE = 5;
-/** Of a minute's durations: what lies above it counts as it in `typicalMs`. */
-const CAP = 0.98;
 
 /** The counters that other features keep anyway; null with a feature off. */
 export interface Counters {
@@ -74,7 +72,6 @@ export class Collector {
     window.histogram.merge(fresh);
     window.completed = fresh.count;
     window.sumMs = fresh.sumMs;
-    window.typicalMs = fresh.cappedMeanMs(CAP) * fresh.count;
     window.aborted = aborted - before.aborted;
     window.errors = errors - before.errors;
     window.blockedMs = blockedMs - before.blockedMs;

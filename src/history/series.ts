@@ -4,9 +4,9 @@ import type { HistorySource } from './reader.js';
 import { bucketOf, ruleOf, TIERS, type Tier } from './rows/tiers.js';
 import { RouteWindow } from './rows/window.js';
 
-/** The finest tier that reaches back to `from`. */
+/** The finest tier that reaches back to `from`, or did so a step ago: the clock goes on while somebody asks. */
 export function tierFor(from: number, nowMs: number): Tier {
-  return TIERS.find(({ keepMs }) => from >= nowMs - keepMs)?.tier ?? '1h';
+  return TIERS.find(({ keepMs, stepMs }) => from >= nowMs - keepMs - stepMs)?.tier ?? '1h';
 }
 
 export function durationsOf(histogram: Histogram): HistoryDurations {

@@ -1,13 +1,19 @@
-import { Controller, Get, Logger } from '@nestjs/common';
+import { Controller, Get, type INestApplication, Logger } from '@nestjs/common';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { afterEach, describe, expect, it } from 'vitest';
 import { pageAssets } from '../../src/dashboard/page-assets.js';
 import { top, type Terminal } from '../../src/dashboard/top/top.js';
+import { HISTORY } from '../../src/core/history.js';
+import type { Assessment } from '../../src/history/verdicts/assess.js';
+import { METRICS } from '../../src/history/verdicts/metrics.js';
+import { openedText } from '../../src/history/verdicts/text.js';
 import type { PerfModuleOptions } from '../../src/index.js';
+import { PerfRuntime } from '../../src/perf.runtime.js';
 import { adapterOf, adapters } from '../fixtures/app.js';
 import { closeApps, listeningApp, recordsOf, type BuildOptions } from '../fixtures/build-app.js';
 import { dataOf, tokenIn } from '../fixtures/dashboard.js';
 import { Lines } from '../fixtures/lines.js';
+import { verdictRecord } from '../fixtures/records.js';
 import { until } from '../fixtures/until.js';
 
 @Controller('users')
@@ -34,6 +40,18 @@ async function start(adapter: (typeof adapters)[number], options: BuildOptions =
   const perf = { dashboard: true, ...options.perf };
   const built = await listeningApp(adapterOf(adapter), { metadata, ...options, perf, nest: { logger: lines } });
   return { ...built, lines, token: tokenIn(lines.all) };
+}
+
+/** A verdict of one user, as a history would tell it. */
+function slowFor(app: INestApplication, name: string): void {
+  const moved = [{ route: 'GET /users/:id', rule: METRICS[1]!, before: 5, now: 7 }] as unknown as readonly Assessment[];
+  const scope = { scope: 'users', name, detail: '1 of 214' } as const;
+  const text = openedText({ kind: 'worse', since: 0, scope, moved, because: [], against: 'day', release: null });
+  const { requests } = app.get(PerfRuntime, { strict: false });
+  HISTORY.set(requests, {
+    ...HISTORY.get(requests)!,
+    verdicts: () => [verdictRecord({ scope: 'users', text }).verdict],
+  });
 }
 
 /** A terminal that keeps what is written on it. */
@@ -161,11 +179,17 @@ describe.each(adapters)('answers of the dashboard on %s', (adapter) => {
   it('hide user ids where that is asked for', async () => {
     const dashboard = { redactUsers: true };
     const running = await start(adapter, { perf: { dashboard, unit: () => ({ userId: 'ada@example.org' }) } });
+    slowFor(running.app, 'ada@example.org');
     await fetch(`${running.url}/users/7`);
     await recordsOf(running, 1);
     const data = await dataOf(running.url, running.token, '?route=1');
     expect(data.sections.users).toMatchObject([{ unit: expect.stringMatching(/^[0-9a-f]{16}$/), count: 1 }]);
     expect(JSON.stringify(data)).not.toContain('ada@example.org');
+    expect(data.sections.now![0]!.text).toContain(`; for user ${data.sections.users![0]!.unit} (1 of 214).`);
+    const headers = { accept: 'text/plain', authorization: `Bearer ${running.token}` };
+    const text = await (await fetch(`${running.url}/perf`, { headers })).text();
+    expect(text).toContain('for user ');
+    expect(text).not.toContain('ada@example.org');
   });
 
   it('come to `nestjs-perf top`, which says what is wrong with its address or token', async () => {

@@ -66,6 +66,9 @@ describe.each(adapters)('the dashboard on %s', (adapter) => {
     const asked = async (headers: Record<string, string>): Promise<number> =>
       (await fetch(`${url}/perf/data`, { headers })).status;
     expect(await asked({ cookie })).toBe(200);
+    // A proxy's own, for whoever stands behind it.
+    expect(await asked({ cookie, authorization: 'Bearer of-the-proxy' })).toBe(200);
+    expect(await asked({ cookie: `${cookie}x`, authorization: 'Bearer of-the-proxy' })).toBe(401);
     expect(await asked({ cookie, 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'cors' })).toBe(401);
     expect(await asked({ cookie: cookie.replace('.', 'z.') })).toBe(401);
     expect(await asked({ cookie: `${cookie}x` })).toBe(401);

@@ -35,10 +35,14 @@ function meansOf(sums: RouteSums): Means {
 
 /**
  * What the change of the mean duration is made of. What went the other way is left out, and the shares of the rest add up to 1.
- * A route that is on one side only changes the mix.
+ * A route that is on one side only changes the mix. `loop`: what kept the event loop.
  */
-export function becauseOf(before: SiteSums, after: SiteSums, routes: readonly string[]): VerdictReason[] {
-  const both = routes.filter((route) => (before.routes.get(route)?.completed ?? 0) > 0);
+export function becauseOf(
+  before: SiteSums,
+  after: SiteSums,
+  routes: readonly string[],
+  loop = () => loopCause(before, after),
+): VerdictReason[] {
   const sumOf = ({ routes: of }: SiteSums, from: readonly string[]): number =>
     from.reduce((sum, route) => sum + (of.get(route)?.completed ?? 0), 0);
   const [countBefore, countAfter] = [sumOf(before, routes), sumOf(after, routes)];
@@ -49,13 +53,13 @@ export function becauseOf(before: SiteSums, after: SiteSums, routes: readonly st
     const [was, is] = [before.routes.get(route), after.routes.get(route)];
     const weightBefore = (was?.completed ?? 0) / countBefore;
     const weightAfter = (is?.completed ?? 0) / countAfter;
-    const old = meansOf((both.includes(route) ? was : is)!);
+    const old = meansOf((was !== undefined && was.completed > 0 ? was : is)!);
     change += weightAfter * (is === undefined ? 0 : meansOf(is).mean) - weightBefore * old.mean;
     parts.add('mix', MIX, (weightAfter - weightBefore) * old.mean);
     if (was === undefined || is === undefined || is.completed === 0 || was.completed === 0) continue;
     addRoute(parts, route, weightAfter, was, is);
   }
-  return parts.reasons(Math.sign(change), () => loopCause(before, after));
+  return parts.reasons(Math.sign(change), loop);
 }
 
 function addRoute(parts: Parts, route: string, weight: number, was: RouteSums, is: RouteSums): void {

@@ -1,9 +1,10 @@
 import type { Change, PerfComparison, RangeFigures, RouteComparison, TimeRange } from '../../core/history.js';
 import type { HistorySource } from '../reader.js';
 import { bucketOf, ruleOf, type Tier } from '../rows/tiers.js';
-import { ProcessSums, RouteWindow } from '../rows/window.js';
+import { isCounted, ProcessSums, RouteWindow } from '../rows/window.js';
 import { durationsOf, overOf, tierFor } from '../series.js';
-import { becauseOf, type SiteSums } from './because.js';
+import { Turns } from '../turns.js';
+import { becauseOf, loopCause, type SiteSums } from './because.js';
 import { differenceOf, relativeOf, type Units } from './change.js';
 import type { ComparedRanges } from './ranges.js';
 import { comparisonText } from './text.js';
@@ -33,18 +34,18 @@ class RouteRange {
 /** Everything in a range. */
 class SiteRange implements SiteSums {
   readonly process = new ProcessSums();
-  readonly ranges = new Map<string, RouteRange>();
+  readonly routes = new Map<string, RouteWindow>();
+  private readonly ranges = new Map<string, RouteRange>();
   readonly releases = new Set<string>();
   complete = true;
 
   of(route: string): RouteRange {
     let range = this.ranges.get(route);
-    if (range === undefined) this.ranges.set(route, (range = new RouteRange()));
+    if (range === undefined) {
+      this.ranges.set(route, (range = new RouteRange()));
+      if (route !== WHOLE) this.routes.set(route, range.window);
+    }
     return range;
-  }
-
-  get routes(): Map<string, RouteWindow> {
-    return new Map([...this.ranges].filter(([name]) => name !== WHOLE).map(([name, { window }]) => [name, window]));
   }
 }
 
@@ -59,17 +60,22 @@ export async function compareRanges(
   const before = await siteOf(source, tier, beforeRange!, ranges.releases?.before ?? null);
   const after = await siteOf(source, tier, afterRange!, ranges.releases?.after ?? null);
   const names = [...new Set([...before.routes.keys(), ...after.routes.keys()])];
-  const compared = names.map((name) => compareRoute(name, before, after)).toSorted((a, b) => weightOf(b) - weightOf(a));
-  const whole =
-    route === null
-      ? compareRoute(WHOLE, before, after)
-      : (compared.find((one) => one.route === route) ?? compareRoute(route, before, after));
-  const mix = route === null ? mixOf(before, after, names) : 0;
+  const counted = names.filter(isCounted);
+  const loop = once(() => loopCause(before, after));
+  const compared: RouteComparison[] = [];
+  const turns = new Turns();
+  for (const name of route === null ? names : [route]) {
+    compared.push(compareRoute(name, [name], before, after, loop));
+    await turns.rest();
+  }
+  compared.sort((a, b) => weightOf(b) - weightOf(a));
+  const whole = route === null ? compareRoute(WHOLE, counted, before, after, loop) : compared[0]!;
+  const mix = route === null ? mixOf(before, after, counted) : 0;
   const comparison = {
     before: { ...beforeRange!, releases: [...before.releases] },
     after: { ...afterRange!, releases: [...after.releases] },
     whole,
-    routes: route === null ? compared : compared.filter((one) => one.route === route),
+    routes: route === null || names.includes(route) ? compared : [],
     mix,
     confounded: confoundedBy(ranges, whole),
     caveats: caveatsOf(ranges, before, after, whole),
@@ -98,10 +104,16 @@ async function siteOf(source: HistorySource, tier: Tier, range: TimeRange, relea
   return site;
 }
 
-function compareRoute(name: string, before: SiteRange, after: SiteRange): RouteComparison {
+/** `parts`: the routes that it is made of. */
+function compareRoute(
+  name: string,
+  parts: readonly string[],
+  before: SiteRange,
+  after: SiteRange,
+  loop: () => string,
+): RouteComparison {
   const [was, is] = [before.of(name), after.of(name)];
   const [wasUnits, isUnits] = [[...was.units.values()], [...is.units.values()]];
-  const names = name === WHOLE ? [...new Set([...before.routes.keys(), ...after.routes.keys()])] : [name];
   const latency = relativeOf(wasUnits, isUnits);
   const over = overOf(is.window).map(({ ms }): { ms: number } & Change => ({
     ms,
@@ -114,8 +126,13 @@ function compareRoute(name: string, before: SiteRange, after: SiteRange): RouteC
     latency,
     errorRate: differenceOf(wasUnits, isUnits, ({ count, errors }) => [count, errors]),
     over,
-    because: latency.value === 0 ? [] : becauseOf(before, after, names),
+    because: latency.value === 0 ? [] : becauseOf(before, after, parts, loop),
   };
+}
+
+function once(work: () => string): () => string {
+  let done: string | undefined;
+  return () => (done ??= work());
 }
 
 function figuresOf(window: RouteWindow): RangeFigures {

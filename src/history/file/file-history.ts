@@ -87,7 +87,10 @@ class HistoryFiles implements OpenHistoryStore {
       await writeFile(`${path}.new`, Buffer.concat(running.map(frameOf)), { mode: 0o600 });
       await rename(`${path}.new`, path);
     }
-    if (Date.now() - this.sweptMs >= SWEEP_MS) await this.sweep();
+    if (Date.now() - this.sweptMs < SWEEP_MS) return;
+    await this.sweep();
+    // Rows of a write that fails come again, those of one that succeeds do not.
+    this.appended.clear();
   }
 
   async *read(tier: Tier, range: TimeRange): AsyncGenerator<HistoryRow> {
@@ -128,7 +131,6 @@ class HistoryFiles implements OpenHistoryStore {
   /** Deletes what is too old, and then the oldest until the rest is small enough. */
   private async sweep(): Promise<void> {
     this.sweptMs = Date.now();
-    this.appended.clear();
     this.lengths.clear();
     let bytes = 0;
     const left: (Segment & { size: number })[] = [];

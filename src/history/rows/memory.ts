@@ -1,6 +1,10 @@
+import { Histogram } from '../../core/histogram.js';
 import { EncodedWindow, encodeWindow } from './window-codec.js';
 import { bucketOf, HOUR_MS, TIERS, type Tier } from './tiers.js';
 import { SiteWindow } from './window.js';
+
+/** Of a minute's durations: what lies above it counts as it in `typicalMs`. */
+const CAP = 0.98;
 
 /** A bucket that is over, encoded, or one that runs. */
 export interface Bucket {
@@ -41,6 +45,7 @@ export class MemoryTiers {
     // A clock that was set back a little; one that was far ahead is not waited for.
     if (this.finishedUntil - atMs > HOUR_MS) this.finishedUntil = 0;
     const at = Math.max(atMs, this.finishedUntil);
+    this.cap(at, fresh);
     for (const { stepMs, running } of this.tiers.values()) {
       const bucket = bucketOf(at, stepMs);
       let window = running.get(bucket);
@@ -90,6 +95,19 @@ export class MemoryTiers {
 
   get bytes(): number {
     return [...this.tiers.values()].reduce((sum, { bytes }) => sum + bytes, 0);
+  }
+
+  /** Once a minute, however often somebody looks: what is added to `typicalMs` brings the minute to what it is as a whole. */
+  private cap(at: number, { routes }: SiteWindow): void {
+    const { stepMs, running } = this.tiers.get('1m')!;
+    const minute = running.get(bucketOf(at, stepMs));
+    for (const [name, route] of routes) {
+      const known = minute?.routes.get(name);
+      const all = new Histogram();
+      if (known !== undefined) all.merge(known.histogram);
+      all.merge(route.histogram);
+      route.typicalMs = all.cappedMeanMs(CAP) * all.count - (known?.typicalMs ?? 0);
+    }
   }
 
   private forget(nowMs: number): void {

@@ -5,7 +5,7 @@ import { ProcessSums, RouteSums, RouteWindow, type SiteWindow } from './window.j
 const WHOLE = '';
 /** More routes of one bucket than so many: the least asked for are one. */
 const MAX_ROUTES = 300;
-const OTHER = 'other routes';
+export const OTHER_ROUTES = 'other routes';
 /** A route's targets: the loudest are kept. */
 const MAX_TARGETS = 16;
 
@@ -30,7 +30,7 @@ function boundedRoutes({ routes }: SiteWindow): (readonly [string, RouteWindow])
   const sorted = all.toSorted(([, a], [, b]) => b.count - a.count);
   const other = new RouteWindow();
   for (const [, route] of sorted.splice(MAX_ROUTES - 1)) other.merge(route);
-  return [...sorted, [OTHER, other]];
+  return [...sorted, [OTHER_ROUTES, other]];
 }
 
 function encodeRoute(route: RouteWindow): Buffer {

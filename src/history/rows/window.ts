@@ -90,8 +90,8 @@ export class ProcessSums {
   }
 }
 
-/** A GraphQL resolver's HTTP request is counted already. */
-const COUNTED_ALREADY = 'GRAPHQL ';
+/** Of all routes together: a GraphQL resolver's HTTP request is counted already. */
+export const isCounted = (route: string): boolean => !route.startsWith('GRAPHQL ');
 
 /** All routes of one process in a stretch of time. */
 export class SiteWindow {
@@ -113,7 +113,7 @@ export class SiteWindow {
   /** All routes together. */
   whole(): RouteWindow {
     const whole = new RouteWindow();
-    for (const [name, window] of this.routes) if (!name.startsWith(COUNTED_ALREADY)) whole.merge(window);
+    for (const [name, window] of this.routes) if (isCounted(name)) whole.merge(window);
     return whole;
   }
 }

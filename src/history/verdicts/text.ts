@@ -1,4 +1,4 @@
-import type { Verdict, VerdictReason } from '../../core/verdict.js';
+import { forUser, type Verdict, type VerdictReason } from '../../core/verdict.js';
 import { fromToText, percentText, reasonText } from '../compare/text.js';
 import type { Assessment } from './assess.js';
 import type { Scope } from './scope.js';
@@ -31,7 +31,7 @@ function whom({ scope, name, detail }: Scope): string {
   const texts: Record<Verdict['scope'], string> = {
     site: `site-wide${more}`,
     pod: `on pod ${name}${more}`,
-    users: `for user ${name}${more}`,
+    users: forUser(name, more),
     upstream: `calls to ${name}`,
     routes: detail ?? '',
   };

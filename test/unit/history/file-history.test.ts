@@ -5,12 +5,13 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { fileHistory } from '../../../src/index.js';
 import type { OpenHistoryStore } from '../../../src/history/history-store.js';
 import { frameOf } from '../../../src/history/file/segment.js';
@@ -31,6 +32,7 @@ describe('fileHistory', () => {
   let open: OpenHistoryStore[] = [];
   beforeEach(() => (directory = mkdtempSync(join(tmpdir(), 'perf-file-history-'))));
   afterEach(async () => {
+    vi.useRealTimers();
     for (const store of open) await store.close();
     open = [];
     rmSync(directory, { recursive: true, force: true });
@@ -140,6 +142,19 @@ describe('fileHistory', () => {
     await end(small);
     const short = await start({ ...host, keptMs: () => DAY_MS });
     expect((await countsOf(short)).length).toBeLessThanOrEqual(2);
+  });
+
+  it('keeps a row once that is written again, because looking for old files has failed', async () => {
+    const store = await start();
+    await store.write([row(1)], []);
+    // Where it points to is no file: nothing can be said of its size.
+    const broken = join(directory, `1h-${new Date(now + DAY_MS).toISOString().slice(0, 10)}.rows`);
+    symlinkSync(join(directory, 'nowhere'), broken);
+    vi.setSystemTime(Date.now() + 2 * HOUR_MS);
+    await expect(store.write([row(2)], [])).rejects.toThrow('ENOENT');
+    rmSync(broken);
+    await store.write([row(2)], []);
+    expect(await countsOf(store)).toEqual([1, 2]);
   });
 
   it.each([[''], [undefined], [7]])('wants a folder, not %j', (given) => {

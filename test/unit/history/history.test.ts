@@ -42,6 +42,8 @@ describe('history', () => {
     const { nowMs, history } = scripted;
     const minutes = await history.history({ from: nowMs - 6 * HOUR_MS, to: nowMs });
     expect([minutes.stepMs, minutes.points.length, minutes.points[0]!.count]).toEqual([MINUTE_MS, 360, 2]);
+    scripted.nowMs += 30_000;
+    expect((await history.history({ from: nowMs - 6 * HOUR_MS, to: nowMs })).stepMs).toBe(MINUTE_MS);
     const windows = await history.history({ from: nowMs - 7 * HOUR_MS, to: nowMs });
     expect([windows.stepMs, windows.points.length, windows.points[0]!.count]).toEqual([5 * MINUTE_MS, 84, 10]);
     const quarters = await history.history({ from: nowMs - 6 * HOUR_MS, to: nowMs, stepMs: 15 * MINUTE_MS });
@@ -141,6 +143,52 @@ describe('history', () => {
     expect(mix).toBeCloseTo(whole.latency.value, 2);
     expect(whole.because[0]).toMatchObject({ part: 'mix', share: expect.closeTo(1, 2) });
     expect(text).toContain('No route has changed for sure.');
+  });
+
+  it('counts a GraphQL request once, not its resolvers as well', async () => {
+    const scripted = new Scripted();
+    await scripted.minutes(240, (counters, minute) => {
+      const jitter = minute % 3;
+      counters.requests('POST /graphql', 10, 100 + jitter);
+      counters.requests(ROUTE, minute < 120 ? 10 : 20, 10 + jitter);
+      counters.requests('GRAPHQL Query.users', minute < 120 ? 10 : 200, 90 + jitter);
+    });
+    const middle = START + 2 * HOUR_MS;
+    const { whole, mix, routes } = await scripted.history.compare({
+      before: { from: START, to: middle },
+      after: { from: middle, to: scripted.nowMs },
+    });
+    expect(whole.latency.value).toBeCloseTo(41 / 56 - 1, 2);
+    expect(mix).toBeCloseTo(whole.latency.value, 2);
+    expect(whole.because[0]).toMatchObject({ part: 'mix', share: expect.closeTo(1, 2) });
+    expect(routes.map(({ route }) => route)).toContain('GRAPHQL Query.users');
+  });
+
+  it('compares many routes without keeping the event loop', async () => {
+    const scripted = new Scripted();
+    const routes = Array.from({ length: 250 }, (_, i) => `GET /route-${i}/:id`);
+    for (let window = 0; window < 8; window++) {
+      const isAfter = window >= 4;
+      for (const [i, route] of routes.entries())
+        scripted.counters.requests(route, 2, 100 + (window % 4) + (isAfter ? i : 0), { upstreamMs: 50 });
+      scripted.nowMs += 5 * MINUTE_MS;
+      await scripted.history.tick();
+    }
+    const middle = START + 20 * MINUTE_MS;
+    const after = { from: middle, to: scripted.nowMs };
+    const startMs = performance.now();
+    let [longestMs, lastMs, running] = [0, startMs, true];
+    const turn = (): void => {
+      longestMs = Math.max(longestMs, performance.now() - lastMs);
+      lastMs = performance.now();
+      if (running) setImmediate(turn);
+    };
+    turn();
+    const { routes: compared } = await scripted.history.compare({ before: { from: START, to: middle }, after });
+    running = false;
+    turn();
+    expect(compared.length).toBe(250);
+    expect(longestMs / (lastMs - startMs)).toBeLessThan(0.5);
   });
 
   it('compares the last day with the day before from memory alone', async () => {

@@ -17,17 +17,18 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const START = Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 10 * HOUR_MS;
 
-/** What several pods share, in memory. */
-function sharedStore(): HistoryStore {
+/** What several pods share, in memory; it can be away. */
+function sharedStore({ shared = true, isAway = (): boolean => false } = {}): HistoryStore {
   const rows = new Map<string, HistoryRow>();
   return {
     name: 'shared',
-    shared: true,
+    shared,
     open: async () => ({
       write: async (finished, running) => {
         for (const row of [...finished, ...running]) rows.set(`${row.tier} ${row.at} ${row.instance}`, row);
       },
       read: async function* (tier, { from, to }) {
+        if (isAway()) throw new Error('away');
         for (const row of rows.values()) if (row.tier === tier && row.at >= from && row.at < to) yield row;
       },
       close: async () => {},
@@ -110,6 +111,21 @@ describe('verdicts of a process', () => {
     expect(pod.told.map(({ state }) => state)).toEqual(['active', 'resolved']);
   });
 
+  it('are the same whoever looks meanwhile: a few requests far out are none', async () => {
+    const pod = new Pod('a', null);
+    const half = (firstMs: number): void => {
+      for (let i = 0; i < 30; i++) pod.counters.requests('GET /insights', 1, i === 0 ? firstMs : 100 + (i % 5));
+      pod.nowMs += MINUTE_MS / 2;
+    };
+    for (let minute = 0; minute < 150; minute++) {
+      half(minute < 120 ? 100 : 10_000);
+      await pod.history.routes({ from: START, to: pod.nowMs });
+      half(100);
+      await pod.history.tick();
+    }
+    expect(pod.history.verdicts().map(({ text }) => text)).toEqual([]);
+  });
+
   it('are known after a restart, and not told again', async () => {
     directory = mkdtempSync(join(tmpdir(), 'perf-verdicts-'));
     const store = fileHistory({ directory });
@@ -127,6 +143,32 @@ describe('verdicts of a process', () => {
     await second.history.close(5_000);
   });
 
+  it.each([
+    ['what is slow', 0],
+    ['what becomes slow meanwhile', 20],
+  ])('of %s are known when a store comes back that was away at boot', async (_, slowFrom) => {
+    let isAway = false;
+    const store = sharedStore({ shared: false, isAway: () => isAway });
+    const first = new Pod('a', store);
+    for (let minute = 0; minute < 120; minute++) await first.minute(100);
+    for (let minute = 0; minute < 20; minute++) await first.minute(slowFrom === 0 ? 2_000 : 100);
+    await first.history.close(5_000);
+    expect(first.told.length).toBe(slowFrom === 0 ? 1 : 0);
+    isAway = true;
+    const second = new Pod('a', store, first.nowMs);
+    for (let minute = 0; minute < 40; minute++) await second.minute(minute < slowFrom ? 100 : 2_000);
+    expect([second.history.verdicts(), second.told]).toEqual([[], []]);
+    isAway = false;
+    for (let minute = 0; minute < 10; minute++) await second.minute(2_000);
+    expect(second.history.verdicts()).toMatchObject([{ state: 'active', routes: ['GET /insights'] }]);
+    for (let minute = 0; minute < 40; minute++) await second.minute(100);
+    const told = [...first.told, ...second.told];
+    expect(told.map(({ id, state }) => [id, state])).toEqual([
+      [told[0]!.id, 'active'],
+      [told[0]!.id, 'resolved'],
+    ]);
+  });
+
   it('of several pods are judged together, and told by one of them', async () => {
     const store = sharedStore();
     const pods = ['a', 'b', 'c'].map((name) => new Pod(name, store));
@@ -140,6 +182,44 @@ describe('verdicts of a process', () => {
       expect(pod.history.verdicts()[0]!.text).toContain('on pod b (1 of 3 pods)');
     }
     expect(pods.map(({ told }) => told.length)).toEqual([1, 0, 0]);
+  });
+
+  it.each([
+    ['one of the pods', 1, 101],
+    ['all pods, for others', 3, 98],
+    ['all pods, for others that begin later', 3, 101],
+  ])('are told by one that is still there when a deploy has ended %s', async (_, ending, begins) => {
+    const store = sharedStore();
+    const old = ['a', 'b', 'c'].map((name) => new Pod(name, store));
+    let pods = [...old];
+    for (let minute = 0; minute < 125; minute++) {
+      if (minute === 98) {
+        for (const pod of old.slice(0, ending)) await pod.history.close(5_000);
+        pods = old.slice(ending);
+      }
+      if (minute === begins) pods.push(...['0', 'd'].map((name) => new Pod(name, store, START + begins * MINUTE_MS)));
+      for (const pod of pods) await pod.minute(minute < 90 ? 100 : 2_000);
+    }
+    for (const pod of pods) expect(pod.history.verdicts()).toMatchObject([{ routes: ['GET /insights'] }]);
+    expect([...old, ...pods.filter((pod) => !old.includes(pod))].flatMap(({ told }) => told).length).toBe(1);
+  });
+
+  it('are of routes, not of the many small ones that a bucket has no room for', async () => {
+    const pod = new Pod('a', null);
+    for (let window = 0; window < 20; window++) {
+      for (let i = 0; i < 330; i++) {
+        const isSmall = i >= 299;
+        pod.counters.requests(
+          `GET /route-${i}`,
+          isSmall ? 5 : 60,
+          isSmall && window >= 16 ? 2_000 : 100 + (window % 5),
+        );
+      }
+      pod.nowMs += 5 * MINUTE_MS;
+      await pod.history.tick();
+    }
+    expect(await pod.history.routes({ from: START, to: pod.nowMs })).toContain('other routes');
+    expect(pod.history.verdicts()).toEqual([]);
   });
 
   it('are not made with `verdicts: false`', async () => {
