@@ -1,5 +1,4 @@
-import type { HistoryDurations, HistoryPoint, HistorySeries, TimeRange } from '../core/history.js';
-import type { Histogram } from '../core/histogram.js';
+import type { HistoryPoint, HistorySeries, TimeRange } from '../core/history.js';
 import type { HistorySource } from './reader.js';
 import { bucketOf, ruleOf, TIERS, type Tier } from './rows/tiers.js';
 import { RouteWindow } from './rows/window.js';
@@ -7,16 +6,6 @@ import { RouteWindow } from './rows/window.js';
 /** The finest tier that reaches back to `from`, or did so a step ago: the clock goes on while somebody asks. */
 export function tierFor(from: number, nowMs: number): Tier {
   return TIERS.find(({ keepMs, stepMs }) => from >= nowMs - keepMs - stepMs)?.tier ?? '1h';
-}
-
-export function durationsOf(histogram: Histogram): HistoryDurations {
-  return {
-    mean: histogram.meanMs,
-    p50: histogram.quantileMs(0.5),
-    p95: histogram.quantileMs(0.95),
-    p99: histogram.quantileMs(0.99),
-    max: histogram.maxMs,
-  };
 }
 
 export const overOf = ({ over }: RouteWindow): { ms: number; count: number }[] =>
@@ -51,7 +40,7 @@ function pointOf(at: number, window: RouteWindow): HistoryPoint {
     count,
     errors,
     aborted,
-    durationMs: durationsOf(window.histogram),
+    durationMs: window.histogram.figures(),
     over: overOf(window),
     blockedMs,
     upstreamMs: timed === 0 ? 0 : upstreamMs / timed,

@@ -2,7 +2,7 @@ import type { Change, PerfComparison, RangeFigures, RouteComparison, TimeRange }
 import type { HistorySource } from '../reader.js';
 import { bucketOf, ruleOf, type Tier } from '../rows/tiers.js';
 import { isCounted, ProcessSums, RouteWindow } from '../rows/window.js';
-import { durationsOf, overOf, tierFor } from '../series.js';
+import { overOf, tierFor } from '../series.js';
 import { Turns } from '../turns.js';
 import { becauseOf, loopCause, type SiteSums } from './because.js';
 import { differenceOf, relativeOf, type Units } from './change.js';
@@ -141,7 +141,7 @@ function figuresOf(window: RouteWindow): RangeFigures {
     count,
     errors,
     aborted,
-    durationMs: durationsOf(window.histogram),
+    durationMs: window.histogram.figures(),
     over: overOf(window),
     blockedMs,
     upstreamMs: timed === 0 ? null : upstreamMs / timed,
