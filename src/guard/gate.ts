@@ -7,9 +7,11 @@ import type { ResolvedBreaker } from './gate.options.js';
 import { busyError, deadlineError, openError, type GuardError, type UnansweredCall } from './guard.error.js';
 import { Outcome, type IsFailure } from './outcome.js';
 import type { Breaker, BreakerState, Bulkhead, Policies } from './policies.js';
+import { Silence } from './silence.js';
 
-/** Of its time in which our own loop turned: with less, an upstream is not to blame. */
-const FAIR_SHARE = 0.5;
+/** What an upstream may lack of its deadline and is to blame all the same: our loop was a little late, as it always is. */
+const ORDINARY_LATE_MS = 50;
+const ORDINARY_LATE_SHARE = 0.1;
 
 /** What gates need of their application. */
 export interface GateHost {
@@ -28,6 +30,8 @@ export interface TimedCall {
   /** What the upstream is given, milliseconds. A request that has less left makes `dueMs` come earlier. */
   readonly deadlineMs: number;
   readonly attempt: number;
+  /** Of all blocks of our loop so far, when it started. */
+  readonly blockedBeforeMs: number;
 }
 
 /** Ends an attempt. */
@@ -47,6 +51,7 @@ export interface Attempt {
 export class Gate {
   readonly counters = new GateCounters();
   private readonly window: FailureWindow | null;
+  private readonly silence = new Silence();
   private breaker: Breaker | null = null;
   private bulkhead: Bulkhead | null = null;
 
@@ -124,9 +129,8 @@ export class Gate {
         if (outcome.verdict !== 'unknown') window?.add(outcome.verdict === 'failure');
         resolve(outcome);
       };
-      const deadline = host.deadlines.start(startedMs, call.dueMs, (blockedMs, atMs) => {
-        const turnedMs = atMs - call.startedMs - blockedMs;
-        const isOurs = turnedMs < FAIR_SHARE * call.deadlineMs;
+      const deadline = host.deadlines.start(call, (blockedMs, atMs) => {
+        const isOurs = this.isOurs(call, blockedMs, atMs);
         if (!isOurs) counters.deadlines += 1;
         const error = host.made(deadlineError(this.unanswered(call), call.dueMs - call.startedMs, blockedMs));
         end(new Outcome(isOurs ? 'ownDeadlines' : 'failed', true, error));
@@ -135,10 +139,22 @@ export class Gate {
       run((thrown, value) => {
         if (!host.deadlines.end(deadline)) return;
         const failed = isFailure(value, thrown);
-        if (!failed) counters.durations.record(host.nowMs() - startedMs);
+        if (!failed) {
+          counters.durations.record(host.nowMs() - startedMs);
+          this.silence.answered();
+        }
         end(new Outcome(failed ? 'failed' : 'succeeded', thrown, value));
       });
     });
+  }
+
+  /** The upstream has not had its time: a request had less left, or our loop did not turn. */
+  private isOurs({ startedMs, deadlineMs }: TimedCall, blockedMs: number, atMs: number): boolean {
+    const fairMs = deadlineMs - Math.min(ORDINARY_LATE_MS, ORDINARY_LATE_SHARE * deadlineMs);
+    const passedMs = atMs - startedMs;
+    if (passedMs < fairMs) return true;
+    const turnedMs = passedMs - blockedMs;
+    return turnedMs < fairMs && !this.silence.isTooLong(startedMs, atMs, turnedMs, deadlineMs);
   }
 
   private refused(call: TimedCall): Outcome {

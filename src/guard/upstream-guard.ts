@@ -33,6 +33,7 @@ class RunningCall implements GuardedCall {
     readonly startedMs: number,
     readonly dueMs: number,
     readonly deadlineMs: number,
+    readonly blockedBeforeMs: number,
     private readonly work: Work,
     private readonly host: UpstreamHost,
     readonly isFailure: IsFailure,
@@ -137,13 +138,15 @@ export class UpstreamGuard implements GuardedUpstream {
       const error = host.made(noTimeLeft(unanswered, host.requestDeadlineMs!));
       return gate.enter(unanswered, () => Promise.resolve(new Outcome('ownDeadlines', true, error)));
     }
-    const call = new RunningCall(startedMs, dueMs, deadlineMs, work, host, this.isFailure, this.budget);
+    const before = host.deadlines.blockedBeforeMs(startedMs);
+    const call = new RunningCall(startedMs, dueMs, deadlineMs, before, work, host, this.isFailure, this.budget);
     if (!idempotent || retry === null) {
       call.attempt = 1;
       return gate.enter(unanswered, () => gate.attempt(call));
     }
     let last: Outcome | null = null;
-    return gate.enter(unanswered, () =>
+    const unwatch = host.deadlines.watchBlocks();
+    const ended = gate.enter(unanswered, () =>
       retry.run(async (retries) => {
         if (last !== null) {
           last.retryInMs = null;
@@ -157,6 +160,7 @@ export class UpstreamGuard implements GuardedUpstream {
         return last;
       }),
     );
+    return ended.finally(unwatch);
   }
 
   /** Null: it is not worth it, or not allowed. */

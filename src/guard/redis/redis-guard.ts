@@ -113,7 +113,8 @@ export class RedisGuard implements GuardedUpstream {
     const { deadlineMs } = this.upstream.options;
     const batch: Batch = { open: new Set(), failure: null, settle: null };
     const startedMs = host.nowMs();
-    const call = { startedMs, dueMs: startedMs + deadlineMs, deadlineMs, attempt: 1 };
+    const blockedBeforeMs = host.deadlines.blockedBeforeMs(startedMs);
+    const call = { startedMs, dueMs: startedMs + deadlineMs, deadlineMs, attempt: 1, blockedBeforeMs };
     const run = (settle: Settle): void => void (batch.settle = settle);
     void gate
       .enter({ upstream: this.name, spentMs: 0, attempt: 0 }, () => gate.attempt({ call, run, isFailure }))
