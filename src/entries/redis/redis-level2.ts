@@ -186,7 +186,9 @@ export class RedisLevel2 implements Level2 {
   private nameOf(method: string, key?: string): string {
     const group = `${this.prefix}:{${method}}`;
     if (key === undefined) return group;
-    return `${group}:${key.length <= MAX_KEY_LENGTH ? key : createHash('sha256').update(key).digest('base64url')}`;
+    // Told apart by their first letter: a caller may choose the key, and no key is taken for another's hash.
+    if (key.length <= MAX_KEY_LENGTH) return `${group}:=${key}`;
+    return `${group}:#${createHash('sha256').update(key).digest('base64url')}`;
   }
 }
 

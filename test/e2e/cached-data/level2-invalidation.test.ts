@@ -1,6 +1,7 @@
+import { createHash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { Redis } from 'ioredis';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, inject, it, vi } from 'vitest';
 import { startRedis } from '../../../scripts/redis.mjs';
 import { Cached } from '../../../src/entries/cache.js';
 import { redisCache } from '../../../src/entries/redis.js';
@@ -55,5 +56,16 @@ describe('level 2 in Redis', () => {
       const values = await Promise.all((await admin.keys(`${what}:*`)).map((key) => admin.get(key)));
       return values.some((value) => /^\d+$/.test(value ?? ''));
     });
+  });
+
+  it('tells a long key from a short one that looks like its hash', async () => {
+    const { of } = await podOf(inject('redisUrl'), `test-hash-${process.pid}`);
+    const long = 'x'.repeat(201);
+    const short = createHash('sha256').update(long).digest('base64url');
+    await of.product(long);
+    const other = await podOf(inject('redisUrl'), `test-hash-${process.pid}`);
+    // What was written is there once this is.
+    expect((await other.of.product(long)).id).toBe(long);
+    expect((await other.of.product(short)).id).toBe(short);
   });
 });
