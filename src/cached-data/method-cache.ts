@@ -203,7 +203,8 @@ export class MethodCache<Input> {
     if (found === null) return null;
     const nowMs = this.parts.nowMs();
     const { level2, method, refreshAhead, staleMs, ttlMs } = this.rules;
-    const times = new LoadTimes(nowMs - found.ageMs, ttlMs, staleMs);
+    // Its age is counted from the start of the read: the answer has been on its way since.
+    const times = new LoadTimes(startedMs - found.ageMs, ttlMs, staleMs);
     // What is to replace a value must not be as old.
     const usableUntilMs = this.entries.has(key) ? aheadMs(times, refreshAhead ?? 1) : times.staleUntilMs;
     const read = nowMs < usableUntilMs ? level2!.valueOf(found) : null;
