@@ -5,7 +5,7 @@ import { FailureWindow } from './failure-window.js';
 import { GateCounters } from './gate-counters.js';
 import type { ResolvedBreaker } from './gate.options.js';
 import { busyError, deadlineError, openError, type GuardError, type UnansweredCall } from './guard.error.js';
-import { Outcome, type IsFailure } from './outcome.js';
+import { isAbort, Outcome, type IsFailure } from './outcome.js';
 import type { Breaker, BreakerState, Bulkhead, Policies } from './policies.js';
 import { Silence } from './silence.js';
 
@@ -139,11 +139,12 @@ export class Gate {
       run((thrown, value) => {
         if (!host.deadlines.end(deadline)) return;
         const failed = isFailure(value, thrown);
-        if (!failed) {
+        const saysNothing = !failed && thrown && isAbort(value);
+        if (!failed && !saysNothing) {
           counters.durations.record(host.nowMs() - startedMs);
           this.silence.answered();
         }
-        end(new Outcome(failed ? 'failed' : 'succeeded', thrown, value));
+        end(new Outcome(failed ? 'failed' : 'succeeded', thrown, value, saysNothing));
       });
     });
   }

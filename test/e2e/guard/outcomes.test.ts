@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { guard, upstreamToken, type GuardedUpstream, type UpstreamGuardOptions } from '../../../src/entries/guard.js';
 import { startApp, type TestApp } from '../../fixtures/app.js';
 import { scriptedServer, type ScriptedServer } from '../../fixtures/scripted-server.js';
+import { until } from '../../fixtures/until.js';
 
 let server: ScriptedServer;
 const running: TestApp[] = [];
@@ -48,6 +49,21 @@ describe('a guarded call', () => {
     await github.call(() => Promise.reject(Object.assign(new Error(), { response: { status: 404 } }))).catch(() => {});
     await github.call(() => Promise.reject(Object.assign(new Error(), { status: 503 }))).catch(() => {});
     expect(github.stats()).toMatchObject({ succeeded: 2, failed: 3 });
+  });
+
+  it('learns nothing from what the application has aborted itself: a breaker that tries again goes on trying', async () => {
+    const { github } = await start({ breaker: { atLeast: 1, openMs: 50, probes: 2 } });
+    await expect(github.call(() => Promise.reject(new Error('down')))).rejects.toThrow('down');
+    await until('it is tried again', () => github.state === 'half-open');
+    const controller = new AbortController();
+    controller.abort();
+    for (let i = 0; i < 5; i++) {
+      await expect(github.call(() => fetch(server.url, { signal: controller.signal }))).rejects.toThrow('aborted');
+    }
+    expect(github.state).toBe('half-open');
+    expect(github.stats()).toMatchObject({ failed: 1, durationMs: { max: 0 } });
+    for (let i = 0; i < 2; i++) await github.call(asked);
+    expect(github.state).toBe('closed');
   });
 
   it('lets `isFailure` decide, and reports one that throws', async () => {
