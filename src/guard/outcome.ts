@@ -46,10 +46,9 @@ const isFailureStatus = (status: number): boolean => status >= 500 || status ===
 
 /** What counts as a failure by default. */
 export function isUpstreamFailure(outcome: unknown, thrown: boolean): boolean {
+  if (thrown) return !isAbort(outcome);
   const status = statusOf(outcome);
-  // An HTTP client or the application's own code throws for a 404.
-  if (status !== null && status >= 100) return isFailureStatus(status);
-  return thrown && !isAbort(outcome);
+  return status !== null && isFailureStatus(status);
 }
 
 /** The application has ended the call itself. */
