@@ -1,3 +1,4 @@
+import type { EventEmitter } from 'node:events';
 import type { UpstreamGuardStats } from '../../core/snapshot.js';
 import { Gate, type GateHost, type Settle } from '../gate.js';
 import type { GuardedCall, GuardedCallOptions, GuardedUpstream } from '../guarded-upstream.js';
@@ -49,11 +50,22 @@ export class RedisGuard implements GuardedUpstream {
       // A node of a cluster has queues of its own.
       node: (command, _pipeline, send) => (this.expired.has(command) ? command.promise : send()),
     });
+    this.emitter.on?.('close', this.connectionClosed);
   }
 
   close(): void {
+    this.emitter.off?.('close', this.connectionClosed);
     this.giveBack();
   }
+
+  private get emitter(): Partial<Pick<EventEmitter, 'on' | 'off'>> {
+    return this.upstream.client as object;
+  }
+
+  /** A transaction ends with its connection. */
+  private readonly connectionClosed = (): void => {
+    this.inTransaction = false;
+  };
 
   get state(): BreakerState {
     return this.gate.state;
