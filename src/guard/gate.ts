@@ -4,7 +4,14 @@ import type { Deadlines } from './deadlines.js';
 import { FailureWindow } from './failure-window.js';
 import { GateCounters } from './gate-counters.js';
 import type { ResolvedBreaker } from './gate.options.js';
-import { busyError, deadlineError, openError, type GuardError, type UnansweredCall } from './guard.error.js';
+import {
+  busyError,
+  deadlineError,
+  noTimeLeft,
+  openError,
+  type GuardError,
+  type UnansweredCall,
+} from './guard.error.js';
 import { isAbort, Outcome, type IsFailure } from './outcome.js';
 import type { Breaker, BreakerState, Bulkhead, Policies } from './policies.js';
 import { Silence } from './silence.js';
@@ -21,6 +28,9 @@ export interface GateHost {
   report(cause: string, message: string): void;
   /** Every error passes here before anybody sees it. */
   made(error: GuardError): GuardError;
+  /** When the request whose code calls has used up its time, monotonic milliseconds; Infinity where that is not set. */
+  requestDueMs(): number;
+  readonly requestDeadlineMs: number | null;
 }
 
 /** One call, from its beginning to its end with all its attempts. */
@@ -100,6 +110,12 @@ export class Gate {
     counters.inFlight -= 1;
     counters[outcome.end] += 1;
     return outcome;
+  }
+
+  /** A call whose request has no time left. */
+  tooLate(call: UnansweredCall): Promise<Outcome> {
+    const error = this.host.made(noTimeLeft(call, this.host.requestDeadlineMs!));
+    return this.enter(call, () => Promise.resolve(new Outcome('ownDeadlines', true, error)));
   }
 
   private async outcomeOf(call: UnansweredCall, work: () => Promise<Outcome>): Promise<Outcome> {
