@@ -67,7 +67,9 @@ export class MethodCache<Input> {
       return this.serve(entry, nowMs);
     }
     const flight = this.refresh(entry, input, nowMs);
-    if (this.rules.waitMs > 0 && flight !== null) return this.waitOrServe(flight, entry);
+    if (this.rules.waitMs > 0 && flight !== null) {
+      return this.parts.waits(this.rules.method, () => this.waitOrServe(flight, entry));
+    }
     this.counters.stale += 1;
     return this.serve(entry, nowMs);
   }
