@@ -1,4 +1,5 @@
 import type { AbstractHttpAdapter } from '@nestjs/core';
+import { watchReplies } from '../http/replies.js';
 import type { GuardError } from './guard.error.js';
 
 /** What HTTP clients throw and return: `fetch` has `Headers`, others plain objects, axios and got a response in the error. */
@@ -49,21 +50,11 @@ function retryAfterOf(given: unknown): unknown {
  * Returns what gives the adapter back.
  */
 export function answerRetryAfter(adapter: AbstractHttpAdapter, seconds: WeakMap<object, number>): () => void {
-  const own = Object.getOwnPropertyDescriptor(adapter, 'reply');
-  const reply = Reflect.get(adapter, 'reply');
-  const replies = function (this: AbstractHttpAdapter, response: unknown, body: unknown, status?: number): unknown {
-    if (status === 503 && typeof body === 'object' && body !== null) {
-      const known = seconds.get(body);
-      if (known !== undefined) this.setHeader(response, 'Retry-After', String(known));
-    }
-    return reply.call(this, response, body, status);
-  };
-  adapter.reply = replies;
-  return () => {
-    if (Reflect.get(adapter, 'reply') !== replies) return;
-    if (own === undefined) Reflect.deleteProperty(adapter, 'reply');
-    else Object.defineProperty(adapter, 'reply', own);
-  };
+  return watchReplies(adapter, (response, body, status) => {
+    if (status !== 503 || typeof body !== 'object' || body === null) return;
+    const known = seconds.get(body);
+    if (known !== undefined) adapter.setHeader(response, 'Retry-After', String(known));
+  });
 }
 
 /** Remembers when the answer that an error becomes asks its client to come back. */
