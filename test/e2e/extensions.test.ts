@@ -1,4 +1,13 @@
-import { Controller, Get, Inject, Injectable, Module, UseGuards, type DynamicModule, type ModuleMetadata } from '@nestjs/common';
+import {
+  Controller,
+  Get,
+  Inject,
+  Injectable,
+  Module,
+  UseGuards,
+  type DynamicModule,
+  type ModuleMetadata,
+} from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { describe, expect, it } from 'vitest';
 import { needExtension, type Extension } from '../../src/http/extension.js';

@@ -88,8 +88,8 @@ export class RedisGuard implements GuardedUpstream {
       const advice = 'Its commands have a deadline each: guardRedis(client, { deadlineMs }).';
       throw optionError('deadlineMs', `left out in a \`call()\` of the Redis client "${this.name}"`, given, advice);
     }
-    const { nowMs, requestDueMs } = this.host;
-    const deadlineMs = Math.max(0, Math.min(this.upstream.options.deadlineMs, requestDueMs() - nowMs()));
+    const { host, upstream } = this;
+    const deadlineMs = Math.max(0, Math.min(upstream.options.deadlineMs, host.requestDueMs() - host.nowMs()));
     const { thrown, value } = await new PassedCall(deadlineMs).outcomeOf(work, () => false);
     if (!thrown) return value as T;
     if (fallback === undefined) throw value;
