@@ -31,7 +31,7 @@ const ALIKE_ON_ALL_NESTS = [
   'test/e2e/{agents,block-truth,boot-noise,closing,dashboard-page,defer-outbox,event-loop*,experiment-effect,hostile-input,opentelemetry,prometheus,repeated-blocks,root-context,statsig,switchback,upstream-accuracy}.test.ts',
   'test/e2e/watch/*.test.ts',
   'test/e2e/guard/{outcomes,redis*,retries}.test.ts',
-  'test/e2e/cached-data/level2.test.ts',
+  'test/e2e/cached-data/level2*.test.ts',
   'test/e2e/compression/{exchanges,safety,shared-rules,streams,wire}.test.ts',
 ];
 

@@ -81,12 +81,12 @@ class CachedDataFeature extends PerfCache implements Feature {
     return { cache: this.stats(), findings };
   }
 
-  drain(): void {
-    for (const { standIn } of this.placed) standIn.close();
-  }
-
+  /** Not before: deferred work that drains may still wait for loads. */
   async close(): Promise<void> {
-    for (const { takeAway } of this.placed) takeAway();
+    for (const { standIn, takeAway } of this.placed) {
+      takeAway();
+      standIn.close();
+    }
     await this.level2?.close();
   }
 

@@ -26,21 +26,26 @@ export class GhostMethod implements StandIn {
     private readonly parts: CacheParts,
   ) {}
 
-  call(args: unknown[]): unknown {
+  call(args: unknown[]): Promise<unknown> {
     const { counters, ghost, parts } = this;
     const startedMs = parts.nowMs();
     const keys = this.keysOf(args);
     const hits = keys.map((key) => ghost.called(key, startedMs)).filter((hit): hit is GhostHits => hit !== null);
     counters.misses += keys.length;
-    const result = this.source(...args);
+    // Asked once: a query builder is sent each time that somebody waits for it.
+    const result = new Promise((resolve) => resolve(this.source(...args)));
     const end = (failed: boolean): void => {
       const ms = parts.nowMs() - startedMs;
       counters.loads += 1;
-      if (failed) counters.failed += 1;
       counters.loadMs.record(ms);
-      for (const hit of hits) ghost.took(hit, ms / keys.length);
+      if (!failed) for (const hit of hits) ghost.took(hit, ms / keys.length);
+      else {
+        counters.failed += 1;
+        // No cache keeps a failure.
+        for (const key of keys) ghost.forget(key);
+      }
     };
-    Promise.resolve(result).then(
+    result.then(
       () => end(false),
       () => end(true),
     );

@@ -47,6 +47,11 @@ export class Ghost {
     });
   }
 
+  /** It was not loaded after all. */
+  forget(key: string): void {
+    this.loadedAtMs.delete(hashOf(key));
+  }
+
   get keys(): number {
     return this.loadedAtMs.size;
   }

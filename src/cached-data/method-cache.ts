@@ -67,7 +67,9 @@ export class MethodCache<Input> {
       return this.serve(entry, nowMs);
     }
     const flight = this.refresh(entry, input, nowMs);
-    if (this.rules.waitMs > 0 && flight !== null) return this.waitOrServe(flight, entry);
+    if (this.rules.waitMs > 0 && flight !== null) {
+      return this.parts.waits(this.rules.method, () => this.waitOrServe(flight, entry));
+    }
     this.counters.stale += 1;
     return this.serve(entry, nowMs);
   }
@@ -203,7 +205,8 @@ export class MethodCache<Input> {
     if (found === null) return null;
     const nowMs = this.parts.nowMs();
     const { level2, method, refreshAhead, staleMs, ttlMs } = this.rules;
-    const times = new LoadTimes(nowMs - found.ageMs, ttlMs, staleMs);
+    // Its age is counted from the start of the read: the answer has been on its way since.
+    const times = new LoadTimes(startedMs - found.ageMs, ttlMs, staleMs);
     // What is to replace a value must not be as old.
     const usableUntilMs = this.entries.has(key) ? aheadMs(times, refreshAhead ?? 1) : times.staleUntilMs;
     const read = nowMs < usableUntilMs ? level2!.valueOf(found) : null;

@@ -9,17 +9,20 @@ const BLOCK_MS = 30;
 const TURNS_AFTER_BLOCK = 2;
 
 /**
- * Called at most once, unless it was ended before. `blockedMs`: for how long our loop was blocked since its start; `atMs`: when it
+ * Called at most once, unless it was ended before. `blockedMs`: for how long our loop was blocked since its call began; `atMs`: when it
  * was found to be due, before the sockets were read once more.
  */
 export type Expired = (blockedMs: number, atMs: number) => void;
 
-/** One call's deadline. */
-export interface Deadline {
-  readonly startedMs: number;
+/** What is known of a call. */
+interface Timed {
   readonly dueMs: number;
-  /** Of all blocks so far, when it started. */
+  /** {@link Deadlines.blockedBeforeMs} when it started. */
   readonly blockedBeforeMs: number;
+}
+
+/** One call's deadline. */
+export interface Deadline extends Timed {
   readonly expired: Expired;
 }
 
@@ -36,14 +39,23 @@ export class Deadlines {
 
   constructor(private readonly nowMs: MonotonicClock) {}
 
-  start(startedMs: number, dueMs: number, expired: Expired): Deadline {
-    // The loop is in a block now: that is none of this call's time.
-    const lateMs = startedMs - this.firesMs;
-    const blockedBeforeMs = this.blockedMs + (lateMs >= BLOCK_MS ? lateMs : 0);
-    const deadline = { startedMs, dueMs, blockedBeforeMs, expired };
+  /** Of all blocks so far. The loop may be in one now: what is over of it is none of the time of a call that starts. */
+  blockedBeforeMs(nowMs: number): number {
+    const lateMs = nowMs - this.firesMs;
+    return this.blockedMs + (lateMs >= BLOCK_MS ? lateMs : 0);
+  }
+
+  start({ dueMs, blockedBeforeMs }: Timed, expired: Expired): Deadline {
+    const deadline = { dueMs, blockedBeforeMs, expired };
     this.waiting.add(deadline);
-    if (dueMs < this.firesMs) this.arm(startedMs, dueMs);
+    if (this.timer === null || dueMs < this.firesMs) this.arm(this.nowMs(), dueMs);
     return deadline;
+  }
+
+  /** Sees blocks until what it returns is called, also while a call waits for its next attempt. */
+  watchBlocks(): () => void {
+    const watch = this.start({ dueMs: Infinity, blockedBeforeMs: 0 }, () => {});
+    return () => void this.end(watch);
   }
 
   /** False when it has expired, or was ended before. */

@@ -4,12 +4,21 @@ import type { Deadlines } from './deadlines.js';
 import { FailureWindow } from './failure-window.js';
 import { GateCounters } from './gate-counters.js';
 import type { ResolvedBreaker } from './gate.options.js';
-import { busyError, deadlineError, openError, type GuardError, type UnansweredCall } from './guard.error.js';
-import { Outcome, type IsFailure } from './outcome.js';
+import {
+  busyError,
+  deadlineError,
+  noTimeLeft,
+  openError,
+  type GuardError,
+  type UnansweredCall,
+} from './guard.error.js';
+import { isAbort, Outcome, type IsFailure } from './outcome.js';
 import type { Breaker, BreakerState, Bulkhead, Policies } from './policies.js';
+import { Silence } from './silence.js';
 
-/** Of its time in which our own loop turned: with less, an upstream is not to blame. */
-const FAIR_SHARE = 0.5;
+/** What an upstream may lack of its deadline and is to blame all the same: our loop was a little late, as it always is. */
+const ORDINARY_LATE_MS = 50;
+const ORDINARY_LATE_SHARE = 0.1;
 
 /** What gates need of their application. */
 export interface GateHost {
@@ -19,6 +28,9 @@ export interface GateHost {
   report(cause: string, message: string): void;
   /** Every error passes here before anybody sees it. */
   made(error: GuardError): GuardError;
+  /** When the request whose code calls has used up its time, monotonic milliseconds; Infinity where that is not set. */
+  requestDueMs(): number;
+  readonly requestDeadlineMs: number | null;
 }
 
 /** One call, from its beginning to its end with all its attempts. */
@@ -28,6 +40,8 @@ export interface TimedCall {
   /** What the upstream is given, milliseconds. A request that has less left makes `dueMs` come earlier. */
   readonly deadlineMs: number;
   readonly attempt: number;
+  /** Of all blocks of our loop so far, when it started. */
+  readonly blockedBeforeMs: number;
 }
 
 /** Ends an attempt. */
@@ -47,6 +61,7 @@ export interface Attempt {
 export class Gate {
   readonly counters = new GateCounters();
   private readonly window: FailureWindow | null;
+  private readonly silence = new Silence();
   private breaker: Breaker | null = null;
   private bulkhead: Bulkhead | null = null;
 
@@ -97,6 +112,12 @@ export class Gate {
     return outcome;
   }
 
+  /** A call whose request has no time left. */
+  tooLate(call: UnansweredCall): Promise<Outcome> {
+    const error = this.host.made(noTimeLeft(call, this.host.requestDeadlineMs!));
+    return this.enter(call, () => Promise.resolve(new Outcome('ownDeadlines', true, error)));
+  }
+
   private async outcomeOf(call: UnansweredCall, work: () => Promise<Outcome>): Promise<Outcome> {
     try {
       const running = this.bulkhead === null ? work() : this.bulkhead.run(work);
@@ -124,9 +145,8 @@ export class Gate {
         if (outcome.verdict !== 'unknown') window?.add(outcome.verdict === 'failure');
         resolve(outcome);
       };
-      const deadline = host.deadlines.start(startedMs, call.dueMs, (blockedMs, atMs) => {
-        const turnedMs = atMs - call.startedMs - blockedMs;
-        const isOurs = turnedMs < FAIR_SHARE * call.deadlineMs;
+      const deadline = host.deadlines.start(call, (blockedMs, atMs) => {
+        const isOurs = this.isOurs(call, blockedMs, atMs);
         if (!isOurs) counters.deadlines += 1;
         const error = host.made(deadlineError(this.unanswered(call), call.dueMs - call.startedMs, blockedMs));
         end(new Outcome(isOurs ? 'ownDeadlines' : 'failed', true, error));
@@ -135,10 +155,23 @@ export class Gate {
       run((thrown, value) => {
         if (!host.deadlines.end(deadline)) return;
         const failed = isFailure(value, thrown);
-        if (!failed) counters.durations.record(host.nowMs() - startedMs);
-        end(new Outcome(failed ? 'failed' : 'succeeded', thrown, value));
+        const saysNothing = !failed && thrown && isAbort(value);
+        if (!failed && !saysNothing) {
+          counters.durations.record(host.nowMs() - startedMs);
+          this.silence.answered();
+        }
+        end(new Outcome(failed ? 'failed' : 'succeeded', thrown, value, saysNothing));
       });
     });
+  }
+
+  /** The upstream has not had its time: a request had less left, or our loop did not turn. */
+  private isOurs({ startedMs, deadlineMs }: TimedCall, blockedMs: number, atMs: number): boolean {
+    const fairMs = deadlineMs - Math.min(ORDINARY_LATE_MS, ORDINARY_LATE_SHARE * deadlineMs);
+    const passedMs = atMs - startedMs;
+    if (passedMs < fairMs) return true;
+    const turnedMs = passedMs - blockedMs;
+    return turnedMs < fairMs && !this.silence.isTooLong(startedMs, atMs, turnedMs, deadlineMs);
   }
 
   private refused(call: TimedCall): Outcome {

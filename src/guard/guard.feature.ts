@@ -4,13 +4,14 @@ import type { PerfSnapshot, UpstreamGuardStats } from '../core/snapshot.js';
 import type { Extension } from '../http/extension.js';
 import type { Feature, FeatureBoot, FeatureHost } from '../http/feature.js';
 import { Deadlines } from './deadlines.js';
+import type { GateHost } from './gate.js';
 import { guardOption, type GuardOptions, type ResolvedGuard } from './guard.options.js';
 import type { GuardedUpstream } from './guarded-upstream.js';
 import type { Policies } from './policies.js';
 import { RedisGuard } from './redis/redis-guard.js';
 import { RedisUpstream } from './redis/redis-upstream.js';
 import { answerRetryAfter, rememberRetryAfter } from './retry-after.js';
-import { UpstreamGuard, type UpstreamHost } from './upstream-guard.js';
+import { UpstreamGuard } from './upstream-guard.js';
 import { refuseUnknownUpstreams, upstreamToken } from './upstream.decorator.js';
 
 /** The guarded upstreams of one application. */
@@ -26,12 +27,12 @@ class GuardFeature implements Feature {
     private readonly loadPolicies: () => Promise<Policies>,
   ) {
     this.deadlines = new Deadlines(host.nowMs);
-    const upstreamHost = this.upstreamHost();
+    const gateHost = this.gateHost();
     for (const [name, upstream] of options.upstreams) {
       const guard =
         upstream instanceof RedisUpstream
-          ? new RedisGuard(name, upstream, upstreamHost)
-          : new UpstreamGuard(name, upstream, upstreamHost);
+          ? new RedisGuard(name, upstream, gateHost)
+          : new UpstreamGuard(name, upstream, gateHost);
       this.guards.set(name, guard);
     }
   }
@@ -75,7 +76,7 @@ class GuardFeature implements Feature {
     this.giveAdapterBack();
   }
 
-  private upstreamHost(): UpstreamHost {
+  private gateHost(): GateHost {
     const { requests, nowMs, report } = this.host;
     const { requestDeadlineMs } = this.options;
     return {

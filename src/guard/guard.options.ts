@@ -40,7 +40,7 @@ export interface UpstreamGuardOptions {
   breaker?: boolean | BreakerOptions;
   /**
    * Decides what counts as a failure.
-   * @default what throws, except an abort by the application and HTTP errors below 500 but 429; a result with a `status` of 500 or more, or 429
+   * @default what throws, except an abort by the application; a result with a `status` of 500 or more, or 429
    */
   isFailure?: IsFailure;
 }

@@ -18,7 +18,7 @@ export interface GuardedCallOptions<F = never> {
    */
   idempotent?: boolean;
   /**
-   * For this call with all its retries, milliseconds.
+   * For this call with all its retries, milliseconds. Not for a Redis client, whose commands have a deadline each.
    * @default the upstream's `deadlineMs`
    */
   deadlineMs?: number;

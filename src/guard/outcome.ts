@@ -14,9 +14,12 @@ export class Outcome implements Judged {
     /** It was thrown, else returned. */
     readonly thrown: boolean,
     readonly value: unknown,
+    /** It says nothing of the upstream, however it ended. */
+    private readonly saysNothing = false,
   ) {}
 
   get verdict(): Judged['verdict'] {
+    if (this.saysNothing) return 'unknown';
     if (this.end === 'succeeded') return 'success';
     return this.end === 'failed' ? 'failure' : 'unknown';
   }
@@ -43,8 +46,10 @@ const isFailureStatus = (status: number): boolean => status >= 500 || status ===
 
 /** What counts as a failure by default. */
 export function isUpstreamFailure(outcome: unknown, thrown: boolean): boolean {
+  if (thrown) return !isAbort(outcome);
   const status = statusOf(outcome);
-  // An HTTP client or the application's own code throws for a 404.
-  if (status !== null && status >= 100) return isFailureStatus(status);
-  return thrown && !(outcome instanceof Error && outcome.name === 'AbortError');
+  return status !== null && isFailureStatus(status);
 }
+
+/** The application has ended the call itself. */
+export const isAbort = (thrown: unknown): boolean => thrown instanceof Error && thrown.name === 'AbortError';

@@ -1,4 +1,5 @@
 import type { AbstractHttpAdapter } from '@nestjs/core';
+import { watchReplies } from '../http/replies.js';
 import type { GuardError } from './guard.error.js';
 
 /** What HTTP clients throw and return: `fetch` has `Headers`, others plain objects, axios and got a response in the error. */
@@ -9,32 +10,39 @@ interface HttpOutcome {
   readonly response?: unknown;
 }
 
-/** The response in what a call has returned or thrown. */
-function responseOf(outcome: unknown): HttpOutcome | null {
-  if (typeof outcome !== 'object' || outcome === null) return null;
+/** What a call has returned or thrown, and the response in it: what the first says of itself counts. */
+function* responsesOf(outcome: unknown): Generator<HttpOutcome> {
+  if (typeof outcome !== 'object' || outcome === null) return;
+  yield outcome;
   const { response } = outcome as HttpOutcome;
-  return typeof response === 'object' && response !== null ? response : outcome;
+  if (typeof response === 'object' && response !== null) yield response;
 }
 
-/** The HTTP status of what a call has returned or thrown; null where there is none. */
+/** The HTTP status of what a call has returned; null where there is none. */
 export function statusOf(outcome: unknown): number | null {
-  const response = responseOf(outcome);
-  const status = response?.status ?? response?.statusCode;
-  return typeof status === 'number' ? status : null;
+  for (const { status, statusCode } of responsesOf(outcome)) {
+    const given = status ?? statusCode;
+    if (typeof given === 'number') return given;
+  }
+  return null;
 }
 
 /** The wait that the upstream asks for, milliseconds; null for none. https://www.rfc-editor.org/rfc/rfc9110#field.retry-after */
 export function retryAfterMs(outcome: unknown, epochMs: number): number | null {
-  const headers = responseOf(outcome)?.headers as { get?: unknown; [name: string]: unknown } | null | undefined;
-  if (typeof headers !== 'object' || headers === null) return null;
-  const given: unknown =
-    typeof headers.get === 'function'
-      ? (headers as unknown as Headers).get('retry-after')
-      : (headers['retry-after'] ?? headers['Retry-After']);
+  let given: unknown = null;
+  for (const { headers } of responsesOf(outcome)) given ??= retryAfterOf(headers);
   if (typeof given !== 'string' && typeof given !== 'number') return null;
   const seconds = Number(given);
   const ms = Number.isFinite(seconds) ? seconds * 1_000 : Date.parse(String(given)) - epochMs;
   return Number.isFinite(ms) ? Math.max(0, ms) : null;
+}
+
+function retryAfterOf(given: unknown): unknown {
+  const headers = given as { get?: unknown; [name: string]: unknown } | null | undefined;
+  if (typeof headers !== 'object' || headers === null) return null;
+  return typeof headers.get === 'function'
+    ? (headers as unknown as Headers).get('retry-after')
+    : (headers['retry-after'] ?? headers['Retry-After']);
 }
 
 /**
@@ -42,21 +50,11 @@ export function retryAfterMs(outcome: unknown, epochMs: number): number | null {
  * Returns what gives the adapter back.
  */
 export function answerRetryAfter(adapter: AbstractHttpAdapter, seconds: WeakMap<object, number>): () => void {
-  const own = Object.getOwnPropertyDescriptor(adapter, 'reply');
-  const reply = Reflect.get(adapter, 'reply');
-  const replies = function (this: AbstractHttpAdapter, response: unknown, body: unknown, status?: number): unknown {
-    if (status === 503 && typeof body === 'object' && body !== null) {
-      const known = seconds.get(body);
-      if (known !== undefined) this.setHeader(response, 'Retry-After', String(known));
-    }
-    return reply.call(this, response, body, status);
-  };
-  adapter.reply = replies;
-  return () => {
-    if (Reflect.get(adapter, 'reply') !== replies) return;
-    if (own === undefined) Reflect.deleteProperty(adapter, 'reply');
-    else Object.defineProperty(adapter, 'reply', own);
-  };
+  return watchReplies(adapter, (response, body, status) => {
+    if (status !== 503 || typeof body !== 'object' || body === null) return;
+    const known = seconds.get(body);
+    if (known !== undefined) adapter.setHeader(response, 'Retry-After', String(known));
+  });
 }
 
 /** Remembers when the answer that an error becomes asks its client to come back. */

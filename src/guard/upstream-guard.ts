@@ -2,10 +2,10 @@ import { epochMsOf, MAX_TIMER_MS } from '../core/clock.js';
 import { optionError } from '../core/option.js';
 import type { UpstreamGuardStats } from '../core/snapshot.js';
 import { Gate, type GateHost, type Settle } from './gate.js';
-import { noTimeLeft, type GuardError } from './guard.error.js';
+import type { GuardError } from './guard.error.js';
 import type { ResolvedUpstream } from './guard.options.js';
 import type { GuardedCall, GuardedCallOptions, GuardedUpstream } from './guarded-upstream.js';
-import { carefully, isUpstreamFailure, Outcome, type IsFailure } from './outcome.js';
+import { carefully, isUpstreamFailure, type IsFailure, type Outcome } from './outcome.js';
 import { PassedCall } from './passed-call.js';
 import type { BreakerState, Policies, Retry } from './policies.js';
 import { RetryBudget } from './retry-budget.js';
@@ -14,12 +14,6 @@ import { retryAfterMs } from './retry-after.js';
 /** Full jitter: a random wait between nothing and twice the last bound. https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/ */
 const FIRST_BACKOFF_MS = 100;
 const MAX_BACKOFF_MS = 2_000;
-
-export interface UpstreamHost extends GateHost {
-  /** When the request whose code calls has used up its time, monotonic milliseconds; Infinity where that is not set. */
-  requestDueMs(): number;
-  readonly requestDeadlineMs: number | null;
-}
 
 type Work = (call: GuardedCall) => unknown;
 
@@ -33,8 +27,9 @@ class RunningCall implements GuardedCall {
     readonly startedMs: number,
     readonly dueMs: number,
     readonly deadlineMs: number,
+    readonly blockedBeforeMs: number,
     private readonly work: Work,
-    private readonly host: UpstreamHost,
+    private readonly host: GateHost,
     readonly isFailure: IsFailure,
     private readonly budget: RetryBudget,
   ) {}
@@ -89,7 +84,7 @@ export class UpstreamGuard implements GuardedUpstream {
   constructor(
     readonly name: string,
     private readonly options: ResolvedUpstream,
-    private readonly host: UpstreamHost,
+    private readonly host: GateHost,
   ) {
     this.gate = new Gate(name, options, host);
     this.budget = new RetryBudget(host.nowMs);
@@ -133,17 +128,16 @@ export class UpstreamGuard implements GuardedUpstream {
     const startedMs = host.nowMs();
     const dueMs = Math.min(startedMs + deadlineMs, host.requestDueMs());
     const unanswered = { upstream: this.name, spentMs: 0, attempt: 0 };
-    if (dueMs <= startedMs) {
-      const error = host.made(noTimeLeft(unanswered, host.requestDeadlineMs!));
-      return gate.enter(unanswered, () => Promise.resolve(new Outcome('ownDeadlines', true, error)));
-    }
-    const call = new RunningCall(startedMs, dueMs, deadlineMs, work, host, this.isFailure, this.budget);
+    if (dueMs <= startedMs) return gate.tooLate(unanswered);
+    const before = host.deadlines.blockedBeforeMs(startedMs);
+    const call = new RunningCall(startedMs, dueMs, deadlineMs, before, work, host, this.isFailure, this.budget);
     if (!idempotent || retry === null) {
       call.attempt = 1;
       return gate.enter(unanswered, () => gate.attempt(call));
     }
     let last: Outcome | null = null;
-    return gate.enter(unanswered, () =>
+    const unwatch = host.deadlines.watchBlocks();
+    const ended = gate.enter(unanswered, () =>
       retry.run(async (retries) => {
         if (last !== null) {
           last.retryInMs = null;
@@ -157,6 +151,7 @@ export class UpstreamGuard implements GuardedUpstream {
         return last;
       }),
     );
+    return ended.finally(unwatch);
   }
 
   /** Null: it is not worth it, or not allowed. */

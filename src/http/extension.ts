@@ -42,7 +42,7 @@ export function refuseTwice(extensions: readonly PerfExtension[]): void {
   throw optionError('extensions', expected, extensions, `"${twice}" stands there twice.`);
 }
 
-/** On a method or a class: the extension without which its decorator would do nothing. */
+/** On a method or a class: the extensions without which its decorators would do nothing. */
 const NEEDED_METADATA = 'perf:extension';
 
 /** What a decorator says of the extension that it needs. */
@@ -57,14 +57,16 @@ export interface NeededExtension {
 
 /** Lets the boot stop when an application has a decorated method or class, and not its extension. */
 export function needExtension(methodOrClass: object, needed: NeededExtension): void {
-  Reflect.defineMetadata(NEEDED_METADATA, needed, methodOrClass);
+  const own = (Reflect.getOwnMetadata(NEEDED_METADATA, methodOrClass) ?? []) as readonly NeededExtension[];
+  Reflect.defineMetadata(NEEDED_METADATA, [...own, needed], methodOrClass);
 }
 
 /** @throws PERF_ERR_EXTENSION with the method and the line to add */
 export function refuseMissingExtensions(modules: ModulesContainer, names: ReadonlySet<string>): void {
   const refuse = (decorated: object, name: string): void => {
-    const needed = Reflect.getMetadata(NEEDED_METADATA, decorated) as NeededExtension | undefined;
-    if (needed === undefined || names.has(needed.name)) return;
+    const all = (Reflect.getMetadata(NEEDED_METADATA, decorated) ?? []) as readonly NeededExtension[];
+    const needed = all.find(({ name: extensionName }) => !names.has(extensionName));
+    if (needed === undefined) return;
     throw new PerfError(
       'PERF_ERR_EXTENSION',
       `\`${needed.decorator}\` on "${name}" does nothing without its extension. ` +
@@ -93,11 +95,11 @@ export function classesOf(modules: ModulesContainer): Set<Type> {
   return classes;
 }
 
-/** Of all providers and controllers, those that a factory or a value has given included. */
+/** Of all that Nest has instances of, those that a factory or a value has given included. */
 function prototypesOf(modules: ModulesContainer): Set<object> {
   const prototypes = new Set<object>();
-  for (const module of modules.values()) {
-    for (const { instance, metatype } of [...module.providers.values(), ...module.controllers.values()]) {
+  for (const { providers, controllers, injectables } of modules.values()) {
+    for (const { instance, metatype } of [...providers.values(), ...controllers.values(), ...injectables.values()]) {
       const made: unknown = instance;
       const prototype: unknown =
         typeof made === 'object' && made !== null

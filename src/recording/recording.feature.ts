@@ -9,9 +9,9 @@ import { DENIED_NAMES } from '../core/safe-request.js';
 import type { RequestState } from '../core/request-state.js';
 import type { Feature, FeatureHost } from '../http/feature.js';
 import { stateOf } from '../http/lifecycle.js';
+import { watchReplies } from '../http/replies.js';
 import type { Answer } from './recorded-request.js';
 import type { ResolvedRecordOptions } from './recording.options.js';
-import { watchReplies } from './replies.js';
 import { TrafficFile } from './traffic-file.js';
 import { OF_APPLICATION, TrafficRecording } from './traffic-recording.js';
 

@@ -1,4 +1,13 @@
-import { Controller, Get, Inject, Injectable, Module, type DynamicModule, type ModuleMetadata } from '@nestjs/common';
+import {
+  Controller,
+  Get,
+  Inject,
+  Injectable,
+  Module,
+  UseGuards,
+  type DynamicModule,
+  type ModuleMetadata,
+} from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { describe, expect, it } from 'vitest';
 import { needExtension, type Extension } from '../../src/http/extension.js';
@@ -36,6 +45,21 @@ class GreetingController {
   greet() {
     return this.greeting.text;
   }
+}
+
+@Injectable()
+class GreetingGuard {
+  @Greets()
+  canActivate() {
+    return true;
+  }
+}
+
+@UseGuards(GreetingGuard)
+@Controller()
+class GuardedController {
+  @Get()
+  greet() {}
 }
 
 @Injectable()
@@ -94,5 +118,40 @@ describe('extensions', () => {
       'PERF_ERR_EXTENSION: `@Greets()` on "Service.greet" does nothing without its extension. ' +
         'Add it: PerfModule.forRoot({ extensions: [greeter()] }).',
     );
+  });
+
+  it('stop the boot where a decorator of a guard has none', async () => {
+    await expect(boot('express', PerfModule.forRoot(), { controllers: [GuardedController] })).rejects.toThrow(
+      'PERF_ERR_EXTENSION: `@Greets()` on "GreetingGuard.canActivate" does nothing without its extension.',
+    );
+  });
+
+  it('stop the boot where one of two decorators of a method has none, in whichever order they stand', async () => {
+    const Parts = (): MethodDecorator => (_target, _name, descriptor) =>
+      needExtension(descriptor.value as object, {
+        name: 'parting',
+        decorator: '@Parts()',
+        add: 'extensions: [parting()]',
+      });
+    class Above {
+      @Parts()
+      @Greets()
+      both() {}
+    }
+    class Below {
+      @Greets()
+      @Parts()
+      both() {}
+    }
+    for (const provider of [Above, Below]) {
+      const booting = boot('fastify', PerfModule.forRoot({ extensions: [greeter()] }), { providers: [provider] });
+      await expect(booting).rejects.toThrow(
+        `PERF_ERR_EXTENSION: \`@Parts()\` on "${provider.name}.both" does nothing without its extension.`,
+      );
+      const parting: Extension = { name: 'parting', create: () => ({}) };
+      await expect(
+        boot('fastify', PerfModule.forRoot({ extensions: [parting] }), { providers: [provider] }),
+      ).rejects.toThrow(`PERF_ERR_EXTENSION: \`@Greets()\` on "${provider.name}.both"`);
+    }
   });
 });

@@ -10,7 +10,7 @@ const MAX_LATE = 3;
 const LEFT_ALONE_MS = 1_000;
 /** An invalidation outlives what may be loading meanwhile, milliseconds. */
 const MIN_KEEP_MS = 60_000;
-/** What could not be invalidated and is sent when Redis is back: beyond it whole methods. */
+/** What could not be invalidated and is sent again when Redis is back, and on every ping: beyond it whole methods. */
 const MAX_UNSENT = 1_000;
 const PING_MS = 10_000;
 const SUBSCRIBE_MS = 1_000;
@@ -61,7 +61,7 @@ export class RedisLevel2 implements Level2 {
     // Nothing is a gap yet that was there before the first load.
     this.hasSubscribed = true;
     // A connection that is half open owes the answer, and is made anew.
-    this.ping = setInterval(() => void subscriber.ping().catch(() => {}), PING_MS).unref();
+    this.ping = setInterval(() => this.beat(), PING_MS).unref();
   }
 
   async read({ method, key }: Level2Key): Promise<Level2Answer | null> {
@@ -75,6 +75,8 @@ export class RedisLevel2 implements Level2 {
       if (!(await within(this.deadlineMs, reading))) await setImmediate();
       if (answer === undefined) return this.wasLate();
       this.late = 0;
+      // Also what has failed on the way here: replies come in order.
+      if (this.isUnsent(method, key)) return null;
       const [atMs, ageMs, text] = answer;
       return { atMs, value: ageMs === undefined || text === undefined ? null : { ageMs, text } };
     } catch (error) {
@@ -106,6 +108,16 @@ export class RedisLevel2 implements Level2 {
 
   private ready(): void {
     this.isReady = true;
+    this.sendUnsent();
+  }
+
+  /** An invalidation may have failed on a connection that lives: a Redis without memory refuses writes. */
+  private beat(): void {
+    this.subscriber.ping().catch(() => {});
+    if (this.isReady) this.sendUnsent();
+  }
+
+  private sendUnsent(): void {
     const unsent = [...this.unsent.values()];
     this.unsent.clear();
     for (const each of unsent) this.send(each);
@@ -145,7 +157,13 @@ export class RedisLevel2 implements Level2 {
 
   private sendLater(unsent: Unsent): void {
     const kept = this.unsent.size < MAX_UNSENT ? unsent : { ...unsent, key: null };
-    this.unsent.set(JSON.stringify([kept.method, kept.key]), kept);
+    this.unsent.set(nameOfUnsent(kept.method, kept.key), kept);
+  }
+
+  /** What Redis holds of it is older than an invalidation that it does not know. */
+  private isUnsent(method: string, key: string): boolean {
+    if (this.unsent.size === 0) return false;
+    return this.unsent.has(nameOfUnsent(method, null)) || this.unsent.has(nameOfUnsent(method, key));
   }
 
   /** What does not answer in time costs its deadline a few times, and then nothing for a while. */
@@ -168,6 +186,10 @@ export class RedisLevel2 implements Level2 {
   private nameOf(method: string, key?: string): string {
     const group = `${this.prefix}:{${method}}`;
     if (key === undefined) return group;
-    return `${group}:${key.length <= MAX_KEY_LENGTH ? key : createHash('sha256').update(key).digest('base64url')}`;
+    // Told apart by their first letter: a caller may choose the key, and no key is taken for another's hash.
+    if (key.length <= MAX_KEY_LENGTH) return `${group}:=${key}`;
+    return `${group}:#${createHash('sha256').update(key).digest('base64url')}`;
   }
 }
+
+const nameOfUnsent = (method: string, key: string | null): string => JSON.stringify([method, key]);

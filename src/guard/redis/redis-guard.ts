@@ -1,3 +1,5 @@
+import type { EventEmitter } from 'node:events';
+import { optionError } from '../../core/option.js';
 import type { UpstreamGuardStats } from '../../core/snapshot.js';
 import { Gate, type GateHost, type Settle } from '../gate.js';
 import type { GuardedCall, GuardedCallOptions, GuardedUpstream } from '../guarded-upstream.js';
@@ -49,11 +51,22 @@ export class RedisGuard implements GuardedUpstream {
       // A node of a cluster has queues of its own.
       node: (command, _pipeline, send) => (this.expired.has(command) ? command.promise : send()),
     });
+    this.emitter.on?.('close', this.connectionClosed);
   }
 
   close(): void {
+    this.emitter.off?.('close', this.connectionClosed);
     this.giveBack();
   }
+
+  private get emitter(): Partial<Pick<EventEmitter, 'on' | 'off'>> {
+    return this.upstream.client as object;
+  }
+
+  /** A transaction ends with its connection. */
+  private readonly connectionClosed = (): void => {
+    this.inTransaction = false;
+  };
 
   get state(): BreakerState {
     return this.gate.state;
@@ -63,11 +76,20 @@ export class RedisGuard implements GuardedUpstream {
     return this.gate.stats();
   }
 
-  /** Its commands are guarded one by one: this adds the fallback. */
+  /**
+   * Its commands are guarded one by one: this adds the fallback.
+   * @throws PERF_ERR_OPTION for a `deadlineMs`
+   */
   async call<T, F = never>(
     work: (call: GuardedCall) => T | PromiseLike<T>,
-    { fallback, deadlineMs = this.upstream.options.deadlineMs }: GuardedCallOptions<F> = {},
+    { fallback, deadlineMs: given }: GuardedCallOptions<F> = {},
   ): Promise<T | F> {
+    if (given !== undefined) {
+      const advice = 'Its commands have a deadline each: guardRedis(client, { deadlineMs }).';
+      throw optionError('deadlineMs', `left out in a \`call()\` of the Redis client "${this.name}"`, given, advice);
+    }
+    const { host, upstream } = this;
+    const deadlineMs = Math.max(0, Math.min(upstream.options.deadlineMs, host.requestDueMs() - host.nowMs()));
     const { thrown, value } = await new PassedCall(deadlineMs).outcomeOf(work, () => false);
     if (!thrown) return value as T;
     if (fallback === undefined) throw value;
@@ -113,18 +135,23 @@ export class RedisGuard implements GuardedUpstream {
     const { deadlineMs } = this.upstream.options;
     const batch: Batch = { open: new Set(), failure: null, settle: null };
     const startedMs = host.nowMs();
-    const call = { startedMs, dueMs: startedMs + deadlineMs, deadlineMs, attempt: 1 };
+    const dueMs = Math.min(startedMs + deadlineMs, host.requestDueMs());
+    const blockedBeforeMs = host.deadlines.blockedBeforeMs(startedMs);
+    const call = { startedMs, dueMs, deadlineMs, attempt: 1, blockedBeforeMs };
     const run = (settle: Settle): void => void (batch.settle = settle);
-    void gate
-      .enter({ upstream: this.name, spentMs: 0, attempt: 0 }, () => gate.attempt({ call, run, isFailure }))
-      .then(({ value }) => {
-        // Out of time, or refused. The breaker knows it already when the caller does.
-        if (!(value instanceof GuardError)) return;
-        for (const command of batch.open) {
-          this.expired.add(command);
-          command.reject(value);
-        }
-      });
+    const unanswered = { upstream: this.name, spentMs: 0, attempt: 0 };
+    void (
+      dueMs <= startedMs
+        ? gate.tooLate(unanswered)
+        : gate.enter(unanswered, () => gate.attempt({ call, run, isFailure }))
+    ).then(({ value }) => {
+      // Out of time, or refused. The breaker knows it already when the caller does.
+      if (!(value instanceof GuardError)) return;
+      for (const command of batch.open) {
+        this.expired.add(command);
+        command.reject(value);
+      }
+    });
     return batch;
   }
 

@@ -15,6 +15,15 @@ class Catalogue {
     return { id, price: 3 };
   }
 
+  slow = false;
+
+  /** Soon stale, and waited for then. */
+  @Cached({ ttlMs: 500, staleMs: 60_000, waitMs: 10_000 })
+  async stock() {
+    if (this.slow) await new Promise((resolve) => setTimeout(resolve, 20));
+    return [3];
+  }
+
   /** A call from within. */
   async pair(id: string) {
     return [await this.product(id), await this.product(id)];
@@ -34,6 +43,11 @@ class ShopController {
   @Get('products/:id')
   product(@Param('id') id: string) {
     return this.catalogue.product(id);
+  }
+
+  @Get('stock')
+  stock() {
+    return this.catalogue.stock();
   }
 
   @Get('brands')
@@ -69,6 +83,7 @@ describe.each(adapters)('cached data, on %s', (adapter) => {
     expect(catalogue.loads).toEqual(['brands', '7', '7']);
     expect(app.app.get(PerfService).snapshot().cache).toMatchObject([
       { method: 'Catalogue.product', entries: 1, hits: 4, stale: 0, misses: 2, loads: 2, failed: 0 },
+      { method: 'Catalogue.stock' },
       { method: 'Catalogue.brands', entries: 1, hits: 3, misses: 0, loads: 1 },
     ]);
     await app.close();
@@ -87,5 +102,20 @@ describe.each(adapters)('cached data, on %s', (adapter) => {
     expect(waited!.upstream).toMatchObject([{ target: 'cache Catalogue.product', kind: 'other', calls: 1, errors: 0 }]);
     expect(waited!.time!.upstreamMs).toBeGreaterThan(15);
     expect(served!.upstream ?? []).toEqual([]);
+  });
+
+  it('shows who waits for a stale value to be replaced in the time of the request too', async () => {
+    const app = await startApp(adapter, {
+      perf: { extensions: [cache()] },
+      metadata: { controllers: [ShopController], providers: [Catalogue] },
+    });
+    running.push(app);
+    await (await fetch(`${app.url}/stock`)).text();
+    app.app.get(Catalogue).slow = true;
+    await new Promise((resolve) => setTimeout(resolve, 510));
+    await (await fetch(`${app.url}/stock`)).text();
+    const [, waited] = await app.requests();
+    expect(waited!.upstream).toMatchObject([{ target: 'cache Catalogue.stock', kind: 'other', calls: 1, errors: 0 }]);
+    expect(waited!.time!.upstreamMs).toBeGreaterThan(15);
   });
 });

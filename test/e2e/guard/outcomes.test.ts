@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { guard, upstreamToken, type GuardedUpstream, type UpstreamGuardOptions } from '../../../src/entries/guard.js';
 import { startApp, type TestApp } from '../../fixtures/app.js';
 import { scriptedServer, type ScriptedServer } from '../../fixtures/scripted-server.js';
+import { until } from '../../fixtures/until.js';
 
 let server: ScriptedServer;
 const running: TestApp[] = [];
@@ -39,7 +40,7 @@ describe('a guarded call', () => {
     expect(failed + ownDeadlines).toBe(2);
   });
 
-  it('counts 4xx as answers, also where a client throws them, and 429 and 5xx as failures', async () => {
+  it('counts results with 4xx as answers, 429, 5xx and all that is thrown as failures', async () => {
     const { github } = await start();
     for (const status of [404, 429, 502]) {
       server.answer = status;
@@ -47,7 +48,49 @@ describe('a guarded call', () => {
     }
     await github.call(() => Promise.reject(Object.assign(new Error(), { response: { status: 404 } }))).catch(() => {});
     await github.call(() => Promise.reject(Object.assign(new Error(), { status: 503 }))).catch(() => {});
-    expect(github.stats()).toMatchObject({ succeeded: 2, failed: 3 });
+    expect(github.stats()).toMatchObject({ succeeded: 1, failed: 4 });
+  });
+
+  it("reads a result's own status and headers before those of a response within", async () => {
+    const { github } = await start({ deadlineMs: 5_000 });
+    for (const result of [
+      { status: 503, response: {} },
+      { statusCode: 503, response: { status: 200 } },
+      { response: { status: 503 } },
+    ]) {
+      expect(await github.call(() => result)).toBe(result);
+    }
+    expect(github.stats()).toMatchObject({ succeeded: 0, failed: 3 });
+    const headers = { 'retry-after': '60' };
+    const now = { status: 503, headers, response: { headers: {} } };
+    // There is no time for the wait that it asks for.
+    await github.call(() => now, { idempotent: true });
+    expect(github.stats()).toMatchObject({ failed: 4, retries: 0 });
+  });
+
+  it('lets `isFailure` make answers of what a client throws for a 404', async () => {
+    const { github } = await start({
+      isFailure: (outcome, thrown) => thrown && (outcome as { status?: number }).status !== 404,
+    });
+    for (const status of [404, 400]) {
+      await github.call(() => Promise.reject(Object.assign(new Error(), { status }))).catch(() => {});
+    }
+    expect(github.stats()).toMatchObject({ succeeded: 1, failed: 1 });
+  });
+
+  it('learns nothing from what the application has aborted itself: a breaker that tries again goes on trying', async () => {
+    const { github } = await start({ breaker: { atLeast: 1, openMs: 50, probes: 2 } });
+    await expect(github.call(() => Promise.reject(new Error('down')))).rejects.toThrow('down');
+    await until('it is tried again', () => github.state === 'half-open');
+    const controller = new AbortController();
+    controller.abort();
+    for (let i = 0; i < 5; i++) {
+      await expect(github.call(() => fetch(server.url, { signal: controller.signal }))).rejects.toThrow('aborted');
+    }
+    expect(github.state).toBe('half-open');
+    expect(github.stats()).toMatchObject({ failed: 1, durationMs: { max: 0 } });
+    for (let i = 0; i < 2; i++) await github.call(asked);
+    expect(github.state).toBe('closed');
   });
 
   it('lets `isFailure` decide, and reports one that throws', async () => {

@@ -11,6 +11,21 @@ class Watched {
   related(id: string) {
     return new Promise((resolve) => setTimeout(resolve, 14, id));
   }
+
+  @Cached({ ttlMs: 60_000, ghost: true })
+  broken(how: string): Promise<never> {
+    if (how === 'at once') throw new Error('no');
+    return Promise.reject(new Error('no'));
+  }
+
+  sent = 0;
+
+  /** As query builders have it: it is sent by whoever asks for its result. */
+  @Cached({ ttlMs: 60_000, ghost: true })
+  lazy(): Promise<number> {
+    // oxlint-disable-next-line unicorn/no-thenable -- a query builder
+    return { then: (resolve: (sent: number) => void) => resolve((this.sent += 1)) } as Promise<number>;
+  }
 }
 
 describe('a ghost', () => {
@@ -41,5 +56,18 @@ describe('a ghost', () => {
         '`@Cached({ ttlMs: 60_000 })` would have saved 13 of the 14 ms that a call of Watched.related takes: ' +
         '95 % of its calls ask for what was loaded within that time',
     });
+  });
+
+  it.each(['at once', 'later'])('counts no failure as something that a cache would have had (%s)', async (how) => {
+    const { of, row } = await cacheOf(Watched);
+    for (let i = 0; i < 3; i++) await expect(Promise.resolve().then(() => of.broken(how))).rejects.toThrow('no');
+    const { ghost, ...counts } = row('broken');
+    expect(counts).toMatchObject({ misses: 3, loads: 3, failed: 3 });
+    expect(ghost!.map(({ hitRatio }) => hitRatio)).toEqual([0, 0, 0, 0]);
+  });
+
+  it('asks a result that is sent by whoever waits for it once a call', async () => {
+    const { of } = await cacheOf(Watched);
+    expect([await of.lazy(), await of.lazy(), of.sent]).toEqual([1, 2, 2]);
   });
 });

@@ -19,7 +19,8 @@ afterEach(() => vi.useRealTimers());
 
 const started = (deadlines: Deadlines, forMs: number) => {
   const expired = vi.fn<(blockedMs: number, atMs: number) => void>();
-  return { expired, deadline: deadlines.start(nowMs, nowMs + forMs, expired) };
+  const call = { dueMs: nowMs + forMs, blockedBeforeMs: deadlines.blockedBeforeMs(nowMs) };
+  return { expired, deadline: deadlines.start(call, expired) };
 };
 
 describe('deadlines', () => {

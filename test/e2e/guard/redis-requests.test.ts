@@ -1,0 +1,85 @@
+import { Controller, Get } from '@nestjs/common';
+import { Redis } from 'ioredis';
+import { afterEach, describe, expect, inject, it } from 'vitest';
+import { startRedis } from '../../../scripts/redis.mjs';
+import { guard, guardRedis, upstreamToken, type GuardedUpstream } from '../../../src/entries/guard.js';
+import { adapters, startApp, type Adapter } from '../../fixtures/app.js';
+import { until } from '../../fixtures/until.js';
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
+});
+
+async function guarded(client: Redis, adapter: Adapter = 'fastify', requestDeadlineMs?: number) {
+  client.on('error', () => {});
+  cleanups.push(() => client.disconnect());
+  @Controller()
+  class KeysController {
+    @Get('late')
+    late() {
+      return client.get('guard:late');
+    }
+
+    @Get('too-late')
+    async tooLate() {
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      return client.incr('guard:never-sent');
+    }
+  }
+  const cache = guardRedis(client, { deadlineMs: 20_000 });
+  const perf = {
+    extensions: [guard({ upstreams: { cache }, ...(requestDeadlineMs === undefined ? {} : { requestDeadlineMs }) })],
+  };
+  const app = await startApp(adapter, { perf, metadata: { controllers: [KeysController] } });
+  cleanups.push(() => app.close());
+  return { ...app, cache: app.app.get<GuardedUpstream>(upstreamToken('cache')) };
+}
+
+describe.each(adapters)('a command of a guarded Redis client, on %s', (adapter) => {
+  it('has no more time than its request', async () => {
+    const redis = await startRedis({ own: true });
+    cleanups.push(() => redis.stop());
+    const client = new Redis(redis.port);
+    const { url, cache } = await guarded(client, adapter, 80);
+    await until('a connection', () => client.status === 'ready');
+    expect((await fetch(`${url}/too-late`)).status).toBe(504);
+    expect(cache.stats()).toMatchObject({ attempts: 0, failed: 0, ownDeadlines: 1 });
+    expect(await client.get('guard:never-sent')).toBeNull();
+    redis.child!.kill('SIGSTOP');
+    cleanups.push(() => redis.child!.kill('SIGCONT'));
+    expect((await fetch(`${url}/late`)).status).toBe(504);
+    expect(cache.stats()).toMatchObject({ failed: 0, deadlines: 0, ownDeadlines: 2 });
+  });
+});
+
+describe('a guarded Redis client', () => {
+  it('guards again after a connection that was lost within a transaction', async () => {
+    const client = new Redis(inject('redisUrl'));
+    const { cache } = await guarded(client);
+    await until('a connection', () => client.status === 'ready');
+    await client.multi({ pipeline: false });
+    client.disconnect(true);
+    await until('a new connection', () => client.status === 'ready');
+    await client.ping();
+    await until('it is counted', () => cache.stats().succeeded === 1);
+  });
+
+  it('listens to the client for as long as the application lives', async () => {
+    const client = new Redis(inject('redisUrl'));
+    await until('a connection', () => client.status === 'ready');
+    const before = client.listenerCount('close');
+    const { close } = await guarded(client);
+    await close();
+    expect(client.listenerCount('close')).toBe(before);
+  });
+
+  it('refuses a deadline for one `call()`, whose commands have their own', async () => {
+    const { cache } = await guarded(new Redis(inject('redisUrl')));
+    await expect(cache.call(() => 1, { deadlineMs: 5 })).rejects.toMatchObject({
+      code: 'PERF_ERR_OPTION',
+      message: expect.stringContaining('guardRedis(client, { deadlineMs })'),
+    });
+    expect(await cache.call(({ remainingMs }) => remainingMs)).toBe(20_000);
+  });
+});

@@ -1,0 +1,112 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { cockatielPolicies } from '../../../src/entries/guard/cockatiel.js';
+import { Deadlines } from '../../../src/guard/deadlines.js';
+import { UpstreamGuard } from '../../../src/guard/upstream-guard.js';
+
+/** A loop that is blocked: time goes on, and no timer fires until the end. */
+let nowMs = 0;
+const block = (ms: number): void => void (nowMs += ms);
+const turn = async (ms: number): Promise<void> => {
+  for (let i = 0; i < ms; i++) {
+    nowMs += 1;
+    await vi.advanceTimersByTimeAsync(1);
+  }
+};
+
+beforeEach(() => {
+  nowMs = 1_000;
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'clearImmediate'] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+});
+
+async function upstream(deadlineMs: number, requestDeadlineMs: number | null = null) {
+  const clock = (): number => nowMs;
+  const breaker = { ratio: 0.5, atLeast: 20, windowMs: 30_000, openMs: 5_000, probes: 5 };
+  const guard = new UpstreamGuard(
+    'api',
+    { deadlineMs, retries: 2, maxInFlight: 1_000, breaker, isFailure: null },
+    {
+      nowMs: clock,
+      deadlines: new Deadlines(clock),
+      report: () => {},
+      made: (error) => error,
+      requestDueMs: () => (requestDeadlineMs === null ? Infinity : nowMs + requestDeadlineMs),
+      requestDeadlineMs,
+    },
+  );
+  guard.use(await cockatielPolicies());
+  /** `afterMs` of the loop's own time, null: never. */
+  const call = (afterMs: number | null, idempotent = false): void => {
+    const answer = (): Promise<string> =>
+      new Promise((resolve) => afterMs !== null && setTimeout(() => resolve('answer'), afterMs));
+    guard.call(answer, { idempotent }).catch(() => {});
+  };
+  return { guard, call };
+}
+
+describe('a deadline that passes', () => {
+  it('is our own where the loop has turned for less, however much of it that was', async () => {
+    const { guard, call } = await upstream(1_000);
+    for (let i = 0; i < 25; i++) call(650);
+    block(400);
+    await turn(1_100);
+    expect(guard.stats()).toMatchObject({ state: 'closed', ownDeadlines: 25, failed: 0, deadlines: 0, opened: 0 });
+  });
+
+  it('is our own where the block was before a retry', async () => {
+    vi.spyOn(Math, 'random').mockReturnValue(0.5);
+    const { guard } = await upstream(1_000);
+    const work = ({ attempt }: { attempt: number }): Promise<string> => {
+      if (attempt === 1) return Promise.reject(new Error('broken connection'));
+      return new Promise((resolve) => setTimeout(() => resolve('answer'), 650));
+    };
+    guard.call(work, { idempotent: true }).catch(() => {});
+    await turn(30);
+    block(400);
+    await turn(1_100);
+    expect(guard.stats()).toMatchObject({ attempts: 2, ownDeadlines: 1, failed: 0, deadlines: 0 });
+  });
+
+  it("is the upstream's where the loop has turned, a timer that was a little late included", async () => {
+    const { guard, call } = await upstream(1_000);
+    for (let i = 0; i < 25; i++) call(null);
+    await turn(500);
+    block(45);
+    await turn(600);
+    expect(guard.stats()).toMatchObject({ state: 'open', ownDeadlines: 0, failed: 25, deadlines: 25 });
+  });
+
+  it("is the upstream's in the end, where a loop that is often blocked has heard no answer for long", async () => {
+    const { guard, call } = await upstream(200);
+    for (let i = 0; i < 100 && guard.state === 'closed'; i++) {
+      call(null);
+      await turn(40);
+      block(60);
+    }
+    expect(guard.stats()).toMatchObject({ state: 'open', opened: 1 });
+  });
+
+  it('stays our own for as long as there are answers between', async () => {
+    const { guard, call } = await upstream(1_000);
+    for (let i = 0; i < 20; i++) {
+      for (let n = 0; n < 25; n++) call(650);
+      block(400);
+      await turn(700);
+      call(5);
+      await turn(10);
+    }
+    expect(guard.stats()).toMatchObject({ state: 'closed', ownDeadlines: 500, failed: 0, succeeded: 20 });
+  });
+
+  it("is never the upstream's where a request had less time, however often", async () => {
+    const { guard, call } = await upstream(1_000, 500);
+    for (let i = 0; i < 30; i++) {
+      call(null);
+      await turn(520);
+    }
+    expect(guard.stats()).toMatchObject({ state: 'closed', ownDeadlines: 30, failed: 0 });
+  });
+});
