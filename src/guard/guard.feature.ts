@@ -88,7 +88,8 @@ class GuardFeature implements Feature {
       requestDueMs: () => {
         if (requestDeadlineMs === null) return Infinity;
         const request = currentRequest(requests);
-        return request === null ? Infinity : request.startedMs + requestDeadlineMs;
+        // A timer or a poller that it has started outlives it, and is nobody's request.
+        return request === null || request.closed ? Infinity : request.startedMs + requestDeadlineMs;
       },
     };
   }

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { Controller, Get, Inject, Injectable } from '@nestjs/common';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
@@ -32,6 +33,14 @@ class ClientController {
   async call() {
     const response = await this.client.github.call(({ signal }) => fetch(server.url, { signal }));
     return { status: response.status };
+  }
+
+  /** What goes on in the request's context when it is over. */
+  afterwards: Promise<number> | null = null;
+  @Get('start')
+  start() {
+    this.afterwards = delay(150).then(() => this.client.github.call(() => 1));
+    return {};
   }
 }
 
@@ -165,6 +174,19 @@ describe('a guarded call', () => {
     expect((await fetch(`${app.url}/call`)).status).toBe(504);
     // The upstream was not given its time: that is not its failure.
     expect(app.app.get<GuardedUpstream>(upstreamToken('github')).stats()).toMatchObject({ failed: 0, ownDeadlines: 1 });
+  });
+
+  it('that a request has left behind has its own time', async () => {
+    const app = await startApp('fastify', {
+      metadata: { controllers: [ClientController], providers: [Client] },
+      perf: {
+        context: true,
+        extensions: [guard({ upstreams: { github: { deadlineMs: 30_000 } }, requestDeadlineMs: 80 })],
+      },
+    });
+    running.push(app);
+    await (await fetch(`${app.url}/start`)).text();
+    expect(await app.app.get(ClientController).afterwards).toBe(1);
   });
 
   it('of two applications knows nothing of the other', async () => {
