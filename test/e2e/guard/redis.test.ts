@@ -87,7 +87,9 @@ describe('a guarded Redis client', () => {
     expect(await client.get('guard:n')).toBeNull();
     expect(await client.pipeline().incr('guard:n').exec()).toEqual([[null, 1]]);
     await until('all are counted', () => cache.stats().inFlight === 0);
-    expect(cache.stats().deadlines).toBeGreaterThanOrEqual(2);
+    // On a machine that keeps this process waiting they are our own.
+    const { deadlines, ownDeadlines } = cache.stats();
+    expect(deadlines + ownDeadlines).toBeGreaterThanOrEqual(2);
   });
 
   it('ends commands that a stalled server holds, refuses further ones, and lets them through when it is back', async () => {
