@@ -1,7 +1,7 @@
 import { describe } from '../core/option.js';
 import { PerfError } from '../core/perf.error.js';
-import { inRootContext } from '../core/root-context.js';
 import type { LoadTimes, Readings, Times } from './readings.js';
+import { atEndOfTurn } from './turn.js';
 
 interface Asked {
   readonly item: unknown;
@@ -21,8 +21,7 @@ export class Batch {
   ) {}
 
   load(item: unknown, times: LoadTimes): Promise<unknown> {
-    // When every promise that is settled now has been heard, as DataLoader does.
-    if (this.asked.length === 0) inRootContext(() => queueMicrotask(() => process.nextTick(() => void this.run())));
+    if (this.asked.length === 0) atEndOfTurn(() => void this.run());
     return new Promise((resolve, reject) => this.asked.push({ item, times, resolve, reject }));
   }
 

@@ -121,9 +121,9 @@ class CachedDataFeature extends PerfCache implements Feature {
   }
 
   /** Two instances that have one name would read each other's values. */
-  private level2For({ level2 }: ResolvedCached, method: string, isAlone: boolean): MethodLevel2 | null {
+  private level2For({ batch, level2 }: ResolvedCached, method: string, isAlone: boolean): MethodLevel2 | null {
     if (this.level2 === null || !level2) return null;
-    if (isAlone) return new MethodLevel2(this.level2, method, this.host.report);
+    if (isAlone) return new MethodLevel2(this.level2, method, batch, this.host.report);
     const cause = `"${method}" stays in level 1`;
     this.host.report.report(cause, `${cause}: several providers have this name. Give each a token of its own.`);
     return null;
