@@ -9,7 +9,7 @@ export interface CodeBlock {
   /** Of its first line of code, from 1. */
   readonly line: number;
   readonly code: string;
-  /** What stands behind `ts`: `run` for a block that is started too, `next` for one that the library does not allow yet. */
+  /** What stands behind `ts`: `compile` for a block that is not run, since it needs a package or a server that is not here; `next` for one that the library does not allow yet. */
   readonly flags: readonly string[];
 }
 
@@ -59,8 +59,8 @@ export function problemsOf(name: string, blocks: readonly CodeBlock[]): string[]
 }
 
 /**
- * Starts blocks that {@link problemsOf} has compiled under this name, in one process, which must end by itself. `AppModule`, where
- * a block exports one, is booted on both adapters and must answer. By block: `ok`, or what it threw.
+ * Runs blocks that {@link problemsOf} has compiled under this name, in one process, which must end by itself. `AppModule`, where
+ * a block exports one, is booted on both adapters, and its GET routes must answer. By block: `ok`, or what it threw.
  */
 export function run(name: string, blocks: readonly CodeBlock[]): Map<CodeBlock, string | undefined> {
   const files = blocks.map((block) => fileOf(block).replace(/\.ts$/, '.js'));

@@ -120,19 +120,6 @@ declare module '@prisma/client' {
     $extends(extension: { query: { $allOperations: (operation: Operation) => Promise<unknown> } }): this;
   }
 }
-declare module '@nestjs/terminus' {
-  type Indicator = Record<string, { status: 'up' | 'down' }>;
-  export class HealthIndicatorService {
-    check(key: string): { up(data?: object): Indicator; down(data?: object): Indicator };
-  }
-  export class HealthCheckService { check(indicators: (() => Indicator | Promise<Indicator>)[]): Promise<object> }
-  export const HealthCheck: () => MethodDecorator;
-}
-declare module '@nestjs/graphql' {
-  export const Resolver: (type?: unknown) => ClassDecorator;
-  export const Query: (type?: unknown) => MethodDecorator;
-  export const Args: (name: string) => ParameterDecorator;
-}
 `;
 
 /** A declaration file with all of it as globals. What a block declares or imports itself stands before them. */
@@ -149,9 +136,12 @@ export function globalsOf(): string {
   return `declare global {\n${[...values, ...types].join('\n')}\n${APPLICATION}}\nexport {};\n`;
 }
 
-/** Starts the blocks one after the other; `BLOCKS` are their files. Says `ok` or why not, a line each. */
+/** Runs the blocks one after the other; `BLOCKS` are their files. Says `ok` or why not, a line each. */
 export const RUN_PRELUDE = `
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { ExpressAdapter } from '@nestjs/platform-express';
@@ -164,6 +154,25 @@ ${Object.values(VALUES)
       `for (const name of ${JSON.stringify([...functions, ...classes])}) globalThis[name] = names${i}[name];`,
   )
   .join('\n')}
+
+// What APPLICATION declares. Its one application has every extension that a block asks for.
+class Mailer { async receipt() {} }
+class Orders { async create(body) { return { id: '7', total: 12, email: 'ada@example.org', ...body }; } async find(id) { return { id }; } async all() { return []; } }
+class Database { async query() { return { rows: [] }; } async transaction(work) { return work(this); } async insert() {} }
+class SendReceipt { async run() {} }
+class OrdersModule {}
+class AppModule {}
+const directory = mkdtempSync(join(tmpdir(), 'docs-'));
+const extensions = [guard({ upstreams: { github: { deadlineMs: 1_000 } } }), record({ directory })];
+const experimentOptions = { gates: staticGates({ lean_json: false }), switchback: { gate: 'lean_json' } };
+Module({})(OrdersModule);
+Module({ imports: [PerfModule.forRoot({ sinks: [], extensions, experiments: experimentOptions })], providers: [SendReceipt] })(AppModule);
+const app = await NestFactory.create(AppModule, new ExpressAdapter(), { logger: false, abortOnError: false });
+await app.listen(0, '127.0.0.1');
+Object.assign(globalThis, { Mailer, Orders, Database, SendReceipt, OrdersModule, AppModule, app, id: '7', orderId: '7' });
+Object.assign(globalThis, { database: new Database(), orders: new Orders(), connection: { host: '127.0.0.1', port: 1 } });
+Object.assign(globalThis, { perf: app.get(PerfService), deferrer: app.get(Deferrer), experiments: app.get(Experiments) });
+
 for (const file of BLOCKS) {
   try {
     const { AppModule } = await import('./' + file);
@@ -173,12 +182,33 @@ for (const file of BLOCKS) {
     console.log(file + ' ' + String(error).replaceAll('\\n', ' '));
   }
 }
+await app.close();
+rmSync(directory, { recursive: true });
+
 async function boot(AppModule, adapter) {
   const app = await NestFactory.create(AppModule, adapter, { logger: ['error', 'fatal'], abortOnError: false });
   await app.listen(0, '127.0.0.1');
-  const response = await fetch(await app.getUrl() + '/nowhere');
-  assert.equal(response.status, 404);
-  await response.arrayBuffer();
-  await app.close();
+  try {
+    const statuses = [];
+    for (const path of ['/nowhere', ...getsOf(AppModule)]) {
+      const response = await fetch(await app.getUrl() + path);
+      await response.arrayBuffer();
+      statuses.push(path + ' ' + response.status);
+    }
+    assert.equal(statuses.shift(), '/nowhere 404');
+    assert.deepEqual(statuses.filter((status) => !/ (200|503)$/.test(status)), []); // 503: not ready on a busy machine
+  } finally {
+    await app.close();
+  }
+}
+
+/** The paths of a module's own GET routes without parameters. */
+function getsOf(AppModule) {
+  return (Reflect.getMetadata('controllers', AppModule) ?? []).flatMap((Controller) =>
+    Object.values(Object.getOwnPropertyDescriptors(Controller.prototype))
+      .filter(({ value }) => typeof value === 'function' && Reflect.getMetadata('method', value) === 0)
+      .map(({ value }) => join('/', Reflect.getMetadata('path', Controller), Reflect.getMetadata('path', value)).replace(/(.)[/]$/, '$1'))
+      .filter((path) => !path.includes(':')),
+  );
 }
 `;
