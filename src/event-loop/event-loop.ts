@@ -180,6 +180,7 @@ export class EventLoop implements RequestObserver {
   private readonly startWatching = (): void => {
     if (this.watching) return;
     this.watching = true;
+    this.watch.statistics.restart(monotonicMs());
     inRootContext(() => {
       this.gc.start();
       const obstacle = watchdogObstacle();

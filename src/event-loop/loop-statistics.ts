@@ -4,6 +4,8 @@ import type { EventLoopSnapshot } from '../core/snapshot.js';
 
 /** Snapshots tell of the last one to two of these: 5 to 10 s. */
 export const WINDOW_MS = 5_000;
+/** What has passed of a window counts as this at least: a look right after the start would find nothing but work. */
+const SHORTEST_MS = 1_000;
 
 /** One half of the window. */
 class Half {
@@ -16,11 +18,16 @@ class Half {
 
 /** Utilisation, delay and blocks of the last window, kept in two halves so that old times are forgotten. */
 export class LoopStatistics {
-  private current: Half;
-  private previous: Half;
-  private currentSinceMs: number;
+  private current!: Half;
+  private previous!: Half;
+  private currentSinceMs!: number;
 
   constructor(nowMs: number) {
+    this.restart(nowMs);
+  }
+
+  /** Forgets what was: the application's boot, which is nobody's load. */
+  restart(nowMs: number): void {
     this.currentSinceMs = nowMs;
     this.current = this.previous = new Half();
   }
@@ -48,8 +55,9 @@ export class LoopStatistics {
       blocks += half.blocks;
       blockedMs += half.blockedMs;
     }
+    const { active, idle } = performance.eventLoopUtilization(this.previous.utilization);
     return {
-      utilization: performance.eventLoopUtilization(this.previous.utilization).utilization,
+      utilization: active / Math.max(active + idle, SHORTEST_MS),
       delayMs: { p50: delay.quantileMs(0.5), p99: delay.quantileMs(0.99), max: delay.maxMs },
       blocks,
       blockedMs,

@@ -154,6 +154,7 @@ export class LoopWatch {
   private begin(nowMs: number): void {
     this.begun = true;
     this.beat.restart(nowMs);
+    this.statistics.restart(nowMs);
     this.baseline(nowMs);
   }
 
