@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { pages } from './code-blocks.js';
@@ -49,6 +49,31 @@ describe('README and guides', { timeout: 120_000 }, () => {
     const index = textOf('docs/README.md');
     const guides = readdirSync('docs').filter((file) => file.endsWith('.md') && file !== 'README.md');
     expect(guides.filter((file) => !index.includes(`](${file})`))).toEqual([]);
+  });
+
+  it.each([
+    ['why is this block a suspect', 'docs/event-loop.md#why-is-it-only-a-suspect', 'src/event-loop/classify.ts'],
+    ['add a label to the metric', 'docs/prometheus.md#add-a-label', 'src/entries/prometheus/options.ts'],
+    ['what happens to my jobs on SIGTERM', 'docs/kubernetes.md#what-happens-on-sigterm', 'src/perf.runtime.ts'],
+    ['how do I keep history over a restart', 'docs/history.md#keep-it', 'src/history/store-keeper.ts'],
+    ['my page answers 401', 'docs/dashboard.md#it-answers-401', 'src/dashboard/access.ts'],
+    ['what does it cost', 'docs/benchmarks.md', 'bench/overhead/'],
+    ['how do I switch it off', 'docs/kubernetes.md#switch-it-off', 'src/perf.options.ts'],
+  ])('answer "%s" one link from the README, and name the file that decides', (_question, link, file) => {
+    expect(textOf('README.md')).toContain(`](${link})`);
+    const [page, anchor] = link.split('#') as [string, string?];
+    const sections = textOf(page).split(/^(?=## )/m);
+    const answer = sections.find((section) => anchorOf(section.split('\n')[0]!.replace('## ', '')) === anchor);
+    expect(anchor === undefined ? textOf(page) : answer).toContain(`\`${file}\``);
+  });
+
+  it('name no file of the repository that is not there', () => {
+    const missing = pages().flatMap((page) =>
+      [...textOf(page).matchAll(/`((?:src|test|bench|packages|scripts|examples)\/[\w./-]+)`/g)]
+        .filter(([, file]) => !existsSync(file!))
+        .map(([, file]) => `${page}: ${file}`),
+    );
+    expect(missing).toEqual([]);
   });
 
   it('have a language tag on every block, and a README that a reader gets through', () => {
