@@ -12,7 +12,8 @@ afterEach(closeOffloadApps);
 const NOT_THE_SERVER =
   '`module` of offload() is a file of its own with what the workers need, not the file that starts the application.';
 
-describe('workers that do not start', () => {
+// One after the other starts.
+describe('workers that do not start', { timeout: 180_000 }, () => {
   it.each<[string, string, string]>([
     ['ends its process', 'exiting.module', 'worker exited with code: 7'],
     ['throws', 'throwing.module', 'the configuration is missing'],
