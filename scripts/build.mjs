@@ -17,23 +17,28 @@ const { watchdogSource } = await import(pathToFileURL(source));
 writeFileSync(source, `export const watchdogSource = () => ${JSON.stringify(watchdogSource())};\n`);
 await buildPage(join(COMPILED, 'dashboard/page-assets.js'));
 
-// Workers run a file of the package: ESM, which loads a module of either format. See entries/offload/program.ts.
+// Workers run a file of the package, which loads a module of either format: see entries/offload/program.ts and worker.thread.cts.
 const workerProgram = join(COMPILED, 'entries/offload/program.js');
 const programs = {
-  esm: "export const program = () => new URL('../shared/nestjs-perf.offload-worker.js', import.meta.url);\n",
+  esm: "export const program = () => new URL('../shared/nestjs-perf.offload-worker.cjs', import.meta.url);\n",
   cjs: `import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-export const program = () => pathToFileURL(join(__dirname, '../../shared/nestjs-perf.offload-worker.js'));
+export const program = () => pathToFileURL(join(__dirname, '../../shared/nestjs-perf.offload-worker.cjs'));
 `,
 };
 
 const subpaths = readdirSync(join(COMPILED, 'entries')).filter((file) => file.endsWith('.js'));
 const entries = ['index', ...subpaths.map((file) => `entries/${file.slice(0, -3)}`)];
 const inputs = Object.fromEntries(entries.map((entry) => [entry, join(COMPILED, `${entry}.js`)]));
-const worker = { 'shared/nestjs-perf.offload-worker': join(COMPILED, 'entries/offload/worker.thread.js') };
+const worker = { 'shared/nestjs-perf.offload-worker': join(COMPILED, 'offload/worker/serve.js') };
 // The event loop knows the library's own frames by such a name.
 const shape = { comments: false, chunkFileNames: 'shared/nestjs-perf.[name].js', exports: 'named' };
 await bundle('esm', { ...inputs, ...worker }, { dir: 'dist' });
+const thread = readFileSync(join(COMPILED, 'entries/offload/worker.thread.cjs'), 'utf8');
+writeFileSync(
+  'dist/shared/nestjs-perf.offload-worker.cjs',
+  thread.replace('../../offload/worker/serve.js', './nestjs-perf.offload-worker.js'),
+);
 // `require()` instead of `import()`: Jest has only that.
 await bundle('cjs', inputs, { dir: 'dist/cjs', dynamicImportInCjs: false });
 // The load generator, a package of its own.

@@ -2,6 +2,7 @@ import { Logger } from '@nestjs/common';
 import axe from 'axe-core';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { freePort } from '../../scripts/redis.mjs';
 import { adapterOf } from '../fixtures/app.js';
 import { launchBrowser, openPage, type OpenedPage } from '../fixtures/browser.js';
 import { openShop, type BusyShop } from '../fixtures/busy-shop.js';
@@ -132,8 +133,9 @@ describe('the page of the dashboard, in a browser', { timeout: 120_000 }, () => 
     await page.locator('.route-detail').waitFor({ state: 'detached' });
     await page.getByRole('button', { name: '5xx' }).focus();
     await page.keyboard.press('Enter');
-    expect(await page.locator('th[aria-sort="descending"]').innerText()).toContain('5xx');
-    expect(await page.locator('.routes tbody tr').first().innerText()).toContain('/payments/status');
+    await until('it is sorted', async () => (await textOf(page, 'th[aria-sort="descending"]')).includes('5xx'));
+    const top = page.locator('.routes tbody tr').first();
+    await until('what fails is first', async () => (await top.innerText()).includes('/payments/status'));
     await page.getByPlaceholder('Find a route').fill('flights');
     await until('two rows', async () => (await page.locator('.routes tbody tr').count()) === 2);
     await page.getByPlaceholder('Find a route').fill('');
@@ -146,10 +148,11 @@ describe('the page of the dashboard, in a browser', { timeout: 120_000 }, () => 
 
   it('says when the server is away, and goes on when it is back', async () => {
     const authorize = () => true;
-    const lasting = await openShop(adapterOf('express'), { perf: { dashboard: { authorize } }, logger: false });
+    // One that no client is given while nobody listens there.
+    const port = await freePort();
+    const lasting = await openShop(adapterOf('express'), { perf: { dashboard: { authorize } }, logger: false, port });
     const { page, context } = await openPage(browser, `${lasting.url}/perf/`);
     await page.locator('.link.live').waitFor();
-    const { port } = lasting;
     await lasting.close();
     await page.locator('.link.lost').waitFor();
     expect(await textOf(page, '.trouble')).toMatch(/^The application does not answer\. Trying again\./);

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, inject, it, vi } from 'vitest';
 import { startRedis } from '../../../scripts/redis.mjs';
 import { Cached } from '../../../src/entries/cache.js';
 import { redisCache } from '../../../src/entries/redis.js';
-import { cacheOf, closeCaches } from '../../fixtures/cached-data.js';
+import { answering, cacheOf, closeCaches } from '../../fixtures/cached-data.js';
 import { until } from '../../fixtures/until.js';
 
 const cleanups: (() => unknown)[] = [];
@@ -25,7 +25,7 @@ class Catalogue {
 }
 
 const podOf = (url: string, prefix: string) =>
-  cacheOf(Catalogue, { level2: redisCache({ connection: url, prefix, deadlineMs: 10_000 }) });
+  cacheOf(Catalogue, { level2: answering(redisCache({ connection: url, prefix, deadlineMs: 10_000 })) });
 
 describe('level 2 in Redis', () => {
   it.each<[string, 'invalidate' | 'invalidateAll', ...string[]]>([

@@ -5,7 +5,7 @@ import { freePort, startRedis } from '../../../scripts/redis.mjs';
 import { cache, Cached, PerfCache, Preloaded } from '../../../src/entries/cache.js';
 import { redisCache, type RedisCacheConnection } from '../../../src/entries/redis.js';
 import { startApp, type TestApp } from '../../fixtures/app.js';
-import { gate } from '../../fixtures/cached-data.js';
+import { answering, gate } from '../../fixtures/cached-data.js';
 import { until } from '../../fixtures/until.js';
 
 /** Of all pods. */
@@ -68,9 +68,10 @@ const PATIENT_MS = 10_000;
 async function pod(
   prefix: string,
   connection: RedisCacheConnection = inject('redisUrl'),
-  deadlineMs = PATIENT_MS,
+  { deadlineMs = PATIENT_MS, waits = true } = {},
 ): Promise<Pod> {
-  const level2 = redisCache({ connection, prefix, deadlineMs });
+  const given = redisCache({ connection, prefix, deadlineMs });
+  const level2 = waits ? answering(given) : given;
   const app = await startApp('fastify', {
     perf: { extensions: [cache({ level2 })] },
     metadata: { providers: [Catalogue] },
@@ -137,9 +138,9 @@ describe('level 2 in Redis', () => {
     ]) {
       const slow = gate();
       source.held = slow.passed;
-      const before = source.loads.length;
+      source.loads.length = 0;
       const waiting = first.catalogue.product('1');
-      await until('the load', () => source.loads.length > before);
+      await until('the load', () => source.loads.includes('product 1'));
       const old = source.price;
       source.price += 1;
       forget();
@@ -155,6 +156,10 @@ describe('level 2 in Redis', () => {
         return prices.every((product) => product?.price === source.price);
       });
       third.cache.invalidateAll(Catalogue);
+      // The first has to load again in the next round.
+      source.price += 1;
+      await until('the first has heard', async () => (await first.catalogue.product('1'))?.price === source.price);
+      first.cache.invalidateAll(Catalogue);
     }
   });
 
@@ -179,7 +184,7 @@ describe('level 2 in Redis', () => {
   it('stands still for a moment only when Redis does', async () => {
     const redis = await startRedis({ own: true });
     closing.push(() => redis.stop());
-    const { catalogue } = await pod(newPrefix(), { port: redis.port }, 50);
+    const { catalogue } = await pod(newPrefix(), { port: redis.port }, { deadlineMs: 50 });
     await catalogue.product('1');
     redis.child!.kill('SIGSTOP');
     const startedMs = performance.now();
@@ -191,7 +196,7 @@ describe('level 2 in Redis', () => {
 
   it('starts without a Redis, and uses one that comes later', async () => {
     const port = await freePort();
-    const { catalogue } = await pod(newPrefix(), { port });
+    const { catalogue } = await pod(newPrefix(), { port }, { waits: false });
     expect(await catalogue.product('1')).toEqual({ id: '1', price: 1 });
     expect(await catalogue.product('1')).toEqual({ id: '1', price: 1 });
     expect(source.loads).toEqual(['brands', 'product 1']);

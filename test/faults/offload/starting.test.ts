@@ -1,8 +1,10 @@
+import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { closeOffloadApps, compiled, offloadApp } from '../../fixtures/offload/app.js';
+import { closeOffloadApps, compiled, offloadApp, PROGRAM } from '../../fixtures/offload/app.js';
 import { Measured, Missing } from '../../fixtures/offload/modules.js';
 
 afterEach(closeOffloadApps);
@@ -10,7 +12,8 @@ afterEach(closeOffloadApps);
 const NOT_THE_SERVER =
   '`module` of offload() is a file of its own with what the workers need, not the file that starts the application.';
 
-describe('workers that do not start', () => {
+// One after the other starts.
+describe('workers that do not start', { timeout: 180_000 }, () => {
   it.each<[string, string, string]>([
     ['ends its process', 'exiting.module', 'worker exited with code: 7'],
     ['throws', 'throwing.module', 'the configuration is missing'],
@@ -72,6 +75,12 @@ describe('workers that do not start', () => {
       clock.mockRestore();
     }
   });
+});
+
+it('the program of a worker is no ES module: Node 20 and 22 abort where a thread is ended that requires one', () => {
+  const required = `require(${JSON.stringify(fileURLToPath(PROGRAM))})`;
+  const ran = spawnSync(process.execPath, ['--no-experimental-require-module', '-e', required], { encoding: 'utf8' });
+  expect([ran.status, ran.stderr]).toEqual([0, '']);
 });
 
 describe('a method that no worker has', () => {
