@@ -76,7 +76,8 @@ function blocking({ snapshot, blocks }: Situation): Problem[] {
     const { route, proven, location, cause } = group.row;
     const times = counted(recentOf(group).length, 'time');
     const where = location === null ? '' : ` at ${location}`;
-    const who = route === null ? 'Something' : proven ? route : `Probably ${route}`;
+    const nobody = cause === 'gc' ? 'Garbage collection' : 'Something';
+    const who = route === null ? nobody : proven ? route : `Probably ${route}`;
     const happened =
       cause === 'not-scheduled'
         ? 'The operating system kept the process waiting'
