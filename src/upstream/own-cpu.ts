@@ -12,20 +12,22 @@ export interface OwnCpu {
   readonly with: readonly number[];
 }
 
-/** Requests of one second resemble those of the next: whole blocks of windows are drawn. */
+/** Requests of one second resemble those of the next: whole blocks of windows are left out. */
 const BLOCK = 10;
-const DRAWS = 80;
 /** Two-sided 95 % of Student's distribution with the degrees of freedom of a dozen blocks: wide enough for more, too. */
 const T_95 = 2.2;
 /** Two classes whose counts correlate so cannot be told apart. */
 const COLLINEAR = 0.95;
+/** Milliseconds: far below what an interval tells. */
+const ENOUGH_MS = 1e-4;
 
 /**
- * Non-negative least squares of the busy time on the counts and a constant, with an interval from a block bootstrap.
+ * Non-negative least squares of the busy time on the counts and a constant, with an interval from a jackknife over
+ * blocks (Efron, Tibshirani: "An Introduction to the Bootstrap", 11.5), which costs a tenth of drawing them.
  * Spinner, Casale, Brosig, Kounev: "Evaluating approaches to resource demand estimation" (2015), utilisation regression.
  * Null for a class that was not seen, or when the windows are too few.
  */
-export function estimateOwnCpu(windows: readonly BusyWindow[], random: () => number = Math.random): (OwnCpu | null)[] {
+export function estimateOwnCpu(windows: readonly BusyWindow[]): (OwnCpu | null)[] {
   const classes = windows[0]?.counts.length ?? 0;
   const groups = groupsOf(windows, classes);
   const blocks: Moments[] = [];
@@ -34,13 +36,12 @@ export function estimateOwnCpu(windows: readonly BusyWindow[], random: () => num
   }
   const estimates = Array.from({ length: classes }, (): OwnCpu | null => null);
   if (blocks.length < 3) return estimates;
-  const means = solve(sumOf(blocks));
-  const draws = Array.from({ length: DRAWS }, () =>
-    solve(sumOf(blocks.map(() => blocks[Math.floor(random() * blocks.length)]!))),
-  );
+  const all = sumOf(blocks);
+  const means = solve(all, new Float64Array(groups.length + 1));
+  const without = blocks.map((block) => solve(difference(all, block), means));
   groups.forEach((group, g) => {
     const mean = means[g]!;
-    const variance = draws.reduce((sum, draw) => sum + (draw[g]! - mean) ** 2, 0) / DRAWS;
+    const variance = without.reduce((sum, { [g]: left }) => sum + (left! - mean) ** 2, 0) * (1 - 1 / blocks.length);
     const half = T_95 * Math.sqrt((variance * blocks.length) / Math.max(1, blocks.length - groups.length - 1));
     const ci = [Math.max(0, mean - half), mean + half] as const;
     for (const member of group) estimates[member] = { mean, ci, with: group.filter((other) => other !== member) };
@@ -99,28 +100,35 @@ function sumOf(all: readonly Moments[]): Moments {
   const gram = new Float64Array(all[0]!.gram.length);
   const right = new Float64Array(all[0]!.right.length);
   for (const moments of all) {
-    moments.gram.forEach((value, i) => (gram[i]! += value));
-    moments.right.forEach((value, i) => (right[i]! += value));
+    for (let i = 0; i < gram.length; i++) gram[i]! += moments.gram[i]!;
+    for (let i = 0; i < right.length; i++) right[i]! += moments.right[i]!;
   }
   return { gram, right };
 }
 
-/** Coordinate descent: each unknown in turn takes its best value that is not negative. */
-function solve({ gram, right }: Moments): Float64Array {
+const difference = (all: Moments, { gram, right }: Moments): Moments => ({
+  gram: all.gram.map((value, i) => value - gram[i]!),
+  right: all.right.map((value, i) => value - right[i]!),
+});
+
+/** Coordinate descent: each unknown in turn takes its best value that is not negative. `start`: the nearer, the faster. */
+function solve({ gram, right }: Moments, start: Float64Array): Float64Array {
   const size = right.length;
-  const solution = new Float64Array(size);
+  const solution = start.slice();
   for (let round = 0; round < 200; round++) {
     let change = 0;
     for (let i = 0; i < size; i++) {
       const diagonal = gram[i * size + i]!;
-      if (diagonal === 0) continue;
-      let rest = right[i]!;
-      for (let j = 0; j < size; j++) if (j !== i) rest -= gram[i * size + j]! * solution[j]!;
-      const best = Math.max(0, rest / diagonal);
+      let best = 0;
+      if (diagonal !== 0) {
+        let rest = right[i]!;
+        for (let j = 0; j < size; j++) if (j !== i) rest -= gram[i * size + j]! * solution[j]!;
+        best = Math.max(0, rest / diagonal);
+      }
       change = Math.max(change, Math.abs(best - solution[i]!));
       solution[i] = best;
     }
-    if (change < 1e-6) break;
+    if (change < ENOUGH_MS) break;
   }
   return solution;
 }

@@ -28,7 +28,7 @@ describe('the CPU of a request, from the loop’s busy time', () => {
       const [held, near] = [ROUTES.map(() => 0), ROUTES.map(() => 0)];
       for (let seed = 1; seed <= runs; seed++) {
         const random = randomOf(seed);
-        estimateOwnCpu(simulate(seconds, random), random).forEach((estimate, route) => {
+        estimateOwnCpu(simulate(seconds, random)).forEach((estimate, route) => {
           const { ms } = ROUTES[route]!;
           if (Math.abs(estimate!.mean / ms - 1) < 0.2) near[route]! += 1;
           if (estimate!.ci[0] <= ms && ms <= estimate!.ci[1]) held[route]! += 1;
@@ -47,7 +47,7 @@ describe('the CPU of a request, from the loop’s busy time', () => {
       busyMs: busyMs + 2 * first!,
       counts: [first!, ...rest, first!],
     }));
-    const [first, , , twin] = estimateOwnCpu(windows, random);
+    const [first, , , twin] = estimateOwnCpu(windows);
     expect(first).toMatchObject({ with: [3] });
     expect(twin).toMatchObject({ with: [0], mean: first!.mean });
     expect(first!.mean).toBeGreaterThan(3);
