@@ -1,6 +1,7 @@
 import { brotliDecompressSync } from 'node:zlib';
 import type { RawResponse } from '../core/guarded.js';
 import type { PerfRequest } from '../core/perf-request.js';
+import { displayJson } from '../core/printable.js';
 import type { Access } from './access.js';
 import type { DashboardView } from './dashboard-view.js';
 import { pageHtml, refusedHtml } from './html.js';
@@ -72,7 +73,7 @@ export class Answers {
       filter: (query.get('filter') ?? '').slice(0, 200),
       routeId: Number.isInteger(routeId) ? routeId : null,
     });
-    return { status: 200, type: JSON_TYPE, body: JSON.stringify(answer), headers: SAFE };
+    return { status: 200, type: JSON_TYPE, body: displayJson(answer), headers: SAFE };
   };
 
   /** Holds nothing of the application: open to everybody, and kept by browsers. */
