@@ -52,9 +52,11 @@ export class Answers {
     if (!admitted) return this.refused(isText ? null : base);
     if (isText) {
       if (!this.viewers.admits('')) return tooMany();
+      const route = query.get('route');
+      const past = await this.view.pastOf(route);
       const data = this.view.answer({ since: '', filter: query.get('filter') ?? '', routeId: null });
       if (data.found !== null) data.routes = data.found;
-      return { status: 200, type: TEXT, body: textOf(data), headers: { ...SAFE, vary: 'accept' } };
+      return { status: 200, type: TEXT, body: textOf(data, past, route), headers: { ...SAFE, vary: 'accept' } };
     }
     const headers = { ...SAFE, vary: 'accept', ...(cookie === null ? null : { 'set-cookie': cookie }) };
     if (isBare || query.has('token'))

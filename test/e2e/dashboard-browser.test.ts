@@ -1,13 +1,30 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Controller, Get, Logger } from '@nestjs/common';
 import type { Browser } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { top } from '../../src/dashboard/top/top.js';
+import type { HistoryRow } from '../../src/history/rows/row.js';
+import { fileHistory } from '../../src/index.js';
 import { adapterOf } from '../fixtures/app.js';
 import { launchBrowser, openPage } from '../fixtures/browser.js';
 import { closeApps, listeningApp, type BuildOptions } from '../fixtures/build-app.js';
 import { tokenIn } from '../fixtures/dashboard.js';
+import { rowOf } from '../fixtures/history.js';
 import { Lines } from '../fixtures/lines.js';
 import { strippingProxy } from '../fixtures/stripping-proxy.js';
 import { until } from '../fixtures/until.js';
+
+const HOUR_MS = 3_600_000;
+
+/** As earlier processes have left it. */
+async function keepHistory(directory: string, rows: readonly HistoryRow[]): Promise<void> {
+  const { signal } = new AbortController();
+  const store = await fileHistory({ directory }).open({ keptMs: () => 35 * 24 * HOUR_MS, maxBytes: 1e8, signal });
+  await store.write(rows, []);
+  await store.close();
+}
 
 @Controller('users')
 class UsersController {
@@ -56,7 +73,6 @@ describe('the page in a browser', { timeout: 120_000 }, () => {
         expect(page.url()).toBe(`${proxy.url}/internal/x/perf/`);
         expect(complaints).toEqual([]);
         expect(proxy.asked.filter((path) => !path.startsWith('/internal/x/'))).toEqual([]);
-        expect(await page.locator('.bar').evaluate((bar) => globalThis.getComputedStyle(bar).display)).toBe('flex');
         await context.close();
         const printed = await openPage(browser, `${proxy.url}/internal/x/perf?token=${token}`);
         await printed.page.locator('.link.live').waitFor();
@@ -67,6 +83,50 @@ describe('the page in a browser', { timeout: 120_000 }, () => {
       }
     },
   );
+
+  it('draws the last hours over those of last week, and where a release came, of the whole and of a route', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'perf-page-'));
+    try {
+      const now = Date.now();
+      const hour = (at: number): number => Math.floor(at / HOUR_MS) * HOUR_MS;
+      await keepHistory(directory, [
+        rowOf({ at: Math.floor(now / 300_000) * 300_000 - 1_800_000, requests: 300, release: '1.0.0' }),
+        ...[0, 1].map((hours) =>
+          rowOf({ tier: '1h', at: hour(now - hours * HOUR_MS - 7 * 24 * HOUR_MS), requests: 7_200, release: '0.9.0' }),
+        ),
+      ]);
+      const history = { store: fileHistory({ directory }) };
+      const { url, token } = await start('fastify', { history, release: '1.1.0' });
+      await fetch(`${url}/users/7`);
+      const { page, context, complaints } = await openPage(browser, `${url}/perf?token=${token}`);
+      await page.getByRole('button', { name: 'GET /users/:id' }).click();
+      for (const section of ['#now', '.route-detail']) {
+        const past = page.locator(`${section} .chart:has-text("last week")`);
+        await past.nth(1).waitFor();
+        expect(await past.allInnerTexts()).toEqual([
+          expect.stringMatching(/^Requests per second[^]*last week 2\.0/),
+          expect.stringMatching(/^Response time, p95[^]*last week (10|9\.\d+) ms/),
+        ]);
+        await expect
+          .poll(() => page.locator(`${section} .release`).allInnerTexts())
+          .toEqual([expect.stringMatching(/^Release 1\.1\.0 since \d\d:\d\d/)]);
+      }
+      expect(complaints).toEqual([]);
+      await context.close();
+      let shown = '';
+      const write = (part: string): void => void (shown += part);
+      const { signal } = new AbortController();
+      const terminal = { write, complain: write, rows: () => null, token, signal };
+      expect(await top(['top', url, '--route', 'GET /users/:id', '--once'], terminal)).toBe(0);
+      expect(shown).toMatch(/^THE LAST HOUR OF GET \/USERS\/:ID\nsince \(UTC\) [^]*^\d\d:\d\d +1\.0 +0 .* 2\.0 +/m);
+      expect(shown).toMatch(/^release 1\.1\.0 since \d\d:\d\d$/m);
+      expect(await top(['top', url, '--route', 'GET /nowhere', '--once'], terminal)).toBe(0);
+      expect(shown).toContain('No request of it.');
+    } finally {
+      await closeApps();
+      rmSync(directory, { recursive: true });
+    }
+  });
 
   it('asks every 2 s, every 10 s when it is hidden, and nothing after 15 min without anybody', async () => {
     const { url, token } = await start('fastify');
