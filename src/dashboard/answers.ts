@@ -52,7 +52,7 @@ export class Answers {
     if (!admitted) return this.refused(isText ? null : base);
     if (isText) {
       if (!this.viewers.admits('')) return tooMany();
-      const route = query.get('route');
+      const route = query.get('route') || null;
       const past = await this.view.pastOf(route);
       const data = this.view.answer({ since: '', filter: query.get('filter') ?? '', routeId: null });
       if (data.found !== null) data.routes = data.found;
