@@ -8,7 +8,7 @@ export interface Overview {
   /** What keeps the process from doing its work, in words; empty when nothing does. */
   reasons(snapshot: PerfSnapshot): readonly string[];
   /** Null where nobody keeps a history. */
-  past(): Pick<HistoryReader, 'history' | 'verdicts'> | null;
+  past(): Pick<HistoryReader, 'history' | 'verdicts' | 'releases'> | null;
 }
 
 /** An application's. Set before any feature is installed. */

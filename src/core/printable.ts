@@ -1,6 +1,9 @@
-/** C0 and C1 controls (U+009B alone starts a terminal's escape sequence), line separators, and what turns the reading direction. */
+/** What turns the reading direction: Unicode's Bidi_Control. */
+const TURNING = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+/** C0 and C1 controls (U+009B alone starts a terminal's escape sequence), line separators, and {@link TURNING}. */
 // oxlint-disable-next-line no-control-regex
-const UNPRINTABLE = /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g;
+const UNPRINTABLE = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+const codeOf = (found: string): string => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`;
 
 /**
  * Text from outside on one line: what could end the line or command a terminal becomes its `\uXXXX` (inside JSON text: the same
@@ -8,5 +11,9 @@ const UNPRINTABLE = /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g;
  */
 export function printable(text: string, maxLength: number): string {
   const cut = text.length <= maxLength ? text : `${text.slice(0, maxLength)}…`;
-  return cut.replaceAll(UNPRINTABLE, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  return cut.replaceAll(UNPRINTABLE, codeOf);
 }
+
+/** JSON for a page: what turns the reading direction, and with it the text around it, is shown as its `\uXXXX`. */
+export const displayJson = (value: unknown): string =>
+  JSON.stringify(value).replaceAll(TURNING, (found) => `\\${codeOf(found)}`);

@@ -1,6 +1,7 @@
 import { brotliDecompressSync } from 'node:zlib';
 import type { RawResponse } from '../core/guarded.js';
 import type { PerfRequest } from '../core/perf-request.js';
+import { displayJson } from '../core/printable.js';
 import type { Access } from './access.js';
 import type { DashboardView } from './dashboard-view.js';
 import { pageHtml, refusedHtml } from './html.js';
@@ -51,9 +52,11 @@ export class Answers {
     if (!admitted) return this.refused(isText ? null : base);
     if (isText) {
       if (!this.viewers.admits('')) return tooMany();
+      const route = query.get('route') || null;
+      const past = await this.view.pastOf(route);
       const data = this.view.answer({ since: '', filter: query.get('filter') ?? '', routeId: null });
       if (data.found !== null) data.routes = data.found;
-      return { status: 200, type: TEXT, body: textOf(data), headers: { ...SAFE, vary: 'accept' } };
+      return { status: 200, type: TEXT, body: textOf(data, past, route), headers: { ...SAFE, vary: 'accept' } };
     }
     const headers = { ...SAFE, vary: 'accept', ...(cookie === null ? null : { 'set-cookie': cookie }) };
     if (isBare || query.has('token'))
@@ -72,7 +75,7 @@ export class Answers {
       filter: (query.get('filter') ?? '').slice(0, 200),
       routeId: Number.isInteger(routeId) ? routeId : null,
     });
-    return { status: 200, type: JSON_TYPE, body: JSON.stringify(answer), headers: SAFE };
+    return { status: 200, type: JSON_TYPE, body: displayJson(answer), headers: SAFE };
   };
 
   /** Holds nothing of the application: open to everybody, and kept by browsers. */

@@ -3,9 +3,10 @@ import { hostname } from 'node:os';
 import { LATENCY_FIGURES } from '../core/latency-figures.js';
 import { OVERVIEW, type Overview } from '../core/overview.js';
 import type { RouteHistogram } from '../core/sink.js';
-import type { PerfSnapshot, UserUse } from '../core/snapshot.js';
+import type { PerfSnapshot, RouteSnapshot, UserUse } from '../core/snapshot.js';
 import { REDACT_USER, userRedactor, USERS } from '../core/users.js';
 import type { FeatureHost } from '../http/feature.js';
+import { PastFigures } from './past-figures.js';
 import { problemsOf } from './problems.js';
 import { RecentCounts } from './recent-counts.js';
 import type { RecentRecords } from './recent-records.js';
@@ -14,7 +15,7 @@ import { otherRoutes, rounded, RouteIds, routeRows, type ShownRoute } from './ro
 import { SlowFigures } from './slow-figures.js';
 import { Traffic } from './traffic.js';
 import { Versions } from './versions.js';
-import type { DashboardData, OtherRoutes, ProcessInfo, RouteRow, Sections } from './view.js';
+import type { DashboardData, OtherRoutes, Past, ProcessInfo, RouteRow, Sections } from './view.js';
 
 /** Several pages share what was made for one of them. */
 const MAX_AGE_MS = 1_500;
@@ -44,6 +45,7 @@ export class DashboardView {
   private readonly recent = new RecentCounts();
   private readonly traffic = new Traffic();
   private readonly slow: SlowFigures;
+  private readonly past: PastFigures;
   private readonly rows = new Versions<number, RouteRow>();
   private readonly sections = new Versions<keyof Sections, unknown>();
   private readonly process: ProcessInfo;
@@ -62,6 +64,7 @@ export class DashboardView {
     private readonly redactUsers: boolean,
   ) {
     this.slow = new SlowFigures(host.requests, host.report, host.nowMs);
+    this.past = new PastFigures(host.requests, host.report, host.nowMs);
     this.process = {
       pod: hostname(),
       pid: process.pid,
@@ -98,6 +101,11 @@ export class DashboardView {
     };
     data.tookMs = rounded(this.host.nowMs() - startedMs);
     return data;
+  }
+
+  /** The last hours of one route, or of all, as soon as they are known. */
+  pastOf(route: string | null): Promise<Past> {
+    return this.past.settled(route);
   }
 
   /** All histograms of the application, for the distribution of one route too. */
@@ -163,7 +171,7 @@ export class DashboardView {
               routes: largest(snapshot.compression.routes, 20, ({ bytesIn, bytesOut }) => bytesIn - bytesOut),
             },
       experiments: slow.experiments,
-      past: slow.past,
+      past: this.past.now(null),
     };
     let bytes = 0;
     for (const [name, section] of Object.entries(sections)) {
@@ -192,6 +200,7 @@ export class DashboardView {
     return detailOf(route, this.histograms(), {
       users: this.redacted(users.slice(0, 10)),
       blocks: blocks.map(({ row }) => row.id),
+      past: this.past.now(historyNameOf(route.snapshot)),
     });
   }
 
@@ -211,6 +220,9 @@ export class DashboardView {
     return isKnown && Number.isFinite(at) ? { sample, at } : null;
   }
 }
+
+/** Whole, as the history has it; the row's is cut. */
+const historyNameOf = ({ method, route }: RouteSnapshot): string => `${method} ${route === '' ? '(no route)' : route}`;
 
 function totalsOf({ routes }: PerfSnapshot): DashboardData['totals'] {
   const totals = { count: 0, errors: 0, inFlight: 0, routes: routes.length };

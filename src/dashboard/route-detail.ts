@@ -10,7 +10,7 @@ const MAX_UPSTREAMS = 20;
 export function detailOf(
   { snapshot, row }: ShownRoute,
   histograms: Iterable<RouteHistogram>,
-  { users, blocks }: Pick<RouteDetail, 'users' | 'blocks'>,
+  { users, blocks, past }: Pick<RouteDetail, 'users' | 'blocks' | 'past'>,
 ): RouteDetail {
   const atMost = BOUNDS_MS.map(() => 0);
   let all = 0;
@@ -35,6 +35,7 @@ export function detailOf(
     users,
     upstream: snapshot.upstream.slice(0, MAX_UPSTREAMS),
     blocks,
+    past,
   };
 }
 

@@ -1,23 +1,17 @@
-import { OVERVIEW } from '../core/overview.js';
 import { EXPERIMENT_ANSWERS } from '../core/experiment-answers.js';
 import { REJECTED, type Rejected } from '../core/rejected.js';
 import type { OncePerCause } from '../core/reporter.js';
 import { inRootContext } from '../core/root-context.js';
 import type { RequestLifecycle } from '../http/lifecycle.js';
-import { rounded } from './route-rows.js';
-import type { ExperimentRow, PastRow } from './view.js';
+import type { ExperimentRow } from './view.js';
 
 const AGE_MS = 30_000;
 const MAX_ROWS = 30;
-/** 120 points. */
-const PAST_MS = 6 * 3_600_000;
-const STEP_MS = PAST_MS / 120;
 
-/** What takes too long for a poll: answers of experiments; rejects and history, which may be on a disk. Made anew after a poll, now and then. */
+/** What takes too long for a poll: answers of experiments; rejects, which may be on a disk. Made anew after a poll, now and then. */
 export class SlowFigures {
   experiments: ExperimentRow[] = [];
   rejected: Rejected[] = [];
-  past: PastRow[] = [];
   private refreshedAtMs = -Infinity;
   private refreshing = false;
 
@@ -41,28 +35,15 @@ export class SlowFigures {
       this.rejected = rejected
         .slice(-MAX_ROWS)
         .map(({ id, name, error, rejectedAt }) => ({ id, name, error: error.slice(0, 300), rejectedAt }));
-      this.past = await this.pastRows();
       this.experiments = await this.answers();
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      const cause = `the dashboard could not read experiments, rejects or the history: ${reason.slice(0, 200)}`;
+      const cause = `the dashboard could not read experiments or rejects: ${reason.slice(0, 200)}`;
       this.report.report(cause, `${cause}. It shows them as they were.`);
     } finally {
       this.refreshing = false;
       this.refreshedAtMs = this.nowMs();
     }
-  }
-
-  private async pastRows(): Promise<PastRow[]> {
-    const past = OVERVIEW.get(this.requests)?.past() ?? null;
-    if (past === null) return [];
-    const now = Date.now();
-    const { stepMs, points } = await past.history({ from: now - PAST_MS, to: now, stepMs: STEP_MS });
-    return points.slice(-120).map(({ at, count, errors, durationMs: { p50, p95, p99 } }) => {
-      const known = (value: number): number | null => (count === 0 ? null : rounded(value));
-      const seconds = stepMs / 1_000;
-      return [at, rounded(count / seconds), rounded(errors / seconds), known(p50), known(p95), known(p99)];
-    });
   }
 
   /** One gate a turn of the event loop: each takes milliseconds. */

@@ -1,18 +1,22 @@
 import { printable } from '../core/printable.js';
 import { describeResources } from '../core/resource-text.js';
 import { bytesOf, counted, durationOf, grouped, msOf, percentOf, rateOf, spanOf } from './format.js';
-import type { BlockRow, DashboardData, RouteRow, Sections } from './view.js';
+import type { BlockRow, DashboardData, Past, RouteRow, Sections } from './view.js';
 
 const SHOWN_ROUTES = 30;
 const MAX_CELL = 60;
+/** Of five minutes each. */
+const PAST_ROWS = 12;
 
 /** The page for a terminal, one section below the other. What came from outside cannot command the terminal. */
-export function textOf(data: DashboardData): string {
+/** `past`: of `route`, or of all. */
+export function textOf(data: DashboardData, past: Past, route: string | null): string {
   const { sections } = data;
   const parts = [
     headOf(data),
     titled('Now', nowOf(sections)),
     titled('Requests', requestsOf(data)),
+    titled(`The last hour${route === null ? '' : ` of ${line(route)}`}`, pastOf(past, route)),
     titled('Blocks', blocksOf(sections.blocks ?? [], data.at)),
     titled('Container', sections.resources == null ? 'off' : describeResources(sections.resources)),
     titled('Deferred work', deferOf(sections, data.at)),
@@ -64,6 +68,26 @@ function requestsOf({ routes, overMs, other, totals }: DashboardData): string {
   const rest = left === 0 ? '' : `\nand ${grouped(left)} of ${counted(totals.routes, 'route')}`;
   return `${table([...head, ...overMs.map((ms) => `>${durationOf(ms)}`)], rows)}${rest}`;
 }
+
+function pastOf({ rows, releases }: Past, route: string | null): string {
+  const shown = rows.slice(-PAST_ROWS);
+  if (shown.every(([, perSecond]) => perSecond === 0))
+    return route === null ? '' : 'No request of it. Its name is as above: GET /users/:id';
+  const head = ['since (UTC)', 'req/s', '5xx/s', 'p50 ms', 'p95 ms', 'p99 ms', 'last week: req/s', 'p95 ms'];
+  const cells = shown.map(([at, requests, errors, p50, p95, p99, weekRequests, weekP95]) => [
+    timeOf(at),
+    rateOf(requests),
+    rateOf(errors),
+    ...[p50, p95, p99].map(msOf),
+    rateOf(weekRequests),
+    msOf(weekP95),
+  ]);
+  const marks = releases.map(({ at, release }) => `\nrelease ${line(release)} since ${timeOf(at)}`);
+  return table(head, cells) + marks.join('');
+}
+
+/** `14:05`: the terminal may be elsewhere than the server. */
+const timeOf = (at: number): string => new Date(at).toISOString().slice(11, 16);
 
 function blocksOf(blocks: readonly BlockRow[], now: number): string {
   if (blocks.length === 0) return 'none';

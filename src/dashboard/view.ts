@@ -85,7 +85,7 @@ export interface ExperimentRow {
   ci: readonly [number, number] | null;
 }
 
-/** One step of the last hours: when it begins, requests and errors a second, p50, p95, p99. */
+/** One step of the last hours: when it begins, requests and errors a second, p50, p95, p99; and of the same hour last week. */
 export type PastRow = [
   at: number,
   perSecond: number,
@@ -93,7 +93,15 @@ export type PastRow = [
   p50: number | null,
   p95: number | null,
   p99: number | null,
+  weekPerSecond: number | null,
+  weekP95: number | null,
 ];
+
+/** The last hours, where a history is kept, and when a release came in them. */
+export interface Past {
+  readonly rows: readonly PastRow[];
+  readonly releases: readonly { readonly at: number; readonly release: string }[];
+}
 
 /** Each section as a whole; null where its feature is off. */
 export interface Sections {
@@ -108,8 +116,7 @@ export interface Sections {
   users: UserUse[];
   compression: CompressionStats | null;
   experiments: ExperimentRow[];
-  /** The last six hours, where a history is kept. */
-  past: PastRow[];
+  past: Past;
 }
 
 /** Between two samples: time, requests and errors a second, p50, p95, p99, busy share and p99 delay of the loop. */
@@ -150,6 +157,7 @@ export interface RouteDetail {
   users: UserUse[];
   upstream: readonly { target: string; callsPerRequest: number; wallMs: number }[];
   blocks: number[];
+  past: Past;
 }
 
 /** The answer of `data`. */

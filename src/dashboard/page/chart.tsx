@@ -22,12 +22,14 @@ interface ChartProps {
   readonly note?: string | undefined;
   /** Charts of one group point at the same time. */
   readonly group: string;
+  /** Where something changed: upright lines. */
+  readonly marks?: readonly number[] | undefined;
 }
 
 const HEIGHT = 104;
 
 /** A figure, how it came about, and its value at the time that is pointed at. */
-export function Chart({ title, times, lines, format, atLeast, note, group }: ChartProps) {
+export function Chart({ title, times, lines, format, atLeast, note, group, marks }: ChartProps) {
   const [index, setIndex] = useState<number | null>(null);
   const at = index ?? times.length - 1;
   const [first] = lines;
@@ -44,6 +46,7 @@ export function Chart({ title, times, lines, format, atLeast, note, group }: Cha
         format={format}
         atLeast={atLeast}
         group={group}
+        marks={marks}
         onIndex={setIndex}
         label={told(title, lines, format)}
       />
@@ -69,17 +72,17 @@ function told(title: string, lines: readonly Line[], format: ChartProps['format'
   return `${title}: ${parts.join(', ')}.`;
 }
 
-interface PlotProps extends Pick<ChartProps, 'times' | 'lines' | 'format' | 'atLeast' | 'group'> {
+interface PlotProps extends Pick<ChartProps, 'times' | 'lines' | 'format' | 'atLeast' | 'group' | 'marks'> {
   readonly onIndex: (index: number | null) => void;
   readonly label: string;
 }
 
-function Plot({ times, lines, format, atLeast, group, onIndex, label }: PlotProps) {
+function Plot({ times, lines, format, atLeast, group, marks, onIndex, label }: PlotProps) {
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const [dark, setDark] = useState(() => matchMedia('(prefers-color-scheme: dark)').matches);
-  const latest = useRef({ format, onIndex });
-  latest.current = { format, onIndex };
+  const latest = useRef({ format, onIndex, marks });
+  latest.current = { format, onIndex, marks };
   useEffect(() => {
     const scheme = matchMedia('(prefers-color-scheme: dark)');
     const change = (): void => setDark(scheme.matches);
@@ -112,7 +115,7 @@ function optionsOf(
   element: HTMLElement,
   lines: readonly Line[],
   { atLeast, group }: Pick<PlotProps, 'atLeast' | 'group'>,
-  latest: { current: Pick<PlotProps, 'format' | 'onIndex'> },
+  latest: { current: Pick<PlotProps, 'format' | 'onIndex' | 'marks'> },
 ): uPlot.Options {
   const style = getComputedStyle(element);
   const colorOf = (name: string): string => style.getPropertyValue(name).trim();
@@ -154,7 +157,18 @@ function optionsOf(
       }),
     ],
     hooks: {
+      draw: [(plot) => drawMarks(plot, latest.current.marks ?? [], colorOf('--text'))],
       setCursor: [({ cursor }) => latest.current.onIndex(cursor.idx ?? null)],
     },
   };
+}
+
+function drawMarks(plot: uPlot, marks: readonly number[], color: string): void {
+  const { ctx, bbox } = plot;
+  const { min = null, max = null } = plot.scales['x'] ?? {};
+  for (const at of marks.map((ms) => ms / 1_000)) {
+    if (min === null || max === null || at < min || at > max) continue;
+    ctx.fillStyle = color;
+    ctx.fillRect(Math.round(plot.valToPos(at, 'x', true)), bbox.top, devicePixelRatio, bbox.height);
+  }
 }

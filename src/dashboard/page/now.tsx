@@ -1,5 +1,6 @@
-import { durationOf, msOf, percentOf, rateOf } from '../format.js';
+import { durationOf, msOf, percentOf } from '../format.js';
 import { Chart } from './chart.js';
+import { LastHours, RequestCharts } from './last-hours.js';
 import { Empty, Section } from './parts.js';
 import type { State } from './state.js';
 
@@ -24,7 +25,7 @@ export function Now({ state }: { state: State }) {
         </ul>
       )}
       <Traffic state={state} />
-      <LastHours state={state} />
+      <LastHours past={state.sections.past} group="past" />
     </Section>
   );
 }
@@ -64,61 +65,5 @@ function Traffic({ state: { traffic, totals, sections } }: { state: State }) {
         </>
       )}
     </div>
-  );
-}
-
-/** What a history tells; without one there is nothing. */
-function LastHours({ state: { sections } }: { state: State }) {
-  const { past } = sections;
-  if (past.length < 2) return null;
-  const times = past.map(([at]) => at);
-  const column = (index: 1 | 2 | 3 | 4 | 5): (number | null)[] => past.map((row) => row[index]);
-  return (
-    <>
-      <h3>The last hours</h3>
-      <div class="charts">
-        <RequestCharts group="past" times={times} column={column} />
-      </div>
-    </>
-  );
-}
-
-interface RequestChartsProps {
-  readonly group: string;
-  readonly times: readonly number[];
-  /** Requests and errors per second; p50, p95 and p99 in milliseconds. */
-  readonly column: (index: 1 | 2 | 3 | 4 | 5) => (number | null)[];
-  readonly notes?: readonly [string, string];
-}
-
-function RequestCharts({ group, times, column, notes }: RequestChartsProps) {
-  return (
-    <>
-      <Chart
-        group={group}
-        title="Requests per second"
-        times={times}
-        lines={[
-          { label: 'requests', color: '--accent', values: column(1), filled: true },
-          { label: 'errors', color: '--bad', values: column(2) },
-        ]}
-        format={rateOf}
-        atLeast={1}
-        note={notes?.[0]}
-      />
-      <Chart
-        group={group}
-        title="Response time, p95"
-        times={times}
-        lines={[
-          { label: 'p95', color: '--accent', values: column(4) },
-          { label: 'p50', color: '--accent-soft', values: column(3), filled: true },
-          { label: 'p99', color: '--muted', values: column(5), dashed: true },
-        ]}
-        format={durationOf}
-        atLeast={1}
-        note={notes?.[1]}
-      />
-    </>
   );
 }

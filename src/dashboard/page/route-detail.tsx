@@ -1,5 +1,6 @@
 import { counted, durationOf, grouped, percentOf } from '../format.js';
 import type { RouteDetail, RouteRow } from '../view.js';
+import { LastHours } from './last-hours.js';
 import { Cells, Figures, Table, type Column } from './parts.js';
 import type { State } from './state.js';
 
@@ -38,6 +39,7 @@ export function Detail({ row, state }: { row: RouteRow; state: State }) {
         ]}
       />
       <Distribution detail={detail} count={row.count} />
+      <LastHours past={detail.past} group="route-past" />
       <div class="columns">
         {detail.upstream.length > 0 && (
           <Table caption="Upstreams of this route" columns={UPSTREAM}>

@@ -21,7 +21,7 @@ const NO_SECTIONS: Sections = {
   users: [],
   compression: null,
   experiments: [],
-  past: [],
+  past: { rows: [], releases: [] },
 };
 
 /** What is known after one more answer. */

@@ -4,10 +4,11 @@ import { printable } from '../../core/printable.js';
 
 const USAGE = `Shows the dashboard of a NestJS application on the terminal, again and again.
 
-  nestjs-perf top URL [--token TOKEN] [--interval SECONDS] [--once]
+  nestjs-perf top URL [--token TOKEN] [--route NAME] [--interval SECONDS] [--once]
 
   URL         where the page is: http://localhost:3000/perf, or the address from the log, with its token
   --token     from the log, the line "Perf dashboard"; else the environment variable NESTJS_PERF_TOKEN
+  --route     whose last hour is shown, such as 'GET /users/:id' (all routes together)
   --interval  seconds between two looks (2)
   --once      looks once, and ends with 1 where there is nothing to see
 `;
@@ -121,6 +122,7 @@ function lookOf(args: readonly string[], tokenOfEnvironment: string | undefined)
     allowPositionals: true,
     options: {
       token: { type: 'string' },
+      route: { type: 'string' },
       interval: { type: 'string', default: '2' },
       once: { type: 'boolean', default: false },
       help: { type: 'boolean', short: 'h', default: false },
@@ -137,6 +139,7 @@ function lookOf(args: readonly string[], tokenOfEnvironment: string | undefined)
   const url = new URL(address);
   const token = values.token ?? url.searchParams.get('token') ?? tokenOfEnvironment;
   url.search = '';
+  if (values.route !== undefined) url.searchParams.set('route', values.route);
   url.hash = '';
   if (url.pathname === '/') url.pathname = '/perf';
   if (!url.pathname.endsWith('/')) url.pathname += '/';

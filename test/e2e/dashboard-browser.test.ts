@@ -1,0 +1,177 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Controller, Get, Logger } from '@nestjs/common';
+import type { Browser } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { top } from '../../src/dashboard/top/top.js';
+import type { HistoryRow } from '../../src/history/rows/row.js';
+import { fileHistory } from '../../src/index.js';
+import { adapterOf } from '../fixtures/app.js';
+import { launchBrowser, openPage } from '../fixtures/browser.js';
+import { closeApps, listeningApp, type BuildOptions } from '../fixtures/build-app.js';
+import { tokenIn } from '../fixtures/dashboard.js';
+import { rowOf } from '../fixtures/history.js';
+import { Lines } from '../fixtures/lines.js';
+import { strippingProxy } from '../fixtures/stripping-proxy.js';
+import { until } from '../fixtures/until.js';
+
+const HOUR_MS = 3_600_000;
+
+/** As earlier processes have left it. */
+async function keepHistory(directory: string, rows: readonly HistoryRow[]): Promise<void> {
+  const { signal } = new AbortController();
+  const store = await fileHistory({ directory }).open({ keptMs: () => 35 * 24 * HOUR_MS, maxBytes: 1e8, signal });
+  await store.write(rows, []);
+  await store.close();
+}
+
+@Controller('users')
+class UsersController {
+  @Get(':id')
+  one() {
+    return { name: 'Ada' };
+  }
+}
+
+describe('the page in a browser', { timeout: 120_000 }, () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await launchBrowser();
+  });
+  afterEach(async () => {
+    await closeApps();
+    Logger.overrideLogger(false);
+  });
+  afterAll(() => browser?.close());
+
+  async function start(adapter: 'express' | 'fastify', perf: BuildOptions['perf'] = {}) {
+    const lines = new Lines();
+    const running = await listeningApp(adapterOf(adapter), {
+      metadata: { controllers: [UsersController] },
+      perf: { dashboard: true, ...perf },
+      nest: { logger: lines },
+    });
+    return { ...running, token: tokenIn(lines.all) };
+  }
+
+  it.each(['express', 'fastify'] as const)(
+    'is whole behind a proxy that strips a part of the path: access, files and data, on %s',
+    async (adapter) => {
+      const { url, token } = await start(adapter);
+      const proxy = await strippingProxy('/internal/x', url);
+      try {
+        await fetch(`${proxy.url}/internal/x/users/7`);
+        const { page, context, complaints } = await openPage(browser, `${proxy.url}/internal/x/perf`);
+        // The browser tells of every answer that is an error.
+        expect(complaints.splice(0)).toEqual([expect.stringContaining('401')]);
+        await page.getByLabel('Token').fill(token);
+        await page.getByRole('button', { name: 'Open' }).click();
+        await page.locator('.link.live').waitFor();
+        await page.getByRole('button', { name: 'GET /users/:id' }).click();
+        await page.locator('.route-detail .distribution').waitFor();
+        expect(page.url()).toBe(`${proxy.url}/internal/x/perf/`);
+        expect(complaints).toEqual([]);
+        expect(proxy.asked.filter((path) => !path.startsWith('/internal/x/'))).toEqual([]);
+        await context.close();
+        const printed = await openPage(browser, `${proxy.url}/internal/x/perf?token=${token}`);
+        await printed.page.locator('.link.live').waitFor();
+        expect([printed.page.url(), printed.complaints]).toEqual([`${proxy.url}/internal/x/perf/`, []]);
+        await printed.context.close();
+      } finally {
+        await proxy.close();
+      }
+    },
+  );
+
+  it('draws the last hours over those of last week, and where a release came, of the whole and of a route', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'perf-page-'));
+    try {
+      const now = Date.now();
+      const hour = (at: number): number => Math.floor(at / HOUR_MS) * HOUR_MS;
+      await keepHistory(directory, [
+        rowOf({ at: Math.floor(now / 300_000) * 300_000 - 1_800_000, requests: 300, release: '1.0.0' }),
+        ...[0, 1].map((hours) =>
+          rowOf({ tier: '1h', at: hour(now - hours * HOUR_MS - 7 * 24 * HOUR_MS), requests: 7_200, release: '0.9.0' }),
+        ),
+      ]);
+      const history = { store: fileHistory({ directory }) };
+      const { url, token } = await start('fastify', { history, release: '1.1.0' });
+      await fetch(`${url}/users/7`);
+      const { page, context, complaints } = await openPage(browser, `${url}/perf?token=${token}`);
+      await page.getByRole('button', { name: 'GET /users/:id' }).click();
+      for (const section of ['#now', '.route-detail']) {
+        const past = page.locator(`${section} .chart:has-text("last week")`);
+        await past.nth(1).waitFor();
+        expect(await past.allInnerTexts()).toEqual([
+          expect.stringMatching(/^Requests per second[^]*last week 2\.0/),
+          expect.stringMatching(/^Response time, p95[^]*last week (10|9\.\d+) ms/),
+        ]);
+        await expect
+          .poll(() => page.locator(`${section} .release`).allInnerTexts())
+          .toEqual([expect.stringMatching(/^Release 1\.1\.0 since \d\d:\d\d/)]);
+      }
+      expect(complaints).toEqual([]);
+      await context.close();
+      let shown = '';
+      const write = (part: string): void => void (shown += part);
+      const { signal } = new AbortController();
+      const terminal = { write, complain: write, rows: () => null, token, signal };
+      expect(await top(['top', url, '--route', 'GET /users/:id', '--once'], terminal)).toBe(0);
+      expect(shown).toMatch(/^THE LAST HOUR OF GET \/USERS\/:ID\nsince \(UTC\) [^]*^\d\d:\d\d +1\.0 +0 .* 2\.0 +/m);
+      expect(shown).toMatch(/^release 1\.1\.0 since \d\d:\d\d$/m);
+      expect(await top(['top', url, '--route', 'GET /nowhere', '--once'], terminal)).toBe(0);
+      expect(shown).toContain('No request of it.');
+    } finally {
+      await closeApps();
+      rmSync(directory, { recursive: true });
+    }
+  });
+
+  it('asks every 2 s, every 10 s when it is hidden, and nothing after 15 min without anybody', async () => {
+    const { url, token } = await start('fastify');
+    const { page, context } = await openPage(browser, `${url}/perf?token=${token}`);
+    let [asked, answered] = [0, 0];
+    const isPoll = (request: { url(): string }): boolean => request.url().includes('/perf/data');
+    page.on('request', (request) => void (asked += Number(isPoll(request))));
+    page.on('requestfinished', (request) => void (answered += Number(isPoll(request))));
+    await page.clock.install();
+    await page.reload();
+    await page.locator('.link.live').waitFor();
+    // From here on, only the test moves the time.
+    await page.clock.pauseAt(Date.now() + 60_000);
+    /** Polls in a stretch of the page's own time: each gets its answer before the clock goes on. */
+    const polls = async (seconds: number): Promise<number> => {
+      const before = asked;
+      for (let i = 0; i < seconds; i++) {
+        await page.clock.runFor(1_000);
+        await until('its answer', () => asked === answered);
+      }
+      return asked - before;
+    };
+    const turn = (state: 'hidden' | 'visible'): Promise<void> =>
+      page.evaluate((now) => {
+        const { document } = globalThis as unknown as { document: EventTarget };
+        Object.defineProperty(document, 'visibilityState', { value: now, configurable: true });
+        document.dispatchEvent(new Event('visibilitychange'));
+      }, state);
+    const seen = await polls(20);
+    expect(seen).toBeGreaterThanOrEqual(8);
+    expect(seen).toBeLessThanOrEqual(11);
+    await turn('hidden');
+    await polls(2);
+    const hidden = await polls(40);
+    expect(hidden).toBeGreaterThanOrEqual(3);
+    expect(hidden).toBeLessThanOrEqual(4);
+    await turn('visible');
+    expect(await polls(1)).toBe(1);
+    await page.clock.fastForward('15:01');
+    await page.locator('.link.idle').waitFor();
+    expect(await polls(60)).toBe(0);
+    await page.keyboard.press('ArrowDown');
+    await page.clock.runFor(1_000);
+    await page.locator('.link.live').waitFor();
+    await until('polls again', async () => (await polls(2)) > 0);
+    await context.close();
+  });
+});

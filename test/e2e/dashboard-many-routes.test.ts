@@ -1,0 +1,66 @@
+import { Controller, Get } from '@nestjs/common';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { afterEach, expect, it } from 'vitest';
+import { displayJson } from '../../src/core/printable.js';
+import { DashboardView } from '../../src/dashboard/dashboard-view.js';
+import { RecentRecords } from '../../src/dashboard/recent-records.js';
+import type { DashboardData } from '../../src/dashboard/view.js';
+import type { FeatureHost } from '../../src/http/feature.js';
+import { PerfRuntime } from '../../src/perf.runtime.js';
+import { adapterOf } from '../fixtures/app.js';
+import { buildApp, closeApps } from '../fixtures/build-app.js';
+
+const MANY = process.env['PERF_LONG'] === undefined ? 2_500 : 10_000;
+const SAMPLES = process.env['PERF_LONG'] === undefined ? 9 : 100;
+
+afterEach(closeApps);
+
+/** An application with so many routes, each of which was asked for once, and what a page of it costs. */
+async function measured(routes: number): Promise<{ whole: DashboardData; bytes: number; cpuMs: number[] }> {
+  class ManyController {}
+  const prototype = ManyController.prototype as Record<string, () => object>;
+  for (let i = 0; i < routes; i++) {
+    prototype[`one${i}`] = () => ({});
+    const descriptor = Object.getOwnPropertyDescriptor(prototype, `one${i}`)!;
+    Get(`items/of-a-resource-with-a-name/${i}`)(prototype, `one${i}`, descriptor);
+  }
+  Controller()(ManyController);
+  const { app } = await buildApp(adapterOf('fastify'), { metadata: { controllers: [ManyController] } });
+  const { requests } = app.get(PerfRuntime, { strict: false });
+  const ask = (i: number) => (app as NestFastifyApplication).inject(`/items/of-a-resource-with-a-name/${i}`);
+  for (let i = 0; i < routes; i++) await ask(i);
+  let skippedMs = 0;
+  // Each look is a new sample: the time in which pages share one is over.
+  const nowMs = (): number => performance.now() + skippedMs;
+  const host = { requests, report: { report: () => {} }, nowMs, release: null } as unknown as FeatureHost;
+  const view = new DashboardView(host, new RecentRecords(), 'app.js', false);
+  const question = { since: '', filter: '', routeId: null };
+  const whole = view.answer(question);
+  const cpuMs: number[] = [];
+  for (let n = 0; n < SAMPLES; n++) {
+    for (let i = 0; i < 20; i++) await ask(i);
+    skippedMs += 20_000;
+    const before = process.cpuUsage();
+    displayJson(view.answer(question));
+    const { user, system } = process.cpuUsage(before);
+    cpuMs.push((user + system) / 1_000);
+  }
+  return { whole, bytes: Buffer.byteLength(displayJson(whole)), cpuMs: cpuMs.toSorted((a, b) => a - b) };
+}
+
+it(
+  'an answer is bounded, and what it costs grows no faster than the number of routes',
+  { timeout: 300_000 },
+  async () => {
+    const few = await measured(500);
+    const many = await measured(MANY);
+    for (const { whole, bytes } of [few, many]) {
+      expect(bytes).toBeLessThanOrEqual(256 * 1_024);
+      expect(whole.routes.length).toBeLessThanOrEqual(500);
+      expect(whole.routes.length + (whole.other?.routes ?? 0)).toBe(whole.totals.routes);
+    }
+    expect([few.whole.totals.routes, many.whole.totals.routes]).toEqual([500, MANY]);
+    // Four times of what is proportional, a quarter of what is not.
+    expect(many.cpuMs[0]! / few.cpuMs[0]!).toBeLessThan((4 * MANY) / 500);
+  },
+);
