@@ -44,6 +44,10 @@ const mustSay: Readonly<Record<string, readonly RegExp[]>> = {
     /^Who are they\? http ghe\.acme\.com: \d+ ms of each of them\.$/m,
     /^For whom\? acme: \d+ % of the route's time, with 20 % of its requests\.$/m,
   ],
+  'upstream-guard': [
+    /^GitHub stalls for two seconds\n {2}as it was: .*\n {2}guarded {2}: \d+ pages, .* 0 with stars; .*\n {2}Requests that waited at the end of it: \d\d+ as it was, \d+ guarded$/m,
+    /^The guard: \d+ calls ended at their deadline of 200 ms, then it opened \(\d+ times in all\) and refused [1-9]\d* at once; stars were back \d+ ms after GitHub was\.$/m,
+  ],
   hydration: [
     /^on the main thread: the event loop stood still for \d+ ms, the answer took \d+ ms\nrows to a worker: .*\nall in a worker: /m,
     /^TeamInsights\.inAWorker: \d+ ms in the worker, \d+\.\d ms of the event loop for cloning$/m,
