@@ -22,8 +22,8 @@ Date.now = () => wallMs;
 async function fiveMinutes(app: NestFastifyApplication): Promise<void> {
   const url = await app.getUrl();
   const get = async (path: string): Promise<unknown> => (await fetch(`${url}/${path}`)).json();
-  for (let i = 0; i < 6; i++) {
-    await Promise.all(Array.from({ length: 10 }, () => ['orders', 'cart'].map(get)).flat());
+  for (let i = 0; i < 3; i++) {
+    await Promise.all(Array.from({ length: 20 }, () => ['orders', 'cart'].map(get)).flat());
   }
   wallMs += WINDOW_MS;
   await delay(3 * LOOKS_EVERY_MS);
