@@ -12,6 +12,7 @@ import type { ResolvedCache, ResolvedCached } from './cached.options.js';
 import { decoratedInstances } from './decorated-instances.js';
 import type { Declared } from './decorators.js';
 import { GhostMethod } from './ghost-method.js';
+import { GhostRoutes } from './ghost-routes.js';
 import type { Level2 } from './level2.js';
 import type { CacheParts, MethodRules } from './method-cache.js';
 import { MethodLevel2 } from './method-level2.js';
@@ -77,7 +78,7 @@ class CachedDataFeature extends PerfCache implements Feature {
   }
 
   snapshot(): Pick<PerfSnapshot, 'cache' | 'findings'> {
-    const findings = this.placed.map(({ standIn }) => standIn.finding()).filter((finding) => finding !== null);
+    const findings = this.placed.flatMap(({ standIn }) => standIn.findings());
     return { cache: this.stats(), findings };
   }
 
@@ -110,7 +111,9 @@ class CachedDataFeature extends PerfCache implements Feature {
     }
     const { options } = declared;
     const keyOf = keyMaker(method, options.key);
-    if (options.ghost) return new GhostMethod(method, source, options.batch, keyOf, parts);
+    if (options.ghost) {
+      return new GhostMethod(method, source, options.batch, keyOf, parts, new GhostRoutes(this.host.requests));
+    }
     const rules: MethodRules = {
       ...options,
       method,

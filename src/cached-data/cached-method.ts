@@ -48,8 +48,8 @@ abstract class CachingMethod<Input> implements StandIn {
     return this.cache.counters.stats(this.method, this.cache.size);
   }
 
-  finding(): Finding | null {
-    return null;
+  findings(): readonly Finding[] {
+    return [];
   }
 }
 

@@ -109,8 +109,8 @@ export class PreloadedMethod implements StandIn {
     return this.counters.stats(this.method, this.held === null ? 0 : 1);
   }
 
-  finding(): Finding | null {
-    return null;
+  findings(): readonly Finding[] {
+    return [];
   }
 
   private fly(): Flight<Held> {

@@ -128,6 +128,8 @@ export interface BlockRecord {
   /** `'file:line:column'` of the first frame in the user's code, source-mapped. */
   location: string | null;
   stack: readonly string[];
+  /** `'Reports.render'`: the provider's method that `@Offload()` would take off the loop; absent where none ran. */
+  offloadable?: string;
   /** Milliseconds of garbage collection inside the block. */
   gcMs: number;
   /** Who had to wait. While nobody is proven to have blocked, only those who cannot have. */

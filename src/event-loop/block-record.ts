@@ -5,6 +5,7 @@ import type { RequestState } from '../core/request-state.js';
 import { methodLabel } from '../core/route.js';
 import type { Look, Verdict } from './classify.js';
 import { isUserFrame, withoutProbe, type Frame } from './frame.js';
+import type { ProviderMethods } from './provider-methods.js';
 import type { Block } from './loop-watch.js';
 import { sentUrl } from '../core/safe-request.js';
 import { replayOf, type ReplayRules } from './replay/curl.js';
@@ -57,6 +58,8 @@ export interface RecordRules {
   /** Files of this library, which are not the user's. */
   readonly ownFolder: string | null;
   readonly guard: Guard;
+  /** Null: none are known. */
+  readonly methods: ProviderMethods | null;
 }
 
 /** Where a position is, as a text; null: nowhere that can be told. */
@@ -73,9 +76,13 @@ export function blockRecordOf(
 ): BlockRecord {
   const { secrets, replay, guard } = rules;
   const { culprit, suspect } = verdict;
-  const shown = locate === null ? null : shownStack(verdict.shown, rules.ownFolder, locate);
+  const isUsers = locate === null ? null : usersFrames(rules.ownFolder, locate);
+  const shown = isUsers === null ? null : shownStack(verdict.shown, isUsers);
   const refOf = (state: RequestState | null) => (state === null ? null : requestRefOf(state, secrets, guard));
   const noted = culprit ?? suspect;
+  const running = verdict.cause === 'javascript' && shown?.user != null ? shown.frames : [];
+  const methods = isUsers === null ? null : rules.methods;
+  const offloadable = guard.read('the methods', () => methods?.runningIn(running, isUsers!) ?? null, null);
   return {
     kind: 'block',
     startedAt: epochMsOf(block.startMs),
@@ -86,6 +93,7 @@ export function blockRecordOf(
     suspect: refOf(suspect),
     location: shown?.user == null ? null : locate!(shown.user),
     stack: shown === null ? [] : shown.frames.slice(0, MAX_STACK).map((frame) => lineOf(frame, locate!)),
+    ...(offloadable === null ? null : { offloadable }),
     gcMs,
     delayed: delayed.slice(0, MAX_DELAYED).map((state) => requestRefOf(state, secrets, guard)),
     curl:
@@ -159,10 +167,16 @@ interface Place {
   count: number;
 }
 
+type IsUsers = (frame: Frame) => boolean;
+
+/** In a bundle only the map tells a dependency from the user's code. */
+const usersFrames =
+  (ownFolder: string | null, locate: Locate): IsUsers =>
+  (frame) =>
+    isUserFrame(frame, ownFolder) && !IN_DEPENDENCY.test(locate(frame) ?? '');
+
 /** The stack of the place that was seen most often, and the user's frame in it. */
-function shownStack(looks: readonly Look<RequestState>[], ownFolder: string | null, locate: Locate): Place | null {
-  // In a bundle only the map tells a dependency from the user's code.
-  const isUsers = (frame: Frame): boolean => isUserFrame(frame, ownFolder) && !IN_DEPENDENCY.test(locate(frame) ?? '');
+function shownStack(looks: readonly Look<RequestState>[], isUsers: IsUsers): Place | null {
   const places = new Map<string, Place>();
   for (const look of looks) {
     const frames = withoutProbe(look.frames);

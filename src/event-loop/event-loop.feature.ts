@@ -23,9 +23,9 @@ export const eventLoopFeature: FeatureDefinition<'eventLoop', NonNullable<Resolv
     CURRENT_REQUEST.set(requests, () => loop.currentRequest());
     ROUTE_RUNNER.set(requests, loop.routes);
     return {
-      install({ adapter }) {
+      install({ adapter, modules }) {
         handlers.aroundAll(loop.around);
-        loop.install(adapter?.getHttpServer() as Server | undefined);
+        loop.install(adapter?.getHttpServer() as Server | undefined, modules);
       },
       start: () => loop.start(),
       snapshot: () => ({ eventLoop: loop.snapshot() }),

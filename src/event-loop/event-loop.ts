@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Server } from 'node:http';
+import type { ModulesContainer } from '@nestjs/core';
 import { threadId } from 'node:worker_threads';
 import { monotonicMs } from '../core/clock.js';
 import type { Resolved } from '../core/option.js';
@@ -25,6 +26,7 @@ import { Identity, captureFrames, captureNames, Probe, type Sample } from './int
 import { Naming, progressOf } from './interrupt/naming.js';
 import { LoopWatch, nodeGauges, type Block } from './loop-watch.js';
 import { Mappings, SourceMaps } from './source-maps.js';
+import { ProviderMethods } from './provider-methods.js';
 import { PendingBlocks, type PendingBlock } from './pending-blocks.js';
 import { installSafepoints } from './safepoints.js';
 import { stacksObstacle } from './stack-check.js';
@@ -54,7 +56,7 @@ export class EventLoop implements RequestObserver {
   private readonly pending: PendingBlocks<SeenBlock>;
   private readonly gc = new GcObserver();
   private readonly guard: Guard;
-  private readonly rules: RecordRules;
+  private rules: RecordRules;
   /** Positions in the compiled code. */
   private readonly compiled = new SourceMaps(process.cwd(), 0, Mappings);
   private readonly id = randomBytes(4).toString('hex');
@@ -98,11 +100,12 @@ export class EventLoop implements RequestObserver {
     );
     this.hold = this.pending;
     const secrets = new SecretNames(replay?.denyNames ?? []);
-    this.rules = { secrets, replay, ownFolder: ownFolder(), guard: this.guard };
+    this.rules = { secrets, replay, ownFolder: ownFolder(), guard: this.guard, methods: null };
   }
 
   /** Before routes are registered. No thread yet: an application that serves nothing pays nothing. */
-  install(server: Server | null = null): void {
+  install(server: Server | null = null, modules: ModulesContainer | null = null): void {
+    if (modules !== null) this.rules = { ...this.rules, methods: new ProviderMethods(modules) };
     if (this.options.safepoints) this.restoreGlobals = installSafepoints();
     this.lifecycle.observe(this);
     // Not as late as the first request, which may block; servers of the application's own, and `inject()`, start it with that.

@@ -3,6 +3,8 @@ import type { Source } from './interrupt/probe.js';
 /** One call of a stack, as raw as the engine tells it. */
 export interface Frame {
   readonly name: string | null;
+  /** The class of what a method was called on; absent or null where there is none. */
+  readonly typeName?: string | null;
   readonly file: string | null;
   readonly line: number;
   readonly column: number;

@@ -1,9 +1,7 @@
-import { inOffloadThread } from '../core/offload-thread.js';
+import { inOffloadThread, OFFLOAD_METADATA } from '../core/offload-thread.js';
 import { needExtension } from '../http/extension.js';
 import { misplaced } from './offload.errors.js';
 import { offloadMethodOption, type OffloadMethodOptions, type ResolvedMethodOptions } from './offload.options.js';
-
-const OFFLOAD_METADATA = 'perf:offload';
 
 type OffloadDecorator = <T extends (...parameters: never[]) => Promise<unknown>>(
   target: object,

@@ -5,7 +5,7 @@ import { timesMore, type Repeated } from './repeats.js';
 /** A block as a person wants to read it; the curl line stands below. */
 export function blockText(block: BlockRecord): string {
   const { curl } = block;
-  const text = `${whatHappened(block)}${placeOf(block)}${sizeOf(block.note)}${waitersOf(block)}`;
+  const text = `${whatHappened(block)}${placeOf(block)}${sizeOf(block.note)}${waitersOf(block)}${adviceOn(block)}`;
   return curl === null ? text : `${text}\n  ${curl}`;
 }
 
@@ -92,6 +92,10 @@ function placeOf({ location, stack }: BlockRecord): string {
 function waitersOf({ delayed }: BlockRecord): string {
   if (delayed.length === 0) return '';
   return `; ${delayed.length} ${delayed.length === 1 ? 'request' : 'requests'} waited`;
+}
+
+function adviceOn({ offloadable }: BlockRecord): string {
+  return offloadable === undefined ? '' : `; \`@Offload()\` on ${offloadable} would take it off the loop`;
 }
 
 /** Samples of one loop land on different columns. */

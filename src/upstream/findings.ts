@@ -20,11 +20,14 @@ export const findingsOf = (targets: readonly Target[]): Finding[] => [
 function repeatedCalls(targets: readonly Target[]): Finding[] {
   const findings: Finding[] = [];
   for (const { name, routes } of targets) {
-    for (const [route, { requests, calls, alike }] of routes) {
+    for (const [route, { requests, calls, alike, durationMs, waitMs, repeatedMs }] of routes) {
       if (requests < MIN_REQUESTS || alike / requests < MIN_ALIKE) continue;
       const times = Math.round(calls / requests);
       const asks = routeName(route);
-      findings.push({ kind: 'repeated-calls', route: asks, text: `${asks} calls ${name} ${times} times a request` });
+      const text =
+        `${asks} calls ${name} ${times} times a request, which is ${percent(waitMs / durationMs)} of its time: ` +
+        `one call for all, or a cache, would save up to ${percent(repeatedMs / durationMs)}`;
+      findings.push({ kind: 'repeated-calls', route: asks, text });
     }
   }
   return findings;
@@ -59,3 +62,5 @@ function slowerTargets(targets: readonly Target[]): Finding[] {
 }
 
 const ms = (value: number): string => `${value < 10 ? value.toFixed(1) : value.toFixed(0)} ms`;
+
+const percent = (share: number): string => `${(share * 100).toFixed(0)} %`;

@@ -12,6 +12,20 @@ export interface AskedBy {
   wallMs: number;
   /** Sum of the calls of each request's most frequent URL or command. */
   alike: number;
+  /** What they took, and of it what they waited for this target: their calls to several at once are shared out. */
+  durationMs: number;
+  waitMs: number;
+  /** Of `waitMs`: calls of the most frequent URL or command but the first. */
+  repeatedMs: number;
+}
+
+/** What one request has asked of a target. */
+export interface Asked {
+  readonly calls: number;
+  readonly wallMs: number;
+  readonly alike: number;
+  readonly durationMs: number;
+  readonly waitMs: number;
 }
 
 /** One upstream: what has been asked of it, and by whom. */
@@ -36,16 +50,19 @@ export class Target {
   }
 
   /** Adds what a request of a route has asked. */
-  askedBy(route: Route, calls: number, wallMs: number, alike: number): void {
+  askedBy(route: Route, { calls, wallMs, alike, durationMs, waitMs }: Asked): void {
     let row = this.routes.get(route);
     if (row === undefined) {
-      row = { requests: 0, calls: 0, wallMs: 0, alike: 0 };
+      row = { requests: 0, calls: 0, wallMs: 0, alike: 0, durationMs: 0, waitMs: 0, repeatedMs: 0 };
       this.routes.set(route, row);
     }
     row.requests += 1;
     row.calls += calls;
     row.wallMs += wallMs;
     row.alike += alike;
+    row.durationMs += durationMs;
+    row.waitMs += waitMs;
+    if (alike > 1) row.repeatedMs += (waitMs * (alike - 1)) / calls;
   }
 }
 

@@ -54,7 +54,7 @@ export class Upstream implements RequestObserver {
     this.measure(state, timer, state.endedMs);
     TIME_SPLIT.set(state, timer);
     const { route } = state;
-    if (calls !== null) this.tellTargets(timer, calls, route);
+    if (calls !== null) this.tellTargets(timer, calls, state);
     if (route === null) return;
     let times = this.routes.get(route);
     if (times === undefined) {
@@ -65,11 +65,18 @@ export class Upstream implements RequestObserver {
     if (!state.aborted) times.add(timer);
   }
 
-  private tellTargets(timer: RequestTimer, calls: RequestCalls, route: Route | null): void {
+  private tellTargets(timer: RequestTimer, calls: RequestCalls, state: RequestState): void {
     const rows = [...calls.rows()];
     timer.upstream = rows.map(({ use }) => use);
+    const { route } = state;
     if (route === null) return;
-    for (const { target, use, mostAlike } of rows) target.askedBy(route, use.calls, use.wallMs, mostAlike);
+    const durationMs = state.endedMs - state.startedMs;
+    const sumMs = rows.reduce((sum, { use }) => sum + use.wallMs, 0);
+    for (const { target, use, mostAlike: alike } of rows) {
+      const { calls: asked, wallMs } = use;
+      const waitMs = sumMs === 0 ? 0 : (timer.upstreamMs * wallMs) / sumMs;
+      target.askedBy(route, { calls: asked, wallMs, alike, durationMs, waitMs });
+    }
   }
 
   /** Of a request that has not ended. */

@@ -208,6 +208,8 @@ function copyFrames(_error: unknown, sites: NodeJS.CallSite[]): Frame[] {
     const site = sites[i] as CallSite;
     frames[i] = {
       name: site.getFunctionName(),
+      // Neither getters nor proxies run for it.
+      typeName: site.getTypeName(),
       file: site.getFileName() ?? null,
       line: site.getLineNumber() ?? 0,
       column: site.getColumnNumber() ?? 0,

@@ -45,6 +45,7 @@ const rules = {
   replay: { allowHeaders: [], maxBodyBytes: 0 },
   ownFolder: null,
   guard,
+  methods: null,
 };
 const maps = new SourceMaps(folder, 1_000_000, Mappings);
 const verdictOf = (frames: readonly Frame[]): Verdict<RequestState> => {

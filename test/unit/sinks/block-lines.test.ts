@@ -44,6 +44,10 @@ describe('a block as a line', () => {
       'GET /reports/:id (ReportsController.get) blocked the event loop for 312 ms at src/reports/render.ts:48:11 (renderRows), 9000 rows, 3000000 bytes; 1 request waited',
     ],
     [
+      { ...nobody, offloadable: 'Reports.render' },
+      'Something blocked the event loop for 312 ms at src/reports/render.ts:48:11 (renderRows); `@Offload()` on Reports.render would take it off the loop',
+    ],
+    [
       { ...nobody, suspect: ref('/p'), location: null, stack: [] },
       'Probably GET /p (ReportsController.get) blocked the event loop for 312 ms',
     ],

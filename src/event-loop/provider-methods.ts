@@ -1,0 +1,44 @@
+import { MetadataScanner, type ModulesContainer } from '@nestjs/core';
+import { OFFLOAD_METADATA } from '../core/offload-thread.js';
+import { runningFrames, withoutProbe, type Frame } from './frame.js';
+
+/** Nest calls these with the request or its context, which cannot travel to a worker. */
+const OF_REQUESTS: ReadonlySet<string> = new Set(['use', 'canActivate', 'intercept', 'transform', 'catch']);
+
+/** The methods of an application that could run in worker threads: those of its providers, where `@Offload()` may stand. */
+export class ProviderMethods {
+  /** Looked up at the first block: an application that never blocks pays nothing. */
+  private names: ReadonlySet<string> | null = null;
+
+  constructor(private readonly modules: ModulesContainer) {}
+
+  /** The outermost call of such a method that was running, `'Reports.render'`: what it does goes along. Null: there is none. */
+  runningIn(frames: readonly Frame[], isUsers: (frame: Frame) => boolean): string | null {
+    this.names ??= new Set(namesOf(this.modules));
+    let found: string | null = null;
+    for (const frame of runningFrames(withoutProbe(frames))) {
+      // Outside of the route function there are middleware and the framework.
+      if (frame.name?.startsWith('perf:') === true) break;
+      const name = `${frame.typeName}.${frame.name}`;
+      if (this.names.has(name) && isUsers(frame)) found = name;
+    }
+    return found;
+  }
+}
+
+function* namesOf(modules: ModulesContainer): Generator<string> {
+  for (const { providers } of modules.values()) {
+    for (const wrapper of providers.values()) {
+      const instance: unknown = wrapper.instance;
+      if (typeof instance !== 'object' || instance === null) continue;
+      if (wrapper.isTransient || !wrapper.isDependencyTreeStatic()) continue;
+      const prototype = Object.getPrototypeOf(instance) as object | null;
+      if (prototype === null || prototype === Object.prototype) continue;
+      for (const name of new MetadataScanner().getAllMethodNames(prototype)) {
+        const method = Reflect.get(prototype, name) as object;
+        if (OF_REQUESTS.has(name) || Reflect.hasMetadata(OFFLOAD_METADATA, method)) continue;
+        yield `${prototype.constructor.name}.${name}`;
+      }
+    }
+  }
+}
