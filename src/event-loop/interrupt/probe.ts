@@ -12,6 +12,8 @@ import { progressOf, type Naming } from './naming.js';
 const { captureStackTrace } = Error;
 // eslint-disable-next-line typescript/unbound-method -- called with a `this`
 const { getStore } = requestContext;
+// eslint-disable-next-line typescript/unbound-method -- called with a `this`
+const { includes, startsWith } = String.prototype;
 const { apply } = Reflect;
 const nowMs: () => number = performance.now.bind(performance);
 
@@ -208,8 +210,7 @@ function copyFrames(_error: unknown, sites: NodeJS.CallSite[]): Frame[] {
     const site = sites[i] as CallSite;
     frames[i] = {
       name: site.getFunctionName(),
-      // Neither getters nor proxies run for it.
-      typeName: site.getTypeName(),
+      typeName: mayBeOfProvider(site) ? site.getTypeName() : null,
       file: site.getFileName() ?? null,
       line: site.getLineNumber() ?? 0,
       column: site.getColumnNumber() ?? 0,
@@ -218,6 +219,14 @@ function copyFrames(_error: unknown, sites: NodeJS.CallSite[]): Frame[] {
     };
   }
   return frames;
+}
+
+/** Of others a type's name is not asked: each costs as much as the rest of a frame. Neither getters nor proxies run for it. */
+function mayBeOfProvider(site: CallSite): boolean {
+  const file = site.getFileName() ?? '';
+  return (
+    file !== '' && !site.isAsync() && !apply(includes, file, ['node_modules']) && !apply(startsWith, file, ['node:'])
+  );
 }
 
 function copyNames(_error: unknown, sites: NodeJS.CallSite[]): Pick<Frame, 'name'>[] {
