@@ -6,7 +6,8 @@ import { dirname, join, normalize } from 'node:path';
 const BESIDE_DIST = ['CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'package.json'];
 /** What the guides lead to travels with them. */
 const GUIDES = /^docs\/[\w-]+\.md$|^docs\/images\/[\w-]+\.png$|^examples\/prometheus\/[\w-]+\.(json|yml)$/;
-const IN_DIST = /^dist\/[\w./-]+\.(js|d\.ts)$/;
+/** One file is CommonJS by its name: worker threads `require()` it from both twins. */
+const IN_DIST = /^dist\/(?:[\w./-]+\.(?:js|d\.ts)|shared\/nestjs-perf\.offload-worker\.cjs)$/;
 /** What an application of Nest has anyway; anything else in a declaration breaks users who lack that package. */
 const ALLOWED_IN_DECLARATIONS = /^(node:|(@nestjs\/(common|core)|rxjs|reflect-metadata)(\/|$))/;
 const SPECIFIER = /(?:from|import)\s*\(?\s*['"]([^'"]+)['"]/g;
