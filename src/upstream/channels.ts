@@ -1,8 +1,14 @@
-import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { channel, subscribe, unsubscribe, type Channel } from 'node:diagnostics_channel';
 import type { OncePerCause } from '../core/reporter.js';
 
 /** Hears of what a channel publishes. */
 type Hear = (message: unknown) => void;
+
+/**
+ * Kept for good: Node 20 may give a client that is loaded later another channel of the same name, which nobody hears, once
+ * one that was listened to has been collected as garbage (the weak map of lib/diagnostics_channel.js deletes by name).
+ */
+const known = new Map<string, Channel>();
 
 /** The channels of Node's `diagnostics_channel` that one application listens to, until it closes. */
 export class Channels {
@@ -21,6 +27,7 @@ export class Channels {
         this.report.report(cause, `${cause}. The call itself is not affected.`);
       }
     };
+    known.set(name, channel(name));
     subscribe(name, guarded);
     this.heard.push([name, guarded]);
   }

@@ -66,7 +66,9 @@ function ask(port: number, paths: readonly string[]): Promise<number> {
   });
 }
 
+/** The first collection may be the end of one that was under way, which keeps what has died since its begin. */
 function heldBytes(): number {
+  collectGarbage();
   collectGarbage();
   const { heapUsed, arrayBuffers } = process.memoryUsage();
   return heapUsed + arrayBuffers;
