@@ -77,8 +77,9 @@ async function measureCell(sink, connections) {
     { ...flags, connections },
     {
       request: { method: 'POST', path: '/orders' },
-      burstMs: 150,
+      burstMs: 300,
       warmupMs: 5_000,
+      warmupConnections: 100,
       atOneRate: true,
       settle: (server, requests) => allDone(server, requests, sink),
     },

@@ -19,6 +19,7 @@ const RATE_SHARE = 0.4;
  *
  * - `burstMs`: a burst is what its variant answers in so many milliseconds, not `--burst` requests
  * - `warmupMs`: so long at the most, however few of the `--warmup` requests were answered
+ * - `warmupConnections`: while warming up, where few connections to a slow handler would leave its code cold
  * - `atOneRate`: p50 and p99 are those of requests that come at 40 % of what the base can do, the same rate for all
  * - `settle(server, requests)`: what a burst has to wait for before its CPU time is read
  *
@@ -64,12 +65,14 @@ async function runGeneration(variants, flags, load, { request = { path: '/' }, s
     const startOrder = drawOrder(variants.keys());
     for (const index of startOrder) servers[index] = await startServer(variants[index], flags);
     const requestOf = (index) => variants[index].request ?? request;
-    const burst = (index, requests) =>
-      measureBurst(servers[index], load, requests, { ...flags, request: requestOf(index), settle });
+    const burst = (index, requests, connections = flags.connections) =>
+      measureBurst(servers[index], load, requests, { connections, request: requestOf(index), settle });
+    const { warmupConnections = flags.connections } = options;
     const sizes = [];
     for (const index of startOrder) {
-      const perSecond = await warmUp((requests) => burst(index, requests), flags, options);
-      const filling = Math.max(flags.connections, Math.round((perSecond * options.burstMs) / 1000));
+      await warmUp((requests) => burst(index, requests, warmupConnections), flags, options);
+      const { requestsPerS } = await burst(index, flags.connections * 5);
+      const filling = Math.max(flags.connections, Math.round((requestsPerS * options.burstMs) / 1000));
       sizes[index] = options.burstMs === undefined ? (variants[index].burst ?? flags.burst) : filling;
     }
     const bursts = Object.fromEntries(variants.map(({ name }) => [name, []]));
@@ -94,18 +97,12 @@ async function runGeneration(variants, flags, load, { request = { path: '/' }, s
   }
 }
 
-/** Ever larger bursts; gives the requests per second of the last one. */
-async function warmUp(burst, { warmup, connections }, { warmupMs = Infinity }) {
+/** Ever larger bursts, so that no single one outlasts `warmupMs` by much. */
+async function warmUp(burst, { warmup }, { warmupMs = Infinity }) {
   const startedMs = performance.now();
-  let perSecond = 0;
-  for (
-    let sent = 0, size = connections;
-    sent < warmup && performance.now() - startedMs < warmupMs;
-    sent += size, size *= 2
-  ) {
-    perSecond = (await burst(size)).requestsPerS;
+  for (let sent = 0, size = 100; sent < warmup && performance.now() - startedMs < warmupMs; sent += size, size *= 2) {
+    await burst(size);
   }
-  return perSecond;
 }
 
 /** One burst, and what it cost the server's process. */
