@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { attach, Attachable } from './attachment.js';
+import type { Linked } from './linked-list.js';
 import type { SizeNote, SpanRef, Unit } from './record.js';
 import type { Route } from './route.js';
 
@@ -21,7 +22,10 @@ export interface RequestOwner extends Attachable {
  * One request from its first byte of work to the end of its response: the one object the request path allocates, and what the
  * context store holds. Features keep what they know of it under keys of their own ({@link Attachable}).
  */
-export class RequestState extends Attachable {
+export class RequestState extends Attachable implements Linked<RequestState> {
+  // Those of its application that are in flight.
+  previous: RequestState | null = null;
+  next: RequestState | null = null;
   /** Monotonic milliseconds; 0 until the request has ended. */
   endedMs = 0;
   closed = false;

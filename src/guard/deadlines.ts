@@ -1,4 +1,5 @@
 import type { MonotonicClock } from '../core/clock.js';
+import { LinkedList, type Linked } from '../core/linked-list.js';
 import { inRootContext } from '../core/root-context.js';
 
 /** While a call is under way, a timer comes round this often: how late it is tells for how long our loop was blocked. */
@@ -22,7 +23,7 @@ interface Timed {
 }
 
 /** One call's deadline. */
-export interface Deadline extends Timed {
+export interface Deadline extends Timed, Linked<Deadline> {
   readonly expired: Expired;
 }
 
@@ -31,7 +32,7 @@ export interface Deadline extends Timed {
  * meanwhile would be found too late. So the sockets are read once before a deadline is judged.
  */
 export class Deadlines {
-  private readonly waiting = new Set<Deadline>();
+  private readonly waiting = new LinkedList<Deadline>();
   private timer: NodeJS.Timeout | null = null;
   private firesMs = Infinity;
   private blockedMs = 0;
@@ -46,7 +47,7 @@ export class Deadlines {
   }
 
   start({ dueMs, blockedBeforeMs }: Timed, expired: Expired): Deadline {
-    const deadline = { dueMs, blockedBeforeMs, expired };
+    const deadline: Deadline = { dueMs, blockedBeforeMs, expired, previous: null, next: null };
     this.waiting.add(deadline);
     if (this.timer === null || dueMs < this.firesMs) this.arm(this.nowMs(), dueMs);
     return deadline;
@@ -90,7 +91,7 @@ export class Deadlines {
     const blocked = lateMs >= BLOCK_MS;
     if (blocked) this.blockedMs += lateMs;
     let [isDue, nextMs] = [false, Infinity];
-    for (const { dueMs } of this.waiting) {
+    for (const { dueMs } of this.waiting.toArray()) {
       if (dueMs <= nowMs) isDue = true;
       else if (dueMs < nextMs) nextMs = dueMs;
     }
@@ -105,9 +106,8 @@ export class Deadlines {
 
   /** Only those that were due before the sockets were read: a block since then may have hidden the answers of others. */
   private judge(dueByMs: number): void {
-    for (const deadline of this.waiting) {
-      if (deadline.dueMs > dueByMs) continue;
-      this.waiting.delete(deadline);
+    for (const deadline of this.waiting.toArray()) {
+      if (deadline.dueMs > dueByMs || !this.waiting.delete(deadline)) continue;
       deadline.expired(Math.max(0, this.blockedMs - deadline.blockedBeforeMs), dueByMs);
     }
   }

@@ -2,6 +2,7 @@ import { ServerResponse, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { Attachable } from '../core/attachment.js';
 import type { MonotonicClock } from '../core/clock.js';
+import { LinkedList } from '../core/linked-list.js';
 import type { OncePerCause } from '../core/reporter.js';
 import { requestContext, RequestState, type RequestOwner } from '../core/request-state.js';
 import type { Route, Routes } from '../core/route.js';
@@ -59,7 +60,7 @@ export class RequestLifecycle extends Attachable implements RequestOwner {
   private readonly starting: ((state: RequestState) => void)[] = [];
   private readonly ending: ((state: RequestState) => void)[] = [];
   private readonly endingElsewhere: ((state: RequestState) => void)[] = [];
-  private readonly open = new Set<RequestState>();
+  private readonly open = new LinkedList<RequestState>();
   private sequence = 0;
   private readonly idPrefix = Math.random().toString(36).slice(2, 10);
   private waiters: (() => void)[] = [];
@@ -100,7 +101,7 @@ export class RequestLifecycle extends Attachable implements RequestOwner {
 
   /** Requests in flight, oldest first. */
   states(): RequestState[] {
-    return [...this.open];
+    return this.open.toArray();
   }
 
   /** Called again for the same request it returns the same state. Never throws. */

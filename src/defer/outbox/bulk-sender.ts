@@ -1,3 +1,4 @@
+import { LinkedList, type Linked } from '../../core/linked-list.js';
 import { inRootContext } from '../../core/root-context.js';
 import { backoffMs } from '../backoff.js';
 import { isServerTrouble } from './server-trouble.js';
@@ -35,7 +36,7 @@ export interface BulkEvents<T> {
   retried(items: readonly T[], error: unknown): void;
 }
 
-interface Bulk<T> {
+interface Bulk<T> extends Linked<Bulk<T>> {
   readonly items: readonly T[];
   sends: number;
   firstFailedMs: number;
@@ -52,7 +53,7 @@ interface Bulk<T> {
  */
 export class BulkSender<T> {
   private readonly waiting: T[] = [];
-  private readonly inFlight = new Set<Bulk<T>>();
+  private readonly inFlight = new LinkedList<Bulk<T>>();
   private timer: NodeJS.Timeout | null = null;
   private immediate: NodeJS.Immediate | null = null;
   /** What is held must leave, whether or not it fills a bulk. */
@@ -75,7 +76,7 @@ export class BulkSender<T> {
   flush(): void {
     this.due = true;
     this.schedule();
-    for (const bulk of this.inFlight) {
+    for (const bulk of this.inFlight.toArray()) {
       if (!bulk.backingOff) continue;
       if (bulk.timer !== null) clearTimeout(bulk.timer);
       this.send(bulk);
@@ -98,12 +99,12 @@ export class BulkSender<T> {
     if (this.timer !== null) clearTimeout(this.timer);
     if (this.immediate !== null) clearImmediate(this.immediate);
     const left: T[] = [];
-    for (const bulk of this.inFlight) {
+    for (const bulk of this.inFlight.toArray()) {
       if (bulk.timer !== null) clearTimeout(bulk.timer);
       bulk.settled = true;
       left.push(...bulk.items);
+      this.inFlight.delete(bulk);
     }
-    this.inFlight.clear();
     return [...left, ...this.waiting.splice(0)];
   }
 
@@ -135,13 +136,14 @@ export class BulkSender<T> {
     if (this.timer !== null) clearTimeout(this.timer);
     this.timer = null;
     const items = this.waiting.splice(0, Math.min(this.limits.maxItemsASend ?? MAX_JOBS_A_TURN, this.limits.maxJobs));
-    this.start({ items, sends: 0, firstFailedMs: Infinity, settled: false, backingOff: false, timer: null });
+    this.start({ items, sends: 0, firstFailedMs: Infinity });
     // The rest of a full buffer is a window old as well.
     this.due = this.waiting.length > 0;
     if (this.due) this.schedule();
   };
 
-  private start(bulk: Bulk<T>): void {
+  private start(begun: Pick<Bulk<T>, 'items' | 'sends' | 'firstFailedMs'>): void {
+    const bulk: Bulk<T> = { ...begun, settled: false, backingOff: false, timer: null, previous: null, next: null };
     this.inFlight.add(bulk);
     this.send(bulk);
   }
@@ -205,8 +207,9 @@ export class BulkSender<T> {
     }
     // What the whole has shown holds for its halves: each is refused or halved again on its next failure.
     const half = items.length >> 1;
-    this.start({ ...bulk, items: items.slice(0, half), settled: false });
-    this.start({ ...bulk, items: items.slice(half), settled: false });
+    const { sends, firstFailedMs } = bulk;
+    this.start({ items: items.slice(0, half), sends, firstFailedMs });
+    this.start({ items: items.slice(half), sends, firstFailedMs });
   }
 
   private settle(bulk: Bulk<T>): void {

@@ -1,4 +1,5 @@
 import type { AsyncResource } from 'node:async_hooks';
+import type { Linked } from '../../core/linked-list.js';
 import { inRootContext } from '../../core/root-context.js';
 import type { DeferInfo } from '../deferred-work.js';
 
@@ -24,7 +25,9 @@ export type OnSettled<T extends Attempted> = (attempt: Attempt<T>, outcome: Atte
  * One attempt of one task: runs it and settles exactly once. A synchronous task costs no promise. What a task does after
  * it was cut is ignored, its late rejection included.
  */
-export class Attempt<T extends Attempted = Attempted> {
+export class Attempt<T extends Attempted = Attempted> implements Linked<Attempt<T>> {
+  previous: Attempt<T> | null = null;
+  next: Attempt<T> | null = null;
   private controller: AbortController | null = null;
   private settled = false;
   private timer: NodeJS.Timeout | null = null;

@@ -31,6 +31,8 @@ export class LaneItem implements Armed, BatchItem<unknown> {
 
 /** Items that run, fail and are tried again together. */
 class Batch implements Task {
+  previous: Task | null = null;
+  next: Task | null = null;
   readonly id: string;
   readonly size: number;
   readonly requestId = null;

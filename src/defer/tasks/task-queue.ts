@@ -1,3 +1,4 @@
+import { LinkedList } from '../../core/linked-list.js';
 import { inRootContext } from '../../core/root-context.js';
 import { Attempt, type AttemptOutcome } from './attempt.js';
 import { backoffMs } from '../backoff.js';
@@ -17,11 +18,11 @@ const TURN_BUDGET_MS = 2;
  */
 export class TaskQueue {
   /** Sequences that may run, in their order. */
-  private readonly ready = new Set<TaskSequence>();
-  private readonly running = new Set<Attempt<Task>>();
+  private readonly ready = new LinkedList<TaskSequence>();
+  private readonly running = new LinkedList<Attempt<Task>>();
   private readonly retries = new Map<TaskSequence, NodeJS.Timeout>();
   /** Tasks that wait for their first attempt, oldest first. */
-  private readonly waiting = new Set<Task>();
+  private readonly waiting = new LinkedList<Task>();
   private scheduled: NodeJS.Immediate | null = null;
   private hurried = false;
   closed = false;
@@ -45,11 +46,10 @@ export class TaskQueue {
 
   /** Drops the task that has waited longest; false when none waits. */
   dropOldest(): boolean {
-    const [task] = this.waiting;
-    if (task === undefined) return false;
+    const task = this.waiting.shift();
+    if (task === null) return false;
     // The oldest of all is the first of its own sequence, because both keep the order of arrival.
     task.sequence.shift();
-    this.waiting.delete(task);
     this.drop(task, 'newer work took its place');
     return true;
   }
@@ -68,13 +68,13 @@ export class TaskQueue {
     this.closed = true;
     if (this.scheduled !== null) clearImmediate(this.scheduled);
     for (const timer of this.retries.values()) clearTimeout(timer);
-    const cut = [...this.running];
-    const retrying = [...this.retries.keys(), ...this.ready].flatMap((sequence) => sequence.retrying ?? []);
-    const left = [...retrying, ...this.waiting];
+    const cut = this.running.toArray();
+    const retrying = [...this.retries.keys(), ...this.ready.toArray()].flatMap((sequence) => sequence.retrying ?? []);
+    const left = [...retrying, ...this.waiting.toArray()];
     for (const attempt of cut) attempt.cut(new Error(reason));
     for (const task of left) this.drop(task, reason);
     this.retries.clear();
-    this.waiting.clear();
+    for (const task of left) this.waiting.delete(task);
     return [...cut.map(({ subject }) => subject), ...left].flatMap(({ size, spec }) =>
       Array.from({ length: size }, () => spec.name),
     );
@@ -102,9 +102,9 @@ export class TaskQueue {
     this.scheduled = null;
     const startedMs = performance.now();
     let nowMs = startedMs;
-    for (const sequence of this.ready) {
-      if (this.running.size >= this.concurrency) return;
-      this.ready.delete(sequence);
+    while (this.running.size < this.concurrency) {
+      const sequence = this.ready.shift();
+      if (sequence === null) return;
       this.startNext(sequence, nowMs);
       nowMs = performance.now();
       if (nowMs - startedMs < TURN_BUDGET_MS) continue;

@@ -1,5 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
+import type { Linked } from '../../core/linked-list.js';
 import type { Attempted } from './attempt.js';
 import type { DeferInfo, DeferWhen } from '../deferred-work.js';
 import type { Ended } from '../counters.js';
@@ -19,7 +20,7 @@ export interface TaskSpec {
 export type TaskRun = (info: DeferInfo) => unknown;
 
 /** What the queue of this process runs: one task, or a batch of items. */
-export interface Task extends Attempted {
+export interface Task extends Attempted, Linked<Task> {
   readonly spec: TaskSpec;
   readonly sequence: TaskSequence;
   /** What it is run in. */
@@ -38,6 +39,8 @@ const OUTSIDE = { id: null, traceparent: null, pattern: null };
 
 /** One piece of in-process work, from the moment it is armed. Keeps the async context it was armed in. */
 export class DeferTask implements Armed, Task {
+  previous: Task | null = null;
+  next: Task | null = null;
   readonly size = 1;
   /** `new AsyncResource` costs 0.2 µs; `AsyncResource.bind` and `AsyncLocalStorage.snapshot` 2 to 18 µs. */
   readonly resource = new AsyncResource('PerfDeferredTask');
@@ -113,7 +116,9 @@ export class DeferTask implements Armed, Task {
 }
 
 /** The tasks of one request: they run one after the other, in the order they were armed. */
-export class TaskSequence {
+export class TaskSequence implements Linked<TaskSequence> {
+  previous: TaskSequence | null = null;
+  next: TaskSequence | null = null;
   /** Made when there is one. */
   private tasks: DeferTask[] | null = null;
   /** The task that failed and waits for its next attempt: it keeps its place. */

@@ -1,0 +1,51 @@
+/** What a {@link LinkedList} holds; in one list at a time. */
+export interface Linked<T> {
+  previous: T | null;
+  next: T | null;
+}
+
+/**
+ * Objects that come and go with requests, in their order. Not a Set: V8's outgrown tables point to their successors
+ * (`OrderedHashTable::SetNextTable`), and one old table keeps all of them, with what they held, until a full collection.
+ */
+export class LinkedList<T extends Linked<T>> {
+  size = 0;
+  private first: T | null = null;
+  private last: T | null = null;
+
+  /** Puts it at the end. */
+  add(item: T): void {
+    item.previous = this.last;
+    if (this.last === null) this.first = item;
+    else this.last.next = item;
+    this.last = item;
+    this.size += 1;
+  }
+
+  /** False when it is not in the list. */
+  delete(item: T): boolean {
+    const { previous, next } = item;
+    if (previous === null && this.first !== item) return false;
+    if (previous === null) this.first = next;
+    else previous.next = next;
+    if (next === null) this.last = previous;
+    else next.previous = previous;
+    item.previous = item.next = null;
+    this.size -= 1;
+    return true;
+  }
+
+  /** Takes out the one that came first; null when it is empty. */
+  shift(): T | null {
+    const { first } = this;
+    if (first !== null) this.delete(first);
+    return first;
+  }
+
+  /** A copy: whoever walks it may delete. */
+  toArray(): T[] {
+    const all: T[] = [];
+    for (let item = this.first; item !== null; item = item.next) all.push(item);
+    return all;
+  }
+}
