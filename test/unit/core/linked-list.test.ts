@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { LinkedList, type Linked } from '../../src/core/linked-list.js';
+import { LinkedList, type Linked } from '../../../src/core/linked-list.js';
 
 interface Item extends Linked<Item> {
   readonly name: string;
