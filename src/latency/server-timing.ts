@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http';
+import type { OutgoingHttpHeader, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { MonotonicClock } from '../core/clock.js';
 import { TIME_SO_FAR } from '../core/request-time.js';
 import type { RequestState } from '../core/request-state.js';
@@ -26,7 +26,7 @@ const partsOf = (time: { busyMs: number; upstreamMs: number; idleMs: number } | 
  * Calls `timing` once, with the application's own header, just before the head is written: `writeHead` is the one place that every
  * way of answering passes, on HTTP/1 and HTTP/2. Fastify hands its headers to it, and what is handed over replaces what was set.
  */
-function beforeHead(response: ServerResponse, timing: (existing: unknown) => string): void {
+function beforeHead(response: ServerResponse, timing: (existing: OutgoingHttpHeader | undefined) => string): void {
   const writeHead = response.writeHead.bind(response) as (...head: unknown[]) => ServerResponse;
   let heard = false;
   response.writeHead = (...head: unknown[]) => {
@@ -41,5 +41,5 @@ function beforeHead(response: ServerResponse, timing: (existing: unknown) => str
   };
 }
 
-const headersOf = (given: unknown): Record<string, unknown> =>
+const headersOf = (given: unknown): OutgoingHttpHeaders =>
   typeof given === 'object' && !Array.isArray(given) ? { ...given } : {};
