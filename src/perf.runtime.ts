@@ -5,6 +5,7 @@ import { currentRequest } from './core/request-state.js';
 import { HISTORY } from './core/history.js';
 import { LATENCY_FIGURES } from './core/latency-figures.js';
 import { OVERVIEW } from './core/overview.js';
+import { contextOff } from './core/perf.error.js';
 import type { SizeNote } from './core/record.js';
 import { Recorder } from './core/recorder.js';
 import { releaseOf } from './core/release.js';
@@ -263,13 +264,13 @@ export class PerfRuntime {
   }
 
   note({ rows, bytes }: SizeNote): void {
+    if (!this.requests.contextAllowed) throw contextOff('PerfService.note()');
     const state = currentRequest(this.requests);
     if (state === null) {
       // The next requests can be told.
       this.requests.enableContext();
       const cause = 'PerfService.note() outside a request';
-      const advice = this.requests.contextAllowed ? '' : ', or with `context: false`';
-      this.report.report(cause, `${cause}${advice}: what it says is not recorded.`);
+      this.report.report(cause, `${cause}: what it says is not recorded.`);
       return;
     }
     const note = (state.note ??= {});

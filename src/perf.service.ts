@@ -95,7 +95,8 @@ export class PerfService {
 
   /**
    * Puts the size of the data that the current request works on beside its latency and its blocks. Numbers add up over
-   * several calls. Outside a request, or with the context store off, it says so once and does nothing.
+   * several calls. Outside a request it says so once and does nothing.
+   * @throws PERF_ERR_CONTEXT_OFF with `context: false`
    */
   note(size: SizeNote): void {
     this.runtime.note(size);

@@ -55,3 +55,11 @@ Object.defineProperty(PerfError.prototype, PERF_ERROR, { value: true });
 export function markAsPerfError(prototype: Pick<PerfError, 'code' | 'message' | 'name'>): void {
   Object.defineProperty(prototype, PERF_ERROR, { value: true });
 }
+
+/** Nobody knows which request this is. */
+export function contextOff(what: string): PerfError {
+  return new PerfError(
+    'PERF_ERR_CONTEXT_OFF',
+    `\`${what}\` cannot tell which request it runs in, because the context store may not be used. Remove \`context: false\` from PerfModule.forRoot().`,
+  );
+}

@@ -172,7 +172,7 @@ class SinkLane {
       });
       if (!drained) {
         this.lose(this.held);
-        this.queue.length = 0;
+        this.held = this.queue.length = 0;
         throw new Error(`publish() did not settle within ${deadlineMs} ms`);
       }
       if (!(await within(leftMs(), async () => this.sink.flush?.(leftMs())))) {
@@ -204,7 +204,7 @@ class SinkLane {
         this.lose(batch.length);
         this.fail('publish', error);
       }
-      this.held -= batch.length;
+      this.held = Math.max(0, this.held - batch.length);
     }
     this.busy = null;
   }

@@ -66,6 +66,12 @@ export const routeName = ({ method, pattern }: Route): string => `${method} ${pa
 /** Who sums up the event-loop milliseconds that requests of a route are proven to have blocked. */
 export const ROUTE_BLOCKS = attach<{ blocked(ms: number): void }>('route');
 
+/** Set on a route that `latency.ignore` names. */
+export const IGNORED = attach<true>('route');
+
+/** Neither `latency.ignore` nor `@SkipPerf()` leaves it out. */
+export const isMeasured = (route: Route): boolean => route.handler?.skipped !== true && IGNORED.get(route) === null;
+
 /** Called for each new route, before it serves. */
 export type RouteListener = (route: Route) => void;
 

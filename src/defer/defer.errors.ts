@@ -16,11 +16,3 @@ export function noStore(what: string): PerfError {
       "Pass `defer: { store: bullmqStore({ connection }) }` from 'nestjs-perf/bullmq'.",
   );
 }
-
-/** Nobody knows which request this is. */
-export function contextOff(what: string): PerfError {
-  return new PerfError(
-    'PERF_ERR_CONTEXT_OFF',
-    `\`${what}\` cannot tell which request it runs in, because the context store may not be used. Remove \`context: false\` from PerfModule.forRoot().`,
-  );
-}

@@ -1,9 +1,9 @@
 import type { Type } from '@nestjs/common';
-import { PerfError } from '../core/perf.error.js';
+import { contextOff, PerfError } from '../core/perf.error.js';
 import { attach } from '../core/attachment.js';
 import { currentRequest, type RequestOwner, type RequestState } from '../core/request-state.js';
 import type { DeferStats } from '../core/snapshot.js';
-import { contextOff, noStore, off } from './defer.errors.js';
+import { noStore, off } from './defer.errors.js';
 import type { ClassWork, DeferEngine } from './defer-engine.js';
 import { isClass, type AnyWork, type WorkProviders } from './decorator/work-providers.js';
 import type {

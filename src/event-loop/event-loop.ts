@@ -39,6 +39,8 @@ interface SeenBlock extends PendingBlock {
   readonly firstOn: RequestState | null;
   /** Several got on at once. */
   readonly severalOn: boolean;
+  /** Of the requests that were in flight. */
+  readonly connections: ReadonlySet<object>;
 }
 
 /** Nothing but the record waits for its lines, and to read the map of a bundle takes the thread some time the first time. */
@@ -130,7 +132,7 @@ export class EventLoop implements RequestObserver {
     if (state.startedMs < this.dueMs) return;
     this.startWatching();
     this.watch.requestStarted(state.startedMs);
-    this.queueing?.queued.push(state);
+    if (this.queueing !== null && this.hasWaited(state, this.queueing)) this.queueing.queued.push(state);
     this.pace();
   }
 
@@ -216,12 +218,36 @@ export class EventLoop implements RequestObserver {
     if (ending !== null && ending.startedMs < block.endMs && !inFlight.includes(ending)) inFlight.push(ending);
     const { firstOn, severalOn } = this.naming;
     const samples = this.probe?.samplesOf(block.seq) ?? [];
-    const seen: SeenBlock = { block, samples, inFlight, firstOn: firstOn ?? ending, severalOn, queued: [] };
+    const connections = new Set(inFlight.map((state) => this.connectionOf(state)).filter((one) => one !== null));
+    const seen: SeenBlock = {
+      block,
+      samples,
+      inFlight,
+      firstOn: firstOn ?? ending,
+      severalOn,
+      queued: [],
+      connections,
+    };
     this.turned();
     this.pending.add(seen);
     this.queueing = seen;
     this.dueMs = 0;
     this.afterTurns(TURNS_OF_QUEUED, seen);
+  }
+
+  /** On one connection, the next request is sent when the one before is answered. */
+  private hasWaited(state: RequestState, { connections }: SeenBlock): boolean {
+    const connection = this.connectionOf(state);
+    return connection === null || !connections.has(connection);
+  }
+
+  /** Null where several requests share it: HTTP/2. */
+  private connectionOf({ request }: RequestState): object | null {
+    return this.guard.read(
+      'the connection',
+      () => (request === null || request.httpVersionMajor > 1 ? null : request.socket),
+      null,
+    );
   }
 
   private turned(): void {

@@ -5,7 +5,7 @@ import type { RecordHold } from '../core/record-hold.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { RequestState } from '../core/request-state.js';
 import { RequestUnits } from '../core/request-unit.js';
-import type { Route } from '../core/route.js';
+import { isMeasured, type Route } from '../core/route.js';
 import { within } from '../core/within.js';
 import type { RequestObserver } from '../http/lifecycle.js';
 import type { ResolvedExperiments } from './experiments.options.js';
@@ -95,7 +95,7 @@ export class ExperimentEngine implements RequestObserver, GateCheck {
   /** Once the request's blocked time is final. */
   private readonly count = (state: RequestState): void => {
     const { route } = state;
-    if (route === null || route.handler?.skipped === true) return;
+    if (route === null || !isMeasured(route)) return;
     const { outcome } = this;
     outcome.aborted = state.aborted;
     outcome.succeeded = !state.aborted && state.status < 400;

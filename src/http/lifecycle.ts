@@ -240,7 +240,7 @@ export class RequestLifecycle extends Attachable implements RequestOwner {
     const states = new Set([state]);
     connection[QUEUED] = states;
     connection.once('close', () => {
-      for (const left of states) lifecycleOf(left).end(left, statusOfAbort(left.response!), true);
+      for (const left of states) lifecycleOf(left).end(left, statusOfAbort(left, left.response!), true);
     });
   }
 
@@ -263,7 +263,7 @@ export class RequestLifecycle extends Attachable implements RequestOwner {
       if (queued !== undefined) queued.delete(state);
       if (state.closed) return;
       const aborted = state.endedMs === 0 || wasReset(this);
-      lifecycle.end(state, aborted ? statusOfAbort(this) : this.statusCode, aborted);
+      lifecycle.end(state, aborted ? statusOfAbort(state, this) : this.statusCode, aborted);
     })(this);
 
   private failed(what: string, error: unknown): void {
@@ -277,7 +277,9 @@ export class RequestLifecycle extends Attachable implements RequestOwner {
 const isHttp2 = (response: ServerResponse): boolean => !(response instanceof ServerResponse);
 
 /** 499 when the client left before the head was sent. Asks Node itself: compression answers for a response that it holds back. */
-function statusOfAbort(response: ServerResponse): number {
+function statusOfAbort({ request }: RequestState, response: ServerResponse): number {
+  // Left in the middle of its body: Express's parsers answer that, into the closed connection.
+  if (request?.complete === false && response.writableEnded) return 499;
   const sent: unknown =
     response instanceof ServerResponse
       ? Reflect.get(ServerResponse.prototype, 'headersSent', response)

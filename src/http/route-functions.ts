@@ -100,6 +100,10 @@ export function watchRegistration(
 const handlerOf = (routeFunction: object): RouteHandler | null =>
   (Reflect.getMetadata(HANDLER_METADATA, routeFunction) as RouteHandler | undefined) ?? null;
 
+/** The route of a function that has been registered: Nest 11 registers `@All()` with Fastify without a `config`. */
+export const routeOf = (registered: object): Route | null =>
+  (Reflect.getMetadata(FASTIFY_CONFIG_METADATA, registered) as { [ROUTE]?: Route } | undefined)?.[ROUTE] ?? null;
+
 /** Calls the same function, whose route is known, and runs it by name where the application has a {@link ROUTE_RUNNER}. */
 export function runnable(routeFunction: RouteFunction, route: Route, requests: RequestLifecycle): RouteFunction {
   const runner = ROUTE_RUNNER.get(requests);

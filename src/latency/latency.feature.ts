@@ -6,7 +6,7 @@ import { RECORD_HOLD } from '../core/record-hold.js';
 import type { Recorder } from '../core/recorder.js';
 import type { RequestState } from '../core/request-state.js';
 import { TIME_SPLIT } from '../core/request-time.js';
-import { ROUTE_BLOCKS, type Route } from '../core/route.js';
+import { IGNORED, isMeasured, ROUTE_BLOCKS, type Route } from '../core/route.js';
 import { ROUTE_TIME_FIGURES } from '../core/route-time.js';
 import type { RouteHistogram } from '../core/sink.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
@@ -76,7 +76,8 @@ class Latency implements Feature, RequestObserver, LatencyFigures {
   }
 
   private measure(route: Route): void {
-    if (route.handler?.skipped === true || this.isIgnored(route.pattern)) return;
+    if (this.isIgnored(route.pattern)) IGNORED.set(route, true);
+    if (!isMeasured(route)) return;
     const { overMs, slowMs } = this.options;
     const stats = new RouteStats(overMs, route.handler?.slowMs ?? slowMs);
     ROUTE_STATS.set(route, stats);

@@ -21,7 +21,7 @@ function repeatedCalls(targets: readonly Target[]): Finding[] {
   const findings: Finding[] = [];
   for (const { name, routes } of targets) {
     for (const [route, { requests, calls, alike, durationMs, waitMs, repeatedMs }] of routes) {
-      if (requests < MIN_REQUESTS || alike / requests < MIN_ALIKE) continue;
+      if (alike / requests < MIN_ALIKE) continue;
       const times = Math.round(calls / requests);
       const asks = routeName(route);
       const text =

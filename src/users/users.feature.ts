@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Resolved } from '../core/option.js';
 import { TIME_SPLIT } from '../core/request-time.js';
 import type { RequestState } from '../core/request-state.js';
-import { routeName } from '../core/route.js';
+import { isMeasured, routeName } from '../core/route.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
 import { REDACT_USER, userName, userRedactor, USERS } from '../core/users.js';
 import type { Feature, FeatureDefinition, FeatureHost } from '../http/feature.js';
@@ -39,7 +39,7 @@ class UsersFeature implements Feature, RequestObserver {
     const { route } = state;
     const unit = state.unit ?? this.host.units.of(state);
     // Where nobody is known, experiments put the request's id.
-    if (route === null || route.handler?.skipped === true || unit === null || unit.userId === state.id) return;
+    if (route === null || !isMeasured(route) || unit === null || unit.userId === state.id) return;
     this.heavy.add({
       unit: this.nameOf(unit.userId),
       route: routeName(route),

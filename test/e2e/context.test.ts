@@ -72,19 +72,29 @@ describe.each(adapters)('the context store on %s', (adapter) => {
     expect(record?.note).toEqual({ rows: 3, bytes: 30 });
   });
 
-  it('stays off when the application forbids it, and note() says so once', async () => {
+  it.each([{}, { eventLoop: false }])(
+    'stays off when the application forbids it, and note() says so: %j',
+    async (perf) => {
+      const running = await startApp(adapter, { metadata, perf: { ...perf, context: false } });
+      const note = (): void => running.app.get(PerfService).note({ rows: 1 });
+      expect(note).toThrow(
+        'PERF_ERR_CONTEXT_OFF: `PerfService.note()` cannot tell which request it runs in, because the context store may not be used. Remove `context: false` from PerfModule.forRoot().',
+      );
+      expect((await fetch(`${running.url}/rows/1`)).status).toBe(500);
+      const records = await running.requests();
+      await running.close();
+      expect(records.map(({ note: noted, status }) => [noted, status])).toEqual([[null, 500]]);
+    },
+  );
+
+  it('outside a request note() says so once, and does nothing', async () => {
     const warnings: string[] = [];
     const running = await startApp(adapter, {
       metadata,
-      // The event loop's own way to a request, through the stack, would answer note() as well.
-      perf: { context: false, eventLoop: false },
       nest: { logger: { log: () => {}, error: () => {}, warn: (message: string) => void warnings.push(message) } },
     });
-    await fetch(`${running.url}/rows/1`);
-    await fetch(`${running.url}/rows/2`);
-    const records = await running.requests();
+    for (let i = 0; i < 2; i++) running.app.get(PerfService).note({ rows: 1 });
     await running.close();
-    expect(records.map(({ note }) => note)).toEqual([null, null]);
     expect(
       warnings.filter((message) => message.includes('PerfService.note()') && !message.includes('more since')),
     ).toHaveLength(1);

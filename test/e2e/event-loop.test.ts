@@ -8,6 +8,7 @@ import { settle } from '../../src/entries/testing.js';
 import { adapters, startApp, type TestApp } from '../fixtures/app.js';
 import { BlockersController } from '../fixtures/blockers.controller.js';
 import { Load } from '../fixtures/load.js';
+import { RawClient } from '../fixtures/socket.js';
 
 const LONG = process.env['PERF_LONG'] !== undefined;
 /** Both adapters and both ways of telling requests apart, each at least once; all pairs in the long run. */
@@ -168,6 +169,19 @@ for (const { adapter, context } of SETUPS) {
       );
       await load.stopLoops();
       expect(queued(found)).toBeGreaterThanOrEqual(8);
+    }, 120_000);
+
+    it('do not tell of a client’s next request, which was sent after the answer', async () => {
+      const client = await RawClient.open(test.port);
+      const found = await untilNamed('answered', async () => {
+        client.received = '';
+        client.get('/block/loop?ms=130', 'x-request-id: answered\r\n');
+        await client.until('HTTP/1.1 ');
+        client.get('/quick');
+        await client.until('HTTP/1.1 ', 2);
+      });
+      client.leave();
+      expect(found.find(({ request }) => request?.id === 'answered')?.delayed).toEqual([]);
     }, 120_000);
 
     it('charge the culprit, the others and the route', async () => {
@@ -375,7 +389,7 @@ for (const { adapter, context } of SETUPS) {
       expect(found.some(isTold)).toBe(true);
     }, 120_000);
 
-    it('carry the size that the application reported', async () => {
+    it.runIf(context)('carry the size that the application reported', async () => {
       const found = await untilNamed('noted', () => load.get('/noted', { 'x-request-id': 'noted' }));
       const block = found.find(({ request }) => request?.id === 'noted');
       expect(block?.note).toEqual({ rows: 9_000, bytes: 3_000_000 });

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { Controller, Get, Logger, Param, Query } from '@nestjs/common';
+import { Controller, Get, Header, Logger, Param, Query } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { describe, expect, it } from 'vitest';
 import { PerfModule, PerfService, SkipPerf, type RouteSnapshot } from '../../src/index.js';
@@ -16,6 +16,11 @@ class ItemsController {
   @Get()
   async list(@Query('ms') ms = '0') {
     await delay(Number(ms));
+    return [];
+  }
+  @Get('of/database')
+  @Header('Server-Timing', 'db;dur=5')
+  database() {
     return [];
   }
 }
@@ -167,11 +172,13 @@ describe.each(adapters)('latency on %s', (adapter) => {
     const plain = await startApp(adapter, { metadata: { controllers } });
     const timed = await fetch(`${running.url}/items/1`);
     const bare = await fetch(`${plain.url}/items/1`);
+    const both = await fetch(`${running.url}/items/of/database`);
     await running.close();
     await plain.close();
     expect(timed.headers.get('server-timing')).toMatch(
       /^total;dur=\d+\.\d, own;dur=\d+\.\d, up;dur=0\.0, wait;dur=\d+\.\d$/,
     );
+    expect(both.headers.get('server-timing')).toMatch(/^db;dur=5, total;dur=\d+\.\d, own;.+ up;.+ wait;dur=\d+\.\d$/);
     expect(bare.headers.get('server-timing')).toBeNull();
   });
 

@@ -50,6 +50,11 @@ describe.each(adapters)('users, on %s', (adapter) => {
     expect(metrics).not.toContain('alice');
   });
 
+  it('are not told of what is not measured', async () => {
+    const { users } = await usersOf(adapter, { latency: { ignore: ['/feed'] } });
+    expect(users).toEqual([]);
+  });
+
   it('are hashes with `redact`; a salt makes them the same in every pod', async () => {
     const redacted = await Promise.all([
       usersOf(adapter, { users: { redact: 'salt' } }),

@@ -91,6 +91,18 @@ describe('a sink that fails', () => {
     await recorder.close(20);
     expect(messages.join('\n')).toMatch(/sink "hung" lost records: \d+ now, \d+ in all/);
   });
+
+  it('counts each record that a hung sink has cost once', async () => {
+    const { recorder, messages } = recording([{ name: 'hung', publish: () => new Promise(() => {}) }]);
+    for (const last of [false, true]) {
+      for (let i = 0; i < 10; i++) recorder.push(record());
+      await (last ? recorder.close(20) : recorder.flush(20));
+    }
+    expect(messages.filter((message) => message.includes('lost records'))).toEqual([
+      'sink "hung" lost records: 10 now, 10 in all, because it was slow, hung or failed.',
+      'sink "hung" lost records: 10 more since it was last reported.',
+    ]);
+  });
 });
 
 describe('the recorder', () => {

@@ -1,4 +1,5 @@
 import {
+  All,
   type CanActivate,
   Controller,
   type ExecutionContext,
@@ -14,6 +15,7 @@ import {
 import { Reflector } from '@nestjs/core';
 import { describe, expect, it } from 'vitest';
 import { adapters } from '../fixtures/app.js';
+import { SkipPerf } from '../../src/index.js';
 import { forms, startApplication } from './applications.js';
 
 type Method = (this: unknown, ...parameters: unknown[]) => unknown;
@@ -73,7 +75,35 @@ function build(scope = Scope.DEFAULT) {
   return { GuardedController, methods: GuardedController.prototype as unknown as Methods, application, seen };
 }
 
+@Controller('every')
+class EveryController {
+  @All('method')
+  method() {
+    return 'any';
+  }
+  @All('skipped')
+  @SkipPerf()
+  skipped() {
+    return 'none';
+  }
+}
+
 describe.each(adapters)('on %s', (adapter) => {
+  it('`@All()` is one handler, and heeds its decorators', async () => {
+    const { url, newRecords, close } = await startApplication('instrumented', adapter, {
+      controllers: [EveryController],
+    });
+    for (const method of ['GET', 'PUT']) {
+      for (const path of ['method', 'skipped']) await fetch(`${url}/every/${path}`, { method });
+    }
+    const records = await newRecords();
+    await close();
+    expect(records!.map(({ method, route, handler }) => [method, route, handler])).toEqual([
+      ['GET', '/every/method', 'EveryController.method'],
+      ['PUT', '/every/method', 'EveryController.method'],
+    ]);
+  });
+
   describe.each(forms)('in the %s form', (form) => {
     const as = (role: string) => ({ headers: { 'x-role': role } });
 

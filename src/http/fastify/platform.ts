@@ -3,7 +3,7 @@ import type { RequestState } from '../../core/request-state.js';
 import { methodLabel, Route, type Routes } from '../../core/route.js';
 import type { RequestLifecycle } from '../lifecycle.js';
 import { answerOf, type Answer, type Platform, type RawAnswer } from '../platform.js';
-import { ROUTE, runnable, type RouteFunction } from '../route-functions.js';
+import { ROUTE, routeOf, runnable, type RouteFunction } from '../route-functions.js';
 
 interface RouteConfig {
   [ROUTE]?: Route;
@@ -45,9 +45,10 @@ export class FastifyPlatform implements Platform {
     const fastify = this.application;
     fastify.addHook('onRoute', (route) => {
       if (route.config?.[ROUTE] !== undefined) return;
-      const own = routes.create(firstMethod(route.method), route.url, null);
+      const known = routeOf(route.handler);
+      const own = known ?? routes.create(firstMethod(route.method), route.url, null);
       route.config = { ...route.config, [ROUTE]: own };
-      route.handler = runnable(route.handler, own, requests);
+      if (known === null) route.handler = runnable(route.handler, own, requests);
     });
     // Before every hook and middleware.
     fastify.server.prependListener('request', requests.arrive);
