@@ -111,8 +111,9 @@ export function runnable(routeFunction: RouteFunction, route: Route, requests: R
       const own = requests.start(state.request!, state.response!);
       return requests.enter(own, () => run.call(this, request, response, next));
     }
-    // Told here because a look at the stack may not ask: it runs inside an interrupt.
-    if (state.knownRoute === null) state.route = route.forMethod((state.request as IncomingMessage).method);
+    // Told here because a look at the stack may not ask: it runs inside an interrupt. On Express each version of a route is
+    // called in turn, and the last one answers.
+    state.route = route.forMethod((state.request as IncomingMessage).method);
     return requests.enter(state, () =>
       runner === null
         ? routeFunction.call(this, request, response, next)

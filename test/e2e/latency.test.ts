@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { Controller, Get, Logger, Param, Query } from '@nestjs/common';
+import { Controller, Get, Logger, Param, Query, Version, VersioningType } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { describe, expect, it } from 'vitest';
 import { PerfModule, PerfService, SkipPerf, type RouteSnapshot } from '../../src/index.js';
@@ -26,6 +26,20 @@ class SkippedController {
   @Get()
   ok() {
     return 'ok';
+  }
+}
+
+@Controller('versioned')
+class VersionedController {
+  @Get()
+  @Version('1')
+  first() {
+    return 1;
+  }
+  @Get()
+  @Version('2')
+  second() {
+    return 2;
   }
 }
 
@@ -135,6 +149,17 @@ describe.each(adapters)('latency on %s', (adapter) => {
     expect(
       Reflect.getMetadataKeys(Object.getOwnPropertyDescriptor(BaseController.prototype, 'inherited')!.value as object),
     ).not.toContain('perf:handler');
+  });
+
+  it('names the handler of the version that answers', async () => {
+    const running = await startApp(adapter, {
+      metadata: { controllers: [VersionedController] },
+      beforeInit: (app) => void app.enableVersioning({ type: VersioningType.HEADER, header: 'x-version' }),
+    });
+    for (const version of ['1', '2']) await fetch(`${running.url}/versioned`, { headers: { 'x-version': version } });
+    const records = await running.requests();
+    await running.close();
+    expect(records.map((r) => r.handler)).toEqual(['VersionedController.first', 'VersionedController.second']);
   });
 
   it('leaves out @SkipPerf() handlers and ignored patterns', async () => {
