@@ -27,6 +27,7 @@ export type OnSettled<T extends Attempted> = (attempt: Attempt<T>, outcome: Atte
 export class Attempt<T extends Attempted = Attempted> {
   private controller: AbortController | null = null;
   private settled = false;
+  private cutBy: Error | null = null;
   private timer: NodeJS.Timeout | null = null;
 
   constructor(
@@ -40,7 +41,7 @@ export class Attempt<T extends Attempted = Attempted> {
   get signal(): AbortSignal {
     if (this.controller === null) {
       this.controller = new AbortController();
-      if (this.settled) this.controller.abort();
+      if (this.cutBy !== null) this.controller.abort(this.cutBy);
     }
     return this.controller.signal;
   }
@@ -80,6 +81,7 @@ export class Attempt<T extends Attempted = Attempted> {
 
   /** Gives up on it: settles as a timeout, and aborts its signal. */
   cut(error: Error): void {
+    this.cutBy = error;
     this.settle('timeout', error);
     this.controller?.abort(error);
   }
