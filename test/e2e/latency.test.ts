@@ -156,10 +156,16 @@ describe.each(adapters)('latency on %s', (adapter) => {
       metadata: { controllers: [VersionedController] },
       beforeInit: (app) => void app.enableVersioning({ type: VersioningType.HEADER, header: 'x-version' }),
     });
-    for (const version of ['1', '2']) await fetch(`${running.url}/versioned`, { headers: { 'x-version': version } });
+    for (const version of ['1', '2', '3']) {
+      await fetch(`${running.url}/versioned`, { headers: { 'x-version': version } });
+    }
     const records = await running.requests();
     await running.close();
-    expect(records.map((r) => r.handler)).toEqual(['VersionedController.first', 'VersionedController.second']);
+    expect(records.map(({ route, handler, status }) => ({ route, handler, status }))).toEqual([
+      { route: '/versioned', handler: 'VersionedController.first', status: 200 },
+      { route: '/versioned', handler: 'VersionedController.second', status: 200 },
+      { route: '', handler: null, status: 404 },
+    ]);
   });
 
   it('leaves out @SkipPerf() handlers and ignored patterns', async () => {
