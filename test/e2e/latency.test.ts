@@ -6,6 +6,7 @@ import { PerfModule, PerfService, SkipPerf, type RouteSnapshot } from '../../src
 import { memorySink, settle } from '../../src/entries/testing.js';
 import { adapterOf, adapters, startApp } from '../fixtures/app.js';
 import { RawClient } from '../fixtures/socket.js';
+import { until } from '../fixtures/until.js';
 
 @Controller('items')
 class ItemsController {
@@ -178,6 +179,28 @@ describe.each(adapters)('latency on %s', (adapter) => {
     await running.close();
     expect(records.map((r) => r.route)).toEqual(['/items/:id']);
     expect(routes.map((r) => r.route)).toEqual(['/items/:id']);
+  });
+
+  it('shows requests in flight that no route has got yet', async () => {
+    let goOn: (() => void) | null = null;
+    const running = await startApp(adapter, {
+      metadata: { controllers },
+      beforeInit: (app) =>
+        void app.use((_request: unknown, _response: unknown, next: () => void) => void (goOn = next)),
+    });
+    const answer = fetch(`${running.url}/items/1`);
+    await until('the request', () => goOn !== null);
+    const inFlight = (): number =>
+      running.app
+        .get(PerfService)
+        .snapshot()
+        .routes.reduce((sum, row) => sum + row.inFlight, 0);
+    expect(inFlight()).toBe(1);
+    goOn!();
+    await (await answer).text();
+    await running.requests();
+    expect(inFlight()).toBe(0);
+    await running.close();
   });
 
   it('shows requests in flight under their route', async () => {
