@@ -106,7 +106,7 @@ export interface EnqueueOptions extends Omit<DeferWorkOptions, 'when'> {
   id?: string;
   /** Durable: not before so many milliseconds have passed. @default 0 */
   delayMs?: number;
-  /** Durable: 1 is the first to run, 2_097_152 the last; work without one runs before both. @default none */
+  /** Durable: 1 is the first to run, 2_097_151 the last; work without one runs before both. @default none */
   priority?: number;
 }
 

@@ -54,8 +54,8 @@ const enqueueTable = object({
   ...withoutWhen,
   id: optional(string({ default: '', what: 'an id', test: (id) => id !== '' && id.length <= 512 })),
   delayMs: number({ default: 0, unit: MILLISECONDS, min: 0 }),
-  // 2^21: the largest that BullMQ takes.
-  priority: number({ default: 0, unit: 'a whole number', min: 0, max: 2_097_152, integer: true }),
+  // 2^21 - 1: the largest that BullMQ 6 takes.
+  priority: number({ default: 0, unit: 'a whole number', min: 0, max: 2_097_151, integer: true }),
 });
 
 /**

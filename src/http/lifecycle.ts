@@ -178,6 +178,11 @@ export class RequestLifecycle extends Attachable implements RequestOwner {
     return state;
   }
 
+  /** A route has handed a request on, unless it has answered before: no route is its own any more. */
+  handOn(state: RequestState): void {
+    if (state.response?.headersSent !== true) state.route = this.routes.unmatched.forMethod(state.request?.method);
+  }
+
   /** Ends a request or scope. A second call changes nothing. Never throws. */
   end(state: RequestState, status: number, aborted: boolean): void {
     if (state.closed) return;

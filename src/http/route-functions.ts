@@ -115,13 +115,25 @@ export function runnable(routeFunction: RouteFunction, route: Route, requests: R
       const own = requests.start(state.request!, state.response!);
       return requests.enter(own, () => run.call(this, request, response, next));
     }
-    // Told here because a look at the stack may not ask: it runs inside an interrupt.
-    if (state.knownRoute === null) state.route = route.forMethod((state.request as IncomingMessage).method);
+    // Told here because a look at the stack may not ask: it runs inside an interrupt. On Express each version of a route is
+    // called in turn, and the last one answers.
+    state.route = route.forMethod((state.request as IncomingMessage).method);
+    const handOn = typeof next === 'function' ? handingOn(next as Next, state, requests) : next;
     return requests.enter(state, () =>
       runner === null
-        ? routeFunction.call(this, request, response, next)
-        : runner.runRoute(state, routeFunction, this, request, response, next),
+        ? routeFunction.call(this, request, response, handOn)
+        : runner.runRoute(state, routeFunction, this, request, response, handOn),
     );
+  };
+}
+
+type Next = (error?: unknown) => unknown;
+
+/** Express's `next`: a route of another version or host hands the request on, and it may have been the last. */
+function handingOn(next: Next, state: RequestState, requests: RequestLifecycle): Next {
+  return (error) => {
+    if (error === undefined) requests.handOn(state);
+    return next(error);
   };
 }
 

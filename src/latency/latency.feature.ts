@@ -58,11 +58,13 @@ class Latency implements Feature, RequestObserver, LatencyFigures {
   };
 
   snapshot(): Pick<PerfSnapshot, 'routes'> {
-    const inFlight = new Map<Route, number>();
-    for (const { route } of this.host.requests.states()) {
-      if (route !== null) inFlight.set(route, (inFlight.get(route) ?? 0) + 1);
-    }
     const { requests, routes } = this.host;
+    const inFlight = new Map<Route, number>();
+    for (const { route, request } of requests.states()) {
+      // In middleware still: without a route so far.
+      const own = route ?? (request === null ? null : routes.unmatched.forMethod(request.method));
+      if (own !== null) inFlight.set(own, (inFlight.get(own) ?? 0) + 1);
+    }
     const figures = ROUTE_TIME_FIGURES.get(requests);
     return { routes: snapshotRoutes(routes.all, inFlight, this.options.overMs, figures) };
   }

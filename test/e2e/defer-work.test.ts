@@ -519,7 +519,10 @@ describe.each(adapters)('work on %s', (adapter) => {
     await expect(app.deferrer.enqueue((() => {}) as never, {})).rejects.toThrow(
       'PERF_ERR_OPTION: `deferrer.enqueue()` takes a class',
     );
-    await expect(app.deferrer.enqueue(SendReceipt, { order: 'o' }, { id: '' })).rejects.toThrow('PERF_ERR_OPTION');
+    for (const options of [{ id: '' }, { priority: 2_097_152 }]) {
+      await expect(app.deferrer.enqueue(SendReceipt, { order: 'o' }, options)).rejects.toThrow('PERF_ERR_OPTION');
+    }
+    await app.deferrer.enqueue(SendReceipt, { order: 'o' }, { priority: 2_097_151 });
   });
 
   it('stores what a service starts in a request after its response', async () => {

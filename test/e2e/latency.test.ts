@@ -1,11 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { Controller, Get, Header, Logger, Param, Query } from '@nestjs/common';
+import { Controller, Get, Header, Logger, Param, Query, Version, VersioningType } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { describe, expect, it } from 'vitest';
 import { PerfModule, PerfService, SkipPerf, type RouteSnapshot } from '../../src/index.js';
 import { memorySink, settle } from '../../src/entries/testing.js';
 import { adapterOf, adapters, startApp } from '../fixtures/app.js';
 import { RawClient } from '../fixtures/socket.js';
+import { until } from '../fixtures/until.js';
 
 @Controller('items')
 class ItemsController {
@@ -31,6 +32,20 @@ class SkippedController {
   @Get()
   ok() {
     return 'ok';
+  }
+}
+
+@Controller('versioned')
+class VersionedController {
+  @Get()
+  @Version('1')
+  first() {
+    return 1;
+  }
+  @Get()
+  @Version('2')
+  second() {
+    return 2;
   }
 }
 
@@ -142,6 +157,23 @@ describe.each(adapters)('latency on %s', (adapter) => {
     ).not.toContain('perf:handler');
   });
 
+  it('names the handler of the version that answers', async () => {
+    const running = await startApp(adapter, {
+      metadata: { controllers: [VersionedController] },
+      beforeInit: (app) => void app.enableVersioning({ type: VersioningType.HEADER, header: 'x-version' }),
+    });
+    for (const version of ['1', '2', '3']) {
+      await fetch(`${running.url}/versioned`, { headers: { 'x-version': version } });
+    }
+    const records = await running.requests();
+    await running.close();
+    expect(records.map(({ route, handler, status }) => ({ route, handler, status }))).toEqual([
+      { route: '/versioned', handler: 'VersionedController.first', status: 200 },
+      { route: '/versioned', handler: 'VersionedController.second', status: 200 },
+      { route: '', handler: null, status: 404 },
+    ]);
+  });
+
   it('leaves out @SkipPerf() handlers and ignored patterns', async () => {
     const running = await startApp(adapter, { metadata: { controllers }, perf: { latency: { ignore: ['/items'] } } });
     await fetch(`${running.url}/health`);
@@ -152,6 +184,28 @@ describe.each(adapters)('latency on %s', (adapter) => {
     await running.close();
     expect(records.map((r) => r.route)).toEqual(['/items/:id']);
     expect(routes.map((r) => r.route)).toEqual(['/items/:id']);
+  });
+
+  it('shows requests in flight that no route has got yet', async () => {
+    let goOn: (() => void) | null = null;
+    const running = await startApp(adapter, {
+      metadata: { controllers },
+      beforeInit: (app) =>
+        void app.use((_request: unknown, _response: unknown, next: () => void) => void (goOn = next)),
+    });
+    const answer = fetch(`${running.url}/items/1`);
+    await until('the request', () => goOn !== null);
+    const inFlight = (): number =>
+      running.app
+        .get(PerfService)
+        .snapshot()
+        .routes.reduce((sum, row) => sum + row.inFlight, 0);
+    expect(inFlight()).toBe(1);
+    goOn!();
+    await (await answer).text();
+    await running.requests();
+    expect(inFlight()).toBe(0);
+    await running.close();
   });
 
   it('shows requests in flight under their route', async () => {

@@ -30,6 +30,7 @@ export class Attempt<T extends Attempted = Attempted> implements Linked<Attempt<
   next: Attempt<T> | null = null;
   private controller: AbortController | null = null;
   private settled = false;
+  private cutBy: Error | null = null;
   private timer: NodeJS.Timeout | null = null;
 
   constructor(
@@ -43,7 +44,7 @@ export class Attempt<T extends Attempted = Attempted> implements Linked<Attempt<
   get signal(): AbortSignal {
     if (this.controller === null) {
       this.controller = new AbortController();
-      if (this.settled) this.controller.abort();
+      if (this.cutBy !== null) this.controller.abort(this.cutBy);
     }
     return this.controller.signal;
   }
@@ -83,6 +84,7 @@ export class Attempt<T extends Attempted = Attempted> implements Linked<Attempt<
 
   /** Gives up on it: settles as a timeout, and aborts its signal. */
   cut(error: Error): void {
+    this.cutBy = error;
     this.settle('timeout', error);
     this.controller?.abort(error);
   }

@@ -248,8 +248,6 @@ async function closeQueue(queue: Queue): Promise<void> {
 
 /** Services that share a Redis have a queue each. BullMQ allows no colon, and dashboards no slash. */
 function defaultQueueName(): string {
-  const name = applicationPackage()
-    ?.name.replaceAll(/[^\w.-]+/g, '-')
-    .replace(/^-/, '');
+  const name = applicationPackage()?.name.replaceAll(/[^\w.-]/g, '-');
   return name === undefined ? 'nestjs-perf' : `nestjs-perf-${name}`;
 }

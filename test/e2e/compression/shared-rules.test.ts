@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { Controller, Get, type INestApplication, Logger, Param, Res } from '@nestjs/common';
+import { Controller, Get, type INestApplication, Logger, Param, Res, Version, VersioningType } from '@nestjs/common';
 import type { FastifyInstance } from 'fastify';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { SharedResponse } from '../../../src/index.js';
@@ -72,6 +72,23 @@ class PreloadedController {
   }
 }
 
+@Controller('versioned')
+class VersionedController {
+  @Get()
+  @Version('1')
+  @SharedResponse({ ttlMs: 60_000 })
+  first(): string {
+    return `1.${count('first')}`;
+  }
+
+  @Get()
+  @Version('2')
+  @SharedResponse({ ttlMs: 60_000 })
+  second(): string {
+    return `2.${count('second')}`;
+  }
+}
+
 describe.each(adapters)('@SharedResponse() on %s', (adapter) => {
   let test: TestApp;
   const start = async (
@@ -110,6 +127,16 @@ describe.each(adapters)('@SharedResponse() on %s', (adapter) => {
       const answers = [await get(path, 'a'), await get(path, 'b'), await get(path)];
       expect(answers).toEqual(['{"n":1}', '{"n":1}', '{"n":1}']);
     }
+  });
+
+  it('of one version answers no other', async () => {
+    await start(
+      [VersionedController],
+      (app) => void app.enableVersioning({ type: VersioningType.HEADER, header: 'x-version' }),
+    );
+    const of = async (version: string): Promise<string> =>
+      (await callAccepting(`${test.url}/api/versioned`, 'gzip', { headers: { 'x-version': version } })).text;
+    expect([await of('1'), await of('2'), await of('1'), await of('2')]).toEqual(['1.1', '2.1', '1.1', '2.1']);
   });
 
   it('is not stored where a cookie is set while its head is written', async () => {

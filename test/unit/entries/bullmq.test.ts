@@ -26,10 +26,20 @@ describe('bullmqStore', () => {
     }
   }, 240_000);
 
-  it('takes a queue that is named after the application', async () => {
+  it.each([
+    ['shop', 'nestjs-perf-shop'],
+    ['@acme/shop', 'nestjs-perf--acme-shop'],
+    ['acme-shop', 'nestjs-perf-acme-shop'],
+  ])('takes a queue that is named after the application: %s', async (name, queue) => {
+    const folder = mkdtempSync(join(tmpdir(), 'perf-queue-'));
+    const started = process.argv[1]!;
+    writeFileSync(join(folder, 'package.json'), JSON.stringify({ name }));
+    process.argv[1] = join(folder, 'main.js');
     const store = bullmqStore({ connection: { host: '127.0.0.1', port: 1 }, worker: false });
+    process.argv[1] = started;
+    rmSync(folder, { recursive: true });
     await store.start(NO_WORKER);
-    expect(store.queue().name).toMatch(/^nestjs-perf-[\w.-]+$/);
+    expect(store.queue().name).toBe(queue);
     await store.close();
   });
 

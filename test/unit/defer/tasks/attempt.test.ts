@@ -30,3 +30,19 @@ describe('an attempt that never ends', () => {
     expect(outcomes).toEqual([]);
   });
 });
+
+it('that has ended by itself aborts no signal, also one that is first looked at later', async () => {
+  const ended: string[] = [];
+  const attemptOf = (run: () => unknown): Attempt => {
+    const attempt = new Attempt(subject, 0, (_, outcome) => void ended.push(outcome));
+    attempt.start(run, new AsyncResource('Test'), 1_000);
+    return attempt;
+  };
+  const fail = (): never => {
+    throw new Error('failed');
+  };
+  const attempts = [attemptOf(() => {}), attemptOf(() => Promise.resolve()), attemptOf(fail)];
+  await Promise.resolve().then(() => {});
+  expect(ended.toSorted()).toEqual(['completed', 'completed', 'failed']);
+  expect(attempts.map(({ signal }) => signal.aborted)).toEqual([false, false, false]);
+});
