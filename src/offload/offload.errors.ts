@@ -1,19 +1,21 @@
-import { PerfError, type PerfErrorCode } from '../core/perf.error.js';
+import { STATUS_CODES } from 'node:http';
+import { HttpException } from '@nestjs/common';
+import { markAsPerfError, PerfError, type PerfErrorCode } from '../core/perf.error.js';
 
-/** Has the shape of the package http-errors, which Nest's own exception filter answers with its status; the message stays here. */
-class StatusError extends PerfError {
-  readonly expose = false;
-  readonly status: number;
+/** Nest and filters of the application answer with its status; the message stays here. */
+class StatusError extends HttpException {
+  override readonly name = 'PerfError';
 
   constructor(
-    code: PerfErrorCode,
+    readonly code: PerfErrorCode,
     message: string,
-    readonly statusCode: number,
+    readonly statusCode: 503 | 504,
   ) {
-    super(code, message);
-    this.status = statusCode;
+    super({ statusCode, message: STATUS_CODES[statusCode] }, statusCode);
+    this.message = `${code}: ${message}`;
   }
 }
+markAsPerfError(StatusError.prototype);
 
 /** No room for one more call: 503. */
 export const full = (name: string, maxPending: number): PerfError =>

@@ -49,6 +49,8 @@ export class TrafficRecording {
 
   ended(state: RequestState, nowMs: number): void {
     const { route } = state;
+    // It began before: the one that has started this would start another when it is replayed.
+    if (state.startedMs < this.startedMs) return;
     // What was given up says nothing of the answer, and a stream that the client has left would never end when it is replayed.
     if (state.request === null || state.aborted || !isRecorded(route)) return;
     const session = this.sampled(state);

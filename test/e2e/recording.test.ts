@@ -1,7 +1,7 @@
 import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Body, Controller, Get, HttpCode, Param, Post, Req } from '@nestjs/common';
+import { Body, Controller, Get, HttpCode, Inject, Param, Post, Req } from '@nestjs/common';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { record, type RecordOptions } from '../../src/entries/record.js';
 import { PerfService, SkipPerf, type PerfModuleOptions, type PerfRequest } from '../../src/index.js';
@@ -40,6 +40,17 @@ class ShopController {
   }
 }
 
+@Controller()
+class AdminController {
+  constructor(@Inject(PerfService) private readonly perf: PerfService) {}
+
+  @Get('record')
+  start() {
+    this.perf.recording.start(minute);
+    return {};
+  }
+}
+
 let directory: string;
 beforeAll(() => void (directory = mkdtempSync(join(tmpdir(), 'perf-recording-'))));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
@@ -56,7 +67,8 @@ describe.each(adapters)('a recording, on %s', (adapter) => {
 
   async function shop(options: Partial<RecordOptions> = {}, perf: PerfModuleOptions = {}, name: Adapter = adapter) {
     const extensions = [record({ directory, sessions: session, ...options })];
-    const test = await startApp(name, { perf: { ...perf, extensions }, metadata: { controllers: [ShopController] } });
+    const metadata = { controllers: [ShopController, AdminController] };
+    const test = await startApp(name, { perf: { ...perf, extensions }, metadata });
     started = test;
     const { recording } = test.app.get(PerfService);
     const get = async (path: string, headers: Record<string, string> = {}): Promise<void> =>
@@ -120,6 +132,13 @@ describe.each(adapters)('a recording, on %s', (adapter) => {
       inner: [{ plate: '[redacted]', voucher: '[redacted]' }],
     });
     expect(order.redacted).toEqual(['body.card', 'body.inner[].plate', 'body.inner[].voucher']);
+  });
+
+  it('begins with the first request after its start: the one that starts it would start another when it is replayed', async () => {
+    const { get, ended } = await shop();
+    await get('/record');
+    await get('/items/7');
+    expect((await ended()).map(({ url }) => url)).toEqual(['/items/7']);
   });
 
   it('keeps whole sessions below its rate, and of each route a floor', async () => {

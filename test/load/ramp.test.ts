@@ -1,3 +1,4 @@
+import type { RequestListener } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { recordingOf, run, runUntilNotVoid, serve, STARVED } from './cli.js';
 import { scripted, SCRIPTS } from './scripted-servers.js';
@@ -61,6 +62,17 @@ describe('ramp', { timeout: 300_000 }, () => {
     expect(ran.stdout).toMatch(/^It does not recover within the rest after 3X\.$/m);
     expect(ran.stdout).toMatch(/^why: .*errors: \d+ × 500\.$/m);
     expect(ran.status).toBe(2);
+  });
+
+  it.each<[string, RequestListener]>([
+    ['slower', (_, response) => void setTimeout(() => response.end(), 30)],
+    ['broken', (_, response) => void response.writeHead(500).end()],
+  ])('ends with 1 where the server was %s before there was any load: it has come back to that', async (_, server) => {
+    const args = ['--start', '20', '--steps', '1', '--hold', '400ms', '--rest', '500ms', '--gate', 'p95<5ms errors<1%'];
+    const ran = await runUntilNotVoid('ramp', await serve(server), ...args);
+    expect(ran.stdout).toMatch(/^ramp: holds nothing\. 1X \(20\/s\) fails /m);
+    expect(ran.stdout).not.toContain('does not recover');
+    expect(ran.status).toBe(1);
   });
 
   it('counts from the intended start, as a known server answers', async () => {

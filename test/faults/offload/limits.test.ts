@@ -1,5 +1,15 @@
-import { Controller, Get, Inject } from '@nestjs/common';
+import {
+  Catch,
+  Controller,
+  Get,
+  HttpException,
+  Inject,
+  type ArgumentsHost,
+  type ExceptionFilter,
+} from '@nestjs/common';
+import { APP_FILTER, HttpAdapterHost } from '@nestjs/core';
 import { afterEach, describe, expect, it } from 'vitest';
+import { PerfError } from '../../../src/index.js';
 import { adapters } from '../../fixtures/app.js';
 import { closeOffloadApps, compiled, offloadApp } from '../../fixtures/offload/app.js';
 import { Reports } from '../../fixtures/offload/reports.js';
@@ -22,6 +32,18 @@ class BusyController {
   }
 }
 
+/** As Nest's documentation has it: what is no `HttpException` is a defect of the application. */
+@Catch()
+class CatchEverythingFilter implements ExceptionFilter {
+  constructor(@Inject(HttpAdapterHost) private readonly host: HttpAdapterHost) {}
+
+  catch(thrown: unknown, context: ArgumentsHost): void {
+    const status = thrown instanceof HttpException ? thrown.getStatus() : 500;
+    const code = thrown instanceof PerfError ? thrown.code : null;
+    this.host.httpAdapter.reply(context.switchToHttp().getResponse(), { code }, status);
+  }
+}
+
 const outcomes = async (calls: Promise<unknown>[]): Promise<string[]> =>
   (await Promise.allSettled(calls)).map((each) =>
     each.status === 'fulfilled' ? 'done' : ((each.reason as { code?: string }).code ?? String(each.reason)),
@@ -39,6 +61,19 @@ describe.each(adapters)('limits, on %s', (adapter) => {
     expect((await fetch(`${url}/hang`)).status).toBe(504);
     expect((await fetch(`${url}/sleep`)).status).toBe(200);
     expect(offloader.stats()).toMatchObject({ done: 4, refused: 17, timedOut: 1, failed: 0, running: 0, pending: 0 });
+  });
+
+  it('are an `HttpException` and a `PerfError` to the filters of the application', async () => {
+    const metadata = {
+      controllers: [BusyController],
+      providers: [{ provide: APP_FILTER, useClass: CatchEverythingFilter }],
+    };
+    const { url } = await offloadApp({ adapter, metadata, offload: { threads: 1, maxPending: 0 } });
+    const both = await Promise.all([fetch(`${url}/sleep`), fetch(`${url}/sleep`)]);
+    const answers = await Promise.all(both.map(async (answer) => [answer.status, await answer.json()]));
+    expect(answers).toContainEqual([503, { code: 'PERF_ERR_OFFLOAD_FULL' }]);
+    const late = await fetch(`${url}/hang`);
+    expect([late.status, await late.json()]).toEqual([504, { code: 'PERF_ERR_OFFLOAD_TIMEOUT' }]);
   });
 });
 

@@ -2,7 +2,7 @@ import { Allowed } from '../allowed.js';
 import { Client } from '../client.js';
 import { Gate } from '../gate.js';
 import { leftOut, otherAnswers } from '../notes.js';
-import { runOpenLoop, type LoadResult } from '../open-loop.js';
+import { runOpenLoop, type LoadResult, type Send } from '../open-loop.js';
 import { commonOf, listOf, textOf, type CommandResult, type Given, type Print } from '../options.js';
 import { evenly } from '../pacer.js';
 import { durationMs, headersOf, positive, printable, stepsOf } from '../quantity.js';
@@ -12,7 +12,7 @@ import { UsageError } from '../usage.js';
 import { warmUp } from '../warm-up.js';
 import { predictedRate } from './prediction.js';
 import { reasonsOf, type Seen } from './reasons.js';
-import { recover, type Recovery } from './recovery.js';
+import { recover, usualMs, type Recovery } from './recovery.js';
 import { ServerView, type Snapshot } from './server-view.js';
 import { chartOf, exitCodeOf, stepLine, verdictLines, type RampResult, type StepResult } from './verdict.js';
 
@@ -84,6 +84,8 @@ interface Tried extends StepResult {
 class Ramp {
   /** Before the first step. */
   private restedAt: Snapshot | null = null;
+  /** Of an answer in the rest after a step: then the server is back. Null: it never was there. */
+  private goodMs: number | null = null;
   private next = 0;
 
   constructor(
@@ -97,6 +99,8 @@ class Ramp {
   async run(): Promise<RampResult> {
     const { plan, view } = this;
     this.restedAt = await view.read();
+    const usual = plan.restMs > 0 ? await usualMs(this.requestAt, this.send) : null;
+    if (usual !== null) this.goodMs = Math.max(usual, plan.gate.slowestMs ?? GOOD_ANSWER_MS);
     const tried: Tried[] = [];
     for (const factor of plan.steps) {
       let step = await this.try(factor);
@@ -125,9 +129,8 @@ class Ramp {
   }
 
   private async try(factor: number): Promise<Tried> {
-    const { plan, client, view } = this;
+    const { plan, view, send, goodMs } = this;
     const ratePerSecond = plan.start * factor;
-    const send = (request: TrafficRequest) => client.send(request);
     const before = await view.read();
     let after: Promise<Snapshot | null> = Promise.resolve(null);
     let rest: Promise<Recovery | null> = Promise.resolve(null);
@@ -137,8 +140,7 @@ class Ramp {
       send,
       allStarted: () => {
         after = view.read();
-        if (plan.restMs > 0)
-          rest = recover(plan.restMs, plan.gate.slowestMs ?? GOOD_ANSWER_MS, plan.start, this.requestAt, send);
+        if (goodMs !== null) rest = recover(plan.restMs, goodMs, plan.start, this.requestAt, send);
       },
     });
     const seen = { before, after: await after };
@@ -170,6 +172,8 @@ class Ramp {
       ownCpu: load.ownCpu,
     };
   }
+
+  private readonly send: Send = (request) => this.client.send(request);
 
   private readonly requestAt = (): TrafficRequest => this.requests[this.next++ % this.requests.length]!;
 }

@@ -7,6 +7,16 @@ const PROBES_PER_SECOND = 10;
 /** So many good answers in a row, and it is back. */
 const IN_A_ROW = 3;
 
+/** Slower by no more than this, it is as it was. */
+const AS_BEFORE = 2;
+
+/** How long an answer may take that is as good as before any load; null where one has failed: there is nothing to come back to. */
+export async function usualMs(requestAt: (index: number) => TrafficRequest, send: Send): Promise<number | null> {
+  const offsetsMs = evenly(PROBES_PER_SECOND, (IN_A_ROW * 1_000) / PROBES_PER_SECOND);
+  const { failed, latencies } = await runOpenLoop({ offsetsMs, requestAt, send });
+  return failed > 0 ? null : AS_BEFORE * latencies.quantile(0.5);
+}
+
 /** During the rest after a step. */
 export interface Recovery {
   /** From the last start of the step to the first of the good answers; null: it has not come back. */
