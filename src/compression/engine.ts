@@ -1,3 +1,4 @@
+import { reasonOf } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
 import { bytesOf, type Body, type CachedBody, type ContentCache } from './cache/content-cache.js';
 import type { Compressor, Encoded } from './codec/compressor.js';
@@ -104,7 +105,7 @@ export class CompressionEngine {
 
   /** Reports a failure once for each cause. */
   failed(error: unknown): void {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = reasonOf(error);
     this.parts.report.report(
       `compression failed: ${reason}`,
       `Compression failed: ${reason}. The response was sent without it.`,

@@ -2,6 +2,7 @@ import type { PerfRecord } from './record.js';
 import type { OncePerCause } from './reporter.js';
 import type { PerfSink, PerfSinkHost } from './sink.js';
 import { PerfError } from './perf.error.js';
+import { reasonOf } from './reason.js';
 import { inRootContext } from './root-context.js';
 import { within } from './within.js';
 
@@ -219,8 +220,7 @@ class SinkLane {
   }
 
   private fail(step: string, error: unknown): void {
-    const reason = error instanceof Error ? error.message : String(error);
-    const cause = `sink "${this.sink.name}" failed in ${step}(): ${reason.slice(0, 300)}`;
+    const cause = `sink "${this.sink.name}" failed in ${step}(): ${reasonOf(error)}`;
     this.report.report(cause, `${cause}. Requests and other sinks are not affected.`);
   }
 }

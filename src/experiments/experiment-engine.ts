@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { attach } from '../core/attachment.js';
 import type { MonotonicClock } from '../core/clock.js';
+import { reasonOf } from '../core/reason.js';
 import type { RecordHold } from '../core/record-hold.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { RequestState } from '../core/request-state.js';
@@ -71,8 +72,7 @@ export class ExperimentEngine implements RequestObserver, GateCheck {
       if (await within(deadlineMs, async () => gates.close?.())) return;
       this.report.report('gates close', `The gate client did not close within ${deadlineMs} ms.`);
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      this.report.report('gates close', `The gate client failed to close: ${reason}`);
+      this.report.report('gates close', `The gate client failed to close: ${reasonOf(error)}`);
     }
   }
 

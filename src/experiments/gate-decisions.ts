@@ -1,4 +1,5 @@
 import { attach } from '../core/attachment.js';
+import { reasonOf } from '../core/reason.js';
 import type { Unit } from '../core/record.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { RequestState } from '../core/request-state.js';
@@ -70,5 +71,3 @@ export class GateDecisions {
     this.report.report(cause, `${cause}. Its requests are left out of the comparison.`);
   }
 }
-
-const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -3,8 +3,8 @@ import { number, object, optional, optionError, string, value, type Option } fro
 import { applicationPackage } from '../../core/application-package.js';
 import { within } from '../../core/within.js';
 import { PerfError } from '../../core/perf.error.js';
+import { reasonOf } from '../../core/reason.js';
 import type { NewDurableJob, DurableStore, DurableStoreHost } from '../../defer/durable/durable-store.js';
-import { reasonOf } from '../../defer/reason.js';
 import { isQueueName } from '../../defer/work-options.js';
 import {
   needsAnew,
