@@ -105,6 +105,18 @@ export function list<T>(entry: Option<T>, rule: { default: readonly T[]; what: s
   });
 }
 
+/** At least so many numbers above 0, each above the one before it; `unit` is what they count: "milliseconds". */
+export function ascending(unit: string, rule: { default: readonly number[]; least: number }): Option<readonly number[]> {
+  const what = `a list of ${unit}, ascending`;
+  const numbers = list(number({ default: 0, unit: `a number of ${unit}` }), { default: rule.default, what });
+  return option(what, (value, path) => {
+    const read = numbers.read(value, path);
+    const isAscending = read.every((number, index) => index === 0 || number > read[index - 1]!);
+    if (read.length < rule.least || !isAscending) throw optionError(path, what, value);
+    return read;
+  });
+}
+
 /** A required value that a function or an instance of the user's must satisfy. */
 export function value<T>(what: string, is: (value: unknown) => boolean): Option<T> {
   return option(what, (given, path) => {
