@@ -9,6 +9,7 @@ import {
   type RequestScopedArounds,
 } from './handler.interceptor.js';
 import { stateOf } from './lifecycle.js';
+import { methodsOf } from './prototypes.js';
 import { RequestParameters, type RequestParameter } from './request-parameter.js';
 import { HANDLER_METADATA } from './route-functions.js';
 import { routeHandlerOf } from './route-handler.js';
@@ -96,12 +97,11 @@ export class ControllerHandlers {
     const { metatype, instance } = wrapper;
     if (typeof metatype !== 'function' || instance === undefined || instance === null) return;
     const controller = metatype as Type;
-    for (const methodName of methodNames(controller.prototype as object)) {
-      const declared = (controller.prototype as Record<string, Method>)[methodName]!;
+    for (const [methodName, declared] of methodsOf(controller.prototype as object)) {
       // What the application has put on the instance itself serves instead: a bound method, a test's spy.
       const method = (instance as Record<string, unknown>)[methodName];
       if (!Reflect.hasMetadata(PATH_METADATA, declared) || typeof method !== 'function') continue;
-      const site = siteOf(controller, methodName, declared);
+      const site = siteOf(controller, methodName, declared as Method);
       this.sites.push(site);
       const arounds = this.factories.map((factory) => factory(site)).filter((around) => around !== null);
       const isStatic = wrapper.isDependencyTreeStatic();
@@ -195,18 +195,4 @@ function siteOf(controller: Type, methodName: string, method: Method): HandlerSi
     (Reflect.getMetadata(METHOD_METADATA, method) as RequestMethod | undefined) ?? RequestMethod.GET;
   const sendsEvents = Reflect.getMetadata(SSE_METADATA, method) === true;
   return { controller, methodName, method, requestMethod, sendsEvents, handler };
-}
-
-/** Methods along the prototype chain, as Nest's own scanner sees them: the nearest of a name wins, accessors are left out. */
-function methodNames(prototype: object): Set<string> {
-  const names = new Set<string>();
-  const seen = new Set<string>();
-  for (let at: object | null = prototype; at !== null && at !== Object.prototype; at = Reflect.getPrototypeOf(at)) {
-    for (const [name, property] of Object.entries(Object.getOwnPropertyDescriptors(at))) {
-      if (seen.has(name)) continue;
-      seen.add(name);
-      if (name !== 'constructor' && typeof property.value === 'function') names.add(name);
-    }
-  }
-  return names;
 }
