@@ -13,6 +13,7 @@ import { methodsOf } from './prototypes.js';
 import { RequestParameters, type RequestParameter } from './request-parameter.js';
 import { HANDLER_METADATA } from './route-functions.js';
 import { routeHandlerOf } from './route-handler.js';
+import { likeMethod, putOn } from './stand-in.js';
 
 /** Nest's metadata keys, stable since Nest 4; `@nestjs/common` 12 no longer exports their names. */
 const PATH_METADATA = 'path';
@@ -109,7 +110,9 @@ export class ControllerHandlers {
       const wanted = this.wanted.length;
       const stands = this.standIn(site, method as Method, isStatic ? arounds : null);
       Reflect.defineMetadata(HANDLER_METADATA, site.handler, stands);
-      if (this.put(instance, methodName, stands) || !isStatic) continue;
+      const undo = putOn(instance, methodName, stands);
+      if (undo !== null) this.undo.push(undo);
+      if (undo !== null || !isStatic) continue;
       // A frozen instance: as for a controller that is built anew.
       this.wanted.length = wanted;
       this.placeRequestScoped(site, arounds);
@@ -133,11 +136,7 @@ export class ControllerHandlers {
   /** `arounds` null: nothing runs around it, it only tells whose route it is. */
   private standIn(site: HandlerSite, method: Method, arounds: readonly Around[] | null): Method {
     const all = arounds === null ? [] : this.withInnermost(arounds);
-    const run = all.length === 0 ? callThrough(method) : this.compose(site, method, all);
-    // Metadata and properties are the method's own, also those that it gets later.
-    Object.setPrototypeOf(run, method);
-    Object.defineProperty(run, 'name', { value: method.name, configurable: true });
-    Object.defineProperty(run, 'length', { value: method.length, configurable: true });
+    const run = likeMethod(all.length === 0 ? callThrough(method) : this.compose(site, method, all), method);
     if (arounds !== null) spareHandlerInterceptor(site.method, run);
     return run;
   }
@@ -167,19 +166,6 @@ export class ControllerHandlers {
       }
       return arounds[outermost]!(state, request, proceed);
     };
-  }
-
-  private put(instance: object, methodName: string, stands: Method): boolean {
-    const before = Object.getOwnPropertyDescriptor(instance, methodName);
-    const property = { value: stands, configurable: true, writable: true, enumerable: before?.enumerable ?? false };
-    if (!Reflect.defineProperty(instance, methodName, property)) return false;
-    this.undo.push(() => {
-      // Something else has been put there meanwhile: it stays.
-      if ((instance as Record<string, unknown>)[methodName] !== stands) return;
-      if (before === undefined) Reflect.deleteProperty(instance, methodName);
-      else Object.defineProperty(instance, methodName, before);
-    });
-    return true;
   }
 }
 
