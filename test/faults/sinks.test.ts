@@ -109,8 +109,7 @@ describe('the recorder', () => {
     // Two bounds of 10,000 records each are held; without them 3,000,000 records are more than 500 MB.
     expect(grownMb).toBeLessThan(60);
     await recorder.close(20);
-    expect(recorder.stats.pushed).toBe(3_000_000);
-    expect(recorder.stats.dropped).toBeGreaterThan(1_000_000);
+    expect(recorder.dropped).toBeGreaterThan(1_000_000);
     expect(messages.join('\n')).toMatch(/records were dropped/);
   }, 120_000); // Three million records take a second or two.
 
