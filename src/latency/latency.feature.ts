@@ -46,7 +46,7 @@ class Latency implements Feature, RequestObserver, LatencyFigures {
     const stats = route === null ? null : ROUTE_STATS.get(route);
     if (stats === null) return;
     const durationMs = state.endedMs - state.startedMs;
-    if (state.aborted) stats.aborted();
+    if (state.aborted) stats.abortedCount += 1;
     else stats.completed(state.status, durationMs);
     if (this.wanted !== 'all' && (this.wanted === 'none' || durationMs <= stats.slowMs)) return;
     const hold = RECORD_HOLD.get(this.host.requests);
