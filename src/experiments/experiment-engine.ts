@@ -10,12 +10,10 @@ import type { Route } from '../core/route.js';
 import { within } from '../core/within.js';
 import type { RequestObserver } from '../http/lifecycle.js';
 import type { ResolvedExperiments } from './experiments.options.js';
-import type { GateCheck } from './gate-decisions.js';
-import { GateDecisions } from './gate-decisions.js';
+import { GateDecisions, type GateCheck } from './gate-decisions.js';
 import { type SliceTally, Switchback } from './switchback/switchback.js';
-import type { Outcome } from './totals/route-tally.js';
 import type { ExperimentTotals } from './totals/experiment-totals.js';
-import { RouteTally } from './totals/route-tally.js';
+import { RouteTally, type Outcome } from './totals/route-tally.js';
 import { hashOf } from './unit-hash.js';
 
 /** Other than the seeds of gates, so that buckets and variants have nothing to do with each other. */
