@@ -5,9 +5,8 @@ import {
   object,
   optional,
   optionalNumber,
-  optionError,
+  required,
   value,
-  type Option,
   type Resolved,
 } from '../core/option.js';
 import type { OwnKey } from './cache-key.js';
@@ -109,13 +108,6 @@ const MAX_INTERVAL_MS = Math.floor(MAX_TIMER_MS / 1.1);
 /** lru-cache makes room for all of them at once. */
 const MOST_ENTRIES = 10_000_000;
 
-const required = (inner: Option<number>): Option<number> => ({
-  expected: inner.expected,
-  read(given, path) {
-    if (given === undefined) throw optionError(path, inner.expected, given);
-    return inner.read(given, path);
-  },
-});
 const entries = { unit: 'a whole number of entries', integer: true, max: MOST_ENTRIES };
 
 const cachedTable = object({

@@ -125,6 +125,14 @@ export function value<T>(what: string, is: (value: unknown) => boolean): Option<
   });
 }
 
+/** Must be given, whatever default `inner` has. */
+export function required<T>(inner: Option<T>): Option<T> {
+  return option(inner.expected, (value, path) => {
+    if (value === undefined) throw optionError(path, inner.expected, value);
+    return inner.read(value, path);
+  });
+}
+
 /** Not given is null. */
 export function optional<T>(inner: Option<T>): Option<T | null> {
   return option(inner.expected, (value, path) => (value === undefined ? null : inner.read(value, path)));

@@ -4,18 +4,12 @@ import {
   optional,
   optionalNumber,
   optionError,
+  required,
   value,
   type Option,
   type Resolved,
 } from '../core/option.js';
-import {
-  breakerOption,
-  deadlineOption,
-  maxInFlight,
-  milliseconds,
-  required,
-  type BreakerOptions,
-} from './gate.options.js';
+import { breakerOption, deadlineOption, maxInFlight, milliseconds, type BreakerOptions } from './gate.options.js';
 import type { IsFailure } from './outcome.js';
 import { RedisUpstream } from './redis/redis-upstream.js';
 
