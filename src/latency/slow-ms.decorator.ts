@@ -1,8 +1,8 @@
 import { SetMetadata, type CustomDecorator } from '@nestjs/common';
-import { number } from '../core/option.js';
+import { number, required } from '../core/option.js';
 import { SLOW_METADATA } from '../http/route-handler.js';
 
-const milliseconds = number({ default: Number.NaN, unit: 'a number of milliseconds' });
+const milliseconds = required(number({ default: 0, unit: 'a number of milliseconds' }));
 
 /**
  * Requests of a handler, or of every handler of a controller, are slow beyond so many milliseconds, whatever `latency.slowMs`
@@ -10,4 +10,4 @@ const milliseconds = number({ default: Number.NaN, unit: 'a number of millisecon
  * @throws PERF_ERR_OPTION when it is no number above 0
  */
 export const SlowMs = (ms: number): CustomDecorator =>
-  SetMetadata(SLOW_METADATA, milliseconds.read(ms ?? null, '@SlowMs()'));
+  SetMetadata(SLOW_METADATA, milliseconds.read(ms, '@SlowMs()'));
