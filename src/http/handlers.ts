@@ -12,11 +12,10 @@ import { stateOf } from './lifecycle.js';
 import { methodsOf } from './prototypes.js';
 import { RequestParameters, type RequestParameter } from './request-parameter.js';
 import { HANDLER_METADATA } from './route-functions.js';
-import { routeHandlerOf } from './route-handler.js';
+import { routeHandlerOf, servesRoute } from './route-handler.js';
 import { likeMethod, putOn } from './stand-in.js';
 
 /** Nest's metadata keys, stable since Nest 4; `@nestjs/common` 12 no longer exports their names. */
-const PATH_METADATA = 'path';
 const METHOD_METADATA = 'method';
 const SSE_METADATA = '__sse__';
 
@@ -101,7 +100,7 @@ export class ControllerHandlers {
     for (const [methodName, declared] of methodsOf(controller.prototype as object)) {
       // What the application has put on the instance itself serves instead: a bound method, a test's spy.
       const method = (instance as Record<string, unknown>)[methodName];
-      if (!Reflect.hasMetadata(PATH_METADATA, declared) || typeof method !== 'function') continue;
+      if (!servesRoute(declared) || typeof method !== 'function') continue;
       const site = siteOf(controller, methodName, declared as Method);
       this.sites.push(site);
       const arounds = this.factories.map((factory) => factory(site)).filter((around) => around !== null);
