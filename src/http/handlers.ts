@@ -2,6 +2,7 @@ import { RequestMethod, type Type } from '@nestjs/common';
 import type { ModulesContainer } from '@nestjs/core';
 import { PerfError } from '../core/perf.error.js';
 import type { RouteHandler } from '../core/route.js';
+import { likeMethod, putOn } from '../core/stand-in.js';
 import {
   hasHandlerInterceptor,
   spareHandlerInterceptor,
@@ -13,7 +14,6 @@ import { methodsOf } from './prototypes.js';
 import { RequestParameters, type RequestParameter } from './request-parameter.js';
 import { HANDLER_METADATA } from './route-functions.js';
 import { routeHandlerOf, servesRoute } from './route-handler.js';
-import { likeMethod, putOn } from './stand-in.js';
 
 /** Nest's metadata keys, stable since Nest 4; `@nestjs/common` 12 no longer exports their names. */
 const METHOD_METADATA = 'method';

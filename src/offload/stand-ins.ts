@@ -1,4 +1,4 @@
-import { likeMethod, putOn } from '../http/stand-in.js';
+import { likeMethod, putOn } from '../core/stand-in.js';
 import { misplaced } from './offload.errors.js';
 import type { OffloadedMethod } from './offloaded-methods.js';
 

@@ -8,15 +8,15 @@ export function likeMethod<F extends object>(stands: F, method: { readonly name:
   });
 }
 
-/** Puts it on an instance. Returns what takes it away again; null where the instance is frozen. */
-export function putOn(instance: object, methodName: string, stands: object): (() => void) | null {
-  const before = Object.getOwnPropertyDescriptor(instance, methodName);
+/** Puts a function on an object for its method. Returns what takes it away again; null where the object is frozen. */
+export function putOn(target: object, methodName: string, stands: object): (() => void) | null {
+  const before = Object.getOwnPropertyDescriptor(target, methodName);
   const property = { value: stands, configurable: true, writable: true, enumerable: before?.enumerable ?? false };
-  if (!Reflect.defineProperty(instance, methodName, property)) return null;
+  if (!Reflect.defineProperty(target, methodName, property)) return null;
   return () => {
     // Something else has been put there meanwhile: it stays.
-    if (Reflect.get(instance, methodName) !== stands) return;
-    if (before === undefined) Reflect.deleteProperty(instance, methodName);
-    else Object.defineProperty(instance, methodName, before);
+    if (Reflect.get(target, methodName) !== stands) return;
+    if (before === undefined) Reflect.deleteProperty(target, methodName);
+    else Object.defineProperty(target, methodName, before);
   };
 }
