@@ -76,15 +76,11 @@ class Latency implements Feature, RequestObserver, LatencyFigures {
   }
 
   private measure(route: Route): void {
-    if (route.handler?.skipped === true || this.isIgnored(route.pattern)) return;
+    if (route.handler?.skipped === true || this.ignored.some((glob) => glob.test(route.pattern))) return;
     const { overMs, slowMs } = this.options;
     const stats = new RouteStats(overMs, route.handler?.slowMs ?? slowMs);
     ROUTE_STATS.set(route, stats);
     ROUTE_BLOCKS.set(route, stats);
-  }
-
-  private isIgnored(pattern: string): boolean {
-    return this.ignored.some((glob) => glob.test(pattern));
   }
 }
 
