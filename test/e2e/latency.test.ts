@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { Controller, Get, Logger, Param, Query } from '@nestjs/common';
+import { Controller, Get, Param, Query } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { describe, expect, it } from 'vitest';
 import { PerfModule, PerfService, SkipPerf, type RouteSnapshot } from '../../src/index.js';
@@ -219,22 +219,5 @@ describe.each(adapters)('latency on %s', (adapter) => {
     expect(listeners).toBe(1);
     expect(records).toEqual([]);
     expect(routes).toEqual([]);
-  });
-
-  it('warns of slow requests through the logger of the application', async () => {
-    const warnings: string[] = [];
-    const { loggerSink } = await import('../../src/index.js');
-    const running = await startApp(adapter, {
-      metadata: { controllers },
-      perf: { latency: { slowMs: 5 }, sinks: [loggerSink()] },
-      nest: { logger: { log: () => {}, error: () => {}, warn: (message: string) => void warnings.push(message) } },
-    });
-    await fetch(`${running.url}/items?ms=20`);
-    await fetch(`${running.url}/items/1`);
-    await settle(running.app);
-    await running.close();
-    Logger.overrideLogger(false);
-    const slow = warnings.filter((message) => message.includes(' took '));
-    expect(slow[0]).toMatch(/^GET \/items \(ItemsController\.list\) took \d+ ms: status 200, /);
   });
 });
