@@ -1,14 +1,5 @@
 import { MAX_TIMER_MS } from '../core/clock.js';
-import {
-  boolean,
-  number,
-  object,
-  optional,
-  optionalNumber,
-  required,
-  value,
-  type Resolved,
-} from '../core/option.js';
+import { boolean, number, object, optional, optionalNumber, required, value, type Resolved } from '../core/option.js';
 import type { OwnKey } from './cache-key.js';
 import type { CacheLevel2, Level2Maker } from './level2.js';
 

@@ -106,7 +106,10 @@ export function list<T>(entry: Option<T>, rule: { default: readonly T[]; what: s
 }
 
 /** At least so many numbers above 0, each above the one before it; `unit` is what they count: "milliseconds". */
-export function ascending(unit: string, rule: { default: readonly number[]; least: number }): Option<readonly number[]> {
+export function ascending(
+  unit: string,
+  rule: { default: readonly number[]; least: number },
+): Option<readonly number[]> {
   const what = `a list of ${unit}, ascending`;
   const numbers = list(number({ default: 0, unit: `a number of ${unit}` }), { default: rule.default, what });
   return option(what, (value, path) => {

@@ -9,5 +9,4 @@ const milliseconds = required(number({ default: 0, unit: 'a number of millisecon
  * says. The handler's own goes before its controller's.
  * @throws PERF_ERR_OPTION when it is no number above 0
  */
-export const SlowMs = (ms: number): CustomDecorator =>
-  SetMetadata(SLOW_METADATA, milliseconds.read(ms, '@SlowMs()'));
+export const SlowMs = (ms: number): CustomDecorator => SetMetadata(SLOW_METADATA, milliseconds.read(ms, '@SlowMs()'));

@@ -58,6 +58,8 @@ function decoratedIn(wrapper: Wrapper): OffloadedMethod[] {
   const instance = (wrapper.instance ?? {}) as Record<string, unknown>;
   return methodsOf(prototype).flatMap(([methodName, method]) => {
     const options = offloadOptionsOf(method);
-    return options === null ? [] : [{ name: `${prototype.constructor.name}.${methodName}`, methodName, instance, options }];
+    return options === null
+      ? []
+      : [{ name: `${prototype.constructor.name}.${methodName}`, methodName, instance, options }];
   });
 }
