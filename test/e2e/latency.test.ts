@@ -205,7 +205,9 @@ describe.each(adapters)('latency on %s', (adapter) => {
     await fetch(`${await app.getUrl()}/items/1`);
     await settle(app);
     await app.close();
-    expect(sink.records).toMatchObject([{ kind: 'request', route: '/items/:id', handler: 'ItemsController.item' }]);
+    // A busy machine may give it blocks as well.
+    const requests = sink.records.filter(({ kind }) => kind === 'request');
+    expect(requests).toMatchObject([{ route: '/items/:id', handler: 'ItemsController.item' }]);
   });
 
   it('installs nothing when it is switched off', async () => {
