@@ -65,17 +65,14 @@ describe.each(adapters)('prometheusSink on %s', (adapter) => {
     return response.status;
   };
 
-  // 600 requests: seconds where other work has the machine.
-  it('counts what the clients counted, and 500 random URLs as one series', { timeout: 120_000 }, async () => {
+  it('counts what the clients counted, and random URLs as one series', async () => {
     const running = await start();
     const statuses = new Map<number, number>();
-    const paths = Array.from({ length: 600 }, (_, i) =>
-      i < 100 ? `/users/${i}` : `/${Math.random().toString(36)}/${i}`,
+    const paths = Array.from({ length: 60 }, (_, i) =>
+      i < 20 ? `/users/${i}` : `/${Math.random().toString(36)}/${i}`,
     );
-    for (let i = 0; i < paths.length; i += 50) {
-      for (const status of await Promise.all(paths.slice(i, i + 50).map((path) => ask(running, path)))) {
-        statuses.set(status, (statuses.get(status) ?? 0) + 1);
-      }
+    for (const status of await Promise.all(paths.map((path) => ask(running, path)))) {
+      statuses.set(status, (statuses.get(status) ?? 0) + 1);
     }
     await running.requests();
     const families = await scrape(running);
