@@ -2,27 +2,10 @@ import { once, EventEmitter } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import type { PerfRecord, PerfSink } from '../../src/index.js';
 import { recorderOf } from '../fixtures/recorder.js';
+import { requestRecord } from '../fixtures/records.js';
 import { OncePerCause } from '../../src/core/reporter.js';
 
-const record = (durationMs = 1): PerfRecord => ({
-  kind: 'request',
-  id: 'r-1',
-  method: 'GET',
-  route: '/a',
-  handler: null,
-  status: 200,
-  outcome: 'completed',
-  startedAt: 0,
-  durationMs,
-  blockedMs: 0,
-  delayedMs: 0,
-  variants: null,
-  unit: null,
-  note: null,
-  release: null,
-  time: null,
-  upstream: null,
-});
+const record = (durationMs = 1): PerfRecord => requestRecord({ durationMs });
 
 function recording(sinks: PerfSink[]) {
   const messages: string[] = [];
