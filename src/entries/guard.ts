@@ -1,11 +1,11 @@
 import { guardExtension } from '../guard/guard.feature.js';
-import type { GuardOptions, UpstreamGuardOptions } from '../guard/guard.options.js';
+import type { GuardOptions } from '../guard/guard.options.js';
 import type { PerfExtension } from '../http/extension.js';
 import { cockatielPolicies } from './guard/cockatiel.js';
 
 export { GuardError, type GuardErrorCode } from '../guard/guard.error.js';
 export type { BreakerOptions } from '../guard/gate.options.js';
-export type { GuardOptions, UpstreamGuardOptions };
+export type { GuardOptions, UpstreamGuardOptions } from '../guard/guard.options.js';
 export type { GuardedCall, GuardedCallOptions, GuardedUpstream } from '../guard/guarded-upstream.js';
 export {
   guardRedis,

@@ -2,7 +2,7 @@ import type { Extension, PerfExtension } from '../http/extension.js';
 import { recordingFeature } from '../recording/recording.feature.js';
 import { recordOption, type RecordOptions } from '../recording/recording.options.js';
 
-export type { RecordOptions };
+export type { RecordOptions } from '../recording/recording.options.js';
 
 /**
  * Lets `perf.recording` write live traffic to a file, sampled by whole sessions and without secrets, for `nestjs-perf-load`.
