@@ -4,7 +4,6 @@ import {
   optional,
   optionalNumber,
   optionError,
-  required,
   value,
   type Option,
   type Resolved,
@@ -73,7 +72,8 @@ const upstreamsOption: Option<ReadonlyMap<string, ResolvedUpstream | RedisUpstre
     for (const [name, options] of Object.entries(given)) {
       if (!NAME.test(name)) throw optionError(path, 'named with letters, digits, `_`, `.` and `-`', name);
       const at = `${path}.${name}`;
-      upstreams.set(name, options instanceof RedisUpstream ? options : required(upstreamOption).read(options, at));
+      if (options === undefined) throw optionError(at, upstreamOption.expected, options);
+      upstreams.set(name, options instanceof RedisUpstream ? options : upstreamOption.read(options, at));
     }
     return upstreams;
   },

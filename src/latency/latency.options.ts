@@ -26,7 +26,6 @@ export interface LatencyOptions {
 }
 
 const pattern = string({
-  default: '',
   what: 'a route pattern that starts with `/`',
   test: (value) => value.startsWith('/'),
 });

@@ -1,8 +1,8 @@
 import { SetMetadata, type CustomDecorator } from '@nestjs/common';
-import { number, required } from '../core/option.js';
+import { number } from '../core/option.js';
 import { SLOW_METADATA } from '../http/route-handler.js';
 
-const milliseconds = required(number({ default: 0, unit: 'a number of milliseconds' }));
+const milliseconds = number({ unit: 'a number of milliseconds' });
 
 /**
  * Requests of a handler, or of every handler of a controller, are slow beyond so many milliseconds, whatever `latency.slowMs`

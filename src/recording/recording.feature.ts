@@ -1,6 +1,6 @@
 import type { AbstractHttpAdapter } from '@nestjs/core';
 import { MAX_TIMER_MS } from '../core/clock.js';
-import { number, object, required } from '../core/option.js';
+import { number, object } from '../core/option.js';
 import { PerfError } from '../core/perf.error.js';
 import type { PerfRequest } from '../core/perf-request.js';
 import { RECORDING, type RecordedTraffic, type Recording } from '../core/recording.js';
@@ -16,7 +16,7 @@ import { TrafficFile } from './traffic-file.js';
 import { OF_APPLICATION, TrafficRecording } from './traffic-recording.js';
 
 const startOption = object({
-  forMs: required(number({ default: 0, unit: 'a number of milliseconds', max: MAX_TIMER_MS })),
+  forMs: number({ unit: 'a number of milliseconds', max: MAX_TIMER_MS }),
 });
 
 /** Recordings of one application, one at a time. Between them it costs nothing but the look whether there is one. */

@@ -101,10 +101,10 @@ const table = object({
     'ioredis options or an ioredis client, of one server (no Cluster) and without `keyPrefix`',
     isConnection,
   ),
-  queue: optional(string({ default: '', what: 'a queue name without `:`', test: isQueueName })),
+  queue: optional(string({ what: 'a queue name without `:`', test: isQueueName })),
   queues: queuesRow,
   worker: workerRow,
-  spillPath: optional(string({ default: '', what: 'a path', test: (path) => path !== '' })),
+  spillPath: optional(string({ what: 'a path', test: (path) => path !== '' })),
   spillMaxBytes: number({ default: 1024 ** 3, unit: 'a whole number of bytes', min: 1, integer: true }),
 });
 
