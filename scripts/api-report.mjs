@@ -51,6 +51,7 @@ function read(file) {
     } else if (declared !== null) {
       const [, name] = declared;
       module.declarations.set(name, [...(module.declarations.get(name) ?? []), statement]);
+      if (statement.startsWith('export ')) module.exports.set(name, { file, name });
     }
   }
   return module;

@@ -162,7 +162,7 @@ const table = object({
   enabled: boolean({ default: true }),
   sinks: sinksOption,
   unit,
-  release: optional(string({ default: '', what: 'a text of 1 to 200 characters', test: isRelease })),
+  release: optional(string({ what: 'a text of 1 to 200 characters', test: isRelease })),
   context: oneOf([true, false, 'auto'], { default: 'auto' }),
   http: httpOption,
   extensions: extensionsOption,

@@ -1,5 +1,6 @@
 import { describe } from '../core/option.js';
 import { PerfError } from '../core/perf.error.js';
+import { reasonOf } from '../core/reason.js';
 
 /**
  * Tells calls apart.
@@ -35,8 +36,8 @@ function ownKeyOf(own: OwnKey, args: readonly unknown[], method: string): string
   try {
     key = own(...args);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new PerfError('PERF_ERR_CACHE_KEY', `the \`key\` of "${method}" has thrown: ${reason}`, { cause: error });
+    const message = `the \`key\` of "${method}" has thrown: ${reasonOf(error)}`;
+    throw new PerfError('PERF_ERR_CACHE_KEY', message, { cause: error });
   }
   if (typeof key === 'string') return key;
   throw new PerfError('PERF_ERR_CACHE_KEY', `the \`key\` of "${method}" must return a string, got ${describe(key)}.`);

@@ -1,15 +1,5 @@
 import { MAX_TIMER_MS } from '../core/clock.js';
-import {
-  boolean,
-  number,
-  object,
-  optional,
-  optionalNumber,
-  optionError,
-  value,
-  type Option,
-  type Resolved,
-} from '../core/option.js';
+import { boolean, number, object, optional, optionalNumber, value, type Resolved } from '../core/option.js';
 import type { OwnKey } from './cache-key.js';
 import type { CacheLevel2, Level2Maker } from './level2.js';
 
@@ -109,17 +99,10 @@ const MAX_INTERVAL_MS = Math.floor(MAX_TIMER_MS / 1.1);
 /** lru-cache makes room for all of them at once. */
 const MOST_ENTRIES = 10_000_000;
 
-const required = (inner: Option<number>): Option<number> => ({
-  expected: inner.expected,
-  read(given, path) {
-    if (given === undefined) throw optionError(path, inner.expected, given);
-    return inner.read(given, path);
-  },
-});
 const entries = { unit: 'a whole number of entries', integer: true, max: MOST_ENTRIES };
 
 const cachedTable = object({
-  ttlMs: required(number({ default: 0, unit: MILLISECONDS })),
+  ttlMs: number({ unit: MILLISECONDS }),
   staleMs: number({ default: 0, unit: MILLISECONDS, min: 0 }),
   key: optional(
     value<OwnKey>('a function of the arguments that returns a string', (given) => typeof given === 'function'),
@@ -133,7 +116,7 @@ const cachedTable = object({
   level2: boolean({ default: true }),
 });
 const preloadedTable = object({
-  everyMs: required(number({ default: 0, unit: MILLISECONDS, max: MAX_INTERVAL_MS })),
+  everyMs: number({ unit: MILLISECONDS, max: MAX_INTERVAL_MS }),
   required: boolean({ default: true }),
   timeoutMs: number({ default: 30_000, unit: MILLISECONDS, max: MAX_TIMER_MS }),
 });

@@ -1,5 +1,6 @@
 import type { ModulesContainer } from '@nestjs/core';
 import { PerfError } from '../core/perf.error.js';
+import { prototypeOf } from '../http/prototypes.js';
 import { declaredOn, type Declared } from './decorators.js';
 
 type Wrapper =
@@ -49,13 +50,9 @@ export function decoratedInstances(modules: ModulesContainer): DecoratedInstance
 
 const NOTHING: ReadonlyMap<string, Declared> = new Map();
 
-function methodsOf({ instance, metatype }: Wrapper): ReadonlyMap<string, Declared> {
-  const made: unknown = instance;
-  const prototype: unknown =
-    typeof made === 'object' && made !== null
-      ? Object.getPrototypeOf(made)
-      : (metatype as { prototype?: unknown } | null)?.prototype;
-  return typeof prototype === 'object' && prototype !== null ? declaredOn(prototype) : NOTHING;
+function methodsOf(wrapper: Wrapper): ReadonlyMap<string, Declared> {
+  const prototype = prototypeOf(wrapper);
+  return prototype === null ? NOTHING : declaredOn(prototype);
 }
 
 function nameOf({ token }: Wrapper, instance: object): string {

@@ -1,3 +1,4 @@
+import { reasonOf } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { Bound } from './bound.js';
 import { aheadMs, Entry } from './entry.js';
@@ -127,7 +128,7 @@ export class MethodCache<Input> {
   private refreshFailed(entry: Entry, error: unknown): void {
     this.retryLater(entry, entry.failures + 1);
     const { method } = this.rules;
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = reasonOf(error);
     this.parts.report.report(
       `A refresh of "${method}"`,
       `A refresh of "${method}" failed: ${reason}. The last value serves until \`staleMs\` is over.`,

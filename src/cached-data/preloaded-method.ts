@@ -1,4 +1,5 @@
 import { PerfError } from '../core/perf.error.js';
+import { reasonOf } from '../core/reason.js';
 import { inRootContext } from '../core/root-context.js';
 import type { CachedMethodStats, Finding } from '../core/snapshot.js';
 import type { ResolvedPreloaded } from './cached.options.js';
@@ -48,7 +49,7 @@ export class PreloadedMethod implements StandIn {
     try {
       await flight.result;
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = reasonOf(error);
       throw new PerfError(
         'PERF_ERR_NOT_LOADED',
         `\`@Preloaded()\` on "${this.method}" could not be loaded before the server listens: ${reason}. ` +
@@ -162,7 +163,7 @@ export class PreloadedMethod implements StandIn {
   private failed(error: unknown): void {
     this.failures += 1;
     this.loadIn(Math.min(this.options.everyMs, retryAfterMs(this.failures)));
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = reasonOf(error);
     const rest = this.held === null ? 'There is no value.' : 'The last value serves on.';
     this.parts.report.report(`A load of "${this.method}"`, `A load of "${this.method}" failed: ${reason}. ${rest}`);
   }

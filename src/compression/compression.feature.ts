@@ -29,11 +29,9 @@ class Compression implements Feature {
   ) {
     this.cache = new ContentCache(options.cache?.maxBytes ?? SHARED_ONLY_BYTES);
     this.engine = new CompressionEngine({
-      thresholdBytes: options.thresholdBytes,
-      encodings: options.encodings,
+      options,
       compressor: new Compressor(options.levels, new Governor(compressionSlots())),
       cache: this.cache,
-      contentCache: options.cache !== null,
       report: host.report,
     });
   }

@@ -1,6 +1,8 @@
+import { reasonOf } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
 import { bytesOf, type Body, type CachedBody, type ContentCache } from './cache/content-cache.js';
 import type { Compressor, Encoded } from './codec/compressor.js';
+import type { ResolvedCompression } from './compression.options.js';
 import type { ResponseView } from './response-view.js';
 import { CompressionCounters, type RouteCompression } from './route-compression.js';
 import { negotiate, type ContentCoding } from './rules/accept-encoding.js';
@@ -13,12 +15,10 @@ export type Deliver = (body: Body | null) => void;
 
 /** What the engine is made of. */
 export interface EngineParts {
-  readonly thresholdBytes: number;
-  readonly encodings: readonly ContentCoding[];
+  readonly options: ResolvedCompression;
   readonly compressor: Compressor;
+  /** With `cache: false` for shared responses only. */
   readonly cache: ContentCache;
-  /** Whether bodies are looked up by content. Shared responses use the cache in any case. */
-  readonly contentCache: boolean;
   readonly report: OncePerCause;
 }
 
@@ -104,7 +104,7 @@ export class CompressionEngine {
 
   /** Reports a failure once for each cause. */
   failed(error: unknown): void {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = reasonOf(error);
     this.parts.report.report(
       `compression failed: ${reason}`,
       `Compression failed: ${reason}. The response was sent without it.`,
@@ -115,11 +115,11 @@ export class CompressionEngine {
   private choose(view: ResponseView, route: RouteCompression): ContentCoding | null {
     if (route.off || !mayEncode(view)) return null;
     addVary(view);
-    return negotiate(view.requestHeader('accept-encoding'), this.parts.encodings);
+    return negotiate(view.requestHeader('accept-encoding'), this.parts.options.encodings);
   }
 
   private lookUp(view: ResponseView, body: Body, route: RouteCompression): CachedBody | null {
-    if (!this.parts.contentCache || this.isSmall(body) || !mayKeep(view, view.method) || !route.gate.admits())
+    if (this.parts.options.cache === null || this.isSmall(body) || !mayKeep(view, view.method) || !route.gate.admits())
       return null;
     const known = this.parts.cache.find(body);
     route.gate.looked(known !== null);
@@ -175,7 +175,7 @@ export class CompressionEngine {
 
   /** Below the threshold a coding gains nothing: the response is one segment either way. */
   private isSmall(body: Body): boolean {
-    const { thresholdBytes } = this.parts;
+    const { thresholdBytes } = this.parts.options;
     if (body.length === 0) return true;
     if (body.length >= thresholdBytes) return false;
     // A character has at most three bytes in UTF-8.
@@ -185,7 +185,7 @@ export class CompressionEngine {
   /** Express's own tag begins with the length of the body that there would have been. */
   private isSmallByTag(view: ResponseView): boolean {
     const length = expressTagLength(String(view.header('etag')));
-    return length !== null && length < this.parts.thresholdBytes;
+    return length !== null && length < this.parts.options.thresholdBytes;
   }
 
   private seen(route: RouteCompression): void {

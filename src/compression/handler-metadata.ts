@@ -4,8 +4,12 @@ import { PerfError } from '../core/perf.error.js';
 import type { Reporter } from '../core/reporter.js';
 import type { RouteHandler } from '../core/route.js';
 import type { HandlerSite } from '../http/handlers.js';
-import { SHARED_RESPONSE_METADATA } from './shared-response/shared-response.decorator.js';
-import { SharedResponseFilter, SharedResponseGuard } from './shared-response/shared-response.decorator.js';
+import { servesRoute } from '../http/route-handler.js';
+import {
+  SHARED_RESPONSE_METADATA,
+  SharedResponseFilter,
+  SharedResponseGuard,
+} from './shared-response/shared-response.decorator.js';
 import type { SharedResponseOptions } from './shared-response/shared-route.js';
 
 const NO_COMPRESSION_METADATA = 'perf:no-compression';
@@ -17,10 +21,9 @@ const NO_COMPRESSION_METADATA = 'perf:no-compression';
  */
 export const NoCompression = (): CustomDecorator => SetMetadata(NO_COMPRESSION_METADATA, true);
 
-/** Nest's metadata keys of `@UseGuards()`, `@UseFilters()` and of every route handler. */
+/** Nest's metadata keys of `@UseGuards()` and `@UseFilters()`. */
 const GUARDS_METADATA = '__guards__';
 const FILTERS_METADATA = '__exceptionFilters__';
-const PATH_METADATA = 'path';
 
 /** What the decorators say about a handler. */
 export interface HandlerCompression {
@@ -59,7 +62,7 @@ export class HandlerMetadata {
  */
 export function refuseSharedWithoutRoute(modules: ModulesContainer): void {
   for (const { where, method } of sharedMethods(modules)) {
-    if (!Reflect.hasMetadata(PATH_METADATA, method)) throw needsGet(where, 'no route');
+    if (!servesRoute(method)) throw needsGet(where, 'no route');
   }
 }
 

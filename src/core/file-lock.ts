@@ -59,7 +59,8 @@ function takeAway(lock: string, text: string): void {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
     // Left by one that was killed in these few microseconds.
-    if (Date.now() - (modifiedMs(taking) ?? Date.now()) > STALE_MS) rmdirSync(taking);
+    const made = statSync(taking, { throwIfNoEntry: false });
+    if (made !== undefined && Date.now() - made.mtimeMs > STALE_MS) rmdirSync(taking);
     return;
   }
   try {
@@ -67,10 +68,6 @@ function takeAway(lock: string, text: string): void {
   } finally {
     rmdirSync(taking);
   }
-}
-
-function modifiedMs(path: string): number | null {
-  return statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? null;
 }
 
 function keep(lock: string): () => void {

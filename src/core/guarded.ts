@@ -1,5 +1,6 @@
 import { string, value, type Option } from './option.js';
 import type { PerfRequest } from './perf-request.js';
+import { reasonOf } from './reason.js';
 
 /** The response of a raw route. */
 export interface RawResponse<Body = string> {
@@ -42,7 +43,7 @@ export function guarded<Body = string>(
       }
       return await answer(request as PerfRequest);
     } catch (error) {
-      failed(error instanceof Error ? error.message : String(error));
+      failed(reasonOf(error));
       return { status: 500, type: TEXT, body: 'Internal Server Error\n' };
     }
   };

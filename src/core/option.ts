@@ -31,7 +31,8 @@ export function describe(value: unknown): string {
 const option = <T>(expected: string, read: (value: unknown, path: string) => T): Option<T> => ({ expected, read });
 
 export interface NumberRule {
-  default: number;
+  /** Without one it must be given. */
+  default?: number;
   /** What it counts, in words: "a number of milliseconds". */
   unit: string;
   /** Lowest value that is allowed. @default 0, excluded */
@@ -45,7 +46,7 @@ export function number(rule: NumberRule): Option<number> {
   const range = rule.min === undefined ? 'above 0' : `of ${rule.min} or more`;
   const expected = `${rule.unit} ${range}${rule.max === undefined ? '' : ` and at most ${rule.max}`}`;
   return option(expected, (value, path) => {
-    if (value === undefined) return rule.default;
+    if (value === undefined && rule.default !== undefined) return rule.default;
     const ok =
       typeof value === 'number' &&
       Number.isFinite(value) &&
@@ -58,10 +59,7 @@ export function number(rule: NumberRule): Option<number> {
 }
 
 /** Like {@link number}, but null when it is not given. */
-export function optionalNumber(rule: Omit<NumberRule, 'default'>): Option<number | null> {
-  const inner = number({ ...rule, default: 0 });
-  return option(inner.expected, (value, path) => (value === undefined ? null : inner.read(value, path)));
-}
+export const optionalNumber = (rule: Omit<NumberRule, 'default'>): Option<number | null> => optional(number(rule));
 
 export function boolean(rule: { default: boolean }): Option<boolean> {
   const expected = '`true` or `false`';
@@ -82,9 +80,10 @@ export function oneOf<const T extends string | boolean>(values: readonly T[], ru
   });
 }
 
-export function string(rule: { default: string; what: string; test?: (value: string) => boolean }): Option<string> {
+/** Without a default it must be given. */
+export function string(rule: { default?: string; what: string; test?: (value: string) => boolean }): Option<string> {
   return option(rule.what, (value, path) => {
-    if (value === undefined) return rule.default;
+    if (value === undefined && rule.default !== undefined) return rule.default;
     if (typeof value !== 'string' || rule.test?.(value) === false) throw optionError(path, rule.what, value);
     return value;
   });
@@ -102,6 +101,21 @@ export function list<T>(entry: Option<T>, rule: { default: readonly T[]; what: s
         return entry.read(item, `${path}[${index}]`);
       }),
     );
+  });
+}
+
+/** At least so many numbers above 0, each above the one before it; `unit` is what they count: "milliseconds". */
+export function ascending(
+  unit: string,
+  rule: { default: readonly number[]; least: number },
+): Option<readonly number[]> {
+  const what = `a list of ${unit}, ascending`;
+  const numbers = list(number({ unit: `a number of ${unit}` }), { default: rule.default, what });
+  return option(what, (value, path) => {
+    const read = numbers.read(value, path);
+    const isAscending = read.every((number, index) => index === 0 || number > read[index - 1]!);
+    if (read.length < rule.least || !isAscending) throw optionError(path, what, value);
+    return read;
   });
 }
 

@@ -2,6 +2,7 @@ import type { PerfRecord } from './record.js';
 import type { OncePerCause } from './reporter.js';
 import type { PerfSink, PerfSinkHost } from './sink.js';
 import { PerfError } from './perf.error.js';
+import { reasonOf } from './reason.js';
 import { inRootContext } from './root-context.js';
 import { within } from './within.js';
 
@@ -10,19 +11,14 @@ const MAX_HELD = 10_000;
 const BATCH = 500;
 const FLUSH_EVERY_MS = 1_000;
 
-/** Counters of the recorder, for tests and for the loss report. */
-export interface RecorderStats {
-  pushed: number;
-  /** Lost because the buffer was full, before any sink saw them. */
-  dropped: number;
-}
-
 /**
  * Bounded buffer, batches, sinks: {@link push} compares, counts and stores; everything else happens in a later turn of
  * the event loop. Each sink has a lane of its own, so one that throws, rejects or hangs costs the others nothing.
  */
 export class Recorder {
-  readonly stats: RecorderStats = { pushed: 0, dropped: 0 };
+  /** Lost because the buffer was full, before any sink saw them. */
+  dropped = 0;
+  private reportedDropped = 0;
   private lanes: readonly SinkLane[] = [];
   private sinks: readonly PerfSink[] = [];
   private readonly listeners: ((record: PerfRecord) => void)[] = [];
@@ -65,10 +61,9 @@ export class Recorder {
 
   /** Takes a record. Never throws, never waits. */
   push(record: PerfRecord): void {
-    this.stats.pushed += 1;
     for (const listener of this.listeners) listener(record);
     if (this.pending.length >= MAX_HELD) {
-      this.stats.dropped += 1;
+      this.dropped += 1;
       return;
     }
     const length = this.pending.push(record);
@@ -100,7 +95,7 @@ export class Recorder {
 
   private readonly deliver = (): void => {
     this.cancelTimers();
-    if (this.stats.dropped > 0) this.reportDropped();
+    this.reportDropped();
     if (this.pending.length === 0) return;
     const batch = this.pending;
     this.pending = [];
@@ -114,14 +109,13 @@ export class Recorder {
     this.immediate = null;
   }
 
-  private reportedDropped = 0;
   private reportDropped(): void {
-    const fresh = this.stats.dropped - this.reportedDropped;
+    const fresh = this.dropped - this.reportedDropped;
     if (fresh === 0) return;
-    this.reportedDropped = this.stats.dropped;
+    this.reportedDropped = this.dropped;
     this.report.report(
       'records dropped',
-      `${fresh} records were dropped: more than ${MAX_HELD} came before the event loop turned once (${this.stats.dropped} in all).`,
+      `${fresh} records were dropped: more than ${MAX_HELD} came before the event loop turned once (${this.dropped} in all).`,
       fresh,
     );
   }
@@ -219,8 +213,7 @@ class SinkLane {
   }
 
   private fail(step: string, error: unknown): void {
-    const reason = error instanceof Error ? error.message : String(error);
-    const cause = `sink "${this.sink.name}" failed in ${step}(): ${reason.slice(0, 300)}`;
+    const cause = `sink "${this.sink.name}" failed in ${step}(): ${reasonOf(error)}`;
     this.report.report(cause, `${cause}. Requests and other sinks are not affected.`);
   }
 }

@@ -1,4 +1,5 @@
 import type { PerfRequest } from './perf-request.js';
+import { reasonOf } from './reason.js';
 import type { Unit } from './record.js';
 import type { OncePerCause } from './reporter.js';
 import type { RequestState } from './request-state.js';
@@ -23,7 +24,7 @@ export class RequestUnits {
       if (unit === null || (typeof unit.userId === 'string' && unit.userId !== '')) return unit;
       this.complain('returned no `{ userId }` with a text in it');
     } catch (error) {
-      this.complain(`threw: ${error instanceof Error ? error.message : String(error)}`);
+      this.complain(`threw: ${reasonOf(error)}`);
     }
     return null;
   }

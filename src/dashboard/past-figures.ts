@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { OVERVIEW, type Overview } from '../core/overview.js';
+import { reasonOf } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
 import { inRootContext } from '../core/root-context.js';
 import type { RequestLifecycle } from '../http/lifecycle.js';
@@ -65,8 +66,7 @@ export class PastFigures {
       const history = OVERVIEW.get(this.requests)?.past() ?? null;
       if (history !== null) known.past = await read(history, route, Date.now());
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      const cause = `the dashboard could not read the history: ${reason.slice(0, 200)}`;
+      const cause = `the dashboard could not read the history: ${reasonOf(error)}`;
       this.report.report(cause, `${cause}. It shows it as it was.`);
     } finally {
       known.loading = null;

@@ -1,4 +1,5 @@
 import { EXPERIMENT_ANSWERS } from '../core/experiment-answers.js';
+import { reasonOf } from '../core/reason.js';
 import { REJECTED, type Rejected } from '../core/rejected.js';
 import type { OncePerCause } from '../core/reporter.js';
 import { inRootContext } from '../core/root-context.js';
@@ -37,8 +38,7 @@ export class SlowFigures {
         .map(({ id, name, error, rejectedAt }) => ({ id, name, error: error.slice(0, 300), rejectedAt }));
       this.experiments = await this.answers();
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      const cause = `the dashboard could not read experiments or rejects: ${reason.slice(0, 200)}`;
+      const cause = `the dashboard could not read experiments or rejects: ${reasonOf(error)}`;
       this.report.report(cause, `${cause}. It shows them as they were.`);
     } finally {
       this.refreshing = false;

@@ -1,7 +1,7 @@
+import { reasonOf } from '../core/reason.js';
 import type { DeferredRecord } from '../core/record.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { DeferStats } from '../core/snapshot.js';
-import { reasonOf } from './reason.js';
 
 /** Names what ended, for a record. */
 export type Ended = Omit<DeferredRecord, 'kind' | 'at' | 'outcome' | 'error'>;

@@ -29,7 +29,7 @@ export interface BatchOptions {
   readonly maxWaitMs: number;
 }
 
-const nonEmpty = string({ default: '', what: 'a name', test: (value) => value !== '' });
+const nonEmpty = string({ what: 'a name', test: (value) => value !== '' });
 
 const MILLISECONDS = 'a number of milliseconds';
 const shape = {
@@ -40,7 +40,7 @@ const shape = {
   timeoutMs: number({ default: 30_000, unit: MILLISECONDS, max: MAX_TIMER_MS }),
   attempts: number({ default: 1, unit: 'a whole number of attempts', min: 1, integer: true }),
   envelope: boolean({ default: false }),
-  queue: optional(string({ default: '', what: 'a queue name without `:`', test: isQueueName })),
+  queue: optional(string({ what: 'a queue name without `:`', test: isQueueName })),
   backoffMs: number({ default: 1_000, unit: MILLISECONDS, min: 0, max: MAX_TIMER_MS }),
   maxBackoffMs: number({ default: 60_000, unit: MILLISECONDS, min: 0, max: MAX_TIMER_MS }),
   batch: object({
@@ -52,7 +52,7 @@ const table = object(shape);
 const { when: _when, ...withoutWhen } = shape;
 const enqueueTable = object({
   ...withoutWhen,
-  id: optional(string({ default: '', what: 'an id', test: (id) => id !== '' && id.length <= 512 })),
+  id: optional(string({ what: 'an id', test: (id) => id !== '' && id.length <= 512 })),
   delayMs: number({ default: 0, unit: MILLISECONDS, min: 0 }),
   // 2^21 - 1: the largest that BullMQ 6 takes.
   priority: number({ default: 0, unit: 'a whole number', min: 0, max: 2_097_151, integer: true }),

@@ -45,7 +45,7 @@ export interface ReplayOptions {
   maxBodyBytes?: number;
 }
 
-const name = string({ default: '', what: 'a name', test: (value) => value !== '' });
+const name = string({ what: 'a name', test: (value) => value !== '' });
 
 /** The `eventLoop` row of the option table. */
 export const eventLoopOption = feature({

@@ -1,5 +1,6 @@
-import { MetadataScanner, type ModulesContainer } from '@nestjs/core';
+import type { ModulesContainer } from '@nestjs/core';
 import { OFFLOAD_METADATA } from '../core/offload-thread.js';
+import { methodsOf, prototypeOf } from '../http/prototypes.js';
 import { runningFrames, withoutProbe, type Frame } from './frame.js';
 
 /** Nest calls these with the request or its context, which cannot travel to a worker. */
@@ -29,13 +30,10 @@ export class ProviderMethods {
 function* namesOf(modules: ModulesContainer): Generator<string> {
   for (const { providers } of modules.values()) {
     for (const wrapper of providers.values()) {
-      const instance: unknown = wrapper.instance;
-      if (typeof instance !== 'object' || instance === null) continue;
       if (wrapper.isTransient || !wrapper.isDependencyTreeStatic()) continue;
-      const prototype = Object.getPrototypeOf(instance) as object | null;
-      if (prototype === null || prototype === Object.prototype) continue;
-      for (const name of new MetadataScanner().getAllMethodNames(prototype)) {
-        const method = Reflect.get(prototype, name) as object;
+      const prototype = prototypeOf(wrapper);
+      if (prototype === null) continue;
+      for (const [name, method] of methodsOf(prototype)) {
         if (OF_REQUESTS.has(name) || Reflect.hasMetadata(OFFLOAD_METADATA, method)) continue;
         yield `${prototype.constructor.name}.${name}`;
       }

@@ -1,5 +1,6 @@
 import { isMainThread, Worker } from 'node:worker_threads';
 import { monotonicMs } from '../core/clock.js';
+import { reasonOf } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
 import { inRootContext } from '../core/root-context.js';
 import * as beat from './beat.js';
@@ -131,8 +132,7 @@ export class Watchdog {
   private failed(error: unknown): void {
     this.worker = null;
     this.answerAll();
-    const reason = error instanceof Error ? error.message : String(error);
-    const cause = `the event-loop watchdog ended: ${reason.slice(0, 200)}`;
+    const cause = `the event-loop watchdog ended: ${reasonOf(error)}`;
     this.report.report(cause, `${cause}. Blocks are still measured, but no longer traced to requests.`);
   }
 

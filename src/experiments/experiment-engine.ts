@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { attach } from '../core/attachment.js';
 import type { MonotonicClock } from '../core/clock.js';
+import { reasonOf } from '../core/reason.js';
 import type { RecordHold } from '../core/record-hold.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { RequestState } from '../core/request-state.js';
@@ -9,12 +10,10 @@ import { isMeasured, type Route } from '../core/route.js';
 import { within } from '../core/within.js';
 import type { RequestObserver } from '../http/lifecycle.js';
 import type { ResolvedExperiments } from './experiments.options.js';
-import type { GateCheck } from './gate-decisions.js';
-import { GateDecisions } from './gate-decisions.js';
+import { GateDecisions, type GateCheck } from './gate-decisions.js';
 import { type SliceTally, Switchback } from './switchback/switchback.js';
-import type { Outcome } from './totals/route-tally.js';
 import type { ExperimentTotals } from './totals/experiment-totals.js';
-import { RouteTally } from './totals/route-tally.js';
+import { RouteTally, type Outcome } from './totals/route-tally.js';
 import { hashOf } from './unit-hash.js';
 
 /** Other than the seeds of gates, so that buckets and variants have nothing to do with each other. */
@@ -71,8 +70,7 @@ export class ExperimentEngine implements RequestObserver, GateCheck {
       if (await within(deadlineMs, async () => gates.close?.())) return;
       this.report.report('gates close', `The gate client did not close within ${deadlineMs} ms.`);
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      this.report.report('gates close', `The gate client failed to close: ${reason}`);
+      this.report.report('gates close', `The gate client failed to close: ${reasonOf(error)}`);
     }
   }
 

@@ -1,4 +1,5 @@
 import { attach } from '../core/attachment.js';
+import { reasonOf } from '../core/reason.js';
 import type { Unit } from '../core/record.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { RequestState } from '../core/request-state.js';
@@ -15,7 +16,6 @@ export const GATES = attach<GateCheck>('application');
 
 /** Gate names that are told apart. They stand in code; more come from names that are built from what clients send. */
 const MAX_GATES = 100;
-const OFF: GateAnswer = { on: false };
 
 /** Asks the gate client and absorbs what can go wrong there. Never throws; each kind of trouble is logged once and counted. */
 export class GateDecisions {
@@ -47,11 +47,11 @@ export class GateDecisions {
     try {
       // Written by users: nothing in the answer is certain.
       const answer = this.gates.check(gate, unit) as { on?: unknown; problem?: unknown } | null | undefined;
-      if (answer?.problem != null) return { ...OFF, problem: reasonOf(answer.problem) };
+      if (answer?.problem != null) return { on: false, problem: reasonOf(answer.problem) };
       if (typeof answer?.on === 'boolean') return { on: answer.on };
-      return { ...OFF, problem: 'the client answered without `on`' };
+      return { on: false, problem: 'the client answered without `on`' };
     } catch (error) {
-      return { ...OFF, problem: reasonOf(error) };
+      return { on: false, problem: reasonOf(error) };
     }
   }
 
@@ -70,5 +70,3 @@ export class GateDecisions {
     this.report.report(cause, `${cause}. Its requests are left out of the comparison.`);
   }
 }
-
-const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -1,5 +1,5 @@
 import { MAX_TIMER_MS } from '../core/clock.js';
-import { feature, number, optionError, type Option, type Resolved } from '../core/option.js';
+import { feature, number, type Resolved } from '../core/option.js';
 
 /** When an upstream is not asked for a while. */
 export interface BreakerOptions {
@@ -32,18 +32,7 @@ export interface BreakerOptions {
 
 export const milliseconds = { unit: 'a number of milliseconds', max: MAX_TIMER_MS };
 
-/** The same, and it must be given. */
-export function required<T>(inner: Option<T>): Option<T> {
-  return {
-    expected: inner.expected,
-    read(given, path) {
-      if (given === undefined) throw optionError(path, inner.expected, given);
-      return inner.read(given, path);
-    },
-  };
-}
-
-export const deadlineOption = required(number({ ...milliseconds, default: 0 }));
+export const deadlineOption = number(milliseconds);
 export const maxInFlight = { unit: 'a number of calls', integer: true, min: 1 };
 
 export const breakerOption = feature({

@@ -8,14 +8,7 @@ import {
   type Option,
   type Resolved,
 } from '../core/option.js';
-import {
-  breakerOption,
-  deadlineOption,
-  maxInFlight,
-  milliseconds,
-  required,
-  type BreakerOptions,
-} from './gate.options.js';
+import { breakerOption, deadlineOption, maxInFlight, milliseconds, type BreakerOptions } from './gate.options.js';
 import type { IsFailure } from './outcome.js';
 import { RedisUpstream } from './redis/redis-upstream.js';
 
@@ -79,7 +72,8 @@ const upstreamsOption: Option<ReadonlyMap<string, ResolvedUpstream | RedisUpstre
     for (const [name, options] of Object.entries(given)) {
       if (!NAME.test(name)) throw optionError(path, 'named with letters, digits, `_`, `.` and `-`', name);
       const at = `${path}.${name}`;
-      upstreams.set(name, options instanceof RedisUpstream ? options : required(upstreamOption).read(options, at));
+      if (options === undefined) throw optionError(at, upstreamOption.expected, options);
+      upstreams.set(name, options instanceof RedisUpstream ? options : upstreamOption.read(options, at));
     }
     return upstreams;
   },

@@ -1,3 +1,4 @@
+import { reasonOf } from '../core/reason.js';
 import type { Judged } from './policies.js';
 import { statusOf } from './retry-after.js';
 
@@ -34,7 +35,7 @@ export function carefully(isFailure: IsFailure, host: { report(cause: string, me
     try {
       return isFailure(outcome, thrown);
     } catch (error) {
-      const cause = `\`isFailure\` of an upstream has thrown: ${error instanceof Error ? error.message : String(error)}`;
+      const cause = `\`isFailure\` of an upstream has thrown: ${reasonOf(error)}`;
       host.report(cause, `${cause}. What throws counts as a failure, what returns does not.`);
       return thrown;
     }

@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import { HISTORY } from '../core/history.js';
 import { LATENCY_FIGURES } from '../core/latency-figures.js';
 import type { Resolved } from '../core/option.js';
+import { reasonOf } from '../core/reason.js';
 import { inRootContext } from '../core/root-context.js';
 import { ROUTE_TIME_FIGURES } from '../core/route-time.js';
 import { SCHEDULING } from '../core/scheduling.js';
@@ -93,7 +94,7 @@ class HistoryFeature implements Feature {
   }
 
   private failed(error: unknown): void {
-    const cause = `history failed: ${error instanceof Error ? error.message : String(error)}`;
+    const cause = `history failed: ${reasonOf(error)}`;
     this.host.report.report(cause, `${cause}. Requests are not affected; the next minute is kept again.`);
   }
 }

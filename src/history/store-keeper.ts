@@ -1,4 +1,5 @@
 import type { TimeRange } from '../core/history.js';
+import { reasonOf } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
 import { within } from '../core/within.js';
 import type { HistoryStore, HistoryStoreHost, OpenHistoryStore } from './history-store.js';
@@ -121,8 +122,8 @@ export class StoreKeeper {
   }
 
   private fail(error: unknown): void {
-    const reason = error instanceof Error ? error.message : String(error);
-    const cause = `history store "${this.kind.name}" failed: ${reason.slice(0, 300)}`;
+    const reason = reasonOf(error);
+    const cause = `history store "${this.kind.name}" failed: ${reason}`;
     const advice = 'What this process has seen is in memory; the store is tried again every minute.';
     this.report.report(cause, `${cause}${/[.!?]$/.test(reason) ? '' : '.'} ${advice}`);
   }

@@ -1,8 +1,9 @@
 import type { InjectionToken, Type } from '@nestjs/common';
-import { MetadataScanner, type ModulesContainer } from '@nestjs/core';
+import type { ModulesContainer } from '@nestjs/core';
 import { list, optionError, value } from '../core/option.js';
 import { PerfError } from '../core/perf.error.js';
 import type { Feature, FeatureHost } from './feature.js';
+import { methodsOf, prototypeOf } from './prototypes.js';
 
 /** What applications may inject of an extension. */
 export interface ExtensionService {
@@ -74,13 +75,8 @@ export function refuseMissingExtensions(modules: ModulesContainer, names: Readon
     );
   };
   for (const made of classesOf(modules)) refuse(made, made.name);
-  const scanner = new MetadataScanner();
   for (const prototype of prototypesOf(modules)) {
-    for (const methodName of scanner.getAllMethodNames(prototype)) {
-      const method: unknown = Reflect.get(prototype, methodName);
-      if (typeof method !== 'function') continue;
-      refuse(method, `${prototype.constructor.name}.${methodName}`);
-    }
+    for (const [name, method] of methodsOf(prototype)) refuse(method, `${prototype.constructor.name}.${name}`);
   }
 }
 
@@ -99,14 +95,9 @@ export function classesOf(modules: ModulesContainer): Set<Type> {
 function prototypesOf(modules: ModulesContainer): Set<object> {
   const prototypes = new Set<object>();
   for (const { providers, controllers, injectables } of modules.values()) {
-    for (const { instance, metatype } of [...providers.values(), ...controllers.values(), ...injectables.values()]) {
-      const made: unknown = instance;
-      const prototype: unknown =
-        typeof made === 'object' && made !== null
-          ? Object.getPrototypeOf(made)
-          : (metatype as { prototype?: unknown } | null)?.prototype;
-      if (typeof prototype === 'object' && prototype !== null && prototype !== Object.prototype)
-        prototypes.add(prototype);
+    for (const wrapper of [...providers.values(), ...controllers.values(), ...injectables.values()]) {
+      const prototype = prototypeOf(wrapper);
+      if (prototype !== null) prototypes.add(prototype);
     }
   }
   return prototypes;

@@ -3,10 +3,10 @@ import { defer, isObservable, mergeMap, of, type Observable } from 'rxjs';
 import { attach } from '../core/attachment.js';
 import type { RequestState } from '../core/request-state.js';
 import { stateOf } from './lifecycle.js';
+import { servesRoute } from './route-handler.js';
 
-/** Nest's metadata keys of `@UseInterceptors()` and of every route handler. */
+/** Nest's metadata key of `@UseInterceptors()`. */
 const INTERCEPTORS_METADATA = '__interceptors__';
-const PATH_METADATA = 'path';
 
 /** Whether Nest runs a handler for an HTTP request, and not for a message or a GraphQL field. */
 export const isHttp = (context: ExecutionContext): boolean => context.getType() === 'http';
@@ -53,7 +53,7 @@ function flat(result: unknown): Observable<unknown> {
 export function bringHandlerInterceptors(controller: { readonly prototype: object }): void {
   for (const { value } of Object.values(Object.getOwnPropertyDescriptors(controller.prototype))) {
     const method: unknown = value;
-    if (typeof method === 'function' && Reflect.hasOwnMetadata(PATH_METADATA, method)) bringHandlerInterceptor(method);
+    if (typeof method === 'function' && servesRoute(method)) bringHandlerInterceptor(method);
   }
 }
 

@@ -2,6 +2,7 @@ import { RequestMethod, type Type } from '@nestjs/common';
 import type { ModulesContainer } from '@nestjs/core';
 import { PerfError } from '../core/perf.error.js';
 import type { RouteHandler } from '../core/route.js';
+import { likeMethod, putOn } from '../core/stand-in.js';
 import {
   hasHandlerInterceptor,
   spareHandlerInterceptor,
@@ -9,12 +10,12 @@ import {
   type RequestScopedArounds,
 } from './handler.interceptor.js';
 import { stateOf } from './lifecycle.js';
+import { methodsOf } from './prototypes.js';
 import { RequestParameters, type RequestParameter } from './request-parameter.js';
 import { HANDLER_METADATA } from './route-functions.js';
-import { routeHandlerOf } from './route-handler.js';
+import { routeHandlerOf, servesRoute } from './route-handler.js';
 
 /** Nest's metadata keys, stable since Nest 4; `@nestjs/common` 12 no longer exports their names. */
-const PATH_METADATA = 'path';
 const METHOD_METADATA = 'method';
 const SSE_METADATA = '__sse__';
 
@@ -96,12 +97,11 @@ export class ControllerHandlers {
     const { metatype, instance } = wrapper;
     if (typeof metatype !== 'function' || instance === undefined || instance === null) return;
     const controller = metatype as Type;
-    for (const methodName of methodNames(controller.prototype as object)) {
-      const declared = (controller.prototype as Record<string, Method>)[methodName]!;
+    for (const [methodName, declared] of methodsOf(controller.prototype as object)) {
       // What the application has put on the instance itself serves instead: a bound method, a test's spy.
       const method = (instance as Record<string, unknown>)[methodName];
-      if (!Reflect.hasMetadata(PATH_METADATA, declared) || typeof method !== 'function') continue;
-      const site = siteOf(controller, methodName, declared);
+      if (!servesRoute(declared) || typeof method !== 'function') continue;
+      const site = siteOf(controller, methodName, declared as Method);
       this.sites.push(site);
       const arounds = this.factories.map((factory) => factory(site)).filter((around) => around !== null);
       const isStatic = wrapper.isDependencyTreeStatic();
@@ -109,7 +109,9 @@ export class ControllerHandlers {
       const wanted = this.wanted.length;
       const stands = this.standIn(site, method as Method, isStatic ? arounds : null);
       Reflect.defineMetadata(HANDLER_METADATA, site.handler, stands);
-      if (this.put(instance, methodName, stands) || !isStatic) continue;
+      const undo = putOn(instance, methodName, stands);
+      if (undo !== null) this.undo.push(undo);
+      if (undo !== null || !isStatic) continue;
       // A frozen instance: as for a controller that is built anew.
       this.wanted.length = wanted;
       this.placeRequestScoped(site, arounds);
@@ -133,11 +135,7 @@ export class ControllerHandlers {
   /** `arounds` null: nothing runs around it, it only tells whose route it is. */
   private standIn(site: HandlerSite, method: Method, arounds: readonly Around[] | null): Method {
     const all = arounds === null ? [] : this.withInnermost(arounds);
-    const run = all.length === 0 ? callThrough(method) : this.compose(site, method, all);
-    // Metadata and properties are the method's own, also those that it gets later.
-    Object.setPrototypeOf(run, method);
-    Object.defineProperty(run, 'name', { value: method.name, configurable: true });
-    Object.defineProperty(run, 'length', { value: method.length, configurable: true });
+    const run = likeMethod(all.length === 0 ? callThrough(method) : this.compose(site, method, all), method);
     if (arounds !== null) spareHandlerInterceptor(site.method, run);
     return run;
   }
@@ -168,19 +166,6 @@ export class ControllerHandlers {
       return arounds[outermost]!(state, request, proceed);
     };
   }
-
-  private put(instance: object, methodName: string, stands: Method): boolean {
-    const before = Object.getOwnPropertyDescriptor(instance, methodName);
-    const property = { value: stands, configurable: true, writable: true, enumerable: before?.enumerable ?? false };
-    if (!Reflect.defineProperty(instance, methodName, property)) return false;
-    this.undo.push(() => {
-      // Something else has been put there meanwhile: it stays.
-      if ((instance as Record<string, unknown>)[methodName] !== stands) return;
-      if (before === undefined) Reflect.deleteProperty(instance, methodName);
-      else Object.defineProperty(instance, methodName, before);
-    });
-    return true;
-  }
 }
 
 function callThrough(method: Method): Method {
@@ -195,18 +180,4 @@ function siteOf(controller: Type, methodName: string, method: Method): HandlerSi
     (Reflect.getMetadata(METHOD_METADATA, method) as RequestMethod | undefined) ?? RequestMethod.GET;
   const sendsEvents = Reflect.getMetadata(SSE_METADATA, method) === true;
   return { controller, methodName, method, requestMethod, sendsEvents, handler };
-}
-
-/** Methods along the prototype chain, as Nest's own scanner sees them: the nearest of a name wins, accessors are left out. */
-function methodNames(prototype: object): Set<string> {
-  const names = new Set<string>();
-  const seen = new Set<string>();
-  for (let at: object | null = prototype; at !== null && at !== Object.prototype; at = Reflect.getPrototypeOf(at)) {
-    for (const [name, property] of Object.entries(Object.getOwnPropertyDescriptors(at))) {
-      if (seen.has(name)) continue;
-      seen.add(name);
-      if (name !== 'constructor' && typeof property.value === 'function') names.add(name);
-    }
-  }
-  return names;
 }

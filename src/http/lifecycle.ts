@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import { Attachable } from '../core/attachment.js';
 import type { MonotonicClock } from '../core/clock.js';
 import { LinkedList } from '../core/linked-list.js';
+import { reasonOf } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
 import { requestContext, RequestState, type RequestOwner } from '../core/request-state.js';
 import type { Route, Routes } from '../core/route.js';
@@ -272,8 +273,7 @@ export class RequestLifecycle extends Attachable implements RequestOwner {
     })(this);
 
   private failed(what: string, error: unknown): void {
-    const reason = error instanceof Error ? error.message : String(error);
-    const cause = `${what}: ${reason.slice(0, 200)}`;
+    const cause = `${what}: ${reasonOf(error)}`;
     this.report.report(cause, `${cause}. The request is not affected.`);
   }
 }

@@ -46,7 +46,7 @@ class Latency implements Feature, RequestObserver, LatencyFigures {
     const stats = route === null ? null : ROUTE_STATS.get(route);
     if (stats === null) return;
     const durationMs = state.endedMs - state.startedMs;
-    if (state.aborted) stats.aborted();
+    if (state.aborted) stats.abortedCount += 1;
     else stats.completed(state.status, durationMs);
     if (this.wanted !== 'all' && (this.wanted === 'none' || durationMs <= stats.slowMs)) return;
     const hold = RECORD_HOLD.get(this.host.requests);
@@ -78,16 +78,12 @@ class Latency implements Feature, RequestObserver, LatencyFigures {
   }
 
   private measure(route: Route): void {
-    if (this.isIgnored(route.pattern)) IGNORED.set(route, true);
+    if (this.ignored.some((glob) => glob.test(route.pattern))) IGNORED.set(route, true);
     if (!isMeasured(route)) return;
     const { overMs, slowMs } = this.options;
     const stats = new RouteStats(overMs, route.handler?.slowMs ?? slowMs);
     ROUTE_STATS.set(route, stats);
     ROUTE_BLOCKS.set(route, stats);
-  }
-
-  private isIgnored(pattern: string): boolean {
-    return this.ignored.some((glob) => glob.test(pattern));
   }
 }
 

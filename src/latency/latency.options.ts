@@ -1,4 +1,4 @@
-import { boolean, feature, list, number, optionError, string, type Option } from '../core/option.js';
+import { ascending, boolean, feature, list, number, string } from '../core/option.js';
 
 /** How requests are measured. */
 export interface LatencyOptions {
@@ -25,20 +25,7 @@ export interface LatencyOptions {
   serverTiming?: boolean;
 }
 
-const milliseconds = number({ default: 0, unit: 'a number of milliseconds' });
-
-const bounds = list(milliseconds, { default: [1000, 2000, 5000], what: 'a list of milliseconds, ascending' });
-const ascending: Option<readonly number[]> = {
-  expected: bounds.expected,
-  read(value, path) {
-    const read = bounds.read(value, path);
-    if (read.some((ms, index) => index > 0 && ms <= read[index - 1]!)) throw optionError(path, bounds.expected, value);
-    return read;
-  },
-};
-
 const pattern = string({
-  default: '',
   what: 'a route pattern that starts with `/`',
   test: (value) => value.startsWith('/'),
 });
@@ -46,7 +33,7 @@ const pattern = string({
 /** The `latency` row of the option table. */
 export const latencyOption = feature({
   slowMs: number({ default: 1000, unit: 'a number of milliseconds' }),
-  overMs: ascending,
+  overMs: ascending('milliseconds', { default: [1000, 2000, 5000], least: 0 }),
   ignore: list(pattern, { default: [], what: 'a list of route patterns' }),
   serverTiming: boolean({ default: false }),
 });

@@ -7,7 +7,7 @@ import {
   type NestInterceptor,
 } from '@nestjs/common';
 import { defer, Observable } from 'rxjs';
-import { requestContext, type RequestState } from '../core/request-state.js';
+import { requestContext } from '../core/request-state.js';
 import { type Route, Routes } from '../core/route.js';
 import { RequestLifecycle } from '../http/lifecycle.js';
 import { routeHandlerOf } from '../http/route-handler.js';
@@ -58,24 +58,20 @@ export class PerfInterceptor implements NestInterceptor {
         defer(() => next.handle()).subscribe({
           next: (value) => subscriber.next(value),
           error: (error: unknown) => {
-            this.end(state, statusOf(error), false);
+            this.lifecycle.end(state, statusOf(error), false);
             subscriber.error(error);
           },
           complete: () => {
-            this.end(state, 200, false);
+            this.lifecycle.end(state, 200, false);
             subscriber.complete();
           },
         }),
       );
       return () => {
         subscription.unsubscribe();
-        this.end(state, 499, true);
+        this.lifecycle.end(state, 499, true);
       };
     });
-  }
-
-  private end(state: RequestState, status: number, aborted: boolean): void {
-    this.lifecycle.end(state, status, aborted);
   }
 
   private routeOf(context: ExecutionContext, method: string): Route {

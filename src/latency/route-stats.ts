@@ -29,15 +29,11 @@ export class RouteStats {
     for (let i = 0; i < this.overMs.length && durationMs > this.overMs[i]!; i++) this.over[i]! += 1;
   }
 
-  aborted(): void {
-    this.abortedCount += 1;
-  }
-
   blocked(ms: number): void {
     this.blockedMs += ms;
   }
 
-  histogramOf(status: number): Histogram {
+  private histogramOf(status: number): Histogram {
     let histogram = this.byStatus.get(status);
     if (histogram === undefined) {
       histogram = new Histogram();

@@ -1,4 +1,5 @@
-import { MetadataScanner, type ModulesContainer } from '@nestjs/core';
+import type { ModulesContainer } from '@nestjs/core';
+import { methodsOf, prototypeOf } from '../http/prototypes.js';
 import { offloadOptionsOf } from './offload.decorator.js';
 import { misplaced } from './offload.errors.js';
 import type { ResolvedMethodOptions } from './offload.options.js';
@@ -27,12 +28,12 @@ export function offloadedMethods(modules: ModulesContainer): Map<string, Offload
   const found = new Map<string, OffloadedMethod>();
   for (const module of modules.values()) {
     for (const wrapper of module.controllers.values()) {
-      for (const { name } of methodsOf(wrapper)) {
+      for (const { name } of decoratedIn(wrapper)) {
         throw misplaced(name, 'a route needs its request, which cannot travel. Put it on a method of a provider.');
       }
     }
     for (const wrapper of module.providers.values()) {
-      for (const method of methodsOf(wrapper)) {
+      for (const method of decoratedIn(wrapper)) {
         const { name, instance } = method;
         if (!wrapper.isDependencyTreeStatic() || wrapper.isTransient) {
           throw misplaced(name, 'the provider is request-scoped or transient, and no worker has that instance.');
@@ -51,18 +52,14 @@ export function offloadedMethods(modules: ModulesContainer): Map<string, Offload
   return found;
 }
 
-function methodsOf({ instance, metatype }: Wrapper): OffloadedMethod[] {
-  const made = typeof instance === 'object' && instance !== null ? instance : null;
-  const prototype: unknown =
-    made === null ? (metatype as { prototype?: unknown } | null)?.prototype : Object.getPrototypeOf(made);
-  if (typeof prototype !== 'object' || prototype === null || prototype === Object.prototype) return [];
-  const methods: OffloadedMethod[] = [];
-  for (const methodName of new MetadataScanner().getAllMethodNames(prototype)) {
-    const method: unknown = Reflect.get(prototype, methodName);
-    const options = typeof method === 'function' ? offloadOptionsOf(method) : null;
-    if (options === null) continue;
-    const name = `${prototype.constructor.name}.${methodName}`;
-    methods.push({ name, methodName, instance: (made ?? {}) as Record<string, unknown>, options });
-  }
-  return methods;
+function decoratedIn(wrapper: Wrapper): OffloadedMethod[] {
+  const prototype = prototypeOf(wrapper);
+  if (prototype === null) return [];
+  const instance = (wrapper.instance ?? {}) as Record<string, unknown>;
+  return methodsOf(prototype).flatMap(([methodName, method]) => {
+    const options = offloadOptionsOf(method);
+    return options === null
+      ? []
+      : [{ name: `${prototype.constructor.name}.${methodName}`, methodName, instance, options }];
+  });
 }

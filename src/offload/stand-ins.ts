@@ -1,3 +1,4 @@
+import { likeMethod, putOn } from '../core/stand-in.js';
 import { misplaced } from './offload.errors.js';
 import type { OffloadedMethod } from './offloaded-methods.js';
 
@@ -16,20 +17,9 @@ export class StandIns {
     const method = instance[methodName] as (...parameters: unknown[]) => Promise<unknown>;
     const here: Call = async (parameters) => method.apply(instance, parameters);
     const stands = async (...parameters: unknown[]): Promise<unknown> => offload(parameters, here);
-    // Metadata of other decorators is the method's own.
-    Object.setPrototypeOf(stands, method);
-    Object.defineProperty(stands, 'name', { value: methodName, configurable: true });
-    const before = Object.getOwnPropertyDescriptor(instance, methodName);
-    const property = { value: stands, configurable: true, writable: true, enumerable: before?.enumerable ?? false };
-    if (!Reflect.defineProperty(instance, methodName, property)) {
-      throw misplaced(name, 'its provider is frozen, so that nothing can stand for the method.');
-    }
-    this.undo.push(() => {
-      // Something else has been put there meanwhile: it stays.
-      if (instance[methodName] !== stands) return;
-      if (before === undefined) Reflect.deleteProperty(instance, methodName);
-      else Object.defineProperty(instance, methodName, before);
-    });
+    const undo = putOn(instance, methodName, likeMethod(stands, method));
+    if (undo === null) throw misplaced(name, 'its provider is frozen, so that nothing can stand for the method.');
+    this.undo.push(undo);
   }
 
   giveBack(): void {

@@ -16,7 +16,7 @@ import { TrafficFile } from './traffic-file.js';
 import { OF_APPLICATION, TrafficRecording } from './traffic-recording.js';
 
 const startOption = object({
-  forMs: number({ default: NaN, unit: 'a number of milliseconds', max: MAX_TIMER_MS }),
+  forMs: number({ unit: 'a number of milliseconds', max: MAX_TIMER_MS }),
 });
 
 /** Recordings of one application, one at a time. Between them it costs nothing but the look whether there is one. */
@@ -36,8 +36,7 @@ class Recordings implements Recording {
 
   start(options: { forMs: number }): void {
     const { requests, logger, nowMs, enabled } = this.host;
-    const given = options?.forMs === undefined ? { forMs: null } : options;
-    const { forMs } = startOption.read(given, 'recording.start()');
+    const { forMs } = startOption.read(options, 'recording.start()');
     if (!enabled)
       throw new PerfError(
         'PERF_ERR_OFF',

@@ -55,7 +55,7 @@ export interface RecordOptions {
   denyNames?: readonly string[];
 }
 
-const text = (what: string): Option<string> => string({ default: '', what, test: (given) => given.trim() !== '' });
+const text = (what: string): Option<string> => string({ what, test: (given) => given.trim() !== '' });
 const directory: Option<string> = {
   expected: 'the path of a directory',
   read(given, path) {

@@ -58,7 +58,7 @@ export class ResourcesFeature implements Feature {
   }
 
   start(): void {
-    if (this.options === null || this.published !== null) return;
+    if (this.options === null) return;
     const reading = this.reader.read();
     this.published = this.watched = reading;
     this.history.keep(reading);

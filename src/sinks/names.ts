@@ -1,17 +1,8 @@
-import type { SizeNote } from '../core/record.js';
+import type { RequestRef, SizeNote } from '../core/record.js';
 
 /** `GET /users/:id (UsersController.findOne)` */
-export function nameOf({
-  method,
-  route,
-  handler,
-}: {
-  readonly method: string;
-  readonly route: string;
-  readonly handler: string | null;
-}): string {
-  return `${method} ${route === '' ? '(no route)' : route}${handler === null ? '' : ` (${handler})`}`;
-}
+export const nameOf = ({ method, route, handler }: Pick<RequestRef, 'method' | 'route' | 'handler'>): string =>
+  `${method} ${route === '' ? '(no route)' : route}${handler === null ? '' : ` (${handler})`}`;
 
 /** `, 9000 rows, 3000000 bytes`; nothing for what is not known. */
 export function sizeOf(note: SizeNote | null): string {

@@ -16,7 +16,7 @@ export const kindOfSlow = ({ method, route }: RequestRecord): string => `${metho
 /** One line for all that were slow again. */
 export function slowAgainText(repeated: readonly Repeated<RequestRecord>[]): string {
   const routes = repeated.map(({ first, count, maxMs }) => {
-    const who = first === null ? 'other routes' : kindOfSlow({ ...first, route: first.route || '(no route)' });
+    const who = first === null ? 'other routes' : nameOf({ ...first, handler: null });
     return `${who} ${count === 1 ? 'once' : `${count} times`}, up to ${maxMs.toFixed(0)} ms`;
   });
   const all = repeated.reduce((sum, { count }) => sum + count, 0);

@@ -2,7 +2,7 @@ import type { ResourceSample } from '../core/record.js';
 import { describeResources } from '../core/resource-text.js';
 import type { PerfSinkHost } from '../core/sink.js';
 import type { EventLoopSnapshot } from '../core/snapshot.js';
-import { counted } from './names.js';
+import { counted, nameOf } from './names.js';
 import { RouteWaits, type RouteWait } from './route-waits.js';
 import { quantileMs, RouteWindows, type RouteWindow } from './window.js';
 
@@ -105,7 +105,7 @@ export function summaryText(summary: Summary): string {
   const time = windowMs === 60_000 ? 'minute' : `${windowMs / 1_000} s`;
   const shown = routes.map(
     ({ method, route, count, errors: failed, p50Ms, p95Ms, waits }) =>
-      `${count} × ${method} ${route || '(no route)'} p50 ${rounded(p50Ms)} ms, p95 ${rounded(p95Ms)} ms` +
+      `${count} × ${nameOf({ method, route, handler: null })} p50 ${rounded(p50Ms)} ms, p95 ${rounded(p95Ms)} ms` +
       (waits === null ? '' : `, ${(100 * waits.share).toFixed(0)} % waiting for ${waits.target}`) +
       (failed === 0 ? '' : `, ${counted(failed, 'error')}`),
   );

@@ -1,4 +1,5 @@
 import { channel, subscribe, unsubscribe, type Channel } from 'node:diagnostics_channel';
+import { reasonOf } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
 
 /** Hears of what a channel publishes. */
@@ -22,8 +23,7 @@ export class Channels {
       try {
         hear(message as never);
       } catch (error) {
-        const reason = error instanceof Error ? error.message : String(error);
-        const cause = `a call on "${name}" could not be read: ${reason.slice(0, 200)}`;
+        const cause = `a call on "${name}" could not be read: ${reasonOf(error)}`;
         this.report.report(cause, `${cause}. The call itself is not affected.`);
       }
     };

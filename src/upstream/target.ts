@@ -1,4 +1,5 @@
 import { Histogram } from '../core/histogram.js';
+import { reasonOf } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { UpstreamKind } from '../core/record.js';
 import type { Route } from '../core/route.js';
@@ -115,7 +116,7 @@ export class Targets {
       if (typeof given === 'string' && given !== '') return given.slice(0, MAX_NAME);
       throw new TypeError('it returned no text');
     } catch (error) {
-      const cause = `\`upstream.target\` failed: ${error instanceof Error ? error.message : String(error)}`;
+      const cause = `\`upstream.target\` failed: ${reasonOf(error)}`;
       this.report.report(cause, `${cause}. The usual name is taken.`);
       return usual.slice(0, MAX_NAME);
     }

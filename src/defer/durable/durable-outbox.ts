@@ -1,10 +1,10 @@
 import { PerfError } from '../../core/perf.error.js';
+import { reasonOf } from '../../core/reason.js';
 import type { Capacity } from '../capacity.js';
 import { unstarted } from '../counters.js';
 import type { DeferWhen } from '../deferred-work.js';
 import { bytesOf, fromJson } from '../outbox/json.js';
 import { Outbox, OutboxItem, type OutboxShared } from '../outbox/outbox.js';
-import { reasonOf } from '../reason.js';
 import type { RejectedWork } from '../outbox/rejects.js';
 import type { Armed } from '../request-work.js';
 import type { Place } from '../spill/segment.js';

@@ -1,9 +1,9 @@
 import { AsyncResource } from 'node:async_hooks';
 import { epochMsOf } from '../../core/clock.js';
+import { reasonOf } from '../../core/reason.js';
 import type { DeferredBatchWork, DeferredWork, DeferInfo } from '../deferred-work.js';
 import type { Counters } from '../counters.js';
 import type { WorkProviders } from '../decorator/work-providers.js';
-import { reasonOf } from '../reason.js';
 import { Attempt, type AttemptOutcome } from '../tasks/attempt.js';
 import type { DurableJob, DurableStoreHost } from './durable-store.js';
 

@@ -1,7 +1,7 @@
+import { reasonOf } from '../../core/reason.js';
 import type { Capacity } from '../capacity.js';
 import type { Counters, Ended } from '../counters.js';
 import type { DeferWhen } from '../deferred-work.js';
-import { reasonOf } from '../reason.js';
 import type { Armed } from '../request-work.js';
 import type { Place } from '../spill/segment.js';
 import { BulkSender, type BatchLimits } from './bulk-sender.js';

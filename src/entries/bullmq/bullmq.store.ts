@@ -3,8 +3,8 @@ import { number, object, optional, optionError, string, value, type Option } fro
 import { applicationPackage } from '../../core/application-package.js';
 import { within } from '../../core/within.js';
 import { PerfError } from '../../core/perf.error.js';
+import { reasonOf } from '../../core/reason.js';
 import type { NewDurableJob, DurableStore, DurableStoreHost } from '../../defer/durable/durable-store.js';
-import { reasonOf } from '../../defer/reason.js';
 import { isQueueName } from '../../defer/work-options.js';
 import {
   needsAnew,
@@ -101,10 +101,10 @@ const table = object({
     'ioredis options or an ioredis client, of one server (no Cluster) and without `keyPrefix`',
     isConnection,
   ),
-  queue: optional(string({ default: '', what: 'a queue name without `:`', test: isQueueName })),
+  queue: optional(string({ what: 'a queue name without `:`', test: isQueueName })),
   queues: queuesRow,
   worker: workerRow,
-  spillPath: optional(string({ default: '', what: 'a path', test: (path) => path !== '' })),
+  spillPath: optional(string({ what: 'a path', test: (path) => path !== '' })),
   spillMaxBytes: number({ default: 1024 ** 3, unit: 'a whole number of bytes', min: 1, integer: true }),
 });
 

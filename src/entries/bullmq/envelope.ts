@@ -1,5 +1,5 @@
 import type { Job } from 'bullmq';
-import { reasonOf } from '../../defer/reason.js';
+import { reasonOf } from '../../core/reason.js';
 import type { DurableJob, DurableStoreHost } from '../../defer/durable/durable-store.js';
 
 /** Items of one envelope that run at a time. */

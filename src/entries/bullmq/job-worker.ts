@@ -1,8 +1,8 @@
 import type { Job, Worker } from 'bullmq';
+import { reasonOf } from '../../core/reason.js';
 import { within } from '../../core/within.js';
 import { backoffMs } from '../../defer/backoff.js';
 import type { DurableStoreHost } from '../../defer/durable/durable-store.js';
-import { reasonOf } from '../../defer/reason.js';
 import type { Connection } from './connection.js';
 import { openEnvelope } from './envelope.js';
 import { BOUNDED_BACKOFF, readJob } from './job-data.js';

@@ -43,6 +43,10 @@ const NO_ATTRIBUTES = Object.freeze({});
 export const single = (value: number | null | undefined): readonly Point[] =>
   value === null || value === undefined ? [] : [{ value, attributes: NO_ATTRIBUTES }];
 
+/** A point for each value of one attribute; none when nothing is known. */
+export const pointsBy = (attribute: string, values: Readonly<Record<string, number>> | null): Point[] =>
+  Object.entries(values ?? {}).map(([of, value]) => ({ value, attributes: { [attribute]: of } }));
+
 /** Points with equal attributes as one, their values added up. */
 export function summed(points: Iterable<Point>): Point[] {
   const sums = new Map<string, Point>();

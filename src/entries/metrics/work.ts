@@ -1,4 +1,4 @@
-import { single, type Metric } from './metric.js';
+import { pointsBy, single, type Metric } from './metric.js';
 
 /** Deferred and offloaded work, and compression. */
 export const metricsOfWork: readonly Metric[] = [
@@ -9,14 +9,8 @@ export const metricsOfWork: readonly Metric[] = [
     help: 'Deferred tasks that have ended, by outcome.',
     attributes: ['outcome'],
     prometheus: { name: 'perf_deferred_total' },
-    read: ({ snapshot: { defer } }) =>
-      defer === null
-        ? []
-        : [
-            { value: defer.completed, attributes: { outcome: 'completed' } },
-            { value: defer.failed, attributes: { outcome: 'failed' } },
-            { value: defer.dropped, attributes: { outcome: 'dropped' } },
-          ],
+    read: ({ snapshot: { defer: of } }) =>
+      pointsBy('outcome', of && { completed: of.completed, failed: of.failed, dropped: of.dropped }),
   },
   {
     name: 'perf.deferred.pending',
@@ -33,15 +27,8 @@ export const metricsOfWork: readonly Metric[] = [
     help: 'Calls of offloaded methods that have ended, by outcome.',
     attributes: ['outcome'],
     prometheus: { name: 'perf_offload_total' },
-    read: ({ snapshot: { offload } }) =>
-      offload === null
-        ? []
-        : [
-            { value: offload.done, attributes: { outcome: 'done' } },
-            { value: offload.failed, attributes: { outcome: 'failed' } },
-            { value: offload.timedOut, attributes: { outcome: 'timed_out' } },
-            { value: offload.refused, attributes: { outcome: 'refused' } },
-          ],
+    read: ({ snapshot: { offload: of } }) =>
+      pointsBy('outcome', of && { done: of.done, failed: of.failed, timed_out: of.timedOut, refused: of.refused }),
   },
   {
     name: 'perf.offload.pending',
@@ -58,12 +45,6 @@ export const metricsOfWork: readonly Metric[] = [
     help: 'Bytes of responses before (in) and after (out) compression.',
     attributes: ['direction'],
     prometheus: { name: 'perf_compression_bytes_total' },
-    read: ({ snapshot: { compression } }) =>
-      compression === null
-        ? []
-        : [
-            { value: compression.bytesIn, attributes: { direction: 'in' } },
-            { value: compression.bytesOut, attributes: { direction: 'out' } },
-          ],
+    read: ({ snapshot: { compression: of } }) => pointsBy('direction', of && { in: of.bytesIn, out: of.bytesOut }),
   },
 ];

@@ -1,5 +1,5 @@
 import { authorizeOption, pathOption, type Authorize } from '../../core/guarded.js';
-import { list, number, object, optional, optionalNumber, optionError, string, value } from '../../core/option.js';
+import { ascending, object, optional, optionalNumber, optionError, string, value } from '../../core/option.js';
 import type { Option, Resolved } from '../../core/option.js';
 import { DEFAULT_BOUNDS_SECONDS } from '../metrics/durations.js';
 import { isOwnLabel, type AnyRegistry } from './collector.js';
@@ -48,20 +48,6 @@ export interface PrometheusSinkOptions {
 /** https://prometheus.io/docs/concepts/data_model/: colons are for recording rules, `__` is for Prometheus itself. */
 const NAME = /^[a-zA-Z_]\w*$/;
 
-const seconds = list(number({ default: 0, unit: 'a number of seconds' }), {
-  default: DEFAULT_BOUNDS_SECONDS,
-  what: 'a list of seconds, ascending',
-});
-const buckets: Option<readonly number[]> = {
-  expected: seconds.expected,
-  read(given, path) {
-    const bounds = seconds.read(given, path);
-    const ascending = bounds.every((bound, i) => i === 0 || bound > bounds[i - 1]!);
-    if (bounds.length === 0 || !ascending) throw optionError(path, seconds.expected, given);
-    return bounds;
-  },
-};
-
 const labels: Option<Labels> = {
   expected: 'an object of label names and their texts',
   read(given, path) {
@@ -88,7 +74,7 @@ export const prometheusOption = object({
     what: 'the beginning of a metric name: letters, digits and `_`, no digit first',
     test: (prefix) => prefix === '' || NAME.test(prefix),
   }),
-  buckets,
+  buckets: ascending('seconds', { default: DEFAULT_BOUNDS_SECONDS, least: 1 }),
   labels,
   registry: optional(
     value<AnyRegistry>('a Registry of prom-client', (given) => {

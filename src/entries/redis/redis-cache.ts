@@ -1,5 +1,5 @@
 import { applicationPackage } from '../../core/application-package.js';
-import { number, object, string, value } from '../../core/option.js';
+import { number, object, optional, string, value } from '../../core/option.js';
 import type { CacheLevel2, Level2Maker } from '../../cached-data/level2.js';
 import { clientsOf, type RedisCacheConnection } from './cache-connection.js';
 import { RedisLevel2 } from './redis-level2.js';
@@ -28,7 +28,7 @@ const table = object({
     if (typeof given !== 'object' || given === null || Array.isArray(given)) return false;
     return !('isCluster' in given && given.isCluster === true);
   }),
-  prefix: string({ default: '', what: 'a text', test: (text) => text !== '' }),
+  prefix: optional(string({ what: 'a text', test: (text) => text !== '' })),
   deadlineMs: number({ default: 50, unit: 'a number of milliseconds' }),
 });
 
@@ -43,7 +43,7 @@ export function redisCache(options: RedisCacheOptions): CacheLevel2 {
     name: 'redis',
     async open(listener) {
       const [commands, subscriber] = await clientsOf(connection, 2);
-      const begin = prefix === '' ? `nestjs-perf:${applicationPackage()?.name ?? 'application'}` : prefix;
+      const begin = prefix ?? `nestjs-perf:${applicationPackage()?.name ?? 'application'}`;
       const level2 = new RedisLevel2(commands!, subscriber!, begin, deadlineMs, listener);
       await level2.open();
       return level2;

@@ -2,6 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import type { Level2, Level2Answer, Level2Key, Level2Listener, Level2Write } from '../../cached-data/level2.js';
+import { reasonOf } from '../../core/reason.js';
 import { within } from '../../core/within.js';
 import { INVALIDATE, READ, WRITE } from './cache-scripts.js';
 
@@ -178,8 +179,7 @@ export class RedisLevel2 implements Level2 {
   }
 
   private failed(what: string, error: unknown): void {
-    const reason = error instanceof Error ? error.message : String(error);
-    this.listener.report(`redisCache ${what}`, `redisCache() could not ${what}: ${reason}`);
+    this.listener.report(`redisCache ${what}`, `redisCache() could not ${what}: ${reasonOf(error)}`);
   }
 
   /** Without `key`: of what is invalidated as a whole. */

@@ -1,7 +1,7 @@
 import { within } from '../../core/within.js';
 import type { StatsigAdapter } from './adapter.js';
 import type { StatsigEvent } from './client.js';
-import { reasonOf } from './reason.js';
+import { reasonWithoutKey } from './reason.js';
 
 /** Events handed over at a time: half of what the SDK's own queue holds before it posts by itself, in its own way. */
 const BATCH = 500;
@@ -50,7 +50,7 @@ export class EventQueue {
       while (this.waiting.length > 0) await this.handOver(this.waiting.splice(0, BATCH));
     } catch (error) {
       this.ready = null;
-      this.lost(this.waiting.length, `the client could not be initialised: ${reasonOf(error)}`);
+      this.lost(this.waiting.length, `the client could not be initialised: ${reasonWithoutKey(error)}`);
       this.waiting = [];
     } finally {
       this.sending = null;
@@ -64,7 +64,7 @@ export class EventQueue {
       for (; logged < batch.length; logged += 1) this.adapter.log(batch[logged]!);
     } catch (error) {
       // Before its initialisation and after its shutdown.
-      this.lost(batch.length - logged, reasonOf(error));
+      this.lost(batch.length - logged, reasonWithoutKey(error));
     }
     if (logged === 0) return;
     try {
@@ -72,7 +72,7 @@ export class EventQueue {
       const inTime = await within(POST_TIMEOUT_MS, () => this.adapter.flush(POST_TIMEOUT_MS + 100));
       if (!inTime) throw new Error(`no answer within ${POST_TIMEOUT_MS} ms`);
     } catch (error) {
-      this.lost(logged, reasonOf(error));
+      this.lost(logged, reasonWithoutKey(error));
     }
   }
 }

@@ -2,15 +2,13 @@ import type { BlockRecord, RequestRecord, ResourceRecord } from '../../core/reco
 import type { StatsigEvent } from './client.js';
 import { label, labelEnd, metadataOf, userOf } from './limits.js';
 
-const labelOrNull = (text: string | null): string | null => (text === null ? null : label(text));
-
 /** `api_request`: one request; value = milliseconds. */
 export function requestEvent(record: RequestRecord, pod: string, sampleRate: number): StatsigEvent {
   const own = {
     method: record.method,
     route: label(record.route),
     status: record.status,
-    handler: labelOrNull(record.handler),
+    handler: record.handler === null ? null : label(record.handler),
     outcome: record.outcome,
     pod,
     ...(record.time === null ? {} : { upstreamMs: record.time.upstreamMs }),

@@ -1,7 +1,7 @@
 import type { Unit } from '../../core/record.js';
 import { within } from '../../core/within.js';
 import { coreUserClass, type StatsigUserClass } from './core-user.js';
-import { reasonOf } from './reason.js';
+import { reasonWithoutKey } from './reason.js';
 import type { GateAnswer, GateClient } from '../../experiments/gates/gate-client.js';
 
 /** A gate as either SDK evaluates it. */
@@ -56,7 +56,7 @@ export function statsigGates(client: StatsigGateClient, options: StatsigGatesOpt
         if (NO_DECISION.test(reason)) return { on: false, problem: `Statsig has no such decision (${reason})` };
         return { on: value, rule: ruleID };
       } catch (error) {
-        return { on: false, problem: reasonOf(error) };
+        return { on: false, problem: reasonWithoutKey(error) };
       }
     },
     async close(): Promise<void> {
@@ -64,7 +64,7 @@ export function statsigGates(client: StatsigGateClient, options: StatsigGatesOpt
         await within(FLUSH_TIMEOUT_MS, async () => client.flushEvents?.() ?? client.flush?.(FLUSH_TIMEOUT_MS));
       } catch (error) {
         // oxlint-disable-next-line preserve-caught-error -- the key that is taken out would come back with the cause
-        throw new Error(reasonOf(error));
+        throw new Error(reasonWithoutKey(error));
       }
     },
   };
@@ -93,7 +93,7 @@ class StatsigUsers {
     try {
       this.User = await coreUserClass('statsigGates()');
     } catch (error) {
-      this.missing = error instanceof Error ? error.message : String(error);
+      this.missing = reasonWithoutKey(error);
     }
   }
 }

@@ -1,5 +1,4 @@
-/** An error in few words. The SDK puts the secret key into the URL of its specs, and URLs into its messages. */
-export function reasonOf(error: unknown): string {
-  const message = error instanceof Error ? error.message : String(error);
-  return message.replaceAll(/secret-[\w-]+/g, 'secret-…').slice(0, 200);
-}
+import { reasonOf } from '../../core/reason.js';
+
+/** The SDK puts the secret key into the URL of its specs, and URLs into its messages. */
+export const reasonWithoutKey = (error: unknown): string => reasonOf(error).replaceAll(/secret-[\w-]+/g, 'secret-…');

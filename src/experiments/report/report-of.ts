@@ -1,14 +1,11 @@
 import { absoluteDifference, type AbsoluteDifference } from '../../core/statistics/inference.js';
-import { compareArms } from '../statistics/compare-variants.js';
+import { compareArms, sampleRatio } from '../statistics/compare-variants.js';
 import type { Comparison } from '../statistics/comparison.js';
-import { sampleRatio } from '../statistics/compare-variants.js';
 import type { ExperimentTotals } from '../totals/experiment-totals.js';
-import { caveatsOf, FEW_UNITS } from './wording.js';
 import type { ExperimentReport, FleetEffect, ReportOptions, RequestMetric } from './experiment-report.js';
 import { armOf, COLUMNS, matches, observedGate, type ObservedGate } from './observed-gate.js';
 import { switchbackReport } from './switchback-report.js';
-import { titleOf, unanswered } from './wording.js';
-import { answer, percent, pValue, rate } from './wording.js';
+import { answer, caveatsOf, FEW_UNITS, percent, pValue, rate, titleOf, unanswered } from './wording.js';
 
 const ALPHA = 0.05;
 /** A split this near to even was meant to be even, when nobody says what was meant; so was one that chance explains. */

@@ -4,8 +4,7 @@ import { COLUMN, type Cell } from '../totals/route-tally.js';
 import type { ExperimentTotals, SliceTotals } from '../totals/experiment-totals.js';
 import type { ExperimentMetric, ExperimentReport } from './experiment-report.js';
 import { COLUMNS, matches } from './observed-gate.js';
-import { titleOf, unanswered } from './wording.js';
-import { answer } from './wording.js';
+import { answer, titleOf, unanswered } from './wording.js';
 
 const ALPHA = 0.05;
 /** Below this many pairs an interval is wide and leans on its assumptions. */

@@ -13,11 +13,7 @@ import { anytimeValid, fixedHorizon, notBelow, relativeLift } from '../../core/s
 import { type Arm, type RatioMean, adjustByPrePeriod, ratioMean } from '../../core/statistics/ratio-mean.js';
 
 /** {@link CompareOptions} with its defaults taken. */
-export interface Plan {
-  alpha: number;
-  sequential: boolean;
-  treatmentShare: number | null;
-}
+export type Plan = Required<Omit<CompareOptions, 'control' | 'treatment'>>;
 
 /** Units are randomised, requests are not: fewer than two give no idea of the spread between them. */
 const LEAST_UNITS = 2;

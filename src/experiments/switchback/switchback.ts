@@ -1,4 +1,5 @@
 import type { Route } from '../../core/route.js';
+import type { ResolvedExperiments } from '../experiments.options.js';
 import { addOutcome, type Outcome, SLICE_CELLS } from '../totals/route-tally.js';
 import type { SliceTotals } from '../totals/experiment-totals.js';
 
@@ -11,13 +12,6 @@ export interface ProcessUse {
 function useOfProcess(): ProcessUse {
   const { user, system } = process.cpuUsage();
   return { cpuMs: (user + system) / 1_000, memoryBytes: process.memoryUsage.rss() };
-}
-
-/** How one process alternates a gate. */
-export interface SwitchbackPlan {
-  readonly gate: string;
-  readonly sliceMs: number;
-  readonly washoutMs: number;
 }
 
 /** Slices that are kept: the oldest pair makes room for the newest. */
@@ -39,7 +33,7 @@ export class Switchback {
   private second: boolean | null = null;
 
   constructor(
-    private readonly plan: SwitchbackPlan,
+    private readonly plan: NonNullable<ResolvedExperiments['switchback']>,
     /** Distinguishes the pairs of this process from those of others. */
     private readonly source: string,
     private readonly random: () => number = Math.random,
@@ -50,8 +44,18 @@ export class Switchback {
     return this.plan.gate;
   }
 
+  /** Begins a slice, and goes on with the next one. */
   start(): void {
-    this.begin();
+    this.current = null;
+    if (this.second === null) {
+      this.pairs += 1;
+      this.on = this.random() < 0.5;
+      this.second = !this.on;
+    } else {
+      this.on = this.second;
+      this.second = null;
+    }
+    this.after(this.plan.washoutMs, () => this.open());
   }
 
   stop(): void {
@@ -65,31 +69,15 @@ export class Switchback {
     return this.closed.map((slice) => slice.totals());
   }
 
-  private begin(): void {
-    this.current = null;
-    if (this.second === null) {
-      this.pairs += 1;
-      this.on = this.random() < 0.5;
-      this.second = !this.on;
-    } else {
-      this.on = this.second;
-      this.second = null;
-    }
-    this.after(this.plan.washoutMs, () => this.open());
-  }
-
   private open(): void {
-    this.current = new SliceTally(this.gate, `${this.source}:${this.pairs}`, this.on, this.use());
-    this.after(this.plan.sliceMs - this.plan.washoutMs, () => this.end());
-  }
-
-  private end(): void {
-    if (this.current !== null) {
-      this.current.close(this.use());
-      this.closed.push(this.current);
+    const slice = new SliceTally(this.gate, `${this.source}:${this.pairs}`, this.on, this.use());
+    this.current = slice;
+    this.after(this.plan.sliceMs - this.plan.washoutMs, () => {
+      slice.close(this.use());
+      this.closed.push(slice);
       if (this.closed.length > MAX_SLICES) this.closed.splice(0, 2);
-    }
-    this.begin();
+      this.start();
+    });
   }
 
   private after(ms: number, step: () => void): void {

@@ -1,3 +1,4 @@
+import { putOn } from '../../core/stand-in.js';
 import type { RedisClient } from './redis-upstream.js';
 import type { RedisCommand } from './redis-command.js';
 
@@ -36,19 +37,16 @@ export function placeSendCommand(
 type Original = (command: RedisCommand, pipeline?: object, ...more: unknown[]) => unknown;
 
 function placeOn(client: RedisClient, stands: SendCommand): () => void {
-  const before = Object.getOwnPropertyDescriptor(client, 'sendCommand');
   const original = Reflect.get(client, 'sendCommand') as Original;
   let active = true;
   const placed: Original = (command, pipeline, ...more) => {
     const send = (): unknown => original.call(client, command, pipeline, ...more);
     return active ? stands(command, pipeline ?? null, send) : send();
   };
-  Object.defineProperty(client, 'sendCommand', { value: placed, configurable: true, writable: true });
+  const takeAway = putOn(client, 'sendCommand', placed)!;
   return () => {
+    // Where somebody else stands before it meanwhile, what is ours there does nothing any more.
     active = false;
-    // Somebody else stands before it meanwhile: what is ours there does nothing any more.
-    if (Reflect.get(client, 'sendCommand') !== placed) return;
-    if (before === undefined) Reflect.deleteProperty(client, 'sendCommand');
-    else Object.defineProperty(client, 'sendCommand', before);
+    takeAway();
   };
 }

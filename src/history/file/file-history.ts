@@ -15,7 +15,7 @@ export interface FileHistoryOptions {
 }
 
 const shape = object({
-  directory: string({ default: '', what: 'the path of a folder', test: (path) => path !== '' }),
+  directory: string({ what: 'the path of a folder', test: (path) => path !== '' }),
 });
 
 /**
@@ -25,7 +25,6 @@ const shape = object({
  */
 export function fileHistory(options: FileHistoryOptions): HistoryStore {
   const { directory } = shape.read(options, 'fileHistory()');
-  if (directory === '') shape.read({ directory: null }, 'fileHistory()');
   const folder = resolve(directory);
   return {
     name: 'file',

@@ -1,5 +1,5 @@
 import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
-import { type MonotonicClock, monotonicMs } from '../../core/clock.js';
+import type { MonotonicClock } from '../../core/clock.js';
 
 /** The longest file that is read is `memory.stat`, 1 to 4 kB. */
 const BUFFER_BYTES = 16 * 1024;
@@ -27,7 +27,7 @@ export class KernelFiles {
   constructor(
     private readonly root: string,
     private keep: boolean,
-    private readonly now: MonotonicClock = monotonicMs,
+    private readonly now: MonotonicClock,
   ) {}
 
   /** {@link read}, at most five seconds old where descriptors are kept: for what changes rarely or is dear to read. */

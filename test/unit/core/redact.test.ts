@@ -109,8 +109,11 @@ describe('URL', () => {
   });
 
   it('never passes on the value of a secret parameter, whatever surrounds it', () => {
+    // fast-check's own query parameters take seconds to set up.
+    const text = fc.string({ unit: 'binary-ascii' }).map(encodeURIComponent);
+    const parameter = fc.tuple(text, text).map((parts) => parts.join('='));
     fc.assert(
-      fc.property(fc.array(fc.webQueryParameters(), { maxLength: 4 }), fc.nat(4), (others, at) => {
+      fc.property(fc.array(parameter, { maxLength: 4 }), fc.nat(4), (others, at) => {
         const parameters = [...others];
         parameters.splice(at, 0, 'api_key=hunter2hunter2');
         expect(redactUrl(`/x?${parameters.join('&')}`, '/x', secrets)).not.toContain('hunter2');

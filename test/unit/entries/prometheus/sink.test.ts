@@ -149,7 +149,7 @@ describe('prometheusSink', () => {
 
   it('puts routes beyond the cap into one series, and never takes one back', async () => {
     const host = new FakeHost();
-    const { scrape } = await started({}, host);
+    const { scrape } = await started({ buckets: [1] }, host);
     const name = 'http_server_request_duration_seconds_count';
     for (let i = 0; i < 1_200; i++) host.requests('GET', `/made/${i}`, 200, [1]);
     const before = await scrape();

@@ -9,7 +9,8 @@ const RUNS = LONG ? 20_000 : 1_000;
 const SLACK = LONG ? 0 : 0.012;
 const MINUTES = 600_000;
 
-const UNIT_EFFECTS = [0, 0.05, 0.1];
+/** The bounded proof takes the hardest: units that differ most. */
+const UNIT_EFFECTS = LONG ? [0, 0.05, 0.1] : [0.1];
 
 describe('an A/A experiment', () => {
   const cells = [10, 40].flatMap((unitsPerArm) => UNIT_EFFECTS.map((unitEffect) => ({ unitsPerArm, unitEffect })));
@@ -53,7 +54,7 @@ describe('a true effect of -4.9 %', () => {
 
 describe('30 looks at an A/A experiment', () => {
   const runs = LONG ? 20_000 : 150;
-  it.each([2, 5])(
+  it.each(LONG ? [2, 5] : [2])(
     'stay within 5 % in the anytime-valid mode, %s new units an arm a look',
     (unitsPerPeek) => {
       const world = { unitsPerPeek, peeks: 30, unitEffect: 0.1 };

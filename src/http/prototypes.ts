@@ -1,0 +1,17 @@
+import { MetadataScanner } from '@nestjs/core';
+
+/** Of what Nest has made or will make, of factories and values too; null for plain objects and what has none. */
+export function prototypeOf(of: { readonly instance: unknown; readonly metatype: unknown }): object | null {
+  const { instance, metatype } = of;
+  const isMade = typeof instance === 'object' && instance !== null;
+  const prototype: unknown = isMade
+    ? Object.getPrototypeOf(instance)
+    : (metatype as { prototype?: unknown } | null)?.prototype;
+  return typeof prototype === 'object' && prototype !== Object.prototype ? prototype : null;
+}
+
+/** Along the prototype chain, as Nest sees them: the nearest of a name wins, accessors are left out. */
+export function methodsOf(prototype: object): (readonly [name: string, method: object])[] {
+  const names = new MetadataScanner().getAllMethodNames(prototype);
+  return names.map((name) => [name, Reflect.get(prototype, name) as object]);
+}

@@ -1,0 +1,20 @@
+import { expect, it } from 'vitest';
+import { reasonOf } from '../../../src/core/reason.js';
+
+const throwing = {
+  toString: () => {
+    throw new Error('not even a text');
+  },
+};
+
+it.each([
+  [new Error('no such table\n  at line 2'), 'no such table\\u000a  at line 2'],
+  [Object.assign(new AggregateError([]), { code: 'ECONNREFUSED' }), 'ECONNREFUSED'],
+  [new TypeError(), 'TypeError'],
+  ['a text', 'a text'],
+  [undefined, 'undefined'],
+  [Object.create(null), 'an object that cannot be printed'],
+  [throwing, 'an object that cannot be printed'],
+])('the reason of a failure is one line, whatever was thrown: %#', (thrown, reason) => {
+  expect(reasonOf(thrown)).toBe(reason);
+});
