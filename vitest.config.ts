@@ -53,7 +53,7 @@ const APART = [
 const ALONE = [
   'test/e2e/{block-truth,closing,dashboard-page,event-loop,event-loop-secrets,event-matrix,experiment-effect,repeated-blocks,switchback,upstream-accuracy}.test.ts',
   'test/faults/{event-loop-attribution,event-loop-machine,event-loop-styles,guard-outages,own-cpu,real-cgroups,sinks-and-requests,soak,throttled-loop,watchdog-thread,offload/loop-spared}.test.ts',
-  'test/unit/{bench/*,event-loop/event-loop,history/cost}.test.ts',
+  'test/unit/{bench/*,event-loop/event-loop,history/{cost,turns}}.test.ts',
   'test/load/{diff,ramp,recorded,replay}.test.ts',
 ];
 

@@ -15,12 +15,17 @@ const LATE_MS = 500;
 const HEAP_FULL = 0.9;
 const DEFER_FULL = 0.8;
 
-/** Judges a snapshot. `maxPending` is what deferred work may hold; null with it off. */
-export function healthOf({ eventLoop, resources, defer }: PerfSnapshot, maxPending: number | null): PerfHealth {
+/** Judges a snapshot. `maxPending` is what deferred work may hold; null with it off. `others`: reasons that it does not tell. */
+export function healthOf(
+  { eventLoop, resources, defer }: PerfSnapshot,
+  maxPending: number | null,
+  others: readonly string[] = [],
+): PerfHealth {
   const reasons = [
     ...(eventLoop === null ? [] : loopReasons(eventLoop)),
     ...(resources === null ? [] : resourceReasons(resources)),
     ...(defer === null || maxPending === null ? [] : deferReasons(defer, maxPending)),
+    ...others,
   ];
   return { status: reasons.length === 0 ? 'ok' : 'degraded', reasons };
 }

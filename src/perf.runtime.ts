@@ -260,7 +260,8 @@ export class PerfRuntime {
   }
 
   private healthOf(snapshot: PerfSnapshot): PerfHealth {
-    return healthOf(snapshot, this.options.defer?.maxPending ?? null);
+    const others = this.features.flatMap((feature) => feature.reasons?.() ?? []);
+    return healthOf(snapshot, this.options.defer?.maxPending ?? null, others);
   }
 
   note({ rows, bytes }: SizeNote): void {

@@ -27,7 +27,7 @@ export class PerfService {
     return this.runtime.snapshot();
   }
 
-  /** Whether loop, CPU, memory and deferred work have room left, for a health check. As cheap as {@link snapshot}. */
+  /** Whether loop, CPU, memory and deferred work have room left, and preloaded data is not overdue, for a health check. As cheap as {@link snapshot}. */
   health(): PerfHealth {
     return this.runtime.health();
   }

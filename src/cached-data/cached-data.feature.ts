@@ -82,6 +82,10 @@ class CachedDataFeature extends PerfCache implements Feature {
     return { cache: this.stats(), findings };
   }
 
+  reasons(): readonly string[] {
+    return this.preloaded.flatMap((method) => method.overdue() ?? []);
+  }
+
   /** Not before: deferred work that drains may still wait for loads. */
   async close(): Promise<void> {
     for (const { standIn, takeAway } of this.placed) {

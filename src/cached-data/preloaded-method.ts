@@ -114,6 +114,23 @@ export class PreloadedMethod implements StandIn {
     return [];
   }
 
+  /** Of a required one that was to be loaded again and was not, what is wrong; else null. */
+  overdue(): string | null {
+    const { held, failures, method, options, parts } = this;
+    if (!options.required) return null;
+    if (held === null) return failures === 0 ? null : `preloaded data: "${method}" cannot be loaded`;
+    const ageMs = parts.nowMs() - held.startedMs;
+    return ageMs < this.longestMs
+      ? null
+      : `preloaded data: "${method}" is ${seconds(ageMs)} s old, and due every ${seconds(options.everyMs)} s`;
+  }
+
+  /** From the beginning of a load to the end of the next. */
+  private get longestMs(): number {
+    const { everyMs, timeoutMs } = this.options;
+    return everyMs * (1 + JITTER) + timeoutMs;
+  }
+
   private fly(): Flight<Held> {
     if (this.timer !== null) clearTimeout(this.timer);
     const flight: Flight<Held> = new Flight(this.method, this.options.timeoutMs, () => {
@@ -133,8 +150,7 @@ export class PreloadedMethod implements StandIn {
 
   private async load(flight: Flight<Held>): Promise<Held> {
     const { counters, parts } = this;
-    const { everyMs, timeoutMs } = this.options;
-    const times = new LoadTimes(parts.nowMs(), everyMs * (1 + JITTER) + timeoutMs, 0);
+    const times = new LoadTimes(parts.nowMs(), this.longestMs, 0);
     try {
       const value: unknown = await parts.readings.run(times, () => this.source());
       counters.loadMs.record(parts.nowMs() - times.startedMs);
@@ -184,3 +200,5 @@ export class PreloadedMethod implements StandIn {
     );
   }
 }
+
+const seconds = (ms: number): string => String(Number((ms / 1_000).toPrecision(3)));

@@ -37,7 +37,7 @@ export class Histogram {
   sumMs = 0;
   maxMs = 0;
   minMs = Infinity;
-  private readonly octaves: (Float64Array | undefined)[] = Array.from({ length: OCTAVES }, () => undefined);
+  private readonly octaves: (Float64Array | undefined)[] = new Array<undefined>(OCTAVES).fill(undefined);
 
   record(ms: number): void {
     const index = this.indexOf(ms);
@@ -74,27 +74,32 @@ export class Histogram {
     };
   }
 
-  /** What was recorded since `earlier`, a copy of this one. Its extremes are exact where they are new, else those of a bucket. */
-  since(earlier: Histogram): Histogram {
-    const fresh = new Histogram();
-    fresh.count = this.count - earlier.count;
-    fresh.sumMs = Math.max(0, this.sumMs - earlier.sumMs);
+  /**
+   * Makes this one, an earlier copy of `now`, equal to it, and adds to `fresh` what was recorded in between. The extremes of that are
+   * exact where they are new, else those of a bucket.
+   */
+  catchUp(now: Histogram, fresh: Histogram): void {
+    if (now.count === this.count) return;
+    let [lowest, highest] = [-1, 0];
     for (let i = 0; i < OCTAVES; i++) {
-      const now = this.octaves[i];
-      if (now === undefined) continue;
-      const before = earlier.octaves[i];
+      const from = now.octaves[i];
+      if (from === undefined) continue;
+      const known = (this.octaves[i] ??= new Float64Array(PER_OCTAVE));
       for (let j = 0; j < PER_OCTAVE; j++) {
-        const count = now[j]! - (before?.[j] ?? 0);
+        const count = from[j]! - known[j]!;
         if (count <= 0) continue;
-        (fresh.octaves[i] ??= new Float64Array(PER_OCTAVE))[j] = count;
-        const middle = middleOf((i << BITS_PER_OCTAVE) + j);
-        fresh.minMs = Math.min(fresh.minMs, middle);
-        fresh.maxMs = Math.max(fresh.maxMs, middle);
+        known[j] = from[j]!;
+        (fresh.octaves[i] ??= new Float64Array(PER_OCTAVE))[j]! += count;
+        highest = (i << BITS_PER_OCTAVE) + j;
+        if (lowest === -1) lowest = highest;
       }
     }
-    if (fresh.count > 0 && this.maxMs > earlier.maxMs) fresh.maxMs = this.maxMs;
-    if (fresh.count > 0 && this.minMs < earlier.minMs) fresh.minMs = this.minMs;
-    return fresh;
+    fresh.maxMs = Math.max(fresh.maxMs, now.maxMs > this.maxMs ? now.maxMs : middleOf(highest));
+    fresh.minMs = Math.min(fresh.minMs, now.minMs < this.minMs ? now.minMs : middleOf(lowest));
+    fresh.count += now.count - this.count;
+    fresh.sumMs += Math.max(0, now.sumMs - this.sumMs);
+    const { count, sumMs, minMs, maxMs } = now;
+    Object.assign(this, { count, sumMs, minMs, maxMs });
   }
 
   /** Its counts in {@link HISTOGRAM_LAYOUT}: buckets and counts in turns, the lowest first. */

@@ -18,7 +18,6 @@ export interface RouteTimeTotals {
 /** Calls of one route's requests to one upstream since the application started. */
 export interface RouteCalls {
   readonly target: string;
-  readonly route: Route;
   readonly calls: number;
   readonly wallMs: number;
 }
@@ -31,7 +30,7 @@ export interface RouteTimeFigures {
   totalsOf(route: Route): RouteTimeTotals | null;
   /** Mean own CPU time of a request of the last minutes, milliseconds; null while it cannot be told. */
   ownCpuMsOf(route: Route): number | null;
-  calls(): Iterable<RouteCalls>;
+  callsOf(route: Route): Iterable<RouteCalls>;
 }
 
 /** An application's; there is none with `upstream: false`. */

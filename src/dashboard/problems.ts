@@ -143,5 +143,11 @@ const lately = ({ spanMs }: RecentCounts): string => `in the last ${spanOf(spanM
 const sentence = (text: string): string =>
   `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
 
+/** By how a reason begins. */
+const SECTIONS: readonly [RegExp, Problem['section']][] = [
+  [/^deferred/, 'deferred'],
+  [/^(throttling|memory)/, 'container'],
+  [/^preloaded/, 'requests'],
+];
 const sectionOf = (reason: string): Problem['section'] =>
-  reason.startsWith('deferred') ? 'deferred' : /^(throttling|memory)/.test(reason) ? 'container' : 'blocks';
+  SECTIONS.find(([words]) => words.test(reason))?.[1] ?? 'blocks';

@@ -5,7 +5,7 @@ import type { LatencyFigures, RouteTotals } from '../core/latency-figures.js';
 import { routeName, type Route } from '../core/route.js';
 import type { RouteTimeFigures, RouteTimeTotals } from '../core/route-time.js';
 import type { SchedulingPressure } from '../core/scheduling.js';
-import { RouteWindow, SiteWindow } from './rows/window.js';
+import { ProcessSums, RouteWindow, type TargetSums } from './rows/window.js';
 
 /** Fewer requests that were alone in flight say too little of their own work. */
 const MIN_ALONE = 5;
@@ -18,70 +18,83 @@ export interface Counters {
 }
 
 /** What one route had counted when it was last looked at. */
-interface Before {
-  readonly histogram: Histogram;
-  readonly errors: number;
-  readonly aborted: number;
-  readonly over: readonly number[];
-  readonly blockedMs: number;
+class Before {
+  completed = 0;
+  errors = 0;
+  aborted = 0;
+  over: readonly number[] = [];
+  blockedMs = 0;
+  readonly byStatus = new Map<number, Histogram>();
 }
-const NOTHING: Before = { histogram: new Histogram(), errors: 0, aborted: 0, over: [], blockedMs: 0 };
 const NO_TIME: RouteTimeTotals = { count: 0, upstreamMs: 0, busyMs: 0, upstreamBusyMs: 0, aloneCount: 0, aloneMs: 0 };
+
+/** What was counted in between two looks. A route's figures are of one moment; the next route is looked at when it is asked for. */
+export interface Collected {
+  readonly process: ProcessSums;
+  /** By name; one that several routes share comes once for each of them. */
+  readonly routes: Iterable<readonly [name: string, window: RouteWindow]>;
+}
 
 /** Takes what was counted since it last looked. It looks once a minute, and costs requests nothing. */
 export class Collector {
   private readonly routes = new Map<Route, Before>();
   private readonly times = new Map<Route, RouteTimeTotals>();
-  private readonly calls = new Map<string, Map<Route, { readonly calls: number; readonly wallMs: number }>>();
+  private readonly calls = new Map<Route, Map<string, TargetSums>>();
   private loop = performance.eventLoopUtilization();
   private throttledMs: number | null = null;
 
   constructor(private readonly counters: () => Counters) {}
 
-  collect(): SiteWindow {
+  collect(): Collected {
     const { latency, times, scheduling } = this.counters();
-    const site = new SiteWindow();
-    for (const totals of latency?.totals() ?? []) this.takeRoute(totals, site, times);
-    for (const { target, route, calls, wallMs } of times?.calls() ?? []) {
-      let byRoute = this.calls.get(target);
-      if (byRoute === undefined) this.calls.set(target, (byRoute = new Map()));
-      const before = byRoute.get(route) ?? { calls: 0, wallMs: 0 };
-      if (calls === before.calls) continue;
-      byRoute.set(route, { calls, wallMs });
-      site.routes.get(routeName(route))?.called(target, calls - before.calls, wallMs - before.wallMs);
-    }
-    this.takeProcess(site, scheduling);
-    return site;
+    return { process: this.takeProcess(scheduling), routes: this.takeRoutes(latency, times) };
   }
 
-  private takeRoute(totals: RouteTotals, site: SiteWindow, times: RouteTimeFigures | null): void {
-    const { route, byStatus, abortedCount: aborted, blockedMs } = totals;
-    const before = this.routes.get(route) ?? NOTHING;
+  private *takeRoutes(
+    latency: LatencyFigures | null,
+    times: RouteTimeFigures | null,
+  ): Generator<readonly [string, RouteWindow]> {
+    for (const totals of latency?.totals() ?? []) {
+      const window = this.takeRoute(totals);
+      if (window === null) continue;
+      const { route } = totals;
+      if (times !== null) this.takeTime(route, window, times);
+      yield [routeName(route), window];
+    }
+  }
+
+  /** Null when nothing has happened. */
+  private takeRoute({ route, byStatus, abortedCount: aborted, blockedMs, over }: RouteTotals): RouteWindow | null {
     let [completed, errors] = [0, 0];
     for (const [status, { count }] of byStatus) {
       completed += count;
       if (status >= 500) errors += count;
     }
-    if (completed === before.histogram.count && aborted === before.aborted && blockedMs === before.blockedMs) return;
-    const histogram = new Histogram();
-    for (const one of byStatus.values()) histogram.merge(one);
-    const over = totals.over.map(({ count }) => count);
-    this.routes.set(route, { histogram, errors, aborted, over, blockedMs });
+    let before = this.routes.get(route);
+    if (before === undefined) {
+      if (completed + aborted + blockedMs === 0) return null;
+      this.routes.set(route, (before = new Before()));
+    }
+    if (completed === before.completed && aborted === before.aborted && blockedMs === before.blockedMs) return null;
     const window = new RouteWindow();
-    const fresh = histogram.since(before.histogram);
-    window.histogram.merge(fresh);
-    window.completed = fresh.count;
-    window.sumMs = fresh.sumMs;
+    for (const [status, histogram] of byStatus) {
+      let known = before.byStatus.get(status);
+      if (known === undefined) before.byStatus.set(status, (known = new Histogram()));
+      known.catchUp(histogram, window.histogram);
+    }
+    window.completed = window.histogram.count;
+    window.sumMs = window.histogram.sumMs;
     window.aborted = aborted - before.aborted;
     window.errors = errors - before.errors;
     window.blockedMs = blockedMs - before.blockedMs;
-    totals.over.forEach(({ ms, count }, index) => window.over.set(ms, count - (before.over[index] ?? 0)));
-    this.takeTime(route, window, times);
-    site.routeOf(routeName(route)).merge(window);
+    for (const [index, { ms, count }] of over.entries()) window.over.set(ms, count - (before.over[index] ?? 0));
+    Object.assign(before, { completed, errors, aborted, blockedMs, over: over.map(({ count }) => count) });
+    return window;
   }
 
-  private takeTime(route: Route, window: RouteWindow, times: RouteTimeFigures | null): void {
-    const now = times?.totalsOf(route) ?? null;
+  private takeTime(route: Route, window: RouteWindow, times: RouteTimeFigures): void {
+    this.takeCalls(route, window, times);
+    const now = times.totalsOf(route);
     if (now === null) return;
     const before = this.times.get(route) ?? NO_TIME;
     const { count, upstreamMs, busyMs, upstreamBusyMs, aloneCount, aloneMs } = now;
@@ -91,13 +104,25 @@ export class Collector {
     window.busyMs = busyMs - before.busyMs;
     window.upstreamBusyMs = upstreamBusyMs - before.upstreamBusyMs;
     const alone = aloneCount - before.aloneCount;
-    const ownMs = alone >= MIN_ALONE ? (aloneMs - before.aloneMs) / alone : (times?.ownCpuMsOf(route) ?? null);
+    const ownMs = alone >= MIN_ALONE ? (aloneMs - before.aloneMs) / alone : times.ownCpuMsOf(route);
     if (ownMs === null || window.timed === 0) return;
     window.ownOf = window.timed;
     window.ownMs = Math.min(window.busyMs, ownMs * window.timed);
   }
 
-  private takeProcess({ process }: SiteWindow, scheduling: SchedulingPressure | null): void {
+  private takeCalls(route: Route, window: RouteWindow, times: RouteTimeFigures): void {
+    for (const { target, calls, wallMs } of times.callsOf(route)) {
+      let known = this.calls.get(route);
+      if (known === undefined) this.calls.set(route, (known = new Map()));
+      const before = known.get(target) ?? { calls: 0, wallMs: 0 };
+      if (calls === before.calls) continue;
+      known.set(target, { calls, wallMs });
+      window.called(target, calls - before.calls, wallMs - before.wallMs);
+    }
+  }
+
+  private takeProcess(scheduling: SchedulingPressure | null): ProcessSums {
+    const process = new ProcessSums();
     const now = performance.eventLoopUtilization();
     const { active, idle } = performance.eventLoopUtilization(now, this.loop);
     this.loop = now;
@@ -108,5 +133,6 @@ export class Collector {
     this.throttledMs = throttledMs;
     const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics();
     process.heapRatio = limit > 0 ? used / limit : 0;
+    return process;
   }
 }

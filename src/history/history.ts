@@ -9,9 +9,10 @@ import type { HistoryStore } from './history-store.js';
 import { HistorySource, type Identity } from './reader.js';
 import { MemoryTiers, type Bucket } from './rows/memory.js';
 import type { HistoryRow } from './rows/row.js';
-import { keptMs } from './rows/tiers.js';
+import { keptMs, TIERS, type Tier } from './rows/tiers.js';
 import { seriesOf, tierFor } from './series.js';
 import { StoreKeeper } from './store-keeper.js';
+import { inTurns, type Steps } from '../core/turns.js';
 import type { VerdictKeeper } from './verdicts/verdict-keeper.js';
 
 /** What a history is made of. */
@@ -33,6 +34,7 @@ export class History implements HistoryReader {
   private readonly store: StoreKeeper | null;
   private readonly collector: Collector;
   private collectedMs: number;
+  private busy: Promise<unknown> = Promise.resolve();
 
   constructor(
     private readonly parts: HistoryParts,
@@ -40,37 +42,43 @@ export class History implements HistoryReader {
   ) {
     const { store, maxBytes, keepDays, own, report } = parts;
     this.memory = new MemoryTiers(maxBytes);
-    const host = { keptMs: (tier: HistoryRow['tier']) => keptMs(tier, keepDays), maxBytes };
+    const host = { keptMs: (tier: Tier) => keptMs(tier, keepDays), maxBytes };
     this.store = store === null ? null : new StoreKeeper(store, host, report);
-    this.source = new HistorySource(this.memory, this.store, own);
+    const bucketsOf = (tier: Tier, range: TimeRange) => this.alone(() => inTurns(this.memory.buckets(tier, range)));
+    this.source = new HistorySource(this.memory, bucketsOf, this.store, own);
     this.collector = new Collector(parts.counters);
     this.collectedMs = parts.now();
   }
 
   /** What was counted before belongs to nobody's minute. */
   begin(): void {
-    this.collector.collect();
+    Array.from(this.collector.collect().routes);
     this.collectedMs = this.parts.now();
     void this.judge?.recall(this.source, this.parts.now());
   }
 
   /** Once a minute. Resolves when the store has taken it, or has failed. */
   async tick(): Promise<void> {
-    this.collect();
     const nowMs = this.parts.now();
-    const ended = this.memory.finish(nowMs);
-    const running = this.store === null ? [] : this.memory.runningBuckets().filter(({ tier }) => tier !== '1m');
-    await Promise.all([
-      this.store?.write(ended.map(this.rowOf), running.map(this.rowOf)),
-      this.judge?.judge(this.source, nowMs),
-    ]);
+    const { writing } = await this.alone(async () => {
+      const ended = await inTurns(this.ended(nowMs));
+      if (this.store === null) return {};
+      const running = await inTurns(this.memory.runningBuckets(['5m', '1h']));
+      // Handed on before anybody else has a turn: who closes meanwhile loses no row.
+      return { writing: this.store.write(ended.map(this.rowOf), running.map(this.rowOf)) };
+    });
+    await Promise.all([writing, this.judge?.judge(this.source, nowMs)]);
   }
 
   /** Writes what runs. */
   async close(deadlineMs: number): Promise<void> {
-    this.collect();
-    const ended = this.memory.finish(this.parts.now());
-    await this.store?.close([...ended, ...this.memory.runningBuckets()].map(this.rowOf), deadlineMs);
+    const { store, memory } = this;
+    if (store === null) return void (await this.busy);
+    const last = await this.alone(async () => {
+      const ended = await inTurns(this.ended(this.parts.now()));
+      return [...ended, ...(await inTurns(memory.runningBuckets(TIERS.map(({ tier }) => tier))))];
+    });
+    await store.close(last.map(this.rowOf), deadlineMs);
   }
 
   async history(
@@ -82,14 +90,14 @@ export class History implements HistoryReader {
     if (stepMs !== undefined && !(Number.isFinite(stepMs) && stepMs > 0))
       throw optionError('range.stepMs', 'a number of milliseconds above 0', stepMs);
     checkRoute(route);
-    this.collect();
+    await this.collect();
     return seriesOf(this.source, range, route, this.parts.now());
   }
 
   async compare(what: CompareWhat, { route = null }: { route?: string | null } = {}): Promise<PerfComparison> {
     checkWhat(what);
     checkRoute(route);
-    this.collect();
+    await this.collect();
     const nowMs = this.parts.now();
     const ranges = await rangesOf(what, this.source, this.parts.own.release, nowMs);
     return compareRanges(this.source, ranges, route, nowMs);
@@ -108,7 +116,7 @@ export class History implements HistoryReader {
   }
 
   async routes(range: TimeRange): Promise<string[]> {
-    this.collect();
+    await this.collect();
     const names = new Set<string>();
     await this.source.read(tierFor(range.from, this.parts.now()), range, ({ window }) => {
       for (const name of window.routeNames) names.add(name);
@@ -116,12 +124,28 @@ export class History implements HistoryReader {
     return [...names].toSorted();
   }
 
-  private collect(): void {
-    const nowMs = this.parts.now();
+  /** What takes long is spread over turns of the event loop: others see its result as a whole, after it. */
+  private alone<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.busy.then(work);
+    this.busy = done.catch(() => {});
+    return done;
+  }
+
+  /** What was counted until now, in memory. */
+  private collect(): Promise<void> {
+    return this.alone(() => inTurns(this.take(this.parts.now())));
+  }
+
+  private *ended(nowMs: number): Steps<Bucket[]> {
+    yield* this.take(nowMs);
+    return yield* this.memory.finish(nowMs);
+  }
+
+  private *take(nowMs: number): Steps<void> {
     // Counted between the two looks: it belongs to the bucket in the middle of them.
     const middleMs = Math.min(nowMs, (this.collectedMs + nowMs) / 2);
     this.collectedMs = nowMs;
-    this.memory.add(middleMs, this.collector.collect());
+    yield* this.memory.add(middleMs, this.collector.collect());
   }
 
   private readonly rowOf = ({ tier, at, data }: Bucket): HistoryRow => ({ tier, at, data, ...this.parts.own });

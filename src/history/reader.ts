@@ -3,7 +3,7 @@ import type { MemoryTiers } from './rows/memory.js';
 import type { Tier } from './rows/tiers.js';
 import { EncodedWindow } from './rows/window-codec.js';
 import type { StoreKeeper } from './store-keeper.js';
-import { Turns } from './turns.js';
+import { Turns } from '../core/turns.js';
 
 /** A bucket of one process. */
 export interface ReadBucket {
@@ -24,7 +24,9 @@ export interface Identity {
 /** Everything that is known of a range: what memory holds of this process, and what the store holds of it and of others. */
 export class HistorySource {
   constructor(
-    private readonly memory: MemoryTiers,
+    private readonly memory: Pick<MemoryTiers, 'has'>,
+    /** Of {@link memory}, when nobody changes it. */
+    private readonly bucketsOf: (tier: Tier, range: TimeRange) => Promise<{ at: number; window: EncodedWindow }[]>,
     private readonly store: StoreKeeper | null,
     private readonly own: Identity,
   ) {}
@@ -33,7 +35,7 @@ export class HistorySource {
   async read(tier: Tier, range: TimeRange, take: (bucket: ReadBucket) => void, withStore = true): Promise<boolean> {
     const { memory, own } = this;
     const turns = new Turns();
-    for (const { at, window } of memory.buckets(tier, range.from, range.to)) {
+    for (const { at, window } of await this.bucketsOf(tier, range)) {
       take({ ...own, at, window });
       await turns.rest();
     }

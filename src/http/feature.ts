@@ -46,6 +46,8 @@ export interface Feature {
   start?(): void | Promise<void>;
   /** Its part of a snapshot. */
   snapshot?(): Partial<PerfSnapshot>;
+  /** What keeps the process from doing its work and no snapshot tells, in words. */
+  reasons?(): readonly string[];
   /** Resolves when what has happened so far is done and recorded. */
   idle?(): Promise<void>;
   /** The application begins to close, and may still serve requests. */

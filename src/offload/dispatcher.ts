@@ -14,10 +14,16 @@ import type { Throttling } from './throttling.js';
 /** Workers that end before they begin, one after the other: then nothing more is asked of them for a while. */
 const MOST_FAILED_STARTS = 3;
 const NEXT_TRY_MS = 60_000;
+/** For the hooks of an application whose thread is not needed any more. */
+const LEAVE_MS = 30_000;
 
 export interface DispatcherRules {
   readonly threads: number;
   readonly maxPending: number;
+  /** Of the threads, so many stay. */
+  readonly warm: number;
+  /** The others end when nobody has needed them for so long. */
+  readonly idleMs: number;
   /** Called at the first use. */
   open(stillborn: (error: Error) => void): ThreadPool;
 }
@@ -30,6 +36,11 @@ export class Dispatcher {
   private pool: ThreadPool | null = null;
   private readonly running = new Set<Call>();
   private readonly waiting: Call[] = [];
+  /** Threads that nobody needs, whose applications are closing. */
+  private readonly leaving = new Set<Promise<void>>();
+  /** Threads that were needed at a time since it was last looked. */
+  private needed = 0;
+  private idleTimer: NodeJS.Timeout | undefined;
   private idlers: (() => void)[] = [];
   private hasBooted = false;
   private failedStarts = 0;
@@ -60,7 +71,7 @@ export class Dispatcher {
   async run(job: Job, context: OffloadContext): Promise<unknown> {
     if (this.closed || this.nowMs() < this.mainUntilMs) return this.here(job);
     const { threads, maxPending } = this.rules;
-    if (this.running.size >= threads && this.waiting.length >= maxPending) {
+    if (this.busy >= threads && this.waiting.length >= maxPending) {
       this.counters.refused += 1;
       throw full(job.name, maxPending);
     }
@@ -74,7 +85,7 @@ export class Dispatcher {
     }
     inRootContext(() => {
       call.limit(() => this.late(call));
-      if (this.running.size < threads) void this.start(call);
+      if (this.busy < threads) void this.start(call);
       else this.waiting.push(call);
     });
     return call.result;
@@ -108,12 +119,12 @@ export class Dispatcher {
       call.close();
       this.failed(call, closedBefore(call.job.name));
     }
-    const { pool } = this;
+    clearInterval(this.idleTimer);
+    const { pool, leaving } = this;
     if (pool !== null) {
-      const closing = Array.from({ length: Math.max(0, pool.threads.length - this.running.size) }, () =>
-        closeOne(pool),
-      );
-      await within(Math.max(0, endMs - this.nowMs()), () => Promise.all(closing));
+      const free = Math.max(0, pool.threads.length - this.busy);
+      const closing = Array.from({ length: free }, () => closeOne(pool, 'close'));
+      await within(Math.max(0, endMs - this.nowMs()), () => Promise.all([...leaving, ...closing]));
       await pool.destroy();
     }
   }
@@ -122,12 +133,17 @@ export class Dispatcher {
     return this.running.size === 0 && this.waiting.length === 0;
   }
 
+  private get busy(): number {
+    return this.running.size + this.leaving.size;
+  }
+
   private async start(call: Call): Promise<void> {
     if (this.running.size === 0) this.throttling.begin();
     this.running.add(call);
+    this.needed = Math.max(this.needed, this.running.size);
     let died: unknown = null;
     try {
-      this.pool ??= this.rules.open((error) => this.stillborn(error));
+      this.pool ??= this.open();
       await this.pool.run(call.task, call.signal);
     } catch (error) {
       died = error;
@@ -135,8 +151,31 @@ export class Dispatcher {
     this.running.delete(call);
     if (this.running.size === 0) this.throttling.end();
     this.ended(call, died);
-    while (this.running.size < this.rules.threads && this.waiting.length > 0) void this.start(this.waiting.shift()!);
+    this.startWaiting();
     this.wakeIdlers();
+  }
+
+  private startWaiting(): void {
+    while (this.busy < this.rules.threads && this.waiting.length > 0) void this.start(this.waiting.shift()!);
+  }
+
+  private open(): ThreadPool {
+    this.idleTimer = setInterval(() => this.endIdle(), this.rules.idleMs).unref();
+    return this.rules.open((error) => this.stillborn(error));
+  }
+
+  /** Ends the threads that nobody has needed since the last time, with the hooks of their applications. */
+  private endIdle(): void {
+    const { pool, leaving, needed, rules } = this;
+    this.needed = this.running.size;
+    if (pool === null) return;
+    for (let spare = pool.threads.length - leaving.size - Math.max(needed, rules.warm); spare > 0; spare--) {
+      const left = closeOne(pool, 'end', AbortSignal.timeout(LEAVE_MS)).then(() => {
+        leaving.delete(left);
+        this.startWaiting();
+      });
+      leaving.add(left);
+    }
   }
 
   private wakeIdlers(): void {
@@ -246,10 +285,14 @@ const closedBefore = (name: string): Error =>
   offloadError(`"${name}" was waiting for a worker when the application closed.`);
 
 /** Ends the application of one free worker. */
-async function closeOne(pool: ThreadPool): Promise<void> {
+async function closeOne(
+  pool: ThreadPool,
+  order: 'close' | 'end',
+  signal = new AbortController().signal,
+): Promise<void> {
   const { port1, port2 } = new MessageChannel();
   try {
-    await pool.run({ port: port2, order: { do: 'close' } }, new AbortController().signal);
+    await pool.run({ port: port2, order: { do: order } }, signal);
   } catch {
     // It has ended already.
   } finally {

@@ -177,14 +177,15 @@ export class OffloadFeature implements Feature {
 
   private dispatcherFor(threads: number, maxPending: number): Dispatcher {
     const { requests, report, nowMs } = this.host;
-    const { module, idleMs, heapLimitMb, warm } = this.options;
+    const { module, idleMs, heapLimitMb } = this.options;
+    const warm = Math.min(this.options.warm, threads);
     const workerData = { [OFFLOAD_DATA]: module.href };
     const open = (stillborn: (error: Error) => void): ThreadPool => {
       this.sayNarrow(threads);
-      return this.openPool!({ threads, warm, idleMs, heapLimitMb, workerData, stillborn });
+      return this.openPool!({ threads, warm, heapLimitMb, workerData, stillborn });
     };
     const throttling = new Throttling(CPU_ALLOWANCE.get(requests), nowMs);
-    return new Dispatcher({ threads, maxPending, open }, this.counters, throttling, report, nowMs);
+    return new Dispatcher({ threads, maxPending, warm, idleMs, open }, this.counters, throttling, report, nowMs);
   }
 
   private sayNarrow(threads: number): void {

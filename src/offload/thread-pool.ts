@@ -6,10 +6,11 @@ export interface ThreadTask {
   readonly order: Order;
 }
 
-/** `boot`: its application; `close`: ends that. */
+/** `boot`: its application; `close`: ends that; `end`: and the thread. */
 export type Order =
   | { readonly do: 'boot' }
   | { readonly do: 'close' }
+  | { readonly do: 'end' }
   | { readonly do: 'method'; readonly name: string; readonly transfer: boolean; readonly context: OffloadContext }
   | {
       readonly do: 'file';
@@ -55,7 +56,6 @@ export interface SentError {
 export interface ThreadPoolOptions {
   readonly threads: number;
   readonly warm: number;
-  readonly idleMs: number;
   readonly heapLimitMb: number | null;
   readonly workerData: Readonly<Record<string, string>>;
   /** A thread has ended before it took any task. */

@@ -1,5 +1,6 @@
 import { routeName, type Route } from '../core/route.js';
 import type { Estimate } from '../core/snapshot.js';
+import { inTurns, type Steps } from '../core/turns.js';
 import { estimateOwnCpu } from './own-cpu.js';
 import type { LoopClock } from './request-calls.js';
 import type { RouteTimes } from './route-times.js';
@@ -12,17 +13,25 @@ const MAX_WINDOWS = 900;
 const MIN_WINDOWS = 120;
 /** Routes that are told apart, the heaviest first; the others are one class. */
 const MAX_ROUTES = 12;
-/** An estimate takes some milliseconds, and is good for so long. */
-const FRESH_MS = 30_000;
+/** An estimate takes some milliseconds, and is good for so many windows. */
+const FRESH_WINDOWS = 30;
+
+interface Window {
+  readonly busyMs: number;
+  readonly ended: ReadonlyMap<Route, number>;
+  /** Of all routes. */
+  readonly count: number;
+}
 
 /** How busy the loop was in each second, and how many requests of each route have ended in it. */
 export class BusyWindows {
-  private readonly windows: { readonly busyMs: number; readonly ended: ReadonlyMap<Route, number> }[] = [];
+  private readonly windows: Window[] = [];
   private readonly before = new Map<Route, number>();
   private tickedMs = 0;
   private idleMs = 0;
   private estimates: ReadonlyMap<Route, Estimate> = new Map();
-  private estimatedMs = -Infinity;
+  private ticks = 0;
+  private isEstimating = false;
 
   constructor(
     private readonly clock: LoopClock,
@@ -41,44 +50,52 @@ export class BusyWindows {
   tick(): void {
     const [nowMs, idleMs] = [this.clock.nowMs(), this.clock.idleMs()];
     const ended = new Map<Route, number>();
+    let all = 0;
     for (const [route, { ended: count }] of this.routes) {
       const fresh = count - (this.before.get(route) ?? 0);
       if (fresh === 0) continue;
       ended.set(route, fresh);
+      all += fresh;
       this.before.set(route, count);
     }
-    this.windows.push({ busyMs: Math.max(0, nowMs - this.tickedMs - (idleMs - this.idleMs)), ended });
+    const busyMs = Math.max(0, nowMs - this.tickedMs - (idleMs - this.idleMs));
+    this.windows.push({ busyMs, ended, count: all });
     if (this.windows.length > MAX_WINDOWS) this.windows.shift();
     this.tickedMs = nowMs;
     this.idleMs = idleMs;
+    this.ticks += 1;
+    if (this.windows.length >= MIN_WINDOWS && this.ticks % FRESH_WINDOWS === 0) void this.estimate();
   }
 
   /** Busy milliseconds of a request of the route; null while it cannot be told. */
   estimateOf(route: Route): Estimate | null {
-    if (this.clock.nowMs() - this.estimatedMs > FRESH_MS) this.estimate();
     return this.estimates.get(route) ?? null;
   }
 
-  private estimate(): void {
-    this.estimatedMs = this.clock.nowMs();
-    if (this.windows.length < MIN_WINDOWS) return;
+  private async estimate(): Promise<void> {
+    if (this.isEstimating) return;
+    this.isEstimating = true;
+    this.estimates = await inTurns(this.estimated());
+    this.isEstimating = false;
+  }
+
+  private *estimated(): Steps<Map<Route, Estimate>> {
     const heaviestFirst = [...this.routes].toSorted(([, a], [, b]) => b.busyMs - a.busyMs).map(([route]) => route);
     const apart = heaviestFirst.slice(0, MAX_ROUTES);
-    const others = heaviestFirst.slice(MAX_ROUTES);
-    const countIn = (ended: ReadonlyMap<Route, number>) => (route: Route) => ended.get(route) ?? 0;
-    const windows = this.windows.map(({ busyMs, ended }) => {
-      const count = countIn(ended);
-      return { busyMs, counts: [...apart.map(count), others.reduce((sum, route) => sum + count(route), 0)] };
+    const windows = this.windows.map(({ busyMs, ended, count }) => {
+      const counts = apart.map((route) => ended.get(route) ?? 0);
+      // The others together.
+      return { busyMs, counts: [...counts, counts.reduce((left, one) => left - one, count)] };
     });
     const estimates = new Map<Route, Estimate>();
-    estimateOwnCpu(windows).forEach((estimate, index) => {
+    for (const [index, estimate] of (yield* estimateOwnCpu(windows)).entries()) {
       const route = apart[index];
-      if (estimate === null || route === undefined) return;
+      if (estimate === null || route === undefined) continue;
       const inseparable = estimate.with.map((other) =>
         other < apart.length ? routeName(apart[other]!) : 'other routes',
       );
       estimates.set(route, { mean: estimate.mean, ci: estimate.ci, from: 'regression', with: inseparable });
-    });
-    this.estimates = estimates;
+    }
+    return estimates;
   }
 }

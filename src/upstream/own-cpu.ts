@@ -1,3 +1,5 @@
+import type { Steps } from '../core/turns.js';
+
 /** One window of the process: how long its loop was busy, and how many requests of each class have ended. */
 export interface BusyWindow {
   readonly busyMs: number;
@@ -27,18 +29,23 @@ const ENOUGH_MS = 1e-4;
  * Spinner, Casale, Brosig, Kounev: "Evaluating approaches to resource demand estimation" (2015), utilisation regression.
  * Null for a class that was not seen, or when the windows are too few.
  */
-export function estimateOwnCpu(windows: readonly BusyWindow[]): (OwnCpu | null)[] {
+export function* estimateOwnCpu(windows: readonly BusyWindow[]): Steps<(OwnCpu | null)[]> {
   const classes = windows[0]?.counts.length ?? 0;
-  const groups = groupsOf(windows, classes);
+  const groups = yield* groupsOf(windows, classes);
   const blocks: Moments[] = [];
   for (let from = 0; from + BLOCK <= windows.length; from += BLOCK) {
     blocks.push(momentsOf(windows.slice(from, from + BLOCK), groups));
+    yield;
   }
   const estimates = Array.from({ length: classes }, (): OwnCpu | null => null);
   if (blocks.length < 3) return estimates;
   const all = sumOf(blocks);
   const means = solve(all, new Float64Array(groups.length + 1));
-  const without = blocks.map((block) => solve(difference(all, block), means));
+  const without: Float64Array[] = [];
+  for (const block of blocks) {
+    without.push(solve(difference(all, block), means));
+    yield;
+  }
   groups.forEach((group, g) => {
     const mean = means[g]!;
     const variance = without.reduce((sum, { [g]: left }) => sum + (left! - mean) ** 2, 0) * (1 - 1 / blocks.length);
@@ -50,15 +57,16 @@ export function estimateOwnCpu(windows: readonly BusyWindow[]): (OwnCpu | null)[
 }
 
 /** Classes that were seen, those that cannot be told apart together. */
-function groupsOf(windows: readonly BusyWindow[], classes: number): number[][] {
+function* groupsOf(windows: readonly BusyWindow[], classes: number): Steps<number[][]> {
   const columns = Array.from({ length: classes }, (_, c) => windows.map(({ counts }) => counts[c]!));
   const groups: number[][] = [];
-  columns.forEach((column, c) => {
-    if (!column.some((count) => count > 0)) return;
+  for (const [c, column] of columns.entries()) {
+    yield;
+    if (!column.some((count) => count > 0)) continue;
     const alike = groups.find(([first]) => correlation(columns[first!]!, column) > COLLINEAR);
     if (alike === undefined) groups.push([c]);
     else alike.push(c);
-  });
+  }
   return groups;
 }
 

@@ -93,9 +93,10 @@ class UpstreamFeature implements Feature, RouteTimeFigures {
     return this.windows.estimateOf(route)?.mean ?? null;
   }
 
-  *calls(): Generator<RouteCalls> {
+  *callsOf(route: Route): Generator<RouteCalls> {
     for (const { name, routes } of this.targets.all) {
-      for (const [route, { calls, wallMs }] of routes) yield { target: name, route, calls, wallMs };
+      const of = routes.get(route);
+      if (of !== undefined) yield { target: name, calls: of.calls, wallMs: of.wallMs };
     }
   }
 

@@ -24,7 +24,7 @@ class PiscinaPool implements ThreadPool {
 
   constructor(
     private readonly program: string,
-    { threads, warm, idleMs, heapLimitMb, workerData, stillborn }: ThreadPoolOptions,
+    { threads, warm, heapLimitMb, workerData, stillborn }: ThreadPoolOptions,
     PiscinaClass: typeof Piscina,
   ) {
     this.pool = inRootContext(
@@ -32,7 +32,8 @@ class PiscinaPool implements ThreadPool {
         new PiscinaClass({
           minThreads: Math.min(warm, threads),
           maxThreads: threads,
-          idleTimeout: idleMs,
+          // What is idle is ended here, with the hooks of its application: piscina would cut it off.
+          idleTimeout: Infinity,
           concurrentTasksPerWorker: 1,
           stricterFIFO: true,
           recordTiming: false,

@@ -3,7 +3,7 @@ import type { HistorySource } from '../reader.js';
 import { bucketOf, ruleOf, type Tier } from '../rows/tiers.js';
 import { isCounted, ProcessSums, RouteWindow } from '../rows/window.js';
 import { overOf, tierFor } from '../series.js';
-import { Turns } from '../turns.js';
+import { Turns } from '../../core/turns.js';
 import { becauseOf, loopCause, type SiteSums } from './because.js';
 import { differenceOf, relativeOf, type Units } from './change.js';
 import type { ComparedRanges } from './ranges.js';

@@ -1,7 +1,10 @@
+import type { TimeRange } from '../../core/history.js';
 import { Histogram } from '../../core/histogram.js';
+import type { Collected } from '../collector.js';
+import type { Steps } from '../../core/turns.js';
 import { EncodedWindow, encodeWindow } from './window-codec.js';
 import { bucketOf, HOUR_MS, TIERS, type Tier } from './tiers.js';
-import { SiteWindow } from './window.js';
+import { SiteWindow, type RouteWindow } from './window.js';
 
 /** Of a minute's durations: what lies above it counts as it in `typicalMs`. */
 const CAP = 0.98;
@@ -32,7 +35,7 @@ class TierBuckets {
   }
 }
 
-/** What this process has seen, in the three tiers, bounded in time and bytes. */
+/** What this process has seen, in the three tiers, bounded in time and bytes. What takes steps must be done one after the other. */
 export class MemoryTiers {
   private readonly tiers = new Map<Tier, TierBuckets>(TIERS.map(({ tier, stepMs }) => [tier, new TierBuckets(stepMs)]));
   /** No bucket before it is opened again, whatever the clock says. */
@@ -41,29 +44,37 @@ export class MemoryTiers {
   constructor(private readonly maxBytes: number) {}
 
   /** Adds what was counted at about `atMs`. */
-  add(atMs: number, fresh: SiteWindow): void {
+  *add(atMs: number, { process, routes }: Collected): Steps<void> {
     // A clock that was set back a little; one that was far ahead is not waited for.
     if (this.finishedUntil - atMs > HOUR_MS) this.finishedUntil = 0;
     const at = Math.max(atMs, this.finishedUntil);
-    this.cap(at, fresh);
-    for (const { stepMs, running } of this.tiers.values()) {
+    const [minute, ...others] = [...this.tiers.values()].map(({ stepMs, running }) => {
       const bucket = bucketOf(at, stepMs);
       let window = running.get(bucket);
       if (window === undefined) running.set(bucket, (window = new SiteWindow()));
-      window.merge(fresh);
+      return window;
+    });
+    for (const window of [minute!, ...others]) window.process.add(process);
+    for (const [name, route] of routes) {
+      const known = minute!.routes.get(name);
+      this.cap(known, route);
+      for (const window of others) window.routeOf(name).merge(route);
+      if (known === undefined) minute!.routes.set(name, route);
+      else known.merge(route);
+      yield;
     }
   }
 
-  /** Ends the buckets that are over at `nowMs`, and tells them with their windows. */
-  finish(nowMs: number): (Bucket & { readonly window: SiteWindow })[] {
-    const ended: (Bucket & { window: SiteWindow })[] = [];
+  /** Ends the buckets that are over at `nowMs`, and tells them. */
+  *finish(nowMs: number): Steps<Bucket[]> {
+    const ended: Bucket[] = [];
     for (const [tier, buckets] of this.tiers) {
       for (const [at, window] of buckets.running) {
         if (at + buckets.stepMs > nowMs) continue;
-        const data = encodeWindow(window);
+        const data = yield* encodeWindow(window);
         buckets.running.delete(at);
         buckets.keep(at, data);
-        ended.push({ tier, at, data, window });
+        ended.push({ tier, at, data });
         if (tier === '1m') this.finishedUntil = Math.max(this.finishedUntil, at + buckets.stepMs);
       }
     }
@@ -72,10 +83,11 @@ export class MemoryTiers {
   }
 
   /** The buckets that run, as they are now. */
-  runningBuckets(): Bucket[] {
+  *runningBuckets(tiers: readonly Tier[]): Steps<Bucket[]> {
     const all: Bucket[] = [];
-    for (const [tier, { running }] of this.tiers)
-      for (const [at, window] of running) all.push({ tier, at, data: encodeWindow(window) });
+    for (const tier of tiers)
+      for (const [at, window] of this.tiers.get(tier)!.running)
+        all.push({ tier, at, data: yield* encodeWindow(window) });
     return all;
   }
 
@@ -85,12 +97,12 @@ export class MemoryTiers {
   }
 
   /** Buckets that begin in the range, all as of one moment. */
-  buckets(tier: Tier, from: number, to: number): { at: number; window: EncodedWindow }[] {
+  *buckets(tier: Tier, { from, to }: TimeRange): Steps<{ at: number; window: EncodedWindow }[]> {
     const { finished, running } = this.tiers.get(tier)!;
     const isIn = ([at]: readonly [number, unknown]): boolean => at >= from && at < to;
-    const ended = [...finished].filter(isIn).map(([at, data]) => ({ at, window: new EncodedWindow(data) }));
-    const open = [...running].filter(isIn);
-    return [...ended, ...open.map(([at, window]) => ({ at, window: new EncodedWindow(encodeWindow(window)) }))];
+    const all = [...finished].filter(isIn);
+    for (const [at, window] of [...running].filter(isIn)) all.push([at, yield* encodeWindow(window)]);
+    return all.map(([at, data]) => ({ at, window: new EncodedWindow(data) }));
   }
 
   get bytes(): number {
@@ -98,16 +110,14 @@ export class MemoryTiers {
   }
 
   /** Once a minute, however often somebody looks: what is added to `typicalMs` brings the minute to what it is as a whole. */
-  private cap(at: number, { routes }: SiteWindow): void {
-    const { stepMs, running } = this.tiers.get('1m')!;
-    const minute = running.get(bucketOf(at, stepMs));
-    for (const [name, route] of routes) {
-      const known = minute?.routes.get(name);
-      const all = new Histogram();
-      if (known !== undefined) all.merge(known.histogram);
-      all.merge(route.histogram);
-      route.typicalMs = all.cappedMeanMs(CAP) * all.count - (known?.typicalMs ?? 0);
+  private cap(minute: RouteWindow | undefined, fresh: RouteWindow): void {
+    let all = fresh.histogram;
+    if (minute !== undefined) {
+      all = new Histogram();
+      all.merge(minute.histogram);
+      all.merge(fresh.histogram);
     }
+    fresh.typicalMs = all.cappedMeanMs(CAP) * all.count - (minute?.typicalMs ?? 0);
   }
 
   private forget(nowMs: number): void {

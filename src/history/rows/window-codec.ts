@@ -1,5 +1,6 @@
 import { ByteReader, ByteWriter } from './bytes.js';
-import { ProcessSums, RouteSums, RouteWindow, type SiteWindow } from './window.js';
+import type { Steps } from '../../core/turns.js';
+import { isCounted, ProcessSums, RouteSums, RouteWindow, type SiteWindow } from './window.js';
 
 /** What `''` names among the routes of a row: all of them together, so that a chart of the whole reads one. */
 const WHOLE = '';
@@ -9,28 +10,41 @@ export const OTHER_ROUTES = 'other routes';
 /** A route's targets: the loudest are kept. */
 const MAX_TARGETS = 16;
 
-/** All routes of a bucket, with the whole. */
-export function encodeWindow(window: SiteWindow): Buffer {
+/** All routes of a bucket, with the whole. Nobody may change it before the last step. */
+export function* encodeWindow(window: SiteWindow): Steps<Buffer> {
   const writer = new ByteWriter();
   const { observedMs, busyMs, throttledMs, heapRatio } = window.process;
   for (const ms of [observedMs, busyMs, throttledMs]) writer.ms(ms);
   writer.number(heapRatio * 10_000);
-  const routes = boundedRoutes(window);
+  const all = [...window.routes];
+  const routes = yield* boundedRoutes(all);
   writer.number(routes.length + 1);
-  for (const [name, route] of [[WHOLE, window.whole()] as const, ...routes]) {
+  const whole = yield* together(all.filter(([name]) => isCounted(name)));
+  for (const [name, route] of [[WHOLE, whole] as const, ...routes]) {
     writer.text(name);
     writer.bytes(encodeRoute(route));
+    yield;
   }
   return writer.take();
 }
 
-function boundedRoutes({ routes }: SiteWindow): (readonly [string, RouteWindow])[] {
-  const all = [...routes].filter(([, { count }]) => count > 0);
+type NamedWindow = readonly [name: string, window: RouteWindow];
+
+function* boundedRoutes(routes: readonly NamedWindow[]): Steps<NamedWindow[]> {
+  const all = routes.filter(([, { count }]) => count > 0);
   if (all.length <= MAX_ROUTES) return all;
   const sorted = all.toSorted(([, a], [, b]) => b.count - a.count);
-  const other = new RouteWindow();
-  for (const [, route] of sorted.splice(MAX_ROUTES - 1)) other.merge(route);
-  return [...sorted, [OTHER_ROUTES, other]];
+  const small = sorted.splice(MAX_ROUTES - 1);
+  return [...sorted, [OTHER_ROUTES, yield* together(small)]];
+}
+
+function* together(routes: readonly NamedWindow[]): Steps<RouteWindow> {
+  const sum = new RouteWindow();
+  for (const [, window] of routes) {
+    sum.merge(window);
+    yield;
+  }
+  return sum;
 }
 
 function encodeRoute(route: RouteWindow): Buffer {

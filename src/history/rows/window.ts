@@ -63,7 +63,9 @@ export class RouteSums {
 
 /** The same with the distribution of durations. */
 export class RouteWindow extends RouteSums {
-  readonly histogram = new Histogram();
+  constructor(readonly histogram = new Histogram()) {
+    super();
+  }
 
   merge(other: RouteWindow): void {
     this.add(other);
@@ -103,17 +105,5 @@ export class SiteWindow {
     let window = this.routes.get(name);
     if (window === undefined) this.routes.set(name, (window = new RouteWindow()));
     return window;
-  }
-
-  merge(other: SiteWindow): void {
-    this.process.add(other.process);
-    for (const [name, window] of other.routes) this.routeOf(name).merge(window);
-  }
-
-  /** All routes together. */
-  whole(): RouteWindow {
-    const whole = new RouteWindow();
-    for (const [name, window] of this.routes) if (isCounted(name)) whole.merge(window);
-    return whole;
   }
 }

@@ -4,6 +4,7 @@ import type { Verdict } from '../../core/verdict.js';
 import { becauseOf, type SiteSums } from '../compare/because.js';
 import { DAY_MS, WINDOW_MS } from '../rows/tiers.js';
 import type { RouteSums } from '../rows/window.js';
+import type { Steps } from '../../core/turns.js';
 import { assess, changeOf, leftOf, significant, type Assessment } from './assess.js';
 import type { JudgedWindow } from './judged-window.js';
 import { METRICS, type MetricRule } from './metrics.js';
@@ -63,7 +64,7 @@ export class VerdictEngine {
   }
 
   /** Judges a window, each later than the one before. Returns the verdicts that it opens and resolves. */
-  judge(window: JudgedWindow): Verdict[] {
+  *judge(window: JudgedWindow): Steps<Verdict[]> {
     this.windows.push(window);
     if (this.windows.length > RECENT) this.windows.shift();
     for (const release of window.releases) if (!this.releases.has(release)) this.releases.set(release, window.at);
@@ -73,9 +74,10 @@ export class VerdictEngine {
     for (const [route, sums] of window.routes) {
       if (this.trackOf(route).take(window.at, sums, window.process.observedMs, !covered.has(route))) fresh.add(route);
       this.profile.add(window.at, route, sums);
+      yield;
     }
     const changed = this.resolve(window, fresh);
-    METRICS.forEach((rule, index) => changed.push(...this.open(rule, index, window, fresh)));
+    for (const [index, rule] of METRICS.entries()) changed.push(...(yield* this.open(rule, index, window, fresh)));
     this.resolved = this.resolved.filter(({ since }) => since >= window.at - KEPT_MS).slice(-MAX_KEPT);
     return changed;
   }
@@ -93,8 +95,13 @@ export class VerdictEngine {
     );
   }
 
-  private open(rule: MetricRule, index: number, window: JudgedWindow, fresh: ReadonlySet<string>): Verdict[] {
-    const all = [...this.tracks].flatMap(([route, track]) => assess(route, track, index, this.profile) ?? []);
+  private *open(rule: MetricRule, index: number, window: JudgedWindow, fresh: ReadonlySet<string>): Steps<Verdict[]> {
+    const all: Assessment[] = [];
+    for (const [route, track] of this.tracks) {
+      const one = assess(route, track, index, this.profile);
+      if (one !== null) all.push(one);
+      yield;
+    }
     const covered = this.covered();
     const sure = significant(all).filter(({ route }) => fresh.has(route) && !covered.has(route));
     const opened: Verdict[] = [];

@@ -4,7 +4,7 @@ import type { HistorySource, Identity, ReadBucket } from '../reader.js';
 import { bucketOf, DAY_MS, WEEK_MS, WINDOW_MS } from '../rows/tiers.js';
 import { ProcessSums, RouteSums } from '../rows/window.js';
 import { OTHER_ROUTES, type EncodedWindow } from '../rows/window-codec.js';
-import { Turns } from '../turns.js';
+import { inTurns, Turns } from '../../core/turns.js';
 import { VerdictEngine } from './engine.js';
 import type { JudgedWindow } from './judged-window.js';
 
@@ -63,10 +63,7 @@ export class VerdictKeeper {
     });
     const { windows, isComplete } = await windowsOf(source, windowsFrom, until, true);
     const turns = new Turns();
-    for (const window of windows) {
-      engine.judge(window);
-      await turns.rest();
-    }
+    for (const window of windows) await inTurns(engine.judge(window), turns);
     this.isRecalled = hasHours && isComplete;
     // Less than everything is better than nothing, and no better than what is known by now.
     if (!this.isRecalled && this.judgedUntil > 0) return;
@@ -84,8 +81,9 @@ export class VerdictKeeper {
       // A clock that was set far ahead, or a process that was stopped for long: only the last day is judged.
       const from = Math.max(this.judgedUntil, until - DAY_MS);
       const { windows, writing } = await windowsOf(source, from, until, this.parts.shared);
+      const turns = new Turns();
       for (const window of windows) {
-        const changed = this.engine.judge(window);
+        const changed = await inTurns(this.engine.judge(window), turns);
         if (this.speaks(window, writing)) changed.forEach(this.tell);
       }
       this.judgedUntil = until;

@@ -47,8 +47,12 @@ export async function serve({ port, order }: ThreadTask): Promise<void> {
 }
 
 async function served(port: MessagePort, order: Order): Promise<void> {
-  if (order.do === 'close') {
-    await (await application)?.close();
+  if (order.do === 'close' || order.do === 'end') {
+    try {
+      await (await application)?.close();
+    } finally {
+      if (order.do === 'end') process.exit(0);
+    }
     return;
   }
   if (order.do === 'file') {

@@ -54,3 +54,18 @@ it('serves deferred work that drains', async () => {
   await app.close();
   expect(ran).toMatchObject({ isMainThread: false });
 });
+
+it('runs the hooks of a worker that nobody needs any more; who calls meanwhile waits, and gets a new one', async () => {
+  const { reports, offloader } = await offloadApp({ offload: { threads: 1, idleMs: 30 } });
+  const words = shared();
+  const thread = await reports.holdOnShutdown(words.buffer as SharedArrayBuffer);
+  await until('its application closes', () => Atomics.load(words, 0) === 1);
+  const call = reports.whereabouts();
+  await until('the call waits', () => offloader.stats().pending === 1);
+  Atomics.store(words, 1, 1);
+  Atomics.notify(words, 1);
+  const { isMainThread, threadId } = await call;
+  expect([isMainThread, threadId === thread]).toEqual([false, false]);
+  await until('that one has ended too', () => offloader.stats().threads === 0);
+  expect(offloader.stats()).toMatchObject({ done: 2, failed: 0, inline: 0 });
+});

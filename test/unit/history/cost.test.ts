@@ -11,6 +11,7 @@ import { SiteWindow } from '../../../src/history/rows/window.js';
 import { VerdictKeeper } from '../../../src/history/verdicts/verdict-keeper.js';
 import { randomOf } from '../../fixtures/incidents/world.js';
 import { ScriptedCounters } from '../../fixtures/scripted-counters.js';
+import { allOf } from '../../fixtures/steps.js';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -33,7 +34,7 @@ function bucketOf(requests: number): Buffer {
     for (const target of ['postgres db:5432/shop', 'redis cache:6379', 'http api.github.com'])
       window.called(target, 40, 900);
   }
-  return encodeWindow(site);
+  return allOf(encodeWindow(site));
 }
 
 describe('what the history of 50 routes costs', () => {

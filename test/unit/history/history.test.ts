@@ -4,6 +4,7 @@ import { History } from '../../../src/history/history.js';
 import { MemoryTiers } from '../../../src/history/rows/memory.js';
 import { windowOf } from '../../fixtures/history.js';
 import { ScriptedCounters } from '../../fixtures/scripted-counters.js';
+import { allOf } from '../../fixtures/steps.js';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -223,14 +224,14 @@ describe('memory', () => {
     for (let minute = 0; minute < 50 * 60; minute++) {
       const at = START + minute * MINUTE_MS;
       for (const tiers of [memory, all]) {
-        tiers.add(at, windowOf(3));
-        tiers.finish(at + MINUTE_MS);
+        allOf(tiers.add(at, windowOf(3)));
+        allOf(tiers.finish(at + MINUTE_MS));
       }
     }
     const end = START + 50 * HOUR_MS;
     expect(memory.bytes).toBeLessThanOrEqual(40_000);
-    expect(all.buckets('5m', 0, end).length).toBeLessThanOrEqual(48 * 12 + 1);
-    expect(all.buckets('1m', 0, end).length).toBeLessThanOrEqual(6 * 60 + 1);
+    expect(allOf(all.buckets('5m', { from: 0, to: end })).length).toBeLessThanOrEqual(48 * 12 + 1);
+    expect(allOf(all.buckets('1m', { from: 0, to: end })).length).toBeLessThanOrEqual(6 * 60 + 1);
     expect(memory.has('5m', end - 5 * MINUTE_MS)).toBe(true);
   });
 });

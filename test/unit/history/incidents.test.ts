@@ -4,6 +4,7 @@ import { VerdictEngine } from '../../../src/history/verdicts/engine.js';
 import type { JudgedWindow } from '../../../src/history/verdicts/judged-window.js';
 import { SCENARIOS, type Scenario } from '../../fixtures/incidents/scenarios.js';
 import { DAY_MS, HOUR_MS, Simulation, START, usualWorld, WINDOW_MS } from '../../fixtures/incidents/world.js';
+import { allOf } from '../../fixtures/steps.js';
 
 const LONG = process.env['PERF_LONG'] !== undefined;
 
@@ -32,7 +33,7 @@ function tellOf({ happens, pods = ['pod-1'] }: Scenario, seed: number): { told: 
   const engine = new VerdictEngine(simulation.usersOf);
   const [from, to] = [FROM, FROM + 1.5 * HOUR_MS];
   const told: Told[] = usualWindows(pods).flatMap((window) =>
-    engine.judge(window).map((verdict) => ({ at: window.at, verdict })),
+    allOf(engine.judge(window)).map((verdict) => ({ at: window.at, verdict })),
   );
   for (let at = FROM; at < to + HOUR_MS; at += WINDOW_MS) {
     const window = simulation.window(at, (pod) => {
@@ -40,7 +41,7 @@ function tellOf({ happens, pods = ['pod-1'] }: Scenario, seed: number): { told: 
       if (at >= from && at < to) happens(world, pod);
       return world;
     });
-    for (const verdict of engine.judge(window)) told.push({ at, verdict });
+    for (const verdict of allOf(engine.judge(window))) told.push({ at, verdict });
   }
   return { told, from, to };
 }
@@ -93,7 +94,7 @@ describe('verdicts without an incident', () => {
     const opened: string[] = [];
     const from = START + (LONG ? 0 : 4 * DAY_MS);
     for (let at = from; at < from + days * DAY_MS; at += WINDOW_MS) {
-      for (const { state, text } of engine.judge(simulation.window(at, usualWorld))) {
+      for (const { state, text } of allOf(engine.judge(simulation.window(at, usualWorld)))) {
         if (state === 'active') opened.push(text);
       }
     }

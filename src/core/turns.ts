@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
 /** Longer work than this is spread over turns of the event loop, milliseconds. */
-const TURN_MS = 5;
+const TURN_MS = 3;
 
 /** Gives other work a turn of the event loop. */
 export class Turns {
@@ -11,5 +11,16 @@ export class Turns {
     if (performance.now() - this.sinceMs < TURN_MS) return;
     await nextTurn();
     this.sinceMs = performance.now();
+  }
+}
+
+/** Work in short steps. */
+export type Steps<T> = Generator<undefined, T>;
+
+/** Takes the steps one after the other, and gives other work its turns in between. */
+export async function inTurns<T>(steps: Steps<T>, turns = new Turns()): Promise<T> {
+  for (let step = steps.next(); ; step = steps.next()) {
+    if (step.done === true) return step.value;
+    await turns.rest();
   }
 }
