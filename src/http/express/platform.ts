@@ -87,7 +87,7 @@ export class ExpressPlatform implements Platform {
           // Somebody else may have answered meanwhile: middleware with a timeout.
           if (!response.headersSent) this.answer(response, answerOf(answered));
         })
-        .catch(next);
+        .then(undefined, next);
     });
   }
 
