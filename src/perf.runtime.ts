@@ -9,7 +9,7 @@ import { contextOff } from './core/perf.error.js';
 import type { SizeNote } from './core/record.js';
 import { Recorder } from './core/recorder.js';
 import { releaseOf } from './core/release.js';
-import { OncePerCause } from './core/reporter.js';
+import { OncePerCause, safeReporter } from './core/reporter.js';
 import { RequestUnits } from './core/request-unit.js';
 import { Routes } from './core/route.js';
 import type { PerfSinkHost } from './core/sink.js';
@@ -38,7 +38,7 @@ import { PERF_EXTENSIONS, PERF_RESOLVED_OPTIONS, PERF_SINKS } from './perf.token
  */
 @Injectable()
 export class PerfRuntime {
-  readonly logger = new Logger('Perf');
+  readonly logger = safeReporter(new Logger('Perf'));
   readonly report = new OncePerCause(this.logger, monotonicMs);
   readonly recorder: Recorder;
   readonly routes = new Routes();

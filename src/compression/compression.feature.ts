@@ -91,7 +91,13 @@ class Compression implements Feature {
     const shared =
       said?.shared === null || said === null
         ? null
-        : new SharedRoute(said.shared, this.cache, this.host.nowMs, (reason) => this.notShared(route, reason));
+        : new SharedRoute(
+            said.shared,
+            this.cache,
+            this.host.nowMs,
+            (reason) => this.notShared(route, reason),
+            said.byHost,
+          );
     ROUTE_COMPRESSION.set(route, new RouteCompression(said?.off ?? false, shared));
     if (said?.shared?.preload === true && route.method === 'GET') this.preload(route);
   }

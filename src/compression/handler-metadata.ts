@@ -24,11 +24,15 @@ export const NoCompression = (): CustomDecorator => SetMetadata(NO_COMPRESSION_M
 /** Nest's metadata keys of `@UseGuards()` and `@UseFilters()`. */
 const GUARDS_METADATA = '__guards__';
 const FILTERS_METADATA = '__exceptionFilters__';
+/** Of `@Controller({ host })`, which may have parameters. */
+const HOST_METADATA = 'host';
 
 /** What the decorators say about a handler. */
 export interface HandlerCompression {
   readonly off: boolean;
   readonly shared: SharedResponseOptions | null;
+  /** It serves some hosts, and may answer each otherwise. */
+  readonly byHost: boolean;
 }
 
 /** What the decorators of this feature say, by handler, read once at boot. */
@@ -48,7 +52,8 @@ export class HandlerMetadata {
     if (shared !== null) checkShared(site);
     if (site.sendsEvents) this.eventHandlers.push(site.handler.name);
     if (off) this.offHandlers.push(site.handler.name);
-    if (shared !== null || off) this.known.set(site.handler, { off, shared });
+    const byHost = Reflect.getMetadata(HOST_METADATA, site.controller) !== undefined;
+    if (shared !== null || off) this.known.set(site.handler, { off, shared, byHost });
   }
 
   of(handler: RouteHandler | null): HandlerCompression | null {

@@ -1,4 +1,5 @@
 import { PerfError } from './perf.error.js';
+import { REDACTED, SecretNames } from './redact.js';
 
 /** Reads one option: what it may be, its default, and the value or a {@link PerfError} that says what to do. */
 export interface Option<T> {
@@ -18,10 +19,14 @@ export function optionError(path: string, expected: string, given: unknown, advi
   return new PerfError('PERF_ERR_OPTION', message);
 }
 
-/** A value and its type, short and on one line. Objects are named, never printed: they may hold secrets. */
+const secrets = new SecretNames([]);
+
+/** A value and its type, short and on one line. Objects are named, never printed: they may hold secrets, as a text may that looks it. */
 export function describe(value: unknown): string {
   if (value === null || value === undefined) return `\`${String(value)}\``;
-  if (typeof value === 'string') return `\`${JSON.stringify(value.slice(0, 60))}\` (string)`;
+  if (typeof value === 'string') {
+    return `\`${JSON.stringify(secrets.isSecretValue(value) ? REDACTED : value.slice(0, 60))}\` (string)`;
+  }
   if (typeof value === 'number' || typeof value === 'boolean') return `\`${String(value)}\` (${typeof value})`;
   if (typeof value === 'bigint') return `\`${value}n\` (bigint)`;
   if (Array.isArray(value)) return `an array of ${value.length}`;

@@ -19,10 +19,11 @@ const SECRET_PARTS = [
   'credential',
   'encryptionkey',
   'passphrase',
-  'passwd',
-  'password',
+  'passw',
   'privatekey',
+  'pwd',
   'secret',
+  'sessid',
   'session',
   'signature',
   'token',
@@ -30,11 +31,14 @@ const SECRET_PARTS = [
 
 /** Values that are secret whatever they are called: JSON web tokens, well-known key formats, PEM, HTTP credentials. */
 const SECRET_VALUE =
-  /eyJ[\w-]{6,}\.[\w-]{4,}|\b(?:sk|pk|rk|whsec)[_-][\w-]{12,}|\bgh[pousr]_\w{16,}|\bgithub_pat_\w{16,}|\bglpat-[\w-]{16,}|\bxox[a-z]-[\w-]{8,}|\b(?:AKIA|ASIA)[A-Z0-9]{12,}|\bAIza[\w-]{20,}|\bSG\.[\w-]{12,}|\bnpm_\w{20,}|-----BEGIN|\b(?:Bearer|Basic|Digest|Negotiate)\s+\S{4,}/i;
+  /(?<![\w-])eyJ[\w-]{6,}\.[\w-]{4,}|\b(?:sk|pk|rk|whsec)[_-][\w-]{12,}|\bgh[pousr]_\w{16,}|\bgithub_pat_\w{16,}|\bglpat-[\w-]{16,}|\bxox[a-z]-[\w-]{8,}|\b(?:AKIA|ASIA)[A-Z0-9]{12,}|\bAIza[\w-]{20,}|\bSG\.[\w-]{12,}|\bnpm_\w{20,}|-----BEGIN|\b(?:Bearer|Basic|Digest|Negotiate)\s+\S{4,}/i;
 
 /** A long unbroken run of letters and digits mixed: a key, a hash or a reset token more likely than a word. */
 const RANDOM_RUN = /[\w-]{32,}/g;
 const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
+
+/** `https://user:password@host`, and the same without its scheme, as a path's segment is. */
+const WITH_CREDENTIALS = /:\/\/[^/\s]*@|:[^\s/:]*@/;
 
 const plain = (name: string): string => name.toLowerCase().replace(/[^a-z0-9]/g, '');
 
@@ -53,6 +57,7 @@ export class SecretNames {
     if (this.denied.has(flat) || SECRET_PARTS.some((part) => flat.includes(part))) return true;
     const words = name
       .replace(/([a-z0-9])([A-Z])/g, '$1 $2')
+      .replace(/([A-Z])([A-Z][a-z])/g, '$1 $2')
       .toLowerCase()
       .split(/[^a-z]+/);
     return SECRET_WORDS.has(flat) || words.some((word) => SECRET_WORDS.has(word) || this.denied.has(word));
@@ -60,7 +65,7 @@ export class SecretNames {
 
   /** Whether a value looks like a secret by itself. */
   isSecretValue(value: string): boolean {
-    if (SECRET_VALUE.test(value)) return true;
+    if (SECRET_VALUE.test(value) || WITH_CREDENTIALS.test(value)) return true;
     for (const [run] of value.matchAll(RANDOM_RUN)) {
       if (/\d/.test(run) && /[a-z]/i.test(run) && !UUID.test(run)) return true;
     }
@@ -71,7 +76,7 @@ export class SecretNames {
 /** What stands where a secret was. */
 export const REDACTED = '[redacted]';
 
-/** A text that is encoded more often is no text. */
+/** A text that is encoded more often, as JSON or in a URL, is no text. */
 const MAX_ENCODINGS = 5;
 const MAX_URL_LENGTH = 2_048;
 const MAX_DEPTH = 12;
@@ -82,7 +87,7 @@ const MAX_FIELDS = 2_000;
  * `pattern` is the route's, whose `:token` names a segment. What cannot be read is left out, never passed on.
  */
 export function redactUrl(url: string, pattern: string | null, secrets: SecretNames): string {
-  const [path, query] = splitUrl(url);
+  const [path, query] = splitUrl(headOf(url));
   const redactedPath = redactPath(path, pattern, secrets);
   const redacted = query === null ? redactedPath : `${redactedPath}?${redactQuery(query, secrets)}`;
   return printable(redacted, MAX_URL_LENGTH);
@@ -96,7 +101,8 @@ export function redactQuery(query: string, secrets: SecretNames): string {
       const equals = parameter.indexOf('=');
       const rawName = equals < 0 ? parameter : parameter.slice(0, equals);
       const name = decode(rawName);
-      if (name === null || secrets.isSecretValue(name)) return REDACTED;
+      // JSON, or an address, in the place of a name.
+      if (name === null || !isSafeText('', rawName, secrets)) return REDACTED;
       if (equals < 0) return parameter;
       return isSafeText(name, parameter.slice(equals + 1), secrets) ? parameter : `${rawName}=${REDACTED}`;
     })
@@ -107,19 +113,30 @@ export function redactQuery(query: string, secrets: SecretNames): string {
  * A copy of plain data without secret fields, or null when it is too large or deep, or not plain. Never calls the data's
  * own code (`toJSON`, accessors).
  */
-export function redactData(data: unknown, secrets: SecretNames): { data: unknown } | null {
+export const redactData = (data: unknown, secrets: SecretNames): { data: unknown } | null =>
+  redactEncoded(data, secrets, 0);
+
+function redactEncoded(data: unknown, secrets: SecretNames, encodings: number): { data: unknown } | null {
   let left = MAX_FIELDS;
+  const namesSecret = (name: unknown): boolean => typeof name === 'string' && secrets.isSecret(name);
   const copy = (value: unknown, depth: number): unknown => {
     if ((left -= 1) < 0 || depth > MAX_DEPTH) throw TOO_LARGE;
-    if (typeof value === 'string') return isSafeText('', value, secrets) ? value : REDACTED;
+    if (typeof value === 'string') return isSafeText('', value, secrets, encodings + 1) ? value : REDACTED;
     if (value === null || typeof value === 'number' || typeof value === 'boolean') return value;
-    if (Array.isArray(value)) return value.map((item) => copy(item, depth + 1));
+    if (Array.isArray(value)) {
+      if (value.length === 2 && namesSecret(value[0])) return [value[0], REDACTED];
+      return value.map((item) => copy(item, depth + 1));
+    }
     if (typeof value !== 'object' || !isPlain(value)) return REDACTED;
     const result: Record<string, unknown> = Object.create(null) as Record<string, unknown>;
-    for (const [key, property] of Object.entries(Object.getOwnPropertyDescriptors(value))) {
+    const properties = Object.getOwnPropertyDescriptors(value) as Record<string, PropertyDescriptor>;
+    // `{ name: 'password', value: … }`, as forms and headers are listed.
+    const isPair = PAIR_NAMES.some((name) => namesSecret(properties[name]?.value));
+    for (const [key, property] of Object.entries(properties)) {
       if (property.enumerable !== true) continue;
-      const safe = 'value' in property && !secrets.isSecret(key);
-      if (secrets.isSecretValue(key)) result[REDACTED] = REDACTED;
+      const safe = 'value' in property && !secrets.isSecret(key) && !(isPair && PAIR_VALUES.has(key));
+      // JSON in the place of a name: a body that is no form, sent as one.
+      if (!isSafeText('', key, secrets, encodings + 1)) result[REDACTED] = REDACTED;
       else result[key] = safe ? copy(property.value, depth + 1) : REDACTED;
     }
     return result;
@@ -133,36 +150,57 @@ export function redactData(data: unknown, secrets: SecretNames): { data: unknown
 }
 
 const TOO_LARGE = new Error('too large to redact');
+const PAIR_NAMES = ['name', 'key', 'field', 'id', 'label', 'type'];
+const PAIR_VALUES: ReadonlySet<string> = new Set(['value', 'values', 'content', 'text', 'data']);
 
 function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || prototype === Object.prototype || Object.getPrototypeOf(prototype) === null;
 }
 
-/** The value of a parameter or field, which may itself be JSON, a URL, or a form in a string. */
+/** Names of fields, parameters and elements in a text that is none of these as a whole: `"token":`, `token=`, `<token>`. */
+const NAMES_INSIDE = /<([\w.:-]+)|(?<![\w.-])([\w.-]+)["'\\\]]*\s*[=:]/g;
+
+/** Too short to be a secret whatever it is called, and nothing inside; most values are. */
+const HARMLESS = /^[\w.~-]{0,9}$/;
+
+/**
+ * The value of a parameter or field, which may itself be JSON, a URL, or a form in a string. `depth`: how often it was encoded,
+ * which bounds the work too, as each encoding may hold all others.
+ */
 function isSafeText(name: string, text: string, secrets: SecretNames, depth = 1): boolean {
   if (name !== '' && secrets.isSecret(name)) return false;
+  if (HARMLESS.test(text)) return true;
   const decoded = decode(text);
   if (decoded === null || secrets.isSecretValue(decoded)) return false;
+  const isJson = /^\s*[[{]/.test(decoded);
   // Encoded again, as a link inside a link is.
-  if (depth < MAX_ENCODINGS && /%[0-9a-f]{2}/i.test(decoded) && !isSafeText(name, decoded, secrets, depth + 1))
-    return false;
-  if (/^\s*[[{]/.test(decoded)) return isSafeJson(decoded, secrets);
-  // `redirect=https://…?token=…`, `user:password@host`: anything that names a secret inside.
-  if (/:\/\/[^/\s]*@/.test(decoded)) return false;
-  for (const [, inner] of decoded.matchAll(/(?<![\w.-])([\w.-]+)\s*[=:]/g)) if (secrets.isSecret(inner!)) return false;
+  const isEncoded = /%[0-9a-f]{2}/i.test(decoded);
+  if ((isJson || isEncoded) && depth >= MAX_ENCODINGS) return false;
+  if (isEncoded && !isSafeText(name, decoded, secrets, depth + 1)) return false;
+  if (isJson) return isSafeJson(decoded, secrets, depth);
+  // `redirect=https://…?token=…`: anything that names a secret inside.
+  for (const [, element, inner] of decoded.matchAll(NAMES_INSIDE))
+    if (secrets.isSecret(element ?? inner!)) return false;
   return true;
 }
 
-function isSafeJson(text: string, secrets: SecretNames): boolean {
+function isSafeJson(text: string, secrets: SecretNames, depth: number): boolean {
   let data: unknown;
   try {
     data = JSON.parse(text);
   } catch {
     return false;
   }
-  const redacted = redactData(data, secrets);
+  const redacted = redactEncoded(data, secrets, depth);
   return redacted !== null && JSON.stringify(redacted.data) === JSON.stringify(data);
+}
+
+/** What is read of a URL, so that a long one costs no more than a short one. What is not there as a whole is left out. */
+function headOf(url: string): string {
+  if (url.length <= MAX_URL_LENGTH) return url;
+  const end = Math.max(...['/', '?', '&'].map((mark) => url.lastIndexOf(mark, MAX_URL_LENGTH - 2)));
+  return `${url.slice(0, end + 1)}…`;
 }
 
 /** Path and query; the scheme, credentials and host of an absolute request target are dropped, and any fragment. */
@@ -176,14 +214,16 @@ function splitUrl(url: string): [path: string, query: string | null] {
 
 function redactPath(path: string, pattern: string | null, secrets: SecretNames): string {
   const names = (pattern ?? '').split('/');
+  // Which segment is the secret one cannot be told: `/files{/:id}/:token`.
+  const isVague = /[*{?]/.test(pattern ?? '') && names.some((name) => name.includes(':') && secrets.isSecret(name));
+  const fixed = isVague ? new Set(names.map((name) => name.replaceAll(/[{}]/g, ''))) : null;
   let afterWildcard = false;
   return path
     .split('/')
     .map((segment, index) => {
       const name = names[index] ?? '';
       afterWildcard ||= name.startsWith('*');
-      const decoded = decode(segment);
-      if (decoded === null || secrets.isSecretValue(decoded)) return REDACTED;
+      if (fixed?.has(segment) === false) return REDACTED;
       const parameter = !afterWildcard && name.includes(':') ? name : '';
       if (parameter !== '' && secrets.isSecret(parameter)) return REDACTED;
       // Matrix parameters: `/report;token=…`

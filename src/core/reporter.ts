@@ -11,6 +11,20 @@ export interface Reporter {
   error(message: string): void;
 }
 
+/** Never throws: in a timer or a listener, what an application's logger throws would end the process. */
+export function safeReporter(reporter: Reporter): Reporter {
+  const say =
+    (level: keyof Reporter) =>
+    (message: string): void => {
+      try {
+        reporter[level](message);
+      } catch {
+        // There is nobody else to tell.
+      }
+    };
+  return { log: say('log'), warn: say('warn'), error: say('error') };
+}
+
 /**
  * Says each cause once and counts the rest: the first occurrence is reported at once, later ones as one line with
  * their number when a minute has passed or on {@link flush}.

@@ -77,8 +77,9 @@ const socketOf = (request: PerfRequest): { localPort?: number; encrypted?: boole
 /** Browsers send a host's cookies to all its ports: two applications must not overwrite each other's. */
 const cookieName = (request: PerfRequest): string => `nestjs-perf-${socketOf(request)?.localPort ?? 0}`;
 
+/** Of several proxies, the first stands before the browser. */
 const isEncrypted = (request: PerfRequest): boolean =>
-  socketOf(request)?.encrypted === true || request.headers['x-forwarded-proto'] === 'https';
+  socketOf(request)?.encrypted === true || /^\s*https\s*(?:,|$)/i.test(String(request.headers['x-forwarded-proto']));
 
 /** `SameSite` lets sibling domains in: they may lead here, and not read, whatever CORS the application allows. */
 function isOfThisSite({ headers }: PerfRequest): boolean {

@@ -22,7 +22,8 @@ const SAFE: Readonly<Record<string, string>> = {
   'x-content-type-options': 'nosniff',
   'cache-control': 'no-store',
 };
-const FOR_EVER = { ...SAFE, 'cache-control': 'public, max-age=31536000, immutable' };
+const FOR_EVER = { ...SAFE, 'cache-control': 'public, max-age=31536000, immutable', vary: 'accept-encoding' };
+const ACCEPTS_BROTLI = /\bbr\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i;
 
 /** An asset as it is sent. */
 export interface Asset {
@@ -79,14 +80,14 @@ export class Answers {
   };
 
   /** Holds nothing of the application: open to everybody, and kept by browsers. */
-  readonly asset =
-    ({ type, brotli }: Asset) =>
-    async ({ headers }: PerfRequest): Promise<RawResponse<Uint8Array>> => {
-      const body = Buffer.from(brotli, 'base64');
-      return /\bbr\b/.test(headers['accept-encoding'] ?? '')
-        ? { status: 200, type, body, headers: { ...FOR_EVER, vary: 'accept-encoding', 'content-encoding': 'br' } }
-        : { status: 200, type, body: brotliDecompressSync(body), headers: { ...FOR_EVER, vary: 'accept-encoding' } };
-    };
+  readonly asset = ({ type, brotli }: Asset) => {
+    const encoded = Buffer.from(brotli, 'base64');
+    let plain: Uint8Array | null = null;
+    return async ({ headers }: PerfRequest): Promise<RawResponse<Uint8Array>> =>
+      ACCEPTS_BROTLI.test(headers['accept-encoding'] ?? '')
+        ? { status: 200, type, body: encoded, headers: { ...FOR_EVER, 'content-encoding': 'br' } }
+        : { status: 200, type, body: (plain ??= brotliDecompressSync(encoded)), headers: FOR_EVER };
+  };
 
   /** `base`: for a browser, where the page's files are; null for others. */
   private refused(base: string | null): RawResponse {

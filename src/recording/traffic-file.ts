@@ -1,8 +1,6 @@
 import { createReadStream, createWriteStream, mkdirSync, openSync, type WriteStream } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
 import { randomBytes } from 'node:crypto';
@@ -76,19 +74,24 @@ export class TrafficFile {
   }
 
   private async rewrite(edit: EditLine): Promise<void> {
-    const lines = createInterface({ input: createReadStream(this.part).pipe(createGunzip()), crlfDelay: Infinity });
-    async function* edited(): AsyncGenerator<string> {
-      let index = 0;
-      for await (const line of lines) {
-        const kept = edit(line, index);
-        index += 1;
-        if (kept !== null) yield `${kept}\n`;
+    async function* edited(texts: AsyncIterable<string>): AsyncGenerator<string> {
+      let [index, rest] = [0, ''];
+      for await (const text of texts) {
+        const lines = (rest + text).split('\n');
+        rest = lines.pop()!;
+        for (const line of lines) {
+          const kept = edit(line, index);
+          index += 1;
+          if (kept !== null) yield `${kept}\n`;
+        }
       }
     }
     const fresh = `${this.part}2`;
     try {
       await pipeline(
-        Readable.from(edited()),
+        createReadStream(this.part),
+        createGunzip().setEncoding('utf8'),
+        edited,
         createGzip(),
         createWriteStream(fresh, { flags: 'wx', mode: OWNER_ONLY }),
       );

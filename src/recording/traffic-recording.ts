@@ -1,6 +1,7 @@
 import { attach } from '../core/attachment.js';
 import type { RecordedTraffic } from '../core/recording.js';
 import type { RequestState } from '../core/request-state.js';
+import { printable } from '../core/printable.js';
 import { routeName, type Route } from '../core/route.js';
 import { jsonShape } from './json-shape.js';
 import { recordedRequest, type Answer, type RecordedRequest, type RedactionRules } from './recorded-request.js';
@@ -56,7 +57,7 @@ export class TrafficRecording {
     const session = this.sampled(state);
     const name = routeName(route);
     if (!this.wants(session, name)) return;
-    const line = JSON.stringify(recordedRequest(state, session.session, ANSWER.get(state), this.rules));
+    const line = lineOf(recordedRequest(state, session.session, ANSWER.get(state), this.rules));
     this.bytes += Buffer.byteLength(line) + 1;
     if (this.bytes > this.options.maxBytes) return this.full(`\`maxBytes\` (${this.options.maxBytes}) are written`);
     if (!this.file.write(line)) return this.full('the disk cannot follow');
@@ -101,7 +102,10 @@ export class TrafficRecording {
   }
 }
 
+/** One line to every reader: some end a line at U+2028, which JSON does not escape. */
+const lineOf = (request: RecordedRequest): string => printable(JSON.stringify(request), Infinity);
+
 /** Of a session that is not whole: it stands alone. */
-const alone = (line: string): string => JSON.stringify({ ...(JSON.parse(line) as RecordedRequest), session: null });
+const alone = (line: string): string => lineOf({ ...(JSON.parse(line) as RecordedRequest), session: null });
 
 const isRecorded = (route: Route | null): route is Route => route !== null && OF_APPLICATION.get(route) === true;

@@ -97,8 +97,13 @@ class LoggerSink implements PerfSink {
     if (slow.length > 0) this.write('warn', slowAgainText(slow), slowAgainFields(slow));
   }
 
+  /** Never throws: in a timer, what an application's logger throws would end the process. */
   private write(level: 'log' | 'warn', text: string, fields: object): void {
-    this.logger[level](this.format() === 'text' ? text : new LogObject(text, fields));
+    try {
+      this.logger[level](this.format() === 'text' ? text : new LogObject(text, fields));
+    } catch {
+      // There is nobody else to tell.
+    }
   }
 
   private format(): LogFormat {

@@ -73,4 +73,16 @@ describe.each(adapters)('the dashboard on %s', (adapter) => {
     expect(await asked({ cookie: cookie.replace('.', 'z.') })).toBe(401);
     expect(await asked({ cookie: `${cookie}x` })).toBe(401);
   });
+
+  it.each([
+    ['https', true],
+    ['https, http', true],
+    ['http, https', false],
+    ['http', false],
+  ])('behind proxies that say `%s`, sends the cookie over TLS alone: %s', async (proto, isSecure) => {
+    const { url, token } = await start();
+    const headers = { ...HTML, 'x-forwarded-proto': proto };
+    const { headers: answered } = await fetch(`${url}/perf?token=${token()}`, { headers, redirect: 'manual' });
+    expect(answered.get('set-cookie')!.endsWith('; Secure')).toBe(isSecure);
+  });
 });

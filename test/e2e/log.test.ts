@@ -16,6 +16,7 @@ import { prometheusSink } from '../../src/entries/prometheus.js';
 import { adapterOf, adapters } from '../fixtures/app.js';
 import { closeApps, listeningApp, recordsOf } from '../fixtures/build-app.js';
 import { Lines } from '../fixtures/lines.js';
+import { uncaughtDuring } from '../fixtures/uncaught.js';
 import { until } from '../fixtures/until.js';
 
 @SlowMs(5)
@@ -92,6 +93,33 @@ describe.each(adapters)('on %s', (adapter) => {
       },
       10_000,
     );
+  });
+
+  it('a logger that fails ends nothing', async () => {
+    const said = { all: 0, summaries: 0 };
+    let broken = false;
+    const say = (text: unknown): void => {
+      if (!broken) return;
+      said.all += 1;
+      if (String(text).includes('in the last')) said.summaries += 1;
+      throw new Error('the log has closed');
+    };
+    const logger = { log: say, warn: say, error: say };
+    const bad = { name: 'bad', publish: () => Promise.reject(new Error('no disk')) };
+    const built = await listeningApp(adapterOf(adapter), {
+      metadata: { controllers: [PlainController] },
+      perf: { sinks: [bad, loggerSink({ summaryMs: 20 })] },
+      nest: { logger },
+    });
+    broken = true;
+    const caught = await uncaughtDuring(async () => {
+      expect((await fetch(`${built.url}/quick`)).status).toBe(200);
+      await recordsOf(built, 1);
+      await until('a summary', () => said.summaries > 0);
+    });
+    broken = false;
+    expect(caught).toEqual([]);
+    expect(said.all).toBeGreaterThan(said.summaries);
   });
 });
 

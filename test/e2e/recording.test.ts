@@ -1,6 +1,7 @@
-import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
 import { Body, Controller, Get, HttpCode, Inject, Param, Post, Req } from '@nestjs/common';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { record, type RecordOptions } from '../../src/entries/record.js';
@@ -139,6 +140,19 @@ describe.each(adapters)('a recording, on %s', (adapter) => {
     await get('/record');
     await get('/items/7');
     expect((await ended()).map(({ url }) => url)).toEqual(['/items/7']);
+  });
+
+  it('has one line a request, whatever a body holds', async () => {
+    const { url, recording, ended } = await shop();
+    recording.start(minute);
+    const item = 'a\u2028b\u2029c\u0085d';
+    const headers = { 'content-type': 'application/json' };
+    await (await fetch(`${url}/orders`, { method: 'POST', headers, body: JSON.stringify({ item }) })).arrayBuffer();
+    const [order] = await ended();
+    expect(order!.body).toEqual({ item });
+    const { file } = await recording.stop();
+    // Node 24 ends a line at each of them.
+    expect(gunzipSync(readFileSync(file)).toString().trimEnd()).not.toMatch(/[\n\u0085\u2028\u2029]/);
   });
 
   it('keeps whole sessions below its rate, and of each route a floor', async () => {

@@ -1,7 +1,9 @@
+import type { ServerResponse } from 'node:http';
 import { Controller, Get } from '@nestjs/common';
 import { describe, expect, it } from 'vitest';
 import { type PerfModuleOptions, type PerfSnapshot, PerfService } from '../../src/index.js';
 import { adapters, startApp } from '../fixtures/app.js';
+import { uncaughtDuring } from '../fixtures/uncaught.js';
 
 @Controller('users')
 class UsersController {
@@ -26,15 +28,42 @@ describe.each(adapters)('snapshotEndpoint on %s', (adapter) => {
     await (await fetch(`${running.url}/users`)).text();
     await running.requests();
     const url = `${running.url}/perf/snapshot`;
-    expect((await fetch(url)).status).toBe(403);
+    const refused = await fetch(url);
+    expect([refused.status, refused.headers.get('cache-control')]).toEqual([403, 'no-store']);
     const response = await fetch(url, { headers: { 'x-key': 'k1' } });
     expect(response.status).toBe(200);
     expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8');
+    // A proxy that keeps answers would give it to whom `authorize` does not let in.
+    expect(response.headers.get('cache-control')).toBe('no-store');
     const answered = (await response.json()) as PerfSnapshot;
     const { at: _, ...known } = running.app.get(PerfService).snapshot();
     expect(answered).toMatchObject(JSON.parse(JSON.stringify({ routes: known.routes })) as object);
     expect(answered.routes.map(({ route, count }) => [route, count])).toEqual([['/users', 1]]);
     expect((await running.requests()).map(({ route }) => route)).toEqual(['/users']);
+    await running.close();
+  });
+
+  it('leaves alone what middleware has answered meanwhile', async () => {
+    let [asked, letIn] = [(): void => {}, (_is: boolean): void => {}];
+    const authorize = (): Promise<boolean> => {
+      asked();
+      return new Promise((resolve) => (letIn = resolve));
+    };
+    const running = await startApp(adapter, {
+      perf: { snapshotEndpoint: { authorize } },
+      metadata,
+      beforeInit: (app) =>
+        void app.use((_request: unknown, response: ServerResponse, next: () => void) => {
+          asked = () => response.writeHead(503).end('too slow');
+          next();
+        }),
+    });
+    const caught = await uncaughtDuring(async () => {
+      const response = await fetch(`${running.url}/perf/snapshot`);
+      expect([response.status, await response.text()]).toEqual([503, 'too slow']);
+      letIn(true);
+    });
+    expect(caught).toEqual([]);
     await running.close();
   });
 

@@ -124,6 +124,8 @@ export class HeldResponse implements Sending {
 
   private bodyOf(chunk: unknown, encoding: unknown): Body | null {
     if (this.request.method === 'HEAD') {
+      // Express itself has found that the client has it.
+      if (this.response.statusCode === 304) return null;
       const body = this.sentBody ?? (isChunk(chunk) ? chunk : null);
       return typeof body === 'string' ? Buffer.from(body) : body;
     }

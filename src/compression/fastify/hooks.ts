@@ -69,7 +69,7 @@ export async function compressOnFastify(
     const view = new FastifyResponseView(request, reply, state);
     const body = payload instanceof ReadableStream ? Readable.fromWeb(payload) : payload;
     if (typeof body === 'string' || body instanceof Uint8Array) {
-      engine.send(view, body, route, (sent) => finish(done, view, reply, sent));
+      engine.send(view, body, route, (sent) => finish(done, view, reply, sent ?? nothingFor(view)));
     } else if (body === null || body === undefined) {
       engine.sendNothing(view, route);
       done(null, body);
@@ -85,6 +85,9 @@ export async function compressOnFastify(
 
 /** As Fastify tells it: streams of other packages than Node's own count. */
 const isStream = (body: unknown): body is Readable => typeof (body as Partial<Readable>).pipe === 'function';
+
+/** Fastify's own hook of HEAD routes asks whatever is sent for its length, and counts an empty text as 0. */
+const nothingFor = ({ method }: FastifyResponseView): Readable | null => (method === 'HEAD' ? Readable.from([]) : null);
 
 /** The stream, or what encodes it. */
 function encoded(

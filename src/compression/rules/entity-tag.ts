@@ -66,10 +66,10 @@ export function conditionOf(
 }
 
 /**
- * A conditional GET that the client has not asked to be answered anew (`Cache-Control: no-cache`, a forced reload). A 304 whose
+ * A conditional GET or HEAD that the client has not asked to be answered anew (`Cache-Control: no-cache`, a forced reload). A 304 whose
  * head Node refuses could not be answered otherwise any more: Node would not send another answer's body.
  */
 function mayBeFresh(view: ResponseView): boolean {
-  if (view.status !== 200 || view.method !== 'GET') return false;
+  if (view.status !== 200 || (view.method !== 'GET' && view.method !== 'HEAD')) return false;
   return !hasMember(view.requestHeader('cache-control'), 'no-cache') && isWritable(view.headers());
 }

@@ -105,6 +105,7 @@ export class SharedResponseGuard implements CanActivate {
     const admission = await shared.admit({
       method: request.method ?? 'GET',
       url: request.originalUrl ?? request.url ?? '',
+      host: String(request.headers.host ?? request.headers[':authority'] ?? ''),
       authorized: request.headers.authorization !== undefined,
       request,
       headers: () => context.getArgByIndex<HttpResponse>(1).getHeaders(),

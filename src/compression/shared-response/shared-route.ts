@@ -42,6 +42,7 @@ export interface Caller {
   readonly method: string;
   /** Path and query, as sent. */
   readonly url: string;
+  readonly host?: string;
   /** It carries `Authorization`. */
   readonly authorized: boolean;
   /** The framework's, for `varyBy`. */
@@ -76,6 +77,8 @@ export class SharedRoute {
     private readonly nowMs: MonotonicClock,
     /** Says once why an answer of this route is not shared. */
     private readonly notShared: (reason: string) => void,
+    /** Each host has answers of its own. */
+    private readonly byHost = false,
   ) {
     this.waitMs = options.waitMs ?? WAIT_MS;
   }
@@ -83,10 +86,10 @@ export class SharedRoute {
   /** @throws what `varyBy` throws, and PERF_ERR_DECORATOR when it returns no string */
   async admit(caller: Caller): Promise<Admission> {
     const { varyBy } = this.options;
-    const { method, url, request } = caller;
+    const { method, url, host = '', request } = caller;
     // A space ends a request target, so no two different triples make one key.
-    const key =
-      varyBy === undefined ? `${method} ${url}` : `${method} ${url} ${textOf(varyBy(request as PerfRequest))}`;
+    const target = this.byHost ? `${method} ${encodeURIComponent(host)} ${url}` : `${method} ${url}`;
+    const key = varyBy === undefined ? target : `${target} ${textOf(varyBy(request as PerfRequest))}`;
     // One that was abandoned is made by one of those who wait; of a second one they do not wait for a third.
     for (let handedOver = false; ; handedOver = true) {
       const found = this.find(key, caller);

@@ -20,7 +20,8 @@ export class RejectFile {
     return this.turns.take(async () => {
       const handle = await open(this.path, 'a', 0o600);
       try {
-        await handle.appendFile(lineOf(entry));
+        // Behind what a crash or a full disk may have left of another.
+        await handle.appendFile(`\n${lineOf(entry)}`);
         await handle.datasync();
       } finally {
         await handle.close();

@@ -60,14 +60,14 @@ export class Segment {
         const offset = typeof name === 'string' ? byId.get(name) : name;
         if (offset !== undefined && offsets.delete(offset)) segment.struck.add(offset);
       }
-      if (struck !== null) continue;
-      const entry = parseEntry(text);
+      const entry = struck === null ? parseEntry(text) : null;
       if (entry !== null) {
         offsets.add(start);
         byId.set(entry.id, start);
       }
-      // A last line without its end was torn by a crash: its response was never sent.
-      else if (complete) segment.damagedLines += 1;
+      const isRead = struck !== null || entry !== null;
+      if (!complete) await segment.endTornLine(start, isRead);
+      else if (!isRead) segment.damagedLines += 1;
     }
     segment.outstanding = segment.parked = offsets.size;
     return segment;
@@ -147,6 +147,17 @@ export class Segment {
 
   close(): Promise<void> {
     return this.handle.close();
+  }
+
+  /** A last line that a crash has torn: its response was never sent. What is struck off now must not be written behind it. */
+  private async endTornLine(start: number, isRead: boolean): Promise<void> {
+    try {
+      if (isRead) return await this.write('\n', false);
+      await this.handle.truncate(start);
+      this.bytes = start;
+    } catch {
+      this.torn = true;
+    }
   }
 
   private async write(text: string, durably = true): Promise<void> {

@@ -82,7 +82,12 @@ export class ExpressPlatform implements Platform {
     this.application.get(path, (request, response, next) => {
       const state = stateOf(request);
       if (state !== null) state.route = route;
-      answer(request).then((answered) => this.answer(response, answerOf(answered)), next);
+      answer(request)
+        .then((answered) => {
+          // Somebody else may have answered meanwhile: middleware with a timeout.
+          if (!response.headersSent) this.answer(response, answerOf(answered));
+        })
+        .then(undefined, next);
     });
   }
 

@@ -5,6 +5,7 @@ import {
   Controller,
   type ExecutionContext,
   Get,
+  HostParam,
   HttpException,
   Injectable,
   Logger,
@@ -136,6 +137,16 @@ class FeedController {
   }
 }
 
+@Controller({ path: 'tenant', host: ':tenant.test' })
+class TenantController {
+  @Get()
+  @SharedResponse({ ttlMs: 60_000 })
+  one(@HostParam('tenant') tenant: string): unknown {
+    counts.handler += 1;
+    return { tenant };
+  }
+}
+
 @Controller({ path: 'scoped', scope: Scope.REQUEST })
 class ScopedController {
   @Get()
@@ -152,7 +163,7 @@ describe.each(adapters)('@SharedResponse on %s', (adapter) => {
     Object.assign(counts, { handler: 0, interceptor: 0, guard: 0 });
     hold = null;
     fails = false;
-    test = await startApp(adapter, { metadata: { controllers: [FeedController, ScopedController] } });
+    test = await startApp(adapter, { metadata: { controllers: [FeedController, ScopedController, TenantController] } });
   };
   afterEach(async () => {
     vi.restoreAllMocks();
@@ -239,6 +250,18 @@ describe.each(adapters)('@SharedResponse on %s', (adapter) => {
     expect((await get('s/by-language', { 'accept-language': 'de' })).text).toBe(german.text);
     expect(counts.handler).toBe(2);
     await get('s/by-language?a=1', { 'accept-language': 'de' });
+    expect(counts.handler).toBe(3);
+  });
+
+  it('tells hosts apart where the controller has them', async () => {
+    await start();
+    for (let again = 0; again < 2; again++) {
+      for (const tenant of ['a', 'b'])
+        expect((await get('tenant', { host: `${tenant}.test` })).text).toBe(`{"tenant":"${tenant}"}`);
+    }
+    expect(counts.handler).toBe(2);
+    await get('s/by-language', { host: 'a.test' });
+    await get('s/by-language', { host: 'b.test' });
     expect(counts.handler).toBe(3);
   });
 

@@ -31,6 +31,12 @@ describe('secret names', () => {
     'X-Tenant',
     'x_tenant',
     'iban2',
+    'OTPCode',
+    'userJWTValue',
+    'CVVNumber',
+    'PHPSESSID',
+    'userpwd',
+    'Passwort',
   ])('%s is secret', (name) => {
     expect(secrets.isSecret(name)).toBe(true);
   });
@@ -99,6 +105,19 @@ describe('URL', () => {
     ['/x?a=%E0%A4%A', '/x', '/x?a=[redacted]'],
     ['http://me:pw@host/x?a=1', '/x', '/x?a=1'],
     ['/x#token', '/x', '/x'],
+    [`/x?${encodeURIComponent('{"password":"hunter2"}')}`, '/x', '/x?[redacted]'],
+    ['/x?{"password":"x=hunter2"}', '/x', '/x?[redacted]'],
+    ['/x?https://me:hunter2@host/', '/x', '/x?[redacted]'],
+    ['/x?token:hunter2', '/x', '/x?[redacted]'],
+    ['/fetch/https://me:hunter2@host/a', '/fetch/*', '/fetch/https://[redacted]/a'],
+    ['/x?log=payload={"password":"hunter2"}', '/x', '/x?log=[redacted]'],
+    [`/x?log=${encodeURIComponent(JSON.stringify('{"password":"hunter2"}'))}`, '/x', '/x?log=[redacted]'],
+    ['/x?xml=<login><soap:password type="text">hunter2</soap:password></login>', '/x', '/x?xml=[redacted]'],
+    [`/x?a=${'%25'.repeat(6)}3Dtoken%3Dhunter2`, '/x', '/x?a=[redacted]'],
+    ['/files/a/hunter2', '/files{/:folder}/a/:token', '/files/a/[redacted]'],
+    ['/any/where/hunter2/end', '/*path/:token/end', '/[redacted]/[redacted]/[redacted]/end'],
+    ['/verify/hunter2', '/verify/:token?', '/verify/[redacted]'],
+    ['/files/a/b', '/files{/:folder}/:page', '/files/a/b'],
     ['*', null, '*'],
   ])('%s', (url, pattern, expected) => {
     expect(redactUrl(url, pattern, secrets)).toBe(expected);
@@ -106,6 +125,32 @@ describe('URL', () => {
 
   it('is never longer than a line', () => {
     expect(redactUrl(`/x?a=${'b '.repeat(5_000)}`, '/x', secrets).length).toBeLessThan(2_100);
+  });
+
+  it('reads no part of a parameter or segment that is too long to be read as a whole', () => {
+    expect(redactUrl(`/x?a=1&b=${'b'.repeat(5_000)}`, '/x', secrets)).toBe('/x?a=1&…');
+    expect(redactUrl(`/x/${'b'.repeat(5_000)}?a=1`, '/x/:b', secrets)).toBe('/x/…');
+  });
+
+  /** JSON texts in JSON texts, the innermost encoded over and over. */
+  const nested = (levels: number): string => {
+    let text = `%${'25'.repeat(60)}41`;
+    for (let level = 0; level < levels; level++) text = JSON.stringify([text]);
+    return text;
+  };
+
+  it.each([
+    ['JSON in JSON, and encodings of encodings', `/x?q=${nested(9)}`],
+    ['beginnings of tokens', `/x?q=${'eyJ'.repeat(5_000)}`],
+    ['colons', `/x?q=${':'.repeat(16_000)}`],
+    ['names', `/x?q=${'a='.repeat(8_000)}`],
+    ['parameters', `/x?${'a=1&'.repeat(4_000)}`],
+    ['segments', '/a'.repeat(8_000)],
+  ])('is soon done, whatever a client sends: %s', (_what, url) => {
+    redactUrl(url, '/x', secrets);
+    const startedMs = performance.now();
+    for (let i = 0; i < 10; i++) redactUrl(url, '/x', secrets);
+    expect((performance.now() - startedMs) / 10).toBeLessThan(20);
   });
 
   it('never passes on the value of a secret parameter, whatever surrounds it', () => {
@@ -136,6 +181,42 @@ describe('data', () => {
       items: [{ id: 1, apiKey: '[redacted]' }],
       note: '[redacted]',
     });
+  });
+
+  it('redacts what a pair of name and value says', () => {
+    const body = {
+      fields: [
+        { name: 'password', value: 'p' },
+        { field: 'plan', value: 'free' },
+      ],
+      entries: [
+        ['token', 't'],
+        ['page', 2],
+      ],
+    };
+    expect(redactData(body, secrets)?.data).toEqual({
+      fields: [
+        { name: 'password', value: '[redacted]' },
+        { field: 'plan', value: 'free' },
+      ],
+      entries: [
+        ['token', '[redacted]'],
+        ['page', 2],
+      ],
+    });
+  });
+
+  it('passes on no name that is a text of its own: JSON that was sent as a form', () => {
+    expect(redactData({ '{"password":"p"}': '' }, secrets)?.data).toEqual({ '[redacted]': '[redacted]' });
+    expect(redactData({ 'password=p': 1, a: 1 }, secrets)?.data).toEqual({ '[redacted]': '[redacted]', a: 1 });
+  });
+
+  it('is soon done with texts in texts', () => {
+    let text = `%${'25'.repeat(60)}41`;
+    for (let level = 0; level < 9; level++) text = JSON.stringify([text]);
+    const startedMs = performance.now();
+    redactData({ text }, secrets);
+    expect(performance.now() - startedMs).toBeLessThan(100);
   });
 
   it('redacts JSON inside a string when it names a secret', () => {

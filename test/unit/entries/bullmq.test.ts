@@ -53,6 +53,11 @@ describe('bullmqStore', () => {
       { connection: 'redis://localhost' },
       '`bullmqStore.connection` must be ioredis options or an ioredis client, of one server (no Cluster) and without `keyPrefix`, got `"redis://localhost"` (string).',
     ],
+    // The log of the boot must not hold it.
+    [
+      { connection: 'redis://:hunter2@localhost' },
+      '`bullmqStore.connection` must be ioredis options or an ioredis client, of one server (no Cluster) and without `keyPrefix`, got `"[redacted]"` (string).',
+    ],
     [
       { connection: { isCluster: true } },
       '`bullmqStore.connection` must be ioredis options or an ioredis client, of one server (no Cluster) and without `keyPrefix`, got an object.',

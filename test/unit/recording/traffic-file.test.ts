@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { TrafficFile } from '../../../src/recording/traffic-file.js';
+import { uncaughtDuring } from '../../fixtures/uncaught.js';
 
 describe('the file of a recording', () => {
   let folder: string;
@@ -35,5 +36,22 @@ describe('the file of a recording', () => {
     expect(others).toEqual([]);
     expect(name).toMatch(/\.ndjson\.gz\.part$/);
     expect(textOf(name!)).toBe('one\ntwo\nthree\n');
+  });
+
+  it('says that it is gone, and ends no process, where somebody has removed it', async () => {
+    rmSync(join(folder, readdirSync(folder)[0]!));
+    const caught = await uncaughtDuring(() => expect(file.finish((line) => line)).rejects.toThrow('ENOENT'));
+    expect(caught).toEqual([]);
+  });
+
+  it('takes lines of any length, and whatever they hold', async () => {
+    const long = 'ä\u2028€'.repeat(50_000);
+    file.write(long);
+    const seen: string[] = [];
+    await file.finish((line) => {
+      seen.push(line);
+      return line;
+    });
+    expect(seen).toEqual(['one', 'two', 'three', long]);
   });
 });

@@ -147,6 +147,31 @@ describe('the spill', () => {
     expect(reports).toEqual([]);
   });
 
+  it.each([
+    ['in the middle', '{"id":"a-3","work":"SendRec', ['a-2']],
+    ['before its newline', '{"id":"a-3","work":"SendReceipt"}', ['a-2', 'a-3']],
+  ])('remembers what is struck off behind a line that was torn %s', async (_where, torn, left) => {
+    const first = await open();
+    for (const id of ['a-1', 'a-2']) await put(first.spill, id);
+    await crash(first.spill);
+    appendFileSync(`${file}.1`, torn);
+    const second = await open();
+    const taken = await take(second.spill, 10);
+    second.spill.strike(taken.filter(({ entry: { id } }) => id === 'a-1').map(({ place }) => place));
+    await crash(second.spill);
+    const third = await open();
+    expect(await takeAll(third.spill)).toEqual(left);
+    expect(reports).toEqual([]);
+  });
+
+  it('keeps a reject behind one that was torn', async () => {
+    writeFileSync(`${file}.rejects`, '{"id":"a-0","work":"SendRec');
+    const { spill } = await open();
+    await put(spill, 'a-1');
+    await spill.reject(entry('a-1'), places.get('a-1')!, 'refused');
+    expect((await spill.rejected()).map(({ id }) => id)).toEqual(['a-1']);
+  });
+
   it('sends the others of a file with a damaged line, says so, and keeps the file', async () => {
     const first = await open();
     for (const id of ['a-1', 'a-2', 'a-3']) await put(first.spill, id);
