@@ -43,6 +43,26 @@ class OrdersController {
   }
 }
 
+let noted = 0;
+@Injectable()
+class Note implements DeferredWork<null> {
+  prepare(): null {
+    return null;
+  }
+  run(): void {
+    noted += 1;
+  }
+}
+
+@Controller('notes')
+class NotesController {
+  @Post()
+  @DeferWork(Note, { durable: true })
+  create() {
+    return {};
+  }
+}
+
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
   for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
@@ -223,6 +243,43 @@ describe('deferred work while Redis fails', () => {
     await running.app.get(Deferrer).idle();
     await expectEachStoredOnce(port, accepted);
   }, 120_000);
+
+  it.each(['options', 'a client'])(
+    'away with nothing pending: close() waits for nobody, whether Redis never came or has gone (given %s)',
+    async (given) => {
+      const port = await freePort();
+      const options = { host: '127.0.0.1', port };
+      const start = async () => {
+        const client = new Redis({ ...options, maxRetriesPerRequest: null });
+        client.on('error', () => {});
+        cleanups.push(() => client.disconnect());
+        const store = bullmqStore({ connection: given === 'options' ? options : client, queue: 'durable' });
+        const running = await startApp('fastify', {
+          metadata: { controllers: [NotesController], providers: [Note] },
+          perf: { defer: { store, drainTimeoutMs: 10_000 } },
+        });
+        return { running, store };
+      };
+      const closeMs = async (running: TestApp): Promise<number> => {
+        const startedMs = performance.now();
+        await running.close();
+        return performance.now() - startedMs;
+      };
+      const never = await start();
+      await pause(300);
+      expect(await closeMs(never.running)).toBeLessThan(3_000);
+      const redis = await ownRedis({ port });
+      const gone = await start();
+      noted = 0;
+      await fetch(`${gone.running.url}/notes`, { method: 'POST' });
+      await until('the job has run', () => noted === 1);
+      await until('Redis knows of it', async () => (await gone.store.queue().getActiveCount()) === 0);
+      await redis.stop();
+      await pause(300);
+      expect(await closeMs(gone.running)).toBeLessThan(3_000);
+    },
+    60_000,
+  );
 
   it('absent for good: close() returns at the drain deadline and says what was cut off', async () => {
     const port = await freePort();

@@ -17,8 +17,8 @@ import { bulkJobOf, envelopeOf } from './job-data.js';
 import { JobWorker, type QueueWorkerOptions } from './job-worker.js';
 import { importBullmq, type Bullmq } from './peer.js';
 
-/** How long closing may take when Redis does not answer, milliseconds. */
-const CLOSE_TIMEOUT_MS = 1_000;
+/** For a last word with Redis, which nothing depends on any more, milliseconds. */
+const CLOSE_TIMEOUT_MS = 300;
 
 export interface BullmqStoreOptions {
   /** ioredis options, or an ioredis client, which is duplicated and never touched otherwise. */

@@ -19,7 +19,7 @@ const ELSEWHERE_MS = 5_000;
 const MAX_STALLED_COUNT = 10;
 /** When a job that was cut off at shutdown, or came too late for it, runs again, milliseconds. */
 const PUT_BACK_MS = 1_000;
-/** For jobs to end that were told to, milliseconds. */
+/** For jobs to end that were told to, and for connections to close that may never have been made, milliseconds. */
 const ABORT_MS = 100;
 
 export interface QueueWorkerOptions {
@@ -31,6 +31,8 @@ export interface QueueWorkerOptions {
 export class JobWorker {
   private readonly worker: Worker;
   private readonly active = new Map<string, { readonly job: Job; readonly token: string | undefined }>();
+  /** Jobs whose end Redis has not been told of yet. */
+  private readonly untold = new Set<string>();
   private readonly stopping = new AbortController();
   private paused = false;
   private waiters: (() => void)[] = [];
@@ -51,6 +53,8 @@ export class JobWorker {
       maxStalledCount: MAX_STALLED_COUNT,
       settings: { backoffStrategy: boundedBackoff },
     });
+    this.worker.on('completed', ({ id }) => this.untold.delete(id ?? ''));
+    this.worker.on('failed', (job) => this.untold.delete(job?.id ?? ''));
     this.worker.on('error', (error) => {
       // A job that was put back has no lock any more, when it ends after all.
       if (this.stopping.signal.aborted) return;
@@ -85,9 +89,10 @@ export class JobWorker {
       await within(LAST_WORD_MS, () => Promise.allSettled(putBack));
     }
     const force = this.active.size > 0;
-    const closed = await within(leftMs(), () => this.worker.close(force));
-    if (!closed) await within(LAST_WORD_MS, () => this.worker.disconnect());
+    // With nothing to tell, Redis is waited for only as long as it takes when it is there.
+    const closed = await within(this.untold.size === 0 ? LAST_WORD_MS : leftMs(), () => this.worker.close(force));
     this.connection.release();
+    if (!closed) await within(ABORT_MS, () => this.worker.disconnect());
   }
 
   private idle(): Promise<void> {
@@ -113,6 +118,7 @@ export class JobWorker {
     }
     const id = job.id ?? '';
     this.active.set(id, { job, token });
+    this.untold.add(id);
     const attempt = job.attemptsMade + 1;
     const { signal } = this.stopping;
     let done = true;
@@ -131,6 +137,7 @@ export class JobWorker {
   /** For another process, or for later: burns no attempt. Always throws what tells BullMQ so. */
   private async putBack(job: Job, token: string | undefined, delayMs: number): Promise<never> {
     await job.moveToDelayed(Date.now() + delayMs, token);
+    this.untold.delete(job.id ?? '');
     throw new this.bullmq.DelayedError();
   }
 }
