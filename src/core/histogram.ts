@@ -37,7 +37,7 @@ export class Histogram {
   sumMs = 0;
   maxMs = 0;
   minMs = Infinity;
-  private readonly octaves: (Float64Array | undefined)[] = new Array<undefined>(OCTAVES).fill(undefined);
+  private readonly octaves: (Float64Array | undefined)[] = Array.from({ length: OCTAVES });
 
   record(ms: number): void {
     const index = this.indexOf(ms);
