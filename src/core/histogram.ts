@@ -22,6 +22,9 @@ const FINE_BITS = BITS_PER_OCTAVE - MIN_EXPONENT;
 const COARSE_BITS = 31 - MAX_EXPONENT;
 const FINE_END_MS = 2 ** (30 - FINE_BITS);
 
+/** Copied where one is made: several times as fast as making it anew. */
+const NO_OCTAVES = Array.from({ length: OCTAVES }, (): Float64Array | undefined => undefined);
+
 /** Lower border of a bucket, milliseconds. */
 const lowerOf = (index: number): number =>
   2 ** ((index >> BITS_PER_OCTAVE) + MIN_EXPONENT) * (1 + (index & (PER_OCTAVE - 1)) / PER_OCTAVE);
@@ -37,7 +40,7 @@ export class Histogram {
   sumMs = 0;
   maxMs = 0;
   minMs = Infinity;
-  private readonly octaves: (Float64Array | undefined)[] = new Array<undefined>(OCTAVES).fill(undefined);
+  private readonly octaves = NO_OCTAVES.slice();
 
   record(ms: number): void {
     const index = this.indexOf(ms);
