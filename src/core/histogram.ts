@@ -22,6 +22,9 @@ const FINE_BITS = BITS_PER_OCTAVE - MIN_EXPONENT;
 const COARSE_BITS = 31 - MAX_EXPONENT;
 const FINE_END_MS = 2 ** (30 - FINE_BITS);
 
+/** Copied where one is made: several times as fast as making it anew. */
+const NO_OCTAVES = Array.from({ length: OCTAVES }, (): Float64Array | undefined => undefined);
+
 /** Lower border of a bucket, milliseconds. */
 const lowerOf = (index: number): number =>
   2 ** ((index >> BITS_PER_OCTAVE) + MIN_EXPONENT) * (1 + (index & (PER_OCTAVE - 1)) / PER_OCTAVE);
@@ -37,7 +40,11 @@ export class Histogram {
   sumMs = 0;
   maxMs = 0;
   minMs = Infinity;
+<<<<<<< HEAD
   private readonly octaves: (Float64Array | undefined)[] = Array.from({ length: OCTAVES });
+=======
+  private readonly octaves = NO_OCTAVES.slice();
+>>>>>>> he
 
   record(ms: number): void {
     const index = this.indexOf(ms);
@@ -65,13 +72,8 @@ export class Histogram {
 
   /** Milliseconds, as records and snapshots tell them. */
   figures(): { mean: number; p50: number; p95: number; p99: number; max: number } {
-    return {
-      mean: this.meanMs,
-      p50: this.quantileMs(0.5),
-      p95: this.quantileMs(0.95),
-      p99: this.quantileMs(0.99),
-      max: this.maxMs,
-    };
+    const [p50, p95, p99] = this.quantilesMs([0.5, 0.95, 0.99]) as [number, number, number];
+    return { mean: this.meanMs, p50, p95, p99, max: this.maxMs };
   }
 
   /**
@@ -147,19 +149,27 @@ export class Histogram {
 
   /** The nearest-rank quantile (`0 < q <= 1`), milliseconds; 0 when nothing was recorded. */
   quantileMs(q: number): number {
-    if (this.count === 0) return 0;
-    const rank = Math.max(1, Math.ceil(q * this.count));
-    if (rank === this.count) return this.maxMs;
-    let seen = 0;
-    for (let i = 0; i < OCTAVES; i++) {
+    return this.quantilesMs([q])[0]!;
+  }
+
+  /** Several of them, ascending, for the price of the last. */
+  quantilesMs(qs: readonly number[]): number[] {
+    if (this.count === 0) return qs.map(() => 0);
+    const found: number[] = [];
+    const rankOf = (index: number): number => Math.max(1, Math.ceil(qs[index]! * this.count));
+    let [seen, rank] = [0, rankOf(0)];
+    for (let i = 0; i < OCTAVES && rank < this.count; i++) {
       const octave = this.octaves[i];
-      if (octave === undefined) continue;
-      for (let j = 0; j < PER_OCTAVE; j++) {
+      for (let j = 0; octave !== undefined && j < PER_OCTAVE && rank < this.count; j++) {
         seen += octave[j]!;
-        if (seen >= rank) return Math.min(this.maxMs, Math.max(this.minMs, middleOf((i << BITS_PER_OCTAVE) + j)));
+        while (seen >= rank && rank < this.count) {
+          found.push(Math.min(this.maxMs, Math.max(this.minMs, middleOf((i << BITS_PER_OCTAVE) + j))));
+          rank = found.length < qs.length ? rankOf(found.length) : Infinity;
+        }
       }
     }
-    return this.maxMs;
+    while (found.length < qs.length) found.push(this.maxMs);
+    return found;
   }
 
   /**

@@ -122,7 +122,7 @@ export class DashboardView {
     this.takenAtMs = now;
     this.sample += 1;
     this.recent.next(snapshot.at, this.traffic.isAfterGap(snapshot.at));
-    this.traffic.add(snapshot.at, this.histograms(), snapshot.eventLoop);
+    this.traffic.add(snapshot.at, LATENCY_FIGURES.get(this.host.requests)?.totals() ?? [], snapshot.eventLoop);
     this.countRecent(snapshot);
     this.slow.refresh();
     const shown = routeRows(snapshot.routes, '', this.ids, this.recent);

@@ -1,4 +1,5 @@
-import type { RouteHistogram } from '../core/sink.js';
+import { Histogram } from '../core/histogram.js';
+import type { RouteTotals } from '../core/latency-figures.js';
 import type { EventLoopSnapshot } from '../core/snapshot.js';
 import { pushBounded } from './ring.js';
 import type { TrafficPoint } from './view.js';
@@ -14,7 +15,7 @@ interface Sample {
   readonly at: number;
   readonly count: number;
   readonly errors: number;
-  readonly atMost: Float64Array;
+  readonly atMost: readonly number[];
 }
 
 /** The application's traffic between samples, which are taken only while somebody looks. */
@@ -27,9 +28,9 @@ export class Traffic {
     return this.last === null || at - this.last.at > GAP_MS;
   }
 
-  add(at: number, histograms: Iterable<RouteHistogram>, loop: EventLoopSnapshot | null): void {
+  add(at: number, totals: Iterable<RouteTotals>, loop: EventLoopSnapshot | null): void {
     const before = this.last;
-    const now = sampleOf(at, histograms);
+    const now = sampleOf(at, totals);
     this.last = now;
     if (before === null) return;
     if (at - before.at > GAP_MS) {
@@ -56,22 +57,22 @@ export class Traffic {
   }
 }
 
-function sampleOf(at: number, histograms: Iterable<RouteHistogram>): Sample {
-  const atMost = new Float64Array(BOUNDS_MS.length);
-  let [count, errors] = [0, 0];
-  for (const histogram of histograms) {
+function sampleOf(at: number, totals: Iterable<RouteTotals>): Sample {
+  const all = new Histogram();
+  let errors = 0;
+  for (const { route, byStatus } of totals) {
     // The rows of a resolver's HTTP request count it already.
-    if (histogram.method === 'GRAPHQL') continue;
-    count += histogram.count;
-    if (histogram.status >= 500) errors += histogram.count;
-    const counts = histogram.countsAtMost(BOUNDS_MS);
-    for (let i = 0; i < counts.length; i++) atMost[i]! += counts[i]!;
+    if (route.method === 'GRAPHQL') continue;
+    for (const [status, histogram] of byStatus) {
+      all.merge(histogram);
+      if (status >= 500) errors += histogram.count;
+    }
   }
-  return { at, count, errors, atMost };
+  return { at, count: all.count, errors, atMost: all.countsAtMost(BOUNDS_MS) };
 }
 
 /** Null without requests. Between two bounds as if they were spread evenly. */
-function quantileOf(atMost: Float64Array, count: number, q: number): number | null {
+function quantileOf(atMost: readonly number[], count: number, q: number): number | null {
   if (count <= 0) return null;
   const rank = q * count;
   const index = atMost.findIndex((seen) => seen >= rank);
