@@ -40,11 +40,7 @@ export class Histogram {
   sumMs = 0;
   maxMs = 0;
   minMs = Infinity;
-<<<<<<< HEAD
-  private readonly octaves: (Float64Array | undefined)[] = Array.from({ length: OCTAVES });
-=======
   private readonly octaves = NO_OCTAVES.slice();
->>>>>>> he
 
   record(ms: number): void {
     const index = this.indexOf(ms);
