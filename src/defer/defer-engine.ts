@@ -109,8 +109,8 @@ export class DeferEngine {
     if (work.kind === 'batch') return this.armItem(work, instance as DeferredBatchWork, data, arming);
     const run: TaskRun =
       instance instanceof Promise
-        ? async (info) => ((await instance) as DeferredWork).run(data, info)
-        : (info) => (instance as DeferredWork).run(data, info);
+        ? async ({ info }) => ((await instance) as DeferredWork).run(data, info)
+        : ({ info }) => (instance as DeferredWork).run(data, info);
     return this.armTask(work, run, arming, work.id);
   }
 

@@ -209,7 +209,7 @@ export class HandlerWorks {
 
   private arm(work: PlannedWork, when: DeferWhen, end: HandlerEnd): MaybeArmed {
     if ('run' in work) {
-      return this.engine.armTask(work, (info) => work.run(contextOf(end, info.status)), armingOf(end, when));
+      return this.engine.armTask(work, ({ subject }) => work.run(contextOf(end, subject.status)), armingOf(end, when));
     }
     const provided = work.provide(end.request);
     return provided instanceof Promise
@@ -233,18 +233,9 @@ function armingOf({ origin, requestWork, reserved }: HandlerEnd, when: DeferWhen
   return { when, origin, reserved, sequence: requestWork ?? new TaskSequence() };
 }
 
-/** What work is told of its handler's end: a plain object, which applications spread and log. */
+/** What work is told of its handler's end: a plain object without getters, which applications spread and log. */
 function contextOf({ request, result, error, origin }: HandlerEnd, status: number | null = null): DeferContext {
-  return {
-    request: request as PerfRequest,
-    result,
-    error,
-    status,
-    // Built when it is read.
-    get requestId() {
-      return origin?.id ?? '';
-    },
-  };
+  return { request: request as PerfRequest, result, error, status, requestId: origin?.id ?? '' };
 }
 
 /** Hands armed work to its request; without one that is observed, the handler's end decides. */

@@ -59,7 +59,7 @@ export class DurableWorker implements DurableStoreHost {
       const running = new Attempt(subject, performance.now(), settled);
       const stop = (): void => running.abort(new Error('the application closes'));
       signal?.addEventListener('abort', stop);
-      running.start(run, new AsyncResource('PerfDurableJob'), timeoutMs);
+      running.start(({ info }) => run(info), new AsyncResource('PerfDurableJob'), timeoutMs);
     });
   }
 

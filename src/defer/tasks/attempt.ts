@@ -18,6 +18,13 @@ export interface Attempted {
   readonly attempt: number;
 }
 
+/** An attempt, as what runs sees it. */
+export interface Running {
+  readonly subject: Attempted;
+  /** What the application is told of it. Made when it is read: not every work takes it. */
+  readonly info: DeferInfo;
+}
+
 /** Hears once of each attempt how it ended. */
 export type OnSettled<T extends Attempted> = (attempt: Attempt<T>, outcome: AttemptOutcome, error: unknown) => void;
 
@@ -49,14 +56,23 @@ export class Attempt<T extends Attempted = Attempted> implements Linked<Attempt<
     return this.controller.signal;
   }
 
+  /**
+   * A plain object: applications spread it and log it. Without getters of its own: V8 keeps those in the old generation, and with
+   * them the request, until a full collection.
+   */
+  get info(): DeferInfo {
+    const { id, requestId, traceparent, attempt, status } = this.subject;
+    return { id, requestId, traceparent, attempt, status, signal: this.signal };
+  }
+
   get ranMs(): number {
     return performance.now() - this.startedMs;
   }
 
   /** Runs it in its async context, for `timeoutMs` at the most: then it gives up on it. True: it goes on asynchronously. */
-  start(run: (info: DeferInfo) => unknown, resource: AsyncResource, timeoutMs: number): boolean {
+  start(run: (attempt: Running) => unknown, resource: AsyncResource, timeoutMs: number): boolean {
     try {
-      const result = resource.runInAsyncScope(run, undefined, infoOf(this));
+      const result = resource.runInAsyncScope(run, undefined, this);
       if (isThenable(result)) {
         const late = (): void => this.cut(new Error(`took longer than ${timeoutMs} ms`));
         this.timer = inRootContext(() => setTimeout(late, timeoutMs).unref());
@@ -95,27 +111,6 @@ export class Attempt<T extends Attempted = Attempted> implements Linked<Attempt<
     if (this.timer !== null) clearTimeout(this.timer);
     this.onSettled(this, outcome, error);
   }
-}
-
-/** A plain object: applications spread it and log it. */
-function infoOf(attempt: { readonly subject: Attempted; readonly signal: AbortSignal }): DeferInfo {
-  const { subject } = attempt;
-  return {
-    attempt: subject.attempt,
-    status: subject.status,
-    get id() {
-      return subject.id;
-    },
-    get requestId() {
-      return subject.requestId;
-    },
-    get traceparent() {
-      return subject.traceparent;
-    },
-    get signal() {
-      return attempt.signal;
-    },
-  };
 }
 
 export const isThenable = (value: unknown): value is PromiseLike<unknown> =>

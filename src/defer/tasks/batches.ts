@@ -55,7 +55,7 @@ class Batch implements Task {
 
   begin(): TaskRun {
     this.attempt += 1;
-    return (info) => this.sequence.work.runBatch(this.items, info);
+    return ({ info }) => this.sequence.work.runBatch(this.items, info);
   }
 
   release(): void {}

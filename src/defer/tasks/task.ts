@@ -1,8 +1,8 @@
 import { AsyncResource } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import type { Linked } from '../../core/linked-list.js';
-import type { Attempted } from './attempt.js';
-import type { DeferInfo, DeferWhen } from '../deferred-work.js';
+import type { Attempted, Running } from './attempt.js';
+import type { DeferWhen } from '../deferred-work.js';
 import type { Ended } from '../counters.js';
 import type { Armed, Origin } from '../request-work.js';
 import type { TaskQueue } from './task-queue.js';
@@ -17,7 +17,7 @@ export interface TaskSpec {
 }
 
 /** What a task runs. */
-export type TaskRun = (info: DeferInfo) => unknown;
+export type TaskRun = (attempt: Running) => unknown;
 
 /** What the queue of this process runs: one task, or a batch of items. */
 export interface Task extends Attempted, Linked<Task> {
