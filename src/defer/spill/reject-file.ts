@@ -1,7 +1,7 @@
 import { open, rename, writeFile } from 'node:fs/promises';
 import type { DurableEntry } from '../durable/durable-entry.js';
 import { lineOf, linesOf, parseEntry } from './line.js';
-import { Turns } from './turns.js';
+import { OneAtATime } from './one-at-a-time.js';
 
 export interface RejectedEntry extends DurableEntry {
   readonly error: string;
@@ -11,13 +11,13 @@ export interface RejectedEntry extends DurableEntry {
 
 /** What a store has refused for good, one JSON line each, until somebody looks at it. */
 export class RejectFile {
-  private readonly turns = new Turns();
+  private readonly disk = new OneAtATime();
 
   constructor(private readonly path: string) {}
 
   /** On disk when it resolves. */
   add(entry: RejectedEntry): Promise<void> {
-    return this.turns.take(async () => {
+    return this.disk.run(async () => {
       const handle = await open(this.path, 'a', 0o600);
       try {
         // Behind what a crash or a full disk may have left of another.
@@ -30,13 +30,13 @@ export class RejectFile {
   }
 
   read(): Promise<RejectedEntry[]> {
-    return this.turns.take(() => this.readAll());
+    return this.disk.run(() => this.readAll());
   }
 
   /** Takes those with these ids out. */
   remove(ids: readonly string[]): Promise<void> {
     const gone = new Set(ids);
-    return this.turns.take(async () => {
+    return this.disk.run(async () => {
       const kept = (await this.readAll()).filter(({ id }) => !gone.has(id));
       const copy = `${this.path}.new`;
       await writeFile(copy, kept.map(lineOf).join(''), { mode: 0o600, flush: true });
@@ -46,7 +46,7 @@ export class RejectFile {
 
   /** Resolves when all that was begun is on disk. */
   async settled(): Promise<void> {
-    await this.turns.take(() => Promise.resolve());
+    await this.disk.run(() => Promise.resolve());
   }
 
   private async readAll(): Promise<RejectedEntry[]> {

@@ -7,7 +7,7 @@ import { reasonOf } from '../../core/reason.js';
 import type { DurableEntry } from '../durable/durable-entry.js';
 import { RejectFile, type RejectedEntry } from './reject-file.js';
 import { Segment, type Place, type Taken } from './segment.js';
-import { Turns } from './turns.js';
+import { OneAtATime } from './one-at-a-time.js';
 
 const SEGMENT_BYTES = 8 * 1024 * 1024;
 
@@ -31,7 +31,7 @@ export class Spill {
   private sweeping = false;
   private closed = false;
   /** Appends, reads and sweeps: nothing else touches the files. */
-  private readonly turns = new Turns();
+  private readonly disk = new OneAtATime();
   private unlock: () => void = () => {};
   private report: Report = () => {};
 
@@ -75,7 +75,7 @@ export class Spill {
     return new Promise((done) => {
       if (this.closed) return done(null);
       if (this.appends.push({ entry, done }) > 1) return;
-      void this.turns.take(async () => {
+      void this.disk.run(async () => {
         // What other requests append in this turn joins the same write.
         await nextTurn();
         await this.writeAppends(this.appends.splice(0));
@@ -88,7 +88,7 @@ export class Spill {
     for (const { segment, offset } of places) segment.strike(offset);
     if (this.sweeping) return;
     this.sweeping = true;
-    void this.turns.take(async () => {
+    void this.disk.run(async () => {
       await nextTurn();
       await this.sweep();
     });
@@ -101,7 +101,7 @@ export class Spill {
 
   /** Brings up to `limit` parked entries back, oldest first. Rejects when the disk cannot be read: they stay parked. */
   takeParked(limit: number): Promise<Taken[]> {
-    return this.turns.take(async () => {
+    return this.disk.run(async () => {
       const segment = this.segments.find(({ parked }) => parked > 0);
       try {
         return (await segment?.takeParked(limit)) ?? [];
@@ -135,7 +135,7 @@ export class Spill {
   async close(): Promise<void> {
     this.closed = true;
     await this.rejects?.settled();
-    await this.turns.take(async () => {
+    await this.disk.run(async () => {
       await this.sweep();
       for (const segment of this.segments.splice(0)) await segment.close();
       this.unlock();
