@@ -35,6 +35,11 @@ export interface LooksFail {
   readonly reason: string;
 }
 
+/** It has stopped and will look no more: it waits to be told to end. */
+export interface Stopped {
+  readonly stopped: true;
+}
+
 interface SeenFrame {
   name: string | null;
   file: string | null;
@@ -82,6 +87,7 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
   let refilledMs = ownStartMs;
   let saidAtMs = 0;
   let failedLooks = 0;
+  let hasLooked = false;
   let maps: SourceMaps | null = null;
   let seen: Seen | null = null;
   /** The main thread's run delay at the last poll of a block; null while it turns. */
@@ -127,8 +133,19 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
     return leftMs > 0 ? leftMs + 0.2 : timing.sampleMs;
   }
 
+  /**
+   * The main thread takes away what looks have left there, and tells this thread: while a thread ends, that aborts the process. So one
+   * that has looked ends when the main thread has come round, and says so.
+   */
   function stop(): void {
     if (schedstatFd !== null) fs.closeSync(schedstatFd);
+    if (!hasLooked) return;
+    parentPort!.on('message', (message: unknown) => {
+      if (message === 'end') parentPort!.close();
+    });
+    const told: Stopped = { stopped: true };
+    // eslint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
+    parentPort!.postMessage(told);
   }
 
   /** Own lateness: how much of a block was the machine's fault. */
@@ -190,6 +207,7 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
   }
 
   function ask(seq: number): void {
+    hasLooked = true;
     const session = new Session();
     let beforeMs = nowMs();
     // Keeps this thread alive and watching while the main thread is in a native call and cannot answer.

@@ -7,7 +7,7 @@ import * as beat from './beat.js';
 import type { Position } from './source-maps.js';
 import type { Timing } from './event-loop.options.js';
 import { watchdogSource } from './watchdog-source.js';
-import type { LocationsAsked, LocationsTold, LookBudget, LooksFail, WatchdogData } from './watchdog.thread.js';
+import type { LocationsAsked, LocationsTold, LookBudget, LooksFail, Stopped, WatchdogData } from './watchdog.thread.js';
 
 /** A look costs the main thread about half a millisecond: this bounds what a loop pays that is blocked all the time. */
 const LOOK_BUDGET: LookBudget = { perSecond: 30, burst: 90 };
@@ -103,8 +103,11 @@ export class Watchdog {
     });
     worker.unref();
     worker.on('error', (error) => this.failed(error));
-    worker.on('message', (told: LocationsTold | LooksFail) => {
-      if ('reason' in told) this.looksFail(told);
+    worker.on('message', (told: LocationsTold | LooksFail | Stopped) => {
+      // By now what its looks have left here is gone: that runs before a listener does.
+      // eslint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
+      if ('stopped' in told) worker.postMessage('end');
+      else if ('reason' in told) this.looksFail(told);
       else this.answer(told.id, told.locations);
     });
     return worker;

@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { OncePerCause } from '../../../src/core/reporter.js';
 import { Beat } from '../../../src/event-loop/loop-watch.js';
@@ -24,6 +25,27 @@ describe('the watchdog', () => {
     watchdog.stop();
     expect(watchdog.running).toBe(false);
     expect(told).toEqual([]);
+  });
+
+  // While a thread ends, what its looks have left on the main thread must not be taken away: that aborts the process.
+  it('that has looked ends when the main thread has come round, and not before', async () => {
+    const threads = (): string[] => readdirSync('/proc/self/task');
+    const { report } = reporter();
+    const { words } = new Beat(50, performance.now(), () => {});
+    let looks = 0;
+    Reflect.set(globalThis, PROBE, () => (looks += 1));
+    const before = threads();
+    const watchdog = new Watchdog(words, timing, PROBE, report);
+    watchdog.start();
+    Atomics.store(words, MODE, ARMED);
+    await until('a look', () => looks > 0);
+    Reflect.deleteProperty(globalThis, PROBE);
+    const its = threads().filter((thread) => !before.includes(thread));
+    watchdog.stop();
+    const endMs = performance.now() + 500;
+    while (performance.now() < endMs);
+    expect(threads()).toEqual(expect.arrayContaining(its));
+    await until('the thread has ended', () => its.some((thread) => !threads().includes(thread)));
   });
 
   it('whose thread ends by an error says so, and is waited for no longer', async () => {
