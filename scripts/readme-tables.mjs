@@ -85,6 +85,15 @@ const TABLES = {
       `Ten kinds of block of 130 ms among twelve loops of innocent requests, both adapters, both ways of telling requests apart; naming an innocent one once would have failed the run. ${ran(result)}`,
     );
   },
+  cache() {
+    const result = resultOf('cache-node20');
+    const rows = result.rows.map(({ name, cpuUsPerHit, interval: [low, high] }) => [
+      name,
+      `${cpuUsPerHit.toFixed(2)} (${low.toFixed(2)}–${high.toFixed(2)})`,
+    ]);
+    const above = 'The first row is the loop and its `await`; it is taken off the others.';
+    return markdown(['', 'CPU µs a hit'], rows, `${above} Medians with their 95 % interval. ${ran(result)}`);
+  },
   compression() {
     const result = resultOf('compression-feed-node20');
     const rows = result.rows.map(({ name, requestsPerS, throughputRatio, cpuUsPerRequest, p50Ms }) => {
