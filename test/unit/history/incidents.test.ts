@@ -1,54 +1,114 @@
 import { describe, expect, it } from 'vitest';
+import type { TimeRange } from '../../../src/core/history.js';
+import { OncePerCause } from '../../../src/core/reporter.js';
 import type { Verdict } from '../../../src/core/verdict.js';
-import { VerdictEngine } from '../../../src/history/verdicts/engine.js';
-import type { JudgedWindow } from '../../../src/history/verdicts/judged-window.js';
+import type { OpenHistoryStore } from '../../../src/history/history-store.js';
+import { HistorySource } from '../../../src/history/reader.js';
+import type { HistoryRow } from '../../../src/history/rows/row.js';
+import type { Tier } from '../../../src/history/rows/tiers.js';
+import { StoreKeeper } from '../../../src/history/store-keeper.js';
+import { VerdictKeeper } from '../../../src/history/verdicts/verdict-keeper.js';
 import { SCENARIOS, type Scenario } from '../../fixtures/incidents/scenarios.js';
-import { DAY_MS, HOUR_MS, Simulation, START, usualWorld, WINDOW_MS } from '../../fixtures/incidents/world.js';
-import { allOf } from '../../fixtures/steps.js';
+import {
+  DAY_MS,
+  HOUR_MS,
+  Simulation,
+  START,
+  usualWorld,
+  WINDOW_MS,
+  type World,
+} from '../../fixtures/incidents/world.js';
 
 const LONG = process.env['PERF_LONG'] !== undefined;
 
+const FROM = START + DAY_MS + 10 * HOUR_MS;
+const usual = new Map<string, HistoryRow[]>();
+
+/** A day of the usual, the same for every incident. */
+function usualRows(pods: readonly string[]): readonly HistoryRow[] {
+  const known = usual.get(pods.join());
+  if (known !== undefined) return known;
+  const simulation = new Simulation(1, pods);
+  const rows: HistoryRow[] = [];
+  for (let at = START + 10 * HOUR_MS; at < FROM; at += WINDOW_MS) rows.push(...simulation.rows(at, usualWorld));
+  usual.set(pods.join(), rows);
+  return rows;
+}
+
 interface Told {
+  /** When the window begins that was judged. */
   readonly at: number;
   readonly verdict: Verdict;
 }
 
-const FROM = START + DAY_MS + 10 * HOUR_MS;
-const usual = new Map<string, JudgedWindow[]>();
+/** What a process says of the rows that it finds in its store. */
+class Observer {
+  readonly told: Told[] = [];
+  private readonly keeper: VerdictKeeper;
+  private readonly source: HistorySource;
+  private at = 0;
 
-/** A day of the usual, the same for every incident. */
-function usualWindows(pods: readonly string[]): readonly JudgedWindow[] {
-  const known = usual.get(pods.join());
-  if (known !== undefined) return known;
-  const simulation = new Simulation(1, pods);
-  const windows: JudgedWindow[] = [];
-  for (let at = START + 10 * HOUR_MS; at < FROM; at += WINDOW_MS) windows.push(simulation.window(at, usualWorld));
-  usual.set(pods.join(), windows);
-  return windows;
+  constructor(
+    private readonly simulation: Simulation,
+    private readonly rows: HistoryRow[],
+    pod: string,
+  ) {
+    const own = { pod, instance: `${pod}/1`, release: '1.0.0' };
+    const read = async function* (tier: Tier, { from, to }: TimeRange): AsyncIterable<HistoryRow> {
+      for (const row of rows) if (row.tier === tier && row.at >= from && row.at < to) yield row;
+    };
+    const open = async (): Promise<OpenHistoryStore> => ({ write: async () => {}, read, close: async () => {} });
+    const report = new OncePerCause({ log() {}, warn() {}, error() {} }, () => 0);
+    const store = new StoreKeeper(
+      { name: 'scripted', shared: true, open },
+      { keptMs: () => 0, maxBytes: 2 ** 26 },
+      report,
+    );
+    this.source = new HistorySource({ has: () => false }, async () => [], store, own);
+    this.keeper = new VerdictKeeper({
+      own,
+      shared: true,
+      usersOf: simulation.usersOf,
+      tell: (verdict) => this.told.push({ at: this.at, verdict }),
+      failed: (error) => {
+        throw error;
+      },
+    });
+  }
+
+  recall(nowMs: number): Promise<void> {
+    return this.keeper.recall(this.source, nowMs);
+  }
+
+  /** Five minutes of requests, and two minutes later the look at them. */
+  async window(at: number, worldOf: (pod: string) => World): Promise<void> {
+    this.rows.push(...this.simulation.rows(at, worldOf));
+    this.at = at;
+    await this.keeper.judge(this.source, at + WINDOW_MS + 120_000);
+  }
 }
 
 /** The usual, an hour and a half of the incident, an hour after it. */
-function tellOf({ happens, pods = ['pod-1'] }: Scenario, seed: number): { told: Told[]; from: number; to: number } {
-  const simulation = new Simulation(seed, pods);
-  const engine = new VerdictEngine(simulation.usersOf);
+async function tellOf(
+  { happens, pods = ['pod-1'] }: Scenario,
+  seed: number,
+): Promise<{ told: Told[]; from: number; to: number }> {
+  const observer = new Observer(new Simulation(seed, pods), [...usualRows(pods)], pods[0]!);
   const [from, to] = [FROM, FROM + 1.5 * HOUR_MS];
-  const told: Told[] = usualWindows(pods).flatMap((window) =>
-    allOf(engine.judge(window)).map((verdict) => ({ at: window.at, verdict })),
-  );
+  await observer.recall(from + 120_000);
   for (let at = FROM; at < to + HOUR_MS; at += WINDOW_MS) {
-    const window = simulation.window(at, (pod) => {
+    await observer.window(at, (pod) => {
       const world = usualWorld();
       if (at >= from && at < to) happens(world, pod);
       return world;
     });
-    for (const verdict of allOf(engine.judge(window))) told.push({ at, verdict });
   }
-  return { told, from, to };
+  return { told: observer.told, from, to };
 }
 
 /** What is wrong with what was said; null: it is right. */
-function wrongWith(scenario: Scenario, seed: number): string | null {
-  const { told, from, to } = tellOf(scenario, seed);
+async function wrongWith(scenario: Scenario, seed: number): Promise<string | null> {
+  const { told, from, to } = await tellOf(scenario, seed);
   const { expected } = scenario;
   const said = told.map(({ at, verdict }) => `${(at - from) / 60_000} min: ${verdict.text}`).join('\n  ');
   if (expected === null) return told.length === 0 ? null : said;
@@ -76,11 +136,12 @@ function wrongWith(scenario: Scenario, seed: number): string | null {
 describe('verdicts of scripted incidents', () => {
   const chosen = LONG ? SCENARIOS : SCENARIOS.filter((_, index) => index % 5 === 0);
 
-  it(`${chosen.length} of ${SCENARIOS.length}: the right scope and first reason, opened and resolved once`, () => {
-    const wrong = chosen.flatMap((scenario, index) => {
-      const reason = wrongWith(scenario, 1_000 + index);
-      return reason === null ? [] : [`${scenario.name}:\n  ${reason}`];
-    });
+  it(`${chosen.length} of ${SCENARIOS.length}: the right scope and first reason, opened and resolved once`, async () => {
+    const wrong: string[] = [];
+    for (const [index, scenario] of chosen.entries()) {
+      const reason = await wrongWith(scenario, 1_000 + index);
+      if (reason !== null) wrong.push(`${scenario.name}:\n  ${reason}`);
+    }
     // Of 26, at most 2 may be wrong.
     expect(wrong.length <= (LONG ? 2 : 0) ? '' : wrong.join('\n')).toBe('');
   }, 600_000);
@@ -88,16 +149,12 @@ describe('verdicts of scripted incidents', () => {
 
 describe('verdicts without an incident', () => {
   const days = LONG ? 14 : 2;
-  it(`${days} days with days, nights and a weekend: at most one`, () => {
-    const simulation = new Simulation(7);
-    const engine = new VerdictEngine(simulation.usersOf);
-    const opened: string[] = [];
+  it(`${days} days with days, nights and a weekend: at most one`, async () => {
+    const observer = new Observer(new Simulation(7), [], 'pod-1');
     const from = START + (LONG ? 0 : 4 * DAY_MS);
-    for (let at = from; at < from + days * DAY_MS; at += WINDOW_MS) {
-      for (const { state, text } of allOf(engine.judge(simulation.window(at, usualWorld)))) {
-        if (state === 'active') opened.push(text);
-      }
-    }
+    await observer.recall(from);
+    for (let at = from; at < from + days * DAY_MS; at += WINDOW_MS) await observer.window(at, usualWorld);
+    const opened = observer.told.filter(({ verdict }) => verdict.state === 'active').map(({ verdict }) => verdict.text);
     expect(opened.length <= 1 ? [] : opened).toEqual([]);
   }, 600_000);
 });
