@@ -66,6 +66,12 @@ export class Histogram {
     this.minMs = Math.min(this.minMs, other.minMs);
   }
 
+  /** Forgets what it has counted, and keeps its memory. */
+  clear(): void {
+    for (const octave of this.octaves) octave?.fill(0);
+    Object.assign(this, { count: 0, sumMs: 0, maxMs: 0, minMs: Infinity });
+  }
+
   /** Milliseconds, as records and snapshots tell them. */
   figures(): { mean: number; p50: number; p95: number; p99: number; max: number } {
     const [p50, p95, p99] = this.quantilesMs([0.5, 0.95, 0.99]) as [number, number, number];

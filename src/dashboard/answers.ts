@@ -1,11 +1,11 @@
 import { brotliDecompressSync } from 'node:zlib';
 import type { RawResponse } from '../core/guarded.js';
 import type { PerfRequest } from '../core/perf-request.js';
-import { displayJson } from '../core/printable.js';
 import type { Access } from './access.js';
 import type { DashboardView } from './dashboard-view.js';
 import { pageHtml, refusedHtml } from './html.js';
 import { textOf } from './text-view.js';
+import type { DashboardData } from './view.js';
 import type { Viewers } from './viewers.js';
 
 const HTML = 'text/html; charset=utf-8';
@@ -55,7 +55,8 @@ export class Answers {
       if (!this.viewers.admits('')) return tooMany();
       const route = query.get('route') || null;
       const past = await this.view.pastOf(route);
-      const data = this.view.answer({ since: '', filter: query.get('filter') ?? '', routeId: null });
+      const answer = this.view.answer({ since: '', filter: query.get('filter') ?? '', routeId: null });
+      const data = JSON.parse(answer) as DashboardData;
       if (data.found !== null) data.routes = data.found;
       return { status: 200, type: TEXT, body: textOf(data, past, route), headers: { ...SAFE, vary: 'accept' } };
     }
@@ -71,12 +72,12 @@ export class Answers {
     if (!(await this.access.admit(request, query)).admitted) return this.refused(null);
     if (!this.viewers.admits(query.get('viewer') ?? '')) return tooMany();
     const routeId = Number(query.get('route') ?? Number.NaN);
-    const answer = this.view.answer({
+    const body = this.view.answer({
       since: query.get('since') ?? '',
       filter: (query.get('filter') ?? '').slice(0, 200),
       routeId: Number.isInteger(routeId) ? routeId : null,
     });
-    return { status: 200, type: JSON_TYPE, body: displayJson(answer), headers: SAFE };
+    return { status: 200, type: JSON_TYPE, body, headers: SAFE };
   };
 
   /** Holds nothing of the application: open to everybody, and kept by browsers. */

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { LATENCY_FIGURES } from '../core/latency-figures.js';
 import { OVERVIEW, type Overview } from '../core/overview.js';
+import { displayJson } from '../core/printable.js';
 import type { RouteHistogram } from '../core/sink.js';
 import type { PerfSnapshot, RouteSnapshot, UserUse } from '../core/snapshot.js';
 import { REDACT_USER, userRedactor, USERS } from '../core/users.js';
@@ -15,7 +16,7 @@ import { otherRoutes, rounded, RouteIds, routeRows, type ShownRoute } from './ro
 import { SlowFigures } from './slow-figures.js';
 import { Traffic } from './traffic.js';
 import { Versions } from './versions.js';
-import type { DashboardData, OtherRoutes, Past, ProcessInfo, RouteRow, Sections } from './view.js';
+import type { DashboardData, OtherRoutes, Past, ProcessInfo, Sections } from './view.js';
 
 /** Several pages share what was made for one of them. */
 const MAX_AGE_MS = 1_500;
@@ -46,8 +47,8 @@ export class DashboardView {
   private readonly traffic = new Traffic();
   private readonly slow: SlowFigures;
   private readonly past: PastFigures;
-  private readonly rows = new Versions<number, RouteRow>();
-  private readonly sections = new Versions<keyof Sections, unknown>();
+  private readonly rows = new Versions<number>();
+  private readonly sections = new Versions<keyof Sections>();
   private readonly process: ProcessInfo;
   private shown: readonly ShownRoute[] = [];
   private other: OtherRoutes | null = null;
@@ -74,14 +75,16 @@ export class DashboardView {
     };
   }
 
-  /** Takes a new sample where the last one is old. */
-  answer({ since, filter, routeId }: Question): DashboardData {
+  /** {@link DashboardData} as JSON. Takes a new sample where the last one is old. */
+  answer({ since, filter, routeId }: Question): string {
     const startedMs = this.host.nowMs();
     const snapshot = this.refresh();
     const after = this.positionOf(since);
     const found = filter === '' ? null : this.find(snapshot, filter);
     const isNew = ([at]: readonly [number, ...unknown[]]): boolean => at > (after?.at ?? 0);
-    const data: DashboardData = {
+    const routes = this.rows.entriesSince(after?.sample ?? 0).map(([, row]) => row);
+    const sections = this.sections.entriesSince(after?.sample ?? 0).map(([name, section]) => `"${name}":${section}`);
+    const others: Omit<DashboardData, 'routes' | 'sections'> = {
       cursor: `${this.epoch}.${this.sample}.${snapshot.at}`,
       whole: after === null,
       at: snapshot.at,
@@ -89,18 +92,16 @@ export class DashboardView {
       assets: this.assets,
       process: this.process,
       overMs: snapshot.routes[0]?.over.map(({ ms }) => ms) ?? [],
-      routes: this.rows.entriesSince(after?.sample ?? 0).map(([, row]) => row),
       gone: after === null ? [] : this.rows.goneSince(after.sample),
       other: this.other,
       found: found?.map(({ row }) => row) ?? null,
       totals: totalsOf(snapshot),
       traffic: this.traffic.points.filter(isNew),
       container: this.records.container.filter(isNew),
-      sections: Object.fromEntries(this.sections.entriesSince(after?.sample ?? 0)),
       detail: routeId === null ? null : this.detail(routeId, found ?? this.shown),
     };
-    data.tookMs = rounded(this.host.nowMs() - startedMs);
-    return data;
+    others.tookMs = rounded(this.host.nowMs() - startedMs);
+    return `${displayJson(others).slice(0, -1)},"routes":[${routes.join(',')}],"sections":{${sections.join(',')}}}`;
   }
 
   /** The last hours of one route, or of all, as soon as they are known. */

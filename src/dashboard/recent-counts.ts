@@ -6,8 +6,8 @@ export const WINDOW = 40;
 interface Series {
   /** Cumulative, at the last sample. */
   last: readonly number[];
-  /** What came between samples: a row a sample. */
-  readonly deltas: (readonly number[])[];
+  /** What came between samples, of each counter. */
+  readonly gains: readonly number[][];
   sample: number;
 }
 
@@ -37,23 +37,23 @@ export class RecentCounts {
   count(name: string, ...cumulative: readonly number[]): void {
     const known = this.series.get(name);
     if (known === undefined) {
-      this.series.set(name, { last: cumulative, deltas: [], sample: this.sample });
+      this.series.set(name, { last: cumulative, gains: cumulative.map(() => []), sample: this.sample });
       return;
     }
-    const gained = cumulative.map((value, index) => Math.max(0, value - (known.last[index] ?? 0)));
-    pushBounded(known.deltas, gained, WINDOW);
+    known.gains.forEach((gains, index) =>
+      pushBounded(gains, Math.max(0, cumulative[index]! - known.last[index]!), WINDOW),
+    );
     known.last = cumulative;
     known.sample = this.sample;
   }
 
   /** What the counter at `index` has gained in each sample, the newest last; undefined when it was nothing. */
   gains(name: string, index: number): number[] | undefined {
-    const gains = this.series.get(name)?.deltas.map((row) => row[index]!);
-    return gains?.some((gain) => gain > 0) === true ? gains : undefined;
+    return this.gained(name, index) > 0 ? this.series.get(name)!.gains[index]!.slice() : undefined;
   }
 
   /** What it has gained in the whole window. */
   gained(name: string, index: number): number {
-    return this.gains(name, index)?.reduce((sum, gain) => sum + gain, 0) ?? 0;
+    return this.series.get(name)?.gains[index]!.reduce((sum, gain) => sum + gain, 0) ?? 0;
   }
 }

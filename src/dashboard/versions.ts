@@ -1,26 +1,27 @@
+import { displayJson } from '../core/printable.js';
+
 /** Samples for which it is known what has gone since. */
 const REMEMBERED = 200;
 
-interface Version<T> {
-  value: T;
+interface Version {
   json: string;
   /** The sample in which it became what it is. */
   sample: number;
 }
 
-/** Values by key, and in which sample each has changed last. */
-export class Versions<K, T> {
-  private readonly versions = new Map<K, Version<T>>();
+/** Values by key, as JSON, and in which sample each has changed last. */
+export class Versions<K> {
+  private readonly versions = new Map<K, Version>();
   private readonly gone = new Map<K, number>();
   private sample = 0;
 
-  /** Returns its bytes as JSON. */
-  put(key: K, value: T, sample: number): number {
+  /** Returns its bytes. */
+  put(key: K, value: unknown, sample: number): number {
     this.sample = sample;
-    const json = JSON.stringify(value);
+    const json = displayJson(value);
     this.gone.delete(key);
     const known = this.versions.get(key);
-    if (known === undefined || known.json !== json) this.versions.set(key, { value, json, sample });
+    if (known === undefined || known.json !== json) this.versions.set(key, { json, sample });
     return Buffer.byteLength(json);
   }
 
@@ -39,9 +40,9 @@ export class Versions<K, T> {
     return this.sample - sample <= REMEMBERED;
   }
 
-  entriesSince(sample: number): [K, T][] {
+  entriesSince(sample: number): [K, string][] {
     const changed = [...this.versions].filter(([, version]) => version.sample > sample);
-    return changed.map(([key, { value }]) => [key, value]);
+    return changed.map(([key, { json }]) => [key, json]);
   }
 
   goneSince(sample: number): K[] {

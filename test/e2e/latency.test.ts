@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { Controller, Get, Header, Param, Query, Version, VersioningType } from '@nestjs/common';
+import { Controller, Get, Header, NotFoundException, Param, Query, Version, VersioningType } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { describe, expect, it } from 'vitest';
 import { PerfModule, PerfService, SkipPerf, type RouteSnapshot } from '../../src/index.js';
@@ -46,6 +46,19 @@ class VersionedController {
   @Version('2')
   second() {
     return 2;
+  }
+}
+
+@Controller('shelves')
+class ShelvesController {
+  @Get('few/:id')
+  few(@Param('id') id: string) {
+    if (id === 'none') throw new NotFoundException();
+    return { id };
+  }
+  @Get('many/:id')
+  many(@Param('id') id: string) {
+    return this.few(id);
   }
 }
 
@@ -143,6 +156,16 @@ describe.each(adapters)('latency on %s', (adapter) => {
     expect(routes).toHaveLength(1);
     expect(routes[0]).toMatchObject({ method: 'GET', route: '', handler: null, count: total });
   }, 60_000);
+
+  it('keeps the figures of routes apart that answer with several statuses', async () => {
+    const running = await startApp(adapter, { metadata: { controllers: [ShelvesController] } });
+    for (const path of ['few/1', 'few/none', 'many/1', 'many/2', 'many/none'])
+      await fetch(`${running.url}/shelves/${path}`);
+    await settle(running.app);
+    const { routes } = running.app.get(PerfService).snapshot();
+    expect(rowOf(routes, '/shelves/few/:id')).toMatchObject({ count: 2, statuses: { '2xx': 1, '4xx': 1 } });
+    expect(rowOf(routes, '/shelves/many/:id')).toMatchObject({ count: 3, statuses: { '2xx': 2, '4xx': 1 } });
+  });
 
   it('names the handler of each controller that inherits one method', async () => {
     const running = await startApp(adapter, { metadata: { controllers } });
