@@ -89,7 +89,7 @@ const TABLES = {
     const result = resultOf('cache-node20');
     const rows = result.rows.map(({ name, cpuUsPerHit, interval: [low, high] }) => [
       name,
-      `${cpuUsPerHit.toFixed(2)} (${low.toFixed(2)}–${high.toFixed(2)})`,
+      `${cpuUsPerHit.toFixed(3)} (${low.toFixed(3)}–${high.toFixed(3)})`,
     ]);
     const above = 'The first row is the loop and its `await`; it is taken off the others.';
     return markdown(['', 'CPU µs a hit'], rows, `${above} Medians with their 95 % interval. ${ran(result)}`);

@@ -134,8 +134,8 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
   }
 
   /**
-   * The main thread takes away what looks have left there, and tells this thread: while a thread ends, that aborts the process. So one
-   * that has looked ends when the main thread has come round, and says so.
+   * The main thread cleans up after looks, and tells this thread. Node aborts when that happens while the thread ends, so one that
+   * has looked waits until the main thread has come round and tells it to end.
    */
   function stop(): void {
     if (schedstatFd !== null) fs.closeSync(schedstatFd);
