@@ -90,6 +90,7 @@ function projectsOf({ name, folders, exclude = [], globalSetup, alias = [], env 
     include: within(ALONE),
     exclude: [...exclude],
     fileParallelism: false,
+    isolate: false,
   };
   return [beside, apart, alone].map((test) => ({ oxc, resolve: { alias }, test }));
 }

@@ -43,6 +43,8 @@ class WorkController {
   }
 }
 
+const LONG = process.env['PERF_LONG'] !== undefined;
+
 describe.each(adapters)('the own CPU of routes of 6 and of 25 ms, on %s', (adapter) => {
   let running: TestApp;
   let load: Load;
@@ -97,7 +99,8 @@ describe.each(adapters)('the own CPU of routes of 6 and of 25 ms, on %s', (adapt
   const expectHeld = ({ mean, ci: [low, high] }: Estimate, truth: number): void =>
     expect(Math.abs(mean - truth)).toBeLessThan(high - low + 0.05 * truth);
 
-  it('is found under mixed load, where no request is ever alone', async () => {
+  // The short run asks each adapter for one of the two.
+  it.runIf(LONG || adapter === 'fastify')('is found under mixed load, where no request is ever alone', async () => {
     await start();
     const open = load.get('/open');
     const random = randomOf(1);
@@ -121,7 +124,7 @@ describe.each(adapters)('the own CPU of routes of 6 and of 25 ms, on %s', (adapt
     expectHeld(large, truth.large);
   });
 
-  it('is that of requests that were alone, where there are enough', async () => {
+  it.runIf(LONG || adapter === 'express')('is that of requests that were alone, where there are enough', async () => {
     await start();
     const truth = await truthOf(async () => {
       for (let i = 0; i < 40; i++) {

@@ -5,14 +5,11 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { afterAll } from 'vitest';
+import { onTestFinished } from 'vitest';
 
+/** Of this process: several suites share it. */
 export const folder = mkdtempSync(join(tmpdir(), 'perf-load-'));
-const closing: (() => void)[] = [];
-afterAll(() => {
-  for (const close of closing.splice(0)) close();
-  rmSync(folder, { recursive: true, force: true });
-});
+process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
 
 export interface Ran {
   readonly status: number | null;
@@ -68,11 +65,11 @@ export async function runUntilNotVoid(
   }
 }
 
-/** On a port of its own. */
+/** On a port of its own, until the test ends. */
 export async function serve(listener: RequestListener): Promise<string> {
   const server = createServer(listener);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  closing.push(() => {
+  onTestFinished(() => {
     server.close();
     server.closeAllConnections();
   });
