@@ -5,7 +5,7 @@ import type { OncePerCause } from '../core/reporter.js';
 import type { DeferStats } from '../core/snapshot.js';
 import { within } from '../core/within.js';
 import { Capacity } from './capacity.js';
-import { Counters, unstarted } from './counters.js';
+import { Counters, namesOf, unstarted, type Origin } from './counters.js';
 import type { AnyWork, ProvideWork } from './decorator/work-providers.js';
 import type { ResolvedDeferOptions } from './defer.options.js';
 import type { DeferredBatchWork, DeferredWork, DeferWhen, JobQueue } from './deferred-work.js';
@@ -16,7 +16,7 @@ import { JobOutbox, jobParcel } from './outbox/job-outbox.js';
 import { bytesOf } from './outbox/json.js';
 import { OutboxItem } from './outbox/outbox.js';
 import { Rejects, type RejectedWork } from './outbox/rejects.js';
-import type { Armed, Origin, RequestWork } from './request-work.js';
+import type { Armed, RequestWork } from './request-work.js';
 import { Batches, LaneItem } from './tasks/batches.js';
 import { DeferTask, type TaskRun, type TaskSequence, type TaskSpec } from './tasks/task.js';
 import { TaskQueue } from './tasks/task-queue.js';
@@ -95,10 +95,11 @@ export class DeferEngine {
   }
 
   /** @throws PERF_ERR_DEFER_FULL with `overflow: 'reject'` */
-  armTask(spec: TaskSpec, run: TaskRun, arming: Arming, id: string | null = null): Armed | null {
+  armTask(spec: TaskSpec, run: TaskRun, arming: Arming, id?: string): Armed | null {
     const { sequence, when, origin } = arming;
     // Where one request has armed all that there is room for, its own first task is the oldest.
-    if (!this.hold(spec.name, arming, () => this.dropOldest() || this.disarm(sequence.disarmOldest()))) return null;
+    if (!this.hold(spec.name, arming, () => this.dropOldest() || this.disarm(sequence.disarmOldest(), origin)))
+      return null;
     return new DeferTask(spec, run, when, origin, sequence, this.queue, id);
   }
 
@@ -109,15 +110,15 @@ export class DeferEngine {
     if (work.kind === 'batch') return this.armItem(work, instance as DeferredBatchWork, data, arming);
     const run: TaskRun =
       instance instanceof Promise
-        ? async ({ info }) => ((await instance) as DeferredWork).run(data, info)
-        : ({ info }) => (instance as DeferredWork).run(data, info);
-    return this.armTask(work, run, arming, work.id);
+        ? async (info) => ((await instance) as DeferredWork).run(data, info)
+        : (info) => (instance as DeferredWork).run(data, info);
+    return this.armTask(work, run, arming, work.id ?? undefined);
   }
 
   private armItem(work: ClassWork, instance: DeferredBatchWork, data: unknown, arming: Arming): Armed | null {
     const lane = this.batches.laneOf(instance, work);
     if (!this.hold(work.name, arming, () => lane.dropOldest() || this.dropOldest())) return null;
-    return new LaneItem(work.id ?? randomUUID(), data, arming.when, namesOf(arming.origin), lane);
+    return new LaneItem(work.id ?? randomUUID(), data, arming.when, arming.origin, lane);
   }
 
   /**
@@ -137,7 +138,7 @@ export class DeferEngine {
     if (capacity.takeFor(parcel.name, () => outbox.dropOldest(), bytesOf(parcel.json))) {
       return new OutboxItem(outbox, parcel);
     }
-    this.counters.drop('new', unstarted(parcel.name, parcel, false), capacity.whyFull);
+    this.counters.drop(null, unstarted(parcel.name, parcel, false), capacity.whyFull);
     return null;
   }
 
@@ -153,7 +154,7 @@ export class DeferEngine {
 
   /** Counts work that could not be armed: its data could not be prepared. */
   failUnarmed(work: { readonly name: string; readonly durable: boolean }, origin: Origin | null, error: unknown): void {
-    this.counters.fail('new', unstarted(work.name, namesOf(origin), work.durable), error);
+    this.counters.fail(null, unstarted(work.name, namesOf(origin), work.durable), error);
   }
 
   /** What queues and the store have refused for good. */
@@ -234,7 +235,7 @@ export class DeferEngine {
   private hold(name: string, { reserved, origin }: Arming, dropOldest: () => boolean): boolean {
     const { capacity } = this;
     if (reserved || capacity.takeFor(name, dropOldest)) return true;
-    this.counters.drop('new', unstarted(name, namesOf(origin), false), capacity.whyFull);
+    this.counters.drop(null, unstarted(name, namesOf(origin), false), capacity.whyFull);
     return false;
   }
 
@@ -255,15 +256,10 @@ export class DeferEngine {
     return this.queue.dropOldest() || this.batches.dropOldest();
   }
 
-  private disarm(task: DeferTask | null): boolean {
+  private disarm(task: DeferTask | null, origin: Origin | null): boolean {
     if (task === null) return false;
     task.discard();
-    this.counters.drop('new', { ...task.ended(null, 0)[0], waitMs: 0 }, 'newer work took its place');
+    this.counters.drop(null, unstarted(task.spec.name, namesOf(origin), false), 'newer work took its place');
     return true;
   }
-}
-
-/** How records name the request that has started something. */
-function namesOf(origin: Origin | null) {
-  return { requestId: origin?.id ?? null, route: origin?.pattern ?? null };
 }

@@ -85,10 +85,7 @@ export class Deferrer {
     }
     const { origin, arming, requestWork } = this.callerOf(read.when);
     const name = read.name ?? (task.name || (origin?.route?.handler?.name ?? 'deferred task'));
-    this.place(
-      engine.armTask({ ...read, name }, ({ info }) => task(info), arming),
-      requestWork,
-    );
+    this.place(engine.armTask({ ...read, name }, task, arming), requestWork);
   }
 
   private deferClass(engine: DeferEngine, type: Type<AnyWork>, data: unknown, options?: EnqueueOptions): void {

@@ -9,14 +9,6 @@ import { DeferTask, TaskSequence } from './tasks/task.js';
  */
 const GRACE_MS = 30_000;
 
-/** The request that armed something. Its id is built when it is first read, and most are never read. */
-export interface Origin {
-  readonly id: string;
-  readonly traceparent: string | null;
-  /** Of its route. */
-  readonly pattern: string | null;
-}
-
 /** Work that was armed during a request and has its capacity; it is either committed or discarded, once. */
 export interface Armed {
   /** Null is the default: success while the request is open, anything once it has been decided. */
@@ -36,8 +28,7 @@ interface Verdict {
  * the client has left before there was one, by how the handler ends.
  */
 export class RequestWork extends TaskSequence {
-  private armed: Armed[] = [];
-  private retractable: { readonly owner: object; readonly entry: Armed }[] | null = null;
+  private armed: { readonly entry: Armed; readonly retractable: object | null }[] = [];
   private verdict: Verdict | null = null;
   /** Set when the client has left before there was a status. */
   private abandoned: ServerResponse | null = null;
@@ -50,28 +41,21 @@ export class RequestWork extends TaskSequence {
 
   /** @param retractable under which it may be taken back, see {@link retract}; null when it may not */
   arm(entry: Armed, retractable: object | null = null): void {
-    if (retractable !== null) (this.retractable ??= []).push({ owner: retractable, entry });
-    if (this.verdict !== null) {
-      settle(entry, this.verdict, entry.when ?? 'always');
-      return;
-    }
-    this.armed.push(entry);
+    if (this.verdict !== null) return settle(entry, this.verdict, entry.when ?? 'always');
+    this.armed.push({ entry, retractable });
     if (this.abandoned !== null) this.watch(this.abandoned);
   }
 
   /** Takes back what a call that failed has armed. */
   retract(owner: object): void {
-    if (this.retractable === null || this.verdict !== null) return;
-    const mine = new Set(this.retractable.filter((one) => one.owner === owner).map(({ entry }) => entry));
-    this.retractable = null;
-    for (const entry of this.armed) if (mine.has(entry)) entry.discard();
-    this.armed = this.armed.filter((entry) => !mine.has(entry));
+    const { armed } = this;
+    this.armed = armed.filter(({ retractable }) => retractable !== owner);
+    for (const { entry, retractable } of armed) if (retractable === owner) entry.discard();
   }
 
   override disarmOldest(): DeferTask | null {
-    const oldest = this.armed.find((entry) => entry instanceof DeferTask) ?? null;
-    this.armed = this.armed.filter((entry) => entry !== oldest);
-    return oldest;
+    const at = this.armed.findIndex(({ entry }) => entry instanceof DeferTask);
+    return at < 0 ? null : (this.armed.splice(at, 1)[0]!.entry as DeferTask);
   }
 
   /** The response has closed. */
@@ -112,7 +96,7 @@ export class RequestWork extends TaskSequence {
     this.undecided.delete(this);
     const { armed } = this;
     this.armed = [];
-    for (const entry of armed) settle(entry, verdict, entry.when ?? 'success');
+    for (const { entry } of armed) settle(entry, verdict, entry.when ?? 'success');
   }
 }
 

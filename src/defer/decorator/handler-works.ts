@@ -209,7 +209,7 @@ export class HandlerWorks {
 
   private arm(work: PlannedWork, when: DeferWhen, end: HandlerEnd): MaybeArmed {
     if ('run' in work) {
-      return this.engine.armTask(work, ({ subject }) => work.run(contextOf(end, subject.status)), armingOf(end, when));
+      return this.engine.armTask(work, ({ status }) => work.run(contextOf(end, status)), armingOf(end, when));
     }
     const provided = work.provide(end.request);
     return provided instanceof Promise

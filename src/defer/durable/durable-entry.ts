@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { epochMsOf } from '../../core/clock.js';
 import type { ClassWork } from '../defer-engine.js';
 import { fromJson, toJson } from '../outbox/json.js';
-import type { Origin } from '../request-work.js';
+import type { Origin } from '../counters.js';
 import type { NewDurableJob } from './durable-store.js';
 
 /** Durable work as it is kept until its store has it: a job whose data is still text. */

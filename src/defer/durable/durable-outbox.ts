@@ -103,7 +103,7 @@ export class DurableOutbox extends Outbox<DurableEntry> {
   private async openSpill(): Promise<void> {
     const left = (await this.spill?.open((cause, message) => this.shared.report(cause, message))) ?? 0;
     if (left === 0) return;
-    this.shared.counters.accept(left, true);
+    this.shared.counters.move(null, 'buffered', left);
     this.takeBack();
   }
 
@@ -121,7 +121,7 @@ export class DurableOutbox extends Outbox<DurableEntry> {
     const bytes = bytesOf(entry.json);
     if (reserved) capacity.fill(bytes, 0);
     else if (!capacity.takeFor(entry.name, () => this.dropOldest(), bytes)) {
-      this.shared.counters.drop('new', unstarted(entry.name, entry, true), capacity.whyFull);
+      this.shared.counters.drop(null, unstarted(entry.name, entry, true), capacity.whyFull);
       return null;
     }
     return new OutboxItem(this, entry, when);
@@ -221,7 +221,7 @@ export class DurableOutbox extends Outbox<DurableEntry> {
 
   /** On disk only, until memory has room. */
   private park(place: Place): void {
-    this.shared.counters.accept(1, true);
+    this.shared.counters.move(null, 'buffered');
     this.spill?.park(place);
     this.takeBack();
   }

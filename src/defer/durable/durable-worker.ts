@@ -56,10 +56,10 @@ export class DurableWorker implements DurableStoreHost {
         else reject(error instanceof Error ? error : new Error(reasonOf(error)));
       };
       const subject = { id, requestId, status, attempt, traceparent };
-      const running = new Attempt(subject, performance.now(), settled);
+      const running = new Attempt(subject, settled);
       const stop = (): void => running.abort(new Error('the application closes'));
       signal?.addEventListener('abort', stop);
-      running.start(({ info }) => run(info), new AsyncResource('PerfDurableJob'), timeoutMs);
+      running.start(run, new AsyncResource('PerfDurableJob'), timeoutMs);
     });
   }
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Capacity } from '../capacity.js';
 import type { JobQueue } from '../deferred-work.js';
-import type { Origin } from '../request-work.js';
+import type { Origin } from '../counters.js';
 import { fromJson, toJson } from './json.js';
 import { Outbox, type OutboxItem, type OutboxShared, type Parcel } from './outbox.js';
 

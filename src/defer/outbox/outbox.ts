@@ -78,7 +78,7 @@ export abstract class Outbox<P extends Parcel = Parcel> {
   /** Takes over an item that has its capacity. */
   add(item: OutboxItem<P>): void {
     item.acceptedMs = performance.now();
-    this.shared.counters.accept(1, true);
+    this.shared.counters.move(null, 'buffered');
     if (!this.closed) this.send(item);
     // What is on disk stays there, and is sent at the next start.
     else if (item.place === null) this.drop(item, 'the application has closed');
@@ -138,7 +138,7 @@ export abstract class Outbox<P extends Parcel = Parcel> {
       stored: (items, sends, sentMs) => this.stored(items, sends, sentMs),
       refused: (item, sends, error) => this.refused(item, sends, error),
       retried: (items, error) => {
-        shared.counters.resend(items.length);
+        shared.counters.retry(items.length);
         const cause = `${this.what} could not be stored: ${reasonOf(error)}`;
         shared.report(cause, `${cause}. All is kept, and sent again under the same ids.`);
       },
@@ -148,9 +148,8 @@ export abstract class Outbox<P extends Parcel = Parcel> {
   private stored(items: readonly OutboxItem<P>[], sends: number, sentMs: number): void {
     const { counters } = this.shared;
     this.strike(items.flatMap(({ place }) => place ?? []));
-    if (!this.durable && counters.records)
-      for (const item of items) counters.record(this.endedOf(item, sends, sentMs), 'completed', null);
-    counters.store(items.length);
+    if (!this.durable) for (const item of items) counters.record(this.endedOf(item, sends, sentMs), 'completed');
+    counters.move('buffered', 'stored', items.length);
     this.capacity.release(
       items.reduce((sum, { bytes }) => sum + bytes, 0),
       items.length,

@@ -1,7 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import { inRootContext } from '../../core/root-context.js';
+import { namesOf, type Ended, type Origin } from '../counters.js';
 import type { BatchItem, DeferWhen, DeferredBatchWork } from '../deferred-work.js';
-import type { Ended } from '../counters.js';
 import type { Armed } from '../request-work.js';
 import type { BatchOptions } from '../work-options.js';
 import type { TaskQueue } from './task-queue.js';
@@ -10,22 +10,32 @@ import { TaskSequence, type Task, type TaskRun, type TaskSpec } from './task.js'
 /** One item of work with `runBatch`, from the moment it is armed. */
 export class LaneItem implements Armed, BatchItem<unknown> {
   /** Monotonic milliseconds at which the response had ended. */
-  acceptedMs = 0;
+  private acceptedMs = 0;
+  private names = namesOf(null);
 
   constructor(
     readonly id: string,
     readonly data: unknown,
     readonly when: DeferWhen | null,
-    readonly origin: { readonly requestId: string | null; readonly route: string | null },
+    private origin: Origin | null,
     private readonly lane: BatchLane,
   ) {}
 
   commit(): void {
+    this.acceptedMs = performance.now();
+    this.names = namesOf(this.origin);
+    this.origin = null;
     this.lane.add(this);
   }
 
   discard(): void {
     this.lane.queue.capacity.release();
+  }
+
+  ended(startedMs: number | null = null, runMs = 0, attempt = 1): Ended {
+    const { requestId, route } = this.names;
+    const waitMs = (startedMs ?? performance.now()) - this.acceptedMs;
+    return { name: this.lane.spec.name, requestId, route, durable: false, waitMs, runMs, attempt };
   }
 }
 
@@ -43,25 +53,20 @@ class Batch implements Task {
 
   constructor(
     readonly sequence: BatchLane,
+    readonly spec: TaskSpec,
     private readonly items: readonly LaneItem[],
   ) {
     this.id = items[0]!.id;
     this.size = items.length;
   }
 
-  get spec(): TaskSpec {
-    return this.sequence.spec;
-  }
-
   begin(): TaskRun {
     this.attempt += 1;
-    return ({ info }) => this.sequence.work.runBatch(this.items, info);
+    return (info) => this.sequence.work.runBatch(this.items, info);
   }
 
-  release(): void {}
-
   ended(startedMs: number | null, runMs: number): Ended[] {
-    return this.items.map((item) => this.sequence.endedOf(item, startedMs, runMs, this.attempt));
+    return this.items.map((item) => item.ended(startedMs, runMs, Math.max(1, this.attempt)));
   }
 }
 
@@ -91,17 +96,16 @@ class BatchLane extends TaskSequence {
     this.stopTimer();
     const items = this.waiting.splice(0, this.limits.maxItems);
     this.due = this.waiting.length > 0;
-    return new Batch(this, items);
+    return new Batch(this, this.spec, items);
   }
 
   /** Takes over an item that has its capacity. */
   add(item: LaneItem): void {
-    item.acceptedMs = performance.now();
-    this.queue.counters.accept();
+    this.queue.counters.move(null, 'waiting');
     if (this.queue.closed) return this.drop(item, 'the application has closed');
     this.waiting.push(item);
     if (!this.isEmpty) this.queue.engage(this);
-    else this.timer ??= this.startTimer();
+    else this.timer ??= inRootContext(() => setTimeout(this.flush, this.limits.maxWaitMs).unref());
   }
 
   /** Runs what waits without waiting for more. */
@@ -126,18 +130,9 @@ class BatchLane extends TaskSequence {
     return left.map(() => this.spec.name);
   }
 
-  endedOf({ origin, acceptedMs }: LaneItem, startedMs: number | null, runMs: number, attempt: number): Ended {
-    const waitMs = (startedMs ?? performance.now()) - acceptedMs;
-    return { name: this.spec.name, ...origin, durable: false, waitMs, runMs, attempt: Math.max(1, attempt) };
-  }
-
   private drop(item: LaneItem, why: string): void {
     this.queue.capacity.release();
-    this.queue.counters.drop('pending', this.endedOf(item, null, 0, 1), why);
-  }
-
-  private startTimer(): NodeJS.Timeout {
-    return inRootContext(() => setTimeout(this.flush, this.limits.maxWaitMs).unref());
+    this.queue.counters.drop('waiting', item.ended(), why);
   }
 
   private stopTimer(): void {
