@@ -43,6 +43,7 @@ export class Counters {
     dropped: 0,
   };
   private retried = 0;
+  private expected = 0;
   private waiters: (() => void)[] = [];
   private closed = false;
 
@@ -59,10 +60,10 @@ export class Counters {
     return { pending, running, accepted, completed, failed, retried: this.retried, dropped, buffered, stored };
   }
 
-  /** Nothing is pending or running; or what is pending stays on disk, because the application has closed. */
+  /** Nothing is pending, running or expected; or what is pending stays on disk, because the application has closed. */
   get idle(): boolean {
     const { waiting, running, buffered } = this.items;
-    return this.closed || waiting + running + buffered === 0;
+    return this.closed || waiting + running + buffered + this.expected === 0;
   }
 
   whenIdle(): Promise<void> {
@@ -79,6 +80,12 @@ export class Counters {
   move(from: Standing | null, to: Standing, items = 1): void {
     if (from !== null) this.items[from] -= items;
     this.items[to] += items;
+    this.announceIdle();
+  }
+
+  /** Items that are not counted yet, but may be soon: more of them, or fewer. */
+  expect(change: number): void {
+    this.expected += change;
     this.announceIdle();
   }
 

@@ -12,9 +12,7 @@ import type { DeferredBatchWork, DeferredWork, DeferWhen, JobQueue } from './def
 import { durableEntry, type DurableEntry } from './durable/durable-entry.js';
 import { DurableOutbox } from './durable/durable-outbox.js';
 import type { WorkKind } from './durable/durable-store.js';
-import { JobOutbox, jobParcel } from './outbox/job-outbox.js';
-import { bytesOf } from './outbox/json.js';
-import { OutboxItem } from './outbox/outbox.js';
+import { JobOutbox } from './outbox/outbox.js';
 import { Rejects, type RejectedWork } from './outbox/rejects.js';
 import type { Armed, RequestWork } from './request-work.js';
 import { Batches, LaneItem } from './tasks/batches.js';
@@ -125,21 +123,8 @@ export class DeferEngine {
    * A job of the user's own queue; null when the policy drops it.
    * @throws PERF_ERR_SERIALIZE, PERF_ERR_DEFER_FULL with `overflow: 'reject'`
    */
-  armJob(
-    queue: JobQueue,
-    name: string,
-    data: unknown,
-    options: object | undefined,
-    origin: Origin | null,
-  ): Armed | null {
-    const parcel = jobParcel(queue, name, data, options, origin);
-    const outbox = this.outboxOf(queue);
-    const { capacity } = outbox;
-    if (capacity.takeFor(parcel.name, () => outbox.dropOldest(), bytesOf(parcel.json))) {
-      return new OutboxItem(outbox, parcel);
-    }
-    this.counters.drop(null, unstarted(parcel.name, parcel, false), capacity.whyFull);
-    return null;
+  armJob(queue: JobQueue, name: string, data: unknown, options: object | undefined, origin: Origin | null) {
+    return this.outboxOf(queue).arm(name, data, options, origin);
   }
 
   /**
@@ -171,16 +156,8 @@ export class DeferEngine {
     return this.counters.stats();
   }
 
-  /** Nothing is pending, running or buffered. */
-  get isIdle(): boolean {
-    return this.counters.idle && this.durable?.isWriting !== true;
-  }
-
-  async idle(): Promise<void> {
-    while (!this.isIdle) {
-      await this.durable?.written();
-      await this.counters.whenIdle();
-    }
+  idle(): Promise<void> {
+    return this.counters.whenIdle();
   }
 
   /**
@@ -209,7 +186,7 @@ export class DeferEngine {
   }
 
   private async drained(): Promise<void> {
-    while (!this.isIdle) {
+    while (!this.counters.idle) {
       // What a task buffers while it drains must not wait for a full batch.
       for (const buffer of this.buffers()) buffer.flush();
       await Promise.race([this.idle(), new Promise((next) => setTimeout(next, 20).unref())]);

@@ -52,7 +52,7 @@ class DeferFeature implements Feature {
   }
 
   start(): void {
-    this.engine?.durable?.startWorker();
+    this.engine?.durable?.target.startWorker?.();
   }
 
   snapshot(): Pick<PerfSnapshot, 'defer'> {

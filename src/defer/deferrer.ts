@@ -183,7 +183,7 @@ export class Deferrer {
     do {
       await this.requests.settled();
       await engine.idle();
-    } while (!engine.isIdle);
+    } while (!engine.counters.idle);
   }
 
   /**

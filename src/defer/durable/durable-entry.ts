@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { epochMsOf } from '../../core/clock.js';
+import { namesOf, type Origin } from '../counters.js';
 import type { ClassWork } from '../defer-engine.js';
 import { fromJson, toJson } from '../outbox/json.js';
-import type { Origin } from '../counters.js';
 import type { NewDurableJob } from './durable-store.js';
 
 /** Durable work as it is kept until its store has it: a job whose data is still text. */
@@ -37,9 +37,7 @@ export function durableEntry(
     attempts,
     together: alone ? null : work.kind === 'batch' ? work.batch : enveloped,
     options: { queue, backoffMs, maxBackoffMs, delayMs, priority },
-    requestId: origin?.id ?? null,
-    route: origin?.pattern ?? null,
-    traceparent: origin?.traceparent ?? null,
+    ...namesOf(origin),
     at: Math.round(epochMsOf(performance.now())),
     json: toJson(data, work.place),
   };

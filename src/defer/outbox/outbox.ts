@@ -1,11 +1,12 @@
+import { randomUUID } from 'node:crypto';
 import { reasonOf } from '../../core/reason.js';
 import type { Capacity } from '../capacity.js';
-import type { Counters, Ended } from '../counters.js';
-import type { DeferWhen } from '../deferred-work.js';
+import { namesOf, unstarted, type Counters, type Ended, type Origin } from '../counters.js';
+import type { DeferWhen, JobQueue } from '../deferred-work.js';
 import type { Armed } from '../request-work.js';
 import type { Place } from '../spill/segment.js';
 import { BulkSender, type BatchLimits } from './bulk-sender.js';
-import { bytesOf, fromJson } from './json.js';
+import { bytesOf, fromJson, toJson } from './json.js';
 import { FULL_OF_REJECTS, type Rejects } from './rejects.js';
 
 /** What leaves this process: durable work, or a job for the application's own queue. */
@@ -33,8 +34,6 @@ export class OutboxItem<P extends Parcel = Parcel> implements Armed {
   status: number | null = null;
   /** Monotonic milliseconds at which the response had ended. */
   acceptedMs = performance.now();
-  /** In the order in which they were added. */
-  number = 0;
 
   constructor(
     private readonly outbox: Outbox<P>,
@@ -62,18 +61,30 @@ export class OutboxItem<P extends Parcel = Parcel> implements Armed {
 
 /** A bounded buffer in front of a queue or store: what is in it is sent in micro-batches until it is stored or refused. */
 export abstract class Outbox<P extends Parcel = Parcel> {
-  /** In reports, for example `jobs for queue "mail"`. */
-  protected abstract readonly what: string;
-  /** A worker writes the record, rather than who stores it. */
-  protected abstract readonly durable: boolean;
   private readonly lanes = new Map<string, BulkSender<OutboxItem<P>>>();
-  private count = 0;
   protected closed = false;
 
   constructor(
+    /** In reports, for example `jobs for queue "mail"`. */
+    private readonly what: string,
+    /** A worker writes the record, rather than who stores it. */
+    private readonly durable: boolean,
     readonly capacity: Capacity,
     protected readonly shared: OutboxShared,
   ) {}
+
+  /**
+   * Null when the policy drops it.
+   * @throws PERF_ERR_DEFER_FULL with `'reject'`
+   */
+  armInMemory(parcel: P, when: DeferWhen | null = null): Armed | null {
+    const { capacity, durable } = this;
+    if (capacity.takeFor(parcel.name, () => this.dropOldest(), bytesOf(parcel.json))) {
+      return new OutboxItem(this, parcel, when);
+    }
+    this.shared.counters.drop(null, unstarted(parcel.name, parcel, durable), capacity.whyFull);
+    return null;
+  }
 
   /** Takes over an item that has its capacity. */
   add(item: OutboxItem<P>): void {
@@ -90,19 +101,6 @@ export abstract class Outbox<P extends Parcel = Parcel> {
     this.capacity.release(bytes);
   }
 
-  /** Drops the item in memory that has waited longest; false when all are on their way. What is on disk has its place there. */
-  dropOldest(): boolean {
-    const waiting = [...this.lanes.values()].flatMap((lane) => {
-      const item = lane.oldest(({ place }) => place === null);
-      return item === undefined ? [] : [{ lane, item }];
-    });
-    const [first] = waiting.toSorted((a, b) => a.item.number - b.item.number);
-    if (first === undefined) return false;
-    first.lane.take(first.item);
-    this.drop(first.item, 'newer work took its place');
-    return true;
-  }
-
   flush(): void {
     for (const lane of this.lanes.values()) lane.flush();
   }
@@ -116,19 +114,34 @@ export abstract class Outbox<P extends Parcel = Parcel> {
   }
 
   /** Parcels of one lane may travel in one bulk; `limits` null: those of `defer.batch`. */
-  protected abstract laneOf(parcel: P): { readonly key: string; readonly limits: BatchLimits | null };
+  protected laneOf(_parcel: P): { readonly key: string; readonly limits: BatchLimits | null } {
+    return { key: '', limits: null };
+  }
+
   /** Stores all of them; called again with the same ones after a failure. */
   protected abstract store(items: readonly OutboxItem<P>[]): Promise<unknown>;
 
+  /** They need not be on disk any more. */
+  protected strike(_places: readonly Place[]): void {}
+
   protected send(item: OutboxItem<P>): void {
-    item.number = this.count++;
     const { key, limits } = this.laneOf(item.parcel);
     let lane = this.lanes.get(key);
-    if (lane === undefined) {
-      lane = this.newLane(limits ?? this.shared.limits);
-      this.lanes.set(key, lane);
-    }
+    if (lane === undefined) this.lanes.set(key, (lane = this.newLane(limits ?? this.shared.limits)));
     lane.add(item);
+  }
+
+  /** Drops what has waited longest, and is neither on its way nor on disk; false when nothing is. */
+  private dropOldest(): boolean {
+    const waiting = [...this.lanes.values()].flatMap((lane) => {
+      const item = lane.oldest(({ place }) => place === null);
+      return item === undefined ? [] : [{ lane, item }];
+    });
+    const [first] = waiting.toSorted((a, b) => a.item.acceptedMs - b.item.acceptedMs);
+    if (first === undefined) return false;
+    first.lane.take(first.item);
+    this.drop(first.item, 'newer work took its place');
+    return true;
   }
 
   private newLane(limits: BatchLimits): BulkSender<OutboxItem<P>> {
@@ -150,10 +163,8 @@ export abstract class Outbox<P extends Parcel = Parcel> {
     this.strike(items.flatMap(({ place }) => place ?? []));
     if (!this.durable) for (const item of items) counters.record(this.endedOf(item, sends, sentMs), 'completed');
     counters.move('buffered', 'stored', items.length);
-    this.capacity.release(
-      items.reduce((sum, { bytes }) => sum + bytes, 0),
-      items.length,
-    );
+    const bytes = items.reduce((sum, item) => sum + item.bytes, 0);
+    this.capacity.release(bytes, items.length);
     for (const item of items) item.ended(null);
   }
 
@@ -163,9 +174,6 @@ export abstract class Outbox<P extends Parcel = Parcel> {
     this.shared.counters.fail('buffered', this.endedOf(item, sends, 0), error);
     item.ended(error instanceof Error ? error : new Error(reasonOf(error)));
   }
-
-  /** They need not be on disk any more. */
-  protected strike(_places: readonly Place[]): void {}
 
   /** Among the rejects it can be read, and sent again. */
   protected reject({ parcel }: OutboxItem<P>, error: string): void {
@@ -186,9 +194,46 @@ export abstract class Outbox<P extends Parcel = Parcel> {
   }
 
   private endedOf({ parcel, acceptedMs }: OutboxItem<P>, attempt: number, runMs: number): Ended {
-    const { name, requestId, route } = parcel;
-    const { durable } = this;
     const waitMs = Math.max(0, performance.now() - runMs - acceptedMs);
-    return { name, requestId, route, durable, waitMs, runMs, attempt };
+    return { ...unstarted(parcel.name, parcel, this.durable), waitMs, runMs, attempt };
+  }
+}
+
+interface JobParcel extends Parcel {
+  readonly jobName: string;
+  /** With the job id in it. */
+  readonly options: object;
+}
+
+/** Jobs for a queue of the application's own. */
+export class JobOutbox extends Outbox<JobParcel> {
+  constructor(
+    private readonly queue: JobQueue,
+    capacity: Capacity,
+    shared: OutboxShared,
+  ) {
+    super(`jobs for queue "${queue.name}"`, false, capacity, shared);
+  }
+
+  /**
+   * Null when the policy drops it.
+   * @throws PERF_ERR_SERIALIZE, PERF_ERR_DEFER_FULL with `'reject'`
+   */
+  arm(jobName: string, data: unknown, options: (object & { jobId?: string }) | undefined, origin: Origin | null) {
+    const id = options?.jobId ?? randomUUID();
+    return this.armInMemory({
+      ...namesOf(origin),
+      id,
+      name: `${this.queue.name}/${jobName}`,
+      jobName,
+      json: toJson(data, `job "${jobName}" for queue "${this.queue.name}"`),
+      options: { ...options, jobId: id },
+    });
+  }
+
+  protected override store(items: readonly OutboxItem<JobParcel>[]): Promise<unknown> {
+    return this.queue.addBulk(
+      items.map(({ parcel: { jobName, json, options } }) => ({ name: jobName, data: fromJson(json), opts: options })),
+    );
   }
 }
