@@ -7,7 +7,6 @@ import { reasonOf } from '../../core/reason.js';
 import type { DurableEntry } from '../durable/durable-entry.js';
 import { RejectFile, type RejectedEntry } from './reject-file.js';
 import { Segment, type Place, type Taken } from './segment.js';
-import { OneAtATime } from './one-at-a-time.js';
 
 const SEGMENT_BYTES = 8 * 1024 * 1024;
 
@@ -26,12 +25,12 @@ export class Spill {
   private active: Segment | null = null;
   private file = '';
   private nextNumber = 1;
-  private rejects: RejectFile | null = null;
+  private rejects = new RejectFile('');
   private appends: Append[] = [];
   private sweeping = false;
   private closed = false;
-  /** Appends, reads and sweeps: nothing else touches the files. */
-  private readonly disk = new OneAtATime();
+  /** The last of what was asked of the disk: one thing after the other touches the files. */
+  private last: Promise<unknown> = Promise.resolve();
   private unlock: () => void = () => {};
   private report: Report = () => {};
 
@@ -59,12 +58,14 @@ export class Spill {
     this.rejects = new RejectFile(`${this.file}.rejects`);
     for (const { path, number } of await segmentsOf(this.file)) {
       this.nextNumber = number + 1;
-      this.segments.push(await Segment.reopen(path));
-    }
-    const damaged = this.segments.filter(({ damagedLines }) => damagedLines > 0);
-    for (const { path, damagedLines } of damaged) {
+      const segment = await Segment.reopen(path);
+      this.segments.push(segment);
+      if (segment.damagedLines === 0) continue;
       const cause = `the spill file ${path} holds damaged lines`;
-      report(cause, `${cause}: ${damagedLines} were skipped, the others are sent. It is kept as ${path}.damaged.`);
+      report(
+        cause,
+        `${cause}: ${segment.damagedLines} were skipped, the others are sent. It is kept as ${path}.damaged.`,
+      );
     }
     await this.removeFinished();
     return this.parked;
@@ -75,10 +76,13 @@ export class Spill {
     return new Promise((done) => {
       if (this.closed) return done(null);
       if (this.appends.push({ entry, done }) > 1) return;
-      void this.disk.run(async () => {
-        // What other requests append in this turn joins the same write.
+      // What other requests append in this turn joins the same write.
+      void this.inTurn(async () => {
         await nextTurn();
-        await this.writeAppends(this.appends.splice(0));
+        const appends = this.appends.splice(0);
+        const entries = appends.map((append) => append.entry);
+        const places = await this.tell('write', async () => (await this.writable()).append(entries)).catch(() => []);
+        for (const [i, append] of appends.entries()) append.done(places[i] ?? null);
       });
     });
   }
@@ -88,7 +92,7 @@ export class Spill {
     for (const { segment, offset } of places) segment.strike(offset);
     if (this.sweeping) return;
     this.sweeping = true;
-    void this.disk.run(async () => {
+    void this.inTurn(async () => {
       await nextTurn();
       await this.sweep();
     });
@@ -101,41 +105,34 @@ export class Spill {
 
   /** Brings up to `limit` parked entries back, oldest first. Rejects when the disk cannot be read: they stay parked. */
   takeParked(limit: number): Promise<Taken[]> {
-    return this.disk.run(async () => {
-      const segment = this.segments.find(({ parked }) => parked > 0);
-      try {
-        return (await segment?.takeParked(limit)) ?? [];
-      } catch (error) {
-        this.failed('read', error);
-        throw error;
-      }
-    });
+    return this.inTurn(() =>
+      this.tell('read', async () => this.segments.find(({ parked }) => parked > 0)?.takeParked(limit) ?? []),
+    );
   }
 
-  /** Strikes an entry off that the store will never take, once it is among the rejects. */
+  /** Strikes an entry off that the store will never take, once it is among the rejects. Else it is sent at the next start. */
   async reject(entry: DurableEntry, place: Place, error: string): Promise<void> {
-    try {
-      await this.rejects?.add({ ...entry, error, rejectedAt: Date.now() });
-      this.strike([place]);
-    } catch (failure) {
-      // It stays in its segment, and is sent again at the next start.
-      this.failed('write the rejects', failure);
-    }
+    const rejected = { ...entry, error, rejectedAt: Date.now() };
+    await this.inTurn(() => this.tell('write the rejects', () => this.rejects.add(rejected))).then(
+      () => this.strike([place]),
+      () => {},
+    );
   }
 
-  async rejected(): Promise<RejectedEntry[]> {
-    return (await this.rejects?.read()) ?? [];
+  rejected(): Promise<RejectedEntry[]> {
+    return this.inTurn(() => this.rejects.read());
   }
 
   /** Takes rejects out: they were sent again. */
-  async forgetRejected(ids: readonly string[]): Promise<void> {
-    await this.rejects?.remove(ids);
+  forgetRejected(ids: readonly string[]): Promise<void> {
+    return this.inTurn(() => this.rejects.remove(ids));
   }
 
   async close(): Promise<void> {
     this.closed = true;
-    await this.rejects?.settled();
-    await this.disk.run(async () => {
+    // Who was rejected last is struck off then.
+    await this.inTurn(async () => {});
+    await this.inTurn(async () => {
       await this.sweep();
       for (const segment of this.segments.splice(0)) await segment.close();
       this.unlock();
@@ -143,26 +140,32 @@ export class Spill {
     });
   }
 
-  /** Writes down what was struck off, and removes what is done with. */
-  private async sweep(): Promise<void> {
-    this.sweeping = false;
+  private inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const turn = this.last.then(work);
+    this.last = turn.catch(() => {});
+    return turn;
+  }
+
+  /** Reports what the disk refuses. */
+  private async tell<T>(step: string, work: () => Promise<T>): Promise<T> {
     try {
-      for (const segment of this.segments) await segment.writeStrikes();
-      await this.removeFinished();
+      return await work();
     } catch (error) {
-      this.failed('strike off', error);
+      const { code = reasonOf(error) } = error as NodeJS.ErrnoException;
+      const cause = `spill file: could not ${step}: ${code}`;
+      this.report(cause, `${cause}. New durable work is in memory only until it can; what is on disk stays there.`);
+      throw error;
     }
   }
 
-  private async writeAppends(appends: readonly Append[]): Promise<void> {
-    try {
-      const segment = await this.writable();
-      const places = await segment.append(appends.map(({ entry }) => entry));
-      for (const [i, { done }] of appends.entries()) done(places[i]!);
-    } catch (error) {
-      this.failed('write', error);
-      for (const { done } of appends) done(null);
-    }
+  /** Writes down what was struck off, and removes what is done with. */
+  private async sweep(): Promise<void> {
+    this.sweeping = false;
+    const sweeping = this.tell('strike off', async () => {
+      for (const segment of this.segments) await segment.writeStrikes();
+      await this.removeFinished();
+    });
+    await sweeping.catch(() => {});
   }
 
   /** The segment that is written to; a new one when there is none, when it is full, and behind a torn end. */
@@ -191,12 +194,6 @@ export class Spill {
         await rename(segment.path, `${segment.path}.damaged`);
       }
     }
-  }
-
-  private failed(step: string, error: unknown): void {
-    const { code = reasonOf(error) } = error as NodeJS.ErrnoException;
-    const cause = `spill file: could not ${step}: ${code}`;
-    this.report(cause, `${cause}. New durable work is in memory only until it can; what is on disk stays there.`);
   }
 }
 
