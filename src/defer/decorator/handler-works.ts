@@ -3,7 +3,6 @@ import {
   catchError,
   concat,
   defer as onSubscription,
-  EMPTY,
   finalize,
   from,
   ignoreElements,
@@ -33,22 +32,19 @@ interface FunctionWork extends WorkOptions {
 export type PlannedWork = ClassWork | FunctionWork;
 
 /** One call of a handler, and how it ended. */
-class HandlerEnd {
-  result: unknown = undefined;
-  error: unknown = null;
-  success = false;
-
-  constructor(
-    readonly works: readonly PlannedWork[],
-    readonly origin: RequestState | null,
-    readonly request: unknown,
-    readonly reserved: boolean,
-    /** What its request has armed; null without a request. */
-    readonly requestWork: RequestWork | null,
-  ) {}
+interface HandlerEnd {
+  readonly works: readonly PlannedWork[];
+  readonly origin: RequestState | null;
+  readonly request: unknown;
+  readonly reserved: boolean;
+  /** What its request has armed; null without a request. */
+  readonly requestWork: RequestWork | null;
+  result: unknown;
+  error: unknown;
+  success: boolean;
 }
 
-/** Arms the work that stands on handlers, at the handler's end. A response waits for it only when a journal must be written. */
+/** Arms the work that stands on handlers, at the handler's end. */
 export class HandlerWorks {
   constructor(
     private readonly engine: DeferEngine,
@@ -57,47 +53,33 @@ export class HandlerWorks {
 
   /** What goes around one handler. `streams`: it returns server-sent events, which have no result. */
   around(works: readonly PlannedWork[], streams: boolean): Around {
-    return (state, request, proceed) => {
-      const requestWork = state === null ? null : this.workOf(state);
+    return async (origin, request, proceed) => {
+      const requestWork = origin === null ? null : this.workOf(origin);
       // An interceptor tries the handler again: what the failed call has armed is not wanted any more.
       requestWork?.retract(works);
       const reserved = this.reserve(works);
-      const end = new HandlerEnd(works, state, request, reserved, requestWork);
-      let result: unknown;
+      const end = { works, origin, request, reserved, requestWork, result: undefined, error: null, success: false };
+      let value: unknown;
       try {
-        result = proceed();
+        // A lazy query runs when it is awaited: once, here.
+        value = await proceed();
       } catch (error) {
-        const done = this.failed(end, error);
-        if (done === undefined) throw error;
-        return done.then(() => {
-          throw error;
-        });
+        await this.failed(end, error);
+        throw error;
       }
-      if (!isThenable(result)) return this.afterValue(end, result, streams);
-      // A lazy query runs when it is awaited: once, here.
-      return Promise.resolve(result).then(
-        (value: unknown) => this.afterValue(end, value, streams),
-        async (error: unknown) => {
-          await this.failed(end, error);
-          throw error;
-        },
-      );
+      if (isObservable(value) && !streams) return this.afterStream(end, value);
+      await this.succeeded(end, streams ? undefined : value);
+      return value;
     };
-  }
-
-  private afterValue(end: HandlerEnd, value: unknown, streams: boolean): unknown {
-    if (isObservable(value) && !streams) return this.afterStream(end, value);
-    const done = this.succeeded(end, streams ? undefined : value);
-    return done === undefined ? value : done.then(() => value);
   }
 
   /** Its last value is the handler's result, as it is for Nest. Whoever listens sees each value when it comes. */
   private afterStream(end: HandlerEnd, values: Observable<unknown>): Observable<unknown> {
     return onSubscription(() => {
       let [last, hasValue, ended]: [unknown, boolean, boolean] = [undefined, false, false];
-      const armed = (done: void | Promise<void>): Observable<never> => {
+      const armed = (done: Promise<void>): Observable<never> => {
         ended = true;
-        return done === undefined ? EMPTY : from(done).pipe(ignoreElements());
+        return from(done).pipe(ignoreElements());
       };
       const seen = values.pipe(
         tap((value) => ([last, hasValue] = [value, true])),
@@ -110,7 +92,7 @@ export class HandlerWorks {
       );
       const completed = onSubscription(() => armed(this.succeeded(end, last)));
       // `first()` has what it wants; `timeout()` has given up.
-      const given = (): unknown =>
+      const given = (): Promise<void> =>
         hasValue ? this.succeeded(end, last) : this.failed(end, new Error('its observable was given up'));
       return concat(seen, completed).pipe(finalize(() => void (ended || given())));
     });
@@ -137,35 +119,22 @@ export class HandlerWorks {
     return true;
   }
 
-  private succeeded(end: HandlerEnd, result: unknown): void | Promise<void> {
-    end.result = result;
-    end.success = true;
-    return this.armAll(end);
+  private succeeded(end: HandlerEnd, result: unknown): Promise<void> {
+    return this.armAll(Object.assign(end, { result, success: true }));
   }
 
-  private failed(end: HandlerEnd, error: unknown): void | Promise<void> {
-    end.error = error;
-    return this.armAll(end);
+  private failed(end: HandlerEnd, error: unknown): Promise<void> {
+    return this.armAll(Object.assign(end, { error }));
   }
 
-  private armAll(end: HandlerEnd): void | Promise<void> {
-    const { works, requestWork, success } = end;
-    // From the first that must wait on, all wait, so that their order stays.
-    let waiting: MaybeArmed[] | null = null;
-    for (const work of works) {
-      const armed = this.armFor(work, end);
-      if (waiting !== null) waiting.push(armed);
-      else if (armed instanceof Promise) waiting = [armed];
-      else if (armed !== null) place(armed, end);
+  /** Resolves when all of it is armed: what must be on disk is. */
+  private async armAll(end: HandlerEnd): Promise<void> {
+    // One after the other, so that their order stays, whichever is on disk first.
+    for (const armed of end.works.map((work) => this.armFor(work, end))) {
+      const ready = armed instanceof Promise ? await armed : armed;
+      if (ready !== null) place(ready, end);
     }
-    if (waiting === null) {
-      requestWork?.handlerEnded(success);
-      return undefined;
-    }
-    return Promise.all(waiting as Promise<Armed | null>[]).then((all) => {
-      for (const armed of all) if (armed !== null) place(armed, end);
-      requestWork?.handlerEnded(success);
-    });
+    end.requestWork?.handlerEnded(end.success);
   }
 
   /**
