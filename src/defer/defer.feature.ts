@@ -114,8 +114,7 @@ function planOne(work: DeclaredWork, site: HandlerSite, providers: WorkProviders
   if ('run' in work) return { ...work, name: work.name ?? (work.run.name || handler) };
   const { type, durable } = work;
   if (durable && !hasStore) throw noStore(`"${handler}" defers to ${type.name} with \`durable: true\``);
-  const provided = providers.provide(type, site.controller, handler);
-  if (durable) providers.nameForJobs(type, provided, handler);
+  const provided = providers.provide(type, site.controller, handler, durable);
   const name = work.name ?? type.name;
   return { ...work, ...provided, name, place: `${name} of "${handler}"` };
 }

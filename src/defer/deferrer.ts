@@ -157,8 +157,7 @@ export class Deferrer {
       );
     }
     if (read.durable && engine.durable === null) throw noStore(`${what} of ${type.name} is durable`);
-    const provided = works.provide(type, null, what);
-    if (read.durable) works.nameForJobs(type, provided, what);
+    const provided = works.provide(type, null, what, read.durable);
     const name = read.name ?? type.name;
     return { ...read, ...provided, type, name, place: name };
   }
