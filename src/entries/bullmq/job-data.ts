@@ -96,8 +96,14 @@ function optionsOf(jobId: string, job: NewDurableJob): object {
   };
 }
 
-/** Null for a job of somebody else's; else one job for each item, as the host runs them. `many`: it is an envelope. */
-export function readJob({ id = '', name, data, opts }: Job): { jobs: DurableJob[]; many: boolean } | null {
+/** One job for each item, as the host runs them. `many`: it is an envelope. */
+export interface ReadJob {
+  readonly jobs: DurableJob[];
+  readonly many: boolean;
+}
+
+/** Null for a job of somebody else's. */
+export function readJob({ id = '', name, data, opts }: Job): ReadJob | null {
   const given = data as Partial<CommonData & ItemData & { items: ItemData[] }> | null | undefined;
   if (typeof given?.work !== 'string' || typeof given.timeoutMs !== 'number') return null;
   const common = { name, work: given.work, timeoutMs: given.timeoutMs, attempts: opts.attempts ?? 1 };
