@@ -1,15 +1,14 @@
 import { REJECTED } from '../core/rejected.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
 import type { Feature, FeatureBoot, FeatureDefinition, FeatureHost } from '../http/feature.js';
+import { bringHandlerInterceptor } from '../http/handler.interceptor.js';
 import type { AroundFactory, HandlerSite } from '../http/handlers.js';
 import { DeferEngine } from './defer-engine.js';
-import { worksOn, type DeclaredWork } from './decorator/defer-work.decorator.js';
+import { refuseStrayWork, worksOn, type DeclaredWork } from './decorator/defer-work.decorator.js';
 import { deferOption, type ResolvedDeferOptions } from './defer.options.js';
-import { noStore, off } from './defer.errors.js';
-import { Deferrer, DEFERRER, runningDeferrers } from './deferrer.js';
+import { Deferrer, DEFERRER, noStore, off, runningDeferrers } from './deferrer.js';
 import { DurableWorker } from './durable/durable-worker.js';
 import { HandlerWorks, type PlannedWork } from './decorator/handler-works.js';
-import { refuseStrayWork } from './decorator/stray-work.js';
 import { WorkProviders } from './decorator/work-providers.js';
 
 /** Deferred work, wired to one application's requests. Exists with the feature off as well, to say so. */
@@ -78,10 +77,11 @@ class DeferFeature implements Feature {
     const works = new HandlerWorks(engine, (state) => this.service.workOf(state));
     return (site) => {
       const declared = declaredOn(site);
-      if (declared.length === 0) return null;
+      const holds = engine.durable?.hasDisk === true;
+      if (declared.length === 0 && !holds) return null;
+      // What it defers by hand must be on disk before it answers, too.
+      if (holds) bringHandlerInterceptor(site.method);
       const planned = declared.map((work) => planOne(work, site, providers, engine.durable !== null));
-      const warning = tooMany(planned, site, engine);
-      if (warning !== null) this.host.logger.warn(warning);
       for (const { queue } of declared) if (queue !== null) this.queues.add(queue);
       return works.around(planned, site.sendsEvents);
     };
@@ -93,21 +93,6 @@ const declaredOn = ({ controller, method }: HandlerSite): DeclaredWork[] => [
   ...worksOn(controller),
   ...worksOn(method),
 ];
-
-/** A handler that asks for more room than there is: null, or what to say. */
-function tooMany(works: readonly PlannedWork[], { handler }: HandlerSite, engine: DeferEngine): string | null {
-  const { overflow, maxPending } = engine.options;
-  const counts = new Map<unknown, number>();
-  for (const work of works) {
-    const capacity = engine.capacityOf(work);
-    if (capacity !== null) counts.set(capacity, (counts.get(capacity) ?? 0) + 1);
-  }
-  const count = Math.max(...counts.values());
-  return overflow !== 'reject' || count <= maxPending
-    ? null
-    : `"${handler.name}" defers ${count} pieces of work, but \`defer.maxPending\` is ${maxPending}: ` +
-        "with `overflow: 'reject'` each of its requests gets 503. Raise it.";
-}
 
 function planOne(work: DeclaredWork, site: HandlerSite, providers: WorkProviders, hasStore: boolean): PlannedWork {
   const handler = site.handler.name;

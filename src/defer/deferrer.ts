@@ -1,11 +1,11 @@
 import type { Type } from '@nestjs/common';
-import { contextOff, PerfError } from '../core/perf.error.js';
 import { attach } from '../core/attachment.js';
-import { currentRequest, type RequestOwner, type RequestState } from '../core/request-state.js';
+import { contextOff, PerfError } from '../core/perf.error.js';
+import { currentRequest, requestContext, type RequestState } from '../core/request-state.js';
 import type { DeferStats } from '../core/snapshot.js';
-import { noStore, off } from './defer.errors.js';
-import type { ClassWork, DeferEngine } from './defer-engine.js';
+import type { RequestLifecycle } from '../http/lifecycle.js';
 import { isClass, type AnyWork, type WorkProviders } from './decorator/work-providers.js';
+import type { ClassWork, DeferEngine } from './defer-engine.js';
 import type {
   DeferInfo,
   DeferredBatchWork,
@@ -27,17 +27,21 @@ export const runningDeferrers = new Set<Deferrer>();
 /** What a request has armed. */
 const REQUEST_WORK = attach<RequestWork>('request');
 
-/** What a {@link Deferrer} needs of the application's requests. */
-export interface DeferRequests extends RequestOwner {
-  /** False: requests may not enter the context store, so nobody can tell which one runs (`context: false`). */
-  readonly contextAllowed: boolean;
-  readonly inFlight: number;
-  enableContext(): void;
-  /** Requests in flight whose code cannot be told from nobody's. */
-  outsideContext(): readonly RequestState[];
-  /** Resolves when no request whose response has been ended still awaits its close. */
-  settled(): Promise<void>;
-}
+/** Deferred work is switched off. */
+export const off = (what: string): PerfError =>
+  new PerfError(
+    'PERF_ERR_OFF',
+    `\`${what}\` needs deferred work, which is switched off. Remove \`defer: false\` from PerfModule.forRoot().`,
+  );
+
+/** Durable work without a store. */
+export const noStore = (what: string): PerfError =>
+  new PerfError(
+    'PERF_ERR_STORE',
+    `${what}, but \`defer.store\` is not set. Pass \`defer: { store: bullmqStore({ connection }) }\` from 'nestjs-perf/bullmq'.`,
+  );
+
+const misuse = (message: string): PerfError => new PerfError('PERF_ERR_OPTION', message);
 
 /**
  * Defers work until the response of the current request has ended. Injectable everywhere; who injects it switches the
@@ -52,7 +56,7 @@ export class Deferrer {
   /** @internal */
   constructor(
     private readonly engine: DeferEngine | null,
-    private readonly requests: DeferRequests,
+    private readonly requests: RequestLifecycle,
   ) {}
 
   /**
@@ -69,7 +73,7 @@ export class Deferrer {
   defer(work: Type<AnyWork> | ((info: DeferInfo) => unknown), ...more: [unknown?, EnqueueOptions?]): void {
     const engine = this.ready('deferrer.defer()');
     if (typeof work !== 'function') {
-      throw new PerfError('PERF_ERR_OPTION', `\`deferrer.defer()\` takes a function or a class, got ${typeof work}.`);
+      throw misuse(`\`deferrer.defer()\` takes a function or a class, got ${typeof work}.`);
     }
     if (isClass(work)) this.deferClass(engine, work, more[0], more[1]);
     else this.deferFunction(engine, work, more[0] as DeferWorkOptions | undefined);
@@ -78,8 +82,7 @@ export class Deferrer {
   private deferFunction(engine: DeferEngine, task: (info: DeferInfo) => unknown, options?: DeferWorkOptions): void {
     const read = readWorkOptions(options, 'deferrer.defer()');
     if (read.durable) {
-      throw new PerfError(
-        'PERF_ERR_OPTION',
+      throw misuse(
         '`deferrer.defer()` cannot make a function durable: a worker finds work by its class. Pass a class, and its data.',
       );
     }
@@ -100,18 +103,22 @@ export class Deferrer {
       engine.failUnarmed(work, origin, error);
       return null;
     });
-    this.place(committedLater(counted), requestWork);
+    // It may be on disk only after its request has been decided.
+    const committedLater: Armed = {
+      when: null,
+      commit: (status) => void counted.then((it) => it?.commit(status)),
+      discard: () => void counted.then((it) => it?.discard()),
+    };
+    requestWork?.holdFor(counted);
+    this.place(committedLater, requestWork);
   }
 
   /** The request whose code calls, and how its work is armed. */
   private callerOf(when: DeferWhen | null) {
     const origin = this.current();
     const requestWork = origin === null ? null : this.workOf(origin);
-    return {
-      origin,
-      requestWork,
-      arming: { when, origin, reserved: false, sequence: requestWork ?? new TaskSequence() },
-    };
+    const arming = { when, origin, reserved: false, sequence: requestWork ?? new TaskSequence() };
+    return { origin, requestWork, arming };
   }
 
   /**
@@ -127,16 +134,10 @@ export class Deferrer {
     const what = 'deferrer.enqueue()';
     const engine = this.enabled(what);
     if (typeof work !== 'function' || !isClass(work)) {
-      throw new PerfError(
-        'PERF_ERR_OPTION',
-        `\`${what}\` takes a class, got ${typeof work}: a worker finds work by its class.`,
-      );
+      throw misuse(`\`${what}\` takes a class, got ${typeof work}: a worker finds work by its class.`);
     }
     if (options?.durable === false) {
-      throw new PerfError(
-        'PERF_ERR_OPTION',
-        `\`${what}\` stores work: leave \`durable: false\` out, or use \`deferrer.defer()\`.`,
-      );
+      throw misuse(`\`${what}\` stores work: leave \`durable: false\` out, or use \`deferrer.defer()\`.`);
     }
     const planned = this.classWork(engine, work, { ...options, durable: true }, what);
     return { id: await engine.enqueue(planned, data, this.current()) };
@@ -149,17 +150,15 @@ export class Deferrer {
     what: string,
   ): ClassWork {
     const read = readEnqueueOptions(options, what);
-    const { works } = this;
-    if (works === null) {
+    if (this.works === null) {
       throw new PerfError(
         'PERF_ERR_DEFER_WORK',
         `\`${what}\` with a class works once the application has booted. Call it in \`onApplicationBootstrap\` or later.`,
       );
     }
     if (read.durable && engine.durable === null) throw noStore(`${what} of ${type.name} is durable`);
-    const provided = works.provide(type, null, what, read.durable);
     const name = read.name ?? type.name;
-    return { ...read, ...provided, type, name, place: name };
+    return { ...read, ...this.works.provide(type, null, what, read.durable), type, name, place: name };
   }
 
   /**
@@ -170,7 +169,7 @@ export class Deferrer {
   addJob(queue: JobQueue, name: string, data: unknown, options?: object): void {
     const engine = this.ready('deferrer.addJob()');
     if (typeof queue?.addBulk !== 'function') {
-      throw new PerfError('PERF_ERR_OPTION', '`deferrer.addJob()` takes a BullMQ queue: an object with `addBulk()`.');
+      throw misuse('`deferrer.addJob()` takes a BullMQ queue: an object with `addBulk()`.');
     }
     const { origin, requestWork } = this.callerOf(null);
     this.place(engine.armJob(queue, name, data, options, origin), requestWork);
@@ -254,10 +253,10 @@ export class Deferrer {
   }
 
   private runUnplaced(): void {
-    for (const { armed } of this.unplaced.filter(({ before }) => before.every(({ closed }) => closed))) {
-      this.unplaced = this.unplaced.filter((other) => other.armed !== armed);
-      armed.commit(null);
-    }
+    const isDue = ({ before }: { before: readonly RequestState[] }): boolean => before.every(({ closed }) => closed);
+    const due = this.unplaced.filter(isDue);
+    this.unplaced = this.unplaced.filter((one) => !due.includes(one));
+    for (const { armed } of due) armed.commit(null);
   }
 
   private ready(what: string): DeferEngine {
@@ -272,11 +271,20 @@ export class Deferrer {
   }
 }
 
-/** Armed once it is on disk, which may be after its request has been decided. */
-function committedLater(armed: Promise<Armed | null>): Armed {
-  return {
-    when: null,
-    commit: (status) => void armed.then((it) => it?.commit(status)),
-    discard: () => void armed.then((it) => it?.discard()),
-  };
+/**
+ * {@link Deferrer.defer} without injection. Never runs early: where it cannot be told which request calls, the work waits for
+ * all that might be the one, and from the next request on it can be told.
+ * @throws PERF_ERR_CONTEXT_OFF with `context: false`, and what `deferrer.defer()` throws
+ */
+export function defer(task: (info: DeferInfo) => unknown, options?: Omit<DeferWorkOptions, 'durable'>): void {
+  const owner = requestContext.getStore()?.owner;
+  const running = [...runningDeferrers];
+  const deferrer =
+    owner === undefined
+      ? (running.find((candidate) => candidate.current() !== null) ??
+        // Its requests are in flight, so its work waits for them.
+        running.toSorted((a, b) => b.inFlight - a.inFlight)[0])
+      : DEFERRER.get(owner);
+  if (deferrer === null || deferrer === undefined) throw off('defer()');
+  deferrer.defer(task, options);
 }

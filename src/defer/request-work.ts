@@ -33,6 +33,8 @@ export class RequestWork extends TaskSequence {
   /** Set when the client has left before there was a status. */
   private abandoned: ServerResponse | null = null;
   private watching: NodeJS.Timeout | null = null;
+  /** Resolves when what its handler has deferred is on disk, as far as it must be. */
+  written: Promise<unknown> | null = null;
 
   /** @param undecided where requests stand whose client has left and whose handler is still busy */
   constructor(private readonly undecided: Set<RequestWork>) {
@@ -44,6 +46,11 @@ export class RequestWork extends TaskSequence {
     if (this.verdict !== null) return settle(entry, this.verdict, entry.when ?? 'always');
     this.armed.push({ entry, retractable });
     if (this.abandoned !== null) this.watch(this.abandoned);
+  }
+
+  /** The handler's answer waits for it. */
+  holdFor(writing: Promise<unknown>): void {
+    this.written = Promise.all([this.written, writing]);
   }
 
   /** Takes back what a call that failed has armed. */
@@ -100,7 +107,11 @@ export class RequestWork extends TaskSequence {
   }
 }
 
+/** Whether a response or handler with this end is one that work waits for. */
+export const runsAfter = (when: DeferWhen | null, success: boolean): boolean =>
+  when === 'always' || (when === 'success') === success;
+
 function settle(entry: Armed, { status, success }: Verdict, when: DeferWhen): void {
-  if (when === 'always' || (when === 'success') === success) entry.commit(status);
+  if (runsAfter(when, success)) entry.commit(status);
   else entry.discard();
 }

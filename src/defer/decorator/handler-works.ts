@@ -15,9 +15,9 @@ import type { PerfRequest } from '../../core/perf-request.js';
 import type { RequestState } from '../../core/request-state.js';
 import type { Around } from '../../http/handler.interceptor.js';
 import type { Capacity } from '../capacity.js';
-import type { Arming, ClassWork, DeferEngine, MaybeArmed } from '../defer-engine.js';
+import type { ClassWork, DeferEngine, MaybeArmed } from '../defer-engine.js';
 import type { DeferContext, DeferFunction, DeferWhen } from '../deferred-work.js';
-import type { Armed, RequestWork } from '../request-work.js';
+import { runsAfter, type RequestWork } from '../request-work.js';
 import { isThenable } from '../tasks/attempt.js';
 import { TaskSequence } from '../tasks/task.js';
 import type { WorkOptions } from '../work-options.js';
@@ -107,14 +107,12 @@ export class HandlerWorks {
     const taken: Capacity[] = [];
     for (const work of works) {
       const capacity = this.engine.capacityOf(work);
-      if (capacity === null) continue;
-      if (capacity.take()) {
-        taken.push(capacity);
-        continue;
+      if (capacity?.take() === false) {
+        for (const other of taken) other.release();
+        const cause = capacity.deferFullError(work.name);
+        throw new ServiceUnavailableException('Too much work is waiting. Try again later.', { cause });
       }
-      for (const other of taken) other.release();
-      const cause = capacity.deferFullError(work.name);
-      throw new ServiceUnavailableException('Too much work is waiting. Try again later.', { cause });
+      if (capacity !== null) taken.push(capacity);
     }
     return true;
   }
@@ -129,12 +127,18 @@ export class HandlerWorks {
 
   /** Resolves when all of it is armed: what must be on disk is. */
   private async armAll(end: HandlerEnd): Promise<void> {
+    const { works, requestWork, success } = end;
     // One after the other, so that their order stays, whichever is on disk first.
-    for (const armed of end.works.map((work) => this.armFor(work, end))) {
+    for (const armed of works.map((work) => this.armFor(work, end))) {
       const ready = armed instanceof Promise ? await armed : armed;
-      if (ready !== null) place(ready, end);
+      if (ready === null) continue;
+      if (requestWork !== null) requestWork.arm(ready, success ? null : works);
+      // Without a request that is observed, the handler's end decides.
+      else if (runsAfter(ready.when, success)) ready.commit(null);
+      else ready.discard();
     }
-    end.requestWork?.handlerEnded(end.success);
+    requestWork?.handlerEnded(success);
+    await requestWork?.written;
   }
 
   /**
@@ -143,7 +147,7 @@ export class HandlerWorks {
    */
   private armFor(work: PlannedWork, end: HandlerEnd): MaybeArmed {
     const when = work.when ?? 'success';
-    if (when === 'always' || (when === 'success') === end.success) return this.armNow(work, when, end);
+    if (runsAfter(when, end.success)) return this.armNow(work, when, end);
     return {
       when,
       commit: (status) => {
@@ -157,17 +161,16 @@ export class HandlerWorks {
 
   /** Never throws: whatever goes wrong while preparing is counted and reported, and the response goes on. */
   private armNow(work: PlannedWork, when: DeferWhen, end: HandlerEnd): MaybeArmed {
+    const failed = (error: unknown): null => {
+      this.engine.failUnarmed(work, end.origin, error);
+      return this.giveBack(work, end);
+    };
     try {
       const armed = this.arm(work, when, end);
-      return armed instanceof Promise ? armed.catch((error: unknown) => this.unprepared(work, end, error)) : armed;
+      return armed instanceof Promise ? armed.catch(failed) : armed;
     } catch (error) {
-      return this.unprepared(work, end, error);
+      return failed(error);
     }
-  }
-
-  private unprepared(work: PlannedWork, end: HandlerEnd, error: unknown): null {
-    this.engine.failUnarmed(work, end.origin, error);
-    return this.giveBack(work, end);
   }
 
   /** It is not armed after all. */
@@ -177,39 +180,26 @@ export class HandlerWorks {
   }
 
   private arm(work: PlannedWork, when: DeferWhen, end: HandlerEnd): MaybeArmed {
+    const { origin, reserved, requestWork } = end;
+    const arming = { when, origin, reserved, sequence: requestWork ?? new TaskSequence() };
     if ('run' in work) {
-      return this.engine.armTask(work, ({ status }) => work.run(contextOf(end, status)), armingOf(end, when));
+      return this.engine.armTask(work, ({ status }) => work.run(contextOf(end, status)), arming);
     }
+    const armWith = (instance: AnyWork): MaybeArmed => {
+      const data: unknown = instance.prepare === undefined ? end.result : instance.prepare(contextOf(end));
+      if (isThenable(data)) {
+        Promise.resolve(data).catch(() => {});
+        throw new TypeError('prepare() returned a promise: pick plain data there, and do the waiting in run()');
+      }
+      if (instance.prepare !== undefined && data === undefined) return this.giveBack(work, end);
+      return this.engine.armClass(work, instance, data, arming);
+    };
     const provided = work.provide(end.request);
-    return provided instanceof Promise
-      ? provided.then((instance) => this.armInstance(work, instance, when, end))
-      : this.armInstance(work, provided, when, end);
+    return provided instanceof Promise ? provided.then(armWith) : armWith(provided);
   }
-
-  private armInstance(work: ClassWork, instance: AnyWork, when: DeferWhen, end: HandlerEnd): MaybeArmed {
-    const data: unknown = instance.prepare === undefined ? end.result : instance.prepare(contextOf(end));
-    if (isThenable(data)) {
-      Promise.resolve(data).catch(() => {});
-      throw new TypeError('prepare() returned a promise: pick plain data there, and do the waiting in run()');
-    }
-    if (instance.prepare !== undefined && data === undefined) return this.giveBack(work, end);
-    return this.engine.armClass(work, instance, data, armingOf(end, when));
-  }
-}
-
-/** Without a request each task has a line of its own. */
-function armingOf({ origin, requestWork, reserved }: HandlerEnd, when: DeferWhen): Arming {
-  return { when, origin, reserved, sequence: requestWork ?? new TaskSequence() };
 }
 
 /** What work is told of its handler's end: a plain object without getters, which applications spread and log. */
 function contextOf({ request, result, error, origin }: HandlerEnd, status: number | null = null): DeferContext {
   return { request: request as PerfRequest, result, error, status, requestId: origin?.id ?? '' };
-}
-
-/** Hands armed work to its request; without one that is observed, the handler's end decides. */
-function place(armed: Armed, { requestWork, success, works }: HandlerEnd): void {
-  if (requestWork !== null) requestWork.arm(armed, success ? null : works);
-  else if (armed.when === 'always' || (armed.when === 'success') === success) armed.commit(null);
-  else armed.discard();
 }

@@ -7,7 +7,7 @@ import type { Armed } from '../request-work.js';
 import type { Place } from '../spill/segment.js';
 import { BulkSender, type BatchLimits } from './bulk-sender.js';
 import { bytesOf, fromJson, toJson } from './json.js';
-import { FULL_OF_REJECTS, type Rejects } from './rejects.js';
+import type { Rejects } from './rejects.js';
 
 /** What leaves this process: durable work, or a job for the application's own queue. */
 export interface Parcel {
@@ -25,7 +25,7 @@ export interface OutboxShared {
   readonly limits: BatchLimits;
   readonly counters: Counters;
   readonly rejects: Rejects;
-  report(cause: string, message: string): void;
+  readonly report: (cause: string, message: string) => void;
 }
 
 /** One parcel, from the moment it is armed. */
@@ -179,12 +179,11 @@ export abstract class Outbox<P extends Parcel = Parcel> {
   protected reject({ parcel }: OutboxItem<P>, error: string): void {
     const { id, name, json } = parcel;
     const rejected = { id, name, data: fromJson(json), error, rejectedAt: Date.now() };
-    const gone = this.shared.rejects.add(rejected, () => {
+    this.shared.rejects.add(rejected, () => {
       if (!this.capacity.take(bytesOf(json))) return false;
       this.add(new OutboxItem(this, parcel));
       return true;
     });
-    if (gone !== null) this.shared.report(FULL_OF_REJECTS, `${FULL_OF_REJECTS}: the oldest, "${gone}", was let go.`);
   }
 
   private drop(item: OutboxItem<P>, why: string): void {

@@ -20,8 +20,10 @@ export async function openEnvelope(
   const acknowledged = new Set(typeof progress === 'object' ? progress?.acknowledged : []);
   const left = items.filter(({ id }) => !acknowledged.has(id));
   const failures: unknown[] = [];
-  let writing: Promise<void> | null = null;
+  let isWriting = false;
+  let writing = Promise.resolve();
   const write = async (): Promise<void> => {
+    isWriting = true;
     // What is acknowledged during a write shares the next one.
     for (let written = 0; written < acknowledged.size;) {
       written = acknowledged.size;
@@ -30,7 +32,7 @@ export async function openEnvelope(
         host.report(cause, `${cause}. Should its envelope be tried again, items that are done run again too.`);
       });
     }
-    writing = null;
+    isWriting = false;
   };
   const next = left.values();
   const lane = async (): Promise<void> => {
@@ -40,7 +42,7 @@ export async function openEnvelope(
       try {
         await host.run(item, job.attemptsMade + 1, signal);
         acknowledged.add(item.id);
-        writing ??= write();
+        if (!isWriting) writing = write();
       } catch (error) {
         failures.push(error);
       }
