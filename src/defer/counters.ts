@@ -11,7 +11,6 @@ export interface Origin {
   readonly pattern: string | null;
 }
 
-/** What work keeps of its request. */
 export const namesOf = (origin: Origin | null) => ({
   requestId: origin?.id ?? null,
   route: origin?.pattern ?? null,

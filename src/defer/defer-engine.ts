@@ -14,12 +14,11 @@ import { DurableOutbox } from './durable/durable-outbox.js';
 import { JobOutbox, type OutboxShared } from './outbox/outbox.js';
 import { Rejects, type RejectedWork } from './outbox/rejects.js';
 import type { Armed, RequestWork } from './request-work.js';
-import { Batches, LaneItem } from './tasks/batches.js';
+import { BatchLane, LaneItem } from './tasks/batches.js';
 import { DeferTask, type TaskRun, type TaskSequence, type TaskSpec } from './tasks/task.js';
 import { TaskQueue } from './tasks/task-queue.js';
 import type { WorkOptions } from './work-options.js';
 
-/** Why something is left when the application has closed. */
 const CUT_OFF = 'the application closed before it was done';
 /** For what the last durable jobs have deferred, also when the deadline has passed, milliseconds. */
 const LAST_MS = 100;
@@ -33,7 +32,6 @@ export interface ClassWork extends WorkOptions, ProvidedWork {
   readonly place: string;
 }
 
-/** For whom work is armed. */
 export interface Arming {
   readonly when: DeferWhen | null;
   readonly origin: Origin | null;
@@ -58,7 +56,8 @@ export class DeferEngine {
   /** Null without a store. All durable queues are on one server: where one is away, all are. */
   readonly durable: DurableOutbox | null;
   private readonly queue: TaskQueue;
-  private readonly batches: Batches;
+  /** One for each work with `runBatch`, and for each way in which it is to run. */
+  private readonly lanes: BatchLane[] = [];
   private readonly shared: OutboxShared;
   private readonly rejects: Rejects;
   private readonly jobs = new Map<JobQueue, JobOutbox>();
@@ -73,7 +72,6 @@ export class DeferEngine {
     const counters = (this.counters = new Counters(publish, reporter));
     this.capacity = new Capacity(overflow, maxPending);
     this.queue = new TaskQueue(concurrency, this.capacity, counters);
-    this.batches = new Batches(this.queue);
     const report = (cause: string, message: string): void => reporter.report(cause, message);
     const rejects = (this.rejects = new Rejects(report));
     this.shared = { limits, counters, rejects, report };
@@ -105,7 +103,9 @@ export class DeferEngine {
           : (info) => (instance as DeferredWork).run(data, info);
       return this.armTask(work, run, arming, id);
     }
-    const lane = this.batches.laneOf(instance as DeferredBatchWork, work);
+    const batchWork = instance as DeferredBatchWork;
+    let lane = this.lanes.find((one) => one.isOf(batchWork, work));
+    if (lane === undefined) this.lanes.push((lane = new BatchLane(batchWork, work, this.queue)));
     if (!this.hold(work.name, arming, () => lane.dropOldest() || this.dropOldest())) return null;
     return new LaneItem(id, data, when, origin, lane);
   }
@@ -120,7 +120,7 @@ export class DeferEngine {
     return outbox.arm(name, data, options, origin);
   }
 
-  /** Durable work, now: see {@link DurableOutbox.enqueue}. Resolves with its id. */
+  /** See {@link DurableOutbox.enqueue}. Resolves with its id. */
   async enqueue(work: ClassWork, data: unknown, origin: Origin | null): Promise<string> {
     const entry = durableEntry(work, this.options.batch, data, origin);
     await this.durable!.enqueue(entry);
@@ -132,12 +132,10 @@ export class DeferEngine {
     this.counters.fail(null, unstarted(work.name, namesOf(origin), work.durable), error);
   }
 
-  /** What queues and the store have refused for good. */
   async rejected(): Promise<RejectedWork[]> {
     return [...((await this.durable?.rejected()) ?? []), ...this.rejects.list()];
   }
 
-  /** Sends rejects again; returns how many there was room for. */
   async resend(ids?: readonly string[]): Promise<number> {
     return ((await this.durable?.resend(ids)) ?? 0) + this.rejects.resend(ids);
   }
@@ -189,7 +187,7 @@ export class DeferEngine {
   }
 
   private buffers() {
-    return [this.batches, ...this.jobs.values(), ...(this.durable === null ? [] : [this.durable])];
+    return [...this.lanes, ...this.jobs.values(), ...(this.durable === null ? [] : [this.durable])];
   }
 
   private outboxCapacity(): Capacity {
@@ -206,7 +204,7 @@ export class DeferEngine {
   }
 
   private dropOldest(): boolean {
-    return this.queue.dropOldest() || this.batches.dropOldest();
+    return this.queue.dropOldest() || this.lanes.some((lane) => lane.dropOldest());
   }
 
   private disarm(task: DeferTask | null, origin: Origin | null): boolean {

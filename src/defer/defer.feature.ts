@@ -62,12 +62,10 @@ class DeferFeature implements Feature {
     if (this.engine !== null) await this.service.idle();
   }
 
-  /** Takes no durable work from the store any more. */
   async closing(): Promise<void> {
     await this.engine?.durable?.pauseWorker();
   }
 
-  /** Finishes or hands over what was accepted, within `defer.drainTimeoutMs`. */
   async drain(): Promise<void> {
     runningDeferrers.delete(this.service);
     if (this.engine !== null && this.options !== null) await this.engine.drain(this.options.drainTimeoutMs);

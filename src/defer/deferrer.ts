@@ -24,17 +24,14 @@ import { readEnqueueOptions, readWorkOptions } from './work-options.js';
 export const DEFERRER = attach<Deferrer>('application');
 /** Those of the applications that run in this process: `defer()` is called without one. */
 export const runningDeferrers = new Set<Deferrer>();
-/** What a request has armed. */
 const REQUEST_WORK = attach<RequestWork>('request');
 
-/** Deferred work is switched off. */
 export const off = (what: string): PerfError =>
   new PerfError(
     'PERF_ERR_OFF',
     `\`${what}\` needs deferred work, which is switched off. Remove \`defer: false\` from PerfModule.forRoot().`,
   );
 
-/** Durable work without a store. */
 export const noStore = (what: string): PerfError =>
   new PerfError(
     'PERF_ERR_STORE',
@@ -115,7 +112,7 @@ export class Deferrer {
 
   /** The request whose code calls, and how its work is armed. */
   private callerOf(when: DeferWhen | null) {
-    const origin = this.current();
+    const origin = currentRequest(this.requests);
     const requestWork = origin === null ? null : this.workOf(origin);
     const arming = { when, origin, reserved: false, sequence: requestWork ?? new TaskSequence() };
     return { origin, requestWork, arming };
@@ -140,7 +137,7 @@ export class Deferrer {
       throw misuse(`\`${what}\` stores work: leave \`durable: false\` out, or use \`deferrer.defer()\`.`);
     }
     const planned = this.classWork(engine, work, { ...options, durable: true }, what);
-    return { id: await engine.enqueue(planned, data, this.current()) };
+    return { id: await engine.enqueue(planned, data, currentRequest(this.requests)) };
   }
 
   private classWork(
@@ -218,14 +215,13 @@ export class Deferrer {
     return work;
   }
 
-  /** The request whose code calls this; null outside of one, or when it cannot be told. @internal */
-  current(): RequestState | null {
-    return currentRequest(this.requests);
-  }
-
-  /** Requests in flight. @internal */
-  get inFlight(): number {
-    return this.requests.inFlight;
+  /** Of the application whose request calls; where that cannot be told, of the one that has most of them. @internal */
+  static ofCaller(): Deferrer | null {
+    const owner = requestContext.getStore()?.owner;
+    if (owner !== undefined) return DEFERRER.get(owner);
+    const running = [...runningDeferrers];
+    const told = running.find(({ requests }) => currentRequest(requests) !== null);
+    return told ?? running.toSorted((a, b) => b.requests.inFlight - a.requests.inFlight)[0] ?? null;
   }
 
   /** A request has ended. @internal */
@@ -235,11 +231,8 @@ export class Deferrer {
   }
 
   /** @internal */
-  endedElsewhere(state: RequestState): void {
-    this.ended(state);
-  }
+  endedElsewhere = (state: RequestState): void => this.ended(state);
 
-  /** Hands armed work to its request. */
   private place(armed: Armed | null, requestWork: RequestWork | null): void {
     if (armed === null) return;
     if (requestWork !== null) return requestWork.arm(armed);
@@ -277,14 +270,7 @@ export class Deferrer {
  * @throws PERF_ERR_CONTEXT_OFF with `context: false`, and what `deferrer.defer()` throws
  */
 export function defer(task: (info: DeferInfo) => unknown, options?: Omit<DeferWorkOptions, 'durable'>): void {
-  const owner = requestContext.getStore()?.owner;
-  const running = [...runningDeferrers];
-  const deferrer =
-    owner === undefined
-      ? (running.find((candidate) => candidate.current() !== null) ??
-        // Its requests are in flight, so its work waits for them.
-        running.toSorted((a, b) => b.inFlight - a.inFlight)[0])
-      : DEFERRER.get(owner);
-  if (deferrer === null || deferrer === undefined) throw off('defer()');
+  const deferrer = Deferrer.ofCaller();
+  if (deferrer === null) throw off('defer()');
   deferrer.defer(task, options);
 }

@@ -3,10 +3,7 @@ import type { RequestState } from '../core/request-state.js';
 import type { DeferWhen } from './deferred-work.js';
 import { DeferTask, TaskSequence } from './tasks/task.js';
 
-/**
- * How long a handler may go on after its client has left without being heard of. Then it counts as successful: it may
- * have given up writing to a client that is gone.
- */
+/** After so long, a handler whose client has left counts as successful: it may have given up writing to it. */
 const GRACE_MS = 30_000;
 
 /** Work that was armed during a request and has its capacity; it is either committed or discarded, once. */
@@ -53,7 +50,7 @@ export class RequestWork extends TaskSequence {
     this.written = Promise.all([this.written, writing]);
   }
 
-  /** Takes back what a call that failed has armed. */
+  /** Takes back what a call that has failed has armed. */
   retract(owner: object): void {
     const { armed } = this;
     this.armed = armed.filter(({ retractable }) => retractable !== owner);
@@ -65,7 +62,6 @@ export class RequestWork extends TaskSequence {
     return at < 0 ? null : (this.armed.splice(at, 1)[0]!.entry as DeferTask);
   }
 
-  /** The response has closed. */
   ended(state: RequestState): void {
     const { response } = state;
     if (!state.aborted || response === null || response.headersSent) {

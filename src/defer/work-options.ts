@@ -34,20 +34,14 @@ const enqueueTable = object({
 export interface WorkOptions extends Resolved<typeof table>, Resolved<typeof enqueueTable> {}
 export type BatchOptions = WorkOptions['batch'];
 
-/**
- * Checks the options of work that belongs to a request and fills in the defaults.
- * @throws PERF_ERR_OPTION with `where` in its path
- */
+/** Of work that belongs to a request. @throws PERF_ERR_OPTION with `where` in its path */
 export function readWorkOptions(options: DeferWorkOptions | undefined, where: string): WorkOptions {
   if (options === undefined) return DEFAULTS;
   return complete({ ...DEFAULTS, ...table.read(options, where) }, where);
 }
 const DEFAULTS: WorkOptions = { ...enqueueTable.read(undefined, ''), ...table.read(undefined, '') };
 
-/**
- * The same for work that any code starts.
- * @throws PERF_ERR_OPTION with `where` in its path
- */
+/** Of work that any code starts. @throws PERF_ERR_OPTION with `where` in its path */
 export const readEnqueueOptions = (options: EnqueueOptions | undefined, where: string): WorkOptions =>
   complete({ when: null, ...enqueueTable.read(options, where) }, where);
 

@@ -28,7 +28,6 @@ interface FunctionWork extends WorkOptions {
   readonly run: DeferFunction;
 }
 
-/** One piece of work on one handler, with its provider found. */
 export type PlannedWork = ClassWork | FunctionWork;
 
 /** One call of a handler, and how it ended. */
@@ -44,7 +43,6 @@ interface HandlerEnd {
   success: boolean;
 }
 
-/** Arms the work that stands on handlers, at the handler's end. */
 export class HandlerWorks {
   constructor(
     private readonly engine: DeferEngine,
@@ -98,10 +96,7 @@ export class HandlerWorks {
     });
   }
 
-  /**
-   * With `overflow: 'reject'`, takes room for all the handler's work before it starts.
-   * @throws ServiceUnavailableException when there is none
-   */
+  /** With `overflow: 'reject'`, takes room for all the handler's work before it starts, or answers 503. */
   private reserve(works: readonly PlannedWork[]): boolean {
     if (this.engine.options.overflow !== 'reject') return false;
     const taken: Capacity[] = [];

@@ -160,7 +160,7 @@ export class DurableOutbox extends Outbox<DurableEntry> {
     return { key, limits: { maxJobs, maxWaitMs, maxItemsASend: maxJobs } };
   }
 
-  protected override store(items: readonly Item[]): Promise<unknown> {
+  override store(items: readonly Item[]): Promise<unknown> {
     const jobs = items.map(({ parcel, status }) => jobOf(parcel, status));
     return this.target.add(jobs, { envelope: items[0]!.parcel.together !== null });
   }

@@ -26,8 +26,8 @@ export interface BatchLimits {
 
 /** What becomes of items. Each item ends in exactly one of `stored` and `refused`, unless it is taken back. */
 export interface BulkEvents<T> {
-  /** Sends all of them; called again with the same items after a failure. */
-  send(items: readonly T[]): Promise<unknown>;
+  /** Called again with the same items after a failure. */
+  store(items: readonly T[]): Promise<unknown>;
   stored(items: readonly T[], sends: number, sentMs: number): void;
   refused(item: T, sends: number, error: unknown): void;
   /** A send has failed and will be repeated. */
@@ -97,14 +97,10 @@ export class BulkSender<T> {
     for (const bulk of this.bulks) if (bulk.backingOff) bulk.wake();
   }
 
-  /** The item that has waited longest of those that `may` be dropped, and is not on its way. */
-  oldest(may: (item: T) => boolean): T | undefined {
-    return this.waiting.find(may);
-  }
-
-  /** Takes an item back that is not on its way. */
-  take(item: T): void {
-    this.waiting.splice(this.waiting.indexOf(item), 1);
+  /** Takes back the first item that `may` be, and is not on its way; null when there is none. */
+  takeOldest(may: (item: T) => boolean): T | null {
+    const at = this.waiting.findIndex(may);
+    return at < 0 ? null : this.waiting.splice(at, 1)[0]!;
   }
 
   /** Stops; returns what was not stored, and may or may not be on its way. */
@@ -167,7 +163,7 @@ export class BulkSender<T> {
     const number = (bulk.sends += 1);
     bulk.sentMs = performance.now();
     let error: unknown = new Error(`the store has not answered within ${SEND_TIMEOUT_MS} ms`);
-    const sending = async (): Promise<unknown> => this.events.send(bulk.items);
+    const sending = async (): Promise<unknown> => this.events.store(bulk.items);
     void sending().then(
       // An older send that succeeds late stores it as well; only the newest may fail it.
       () => {

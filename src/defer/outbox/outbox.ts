@@ -5,7 +5,7 @@ import { namesOf, unstarted, type Counters, type Ended, type Origin } from '../c
 import type { DeferWhen, JobQueue } from '../deferred-work.js';
 import type { Armed } from '../request-work.js';
 import type { Place } from '../spill/segment.js';
-import { BulkSender, type BatchLimits } from './bulk-sender.js';
+import { BulkSender, type BatchLimits, type BulkEvents } from './bulk-sender.js';
 import { bytesOf, fromJson, toJson } from './json.js';
 import type { Rejects } from './rejects.js';
 
@@ -60,7 +60,7 @@ export class OutboxItem<P extends Parcel = Parcel> implements Armed {
 }
 
 /** A bounded buffer in front of a queue or store: what is in it is sent in micro-batches until it is stored or refused. */
-export abstract class Outbox<P extends Parcel = Parcel> {
+export abstract class Outbox<P extends Parcel = Parcel> implements BulkEvents<OutboxItem<P>> {
   private readonly lanes = new Map<string, BulkSender<OutboxItem<P>>>();
   protected closed = false;
 
@@ -118,8 +118,7 @@ export abstract class Outbox<P extends Parcel = Parcel> {
     return { key: '', limits: null };
   }
 
-  /** Stores all of them; called again with the same ones after a failure. */
-  protected abstract store(items: readonly OutboxItem<P>[]): Promise<unknown>;
+  abstract store(items: readonly OutboxItem<P>[]): Promise<unknown>;
 
   /** They need not be on disk any more. */
   protected strike(_places: readonly Place[]): void {}
@@ -127,38 +126,28 @@ export abstract class Outbox<P extends Parcel = Parcel> {
   protected send(item: OutboxItem<P>): void {
     const { key, limits } = this.laneOf(item.parcel);
     let lane = this.lanes.get(key);
-    if (lane === undefined) this.lanes.set(key, (lane = this.newLane(limits ?? this.shared.limits)));
+    if (lane === undefined) this.lanes.set(key, (lane = new BulkSender(limits ?? this.shared.limits, this)));
     lane.add(item);
   }
 
-  /** Drops what has waited longest, and is neither on its way nor on disk; false when nothing is. */
+  /** Drops what has waited long, and is neither on its way nor on disk; false when nothing is. */
   private dropOldest(): boolean {
-    const waiting = [...this.lanes.values()].flatMap((lane) => {
-      const item = lane.oldest(({ place }) => place === null);
-      return item === undefined ? [] : [{ lane, item }];
-    });
-    const [first] = waiting.toSorted((a, b) => a.item.acceptedMs - b.item.acceptedMs);
-    if (first === undefined) return false;
-    first.lane.take(first.item);
-    this.drop(first.item, 'newer work took its place');
-    return true;
+    for (const lane of this.lanes.values()) {
+      const item = lane.takeOldest(({ place }) => place === null);
+      if (item === null) continue;
+      this.drop(item, 'newer work took its place');
+      return true;
+    }
+    return false;
   }
 
-  private newLane(limits: BatchLimits): BulkSender<OutboxItem<P>> {
-    const { shared } = this;
-    return new BulkSender<OutboxItem<P>>(limits, {
-      send: (items) => this.store(items),
-      stored: (items, sends, sentMs) => this.stored(items, sends, sentMs),
-      refused: (item, sends, error) => this.refused(item, sends, error),
-      retried: (items, error) => {
-        shared.counters.retry(items.length);
-        const cause = `${this.what} could not be stored: ${reasonOf(error)}`;
-        shared.report(cause, `${cause}. All is kept, and sent again under the same ids.`);
-      },
-    });
+  retried(items: readonly OutboxItem<P>[], error: unknown): void {
+    this.shared.counters.retry(items.length);
+    const cause = `${this.what} could not be stored: ${reasonOf(error)}`;
+    this.shared.report(cause, `${cause}. All is kept, and sent again under the same ids.`);
   }
 
-  private stored(items: readonly OutboxItem<P>[], sends: number, sentMs: number): void {
+  stored(items: readonly OutboxItem<P>[], sends: number, sentMs: number): void {
     const { counters } = this.shared;
     this.strike(items.flatMap(({ place }) => place ?? []));
     if (!this.durable) for (const item of items) counters.record(this.endedOf(item, sends, sentMs), 'completed');
@@ -168,7 +157,7 @@ export abstract class Outbox<P extends Parcel = Parcel> {
     for (const item of items) item.ended(null);
   }
 
-  private refused(item: OutboxItem<P>, sends: number, error: unknown): void {
+  refused(item: OutboxItem<P>, sends: number, error: unknown): void {
     this.reject(item, reasonOf(error));
     this.capacity.release(item.bytes);
     this.shared.counters.fail('buffered', this.endedOf(item, sends, 0), error);
@@ -230,7 +219,7 @@ export class JobOutbox extends Outbox<JobParcel> {
     });
   }
 
-  protected override store(items: readonly OutboxItem<JobParcel>[]): Promise<unknown> {
+  override store(items: readonly OutboxItem<JobParcel>[]): Promise<unknown> {
     return this.queue.addBulk(
       items.map(({ parcel: { jobName, json, options } }) => ({ name: jobName, data: fromJson(json), opts: options })),
     );

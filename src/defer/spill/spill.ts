@@ -206,14 +206,14 @@ async function fileAt(path: string): Promise<string> {
 
 /** Segments that an earlier process has left, oldest first; 0.1.0 wrote to `<file>` itself, last. */
 async function segmentsOf(file: string): Promise<{ path: string; number: number }[]> {
-  const name = basename(file);
-  const numbered = (await readdir(dirname(file)))
-    .filter((other) => other.startsWith(`${name}.`) && /^\d+$/.test(other.slice(name.length + 1)))
-    .map((other) => ({ path: join(dirname(file), other), number: Number(other.slice(name.length + 1)) }))
+  const name = `${basename(file)}.`;
+  const segments = (await readdir(dirname(file)))
+    .filter((other) => other.startsWith(name) && /^\d+$/.test(other.slice(name.length)))
+    .map((other) => ({ path: join(dirname(file), other), number: Number(other.slice(name.length)) }))
     .toSorted((a, b) => a.number - b.number);
   const found = await stat(file).catch(() => null);
-  const last = numbered.at(-1)?.number ?? 0;
-  return found?.isFile() === true ? [...numbered, { path: file, number: last }] : numbered;
+  if (found?.isFile() === true) segments.push({ path: file, number: segments.at(-1)?.number ?? 0 });
+  return segments;
 }
 
 /** A new file is there after a power cut only when its folder is on disk as well. */

@@ -33,36 +33,21 @@ export interface Task extends Attempted, Linked<Task> {
   ended(startedMs: number | null, runMs: number): Ended[];
 }
 
-/** One piece of in-process work, from the moment it is armed. Keeps the async context it was armed in. */
-export class DeferTask implements Armed, Task {
-  previous: Task | null = null;
-  next: Task | null = null;
-  readonly size = 1;
-  readonly resource = new AsyncResource('PerfDeferredTask');
+/** One piece of in-process work, from the moment it is armed. */
+export abstract class ArmedWork implements Armed {
   /** Final status of the response; null outside a request. */
   status: number | null = null;
-  attempt = 0;
   /** Monotonic milliseconds at which the response had ended. */
   private acceptedMs = 0;
-  private names = namesOf(null);
+  protected names = namesOf(null);
 
   constructor(
+    readonly id: string,
     readonly spec: TaskSpec,
-    private run: TaskRun | null,
     readonly when: DeferWhen | null,
     private origin: Origin | null,
-    readonly sequence: TaskSequence,
-    private readonly queue: TaskQueue,
-    readonly id: string = randomUUID(),
+    protected readonly queue: TaskQueue,
   ) {}
-
-  get requestId(): string | null {
-    return this.names.requestId;
-  }
-
-  get traceparent(): string | null {
-    return this.names.traceparent;
-  }
 
   /** Lets go of the request: a backlog of work must not be a backlog of requests and sockets. */
   commit(status: number | null): void {
@@ -70,11 +55,49 @@ export class DeferTask implements Armed, Task {
     this.acceptedMs = performance.now();
     this.names = namesOf(this.origin);
     this.origin = null;
-    this.queue.accept(this);
+    this.accept();
   }
 
   discard(): void {
     this.queue.capacity.release();
+  }
+
+  /** Its name and figures, for a record. `startedMs` null: it has not started. */
+  endedOf(startedMs: number | null, runMs: number, attempt: number): Ended {
+    const { requestId, route } = this.names;
+    const waitMs = (startedMs ?? performance.now()) - this.acceptedMs;
+    return { name: this.spec.name, requestId, route, durable: false, waitMs, runMs, attempt: Math.max(1, attempt) };
+  }
+
+  protected abstract accept(): void;
+}
+
+/** A task. Keeps the async context it was armed in. */
+export class DeferTask extends ArmedWork implements Task {
+  previous: Task | null = null;
+  next: Task | null = null;
+  readonly size = 1;
+  readonly resource = new AsyncResource('PerfDeferredTask');
+  attempt = 0;
+
+  constructor(
+    spec: TaskSpec,
+    private run: TaskRun | null,
+    when: DeferWhen | null,
+    origin: Origin | null,
+    readonly sequence: TaskSequence,
+    queue: TaskQueue,
+    id: string = randomUUID(),
+  ) {
+    super(id, spec, when, origin, queue);
+  }
+
+  get requestId(): string | null {
+    return this.names.requestId;
+  }
+
+  get traceparent(): string | null {
+    return this.names.traceparent;
   }
 
   begin(): TaskRun {
@@ -85,10 +108,11 @@ export class DeferTask implements Armed, Task {
   }
 
   ended(startedMs: number | null, runMs: number): Ended[] {
-    const { requestId, route } = this.names;
-    const waitMs = (startedMs ?? performance.now()) - this.acceptedMs;
-    const attempt = Math.max(1, this.attempt);
-    return [{ name: this.spec.name, requestId, route, durable: false, waitMs, runMs, attempt }];
+    return [this.endedOf(startedMs, runMs, this.attempt)];
+  }
+
+  protected override accept(): void {
+    this.queue.accept(this);
   }
 }
 

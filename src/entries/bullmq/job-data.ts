@@ -44,10 +44,9 @@ const ID_LENGTH = 32;
 export const BOUNDED_BACKOFF = 'nestjs-perf';
 
 export function bulkJobOf(job: NewDurableJob): BulkJob {
-  const { id, ...item } = itemOf(job);
+  const { id: _, ...item } = itemOf(job);
   const jobId = jobIdOf(job.id);
-  const data: JobData = { ...commonOf(job), ...item, ...(jobId === id ? {} : { id }) };
-  return { name: job.name, data, opts: optionsOf(jobId, job) };
+  return jobWith(job, jobId, jobId === job.id ? item : { ...item, id: job.id });
 }
 
 /**
@@ -55,12 +54,9 @@ export function bulkJobOf(job: NewDurableJob): BulkJob {
  * first. After a crash a journal's items are put together anew, and what is taken for stored is struck off.
  */
 export function envelopeOf(jobs: readonly NewDurableJob[]): BulkJob {
-  const first = jobs[0]!;
-  const hash = createHash('sha256');
-  for (const { id } of jobs) hash.update(id).update('\n');
-  const id = hash.digest('hex').slice(0, ID_LENGTH);
-  const data: JobData = { ...commonOf(first), items: jobs.map(itemOf) };
-  return { name: first.name, data, opts: optionsOf(`envelope-${id}`, first) };
+  const ids = jobs.map(({ id }) => `${id}\n`).join('');
+  const id = createHash('sha256').update(ids).digest('hex').slice(0, ID_LENGTH);
+  return jobWith(jobs[0]!, `envelope-${id}`, { items: jobs.map(itemOf) });
 }
 
 function itemOf({ id, data, requestId, status, at, traceparent, route }: NewDurableJob): ItemData {
@@ -68,31 +64,28 @@ function itemOf({ id, data, requestId, status, at, traceparent, route }: NewDura
   return { ...item, ...(traceparent === null ? {} : { traceparent }), ...(route === null ? {} : { route }) };
 }
 
-const commonOf = (job: NewDurableJob): CommonData => ({
-  work: job.work,
-  timeoutMs: job.timeoutMs,
-  ...(isBounded(job) ? { maxBackoffMs: job.options.maxBackoffMs } : {}),
-});
-
 /** BullMQ refuses whole numbers and colons. Different ids stay different. */
 function jobIdOf(id: string): string {
   return /^-?\d+$/.test(id) || id.includes(':') || id.startsWith('id-') ? `id-${encodeURIComponent(id)}` : id;
 }
 
-/** BullMQ's own strategy knows no bound; what never reaches it needs none, and older workers know that one only. */
-const isBounded = ({ attempts, options: { backoffMs, maxBackoffMs } }: NewDurableJob): boolean =>
-  backoffMs * 2 ** (attempts - 2) > maxBackoffMs;
-
-function optionsOf(jobId: string, job: NewDurableJob): object {
-  const { attempts, options } = job;
-  const type = isBounded(job) ? BOUNDED_BACKOFF : 'exponential';
+function jobWith(job: NewDurableJob, jobId: string, items: ItemData | { items: ItemData[] }): BulkJob {
+  const { name, work, timeoutMs, attempts } = job;
+  const { backoffMs, maxBackoffMs, delayMs, priority } = job.options;
+  // BullMQ's own strategy knows no bound; what never reaches it needs none, and older workers know that one only.
+  const bounded = backoffMs * 2 ** (attempts - 2) > maxBackoffMs;
+  const backoff = { type: bounded ? BOUNDED_BACKOFF : 'exponential', delay: backoffMs, jitter: 1 };
   return {
-    jobId,
-    attempts,
-    ...(attempts > 1 ? { backoff: { type, delay: options.backoffMs, jitter: 1 } } : {}),
-    ...(options.delayMs > 0 ? { delay: options.delayMs } : {}),
-    ...(options.priority > 0 ? { priority: options.priority } : {}),
-    ...KEEP,
+    name,
+    data: { work, timeoutMs, ...(bounded ? { maxBackoffMs } : {}), ...items },
+    opts: {
+      jobId,
+      attempts,
+      ...(attempts > 1 ? { backoff } : {}),
+      ...(delayMs > 0 ? { delay: delayMs } : {}),
+      ...(priority > 0 ? { priority } : {}),
+      ...KEEP,
+    },
   };
 }
 
