@@ -7,7 +7,6 @@ import type { DeferStats } from '../core/snapshot.js';
 export interface Origin {
   readonly id: string;
   readonly traceparent: string | null;
-  /** Of its route. */
   readonly pattern: string | null;
 }
 
@@ -20,7 +19,6 @@ export const namesOf = (origin: Origin | null) => ({
 /** Names what ended, for a record. */
 export type Ended = Omit<DeferredRecord, 'kind' | 'at' | 'outcome' | 'error'>;
 
-/** What has not begun. */
 export const unstarted = (
   name: string,
   { requestId, route }: Pick<Ended, 'requestId' | 'route'>,
@@ -47,7 +45,6 @@ export class Counters {
   private closed = false;
 
   constructor(
-    /** Null when nobody listens. */
     private readonly publish: ((record: DeferredRecord) => void) | null,
     private readonly report: OncePerCause,
   ) {}

@@ -25,7 +25,6 @@ const LAST_MS = 100;
 
 /** A class of work and how it is to run. */
 export interface ClassWork extends WorkOptions, ProvidedWork {
-  /** In records and reports. */
   readonly name: string;
   readonly type: Type<AnyWork>;
   /** For errors: where it was started. */
@@ -40,12 +39,9 @@ export interface Arming {
   readonly reserved: boolean;
 }
 
-/** Null: the overflow policy drops it. A promise: it must be on disk first. */
-export type MaybeArmed = Armed | null | Promise<Armed | null>;
-
 /**
  * All deferred work of one application: arms it, runs or sends what is committed, drains. It knows neither Nest nor HTTP.
- * Each `arm` throws PERF_ERR_DEFER_FULL with `overflow: 'reject'`, and PERF_ERR_SERIALIZE for what leaves the process.
+ * Each `arm` returns null when the overflow policy drops its work, and throws PERF_ERR_DEFER_FULL with `overflow: 'reject'`, and PERF_ERR_SERIALIZE for what leaves the process.
  */
 export class DeferEngine {
   /** Requests whose client has left, and whose handler is still busy. */
@@ -92,7 +88,7 @@ export class DeferEngine {
     return new DeferTask(spec, run, when, origin, sequence, this.queue, id);
   }
 
-  armClass(work: ClassWork, instance: AnyWork | Promise<AnyWork>, data: unknown, arming: Arming): MaybeArmed {
+  armClass(work: ClassWork, instance: AnyWork | Promise<AnyWork>, data: unknown, arming: Arming): Armed | null {
     const { when, origin, reserved } = arming;
     if (work.durable) return this.durable!.arm(durableEntry(work, this.options.batch, data, origin), when, reserved);
     const id = work.id ?? randomUUID();

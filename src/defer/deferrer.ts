@@ -94,20 +94,7 @@ export class Deferrer {
     const instance = work.durable ? null : work.provide(origin?.frameworkRequest);
     // Whether it can be made is said when it runs.
     if (instance instanceof Promise) instance.catch(() => {});
-    const armed = engine.armClass(work, instance!, data, arming);
-    if (!(armed instanceof Promise)) return this.place(armed, requestWork);
-    const counted = armed.catch((error: unknown) => {
-      engine.failUnarmed(work, origin, error);
-      return null;
-    });
-    // It may be on disk only after its request has been decided.
-    const committedLater: Armed = {
-      when: null,
-      commit: (status) => void counted.then((it) => it?.commit(status)),
-      discard: () => void counted.then((it) => it?.discard()),
-    };
-    requestWork?.holdFor(counted);
-    this.place(committedLater, requestWork);
+    this.place(engine.armClass(work, instance!, data, arming), requestWork);
   }
 
   /** The request whose code calls, and how its work is armed. */

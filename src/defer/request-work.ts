@@ -10,14 +10,10 @@ const GRACE_MS = 30_000;
 export interface Armed {
   /** Null is the default: success while the request is open, anything once it has been decided. */
   readonly when: DeferWhen | null;
+  /** Resolves when it is on disk, as far as it must be: the handler's answer waits for it. */
+  readonly written?: Promise<unknown>;
   commit(status: number | null): void;
   discard(): void;
-}
-
-/** How the request went, once it is known. */
-interface Verdict {
-  readonly status: number | null;
-  readonly success: boolean;
 }
 
 /**
@@ -26,11 +22,11 @@ interface Verdict {
  */
 export class RequestWork extends TaskSequence {
   private armed: { readonly entry: Armed; readonly retractable: object | null }[] = [];
-  private verdict: Verdict | null = null;
+  private verdict: { readonly status: number | null; readonly success: boolean } | null = null;
   /** Set when the client has left before there was a status. */
   private abandoned: ServerResponse | null = null;
   private watching: NodeJS.Timeout | null = null;
-  /** Resolves when what its handler has deferred is on disk, as far as it must be. */
+  /** Of all that it has armed. */
   written: Promise<unknown> | null = null;
 
   /** @param undecided where requests stand whose client has left and whose handler is still busy */
@@ -40,14 +36,10 @@ export class RequestWork extends TaskSequence {
 
   /** @param retractable under which it may be taken back, see {@link retract}; null when it may not */
   arm(entry: Armed, retractable: object | null = null): void {
-    if (this.verdict !== null) return settle(entry, this.verdict, entry.when ?? 'always');
+    if (entry.written !== undefined) this.written = Promise.all([this.written, entry.written]);
+    if (this.verdict !== null) return this.settle(entry, entry.when ?? 'always');
     this.armed.push({ entry, retractable });
     if (this.abandoned !== null) this.watch(this.abandoned);
-  }
-
-  /** The handler's answer waits for it. */
-  holdFor(writing: Promise<unknown>): void {
-    this.written = Promise.all([this.written, writing]);
   }
 
   /** Takes back what a call that has failed has armed. */
@@ -65,8 +57,7 @@ export class RequestWork extends TaskSequence {
   ended(state: RequestState): void {
     const { response } = state;
     if (!state.aborted || response === null || response.headersSent) {
-      this.decide({ status: state.status, success: state.status < 400 });
-      return;
+      return this.decide(state.status, state.status < 400);
     }
     this.abandoned = response;
     if (this.armed.length > 0) this.watch(response);
@@ -74,7 +65,7 @@ export class RequestWork extends TaskSequence {
 
   /** The handler has ended. Tells only what no status has told before. */
   handlerEnded(success: boolean): void {
-    if (this.abandoned !== null) this.decide({ status: 499, success });
+    if (this.abandoned !== null) this.decide(499, success);
   }
 
   /**
@@ -92,22 +83,23 @@ export class RequestWork extends TaskSequence {
     };
   }
 
-  private decide(verdict: Verdict): void {
+  private decide(status: number | null, success: boolean): void {
     if (this.verdict !== null) return;
-    this.verdict = verdict;
+    this.verdict = { status, success };
     if (this.watching !== null) clearTimeout(this.watching);
     this.undecided.delete(this);
     const { armed } = this;
     this.armed = [];
-    for (const { entry } of armed) settle(entry, verdict, entry.when ?? 'success');
+    for (const { entry } of armed) this.settle(entry, entry.when ?? 'success');
+  }
+
+  private settle(entry: Armed, when: DeferWhen): void {
+    const { status, success } = this.verdict!;
+    if (runsAfter(when, success)) entry.commit(status);
+    else entry.discard();
   }
 }
 
 /** Whether a response or handler with this end is one that work waits for. */
 export const runsAfter = (when: DeferWhen | null, success: boolean): boolean =>
   when === 'always' || (when === 'success') === success;
-
-function settle(entry: Armed, { status, success }: Verdict, when: DeferWhen): void {
-  if (runsAfter(when, success)) entry.commit(status);
-  else entry.discard();
-}

@@ -32,21 +32,19 @@ export function DeferWork(work: DeferTarget, options?: DeferWorkOptions): Method
     if (typeof place !== 'function') {
       throw misuse(where, 'stands on a handler method or a controller class', 'Move it there.');
     }
-    // Decorators are applied from the last to the first: each new one goes before its own, behind what is inherited.
-    const own = (Reflect.getOwnMetadata(DEFER_WORK_METADATA, place) ?? null) as DeclaredWork[] | null;
-    const inherited = Reflect.getPrototypeOf(place);
-    const before = propertyKey === undefined && inherited !== null ? worksOn(inherited) : [];
-    const rest = own === null ? [] : own.slice(before.length);
-    Reflect.defineMetadata(DEFER_WORK_METADATA, [...before, declared, ...rest], place);
+    // Decorators are applied from the last to the first.
+    Reflect.defineMetadata(DEFER_WORK_METADATA, [declared, ...ownWorks(place)], place);
     if (propertyKey === undefined) bringHandlerInterceptors(place);
     else bringHandlerInterceptor(place);
   };
 }
 
-/** What is declared on a method or class, in source order. */
-export function worksOn(place: object): readonly DeclaredWork[] {
-  return (Reflect.getMetadata(DEFER_WORK_METADATA, place) ?? []) as DeclaredWork[];
-}
+const ownWorks = (place: object): DeclaredWork[] =>
+  (Reflect.getOwnMetadata(DEFER_WORK_METADATA, place) ?? []) as DeclaredWork[];
+
+/** What is declared on a method or class, in source order, behind what is inherited. */
+export const worksOn = (place: object | null): DeclaredWork[] =>
+  place === null ? [] : [...worksOn(Reflect.getPrototypeOf(place)), ...ownWorks(place)];
 
 /**
  * Stops the boot when `@DeferWork` stands where there is no response to run after: it would silently never run.

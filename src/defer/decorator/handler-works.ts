@@ -15,9 +15,9 @@ import type { PerfRequest } from '../../core/perf-request.js';
 import type { RequestState } from '../../core/request-state.js';
 import type { Around } from '../../http/handler.interceptor.js';
 import type { Capacity } from '../capacity.js';
-import type { ClassWork, DeferEngine, MaybeArmed } from '../defer-engine.js';
+import type { ClassWork, DeferEngine } from '../defer-engine.js';
 import type { DeferContext, DeferFunction, DeferWhen } from '../deferred-work.js';
-import { runsAfter, type RequestWork } from '../request-work.js';
+import { runsAfter, type Armed, type RequestWork } from '../request-work.js';
 import { isThenable } from '../tasks/attempt.js';
 import { TaskSequence } from '../tasks/task.js';
 import type { WorkOptions } from '../work-options.js';
@@ -29,6 +29,9 @@ interface FunctionWork extends WorkOptions {
 }
 
 export type PlannedWork = ClassWork | FunctionWork;
+
+/** A promise for request-scoped work, which must be made first. */
+type MaybeArmed = Armed | null | Promise<Armed | null>;
 
 /** One call of a handler, and how it ended. */
 interface HandlerEnd {
@@ -123,7 +126,7 @@ export class HandlerWorks {
   /** Resolves when all of it is armed: what must be on disk is. */
   private async armAll(end: HandlerEnd): Promise<void> {
     const { works, requestWork, success } = end;
-    // One after the other, so that their order stays, whichever is on disk first.
+    // One after the other, so that their order stays.
     for (const armed of works.map((work) => this.armFor(work, end))) {
       const ready = armed instanceof Promise ? await armed : armed;
       if (ready === null) continue;
@@ -131,6 +134,7 @@ export class HandlerWorks {
       // Without a request that is observed, the handler's end decides.
       else if (runsAfter(ready.when, success)) ready.commit(null);
       else ready.discard();
+      if (requestWork === null) await ready.written;
     }
     requestWork?.handlerEnded(success);
     await requestWork?.written;
@@ -168,7 +172,6 @@ export class HandlerWorks {
     }
   }
 
-  /** It is not armed after all. */
   private giveBack(work: PlannedWork, { reserved }: HandlerEnd): null {
     if (reserved) this.engine.capacityOf(work)?.release();
     return null;
@@ -180,7 +183,7 @@ export class HandlerWorks {
     if ('run' in work) {
       return this.engine.armTask(work, ({ status }) => work.run(contextOf(end, status)), arming);
     }
-    const armWith = (instance: AnyWork): MaybeArmed => {
+    const armWith = (instance: AnyWork): Armed | null => {
       const data: unknown = instance.prepare === undefined ? end.result : instance.prepare(contextOf(end));
       if (isThenable(data)) {
         Promise.resolve(data).catch(() => {});

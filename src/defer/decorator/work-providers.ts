@@ -7,7 +7,6 @@ import type { WorkKind } from '../durable/durable-store.js';
 type Module = ModulesContainer extends Map<string, infer M> ? M : never;
 type Wrapper = Module['providers'] extends Map<unknown, infer W> ? W : never;
 
-/** A class with `run` or `runBatch`. */
 export type AnyWork = DeferredWork | DeferredBatchWork;
 
 /** Whether a function is a class of work, rather than a task. */
@@ -20,7 +19,6 @@ export function isClass(work: object): work is Type<AnyWork> {
 /** Finds a work class's instance, for one request or for one job; a promise only for a request-scoped provider. */
 export type ProvideWork = (request: unknown) => AnyWork | Promise<AnyWork>;
 
-/** A class as a module provides it. */
 export interface ProvidedWork {
   readonly kind: WorkKind;
   readonly provide: ProvideWork;
@@ -65,10 +63,7 @@ export class WorkProviders {
     return provided;
   }
 
-  /**
-   * The provider for a job, in a process that may have no controller at all.
-   * @throws PERF_ERR_DEFER_WORK
-   */
+  /** The provider for a job, in a process that may have no controller at all. @throws PERF_ERR_DEFER_WORK */
   find(name: string): AnyWork | Promise<AnyWork> {
     return this.lookUp(name).provide(undefined);
   }
@@ -132,7 +127,6 @@ const isRequest = (request: unknown): request is object => typeof request === 'o
 
 const isStatic = (wrapper: Wrapper): boolean => wrapper.isDependencyTreeStatic() && !wrapper.isTransient;
 
-/** Null for a provider that is no work. */
 function kindOf({ metatype, instance }: Wrapper): WorkKind | null {
   const places = [instance, (metatype as Type | null)?.prototype] as (Partial<Record<string, unknown>> | undefined)[];
   const has = (method: string): boolean => places.some((at) => typeof at?.[method] === 'function');

@@ -9,7 +9,6 @@ import type { NewDurableJob } from './durable-store.js';
 export interface DurableEntry extends Omit<NewDurableJob, 'data' | 'status'> {
   /** How many travel in one job at the most, and how long the first one waits, milliseconds; null: each on its own. */
   readonly together: { readonly maxItems: number; readonly maxWaitMs: number } | null;
-  /** JSON, or undefined. */
   readonly json: string | undefined;
 }
 

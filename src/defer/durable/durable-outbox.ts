@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { PerfError } from '../../core/perf.error.js';
 import { reasonOf } from '../../core/reason.js';
 import type { Capacity } from '../capacity.js';
+import { unstarted } from '../counters.js';
 import type { DeferWhen } from '../deferred-work.js';
 import { bytesOf, fromJson } from '../outbox/json.js';
 import { Outbox, OutboxItem, type OutboxShared } from '../outbox/outbox.js';
@@ -86,22 +87,34 @@ export class DurableOutbox extends Outbox<DurableEntry> {
   }
 
   /**
-   * Null when the policy drops it. With a spill a promise: it resolves when the entry is on disk.
+   * Null when the policy drops it.
    * @param reserved it has its place in memory already
    * @throws PERF_ERR_DEFER_FULL with `'reject'`
    */
-  arm(entry: DurableEntry, when: DeferWhen | null, reserved: boolean): Armed | null | Promise<Armed | null> {
+  arm(entry: DurableEntry, when: DeferWhen | null, reserved: boolean): Armed | null {
     if (this.spill !== null) return this.armOnDisk(this.spill, entry, when);
     if (!reserved) return this.armInMemory(entry, when);
     this.capacity.fill(bytesOf(entry.json), 0);
     return new OutboxItem(this, entry, when);
   }
 
-  private async armOnDisk(spill: Spill, entry: DurableEntry, when: DeferWhen | null): Promise<Armed | null> {
-    const place = await this.write(spill, entry);
-    if (place === null) return this.armInMemory(entry, when);
-    if (this.capacity.take(bytesOf(entry.json))) return new OutboxItem(this, entry, when, place);
-    return { when, commit: () => this.park(spill, place), discard: () => spill.strike([place]) };
+  private armOnDisk(spill: Spill, entry: DurableEntry, when: DeferWhen | null): Armed {
+    const { capacity, shared } = this;
+    const writing = this.write(spill, entry).then((place): Armed | null => {
+      if (place === null) return this.armInMemory(entry, when);
+      if (capacity.take(bytesOf(entry.json))) return new OutboxItem(this, entry, when, place);
+      return { when, commit: () => this.park(spill, place), discard: () => spill.strike([place]) };
+    });
+    const written = writing.catch((error: unknown) => {
+      shared.counters.fail(null, unstarted(entry.name, entry, true), error);
+      return null;
+    });
+    return {
+      when,
+      written,
+      commit: (status) => void written.then((armed) => armed?.commit(status)),
+      discard: () => void written.then((armed) => armed?.discard()),
+    };
   }
 
   /**

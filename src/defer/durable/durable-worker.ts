@@ -12,7 +12,6 @@ export class DurableWorker implements DurableStoreHost {
   constructor(
     private readonly works: Pick<WorkProviders, 'find' | 'kindOf'>,
     private readonly counters: Counters,
-    /** Queues that handlers ask for. */
     private readonly queueNames: ReadonlySet<string>,
     readonly report: DurableStoreHost['report'],
   ) {}

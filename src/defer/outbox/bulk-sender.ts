@@ -14,7 +14,6 @@ const REFUSED_AFTER = 5;
 /** Without others to compare with, only after this long. */
 const REFUSED_AFTER_MS = 60_000;
 
-/** When a buffer is sent. */
 export interface BatchLimits {
   /** As soon as this many are held. */
   readonly maxJobs: number;
@@ -30,11 +29,9 @@ export interface BulkEvents<T> {
   store(items: readonly T[]): Promise<unknown>;
   stored(items: readonly T[], sends: number, sentMs: number): void;
   refused(item: T, sends: number, error: unknown): void;
-  /** A send has failed and will be repeated. */
   retried(items: readonly T[], error: unknown): void;
 }
 
-/** Items on their way together. */
 class Bulk<T> {
   stored = false;
   /** It waits for its next attempt, rather than for an answer. */

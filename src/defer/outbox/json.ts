@@ -25,5 +25,4 @@ export function toJson(data: unknown, where: string): string | undefined {
 /** What JSON takes in memory, roughly: V8 keeps one byte a character where all are Latin-1. */
 export const bytesOf = (json: string | undefined): number => json?.length ?? 0;
 
-/** The data again; undefined stays undefined. */
 export const fromJson = (json: string | undefined): unknown => (json === undefined ? undefined : JSON.parse(json));

@@ -12,15 +12,12 @@ import type { Rejects } from './rejects.js';
 /** What leaves this process: durable work, or a job for the application's own queue. */
 export interface Parcel {
   readonly id: string;
-  /** In records and reports. */
   readonly name: string;
-  /** Its data, taken when it was armed. */
   readonly json: string | undefined;
   readonly requestId: string | null;
   readonly route: string | null;
 }
 
-/** What all outboxes of an application share. */
 export interface OutboxShared {
   readonly limits: BatchLimits;
   readonly counters: Counters;
@@ -28,7 +25,6 @@ export interface OutboxShared {
   readonly report: (cause: string, message: string) => void;
 }
 
-/** One parcel, from the moment it is armed. */
 export class OutboxItem<P extends Parcel = Parcel> implements Armed {
   /** Final status of the response; null when it is replayed. */
   status: number | null = null;
@@ -73,10 +69,7 @@ export abstract class Outbox<P extends Parcel = Parcel> implements BulkEvents<Ou
     protected readonly shared: OutboxShared,
   ) {}
 
-  /**
-   * Null when the policy drops it.
-   * @throws PERF_ERR_DEFER_FULL with `'reject'`
-   */
+  /** Null when the policy drops it. @throws PERF_ERR_DEFER_FULL with `'reject'` */
   armInMemory(parcel: P, when: DeferWhen | null = null): Armed | null {
     const { capacity, durable } = this;
     if (capacity.takeFor(parcel.name, () => this.dropOldest(), bytesOf(parcel.json))) {
@@ -86,7 +79,6 @@ export abstract class Outbox<P extends Parcel = Parcel> implements BulkEvents<Ou
     return null;
   }
 
-  /** Takes over an item that has its capacity. */
   add(item: OutboxItem<P>): void {
     item.acceptedMs = performance.now();
     this.shared.counters.move(null, 'buffered');
@@ -95,7 +87,6 @@ export abstract class Outbox<P extends Parcel = Parcel> implements BulkEvents<Ou
     else if (item.place === null) this.drop(item, 'the application has closed');
   }
 
-  /** Gives back the capacity of an item that need not run. */
   discard({ place, bytes }: OutboxItem<P>): void {
     if (place !== null) this.strike([place]);
     this.capacity.release(bytes);
@@ -120,7 +111,6 @@ export abstract class Outbox<P extends Parcel = Parcel> implements BulkEvents<Ou
 
   abstract store(items: readonly OutboxItem<P>[]): Promise<unknown>;
 
-  /** They need not be on disk any more. */
   protected strike(_places: readonly Place[]): void {}
 
   protected send(item: OutboxItem<P>): void {
@@ -189,11 +179,9 @@ export abstract class Outbox<P extends Parcel = Parcel> implements BulkEvents<Ou
 
 interface JobParcel extends Parcel {
   readonly jobName: string;
-  /** With the job id in it. */
   readonly options: object;
 }
 
-/** Jobs for a queue of the application's own. */
 export class JobOutbox extends Outbox<JobParcel> {
   constructor(
     private readonly queue: JobQueue,
@@ -203,10 +191,7 @@ export class JobOutbox extends Outbox<JobParcel> {
     super(`jobs for queue "${queue.name}"`, false, capacity, shared);
   }
 
-  /**
-   * Null when the policy drops it.
-   * @throws PERF_ERR_SERIALIZE, PERF_ERR_DEFER_FULL with `'reject'`
-   */
+  /** Null when the policy drops it. @throws PERF_ERR_SERIALIZE, PERF_ERR_DEFER_FULL with `'reject'` */
   arm(jobName: string, data: unknown, options: (object & { jobId?: string }) | undefined, origin: Origin | null) {
     const id = options?.jobId ?? randomUUID();
     return this.armInMemory({

@@ -4,7 +4,6 @@ const MAX_IN_MEMORY = 1_000;
 /** Work that its queue or store has refused for good. */
 export interface RejectedWork {
   readonly id: string;
-  /** As in records. */
   readonly name: string;
   readonly data: unknown;
   /** What the queue or store has said last. */

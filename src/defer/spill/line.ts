@@ -10,7 +10,6 @@ export interface Line {
   /** Offsets in the file, bytes. */
   readonly start: number;
   readonly end: number;
-  /** It has its newline. */
   readonly complete: boolean;
 }
 

@@ -12,7 +12,6 @@ export interface RejectedEntry extends DurableEntry {
 export class RejectFile {
   constructor(private readonly path: string) {}
 
-  /** On disk when it resolves. */
   async add(entry: RejectedEntry): Promise<void> {
     const handle = await open(this.path, 'a', 0o600);
     try {
@@ -24,7 +23,6 @@ export class RejectFile {
     }
   }
 
-  /** Takes those with these ids out. */
   async remove(ids: readonly string[]): Promise<void> {
     const kept = (await this.read()).filter(({ id }) => !ids.includes(id));
     const copy = `${this.path}.new`;

@@ -11,7 +11,6 @@ export interface Place {
   readonly offset: number;
 }
 
-/** An entry that is brought back. */
 export interface Taken {
   readonly entry: DurableEntry;
   readonly place: Place;
@@ -64,7 +63,6 @@ export class Segment {
     return segment;
   }
 
-  /** Entries that are on disk only. */
   get parked(): number {
     return this.onDiskOnly.length;
   }
@@ -88,7 +86,6 @@ export class Segment {
     return places;
   }
 
-  /** The entry is on disk only from now on. */
   park(offset: number): void {
     if (this.inMemory.delete(offset)) this.onDiskOnly.push(offset);
   }

@@ -98,7 +98,6 @@ export class Spill {
     });
   }
 
-  /** Keeps an entry on disk only, since memory is full. */
   park({ segment, offset }: Place): void {
     segment.park(offset);
   }
@@ -123,7 +122,6 @@ export class Spill {
     return this.inTurn(() => this.rejects.read());
   }
 
-  /** Takes rejects out: they were sent again. */
   forgetRejected(ids: readonly string[]): Promise<void> {
     return this.inTurn(() => this.rejects.remove(ids));
   }
@@ -146,7 +144,6 @@ export class Spill {
     return turn;
   }
 
-  /** Reports what the disk refuses. */
   private async tell<T>(step: string, work: () => Promise<T>): Promise<T> {
     try {
       return await work();

@@ -5,10 +5,8 @@ import type { DeferInfo } from '../deferred-work.js';
 
 export type AttemptOutcome = 'completed' | 'failed' | 'timeout';
 
-/** What is attempted. */
 export type Attempted = Omit<Required<DeferInfo>, 'signal'>;
 
-/** Hears once of each attempt how it ended. */
 export type OnSettled<T extends Attempted> = (attempt: Attempt<T>, outcome: AttemptOutcome, error: unknown) => void;
 
 /**

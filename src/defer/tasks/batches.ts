@@ -94,7 +94,6 @@ export class BatchLane extends TaskSequence {
     return new Batch(this, items);
   }
 
-  /** Takes over an item that has its capacity. */
   add(item: LaneItem): void {
     this.queue.counters.move(null, 'waiting');
     if (this.queue.closed) return this.drop(item, 'the application has closed');
@@ -103,7 +102,6 @@ export class BatchLane extends TaskSequence {
     else this.timer ??= inRootContext(() => setTimeout(this.flush, this.spec.batch.maxWaitMs).unref());
   }
 
-  /** Runs what waits without waiting for more. */
   readonly flush = (): void => {
     this.stopTimer();
     this.due = this.waiting.length > 0;
@@ -116,7 +114,6 @@ export class BatchLane extends TaskSequence {
     return item !== undefined;
   }
 
-  /** Drops what waits; returns its names. */
   close(reason: string): string[] {
     this.stopTimer();
     const left = this.waiting.splice(0);

@@ -28,7 +28,6 @@ export class TaskQueue {
   closed = false;
 
   constructor(
-    /** How many tasks may run at a time. */
     private readonly concurrency: number,
     readonly capacity: Capacity,
     readonly counters: Counters,
@@ -84,7 +83,6 @@ export class TaskQueue {
     for (const item of task.ended(null, 0)) this.counters.drop('waiting', item, why);
   }
 
-  /** Puts a sequence in line, when it is not there yet. */
   engage(sequence: TaskSequence): void {
     if (sequence.engaged) return;
     sequence.engaged = true;

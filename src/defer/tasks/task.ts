@@ -16,16 +16,13 @@ export interface TaskSpec {
   readonly maxBackoffMs: number;
 }
 
-/** What a task runs. */
 export type TaskRun = (info: DeferInfo) => unknown;
 
 /** What the queue of this process runs: one task, or a batch of items. */
 export interface Task extends Attempted, Linked<Task> {
   readonly spec: TaskSpec;
   readonly sequence: TaskSequence;
-  /** What it is run in. */
   readonly resource: AsyncResource;
-  /** How many items it stands for. */
   readonly size: number;
   /** Begins an attempt; returns what it runs. */
   begin(): TaskRun;
@@ -126,7 +123,6 @@ export class TaskSequence implements Linked<TaskSequence> {
   /** One of its tasks is running, or it stands in the line of sequences that may run. */
   engaged = false;
 
-  /** Nothing of it can start. */
   get isEmpty(): boolean {
     return this.tasks.length === 0;
   }

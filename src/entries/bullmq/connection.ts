@@ -26,7 +26,6 @@ export interface RedisClient {
   duplicate(override: object): { disconnect(): void } & object;
 }
 
-/** Options for a client, or a client. */
 export type RedisConnection = ConnectionOptions | RedisClient;
 
 /**

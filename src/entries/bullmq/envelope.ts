@@ -2,7 +2,6 @@ import type { Job } from 'bullmq';
 import { reasonOf } from '../../core/reason.js';
 import type { DurableJob, DurableStoreHost } from '../../defer/durable/durable-store.js';
 
-/** Items of one envelope that run at a time. */
 const CONCURRENCY = 16;
 
 /**

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import type { Job } from 'bullmq';
 import type { DurableJob, NewDurableJob } from '../../defer/durable/durable-store.js';
 
-/** What `Queue.addBulk` takes. */
 interface BulkJob {
   readonly name: string;
   readonly data: JobData;

@@ -26,7 +26,6 @@ export interface QueueWorkerOptions {
   readonly limiter?: { readonly max: number; readonly duration: number } | null;
 }
 
-/** Works the jobs of one queue off in this process. */
 export class JobWorker {
   private readonly worker: Worker;
   private readonly active = new Set<{ readonly job: Job; readonly token: string | undefined }>();
@@ -62,7 +61,6 @@ export class JobWorker {
     });
   }
 
-  /** Takes no new job. */
   async pause(): Promise<void> {
     this.paused = true;
     await this.worker.pause(true);
