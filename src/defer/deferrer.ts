@@ -47,8 +47,6 @@ const misuse = (message: string): PerfError => new PerfError('PERF_ERR_OPTION', 
 export class Deferrer {
   /** The application's providers, once it has booted. @internal */
   works: WorkProviders | null = null;
-  /** Work of a request that could not be told, and the requests that it may be of. */
-  private unplaced: { readonly armed: Armed; readonly before: readonly RequestState[] }[] = [];
 
   /** @internal */
   constructor(
@@ -212,31 +210,25 @@ export class Deferrer {
   }
 
   /** A request has ended. @internal */
-  ended(state: RequestState): void {
-    REQUEST_WORK.get(state)?.ended(state);
-    for (const deferrer of runningDeferrers) if (deferrer.unplaced.length > 0) deferrer.runUnplaced();
-  }
-
+  ended = (state: RequestState): void => REQUEST_WORK.get(state)?.ended(state);
   /** @internal */
-  endedElsewhere = (state: RequestState): void => this.ended(state);
+  endedElsewhere = this.ended;
 
   private place(armed: Armed | null, requestWork: RequestWork | null): void {
     if (armed === null) return;
     if (requestWork !== null) return requestWork.arm(armed);
     // Any of these may be the one that has called, of whichever application: none may still wait for its response.
-    const before = [...runningDeferrers].flatMap(({ requests }) => {
-      requests.enableContext();
-      return requests.outsideContext();
+    const candidates = [...runningDeferrers].flatMap((deferrer) => {
+      deferrer.requests.enableContext();
+      return deferrer.requests.outsideContext().map((state) => deferrer.workOf(state));
     });
-    if (before.length === 0) armed.commit(null);
-    else this.unplaced.push({ armed, before });
-  }
-
-  private runUnplaced(): void {
-    const isDue = ({ before }: { before: readonly RequestState[] }): boolean => before.every(({ closed }) => closed);
-    const due = this.unplaced.filter(isDue);
-    this.unplaced = this.unplaced.filter((one) => !due.includes(one));
-    for (const { armed } of due) armed.commit(null);
+    let left = candidates.length;
+    if (left === 0) return armed.commit(null);
+    const ended = (): void => {
+      left -= 1;
+      if (left === 0) armed.commit(null);
+    };
+    for (const candidate of candidates) candidate.arm({ when: 'always', commit: ended, discard: ended });
   }
 
   private ready(what: string): DeferEngine {

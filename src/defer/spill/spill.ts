@@ -11,10 +11,6 @@ import { Segment, type Place, type Taken } from './segment.js';
 const SEGMENT_BYTES = 8 * 1024 * 1024;
 
 type Report = (cause: string, message: string) => void;
-interface Append {
-  readonly entry: DurableEntry;
-  readonly done: (place: Place | null) => void;
-}
 
 /**
  * Durable work on disk until its store has it: numbered segments `<file>.<n>`, each deleted whole once all of its entries
@@ -26,10 +22,10 @@ export class Spill {
   private file = '';
   private nextNumber = 1;
   private rejects = new RejectFile('');
-  private appends: Append[] = [];
+  /** A write that has not begun. */
+  private joining: { readonly entries: DurableEntry[]; readonly written: Promise<Place[]> } | null = null;
   private sweeping = false;
   private closed = false;
-  /** The last of what was asked of the disk: one thing after the other touches the files. */
   private last: Promise<unknown> = Promise.resolve();
   private unlock: () => void = () => {};
   private report: Report = () => {};
@@ -72,19 +68,22 @@ export class Spill {
   }
 
   /** Resolves when the entry is on disk, with its place; null when the disk refuses it, which is reported, or it is closed. */
-  append(entry: DurableEntry): Promise<Place | null> {
-    return new Promise((done) => {
-      if (this.closed) return done(null);
-      if (this.appends.push({ entry, done }) > 1) return;
+  async append(entry: DurableEntry): Promise<Place | null> {
+    if (this.closed) return null;
+    const { entries, written } = (this.joining ??= this.newWrite());
+    const at = entries.push(entry) - 1;
+    return (await written)[at] ?? null;
+  }
+
+  private newWrite() {
+    const entries: DurableEntry[] = [];
+    const written = this.onDisk('write', async () => {
       // What other requests append in this turn joins the same write.
-      void this.inTurn(async () => {
-        await nextTurn();
-        const appends = this.appends.splice(0);
-        const entries = appends.map((append) => append.entry);
-        const places = await this.tell('write', async () => (await this.writable()).append(entries)).catch(() => []);
-        for (const [i, append] of appends.entries()) append.done(places[i] ?? null);
-      });
+      await nextTurn();
+      this.joining = null;
+      return (await this.writable()).append(entries);
     });
+    return { entries, written: written.catch((): Place[] => []) };
   }
 
   /** Forgets entries: they are stored, or need not run. */
@@ -92,10 +91,7 @@ export class Spill {
     for (const { segment, offset } of places) segment.strike(offset);
     if (this.sweeping) return;
     this.sweeping = true;
-    void this.inTurn(async () => {
-      await nextTurn();
-      await this.sweep();
-    });
+    void this.sweep();
   }
 
   park({ segment, offset }: Place): void {
@@ -104,61 +100,52 @@ export class Spill {
 
   /** Brings up to `limit` parked entries back, oldest first. Rejects when the disk cannot be read: they stay parked. */
   takeParked(limit: number): Promise<Taken[]> {
-    return this.inTurn(() =>
-      this.tell('read', async () => this.segments.find(({ parked }) => parked > 0)?.takeParked(limit) ?? []),
-    );
+    return this.onDisk('read', async () => this.segments.find(({ parked }) => parked > 0)?.takeParked(limit) ?? []);
   }
 
   /** Strikes an entry off that the store will never take, once it is among the rejects. Else it is sent at the next start. */
   async reject(entry: DurableEntry, place: Place, error: string): Promise<void> {
     const rejected = { ...entry, error, rejectedAt: Date.now() };
-    await this.inTurn(() => this.tell('write the rejects', () => this.rejects.add(rejected))).then(
+    const writing = this.onDisk('write the rejects', () => this.rejects.add(rejected));
+    await writing.then(
       () => this.strike([place]),
       () => {},
     );
   }
 
   rejected(): Promise<RejectedEntry[]> {
-    return this.inTurn(() => this.rejects.read());
+    return this.onDisk('read the rejects', () => this.rejects.read());
   }
 
   forgetRejected(ids: readonly string[]): Promise<void> {
-    return this.inTurn(() => this.rejects.remove(ids));
+    return this.onDisk('write the rejects', () => this.rejects.remove(ids));
   }
 
   async close(): Promise<void> {
     this.closed = true;
     // Who was rejected last is struck off then.
-    await this.inTurn(async () => {});
-    await this.inTurn(async () => {
-      await this.sweep();
-      for (const segment of this.segments.splice(0)) await segment.close();
-      this.unlock();
-      this.unlock = () => {};
-    });
+    await this.last;
+    await this.sweep();
+    for (const segment of this.segments.splice(0)) await segment.close();
+    this.unlock();
+    this.unlock = () => {};
   }
 
-  private inTurn<T>(work: () => Promise<T>): Promise<T> {
+  /** One thing after the other touches the files. What the disk refuses is reported. */
+  private onDisk<T>(step: string, work: () => Promise<T>): Promise<T> {
     const turn = this.last.then(work);
-    this.last = turn.catch(() => {});
-    return turn;
-  }
-
-  private async tell<T>(step: string, work: () => Promise<T>): Promise<T> {
-    try {
-      return await work();
-    } catch (error) {
-      const { code = reasonOf(error) } = error as NodeJS.ErrnoException;
-      const cause = `spill file: could not ${step}: ${code}`;
+    this.last = turn.catch((error: NodeJS.ErrnoException) => {
+      const cause = `spill file: could not ${step}: ${error.code ?? reasonOf(error)}`;
       this.report(cause, `${cause}. New durable work is in memory only until it can; what is on disk stays there.`);
-      throw error;
-    }
+    });
+    return turn;
   }
 
   /** Writes down what was struck off, and removes what is done with. */
   private async sweep(): Promise<void> {
-    this.sweeping = false;
-    const sweeping = this.tell('strike off', async () => {
+    const sweeping = this.onDisk('strike off', async () => {
+      await nextTurn();
+      this.sweeping = false;
       for (const segment of this.segments) await segment.writeStrikes();
       await this.removeFinished();
     });
@@ -182,7 +169,7 @@ export class Spill {
   /** The active one goes as well: the next entry gets a file of its own. */
   private async removeFinished(): Promise<void> {
     for (const segment of this.segments.filter(({ outstanding }) => outstanding === 0)) {
-      if (segment === this.active && segment.bytes < SEGMENT_BYTES && this.appends.length > 0) continue;
+      if (segment === this.active && segment.bytes < SEGMENT_BYTES && this.joining !== null) continue;
       this.segments = this.segments.filter((other) => other !== segment);
       if (this.active === segment) this.active = null;
       if (segment.damagedLines === 0) await segment.remove();

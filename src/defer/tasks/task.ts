@@ -5,15 +5,12 @@ import { namesOf, type Ended, type Origin } from '../counters.js';
 import type { DeferInfo, DeferWhen } from '../deferred-work.js';
 import type { Armed } from '../request-work.js';
 import type { Attempted } from './attempt.js';
+import type { WorkOptions } from '../work-options.js';
 import type { TaskQueue } from './task-queue.js';
 
 /** What is known of a task before there is one. */
-export interface TaskSpec {
+export interface TaskSpec extends Pick<WorkOptions, 'timeoutMs' | 'attempts' | 'backoffMs' | 'maxBackoffMs'> {
   readonly name: string;
-  readonly timeoutMs: number;
-  readonly attempts: number;
-  readonly backoffMs: number;
-  readonly maxBackoffMs: number;
 }
 
 export type TaskRun = (info: DeferInfo) => unknown;
