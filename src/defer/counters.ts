@@ -1,14 +1,11 @@
 import { reasonOf } from '../core/reason.js';
 import type { DeferredRecord } from '../core/record.js';
 import type { OncePerCause } from '../core/reporter.js';
+import type { RequestState } from '../core/request-state.js';
 import type { DeferStats } from '../core/snapshot.js';
 
-/** The request that armed something. Its id is built when it is first read, and most are never read. */
-export interface Origin {
-  readonly id: string;
-  readonly traceparent: string | null;
-  readonly pattern: string | null;
-}
+/** The request that armed something. */
+export type Origin = Pick<RequestState, 'id' | 'traceparent' | 'pattern'>;
 
 export const namesOf = (origin: Origin | null) => ({
   requestId: origin?.id ?? null,

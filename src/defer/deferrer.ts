@@ -70,20 +70,16 @@ export class Deferrer {
     if (typeof work !== 'function') {
       throw misuse(`\`deferrer.defer()\` takes a function or a class, got ${typeof work}.`);
     }
-    if (isClass(work)) this.deferClass(engine, work, more[0], more[1]);
-    else this.deferFunction(engine, work, more[0] as DeferWorkOptions | undefined);
-  }
-
-  private deferFunction(engine: DeferEngine, task: (info: DeferInfo) => unknown, options?: DeferWorkOptions): void {
-    const read = readWorkOptions(options, 'deferrer.defer()');
+    if (isClass(work)) return this.deferClass(engine, work, more[0], more[1]);
+    const read = readWorkOptions(more[0] as DeferWorkOptions | undefined, 'deferrer.defer()');
     if (read.durable) {
       throw misuse(
         '`deferrer.defer()` cannot make a function durable: a worker finds work by its class. Pass a class, and its data.',
       );
     }
     const { origin, arming, requestWork } = this.callerOf(read.when);
-    const name = read.name ?? (task.name || (origin?.route?.handler?.name ?? 'deferred task'));
-    this.place(engine.armTask({ ...read, name }, task, arming), requestWork);
+    const name = read.name ?? (work.name || (origin?.route?.handler?.name ?? 'deferred task'));
+    this.place(engine.armTask({ ...read, name }, work, arming), requestWork);
   }
 
   private deferClass(engine: DeferEngine, type: Type<AnyWork>, data: unknown, options?: EnqueueOptions): void {

@@ -1,4 +1,4 @@
-import { open, rename, writeFile } from 'node:fs/promises';
+import { appendFile, open, rename, writeFile } from 'node:fs/promises';
 import type { DurableEntry } from '../durable/durable-entry.js';
 import { lineOf, linesOf, parseEntry } from './line.js';
 
@@ -13,14 +13,8 @@ export class RejectFile {
   constructor(private readonly path: string) {}
 
   async add(entry: RejectedEntry): Promise<void> {
-    const handle = await open(this.path, 'a', 0o600);
-    try {
-      // Behind what a crash or a full disk may have left of another.
-      await handle.appendFile(`\n${lineOf(entry)}`);
-      await handle.datasync();
-    } finally {
-      await handle.close();
-    }
+    // Behind what a crash or a full disk may have left of another.
+    await appendFile(this.path, `\n${lineOf(entry)}`, { mode: 0o600, flush: true });
   }
 
   async remove(ids: readonly string[]): Promise<void> {

@@ -152,15 +152,13 @@ export class JobWorker {
   }
 }
 
-function boundedBackoff(
-  attemptsMade: number,
-  type?: string,
-  _error?: Error,
-  job?: { data: unknown; opts: { backoff?: number | { delay?: number } } },
-): number {
-  const backoff = job?.opts.backoff;
-  const { delay = 1_000 } = typeof backoff === 'object' ? backoff : {};
-  const { maxBackoffMs = Infinity } = (job?.data ?? {}) as { maxBackoffMs?: number };
-  if (type !== BOUNDED_BACKOFF) return delay;
-  return Math.round(backoffMs(attemptsMade, { baseMs: delay, maxMs: maxBackoffMs }));
+interface Retried {
+  readonly data: unknown;
+  readonly opts: { readonly backoff?: number | { readonly delay?: number } };
+}
+
+function boundedBackoff(attemptsMade: number, type?: string, _error?: Error, job?: Retried): number {
+  const { delay: baseMs = 1_000 } = (job?.opts.backoff ?? {}) as { delay?: number };
+  const { maxBackoffMs: maxMs = Infinity } = (job?.data ?? {}) as { maxBackoffMs?: number };
+  return type === BOUNDED_BACKOFF ? Math.round(backoffMs(attemptsMade, { baseMs, maxMs })) : baseMs;
 }
