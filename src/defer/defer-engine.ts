@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import type { Type } from '@nestjs/common';
 import type { DeferredRecord } from '../core/record.js';
@@ -14,8 +15,8 @@ import { DurableOutbox } from './durable/durable-outbox.js';
 import { JobOutbox, type OutboxShared } from './outbox/outbox.js';
 import { Rejects, type RejectedWork } from './outbox/rejects.js';
 import type { Armed, RequestWork } from './request-work.js';
-import { BatchLane, LaneItem } from './tasks/batches.js';
-import { DeferTask, type TaskRun, type TaskSequence, type TaskSpec } from './tasks/task.js';
+import { BatchLane } from './tasks/batches.js';
+import { ArmedWork, Task, type TaskRun, type TaskSequence, type TaskSpec } from './tasks/task.js';
 import { TaskQueue } from './tasks/task-queue.js';
 import type { WorkOptions } from './work-options.js';
 
@@ -80,12 +81,15 @@ export class DeferEngine {
     return this.durable.hasDisk ? null : this.durable.capacity;
   }
 
-  armTask(spec: TaskSpec, run: TaskRun, arming: Arming, id?: string): Armed | null {
+  armTask(spec: TaskSpec, run: TaskRun, arming: Arming, id: string = randomUUID()): Armed | null {
     const { sequence, when, origin } = arming;
     // Where one request has armed all that there is room for, its own first task is the oldest.
     const dropOldest = (): boolean => this.dropOldest() || this.disarm(sequence.disarmOldest(), origin);
     if (!this.hold(spec.name, arming, dropOldest)) return null;
-    return new DeferTask(spec, run, when, origin, sequence, this.queue, id);
+    // Keeps the async context in which it is armed.
+    const resource = new AsyncResource('PerfDeferredTask');
+    const accept = (item: ArmedWork): void => this.queue.accept(new Task(spec, sequence, [item], run, resource, item));
+    return new ArmedWork(id, spec, when, origin, this.queue, accept);
   }
 
   armClass(work: ClassWork, instance: AnyWork | Promise<AnyWork>, data: unknown, arming: Arming): Armed | null {
@@ -100,10 +104,11 @@ export class DeferEngine {
       return this.armTask(work, run, arming, id);
     }
     const batchWork = instance as DeferredBatchWork;
-    let lane = this.lanes.find((one) => one.isOf(batchWork, work));
-    if (lane === undefined) this.lanes.push((lane = new BatchLane(batchWork, work, this.queue)));
+    const known = this.lanes.find((one) => one.isOf(batchWork, work));
+    const lane = known ?? new BatchLane(batchWork, work, this.queue);
+    if (known === undefined) this.lanes.push(lane);
     if (!this.hold(work.name, arming, () => lane.dropOldest() || this.dropOldest())) return null;
-    return new LaneItem(id, data, when, origin, lane);
+    return new ArmedWork(id, work, when, origin, this.queue, (item) => lane.add(item), data);
   }
 
   /** A job of the user's own queue; null when the policy drops it. A queue that is dead starves no other. */
@@ -203,10 +208,10 @@ export class DeferEngine {
     return this.queue.dropOldest() || this.lanes.some((lane) => lane.dropOldest());
   }
 
-  private disarm(task: DeferTask | null, origin: Origin | null): boolean {
-    if (task === null) return false;
-    task.discard();
-    this.counters.drop(null, unstarted(task.spec.name, namesOf(origin), false), 'newer work took its place');
+  private disarm(work: ArmedWork | null, origin: Origin | null): boolean {
+    if (work === null) return false;
+    work.discard();
+    this.counters.drop(null, unstarted(work.spec.name, namesOf(origin), false), 'newer work took its place');
     return true;
   }
 }

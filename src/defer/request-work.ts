@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { RequestState } from '../core/request-state.js';
 import type { DeferWhen } from './deferred-work.js';
-import { DeferTask, TaskSequence } from './tasks/task.js';
+import { ArmedWork, TaskSequence } from './tasks/task.js';
 
 /** After so long, a handler whose client has left counts as successful: it may have given up writing to it. */
 const GRACE_MS = 30_000;
@@ -49,9 +49,9 @@ export class RequestWork extends TaskSequence {
     for (const { entry, retractable } of armed) if (retractable === owner) entry.discard();
   }
 
-  override disarmOldest(): DeferTask | null {
-    const at = this.armed.findIndex(({ entry }) => entry instanceof DeferTask);
-    return at < 0 ? null : (this.armed.splice(at, 1)[0]!.entry as DeferTask);
+  override disarmOldest(): ArmedWork | null {
+    const at = this.armed.findIndex(({ entry }) => entry instanceof ArmedWork);
+    return at < 0 ? null : (this.armed.splice(at, 1)[0]!.entry as ArmedWork);
   }
 
   ended(state: RequestState): void {

@@ -1,70 +1,19 @@
 import { AsyncResource } from 'node:async_hooks';
 import { isDeepStrictEqual } from 'node:util';
 import { inRootContext } from '../../core/root-context.js';
-import type { Ended, Origin } from '../counters.js';
-import type { DeferWhen, DeferredBatchWork } from '../deferred-work.js';
+import type { DeferredBatchWork } from '../deferred-work.js';
 import type { BatchOptions } from '../work-options.js';
 import type { TaskQueue } from './task-queue.js';
-import { ArmedWork, TaskSequence, type Task, type TaskRun, type TaskSpec } from './task.js';
+import { Task, TaskSequence, type ArmedWork, type TaskRun, type TaskSpec } from './task.js';
 
 interface BatchSpec extends TaskSpec {
   readonly batch: BatchOptions;
 }
 const KEYS = ['name', 'timeoutMs', 'attempts', 'backoffMs', 'maxBackoffMs', 'batch'] as const;
 
-/** One item of work with `runBatch`. */
-export class LaneItem extends ArmedWork {
-  constructor(
-    id: string,
-    readonly data: unknown,
-    when: DeferWhen | null,
-    origin: Origin | null,
-    private readonly lane: BatchLane,
-  ) {
-    super(id, lane.spec, when, origin, lane.queue);
-  }
-
-  protected override accept(): void {
-    this.lane.add(this);
-  }
-}
-
-/** Items that run, fail and are tried again together. */
-class Batch implements Task {
-  previous: Task | null = null;
-  next: Task | null = null;
-  readonly id: string;
-  readonly size: number;
-  readonly spec: TaskSpec;
-  readonly requestId = null;
-  readonly status = null;
-  readonly traceparent = null;
-  readonly resource = new AsyncResource('PerfDeferredBatch');
-  attempt = 0;
-
-  constructor(
-    readonly sequence: BatchLane,
-    private readonly items: readonly LaneItem[],
-  ) {
-    this.id = items[0]!.id;
-    this.size = items.length;
-    this.spec = sequence.spec;
-  }
-
-  begin(): TaskRun {
-    this.attempt += 1;
-    const items = this.items.map(({ id, data }) => ({ id, data }));
-    return (info) => this.sequence.work.runBatch(items, info);
-  }
-
-  ended(startedMs: number | null, runMs: number): Ended[] {
-    return this.items.map((item) => item.endedOf(startedMs, runMs, this.attempt));
-  }
-}
-
 /** Collects the items of one work with `runBatch`. One batch runs at a time: what comes meanwhile makes the next one. */
 export class BatchLane extends TaskSequence {
-  private readonly waiting: LaneItem[] = [];
+  private readonly waiting: ArmedWork[] = [];
   private timer: NodeJS.Timeout | null = null;
   /** What waits must run, whether or not it fills a batch. */
   private due = false;
@@ -86,15 +35,21 @@ export class BatchLane extends TaskSequence {
     return this.waiting.length < (this.due ? 1 : this.spec.batch.maxItems);
   }
 
-  override shift(): Batch | null {
+  override shift(): Task | null {
     if (this.isEmpty) return null;
     this.stopTimer();
     const items = this.waiting.splice(0, this.spec.batch.maxItems);
     this.due = this.waiting.length > 0;
-    return new Batch(this, items);
+    const run: TaskRun = (info) => {
+      return this.work.runBatch(
+        items.map(({ id, data }) => ({ id, data })),
+        info,
+      );
+    };
+    return new Task(this.spec, this, items, run, new AsyncResource('PerfDeferredBatch'));
   }
 
-  add(item: LaneItem): void {
+  add(item: ArmedWork): void {
     this.queue.counters.move(null, 'waiting');
     if (this.queue.closed) return this.drop(item, 'the application has closed');
     this.waiting.push(item);
@@ -121,9 +76,9 @@ export class BatchLane extends TaskSequence {
     return left.map(() => this.spec.name);
   }
 
-  private drop(item: LaneItem, why: string): void {
+  private drop(item: ArmedWork, why: string): void {
     this.queue.capacity.release();
-    this.queue.counters.drop('waiting', item.endedOf(null, 0, 1), why);
+    this.queue.counters.drop('waiting', item.endedOf(), why);
   }
 
   private stopTimer(): void {

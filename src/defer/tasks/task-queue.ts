@@ -4,7 +4,7 @@ import { Attempt, type AttemptOutcome } from './attempt.js';
 import { backoffMs } from '../backoff.js';
 import type { Capacity } from '../capacity.js';
 import type { Counters } from '../counters.js';
-import type { DeferTask, Task, TaskSequence } from './task.js';
+import type { Task, TaskSequence } from './task.js';
 
 /**
  * Milliseconds of synchronous work in one turn of the event loop; what is left waits for the next turn, behind the
@@ -34,7 +34,7 @@ export class TaskQueue {
   ) {}
 
   /** Takes over a task that has its capacity. It starts in a later turn of the event loop. */
-  accept(task: DeferTask): void {
+  accept(task: Task): void {
     this.counters.move(null, 'waiting');
     if (this.closed) return this.drop(task, 'the application has closed');
     this.waiting.add(task);

@@ -1,5 +1,4 @@
-import { AsyncResource } from 'node:async_hooks';
-import { randomUUID } from 'node:crypto';
+import type { AsyncResource } from 'node:async_hooks';
 import type { Linked } from '../../core/linked-list.js';
 import { namesOf, type Ended, type Origin } from '../counters.js';
 import type { DeferInfo, DeferWhen } from '../deferred-work.js';
@@ -15,41 +14,32 @@ export interface TaskSpec extends Pick<WorkOptions, 'timeoutMs' | 'attempts' | '
 
 export type TaskRun = (info: DeferInfo) => unknown;
 
-/** What the queue of this process runs: one task, or a batch of items. */
-export interface Task extends Attempted, Linked<Task> {
-  readonly spec: TaskSpec;
-  readonly sequence: TaskSequence;
-  readonly resource: AsyncResource;
-  readonly size: number;
-  /** Begins an attempt; returns what it runs. */
-  begin(): TaskRun;
-  /** Name and figures of its items, for records. `startedMs` null: it has not started. */
-  ended(startedMs: number | null, runMs: number): Ended[];
-}
-
-/** One piece of in-process work, from the moment it is armed. */
-export abstract class ArmedWork implements Armed {
+/** One item of in-process work, from the moment it is armed. */
+export class ArmedWork implements Armed {
   /** Final status of the response; null outside a request. */
   status: number | null = null;
+  names = namesOf(null);
   /** Monotonic milliseconds at which the response had ended. */
   private acceptedMs = 0;
-  protected names = namesOf(null);
 
   constructor(
     readonly id: string,
     readonly spec: TaskSpec,
     readonly when: DeferWhen | null,
     private origin: Origin | null,
-    protected readonly queue: TaskQueue,
+    private readonly queue: TaskQueue,
+    private accept: ((item: ArmedWork) => void) | null,
+    readonly data: unknown = undefined,
   ) {}
 
   /** Lets go of the request: a backlog of work must not be a backlog of requests and sockets. */
   commit(status: number | null): void {
+    const { accept } = this;
     this.status = status;
     this.acceptedMs = performance.now();
     this.names = namesOf(this.origin);
-    this.origin = null;
-    this.accept();
+    this.origin = this.accept = null;
+    accept?.(this);
   }
 
   discard(): void {
@@ -57,43 +47,52 @@ export abstract class ArmedWork implements Armed {
   }
 
   /** Its name and figures, for a record. `startedMs` null: it has not started. */
-  endedOf(startedMs: number | null, runMs: number, attempt: number): Ended {
+  endedOf(startedMs: number | null = null, runMs = 0, attempt = 1): Ended {
     const { requestId, route } = this.names;
     const waitMs = (startedMs ?? performance.now()) - this.acceptedMs;
     return { name: this.spec.name, requestId, route, durable: false, waitMs, runMs, attempt: Math.max(1, attempt) };
   }
-
-  protected abstract accept(): void;
 }
 
-/** A task. Keeps the async context it was armed in. */
-export class DeferTask extends ArmedWork implements Task {
+const OF_MANY = { status: null, names: namesOf(null) };
+
+/** What the queue of this process runs: one item, or a batch that runs, fails and is tried again together. */
+export class Task implements Attempted, Linked<Task> {
   previous: Task | null = null;
   next: Task | null = null;
-  readonly size = 1;
-  readonly resource = new AsyncResource('PerfDeferredTask');
   attempt = 0;
 
   constructor(
-    spec: TaskSpec,
-    private run: TaskRun | null,
-    when: DeferWhen | null,
-    origin: Origin | null,
+    readonly spec: TaskSpec,
     readonly sequence: TaskSequence,
-    queue: TaskQueue,
-    id: string = randomUUID(),
-  ) {
-    super(id, spec, when, origin, queue);
+    private readonly items: readonly ArmedWork[],
+    private run: TaskRun | null,
+    /** What it is run in. */
+    readonly resource: AsyncResource,
+    private readonly of: Pick<ArmedWork, 'status' | 'names'> = OF_MANY,
+  ) {}
+
+  get id(): string {
+    return this.items[0]!.id;
+  }
+
+  get size(): number {
+    return this.items.length;
+  }
+
+  get status(): number | null {
+    return this.of.status;
   }
 
   get requestId(): string | null {
-    return this.names.requestId;
+    return this.of.names.requestId;
   }
 
   get traceparent(): string | null {
-    return this.names.traceparent;
+    return this.of.names.traceparent;
   }
 
+  /** Begins an attempt; returns what it runs. */
   begin(): TaskRun {
     const run = this.run!;
     this.attempt += 1;
@@ -101,12 +100,9 @@ export class DeferTask extends ArmedWork implements Task {
     return run;
   }
 
+  /** Name and figures of its items, for records. `startedMs` null: it has not started. */
   ended(startedMs: number | null, runMs: number): Ended[] {
-    return [this.endedOf(startedMs, runMs, this.attempt)];
-  }
-
-  protected override accept(): void {
-    this.queue.accept(this);
+    return this.items.map((item) => item.endedOf(startedMs, runMs, this.attempt));
   }
 }
 
@@ -132,8 +128,8 @@ export class TaskSequence implements Linked<TaskSequence> {
     return this.tasks.shift() ?? null;
   }
 
-  /** Takes out the task that was armed first and is not decided yet; null when there is none. */
-  disarmOldest(): DeferTask | null {
+  /** Takes out the work that was armed first and is not decided yet; null when there is none. */
+  disarmOldest(): ArmedWork | null {
     return null;
   }
 }
