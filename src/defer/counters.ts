@@ -23,19 +23,12 @@ export const unstarted = (
 ): Ended => ({ name, requestId, route, durable, waitMs: 0, runMs: 0, attempt: 1 });
 
 /** Where an item is: it waits and runs in this process, or is buffered on its way to a queue or store. The rest are ends. */
-type Standing = 'waiting' | 'running' | 'buffered' | 'ran' | 'stored' | 'failed' | 'dropped';
+const NOWHERE = { waiting: 0, running: 0, buffered: 0, ran: 0, stored: 0, failed: 0, dropped: 0 };
+type Standing = keyof typeof NOWHERE;
 
 /** Counts every item from acceptance to its end: each stands in one place, so the books always balance. */
 export class Counters {
-  private readonly items: Record<Standing, number> = {
-    waiting: 0,
-    running: 0,
-    buffered: 0,
-    ran: 0,
-    stored: 0,
-    failed: 0,
-    dropped: 0,
-  };
+  private readonly items = { ...NOWHERE };
   private retried = 0;
   private expected = 0;
   private waiters: (() => void)[] = [];

@@ -23,12 +23,7 @@ import { TaskSequence } from '../tasks/task.js';
 import type { WorkOptions } from '../work-options.js';
 import type { AnyWork } from './work-providers.js';
 
-interface FunctionWork extends WorkOptions {
-  readonly name: string;
-  readonly run: DeferFunction;
-}
-
-export type PlannedWork = ClassWork | FunctionWork;
+export type PlannedWork = ClassWork | (WorkOptions & { readonly name: string; readonly run: DeferFunction });
 
 /** A promise for request-scoped work, which must be made first. */
 type MaybeArmed = Armed | null | Promise<Armed | null>;
@@ -115,13 +110,10 @@ export class HandlerWorks {
     return true;
   }
 
-  private succeeded(end: HandlerEnd, result: unknown): Promise<void> {
-    return this.armAll(Object.assign(end, { result, success: true }));
-  }
+  private succeeded = (end: HandlerEnd, result: unknown): Promise<void> =>
+    this.armAll(Object.assign(end, { result, success: true }));
 
-  private failed(end: HandlerEnd, error: unknown): Promise<void> {
-    return this.armAll(Object.assign(end, { error }));
-  }
+  private failed = (end: HandlerEnd, error: unknown): Promise<void> => this.armAll(Object.assign(end, { error }));
 
   /** Resolves when all of it is armed: what must be on disk is. */
   private async armAll(end: HandlerEnd): Promise<void> {

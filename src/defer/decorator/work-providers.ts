@@ -100,15 +100,10 @@ export class WorkProviders {
   }
 
   private wrapperOf(type: Type<AnyWork>, controller: Type | null): Wrapper | null {
-    const home = [...this.modules.values()].filter(
-      (module) => controller !== null && module.controllers.has(controller),
-    );
-    const imported = home.flatMap((module) => [...module.imports]).filter((module) => module.exports.has(type));
-    for (const module of [...home, ...imported, ...this.modules.values()]) {
-      const wrapper = module.providers.get(type);
-      if (wrapper !== undefined) return wrapper;
-    }
-    return null;
+    const all = [...this.modules.values()];
+    const home = controller === null ? [] : all.filter(({ controllers }) => controllers.has(controller));
+    const imported = home.flatMap(({ imports }) => [...imports]).filter((module) => module.exports.has(type));
+    return [...home, ...imported, ...all].find(({ providers }) => providers.has(type))?.providers.get(type) ?? null;
   }
 }
 

@@ -34,25 +34,25 @@ export class DurableWorker implements DurableStoreHost {
       );
     };
     return new Promise((resolve, reject) => {
-      const settled = (running: Attempt, outcome: AttemptOutcome, error: unknown): void => {
+      const settled = (running: Attempt<readonly DurableJob[]>, outcome: AttemptOutcome, error: unknown): void => {
         signal?.removeEventListener('abort', stop);
-        this.record(jobs, running, outcome, error);
+        this.record(running, outcome, error);
         if (outcome === 'completed') resolve();
         else reject(error instanceof Error ? error : new Error(reasonOf(error)));
       };
-      const running = new Attempt({ id, requestId, status, attempt, traceparent }, settled);
+      const running = new Attempt(jobs, { id, requestId, status, attempt, traceparent }, settled);
       const stop = (): void => running.abort(new Error('the application closes'));
       signal?.addEventListener('abort', stop);
       running.start(run, new AsyncResource('PerfDurableJob'), timeoutMs);
     });
   }
 
-  private record(jobs: readonly DurableJob[], running: Attempt, outcome: AttemptOutcome, error: unknown): void {
-    const { ranMs: runMs, subject, startedMs } = running;
-    for (const { name, requestId, route, at, attempts } of jobs) {
+  private record(running: Attempt<readonly DurableJob[]>, outcome: AttemptOutcome, error: unknown): void {
+    const { ranMs: runMs, subject, startedMs, info } = running;
+    for (const { name, requestId, route, at, attempts } of subject) {
       const waitMs = Math.max(0, epochMsOf(startedMs) - at);
-      const ended = { name, requestId, route, durable: true, waitMs, runMs, attempt: subject.attempt };
-      this.counters.ran(ended, outcome, error, subject.attempt < attempts);
+      const ended = { name, requestId, route, durable: true, waitMs, runMs, attempt: info.attempt };
+      this.counters.ran(ended, outcome, error, info.attempt < attempts);
     }
   }
 }

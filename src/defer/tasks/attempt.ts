@@ -5,15 +5,14 @@ import type { DeferInfo } from '../deferred-work.js';
 
 export type AttemptOutcome = 'completed' | 'failed' | 'timeout';
 
-export type Attempted = Omit<Required<DeferInfo>, 'signal'>;
-
-export type OnSettled<T extends Attempted> = (attempt: Attempt<T>, outcome: AttemptOutcome, error: unknown) => void;
+/** What an attempt is told of itself. */
+export type Told = Omit<Required<DeferInfo>, 'signal'>;
 
 /**
  * One attempt of one task: runs it and settles exactly once. A synchronous task costs no promise. What a task does after
  * it was cut is ignored, its late rejection included.
  */
-export class Attempt<T extends Attempted = Attempted> implements Linked<Attempt<T>> {
+export class Attempt<T> implements Linked<Attempt<T>> {
   previous: Attempt<T> | null = null;
   next: Attempt<T> | null = null;
   readonly startedMs = performance.now();
@@ -25,10 +24,11 @@ export class Attempt<T extends Attempted = Attempted> implements Linked<Attempt<
 
   constructor(
     readonly subject: T,
-    private readonly onSettled: OnSettled<T>,
+    told: Told,
+    /** Once. */
+    private readonly onSettled: (attempt: Attempt<T>, outcome: AttemptOutcome, error: unknown) => void,
   ) {
-    const { id, requestId, traceparent, attempt, status } = subject;
-    this.info = { id, requestId, traceparent, attempt, status, signal: this.controller.signal };
+    this.info = { ...told, signal: this.controller.signal };
   }
 
   get ranMs(): number {

@@ -119,7 +119,7 @@ export class TaskQueue {
     this.capacity.release(0, task.size);
     this.counters.move('waiting', 'running', task.size);
     const run = task.begin();
-    const attempt = new Attempt(task, this.settled);
+    const attempt = new Attempt(task, task.told, this.settled);
     this.running.add(attempt);
     attempt.start(run, task.resource, task.spec.timeoutMs);
   }

@@ -3,7 +3,7 @@ import type { Linked } from '../../core/linked-list.js';
 import { namesOf, type Ended, type Origin } from '../counters.js';
 import type { DeferInfo, DeferWhen } from '../deferred-work.js';
 import type { Armed } from '../request-work.js';
-import type { Attempted } from './attempt.js';
+import type { Told } from './attempt.js';
 import type { WorkOptions } from '../work-options.js';
 import type { TaskQueue } from './task-queue.js';
 
@@ -57,7 +57,7 @@ export class ArmedWork implements Armed {
 const OF_MANY = { status: null, names: namesOf(null) };
 
 /** What the queue of this process runs: one item, or a batch that runs, fails and is tried again together. */
-export class Task implements Attempted, Linked<Task> {
+export class Task implements Linked<Task> {
   previous: Task | null = null;
   next: Task | null = null;
   attempt = 0;
@@ -72,24 +72,15 @@ export class Task implements Attempted, Linked<Task> {
     private readonly of: Pick<ArmedWork, 'status' | 'names'> = OF_MANY,
   ) {}
 
-  get id(): string {
-    return this.items[0]!.id;
-  }
-
   get size(): number {
     return this.items.length;
   }
 
-  get status(): number | null {
-    return this.of.status;
-  }
-
-  get requestId(): string | null {
-    return this.of.names.requestId;
-  }
-
-  get traceparent(): string | null {
-    return this.of.names.traceparent;
+  /** What its present attempt is told. */
+  get told(): Told {
+    const { status, names } = this.of;
+    const { requestId, traceparent } = names;
+    return { id: this.items[0]!.id, attempt: this.attempt, status, requestId, traceparent };
   }
 
   /** Begins an attempt; returns what it runs. */

@@ -171,10 +171,8 @@ class BullmqStore implements BullmqDurableStore {
     const name = jobs[0]!.options.queue ?? this.ownQueue;
     if (this.working && !this.queues.has(name)) {
       const cause = `queue "${name}" stands on no handler and not in bullmqStore({ queues })`;
-      this.started?.host.report(
-        cause,
-        `${cause}: after a restart nobody works it off before something is stored in it again. Add it there.`,
-      );
+      const advice = 'after a restart nobody works it off before something is stored in it again. Add it there.';
+      this.started?.host.report(cause, `${cause}: ${advice}`);
     }
     const queue = this.queue(name);
     try {
