@@ -29,7 +29,8 @@ type Standing = keyof typeof NOWHERE;
 /** Counts every item from acceptance to its end: each stands in one place, so the books always balance. */
 export class Counters {
   private readonly items = { ...NOWHERE };
-  private retried = 0;
+  /** How often items were tried, or sent, once more. */
+  retried = 0;
   private expected = 0;
   private waiters: (() => void)[] = [];
   private closed = false;
@@ -75,11 +76,6 @@ export class Counters {
     this.announceIdle();
   }
 
-  /** They are tried, or sent, once more. */
-  retry(items: number): void {
-    this.retried += items;
-  }
-
   fail(from: Standing | null, item: Ended, error: unknown, outcome: 'failed' | 'timeout' = 'failed'): void {
     this.move(from, 'failed');
     this.tellFailure(item, outcome, error);
@@ -103,7 +99,7 @@ export class Counters {
     if (outcome === 'completed') this.record(item, 'completed');
     else if (!again) this.fail(null, item, error, outcome);
     else {
-      this.retry(1);
+      this.retried += 1;
       this.tellFailure(item, outcome, error);
     }
   }

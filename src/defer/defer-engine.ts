@@ -128,11 +128,6 @@ export class DeferEngine {
     return entry.id;
   }
 
-  /** Counts work that could not be armed: its data could not be prepared. */
-  failUnarmed(work: { readonly name: string; readonly durable: boolean }, origin: Origin | null, error: unknown): void {
-    this.counters.fail(null, unstarted(work.name, namesOf(origin), work.durable), error);
-  }
-
   async rejected(): Promise<RejectedWork[]> {
     return [...((await this.durable?.rejected()) ?? []), ...this.rejects.list()];
   }

@@ -5,7 +5,7 @@ import { currentRequest, requestContext, type RequestState } from '../core/reque
 import type { DeferStats } from '../core/snapshot.js';
 import type { RequestLifecycle } from '../http/lifecycle.js';
 import { isClass, type AnyWork, type WorkProviders } from './decorator/work-providers.js';
-import type { ClassWork, DeferEngine } from './defer-engine.js';
+import type { DeferEngine } from './defer-engine.js';
 import type {
   DeferInfo,
   DeferredBatchWork,
@@ -102,7 +102,7 @@ export class Deferrer {
   /**
    * Durable work, now, from any code: services, consumers, cron. Resolves once it is on disk (`spillPath`) or in the store.
    * @throws PERF_ERR_OFF, PERF_ERR_STORE, PERF_ERR_DEFER_WORK, PERF_ERR_OPTION, PERF_ERR_SERIALIZE, PERF_ERR_DEFER_FULL,
-   * and what the store says when it refuses the work for good
+   * and what the store says when it refuses the work for good: within a minute, where nothing else gets through
    */
   async enqueue<T>(
     work: Type<DeferredWork<T> | DeferredBatchWork<T>>,
@@ -121,12 +121,7 @@ export class Deferrer {
     return { id: await engine.enqueue(planned, data, currentRequest(this.requests)) };
   }
 
-  private classWork(
-    engine: DeferEngine,
-    type: Type<AnyWork>,
-    options: EnqueueOptions | undefined,
-    what: string,
-  ): ClassWork {
+  private classWork(engine: DeferEngine, type: Type<AnyWork>, options: EnqueueOptions | undefined, what: string) {
     const read = readEnqueueOptions(options, what);
     if (this.works === null) {
       throw new PerfError(

@@ -32,7 +32,6 @@ const enqueueTable = object({
 
 /** Options of work with every default filled in; what has none is null. */
 export interface WorkOptions extends Resolved<typeof table>, Resolved<typeof enqueueTable> {}
-export type BatchOptions = WorkOptions['batch'];
 
 /** Of work that belongs to a request. @throws PERF_ERR_OPTION with `where` in its path */
 export function readWorkOptions(options: DeferWorkOptions | undefined, where: string): WorkOptions {

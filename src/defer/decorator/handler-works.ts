@@ -15,6 +15,7 @@ import type { PerfRequest } from '../../core/perf-request.js';
 import type { RequestState } from '../../core/request-state.js';
 import type { Around } from '../../http/handler.interceptor.js';
 import type { Capacity } from '../capacity.js';
+import { namesOf, unstarted } from '../counters.js';
 import type { ClassWork, DeferEngine } from '../defer-engine.js';
 import type { DeferContext, DeferFunction, DeferWhen } from '../deferred-work.js';
 import { runsAfter, type Armed, type RequestWork } from '../request-work.js';
@@ -153,7 +154,7 @@ export class HandlerWorks {
   /** Never throws: whatever goes wrong while preparing is counted and reported, and the response goes on. */
   private armNow(work: PlannedWork, when: DeferWhen, end: HandlerEnd): MaybeArmed {
     const failed = (error: unknown): null => {
-      this.engine.failUnarmed(work, end.origin, error);
+      this.engine.counters.fail(null, unstarted(work.name, namesOf(end.origin), work.durable), error);
       return this.giveBack(work, end);
     };
     try {

@@ -42,7 +42,7 @@ export function durableEntry(
   };
 }
 
-/** An entry as its store gets it. `status` null: it is replayed, or belongs to no request. */
+/** As its store gets it. */
 export function jobOf(entry: DurableEntry, status: number | null): NewDurableJob {
   const { json, together: _, ...job } = entry;
   return { ...job, status, data: fromJson(json) };

@@ -48,7 +48,8 @@ export class DurableWorker implements DurableStoreHost {
   }
 
   private record(running: Attempt<readonly DurableJob[]>, outcome: AttemptOutcome, error: unknown): void {
-    const { ranMs: runMs, subject, startedMs, info } = running;
+    const { subject, startedMs, info } = running;
+    const runMs = performance.now() - startedMs;
     for (const { name, requestId, route, at, attempts } of subject) {
       const waitMs = Math.max(0, epochMsOf(startedMs) - at);
       const ended = { name, requestId, route, durable: true, waitMs, runMs, attempt: info.attempt };

@@ -132,7 +132,7 @@ export abstract class Outbox<P extends Parcel = Parcel> implements BulkEvents<Ou
   }
 
   retried(items: readonly OutboxItem<P>[], error: unknown): void {
-    this.shared.counters.retry(items.length);
+    this.shared.counters.retried += items.length;
     const cause = `${this.what} could not be stored: ${reasonOf(error)}`;
     this.shared.report(cause, `${cause}. All is kept, and sent again under the same ids.`);
   }

@@ -31,10 +31,6 @@ export class Attempt<T> implements Linked<Attempt<T>> {
     this.info = { ...told, signal: this.controller.signal };
   }
 
-  get ranMs(): number {
-    return performance.now() - this.startedMs;
-  }
-
   /** Runs it in its async context, for `timeoutMs` at the most: then it gives up on it. */
   start(run: (info: DeferInfo) => unknown, resource: AsyncResource, timeoutMs: number): void {
     try {

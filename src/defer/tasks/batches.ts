@@ -2,13 +2,11 @@ import { AsyncResource } from 'node:async_hooks';
 import { isDeepStrictEqual } from 'node:util';
 import { inRootContext } from '../../core/root-context.js';
 import type { DeferredBatchWork } from '../deferred-work.js';
-import type { BatchOptions } from '../work-options.js';
+import type { WorkOptions } from '../work-options.js';
 import type { TaskQueue } from './task-queue.js';
 import { Task, TaskSequence, type ArmedWork, type TaskRun, type TaskSpec } from './task.js';
 
-interface BatchSpec extends TaskSpec {
-  readonly batch: BatchOptions;
-}
+type BatchSpec = TaskSpec & Pick<WorkOptions, 'batch'>;
 const KEYS = ['name', 'timeoutMs', 'attempts', 'backoffMs', 'maxBackoffMs', 'batch'] as const;
 
 /** Collects the items of one work with `runBatch`. One batch runs at a time: what comes meanwhile makes the next one. */

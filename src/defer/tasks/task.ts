@@ -29,7 +29,7 @@ export class ArmedWork implements Armed {
     private origin: Origin | null,
     private readonly queue: TaskQueue,
     private accept: ((item: ArmedWork) => void) | null,
-    readonly data: unknown = undefined,
+    readonly data?: unknown,
   ) {}
 
   /** Lets go of the request: a backlog of work must not be a backlog of requests and sockets. */

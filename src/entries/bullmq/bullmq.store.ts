@@ -90,10 +90,9 @@ const workerRow: Option<QueueWorkerOptions | null> = {
 /** A Cluster client is duplicated in another way, and its queue names need hash tags: not supported, so not accepted. */
 function isConnection(given: unknown): boolean {
   type Given = { isCluster?: unknown; keyPrefix?: string; options?: { keyPrefix?: string } };
-  if (typeof given !== 'object' || given === null) return false;
-  const { isCluster, keyPrefix, options }: Given = given;
+  const { isCluster, keyPrefix, options } = (given ?? {}) as Given;
   // BullMQ throws at a prefix of ioredis, but only once it connects.
-  return isCluster !== true && !(keyPrefix ?? options?.keyPrefix);
+  return typeof given === 'object' && given !== null && isCluster !== true && !(keyPrefix ?? options?.keyPrefix);
 }
 const table = object({
   connection: value<RedisConnection>(

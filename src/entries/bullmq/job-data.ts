@@ -2,12 +2,6 @@ import { createHash } from 'node:crypto';
 import type { Job } from 'bullmq';
 import type { DurableJob, NewDurableJob } from '../../defer/durable/durable-store.js';
 
-interface BulkJob {
-  readonly name: string;
-  readonly data: JobData;
-  readonly opts: object;
-}
-
 /** What is kept in Redis of one item. What is left out there is null, as in jobs of 0.1.0. */
 export interface ItemData {
   /** Of a job on its own: only where BullMQ could not take it as it is. */
@@ -37,12 +31,10 @@ export type JobData = CommonData & (ItemData | { items: ItemData[] });
  * Failed ones stay until somebody looks at them.
  */
 const KEEP = { removeOnComplete: { age: 600, count: 10_000 }, removeOnFail: { age: 30 * 24 * 3600, count: 100_000 } };
-/** 128 bits in hexadecimal digits. */
-const ID_LENGTH = 32;
 /** A strategy of our workers: exponential with jitter like BullMQ's own, but bounded. */
 export const BOUNDED_BACKOFF = 'nestjs-perf';
 
-export function bulkJobOf(job: NewDurableJob): BulkJob {
+export function bulkJobOf(job: NewDurableJob) {
   const { id: _, ...item } = itemOf(job);
   const jobId = jobIdOf(job.id);
   return jobWith(job, jobId, jobId === job.id ? item : { ...item, id: job.id });
@@ -52,9 +44,9 @@ export function bulkJobOf(job: NewDurableJob): BulkJob {
  * Its id comes from all its items: sent again they make the same job, while other items make another, even behind the same
  * first. After a crash a journal's items are put together anew, and what is taken for stored is struck off.
  */
-export function envelopeOf(jobs: readonly NewDurableJob[]): BulkJob {
+export function envelopeOf(jobs: readonly NewDurableJob[]) {
   const ids = jobs.map(({ id }) => `${id}\n`).join('');
-  const id = createHash('sha256').update(ids).digest('hex').slice(0, ID_LENGTH);
+  const id = createHash('sha256').update(ids).digest('hex').slice(0, 32);
   return jobWith(jobs[0]!, `envelope-${id}`, { items: jobs.map(itemOf) });
 }
 
@@ -68,7 +60,7 @@ function jobIdOf(id: string): string {
   return /^-?\d+$/.test(id) || id.includes(':') || id.startsWith('id-') ? `id-${encodeURIComponent(id)}` : id;
 }
 
-function jobWith(job: NewDurableJob, jobId: string, items: ItemData | { items: ItemData[] }): BulkJob {
+function jobWith(job: NewDurableJob, jobId: string, items: ItemData | { items: ItemData[] }) {
   const { name, work, timeoutMs, attempts } = job;
   const { backoffMs, maxBackoffMs, delayMs, priority } = job.options;
   // BullMQ's own strategy knows no bound; what never reaches it needs none, and older workers know that one only.
@@ -88,14 +80,10 @@ function jobWith(job: NewDurableJob, jobId: string, items: ItemData | { items: I
   };
 }
 
-/** One job for each item, as the host runs them. `many`: it is an envelope. */
-export interface ReadJob {
-  readonly jobs: DurableJob[];
-  readonly many: boolean;
-}
+export type ReadJob = NonNullable<ReturnType<typeof readJob>>;
 
-/** Null for a job of somebody else's. */
-export function readJob({ id = '', name, data, opts }: Job): ReadJob | null {
+/** One job for each item, as the host runs them; null for a job of somebody else's. `many`: it is an envelope. */
+export function readJob({ id = '', name, data, opts }: Job): { jobs: DurableJob[]; many: boolean } | null {
   const given = data as Partial<CommonData & ItemData & { items: ItemData[] }> | null | undefined;
   if (typeof given?.work !== 'string' || typeof given.timeoutMs !== 'number') return null;
   const common = { name, work: given.work, timeoutMs: given.timeoutMs, attempts: opts.attempts ?? 1 };

@@ -1,4 +1,4 @@
-import type { Job, Worker } from 'bullmq';
+import type { BackoffStrategy, Job, Worker } from 'bullmq';
 import { reasonOf } from '../../core/reason.js';
 import { within } from '../../core/within.js';
 import { backoffMs } from '../../defer/backoff.js';
@@ -152,13 +152,8 @@ export class JobWorker {
   }
 }
 
-interface Retried {
-  readonly data: unknown;
-  readonly opts: { readonly backoff?: number | { readonly delay?: number } };
-}
-
-function boundedBackoff(attemptsMade: number, type?: string, _error?: Error, job?: Retried): number {
+const boundedBackoff: BackoffStrategy = (attemptsMade, type, _error, job) => {
   const { delay: baseMs = 1_000 } = (job?.opts.backoff ?? {}) as { delay?: number };
   const { maxBackoffMs: maxMs = Infinity } = (job?.data ?? {}) as { maxBackoffMs?: number };
   return type === BOUNDED_BACKOFF ? Math.round(backoffMs(attemptsMade, { baseMs, maxMs })) : baseMs;
-}
+};
