@@ -99,8 +99,8 @@ export class DeferEngine {
     if (work.kind === 'one') {
       const run: TaskRun =
         instance instanceof Promise
-          ? async (info) => ((await instance) as DeferredWork).run(data, info)
-          : (info) => (instance as DeferredWork).run(data, info);
+          ? async ({ info }) => ((await instance) as DeferredWork).run(data, info)
+          : ({ info }) => (instance as DeferredWork).run(data, info);
       return this.armTask(work, run, arming, id);
     }
     const batchWork = instance as DeferredBatchWork;

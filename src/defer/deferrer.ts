@@ -79,7 +79,10 @@ export class Deferrer {
     }
     const { origin, arming, requestWork } = this.callerOf(read.when);
     const name = read.name ?? (work.name || (origin?.route?.handler?.name ?? 'deferred task'));
-    this.place(engine.armTask({ ...read, name }, work, arming), requestWork);
+    this.place(
+      engine.armTask({ ...read, name }, ({ info }) => work(info), arming),
+      requestWork,
+    );
   }
 
   private deferClass(engine: DeferEngine, type: Type<AnyWork>, data: unknown, options?: EnqueueOptions): void {

@@ -174,7 +174,7 @@ export class HandlerWorks {
     const { origin, reserved, requestWork } = end;
     const arming = { when, origin, reserved, sequence: requestWork ?? new TaskSequence() };
     if ('run' in work) {
-      return this.engine.armTask(work, ({ status }) => work.run(contextOf(end, status)), arming);
+      return this.engine.armTask(work, ({ told }) => work.run(contextOf(end, told.status)), arming);
     }
     const armWith = (instance: AnyWork): Armed | null => {
       const data: unknown = instance.prepare === undefined ? end.result : instance.prepare(contextOf(end));

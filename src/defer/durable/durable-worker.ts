@@ -3,8 +3,8 @@ import { epochMsOf } from '../../core/clock.js';
 import { reasonOf } from '../../core/reason.js';
 import type { Counters } from '../counters.js';
 import type { WorkProviders } from '../decorator/work-providers.js';
-import type { DeferredBatchWork, DeferredWork, DeferInfo } from '../deferred-work.js';
-import { Attempt, type AttemptOutcome } from '../tasks/attempt.js';
+import type { DeferredBatchWork, DeferredWork } from '../deferred-work.js';
+import { Attempt, type AttemptOutcome, type Running } from '../tasks/attempt.js';
 import type { DurableJob, DurableStoreHost } from './durable-store.js';
 
 /** Runs jobs that a store hands back: finds the class, enforces the timeout, writes the records. */
@@ -25,7 +25,7 @@ export class DurableWorker implements DurableStoreHost {
 
   runBatch(jobs: readonly DurableJob[], attempt: number, signal?: AbortSignal): Promise<void> {
     const { id, work, data, requestId, status, timeoutMs, traceparent } = jobs[0]!;
-    const run = async (info: DeferInfo): Promise<unknown> => {
+    const run = async ({ info }: Running): Promise<unknown> => {
       const instance = (await this.works.find(work)) as DeferredWork & DeferredBatchWork;
       if (instance.runBatch === undefined) return instance.run(data, info);
       return instance.runBatch(
@@ -48,12 +48,12 @@ export class DurableWorker implements DurableStoreHost {
   }
 
   private record(running: Attempt<readonly DurableJob[]>, outcome: AttemptOutcome, error: unknown): void {
-    const { subject, startedMs, info } = running;
+    const { subject, startedMs, told } = running;
     const runMs = performance.now() - startedMs;
     for (const { name, requestId, route, at, attempts } of subject) {
       const waitMs = Math.max(0, epochMsOf(startedMs) - at);
-      const ended = { name, requestId, route, durable: true, waitMs, runMs, attempt: info.attempt };
-      this.counters.ran(ended, outcome, error, info.attempt < attempts);
+      const ended = { name, requestId, route, durable: true, waitMs, runMs, attempt: told.attempt };
+      this.counters.ran(ended, outcome, error, told.attempt < attempts);
     }
   }
 }

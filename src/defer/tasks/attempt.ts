@@ -8,33 +8,45 @@ export type AttemptOutcome = 'completed' | 'failed' | 'timeout';
 /** What an attempt is told of itself. */
 export type Told = Omit<Required<DeferInfo>, 'signal'>;
 
+/** An attempt, as what runs sees it. */
+export interface Running {
+  readonly told: Told;
+  readonly info: DeferInfo;
+}
+
 /**
  * One attempt of one task: runs it and settles exactly once. A synchronous task costs no promise. What a task does after
  * it was cut is ignored, its late rejection included.
  */
-export class Attempt<T> implements Linked<Attempt<T>> {
+export class Attempt<T> implements Running, Linked<Attempt<T>> {
   previous: Attempt<T> | null = null;
   next: Attempt<T> | null = null;
   readonly startedMs = performance.now();
-  /** Plain data: applications spread it and log it. */
-  readonly info: DeferInfo;
-  private readonly controller = new AbortController();
+  private controller: AbortController | null = null;
+  private cutBy: Error | null = null;
   private settled = false;
   private timer: NodeJS.Timeout | undefined;
 
   constructor(
     readonly subject: T,
-    told: Told,
+    readonly told: Told,
     /** Once. */
     private readonly onSettled: (attempt: Attempt<T>, outcome: AttemptOutcome, error: unknown) => void,
-  ) {
-    this.info = { ...told, signal: this.controller.signal };
+  ) {}
+
+  /** Plain data: applications spread it and log it. Made for work that takes it: a signal costs microseconds. */
+  get info(): DeferInfo {
+    if (this.controller === null) {
+      this.controller = new AbortController();
+      if (this.cutBy !== null) this.controller.abort(this.cutBy);
+    }
+    return { ...this.told, signal: this.controller.signal };
   }
 
   /** Runs it in its async context, for `timeoutMs` at the most: then it gives up on it. */
-  start(run: (info: DeferInfo) => unknown, resource: AsyncResource, timeoutMs: number): void {
+  start(run: (attempt: Running) => unknown, resource: AsyncResource, timeoutMs: number): void {
     try {
-      const result = resource.runInAsyncScope(run, undefined, this.info);
+      const result = resource.runInAsyncScope(run, undefined, this);
       if (!isThenable(result)) return this.settle('completed', null);
       const late = (): void => this.cut(new Error(`took longer than ${timeoutMs} ms`));
       this.timer = inRootContext(() => setTimeout(late, timeoutMs).unref());
@@ -50,13 +62,14 @@ export class Attempt<T> implements Linked<Attempt<T>> {
   /** Asks it to end, and waits for what it does: no longer for the timeout, whose report nobody would hear. */
   abort(error: Error): void {
     clearTimeout(this.timer);
-    this.controller.abort(error);
+    this.cutBy = error;
+    this.controller?.abort(error);
   }
 
   /** Gives up on it: settles as a timeout, and aborts its signal. */
   cut(error: Error): void {
     this.settle('timeout', error);
-    this.controller.abort(error);
+    this.abort(error);
   }
 
   private settle(outcome: AttemptOutcome, error: unknown): void {

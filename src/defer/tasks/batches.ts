@@ -38,7 +38,7 @@ export class BatchLane extends TaskSequence {
     this.stopTimer();
     const items = this.waiting.splice(0, this.spec.batch.maxItems);
     this.due = this.waiting.length > 0;
-    const run: TaskRun = (info) => {
+    const run: TaskRun = ({ info }) => {
       return this.work.runBatch(
         items.map(({ id, data }) => ({ id, data })),
         info,

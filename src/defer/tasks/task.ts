@@ -1,9 +1,9 @@
 import type { AsyncResource } from 'node:async_hooks';
 import type { Linked } from '../../core/linked-list.js';
 import { namesOf, type Ended, type Origin } from '../counters.js';
-import type { DeferInfo, DeferWhen } from '../deferred-work.js';
+import type { DeferWhen } from '../deferred-work.js';
 import type { Armed } from '../request-work.js';
-import type { Told } from './attempt.js';
+import type { Running, Told } from './attempt.js';
 import type { WorkOptions } from '../work-options.js';
 import type { TaskQueue } from './task-queue.js';
 
@@ -12,7 +12,7 @@ export interface TaskSpec extends Pick<WorkOptions, 'timeoutMs' | 'attempts' | '
   readonly name: string;
 }
 
-export type TaskRun = (info: DeferInfo) => unknown;
+export type TaskRun = (attempt: Running) => unknown;
 
 /** One item of in-process work, from the moment it is armed. */
 export class ArmedWork implements Armed {

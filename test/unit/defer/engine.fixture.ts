@@ -21,7 +21,11 @@ export function engineWith(options: DeferOptions = {}) {
   ): void => {
     const { name = 'task', timeoutMs = 30_000, attempts = 1, sequence = new TaskSequence(), backoffMs = 200 } = spec;
     engine
-      .armTask({ name, timeoutMs, attempts, backoffMs, maxBackoffMs: 30_000 }, run, armingIn(sequence))
+      .armTask(
+        { name, timeoutMs, attempts, backoffMs, maxBackoffMs: 30_000 },
+        ({ info }) => run(info),
+        armingIn(sequence),
+      )
       ?.commit(null);
   };
   return { engine, records, reports, defer };
