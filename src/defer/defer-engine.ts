@@ -36,7 +36,6 @@ export interface Arming {
   readonly when: DeferWhen | null;
   readonly origin: Origin | null;
   readonly sequence: TaskSequence;
-  /** It has its capacity already. */
   readonly reserved: boolean;
 }
 
@@ -121,7 +120,6 @@ export class DeferEngine {
     return outbox.arm(name, data, options, origin);
   }
 
-  /** See {@link DurableOutbox.enqueue}. Resolves with its id. */
   async enqueue(work: ClassWork, data: unknown, origin: Origin | null): Promise<string> {
     const entry = durableEntry(work, this.options.batch, data, origin);
     await this.durable!.enqueue(entry);
@@ -211,7 +209,6 @@ export class DeferEngine {
   }
 }
 
-/** Names, each once, with how often it stands there. */
 function listOf(names: readonly string[]): string {
   const counts = new Map<string, number>();
   for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);

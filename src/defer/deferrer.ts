@@ -94,7 +94,6 @@ export class Deferrer {
     this.place(engine.armClass(work, instance!, data, arming), requestWork);
   }
 
-  /** The request whose code calls, and how its work is armed. */
   private callerOf(when: DeferWhen | null) {
     const origin = currentRequest(this.requests);
     const requestWork = origin === null ? null : this.workOf(origin);

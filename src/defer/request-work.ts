@@ -26,7 +26,6 @@ export class RequestWork extends TaskSequence {
   /** Set when the client has left before there was a status. */
   private abandoned: ServerResponse | null = null;
   private watching: NodeJS.Timeout | null = null;
-  /** Of all that it has armed. */
   written: Promise<unknown> | null = null;
 
   /** @param undecided where requests stand whose client has left and whose handler is still busy */

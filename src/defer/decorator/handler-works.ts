@@ -29,7 +29,6 @@ export type PlannedWork = ClassWork | (WorkOptions & { readonly name: string; re
 /** A promise for request-scoped work, which must be made first. */
 type MaybeArmed = Armed | null | Promise<Armed | null>;
 
-/** One call of a handler, and how it ended. */
 interface HandlerEnd {
   readonly works: readonly PlannedWork[];
   readonly origin: RequestState | null;

@@ -42,7 +42,6 @@ export function durableEntry(
   };
 }
 
-/** As its store gets it. */
 export function jobOf(entry: DurableEntry, status: number | null): NewDurableJob {
   const { json, together: _, ...job } = entry;
   return { ...job, status, data: fromJson(json) };

@@ -199,7 +199,6 @@ export class DurableOutbox extends Outbox<DurableEntry> {
     return place;
   }
 
-  /** On disk only, until memory has room. */
   private park(spill: Spill, place: Place): void {
     this.shared.counters.move(null, 'buffered');
     spill.park(place);
@@ -222,7 +221,6 @@ export class DurableOutbox extends Outbox<DurableEntry> {
     }
     if (taken === null) await sleep(READ_AGAIN_MS, undefined, { ref: false });
     this.takingBack = false;
-    // Releasing looks for more.
     capacity.release(0, limit - items.length);
   }
 }

@@ -46,7 +46,6 @@ class Bulk<T> {
     public firstFailedMs = Infinity,
   ) {}
 
-  /** Resolves after so many milliseconds, or when it is woken. */
   wait(ms: number): Promise<void> {
     return new Promise((resolve) => {
       this.wakeUp = resolve;

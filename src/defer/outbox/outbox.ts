@@ -154,7 +154,6 @@ export abstract class Outbox<P extends Parcel = Parcel> implements BulkEvents<Ou
     item.ended(error instanceof Error ? error : new Error(reasonOf(error)));
   }
 
-  /** Among the rejects it can be read, and sent again. */
   protected reject({ parcel }: OutboxItem<P>, error: string): void {
     const { id, name, json } = parcel;
     const rejected = { id, name, data: fromJson(json), error, rejectedAt: Date.now() };

@@ -67,7 +67,6 @@ export class Segment {
     return this.onDiskOnly.length;
   }
 
-  /** Entries that are not struck off. */
   get outstanding(): number {
     return this.inMemory.size + this.parked;
   }

@@ -22,7 +22,6 @@ export class Spill {
   private file = '';
   private nextNumber = 1;
   private rejects = new RejectFile('');
-  /** A write that has not begun. */
   private joining: { readonly entries: DurableEntry[]; readonly written: Promise<Place[]> } | null = null;
   private sweeping = false;
   private closed = false;
@@ -38,7 +37,6 @@ export class Spill {
     return this.segments.reduce((sum, { outstanding }) => sum + outstanding, 0);
   }
 
-  /** How many of them are on disk only. */
   get parked(): number {
     return this.segments.reduce((sum, { parked }) => sum + parked, 0);
   }

@@ -5,10 +5,8 @@ import type { DeferInfo } from '../deferred-work.js';
 
 export type AttemptOutcome = 'completed' | 'failed' | 'timeout';
 
-/** What an attempt is told of itself. */
 export type Told = Omit<Required<DeferInfo>, 'signal'>;
 
-/** An attempt, as what runs sees it. */
 export interface Running {
   readonly told: Told;
   readonly info: DeferInfo;
@@ -30,7 +28,6 @@ export class Attempt<T> implements Running, Linked<Attempt<T>> {
   constructor(
     readonly subject: T,
     readonly told: Told,
-    /** Once. */
     private readonly onSettled: (attempt: Attempt<T>, outcome: AttemptOutcome, error: unknown) => void,
   ) {}
 

@@ -24,7 +24,6 @@ export class BatchLane extends TaskSequence {
     super();
   }
 
-  /** Whether it collects what is to run in this way. */
   isOf(work: DeferredBatchWork, spec: BatchSpec): boolean {
     return work === this.work && KEYS.every((key) => isDeepStrictEqual(spec[key], this.spec[key]));
   }

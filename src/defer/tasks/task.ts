@@ -7,7 +7,6 @@ import type { Running, Told } from './attempt.js';
 import type { WorkOptions } from '../work-options.js';
 import type { TaskQueue } from './task-queue.js';
 
-/** What is known of a task before there is one. */
 export interface TaskSpec extends Pick<WorkOptions, 'timeoutMs' | 'attempts' | 'backoffMs' | 'maxBackoffMs'> {
   readonly name: string;
 }
@@ -83,7 +82,6 @@ export class Task implements Linked<Task> {
     return { id: this.items[0]!.id, attempt: this.attempt, status, requestId, traceparent };
   }
 
-  /** Begins an attempt; returns what it runs. */
   begin(): TaskRun {
     const run = this.run!;
     this.attempt += 1;
