@@ -45,9 +45,8 @@ export type { ExperimentTotals } from './experiments/totals/experiment-totals.js
 export { mergeTotals } from './experiments/totals/merge-totals.js';
 
 export { DeferWork } from './defer/decorator/defer-work.decorator.js';
-export { Deferrer } from './defer/deferrer.js';
+export { defer, Deferrer } from './defer/deferrer.js';
 export type { RejectedWork } from './defer/outbox/rejects.js';
-export { defer } from './defer/defer.js';
 export type { DeferOptions, DeferOverflow } from './defer/defer.options.js';
 export type {
   DeferContext,

@@ -1,14 +1,10 @@
 import { PerfError } from '../core/perf.error.js';
 import type { DeferOverflow } from './defer.options.js';
 
-/**
- * How much may be held, in items and in bytes. It is taken when work is armed, before anybody knows whether it will run,
- * so that what waits for its response is bounded as well.
- */
+/** How much may be held. It is taken when work is armed, so that what waits for its response is bounded as well. */
 export class Capacity {
   private items = 0;
   private bytes = 0;
-  /** Called after each release. */
   onReleased: () => void = () => {};
 
   constructor(
@@ -17,7 +13,6 @@ export class Capacity {
     private readonly maxBytes: number = Infinity,
   ) {}
 
-  /** Nothing is held. */
   get isEmpty(): boolean {
     return this.items === 0 && this.bytes === 0;
   }
@@ -35,10 +30,7 @@ export class Capacity {
     return true;
   }
 
-  /**
-   * The same as the overflow policy says: false when the item must be dropped.
-   * @throws PERF_ERR_DEFER_FULL with `'reject'`
-   */
+  /** The same by the overflow policy. @throws PERF_ERR_DEFER_FULL with `'reject'` */
   takeFor(name: string, dropOldest: () => boolean, bytes = 0): boolean {
     if (this.take(bytes)) return true;
     if (this.overflow === 'reject') throw this.deferFullError(name);
@@ -66,7 +58,6 @@ export class Capacity {
       : `what waits holds nearly ${this.maxBytes} bytes already (defer.maxPendingBytes)`;
   }
 
-  /** What a caller is told when there is no room. */
   deferFullError(name: string): PerfError {
     return new PerfError(
       'PERF_ERR_DEFER_FULL',

@@ -1,59 +1,56 @@
 import { reasonOf } from '../core/reason.js';
 import type { DeferredRecord } from '../core/record.js';
 import type { OncePerCause } from '../core/reporter.js';
+import type { RequestState } from '../core/request-state.js';
 import type { DeferStats } from '../core/snapshot.js';
+
+/** The request that armed something. */
+export type Origin = Pick<RequestState, 'id' | 'traceparent' | 'pattern'>;
+
+export const namesOf = (origin: Origin | null) => ({
+  requestId: origin?.id ?? null,
+  route: origin?.pattern ?? null,
+  traceparent: origin?.traceparent ?? null,
+});
 
 /** Names what ended, for a record. */
 export type Ended = Omit<DeferredRecord, 'kind' | 'at' | 'outcome' | 'error'>;
 
-/** What has not begun. */
 export const unstarted = (
   name: string,
-  of: { readonly requestId: string | null; readonly route: string | null },
+  { requestId, route }: Pick<Ended, 'requestId' | 'route'>,
   durable: boolean,
-): Ended => ({ name, requestId: of.requestId, route: of.route, durable, waitMs: 0, runMs: 0, attempt: 1 });
+): Ended => ({ name, requestId, route, durable, waitMs: 0, runMs: 0, attempt: 1 });
 
-/** Where an item stood: `buffered` is pending on its way to a queue or store, `new` is not counted yet. */
-type Standing = 'new' | 'pending' | 'buffered' | 'running';
+/** Where an item is: it waits and runs in this process, or is buffered on its way to a queue or store. The rest are ends. */
+const NOWHERE = { waiting: 0, running: 0, buffered: 0, ran: 0, stored: 0, failed: 0, dropped: 0 };
+type Standing = keyof typeof NOWHERE;
 
-/**
- * Counts every item from acceptance to its end. Each method keeps
- * `accepted = completed + failed + dropped + pending + running`; `buffered` items are among the pending,
- * `stored` ones among the completed.
- */
+/** Counts every item from acceptance to its end: each stands in one place, so the books always balance. */
 export class Counters {
-  private readonly counts = {
-    pending: 0,
-    running: 0,
-    accepted: 0,
-    completed: 0,
-    failed: 0,
-    retried: 0,
-    dropped: 0,
-    buffered: 0,
-    stored: 0,
-  } satisfies DeferStats;
+  private readonly items = { ...NOWHERE };
+  /** How often items were tried, or sent, once more. */
+  retried = 0;
+  private expected = 0;
   private waiters: (() => void)[] = [];
   private closed = false;
 
   constructor(
-    /** Null when nobody listens: then no record is built. */
     private readonly publish: ((record: DeferredRecord) => void) | null,
     private readonly report: OncePerCause,
   ) {}
 
   stats(): DeferStats {
-    return { ...this.counts };
+    const { waiting, running, buffered, ran, stored, failed, dropped } = this.items;
+    const [pending, completed] = [waiting + buffered, ran + stored];
+    const accepted = completed + failed + dropped + pending + running;
+    return { pending, running, accepted, completed, failed, retried: this.retried, dropped, buffered, stored };
   }
 
-  /** Whether anybody wants records: else none needs to be built. */
-  get records(): boolean {
-    return this.publish !== null;
-  }
-
-  /** Nothing is pending or running; or what is pending stays on disk, because the application has closed. */
+  /** Nothing is pending, running or expected; or what is pending stays on disk, because the application has closed. */
   get idle(): boolean {
-    return this.closed || (this.counts.pending === 0 && this.counts.running === 0);
+    const { waiting, running, buffered } = this.items;
+    return this.closed || waiting + running + buffered + this.expected === 0;
   }
 
   whenIdle(): Promise<void> {
@@ -66,63 +63,30 @@ export class Counters {
     this.announceIdle();
   }
 
-  /** `buffered`: they leave this process. */
-  accept(items = 1, buffered = false): void {
-    this.counts.accepted += items;
-    this.counts.pending += items;
-    if (buffered) this.counts.buffered += items;
-  }
-
-  start(items: number): void {
-    this.counts.pending -= items;
-    this.counts.running += items;
-  }
-
-  /** They wait for their next attempt. */
-  retry(items: number): void {
-    this.counts.running -= items;
-    this.counts.pending += items;
-    this.counts.retried += items;
-  }
-
-  /** A bulk that is sent again. */
-  resend(items: number): void {
-    this.counts.retried += items;
-  }
-
-  /** Buffered items that their queue or store has taken over. */
-  store(items: number): void {
-    this.counts.pending -= items;
-    this.counts.buffered -= items;
-    this.counts.completed += items;
-    this.counts.stored += items;
+  /** `from` null: they are not counted yet. */
+  move(from: Standing | null, to: Standing, items = 1): void {
+    if (from !== null) this.items[from] -= items;
+    this.items[to] += items;
     this.announceIdle();
   }
 
-  /** Items have run. Without `item` there is no record. */
-  complete(items: number, item: Ended | null = null): void {
-    this.counts.running -= items;
-    this.counts.completed += items;
-    if (item !== null) this.record(item, 'completed', null);
+  /** Items that are not counted yet, but may be soon: more of them, or fewer. */
+  expect(change: number): void {
+    this.expected += change;
     this.announceIdle();
   }
 
-  /** `new`: its data could not be prepared. */
-  fail(from: Standing, item: Ended, error: unknown, outcome: 'failed' | 'timeout' = 'failed'): void {
-    this.leave(from);
-    this.counts.failed += 1;
+  fail(from: Standing | null, item: Ended, error: unknown, outcome: 'failed' | 'timeout' = 'failed'): void {
+    this.move(from, 'failed');
     this.tellFailure(item, outcome, error);
-    this.announceIdle();
   }
 
-  /** `new`: refused at once. It counts as accepted, so that nothing goes uncounted. */
-  drop(from: Standing, item: Ended, why: string): void {
-    this.leave(from);
-    this.counts.dropped += 1;
+  /** `from` null: refused at once. It counts as accepted, so that nothing goes uncounted. */
+  drop(from: Standing | null, item: Ended, why: string): void {
+    this.move(from, 'dropped');
     this.record(item, 'dropped', why);
     const message = `deferred work "${item.name}" dropped: ${why}`;
     this.report.report(message, `${message}.`);
-    this.announceIdle();
   }
 
   /**
@@ -132,23 +96,16 @@ export class Counters {
   ran(item: Ended, outcome: 'completed' | 'failed' | 'timeout', error: unknown, again: boolean): void {
     // It was put back when the application closed.
     if (this.closed) return;
-    if (outcome === 'completed') this.record(item, 'completed', null);
-    else if (!again) this.fail('new', item, error, outcome);
+    if (outcome === 'completed') this.record(item, 'completed');
+    else if (!again) this.fail(null, item, error, outcome);
     else {
-      this.counts.retried += 1;
+      this.retried += 1;
       this.tellFailure(item, outcome, error);
     }
   }
 
-  record(item: Ended, outcome: DeferredRecord['outcome'], error: string | null): void {
+  record(item: Ended, outcome: DeferredRecord['outcome'], error: string | null = null): void {
     this.publish?.({ kind: 'deferred', at: Date.now(), ...item, outcome, error });
-  }
-
-  private leave(from: Standing): void {
-    if (from === 'new') this.counts.accepted += 1;
-    else if (from === 'running') this.counts.running -= 1;
-    else this.counts.pending -= 1;
-    if (from === 'buffered') this.counts.buffered -= 1;
   }
 
   private tellFailure(item: Ended, outcome: 'failed' | 'timeout', error: unknown): void {

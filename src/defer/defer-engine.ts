@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import type { Type } from '@nestjs/common';
 import type { DeferredRecord } from '../core/record.js';
@@ -5,53 +6,42 @@ import type { OncePerCause } from '../core/reporter.js';
 import type { DeferStats } from '../core/snapshot.js';
 import { within } from '../core/within.js';
 import { Capacity } from './capacity.js';
-import { Counters, unstarted } from './counters.js';
-import type { AnyWork, ProvideWork } from './decorator/work-providers.js';
+import { Counters, namesOf, unstarted, type Origin } from './counters.js';
+import type { AnyWork, ProvidedWork } from './decorator/work-providers.js';
 import type { ResolvedDeferOptions } from './defer.options.js';
 import type { DeferredBatchWork, DeferredWork, DeferWhen, JobQueue } from './deferred-work.js';
-import { durableEntry, type DurableEntry } from './durable/durable-entry.js';
+import { durableEntry } from './durable/durable-entry.js';
 import { DurableOutbox } from './durable/durable-outbox.js';
-import type { WorkKind } from './durable/durable-store.js';
-import { JobOutbox, jobParcel } from './outbox/job-outbox.js';
-import { bytesOf } from './outbox/json.js';
-import { OutboxItem } from './outbox/outbox.js';
+import { JobOutbox, type OutboxShared } from './outbox/outbox.js';
 import { Rejects, type RejectedWork } from './outbox/rejects.js';
-import type { Armed, Origin, RequestWork } from './request-work.js';
-import { Batches, LaneItem } from './tasks/batches.js';
-import { DeferTask, type TaskRun, type TaskSequence, type TaskSpec } from './tasks/task.js';
+import type { Armed, RequestWork } from './request-work.js';
+import { BatchLane } from './tasks/batches.js';
+import { ArmedWork, Task, type TaskRun, type TaskSequence, type TaskSpec } from './tasks/task.js';
 import { TaskQueue } from './tasks/task-queue.js';
 import type { WorkOptions } from './work-options.js';
 
-/** Why something is left when the application has closed. */
 const CUT_OFF = 'the application closed before it was done';
 /** For what the last durable jobs have deferred, also when the deadline has passed, milliseconds. */
 const LAST_MS = 100;
 
 /** A class of work and how it is to run. */
-export interface ClassWork extends WorkOptions {
-  /** In records and reports. */
+export interface ClassWork extends WorkOptions, ProvidedWork {
   readonly name: string;
   readonly type: Type<AnyWork>;
-  readonly kind: WorkKind;
-  readonly provide: ProvideWork;
   /** For errors: where it was started. */
   readonly place: string;
 }
 
-/** For whom work is armed. */
 export interface Arming {
   readonly when: DeferWhen | null;
   readonly origin: Origin | null;
   readonly sequence: TaskSequence;
-  /** It has its capacity already. */
   readonly reserved: boolean;
 }
 
-/** Null: the overflow policy drops it. A promise: it must be on disk first. */
-export type MaybeArmed = Armed | null | Promise<Armed | null>;
-
 /**
  * All deferred work of one application: arms it, runs or sends what is committed, drains. It knows neither Nest nor HTTP.
+ * Each `arm` returns null when the overflow policy drops its work, and throws PERF_ERR_DEFER_FULL with `overflow: 'reject'`, and PERF_ERR_SERIALIZE for what leaves the process.
  */
 export class DeferEngine {
   /** Requests whose client has left, and whose handler is still busy. */
@@ -59,33 +49,29 @@ export class DeferEngine {
   readonly counters: Counters;
   /** Of this process. What leaves it has its own: a store or queue that is away starves nobody else. */
   readonly capacity: Capacity;
-  /** Null without a store. */
+  /** Null without a store. All durable queues are on one server: where one is away, all are. */
   readonly durable: DurableOutbox | null;
-  private readonly rejects = new Rejects();
   private readonly queue: TaskQueue;
-  private readonly batches: Batches;
-  /** A queue that is dead starves no other. */
+  /** One for each work with `runBatch`, and for each way in which it is to run. */
+  private readonly lanes: BatchLane[] = [];
+  private readonly shared: OutboxShared;
+  private readonly rejects: Rejects;
   private readonly jobs = new Map<JobQueue, JobOutbox>();
   private closed = false;
-  private readonly newJobOutbox: (queue: JobQueue) => JobOutbox;
 
   constructor(
     readonly options: ResolvedDeferOptions,
     publish: ((record: DeferredRecord) => void) | null,
-    private readonly report: OncePerCause,
+    reporter: OncePerCause,
   ) {
-    const { batch: limits, concurrency, maxPending, maxPendingBytes, overflow, store } = options;
-    const { rejects } = this;
-    const counters = (this.counters = new Counters(publish, report));
+    const { batch: limits, concurrency, maxPending, overflow, store } = options;
+    const counters = (this.counters = new Counters(publish, reporter));
     this.capacity = new Capacity(overflow, maxPending);
     this.queue = new TaskQueue(concurrency, this.capacity, counters);
-    this.batches = new Batches(this.queue);
-    const say = (cause: string, message: string): void => report.report(cause, message);
-    const shared = { limits, counters, rejects, report: say };
-    const newCapacity = (): Capacity => new Capacity(overflow, maxPending, maxPendingBytes);
-    this.newJobOutbox = (queue) => new JobOutbox(queue, newCapacity(), shared);
-    // All durable queues are on one server: where one is away, all are.
-    this.durable = store === null ? null : new DurableOutbox(store, newCapacity(), shared);
+    const report = (cause: string, message: string): void => reporter.report(cause, message);
+    const rejects = (this.rejects = new Rejects(report));
+    this.shared = { limits, counters, rejects, report };
+    this.durable = store === null ? null : new DurableOutbox(store, this.outboxCapacity(), this.shared);
   }
 
   /** What work is held in until it has run or is stored; null where a disk holds it. */
@@ -94,74 +80,56 @@ export class DeferEngine {
     return this.durable.hasDisk ? null : this.durable.capacity;
   }
 
-  /** @throws PERF_ERR_DEFER_FULL with `overflow: 'reject'` */
-  armTask(spec: TaskSpec, run: TaskRun, arming: Arming, id: string | null = null): Armed | null {
+  armTask(spec: TaskSpec, run: TaskRun, arming: Arming, id: string = randomUUID()): Armed | null {
     const { sequence, when, origin } = arming;
     // Where one request has armed all that there is room for, its own first task is the oldest.
-    if (!this.hold(spec.name, arming, () => this.dropOldest() || this.disarm(sequence.disarmOldest()))) return null;
-    return new DeferTask(spec, run, when, origin, sequence, this.queue, id);
+    const dropOldest = (): boolean => this.dropOldest() || this.disarm(sequence.disarmOldest(), origin);
+    if (!this.hold(spec.name, arming, dropOldest)) return null;
+    // Keeps the async context in which it is armed.
+    const resource = new AsyncResource('PerfDeferredTask');
+    const accept = (item: ArmedWork): void => this.queue.accept(new Task(spec, sequence, [item], run, resource, item));
+    return new ArmedWork(id, spec, when, origin, this.queue, accept);
   }
 
-  /** @throws PERF_ERR_DEFER_FULL with `overflow: 'reject'`, PERF_ERR_SERIALIZE for durable work */
-  armClass(work: ClassWork, instance: AnyWork | Promise<AnyWork>, data: unknown, arming: Arming): MaybeArmed {
+  armClass(work: ClassWork, instance: AnyWork | Promise<AnyWork>, data: unknown, arming: Arming): Armed | null {
     const { when, origin, reserved } = arming;
-    if (work.durable) return this.durable!.arm(this.entryOf(work, data, origin), when, reserved);
-    if (work.kind === 'batch') return this.armItem(work, instance as DeferredBatchWork, data, arming);
-    const run: TaskRun =
-      instance instanceof Promise
-        ? async ({ info }) => ((await instance) as DeferredWork).run(data, info)
-        : ({ info }) => (instance as DeferredWork).run(data, info);
-    return this.armTask(work, run, arming, work.id);
-  }
-
-  private armItem(work: ClassWork, instance: DeferredBatchWork, data: unknown, arming: Arming): Armed | null {
-    const lane = this.batches.laneOf(instance, work);
-    if (!this.hold(work.name, arming, () => lane.dropOldest() || this.dropOldest())) return null;
-    return new LaneItem(work.id ?? randomUUID(), data, arming.when, namesOf(arming.origin), lane);
-  }
-
-  /**
-   * A job of the user's own queue; null when the policy drops it.
-   * @throws PERF_ERR_SERIALIZE, PERF_ERR_DEFER_FULL with `overflow: 'reject'`
-   */
-  armJob(
-    queue: JobQueue,
-    name: string,
-    data: unknown,
-    options: object | undefined,
-    origin: Origin | null,
-  ): Armed | null {
-    const parcel = jobParcel(queue, name, data, options, origin);
-    const outbox = this.outboxOf(queue);
-    const { capacity } = outbox;
-    if (capacity.takeFor(parcel.name, () => outbox.dropOldest(), bytesOf(parcel.json))) {
-      return new OutboxItem(outbox, parcel);
+    if (work.durable) return this.durable!.arm(durableEntry(work, this.options.batch, data, origin), when, reserved);
+    const id = work.id ?? randomUUID();
+    if (work.kind === 'one') {
+      const run: TaskRun =
+        instance instanceof Promise
+          ? async ({ info }) => ((await instance) as DeferredWork).run(data, info)
+          : ({ info }) => (instance as DeferredWork).run(data, info);
+      return this.armTask(work, run, arming, id);
     }
-    this.counters.drop('new', unstarted(parcel.name, parcel, false), capacity.whyFull);
-    return null;
+    const batchWork = instance as DeferredBatchWork;
+    const known = this.lanes.find((one) => one.isOf(batchWork, work));
+    const lane = known ?? new BatchLane(batchWork, work, this.queue);
+    if (known === undefined) this.lanes.push(lane);
+    if (!this.hold(work.name, arming, () => lane.dropOldest() || this.dropOldest())) return null;
+    return new ArmedWork(id, work, when, origin, this.queue, (item) => lane.add(item), data);
   }
 
-  /**
-   * Durable work, now: resolves with its id once it is on disk or in the store.
-   * @throws PERF_ERR_DEFER_FULL, PERF_ERR_STORE, PERF_ERR_SERIALIZE, and what the store says when it refuses it for good
-   */
+  /** A job of the user's own queue; null when the policy drops it. A queue that is dead starves no other. */
+  armJob(queue: JobQueue, name: string, data: unknown, options: object | undefined, origin: Origin | null) {
+    let outbox = this.jobs.get(queue);
+    if (outbox === undefined) {
+      this.jobs.set(queue, (outbox = new JobOutbox(queue, this.outboxCapacity(), this.shared)));
+      if (this.closed) outbox.close(CUT_OFF);
+    }
+    return outbox.arm(name, data, options, origin);
+  }
+
   async enqueue(work: ClassWork, data: unknown, origin: Origin | null): Promise<string> {
-    const entry = this.entryOf(work, data, origin);
+    const entry = durableEntry(work, this.options.batch, data, origin);
     await this.durable!.enqueue(entry);
     return entry.id;
   }
 
-  /** Counts work that could not be armed: its data could not be prepared. */
-  failUnarmed(work: { readonly name: string; readonly durable: boolean }, origin: Origin | null, error: unknown): void {
-    this.counters.fail('new', unstarted(work.name, namesOf(origin), work.durable), error);
-  }
-
-  /** What queues and the store have refused for good. */
   async rejected(): Promise<RejectedWork[]> {
     return [...((await this.durable?.rejected()) ?? []), ...this.rejects.list()];
   }
 
-  /** Sends rejects again; returns how many there was room for. */
   async resend(ids?: readonly string[]): Promise<number> {
     return ((await this.durable?.resend(ids)) ?? 0) + this.rejects.resend(ids);
   }
@@ -170,16 +138,8 @@ export class DeferEngine {
     return this.counters.stats();
   }
 
-  /** Nothing is pending, running or buffered. */
-  get isIdle(): boolean {
-    return this.counters.idle && this.durable?.isWriting !== true;
-  }
-
-  async idle(): Promise<void> {
-    while (!this.isIdle) {
-      await this.durable?.written();
-      await this.counters.whenIdle();
-    }
+  idle(): Promise<void> {
+    return this.counters.whenIdle();
   }
 
   /**
@@ -197,73 +157,60 @@ export class DeferEngine {
     // The last durable jobs may have deferred something themselves.
     await within(Math.max(LAST_MS, leftMs()), () => this.drained());
     this.closed = true;
-    this.reportCutOff([...this.queue.close(CUT_OFF), ...this.buffers().flatMap((it) => it.close(CUT_OFF))], deadlineMs);
+    const { report } = this.shared;
+    const cut = [this.queue, ...this.buffers()].flatMap((part) => part.close(CUT_OFF));
+    if (cut.length > 0) {
+      const message = `${cut.length} deferred tasks were cut off after ${deadlineMs} ms: ${listOf(cut)}. `;
+      report('deferred tasks were cut off', `${message}Raise \`defer.drainTimeoutMs\`, or make the work durable.`);
+    }
     const onDisk = this.durable?.onDisk ?? 0;
     if (onDisk > 0) {
       const cause = `${onDisk} durable items are not stored yet`;
-      this.report.report(cause, `${cause}: they stay in the spill file and are sent at the next start.`);
+      report(cause, `${cause}: they stay in the spill file and are sent at the next start.`);
     }
     this.counters.close();
     await this.durable?.closeStore();
   }
 
   private async drained(): Promise<void> {
-    while (!this.isIdle) {
+    while (!this.counters.idle) {
       // What a task buffers while it drains must not wait for a full batch.
       for (const buffer of this.buffers()) buffer.flush();
       await Promise.race([this.idle(), new Promise((next) => setTimeout(next, 20).unref())]);
     }
   }
 
-  private reportCutOff(names: readonly string[], deadlineMs: number): void {
-    if (names.length === 0) return;
-    const counts = new Map<string, number>();
-    for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
-    const list = [...counts].map(([name, count]) => (count === 1 ? name : `${name} (${count})`)).join(', ');
-    const message =
-      `${names.length} deferred tasks were cut off after ${deadlineMs} ms: ${list}. ` +
-      'Raise `defer.drainTimeoutMs`, or make the work durable.';
-    this.report.report('deferred tasks were cut off', message);
+  private buffers() {
+    return [...this.lanes, ...this.jobs.values(), ...(this.durable === null ? [] : [this.durable])];
   }
 
-  private entryOf(work: ClassWork, data: unknown, origin: Origin | null): DurableEntry {
-    return durableEntry(work, this.options.batch, data, origin);
+  private outboxCapacity(): Capacity {
+    const { overflow, maxPending, maxPendingBytes } = this.options;
+    return new Capacity(overflow, maxPending, maxPendingBytes);
   }
 
   /** Takes capacity of this process; false, and counted, when the policy drops the new work. */
   private hold(name: string, { reserved, origin }: Arming, dropOldest: () => boolean): boolean {
     const { capacity } = this;
     if (reserved || capacity.takeFor(name, dropOldest)) return true;
-    this.counters.drop('new', unstarted(name, namesOf(origin), false), capacity.whyFull);
+    this.counters.drop(null, unstarted(name, namesOf(origin), false), capacity.whyFull);
     return false;
   }
 
-  private buffers() {
-    return [this.batches, ...this.jobs.values(), ...(this.durable === null ? [] : [this.durable])];
-  }
-
-  private outboxOf(queue: JobQueue): JobOutbox {
-    let outbox = this.jobs.get(queue);
-    if (outbox === undefined) {
-      this.jobs.set(queue, (outbox = this.newJobOutbox(queue)));
-      if (this.closed) outbox.close(CUT_OFF);
-    }
-    return outbox;
-  }
-
   private dropOldest(): boolean {
-    return this.queue.dropOldest() || this.batches.dropOldest();
+    return this.queue.dropOldest() || this.lanes.some((lane) => lane.dropOldest());
   }
 
-  private disarm(task: DeferTask | null): boolean {
-    if (task === null) return false;
-    task.discard();
-    this.counters.drop('new', { ...task.ended(null, 0)[0], waitMs: 0 }, 'newer work took its place');
+  private disarm(work: ArmedWork | null, origin: Origin | null): boolean {
+    if (work === null) return false;
+    work.discard();
+    this.counters.drop(null, unstarted(work.spec.name, namesOf(origin), false), 'newer work took its place');
     return true;
   }
 }
 
-/** How records name the request that has started something. */
-function namesOf(origin: Origin | null) {
-  return { requestId: origin?.id ?? null, route: origin?.pattern ?? null };
+function listOf(names: readonly string[]): string {
+  const counts = new Map<string, number>();
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return [...counts].map(([name, count]) => (count === 1 ? name : `${name} (${count})`)).join(', ');
 }

@@ -1,15 +1,14 @@
 import { REJECTED } from '../core/rejected.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
 import type { Feature, FeatureBoot, FeatureDefinition, FeatureHost } from '../http/feature.js';
+import { bringHandlerInterceptor } from '../http/handler.interceptor.js';
 import type { AroundFactory, HandlerSite } from '../http/handlers.js';
 import { DeferEngine } from './defer-engine.js';
-import { worksOn, type DeclaredWork } from './decorator/defer-work.decorator.js';
+import { refuseStrayWork, worksOn, type DeclaredWork } from './decorator/defer-work.decorator.js';
 import { deferOption, type ResolvedDeferOptions } from './defer.options.js';
-import { noStore, off } from './defer.errors.js';
-import { Deferrer, DEFERRER, runningDeferrers } from './deferrer.js';
+import { Deferrer, DEFERRER, noStore, off, runningDeferrers } from './deferrer.js';
 import { DurableWorker } from './durable/durable-worker.js';
 import { HandlerWorks, type PlannedWork } from './decorator/handler-works.js';
-import { refuseStrayWork } from './decorator/stray-work.js';
 import { WorkProviders } from './decorator/work-providers.js';
 
 /** Deferred work, wired to one application's requests. Exists with the feature off as well, to say so. */
@@ -52,7 +51,7 @@ class DeferFeature implements Feature {
   }
 
   start(): void {
-    this.engine?.durable?.startWorker();
+    this.engine?.durable?.target.startWorker?.();
   }
 
   snapshot(): Pick<PerfSnapshot, 'defer'> {
@@ -63,12 +62,10 @@ class DeferFeature implements Feature {
     if (this.engine !== null) await this.service.idle();
   }
 
-  /** Takes no durable work from the store any more. */
   async closing(): Promise<void> {
     await this.engine?.durable?.pauseWorker();
   }
 
-  /** Finishes or hands over what was accepted, within `defer.drainTimeoutMs`. */
   async drain(): Promise<void> {
     runningDeferrers.delete(this.service);
     if (this.engine !== null && this.options !== null) await this.engine.drain(this.options.drainTimeoutMs);
@@ -78,10 +75,11 @@ class DeferFeature implements Feature {
     const works = new HandlerWorks(engine, (state) => this.service.workOf(state));
     return (site) => {
       const declared = declaredOn(site);
-      if (declared.length === 0) return null;
+      const holds = engine.durable?.hasDisk === true;
+      if (declared.length === 0 && !holds) return null;
+      // What it defers by hand must be on disk before it answers, too.
+      if (holds) bringHandlerInterceptor(site.method);
       const planned = declared.map((work) => planOne(work, site, providers, engine.durable !== null));
-      const warning = tooMany(planned, site, engine);
-      if (warning !== null) this.host.logger.warn(warning);
       for (const { queue } of declared) if (queue !== null) this.queues.add(queue);
       return works.around(planned, site.sendsEvents);
     };
@@ -94,28 +92,12 @@ const declaredOn = ({ controller, method }: HandlerSite): DeclaredWork[] => [
   ...worksOn(method),
 ];
 
-/** A handler that asks for more room than there is: null, or what to say. */
-function tooMany(works: readonly PlannedWork[], { handler }: HandlerSite, engine: DeferEngine): string | null {
-  const { overflow, maxPending } = engine.options;
-  const counts = new Map<unknown, number>();
-  for (const work of works) {
-    const capacity = engine.capacityOf(work);
-    if (capacity !== null) counts.set(capacity, (counts.get(capacity) ?? 0) + 1);
-  }
-  const count = Math.max(...counts.values());
-  return overflow !== 'reject' || count <= maxPending
-    ? null
-    : `"${handler.name}" defers ${count} pieces of work, but \`defer.maxPending\` is ${maxPending}: ` +
-        "with `overflow: 'reject'` each of its requests gets 503. Raise it.";
-}
-
 function planOne(work: DeclaredWork, site: HandlerSite, providers: WorkProviders, hasStore: boolean): PlannedWork {
   const handler = site.handler.name;
   if ('run' in work) return { ...work, name: work.name ?? (work.run.name || handler) };
   const { type, durable } = work;
   if (durable && !hasStore) throw noStore(`"${handler}" defers to ${type.name} with \`durable: true\``);
-  const provided = providers.provide(type, site.controller, handler);
-  if (durable) providers.nameForJobs(type, provided, handler);
+  const provided = providers.provide(type, site.controller, handler, durable);
   const name = work.name ?? type.name;
   return { ...work, ...provided, name, place: `${name} of "${handler}"` };
 }

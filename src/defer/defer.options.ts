@@ -7,10 +7,7 @@ export type DeferOverflow = 'drop-new' | 'drop-old' | 'reject';
 
 /** How work runs after the response. */
 export interface DeferOptions {
-  /**
-   * How many tasks run at a time in this process.
-   * @default 64
-   */
+  /** How many tasks run at a time in this process. @default 64 */
   concurrency?: number;
   /**
    * How many tasks may wait in this process, and as many again for each queue and for the store: what bounds memory when
@@ -18,10 +15,7 @@ export interface DeferOptions {
    * @default 10_000
    */
   maxPending?: number;
-  /**
-   * What the data that waits for one queue, or for the store, may hold, bytes of JSON.
-   * @default 67_108_864 (64 MiB)
-   */
+  /** What the data that waits for one queue, or for the store, may hold, bytes of JSON. @default 67_108_864 (64 MiB) */
   maxPendingBytes?: number;
   /**
    * `'drop-new'` and `'drop-old'` drop, count and report. With `'reject'`, `deferrer.defer()` throws
@@ -40,10 +34,7 @@ export interface DeferOptions {
    * @default { maxJobs: 100, maxWaitMs: 5 }
    */
   batch?: { maxJobs?: number; maxWaitMs?: number };
-  /**
-   * Where `durable: true` work goes: `bullmqStore({ connection })` of `nestjs-perf/bullmq`.
-   * @default none
-   */
+  /** Where `durable: true` work goes: `bullmqStore({ connection })` of `nestjs-perf/bullmq`. @default none */
   store?: DurableStore;
 }
 

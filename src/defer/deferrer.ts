@@ -1,11 +1,11 @@
 import type { Type } from '@nestjs/common';
-import { contextOff, PerfError } from '../core/perf.error.js';
 import { attach } from '../core/attachment.js';
-import { currentRequest, type RequestOwner, type RequestState } from '../core/request-state.js';
+import { contextOff, PerfError } from '../core/perf.error.js';
+import { currentRequest, requestContext, type RequestState } from '../core/request-state.js';
 import type { DeferStats } from '../core/snapshot.js';
-import { noStore, off } from './defer.errors.js';
-import type { ClassWork, DeferEngine } from './defer-engine.js';
+import type { RequestLifecycle } from '../http/lifecycle.js';
 import { isClass, type AnyWork, type WorkProviders } from './decorator/work-providers.js';
+import type { DeferEngine } from './defer-engine.js';
 import type {
   DeferInfo,
   DeferredBatchWork,
@@ -24,20 +24,21 @@ import { readEnqueueOptions, readWorkOptions } from './work-options.js';
 export const DEFERRER = attach<Deferrer>('application');
 /** Those of the applications that run in this process: `defer()` is called without one. */
 export const runningDeferrers = new Set<Deferrer>();
-/** What a request has armed. */
 const REQUEST_WORK = attach<RequestWork>('request');
 
-/** What a {@link Deferrer} needs of the application's requests. */
-export interface DeferRequests extends RequestOwner {
-  /** False: requests may not enter the context store, so nobody can tell which one runs (`context: false`). */
-  readonly contextAllowed: boolean;
-  readonly inFlight: number;
-  enableContext(): void;
-  /** Requests in flight whose code cannot be told from nobody's. */
-  outsideContext(): readonly RequestState[];
-  /** Resolves when no request whose response has been ended still awaits its close. */
-  settled(): Promise<void>;
-}
+export const off = (what: string): PerfError =>
+  new PerfError(
+    'PERF_ERR_OFF',
+    `\`${what}\` needs deferred work, which is switched off. Remove \`defer: false\` from PerfModule.forRoot().`,
+  );
+
+export const noStore = (what: string): PerfError =>
+  new PerfError(
+    'PERF_ERR_STORE',
+    `${what}, but \`defer.store\` is not set. Pass \`defer: { store: bullmqStore({ connection }) }\` from 'nestjs-perf/bullmq'.`,
+  );
+
+const misuse = (message: string): PerfError => new PerfError('PERF_ERR_OPTION', message);
 
 /**
  * Defers work until the response of the current request has ended. Injectable everywhere; who injects it switches the
@@ -46,13 +47,11 @@ export interface DeferRequests extends RequestOwner {
 export class Deferrer {
   /** The application's providers, once it has booted. @internal */
   works: WorkProviders | null = null;
-  /** Work of a request that could not be told, and the requests that it may be of. */
-  private unplaced: { readonly armed: Armed; readonly before: readonly RequestState[] }[] = [];
 
   /** @internal */
   constructor(
     private readonly engine: DeferEngine | null,
-    private readonly requests: DeferRequests,
+    private readonly requests: RequestLifecycle,
   ) {}
 
   /**
@@ -69,24 +68,19 @@ export class Deferrer {
   defer(work: Type<AnyWork> | ((info: DeferInfo) => unknown), ...more: [unknown?, EnqueueOptions?]): void {
     const engine = this.ready('deferrer.defer()');
     if (typeof work !== 'function') {
-      throw new PerfError('PERF_ERR_OPTION', `\`deferrer.defer()\` takes a function or a class, got ${typeof work}.`);
+      throw misuse(`\`deferrer.defer()\` takes a function or a class, got ${typeof work}.`);
     }
-    if (isClass(work)) this.deferClass(engine, work, more[0], more[1]);
-    else this.deferFunction(engine, work, more[0] as DeferWorkOptions | undefined);
-  }
-
-  private deferFunction(engine: DeferEngine, task: (info: DeferInfo) => unknown, options?: DeferWorkOptions): void {
-    const read = readWorkOptions(options, 'deferrer.defer()');
+    if (isClass(work)) return this.deferClass(engine, work, more[0], more[1]);
+    const read = readWorkOptions(more[0] as DeferWorkOptions | undefined, 'deferrer.defer()');
     if (read.durable) {
-      throw new PerfError(
-        'PERF_ERR_OPTION',
+      throw misuse(
         '`deferrer.defer()` cannot make a function durable: a worker finds work by its class. Pass a class, and its data.',
       );
     }
     const { origin, arming, requestWork } = this.callerOf(read.when);
-    const name = read.name ?? (task.name || (origin?.route?.handler?.name ?? 'deferred task'));
+    const name = read.name ?? (work.name || (origin?.route?.handler?.name ?? 'deferred task'));
     this.place(
-      engine.armTask({ ...read, name }, ({ info }) => task(info), arming),
+      engine.armTask({ ...read, name }, ({ info }) => work(info), arming),
       requestWork,
     );
   }
@@ -97,30 +91,20 @@ export class Deferrer {
     const instance = work.durable ? null : work.provide(origin?.frameworkRequest);
     // Whether it can be made is said when it runs.
     if (instance instanceof Promise) instance.catch(() => {});
-    const armed = engine.armClass(work, instance!, data, arming);
-    if (!(armed instanceof Promise)) return this.place(armed, requestWork);
-    const counted = armed.catch((error: unknown) => {
-      engine.failUnarmed(work, origin, error);
-      return null;
-    });
-    this.place(committedLater(counted), requestWork);
+    this.place(engine.armClass(work, instance!, data, arming), requestWork);
   }
 
-  /** The request whose code calls, and how its work is armed. */
   private callerOf(when: DeferWhen | null) {
-    const origin = this.current();
+    const origin = currentRequest(this.requests);
     const requestWork = origin === null ? null : this.workOf(origin);
-    return {
-      origin,
-      requestWork,
-      arming: { when, origin, reserved: false, sequence: requestWork ?? new TaskSequence() },
-    };
+    const arming = { when, origin, reserved: false, sequence: requestWork ?? new TaskSequence() };
+    return { origin, requestWork, arming };
   }
 
   /**
    * Durable work, now, from any code: services, consumers, cron. Resolves once it is on disk (`spillPath`) or in the store.
    * @throws PERF_ERR_OFF, PERF_ERR_STORE, PERF_ERR_DEFER_WORK, PERF_ERR_OPTION, PERF_ERR_SERIALIZE, PERF_ERR_DEFER_FULL,
-   * and what the store says when it refuses the work for good
+   * and what the store says when it refuses the work for good: within a minute, where nothing else gets through
    */
   async enqueue<T>(
     work: Type<DeferredWork<T> | DeferredBatchWork<T>>,
@@ -130,40 +114,26 @@ export class Deferrer {
     const what = 'deferrer.enqueue()';
     const engine = this.enabled(what);
     if (typeof work !== 'function' || !isClass(work)) {
-      throw new PerfError(
-        'PERF_ERR_OPTION',
-        `\`${what}\` takes a class, got ${typeof work}: a worker finds work by its class.`,
-      );
+      throw misuse(`\`${what}\` takes a class, got ${typeof work}: a worker finds work by its class.`);
     }
     if (options?.durable === false) {
-      throw new PerfError(
-        'PERF_ERR_OPTION',
-        `\`${what}\` stores work: leave \`durable: false\` out, or use \`deferrer.defer()\`.`,
-      );
+      throw misuse(`\`${what}\` stores work: leave \`durable: false\` out, or use \`deferrer.defer()\`.`);
     }
     const planned = this.classWork(engine, work, { ...options, durable: true }, what);
-    return { id: await engine.enqueue(planned, data, this.current()) };
+    return { id: await engine.enqueue(planned, data, currentRequest(this.requests)) };
   }
 
-  private classWork(
-    engine: DeferEngine,
-    type: Type<AnyWork>,
-    options: EnqueueOptions | undefined,
-    what: string,
-  ): ClassWork {
+  private classWork(engine: DeferEngine, type: Type<AnyWork>, options: EnqueueOptions | undefined, what: string) {
     const read = readEnqueueOptions(options, what);
-    const { works } = this;
-    if (works === null) {
+    if (this.works === null) {
       throw new PerfError(
         'PERF_ERR_DEFER_WORK',
         `\`${what}\` with a class works once the application has booted. Call it in \`onApplicationBootstrap\` or later.`,
       );
     }
     if (read.durable && engine.durable === null) throw noStore(`${what} of ${type.name} is durable`);
-    const provided = works.provide(type, null, what);
-    if (read.durable) works.nameForJobs(type, provided, what);
     const name = read.name ?? type.name;
-    return { ...read, ...provided, type, name, place: name };
+    return { ...read, ...this.works.provide(type, null, what, read.durable), type, name, place: name };
   }
 
   /**
@@ -174,7 +144,7 @@ export class Deferrer {
   addJob(queue: JobQueue, name: string, data: unknown, options?: object): void {
     const engine = this.ready('deferrer.addJob()');
     if (typeof queue?.addBulk !== 'function') {
-      throw new PerfError('PERF_ERR_OPTION', '`deferrer.addJob()` takes a BullMQ queue: an object with `addBulk()`.');
+      throw misuse('`deferrer.addJob()` takes a BullMQ queue: an object with `addBulk()`.');
     }
     const { origin, requestWork } = this.callerOf(null);
     this.place(engine.armJob(queue, name, data, options, origin), requestWork);
@@ -186,7 +156,7 @@ export class Deferrer {
     do {
       await this.requests.settled();
       await engine.idle();
-    } while (!engine.isIdle);
+    } while (!engine.counters.idle);
   }
 
   /**
@@ -223,45 +193,35 @@ export class Deferrer {
     return work;
   }
 
-  /** The request whose code calls this; null outside of one, or when it cannot be told. @internal */
-  current(): RequestState | null {
-    return currentRequest(this.requests);
-  }
-
-  /** Requests in flight. @internal */
-  get inFlight(): number {
-    return this.requests.inFlight;
+  /** Of the application whose request calls; where that cannot be told, of the one that has most of them. @internal */
+  static ofCaller(): Deferrer | null {
+    const owner = requestContext.getStore()?.owner;
+    if (owner !== undefined) return DEFERRER.get(owner);
+    const running = [...runningDeferrers];
+    const told = running.find(({ requests }) => currentRequest(requests) !== null);
+    return told ?? running.toSorted((a, b) => b.requests.inFlight - a.requests.inFlight)[0] ?? null;
   }
 
   /** A request has ended. @internal */
-  ended(state: RequestState): void {
-    REQUEST_WORK.get(state)?.ended(state);
-    for (const deferrer of runningDeferrers) if (deferrer.unplaced.length > 0) deferrer.runUnplaced();
-  }
-
+  ended = (state: RequestState): void => REQUEST_WORK.get(state)?.ended(state);
   /** @internal */
-  endedElsewhere(state: RequestState): void {
-    this.ended(state);
-  }
+  endedElsewhere = this.ended;
 
-  /** Hands armed work to its request. */
   private place(armed: Armed | null, requestWork: RequestWork | null): void {
     if (armed === null) return;
     if (requestWork !== null) return requestWork.arm(armed);
     // Any of these may be the one that has called, of whichever application: none may still wait for its response.
-    const before = [...runningDeferrers].flatMap(({ requests }) => {
-      requests.enableContext();
-      return requests.outsideContext();
+    const candidates = [...runningDeferrers].flatMap((deferrer) => {
+      deferrer.requests.enableContext();
+      return deferrer.requests.outsideContext().map((state) => deferrer.workOf(state));
     });
-    if (before.length === 0) armed.commit(null);
-    else this.unplaced.push({ armed, before });
-  }
-
-  private runUnplaced(): void {
-    for (const { armed } of this.unplaced.filter(({ before }) => before.every(({ closed }) => closed))) {
-      this.unplaced = this.unplaced.filter((other) => other.armed !== armed);
-      armed.commit(null);
-    }
+    let left = candidates.length;
+    if (left === 0) return armed.commit(null);
+    const ended = (): void => {
+      left -= 1;
+      if (left === 0) armed.commit(null);
+    };
+    for (const candidate of candidates) candidate.arm({ when: 'always', commit: ended, discard: ended });
   }
 
   private ready(what: string): DeferEngine {
@@ -276,11 +236,13 @@ export class Deferrer {
   }
 }
 
-/** Armed once it is on disk, which may be after its request has been decided. */
-function committedLater(armed: Promise<Armed | null>): Armed {
-  return {
-    when: null,
-    commit: (status) => void armed.then((it) => it?.commit(status)),
-    discard: () => void armed.then((it) => it?.discard()),
-  };
+/**
+ * {@link Deferrer.defer} without injection. Never runs early: where it cannot be told which request calls, the work waits for
+ * all that might be the one, and from the next request on it can be told.
+ * @throws PERF_ERR_CONTEXT_OFF with `context: false`, and what `deferrer.defer()` throws
+ */
+export function defer(task: (info: DeferInfo) => unknown, options?: Omit<DeferWorkOptions, 'durable'>): void {
+  const deferrer = Deferrer.ofCaller();
+  if (deferrer === null) throw off('defer()');
+  deferrer.defer(task, options);
 }

@@ -1,34 +1,19 @@
 import type { ServerResponse } from 'node:http';
 import type { RequestState } from '../core/request-state.js';
 import type { DeferWhen } from './deferred-work.js';
-import { DeferTask, TaskSequence } from './tasks/task.js';
+import { ArmedWork, TaskSequence } from './tasks/task.js';
 
-/**
- * How long a handler may go on after its client has left without being heard of. Then it counts as successful: it may
- * have given up writing to a client that is gone.
- */
+/** After so long, a handler whose client has left counts as successful: it may have given up writing to it. */
 const GRACE_MS = 30_000;
-
-/** The request that armed something. Its id is built when it is first read, and most are never read. */
-export interface Origin {
-  readonly id: string;
-  readonly traceparent: string | null;
-  /** Of its route. */
-  readonly pattern: string | null;
-}
 
 /** Work that was armed during a request and has its capacity; it is either committed or discarded, once. */
 export interface Armed {
   /** Null is the default: success while the request is open, anything once it has been decided. */
   readonly when: DeferWhen | null;
+  /** Resolves when it is on disk, as far as it must be: the handler's answer waits for it. */
+  readonly written?: Promise<unknown>;
   commit(status: number | null): void;
   discard(): void;
-}
-
-/** How the request went, once it is known. */
-interface Verdict {
-  readonly status: number | null;
-  readonly success: boolean;
 }
 
 /**
@@ -36,12 +21,12 @@ interface Verdict {
  * the client has left before there was one, by how the handler ends.
  */
 export class RequestWork extends TaskSequence {
-  private armed: Armed[] = [];
-  private retractable: { readonly owner: object; readonly entry: Armed }[] | null = null;
-  private verdict: Verdict | null = null;
+  private armed: { readonly entry: Armed; readonly retractable: object | null }[] = [];
+  private verdict: { readonly status: number | null; readonly success: boolean } | null = null;
   /** Set when the client has left before there was a status. */
   private abandoned: ServerResponse | null = null;
   private watching: NodeJS.Timeout | null = null;
+  written: Promise<unknown> | null = null;
 
   /** @param undecided where requests stand whose client has left and whose handler is still busy */
   constructor(private readonly undecided: Set<RequestWork>) {
@@ -50,36 +35,28 @@ export class RequestWork extends TaskSequence {
 
   /** @param retractable under which it may be taken back, see {@link retract}; null when it may not */
   arm(entry: Armed, retractable: object | null = null): void {
-    if (retractable !== null) (this.retractable ??= []).push({ owner: retractable, entry });
-    if (this.verdict !== null) {
-      settle(entry, this.verdict, entry.when ?? 'always');
-      return;
-    }
-    this.armed.push(entry);
+    if (entry.written !== undefined) this.written = Promise.all([this.written, entry.written]);
+    if (this.verdict !== null) return this.settle(entry, entry.when ?? 'always');
+    this.armed.push({ entry, retractable });
     if (this.abandoned !== null) this.watch(this.abandoned);
   }
 
-  /** Takes back what a call that failed has armed. */
+  /** Takes back what a call that has failed has armed. */
   retract(owner: object): void {
-    if (this.retractable === null || this.verdict !== null) return;
-    const mine = new Set(this.retractable.filter((one) => one.owner === owner).map(({ entry }) => entry));
-    this.retractable = null;
-    for (const entry of this.armed) if (mine.has(entry)) entry.discard();
-    this.armed = this.armed.filter((entry) => !mine.has(entry));
+    const { armed } = this;
+    this.armed = armed.filter(({ retractable }) => retractable !== owner);
+    for (const { entry, retractable } of armed) if (retractable === owner) entry.discard();
   }
 
-  override disarmOldest(): DeferTask | null {
-    const oldest = this.armed.find((entry) => entry instanceof DeferTask) ?? null;
-    this.armed = this.armed.filter((entry) => entry !== oldest);
-    return oldest;
+  override disarmOldest(): ArmedWork | null {
+    const at = this.armed.findIndex(({ entry }) => entry instanceof ArmedWork);
+    return at < 0 ? null : (this.armed.splice(at, 1)[0]!.entry as ArmedWork);
   }
 
-  /** The response has closed. */
   ended(state: RequestState): void {
     const { response } = state;
     if (!state.aborted || response === null || response.headersSent) {
-      this.decide({ status: state.status, success: state.status < 400 });
-      return;
+      return this.decide(state.status, state.status < 400);
     }
     this.abandoned = response;
     if (this.armed.length > 0) this.watch(response);
@@ -87,7 +64,7 @@ export class RequestWork extends TaskSequence {
 
   /** The handler has ended. Tells only what no status has told before. */
   handlerEnded(success: boolean): void {
-    if (this.abandoned !== null) this.decide({ status: 499, success });
+    if (this.abandoned !== null) this.decide(499, success);
   }
 
   /**
@@ -105,18 +82,23 @@ export class RequestWork extends TaskSequence {
     };
   }
 
-  private decide(verdict: Verdict): void {
+  private decide(status: number | null, success: boolean): void {
     if (this.verdict !== null) return;
-    this.verdict = verdict;
+    this.verdict = { status, success };
     if (this.watching !== null) clearTimeout(this.watching);
     this.undecided.delete(this);
     const { armed } = this;
     this.armed = [];
-    for (const entry of armed) settle(entry, verdict, entry.when ?? 'success');
+    for (const { entry } of armed) this.settle(entry, entry.when ?? 'success');
+  }
+
+  private settle(entry: Armed, when: DeferWhen): void {
+    const { status, success } = this.verdict!;
+    if (runsAfter(when, success)) entry.commit(status);
+    else entry.discard();
   }
 }
 
-function settle(entry: Armed, { status, success }: Verdict, when: DeferWhen): void {
-  if (when === 'always' || (when === 'success') === success) entry.commit(status);
-  else entry.discard();
-}
+/** Whether a response or handler with this end is one that work waits for. */
+export const runsAfter = (when: DeferWhen | null, success: boolean): boolean =>
+  when === 'always' || (when === 'success') === success;

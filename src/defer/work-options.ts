@@ -1,40 +1,13 @@
 import { MAX_TIMER_MS } from '../core/clock.js';
-import { boolean, number, object, oneOf, optional, string } from '../core/option.js';
+import { boolean, number, object, oneOf, optional, string, type Resolved } from '../core/option.js';
 import { PerfError } from '../core/perf.error.js';
-import type { DeferWhen, DeferWorkOptions, EnqueueOptions } from './deferred-work.js';
+import type { DeferWorkOptions, EnqueueOptions } from './deferred-work.js';
 
-/** {@link DeferWorkOptions} or {@link EnqueueOptions} with every default filled in. */
-export interface WorkOptions {
-  /** Null: named after the class, function or handler. */
-  readonly name: string | null;
-  /** Null: the default, `'success'`. */
-  readonly when: DeferWhen | null;
-  readonly durable: boolean;
-  readonly timeoutMs: number;
-  readonly attempts: number;
-  readonly envelope: boolean;
-  /** Null: the store's own. */
-  readonly queue: string | null;
-  readonly backoffMs: number;
-  readonly maxBackoffMs: number;
-  readonly batch: BatchOptions;
-  // Of work that any code starts; else null and 0.
-  readonly id: string | null;
-  readonly delayMs: number;
-  readonly priority: number;
-}
-
-export interface BatchOptions {
-  readonly maxItems: number;
-  readonly maxWaitMs: number;
-}
-
-const nonEmpty = string({ what: 'a name', test: (value) => value !== '' });
+export const isQueueName = (name: string): boolean => name !== '' && !name.includes(':');
 
 const MILLISECONDS = 'a number of milliseconds';
-const shape = {
-  name: optional(nonEmpty),
-  when: optional(oneOf(['success', 'error', 'always'], { default: 'success' })),
+const ofAll = {
+  name: optional(string({ what: 'a name', test: (value) => value !== '' })),
   durable: boolean({ default: false }),
   // setTimeout cannot count further than 2^31 - 1 ms.
   timeoutMs: number({ default: 30_000, unit: MILLISECONDS, max: MAX_TIMER_MS }),
@@ -48,34 +21,28 @@ const shape = {
     maxWaitMs: number({ default: 50, unit: MILLISECONDS, min: 0, max: MAX_TIMER_MS }),
   }),
 };
-const table = object(shape);
-const { when: _when, ...withoutWhen } = shape;
+const table = object({ ...ofAll, when: optional(oneOf(['success', 'error', 'always'], { default: 'success' })) });
 const enqueueTable = object({
-  ...withoutWhen,
+  ...ofAll,
   id: optional(string({ what: 'an id', test: (id) => id !== '' && id.length <= 512 })),
   delayMs: number({ default: 0, unit: MILLISECONDS, min: 0 }),
   // 2^21 - 1: the largest that BullMQ 6 takes.
   priority: number({ default: 0, unit: 'a whole number', min: 0, max: 2_097_151, integer: true }),
 });
 
-/**
- * Checks the options of work that belongs to a request and fills in the defaults.
- * @throws PERF_ERR_OPTION with `where` in its path
- */
+/** Options of work with every default filled in; what has none is null. */
+export interface WorkOptions extends Resolved<typeof table>, Resolved<typeof enqueueTable> {}
+
+/** Of work that belongs to a request. @throws PERF_ERR_OPTION with `where` in its path */
 export function readWorkOptions(options: DeferWorkOptions | undefined, where: string): WorkOptions {
   if (options === undefined) return DEFAULTS;
-  return complete({ ...OF_NO_CODE, ...table.read(options, where) }, where);
+  return complete({ ...DEFAULTS, ...table.read(options, where) }, where);
 }
-const OF_NO_CODE = { id: null, delayMs: 0, priority: 0 };
-const DEFAULTS: WorkOptions = { ...OF_NO_CODE, ...table.read(undefined, '') };
+const DEFAULTS: WorkOptions = { ...enqueueTable.read(undefined, ''), ...table.read(undefined, '') };
 
-/**
- * The same for work that any code starts.
- * @throws PERF_ERR_OPTION with `where` in its path
- */
-export function readEnqueueOptions(options: EnqueueOptions | undefined, where: string): WorkOptions {
-  return complete({ when: null, ...enqueueTable.read(options, where) }, where);
-}
+/** Of work that any code starts. @throws PERF_ERR_OPTION with `where` in its path */
+export const readEnqueueOptions = (options: EnqueueOptions | undefined, where: string): WorkOptions =>
+  complete({ when: null, ...enqueueTable.read(options, where) }, where);
 
 const DURABLE_ONLY = {
   envelope: 'envelopes are a way to store work',
@@ -93,8 +60,4 @@ function complete(read: WorkOptions, where: string): WorkOptions {
     );
   }
   return read;
-}
-
-export function isQueueName(name: string): boolean {
-  return name !== '' && !name.includes(':');
 }

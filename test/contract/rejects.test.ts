@@ -60,7 +60,11 @@ it('durable work that its store refuses is among the rejects on disk, over a res
   };
   place.refused.add('bad');
   const first = await start();
-  const arm = async (id: string): Promise<void> => (await first.durable!.arm(entryOf(id), null, false))?.commit(200);
+  const arm = async (id: string): Promise<void> => {
+    const armed = first.durable!.arm(entryOf(id), null, false);
+    armed?.commit(200);
+    await armed?.written;
+  };
   const others = setInterval(() => void arm(randomUUID()), 50);
   cleanups.push(() => clearInterval(others));
   await arm('bad');

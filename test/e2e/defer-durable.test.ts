@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
@@ -11,12 +12,13 @@ import {
   Module,
   Param,
   Post,
+  Scope,
   type OnApplicationShutdown,
 } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { BullModule, getQueueToken, InjectQueue } from '@nestjs/bullmq';
 import { Queue, type Job } from 'bullmq';
-import { afterEach, describe, expect, inject, it } from 'vitest';
+import { afterEach, describe, expect, inject, it, vi } from 'vitest';
 import {
   Deferrer,
   DeferWork,
@@ -84,7 +86,20 @@ class OrdersController {
   }
 }
 
-const metadata = { controllers: [OrdersController], providers: [Sent, SendReceipt, Unserializable] };
+const byHand = (scope: Scope, path: string) => {
+  @Controller({ path, scope })
+  class ByHandController {
+    constructor(@Inject(Deferrer) private readonly deferrer: Deferrer) {}
+    @Post()
+    create(@Body() { id }: { id: string }) {
+      this.deferrer.defer(SendReceipt, { orderId: id }, { durable: true });
+      return {};
+    }
+  }
+  return ByHandController;
+};
+const controllers = [OrdersController, byHand(Scope.DEFAULT, 'by-hand'), byHand(Scope.REQUEST, 'by-hand-scoped')];
+const metadata = { controllers, providers: [Sent, SendReceipt, Unserializable] };
 const post = (running: TestApp, path: string, id: string): Promise<Response> =>
   fetch(`${running.url}${path}`, {
     method: 'POST',
@@ -215,6 +230,32 @@ describe.each(adapters)('durable work on %s', (adapter) => {
       await until('it to be struck off', () => !existsSync(`${path}.1`));
       expect(running.app.get(Sent).lines).toMatchObject([{ orderId: 'o-9' }]);
     });
+
+    it.each(['by-hand', 'by-hand-scoped'])(
+      'has what a handler defers %s on disk before the client has its answer, however slow the disk is',
+      async (route) => {
+        const path = spillPath();
+        const place = new MemoryPlace();
+        place.away = true;
+        const running = await start(new MemoryStore(place, true, { path, maxBytes: 1024 ** 3 }));
+        const file = await open(path, 'w');
+        const prototype = Object.getPrototypeOf(file) as typeof file;
+        await file.close();
+        rmSync(path);
+        let synced = false;
+        const slow = vi.spyOn(prototype, 'datasync').mockImplementation(async () => {
+          await new Promise((resolve) => setTimeout(resolve, 200));
+          synced = true;
+        });
+        expect((await post(running, `/${route}`, 'o-9')).status).toBe(201);
+        expect(synced).toBe(true);
+        slow.mockRestore();
+        place.away = false;
+        const { lines } = running.app.get(Sent);
+        await until('the receipt', () => lines.length === 1);
+        expect(lines).toMatchObject([{ orderId: 'o-9' }]);
+      },
+    );
 
     it('keeps on disk what memory cannot hold, and loses nothing', async () => {
       const path = spillPath();

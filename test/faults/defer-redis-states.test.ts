@@ -40,7 +40,9 @@ async function startStore(port: number) {
   const accepted: string[] = [];
   const add = async (): Promise<void> => {
     const id = `w-${randomUUID()}`;
-    (await engine.durable!.arm(entryOf(id), null, false))!.commit(201);
+    const armed = engine.durable!.arm(entryOf(id), null, false)!;
+    armed.commit(201);
+    await armed.written;
     accepted.push(id);
   };
   return { engine, add, accepted };

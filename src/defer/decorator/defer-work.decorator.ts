@@ -1,9 +1,12 @@
-import { PerfError } from '../../core/perf.error.js';
+import type { Type } from '@nestjs/common';
+import type { ModulesContainer } from '@nestjs/core';
 import { describe } from '../../core/option.js';
+import { PerfError } from '../../core/perf.error.js';
 import { bringHandlerInterceptor, bringHandlerInterceptors } from '../../http/handler.interceptor.js';
+import { methodsOf } from '../../http/prototypes.js';
+import { servesRoute } from '../../http/route-handler.js';
 import type { DeferFunction, DeferTarget, DeferWorkOptions } from '../deferred-work.js';
 import { readWorkOptions, type WorkOptions } from '../work-options.js';
-import type { Type } from '@nestjs/common';
 import { isClass, type AnyWork } from './work-providers.js';
 
 const DEFER_WORK_METADATA = 'perf:defer-work';
@@ -29,20 +32,38 @@ export function DeferWork(work: DeferTarget, options?: DeferWorkOptions): Method
     if (typeof place !== 'function') {
       throw misuse(where, 'stands on a handler method or a controller class', 'Move it there.');
     }
-    // Decorators are applied from the last to the first: each new one goes before its own, behind what is inherited.
-    const own = (Reflect.getOwnMetadata(DEFER_WORK_METADATA, place) ?? null) as DeclaredWork[] | null;
-    const inherited = Reflect.getPrototypeOf(place);
-    const before = propertyKey === undefined && inherited !== null ? worksOn(inherited) : [];
-    const rest = own === null ? [] : own.slice(before.length);
-    Reflect.defineMetadata(DEFER_WORK_METADATA, [...before, declared, ...rest], place);
+    // Decorators are applied from the last to the first.
+    Reflect.defineMetadata(DEFER_WORK_METADATA, [declared, ...ownWorks(place)], place);
     if (propertyKey === undefined) bringHandlerInterceptors(place);
     else bringHandlerInterceptor(place);
   };
 }
 
-/** What is declared on a method or class, in source order. */
-export function worksOn(place: object): readonly DeclaredWork[] {
-  return (Reflect.getMetadata(DEFER_WORK_METADATA, place) ?? []) as DeclaredWork[];
+const ownWorks = (place: object): DeclaredWork[] =>
+  (Reflect.getOwnMetadata(DEFER_WORK_METADATA, place) ?? []) as DeclaredWork[];
+
+/** What is declared on a method or class, in source order, behind what is inherited. */
+export const worksOn = (place: object | null): DeclaredWork[] =>
+  place === null ? [] : [...worksOn(Reflect.getPrototypeOf(place)), ...ownWorks(place)];
+
+/**
+ * Stops the boot when `@DeferWork` stands where there is no response to run after: it would silently never run.
+ * @throws PERF_ERR_DECORATOR
+ */
+export function refuseStrayWork(modules: ModulesContainer): void {
+  for (const module of modules.values()) {
+    for (const { metatype } of [...module.providers.values(), ...module.controllers.values()]) {
+      if (typeof metatype !== 'function') continue;
+      for (const [name, method] of methodsOf((metatype.prototype ?? {}) as object)) {
+        if (worksOn(method).length === 0 || servesRoute(method)) continue;
+        const advice = 'Inject `Deferrer` and call `deferrer.defer()` there.';
+        throw new PerfError(
+          'PERF_ERR_DECORATOR',
+          `@DeferWork stands on "${metatype.name}.${name}", which serves no HTTP route. ${advice}`,
+        );
+      }
+    }
+  }
 }
 
 function declare(work: unknown, options: DeferWorkOptions | undefined, where: string): DeclaredWork {

@@ -3,7 +3,6 @@ import {
   catchError,
   concat,
   defer as onSubscription,
-  EMPTY,
   finalize,
   from,
   ignoreElements,
@@ -16,39 +15,32 @@ import type { PerfRequest } from '../../core/perf-request.js';
 import type { RequestState } from '../../core/request-state.js';
 import type { Around } from '../../http/handler.interceptor.js';
 import type { Capacity } from '../capacity.js';
-import type { Arming, ClassWork, DeferEngine, MaybeArmed } from '../defer-engine.js';
+import { namesOf, unstarted } from '../counters.js';
+import type { ClassWork, DeferEngine } from '../defer-engine.js';
 import type { DeferContext, DeferFunction, DeferWhen } from '../deferred-work.js';
-import type { Armed, RequestWork } from '../request-work.js';
+import { runsAfter, type Armed, type RequestWork } from '../request-work.js';
 import { isThenable } from '../tasks/attempt.js';
 import { TaskSequence } from '../tasks/task.js';
 import type { WorkOptions } from '../work-options.js';
 import type { AnyWork } from './work-providers.js';
 
-interface FunctionWork extends WorkOptions {
-  readonly name: string;
-  readonly run: DeferFunction;
+export type PlannedWork = ClassWork | (WorkOptions & { readonly name: string; readonly run: DeferFunction });
+
+/** A promise for request-scoped work, which must be made first. */
+type MaybeArmed = Armed | null | Promise<Armed | null>;
+
+interface HandlerEnd {
+  readonly works: readonly PlannedWork[];
+  readonly origin: RequestState | null;
+  readonly request: unknown;
+  readonly reserved: boolean;
+  /** What its request has armed; null without a request. */
+  readonly requestWork: RequestWork | null;
+  result: unknown;
+  error: unknown;
+  success: boolean;
 }
 
-/** One piece of work on one handler, with its provider found. */
-export type PlannedWork = ClassWork | FunctionWork;
-
-/** One call of a handler, and how it ended. */
-class HandlerEnd {
-  result: unknown = undefined;
-  error: unknown = null;
-  success = false;
-
-  constructor(
-    readonly works: readonly PlannedWork[],
-    readonly origin: RequestState | null,
-    readonly request: unknown,
-    readonly reserved: boolean,
-    /** What its request has armed; null without a request. */
-    readonly requestWork: RequestWork | null,
-  ) {}
-}
-
-/** Arms the work that stands on handlers, at the handler's end. A response waits for it only when a journal must be written. */
 export class HandlerWorks {
   constructor(
     private readonly engine: DeferEngine,
@@ -57,47 +49,33 @@ export class HandlerWorks {
 
   /** What goes around one handler. `streams`: it returns server-sent events, which have no result. */
   around(works: readonly PlannedWork[], streams: boolean): Around {
-    return (state, request, proceed) => {
-      const requestWork = state === null ? null : this.workOf(state);
+    return async (origin, request, proceed) => {
+      const requestWork = origin === null ? null : this.workOf(origin);
       // An interceptor tries the handler again: what the failed call has armed is not wanted any more.
       requestWork?.retract(works);
       const reserved = this.reserve(works);
-      const end = new HandlerEnd(works, state, request, reserved, requestWork);
-      let result: unknown;
+      const end = { works, origin, request, reserved, requestWork, result: undefined, error: null, success: false };
+      let value: unknown;
       try {
-        result = proceed();
+        // A lazy query runs when it is awaited: once, here.
+        value = await proceed();
       } catch (error) {
-        const done = this.failed(end, error);
-        if (done === undefined) throw error;
-        return done.then(() => {
-          throw error;
-        });
+        await this.failed(end, error);
+        throw error;
       }
-      if (!isThenable(result)) return this.afterValue(end, result, streams);
-      // A lazy query runs when it is awaited: once, here.
-      return Promise.resolve(result).then(
-        (value: unknown) => this.afterValue(end, value, streams),
-        async (error: unknown) => {
-          await this.failed(end, error);
-          throw error;
-        },
-      );
+      if (isObservable(value) && !streams) return this.afterStream(end, value);
+      await this.succeeded(end, streams ? undefined : value);
+      return value;
     };
-  }
-
-  private afterValue(end: HandlerEnd, value: unknown, streams: boolean): unknown {
-    if (isObservable(value) && !streams) return this.afterStream(end, value);
-    const done = this.succeeded(end, streams ? undefined : value);
-    return done === undefined ? value : done.then(() => value);
   }
 
   /** Its last value is the handler's result, as it is for Nest. Whoever listens sees each value when it comes. */
   private afterStream(end: HandlerEnd, values: Observable<unknown>): Observable<unknown> {
     return onSubscription(() => {
       let [last, hasValue, ended]: [unknown, boolean, boolean] = [undefined, false, false];
-      const armed = (done: void | Promise<void>): Observable<never> => {
+      const armed = (done: Promise<void>): Observable<never> => {
         ended = true;
-        return done === undefined ? EMPTY : from(done).pipe(ignoreElements());
+        return from(done).pipe(ignoreElements());
       };
       const seen = values.pipe(
         tap((value) => ([last, hasValue] = [value, true])),
@@ -110,62 +88,48 @@ export class HandlerWorks {
       );
       const completed = onSubscription(() => armed(this.succeeded(end, last)));
       // `first()` has what it wants; `timeout()` has given up.
-      const given = (): unknown =>
+      const given = (): Promise<void> =>
         hasValue ? this.succeeded(end, last) : this.failed(end, new Error('its observable was given up'));
       return concat(seen, completed).pipe(finalize(() => void (ended || given())));
     });
   }
 
-  /**
-   * With `overflow: 'reject'`, takes room for all the handler's work before it starts.
-   * @throws ServiceUnavailableException when there is none
-   */
+  /** With `overflow: 'reject'`, takes room for all the handler's work before it starts, or answers 503. */
   private reserve(works: readonly PlannedWork[]): boolean {
     if (this.engine.options.overflow !== 'reject') return false;
     const taken: Capacity[] = [];
     for (const work of works) {
       const capacity = this.engine.capacityOf(work);
-      if (capacity === null) continue;
-      if (capacity.take()) {
-        taken.push(capacity);
-        continue;
+      if (capacity?.take() === false) {
+        for (const other of taken) other.release();
+        const cause = capacity.deferFullError(work.name);
+        throw new ServiceUnavailableException('Too much work is waiting. Try again later.', { cause });
       }
-      for (const other of taken) other.release();
-      const cause = capacity.deferFullError(work.name);
-      throw new ServiceUnavailableException('Too much work is waiting. Try again later.', { cause });
+      if (capacity !== null) taken.push(capacity);
     }
     return true;
   }
 
-  private succeeded(end: HandlerEnd, result: unknown): void | Promise<void> {
-    end.result = result;
-    end.success = true;
-    return this.armAll(end);
-  }
+  private succeeded = (end: HandlerEnd, result: unknown): Promise<void> =>
+    this.armAll(Object.assign(end, { result, success: true }));
 
-  private failed(end: HandlerEnd, error: unknown): void | Promise<void> {
-    end.error = error;
-    return this.armAll(end);
-  }
+  private failed = (end: HandlerEnd, error: unknown): Promise<void> => this.armAll(Object.assign(end, { error }));
 
-  private armAll(end: HandlerEnd): void | Promise<void> {
+  /** Resolves when all of it is armed: what must be on disk is. */
+  private async armAll(end: HandlerEnd): Promise<void> {
     const { works, requestWork, success } = end;
-    // From the first that must wait on, all wait, so that their order stays.
-    let waiting: MaybeArmed[] | null = null;
-    for (const work of works) {
-      const armed = this.armFor(work, end);
-      if (waiting !== null) waiting.push(armed);
-      else if (armed instanceof Promise) waiting = [armed];
-      else if (armed !== null) place(armed, end);
+    // One after the other, so that their order stays.
+    for (const armed of works.map((work) => this.armFor(work, end))) {
+      const ready = armed instanceof Promise ? await armed : armed;
+      if (ready === null) continue;
+      if (requestWork !== null) requestWork.arm(ready, success ? null : works);
+      // Without a request that is observed, the handler's end decides.
+      else if (runsAfter(ready.when, success)) ready.commit(null);
+      else ready.discard();
+      if (requestWork === null) await ready.written;
     }
-    if (waiting === null) {
-      requestWork?.handlerEnded(success);
-      return undefined;
-    }
-    return Promise.all(waiting as Promise<Armed | null>[]).then((all) => {
-      for (const armed of all) if (armed !== null) place(armed, end);
-      requestWork?.handlerEnded(success);
-    });
+    requestWork?.handlerEnded(success);
+    await requestWork?.written;
   }
 
   /**
@@ -174,7 +138,7 @@ export class HandlerWorks {
    */
   private armFor(work: PlannedWork, end: HandlerEnd): MaybeArmed {
     const when = work.when ?? 'success';
-    if (when === 'always' || (when === 'success') === end.success) return this.armNow(work, when, end);
+    if (runsAfter(when, end.success)) return this.armNow(work, when, end);
     return {
       when,
       commit: (status) => {
@@ -188,59 +152,44 @@ export class HandlerWorks {
 
   /** Never throws: whatever goes wrong while preparing is counted and reported, and the response goes on. */
   private armNow(work: PlannedWork, when: DeferWhen, end: HandlerEnd): MaybeArmed {
+    const failed = (error: unknown): null => {
+      this.engine.counters.fail(null, unstarted(work.name, namesOf(end.origin), work.durable), error);
+      return this.giveBack(work, end);
+    };
     try {
       const armed = this.arm(work, when, end);
-      return armed instanceof Promise ? armed.catch((error: unknown) => this.unprepared(work, end, error)) : armed;
+      return armed instanceof Promise ? armed.catch(failed) : armed;
     } catch (error) {
-      return this.unprepared(work, end, error);
+      return failed(error);
     }
   }
 
-  private unprepared(work: PlannedWork, end: HandlerEnd, error: unknown): null {
-    this.engine.failUnarmed(work, end.origin, error);
-    return this.giveBack(work, end);
-  }
-
-  /** It is not armed after all. */
   private giveBack(work: PlannedWork, { reserved }: HandlerEnd): null {
     if (reserved) this.engine.capacityOf(work)?.release();
     return null;
   }
 
   private arm(work: PlannedWork, when: DeferWhen, end: HandlerEnd): MaybeArmed {
+    const { origin, reserved, requestWork } = end;
+    const arming = { when, origin, reserved, sequence: requestWork ?? new TaskSequence() };
     if ('run' in work) {
-      return this.engine.armTask(work, ({ subject }) => work.run(contextOf(end, subject.status)), armingOf(end, when));
+      return this.engine.armTask(work, ({ told }) => work.run(contextOf(end, told.status)), arming);
     }
+    const armWith = (instance: AnyWork): Armed | null => {
+      const data: unknown = instance.prepare === undefined ? end.result : instance.prepare(contextOf(end));
+      if (isThenable(data)) {
+        Promise.resolve(data).catch(() => {});
+        throw new TypeError('prepare() returned a promise: pick plain data there, and do the waiting in run()');
+      }
+      if (instance.prepare !== undefined && data === undefined) return this.giveBack(work, end);
+      return this.engine.armClass(work, instance, data, arming);
+    };
     const provided = work.provide(end.request);
-    return provided instanceof Promise
-      ? provided.then((instance) => this.armInstance(work, instance, when, end))
-      : this.armInstance(work, provided, when, end);
+    return provided instanceof Promise ? provided.then(armWith) : armWith(provided);
   }
-
-  private armInstance(work: ClassWork, instance: AnyWork, when: DeferWhen, end: HandlerEnd): MaybeArmed {
-    const data: unknown = instance.prepare === undefined ? end.result : instance.prepare(contextOf(end));
-    if (isThenable(data)) {
-      Promise.resolve(data).catch(() => {});
-      throw new TypeError('prepare() returned a promise: pick plain data there, and do the waiting in run()');
-    }
-    if (instance.prepare !== undefined && data === undefined) return this.giveBack(work, end);
-    return this.engine.armClass(work, instance, data, armingOf(end, when));
-  }
-}
-
-/** Without a request each task has a line of its own. */
-function armingOf({ origin, requestWork, reserved }: HandlerEnd, when: DeferWhen): Arming {
-  return { when, origin, reserved, sequence: requestWork ?? new TaskSequence() };
 }
 
 /** What work is told of its handler's end: a plain object without getters, which applications spread and log. */
 function contextOf({ request, result, error, origin }: HandlerEnd, status: number | null = null): DeferContext {
   return { request: request as PerfRequest, result, error, status, requestId: origin?.id ?? '' };
-}
-
-/** Hands armed work to its request; without one that is observed, the handler's end decides. */
-function place(armed: Armed, { requestWork, success, works }: HandlerEnd): void {
-  if (requestWork !== null) requestWork.arm(armed, success ? null : works);
-  else if (armed.when === 'always' || (armed.when === 'success') === success) armed.commit(null);
-  else armed.discard();
 }

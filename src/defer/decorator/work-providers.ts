@@ -7,7 +7,6 @@ import type { WorkKind } from '../durable/durable-store.js';
 type Module = ModulesContainer extends Map<string, infer M> ? M : never;
 type Wrapper = Module['providers'] extends Map<unknown, infer W> ? W : never;
 
-/** A class with `run` or `runBatch`. */
 export type AnyWork = DeferredWork | DeferredBatchWork;
 
 /** Whether a function is a class of work, rather than a task. */
@@ -20,7 +19,6 @@ export function isClass(work: object): work is Type<AnyWork> {
 /** Finds a work class's instance, for one request or for one job; a promise only for a request-scoped provider. */
 export type ProvideWork = (request: unknown) => AnyWork | Promise<AnyWork>;
 
-/** A class as a module provides it. */
 export interface ProvidedWork {
   readonly kind: WorkKind;
   readonly provide: ProvideWork;
@@ -28,61 +26,44 @@ export interface ProvidedWork {
 
 /** The classes of deferred work among the application's providers. */
 export class WorkProviders {
-  private readonly byName = new Map<string, ProvidedWork>();
-  private readonly durable = new Map<string, Type<AnyWork>>();
+  /** Those that jobs ask for, which carry only the name. */
+  private readonly byName = new Map<string, ProvidedWork & { readonly type: unknown }>();
 
   constructor(private readonly modules: ModulesContainer) {}
 
   /**
-   * The provider of a class as a controller's module sees it: its own, an imported one, else any.
+   * The provider of a class as a controller's module sees it: its own, an imported one, else any. `durable`: jobs may ask for it.
    * @throws PERF_ERR_DEFER_WORK naming the handler
    */
-  provide(type: Type<AnyWork>, controller: Type | null, place: string): ProvidedWork {
+  provide(type: Type<AnyWork>, controller: Type | null, place: string, durable: boolean): ProvidedWork {
     const wrapper = this.wrapperOf(type, controller);
+    const refused = (why: string): PerfError =>
+      new PerfError('PERF_ERR_DEFER_WORK', `"${place}" defers to ${type.name}, ${why}`);
     if (wrapper === null) {
       const where = controller === null ? 'a module' : `the module that holds ${controller.name}`;
-      throw new PerfError(
-        'PERF_ERR_DEFER_WORK',
-        `"${place}" defers to ${type.name}, but no module provides ${type.name}. Add it to the \`providers\` of ${where}.`,
-      );
+      throw refused(`but no module provides ${type.name}. Add it to the \`providers\` of ${where}.`);
     }
     const kind = kindOf(wrapper);
-    if (kind === null) {
-      throw new PerfError(
-        'PERF_ERR_DEFER_WORK',
-        `"${place}" defers to ${type.name}, which has no method \`run\`. Implement \`DeferredWork\`.`,
-      );
-    }
+    if (kind === null) throw refused('which has no method `run`. Implement `DeferredWork`.');
     if (kind === 'batch' && !isStatic(wrapper)) {
-      throw new PerfError(
-        'PERF_ERR_DEFER_WORK',
-        `"${place}" defers to ${type.name}, whose \`runBatch\` serves many requests, but it is request-scoped or transient. Give it the default scope.`,
+      throw refused(
+        'whose `runBatch` serves many requests, but it is request-scoped or transient. Give it the default scope.',
       );
     }
-    return { kind, provide: this.provideFrom(wrapper) };
-  }
-
-  /**
-   * Makes a class findable by its name, which is all that a durable job carries.
-   * @throws PERF_ERR_DEFER_WORK when another class of that name is durable as well
-   */
-  nameForJobs(type: Type<AnyWork>, provided: ProvidedWork, place: string): void {
-    const token = this.durable.get(type.name);
-    if (token !== undefined && token !== type) {
+    const provided = { type, kind, provide: provideFrom(wrapper) };
+    const known = this.byName.get(type.name);
+    if (durable && known !== undefined && known.type !== type) {
       throw new PerfError(
         'PERF_ERR_DEFER_WORK',
         `"${place}" defers durable work to a class named ${type.name}, and so does other code to another class. ` +
           'A job carries only the name: give one of them another.',
       );
     }
-    this.durable.set(type.name, type);
-    this.byName.set(type.name, provided);
+    if (durable) this.byName.set(type.name, provided);
+    return provided;
   }
 
-  /**
-   * The provider for a job, in a process that may have no controller at all.
-   * @throws PERF_ERR_DEFER_WORK
-   */
+  /** The provider for a job, in a process that may have no controller at all. @throws PERF_ERR_DEFER_WORK */
   find(name: string): AnyWork | Promise<AnyWork> {
     return this.lookUp(name).provide(undefined);
   }
@@ -97,65 +78,53 @@ export class WorkProviders {
   }
 
   private lookUp(name: string): ProvidedWork {
-    let found = this.byName.get(name);
-    if (found === undefined) {
-      found = this.search(name);
-      this.byName.set(name, found);
-    }
-    return found;
-  }
-
-  private search(name: string): ProvidedWork {
+    const known = this.byName.get(name);
+    if (known !== undefined) return known;
     const found = new Map<unknown, Wrapper>();
-    for (const module of this.modules.values()) {
-      for (const [token, wrapper] of module.providers) {
+    for (const { providers } of this.modules.values()) {
+      for (const [token, wrapper] of providers) {
         if (typeof token === 'function' && token.name === name && kindOf(wrapper) !== null) found.set(token, wrapper);
       }
     }
-    const [first, ...others] = [...found.values()];
-    if (first !== undefined && others.length === 0) return { provide: this.provideFrom(first), kind: kindOf(first)! };
-    throw new PerfError(
-      'PERF_ERR_DEFER_WORK',
-      first === undefined
-        ? `a durable job needs ${name}, but no module of this application provides a class of that name with a \`run\` method. Add it to the \`providers\` of a module.`
-        : `a durable job needs ${name}, but ${found.size} different classes of that name are provided. Rename one of them.`,
-    );
+    const [[type, wrapper] = []] = found;
+    if (wrapper === undefined || found.size > 1) {
+      const why =
+        wrapper === undefined
+          ? 'no module of this application provides a class of that name with a `run` method. Add it to the `providers` of a module.'
+          : `${found.size} different classes of that name are provided. Rename one of them.`;
+      throw new PerfError('PERF_ERR_DEFER_WORK', `a durable job needs ${name}, but ${why}`);
+    }
+    const provided = { type, kind: kindOf(wrapper)!, provide: provideFrom(wrapper) };
+    this.byName.set(name, provided);
+    return provided;
   }
 
   private wrapperOf(type: Type<AnyWork>, controller: Type | null): Wrapper | null {
-    const home = [...this.modules.values()].filter(
-      (module) => controller !== null && module.controllers.has(controller),
-    );
-    const imported = home.flatMap((module) => [...module.imports]).filter((module) => module.exports.has(type));
-    for (const module of [...home, ...imported, ...this.modules.values()]) {
-      const wrapper = module.providers.get(type);
-      if (wrapper !== undefined) return wrapper;
-    }
-    return null;
+    const all = [...this.modules.values()];
+    const home = controller === null ? [] : all.filter(({ controllers }) => controllers.has(controller));
+    const imported = home.flatMap(({ imports }) => [...imports]).filter((module) => module.exports.has(type));
+    return [...home, ...imported, ...all].find(({ providers }) => providers.has(type))?.providers.get(type) ?? null;
   }
+}
 
-  private provideFrom(wrapper: Wrapper): ProvideWork {
-    if (isStatic(wrapper)) return () => wrapper.instance as AnyWork;
-    const moduleRef = wrapper.host?.providers.get(ModuleRef)?.instance as ModuleRef;
-    const token = wrapper.token as Type<AnyWork>;
-    return (request) => {
-      const contextId = isRequest(request) ? ContextIdFactory.getByRequest(request) : ContextIdFactory.create();
-      if (isRequest(request)) moduleRef.registerRequestByContextId(request, contextId);
-      return moduleRef.resolve(token, contextId, { strict: true });
-    };
-  }
+function provideFrom(wrapper: Wrapper): ProvideWork {
+  if (isStatic(wrapper)) return () => wrapper.instance as AnyWork;
+  const moduleRef = wrapper.host?.providers.get(ModuleRef)?.instance as ModuleRef;
+  const token = wrapper.token as Type<AnyWork>;
+  return (request) => {
+    const contextId = isRequest(request) ? ContextIdFactory.getByRequest(request) : ContextIdFactory.create();
+    if (isRequest(request)) moduleRef.registerRequestByContextId(request, contextId);
+    return moduleRef.resolve(token, contextId, { strict: true });
+  };
 }
 
 const isRequest = (request: unknown): request is object => typeof request === 'object' && request !== null;
 
 const isStatic = (wrapper: Wrapper): boolean => wrapper.isDependencyTreeStatic() && !wrapper.isTransient;
 
-/** Null for a provider that is no work. */
-function kindOf(wrapper: Wrapper): WorkKind | null {
-  const { prototype } = (wrapper.metatype ?? {}) as { prototype?: Partial<DeferredWork & DeferredBatchWork> };
-  const { instance } = wrapper as { instance?: Partial<DeferredWork & DeferredBatchWork> };
-  const has = (method: 'run' | 'runBatch'): boolean =>
-    [instance, prototype].some((at) => typeof at?.[method] === 'function');
+function kindOf({ metatype, instance }: Wrapper): WorkKind | null {
+  const places = [instance, (metatype as Type | null)?.prototype] as (Partial<Record<string, unknown>> | undefined)[];
+  const has = (method: string): boolean => places.some((at) => typeof at?.[method] === 'function');
   if (has('runBatch')) return 'batch';
   return has('run') ? 'one' : null;
 }

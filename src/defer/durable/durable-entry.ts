@@ -1,15 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { epochMsOf } from '../../core/clock.js';
+import { namesOf, type Origin } from '../counters.js';
 import type { ClassWork } from '../defer-engine.js';
 import { fromJson, toJson } from '../outbox/json.js';
-import type { Origin } from '../request-work.js';
 import type { NewDurableJob } from './durable-store.js';
 
 /** Durable work as it is kept until its store has it: a job whose data is still text. */
 export interface DurableEntry extends Omit<NewDurableJob, 'data' | 'status'> {
   /** How many travel in one job at the most, and how long the first one waits, milliseconds; null: each on its own. */
   readonly together: { readonly maxItems: number; readonly maxWaitMs: number } | null;
-  /** JSON, or undefined. */
   readonly json: string | undefined;
 }
 
@@ -37,15 +36,12 @@ export function durableEntry(
     attempts,
     together: alone ? null : work.kind === 'batch' ? work.batch : enveloped,
     options: { queue, backoffMs, maxBackoffMs, delayMs, priority },
-    requestId: origin?.id ?? null,
-    route: origin?.pattern ?? null,
-    traceparent: origin?.traceparent ?? null,
+    ...namesOf(origin),
     at: Math.round(epochMsOf(performance.now())),
     json: toJson(data, work.place),
   };
 }
 
-/** An entry as its store gets it. `status` null: it is replayed, or belongs to no request. */
 export function jobOf(entry: DurableEntry, status: number | null): NewDurableJob {
   const { json, together: _, ...job } = entry;
   return { ...job, status, data: fromJson(json) };

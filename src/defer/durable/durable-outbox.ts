@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { PerfError } from '../../core/perf.error.js';
 import { reasonOf } from '../../core/reason.js';
 import type { Capacity } from '../capacity.js';
@@ -24,20 +25,17 @@ type Item = OutboxItem<DurableEntry>;
  * for stays there until there is; so does what an earlier process has left.
  */
 export class DurableOutbox extends Outbox<DurableEntry> {
-  protected readonly what = 'durable work';
-  protected readonly durable = true;
   private readonly spill: Spill | null;
-  private readonly writing = new Set<Promise<unknown>>();
   private takingBack = false;
 
   constructor(
-    private readonly target: DurableStore,
+    readonly target: DurableStore,
     capacity: Capacity,
     shared: OutboxShared,
   ) {
-    super(capacity, shared);
+    super('durable work', true, capacity, shared);
     this.spill = target.spill ? new Spill(target.spill) : null;
-    if (this.spill !== null) capacity.onReleased = () => this.takeBack();
+    if (this.spill !== null) capacity.onReleased = () => void this.takeBack();
   }
 
   /** Prepared data must be on disk before the response goes on, and needs no room in memory. */
@@ -50,31 +48,19 @@ export class DurableOutbox extends Outbox<DurableEntry> {
     return this.spill?.entries ?? 0;
   }
 
-  /** Nothing of this is counted while it is being written. */
-  get isWriting(): boolean {
-    return this.writing.size > 0;
-  }
-
-  async written(): Promise<void> {
-    await Promise.allSettled(this.writing);
-  }
-
   /** Opens the store, and the spill: what an earlier process has left in it is sent. `host` is what the store may ask. */
   async start(host: DurableStoreHost): Promise<void> {
     try {
       await this.target.start(host);
-      await this.openSpill();
+      const left = (await this.spill?.open((cause, message) => this.shared.report(cause, message))) ?? 0;
+      this.shared.counters.move(null, 'buffered', left);
+      void this.takeBack();
     } catch (error) {
       // A boot that fails must not keep the process alive.
       await this.stopWorker(0);
       await this.closeStore();
       throw error;
     }
-  }
-
-  /** Every module is initialised: jobs may run. */
-  startWorker(): void {
-    this.target.startWorker?.();
   }
 
   /** The application begins to close: this process takes no durable work from its store any more. */
@@ -100,38 +86,35 @@ export class DurableOutbox extends Outbox<DurableEntry> {
     }
   }
 
-  private async openSpill(): Promise<void> {
-    const left = (await this.spill?.open((cause, message) => this.shared.report(cause, message))) ?? 0;
-    if (left === 0) return;
-    this.shared.counters.accept(left, true);
-    this.takeBack();
-  }
-
   /**
-   * Null when the policy drops it. With a spill a promise: it resolves when the entry is on disk.
+   * Null when the policy drops it.
    * @param reserved it has its place in memory already
    * @throws PERF_ERR_DEFER_FULL with `'reject'`
    */
-  arm(entry: DurableEntry, when: DeferWhen | null, reserved: boolean): Armed | null | Promise<Armed | null> {
-    return this.spill === null ? this.armInMemory(entry, when, reserved) : this.armOnDisk(this.spill, entry, when);
-  }
-
-  private armInMemory(entry: DurableEntry, when: DeferWhen | null, reserved = false): Armed | null {
-    const { capacity } = this;
-    const bytes = bytesOf(entry.json);
-    if (reserved) capacity.fill(bytes, 0);
-    else if (!capacity.takeFor(entry.name, () => this.dropOldest(), bytes)) {
-      this.shared.counters.drop('new', unstarted(entry.name, entry, true), capacity.whyFull);
-      return null;
-    }
+  arm(entry: DurableEntry, when: DeferWhen | null, reserved: boolean): Armed | null {
+    if (this.spill !== null) return this.armOnDisk(this.spill, entry, when);
+    if (!reserved) return this.armInMemory(entry, when);
+    this.capacity.fill(bytesOf(entry.json), 0);
     return new OutboxItem(this, entry, when);
   }
 
-  private async armOnDisk(spill: Spill, entry: DurableEntry, when: DeferWhen | null): Promise<Armed | null> {
-    const place = await this.write(spill, entry);
-    if (place === null) return this.armInMemory(entry, when);
-    if (this.capacity.take(bytesOf(entry.json))) return new OutboxItem(this, entry, when, place);
-    return { when, commit: () => this.park(place), discard: () => spill.strike([place]) };
+  private armOnDisk(spill: Spill, entry: DurableEntry, when: DeferWhen | null): Armed {
+    const { capacity, shared } = this;
+    const writing = this.write(spill, entry).then((place): Armed | null => {
+      if (place === null) return this.armInMemory(entry, when);
+      if (capacity.take(bytesOf(entry.json))) return new OutboxItem(this, entry, when, place);
+      return { when, commit: () => this.park(spill, place), discard: () => spill.strike([place]) };
+    });
+    const written = writing.catch((error: unknown) => {
+      shared.counters.fail(null, unstarted(entry.name, entry, true), error);
+      return null;
+    });
+    return {
+      when,
+      written,
+      commit: (status) => void written.then((armed) => armed?.commit(status)),
+      discard: () => void written.then((armed) => armed?.discard()),
+    };
   }
 
   /**
@@ -141,14 +124,14 @@ export class DurableOutbox extends Outbox<DurableEntry> {
    */
   async enqueue(entry: DurableEntry): Promise<void> {
     const { capacity, spill } = this;
-    if (this.closed)
+    if (this.closed) {
       throw new PerfError('PERF_ERR_STORE', `"${entry.name}" cannot be stored: the application has closed.`);
-    const bytes = bytesOf(entry.json);
+    }
     const place = spill === null ? null : await this.write(spill, entry);
-    const hasRoom = capacity.take(bytes);
-    if (place !== null) {
+    const hasRoom = capacity.take(bytesOf(entry.json));
+    if (spill !== null && place !== null) {
       if (hasRoom) this.add(new OutboxItem(this, entry, null, place));
-      else this.park(place);
+      else this.park(spill, place);
       return;
     }
     if (!hasRoom) throw capacity.deferFullError(entry.name);
@@ -161,30 +144,28 @@ export class DurableOutbox extends Outbox<DurableEntry> {
   /** What the store has refused for good and is on disk, oldest first. */
   async rejected(): Promise<RejectedWork[]> {
     const entries = (await this.spill?.rejected()) ?? [];
-    return entries.map(({ id, name, json, error, rejectedAt }) => {
-      return { id, name, data: fromJson(json), error, rejectedAt };
-    });
+    return entries.map(({ id, name, json, error, rejectedAt }) => ({
+      id,
+      name,
+      data: fromJson(json),
+      error,
+      rejectedAt,
+    }));
   }
 
   /** Sends those of them with these ids again, all without ids; returns how many there was room for. */
   async resend(ids: readonly string[] | undefined): Promise<number> {
-    const { spill } = this;
-    if (spill === null) return 0;
     const again: string[] = [];
-    for (const { error: _, rejectedAt: __, ...entry } of await spill.rejected()) {
+    for (const { error: _, rejectedAt: __, ...entry } of (await this.spill?.rejected()) ?? []) {
       if (ids?.includes(entry.id) === false) continue;
-      const bytes = bytesOf(entry.json);
-      if (!this.capacity.take(bytes)) break;
       // On disk before it leaves the rejects: a crash in between sends it twice, under one id.
-      const place = await spill.append(entry);
-      if (place === null) {
-        this.capacity.release(bytes);
-        break;
-      }
+      const place = this.capacity.left < 1 ? null : await this.spill!.append(entry);
+      if (place === null) break;
       again.push(entry.id);
+      this.capacity.fill(bytesOf(entry.json));
       this.add(new OutboxItem(this, entry, null, place));
     }
-    if (again.length > 0) await spill.forgetRejected(again);
+    if (again.length > 0) await this.spill?.forgetRejected(again);
     return again.length;
   }
 
@@ -196,7 +177,7 @@ export class DurableOutbox extends Outbox<DurableEntry> {
     return { key, limits: { maxJobs, maxWaitMs, maxItemsASend: maxJobs } };
   }
 
-  protected override store(items: readonly Item[]): Promise<unknown> {
+  override store(items: readonly Item[]): Promise<unknown> {
     const jobs = items.map(({ parcel, status }) => jobOf(parcel, status));
     return this.target.add(jobs, { envelope: items[0]!.parcel.together !== null });
   }
@@ -210,48 +191,36 @@ export class DurableOutbox extends Outbox<DurableEntry> {
     else void this.spill?.reject(item.parcel, item.place, error);
   }
 
-  private write(spill: Spill, entry: DurableEntry): Promise<Place | null> {
-    const writing = spill.append(entry);
+  private async write(spill: Spill, entry: DurableEntry): Promise<Place | null> {
+    this.shared.counters.expect(1);
+    const place = await spill.append(entry);
     // In the next turn whoever waits for it has counted it.
-    const counted = writing.then(() => new Promise((next) => setImmediate(next)));
-    this.writing.add(counted);
-    void counted.then(() => this.writing.delete(counted));
-    return writing;
+    setImmediate(() => this.shared.counters.expect(-1));
+    return place;
   }
 
-  /** On disk only, until memory has room. */
-  private park(place: Place): void {
-    this.shared.counters.accept(1, true);
-    this.spill?.park(place);
-    this.takeBack();
+  private park(spill: Spill, place: Place): void {
+    this.shared.counters.move(null, 'buffered');
+    spill.park(place);
+    void this.takeBack();
   }
 
-  private takeBack(): void {
+  /** Sends what is on disk only, as far as memory has room. */
+  private async takeBack(): Promise<void> {
     const { spill, capacity } = this;
-    if (spill === null || this.takingBack || this.closed || spill.parked === 0) return;
     const limit = Math.min(TAKE_BACK, capacity.left);
-    if (limit < 1) return;
-    capacity.fill(0, limit);
+    if (spill === null || this.takingBack || this.closed || spill.parked === 0 || limit < 1) return;
     this.takingBack = true;
-    void spill
-      .takeParked(limit)
-      .catch(() => null)
-      .then((taken) => {
-        // Closed meanwhile: they stay on disk.
-        const kept = this.closed ? [] : (taken ?? []);
-        const items = kept.map(({ entry, place }) => new OutboxItem(this, entry, null, place));
-        for (const item of items) {
-          capacity.fill(item.bytes, 0);
-          this.send(item);
-        }
-        this.takingBack = taken === null;
-        // Releasing looks for more.
-        capacity.release(0, limit - items.length);
-        if (taken !== null) return;
-        setTimeout(() => {
-          this.takingBack = false;
-          this.takeBack();
-        }, READ_AGAIN_MS).unref();
-      });
+    capacity.fill(0, limit);
+    const taken = await spill.takeParked(limit).catch(() => null);
+    // Closed meanwhile: they stay on disk.
+    const items = this.closed ? [] : (taken ?? []).map(({ entry, place }) => new OutboxItem(this, entry, null, place));
+    for (const item of items) {
+      capacity.fill(item.bytes, 0);
+      this.send(item);
+    }
+    if (taken === null) await sleep(READ_AGAIN_MS, undefined, { ref: false });
+    this.takingBack = false;
+    capacity.release(0, limit - items.length);
   }
 }

@@ -1,4 +1,3 @@
-import { LinkedList, type Linked } from '../../core/linked-list.js';
 import { inRootContext } from '../../core/root-context.js';
 import { backoffMs } from '../backoff.js';
 import { isServerTrouble } from './server-trouble.js';
@@ -9,14 +8,12 @@ const MAX_JOBS_A_TURN = 64;
 const MAX_IN_FLIGHT = 4;
 const RETRY = { baseMs: 50, maxMs: 2_000 };
 /** A send that has neither succeeded nor failed: ioredis may drop a command while it reconnects (redis/ioredis#2194). */
-const FIRST_SEND_TIMEOUT_MS = 30_000;
-const MAX_SEND_TIMEOUT_MS = 600_000;
+const SEND_TIMEOUT_MS = 30_000;
 /** A bulk that failed this often, while others got through, holds a job that the queue will never take. */
 const REFUSED_AFTER = 5;
 /** Without others to compare with, only after this long. */
 const REFUSED_AFTER_MS = 60_000;
 
-/** When a buffer is sent. */
 export interface BatchLimits {
   /** As soon as this many are held. */
   readonly maxJobs: number;
@@ -28,22 +25,38 @@ export interface BatchLimits {
 
 /** What becomes of items. Each item ends in exactly one of `stored` and `refused`, unless it is taken back. */
 export interface BulkEvents<T> {
-  /** Sends all of them; called again with the same items after a failure. */
-  send(items: readonly T[]): Promise<unknown>;
+  /** Called again with the same items after a failure. */
+  store(items: readonly T[]): Promise<unknown>;
   stored(items: readonly T[], sends: number, sentMs: number): void;
   refused(item: T, sends: number, error: unknown): void;
-  /** A send has failed and will be repeated. */
   retried(items: readonly T[], error: unknown): void;
 }
 
-interface Bulk<T> extends Linked<Bulk<T>> {
-  readonly items: readonly T[];
-  sends: number;
-  firstFailedMs: number;
-  settled: boolean;
-  /** Waits for its next attempt, rather than for an answer. */
-  backingOff: boolean;
-  timer: NodeJS.Timeout | null;
+class Bulk<T> {
+  stored = false;
+  /** It waits for its next attempt, rather than for an answer. */
+  backingOff = false;
+  sentMs = 0;
+  private timer: NodeJS.Timeout | undefined;
+  private wakeUp = (): void => {};
+
+  constructor(
+    readonly items: readonly T[],
+    public sends = 0,
+    public firstFailedMs = Infinity,
+  ) {}
+
+  wait(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.wakeUp = resolve;
+      this.timer = setTimeout(resolve, ms).unref();
+    });
+  }
+
+  wake(): void {
+    clearTimeout(this.timer);
+    this.wakeUp();
+  }
 }
 
 /**
@@ -53,9 +66,9 @@ interface Bulk<T> extends Linked<Bulk<T>> {
  */
 export class BulkSender<T> {
   private readonly waiting: T[] = [];
-  private readonly inFlight = new LinkedList<Bulk<T>>();
-  private timer: NodeJS.Timeout | null = null;
-  private immediate: NodeJS.Immediate | null = null;
+  private bulks: Bulk<T>[] = [];
+  private timer: NodeJS.Timeout | undefined;
+  private immediate: NodeJS.Immediate | undefined;
   /** What is held must leave, whether or not it fills a bulk. */
   private due = false;
   private lastStoredMs = -Infinity;
@@ -69,129 +82,103 @@ export class BulkSender<T> {
   add(item: T): void {
     this.waiting.push(item);
     if (this.waiting.length >= this.limits.maxJobs) this.schedule();
-    else if (this.timer === null && !this.due) this.startTimer();
+    // What is buffered must reach its queue: the timer may keep a process alive for its few milliseconds.
+    else if (!this.due) this.timer ??= inRootContext(() => setTimeout(this.onDue, this.limits.maxWaitMs));
   }
 
   /** Sends what is held without waiting for more, and what waits for its next attempt at once. */
   flush(): void {
     this.due = true;
     this.schedule();
-    for (const bulk of this.inFlight.toArray()) {
-      if (!bulk.backingOff) continue;
-      if (bulk.timer !== null) clearTimeout(bulk.timer);
-      this.send(bulk);
-    }
+    for (const bulk of this.bulks) if (bulk.backingOff) bulk.wake();
   }
 
-  /** The item that has waited longest of those that `may` be dropped, and is not on its way. */
-  oldest(may: (item: T) => boolean): T | undefined {
-    return this.waiting.find(may);
-  }
-
-  /** Takes an item back that is not on its way. */
-  take(item: T): void {
-    this.waiting.splice(this.waiting.indexOf(item), 1);
+  /** Takes back the first item that `may` be, and is not on its way; null when there is none. */
+  takeOldest(may: (item: T) => boolean): T | null {
+    const at = this.waiting.findIndex(may);
+    return at < 0 ? null : this.waiting.splice(at, 1)[0]!;
   }
 
   /** Stops; returns what was not stored, and may or may not be on its way. */
   close(): T[] {
     this.closed = true;
-    if (this.timer !== null) clearTimeout(this.timer);
-    if (this.immediate !== null) clearImmediate(this.immediate);
-    const left: T[] = [];
-    for (const bulk of this.inFlight.toArray()) {
-      if (bulk.timer !== null) clearTimeout(bulk.timer);
-      bulk.settled = true;
-      left.push(...bulk.items);
-      this.inFlight.delete(bulk);
-    }
-    return [...left, ...this.waiting.splice(0)];
-  }
-
-  private startTimer(): void {
-    this.timer = inRootContext(() => setTimeout(this.onDue, this.limits.maxWaitMs));
-    // What is buffered must reach its queue: the timer may keep a process alive for its few milliseconds.
+    clearTimeout(this.timer);
+    clearImmediate(this.immediate);
+    for (const bulk of this.bulks) bulk.wake();
+    return [...this.bulks.splice(0).flatMap(({ items }) => items), ...this.waiting.splice(0)];
   }
 
   private readonly onDue = (): void => {
-    this.timer = null;
     this.due = true;
     this.turn();
   };
 
   private schedule(): void {
-    if (this.immediate !== null || this.closed) return;
-    this.immediate = inRootContext(() => setImmediate(this.turn));
+    if (!this.closed) this.immediate ??= inRootContext(() => setImmediate(this.turn));
   }
 
   private readonly turn = (): void => {
-    if (this.immediate !== null) clearImmediate(this.immediate);
-    this.immediate = null;
-    if (this.inFlight.size >= MAX_IN_FLIGHT || this.closed) return;
-    if (this.waiting.length === 0) {
-      this.due = false;
-      return;
-    }
+    clearImmediate(this.immediate);
+    this.immediate = undefined;
+    if (this.bulks.length >= MAX_IN_FLIGHT || this.closed) return;
     if (!this.due && this.waiting.length < this.limits.maxJobs) return;
-    if (this.timer !== null) clearTimeout(this.timer);
-    this.timer = null;
+    clearTimeout(this.timer);
+    this.timer = undefined;
     const items = this.waiting.splice(0, Math.min(this.limits.maxItemsASend ?? MAX_JOBS_A_TURN, this.limits.maxJobs));
-    this.start({ items, sends: 0, firstFailedMs: Infinity });
+    if (items.length > 0) void this.deliver(new Bulk(items));
     // The rest of a full buffer is a window old as well.
     this.due = this.waiting.length > 0;
     if (this.due) this.schedule();
   };
 
-  private start(begun: Pick<Bulk<T>, 'items' | 'sends' | 'firstFailedMs'>): void {
-    const bulk: Bulk<T> = { ...begun, settled: false, backingOff: false, timer: null, previous: null, next: null };
-    this.inFlight.add(bulk);
-    this.send(bulk);
-  }
-
-  private send(bulk: Bulk<T>): void {
-    bulk.sends += 1;
-    bulk.backingOff = false;
-    const startedMs = performance.now();
-    const number = bulk.sends;
-    const timeoutMs = Math.min(MAX_SEND_TIMEOUT_MS, FIRST_SEND_TIMEOUT_MS * 2 ** (number - 1));
-    bulk.timer = setTimeout(() => {
-      this.failed(bulk, number, new Error(`the store has not answered within ${timeoutMs} ms`));
-    }, timeoutMs).unref();
-    let sending: Promise<unknown>;
-    try {
-      sending = this.events.send(bulk.items);
-    } catch (error) {
-      sending = Promise.reject(error);
+  private async deliver(bulk: Bulk<T>): Promise<void> {
+    this.bulks.push(bulk);
+    while (!bulk.stored) {
+      const error = await this.answerTo(bulk);
+      if (this.closed) return;
+      if (bulk.stored) break;
+      bulk.firstFailedMs = Math.min(bulk.firstFailedMs, performance.now());
+      if (this.isRefusal(bulk, error)) {
+        this.leave(bulk);
+        this.refuse(bulk, error);
+        return;
+      }
+      this.events.retried(bulk.items, error);
+      bulk.backingOff = true;
+      await bulk.wait(backoffMs(bulk.sends, RETRY));
+      bulk.backingOff = false;
+      if (this.closed) return;
     }
-    sending.then(
-      () => this.stored(bulk, startedMs),
-      (error: unknown) => this.failed(bulk, number, error),
-    );
-  }
-
-  private stored(bulk: Bulk<T>, startedMs: number): void {
-    if (bulk.settled) return;
-    this.settle(bulk);
+    this.leave(bulk);
     this.lastStoredMs = performance.now();
-    this.events.stored(bulk.items, bulk.sends, this.lastStoredMs - startedMs);
-    this.afterSettling();
+    this.events.stored(bulk.items, bulk.sends, this.lastStoredMs - bulk.sentMs);
   }
 
-  private failed(bulk: Bulk<T>, number: number, error: unknown): void {
-    // Only the newest send may fail the bulk; an older one that succeeds late still stores it.
-    if (bulk.settled || bulk.sends !== number) return;
-    if (bulk.timer !== null) clearTimeout(bulk.timer);
-    bulk.timer = null;
-    bulk.firstFailedMs = Math.min(bulk.firstFailedMs, performance.now());
-    if (this.isRefusal(bulk, error)) {
-      this.settle(bulk);
-      this.refuse(bulk, error);
-      this.afterSettling();
-      return;
-    }
-    this.events.retried(bulk.items, error);
-    bulk.backingOff = true;
-    bulk.timer = inRootContext(() => setTimeout(() => this.send(bulk), backoffMs(bulk.sends, RETRY)).unref());
+  /** Sends it; resolves when it is stored, and with what has failed. */
+  private async answerTo(bulk: Bulk<T>): Promise<unknown> {
+    const number = (bulk.sends += 1);
+    bulk.sentMs = performance.now();
+    let error: unknown = new Error(`the store has not answered within ${SEND_TIMEOUT_MS} ms`);
+    const sending = async (): Promise<unknown> => this.events.store(bulk.items);
+    void sending().then(
+      // An older send that succeeds late stores it as well; only the newest may fail it.
+      () => {
+        bulk.stored = true;
+        bulk.wake();
+      },
+      (failure: unknown) => {
+        if (bulk.sends !== number || bulk.backingOff) return;
+        error = failure;
+        bulk.wake();
+      },
+    );
+    await bulk.wait(SEND_TIMEOUT_MS);
+    return error;
+  }
+
+  private leave(bulk: Bulk<T>): void {
+    this.bulks = this.bulks.filter((other) => other !== bulk);
+    if (this.waiting.length > 0) this.schedule();
   }
 
   private isRefusal(bulk: Bulk<T>, error: unknown): boolean {
@@ -199,27 +186,11 @@ export class BulkSender<T> {
     return this.lastStoredMs > bulk.firstFailedMs || performance.now() - bulk.firstFailedMs > REFUSED_AFTER_MS;
   }
 
-  private refuse(bulk: Bulk<T>, error: unknown): void {
-    const { items } = bulk;
-    if (items.length === 1) {
-      this.events.refused(items[0]!, bulk.sends, error);
-      return;
-    }
+  private refuse({ items, sends, firstFailedMs }: Bulk<T>, error: unknown): void {
+    if (items.length === 1) return this.events.refused(items[0]!, sends, error);
     // What the whole has shown holds for its halves: each is refused or halved again on its next failure.
     const half = items.length >> 1;
-    const { sends, firstFailedMs } = bulk;
-    this.start({ items: items.slice(0, half), sends, firstFailedMs });
-    this.start({ items: items.slice(half), sends, firstFailedMs });
-  }
-
-  private settle(bulk: Bulk<T>): void {
-    if (bulk.timer !== null) clearTimeout(bulk.timer);
-    bulk.timer = null;
-    bulk.settled = true;
-    this.inFlight.delete(bulk);
-  }
-
-  private afterSettling(): void {
-    if (this.waiting.length > 0) this.schedule();
+    void this.deliver(new Bulk(items.slice(0, half), sends, firstFailedMs));
+    void this.deliver(new Bulk(items.slice(half), sends, firstFailedMs));
   }
 }

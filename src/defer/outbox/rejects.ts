@@ -1,12 +1,9 @@
 /** Rejects that are held in memory: older ones make room for newer ones. */
 const MAX_IN_MEMORY = 1_000;
 
-export const FULL_OF_REJECTS = `more than ${MAX_IN_MEMORY} pieces of deferred work were refused`;
-
 /** Work that its queue or store has refused for good. */
 export interface RejectedWork {
   readonly id: string;
-  /** As in records. */
   readonly name: string;
   readonly data: unknown;
   /** What the queue or store has said last. */
@@ -15,23 +12,20 @@ export interface RejectedWork {
   readonly rejectedAt: number;
 }
 
-interface Held {
-  readonly work: RejectedWork;
-  /** Takes it over anew; false when there is no room. */
-  readonly again: () => boolean;
-}
-
 /** What was refused and is on no disk: kept until somebody looks, to be read and sent again. */
 export class Rejects {
-  private held = new Map<string, Held>();
+  private readonly held = new Map<string, { readonly work: RejectedWork; readonly again: () => boolean }>();
 
-  /** @returns the name of one that had to go for it, or null */
-  add(work: RejectedWork, again: () => boolean): string | null {
+  constructor(private readonly report: (cause: string, message: string) => void) {}
+
+  /** @param again takes it over anew; false when there is no room */
+  add(work: RejectedWork, again: () => boolean): void {
     this.held.set(work.id, { work, again });
-    if (this.held.size <= MAX_IN_MEMORY) return null;
-    const [[id, oldest]] = this.held as unknown as [[string, Held]];
-    this.held.delete(id);
-    return oldest.work.name;
+    if (this.held.size <= MAX_IN_MEMORY) return;
+    const [oldest] = this.list();
+    this.held.delete(oldest!.id);
+    const cause = `more than ${MAX_IN_MEMORY} pieces of deferred work were refused`;
+    this.report(cause, `${cause}: the oldest, "${oldest!.name}", was let go.`);
   }
 
   list(): RejectedWork[] {

@@ -10,7 +10,6 @@ export interface Line {
   /** Offsets in the file, bytes. */
   readonly start: number;
   readonly end: number;
-  /** It has its newline. */
   readonly complete: boolean;
 }
 
@@ -39,7 +38,6 @@ export async function* linesOf(handle: FileHandle, from: number): AsyncIterable<
   yield { text: bytes.toString(), start, end: start + bytes.length, complete: false };
 }
 
-/** One entry; its data is JSON already. */
 export function lineOf({ json, ...rest }: DurableEntry): string {
   const head = JSON.stringify(rest);
   return json === undefined ? `${head}\n` : `${head.slice(0, -1)},"data":${json}}\n`;

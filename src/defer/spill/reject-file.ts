@@ -1,7 +1,6 @@
-import { open, rename, writeFile } from 'node:fs/promises';
+import { appendFile, open, rename, writeFile } from 'node:fs/promises';
 import type { DurableEntry } from '../durable/durable-entry.js';
 import { lineOf, linesOf, parseEntry } from './line.js';
-import { OneAtATime } from './one-at-a-time.js';
 
 export interface RejectedEntry extends DurableEntry {
   readonly error: string;
@@ -9,63 +8,37 @@ export interface RejectedEntry extends DurableEntry {
   readonly rejectedAt: number;
 }
 
-/** What a store has refused for good, one JSON line each, until somebody looks at it. */
+/** What a store has refused for good, one JSON line each, until somebody looks at it. One call at a time. */
 export class RejectFile {
-  private readonly disk = new OneAtATime();
-
   constructor(private readonly path: string) {}
 
-  /** On disk when it resolves. */
-  add(entry: RejectedEntry): Promise<void> {
-    return this.disk.run(async () => {
-      const handle = await open(this.path, 'a', 0o600);
-      try {
-        // Behind what a crash or a full disk may have left of another.
-        await handle.appendFile(`\n${lineOf(entry)}`);
-        await handle.datasync();
-      } finally {
-        await handle.close();
-      }
-    });
+  async add(entry: RejectedEntry): Promise<void> {
+    // Behind what a crash or a full disk may have left of another.
+    await appendFile(this.path, `\n${lineOf(entry)}`, { mode: 0o600, flush: true });
   }
 
-  read(): Promise<RejectedEntry[]> {
-    return this.disk.run(() => this.readAll());
+  async remove(ids: readonly string[]): Promise<void> {
+    const kept = (await this.read()).filter(({ id }) => !ids.includes(id));
+    const copy = `${this.path}.new`;
+    await writeFile(copy, kept.map(lineOf).join(''), { mode: 0o600, flush: true });
+    await rename(copy, this.path);
   }
 
-  /** Takes those with these ids out. */
-  remove(ids: readonly string[]): Promise<void> {
-    const gone = new Set(ids);
-    return this.disk.run(async () => {
-      const kept = (await this.readAll()).filter(({ id }) => !gone.has(id));
-      const copy = `${this.path}.new`;
-      await writeFile(copy, kept.map(lineOf).join(''), { mode: 0o600, flush: true });
-      await rename(copy, this.path);
-    });
-  }
-
-  /** Resolves when all that was begun is on disk. */
-  async settled(): Promise<void> {
-    await this.disk.run(() => Promise.resolve());
-  }
-
-  private async readAll(): Promise<RejectedEntry[]> {
-    let handle;
-    try {
-      handle = await open(this.path, 'r');
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+  async read(): Promise<RejectedEntry[]> {
+    const handle = await open(this.path, 'r').catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return null;
       throw error;
-    }
+    });
+    const entries: RejectedEntry[] = [];
+    if (handle === null) return entries;
     try {
-      const entries: RejectedEntry[] = [];
       for await (const { text } of linesOf(handle, 0)) {
         const entry = parseEntry(text);
         if (entry !== null) entries.push(entry as RejectedEntry);
       }
-      return entries;
     } finally {
       await handle.close();
     }
+    return entries;
   }
 }

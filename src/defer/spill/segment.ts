@@ -11,7 +11,6 @@ export interface Place {
   readonly offset: number;
 }
 
-/** An entry that is brought back. */
 export interface Taken {
   readonly entry: DurableEntry;
   readonly place: Place;
@@ -19,25 +18,19 @@ export interface Taken {
 
 /**
  * One append-only file of the spill: entries, and lines that strike entries of the same file off. Deleted whole once
- * all of its entries are struck off.
+ * all of its entries are struck off. An entry goes by the offset of its line: an id may stand in a file more than once.
  */
 export class Segment {
-  /** Entries that are not struck off. */
-  outstanding = 0;
-  /** Of those, the ones that are on disk only. */
-  parked = 0;
   /** What is known to be whole; more may stand in the file after a write that failed. */
   bytes = 0;
   /** A failed write could not be cut off: nothing may be appended behind it. */
   torn = false;
   /** Lines inside the file that cannot be read. The file is kept then, under another name. */
   damagedLines = 0;
-  // By the offsets of their lines: an id may stand in a file more than once.
-  private readonly struck = new Set<number>();
   private readonly inMemory = new Set<number>();
-  private unwritten: number[] = [];
-  /** No parked entry stands before this offset. */
-  private parkedFrom = 0;
+  private readonly onDiskOnly: number[] = [];
+  /** Struck off, but the file does not say so yet. */
+  private struck: number[] = [];
 
   private constructor(
     readonly path: string,
@@ -56,10 +49,7 @@ export class Segment {
     for await (const { text, start, end, complete } of linesOf(segment.handle, 0)) {
       segment.bytes = end;
       const struck = parseStruck(text);
-      for (const name of struck ?? []) {
-        const offset = typeof name === 'string' ? byId.get(name) : name;
-        if (offset !== undefined && offsets.delete(offset)) segment.struck.add(offset);
-      }
+      for (const name of struck ?? []) offsets.delete(typeof name === 'string' ? (byId.get(name) ?? -1) : name);
       const entry = struck === null ? parseEntry(text) : null;
       if (entry !== null) {
         offsets.add(start);
@@ -69,8 +59,16 @@ export class Segment {
       if (!complete) await segment.endTornLine(start, isRead);
       else if (!isRead) segment.damagedLines += 1;
     }
-    segment.outstanding = segment.parked = offsets.size;
+    segment.onDiskOnly.push(...offsets);
     return segment;
+  }
+
+  get parked(): number {
+    return this.onDiskOnly.length;
+  }
+
+  get outstanding(): number {
+    return this.inMemory.size + this.parked;
   }
 
   /** Appends entries; they are on disk when it resolves. A write that fails leaves nothing of them behind. */
@@ -84,59 +82,48 @@ export class Segment {
     });
     await this.write(lines.join(''));
     for (const { offset } of places) this.inMemory.add(offset);
-    this.outstanding += places.length;
     return places;
   }
 
-  /** The entry is on disk only from now on. */
   park(offset: number): void {
-    if (!this.inMemory.delete(offset)) return;
-    this.parkedFrom = Math.min(this.parkedFrom, offset);
-    this.parked += 1;
+    if (this.inMemory.delete(offset)) this.onDiskOnly.push(offset);
   }
 
   strike(offset: number): void {
-    if (!this.inMemory.delete(offset)) return;
-    this.struck.add(offset);
-    this.unwritten.push(offset);
-    this.outstanding -= 1;
+    if (this.inMemory.delete(offset)) this.struck.push(offset);
   }
 
   /** Without fsync: a strike that a power cut loses makes its job be sent again under its own id, no more. */
   async writeStrikes(): Promise<void> {
-    if (this.unwritten.length === 0 || this.torn) return;
-    const offsets = this.unwritten.splice(0);
+    if (this.struck.length === 0 || this.torn) return;
+    const offsets = this.struck.splice(0);
     try {
       await this.write(struckLine(offsets), false);
     } catch (error) {
-      this.unwritten.unshift(...offsets);
+      this.struck.unshift(...offsets);
       throw error;
     }
   }
 
   /** Brings up to `limit` parked entries into memory, oldest first. Reads a slice a turn of the event loop. */
   async takeParked(limit: number): Promise<Taken[]> {
+    const wanted = this.onDiskOnly.sort((a, b) => a - b).slice(0, limit);
+    const from = wanted[0]!;
     const taken: Taken[] = [];
-    const from = this.parkedFrom;
-    // Whoever is parked meanwhile lowers it again.
-    this.parkedFrom = this.bytes;
-    try {
-      for await (const { text, start: offset, end } of linesOf(this.handle, from)) {
-        if (taken.length >= limit || offset - from >= TAKE_BYTES) {
-          this.parkedFrom = Math.min(this.parkedFrom, offset);
-          break;
-        }
-        const entry = this.struck.has(offset) || this.inMemory.has(offset) ? null : parseEntry(text);
-        if (entry !== null) taken.push({ entry, place: { segment: this, offset } });
-        if (end >= this.bytes) break;
-      }
-    } catch (error) {
-      this.parkedFrom = Math.min(this.parkedFrom, from);
-      throw error;
+    let done = 0;
+    for await (const { text, start: offset } of linesOf(this.handle, from)) {
+      if (offset - from >= TAKE_BYTES && done > 0) break;
+      // What could be read before and cannot now is not waited for.
+      while (wanted[done]! < offset) done += 1;
+      const entry = wanted[done] === offset ? parseEntry(text) : null;
+      if (entry !== null) taken.push({ entry, place: { segment: this, offset } });
+      if (wanted[done] === offset) done += 1;
+      if (done === wanted.length) break;
     }
+    // Who is parked meanwhile stands behind them.
+    const gone = this.onDiskOnly.splice(0, Math.max(1, done));
+    this.damagedLines += gone.length - taken.length;
     for (const { place } of taken) this.inMemory.add(place.offset);
-    // What could be read before and cannot now is not waited for.
-    this.parked = this.parkedFrom === this.bytes ? 0 : this.parked - taken.length;
     return taken;
   }
 

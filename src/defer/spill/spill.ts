@@ -7,15 +7,10 @@ import { reasonOf } from '../../core/reason.js';
 import type { DurableEntry } from '../durable/durable-entry.js';
 import { RejectFile, type RejectedEntry } from './reject-file.js';
 import { Segment, type Place, type Taken } from './segment.js';
-import { OneAtATime } from './one-at-a-time.js';
 
 const SEGMENT_BYTES = 8 * 1024 * 1024;
 
 type Report = (cause: string, message: string) => void;
-interface Append {
-  readonly entry: DurableEntry;
-  readonly done: (place: Place | null) => void;
-}
 
 /**
  * Durable work on disk until its store has it: numbered segments `<file>.<n>`, each deleted whole once all of its entries
@@ -26,12 +21,11 @@ export class Spill {
   private active: Segment | null = null;
   private file = '';
   private nextNumber = 1;
-  private rejects: RejectFile | null = null;
-  private appends: Append[] = [];
+  private rejects = new RejectFile('');
+  private joining: { readonly entries: DurableEntry[]; readonly written: Promise<Place[]> } | null = null;
   private sweeping = false;
   private closed = false;
-  /** Appends, reads and sweeps: nothing else touches the files. */
-  private readonly disk = new OneAtATime();
+  private last: Promise<unknown> = Promise.resolve();
   private unlock: () => void = () => {};
   private report: Report = () => {};
 
@@ -43,7 +37,6 @@ export class Spill {
     return this.segments.reduce((sum, { outstanding }) => sum + outstanding, 0);
   }
 
-  /** How many of them are on disk only. */
   get parked(): number {
     return this.segments.reduce((sum, { parked }) => sum + parked, 0);
   }
@@ -59,28 +52,36 @@ export class Spill {
     this.rejects = new RejectFile(`${this.file}.rejects`);
     for (const { path, number } of await segmentsOf(this.file)) {
       this.nextNumber = number + 1;
-      this.segments.push(await Segment.reopen(path));
-    }
-    const damaged = this.segments.filter(({ damagedLines }) => damagedLines > 0);
-    for (const { path, damagedLines } of damaged) {
+      const segment = await Segment.reopen(path);
+      this.segments.push(segment);
+      if (segment.damagedLines === 0) continue;
       const cause = `the spill file ${path} holds damaged lines`;
-      report(cause, `${cause}: ${damagedLines} were skipped, the others are sent. It is kept as ${path}.damaged.`);
+      report(
+        cause,
+        `${cause}: ${segment.damagedLines} were skipped, the others are sent. It is kept as ${path}.damaged.`,
+      );
     }
     await this.removeFinished();
     return this.parked;
   }
 
   /** Resolves when the entry is on disk, with its place; null when the disk refuses it, which is reported, or it is closed. */
-  append(entry: DurableEntry): Promise<Place | null> {
-    return new Promise((done) => {
-      if (this.closed) return done(null);
-      if (this.appends.push({ entry, done }) > 1) return;
-      void this.disk.run(async () => {
-        // What other requests append in this turn joins the same write.
-        await nextTurn();
-        await this.writeAppends(this.appends.splice(0));
-      });
+  async append(entry: DurableEntry): Promise<Place | null> {
+    if (this.closed) return null;
+    const { entries, written } = (this.joining ??= this.newWrite());
+    const at = entries.push(entry) - 1;
+    return (await written)[at] ?? null;
+  }
+
+  private newWrite() {
+    const entries: DurableEntry[] = [];
+    const written = this.onDisk('write', async () => {
+      // What other requests append in this turn joins the same write.
+      await nextTurn();
+      this.joining = null;
+      return (await this.writable()).append(entries);
     });
+    return { entries, written: written.catch((): Place[] => []) };
   }
 
   /** Forgets entries: they are stored, or need not run. */
@@ -88,81 +89,65 @@ export class Spill {
     for (const { segment, offset } of places) segment.strike(offset);
     if (this.sweeping) return;
     this.sweeping = true;
-    void this.disk.run(async () => {
-      await nextTurn();
-      await this.sweep();
-    });
+    void this.sweep();
   }
 
-  /** Keeps an entry on disk only, since memory is full. */
   park({ segment, offset }: Place): void {
     segment.park(offset);
   }
 
   /** Brings up to `limit` parked entries back, oldest first. Rejects when the disk cannot be read: they stay parked. */
   takeParked(limit: number): Promise<Taken[]> {
-    return this.disk.run(async () => {
-      const segment = this.segments.find(({ parked }) => parked > 0);
-      try {
-        return (await segment?.takeParked(limit)) ?? [];
-      } catch (error) {
-        this.failed('read', error);
-        throw error;
-      }
-    });
+    return this.onDisk('read', async () => this.segments.find(({ parked }) => parked > 0)?.takeParked(limit) ?? []);
   }
 
-  /** Strikes an entry off that the store will never take, once it is among the rejects. */
+  /** Strikes an entry off that the store will never take, once it is among the rejects. Else it is sent at the next start. */
   async reject(entry: DurableEntry, place: Place, error: string): Promise<void> {
-    try {
-      await this.rejects?.add({ ...entry, error, rejectedAt: Date.now() });
-      this.strike([place]);
-    } catch (failure) {
-      // It stays in its segment, and is sent again at the next start.
-      this.failed('write the rejects', failure);
-    }
+    const rejected = { ...entry, error, rejectedAt: Date.now() };
+    const writing = this.onDisk('write the rejects', () => this.rejects.add(rejected));
+    await writing.then(
+      () => this.strike([place]),
+      () => {},
+    );
   }
 
-  async rejected(): Promise<RejectedEntry[]> {
-    return (await this.rejects?.read()) ?? [];
+  rejected(): Promise<RejectedEntry[]> {
+    return this.onDisk('read the rejects', () => this.rejects.read());
   }
 
-  /** Takes rejects out: they were sent again. */
-  async forgetRejected(ids: readonly string[]): Promise<void> {
-    await this.rejects?.remove(ids);
+  forgetRejected(ids: readonly string[]): Promise<void> {
+    return this.onDisk('write the rejects', () => this.rejects.remove(ids));
   }
 
   async close(): Promise<void> {
     this.closed = true;
-    await this.rejects?.settled();
-    await this.disk.run(async () => {
-      await this.sweep();
-      for (const segment of this.segments.splice(0)) await segment.close();
-      this.unlock();
-      this.unlock = () => {};
+    // Who was rejected last is struck off then.
+    await this.last;
+    await this.sweep();
+    for (const segment of this.segments.splice(0)) await segment.close();
+    this.unlock();
+    this.unlock = () => {};
+  }
+
+  /** One thing after the other touches the files. What the disk refuses is reported. */
+  private onDisk<T>(step: string, work: () => Promise<T>): Promise<T> {
+    const turn = this.last.then(work);
+    this.last = turn.catch((error: NodeJS.ErrnoException) => {
+      const cause = `spill file: could not ${step}: ${error.code ?? reasonOf(error)}`;
+      this.report(cause, `${cause}. New durable work is in memory only until it can; what is on disk stays there.`);
     });
+    return turn;
   }
 
   /** Writes down what was struck off, and removes what is done with. */
   private async sweep(): Promise<void> {
-    this.sweeping = false;
-    try {
+    const sweeping = this.onDisk('strike off', async () => {
+      await nextTurn();
+      this.sweeping = false;
       for (const segment of this.segments) await segment.writeStrikes();
       await this.removeFinished();
-    } catch (error) {
-      this.failed('strike off', error);
-    }
-  }
-
-  private async writeAppends(appends: readonly Append[]): Promise<void> {
-    try {
-      const segment = await this.writable();
-      const places = await segment.append(appends.map(({ entry }) => entry));
-      for (const [i, { done }] of appends.entries()) done(places[i]!);
-    } catch (error) {
-      this.failed('write', error);
-      for (const { done } of appends) done(null);
-    }
+    });
+    await sweeping.catch(() => {});
   }
 
   /** The segment that is written to; a new one when there is none, when it is full, and behind a torn end. */
@@ -182,7 +167,7 @@ export class Spill {
   /** The active one goes as well: the next entry gets a file of its own. */
   private async removeFinished(): Promise<void> {
     for (const segment of this.segments.filter(({ outstanding }) => outstanding === 0)) {
-      if (segment === this.active && segment.bytes < SEGMENT_BYTES && this.appends.length > 0) continue;
+      if (segment === this.active && segment.bytes < SEGMENT_BYTES && this.joining !== null) continue;
       this.segments = this.segments.filter((other) => other !== segment);
       if (this.active === segment) this.active = null;
       if (segment.damagedLines === 0) await segment.remove();
@@ -191,12 +176,6 @@ export class Spill {
         await rename(segment.path, `${segment.path}.damaged`);
       }
     }
-  }
-
-  private failed(step: string, error: unknown): void {
-    const { code = reasonOf(error) } = error as NodeJS.ErrnoException;
-    const cause = `spill file: could not ${step}: ${code}`;
-    this.report(cause, `${cause}. New durable work is in memory only until it can; what is on disk stays there.`);
   }
 }
 
@@ -209,14 +188,14 @@ async function fileAt(path: string): Promise<string> {
 
 /** Segments that an earlier process has left, oldest first; 0.1.0 wrote to `<file>` itself, last. */
 async function segmentsOf(file: string): Promise<{ path: string; number: number }[]> {
-  const name = basename(file);
-  const numbered = (await readdir(dirname(file)))
-    .filter((other) => other.startsWith(`${name}.`) && /^\d+$/.test(other.slice(name.length + 1)))
-    .map((other) => ({ path: join(dirname(file), other), number: Number(other.slice(name.length + 1)) }))
+  const name = `${basename(file)}.`;
+  const segments = (await readdir(dirname(file)))
+    .filter((other) => other.startsWith(name) && /^\d+$/.test(other.slice(name.length)))
+    .map((other) => ({ path: join(dirname(file), other), number: Number(other.slice(name.length)) }))
     .toSorted((a, b) => a.number - b.number);
   const found = await stat(file).catch(() => null);
-  const last = numbered.at(-1)?.number ?? 0;
-  return found?.isFile() === true ? [...numbered, { path: file, number: last }] : numbered;
+  if (found?.isFile() === true) segments.push({ path: file, number: segments.at(-1)?.number ?? 0 });
+  return segments;
 }
 
 /** A new file is there after a power cut only when its folder is on disk as well. */

@@ -4,12 +4,9 @@ import { Attempt, type AttemptOutcome } from './attempt.js';
 import { backoffMs } from '../backoff.js';
 import type { Capacity } from '../capacity.js';
 import type { Counters } from '../counters.js';
-import type { DeferTask, Task, TaskSequence } from './task.js';
+import type { Task, TaskSequence } from './task.js';
 
-/**
- * Milliseconds of synchronous work in one turn of the event loop; what is left waits for the next turn, behind the
- * sockets. 300 tasks of 1 ms hold the loop 10 ms at the most with it, and 341 ms without.
- */
+/** Milliseconds of synchronous work in one turn of the event loop: 300 tasks of 1 ms would hold it 341 ms. */
 const TURN_BUDGET_MS = 2;
 
 /**
@@ -28,16 +25,14 @@ export class TaskQueue {
   closed = false;
 
   constructor(
-    /** How many tasks may run at a time. */
     private readonly concurrency: number,
     readonly capacity: Capacity,
     readonly counters: Counters,
   ) {}
 
   /** Takes over a task that has its capacity. It starts in a later turn of the event loop. */
-  accept(task: DeferTask): void {
-    task.acceptedMs = performance.now();
-    this.counters.accept();
+  accept(task: Task): void {
+    this.counters.move(null, 'waiting');
     if (this.closed) return this.drop(task, 'the application has closed');
     this.waiting.add(task);
     task.sequence.push(task);
@@ -73,7 +68,6 @@ export class TaskQueue {
     const left = [...retrying, ...this.waiting.toArray()];
     for (const attempt of cut) attempt.cut(new Error(reason));
     for (const task of left) this.drop(task, reason);
-    this.retries.clear();
     for (const task of left) this.waiting.delete(task);
     return [...cut.map(({ subject }) => subject), ...left].flatMap(({ size, spec }) =>
       Array.from({ length: size }, () => spec.name),
@@ -82,10 +76,9 @@ export class TaskQueue {
 
   private drop(task: Task, why: string): void {
     this.capacity.release(0, task.size);
-    for (const item of task.ended(null, 0)) this.counters.drop('pending', item, why);
+    for (const item of task.ended(null, 0)) this.counters.drop('waiting', item, why);
   }
 
-  /** Puts a sequence in line, when it is not there yet. */
   engage(sequence: TaskSequence): void {
     if (sequence.engaged) return;
     sequence.engaged = true;
@@ -101,19 +94,16 @@ export class TaskQueue {
   private readonly turn = (): void => {
     this.scheduled = null;
     const startedMs = performance.now();
-    let nowMs = startedMs;
-    while (this.running.size < this.concurrency) {
+    while (this.running.size < this.concurrency && performance.now() - startedMs < TURN_BUDGET_MS) {
       const sequence = this.ready.shift();
       if (sequence === null) return;
-      this.startNext(sequence, nowMs);
-      nowMs = performance.now();
-      if (nowMs - startedMs < TURN_BUDGET_MS) continue;
-      if (this.ready.size > 0) this.schedule();
-      return;
+      this.startNext(sequence);
     }
+    // At full concurrency, whatever ends goes on.
+    if (this.ready.size > 0 && this.running.size < this.concurrency) this.schedule();
   };
 
-  private startNext(sequence: TaskSequence, nowMs: number): void {
+  private startNext(sequence: TaskSequence): void {
     const retrying = sequence.retrying;
     const task = retrying ?? sequence.shift();
     if (task === null) {
@@ -123,38 +113,34 @@ export class TaskQueue {
     if (retrying === null) this.waiting.delete(task);
     else sequence.retrying = null;
     this.capacity.release(0, task.size);
-    this.counters.start(task.size);
+    this.counters.move('waiting', 'running', task.size);
     const run = task.begin();
-    const attempt = new Attempt(task, nowMs, this.settled);
+    const attempt = new Attempt(task, task.told, this.settled);
     this.running.add(attempt);
-    if (attempt.start(run, task.resource, task.spec.timeoutMs)) task.release();
+    attempt.start(run, task.resource, task.spec.timeoutMs);
   }
 
   private readonly settled = (attempt: Attempt<Task>, outcome: AttemptOutcome, error: unknown): void => {
-    const { subject: task, startedMs, ranMs } = attempt;
+    const { subject: task, startedMs } = attempt;
+    const ranMs = performance.now() - startedMs;
     this.running.delete(attempt);
-    if (outcome !== 'completed' && task.attempt < task.spec.attempts && !this.closed) {
-      this.retryLater(task);
-      return;
-    }
-    if (outcome === 'completed' && !this.counters.records) this.counters.complete(task.size);
-    else
-      for (const item of task.ended(startedMs, ranMs)) {
-        if (outcome === 'completed') this.counters.complete(1, item);
-        else this.counters.fail('running', item, error, outcome);
+    if (outcome !== 'completed' && task.attempt < task.spec.attempts && !this.closed) return this.retryLater(task);
+    for (const item of task.ended(startedMs, ranMs)) {
+      if (outcome !== 'completed') this.counters.fail('running', item, error, outcome);
+      else {
+        this.counters.record(item, 'completed');
+        this.counters.move('running', 'ran');
       }
-    this.continue(task.sequence);
-  };
-
-  private continue(sequence: TaskSequence): void {
-    sequence.engaged = false;
-    if (!sequence.isEmpty) this.engage(sequence);
+    }
+    task.sequence.engaged = false;
+    if (!task.sequence.isEmpty) this.engage(task.sequence);
     else if (this.ready.size > 0) this.schedule();
-  }
+  };
 
   private retryLater(task: Task): void {
     const { sequence } = task;
-    this.counters.retry(task.size);
+    this.counters.move('running', 'waiting', task.size);
+    this.counters.retried += task.size;
     sequence.retrying = task;
     // What waits for its next attempt is held as well, or a dead downstream would fill the memory.
     this.capacity.fill(0, task.size);

@@ -1,86 +1,85 @@
-import { AsyncResource } from 'node:async_hooks';
-import { randomUUID } from 'node:crypto';
+import type { AsyncResource } from 'node:async_hooks';
 import type { Linked } from '../../core/linked-list.js';
-import type { Attempted, Running } from './attempt.js';
+import { namesOf, type Ended, type Origin } from '../counters.js';
 import type { DeferWhen } from '../deferred-work.js';
-import type { Ended } from '../counters.js';
-import type { Armed, Origin } from '../request-work.js';
+import type { Armed } from '../request-work.js';
+import type { Running, Told } from './attempt.js';
+import type { WorkOptions } from '../work-options.js';
 import type { TaskQueue } from './task-queue.js';
 
-/** What is known of a task before there is one. */
-export interface TaskSpec {
+export interface TaskSpec extends Pick<WorkOptions, 'timeoutMs' | 'attempts' | 'backoffMs' | 'maxBackoffMs'> {
   readonly name: string;
-  readonly timeoutMs: number;
-  readonly attempts: number;
-  readonly backoffMs: number;
-  readonly maxBackoffMs: number;
 }
 
-/** What a task runs. */
 export type TaskRun = (attempt: Running) => unknown;
 
-/** What the queue of this process runs: one task, or a batch of items. */
-export interface Task extends Attempted, Linked<Task> {
-  readonly spec: TaskSpec;
-  readonly sequence: TaskSequence;
-  /** What it is run in. */
-  readonly resource: AsyncResource;
-  /** How many items it stands for. */
-  readonly size: number;
-  /** Begins an attempt; returns what it runs. */
-  begin(): TaskRun;
-  /** It goes on asynchronously: lets go of what it need not keep. */
-  release(): void;
-  /** Name and figures of its items, for records. `startedMs` null: it has not started. */
-  ended(startedMs: number | null, runMs: number): Ended[];
-}
-
-const OUTSIDE = { id: null, traceparent: null, pattern: null };
-
-/** One piece of in-process work, from the moment it is armed. Keeps the async context it was armed in. */
-export class DeferTask implements Armed, Task {
-  previous: Task | null = null;
-  next: Task | null = null;
-  readonly size = 1;
-  /** One is made for each deferred task: cheaper than `AsyncResource.bind` and `AsyncLocalStorage.snapshot`. */
-  readonly resource = new AsyncResource('PerfDeferredTask');
+/** One item of in-process work, from the moment it is armed. */
+export class ArmedWork implements Armed {
   /** Final status of the response; null outside a request. */
   status: number | null = null;
+  names = namesOf(null);
   /** Monotonic milliseconds at which the response had ended. */
-  acceptedMs = 0;
-  attempt = 0;
-  private released: Pick<Origin, 'traceparent' | 'pattern'> & { id: string | null } = OUTSIDE;
+  private acceptedMs = 0;
 
   constructor(
+    readonly id: string,
     readonly spec: TaskSpec,
-    private run: TaskRun | null,
     readonly when: DeferWhen | null,
     private origin: Origin | null,
-    readonly sequence: TaskSequence,
     private readonly queue: TaskQueue,
-    /** Null: made up when it is read. */
-    private ownId: string | null = null,
+    private accept: ((item: ArmedWork) => void) | null,
+    readonly data?: unknown,
   ) {}
 
-  get id(): string {
-    return (this.ownId ??= randomUUID());
-  }
-
+  /** Lets go of the request: a backlog of work must not be a backlog of requests and sockets. */
   commit(status: number | null): void {
+    const { accept } = this;
     this.status = status;
-    this.queue.accept(this);
+    this.acceptedMs = performance.now();
+    this.names = namesOf(this.origin);
+    this.origin = this.accept = null;
+    accept?.(this);
   }
 
   discard(): void {
     this.queue.capacity.release();
   }
 
-  get requestId(): string | null {
-    return this.origin === null ? this.released.id : this.origin.id;
+  /** Its name and figures, for a record. `startedMs` null: it has not started. */
+  endedOf(startedMs: number | null = null, runMs = 0, attempt = 1): Ended {
+    const { requestId, route } = this.names;
+    const waitMs = (startedMs ?? performance.now()) - this.acceptedMs;
+    return { name: this.spec.name, requestId, route, durable: false, waitMs, runMs, attempt: Math.max(1, attempt) };
+  }
+}
+
+const OF_MANY = { status: null, names: namesOf(null) };
+
+/** What the queue of this process runs: one item, or a batch that runs, fails and is tried again together. */
+export class Task implements Linked<Task> {
+  previous: Task | null = null;
+  next: Task | null = null;
+  attempt = 0;
+
+  constructor(
+    readonly spec: TaskSpec,
+    readonly sequence: TaskSequence,
+    private readonly items: readonly ArmedWork[],
+    private run: TaskRun | null,
+    /** What it is run in. */
+    readonly resource: AsyncResource,
+    private readonly of: Pick<ArmedWork, 'status' | 'names'> = OF_MANY,
+  ) {}
+
+  get size(): number {
+    return this.items.length;
   }
 
-  get traceparent(): string | null {
-    return this.origin === null ? this.released.traceparent : this.origin.traceparent;
+  /** What its present attempt is told. */
+  get told(): Told {
+    const { status, names } = this.of;
+    const { requestId, traceparent } = names;
+    return { id: this.items[0]!.id, attempt: this.attempt, status, requestId, traceparent };
   }
 
   begin(): TaskRun {
@@ -90,28 +89,9 @@ export class DeferTask implements Armed, Task {
     return run;
   }
 
-  /**
-   * It goes on asynchronously: lets go of the request. Work that takes milliseconds would keep thousands of requests
-   * alive from one collection of garbage to the next, which costs more than all else that deferring does.
-   */
-  release(): void {
-    if (this.origin === null) return;
-    const { id, traceparent, pattern } = this.origin;
-    this.released = { id, traceparent, pattern };
-    this.origin = null;
-  }
-
-  ended(startedMs: number | null, runMs: number): [Ended] {
-    const ended = {
-      name: this.spec.name,
-      requestId: this.requestId,
-      route: (this.origin ?? this.released).pattern,
-      durable: false,
-      waitMs: (startedMs ?? performance.now()) - this.acceptedMs,
-      runMs,
-      attempt: Math.max(1, this.attempt),
-    };
-    return [ended];
+  /** Name and figures of its items, for records. `startedMs` null: it has not started. */
+  ended(startedMs: number | null, runMs: number): Ended[] {
+    return this.items.map((item) => item.endedOf(startedMs, runMs, this.attempt));
   }
 }
 
@@ -119,28 +99,26 @@ export class DeferTask implements Armed, Task {
 export class TaskSequence implements Linked<TaskSequence> {
   previous: TaskSequence | null = null;
   next: TaskSequence | null = null;
-  /** Made when there is one. */
-  private tasks: DeferTask[] | null = null;
+  private readonly tasks: Task[] = [];
   /** The task that failed and waits for its next attempt: it keeps its place. */
   retrying: Task | null = null;
   /** One of its tasks is running, or it stands in the line of sequences that may run. */
   engaged = false;
 
-  /** Nothing of it can start. */
   get isEmpty(): boolean {
-    return this.tasks === null || this.tasks.length === 0;
+    return this.tasks.length === 0;
   }
 
-  push(task: DeferTask): void {
-    (this.tasks ??= []).push(task);
-  }
-
-  /** Takes out the task that was armed first and is not decided yet; null when there is none. */
-  disarmOldest(): DeferTask | null {
-    return null;
+  push(task: Task): void {
+    this.tasks.push(task);
   }
 
   shift(): Task | null {
-    return this.tasks?.shift() ?? null;
+    return this.tasks.shift() ?? null;
+  }
+
+  /** Takes out the work that was armed first and is not decided yet; null when there is none. */
+  disarmOldest(): ArmedWork | null {
+    return null;
   }
 }

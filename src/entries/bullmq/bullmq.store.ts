@@ -7,15 +7,16 @@ import { reasonOf } from '../../core/reason.js';
 import type { NewDurableJob, DurableStore, DurableStoreHost } from '../../defer/durable/durable-store.js';
 import { isQueueName } from '../../defer/work-options.js';
 import {
+  importBullmq,
   needsAnew,
   producerConnection,
   workerConnection,
+  type Bullmq,
   type Connection,
   type RedisConnection,
 } from './connection.js';
 import { bulkJobOf, envelopeOf } from './job-data.js';
 import { JobWorker, type QueueWorkerOptions } from './job-worker.js';
-import { importBullmq, type Bullmq } from './peer.js';
 
 /** For a last word with Redis, which nothing depends on any more, milliseconds. */
 const CLOSE_TIMEOUT_MS = 300;
@@ -67,23 +68,21 @@ const queueRow = object({
 const QUEUES = 'an object of queue names and their options';
 const queuesRow: Option<ReadonlyMap<string, QueueWorkerOptions>> = {
   expected: QUEUES,
-  read(given, path) {
-    if (given === undefined) return new Map();
+  read(given = {}, path) {
     if (typeof given !== 'object' || given === null) throw optionError(path, QUEUES, given);
-    const read = ([name, options]: [string, unknown]): [string, QueueWorkerOptions] => {
-      if (!isQueueName(name)) throw optionError(path, 'queue names without `:`', name);
-      return [name, queueRow.read(options, `${path}.${name}`)];
-    };
-    return new Map(Object.entries(given).map(read));
+    return new Map(
+      Object.entries(given).map(([name, options]) => {
+        if (!isQueueName(name)) throw optionError(path, 'queue names without `:`', name);
+        return [name, queueRow.read(options, `${path}.${name}`)];
+      }),
+    );
   },
 };
 const WORKER = '`true`, `false` or an object';
-const workerRow: Option<{ concurrency: number } | null> = {
+const workerRow: Option<QueueWorkerOptions | null> = {
   expected: WORKER,
-  read(given, path) {
-    if (typeof given === 'boolean' || given === undefined) {
-      return (given ?? true) ? alone.read(undefined, path) : null;
-    }
+  read(given = true, path) {
+    if (typeof given === 'boolean') return given ? alone.read(undefined, path) : null;
     if (typeof given !== 'object') throw optionError(path, WORKER, given);
     return alone.read(given, path);
   },
@@ -91,10 +90,9 @@ const workerRow: Option<{ concurrency: number } | null> = {
 /** A Cluster client is duplicated in another way, and its queue names need hash tags: not supported, so not accepted. */
 function isConnection(given: unknown): boolean {
   type Given = { isCluster?: unknown; keyPrefix?: string; options?: { keyPrefix?: string } };
-  if (typeof given !== 'object' || given === null) return false;
-  const { isCluster, keyPrefix, options }: Given = given;
+  const { isCluster, keyPrefix, options } = (given ?? {}) as Given;
   // BullMQ throws at a prefix of ioredis, but only once it connects.
-  return isCluster !== true && !(keyPrefix ?? options?.keyPrefix);
+  return typeof given === 'object' && given !== null && isCluster !== true && !(keyPrefix ?? options?.keyPrefix);
 }
 const table = object({
   connection: value<RedisConnection>(
@@ -136,7 +134,6 @@ class BullmqStore implements BullmqDurableStore {
   private readonly workers = new Map<string, JobWorker>();
   private started: { bullmq: Bullmq; connection: Connection; host: DurableStoreHost } | null = null;
   private working = false;
-  private paused = false;
   private readonly needsAnew = needsAnew(/READONLY|NOSCRIPT/);
 
   constructor(private readonly options: ReturnType<typeof table.read>) {
@@ -173,10 +170,8 @@ class BullmqStore implements BullmqDurableStore {
     const name = jobs[0]!.options.queue ?? this.ownQueue;
     if (this.working && !this.queues.has(name)) {
       const cause = `queue "${name}" stands on no handler and not in bullmqStore({ queues })`;
-      this.started?.host.report(
-        cause,
-        `${cause}: after a restart nobody works it off before something is stored in it again. Add it there.`,
-      );
+      const advice = 'after a restart nobody works it off before something is stored in it again. Add it there.';
+      this.started?.host.report(cause, `${cause}: ${advice}`);
     }
     const queue = this.queue(name);
     try {
@@ -189,12 +184,12 @@ class BullmqStore implements BullmqDurableStore {
   }
 
   async pauseWorker(): Promise<void> {
-    this.paused = true;
+    this.working = false;
     await Promise.all([...this.workers.values()].map((worker) => worker.pause()));
   }
 
   async stopWorker(deadlineMs: number): Promise<void> {
-    this.paused = true;
+    this.working = false;
     await Promise.all([...this.workers.values()].map((worker) => worker.stop(deadlineMs)));
   }
 
@@ -223,7 +218,7 @@ class BullmqStore implements BullmqDurableStore {
   /** Makes its worker, where and when there are workers. */
   private work(name: string): void {
     const { worker, queues, connection } = this.options;
-    if (worker === null || !this.working || this.paused || this.workers.has(name)) return;
+    if (worker === null || !this.working || this.workers.has(name)) return;
     const { bullmq, host } = this.started!;
     const options = queues.get(name) ?? (name === this.ownQueue ? worker : alone.read(undefined, name));
     this.workers.set(name, new JobWorker(bullmq, name, workerConnection(connection), options, host));
@@ -237,12 +232,8 @@ async function reconnect(queue: object): Promise<void> {
 }
 
 async function closeQueue(queue: Queue): Promise<void> {
-  let closed = false;
-  try {
-    closed = await within(CLOSE_TIMEOUT_MS, () => queue.close());
-  } catch {
-    // Redis is away: there is nobody to say goodbye to. What remains is to stop reconnecting.
-  }
+  // Redis away: there is nobody to say goodbye to. What remains is to stop reconnecting.
+  const closed = await within(CLOSE_TIMEOUT_MS, () => queue.close()).catch(() => false);
   if (!closed) await within(CLOSE_TIMEOUT_MS, () => queue.disconnect());
 }
 

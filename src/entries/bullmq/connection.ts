@@ -1,37 +1,53 @@
 import type { ConnectionOptions } from 'bullmq';
+import { PerfError } from '../../core/perf.error.js';
+
+export type Bullmq = typeof import('bullmq');
 
 /** What a queue or worker connects with, and how to end what was made for it. */
 export interface Connection {
   readonly options: ConnectionOptions;
   /**
-   * Ends reconnecting, on this connection and on those that BullMQ has copied from it, and a client that we have made:
-   * BullMQ leaves alone what it was handed, and does not get through to a connection that was never made.
+   * Ends reconnecting, also on connections that BullMQ has copied from it, and a client that we have made: BullMQ leaves
+   * alone what it was handed, and does not get through to a connection that was never made.
    */
   release(): void;
 }
 
 /** A connection that owes an answer for so long is half open, milliseconds: it is made anew. */
 const SILENT_MS = 10_000;
-
 /** A connection that cannot write is made anew this often, milliseconds. */
 const ANEW_MS = 1_000;
 
 type RetryStrategy = (times: number) => unknown;
 
-/**
- * What is asked of an ioredis client. Not BullMQ's own type: that of BullMQ 5 is the client of the ioredis 5 it brings along,
- * which a client of ioredis 6 does not fit, although both work.
- */
+/** What is asked of an ioredis client. Not BullMQ's own type: BullMQ 5's is that of ioredis 5 only. */
 export interface RedisClient {
   readonly options?: { retryStrategy?: RetryStrategy | null; reconnectOnError?: ((error: Error) => unknown) | null };
   duplicate(override: object): { disconnect(): void } & object;
 }
 
-/** Options for a client, or a client. */
 export type RedisConnection = ConnectionOptions | RedisClient;
 
-/** Back soon after an outage; BullMQ's own default waits up to 20 s. */
-const soon: RetryStrategy = (times) => Math.min(2_000, 50 * 2 ** Math.min(times, 6));
+/**
+ * BullMQ, loaded at boot rather than with this module, so that its absence can be said in words.
+ * @throws PERF_ERR_MISSING_PEER
+ */
+export async function importBullmq(connection: RedisConnection): Promise<Bullmq> {
+  try {
+    const bullmq = await import('bullmq');
+    // BullMQ 6 brings no Redis client along, and tells so only in the background.
+    if (!isClient(connection) && 'createPostgresBackend' in bullmq) await import('ioredis');
+    return bullmq;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== 'ERR_MODULE_NOT_FOUND' && code !== 'MODULE_NOT_FOUND') throw error;
+    throw new PerfError(
+      'PERF_ERR_MISSING_PEER',
+      '`bullmqStore()` needs the packages bullmq and ioredis, which are not installed. Run: npm install bullmq ioredis',
+      { cause: error },
+    );
+  }
+}
 
 /**
  * Whether an error speaks for a connection made anew. READONLY: after a failover the server's name leads to the new primary,
@@ -48,9 +64,8 @@ export function needsAnew(words: RegExp): (error: Error) => boolean {
   };
 }
 
-export function isClient(connection: object): connection is RedisClient {
-  return 'duplicate' in connection && typeof connection.duplicate === 'function';
-}
+const isClient = (connection: object): connection is RedisClient =>
+  'duplicate' in connection && typeof connection.duplicate === 'function';
 
 /**
  * For the producer: a command fails at once without a connection, and after one reconnect with one. ioredis' own offline
@@ -66,20 +81,18 @@ export const workerConnection = (connection: RedisConnection): Connection =>
 function connect(connection: RedisConnection, override: object): Connection {
   let released = false;
   const given = (isClient(connection) ? connection.options : connection) as RedisClient['options'];
-  const usual = given?.retryStrategy ?? soon;
+  // Back soon after an outage; BullMQ's own default waits up to 20 s.
+  const usual = given?.retryStrategy ?? ((times: number) => Math.min(2_000, 50 * 2 ** Math.min(times, 6)));
   // ioredis gives up, and lets the process end, when its strategy returns no number.
   const retryStrategy: RetryStrategy = (times) => (released ? null : usual(times));
   const reconnectOnError = given?.reconnectOnError ?? needsAnew(/READONLY/);
   const options = { ...override, retryStrategy, reconnectOnError };
-  if (!isClient(connection)) {
-    return { options: { ...connection, ...options } as ConnectionOptions, release: () => (released = true) };
-  }
-  const client = connection.duplicate(options);
+  const client = isClient(connection) ? connection.duplicate(options) : null;
   return {
-    options: client,
+    options: client ?? ({ ...connection, ...options } as ConnectionOptions),
     release: () => {
       released = true;
-      client.disconnect();
+      client?.disconnect();
     },
   };
 }

@@ -2,13 +2,6 @@ import { createHash } from 'node:crypto';
 import type { Job } from 'bullmq';
 import type { DurableJob, NewDurableJob } from '../../defer/durable/durable-store.js';
 
-/** What `Queue.addBulk` takes. */
-interface BulkJob {
-  readonly name: string;
-  readonly data: JobData;
-  readonly opts: object;
-}
-
 /** What is kept in Redis of one item. What is left out there is null, as in jobs of 0.1.0. */
 export interface ItemData {
   /** Of a job on its own: only where BullMQ could not take it as it is. */
@@ -38,29 +31,23 @@ export type JobData = CommonData & (ItemData | { items: ItemData[] });
  * Failed ones stay until somebody looks at them.
  */
 const KEEP = { removeOnComplete: { age: 600, count: 10_000 }, removeOnFail: { age: 30 * 24 * 3600, count: 100_000 } };
-/** 128 bits in hexadecimal digits. */
-const ID_LENGTH = 32;
 /** A strategy of our workers: exponential with jitter like BullMQ's own, but bounded. */
 export const BOUNDED_BACKOFF = 'nestjs-perf';
 
-export function bulkJobOf(job: NewDurableJob): BulkJob {
-  const { id, ...item } = itemOf(job);
+export function bulkJobOf(job: NewDurableJob) {
+  const { id: _, ...item } = itemOf(job);
   const jobId = jobIdOf(job.id);
-  const data: JobData = { ...commonOf(job), ...item, ...(jobId === id ? {} : { id }) };
-  return { name: job.name, data, opts: optionsOf(jobId, job) };
+  return jobWith(job, jobId, jobId === job.id ? item : { ...item, id: job.id });
 }
 
 /**
  * Its id comes from all its items: sent again they make the same job, while other items make another, even behind the same
  * first. After a crash a journal's items are put together anew, and what is taken for stored is struck off.
  */
-export function envelopeOf(jobs: readonly NewDurableJob[]): BulkJob {
-  const first = jobs[0]!;
-  const hash = createHash('sha256');
-  for (const { id } of jobs) hash.update(id).update('\n');
-  const id = hash.digest('hex').slice(0, ID_LENGTH);
-  const data: JobData = { ...commonOf(first), items: jobs.map(itemOf) };
-  return { name: first.name, data, opts: optionsOf(`envelope-${id}`, first) };
+export function envelopeOf(jobs: readonly NewDurableJob[]) {
+  const ids = jobs.map(({ id }) => `${id}\n`).join('');
+  const id = createHash('sha256').update(ids).digest('hex').slice(0, 32);
+  return jobWith(jobs[0]!, `envelope-${id}`, { items: jobs.map(itemOf) });
 }
 
 function itemOf({ id, data, requestId, status, at, traceparent, route }: NewDurableJob): ItemData {
@@ -68,35 +55,34 @@ function itemOf({ id, data, requestId, status, at, traceparent, route }: NewDura
   return { ...item, ...(traceparent === null ? {} : { traceparent }), ...(route === null ? {} : { route }) };
 }
 
-const commonOf = (job: NewDurableJob): CommonData => ({
-  work: job.work,
-  timeoutMs: job.timeoutMs,
-  ...(isBounded(job) ? { maxBackoffMs: job.options.maxBackoffMs } : {}),
-});
-
 /** BullMQ refuses whole numbers and colons. Different ids stay different. */
 function jobIdOf(id: string): string {
   return /^-?\d+$/.test(id) || id.includes(':') || id.startsWith('id-') ? `id-${encodeURIComponent(id)}` : id;
 }
 
-/** BullMQ's own strategy knows no bound; what never reaches it needs none, and older workers know that one only. */
-const isBounded = ({ attempts, options: { backoffMs, maxBackoffMs } }: NewDurableJob): boolean =>
-  backoffMs * 2 ** (attempts - 2) > maxBackoffMs;
-
-function optionsOf(jobId: string, job: NewDurableJob): object {
-  const { attempts, options } = job;
-  const type = isBounded(job) ? BOUNDED_BACKOFF : 'exponential';
+function jobWith(job: NewDurableJob, jobId: string, items: ItemData | { items: ItemData[] }) {
+  const { name, work, timeoutMs, attempts } = job;
+  const { backoffMs, maxBackoffMs, delayMs, priority } = job.options;
+  // BullMQ's own strategy knows no bound; what never reaches it needs none, and older workers know that one only.
+  const bounded = backoffMs * 2 ** (attempts - 2) > maxBackoffMs;
+  const backoff = { type: bounded ? BOUNDED_BACKOFF : 'exponential', delay: backoffMs, jitter: 1 };
   return {
-    jobId,
-    attempts,
-    ...(attempts > 1 ? { backoff: { type, delay: options.backoffMs, jitter: 1 } } : {}),
-    ...(options.delayMs > 0 ? { delay: options.delayMs } : {}),
-    ...(options.priority > 0 ? { priority: options.priority } : {}),
-    ...KEEP,
+    name,
+    data: { work, timeoutMs, ...(bounded ? { maxBackoffMs } : {}), ...items },
+    opts: {
+      jobId,
+      attempts,
+      ...(attempts > 1 ? { backoff } : {}),
+      ...(delayMs > 0 ? { delay: delayMs } : {}),
+      ...(priority > 0 ? { priority } : {}),
+      ...KEEP,
+    },
   };
 }
 
-/** Null for a job of somebody else's; else one job for each item, as the host runs them. `many`: it is an envelope. */
+export type ReadJob = NonNullable<ReturnType<typeof readJob>>;
+
+/** One job for each item, as the host runs them; null for a job of somebody else's. `many`: it is an envelope. */
 export function readJob({ id = '', name, data, opts }: Job): { jobs: DurableJob[]; many: boolean } | null {
   const given = data as Partial<CommonData & ItemData & { items: ItemData[] }> | null | undefined;
   if (typeof given?.work !== 'string' || typeof given.timeoutMs !== 'number') return null;

@@ -1,12 +1,11 @@
-import type { Job, Worker } from 'bullmq';
+import type { BackoffStrategy, Job, Worker } from 'bullmq';
 import { reasonOf } from '../../core/reason.js';
 import { within } from '../../core/within.js';
 import { backoffMs } from '../../defer/backoff.js';
-import type { DurableStoreHost } from '../../defer/durable/durable-store.js';
-import type { Connection } from './connection.js';
+import type { DurableStoreHost, WorkKind } from '../../defer/durable/durable-store.js';
+import type { Bullmq, Connection } from './connection.js';
 import { openEnvelope } from './envelope.js';
-import { BOUNDED_BACKOFF, readJob } from './job-data.js';
-import type { Bullmq } from './peer.js';
+import { BOUNDED_BACKOFF, readJob, type ReadJob } from './job-data.js';
 
 /** For a last word with Redis when the deadline has passed already, milliseconds. */
 const LAST_WORD_MS = 500;
@@ -27,12 +26,11 @@ export interface QueueWorkerOptions {
   readonly limiter?: { readonly max: number; readonly duration: number } | null;
 }
 
-/** Works the jobs of one queue off in this process. */
 export class JobWorker {
   private readonly worker: Worker;
-  private readonly active = new Map<string, { readonly job: Job; readonly token: string | undefined }>();
-  /** Jobs whose end Redis has not been told of yet. */
-  private readonly untold = new Set<string>();
+  private readonly active = new Set<{ readonly job: Job; readonly token: string | undefined }>();
+  /** Jobs that have ended and that Redis has not been told of, in their order. */
+  private readonly untold = new Set<string | undefined>();
   private readonly stopping = new AbortController();
   private paused = false;
   private waiters: (() => void)[] = [];
@@ -53,8 +51,8 @@ export class JobWorker {
       maxStalledCount: MAX_STALLED_COUNT,
       settings: { backoffStrategy: boundedBackoff },
     });
-    this.worker.on('completed', ({ id }) => this.untold.delete(id ?? ''));
-    this.worker.on('failed', (job) => this.untold.delete(job?.id ?? ''));
+    this.worker.on('completed', ({ id }) => this.told(id));
+    this.worker.on('failed', (job) => this.told(job?.id));
     this.worker.on('error', (error) => {
       // A job that was put back has no lock any more, when it ends after all.
       if (this.stopping.signal.aborted) return;
@@ -63,7 +61,6 @@ export class JobWorker {
     });
   }
 
-  /** Takes no new job. */
   async pause(): Promise<void> {
     this.paused = true;
     await this.worker.pause(true);
@@ -79,18 +76,18 @@ export class JobWorker {
     await within(leftMs(), () => this.pause());
     await within(deadlineMs, () => this.idle());
     this.stopping.abort();
-    if (this.active.size > 0) await within(ABORT_MS, () => this.idle());
-    if (this.active.size > 0) {
-      const left = [...this.active.values()];
+    await within(ABORT_MS, () => this.idle());
+    const left = [...this.active];
+    if (left.length > 0) {
       const names = left.map(({ job }) => job.name).join(', ');
       this.host.report('durable jobs were cut off', `${left.length} durable jobs run again elsewhere: ${names}.`);
       // Without an attempt, and soon rather than when its lock expires; but not to this worker, which still listens.
       const putBack = left.map(({ job, token }) => job.moveToDelayed(Date.now() + PUT_BACK_MS, token));
       await within(LAST_WORD_MS, () => Promise.allSettled(putBack));
     }
-    const force = this.active.size > 0;
     // With nothing to tell, Redis is waited for only as long as it takes when it is there.
-    const closed = await within(this.untold.size === 0 ? LAST_WORD_MS : leftMs(), () => this.worker.close(force));
+    const hasNews = this.active.size + this.untold.size > 0;
+    const closed = await within(hasNews ? leftMs() : LAST_WORD_MS, () => this.worker.close(this.active.size > 0));
     this.connection.release();
     if (!closed) await within(ABORT_MS, () => this.worker.disconnect());
   }
@@ -100,57 +97,63 @@ export class JobWorker {
     return new Promise((resolve) => this.waiters.push(resolve));
   }
 
+  /** Redis knows of it, and has answered for what ended before: of a lost lock, no event tells. */
+  private told(id: string | undefined): void {
+    if (!this.untold.has(id)) return;
+    for (const other of this.untold) {
+      this.untold.delete(other);
+      if (other === id) return;
+    }
+  }
+
   private async process(job: Job, token: string | undefined): Promise<void> {
     // BullMQ still takes the job for which it was waiting when it was paused.
-    if (this.paused) await this.putBack(job, token, PUT_BACK_MS);
+    if (this.paused) return this.putBack(job, token, PUT_BACK_MS);
     const read = readJob(job);
     if (read === null) {
       throw new Error(
         `job "${job.name}" on queue "${this.queueName}" is no durable work of nestjs-perf: give bullmqStore() a queue of its own`,
       );
     }
-    const { jobs, many } = read;
-    const kind = this.host.kindOf(jobs[0]!.work);
+    const kind = this.host.kindOf(read.jobs[0]!.work);
     if (typeof kind === 'object') {
       const cause = `a durable job of queue "${this.queueName}" waits for another process: ${kind.whyNot}`;
       this.host.report(cause, cause);
-      await this.putBack(job, token, ELSEWHERE_MS * (1 + Math.random()));
+      return this.putBack(job, token, ELSEWHERE_MS * (1 + Math.random()));
     }
-    const id = job.id ?? '';
-    this.active.set(id, { job, token });
-    this.untold.add(id);
-    const attempt = job.attemptsMade + 1;
-    const { signal } = this.stopping;
+    const active = { job, token };
+    this.active.add(active);
     let done = true;
     try {
-      if (!many) await this.host.run(jobs[0]!, attempt, signal);
-      else if (kind === 'batch') await this.host.runBatch(jobs, attempt, signal);
-      else done = await openEnvelope(job, jobs, this.host, () => this.paused, signal);
+      done = await this.run(job, kind, read);
     } finally {
-      this.active.delete(id);
+      this.active.delete(active);
+      this.untold.add(job.id);
       if (this.active.size === 0) for (const wake of this.waiters.splice(0)) wake();
     }
-    // It stopped halfway, because the worker stops.
     if (!done) await this.putBack(job, token, PUT_BACK_MS);
+  }
+
+  /** False: it stopped halfway, because the worker stops. */
+  private async run(job: Job, kind: WorkKind, { jobs, many }: ReadJob): Promise<boolean> {
+    const { host, stopping } = this;
+    const attempt = job.attemptsMade + 1;
+    if (many && kind === 'one') return openEnvelope(job, jobs, host, () => this.paused, stopping.signal);
+    if (many) await host.runBatch(jobs, attempt, stopping.signal);
+    else await host.run(jobs[0]!, attempt, stopping.signal);
+    return true;
   }
 
   /** For another process, or for later: burns no attempt. Always throws what tells BullMQ so. */
   private async putBack(job: Job, token: string | undefined, delayMs: number): Promise<never> {
     await job.moveToDelayed(Date.now() + delayMs, token);
-    this.untold.delete(job.id ?? '');
+    this.told(job.id);
     throw new this.bullmq.DelayedError();
   }
 }
 
-function boundedBackoff(
-  attemptsMade: number,
-  type?: string,
-  _error?: Error,
-  job?: { data: unknown; opts: { backoff?: number | { delay?: number } } },
-): number {
-  const backoff = job?.opts.backoff;
-  const { delay = 1_000 } = typeof backoff === 'object' ? backoff : {};
-  const { maxBackoffMs = Infinity } = (job?.data ?? {}) as { maxBackoffMs?: number };
-  if (type !== BOUNDED_BACKOFF) return delay;
-  return Math.round(backoffMs(attemptsMade, { baseMs: delay, maxMs: maxBackoffMs }));
-}
+const boundedBackoff: BackoffStrategy = (attemptsMade, type, _error, job) => {
+  const { delay: baseMs = 1_000 } = (job?.opts.backoff ?? {}) as { delay?: number };
+  const { maxBackoffMs: maxMs = Infinity } = (job?.data ?? {}) as { maxBackoffMs?: number };
+  return type === BOUNDED_BACKOFF ? Math.round(backoffMs(attemptsMade, { baseMs, maxMs })) : baseMs;
+};

@@ -63,7 +63,9 @@ describe('after the application has closed', () => {
     const { engine, reports, durable, worker } = start(new MemoryPlace(), () => {});
     await durable.start(worker);
     await engine.drain(0);
-    (await durable.arm(entryOf('late'), null, false))!.commit(200);
+    const armed = durable.arm(entryOf('late'), null, false)!;
+    armed.commit(200);
+    await armed.written;
     expect(readdirSync(folder)).toEqual([]);
     expect(engine.stats()).toMatchObject({ accepted: 1, dropped: 1, pending: 0 });
     expect(reports.at(-1)).toContain('the application has closed');

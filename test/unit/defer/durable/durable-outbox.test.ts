@@ -30,7 +30,8 @@ describe('durable work in front of a store that comes and goes', () => {
         const ids = Array.from({ length: 60 }, (_, i) => `r${round}-${i}`);
         const arming = ids.map(async (id, i) => {
           if (i % 4 === 0) await new Promise((resolve) => setTimeout(resolve, i % 7));
-          const armed = await engine.durable!.arm(entryOf(id), null, false);
+          const armed = engine.durable!.arm(entryOf(id), null, false);
+          await armed?.written;
           if (i % 5 === 0) await new Promise((resolve) => setImmediate(resolve));
           armed?.commit(200);
         });
@@ -57,7 +58,11 @@ describe('durable work in front of a store that comes and goes', () => {
       store: new MemoryStore(place, false, { path: join(folder, 'spill'), maxBytes: 1 }),
     });
     await engine.durable!.start(NO_WORKER);
-    for (const id of ['on-disk', 'refused']) (await engine.durable!.arm(entryOf(id), null, false))?.commit(200);
+    for (const id of ['on-disk', 'refused']) {
+      const armed = engine.durable!.arm(entryOf(id), null, false);
+      armed?.commit(200);
+      await armed?.written;
+    }
     place.away = false;
     await engine.idle();
     expect([...place.known]).toEqual(['on-disk']);

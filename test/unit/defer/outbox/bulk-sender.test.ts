@@ -12,7 +12,7 @@ function senderWith(send: Send, limits: Partial<BatchLimits> = {}) {
   const sender = new BulkSender<number>(
     { maxJobs: 100, maxWaitMs: 5, ...limits },
     {
-      send: (items) => {
+      store: (items) => {
         sent.push(items);
         return send(items, sent.length);
       },

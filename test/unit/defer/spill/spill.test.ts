@@ -321,6 +321,7 @@ describe('the spill', () => {
 
 describe('the lock of a spill', () => {
   const lock = (): string => `${file}.lock`;
+  const kernel = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
 
   it('keeps a second one out as long as a process lives, and not longer', async () => {
     await open();
@@ -342,7 +343,7 @@ describe('the lock of a spill', () => {
     const child = spawn(process.execPath, ['-e', ''], { stdio: 'ignore' });
     await once(child, 'exit');
     for (let round = 0; round < 20; round++) {
-      writeFileSync(lock(), `nowhere ${child.pid} 1`);
+      writeFileSync(lock(), `nowhere/${kernel}/pid:[1] ${child.pid} 1`);
       const old = new Date(Date.now() - 60_000);
       utimesSync(lock(), old, old);
       const results = await Promise.allSettled(Array.from({ length: 5 }, () => open()));
@@ -352,7 +353,7 @@ describe('the lock of a spill', () => {
   });
 
   it('of another container holds while it is renewed, and no longer', async () => {
-    writeFileSync(lock(), `another-pod/boot/pid:[1] ${process.pid} 1`);
+    writeFileSync(lock(), `another-pod/${kernel}/pid:[1] ${process.pid} 1`);
     const renewing = setInterval(() => utimesSync(lock(), new Date(), new Date()), 500);
     let opens = false;
     const opening = open().then((it) => ((opens = true), it));
@@ -361,6 +362,20 @@ describe('the lock of a spill', () => {
     clearInterval(renewing);
     const old = new Date(Date.now() - 60_000);
     utimesSync(lock(), old, old);
+    const { spill } = await opening;
+    expect(await put(spill, 'a-1')).toBe(true);
+  });
+
+  it('of another host holds while it is renewed, however wrong that host’s clock is', async () => {
+    writeFileSync(lock(), `another-host/boot/pid:[1] ${process.pid} 1`);
+    const renew = (): void => utimesSync(lock(), new Date(Date.now() - 60_000), new Date(Date.now() - 60_000));
+    renew();
+    const renewing = setInterval(renew, 500);
+    let opens = false;
+    const opening = open().then((it) => ((opens = true), it));
+    await new Promise((resolve) => setTimeout(resolve, 3_000));
+    expect(opens).toBe(false);
+    clearInterval(renewing);
     const { spill } = await opening;
     expect(await put(spill, 'a-1')).toBe(true);
   });

@@ -1,0 +1,38 @@
+import { EventEmitter } from 'node:events';
+import { expect, it } from 'vitest';
+import { JobWorker } from '../../../../src/entries/bullmq/job-worker.js';
+import { NO_WORKER } from '../../defer/durable-entry.js';
+
+type Process = (job: object) => Promise<void>;
+
+/** BullMQ's worker while Redis is away: it never gets through with its goodbye. */
+class StubWorker extends EventEmitter {
+  static last: StubWorker;
+  constructor(
+    _queue: string,
+    readonly process: Process,
+  ) {
+    super();
+    StubWorker.last = this;
+  }
+  pause = async (): Promise<void> => {};
+  close = (): Promise<void> => new Promise(() => {});
+  disconnect = async (): Promise<void> => {};
+}
+
+it('a job that has lost its lock does not hold up the end of the process later on', async () => {
+  const bullmq = { Worker: StubWorker } as never;
+  const connection = { options: {}, release: () => {} };
+  const worker = new JobWorker(bullmq, 'mail', connection, { concurrency: 1 }, NO_WORKER);
+  const run = async (id: string): Promise<object> => {
+    const job = { id, name: 'receipt', attemptsMade: 0, data: { work: 'SendReceipt', timeoutMs: 1 }, opts: {} };
+    await StubWorker.last.process(job);
+    return job;
+  };
+  await run('lost');
+  StubWorker.last.emit('error', new Error('Missing lock for job lost. moveToFinished'));
+  StubWorker.last.emit('completed', await run('next'));
+  const startedMs = performance.now();
+  await worker.stop(30_000);
+  expect(performance.now() - startedMs).toBeLessThan(10_000);
+});
