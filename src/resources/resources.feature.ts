@@ -15,8 +15,8 @@ import { SchedulingHistory } from './scheduling-history.js';
 const WATCH_EVERY_MS = 1_000;
 
 /**
- * The container's resources, wired to one application. With the feature off (options null) nothing runs and nothing is
- * opened, until someone samples. All readers share one set of descriptors, each with a baseline of its own.
+ * The container's resources, wired to one application. With the feature off (options null) nothing runs until someone samples.
+ * All share one reader, each with a baseline of its own.
  */
 export class ResourcesFeature implements Feature {
   /** For injection: works with the feature off too. */
@@ -87,11 +87,9 @@ export class ResourcesFeature implements Feature {
     return { resources: sampleSince(since, reading, this.settings) };
   }
 
-  /** Stops the timers and gives back every descriptor. */
   drain(): void {
     for (const timer of this.timers) clearInterval(timer);
     this.timers = [];
-    this.reader.close();
   }
 
   private readonly watch = (): void => {
