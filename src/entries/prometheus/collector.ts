@@ -93,7 +93,7 @@ const OWN_LABELS: ReadonlySet<string> = new Set([
   ...DURATIONS.flatMap((duration) =>
     Object.keys(duration.attributesOf({ method: '', route: '', handler: '', status: 0 }, '')),
   ).map(labelName),
-  ...METRICS.flatMap(({ attributes = [], prometheus }) => [
+  ...METRICS.flatMap(({ attributes, prometheus }) => [
     ...attributes.map(labelName),
     ...Object.keys(prometheus.labels ?? {}),
   ]),
