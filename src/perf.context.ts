@@ -20,10 +20,7 @@ export function needsContext(options: ResolvedOptions, modules: ModulesContainer
   return (cheap && wanted) || isAskedFor(NEEDS_CONTEXT, modules);
 }
 
-/**
- * Whether a provider or controller asks for one of `tokens` in its constructor, its properties or its factory's `inject`
- * list.
- */
+/** Whether one asks for one of `tokens` in its constructor, its properties or its factory's `inject` list. */
 function isAskedFor(tokens: ReadonlySet<unknown>, modules: ModulesContainer): boolean {
   for (const module of modules.values()) {
     const wrappers = [...module.providers.values(), ...module.controllers.values(), ...module.injectables.values()];

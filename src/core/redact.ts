@@ -109,10 +109,7 @@ export function redactQuery(query: string, secrets: SecretNames): string {
     .join('&');
 }
 
-/**
- * A copy of plain data without secret fields, or null when it is too large or deep, or not plain. Never calls the data's
- * own code (`toJSON`, accessors).
- */
+/** A copy of plain data without secret fields; null when it is too large or not plain. Calls none of its code. */
 export const redactData = (data: unknown, secrets: SecretNames): { data: unknown } | null =>
   redactEncoded(data, secrets, 0);
 
@@ -164,10 +161,7 @@ const NAMES_INSIDE = /<([\w.:-]+)|(?<![\w.-])([\w.-]+)["'\\\]]*\s*[=:]/g;
 /** Too short to be a secret whatever it is called, and nothing inside; most values are. */
 const HARMLESS = /^[\w.~-]{0,9}$/;
 
-/**
- * The value of a parameter or field, which may itself be JSON, a URL, or a form in a string. `depth`: how often it was encoded,
- * which bounds the work too, as each encoding may hold all others.
- */
+/** The value of a parameter or field: maybe JSON, a URL or a form in a string. `depth`: how often it was encoded. */
 function isSafeText(name: string, text: string, secrets: SecretNames, depth = 1): boolean {
   if (name !== '' && secrets.isSecret(name)) return false;
   if (HARMLESS.test(text)) return true;

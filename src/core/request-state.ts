@@ -109,11 +109,7 @@ function soleHeader({ rawHeaders }: IncomingMessage, wanted: string): string | n
   return found;
 }
 
-/**
- * The one async-context store: who is the current request. Shared by all applications of a process, so that `defer()`
- * works without injection; each application decides whether its requests enter it (`context`), and a
- * {@link RequestState} knows its own application. It holds nothing but what a running request has put there.
- */
+/** Who is the current request. All applications of a process share it, so that `defer()` needs no injection. */
 export const requestContext = new AsyncLocalStorage<RequestState>();
 
 /** Tells the request whose code calls, without the context store; null when it cannot. Costs some microseconds. */

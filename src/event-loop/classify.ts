@@ -66,10 +66,7 @@ export interface Verdict<S> {
   readonly culprit: S | null;
   /** Likely. */
   readonly suspect: S | null;
-  /**
-   * Who waited of those in flight: all but the culprit, the suspect and who was seen running; those whose code would have
-   * been seen (`background` code ran); or it cannot be told, since each may have been the culprit.
-   */
+  /** Who waited: all but those named or seen running; those whose code would have been seen; or it cannot be told. */
   readonly waited: 'others' | 'seen' | 'unknown';
   /** Who was seen running where nobody's code was the cause; they may have waited less than the others. */
   readonly ran: readonly S[];

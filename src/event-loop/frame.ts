@@ -94,10 +94,7 @@ export function isBareTimer(frames: readonly Frame[]): boolean {
 /** In a bundle it cannot be told. */
 const RXJS = /[/\\]node_modules[/\\]rxjs[/\\]/;
 
-/**
- * Whether a late look was let in inside the very call that held it up: a synchronous function of Node's own that was
- * entered before (a callee or its second line runs now), or a safepoint.
- */
+/** Whether a late look was let in inside the call that held it up: one of Node's own `…Sync` kind, or a safepoint. */
 export function showsNodeCall(look: Seen): boolean {
   if (look.state === null) return false;
   if (look.frames.some(({ name }) => name === SAFEPOINT_NAME)) return true;

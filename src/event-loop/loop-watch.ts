@@ -8,10 +8,7 @@ import { LoopStatistics } from './loop-statistics.js';
 /** Called when two beats lay further apart than the threshold. `seq` is the number that the loop had meanwhile. */
 export type LateListener = (seq: number, fromMs: number, toMs: number) => void;
 
-/**
- * The proof that the event loop turns: a counter in shared memory, moved at each tick and, at most every `beatMs`,
- * at a request's start or end. A plain store is enough: the watchdog may see it late, never wrong.
- */
+/** Proves that the event loop turns, by a counter in shared memory: who reads it may see it late, never wrong. */
 export class Beat {
   readonly words = new Int32Array(new SharedArrayBuffer(WORDS * Int32Array.BYTES_PER_ELEMENT));
   /** Monotonic milliseconds. */
@@ -77,10 +74,7 @@ export const nodeGauges: LoopGauges = {
 };
 const { threadCpuUsage } = process as { threadCpuUsage?: () => NodeJS.CpuUsage };
 
-/**
- * Beats and ticks: sees each block of the event loop from the inside. Ticks fast while requests are in flight,
- * slowly otherwise.
- */
+/** Sees each block of the event loop from the inside. Ticks fast while requests are in flight, slowly otherwise. */
 export class LoopWatch {
   readonly beat: Beat;
   readonly statistics: LoopStatistics;

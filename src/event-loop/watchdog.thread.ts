@@ -133,10 +133,7 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
     return leftMs > 0 ? leftMs + 0.2 : timing.sampleMs;
   }
 
-  /**
-   * The main thread cleans up after looks, and tells this thread. Node aborts when that happens while the thread ends, so one that
-   * has looked waits until the main thread has come round and tells it to end.
-   */
+  /** Node aborts when the main thread cleans up after a look while this thread ends: so it says so, and waits. */
   function stop(): void {
     if (schedstatFd !== null) fs.closeSync(schedstatFd);
     if (!hasLooked) return;

@@ -47,10 +47,7 @@ export interface RequestObserver {
   endedElsewhere?(state: RequestState): void;
 }
 
-/**
- * Start and end of every request of one application, each exactly once, and those in flight.
- * A request ends completed when its response was handed to the operating system, aborted when its connection closes before.
- */
+/** Start and end of every request of one application, each exactly once, and those in flight. */
 export class RequestLifecycle extends Attachable implements RequestOwner {
   /** Requests enter the context store that have started since then, monotonic milliseconds; Infinity: none does. */
   private contextSinceMs = Infinity;
@@ -116,10 +113,7 @@ export class RequestLifecycle extends Attachable implements RequestOwner {
     return state;
   }
 
-  /**
-   * Several applications may serve one Express, or one be mounted in another: the innermost that a request has reached, and then
-   * the one whose route it is, owns it.
-   */
+  /** Of several applications on one Express the innermost that it has reached, then that of its route, owns it. */
   private takeOver(from: RequestState, request: IncomingMessage, response: ServerResponse): RequestState {
     lifecycleOf(from).open.delete(from);
     const passed = (request as Marked)[PASSED] ?? ((request as Marked)[PASSED] = []);

@@ -22,10 +22,7 @@ const additions = new WeakMap<object, Map<string, Addition>>();
 
 const additionOn = (host: object, methodName: string): Addition | undefined => additions.get(host)?.get(methodName);
 
-/**
- * Parameters through which handlers get the request: the user's own `@Req()`, else one behind the others that stands on the
- * class only until {@link giveBack}.
- */
+/** Where handlers get the request: the user's own `@Req()`, else one that stands on the class for a moment. */
 export class RequestParameters {
   private readonly added: { host: object; methodName: string }[] = [];
 

@@ -15,10 +15,7 @@ export const nodeFigures = (): NodeFigures => ({
   constrainedMemory: process.constrainedMemory(),
 });
 
-/**
- * One sentence when Node's own figures disagree with the container's limits, null when they agree. libuv looks at the
- * own cgroup only for memory, and not at v1 quotas at all for CPUs.
- */
+/** One sentence when Node's own figures disagree with the container's limits: libuv does not look at all of them. */
 export function disagreement(limits: ResourceSample['limits'], node: NodeFigures): string | null {
   const wrong: string[] = [];
   const { cpuCores, memoryBytes } = limits;

@@ -14,10 +14,7 @@ import { SchedulingHistory } from './scheduling-history.js';
 /** Low memory cannot wait for the next record. */
 const WATCH_EVERY_MS = 1_000;
 
-/**
- * The container's resources, wired to one application. With the feature off (options null) nothing runs until someone samples.
- * All share one reader, each with a baseline of its own.
- */
+/** The container's resources of one application. With the feature off (null) nothing runs until someone samples. */
 export class ResourcesFeature implements Feature {
   /** For injection: works with the feature off too. */
   readonly service: ResourceSampler;

@@ -17,10 +17,7 @@ interface Group {
   split: number;
 }
 
-/**
- * Requests of one interval by method, route, status class, outcome and variants: count, sum and sum of squares are all
- * that a mean with its confidence interval needs, at one event a group instead of one a request.
- */
+/** Requests of one interval by method, route, status class, outcome and variants: one event a group. */
 export class Rollup {
   private readonly groups = new Map<string, Group>();
 

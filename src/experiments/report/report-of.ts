@@ -13,10 +13,7 @@ const NEARLY_EVEN = 0.05;
 /** So many buckets of units a variant must be left for a comparison without the warm-up. */
 const LEAST_WARM_ROWS = 10;
 
-/**
- * The report of one gate from totals: those of this process, or of many after {@link mergeTotals}. A gate that a switchback
- * alternates is compared by its time slices, any other by its units.
- */
+/** The report of one gate from totals: by time slices where a switchback alternates it, else by units. */
 export function reportOf(totals: ExperimentTotals, gate: string, options: ReportOptions = {}): ExperimentReport {
   const { route = null, metric = 'latency' } = options;
   if (totals.slices.some((slice) => slice.gate === gate)) return switchbackReport(totals, gate, route, metric);

@@ -17,11 +17,7 @@ function useOfProcess(): ProcessUse {
 /** Slices that are kept: the oldest pair makes room for the newest. */
 const MAX_SLICES = 1_000;
 
-/**
- * Alternates a gate by time slices, so that one process can compare what cannot be split by request. Slices come in pairs of
- * one `on` and one `off` in random order, against trends and against anything that has a rhythm; the first `washoutMs` of each
- * are not counted.
- */
+/** Alternates a gate by time slices, in pairs of `on` and `off` in random order, against trends and rhythms. */
 export class Switchback {
   /** The variant of now. */
   on = false;

@@ -5,10 +5,7 @@ import type { UnitCount } from '../statistics/comparison.js';
 const LOG2_BITS = 17;
 const BITS = 2 ** LOG2_BITS;
 
-/**
- * Counts distinct units in fixed memory by linear counting (Whang, Vander-Zanden & Taylor 1990): one bit a unit, picked by its
- * hash. Bitmaps of several processes are merged bit by bit, so a unit that both have seen counts once.
- */
+/** Counts distinct units in fixed memory by linear counting (Whang, Vander-Zanden & Taylor 1990); can be merged. */
 export class UnitBitmap {
   private constructor(private readonly bytes: Uint8Array) {}
 

@@ -16,10 +16,7 @@ interface ExpressResponse extends ServerResponse {
 }
 const NAMES = ['res', 'next', 'baseUrl', 'originalUrl', '_parsedUrl', 'params', 'route', 'locals'];
 
-/**
- * Whether V8 forgets, for an object whose prototype was changed, the hidden class that adding a property leads to. Up to version
- * 12 (Node 22) it does: each such object gets hidden classes of its own, which no inline cache fits.
- */
+/** Up to version 12 (Node 22) V8 gives each object whose prototype was changed hidden classes of its own. */
 export const FORGETS_HIDDEN_CLASSES = Number.parseInt(process.versions.v8, 10) < 13;
 
 /**

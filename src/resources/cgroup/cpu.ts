@@ -64,10 +64,7 @@ function usageV1(read: (name: string) => string): Usage {
   return { usageSeconds: usageSeconds ?? sum, userSeconds, systemSeconds };
 }
 
-/**
- * The lowest CPU quota from the own cgroup up to the mount point. The kernel counts throttling only in the cgroup that holds
- * the quota, so it is read there.
- */
+/** The lowest CPU quota up to the mount point. The kernel counts throttling only in the cgroup that holds it. */
 export function readCpuLimit(root: string, { version, directories }: ControllerCgroup): CpuLimit {
   const local = parseThrottling(textOf(`${root}${directories[0]}/cpu.stat.local`), version);
   const reading = { ...NOT_LIMITED, anySeconds: local.throttledSeconds };

@@ -41,10 +41,7 @@ const BELOW_ROOT_V2_FILES = ['cgroup.events', 'cpu.max', 'memory.max'];
 /** A search by process id reads at most so many directories. */
 const MAX_SEARCHED = 2_000;
 
-/**
- * Finds the own cgroup per controller, never by one global version: v1 where a v1 mount carries the controller, else v2.
- * Reads about ten files below `root`; never throws.
- */
+/** Finds the own cgroup per controller: v1 where a v1 mount carries it, else v2. Never throws. */
 export function discoverCgroups(root: string): CgroupLayout {
   const membership = parseMembership(textOf(`${root}/proc/self/cgroup`));
   const mounts = parseMountInfo(textOf(`${root}/proc/self/mountinfo`));
