@@ -5,9 +5,6 @@ import { ARMED, BEAT_AT, MODE, PARKED, POLLS, RUN_DELAY_US, SEQ, STARVED_US, UNI
 import { DISARM_AFTER_MS, DISARM_QUIET_AFTER_MS, type Timing } from './event-loop.options.js';
 import { LoopStatistics } from './loop-statistics.js';
 
-/** Called when two beats lay further apart than the threshold. `seq` is the number that the loop had meanwhile. */
-export type LateListener = (seq: number, fromMs: number, toMs: number) => void;
-
 /** Proves that the event loop turns, by a counter in shared memory: who reads it may see it late, never wrong. */
 export class Beat {
   readonly words = new Int32Array(new SharedArrayBuffer(WORDS * Int32Array.BYTES_PER_ELEMENT));
@@ -17,7 +14,8 @@ export class Beat {
   constructor(
     private readonly thresholdMs: number,
     nowMs: number,
-    private readonly onLate: LateListener,
+    /** Called when two beats lay further apart than the threshold. `seq` is the number that the loop had meanwhile. */
+    private readonly onLate: (seq: number, fromMs: number, toMs: number) => void,
   ) {
     this.restart(nowMs);
   }
@@ -80,7 +78,7 @@ export class LoopWatch {
   readonly statistics: LoopStatistics;
   private timer: NodeJS.Timeout | null = null;
   /** There are requests: the tick is fast, and the watchdog awake. */
-  armed = false;
+  private armed = false;
   private lastRequestMs = 0;
   // As they were at the last tick.
   private tickedMs: number;
@@ -136,13 +134,7 @@ export class LoopWatch {
   /** A request has ended: the loop turns. */
   requestEnded(nowMs: number): void {
     this.lastRequestMs = nowMs;
-    if (nowMs - this.beat.lastMs < this.timing.beatMs) return;
-    this.beat.at(nowMs);
-  }
-
-  /** When a request has to be told of again; 0: every one. Monotonic milliseconds. */
-  get beatDueMs(): number {
-    return this.armed ? this.beat.lastMs + this.timing.beatMs : 0;
+    if (nowMs - this.beat.lastMs >= this.timing.beatMs) this.beat.at(nowMs);
   }
 
   private begin(nowMs: number): void {
@@ -241,9 +233,6 @@ export class LoopWatch {
   /** The counters now, to be set against those of a block. */
   counters(): { starvedUs: number; runDelayUs: number } {
     const { words } = this.beat;
-    return {
-      starvedUs: Atomics.load(words, STARVED_US),
-      runDelayUs: Atomics.load(words, RUN_DELAY_US),
-    };
+    return { starvedUs: Atomics.load(words, STARVED_US), runDelayUs: Atomics.load(words, RUN_DELAY_US) };
   }
 }
