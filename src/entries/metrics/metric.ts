@@ -53,7 +53,9 @@ type Head = Pick<Metric, 'name' | 'unit' | 'kind' | 'prometheus'>;
 const named =
   (kind: Metric['kind']) =>
   (name: string, unit: string, own: Partial<Metric['prometheus']> = {}): Head => ({
-    ...{ name, unit, kind },
+    name,
+    unit,
+    kind,
     prometheus: { name: prometheusName(name, unit, kind), ...own },
   });
 export const counter = named('counter');

@@ -1,6 +1,6 @@
 import { PerfError } from '../../core/perf.error.js';
-import type { StatsigClient, StatsigEvent, StatsigUserFields } from './client.js';
-import { coreUserClass, type StatsigUserClass } from './core-user.js';
+import { coreUserClass, type StatsigClient, type StatsigEvent, type StatsigUserClass } from './client.js';
+import type { StatsigUserFields } from './client.js';
 
 /** What differs between the two SDKs. */
 export interface StatsigAdapter {

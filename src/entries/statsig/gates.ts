@@ -1,7 +1,6 @@
 import type { Unit } from '../../core/record.js';
 import { within } from '../../core/within.js';
-import { coreUserClass, type StatsigUserClass } from './core-user.js';
-import { reasonWithoutKey } from './reason.js';
+import { coreUserClass, reasonWithoutKey, type StatsigUserClass } from './client.js';
 import type { GateAnswer, GateClient } from '../../experiments/gates/gate-client.js';
 
 /** A gate as either SDK evaluates it. */
