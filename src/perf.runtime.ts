@@ -28,7 +28,6 @@ import { FEATURES, type ResolvedOptions } from './perf.options.js';
 import { installSnapshotEndpoint } from './perf.snapshot-endpoint.js';
 import { healthOf, type PerfHealth } from './perf.health.js';
 import { resolveSinks, type SinkOption } from './perf.sinks.js';
-import { startLine } from './perf.start-line.js';
 import { PERF_EXTENSIONS, PERF_RESOLVED_OPTIONS, PERF_SINKS } from './perf.tokens.js';
 
 /**
@@ -93,12 +92,10 @@ export class PerfRuntime {
     REQUEST_SCOPED.set(requests, handlers.requestScoped);
   }
 
-  /** What a feature offers for injection. */
   serviceOf(feature: (typeof FEATURES)[number]): object {
     return this.features[FEATURES.indexOf(feature)]!.service!;
   }
 
-  /** The feature that an extension has made. */
   extension(name: string): Feature {
     return this.features[FEATURES.length + this.extensions.findIndex((extension) => extension.name === name)]!;
   }
@@ -202,7 +199,6 @@ export class PerfRuntime {
     if (this.options.enabled) this.logger.log(this.startLine());
   }
 
-  /** The application begins to close. */
   async closing(): Promise<void> {
     for (const feature of this.features) await feature.closing?.();
   }
@@ -279,9 +275,17 @@ export class PerfRuntime {
     if (bytes !== undefined) note.bytes = (note.bytes ?? 0) + bytes;
   }
 
+  /** What is on, and where to look. */
   private startLine(): string {
-    const { paths, release, recorder } = this;
-    return startLine(this.options, { sinks: recorder.sinkNames, paths, release });
+    const on = FEATURES.filter(({ name }) => this.options[name] !== null).map(({ title }) => title);
+    const sinks = this.recorder.sinkNames;
+    const places = [...this.paths.map((path) => `GET ${path}`), '`PerfService.snapshot()`'];
+    return [
+      on.length === 0 ? 'Nothing is on' : `On: ${on.join(', ')}`,
+      sinks.length === 0 ? 'No sink: records go nowhere' : `Records go to: ${sinks.join(', ')}`,
+      `Look at ${places.join(', ')}`,
+      ...(this.release === null ? [] : [`Release ${this.release}`]),
+    ].join('. ');
   }
 
   private hostFor(platform: Platform | null): PerfSinkHost {

@@ -5,7 +5,6 @@ import { reasonOf } from './reason.js';
 /** The response of a raw route. */
 export interface RawResponse<Body = string> {
   status: number;
-  /** Content type. */
   type: string;
   body: Body;
   /** Beside the content type; they replace what the application has set before. */
@@ -15,7 +14,6 @@ export interface RawResponse<Body = string> {
 /** Decides who may read a raw route. */
 export type Authorize = (request: PerfRequest) => boolean | Promise<boolean>;
 
-/** Where a raw route is. */
 export const pathOption = (byDefault: string): Option<string> =>
   string({ default: byDefault, what: 'a path that begins with `/`', test: (path) => path.startsWith('/') });
 

@@ -46,7 +46,6 @@ export class Histogram {
     if (ms < this.minMs) this.minMs = ms;
   }
 
-  /** Adds what `other` has counted. */
   merge(other: Histogram): void {
     for (let i = 0; i < OCTAVES; i++) {
       const from = other.octaves[i];

@@ -53,7 +53,6 @@ export function markAsPerfError(prototype: Pick<PerfError, 'code' | 'message' | 
   Object.defineProperty(prototype, PERF_ERROR, { value: true });
 }
 
-/** Nobody knows which request this is. */
 export function contextOff(what: string): PerfError {
   return new PerfError(
     'PERF_ERR_CONTEXT_OFF',

@@ -73,7 +73,6 @@ export class SecretNames {
   }
 }
 
-/** What stands where a secret was. */
 export const REDACTED = '[redacted]';
 
 /** A text that is encoded more often, as JSON or in a URL, is no text. */

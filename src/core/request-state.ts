@@ -12,7 +12,6 @@ const TRACEPARENT = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/;
 
 /** The application a request belongs to. */
 export interface RequestOwner extends Attachable {
-  /** A new request id. */
   nextId(): string;
   /** The route of a request whose framework tells it only on demand; null while no route has matched. Never throws. */
   findRoute(state: RequestState): Route | null;
@@ -49,7 +48,6 @@ export class RequestState extends Attachable implements Linked<RequestState> {
     /** The raw request; null for a message, socket event or resolver that is measured without HTTP. */
     readonly request: IncomingMessage | null,
     readonly response: ServerResponse | null,
-    /** Monotonic milliseconds. */
     readonly startedMs: number,
     readonly owner: RequestOwner,
   ) {

@@ -72,7 +72,6 @@ export const isMeasured = (route: Route): boolean => route.handler?.skipped !== 
 /** Called for each new route, before it serves. */
 export type RouteListener = (route: Route) => void;
 
-/** The routes of one application. */
 export class Routes {
   readonly all: Route[] = [];
   private readonly listeners: RouteListener[] = [];

@@ -8,7 +8,6 @@ export const USERS = attach<(by: 'totalMs' | 'count', route?: string, lastMs?: n
 /** What stands for a user wherever the library tells of one; null: the id itself. Of an application, with `users.redact`. */
 export const REDACT_USER = attach<(userId: string) => string>('application');
 
-/** Hashes that are kept. */
 const MAX_NAMES = 10_000;
 /** An id as it is told of. */
 export const userName = (userId: string): string => userId.replaceAll('\n', ' ').slice(0, 200);

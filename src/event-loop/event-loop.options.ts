@@ -47,7 +47,6 @@ export interface ReplayOptions {
 
 const name = string({ what: 'a name', test: (value) => value !== '' });
 
-/** The `eventLoop` row of the option table. */
 export const eventLoopOption = feature({
   thresholdMs: number({ default: 50, unit: 'a number of milliseconds', min: 20, max: 60_000 }),
   stack: boolean({ default: true }),
@@ -61,7 +60,6 @@ export const eventLoopOption = feature({
 
 /** How often things happen, milliseconds. All follow from the threshold. */
 export interface Timing {
-  /** A loop that stood still for less is not reported. */
   readonly thresholdMs: number;
   /** A request that starts or ends so soon after the last beat adds none. A block may look that much longer. */
   readonly beatMs: number;

@@ -19,7 +19,7 @@ import { aloneIn, sharesWork, suspectAt } from './candidates.js';
 import { classify, type Verdict } from './classify.js';
 import { timingOf, type eventLoopOption, type Timing } from './event-loop.options.js';
 import { GcObserver } from './gc.js';
-import { Identity, captureFrames, captureNames, Probe, type Sample } from './interrupt/probe.js';
+import { Identity, captureFrames, captureNames, Probe } from './interrupt/probe.js';
 import { Naming, progressOf } from './interrupt/naming.js';
 import { LoopWatch, nodeGauges, type Block } from './loop-watch.js';
 import { Mappings, SourceMaps } from './source-maps.js';
@@ -28,9 +28,10 @@ import { PendingBlocks, type PendingBlock } from './pending-blocks.js';
 import { installSafepoints } from './safepoints.js';
 import { stacksObstacle } from './stack-check.js';
 import { Watchdog, watchdogObstacle } from './watchdog.js';
+import type { Look } from './frame.js';
 
 interface SeenBlock extends PendingBlock {
-  readonly samples: readonly Sample[];
+  readonly looks: readonly Look<RequestState>[];
   /** Who was the first to get on after the last look; null: nobody before the loop turned. */
   readonly firstOn: RequestState | null;
   /** Several got on at once. */
@@ -196,7 +197,7 @@ export class EventLoop implements RequestObserver {
     const { firstOn, severalOn } = this.naming;
     const seen: SeenBlock = {
       block,
-      samples: this.probe?.samplesOf(block.seq) ?? [],
+      looks: this.probe?.samplesOf(block.seq) ?? [],
       inFlight,
       firstOn: firstOn ?? ending,
       severalOn,
@@ -239,17 +240,17 @@ export class EventLoop implements RequestObserver {
   }
 
   private judge(seen: SeenBlock): void {
-    const { block, samples, inFlight, firstOn, severalOn, queued } = seen;
-    const { startMs, endMs } = block;
+    const { block, looks, inFlight, firstOn, severalOn, queued } = seen;
+    const { startMs, endMs, cpuRatio } = block;
     const gcMs = this.gc.within(startMs, endMs);
     const counters = this.watch.counters();
     const verdict = classify<RequestState>({
       startMs,
       endMs,
       inPieces: block.seq < 0,
-      looks: samples,
+      looks,
       gcMs,
-      cpuRatio: block.cpuRatio,
+      cpuRatio,
       starvedMs: ((counters.starvedUs - block.starvedUsBefore) | 0) / 1000,
       runDelayMs: ((counters.runDelayUs - block.runDelayUsBefore) | 0) / 1000,
       throttled: wasThrottled(this.scheduling?.since(startMs) ?? null),

@@ -53,7 +53,6 @@ export class RequestLifecycle extends Attachable implements RequestOwner {
   private contextSinceMs = Infinity;
   /** False: they never may (`context: false`). */
   contextAllowed = true;
-  /** Null in an application without HTTP. */
   platform: Platform | null = null;
   private readonly starting: ((state: RequestState) => void)[] = [];
   private readonly ending: ((state: RequestState) => void)[] = [];
@@ -97,7 +96,6 @@ export class RequestLifecycle extends Attachable implements RequestOwner {
     return this.open.size;
   }
 
-  /** Requests in flight, oldest first. */
   states(): RequestState[] {
     return this.open.toArray();
   }

@@ -3,7 +3,6 @@ const ROUTE_ARGS_METADATA = '__routeArguments__';
 /** Under it `@Req()` writes its parameter's index: `RouteParamtypes.REQUEST` is 0. */
 const keyOf = (index: number): string => `0:${index}`;
 
-/** Where a handler receives the request. */
 export interface RequestParameter {
   readonly index: number;
   /** Not the user's own `@Req()`: the handler must not see it. */
@@ -45,7 +44,6 @@ export class RequestParameters {
     return { index, added: true };
   }
 
-  /** Leaves every class as it was. */
   giveBack(): void {
     for (const { host, methodName } of this.added.splice(0).reverse()) {
       const addition = additionOn(host, methodName)!;

@@ -30,7 +30,6 @@ const pattern = string({
   test: (value) => value.startsWith('/'),
 });
 
-/** The `latency` row of the option table. */
 export const latencyOption = feature({
   slowMs: number({ default: 1000, unit: 'a number of milliseconds' }),
   overMs: ascending('milliseconds', { default: [1000, 2000, 5000], least: 0 }),

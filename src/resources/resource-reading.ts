@@ -18,7 +18,6 @@ export interface ResourceReading {
   place: string;
   layout: CgroupLayout;
   machine: Machine;
-  /** Of the cgroup; else of the process. */
   cpuUsage: CpuUsage;
   isCgroupUsage: boolean;
   cpuLimit: CpuLimit;
@@ -41,7 +40,6 @@ interface Found {
 /** Reads the accounts of whatever cgroup the process is in now. Shared by readers that each keep their own baseline. */
 export class ResourceReader {
   private readonly root: string;
-  /** Null until the first read. */
   private found: Found | null = null;
 
   constructor(

@@ -3,7 +3,7 @@ import type { ResourceSample } from '../core/record.js';
 import { type ResourceAdvice, advise } from './resource-advice.js';
 import { ResourceReader, type ResourceReading } from './resource-reading.js';
 import { limitsOf, sampleSince } from './resource-sample.js';
-import { type ResolvedResourcesOptions, type ResourcesOptions, resolveResourcesOptions } from './resources.options.js';
+import { type ResolvedResourcesOptions, type ResourcesOptions, resourcesRows } from './resources.options.js';
 
 /** What the container allows and uses: CPU, throttling and memory against the real limits. Injection token and type. */
 export abstract class ResourceSampler {
@@ -61,5 +61,5 @@ export interface ResourceSamplerSource {
  */
 export function createResourceSampler(options: ResourcesOptions & ResourceSamplerSource = {}): ResourceSampler {
   const { root = '/', now = monotonicMs, ...rest } = options;
-  return new ReadingResourceSampler(new ResourceReader(root, now), resolveResourcesOptions(rest, ''));
+  return new ReadingResourceSampler(new ResourceReader(root, now), resourcesRows.read(rest, ''));
 }

@@ -8,7 +8,7 @@ import { ResourceDiagnostics } from './resource-diagnostics.js';
 import { ResourceReader, type ResourceReading } from './resource-reading.js';
 import { limitsOf, sampleSince } from './resource-sample.js';
 import { ReadingResourceSampler, ResourceSampler } from './resource-sampler.js';
-import { type ResolvedResourcesOptions, resolveResourcesOptions, resourcesOption } from './resources.options.js';
+import { type ResolvedResourcesOptions, resourcesRows, resourcesOption } from './resources.options.js';
 import { SchedulingHistory } from './scheduling-history.js';
 
 /** Low memory cannot wait for the next record. */
@@ -18,7 +18,6 @@ const WATCH_EVERY_MS = 1_000;
 export class ResourcesFeature implements Feature {
   /** For injection: works with the feature off too. */
   readonly service: ResourceSampler;
-  /** For the event loop. */
   readonly history: SchedulingHistory;
   /** For who sizes by the CPU; with the feature off too. */
   readonly allowance: CpuAllowance = {
@@ -47,7 +46,7 @@ export class ResourcesFeature implements Feature {
       readonly recorder: Pick<FeatureHost['recorder'], 'wanted' | 'push'>;
     },
   ) {
-    this.settings = options ?? resolveResourcesOptions({}, 'resources');
+    this.settings = options ?? resourcesRows.read({}, 'resources');
     this.reader = new ResourceReader('/', host.nowMs);
     this.service = new ReadingResourceSampler(this.reader, this.settings);
     this.history = new SchedulingHistory(() => this.reader.read());

@@ -43,7 +43,6 @@ export interface Estimate {
   mean: number;
   /** Of the mean, not of one unit. */
   variance: number;
-  /** Degrees of freedom of the variance. */
   degrees: number;
   units: number;
 }

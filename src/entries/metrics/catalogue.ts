@@ -32,7 +32,6 @@ const lines = (attributes: readonly string[], of: (now: Measured) => readonly Li
   },
 });
 
-/** The only point of a metric. */
 const single = (of: (snapshot: PerfSnapshot) => number | null | undefined): Reading =>
   lines([], ({ snapshot }) => [of(snapshot) ?? []].flat().map((value) => [value]));
 

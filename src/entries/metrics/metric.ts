@@ -8,14 +8,12 @@ export interface Point {
   attributes: Readonly<Record<string, string>>;
 }
 
-/** What metrics are read from. */
 export interface Measured {
   snapshot: PerfSnapshot;
   blocks: BlockTotals;
   cap: SeriesCap;
 }
 
-/** How the points of a metric are read. */
 export interface Reading {
   /** What its points have. */
   attributes: readonly string[];

@@ -17,7 +17,6 @@ export type AnyRegistry = Pick<Registry, 'metrics' | 'registerMetric' | 'getSing
 /** How the metrics of one sink are written. */
 export interface Exposition {
   prefix: string;
-  /** On every metric. */
   labels: Labels;
   boundsSeconds: readonly number[];
 }

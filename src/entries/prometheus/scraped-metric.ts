@@ -1,6 +1,5 @@
 export type Labels = Readonly<Record<string, string>>;
 
-/** One line of an exposition. */
 export interface MetricValue {
   metricName?: string;
   labels: Labels;

@@ -81,7 +81,6 @@ export function armOf({ totals }: ObservedVariant, metric: RequestMetric, part: 
     .filter((row) => row.count > 0);
 }
 
-/** A cell summed over all buckets. */
 export const totalOf = ({ totals }: ObservedVariant, cell: Cell): number =>
   // The first number of a row is its bucket.
   totals.buckets.reduce((total, row) => total + row[COLUMN[cell] + 1]!, 0);

@@ -34,7 +34,6 @@ export function compareVariants(units: readonly UnitTotals[], options: CompareOp
 
 const exactly = (units: number): UnitCount => ({ units, variance: 0 });
 
-/** @throws PERF_ERR_UNITS */
 function planOf(options: CompareOptions): Plan {
   if (typeof options !== 'object' || options === null) throw noData('options', 'an object', options);
   const { control, treatment, alpha = 0.05, sequential = false, treatmentShare = 0.5 } = options;

@@ -19,7 +19,6 @@ const MAX_SLICES = 1_000;
 
 /** Alternates a gate by time slices, in pairs of `on` and `off` in random order, against trends and rhythms. */
 export class Switchback {
-  /** The variant of now. */
   on = false;
   /** The slice to count for; null during the wash-out, and when stopped. */
   current: SliceTally | null = null;
@@ -60,7 +59,6 @@ export class Switchback {
     this.current = null;
   }
 
-  /** The slices that have ended. */
   totals(): SliceTotals[] {
     return this.closed.map((slice) => slice.totals());
   }

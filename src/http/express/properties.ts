@@ -10,7 +10,6 @@ interface ExpressRequest extends IncomingMessage {
   params?: unknown;
   route?: unknown;
 }
-/** And on every response that is answered. */
 interface ExpressResponse extends ServerResponse {
   locals?: unknown;
 }

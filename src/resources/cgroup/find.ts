@@ -20,7 +20,6 @@ export interface CgroupLayout {
   trust: ResourceSample['limits']['trust'];
   /** Quota and throttling. */
   cpu: ControllerCgroup | null;
-  /** CPU time used. */
   cpuacct: ControllerCgroup | null;
   memory: ControllerCgroup | null;
   /** The v2 cgroup, for pressure: hybrid hosts have it too. */

@@ -19,10 +19,8 @@ function integerAt(text: string, at: number): number | null {
   return value < 2 ** 63 ? value : null;
 }
 
-/** The number at the start. */
 export const firstNumber = (text: string): number | null => integerAt(text, 0);
 
-/** The number after the first space. */
 export function secondNumber(text: string): number | null {
   const space = text.indexOf(' ');
   return space < 0 ? null : integerAt(text, space + 1);

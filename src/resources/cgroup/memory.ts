@@ -130,7 +130,6 @@ const usedBytes = (usageBytes: number, stat: string, version: Version): number =
 /** v1 has no word for "no limit": it writes 2^63 rounded down to a page, which is no exact count. 0 would allow no process. */
 const limitOf = (bytes: number | null): number | null => (bytes === 0 ? null : bytes);
 
-/** The lowest of what is known. */
 function least(values: readonly (number | null)[]): number | null {
   const known = values.filter((value) => value !== null);
   return known.length === 0 ? null : Math.min(...known);

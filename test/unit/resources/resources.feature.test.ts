@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { PerfRecord } from '../../../src/core/record.js';
 import { ResourcesFeature } from '../../../src/resources/resources.feature.js';
-import { resolveResourcesOptions } from '../../../src/resources/resources.options.js';
+import { resourcesRows, type ResourcesOptions } from '../../../src/resources/resources.options.js';
 
 const silent = { log: () => {}, warn: () => {}, error: () => {} };
 
@@ -26,8 +26,8 @@ describe('the publishing timer', () => {
   let nowMs = 0;
   let records: PerfRecord[];
   const started: ResourcesFeature[] = [];
-  const resources = (options: Parameters<typeof resolveResourcesOptions>[0] | null): ResourcesFeature => {
-    const resolved = options === null ? null : resolveResourcesOptions(options, 'resources');
+  const resources = (options: ResourcesOptions | null): ResourcesFeature => {
+    const resolved = options === null ? null : resourcesRows.read(options, 'resources');
     const made = new ResourcesFeature(resolved, {
       recorder: { wanted: true, push: (record) => void records.push(record) },
       logger: silent,
