@@ -234,21 +234,18 @@ export class PerfRuntime {
   }
 
   snapshot(): PerfSnapshot {
-    const nothing = {
-      routes: [],
+    const off = {
       eventLoop: null,
       resources: null,
       defer: null,
       compression: null,
       offload: null,
-      upstream: [],
-      users: [],
       guard: null,
       cache: null,
     };
     const parts = this.features.map((feature) => feature.snapshot?.() ?? {});
     const findings = parts.flatMap(({ findings = [] }) => findings);
-    return Object.assign({ at: Date.now(), ...nothing }, ...parts, { findings });
+    return Object.assign({ at: Date.now(), routes: [], upstream: [], users: [], ...off }, ...parts, { findings });
   }
 
   health(): PerfHealth {

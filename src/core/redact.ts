@@ -10,24 +10,10 @@ const SECRET_WORDS: ReadonlySet<string> = new Set(
 );
 
 /** The same without word borders: `accesstoken`, `x-apikey`, `userPasswordHash`. */
-const SECRET_PARTS = [
-  'apikey',
-  'accesskey',
-  'authoriz',
-  'authentic',
-  'cookie',
-  'credential',
-  'encryptionkey',
-  'passphrase',
-  'passw',
-  'privatekey',
-  'pwd',
-  'secret',
-  'sessid',
-  'session',
-  'signature',
-  'token',
-] as const;
+const SECRET_PARTS = (
+  'apikey accesskey authoriz authentic cookie credential encryptionkey ' +
+  'passphrase passw privatekey pwd secret sessid session signature token'
+).split(' ');
 
 /** Values that are secret whatever they are called: JSON web tokens, well-known key formats, PEM, HTTP credentials. */
 const SECRET_VALUE =

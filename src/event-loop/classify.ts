@@ -186,14 +186,9 @@ function claimsOf<S>({ looks, runDelayMs }: Evidence<S>): Claim<S>[] {
   return [...claims.values()];
 }
 
-const newClaim = <S>(state: S | null): Claim<S> => ({
-  state,
-  provenMs: 0,
-  lateMs: 0,
-  likelyMs: 0,
-  looks: [],
-  insideCall: false,
-});
+function newClaim<S>(state: S | null): Claim<S> {
+  return { state, provenMs: 0, lateMs: 0, likelyMs: 0, looks: [], insideCall: false };
+}
 
 /** Who probably made the native calls that held the looks up. */
 function likelyOf<S>({ looks }: Evidence<S>, claims: readonly Claim<S>[], windowMs: number): Claim<S> | null {

@@ -25,10 +25,7 @@ export interface LatencyOptions {
   serverTiming?: boolean;
 }
 
-const pattern = string({
-  what: 'a route pattern that starts with `/`',
-  test: (value) => value.startsWith('/'),
-});
+const pattern = string({ what: 'a route pattern that starts with `/`', test: (value) => value.startsWith('/') });
 
 export const latencyOption = feature({
   slowMs: number({ default: 1000, unit: 'a number of milliseconds' }),

@@ -1,11 +1,5 @@
-import {
-  HttpException,
-  Inject,
-  Injectable,
-  type CallHandler,
-  type ExecutionContext,
-  type NestInterceptor,
-} from '@nestjs/common';
+import { HttpException, Inject, Injectable } from '@nestjs/common';
+import type { CallHandler, ExecutionContext, NestInterceptor } from '@nestjs/common';
 import { defer, Observable } from 'rxjs';
 import { requestContext } from '../core/request-state.js';
 import { type Route, Routes } from '../core/route.js';

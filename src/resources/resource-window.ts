@@ -79,11 +79,7 @@ export function lossBetween(before: ResourceReading, after: ResourceReading): Sc
 function throttlingBetween(before: CpuLimit, after: CpuLimit): Throttling {
   const of = (key: keyof Throttling): number | null =>
     before.heldBy === after.heldBy ? difference(before.throttling[key], after.throttling[key]) : null;
-  return {
-    periods: of('periods'),
-    throttledPeriods: of('throttledPeriods'),
-    throttledSeconds: of('throttledSeconds'),
-  };
+  return { periods: of('periods'), throttledPeriods: of('throttledPeriods'), throttledSeconds: of('throttledSeconds') };
 }
 
 /** The kernel throttled here, yet no limit that can be seen did: a pod's or a task's quota above the container's mount. */

@@ -2,16 +2,8 @@ import type { ResourceSample } from '../../core/record.js';
 import type { CachedMethodStats, PerfSnapshot, RouteSnapshot, UpstreamSnapshot } from '../../core/snapshot.js';
 import type { BlockTotal } from './block-totals.js';
 import { isHttp } from './durations.js';
-import {
-  counter,
-  gauge,
-  metricOf,
-  upDownCounter,
-  type Measured,
-  type Point,
-  type Reading,
-  type Row,
-} from './metric.js';
+import { counter, gauge, metricOf, upDownCounter } from './metric.js';
+import type { Measured, Point, Reading, Row } from './metric.js';
 import { OVERFLOW } from './series-cap.js';
 
 type Counts = Readonly<Record<string, number>>;

@@ -1,13 +1,5 @@
-import {
-  type CompareOptions,
-  type Comparison,
-  type SampleRatio,
-  type UnitCount,
-  type UnitTotals,
-  type VariantMean,
-  armsOf,
-  noData,
-} from './comparison.js';
+import { armsOf, noData } from './comparison.js';
+import type { CompareOptions, Comparison, SampleRatio, UnitCount, UnitTotals, VariantMean } from './comparison.js';
 import { chiSquaredUpperTail } from '../../core/statistics/distributions.js';
 import { anytimeValid, fixedHorizon, notBelow, relativeLift } from '../../core/statistics/inference.js';
 import { type Arm, type RatioMean, adjustByPrePeriod, ratioMean } from '../../core/statistics/ratio-mean.js';

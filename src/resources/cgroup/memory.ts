@@ -27,13 +27,7 @@ const FILES = {
     peak: 'memory.max_usage_in_bytes',
     oom: 'memory.oom_control',
   },
-  v2: {
-    usage: 'memory.current',
-    limit: 'memory.max',
-    high: 'memory.high',
-    peak: 'memory.peak',
-    oom: 'memory.events',
-  },
+  v2: { usage: 'memory.current', limit: 'memory.max', high: 'memory.high', peak: 'memory.peak', oom: 'memory.events' },
 } as const;
 
 /** Lines of `memory.stat`. On v1 descendants count only with `total_`: the kubelet reads the same lines. */
