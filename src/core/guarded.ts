@@ -25,10 +25,7 @@ export const authorizeOption: Option<Authorize> = value(
 
 const TEXT = 'text/plain; charset=utf-8';
 
-/**
- * Guards a raw route, which no guard of the application sees: 403 for whom `authorize` refuses. When it or the answer
- * fails nothing is given away: the caller reads 500, the reason goes to `failed`. Never rejects.
- */
+/** 403 for whom `authorize` refuses; 500 when it or the answer fails, whose reason `failed` hears. Never rejects. */
 export function guarded<Body = string>(
   authorize: Authorize | null,
   answer: (request: PerfRequest) => Promise<RawResponse<Body>>,

@@ -17,10 +17,7 @@ export interface RequestOwner extends Attachable {
   findRoute(state: RequestState): Route | null;
 }
 
-/**
- * One request from its first byte of work to the end of its response: the one object the request path allocates, and what the
- * context store holds. Features keep what they know of it under keys of their own ({@link Attachable}).
- */
+/** One request, from its first byte of work to the end of its response. The context store holds it. */
 export class RequestState extends Attachable implements Linked<RequestState> {
   // Those of its application that are in flight.
   previous: RequestState | null = null;

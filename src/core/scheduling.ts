@@ -10,10 +10,7 @@ export interface SchedulingLoss {
 
 /** The port through which the event loop learns that it was late because the kernel held the process back. */
 export interface SchedulingPressure {
-  /**
-   * What was lost from the last look before `monotonicMs` (at most some seconds earlier, while the loop turns) until now.
-   * Null when there was no such look. Costs a few tenths of a millisecond, disturbs no other reader, never throws.
-   */
+  /** What was lost since the last look before `monotonicMs`, some seconds at most; null: none. Never throws. */
   since(monotonicMs: number): SchedulingLoss | null;
   /** Milliseconds throttled since the first look, summed over CPUs; null where nothing tells. */
   readonly throttledMs: number | null;

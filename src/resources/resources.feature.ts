@@ -70,10 +70,7 @@ export class ResourcesFeature implements Feature {
     for (const timer of this.timers) timer.unref();
   }
 
-  /**
-   * What is true now; null with the feature off or not started. Its rates are of half an interval to one and a half: since
-   * the last record, or the one before it when that is too fresh. However many ask, none shortens another's window.
-   */
+  /** What is true now; null when off. Its rates are of half an interval to one and a half, however many ask. */
   snapshot(): Pick<PerfSnapshot, 'resources'> {
     const { published, publishedBefore } = this;
     if (this.options === null || published === null) return { resources: null };

@@ -13,10 +13,7 @@ interface StatsigGate {
   readonly details?: { readonly reason: string };
 }
 
-/**
- * The part of a Statsig client that gates need: `Statsig` or `StatsigServer` of `statsig-node`, or `Statsig` of
- * `@statsig/statsig-node-core`. Structural, so neither package has to be installed for the other's users.
- */
+/** The part of a client of either SDK that gates need; structural, as `StatsigClient` is. */
 export interface StatsigGateClient {
   // `never`: the two SDKs' user types have nothing in common that both accept.
   getFeatureGate(user: never, gate: string): StatsigGate;

@@ -77,10 +77,7 @@ const STACK_LIMIT = 160;
 const FRAMES_SENT = 24;
 const MAX_SAMPLES = 256;
 
-/**
- * Answers the watchdog from inside the blocked stack. The watchdog finds it as a hidden property of the global object of the
- * main context, which is the same wherever this package was loaded: a test runner gives each suite globals of its own.
- */
+/** Answers the watchdog from inside the blocked stack. It is found as a hidden property of the main context's global. */
 export class Probe {
   /** Near a stack overflow there is no room for a look; such a look is lost, and the application is not touched. */
   failed = 0;

@@ -91,10 +91,7 @@ const shownMean = (ratio: RatioMean, { units }: UnitCount): VariantMean => ({
 /** Alarm below this p-value (GrowthBook's default): one false alarm in a thousand experiments. */
 const ALARM = 0.001;
 
-/**
- * Pearson's χ² test of the split between two variants against the share that was asked for (Fabijan et al. 2019,
- * "Diagnosing sample ratio mismatch"). Counts that were estimated widen what chance explains.
- */
+/** Pearson's χ² test of the split (Fabijan et al. 2019). Counts that were estimated widen what chance explains. */
 export function sampleRatio(control: UnitCount, treatment: UnitCount, treatmentShare: number | null): SampleRatio {
   const units = control.units + treatment.units;
   if (treatmentShare === null || units === 0) return { pValue: 1, suspect: false };

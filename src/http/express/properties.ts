@@ -18,10 +18,7 @@ const NAMES = ['res', 'next', 'baseUrl', 'originalUrl', '_parsedUrl', 'params', 
 /** Up to version 12 (Node 22) V8 gives each object whose prototype was changed hidden classes of its own. */
 export const FORGETS_HIDDEN_CLASSES = Number.parseInt(process.versions.v8, 10) < 13;
 
-/**
- * Gives requests and responses the properties that Express will set, before Express changes their prototypes: each with the
- * value it has anyway, mostly `undefined`. Then requests share their hidden classes (ARCHITECTURE.md, the ledger).
- */
+/** Sets what Express will set, before it changes prototypes: then requests share hidden classes (the ledger). */
 export class ExpressProperties {
   /** Told by the first request: main.ts may change Express's prototypes until then. */
   private usual: boolean | null = null;
