@@ -1,5 +1,5 @@
 import type { Arm } from '../../core/statistics/ratio-mean.js';
-import type { UnitCount } from '../statistics/comparison.js';
+import type { UnitCount } from '../statistics/compare-variants.js';
 import { COLUMN, type Cell } from '../totals/route-tally.js';
 import type { ExperimentTotals, VariantTotals } from '../totals/experiment-totals.js';
 import { bitmapOf, mergeVariants } from '../totals/merge-totals.js';

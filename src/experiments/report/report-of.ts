@@ -1,6 +1,5 @@
 import { absoluteDifference, type AbsoluteDifference } from '../../core/statistics/inference.js';
-import { compareArms, sampleRatio } from '../statistics/compare-variants.js';
-import type { Comparison } from '../statistics/comparison.js';
+import { compareArms, sampleRatio, type Comparison } from '../statistics/compare-variants.js';
 import type { ExperimentTotals } from '../totals/experiment-totals.js';
 import type { ExperimentReport, FleetEffect, ReportOptions, RequestMetric } from './experiment-report.js';
 import { armOf, COLUMNS, matches, observedGate, type ObservedGate } from './observed-gate.js';

@@ -1,4 +1,4 @@
-import type { Comparison } from '../statistics/comparison.js';
+import type { Comparison } from '../statistics/compare-variants.js';
 import type { AbsoluteDifference } from '../../core/statistics/inference.js';
 import { WARM_UP_REQUESTS } from '../totals/route-tally.js';
 import type { ExperimentReport, RequestMetric } from './experiment-report.js';

@@ -1,4 +1,4 @@
-import type { Comparison, VariantMean } from './comparison.js';
+import type { Comparison, VariantMean } from './compare-variants.js';
 import { meanVariance, ratioMean, type RatioMean, type Row } from '../../core/statistics/ratio-mean.js';
 import { deltaOf, fixedHorizon, type Lift, notBelow } from '../../core/statistics/inference.js';
 

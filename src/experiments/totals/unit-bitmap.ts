@@ -1,5 +1,5 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
-import type { UnitCount } from '../statistics/comparison.js';
+import type { UnitCount } from '../statistics/compare-variants.js';
 
 /** log2 of the number of bits: 131,072 of them are 16 KiB, and count half a million units to 0.5 %. */
 const LOG2_BITS = 17;
