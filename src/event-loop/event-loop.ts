@@ -36,7 +36,6 @@ interface SeenBlock extends PendingBlock {
   readonly firstOn: RequestState | null;
   /** Several got on at once. */
   readonly severalOn: boolean;
-  /** Of the requests that were in flight. */
   readonly connections: ReadonlySet<object>;
 }
 
@@ -49,7 +48,6 @@ const TURNS_OF_QUEUED = 3;
 export class EventLoop implements RequestObserver {
   /** Runs route functions so that a look at the stack can tell their request. */
   readonly naming: Naming;
-  /** Blocks and records that wait for verdicts. */
   readonly pending: PendingBlocks<SeenBlock>;
   private readonly timing: Timing;
   private readonly watch: LoopWatch;
@@ -112,7 +110,6 @@ export class EventLoop implements RequestObserver {
   readonly around: Around = (state, _request, proceed) =>
     state === null ? proceed() : this.naming.runHandler(state, proceed);
 
-  /** The application has booted. */
   start(): void {
     this.watch.start();
   }
@@ -243,7 +240,6 @@ export class EventLoop implements RequestObserver {
     const { block, looks, inFlight, firstOn, severalOn, queued } = seen;
     const { startMs, endMs, cpuRatio } = block;
     const gcMs = this.gc.within(startMs, endMs);
-    const counters = this.watch.counters();
     const verdict = classify<RequestState>({
       startMs,
       endMs,
@@ -251,8 +247,7 @@ export class EventLoop implements RequestObserver {
       looks,
       gcMs,
       cpuRatio,
-      starvedMs: ((counters.starvedUs - block.starvedUsBefore) | 0) / 1000,
-      runDelayMs: ((counters.runDelayUs - block.runDelayUsBefore) | 0) / 1000,
+      ...block.lost(),
       throttled: wasThrottled(this.scheduling?.since(startMs) ?? null),
       thresholdMs: this.options.thresholdMs,
       debugged: debuggerAttached(),

@@ -32,8 +32,7 @@ const block = {
   startMs: 0,
   endMs: 100,
   cpuRatio: 1,
-  starvedUsBefore: 0,
-  runDelayUsBefore: 0,
+  lost: () => ({ starvedMs: 0, runDelayMs: 0 }),
   polls: 1,
 };
 const told: string[] = [];
