@@ -186,7 +186,6 @@ export class PerfRuntime {
     this.endRegistration();
   }
 
-  /** When every module is initialised, before the server listens. */
   async bootstrapped(): Promise<void> {
     // Closed meanwhile: nobody would stop it again.
     if (this.stopping !== null) return;

@@ -34,7 +34,6 @@ interface SeenBlock extends PendingBlock {
   readonly looks: readonly Look<RequestState>[];
   /** Who was the first to get on after the last look; null: nobody before the loop turned. */
   readonly firstOn: RequestState | null;
-  /** Several got on at once. */
   readonly severalOn: boolean;
   readonly connections: ReadonlySet<object>;
 }
@@ -106,7 +105,6 @@ export class EventLoop implements RequestObserver {
     server?.once('listening', this.startWatching);
   }
 
-  /** Runs every handler by name. */
   readonly around: Around = (state, _request, proceed) =>
     state === null ? proceed() : this.naming.runHandler(state, proceed);
 

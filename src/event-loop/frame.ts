@@ -74,10 +74,8 @@ function runs(frames: readonly Frame[], isOne: (file: string | null) => boolean)
 /** Whether the stack begins where the HTTP server hands out a request. */
 export const beginsInRequest = (frames: readonly Frame[]): boolean => runs(frames, isHttp);
 
-/** Whether it begins in a read from a socket, a request's or another. */
 export const beginsInRead = (frames: readonly Frame[]): boolean => runs(frames, isRead) || runs(frames, isHttp);
 
-/** Whether it begins in a read from a socket that is not a request of the HTTP server. */
 export const beginsInForeignRead = (frames: readonly Frame[]): boolean => runs(frames, isRead) && !runs(frames, isHttp);
 
 // What a stack proves. From here on nothing is called inside the interrupt: there are regular expressions.

@@ -27,7 +27,6 @@ export class GcObserver {
     if (this.kept.length > KEPT) this.kept.shift();
   }
 
-  /** Milliseconds of collection between two monotonic times. */
   within(fromMs: number, toMs: number): number {
     let sum = 0;
     for (const { startMs, endMs } of this.kept) sum += Math.max(0, Math.min(toMs, endMs) - Math.max(fromMs, startMs));

@@ -8,7 +8,6 @@ import { LoopStatistics } from './loop-statistics.js';
 /** Proves that the event loop turns, by a counter in shared memory: who reads it may see it late, never wrong. */
 export class Beat {
   readonly words = new Int32Array(new SharedArrayBuffer(WORDS * Int32Array.BYTES_PER_ELEMENT));
-  /** Monotonic milliseconds. */
   lastMs = 0;
 
   constructor(
@@ -41,7 +40,6 @@ export class Beat {
 export interface Block {
   /** The loop's number during it; looks of the watchdog carry it too. -1: no part of it was long, all together were. */
   readonly seq: number;
-  /** Monotonic milliseconds. */
   readonly startMs: number;
   readonly endMs: number;
   /** Share of it that the main thread was on a CPU; more than 1 where only the whole process's is known. */
@@ -52,7 +50,6 @@ export interface Block {
   lost(): { starvedMs: number; runDelayMs: number };
 }
 
-/** What the watch needs of Node. */
 export interface LoopGauges {
   readonly nowMs: MonotonicClock;
   /** Milliseconds the loop has waited for events since the start. */
@@ -123,7 +120,6 @@ export class LoopWatch {
     if (!this.armed) this.arm(nowMs);
   }
 
-  /** A request has ended: the loop turns. */
   requestEnded(nowMs: number): void {
     this.lastRequestMs = nowMs;
     if (nowMs - this.beat.lastMs >= this.timing.beatMs) this.beat.at(nowMs);
@@ -218,7 +214,6 @@ export class LoopWatch {
     });
   }
 
-  /** How often the watchdog has polled. */
   get polls(): number {
     return Atomics.load(this.beat.words, POLLS);
   }

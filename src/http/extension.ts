@@ -5,10 +5,8 @@ import { PerfError } from '../core/perf.error.js';
 import type { Feature, FeatureHost } from './feature.js';
 import { methodsOf, prototypeOf, wrappersOf } from './prototypes.js';
 
-/** What applications may inject of an extension. */
 export interface ExtensionService {
   readonly token: InjectionToken;
-  /** From the feature that {@link Extension.create} has returned. */
   readonly of: (feature: Feature) => object;
 }
 
@@ -45,7 +43,6 @@ export function refuseTwice(extensions: readonly PerfExtension[]): void {
 /** On a method or a class: the extensions without which its decorators would do nothing. */
 const NEEDED_METADATA = 'perf:extension';
 
-/** What a decorator says of the extension that it needs. */
 export interface NeededExtension {
   readonly name: string;
   /** `'@Cached()'` */

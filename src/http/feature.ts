@@ -22,7 +22,6 @@ export interface FeatureHost {
   readonly flushTimeoutMs: number;
   readonly units: RequestUnits;
   readonly enabled: boolean;
-  /** What is deployed; null when nothing tells. */
   readonly release: string | null;
 }
 
@@ -36,7 +35,6 @@ export interface FeatureBoot {
 
 /** One feature of one application, from boot to close. */
 export interface Feature {
-  /** What applications inject, when the feature has a service. */
   readonly service?: object;
   /** Before routes are registered. What it throws stops the boot. */
   install?(boot: FeatureBoot): void | Promise<void>;
@@ -54,7 +52,6 @@ export interface Feature {
   close?(): void | Promise<void>;
 }
 
-/** A feature, as the list of features holds it. */
 export interface FeatureDefinition<Name extends string, Options> {
   readonly name: Name;
   /** In the first line of the log: `'event loop'`. */

@@ -35,7 +35,6 @@ export function stateOf(requestOrResponse: unknown): RequestState | null {
   return given[STATE] ?? given.req?.[STATE] ?? given.raw?.[STATE] ?? given.raw?.req?.[STATE] ?? null;
 }
 
-/** The lifecycle that a request belongs to: its application. */
 export const lifecycleOf = (state: RequestState): RequestLifecycle => state.owner as RequestLifecycle;
 
 /** What a feature may do when a request starts and when it has ended. Runs on the request path. */

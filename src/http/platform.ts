@@ -29,6 +29,5 @@ export interface Platform {
   findRoute(state: RequestState, routes: Routes): Route | null;
   /** Registers a GET route beside Nest: no guards, no Swagger, no record. */
   rawRoute(path: string, answer: RawAnswer): void;
-  /** Sends an answer through the framework. */
   answer(response: unknown, answer: Answer): void;
 }

@@ -32,7 +32,6 @@ const FASTIFY_CONFIG_METADATA = '__fastify_route_config__';
 /** Where a Fastify route's `config` carries our {@link Route}. */
 export const ROUTE: unique symbol = Symbol('perf:route');
 
-/** The application that registers, and what must happen meanwhile. */
 export interface Registration {
   readonly requests: RequestLifecycle;
   readonly routes: Routes;

@@ -14,7 +14,6 @@ const METHODS: Readonly<Record<string, string>> = { rpc: 'RPC', ws: 'WS', graphq
 const MAX_OPERATIONS = 100;
 const MAX_OPERATION_LENGTH = 100;
 
-/** The part of GraphQL's `info` that is used. */
 interface ResolveInfo {
   readonly fieldName?: string;
   readonly parentType?: { readonly name?: string };

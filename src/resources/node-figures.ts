@@ -3,7 +3,6 @@ import type { ResourceSample } from '../core/record.js';
 
 const MIB = 2 ** 20;
 
-/** What Node itself says about the container. */
 export interface NodeFigures {
   availableParallelism: number;
   /** Bytes; 0 or undefined is "none", and 2^64 is what libuv says for a v1 cgroup without a limit of its own. */

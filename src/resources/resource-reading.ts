@@ -49,7 +49,6 @@ export class ResourceReader {
     this.root = root.replace(/\/+$/, '');
   }
 
-  /** Synchronous, a few tenths of a millisecond; never throws. */
   read(): ResourceReading {
     const { found } = this;
     if (found !== null && this.now() - found.atMs < REDISCOVER_EVERY_MS) {

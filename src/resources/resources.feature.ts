@@ -16,7 +16,6 @@ const WATCH_EVERY_MS = 1_000;
 
 /** The container's resources of one application. With the feature off (null) nothing runs until someone samples. */
 export class ResourcesFeature implements Feature {
-  /** For injection: works with the feature off too. */
   readonly service: ResourceSampler;
   readonly history: SchedulingHistory;
   /** For who sizes by the CPU; with the feature off too. */
