@@ -1,5 +1,6 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { HttpAdapterHost, ModuleRef, type AbstractHttpAdapter, type ModulesContainer } from '@nestjs/core';
+import { releaseOf } from './core/application-package.js';
 import { monotonicMs } from './core/clock.js';
 import { currentRequest } from './core/request-state.js';
 import { HISTORY } from './core/history.js';
@@ -8,7 +9,6 @@ import { OVERVIEW } from './core/overview.js';
 import { contextOff } from './core/perf.error.js';
 import type { SizeNote } from './core/record.js';
 import { Recorder } from './core/recorder.js';
-import { releaseOf } from './core/release.js';
 import { OncePerCause, safeReporter } from './core/reporter.js';
 import { RequestUnits } from './core/request-unit.js';
 import { Routes } from './core/route.js';

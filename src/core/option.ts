@@ -46,53 +46,42 @@ export interface NumberRule {
   integer?: boolean;
 }
 
+/** What `is` says it may be: a function or an instance of the user's, a text. Without a default it must be given. */
+export function value<T>(what: string, is: (value: unknown) => boolean, byDefault?: T): Option<T> {
+  return option(what, (given, path) => {
+    if (given === undefined && byDefault !== undefined) return byDefault;
+    if (!is(given)) throw optionError(path, what, given);
+    return given as T;
+  });
+}
+
 /** A finite number; above 0 unless `min` says otherwise. */
 export function number(rule: NumberRule): Option<number> {
   const range = rule.min === undefined ? 'above 0' : `of ${rule.min} or more`;
   const expected = `${rule.unit} ${range}${rule.max === undefined ? '' : ` and at most ${rule.max}`}`;
-  return option(expected, (value, path) => {
-    if (value === undefined && rule.default !== undefined) return rule.default;
-    const ok =
-      typeof value === 'number' &&
-      Number.isFinite(value) &&
-      (rule.min === undefined ? value > 0 : value >= rule.min) &&
-      (rule.max === undefined || value <= rule.max) &&
-      (rule.integer !== true || Number.isInteger(value));
-    if (!ok) throw optionError(path, expected, value);
-    return value;
-  });
+  const is = (given: unknown): boolean =>
+    typeof given === 'number' &&
+    Number.isFinite(given) &&
+    (rule.min === undefined ? given > 0 : given >= rule.min) &&
+    (rule.max === undefined || given <= rule.max) &&
+    (rule.integer !== true || Number.isInteger(given));
+  return value(expected, is, rule.default);
 }
 
 /** Like {@link number}, but null when it is not given. */
 export const optionalNumber = (rule: Omit<NumberRule, 'default'>): Option<number | null> => optional(number(rule));
 
-export function boolean(rule: { default: boolean }): Option<boolean> {
-  const expected = '`true` or `false`';
-  return option(expected, (value, path) => {
-    if (value === undefined) return rule.default;
-    if (typeof value !== 'boolean') throw optionError(path, expected, value);
-    return value;
-  });
-}
+export const boolean = (rule: { default: boolean }): Option<boolean> =>
+  value('`true` or `false`', (given) => typeof given === 'boolean', rule.default);
 
 export function oneOf<const T extends string | boolean>(values: readonly T[], rule: { default: T }): Option<T> {
-  const expected = `one of ${values.map((value) => `\`${JSON.stringify(value)}\``).join(', ')}`;
-  return option(expected, (value, path) => {
-    if (value === undefined) return rule.default;
-    const found = values.find((candidate) => candidate === value);
-    if (found === undefined) throw optionError(path, expected, value);
-    return found;
-  });
+  const expected = `one of ${values.map((one) => `\`${JSON.stringify(one)}\``).join(', ')}`;
+  return value(expected, (given) => values.includes(given as T), rule.default);
 }
 
 /** Without a default it must be given. */
-export function string(rule: { default?: string; what: string; test?: (value: string) => boolean }): Option<string> {
-  return option(rule.what, (value, path) => {
-    if (value === undefined && rule.default !== undefined) return rule.default;
-    if (typeof value !== 'string' || rule.test?.(value) === false) throw optionError(path, rule.what, value);
-    return value;
-  });
-}
+export const string = (rule: { default?: string; what: string; test?: (value: string) => boolean }): Option<string> =>
+  value(rule.what, (given) => typeof given === 'string' && rule.test?.(given) !== false, rule.default);
 
 /** A list whose entries are each read by `entry`; `what` names the whole in an error. */
 export function list<T>(entry: Option<T>, rule: { default: readonly T[]; what: string }): Option<readonly T[]> {
@@ -121,14 +110,6 @@ export function ascending(
     const isAscending = read.every((number, index) => index === 0 || number > read[index - 1]!);
     if (read.length < rule.least || !isAscending) throw optionError(path, what, value);
     return read;
-  });
-}
-
-/** A required value that a function or an instance of the user's must satisfy. */
-export function value<T>(what: string, is: (value: unknown) => boolean): Option<T> {
-  return option(what, (given, path) => {
-    if (!is(given)) throw optionError(path, what, given);
-    return given as T;
   });
 }
 
