@@ -6,8 +6,7 @@ export type { SinkOption } from './perf.sinks.js';
 export { PerfService } from './perf.service.js';
 export type { SnapshotEndpointOptions } from './perf.snapshot-endpoint.js';
 
-export { SkipPerf } from './latency/skip-perf.decorator.js';
-export { SlowMs } from './latency/slow-ms.decorator.js';
+export { SkipPerf, SlowMs } from './latency/route.decorators.js';
 export { PerfInterceptor } from './latency/perf.interceptor.js';
 export type { LatencyOptions } from './latency/latency.options.js';
 
@@ -40,7 +39,7 @@ export type {
   SampleRatio,
   UnitTotals,
   VariantMean,
-} from './experiments/statistics/comparison.js';
+} from './experiments/statistics/compare-variants.js';
 export type { ExperimentTotals } from './experiments/totals/experiment-totals.js';
 export { mergeTotals } from './experiments/totals/merge-totals.js';
 

@@ -1,4 +1,5 @@
 import type { ModulesContainer } from '@nestjs/core';
+import { wrappersOf } from './http/prototypes.js';
 import { FEATURES, type ResolvedOptions } from './perf.options.js';
 
 /** Nest's metadata keys: parameter types from the compiler, `@Inject()` on parameters, `@Inject()` on properties. */
@@ -20,25 +21,13 @@ export function needsContext(options: ResolvedOptions, modules: ModulesContainer
   return (cheap && wanted) || isAskedFor(NEEDS_CONTEXT, modules);
 }
 
-/**
- * Whether a provider or controller asks for one of `tokens` in its constructor, its properties or its factory's `inject`
- * list.
- */
+/** Whether one asks for one of `tokens` in its constructor, its properties or its factory's `inject` list. */
 function isAskedFor(tokens: ReadonlySet<unknown>, modules: ModulesContainer): boolean {
-  for (const module of modules.values()) {
-    const wrappers = [...module.providers.values(), ...module.controllers.values(), ...module.injectables.values()];
-    for (const { metatype, inject } of wrappers) {
-      if (inject?.some((dependency) => tokens.has(tokenOf(dependency)))) return true;
-      if (
-        typeof metatype === 'function' &&
-        inject === undefined &&
-        dependenciesOf(metatype).some((token) => tokens.has(token))
-      ) {
-        return true;
-      }
-    }
-  }
-  return false;
+  return wrappersOf(modules).some(({ metatype, inject }) => {
+    const isMade = typeof metatype === 'function' && inject === undefined;
+    const asked = isMade ? dependenciesOf(metatype) : (inject ?? []).map(tokenOf);
+    return asked.some((token) => tokens.has(token));
+  });
 }
 
 function dependenciesOf(metatype: object): unknown[] {

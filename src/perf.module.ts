@@ -29,7 +29,6 @@ export interface PerfModuleScope {
 
 const isGlobal = boolean({ default: true });
 
-/** Of the features: there also when they are off. */
 const services = FEATURES.flatMap((feature) =>
   feature.service === undefined ? [] : ofRuntime(feature.service, (runtime) => runtime.serviceOf(feature)),
 );

@@ -1,5 +1,6 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { HttpAdapterHost, ModuleRef, type AbstractHttpAdapter, type ModulesContainer } from '@nestjs/core';
+import { releaseOf } from './core/application-package.js';
 import { monotonicMs } from './core/clock.js';
 import { currentRequest } from './core/request-state.js';
 import { HISTORY } from './core/history.js';
@@ -8,7 +9,6 @@ import { OVERVIEW } from './core/overview.js';
 import { contextOff } from './core/perf.error.js';
 import type { SizeNote } from './core/record.js';
 import { Recorder } from './core/recorder.js';
-import { releaseOf } from './core/release.js';
 import { OncePerCause, safeReporter } from './core/reporter.js';
 import { RequestUnits } from './core/request-unit.js';
 import { Routes } from './core/route.js';
@@ -28,7 +28,6 @@ import { FEATURES, type ResolvedOptions } from './perf.options.js';
 import { installSnapshotEndpoint } from './perf.snapshot-endpoint.js';
 import { healthOf, type PerfHealth } from './perf.health.js';
 import { resolveSinks, type SinkOption } from './perf.sinks.js';
-import { startLine } from './perf.start-line.js';
 import { PERF_EXTENSIONS, PERF_RESOLVED_OPTIONS, PERF_SINKS } from './perf.tokens.js';
 
 /**
@@ -93,12 +92,10 @@ export class PerfRuntime {
     REQUEST_SCOPED.set(requests, handlers.requestScoped);
   }
 
-  /** What a feature offers for injection. */
   serviceOf(feature: (typeof FEATURES)[number]): object {
     return this.features[FEATURES.indexOf(feature)]!.service!;
   }
 
-  /** The feature that an extension has made. */
   extension(name: string): Feature {
     return this.features[FEATURES.length + this.extensions.findIndex((extension) => extension.name === name)]!;
   }
@@ -189,7 +186,6 @@ export class PerfRuntime {
     this.endRegistration();
   }
 
-  /** When every module is initialised, before the server listens. */
   async bootstrapped(): Promise<void> {
     // Closed meanwhile: nobody would stop it again.
     if (this.stopping !== null) return;
@@ -202,7 +198,6 @@ export class PerfRuntime {
     if (this.options.enabled) this.logger.log(this.startLine());
   }
 
-  /** The application begins to close. */
   async closing(): Promise<void> {
     for (const feature of this.features) await feature.closing?.();
   }
@@ -238,21 +233,18 @@ export class PerfRuntime {
   }
 
   snapshot(): PerfSnapshot {
-    const nothing = {
-      routes: [],
+    const off = {
       eventLoop: null,
       resources: null,
       defer: null,
       compression: null,
       offload: null,
-      upstream: [],
-      users: [],
       guard: null,
       cache: null,
     };
     const parts = this.features.map((feature) => feature.snapshot?.() ?? {});
     const findings = parts.flatMap(({ findings = [] }) => findings);
-    return Object.assign({ at: Date.now(), ...nothing }, ...parts, { findings });
+    return Object.assign({ at: Date.now(), routes: [], upstream: [], users: [], ...off }, ...parts, { findings });
   }
 
   health(): PerfHealth {
@@ -279,9 +271,17 @@ export class PerfRuntime {
     if (bytes !== undefined) note.bytes = (note.bytes ?? 0) + bytes;
   }
 
+  /** What is on, and where to look. */
   private startLine(): string {
-    const { paths, release, recorder } = this;
-    return startLine(this.options, { sinks: recorder.sinkNames, paths, release });
+    const on = FEATURES.filter(({ name }) => this.options[name] !== null).map(({ title }) => title);
+    const sinks = this.recorder.sinkNames;
+    const places = [...this.paths.map((path) => `GET ${path}`), '`PerfService.snapshot()`'];
+    return [
+      on.length === 0 ? 'Nothing is on' : `On: ${on.join(', ')}`,
+      sinks.length === 0 ? 'No sink: records go nowhere' : `Records go to: ${sinks.join(', ')}`,
+      `Look at ${places.join(', ')}`,
+      ...(this.release === null ? [] : [`Release ${this.release}`]),
+    ].join('. ');
   }
 
   private hostFor(platform: Platform | null): PerfSinkHost {

@@ -1,12 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
-import {
-  HISTORY,
-  NO_HISTORY,
-  type CompareWhat,
-  type HistorySeries,
-  type PerfComparison,
-  type TimeRange,
-} from './core/history.js';
+import { HISTORY, NO_HISTORY } from './core/history.js';
+import type { CompareWhat, HistorySeries, PerfComparison, TimeRange } from './core/history.js';
 import type { SizeNote } from './core/record.js';
 import type { PerfSnapshot, UserUse } from './core/snapshot.js';
 import { NO_RECORDING, RECORDING, type Recording } from './core/recording.js';

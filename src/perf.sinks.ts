@@ -26,7 +26,6 @@ const entry: Option<SinkOption> = {
   },
 };
 
-/** The `sinks` row of the option table. */
 export const sinksOption = list(entry, { default: [], what: 'a list of sinks' });
 
 /**

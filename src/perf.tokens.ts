@@ -4,9 +4,7 @@ import type { PerfModuleOptions } from './perf.options.js';
 export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, ASYNC_OPTIONS_TYPE } =
   new ConfigurableModuleBuilder<PerfModuleOptions>({ moduleName: 'Perf' }).setClassMethodName('forRoot').build();
 
-/** The validated options of the application. */
 export const PERF_RESOLVED_OPTIONS = Symbol('PERF_RESOLVED_OPTIONS');
-/** The application's extensions, each with a name of its own. */
 export const PERF_EXTENSIONS = Symbol('PERF_EXTENSIONS');
 /** Where its records go; `overridePerfSinks` puts others in their place. */
 export const PERF_SINKS = Symbol('PERF_SINKS');

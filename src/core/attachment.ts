@@ -1,4 +1,3 @@
-/** What features keep things of. */
 export type AttachableKind = 'application' | 'request' | 'route';
 
 /** Something that features keep what they know of. */

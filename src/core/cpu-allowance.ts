@@ -4,7 +4,7 @@ import { attach } from './attachment.js';
 export interface CpuAllowance {
   /** The container's limit, what it has requested, and the CPUs that the process may run on. */
   cores(): { limit: number | null; request: number | null; machine: number | null };
-  /** Milliseconds for which the limit has held the process back so far. Costs tens of microseconds. */
+  /** Milliseconds for which the limit has held the process back so far. Costs a few tenths of a millisecond. */
   throttledMs(): number | null;
 }
 

@@ -1,13 +1,4 @@
-import {
-  mkdirSync,
-  readFileSync,
-  readlinkSync,
-  rmdirSync,
-  statSync,
-  unlinkSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs';
+import { mkdirSync, readFileSync, readlinkSync, rmdirSync, statSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PerfError } from './perf.error.js';
@@ -68,7 +59,7 @@ function takeAway(lock: string, text: string): void {
     return;
   }
   try {
-    if (read(lock)?.text === text) unlinkSync(lock);
+    if (read(lock)?.text === text) rmSync(lock);
   } finally {
     rmdirSync(taking);
   }
@@ -84,7 +75,7 @@ function keep(lock: string): () => void {
   }, BEAT_MS).unref();
   return () => {
     clearInterval(beat);
-    unlinkSync(lock);
+    rmSync(lock);
   };
 }
 

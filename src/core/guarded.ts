@@ -5,7 +5,6 @@ import { reasonOf } from './reason.js';
 /** The response of a raw route. */
 export interface RawResponse<Body = string> {
   status: number;
-  /** Content type. */
   type: string;
   body: Body;
   /** Beside the content type; they replace what the application has set before. */
@@ -15,7 +14,6 @@ export interface RawResponse<Body = string> {
 /** Decides who may read a raw route. */
 export type Authorize = (request: PerfRequest) => boolean | Promise<boolean>;
 
-/** Where a raw route is. */
 export const pathOption = (byDefault: string): Option<string> =>
   string({ default: byDefault, what: 'a path that begins with `/`', test: (path) => path.startsWith('/') });
 
@@ -27,10 +25,7 @@ export const authorizeOption: Option<Authorize> = value(
 
 const TEXT = 'text/plain; charset=utf-8';
 
-/**
- * Guards a raw route, which no guard of the application sees: 403 for whom `authorize` refuses. When it or the answer
- * fails nothing is given away: the caller reads 500, the reason goes to `failed`. Never rejects.
- */
+/** 403 for whom `authorize` refuses; 500 when it or the answer fails, whose reason `failed` hears. Never rejects. */
 export function guarded<Body = string>(
   authorize: Authorize | null,
   answer: (request: PerfRequest) => Promise<RawResponse<Body>>,

@@ -1,7 +1,4 @@
-/**
- * Sub-buckets an octave. 64 of them, each answered by its middle, bound the relative error to 1/128 = 0.78 %.
- * Octave and sub-bucket are the place of a value's highest bit and the six bits below it.
- */
+/** Sub-buckets an octave: 64 of them, each answered by its middle, bound the relative error to 1/128 = 0.78 %. */
 const BITS_PER_OCTAVE = 6;
 const PER_OCTAVE = 1 << BITS_PER_OCTAVE;
 /** 2^-10 ms (1 µs) and 2^22 ms (70 minutes): values outside are counted at the border. */
@@ -10,10 +7,7 @@ const MAX_EXPONENT = 22;
 const OCTAVES = MAX_EXPONENT - MIN_EXPONENT;
 const MIN_MS = 2 ** MIN_EXPONENT;
 const END_MS = 2 ** MAX_EXPONENT;
-/**
- * What is written of a histogram, and the number that changes when it changes: 32 sub-buckets an octave, relative error at most
- * 1.6 %.
- */
+/** Changes when what is written of a histogram does: 32 sub-buckets an octave, relative error at most 1.6 %. */
 export const HISTOGRAM_LAYOUT = 1;
 const FOLD = 2;
 const LAST = OCTAVES * PER_OCTAVE - 1;
@@ -31,10 +25,7 @@ const lowerOf = (index: number): number =>
 
 const middleOf = (index: number): number => (lowerOf(index) + lowerOf(index + 1)) / 2;
 
-/**
- * A mergeable log-linear histogram of milliseconds: relative error at most 0.78 % between 1 µs and 70 minutes, counts
- * that cannot wrap, memory only for the octaves that were seen (512 bytes each). Recording never throws.
- */
+/** Log-linear, of milliseconds: relative error at most 0.78 % between 1 µs and 70 minutes. Recording never throws. */
 export class Histogram {
   count = 0;
   sumMs = 0;
@@ -52,7 +43,6 @@ export class Histogram {
     if (ms < this.minMs) this.minMs = ms;
   }
 
-  /** Adds what `other` has counted. */
   merge(other: Histogram): void {
     for (let i = 0; i < OCTAVES; i++) {
       const from = other.octaves[i];
@@ -78,10 +68,7 @@ export class Histogram {
     return { mean: this.meanMs, p50, p95, p99, max: this.maxMs };
   }
 
-  /**
-   * Makes this one, an earlier copy of `now`, equal to it, and adds to `fresh` what was recorded in between. The extremes of that are
-   * exact where they are new, else those of a bucket.
-   */
+  /** Makes this one, an earlier copy of `now`, equal to it, and adds what was recorded in between to `fresh`. */
   catchUp(now: Histogram, fresh: Histogram): void {
     if (now.count === this.count) return;
     let [lowest, highest] = [-1, 0];
@@ -174,10 +161,7 @@ export class Histogram {
     return found;
   }
 
-  /**
-   * How many were at most each bound (milliseconds, ascending). Adds up counts and computes no border but each bound's
-   * own: a scrape asks this of every route.
-   */
+  /** How many were at most each bound (milliseconds, ascending). */
   countsAtMost(boundsMs: readonly number[]): number[] {
     const counts: number[] = [];
     let seen = 0;

@@ -1,4 +1,5 @@
 import { attach } from './attachment.js';
+import type { Durations } from './snapshot.js';
 import type { Verdict, VerdictReason } from './verdict.js';
 
 /** A stretch of time, epoch milliseconds; `to` is no part of it. */
@@ -7,14 +8,8 @@ export interface TimeRange {
   to: number;
 }
 
-/** Durations of completed requests, milliseconds; percentiles with a relative error of at most 1.6 %. */
-export interface HistoryDurations {
-  mean: number;
-  p50: number;
-  p95: number;
-  p99: number;
-  max: number;
-}
+/** Durations of completed requests; percentiles with a relative error of at most 1.6 %. */
+export type HistoryDurations = Durations;
 
 /** One step of a series. */
 export interface HistoryPoint {

@@ -15,7 +15,6 @@ export interface RouteTotals {
 /** What others may ask of who measures requests. */
 export interface LatencyFigures {
   histograms(): Iterable<RouteHistogram>;
-  /** Of every route that is measured. */
   totals(): Iterable<RouteTotals>;
 }
 

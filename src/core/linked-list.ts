@@ -13,7 +13,6 @@ export class LinkedList<T extends Linked<T>> {
   private first: T | null = null;
   private last: T | null = null;
 
-  /** Puts it at the end. */
   add(item: T): void {
     item.previous = this.last;
     if (this.last === null) this.first = item;

@@ -2,7 +2,6 @@ import { isMainThread, workerData } from 'node:worker_threads';
 
 /** In the `workerData` of a thread that `offload()` has started: its file of the application's module. */
 export const OFFLOAD_DATA = 'nestjs-perf:offload';
-/** On a method where `@Offload()` stands. */
 export const OFFLOAD_METADATA = 'perf:offload';
 
 /** The module's file, in a thread that `offload()` has started; null in every other. */

@@ -46,52 +46,47 @@ export interface NumberRule {
   integer?: boolean;
 }
 
+function simple<T>(expected: string, is: (value: unknown) => boolean, byDefault?: T): Option<T> {
+  return option(expected, (given, path) => {
+    if (given === undefined && byDefault !== undefined) return byDefault;
+    if (!is(given)) throw optionError(path, expected, given);
+    return given as T;
+  });
+}
+
+/** A required value that a function or an instance of the user's must satisfy. */
+export function value<T>(what: string, is: (value: unknown) => boolean): Option<T> {
+  return simple(what, is);
+}
+
 /** A finite number; above 0 unless `min` says otherwise. */
 export function number(rule: NumberRule): Option<number> {
   const range = rule.min === undefined ? 'above 0' : `of ${rule.min} or more`;
   const expected = `${rule.unit} ${range}${rule.max === undefined ? '' : ` and at most ${rule.max}`}`;
-  return option(expected, (value, path) => {
-    if (value === undefined && rule.default !== undefined) return rule.default;
-    const ok =
-      typeof value === 'number' &&
-      Number.isFinite(value) &&
-      (rule.min === undefined ? value > 0 : value >= rule.min) &&
-      (rule.max === undefined || value <= rule.max) &&
-      (rule.integer !== true || Number.isInteger(value));
-    if (!ok) throw optionError(path, expected, value);
-    return value;
-  });
+  const is = (given: unknown): boolean =>
+    typeof given === 'number' &&
+    Number.isFinite(given) &&
+    (rule.min === undefined ? given > 0 : given >= rule.min) &&
+    (rule.max === undefined || given <= rule.max) &&
+    (rule.integer !== true || Number.isInteger(given));
+  return simple(expected, is, rule.default);
 }
 
 /** Like {@link number}, but null when it is not given. */
 export const optionalNumber = (rule: Omit<NumberRule, 'default'>): Option<number | null> => optional(number(rule));
 
 export function boolean(rule: { default: boolean }): Option<boolean> {
-  const expected = '`true` or `false`';
-  return option(expected, (value, path) => {
-    if (value === undefined) return rule.default;
-    if (typeof value !== 'boolean') throw optionError(path, expected, value);
-    return value;
-  });
+  return simple('`true` or `false`', (given) => typeof given === 'boolean', rule.default);
 }
 
 export function oneOf<const T extends string | boolean>(values: readonly T[], rule: { default: T }): Option<T> {
-  const expected = `one of ${values.map((value) => `\`${JSON.stringify(value)}\``).join(', ')}`;
-  return option(expected, (value, path) => {
-    if (value === undefined) return rule.default;
-    const found = values.find((candidate) => candidate === value);
-    if (found === undefined) throw optionError(path, expected, value);
-    return found;
-  });
+  const expected = `one of ${values.map((one) => `\`${JSON.stringify(one)}\``).join(', ')}`;
+  return simple(expected, (given) => values.includes(given as T), rule.default);
 }
 
 /** Without a default it must be given. */
 export function string(rule: { default?: string; what: string; test?: (value: string) => boolean }): Option<string> {
-  return option(rule.what, (value, path) => {
-    if (value === undefined && rule.default !== undefined) return rule.default;
-    if (typeof value !== 'string' || rule.test?.(value) === false) throw optionError(path, rule.what, value);
-    return value;
-  });
+  return simple(rule.what, (given) => typeof given === 'string' && rule.test?.(given) !== false, rule.default);
 }
 
 /** A list whose entries are each read by `entry`; `what` names the whole in an error. */
@@ -121,14 +116,6 @@ export function ascending(
     const isAscending = read.every((number, index) => index === 0 || number > read[index - 1]!);
     if (read.length < rule.least || !isAscending) throw optionError(path, what, value);
     return read;
-  });
-}
-
-/** A required value that a function or an instance of the user's must satisfy. */
-export function value<T>(what: string, is: (value: unknown) => boolean): Option<T> {
-  return option(what, (given, path) => {
-    if (!is(given)) throw optionError(path, what, given);
-    return given as T;
   });
 }
 

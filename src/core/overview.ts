@@ -7,7 +7,6 @@ export interface Overview {
   snapshot(): PerfSnapshot;
   /** What keeps the process from doing its work, in words; empty when nothing does. */
   reasons(snapshot: PerfSnapshot): readonly string[];
-  /** Null where nobody keeps a history. */
   past(): Pick<HistoryReader, 'history' | 'verdicts' | 'releases'> | null;
 }
 

@@ -27,10 +27,7 @@ export type PerfErrorCode =
 /** Shared by the ESM and the CommonJS build of this package. */
 const PERF_ERROR = Symbol.for('nestjs-perf:error');
 
-/**
- * Every error that this library throws. The message says where and what was expected, what was given, and what to do;
- * it starts with the code.
- */
+/** Every error that this library throws. The message starts with the code, and ends with what to do. */
 export class PerfError extends Error {
   /** True also of errors that must be Nest's as well, so that it answers with their status: see {@link markAsPerfError}. */
   static override [Symbol.hasInstance](this: { prototype: object }, error: unknown): boolean {
@@ -56,7 +53,6 @@ export function markAsPerfError(prototype: Pick<PerfError, 'code' | 'message' | 
   Object.defineProperty(prototype, PERF_ERROR, { value: true });
 }
 
-/** Nobody knows which request this is. */
 export function contextOff(what: string): PerfError {
   return new PerfError(
     'PERF_ERR_CONTEXT_OFF',

@@ -5,10 +5,7 @@ const TURNING = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 const UNPRINTABLE = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 const codeOf = (found: string): string => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`;
 
-/**
- * Text from outside on one line: what could end the line or command a terminal becomes its `\uXXXX` (inside JSON text: the same
- * data), and what is longer than `maxLength` characters is cut.
- */
+/** Text from outside on one line: what could end it, or command a terminal, becomes its `\uXXXX`. Cut at `maxLength`. */
 export function printable(text: string, maxLength: number): string {
   const cut = text.length <= maxLength ? text : `${text.slice(0, maxLength)}…`;
   return cut.replaceAll(UNPRINTABLE, codeOf);

@@ -11,10 +11,7 @@ const MAX_HELD = 10_000;
 const BATCH = 500;
 const FLUSH_EVERY_MS = 1_000;
 
-/**
- * Bounded buffer, batches, sinks: {@link push} compares, counts and stores; everything else happens in a later turn of
- * the event loop. Each sink has a lane of its own, so one that throws, rejects or hangs costs the others nothing.
- */
+/** Bounded buffer, batches, sinks, each with a lane of its own: one that throws or hangs costs the others nothing. */
 export class Recorder {
   /** Lost because the buffer was full, before any sink saw them. */
   dropped = 0;

@@ -5,7 +5,6 @@ export interface Rejected {
   readonly id: string;
   readonly name: string;
   readonly error: string;
-  /** Epoch milliseconds. */
   readonly rejectedAt: number;
 }
 

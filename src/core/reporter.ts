@@ -25,10 +25,7 @@ export function safeReporter(reporter: Reporter): Reporter {
   return { log: say('log'), warn: say('warn'), error: say('error') };
 }
 
-/**
- * Says each cause once and counts the rest: the first occurrence is reported at once, later ones as one line with
- * their number when a minute has passed or on {@link flush}.
- */
+/** Says each cause once, at once, and counts the rest: one line with their number after a minute or on `flush()`. */
 export class OncePerCause {
   private readonly counts = new Map<string, { unreported: number; reportedAtMs: number }>();
 

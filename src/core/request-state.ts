@@ -12,16 +12,12 @@ const TRACEPARENT = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/;
 
 /** The application a request belongs to. */
 export interface RequestOwner extends Attachable {
-  /** A new request id. */
   nextId(): string;
   /** The route of a request whose framework tells it only on demand; null while no route has matched. Never throws. */
   findRoute(state: RequestState): Route | null;
 }
 
-/**
- * One request from its first byte of work to the end of its response: the one object the request path allocates, and what the
- * context store holds. Features keep what they know of it under keys of their own ({@link Attachable}).
- */
+/** One request, from its first byte of work to the end of its response. The context store holds it. */
 export class RequestState extends Attachable implements Linked<RequestState> {
   // Those of its application that are in flight.
   previous: RequestState | null = null;
@@ -49,7 +45,6 @@ export class RequestState extends Attachable implements Linked<RequestState> {
     /** The raw request; null for a message, socket event or resolver that is measured without HTTP. */
     readonly request: IncomingMessage | null,
     readonly response: ServerResponse | null,
-    /** Monotonic milliseconds. */
     readonly startedMs: number,
     readonly owner: RequestOwner,
   ) {
@@ -109,11 +104,7 @@ function soleHeader({ rawHeaders }: IncomingMessage, wanted: string): string | n
   return found;
 }
 
-/**
- * The one async-context store: who is the current request. Shared by all applications of a process, so that `defer()`
- * works without injection; each application decides whether its requests enter it (`context`), and a
- * {@link RequestState} knows its own application. It holds nothing but what a running request has put there.
- */
+/** Who is the current request. All applications of a process share it, so that `defer()` needs no injection. */
 export const requestContext = new AsyncLocalStorage<RequestState>();
 
 /** Tells the request whose code calls, without the context store; null when it cannot. Costs some microseconds. */

@@ -10,7 +10,6 @@ export type TellUnit = (request: PerfRequest) => Unit | null;
 /** Whom requests are for. Never throws. */
 export class RequestUnits {
   constructor(
-    /** Its name, in what is said of it. */
     private readonly option: string,
     private readonly tell: TellUnit,
     private readonly report: OncePerCause,

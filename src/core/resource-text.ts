@@ -2,10 +2,7 @@ import type { ResourceSample } from './record.js';
 
 const MIB = 2 ** 20;
 
-/**
- * A sample in one line: `0.50 of 2 cores, 38 % of periods throttled, 212 of 512 MB`. What is unknown is left out, and what is the
- * machine's, where the process is in no container, is said to be.
- */
+/** A sample in one line: `0.50 of 2 cores, 38 % of periods throttled, 212 of 512 MB`. What is unknown is left out. */
 export function describeResources({ cpu, memory, limits }: ResourceSample): string {
   const { window } = cpu;
   const parts: string[] = [];

@@ -12,10 +12,7 @@ export interface RouteHandler {
   readonly slowMs: number | null;
 }
 
-/**
- * One method and pattern of the application. Made when the framework registers it, so that a request finds it with a property
- * read. Features keep what they know of it under keys of their own.
- */
+/** One method and pattern of the application, made when the framework registers it. */
 export class Route extends Attachable {
   private otherMethods: Map<string, Route> | null = null;
 
@@ -75,7 +72,6 @@ export const isMeasured = (route: Route): boolean => route.handler?.skipped !== 
 /** Called for each new route, before it serves. */
 export type RouteListener = (route: Route) => void;
 
-/** The routes of one application. */
 export class Routes {
   readonly all: Route[] = [];
   private readonly listeners: RouteListener[] = [];

@@ -14,7 +14,6 @@ export class Turns {
   }
 }
 
-/** Work in short steps. */
 export type Steps<T> = Generator<undefined, T>;
 
 /** Takes the steps one after the other, and gives other work its turns in between. */

@@ -1,7 +1,4 @@
-/**
- * Waits for `work` for at most `deadlineMs`. Resolves with whether it settled in time; rejects as `work` does.
- * A late rejection is swallowed on purpose: its owner was told that the deadline has passed.
- */
+/** Whether `work` has settled within `deadlineMs`. Rejects as it does; a late rejection is swallowed. */
 export async function within(deadlineMs: number, work: () => Promise<unknown>): Promise<boolean> {
   const working = work();
   let timer: NodeJS.Timeout | undefined;

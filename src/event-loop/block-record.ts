@@ -3,8 +3,8 @@ import type { BlockRecord, RequestRef, SizeNote } from '../core/record.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { RequestState } from '../core/request-state.js';
 import { methodLabel } from '../core/route.js';
-import type { Look, Verdict } from './classify.js';
-import { isUserFrame, withoutProbe, type Frame } from './frame.js';
+import type { Verdict } from './classify.js';
+import { isUserFrame, withoutProbe, type Frame, type Look } from './frame.js';
 import type { ProviderMethods } from './provider-methods.js';
 import type { Block } from './loop-watch.js';
 import { sentUrl } from '../core/safe-request.js';
@@ -50,7 +50,6 @@ function kindOf(error: unknown): string {
   }
 }
 
-/** What a record is built with. */
 export interface RecordRules {
   readonly secrets: SecretNames;
   /** Null: no curl line. */
@@ -58,7 +57,6 @@ export interface RecordRules {
   /** Files of this library, which are not the user's. */
   readonly ownFolder: string | null;
   readonly guard: Guard;
-  /** Null: none are known. */
   readonly methods: ProviderMethods | null;
 }
 
@@ -104,7 +102,6 @@ export function blockRecordOf(
   };
 }
 
-/** The positions that the record of a verdict tells of. */
 export function positionsOf({ shown }: Verdict<RequestState>): Position[] {
   const positions = new Map<string, Position>();
   for (const { frames } of shown) {

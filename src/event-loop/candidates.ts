@@ -1,6 +1,5 @@
 import type { RequestState } from '../core/request-state.js';
-import type { Look } from './classify.js';
-import { beginsInRequest, isBareTimer } from './frame.js';
+import { beginsInRequest, isBareTimer, type Look } from './frame.js';
 import { progressOf, type Phase, type Progress } from './interrupt/naming.js';
 
 const PHASES = ['route', 'handler', 'open', 'after', 'done'] as const;
@@ -16,7 +15,6 @@ export function phaseAt(progress: Progress | null, changes: number): { phase: Ph
   return { phase, enteredBy };
 }
 
-/** A request that was in flight when somebody looked. */
 export interface Candidate<S> {
   readonly state: S;
   readonly phase: Phase;
@@ -78,7 +76,6 @@ export const sharesWork = (
 
 const isEarly = ({ phase }: { readonly phase: Phase }): boolean => phase === 'before' || phase === 'route';
 
-/** The likeliest of the requests that were in flight at a look. */
 export function suspectAt(
   look: Look<RequestState>,
   inFlight: readonly RequestState[],

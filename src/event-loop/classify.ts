@@ -1,42 +1,13 @@
 import type { BlockCause } from '../core/record.js';
-import {
-  beginsInForeignRead,
-  beginsInRequest,
-  type Frame,
-  isCalledBack,
-  showsItsCall,
-  showsNodeCall,
-} from './frame.js';
-import type { Source, Unknown } from './interrupt/probe.js';
+import { beginsInForeignRead, beginsInRequest, isCalledBack, type Look, showsItsCall, showsNodeCall } from './frame.js';
 import { LATE_MS } from './beat.js';
+import type { Block } from './loop-watch.js';
 
-/** One look at the blocked stack, as classification needs it. `S` names a request. */
-export interface Look<S> {
-  readonly requestedMs: number;
-  readonly servedMs: number;
-  readonly state: S | null;
-  readonly source: Source | null;
-  /** Why `state` is null; null when it is not. */
-  readonly unknown: Unknown | null;
-  readonly frames: readonly Frame[];
-  readonly cut: boolean;
-  readonly changes: number;
-  readonly changesBefore: number;
-  /** For a look that came too late to see its request: whose route function or handler settled next. */
-  readonly settledNext: S | null;
-}
-
-/** All that is known of a block. */
-export interface Evidence<S> {
-  readonly startMs: number;
-  readonly endMs: number;
+export interface Evidence<S> extends Pick<Block, 'startMs' | 'endMs' | 'cpuRatio'> {
   /** No part of it was long: the loop came late because many had to run. */
   readonly inPieces: boolean;
   readonly looks: readonly Look<S>[];
-  /** Garbage collection inside it. */
   readonly gcMs: number;
-  /** Share of it that the main thread was on a CPU. */
-  readonly cpuRatio: number;
   /** The watchdog itself was not scheduled. */
   readonly starvedMs: number;
   /** The main thread was runnable but not running; 0 where unknown. */
@@ -53,23 +24,16 @@ export interface Evidence<S> {
   endedBefore(state: S, ms: number): boolean;
   /** Who may have run at a look that shows no request; null: nobody is likelier than others. */
   suspectAt(look: Look<S>): S | null;
-  /** Whether the request of a look, which only the store tells, may do others' work too: they share a queue, or a batch. */
+  /** Whether the request of a look, which only the store tells, may do others' work too. */
   sharesWork(look: Look<S>): boolean;
-  /** The only request in flight, if the block began with it. */
   readonly alone: S | null;
 }
 
-/** What a block was. */
 export interface Verdict<S> {
   readonly cause: BlockCause;
-  /** Proven. */
   readonly culprit: S | null;
-  /** Likely. */
   readonly suspect: S | null;
-  /**
-   * Who waited of those in flight: all but the culprit, the suspect and who was seen running; those whose code would have
-   * been seen (`background` code ran); or it cannot be told, since each may have been the culprit.
-   */
+  /** Who waited: all but those named or seen running; those whose code would have been seen; or it cannot be told. */
   readonly waited: 'others' | 'seen' | 'unknown';
   /** Who was seen running where nobody's code was the cause; they may have waited less than the others. */
   readonly ran: readonly S[];
@@ -222,14 +186,9 @@ function claimsOf<S>({ looks, runDelayMs }: Evidence<S>): Claim<S>[] {
   return [...claims.values()];
 }
 
-const newClaim = <S>(state: S | null): Claim<S> => ({
-  state,
-  provenMs: 0,
-  lateMs: 0,
-  likelyMs: 0,
-  looks: [],
-  insideCall: false,
-});
+function newClaim<S>(state: S | null): Claim<S> {
+  return { state, provenMs: 0, lateMs: 0, likelyMs: 0, looks: [], insideCall: false };
+}
 
 /** Who probably made the native calls that held the looks up. */
 function likelyOf<S>({ looks }: Evidence<S>, claims: readonly Claim<S>[], windowMs: number): Claim<S> | null {

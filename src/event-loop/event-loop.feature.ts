@@ -19,9 +19,9 @@ export const eventLoopFeature: FeatureDefinition<'eventLoop', NonNullable<Resolv
     if (options === null) return {};
     const loop = new EventLoop(options, requests, recorder, report, SCHEDULING.get(requests));
     DENIED_NAMES.set(requests, options.replay?.denyNames ?? []);
-    RECORD_HOLD.set(requests, loop.hold);
+    RECORD_HOLD.set(requests, loop.pending);
     CURRENT_REQUEST.set(requests, () => loop.currentRequest());
-    ROUTE_RUNNER.set(requests, loop.routes);
+    ROUTE_RUNNER.set(requests, loop.naming);
     return {
       install({ adapter, modules }) {
         handlers.aroundAll(loop.around);

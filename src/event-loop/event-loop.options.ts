@@ -47,7 +47,6 @@ export interface ReplayOptions {
 
 const name = string({ what: 'a name', test: (value) => value !== '' });
 
-/** The `eventLoop` row of the option table. */
 export const eventLoopOption = feature({
   thresholdMs: number({ default: 50, unit: 'a number of milliseconds', min: 20, max: 60_000 }),
   stack: boolean({ default: true }),
@@ -61,12 +60,8 @@ export const eventLoopOption = feature({
 
 /** How often things happen, milliseconds. All follow from the threshold. */
 export interface Timing {
-  /** A loop that stood still for less is not reported. */
   readonly thresholdMs: number;
-  /**
-   * A request that starts or ends so soon after the last proof that the loop turns adds none: a busy server would write two a
-   * request. A block may look that much longer than it was.
-   */
+  /** A request that starts or ends so soon after the last beat adds none. A block may look that much longer. */
   readonly beatMs: number;
   /** The loop proves this often that it turns while requests are in flight. */
   readonly tickMs: number;
@@ -87,10 +82,7 @@ const MAX_BEAT_MS = 0.5;
 /** A wake-up costs up to 300 µs of a small virtual machine's idle CPU. */
 const IDLE_TICK_MS = 500;
 
-/**
- * A fifth of the threshold a tick, half of it to the first look: a block of twice the threshold is then looked at for
- * two thirds of its time. Ticks shorter than 5 ms would cost more than they tell.
- */
+/** A block of twice the threshold is looked at for two thirds of its time. Shorter ticks cost more than they tell. */
 export function timingOf(thresholdMs: number): Timing {
   const tickMs = Math.min(50, Math.max(5, thresholdMs / 5));
   const suspectMs = Math.max(2 * tickMs, Math.min(thresholdMs / 2, 100));

@@ -4,7 +4,6 @@ import type { ModulesContainer } from '@nestjs/core';
 import { threadId } from 'node:worker_threads';
 import { monotonicMs } from '../core/clock.js';
 import type { Resolved } from '../core/option.js';
-import type { RecordHold } from '../core/record-hold.js';
 import type { Recorder } from '../core/recorder.js';
 import { SecretNames } from '../core/redact.js';
 import type { OncePerCause } from '../core/reporter.js';
@@ -15,14 +14,12 @@ import type { SchedulingLoss, SchedulingPressure } from '../core/scheduling.js';
 import type { EventLoopSnapshot } from '../core/snapshot.js';
 import type { Around } from '../http/handler.interceptor.js';
 import type { RequestLifecycle, RequestObserver } from '../http/lifecycle.js';
-import type { RouteRunner } from '../http/route-functions.js';
-import { blockRecordOf, locateBy, positionsOf, type RecordRules } from './block-record.js';
+import { blockRecordOf, Guard, locateBy, positionsOf, type RecordRules } from './block-record.js';
 import { aloneIn, sharesWork, suspectAt } from './candidates.js';
 import { classify, type Verdict } from './classify.js';
-import type { eventLoopOption } from './event-loop.options.js';
+import { timingOf, type eventLoopOption, type Timing } from './event-loop.options.js';
 import { GcObserver } from './gc.js';
-import { Guard } from './block-record.js';
-import { Identity, captureFrames, captureNames, Probe, type Sample } from './interrupt/probe.js';
+import { Identity, captureFrames, captureNames, Probe } from './interrupt/probe.js';
 import { Naming, progressOf } from './interrupt/naming.js';
 import { LoopWatch, nodeGauges, type Block } from './loop-watch.js';
 import { Mappings, SourceMaps } from './source-maps.js';
@@ -30,16 +27,14 @@ import { ProviderMethods } from './provider-methods.js';
 import { PendingBlocks, type PendingBlock } from './pending-blocks.js';
 import { installSafepoints } from './safepoints.js';
 import { stacksObstacle } from './stack-check.js';
-import { timingOf, type Timing } from './event-loop.options.js';
 import { Watchdog, watchdogObstacle } from './watchdog.js';
+import type { Look } from './frame.js';
 
 interface SeenBlock extends PendingBlock {
-  readonly samples: readonly Sample[];
+  readonly looks: readonly Look<RequestState>[];
   /** Who was the first to get on after the last look; null: nobody before the loop turned. */
   readonly firstOn: RequestState | null;
-  /** Several got on at once. */
   readonly severalOn: boolean;
-  /** Of the requests that were in flight. */
   readonly connections: ReadonlySet<object>;
 }
 
@@ -50,12 +45,11 @@ const TURNS_OF_QUEUED = 3;
 
 /** Every block of the event loop over the threshold becomes a record that names the request and the line. */
 export class EventLoop implements RequestObserver {
-  /** Who waits for verdicts. */
-  readonly hold: RecordHold;
+  /** Runs route functions so that a look at the stack can tell their request. */
+  readonly naming: Naming;
+  readonly pending: PendingBlocks<SeenBlock>;
   private readonly timing: Timing;
-  private readonly naming: Naming;
   private readonly watch: LoopWatch;
-  private readonly pending: PendingBlocks<SeenBlock>;
   private readonly gc = new GcObserver();
   private readonly guard: Guard;
   private rules: RecordRules;
@@ -65,11 +59,9 @@ export class EventLoop implements RequestObserver {
   private stacksTrusted = false;
   private probe: Probe | null = null;
   private watchdog: Watchdog | null = null;
-  /** The watchdog was started, or never will be again. */
   private watching = false;
   private restoreGlobals: (() => void) | null = null;
-  /** Starts and ends of requests before it tell nothing, monotonic milliseconds; 0: each tells something. */
-  private dueMs = 0;
+  private closed = false;
   /** A request whose end the loop is just hearing of: no longer in flight, but it was during the block. */
   private ending: RequestState | null = null;
   /** The last block, while requests may still come that it has kept waiting. */
@@ -100,7 +92,6 @@ export class EventLoop implements RequestObserver {
       (block) => this.judge(block),
       (error) => this.guard.failed('a verdict', error),
     );
-    this.hold = this.pending;
     const secrets = new SecretNames(replay?.denyNames ?? []);
     this.rules = { secrets, replay, ownFolder: ownFolder(), guard: this.guard, methods: null };
   }
@@ -114,40 +105,25 @@ export class EventLoop implements RequestObserver {
     server?.once('listening', this.startWatching);
   }
 
-  /** Runs every handler by name. */
   readonly around: Around = (state, _request, proceed) =>
     state === null ? proceed() : this.naming.runHandler(state, proceed);
 
-  /** The application has booted. */
   start(): void {
     this.watch.start();
   }
 
-  /** Runs route functions so that a look at the stack can tell their request. */
-  get routes(): RouteRunner {
-    return this.naming;
-  }
-
   started(state: RequestState): void {
-    if (state.startedMs < this.dueMs) return;
+    if (this.closed) return;
     this.startWatching();
     this.watch.requestStarted(state.startedMs);
     if (this.queueing !== null && this.hasWaited(state, this.queueing)) this.queueing.queued.push(state);
-    this.pace();
   }
 
   ended(state: RequestState): void {
-    const { endedMs } = state;
-    if (endedMs < this.dueMs) return;
+    if (this.closed) return;
     this.ending = state;
-    this.watch.requestEnded(endedMs);
+    this.watch.requestEnded(state.endedMs);
     this.ending = null;
-    this.pace();
-  }
-
-  /** Until the next beat is due; but after a block each start may be of a request that has waited. */
-  private pace(): void {
-    this.dueMs = this.queueing === null ? this.watch.beatDueMs : 0;
   }
 
   /** The request whose code calls this, where the context store does not tell. Costs some microseconds. */
@@ -170,8 +146,7 @@ export class EventLoop implements RequestObserver {
   /** Judges what is pending and leaves no timer, hook or global behind; the watchdog ends by itself. */
   async close(): Promise<void> {
     this.watch.stop();
-    this.watching = true;
-    this.dueMs = Infinity;
+    this.closed = true;
     this.watchdog?.stop();
     this.pending.close();
     await Promise.all(this.recording);
@@ -183,17 +158,13 @@ export class EventLoop implements RequestObserver {
   }
 
   private readonly startWatching = (): void => {
-    if (this.watching) return;
+    if (this.watching || this.closed) return;
     this.watching = true;
     this.watch.statistics.restart(monotonicMs());
     inRootContext(() => {
       this.gc.start();
       const obstacle = watchdogObstacle();
-      if (obstacle !== null) {
-        const cause = 'event-loop blocks are measured, but not traced to requests';
-        this.report.report(cause, `${cause}: ${obstacle}.`);
-        return;
-      }
+      if (obstacle !== null) return this.tell('event-loop blocks are measured, but not traced to requests', obstacle);
       void this.checkStacks();
       const { words } = this.watch.beat;
       const identity = new Identity(this.naming, this.lifecycle);
@@ -207,8 +178,10 @@ export class EventLoop implements RequestObserver {
   private async checkStacks(): Promise<void> {
     const obstacle = await stacksObstacle();
     this.stacksTrusted = obstacle === null;
-    if (obstacle === null) return;
-    const cause = 'event-loop blocks have a suspect at most, no culprit';
+    if (obstacle !== null) this.tell('event-loop blocks have a suspect at most, no culprit', obstacle);
+  }
+
+  private tell(cause: string, obstacle: string): void {
     this.report.report(cause, `${cause}: ${obstacle}.`);
   }
 
@@ -217,21 +190,18 @@ export class EventLoop implements RequestObserver {
     const { ending } = this;
     if (ending !== null && ending.startedMs < block.endMs && !inFlight.includes(ending)) inFlight.push(ending);
     const { firstOn, severalOn } = this.naming;
-    const samples = this.probe?.samplesOf(block.seq) ?? [];
-    const connections = new Set(inFlight.map((state) => this.connectionOf(state)).filter((one) => one !== null));
     const seen: SeenBlock = {
       block,
-      samples,
+      looks: this.probe?.samplesOf(block.seq) ?? [],
       inFlight,
       firstOn: firstOn ?? ending,
       severalOn,
       queued: [],
-      connections,
+      connections: new Set(inFlight.map((state) => this.connectionOf(state)).filter((one) => one !== null)),
     };
     this.turned();
     this.pending.add(seen);
     this.queueing = seen;
-    this.dueMs = 0;
     this.afterTurns(TURNS_OF_QUEUED, seen);
   }
 
@@ -265,19 +235,17 @@ export class EventLoop implements RequestObserver {
   }
 
   private judge(seen: SeenBlock): void {
-    const { block, samples, inFlight, firstOn, severalOn, queued } = seen;
-    const { startMs, endMs } = block;
+    const { block, looks, inFlight, firstOn, severalOn, queued } = seen;
+    const { startMs, endMs, cpuRatio } = block;
     const gcMs = this.gc.within(startMs, endMs);
-    const counters = this.watch.counters();
     const verdict = classify<RequestState>({
       startMs,
       endMs,
       inPieces: block.seq < 0,
-      looks: samples,
+      looks,
       gcMs,
-      cpuRatio: block.cpuRatio,
-      starvedMs: ((counters.starvedUs - block.starvedUsBefore) | 0) / 1000,
-      runDelayMs: ((counters.runDelayUs - block.runDelayUsBefore) | 0) / 1000,
+      cpuRatio,
+      ...block.lost(),
       throttled: wasThrottled(this.scheduling?.since(startMs) ?? null),
       thresholdMs: this.options.thresholdMs,
       debugged: debuggerAttached(),

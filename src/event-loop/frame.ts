@@ -1,4 +1,4 @@
-import type { Source } from './interrupt/probe.js';
+import type { Source, Unknown } from './interrupt/probe.js';
 
 /** One call of a stack, as raw as the engine tells it. */
 export interface Frame {
@@ -12,6 +12,25 @@ export interface Frame {
   readonly functionLine: number;
   /** The call waits for what runs: it is not on the machine's stack. */
   readonly async: boolean;
+}
+
+/** One look at the blocked stack. `S` names a request. */
+export interface Look<S> {
+  /** When the watchdog asked, and when the blocked code let it in; monotonic milliseconds. */
+  readonly requestedMs: number;
+  readonly servedMs: number;
+  readonly state: S | null;
+  readonly source: Source | null;
+  /** Why `state` is null; null when it is not. */
+  readonly unknown: Unknown | null;
+  readonly frames: readonly Frame[];
+  /** Frames were left out because the stack is too deep. */
+  readonly cut: boolean;
+  /** How often phases had changed by then, and when the block began. */
+  readonly changes: number;
+  readonly changesBefore: number;
+  /** For a look that came too late to see its request: whose route function or handler settled next. */
+  readonly settledNext: S | null;
 }
 
 /** What the watchdog evaluates is a function of this name: it and all above it are not the application's. */
@@ -55,21 +74,14 @@ function runs(frames: readonly Frame[], isOne: (file: string | null) => boolean)
 /** Whether the stack begins where the HTTP server hands out a request. */
 export const beginsInRequest = (frames: readonly Frame[]): boolean => runs(frames, isHttp);
 
-/** Whether it begins in a read from a socket, a request's or another. */
 export const beginsInRead = (frames: readonly Frame[]): boolean => runs(frames, isRead) || runs(frames, isHttp);
 
-/** Whether it begins in a read from a socket that is not a request of the HTTP server. */
 export const beginsInForeignRead = (frames: readonly Frame[]): boolean => runs(frames, isRead) && !runs(frames, isHttp);
 
 // What a stack proves. From here on nothing is called inside the interrupt: there are regular expressions.
 
 /** A look, as far as its stack can prove something. */
-interface Seen {
-  readonly state: unknown;
-  readonly source: Source | null;
-  readonly frames: readonly Frame[];
-  readonly cut: boolean;
-}
+type Seen = Pick<Look<unknown>, 'state' | 'source' | 'frames' | 'cut'>;
 
 /**
  * Whether Node calls back what was started in this context: a timer, a file, a stream; or RxJS does, which interceptors run in.
@@ -94,10 +106,7 @@ export function isBareTimer(frames: readonly Frame[]): boolean {
 /** In a bundle it cannot be told. */
 const RXJS = /[/\\]node_modules[/\\]rxjs[/\\]/;
 
-/**
- * Whether a late look was let in inside the very call that held it up: a synchronous function of Node's own that was
- * entered before (a callee or its second line runs now), or a safepoint.
- */
+/** Whether a late look was let in inside the call that held it up: one of Node's own `…Sync` kind, or a safepoint. */
 export function showsNodeCall(look: Seen): boolean {
   if (look.state === null) return false;
   if (look.frames.some(({ name }) => name === SAFEPOINT_NAME)) return true;

@@ -6,9 +6,7 @@ const KEPT = 256;
 
 /** Remembers the last garbage collections. Entries come in a later turn, so ask one turn after the time in question. */
 export class GcObserver {
-  private readonly startMs = new Float64Array(KEPT);
-  private readonly endMs = new Float64Array(KEPT);
-  private count = 0;
+  private readonly kept: { startMs: number; endMs: number }[] = [];
   private observer: PerformanceObserver | null = null;
 
   start(): void {
@@ -25,18 +23,13 @@ export class GcObserver {
 
   add(startMs: number, durationMs: number): void {
     if (durationMs < MIN_MS) return;
-    const index = this.count % KEPT;
-    this.startMs[index] = startMs;
-    this.endMs[index] = startMs + durationMs;
-    this.count += 1;
+    this.kept.push({ startMs, endMs: startMs + durationMs });
+    if (this.kept.length > KEPT) this.kept.shift();
   }
 
-  /** Milliseconds of collection between two monotonic times. */
   within(fromMs: number, toMs: number): number {
     let sum = 0;
-    for (let i = 0; i < Math.min(this.count, KEPT); i++) {
-      sum += Math.max(0, Math.min(toMs, this.endMs[i]!) - Math.max(fromMs, this.startMs[i]!));
-    }
+    for (const { startMs, endMs } of this.kept) sum += Math.max(0, Math.min(toMs, endMs) - Math.max(fromMs, startMs));
     return Math.min(sum, toMs - fromMs);
   }
 }

@@ -7,7 +7,6 @@ export const WINDOW_MS = 5_000;
 /** What has passed of a window counts as this at least: a look right after the start would find nothing but work. */
 const SHORTEST_MS = 1_000;
 
-/** One half of the window. */
 class Half {
   readonly delay = new Histogram();
   blocks = 0;
@@ -38,7 +37,6 @@ export class LoopStatistics {
     this.current.delay.record(delayMs);
   }
 
-  /** The loop was blocked for `ms`, until now. */
   blocked(nowMs: number, ms: number): void {
     this.turn(nowMs);
     this.current.blocks += 1;

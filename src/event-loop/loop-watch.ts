@@ -5,22 +5,16 @@ import { ARMED, BEAT_AT, MODE, PARKED, POLLS, RUN_DELAY_US, SEQ, STARVED_US, UNI
 import { DISARM_AFTER_MS, DISARM_QUIET_AFTER_MS, type Timing } from './event-loop.options.js';
 import { LoopStatistics } from './loop-statistics.js';
 
-/** Called when two beats lay further apart than the threshold. `seq` is the number that the loop had meanwhile. */
-export type LateListener = (seq: number, fromMs: number, toMs: number) => void;
-
-/**
- * The proof that the event loop turns: a counter in shared memory, moved at each tick and, at most every `beatMs`,
- * at a request's start or end. A plain store is enough: the watchdog may see it late, never wrong.
- */
+/** Proves that the event loop turns, by a counter in shared memory: who reads it may see it late, never wrong. */
 export class Beat {
   readonly words = new Int32Array(new SharedArrayBuffer(WORDS * Int32Array.BYTES_PER_ELEMENT));
-  /** Monotonic milliseconds. */
   lastMs = 0;
 
   constructor(
     private readonly thresholdMs: number,
     nowMs: number,
-    private readonly onLate: LateListener,
+    /** Called when two beats lay further apart than the threshold. `seq` is the number that the loop had meanwhile. */
+    private readonly onLate: (seq: number, fromMs: number, toMs: number) => void,
   ) {
     this.restart(nowMs);
   }
@@ -46,19 +40,16 @@ export class Beat {
 export interface Block {
   /** The loop's number during it; looks of the watchdog carry it too. -1: no part of it was long, all together were. */
   readonly seq: number;
-  /** Monotonic milliseconds. */
   readonly startMs: number;
   readonly endMs: number;
   /** Share of it that the main thread was on a CPU; more than 1 where only the whole process's is known. */
   readonly cpuRatio: number;
-  /** The shared counters when it began: what they have become some polls later is what it suffered. */
-  readonly starvedUsBefore: number;
-  readonly runDelayUsBefore: number;
   /** The watchdog's polls when it ended. */
   readonly polls: number;
+  /** What it has suffered, as far as the watchdog has told: ask some polls later. */
+  lost(): { starvedMs: number; runDelayMs: number };
 }
 
-/** What the watch needs of Node. */
 export interface LoopGauges {
   readonly nowMs: MonotonicClock;
   /** Milliseconds the loop has waited for events since the start. */
@@ -77,27 +68,18 @@ export const nodeGauges: LoopGauges = {
 };
 const { threadCpuUsage } = process as { threadCpuUsage?: () => NodeJS.CpuUsage };
 
-/**
- * Beats and ticks: sees each block of the event loop from the inside. Ticks fast while requests are in flight,
- * slowly otherwise.
- */
+/** Sees each block of the event loop from the inside. Ticks fast while requests are in flight, slowly otherwise. */
 export class LoopWatch {
   readonly beat: Beat;
   readonly statistics: LoopStatistics;
   private timer: NodeJS.Timeout | null = null;
   /** There are requests: the tick is fast, and the watchdog awake. */
-  armed = false;
+  private armed = false;
   private lastRequestMs = 0;
-  // As they were at the last tick.
-  private tickedMs: number;
-  private idleMs: number;
-  private cpuMs: number;
-  private starvedUs = 0;
-  private runDelayUs = 0;
-  // Up to here all is reported, or was below the threshold: the last tick, or the end of a block since.
-  private openSinceMs: number;
-  private openIdleMs: number;
-
+  /** The last tick, with the counters as they were. */
+  private ticked!: { ms: number; idleMs: number; cpuMs: number; starvedUs: number; runDelayUs: number };
+  /** Up to here all is reported, or was below the threshold: the last tick, or the end of a block since. */
+  private told!: { ms: number; idleMs: number };
   /** The application's boot is over. */
   private begun = false;
 
@@ -109,11 +91,10 @@ export class LoopWatch {
     /** At every tick, when the blocks before it are told. */
     private readonly onTick: () => void = () => {},
   ) {
-    this.tickedMs = this.openSinceMs = gauges.nowMs();
-    this.idleMs = this.openIdleMs = gauges.idleMs();
-    this.cpuMs = gauges.cpuMs();
-    this.beat = new Beat(timing.thresholdMs, this.tickedMs, (seq, fromMs, toMs) => this.late(seq, fromMs, toMs));
-    this.statistics = new LoopStatistics(this.tickedMs);
+    const nowMs = gauges.nowMs();
+    this.beat = new Beat(timing.thresholdMs, nowMs, (seq, fromMs, toMs) => this.late(seq, fromMs, toMs));
+    this.statistics = new LoopStatistics(nowMs);
+    this.baseline(nowMs);
   }
 
   /** Starts the slow tick. What the loop does before its first tick or request (the application's boot) is nobody's block. */
@@ -139,16 +120,9 @@ export class LoopWatch {
     if (!this.armed) this.arm(nowMs);
   }
 
-  /** A request has ended: the loop turns. */
   requestEnded(nowMs: number): void {
     this.lastRequestMs = nowMs;
-    if (nowMs - this.beat.lastMs < this.timing.beatMs) return;
-    this.beat.at(nowMs);
-  }
-
-  /** When a request has to be told of again; 0: every one. Monotonic milliseconds. */
-  get beatDueMs(): number {
-    return this.armed ? this.beat.lastMs + this.timing.beatMs : 0;
+    if (nowMs - this.beat.lastMs >= this.timing.beatMs) this.beat.at(nowMs);
   }
 
   private begin(nowMs: number): void {
@@ -188,7 +162,7 @@ export class LoopWatch {
     if (!this.begun) return this.begin(nowMs);
     const intervalMs = this.armed ? this.timing.tickMs : this.timing.idleTickMs;
     this.beat.at(nowMs);
-    this.statistics.delayed(nowMs, Math.max(0, nowMs - this.tickedMs - intervalMs));
+    this.statistics.delayed(nowMs, Math.max(0, nowMs - this.ticked.ms - intervalMs));
     this.lateInPieces(nowMs, nowMs);
     this.baseline(nowMs);
     this.onTick();
@@ -196,60 +170,55 @@ export class LoopWatch {
     if (this.armed && quietMs > (this.inFlight() > 0 ? DISARM_QUIET_AFTER_MS : DISARM_AFTER_MS)) this.disarm();
   };
 
-  private baseline(nowMs: number): void {
-    this.tickedMs = this.openSinceMs = nowMs;
-    this.idleMs = this.openIdleMs = this.gauges.idleMs();
-    this.cpuMs = this.gauges.cpuMs();
-    this.starvedUs = this.beat.words[STARVED_US]!;
-    this.runDelayUs = this.beat.words[RUN_DELAY_US]!;
+  private baseline(ms: number): void {
+    const { beat, gauges } = this;
+    const [starvedUs, runDelayUs] = [beat.words[STARVED_US]!, beat.words[RUN_DELAY_US]!];
+    this.ticked = { ms, idleMs: gauges.idleMs(), cpuMs: gauges.cpuMs(), starvedUs, runDelayUs };
+    this.told = this.ticked;
   }
 
   private late(seq: number, fromMs: number, toMs: number): void {
     // The loop may have waited for events between the last tick and the beat before; only what it waited beyond that time
     // must have been in between. The duration is an upper bound.
-    const idleMs = Math.max(0, this.gauges.idleMs() - this.openIdleMs - (fromMs - this.openSinceMs));
+    const idleMs = Math.max(0, this.gauges.idleMs() - this.told.idleMs - (fromMs - this.told.ms));
     const durationMs = toMs - fromMs - idleMs;
     if (durationMs < this.timing.thresholdMs) return;
     this.lateInPieces(toMs - durationMs, toMs);
     this.emit(seq, toMs - durationMs, toMs, toMs);
-    this.openSinceMs = toMs;
-    this.openIdleMs = this.gauges.idleMs();
+    this.told = { ms: toMs, idleMs: this.gauges.idleMs() };
   }
 
   /** Many requests queued one behind the other. Told without what is told already, or time would be charged twice. */
   private lateInPieces(endMs: number, nowMs: number): void {
     const leastMs = this.timing.thresholdMs + (this.armed ? this.timing.tickMs : this.timing.idleTickMs);
     // In time, as nearly always: spares the question how long it was idle.
-    if (endMs - this.openSinceMs < leastMs) return;
-    const busyMs = endMs - this.openSinceMs - (this.gauges.idleMs() - this.openIdleMs);
+    if (endMs - this.told.ms < leastMs) return;
+    const busyMs = endMs - this.told.ms - (this.gauges.idleMs() - this.told.idleMs);
     if (busyMs >= leastMs) this.emit(-1, endMs - busyMs, endMs, nowMs);
   }
 
   private emit(seq: number, startMs: number, endMs: number, nowMs: number): void {
-    const sinceTickMs = Math.max(1, nowMs - this.tickedMs - (this.gauges.idleMs() - this.idleMs));
+    const { ms, idleMs, cpuMs, starvedUs, runDelayUs } = this.ticked;
+    const sinceTickMs = Math.max(1, nowMs - ms - (this.gauges.idleMs() - idleMs));
     this.statistics.blocked(nowMs, endMs - startMs);
     this.onBlock({
       seq,
       startMs,
       endMs,
-      cpuRatio: (this.gauges.cpuMs() - this.cpuMs) / sinceTickMs,
-      starvedUsBefore: this.starvedUs,
-      runDelayUsBefore: this.runDelayUs,
+      cpuRatio: (this.gauges.cpuMs() - cpuMs) / sinceTickMs,
       polls: this.polls,
+      lost: () => ({
+        starvedMs: this.msSince(STARVED_US, starvedUs),
+        runDelayMs: this.msSince(RUN_DELAY_US, runDelayUs),
+      }),
     });
   }
 
-  /** How often the watchdog has polled. */
   get polls(): number {
     return Atomics.load(this.beat.words, POLLS);
   }
 
-  /** The counters now, to be set against those of a block. */
-  counters(): { starvedUs: number; runDelayUs: number } {
-    const { words } = this.beat;
-    return {
-      starvedUs: Atomics.load(words, STARVED_US),
-      runDelayUs: Atomics.load(words, RUN_DELAY_US),
-    };
+  private msSince(word: number, beforeUs: number): number {
+    return ((Atomics.load(this.beat.words, word) - beforeUs) | 0) / 1_000;
   }
 }

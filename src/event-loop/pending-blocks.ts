@@ -10,10 +10,8 @@ const MORE_POLLS = 2;
 const DEADLINE_MS = 200;
 const MAX_PENDING = 100;
 
-/** A block that is not judged yet. */
 export interface PendingBlock {
   readonly block: Block;
-  /** In flight when it ended. */
   readonly inFlight: readonly RequestState[];
   /** Came in the first turns after it: they were waiting in the socket. */
   readonly queued: RequestState[];

@@ -51,10 +51,7 @@ const targets: { owner: Record<string, unknown>; key: string; wrap: (original: n
   },
 ];
 
-/**
- * Wraps the process's `JSON.parse`, `JSON.stringify` and `structuredClone`, once for all applications that ask. Returns
- * what takes this application's part of it back; the last one restores the originals, unless somebody wrapped ours.
- */
+/** Wraps them once for all applications that ask. Returns the way back; the last one restores the originals. */
 export function installSafepoints(): () => void {
   // A minifier has renamed it; stacks show the property.
   Object.defineProperty(perfSafepoint, 'name', { value: SAFEPOINT_NAME });

@@ -129,15 +129,15 @@ export interface Origin {
   readonly originalColumn: number;
 }
 
-/** The decoder between two segments: where it stands in the generated code, and what the last segment said. */
-interface Mark {
-  readonly at: number;
-  readonly generatedLine: number;
-  readonly generatedColumn: number;
-  readonly source: number;
-  readonly line: number;
-  readonly column: number;
-  readonly mapped: boolean;
+/** Where the decoder stands in the generated code, and what the last segment said. */
+interface State {
+  at: number;
+  generatedLine: number;
+  generatedColumn: number;
+  source: number;
+  line: number;
+  column: number;
+  mapped: boolean;
 }
 
 /**
@@ -148,15 +148,14 @@ export class Mappings {
   private readonly text: string;
   private readonly sources: readonly string[];
   /** Where to begin again, in order. */
-  private readonly marks: Mark[] = [
+  private readonly marks: Readonly<State>[] = [
     { at: 0, generatedLine: 0, generatedColumn: 0, source: 0, line: 0, column: 0, mapped: false },
   ];
   private readonly charsBetweenMarks = 20_000;
   /** Value of each character of the alphabet. */
   private readonly digits = new Uint8Array(128);
-  /** Of the segment that was read last: its numbers, and where it ended. */
+  /** The numbers of the segment that was read last. */
   private readonly deltas = new Int32Array(5);
-  private end = 0;
 
   /** Throws when these are no mappings, since what is read comes from a file of anybody's. */
   constructor({ mappings, sources }: { readonly mappings: string; readonly sources: readonly string[] }) {
@@ -168,48 +167,41 @@ export class Mappings {
   }
 
   /** Where the last segment at or before a position came from; empty when from nowhere. Never throws. */
-  findEntry(generatedLine: number, generatedColumn: number): Partial<Origin> {
-    const { text, deltas } = this;
-    const mark = this.markBefore(generatedLine, generatedColumn);
-    let { at, generatedLine: atLine, generatedColumn: atColumn, source, line, column, mapped } = mark;
-    while (at < text.length && atLine <= generatedLine) {
-      const char = text[at];
+  findEntry(line: number, column: number): Partial<Origin> {
+    const { text, deltas, marks } = this;
+    const isBefore = ({ generatedLine, generatedColumn }: State): boolean =>
+      generatedLine < line || (generatedLine === line && generatedColumn <= column);
+    const state = { ...(marks.findLast(isBefore) ?? marks[0]!) };
+    while (state.at < text.length && state.generatedLine <= line) {
+      const char = text[state.at];
       if (char === ';') {
-        atLine += 1;
-        atColumn = 0;
-        at += 1;
-      } else if (char === ',') at += 1;
-      else {
-        const fields = this.readSegment(at);
-        if (atLine === generatedLine && atColumn + deltas[0]! > generatedColumn) break;
-        at = this.end;
-        atColumn += deltas[0]!;
-        mapped = fields >= 4;
-        if (mapped) {
-          source += deltas[1]!;
-          line += deltas[2]!;
-          column += deltas[3]!;
-        }
-        if (at >= this.marks.at(-1)!.at + this.charsBetweenMarks) {
-          this.marks.push({ at, generatedLine: atLine, generatedColumn: atColumn, source, line, column, mapped });
-        }
+        state.generatedLine += 1;
+        state.generatedColumn = 0;
       }
+      if (char === ';' || char === ',') {
+        state.at += 1;
+        continue;
+      }
+      const end = this.readSegment(state.at);
+      if (state.generatedLine === line && state.generatedColumn + deltas[0]! > column) break;
+      state.at = end.at;
+      state.generatedColumn += deltas[0]!;
+      state.mapped = end.fields >= 4;
+      if (state.mapped) {
+        state.source += deltas[1]!;
+        state.line += deltas[2]!;
+        state.column += deltas[3]!;
+      }
+      if (state.at >= marks.at(-1)!.at + this.charsBetweenMarks) marks.push({ ...state });
     }
-    const originalSource = mapped ? this.sources[source] : undefined;
-    return originalSource === undefined ? {} : { originalSource, originalLine: line, originalColumn: column };
+    const originalSource = state.mapped ? this.sources[state.source] : undefined;
+    return originalSource === undefined
+      ? {}
+      : { originalSource, originalLine: state.line, originalColumn: state.column };
   }
 
-  private markBefore(line: number, column: number): Mark {
-    const { marks } = this;
-    for (let i = marks.length - 1; i > 0; i--) {
-      const mark = marks[i]!;
-      if (mark.generatedLine < line || (mark.generatedLine === line && mark.generatedColumn <= column)) return mark;
-    }
-    return marks[0]!;
-  }
-
-  /** Reads a segment's numbers into `deltas`: how many there were. */
-  private readSegment(from: number): number {
+  /** Reads a segment's numbers into `deltas`: where it ends, and how many there were. */
+  private readSegment(from: number): { at: number; fields: number } {
     const { text, digits, deltas } = this;
     let fields = 0;
     let at = from;
@@ -228,7 +220,6 @@ export class Mappings {
       deltas[fields % 5] = (value & 1) === 1 ? -(value >>> 1) : value >>> 1;
       fields += 1;
     }
-    this.end = at;
-    return fields;
+    return { at, fields };
   }
 }

@@ -1,9 +1,6 @@
 import { Mappings, SourceMaps } from './source-maps.js';
 import { watchdogThread } from './watchdog.thread.js';
 
-/**
- * The program of the watchdog's thread, as text: it needs no file beside the application's, so it survives bundling. In the
- * package scripts/build.mjs has made a literal of it, which holds no helpers of bundlers or counters of coverage tools.
- */
+/** The program of the watchdog's thread, as text: it survives bundling. scripts/build.mjs makes a literal of it. */
 export const watchdogSource = (): string =>
   `(${watchdogThread.toString()})(${SourceMaps.toString()}, ${Mappings.toString()})`;

@@ -26,28 +26,15 @@ export interface LocationsAsked {
   readonly id: number;
   readonly positions: readonly Position[];
 }
-export interface LocationsTold {
-  readonly id: number;
-  readonly locations: readonly (string | null)[];
-}
-/** Looks fail one after the other: the inspector does not do here what it must. */
-export interface LooksFail {
-  readonly reason: string;
-}
+/** What the thread tells. */
+export type Told =
+  | { readonly id: number; readonly locations: readonly (string | null)[] }
+  /** Looks fail one after the other: the inspector does not do here what it must. */
+  | { readonly reason: string }
+  /** It has stopped and will look no more: it waits to be told to end. */
+  | { readonly stopped: true };
 
-/** It has stopped and will look no more: it waits to be told to end. */
-export interface Stopped {
-  readonly stopped: true;
-}
-
-interface SeenFrame {
-  name: string | null;
-  file: string | null;
-  line: number;
-  column: number;
-}
-
-type UserFrame = SeenFrame & { readonly file: string };
+type SeenFrame = Position & { readonly name: string | null };
 
 interface Seen {
   ok: boolean;
@@ -121,9 +108,7 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
       asked = receiveMessageOnPort(parentPort!)
     ) {
       const { id, positions } = asked.message as LocationsAsked;
-      const told: LocationsTold = { id, locations: positions.map(locationOf) };
-      // eslint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
-      parentPort!.postMessage(told);
+      tell({ id, locations: positions.map(locationOf) });
     }
   }
 
@@ -133,18 +118,17 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
     return leftMs > 0 ? leftMs + 0.2 : timing.sampleMs;
   }
 
-  /**
-   * The main thread cleans up after looks, and tells this thread. Node aborts when that happens while the thread ends, so one that
-   * has looked waits until the main thread has come round and tells it to end.
-   */
+  /** Node aborts when the main thread cleans up after a look while this thread ends: so it says so, and waits. */
   function stop(): void {
     if (schedstatFd !== null) fs.closeSync(schedstatFd);
     if (!hasLooked) return;
     parentPort!.on('message', (message: unknown) => {
       if (message === 'end') parentPort!.close();
     });
-    const told: Stopped = { stopped: true };
-    // eslint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
+    tell({ stopped: true });
+  }
+
+  function tell(told: Told): void {
     parentPort!.postMessage(told);
   }
 
@@ -247,9 +231,7 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
   function lookFailed(failure: unknown): void {
     failedLooks += 1;
     if (failedLooks !== maxFailedLooks) return;
-    const told: LooksFail = { reason: failure instanceof Error ? failure.message : 'no answer' };
-    // eslint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
-    parentPort!.postMessage(told);
+    tell({ reason: failure instanceof Error ? failure.message : 'no answer' });
   }
 
   /**
@@ -290,8 +272,7 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
     }
   }
 
-  function isUserFrame(frame: SeenFrame): frame is UserFrame {
-    const { file, name } = frame;
+  function isUserFrame({ file, name }: SeenFrame): boolean {
     if (file === null || file === '' || (name ?? '').startsWith('perf:')) return false;
     return !file.startsWith('node:') && !file.includes('node_modules');
   }

@@ -7,7 +7,7 @@ import * as beat from './beat.js';
 import type { Position } from './source-maps.js';
 import type { Timing } from './event-loop.options.js';
 import { watchdogSource } from './watchdog-source.js';
-import type { LocationsAsked, LocationsTold, LookBudget, LooksFail, Stopped, WatchdogData } from './watchdog.thread.js';
+import type { LocationsAsked, LookBudget, Told, WatchdogData } from './watchdog.thread.js';
 
 /** A look costs the main thread about half a millisecond: this bounds what a loop pays that is blocked all the time. */
 const LOOK_BUDGET: LookBudget = { perSecond: 30, burst: 90 };
@@ -84,7 +84,6 @@ export class Watchdog {
         clearTimeout(timer);
         resolve(locations);
       });
-      // eslint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
       worker.postMessage(question);
       Atomics.notify(this.words, beat.MODE);
     });
@@ -103,17 +102,16 @@ export class Watchdog {
     });
     worker.unref();
     worker.on('error', (error) => this.failed(error));
-    worker.on('message', (told: LocationsTold | LooksFail | Stopped) => {
+    worker.on('message', (told: Told) => {
       // By now what its looks have left here is gone: that runs before a listener does.
-      // eslint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
       if ('stopped' in told) worker.postMessage('end');
-      else if ('reason' in told) this.looksFail(told);
+      else if ('reason' in told) this.looksFail(told.reason);
       else this.answer(told.id, told.locations);
     });
     return worker;
   }
 
-  private looksFail({ reason }: LooksFail): void {
+  private looksFail(reason: string): void {
     const cause = 'event-loop blocks are measured, but not traced to requests';
     this.report.report(cause, `${cause}: the inspector does not answer (${reason.slice(0, 200)}).`);
   }

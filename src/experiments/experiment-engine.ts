@@ -39,8 +39,6 @@ export class ExperimentEngine implements RequestObserver, GateCheck {
   private readonly source = randomUUID();
   private readonly tallies: RouteTally[] = [];
   private opensAtMs = 0;
-  /** One object for all requests: they are added one after the other. */
-  private readonly outcome: Outcome = { succeeded: false, failed: false, aborted: false, durationMs: 0, blockedMs: 0 };
 
   constructor(
     private readonly options: ResolvedExperiments,
@@ -94,16 +92,12 @@ export class ExperimentEngine implements RequestObserver, GateCheck {
   private readonly count = (state: RequestState): void => {
     const { route } = state;
     if (route === null || !isMeasured(route)) return;
-    const { outcome } = this;
-    outcome.aborted = state.aborted;
-    outcome.succeeded = !state.aborted && state.status < 400;
-    outcome.failed = state.status >= 500;
-    outcome.durationMs = state.endedMs - state.startedMs;
-    outcome.blockedMs = state.blockedMs;
+    const { aborted, blockedMs, status, startedMs, endedMs } = state;
+    const succeeded = !aborted && status < 400;
+    const outcome = { aborted, succeeded, failed: status >= 500, durationMs: endedMs - startedMs, blockedMs };
     const tally = this.tallyOf(route);
     tally.addTraffic(outcome);
-    if (state.variants !== null && state.unit !== null)
-      this.addVariants(state, state.variants, state.unit.userId, tally);
+    if (state.variants !== null && state.unit !== null) this.addVariants(state, outcome, tally);
   };
 
   totals(): ExperimentTotals {
@@ -147,19 +141,14 @@ export class ExperimentEngine implements RequestObserver, GateCheck {
     return on;
   }
 
-  private addVariants(
-    state: RequestState,
-    variants: Readonly<Record<string, string>>,
-    userId: string,
-    tally: RouteTally,
-  ): void {
+  private addVariants(state: RequestState, outcome: Outcome, tally: RouteTally): void {
     const notes = NOTES.get(state);
-    const unitHash = hashOf(userId, BUCKET_SEED);
-    notes?.slice?.add(state.route!, this.outcome);
-    if (notes?.before === true) tally.addBefore(unitHash, this.outcome);
-    for (const gate in variants) {
+    const unitHash = hashOf(state.unit!.userId, BUCKET_SEED);
+    notes?.slice?.add(state.route!, outcome);
+    if (notes?.before === true) tally.addBefore(unitHash, outcome);
+    for (const gate in state.variants) {
       if (notes?.uncounted.includes(gate) === true) continue;
-      tally.add(gate, variants[gate] === 'on', unitHash, this.outcome);
+      tally.add(gate, state.variants[gate] === 'on', unitHash, outcome);
     }
   }
 

@@ -54,7 +54,6 @@ const shape = object({
   prePeriodMs: number({ default: 0, unit: 'a number of milliseconds', min: 0 }),
 });
 
-/** Validated {@link ExperimentsOptions}. */
 export type ResolvedExperiments = Resolved<typeof shape>;
 
 /** The `experiments` row of the option table. Off by default, because somebody has to decide the gates. */

@@ -5,7 +5,6 @@ import type { OncePerCause } from '../core/reporter.js';
 import type { RequestState } from '../core/request-state.js';
 import type { GateAnswer, GateClient } from './gates/gate-client.js';
 
-/** Decides gates for requests. */
 export interface GateCheck {
   /** The variant of a request, decided at the first question and kept. Never throws. */
   isOn(state: RequestState, gate: string): boolean;

@@ -3,12 +3,10 @@ import type { ModulesContainer } from '@nestjs/core';
 import { list, optionError, value } from '../core/option.js';
 import { PerfError } from '../core/perf.error.js';
 import type { Feature, FeatureHost } from './feature.js';
-import { methodsOf, prototypeOf } from './prototypes.js';
+import { methodsOf, prototypeOf, wrappersOf } from './prototypes.js';
 
-/** What applications may inject of an extension. */
 export interface ExtensionService {
   readonly token: InjectionToken;
-  /** From the feature that {@link Extension.create} has returned. */
   readonly of: (feature: Feature) => object;
 }
 
@@ -20,7 +18,6 @@ export interface PerfExtension {
   create(host: never): object;
 }
 
-/** The same, as it is made here. */
 export interface Extension extends PerfExtension {
   readonly services?: readonly ExtensionService[];
   /** It looks at requests, also where no feature does. */
@@ -46,9 +43,7 @@ export function refuseTwice(extensions: readonly PerfExtension[]): void {
 /** On a method or a class: the extensions without which its decorators would do nothing. */
 const NEEDED_METADATA = 'perf:extension';
 
-/** What a decorator says of the extension that it needs. */
 export interface NeededExtension {
-  /** The extension's name. */
   readonly name: string;
   /** `'@Cached()'` */
   readonly decorator: string;
@@ -75,7 +70,9 @@ export function refuseMissingExtensions(modules: ModulesContainer, names: Readon
     );
   };
   for (const made of classesOf(modules)) refuse(made, made.name);
-  for (const prototype of prototypesOf(modules)) {
+  for (const wrapper of wrappersOf(modules)) {
+    const prototype = prototypeOf(wrapper);
+    if (prototype === null) continue;
     for (const [name, method] of methodsOf(prototype)) refuse(method, `${prototype.constructor.name}.${name}`);
   }
 }
@@ -83,22 +80,8 @@ export function refuseMissingExtensions(modules: ModulesContainer, names: Readon
 /** The classes that Nest itself makes instances of: providers, controllers, guards, pipes, interceptors. */
 export function classesOf(modules: ModulesContainer): Set<Type> {
   const classes = new Set<Type>();
-  for (const { providers, controllers, injectables } of modules.values()) {
-    for (const { metatype, inject } of [...providers.values(), ...controllers.values(), ...injectables.values()]) {
-      if (typeof metatype === 'function' && (inject === undefined || inject === null)) classes.add(metatype as Type);
-    }
+  for (const { metatype, inject } of wrappersOf(modules)) {
+    if (typeof metatype === 'function' && (inject === undefined || inject === null)) classes.add(metatype as Type);
   }
   return classes;
-}
-
-/** Of all that Nest has instances of, those that a factory or a value has given included. */
-function prototypesOf(modules: ModulesContainer): Set<object> {
-  const prototypes = new Set<object>();
-  for (const { providers, controllers, injectables } of modules.values()) {
-    for (const wrapper of [...providers.values(), ...controllers.values(), ...injectables.values()]) {
-      const prototype = prototypeOf(wrapper);
-      if (prototype !== null) prototypes.add(prototype);
-    }
-  }
-  return prototypes;
 }

@@ -20,11 +20,8 @@ export interface FeatureHost {
   readonly logger: Reporter;
   readonly nowMs: MonotonicClock;
   readonly flushTimeoutMs: number;
-  /** Whom requests are for. */
   readonly units: RequestUnits;
-  /** False with the kill switch on. */
   readonly enabled: boolean;
-  /** What is deployed; null when nothing tells. */
   readonly release: string | null;
 }
 
@@ -38,13 +35,11 @@ export interface FeatureBoot {
 
 /** One feature of one application, from boot to close. */
 export interface Feature {
-  /** What applications inject, when the feature has a service. */
   readonly service?: object;
   /** Before routes are registered. What it throws stops the boot. */
   install?(boot: FeatureBoot): void | Promise<void>;
   /** When every module has been initialised, before the server listens. */
   start?(): void | Promise<void>;
-  /** Its part of a snapshot. */
   snapshot?(): Partial<PerfSnapshot>;
   /** What keeps the process from doing its work and no snapshot tells, in words. */
   reasons?(): readonly string[];
@@ -54,11 +49,9 @@ export interface Feature {
   closing?(): void | Promise<void>;
   /** The server has closed: finishes its work, pushes its last records, leaves no timer or thread. */
   drain?(): void | Promise<void>;
-  /** After the sinks have closed. */
   close?(): void | Promise<void>;
 }
 
-/** A feature, as the list of features holds it. */
 export interface FeatureDefinition<Name extends string, Options> {
   readonly name: Name;
   /** In the first line of the log: `'event loop'`. */
@@ -71,7 +64,6 @@ export interface FeatureDefinition<Name extends string, Options> {
   readonly hearsRecords?: true;
   /** The application's own work, which goes on with `enabled: false`. */
   readonly isApplicationsOwn?: true;
-  /** Reads its option; null is off. */
   readonly option: Option<Options | null>;
   /** `options` null: it is off, and exists for its service and for what must be said. */
   create(options: Options | null, host: FeatureHost): Feature;

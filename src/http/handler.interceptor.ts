@@ -57,7 +57,6 @@ export function bringHandlerInterceptors(controller: { readonly prototype: objec
   }
 }
 
-/** The same for a decorator on a method. */
 export function bringHandlerInterceptor(method: object): void {
   const entries = interceptorsOf(method);
   if (entries.includes(INTERCEPTOR)) return;

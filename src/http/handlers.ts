@@ -3,12 +3,8 @@ import type { ModulesContainer } from '@nestjs/core';
 import { PerfError } from '../core/perf.error.js';
 import type { RouteHandler } from '../core/route.js';
 import { likeMethod, putOn } from '../core/stand-in.js';
-import {
-  hasHandlerInterceptor,
-  spareHandlerInterceptor,
-  type Around,
-  type RequestScopedArounds,
-} from './handler.interceptor.js';
+import { hasHandlerInterceptor, spareHandlerInterceptor } from './handler.interceptor.js';
+import type { Around, RequestScopedArounds } from './handler.interceptor.js';
 import { stateOf } from './lifecycle.js';
 import { methodsOf } from './prototypes.js';
 import { RequestParameters, type RequestParameter } from './request-parameter.js';

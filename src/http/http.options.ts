@@ -10,5 +10,4 @@ export interface HttpOptions {
   expressProperties?: boolean;
 }
 
-/** The `http` row of the option table. */
 export const httpOption = object({ expressProperties: boolean({ default: true }) });

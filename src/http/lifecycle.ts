@@ -35,7 +35,6 @@ export function stateOf(requestOrResponse: unknown): RequestState | null {
   return given[STATE] ?? given.req?.[STATE] ?? given.raw?.[STATE] ?? given.raw?.req?.[STATE] ?? null;
 }
 
-/** The lifecycle that a request belongs to: its application. */
 export const lifecycleOf = (state: RequestState): RequestLifecycle => state.owner as RequestLifecycle;
 
 /** What a feature may do when a request starts and when it has ended. Runs on the request path. */
@@ -47,16 +46,12 @@ export interface RequestObserver {
   endedElsewhere?(state: RequestState): void;
 }
 
-/**
- * Start and end of every request of one application, each exactly once, and those in flight.
- * A request ends completed when its response was handed to the operating system, aborted when its connection closes before.
- */
+/** Start and end of every request of one application, each exactly once, and those in flight. */
 export class RequestLifecycle extends Attachable implements RequestOwner {
   /** Requests enter the context store that have started since then, monotonic milliseconds; Infinity: none does. */
   private contextSinceMs = Infinity;
   /** False: they never may (`context: false`). */
   contextAllowed = true;
-  /** Null in an application without HTTP. */
   platform: Platform | null = null;
   private readonly starting: ((state: RequestState) => void)[] = [];
   private readonly ending: ((state: RequestState) => void)[] = [];
@@ -100,7 +95,6 @@ export class RequestLifecycle extends Attachable implements RequestOwner {
     return this.open.size;
   }
 
-  /** Requests in flight, oldest first. */
   states(): RequestState[] {
     return this.open.toArray();
   }
@@ -116,10 +110,7 @@ export class RequestLifecycle extends Attachable implements RequestOwner {
     return state;
   }
 
-  /**
-   * Several applications may serve one Express, or one be mounted in another: the innermost that a request has reached, and then
-   * the one whose route it is, owns it.
-   */
+  /** Of several applications on one Express the innermost that it has reached, then that of its route, owns it. */
   private takeOver(from: RequestState, request: IncomingMessage, response: ServerResponse): RequestState {
     lifecycleOf(from).open.delete(from);
     const passed = (request as Marked)[PASSED] ?? ((request as Marked)[PASSED] = []);

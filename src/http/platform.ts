@@ -3,7 +3,6 @@ import type { RequestState } from '../core/request-state.js';
 import type { Route, Routes } from '../core/route.js';
 import type { RequestLifecycle } from './lifecycle.js';
 
-/** What {@link Platform.answer} sends. */
 export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | number | readonly string[]>>;
@@ -23,7 +22,6 @@ export const answerOf = ({ status, type, body, headers }: Awaited<ReturnType<Raw
 /** What a server framework gives. The only place that knows which one it is. */
 export interface Platform {
   readonly kind: 'fastify' | 'express';
-  /** The framework's own application object. */
   readonly application: unknown;
   /** Takes every request to `requests`, whichever server it came through, as early as can be. Before routes are registered. */
   observe(requests: RequestLifecycle, routes: Routes): void;
@@ -31,6 +29,5 @@ export interface Platform {
   findRoute(state: RequestState, routes: Routes): Route | null;
   /** Registers a GET route beside Nest: no guards, no Swagger, no record. */
   rawRoute(path: string, answer: RawAnswer): void;
-  /** Sends an answer through the framework. */
   answer(response: unknown, answer: Answer): void;
 }

@@ -1,4 +1,12 @@
-import { MetadataScanner } from '@nestjs/core';
+import { MetadataScanner, type ModulesContainer } from '@nestjs/core';
+
+/** All that Nest has made or will make. */
+export const wrappersOf = (modules: ModulesContainer) =>
+  [...modules.values()].flatMap(({ providers, controllers, injectables }) => [
+    ...providers.values(),
+    ...controllers.values(),
+    ...injectables.values(),
+  ]);
 
 /** Of what Nest has made or will make, of factories and values too; null for plain objects and what has none. */
 export function prototypeOf(of: { readonly instance: unknown; readonly metatype: unknown }): object | null {

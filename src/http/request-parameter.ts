@@ -3,7 +3,6 @@ const ROUTE_ARGS_METADATA = '__routeArguments__';
 /** Under it `@Req()` writes its parameter's index: `RouteParamtypes.REQUEST` is 0. */
 const keyOf = (index: number): string => `0:${index}`;
 
-/** Where a handler receives the request. */
 export interface RequestParameter {
   readonly index: number;
   /** Not the user's own `@Req()`: the handler must not see it. */
@@ -22,10 +21,7 @@ const additions = new WeakMap<object, Map<string, Addition>>();
 
 const additionOn = (host: object, methodName: string): Addition | undefined => additions.get(host)?.get(methodName);
 
-/**
- * Parameters through which handlers get the request: the user's own `@Req()`, else one behind the others that stands on the
- * class only until {@link giveBack}.
- */
+/** Where handlers get the request: the user's own `@Req()`, else one that stands on the class for a moment. */
 export class RequestParameters {
   private readonly added: { host: object; methodName: string }[] = [];
 
@@ -48,7 +44,6 @@ export class RequestParameters {
     return { index, added: true };
   }
 
-  /** Leaves every class as it was. */
   giveBack(): void {
     for (const { host, methodName } of this.added.splice(0).reverse()) {
       const addition = additionOn(host, methodName)!;

@@ -32,7 +32,6 @@ const FASTIFY_CONFIG_METADATA = '__fastify_route_config__';
 /** Where a Fastify route's `config` carries our {@link Route}. */
 export const ROUTE: unique symbol = Symbol('perf:route');
 
-/** The application that registers, and what must happen meanwhile. */
 export interface Registration {
   readonly requests: RequestLifecycle;
   readonly routes: Routes;
@@ -52,10 +51,7 @@ const REGISTERING = Object.values(RequestMethod)
   .filter((method) => typeof method === 'string')
   .map((method) => method.toLowerCase());
 
-/**
- * Sees every route function of a controller while Nest registers it with the adapter: its route is known from then on, and the
- * application's {@link ROUTE_RUNNER} runs it. Until the returned function is called, when routes are registered.
- */
+/** Sees a controller's route functions while Nest registers them: from then on they have a route, and run by name. */
 export function watchRegistration(
   adapter: AbstractHttpAdapter,
   { requests, routes, knows, begins, registers }: Registration,
@@ -153,10 +149,7 @@ function standFor(routeFunction: RouteFunction, route: Route, run: RouteFunction
   return Object.defineProperty(run, 'name', { value: routeFunction.name, configurable: true });
 }
 
-/**
- * Puts a method on the object itself; the returned function puts the one before it in its place. It is not deleted: V8 keeps an
- * object that has lost a property as a table, and an adapter is asked for a dozen properties by each request.
- */
+/** Puts a method on the object. None is deleted after: V8 keeps an object that has lost a property as a table. */
 function replace(
   target: Registrar,
   name: string,

@@ -2,12 +2,9 @@ import type { RouteHandler } from '../core/route.js';
 
 /** Nest's metadata key of a route's path, stable since Nest 4; `@nestjs/common` 12 no longer exports its name. */
 const PATH_METADATA = 'path';
-/** Set by `@SkipPerf()`. */
 export const SKIP_METADATA = 'perf:skip';
-/** Set by `@SlowMs()`. */
 export const SLOW_METADATA = 'perf:slow-ms';
 
-/** Whether a method serves an HTTP route. */
 export const servesRoute = (method: object): boolean => Reflect.hasMetadata(PATH_METADATA, method);
 
 /** What decorators say of a method; what stands on it goes before what stands on its class. */

@@ -1,10 +1,7 @@
 import type { Server } from 'node:http';
 import type { AbstractHttpAdapter } from '@nestjs/core';
 
-/**
- * Runs `work` when the HTTP server has closed: after the last response and before any provider's
- * `onApplicationShutdown` takes queues and databases away. Nest calls the adapter's `close` just there.
- */
+/** Runs `work` after the last response, before any `onApplicationShutdown`: Nest calls the adapter's `close` there. */
 export function afterServerClosed(adapter: AbstractHttpAdapter, work: () => Promise<void>): void {
   const close = adapter.close.bind(adapter) as () => Promise<void>;
   adapter.close = async () => {
@@ -16,10 +13,7 @@ export function afterServerClosed(adapter: AbstractHttpAdapter, work: () => Prom
   };
 }
 
-/**
- * Calls `warn` once the server listens in a process that SIGTERM would kill on the spot, with work and records in it.
- * Nest's `enableShutdownHooks()` leaves no mark but its signal listener; one of the user's own serves as well.
- */
+/** Calls `warn` once the server listens, in a process that SIGTERM would kill on the spot. */
 export function whenUnprotected(adapter: AbstractHttpAdapter, warn: () => void): void {
   const server = adapter.getHttpServer() as Server;
   server.once('listening', () => {

@@ -1,7 +1,4 @@
-/**
- * What a glob matches of route patterns: `*` is any text within a segment, `**` any segments; `/admin/**` is `/admin` and all
- * below it. Everything else stands for itself.
- */
+/** `*` is any text within a segment, `**` any segments; `/admin/**` is `/admin` and all below it. */
 export function globOf(glob: string): RegExp {
   const source = glob.replaceAll(/\/\*\*|\*\*|[*]|[.+?^${}()|[\]\\]/g, (found) => {
     if (found === '/**') return '(?:/.*)?';

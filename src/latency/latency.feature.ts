@@ -94,7 +94,6 @@ function unitOf(state: RequestState, { requests, units }: FeatureHost): Unit | n
   return unit === null || redact === null ? unit : { userId: redact(unit.userId) };
 }
 
-/** The record of a request that has ended. */
 function requestRecordOf(state: RequestState, host: FeatureHost, slowMs: number): RequestRecord {
   const { route, span } = state;
   const durationMs = state.endedMs - state.startedMs;

@@ -25,12 +25,8 @@ export interface LatencyOptions {
   serverTiming?: boolean;
 }
 
-const pattern = string({
-  what: 'a route pattern that starts with `/`',
-  test: (value) => value.startsWith('/'),
-});
+const pattern = string({ what: 'a route pattern that starts with `/`', test: (value) => value.startsWith('/') });
 
-/** The `latency` row of the option table. */
 export const latencyOption = feature({
   slowMs: number({ default: 1000, unit: 'a number of milliseconds' }),
   overMs: ascending('milliseconds', { default: [1000, 2000, 5000], least: 0 }),

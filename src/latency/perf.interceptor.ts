@@ -1,11 +1,5 @@
-import {
-  HttpException,
-  Inject,
-  Injectable,
-  type CallHandler,
-  type ExecutionContext,
-  type NestInterceptor,
-} from '@nestjs/common';
+import { HttpException, Inject, Injectable } from '@nestjs/common';
+import type { CallHandler, ExecutionContext, NestInterceptor } from '@nestjs/common';
 import { defer, Observable } from 'rxjs';
 import { requestContext } from '../core/request-state.js';
 import { type Route, Routes } from '../core/route.js';
@@ -20,7 +14,6 @@ const METHODS: Readonly<Record<string, string>> = { rpc: 'RPC', ws: 'WS', graphq
 const MAX_OPERATIONS = 100;
 const MAX_OPERATION_LENGTH = 100;
 
-/** The part of GraphQL's `info` that is used. */
 interface ResolveInfo {
   readonly fieldName?: string;
   readonly parentType?: { readonly name?: string };

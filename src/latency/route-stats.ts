@@ -12,19 +12,17 @@ export class RouteStats {
   blockedMs = 0;
   readonly over: number[];
   readonly byStatus = new Map<number, Histogram>();
-  private lastStatus = 0;
-  private last: Histogram | null = null;
 
   constructor(
     private readonly overMs: readonly number[],
-    /** Longer is slow, milliseconds. */
     readonly slowMs: number,
   ) {
     this.over = overMs.map(() => 0);
   }
 
   completed(status: number, durationMs: number): void {
-    const histogram = status === this.lastStatus ? this.last! : this.histogramOf(status);
+    let histogram = this.byStatus.get(status);
+    if (histogram === undefined) this.byStatus.set(status, (histogram = new Histogram()));
     histogram.record(durationMs);
     for (let i = 0; i < this.overMs.length && durationMs > this.overMs[i]!; i++) this.over[i]! += 1;
   }
@@ -32,20 +30,8 @@ export class RouteStats {
   blocked(ms: number): void {
     this.blockedMs += ms;
   }
-
-  private histogramOf(status: number): Histogram {
-    let histogram = this.byStatus.get(status);
-    if (histogram === undefined) {
-      histogram = new Histogram();
-      this.byStatus.set(status, histogram);
-    }
-    this.lastStatus = status;
-    this.last = histogram;
-    return histogram;
-  }
 }
 
-/** Of a route; null when it is not measured. */
 export const ROUTE_STATS = attach<RouteStats>('route');
 
 /** Rows of routes that have seen traffic. All requests without a route share one row, whatever their method. */
@@ -69,7 +55,6 @@ export function snapshotRoutes(
   return rows;
 }
 
-/** What is counted of each route that is measured. */
 export function* routeTotals(routes: readonly Route[], overMs: readonly number[]): Generator<RouteTotals> {
   for (const route of routes) {
     const stats = ROUTE_STATS.get(route);

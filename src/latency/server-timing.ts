@@ -5,10 +5,7 @@ import type { RequestState } from '../core/request-state.js';
 
 const HEADER = 'server-timing';
 
-/**
- * Adds `Server-Timing` (W3C) to a response, milliseconds until its head is written: `total`, and of it `up` (upstream calls were
- * under way), `own` (the event loop was busy) and `wait` (it waited for something else).
- */
+/** Adds `Server-Timing` (W3C): milliseconds until the head is written, and of them `own`, `up`stream, other `wait`. */
 export function addServerTiming(state: RequestState, nowMs: MonotonicClock): void {
   const { response, startedMs, owner } = state;
   if (response === null) return;
@@ -22,10 +19,7 @@ export function addServerTiming(state: RequestState, nowMs: MonotonicClock): voi
 const partsOf = (time: { busyMs: number; upstreamMs: number; idleMs: number } | null): Record<string, number> =>
   time === null ? {} : { own: time.busyMs, up: time.upstreamMs, wait: time.idleMs };
 
-/**
- * Calls `timing` once, with the application's own header, just before the head is written: `writeHead` is the one place that every
- * way of answering passes, on HTTP/1 and HTTP/2. Fastify hands its headers to it, and what is handed over replaces what was set.
- */
+/** Calls `timing` once, just before the head is written: every way of answering passes `writeHead`. */
 function beforeHead(response: ServerResponse, timing: (existing: OutgoingHttpHeader | undefined) => string): void {
   const writeHead = response.writeHead.bind(response) as (...head: unknown[]) => ServerResponse;
   let heard = false;

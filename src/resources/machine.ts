@@ -1,5 +1,5 @@
 import { availableParallelism, freemem, totalmem } from 'node:os';
-import { exactCount, type KernelFiles, textOf } from './cgroup/kernel-file.js';
+import { exactCount, textOf } from './cgroup/kernel-file.js';
 
 /** What the machine allows where no cgroup says less. Unknown is null. */
 export interface Machine {
@@ -21,12 +21,12 @@ export function readMachine(root: string): Machine {
 }
 
 /** Bytes that the machine can still give away without swapping. */
-export const availableOn = (root: string, files: KernelFiles): number | null =>
-  isElsewhere(root) ? freemem() : parseMeminfo(files.readRarely('/proc/meminfo'), 'MemAvailable');
+export const availableOn = (root: string): number | null =>
+  isElsewhere(root) ? freemem() : parseMeminfo(textOf(`${root}/proc/meminfo`), 'MemAvailable');
 
 /** Bytes of one line of `/proc/meminfo`, which counts in kB; null when it is not there. */
-export function parseMeminfo(text: string | null, key: 'MemTotal' | 'MemAvailable'): number | null {
-  const kilobytes = new RegExp(`^${key}:\\s*(\\d+) kB$`, 'm').exec(text ?? '');
+export function parseMeminfo(text: string, key: 'MemTotal' | 'MemAvailable'): number | null {
+  const kilobytes = new RegExp(`^${key}:\\s*(\\d+) kB$`, 'm').exec(text);
   return exactCount(kilobytes === null ? null : Number(kilobytes[1]) * 1024);
 }
 

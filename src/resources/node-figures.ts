@@ -3,7 +3,6 @@ import type { ResourceSample } from '../core/record.js';
 
 const MIB = 2 ** 20;
 
-/** What Node itself says about the container. */
 export interface NodeFigures {
   availableParallelism: number;
   /** Bytes; 0 or undefined is "none", and 2^64 is what libuv says for a v1 cgroup without a limit of its own. */
@@ -15,10 +14,7 @@ export const nodeFigures = (): NodeFigures => ({
   constrainedMemory: process.constrainedMemory(),
 });
 
-/**
- * One sentence when Node's own figures disagree with the container's limits, null when they agree. libuv looks at the
- * own cgroup only for memory, and not at v1 quotas at all for CPUs.
- */
+/** One sentence when Node's own figures disagree with the container's limits: libuv does not look at all of them. */
 export function disagreement(limits: ResourceSample['limits'], node: NodeFigures): string | null {
   const wrong: string[] = [];
   const { cpuCores, memoryBytes } = limits;

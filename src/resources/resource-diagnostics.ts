@@ -28,7 +28,6 @@ export class ResourceDiagnostics {
 
   constructor(
     private readonly reporter: Reporter,
-    /** `resources.cpuLimitCores` is set. */
     private readonly isCpuLimitNamed = false,
   ) {}
 

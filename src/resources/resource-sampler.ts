@@ -3,20 +3,20 @@ import type { ResourceSample } from '../core/record.js';
 import { type ResourceAdvice, advise } from './resource-advice.js';
 import { ResourceReader, type ResourceReading } from './resource-reading.js';
 import { limitsOf, sampleSince } from './resource-sample.js';
-import { type ResolvedResourcesOptions, type ResourcesOptions, resolveResourcesOptions } from './resources.options.js';
+import { type ResolvedResourcesOptions, type ResourcesOptions, resourcesRows } from './resources.options.js';
 
 /** What the container allows and uses: CPU, throttling and memory against the real limits. Injection token and type. */
 export abstract class ResourceSampler {
   /**
-   * Reads the kernel's files now, synchronously, in tens of microseconds. Rates (`cpu.window`, `pressure`) are of the
-   * time since the previous call on this sampler, limits at most five seconds old. Never throws; what cannot be known is null.
+   * Reads the kernel's files now, synchronously, in a few tenths of a millisecond. Rates (`cpu.window`, `pressure`) are of the
+   * time since the previous call on this sampler. Never throws; what cannot be known is null.
    */
   abstract sample(): ResourceSample;
   /** What {@link sample} returned last; null before the first call. */
   abstract readonly latest: ResourceSample | null;
   /** What to size by the limits of now. Does not disturb the rates. */
   abstract recommend(): ResourceAdvice;
-  /** Gives back every file descriptor. Later samples still work, at the price of opening the files each time. */
+  /** Ends its use. Nothing is kept open between samples, so a later one still works. */
   abstract close(): void;
 }
 
@@ -44,9 +44,7 @@ export class ReadingResourceSampler extends ResourceSampler {
     return advise(limitsOf(reading, this.options), reading.machine);
   }
 
-  close(): void {
-    this.reader.close();
-  }
+  close(): void {}
 }
 
 /** Where {@link createResourceSampler} reads, besides {@link ResourcesOptions}. */
@@ -63,5 +61,5 @@ export interface ResourceSamplerSource {
  */
 export function createResourceSampler(options: ResourcesOptions & ResourceSamplerSource = {}): ResourceSampler {
   const { root = '/', now = monotonicMs, ...rest } = options;
-  return new ReadingResourceSampler(new ResourceReader(root, now), resolveResourcesOptions(rest, ''));
+  return new ReadingResourceSampler(new ResourceReader(root, now), resourcesRows.read(rest, ''));
 }

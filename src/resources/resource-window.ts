@@ -66,31 +66,20 @@ function cpuBetween(
 
 /** What the kernel held back between two readings, for the event loop. Null when they do not compare. */
 export function lossBetween(before: ResourceReading, after: ResourceReading): SchedulingLoss | null {
-  const ms = msBetween(before, after);
-  if (ms === null) return null;
-  const { periods, throttledPeriods, throttledSeconds } = throttlingBetween(before.cpuLimit, after.cpuLimit);
+  if (msBetween(before, after) === null) return null;
+  const { throttledPeriods, throttledSeconds } = throttlingBetween(before.cpuLimit, after.cpuLimit);
   const anySeconds = difference(before.cpuLimit.anySeconds, after.cpuLimit.anySeconds);
   // Kernels that do not tell of hidden limits still tell of all that can be seen.
   const visibleSeconds =
     throttledSeconds === null ? null : difference(before.cpuLimit.visibleSeconds, after.cpuLimit.visibleSeconds);
-  return {
-    ms,
-    periods,
-    throttledPeriods,
-    throttledMs: milliseconds(anySeconds ?? visibleSeconds),
-    runQueueMs: difference(before.runQueueMs, after.runQueueMs),
-  };
+  return { throttledPeriods, throttledMs: milliseconds(anySeconds ?? visibleSeconds) };
 }
 
 /** Unknown when another level has become the lowest: its counters have another past. */
 function throttlingBetween(before: CpuLimit, after: CpuLimit): Throttling {
   const of = (key: keyof Throttling): number | null =>
     before.heldBy === after.heldBy ? difference(before.throttling[key], after.throttling[key]) : null;
-  return {
-    periods: of('periods'),
-    throttledPeriods: of('throttledPeriods'),
-    throttledSeconds: of('throttledSeconds'),
-  };
+  return { periods: of('periods'), throttledPeriods: of('throttledPeriods'), throttledSeconds: of('throttledSeconds') };
 }
 
 /** The kernel throttled here, yet no limit that can be seen did: a pod's or a task's quota above the container's mount. */

@@ -8,20 +8,15 @@ import { ResourceDiagnostics } from './resource-diagnostics.js';
 import { ResourceReader, type ResourceReading } from './resource-reading.js';
 import { limitsOf, sampleSince } from './resource-sample.js';
 import { ReadingResourceSampler, ResourceSampler } from './resource-sampler.js';
-import { type ResolvedResourcesOptions, resolveResourcesOptions, resourcesOption } from './resources.options.js';
+import { type ResolvedResourcesOptions, resourcesRows, resourcesOption } from './resources.options.js';
 import { SchedulingHistory } from './scheduling-history.js';
 
 /** Low memory cannot wait for the next record. */
 const WATCH_EVERY_MS = 1_000;
 
-/**
- * The container's resources, wired to one application. With the feature off (options null) nothing runs and nothing is
- * opened, until someone samples. All readers share one set of descriptors, each with a baseline of its own.
- */
+/** The container's resources of one application. With the feature off (null) nothing runs until someone samples. */
 export class ResourcesFeature implements Feature {
-  /** For injection: works with the feature off too. */
   readonly service: ResourceSampler;
-  /** For the event loop. */
   readonly history: SchedulingHistory;
   /** For who sizes by the CPU; with the feature off too. */
   readonly allowance: CpuAllowance = {
@@ -50,7 +45,7 @@ export class ResourcesFeature implements Feature {
       readonly recorder: Pick<FeatureHost['recorder'], 'wanted' | 'push'>;
     },
   ) {
-    this.settings = options ?? resolveResourcesOptions({}, 'resources');
+    this.settings = options ?? resourcesRows.read({}, 'resources');
     this.reader = new ResourceReader('/', host.nowMs);
     this.service = new ReadingResourceSampler(this.reader, this.settings);
     this.history = new SchedulingHistory(() => this.reader.read());
@@ -74,10 +69,7 @@ export class ResourcesFeature implements Feature {
     for (const timer of this.timers) timer.unref();
   }
 
-  /**
-   * What is true now; null with the feature off or not started. Its rates are of half an interval to one and a half: since
-   * the last record, or the one before it when that is too fresh. However many ask, none shortens another's window.
-   */
+  /** What is true now; null when off. Its rates are of half an interval to one and a half, however many ask. */
   snapshot(): Pick<PerfSnapshot, 'resources'> {
     const { published, publishedBefore } = this;
     if (this.options === null || published === null) return { resources: null };
@@ -87,11 +79,9 @@ export class ResourcesFeature implements Feature {
     return { resources: sampleSince(since, reading, this.settings) };
   }
 
-  /** Stops the timers and gives back every descriptor. */
   drain(): void {
     for (const timer of this.timers) clearInterval(timer);
     this.timers = [];
-    this.reader.close();
   }
 
   private readonly watch = (): void => {

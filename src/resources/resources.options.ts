@@ -23,16 +23,9 @@ const shape = {
   memoryLimitBytes: optionalNumber({ unit: 'a number of bytes' }),
 };
 
-/** The `resources` row of the option table. */
 export const resourcesOption = feature(shape);
 
-const rows = object(shape);
+/** The same without a switch. */
+export const resourcesRows = object(shape);
 
-export type ResolvedResourcesOptions = Resolved<typeof rows>;
-
-/**
- * @param path What the caller calls the options object, for messages; `''` for the only argument of a function.
- * @throws PERF_ERR_OPTION
- */
-export const resolveResourcesOptions = (options: ResourcesOptions, path: string): ResolvedResourcesOptions =>
-  rows.read(options, path);
+export type ResolvedResourcesOptions = Resolved<typeof resourcesRows>;

@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { Body, Controller, Get, Inject, Injectable, Param, Post, Scope } from '@nestjs/common';
+import { Body, Controller, forwardRef, Get, Inject, Injectable, Param, Post, Scope } from '@nestjs/common';
 import { describe, expect, it } from 'vitest';
-import { PerfService } from '../../src/index.js';
+import { RequestLifecycle } from '../../src/http/lifecycle.js';
+import { Experiments, PerfService } from '../../src/index.js';
 import { adapters, startApp } from '../fixtures/app.js';
 
 @Injectable()
@@ -37,6 +38,28 @@ class ScopedController {
     return this.rows.load(Number(rows));
   }
 }
+
+@Injectable()
+class AsksInConstructor {
+  constructor(@Inject(forwardRef(() => Experiments)) readonly experiments: Experiments) {}
+}
+@Injectable()
+class AsksInProperty {
+  @Inject(Experiments) readonly experiments!: Experiments;
+}
+@Injectable({ scope: Scope.REQUEST })
+class AsksInEachRequest {
+  constructor(@Inject(Experiments) readonly experiments: Experiments) {}
+}
+@Injectable({ scope: Scope.TRANSIENT })
+class AsksForEachOwner {
+  constructor(@Inject(Experiments) readonly experiments: Experiments) {}
+}
+@Controller('asks')
+class AsksInController {
+  constructor(@Inject(Experiments) readonly experiments: Experiments) {}
+}
+const inFactory = { provide: 'checks', inject: [{ token: Experiments, optional: true }], useFactory: () => ({}) };
 
 const metadata = { controllers: [RowsController, ScopedController], providers: [RowsService] };
 
@@ -86,6 +109,24 @@ describe.each(adapters)('the context store on %s', (adapter) => {
       expect(records.map(({ note: noted, status }) => [noted, status])).toEqual([[null, 500]]);
     },
   );
+
+  it.each<[boolean, string, object]>([
+    [false, 'nobody', { providers: [RowsService] }],
+    [true, 'a constructor', { providers: [AsksInConstructor] }],
+    [true, 'a property', { providers: [AsksInProperty] }],
+    [true, 'a request-scoped provider', { providers: [AsksInEachRequest] }],
+    [true, 'a transient provider', { providers: [AsksForEachOwner] }],
+    [true, 'a controller', { controllers: [AsksInController] }],
+    [true, 'a factory', { providers: [inFactory] }],
+  ])('is %s where %s asks for a service that needs it', async (isOn, _who, asking) => {
+    const off = { eventLoop: false, defer: false, upstream: false, experiments: false } as const;
+    const running = await startApp(adapter, { metadata: asking, perf: off });
+    try {
+      expect(running.app.get(RequestLifecycle, { strict: false }).contextEnabled).toBe(isOn);
+    } finally {
+      await running.close();
+    }
+  });
 
   it('outside a request note() says so once, and does nothing', async () => {
     const warnings: string[] = [];

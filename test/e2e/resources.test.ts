@@ -78,11 +78,9 @@ describe.each(adapters)('resources on %s', (adapter) => {
     const running = await startApp(adapter, { perf: { resources: { intervalMs: 20 } } });
     await resourceRecords(running, 1);
     running.app.get(ResourceSampler).sample();
-    const during = openKernelFiles().length;
     await running.close();
     const published = running.sink.records.length;
     expect(openKernelFiles()).toEqual(before);
-    if (process.platform === 'linux') expect(during).toBeGreaterThan(before.length);
     await new Promise((resolve) => setTimeout(resolve, 60));
     expect(running.sink.records).toHaveLength(published);
   });

@@ -99,9 +99,8 @@ describe.skipIf(skipped !== null)('a process in real cgroups (v1, hybrid)', { ti
       expect(idle.sample.cpu.throttledSeconds).toBe(own.number(stat, 'throttled_time') / 1e9);
       expect(cpu.window!.throttledRatio).toBeGreaterThan(0);
       expect(cpu.window!.throttledByHiddenAncestor).toBe(false);
-      expect(after.lost).toMatchObject({ periods: expect.any(Number), throttledMs: expect.any(Number) });
+      expect(after.lost).toMatchObject({ throttledMs: expect.any(Number) });
       expect(after.lost!.throttledPeriods).toBeGreaterThan(0);
-      expect(after.lost!.runQueueMs).toBeGreaterThan(0);
       expect(cpu.window!.runQueueMs).toBeGreaterThan(0.05 * cpu.window!.ms);
     } finally {
       reader.stop();
@@ -139,19 +138,13 @@ describe.skipIf(skipped !== null)('a process in real cgroups (v1, hybrid)', { ti
     expect((await moved.sample()).sample.cpu.window).not.toBeNull();
   });
 
-  it('sees a limit that is changed in place within five seconds', { timeout: 20_000 }, async () => {
+  it('sees a limit that is changed in place', async () => {
     const own = group('resized');
     own.limit('leaf', { cores: 0.5, memoryBytes: 300 * MIB });
     const resized = child(own.joinScript());
     await resized.sample();
     own.limit('leaf', { cores: 0.75, memoryBytes: 310 * MIB });
-    const deadlineMs = performance.now() + 5_500;
-    for (;;) {
-      const { cpuCores, memoryBytes } = (await resized.sample()).sample.limits;
-      if (cpuCores === 0.75 && memoryBytes === 310 * MIB) break;
-      expect(performance.now()).toBeLessThan(deadlineMs);
-      await new Promise((resolve) => setTimeout(resolve, 100));
-    }
+    expect((await resized.sample()).sample.limits).toMatchObject({ cpuCores: 0.75, memoryBytes: 310 * MIB });
   });
 
   it('finds itself in a cgroup namespace whose mounts are older', async () => {

@@ -28,8 +28,8 @@ export const cgroups = [
   {
     name: 'throttling is read from the own cgroup, not from the one that holds the limit',
     file: quota,
-    find: 'files.read(`${directory}/cpu.stat`)',
-    replace: 'files.read(`${directories[0]}/cpu.stat`)',
+    find: 'textOf(`${root}${directory}/cpu.stat`)',
+    replace: 'textOf(`${root}${directories[0]}/cpu.stat`)',
     tests,
   },
   {

@@ -1,7 +1,4 @@
-/**
- * From here Student's t is read from the normal distribution through {@link normalEquivalent}: the incomplete beta
- * function would lose more digits to ln Γ than the approximation costs.
- */
+/** From here Student's t is read from the normal distribution: the incomplete beta function would lose more digits. */
 const MANY_DEGREES = 1e5;
 
 /** P(Z > z) of the standard normal distribution. Exact far into the tail, where 1 - Φ would be 0. */

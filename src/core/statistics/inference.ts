@@ -90,10 +90,7 @@ export function notBelow<T extends Omit<Inference, 'pValue'>>(least: number, inf
   return low === -Infinity ? inference : { ...inference, ci: [Math.max(least, low), Math.max(least, high)] };
 }
 
-/**
- * The number of units at which the bound is tightest. Fixed, because it must not depend on what is seen. Few, because
- * guessing too low costs little (1.2 times the width at 100 times the units) and too high a lot.
- */
+/** The number of units at which the bound is tightest; fixed, because it must not depend on what is seen. */
 const TUNED_FOR_UNITS = 200;
 
 /**

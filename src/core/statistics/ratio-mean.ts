@@ -43,7 +43,6 @@ export interface Estimate {
   mean: number;
   /** Of the mean, not of one unit. */
   variance: number;
-  /** Degrees of freedom of the variance. */
   degrees: number;
   units: number;
 }
@@ -92,10 +91,7 @@ export function adjustByPrePeriod(arms: Pair<Arm>, ratios: Pair<RatioMean>): Pai
   const fit = x === null ? null : regression(ratios, x);
   if (x === null || fit === null)
     return { control: estimateOf(ratios.control), treatment: estimateOf(ratios.treatment) };
-  return {
-    control: adjusted(ratios.control, x.control, fit),
-    treatment: adjusted(ratios.treatment, x.treatment, fit),
-  };
+  return { control: adjusted(ratios.control, x.control, fit), treatment: adjusted(ratios.treatment, x.treatment, fit) };
 }
 
 function covariates({ control, treatment }: Pair<Arm>): Pair<Covariate> | null {

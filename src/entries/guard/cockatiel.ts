@@ -39,10 +39,7 @@ function retryOf({ DelegateBackoff, handleWhenResult, retry }: Cockatiel, maxAtt
   return { run: (attempt) => policy.execute(({ attempt: retries }) => attempt(retries)) };
 }
 
-/**
- * Cockatiel's breaker with a window of ours: its own forgets only when somebody calls, so that ten calls a minute would be counted
- * over minutes. And with several probes: in cockatiel 3 one decides, and all other calls wait for it.
- */
+/** Cockatiel's breaker, with a window of time in which it forgets, and with several probes of which all count. */
 class CircuitBreaker implements Breaker {
   private readonly circuit: ReturnType<Cockatiel['circuitBreaker']>;
   private readonly isOpen: () => boolean;

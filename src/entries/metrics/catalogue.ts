@@ -1,20 +1,260 @@
-import { metricsOfCache } from './cache.js';
-import { metricsOfEventLoop } from './event-loop.js';
-import { metricsOfGuard } from './guard.js';
-import type { Metric } from './metric.js';
-import { metricsOfRequests } from './requests.js';
-import { metricsOfContainer, metricsOfProcess } from './resources.js';
-import { metricsOfUpstreams } from './upstreams.js';
-import { metricsOfWork } from './work.js';
+import type { ResourceSample } from '../../core/record.js';
+import type { CachedMethodStats, PerfSnapshot, RouteSnapshot, UpstreamSnapshot } from '../../core/snapshot.js';
+import type { BlockTotal } from './block-totals.js';
+import { isHttp } from './durations.js';
+import { counter, gauge, metricOf, upDownCounter } from './metric.js';
+import type { Measured, Point, Reading, Row } from './metric.js';
+import { OVERFLOW } from './series-cap.js';
+
+type Counts = Readonly<Record<string, number>>;
+type Line = readonly [value: number, ...attributes: string[]];
+
+/** Points by their attributes; lines that agree in all of them are added up. */
+const lines = (attributes: readonly string[], of: (now: Measured) => readonly Line[]): Reading => ({
+  attributes,
+  read(now) {
+    const points = new Map<string, Point>();
+    for (const [value, ...given] of of(now)) {
+      const key = JSON.stringify(given);
+      const known = points.get(key);
+      if (known !== undefined) known.value += value;
+      else points.set(key, { value, attributes: Object.fromEntries(attributes.map((name, i) => [name, given[i]!])) });
+    }
+    return [...points.values()];
+  },
+});
+
+const single = (of: (snapshot: PerfSnapshot) => number | null | undefined): Reading =>
+  lines([], ({ snapshot }) => [of(snapshot) ?? []].flat().map((value) => [value]));
+
+const ofResources = (of: (sample: ResourceSample) => number | null | undefined): Reading =>
+  single(({ resources }) => resources && of(resources));
+
+const loopDelay = (stat: 'p50' | 'p99' | 'max'): Row => [
+  gauge(`nodejs.eventloop.delay.${stat}`, 's', { name: 'nodejs_eventloop_delay_seconds', labels: { stat } }),
+  'How late the event loop was in the last window.',
+  single(({ eventLoop }) => eventLoop && eventLoop.delayMs[stat] / 1_000),
+];
+
+const by = (attribute: string, of: (snapshot: PerfSnapshot) => Counts | null): Reading =>
+  lines([attribute], ({ snapshot }) => Object.entries(of(snapshot) ?? {}).map(([name, value]) => [value, name]));
+
+/** What `PerfInterceptor` measures stands among the routes of a snapshot, and is no request. */
+const httpRoutes = ({ routes }: PerfSnapshot): RouteSnapshot[] => routes.filter(({ method }) => isHttp(method));
+
+/** The row of all requests without a route has `*` when their methods differ. */
+const methodOf = ({ method }: RouteSnapshot): string => (method === '*' ? OVERFLOW : method);
+
+/** A figure of all routes by method: methods are few, routes may be many. */
+const byMethod = (of: (route: RouteSnapshot) => number): Reading =>
+  lines(['http.request.method'], ({ snapshot }) => httpRoutes(snapshot).map((route) => [of(route), methodOf(route)]));
+
+const requestsOver = lines(['http.request.method', 'http.route', 'le_ms'], ({ snapshot, cap }) =>
+  httpRoutes(snapshot).flatMap((route) =>
+    route.over.map(({ ms, count }): Line => [count, methodOf(route), cap.admit(route.route), String(ms)]),
+  ),
+);
+
+const byBlock = (of: (total: BlockTotal) => number): Reading =>
+  lines(['http.route', 'cause'], ({ blocks }) =>
+    Array.from(blocks.all(), (total): Line => [of(total), total.route, total.cause]),
+  );
+
+/** `upstream.maxTargets` bounds them, and the cap that routes have: what it turns away shares one series. */
+const byTarget = (of: (upstream: UpstreamSnapshot) => number): Reading =>
+  lines(['target', 'kind'], ({ snapshot, cap }) =>
+    snapshot.upstream.map((upstream) => [of(upstream), cap.admit(upstream.target), upstream.kind]),
+  );
+
+/** In whole microseconds: a sum that is made of its mean again must not seem to go back. */
+const endedSeconds = ({ calls, inFlight, durationMs }: UpstreamSnapshot): number =>
+  Math.round(durationMs.mean * (calls - inFlight) * 1_000) / 1e6;
+
+type Guarded = NonNullable<PerfSnapshot['guard']>[string];
+
+/** `guard({ upstreams })` names them: they are few. */
+const byUpstream = (of: (stats: Guarded) => number): Reading =>
+  lines(['upstream'], ({ snapshot }) =>
+    Object.entries(snapshot.guard ?? {}).map(([upstream, stats]) => [of(stats), upstream]),
+  );
+
+const byGuardedOutcome = (of: (stats: Guarded) => Counts): Reading =>
+  lines(['upstream', 'outcome'], ({ snapshot }) =>
+    Object.entries(snapshot.guard ?? {}).flatMap(([upstream, stats]) =>
+      Object.entries(of(stats)).map(([outcome, value]): Line => [value, upstream, outcome]),
+    ),
+  );
+
+/** Methods are as many as the code has decorators; two instances of a class are one series. */
+const byCacheOutcome = (of: (stats: CachedMethodStats) => Counts): Reading =>
+  lines(['method', 'outcome'], ({ snapshot, cap }) =>
+    (snapshot.cache ?? []).flatMap((stats) =>
+      Object.entries(of(stats)).map(([outcome, value]): Line => [value, cap.admit(stats.method), outcome]),
+    ),
+  );
+
+const ROWS: readonly Row[] = [
+  [
+    upDownCounter('http.server.active_requests', '{request}'),
+    'HTTP requests in flight.',
+    byMethod((of) => of.inFlight),
+  ],
+  [
+    counter('perf.http.aborted', '{request}'),
+    'HTTP requests whose client left before the end of the response; the duration histogram has the others.',
+    byMethod((of) => of.aborted),
+  ],
+  [
+    counter('perf.http.requests_over', '{request}'),
+    'Completed HTTP requests that took longer than le_ms milliseconds (option latency.overMs).',
+    requestsOver,
+  ],
+
+  [
+    gauge('nodejs.eventloop.utilization', '1'),
+    'Share of the last window in which the event loop was busy.',
+    single(({ eventLoop }) => eventLoop?.utilization),
+  ],
+  loopDelay('p50'),
+  loopDelay('p99'),
+  loopDelay('max'),
+  [
+    counter('perf.eventloop.blocks', '{block}'),
+    'Event-loop blocks over the threshold, by cause and by the route proven to be the culprit.',
+    byBlock(({ count }) => count),
+  ],
+  [
+    counter('perf.eventloop.blocked', 's'),
+    'Time that the event loop stood still in blocks over the threshold.',
+    byBlock(({ seconds }) => seconds),
+  ],
+
+  // What the container may use and does use. Absent where the kernel does not tell.
+  [counter('container.cpu.time', 's'), 'CPU time the container has used.', ofResources(({ cpu }) => cpu.usageSeconds)],
+  [
+    gauge('container.cpu.limit.utilization', '1'),
+    'Used share of the CPU limit, else of the CPUs the process may run on.',
+    ofResources(({ cpu }) => cpu.window?.utilization),
+  ],
+  [
+    counter('container.cpu.periods', '{period}'),
+    'CPU quota periods in which the container ran.',
+    ofResources(({ cpu }) => cpu.periods),
+  ],
+  [
+    counter('container.cpu.throttled_periods', '{period}'),
+    'CPU quota periods in which the container was throttled.',
+    ofResources(({ cpu }) => cpu.throttledPeriods),
+  ],
+  [
+    upDownCounter('container.memory.working_set', 'By'),
+    'Memory in use that the kernel cannot take back at once.',
+    ofResources(({ memory }) => memory.workingSetBytes),
+  ],
+  [
+    upDownCounter('container.memory.limit', 'By'),
+    'Memory limit of the container; absent when there is none.',
+    ofResources(({ limits }) => limits.memoryBytes),
+  ],
+
+  // The process itself, by the names that dashboards for Node.js look for. Known wherever resources are on.
+  [
+    counter('process.cpu.time', 's', { name: 'process_cpu_seconds_total', standard: true }),
+    'CPU time the process has used.',
+    ofResources(({ process }) => process.cpuSeconds),
+  ],
+  [
+    upDownCounter('process.memory.usage', 'By', { name: 'process_resident_memory_bytes', standard: true }),
+    'Resident memory of the process.',
+    ofResources(({ process }) => process.rssBytes),
+  ],
+  [
+    upDownCounter('nodejs.heap.size.used', 'By', { standard: true }),
+    'JavaScript heap in use.',
+    ofResources(({ process }) => process.heapUsedBytes),
+  ],
+  [
+    upDownCounter('nodejs.heap.size.limit', 'By', { standard: true }),
+    'Size of the JavaScript heap at which the process ends.',
+    ofResources(({ process }) => process.heapLimitBytes),
+  ],
+
+  [
+    counter('perf.deferred', '{task}'),
+    'Deferred tasks that have ended, by outcome.',
+    by('outcome', ({ defer: of }) => of && { completed: of.completed, failed: of.failed, dropped: of.dropped }),
+  ],
+  [
+    upDownCounter('perf.deferred.pending', '{task}'),
+    'Deferred tasks that wait to run.',
+    single((of) => of.defer?.pending),
+  ],
+  [
+    counter('perf.offload', '{call}'),
+    'Calls of offloaded methods that have ended, by outcome.',
+    by(
+      'outcome',
+      ({ offload: of }) => of && { done: of.done, failed: of.failed, timed_out: of.timedOut, refused: of.refused },
+    ),
+  ],
+  [
+    upDownCounter('perf.offload.pending', '{call}'),
+    'Calls of offloaded methods that wait for a worker thread.',
+    single(({ offload }) => offload?.pending),
+  ],
+  [
+    counter('perf.compression', 'By'),
+    'Bytes of responses before (in) and after (out) compression.',
+    by('direction', ({ compression: of }) => of && { in: of.bytesIn, out: of.bytesOut }),
+  ],
+
+  // The servers that the application calls. Never by user, path or statement.
+  [
+    counter('perf.upstream.calls', '{call}'),
+    'Calls to other servers, those under way included.',
+    byTarget((of) => of.calls),
+  ],
+  [
+    counter('perf.upstream.errors', '{call}'),
+    'Calls that failed, timed out or were given up, and answers with a status of 500 or more.',
+    byTarget((of) => of.errors),
+  ],
+  [
+    counter('perf.upstream.time', 's'),
+    'Time that calls which have ended took; calls at the same time count each.',
+    byTarget(endedSeconds),
+  ],
+  [upDownCounter('perf.upstream.active_calls', '{call}'), 'Calls under way.', byTarget((of) => of.inFlight)],
+
+  [
+    counter('perf.guard.calls', '{call}'),
+    'Guarded calls that have ended, by outcome; open and busy were refused.',
+    byGuardedOutcome(({ succeeded, failed, ownDeadlines: own_deadline, refusedOpen: open, refusedBusy: busy }) => ({
+      succeeded,
+      failed,
+      own_deadline,
+      open,
+      busy,
+    })),
+  ],
+  [counter('perf.guard.retries', '{call}'), 'Calls that were sent once more.', byUpstream((of) => of.retries)],
+  [
+    gauge('perf.guard.open', '1'),
+    '1 while the breaker of an upstream is open, 0.5 while calls try whether it is back, else 0.',
+    byUpstream(({ state }) => ({ closed: 0, 'half-open': 0.5, open: 1 })[state]),
+  ],
+
+  [
+    counter('perf.cache.calls', '{call}'),
+    'Calls of cached methods, by what answered: a fresh value, a stale one, or a load.',
+    byCacheOutcome(({ hits: hit, stale, misses: miss }) => ({ hit, stale, miss })),
+  ],
+  [
+    counter('perf.cache.loads', '{load}'),
+    'Loads of cached methods that have ended.',
+    byCacheOutcome(({ loads, failed }) => ({ completed: loads - failed, failed })),
+  ],
+];
 
 /** Every metric but the histograms of durations. The order is that of the exposition. */
-export const METRICS: readonly Metric[] = [
-  ...metricsOfRequests,
-  ...metricsOfEventLoop,
-  ...metricsOfContainer,
-  ...metricsOfProcess,
-  ...metricsOfWork,
-  ...metricsOfUpstreams,
-  ...metricsOfGuard,
-  ...metricsOfCache,
-];
+export const METRICS = ROWS.map(metricOf);

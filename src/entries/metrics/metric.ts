@@ -8,15 +8,21 @@ export interface Point {
   attributes: Readonly<Record<string, string>>;
 }
 
-/** What metrics are read from. */
 export interface Measured {
   snapshot: PerfSnapshot;
   blocks: BlockTotals;
   cap: SeriesCap;
 }
 
+export interface Reading {
+  /** What its points have. */
+  attributes: readonly string[];
+  /** No point where the value is not known. */
+  read(now: Measured): readonly Point[];
+}
+
 /** One metric in both vocabularies. */
-export interface Metric {
+export interface Metric extends Reading {
   /** OpenTelemetry's name: a semantic convention where there is one. */
   name: string;
   /** UCUM, as OpenTelemetry wants it. */
@@ -24,8 +30,6 @@ export interface Metric {
   /** `counter` only grows; `upDownCounter` can be added up over processes, a `gauge` cannot. */
   kind: 'counter' | 'upDownCounter' | 'gauge';
   help: string;
-  /** What its points have; none by default. */
-  attributes?: readonly string[];
   prometheus: {
     name: string;
     /** Where several OpenTelemetry metrics are one Prometheus metric: what tells this one apart. */
@@ -33,26 +37,28 @@ export interface Metric {
     /** The name that Prometheus's client libraries share: a registry may have it already, with the same figure. */
     standard?: true;
   };
-  /** No point where the value is not known. */
-  read(now: Measured): readonly Point[];
 }
 
-const NO_ATTRIBUTES = Object.freeze({});
-
-/** The only point of a metric; none when the value is not known. */
-export const single = (value: number | null | undefined): readonly Point[] =>
-  value === null || value === undefined ? [] : [{ value, attributes: NO_ATTRIBUTES }];
-
-/** A point for each value of one attribute; none when nothing is known. */
-export const pointsBy = (attribute: string, values: Readonly<Record<string, number>> | null): Point[] =>
-  Object.entries(values ?? {}).map(([of, value]) => ({ value, attributes: { [attribute]: of } }));
-
-/** Points with equal attributes as one, their values added up. */
-export function summed(points: Iterable<Point>): Point[] {
-  const sums = new Map<string, Point>();
-  for (const { value, attributes } of points) {
-    const key = JSON.stringify(attributes);
-    sums.set(key, { value: value + (sums.get(key)?.value ?? 0), attributes });
-  }
-  return [...sums.values()];
+/** OpenTelemetry's rule for names in Prometheus ("Prometheus and OpenMetrics Compatibility"), for the units used here. */
+function prometheusName(name: string, unit: string, kind: Metric['kind']): string {
+  const suffix = { s: '_seconds', By: '_bytes', '1': '_ratio' }[unit] ?? '';
+  return `${name.replaceAll('.', '_')}${suffix}${kind === 'counter' ? '_total' : ''}`;
 }
+
+type Head = Pick<Metric, 'name' | 'unit' | 'kind' | 'prometheus'>;
+
+/** `own`: what Prometheus calls it, where that is not what the rule says. */
+const named =
+  (kind: Metric['kind']) =>
+  (name: string, unit: string, own: Partial<Metric['prometheus']> = {}): Head => ({
+    name,
+    unit,
+    kind,
+    prometheus: { name: prometheusName(name, unit, kind), ...own },
+  });
+export const counter = named('counter');
+export const gauge = named('gauge');
+export const upDownCounter = named('upDownCounter');
+
+export type Row = readonly [head: Head, help: string, reading: Reading];
+export const metricOf = ([head, help, reading]: Row): Metric => ({ ...head, help, ...reading });

@@ -1,10 +1,7 @@
 /** Stands for every further value once the cap is reached; OpenTelemetry's word for what is not listed. */
 export const OVERFLOW = '_OTHER';
 
-/**
- * Bounds the number of series. What was let in stays in and the rest shares one series, so no counter ever goes back.
- * Routes are patterns, so an application meets it only if it makes routes as it runs.
- */
+/** Bounds the number of series: what was let in stays in and the rest shares one, so no counter ever goes back. */
 export class SeriesCap {
   private readonly admitted = new Set<string>();
 

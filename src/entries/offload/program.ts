@@ -1,5 +1,2 @@
-/**
- * The file that workers run. In the package scripts/build.mjs has put its place here; the sources have none, since a worker
- * cannot run TypeScript.
- */
+/** The file that workers run: scripts/build.mjs puts its place here. The sources have none. */
 export const program = (): URL | null => null;

@@ -17,7 +17,6 @@ export type AnyRegistry = Pick<Registry, 'metrics' | 'registerMetric' | 'getSing
 /** How the metrics of one sink are written. */
 export interface Exposition {
   prefix: string;
-  /** On every metric. */
   labels: Labels;
   boundsSeconds: readonly number[];
 }
@@ -93,7 +92,7 @@ const OWN_LABELS: ReadonlySet<string> = new Set([
   ...DURATIONS.flatMap((duration) =>
     Object.keys(duration.attributesOf({ method: '', route: '', handler: '', status: 0 }, '')),
   ).map(labelName),
-  ...METRICS.flatMap(({ attributes = [], prometheus }) => [
+  ...METRICS.flatMap(({ attributes, prometheus }) => [
     ...attributes.map(labelName),
     ...Object.keys(prometheus.labels ?? {}),
   ]),

@@ -6,7 +6,6 @@ const LE_INFINITY = { le: '+Inf' };
 const NO_LABELS = {};
 
 interface Totals {
-  /** At most each bound; cumulative. */
   buckets: number[];
   count: number;
   sumMs: number;

@@ -1,6 +1,5 @@
 export type Labels = Readonly<Record<string, string>>;
 
-/** One line of an exposition. */
 export interface MetricValue {
   metricName?: string;
   labels: Labels;
@@ -17,10 +16,7 @@ interface MetricValues {
   values: MetricValue[];
 }
 
-/**
- * A metric whose values are read when it is scraped. It does what prom-client's own metrics do for a registry (`get()`
- * and `reset()`), because its own Histogram cannot be given buckets that were counted elsewhere.
- */
+/** A metric whose values are read when it is scraped: prom-client's own cannot be given what was counted elsewhere. */
 export class ScrapedMetric {
   constructor(
     /** Not readonly: prom-client takes `_total` off when it writes OpenMetrics. */

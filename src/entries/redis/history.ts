@@ -1,11 +1,11 @@
 import type { Redis, RedisOptions } from 'ioredis';
 import type { TimeRange } from '../../core/history.js';
 import { object, string, value } from '../../core/option.js';
-import { optionalPeer } from '../../core/optional-peer.js';
 import { asOwnCalls } from '../../core/own-calls.js';
 import type { HistoryStore, HistoryStoreHost, OpenHistoryStore } from '../../history/history-store.js';
 import { decodeRow, encodeRow, type HistoryRow } from '../../history/rows/row.js';
 import { bucketOf, ruleOf, type Tier } from '../../history/rows/tiers.js';
+import { clientOf, isClient, loadRedis } from './connection.js';
 
 export interface RedisHistoryOptions {
   /** Options of `ioredis`, or a client of it: a connection of its own is made from either. Cluster is not supported. */
@@ -36,10 +36,10 @@ export function redisHistory(options: RedisHistoryOptions): HistoryStore {
     name: 'redis',
     shared: true,
     load: async () => {
-      if (!isClient(connection)) await importRedis();
+      if (!isClient(connection)) await loadRedis(NEEDED_BY);
     },
     open: async (host) => {
-      const client = await clientOf(connection);
+      const client = await clientOf(connection, OVERRIDES, NEEDED_BY);
       // What goes wrong is reported by whoever waits for a command.
       client.on('error', () => {});
       host.signal.addEventListener('abort', () => client.disconnect(), { once: true });
@@ -54,32 +54,17 @@ export function redisHistory(options: RedisHistoryOptions): HistoryStore {
   };
 }
 
-/** Commands fail at once without a connection: rows wait in the bounded memory of who writes them. */
+const NEEDED_BY = '`redisHistory()`';
+/** Without a connection rows wait in the bounded memory of who writes them. */
 const OVERRIDES = {
   // No greetings: they would stand among the application's calls to this server.
-  protocol: 2 as const,
+  protocol: 2,
   disableClientInfo: true,
   enableReadyCheck: false,
-  lazyConnect: true,
-  enableOfflineQueue: false,
   maxRetriesPerRequest: 1,
   connectTimeout: 5_000,
   commandTimeout: 5_000,
-  retryStrategy: (times: number): number => Math.min(2_000, 50 * 2 ** Math.min(times, 6)),
 };
-
-const isClient = (connection: RedisOptions | Redis): connection is Redis =>
-  'duplicate' in connection && typeof connection.duplicate === 'function';
-
-async function clientOf(connection: RedisOptions | Redis): Promise<Redis> {
-  if (isClient(connection)) return connection.duplicate(OVERRIDES);
-  const { Redis } = await importRedis();
-  const options: object = { ...connection, ...OVERRIDES };
-  return new Redis(options);
-}
-
-const importRedis = (): Promise<Pick<typeof import('ioredis'), 'Redis'>> =>
-  optionalPeer('ioredis', '`redisHistory()`', () => import('ioredis'));
 
 /** Keys that are asked for in one round trip. */
 const KEYS_AT_ONCE = 64;

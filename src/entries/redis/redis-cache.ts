@@ -1,7 +1,7 @@
 import { applicationPackage } from '../../core/application-package.js';
 import { number, object, optional, string, value } from '../../core/option.js';
 import type { CacheLevel2, Level2Maker } from '../../cached-data/level2.js';
-import { clientsOf, type RedisCacheConnection } from './cache-connection.js';
+import { clientOf, type RedisCacheConnection } from './connection.js';
 import { RedisLevel2 } from './redis-level2.js';
 
 /** What `redisCache()` takes. */
@@ -20,6 +20,16 @@ export interface RedisCacheOptions {
    */
   deadlineMs?: number;
 }
+
+/** No command is sent twice: it would be told as newer than it is. A connection that owes an answer for 10 s is made anew. */
+const OVERRIDES = {
+  autoResendUnfulfilledCommands: false,
+  autoResubscribe: false,
+  maxRetriesPerRequest: 0,
+  replyMapping: 'legacy',
+  socketTimeout: 10_000,
+};
+const ownClient = (connection: RedisCacheConnection) => clientOf(connection, OVERRIDES, '`redisCache()`');
 
 const CONNECTION = 'a URL, ioredis options or an ioredis client, and no Cluster';
 const table = object({
@@ -42,9 +52,9 @@ export function redisCache(options: RedisCacheOptions): CacheLevel2 {
   const maker: Level2Maker = {
     name: 'redis',
     async open(listener) {
-      const [commands, subscriber] = await clientsOf(connection, 2);
+      const [commands, subscriber] = [await ownClient(connection), await ownClient(connection)];
       const begin = prefix ?? `nestjs-perf:${applicationPackage()?.name ?? 'application'}`;
-      const level2 = new RedisLevel2(commands!, subscriber!, begin, deadlineMs, listener);
+      const level2 = new RedisLevel2(commands, subscriber, begin, deadlineMs, listener);
       await level2.open();
       return level2;
     },

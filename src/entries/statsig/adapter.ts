@@ -1,6 +1,6 @@
 import { PerfError } from '../../core/perf.error.js';
-import type { StatsigClient, StatsigEvent, StatsigUserFields } from './client.js';
-import { coreUserClass, type StatsigUserClass } from './core-user.js';
+import { coreUserClass, type StatsigClient, type StatsigEvent, type StatsigUserClass } from './client.js';
+import type { StatsigUserFields } from './client.js';
 
 /** What differs between the two SDKs. */
 export interface StatsigAdapter {
@@ -24,10 +24,7 @@ class LegacyAdapter implements StatsigAdapter {
 
   async start(): Promise<void> {}
 
-  /**
-   * `forRoot()` stands in a decorator, where nobody can await: so the client may be given while it still initialises.
-   * `initializeAsync()` gives back the running initialisation, or resolves at once when it is done.
-   */
+  /** The client may be given while it still initialises: then this gives back the running initialisation. */
   async ready(): Promise<void> {
     await this.client.initializeAsync?.();
   }

@@ -1,3 +1,6 @@
+import { optionalPeer } from '../../core/optional-peer.js';
+import { reasonOf } from '../../core/reason.js';
+
 /** A user as the legacy SDK takes it. The core SDK wants an instance of its own class, made from the same fields. */
 export interface StatsigUserFields {
   userID: string;
@@ -33,3 +36,17 @@ export interface StatsigEvent {
   value: number | null;
   metadata: StatsigMetadata;
 }
+
+export type StatsigUserClass = new (fields: StatsigUserFields) => object;
+
+/**
+ * The class of users in `@statsig/statsig-node-core`: of a plain object its client prints an error and drops the event.
+ * @throws PERF_ERR_MISSING_PEER
+ */
+export async function coreUserClass(neededBy: string): Promise<StatsigUserClass> {
+  const name = '@statsig/statsig-node-core';
+  return (await optionalPeer(name, neededBy, () => import('@statsig/statsig-node-core'))).StatsigUser;
+}
+
+/** The SDK puts the secret key into the URL of its specs, and URLs into its messages. */
+export const reasonWithoutKey = (error: unknown): string => reasonOf(error).replaceAll(/secret-[\w-]+/g, 'secret-…');

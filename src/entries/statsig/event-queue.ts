@@ -1,7 +1,6 @@
 import { within } from '../../core/within.js';
 import type { StatsigAdapter } from './adapter.js';
-import type { StatsigEvent } from './client.js';
-import { reasonWithoutKey } from './reason.js';
+import { reasonWithoutKey, type StatsigEvent } from './client.js';
 
 /** Events handed over at a time: half of what the SDK's own queue holds before it posts by itself, in its own way. */
 const BATCH = 500;

@@ -1,7 +1,6 @@
 import type { Unit } from '../../core/record.js';
 import { within } from '../../core/within.js';
-import { coreUserClass, type StatsigUserClass } from './core-user.js';
-import { reasonWithoutKey } from './reason.js';
+import { coreUserClass, reasonWithoutKey, type StatsigUserClass, type StatsigUserFields } from './client.js';
 import type { GateAnswer, GateClient } from '../../experiments/gates/gate-client.js';
 
 /** A gate as either SDK evaluates it. */
@@ -14,10 +13,7 @@ interface StatsigGate {
   readonly details?: { readonly reason: string };
 }
 
-/**
- * The part of a Statsig client that gates need: `Statsig` or `StatsigServer` of `statsig-node`, or `Statsig` of
- * `@statsig/statsig-node-core`. Structural, so neither package has to be installed for the other's users.
- */
+/** The part of a client of either SDK that gates need; structural, as `StatsigClient` is. */
 export interface StatsigGateClient {
   // `never`: the two SDKs' user types have nothing in common that both accept.
   getFeatureGate(user: never, gate: string): StatsigGate;
@@ -46,8 +42,7 @@ const FLUSH_TIMEOUT_MS = 2_000;
  * flushed; the client stays yours to shut down.
  */
 export function statsigGates(client: StatsigGateClient, options: StatsigGatesOptions = {}): GateClient {
-  const users = options.user === undefined ? new StatsigUsers(client) : null;
-  const userOf = options.user ?? ((unit: Unit) => users!.of(unit));
+  const userOf = options.user ?? usersOf(client);
   return {
     check(gate: string, unit: Unit): GateAnswer {
       try {
@@ -70,30 +65,20 @@ export function statsigGates(client: StatsigGateClient, options: StatsigGatesOpt
   };
 }
 
-/** Users as the client's SDK wants them: plain objects, or instances of the core SDK's own class. */
-class StatsigUsers {
-  private User: StatsigUserClass | null = null;
-  private missing: string | null = null;
-  private readonly core: boolean;
-
-  constructor(client: StatsigGateClient) {
-    this.core = typeof client.flushEvents === 'function';
-    // The application has loaded the package already, so this settles long before the first request.
-    if (this.core) void this.load();
-  }
-
-  of({ userId, customIds }: Unit): object {
-    const fields = { userID: userId, ...(customIds === undefined ? {} : { customIDs: customIds }) };
-    if (!this.core) return fields;
-    if (this.User === null) throw new Error(this.missing ?? 'the SDK is not loaded yet');
-    return new this.User(fields);
-  }
-
-  private async load(): Promise<void> {
-    try {
-      this.User = await coreUserClass('statsigGates()');
-    } catch (error) {
-      this.missing = reasonWithoutKey(error);
-    }
-  }
+/** Makes users as the client's SDK wants them: plain objects, or instances of the core SDK's own class. */
+function usersOf(client: StatsigGateClient): (unit: Unit) => object {
+  const fieldsOf = ({ userId, customIds }: Unit): StatsigUserFields =>
+    customIds === undefined ? { userID: userId } : { userID: userId, customIDs: customIds };
+  if (typeof client.flushEvents !== 'function') return fieldsOf;
+  let User: StatsigUserClass | null = null;
+  let missing = 'the SDK is not loaded yet';
+  // The application has loaded the package already, so this settles long before the first request.
+  coreUserClass('statsigGates()').then(
+    (loaded) => (User = loaded),
+    (error: unknown) => (missing = reasonWithoutKey(error)),
+  );
+  return (unit) => {
+    if (User === null) throw new Error(missing);
+    return new User(fieldsOf(unit));
+  };
 }

@@ -22,10 +22,7 @@ export function label(text: string): string {
 export const labelEnd = (text: string): string =>
   text.length <= MAX_STRING ? text : `…${text.slice(text.length - MAX_STRING + 1)}`;
 
-/**
- * The user of an event. Ids are cut just where the service cuts them, with no hash, so that they still join with the
- * exposures that the SDK logs for the same unit.
- */
+/** The user of an event. Ids are cut where the service cuts them, so that they still join with its exposures. */
 export function userOf(unit: Unit): StatsigUserFields {
   const userID = unit.userId.slice(0, MAX_STRING);
   if (unit.customIds === undefined) return { userID };

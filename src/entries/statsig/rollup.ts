@@ -1,3 +1,4 @@
+import { Histogram } from '../../core/histogram.js';
 import type { RequestRecord } from '../../core/record.js';
 import type { StatsigEvent, StatsigMetadata } from './client.js';
 import { label, metadataOf } from './limits.js';
@@ -17,10 +18,7 @@ interface Group {
   split: number;
 }
 
-/**
- * Requests of one interval by method, route, status class, outcome and variants: count, sum and sum of squares are all
- * that a mean with its confidence interval needs, at one event a group instead of one a request.
- */
+/** Requests of one interval by method, route, status class, outcome and variants: one event a group. */
 export class Rollup {
   private readonly groups = new Map<string, Group>();
 
@@ -66,5 +64,28 @@ export class Rollup {
     if (group === undefined)
       this.groups.set(groupKey, (group = { metadata, count: 0, sum: 0, sumSquares: 0, upstreamMs: 0, split: 0 }));
     return group;
+  }
+}
+
+/** `pod_latency`: the successful requests (completed, status below 400) of this pod in one interval. */
+export class PodLatency {
+  private histogram = new Histogram();
+
+  add(record: RequestRecord): void {
+    if (record.outcome === 'completed' && record.status < 400) this.histogram.record(record.durationMs);
+  }
+
+  /** Ends the interval, at this time (epoch milliseconds); null when there was no request. */
+  take(pod: string, at: number): StatsigEvent | null {
+    const { histogram } = this;
+    if (histogram.count === 0) return null;
+    this.histogram = new Histogram();
+    return {
+      name: 'pod_latency',
+      at,
+      user: { userID: pod },
+      value: histogram.meanMs,
+      metadata: { pod, count: histogram.count, p95: histogram.quantileMs(0.95) },
+    };
   }
 }

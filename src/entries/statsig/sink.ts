@@ -8,8 +8,7 @@ import type { StatsigClient, StatsigEvent } from './client.js';
 import { EventQueue } from './event-queue.js';
 import { blockEvent, requestEvent, resourceEvent } from './events.js';
 import { label } from './limits.js';
-import { PodLatency } from './pod-latency.js';
-import { Rollup } from './rollup.js';
+import { PodLatency, Rollup } from './rollup.js';
 
 /** How long events wait for others to share a post with. */
 const SEND_EVERY_MS = 10_000;

@@ -66,10 +66,7 @@ const { get } = Map.prototype;
 // eslint-disable-next-line typescript/unbound-method -- compared
 const { then: nativeThen } = Promise.prototype;
 
-/**
- * Lets a stack show whose code runs. V8 keeps the chain of waiting async functions and their names: each request's route
- * function and handler are awaited by a function whose name is, for so long, the request's.
- */
+/** Lets a stack show whose code runs: V8 keeps the names of async functions that wait, and here they are requests'. */
 export class Naming {
   /** Whose code runs synchronously now. */
   current: RequestState | null = null;

@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks';
 import { runInThisContext } from 'node:vm';
 import { requestContext, type RequestOwner, type RequestState } from '../../core/request-state.js';
 import { SEQ, LATE_MS } from '../beat.js';
-import { beginsInRead, type Frame } from '../frame.js';
+import { beginsInRead, type Frame, type Look } from '../frame.js';
 import { progressOf, type Naming } from './naming.js';
 
 // This file's functions run inside an interrupt, on top of whatever blocks the loop. A regular expression in here, run
@@ -58,21 +58,7 @@ export class Identity {
 
 const nobody = (unknown: Unknown): Whose => ({ state: null, source: null, unknown });
 
-/** One look at the blocked stack. */
-export type Sample = Whose & {
-  /** When the watchdog asked, monotonic milliseconds. */
-  readonly requestedMs: number;
-  /** When the blocked code let it in. */
-  readonly servedMs: number;
-  readonly frames: readonly Frame[];
-  /** Frames were left out because the stack is too deep. */
-  readonly cut: boolean;
-  /** How often phases had changed by then, and when the block began. */
-  readonly changes: number;
-  readonly changesBefore: number;
-  /** For a look that came late: whose route function or handler settled next. */
-  settledNext: Whose['state'];
-};
+type Sample = Look<RequestState> & { settledNext: RequestState | null };
 
 /** What the watchdog sends, and takes back with what was seen. Plain values only. */
 interface Message {
@@ -91,10 +77,7 @@ const STACK_LIMIT = 160;
 const FRAMES_SENT = 24;
 const MAX_SAMPLES = 256;
 
-/**
- * Answers the watchdog from inside the blocked stack. The watchdog finds it as a hidden property of the global object of the
- * main context, which is the same wherever this package was loaded: a test runner gives each suite globals of its own.
- */
+/** Answers the watchdog from inside the blocked stack. It is found as a hidden property of the main context's global. */
 export class Probe {
   /** Near a stack overflow there is no room for a look; such a look is lost, and the application is not touched. */
   failed = 0;
@@ -114,7 +97,7 @@ export class Probe {
   }
 
   /** The looks at the block `seq`. */
-  samplesOf(seq: number): Sample[] {
+  samplesOf(seq: number): readonly Look<RequestState>[] {
     if (this.seq !== seq) return [];
     const taken = this.samples;
     this.samples = [];

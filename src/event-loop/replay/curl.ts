@@ -4,12 +4,10 @@ import type { RequestState } from '../../core/request-state.js';
 import { methodLabel } from '../../core/route.js';
 import { parsedBody, safeBody, safeHeaders, sentUrl, type Headers } from '../../core/safe-request.js';
 
-/** What a curl line is made from. */
 export interface ReplayRequest {
   readonly method: string;
   /** As it was sent: path and query. */
   readonly url: string;
-  /** The route's pattern, or null. */
   readonly pattern: string | null;
   readonly secure: boolean;
   readonly headers: Headers;

@@ -1,4 +1,4 @@
-import type { Comparison } from '../statistics/comparison.js';
+import type { Comparison } from '../statistics/compare-variants.js';
 
 /** What can be compared by request: `latency` is of successful requests, `blocked` is event-loop time they held. */
 export type RequestMetric = 'latency' | 'errors' | 'blocked';

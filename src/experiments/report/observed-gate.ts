@@ -1,5 +1,5 @@
 import type { Arm } from '../../core/statistics/ratio-mean.js';
-import type { UnitCount } from '../statistics/comparison.js';
+import type { UnitCount } from '../statistics/compare-variants.js';
 import { COLUMN, type Cell } from '../totals/route-tally.js';
 import type { ExperimentTotals, VariantTotals } from '../totals/experiment-totals.js';
 import { bitmapOf, mergeVariants } from '../totals/merge-totals.js';
@@ -81,7 +81,6 @@ export function armOf({ totals }: ObservedVariant, metric: RequestMetric, part: 
     .filter((row) => row.count > 0);
 }
 
-/** A cell summed over all buckets. */
 export const totalOf = ({ totals }: ObservedVariant, cell: Cell): number =>
   // The first number of a row is its bucket.
   totals.buckets.reduce((total, row) => total + row[COLUMN[cell] + 1]!, 0);

@@ -1,6 +1,5 @@
 import { absoluteDifference, type AbsoluteDifference } from '../../core/statistics/inference.js';
-import { compareArms, sampleRatio } from '../statistics/compare-variants.js';
-import type { Comparison } from '../statistics/comparison.js';
+import { compareArms, sampleRatio, type Comparison } from '../statistics/compare-variants.js';
 import type { ExperimentTotals } from '../totals/experiment-totals.js';
 import type { ExperimentReport, FleetEffect, ReportOptions, RequestMetric } from './experiment-report.js';
 import { armOf, COLUMNS, matches, observedGate, type ObservedGate } from './observed-gate.js';
@@ -13,10 +12,7 @@ const NEARLY_EVEN = 0.05;
 /** So many buckets of units a variant must be left for a comparison without the warm-up. */
 const LEAST_WARM_ROWS = 10;
 
-/**
- * The report of one gate from totals: those of this process, or of many after {@link mergeTotals}. A gate that a switchback
- * alternates is compared by its time slices, any other by its units.
- */
+/** The report of one gate from totals: by time slices where a switchback alternates it, else by units. */
 export function reportOf(totals: ExperimentTotals, gate: string, options: ReportOptions = {}): ExperimentReport {
   const { route = null, metric = 'latency' } = options;
   if (totals.slices.some((slice) => slice.gate === gate)) return switchbackReport(totals, gate, route, metric);

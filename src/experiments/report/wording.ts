@@ -1,4 +1,4 @@
-import type { Comparison } from '../statistics/comparison.js';
+import type { Comparison } from '../statistics/compare-variants.js';
 import type { AbsoluteDifference } from '../../core/statistics/inference.js';
 import { WARM_UP_REQUESTS } from '../totals/route-tally.js';
 import type { ExperimentReport, RequestMetric } from './experiment-report.js';
@@ -10,7 +10,6 @@ export const percent = (share: number): string => `${signed(share * 100)} %`;
 /** Enough digits to see a small effect, no more. */
 function signed(value: number): string {
   const digits = Math.abs(value) < 0.095 && value !== 0 ? 2 : 1;
-  // No minus in front of a zero.
   return (Number(value.toFixed(digits)) + 0).toFixed(digits);
 }
 

@@ -1,8 +1,7 @@
-import type { Comparison, VariantMean } from './comparison.js';
+import type { Comparison, VariantMean } from './compare-variants.js';
 import { meanVariance, ratioMean, type RatioMean, type Row } from '../../core/statistics/ratio-mean.js';
 import { deltaOf, fixedHorizon, type Lift, notBelow } from '../../core/statistics/inference.js';
 
-/** The two time slices of one pair. */
 export interface RowPair {
   control: Row;
   treatment: Row;

@@ -17,13 +17,8 @@ function useOfProcess(): ProcessUse {
 /** Slices that are kept: the oldest pair makes room for the newest. */
 const MAX_SLICES = 1_000;
 
-/**
- * Alternates a gate by time slices, so that one process can compare what cannot be split by request. Slices come in pairs of
- * one `on` and one `off` in random order, against trends and against anything that has a rhythm; the first `washoutMs` of each
- * are not counted.
- */
+/** Alternates a gate by time slices, in pairs of `on` and `off` in random order, against trends and rhythms. */
 export class Switchback {
-  /** The variant of now. */
   on = false;
   /** The slice to count for; null during the wash-out, and when stopped. */
   current: SliceTally | null = null;
@@ -64,7 +59,6 @@ export class Switchback {
     this.current = null;
   }
 
-  /** The slices that have ended. */
   totals(): SliceTotals[] {
     return this.closed.map((slice) => slice.totals());
   }

@@ -8,7 +8,6 @@ export interface VariantTotals {
 
 export interface RouteTotals {
   method: string;
-  /** The pattern. */
   route: string;
   on: VariantTotals;
   off: VariantTotals;

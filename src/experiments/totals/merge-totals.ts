@@ -1,4 +1,4 @@
-import { noData } from '../statistics/comparison.js';
+import { noData } from '../statistics/compare-variants.js';
 import type { ExperimentTotals, GateTotals, RouteTotals, TrafficTotals, VariantTotals } from './experiment-totals.js';
 import { BUCKETS, CELLS, SLICE_CELLS } from './route-tally.js';
 import { UnitBitmap } from './unit-bitmap.js';

@@ -22,17 +22,14 @@ export const CELLS = [
 ] as const;
 export type Cell = (typeof CELLS)[number];
 
-/** Column of each cell. */
 export const COLUMN = Object.fromEntries(CELLS.map((cell, index) => [cell, index])) as Readonly<Record<Cell, number>>;
 
 /** The first six cells: a time slice has no pre-period, and leaves out its own beginning. */
 export const SLICE_CELLS = COLUMN.aborted + 1;
 
-/** What a request that has ended adds. */
 export interface Outcome {
   /** Successful: completed with a status below 400. */
   succeeded: boolean;
-  /** A status of 500 or more. */
   failed: boolean;
   aborted: boolean;
   durationMs: number;
@@ -59,7 +56,6 @@ export const WARM_UP_REQUESTS = 20;
 
 const STRIDE = CELLS.length;
 
-/** What experiments keep for one route. */
 export class RouteTally {
   succeeded = 0;
   succeededMs = 0;

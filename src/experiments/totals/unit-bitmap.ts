@@ -1,14 +1,11 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
-import type { UnitCount } from '../statistics/comparison.js';
+import type { UnitCount } from '../statistics/compare-variants.js';
 
 /** log2 of the number of bits: 131,072 of them are 16 KiB, and count half a million units to 0.5 %. */
 const LOG2_BITS = 17;
 const BITS = 2 ** LOG2_BITS;
 
-/**
- * Counts distinct units in fixed memory by linear counting (Whang, Vander-Zanden & Taylor 1990): one bit a unit, picked by its
- * hash. Bitmaps of several processes are merged bit by bit, so a unit that both have seen counts once.
- */
+/** Counts distinct units in fixed memory by linear counting (Whang, Vander-Zanden & Taylor 1990); can be merged. */
 export class UnitBitmap {
   private constructor(private readonly bytes: Uint8Array) {}
 

@@ -3,10 +3,7 @@ import type { AbstractHttpAdapter } from '@nestjs/core';
 /** What a client's text can match in another way than by being it. */
 const PATTERN = /[:*{}()[\]?+!\\]/;
 
-/**
- * The paths under which `app.use()` has mounted something, as they were written. Express itself tells only what the client
- * sent, which must not become part of a label.
- */
+/** The paths that `app.use()` was given. Express tells only what the client sent, which must not become a label. */
 export class MountPaths {
   /** By lower-case path: Express compares so. */
   private readonly written = new Map<string, string>();

@@ -10,22 +10,15 @@ interface ExpressRequest extends IncomingMessage {
   params?: unknown;
   route?: unknown;
 }
-/** And on every response that is answered. */
 interface ExpressResponse extends ServerResponse {
   locals?: unknown;
 }
 const NAMES = ['res', 'next', 'baseUrl', 'originalUrl', '_parsedUrl', 'params', 'route', 'locals'];
 
-/**
- * Whether V8 forgets, for an object whose prototype was changed, the hidden class that adding a property leads to. Up to version
- * 12 (Node 22) it does: each such object gets hidden classes of its own, which no inline cache fits.
- */
+/** Up to version 12 (Node 22) V8 gives each object whose prototype was changed hidden classes of its own. */
 export const FORGETS_HIDDEN_CLASSES = Number.parseInt(process.versions.v8, 10) < 13;
 
-/**
- * Gives requests and responses the properties that Express will set, before Express changes their prototypes: each with the
- * value it has anyway, mostly `undefined`. Then requests share their hidden classes (ARCHITECTURE.md, the ledger).
- */
+/** Sets what Express will set, before it changes prototypes: then requests share hidden classes (the ledger). */
 export class ExpressProperties {
   /** Told by the first request: main.ts may change Express's prototypes until then. */
   private usual: boolean | null = null;

@@ -1,6 +1,6 @@
 import type { ResourceSample } from '../../core/record.js';
 import type { ControllerCgroup } from './find.js';
-import { exactCount, firstNumber, type KernelFiles, lineNumber, secondNumber, seconds } from './kernel-file.js';
+import { exactCount, firstNumber, lineNumber, secondNumber, seconds, textOf } from './kernel-file.js';
 
 type CpuFigures = ResourceSample['cpu'];
 
@@ -34,26 +34,24 @@ export const NOT_LIMITED: CpuLimit = {
 };
 
 /** Null when the kernel does not say. A running process has used CPU, so a total of 0 is a stub (gVisor). */
-export function readCpuUsage(files: KernelFiles, { version, directories }: ControllerCgroup): CpuUsage | null {
-  const own = directories[0]!;
+export function readCpuUsage(root: string, { version, directories }: ControllerCgroup): CpuUsage | null {
+  const own = `${root}${directories[0]!}`;
   const { usageSeconds, ...split } =
-    version === 'v2'
-      ? parseUsage(files.read(`${own}/cpu.stat`))
-      : usageV1((name) => files.read(`${own}/cpuacct.${name}`));
+    version === 'v2' ? parseUsage(textOf(`${own}/cpu.stat`)) : usageV1((name) => textOf(`${own}/cpuacct.${name}`));
   return usageSeconds === null || usageSeconds === 0 ? null : { usageSeconds, ...split };
 }
 
 type Usage = Pick<CpuFigures, 'usageSeconds' | 'userSeconds' | 'systemSeconds'>;
 
 /** v2's `cpu.stat` counts microseconds. */
-export const parseUsage = (stat: string | null): Usage => ({
+export const parseUsage = (stat: string): Usage => ({
   usageSeconds: seconds(lineNumber(stat, 'usage_usec'), 1e6),
   userSeconds: seconds(lineNumber(stat, 'user_usec'), 1e6),
   systemSeconds: seconds(lineNumber(stat, 'system_usec'), 1e6),
 });
 
 /** v1 counts nanoseconds; `cpuacct.stat` has 10 ms ticks (USER_HZ is 100) and serves only where the others are not there. */
-function usageV1(read: (name: string) => string | null): Usage {
+function usageV1(read: (name: string) => string): Usage {
   const usageSeconds = seconds(firstNumber(read('usage')), 1e9);
   let userSeconds = seconds(firstNumber(read('usage_user')), 1e9);
   let systemSeconds = seconds(firstNumber(read('usage_sys')), 1e9);
@@ -66,17 +64,14 @@ function usageV1(read: (name: string) => string | null): Usage {
   return { usageSeconds: usageSeconds ?? sum, userSeconds, systemSeconds };
 }
 
-/**
- * The lowest CPU quota from the own cgroup up to the mount point. The kernel counts throttling only in the cgroup that holds
- * the quota, so it is read there.
- */
-export function readCpuLimit(files: KernelFiles, { version, directories }: ControllerCgroup): CpuLimit {
-  const local = parseThrottling(files.read(`${directories[0]}/cpu.stat.local`), version);
+/** The lowest CPU quota up to the mount point. The kernel counts throttling only in the cgroup that holds it. */
+export function readCpuLimit(root: string, { version, directories }: ControllerCgroup): CpuLimit {
+  const local = parseThrottling(textOf(`${root}${directories[0]}/cpu.stat.local`), version);
   const reading = { ...NOT_LIMITED, anySeconds: local.throttledSeconds };
   for (const directory of directories) {
-    const limitCores = quotaOf(files, version, directory);
+    const limitCores = quotaOf(version, `${root}${directory}`);
     if (limitCores === null) continue;
-    const throttling = parseThrottling(files.read(`${directory}/cpu.stat`), version);
+    const throttling = parseThrottling(textOf(`${root}${directory}/cpu.stat`), version);
     const { throttledSeconds } = throttling;
     reading.visibleSeconds =
       reading.visibleSeconds === null || throttledSeconds === null ? null : reading.visibleSeconds + throttledSeconds;
@@ -87,7 +82,7 @@ export function readCpuLimit(files: KernelFiles, { version, directories }: Contr
 }
 
 /** Throttled time is summed over CPUs; v1 counts it in nanoseconds, v2 in microseconds. */
-export const parseThrottling = (stat: string | null, version: 'v1' | 'v2'): Throttling => ({
+export const parseThrottling = (stat: string, version: 'v1' | 'v2'): Throttling => ({
   periods: exactCount(lineNumber(stat, 'nr_periods')),
   throttledPeriods: exactCount(lineNumber(stat, 'nr_throttled')),
   throttledSeconds:
@@ -96,16 +91,16 @@ export const parseThrottling = (stat: string | null, version: 'v1' | 'v2'): Thro
       : seconds(lineNumber(stat, 'throttled_usec'), 1e6),
 });
 
-function quotaOf(files: KernelFiles, version: 'v1' | 'v2', directory: string): number | null {
-  if (version === 'v2') return parseCpuMax(files.readRarely(`${directory}/cpu.max`));
-  const quotaUs = firstNumber(files.readRarely(`${directory}/cpu.cfs_quota_us`));
+function quotaOf(version: 'v1' | 'v2', directory: string): number | null {
+  if (version === 'v2') return parseCpuMax(textOf(`${directory}/cpu.max`));
+  const quotaUs = firstNumber(textOf(`${directory}/cpu.cfs_quota_us`));
   // A quota of -1 is none.
   if (quotaUs === null || quotaUs <= 0) return null;
-  return coresOf(quotaUs, firstNumber(files.readRarely(`${directory}/cpu.cfs_period_us`)));
+  return coresOf(quotaUs, firstNumber(textOf(`${directory}/cpu.cfs_period_us`)));
 }
 
 /** `quota period`, or `max period`, in microseconds; the kernel's own period is 100 ms. */
-export function parseCpuMax(text: string | null): number | null {
+export function parseCpuMax(text: string): number | null {
   const quotaUs = firstNumber(text);
   return quotaUs === null ? null : coresOf(quotaUs, secondNumber(text) ?? 100_000);
 }

@@ -1,6 +1,5 @@
 import { existsSync, readdirSync } from 'node:fs';
 import type { ResourceSample } from '../../core/record.js';
-import { type DirectoryProbe, locateCgroup } from './cgroup-directory.js';
 import { textOf } from './kernel-file.js';
 import { parseMembership } from './membership.js';
 import { type CgroupMount, parseMountInfo } from './mount-info.js';
@@ -20,7 +19,6 @@ export interface CgroupLayout {
   trust: ResourceSample['limits']['trust'];
   /** Quota and throttling. */
   cpu: ControllerCgroup | null;
-  /** CPU time used. */
   cpuacct: ControllerCgroup | null;
   memory: ControllerCgroup | null;
   /** The v2 cgroup, for pressure: hybrid hosts have it too. */
@@ -41,10 +39,7 @@ const BELOW_ROOT_V2_FILES = ['cgroup.events', 'cpu.max', 'memory.max'];
 /** A search by process id reads at most so many directories. */
 const MAX_SEARCHED = 2_000;
 
-/**
- * Finds the own cgroup per controller, never by one global version: v1 where a v1 mount carries the controller, else v2.
- * Reads about ten files below `root`; never throws.
- */
+/** Finds the own cgroup per controller: v1 where a v1 mount carries it, else v2. Never throws. */
 export function discoverCgroups(root: string): CgroupLayout {
   const membership = parseMembership(textOf(`${root}/proc/self/cgroup`));
   const mounts = parseMountInfo(textOf(`${root}/proc/self/mountinfo`));
@@ -98,8 +93,13 @@ function best(path: string, mounts: readonly CgroupMount[], probe: Probe): Contr
 
 const isUsualPlace = (point: string): boolean => point === '/sys/fs/cgroup' || point.startsWith('/sys/fs/cgroup/');
 
-interface Probe extends DirectoryProbe {
+/** What is asked of the file system. */
+interface Probe {
+  /** A directory of the controller: it has at least one of its files. */
+  isCgroup(directory: string): boolean;
   isRoot(directory: string, version: ControllerCgroup['version']): boolean;
+  /** The directory `depth` levels below `top` whose `cgroup.procs` lists the own process. */
+  findOwn(top: string, depth: number): string | null;
 }
 
 function probeOf(root: string, files: readonly string[]): Probe {
@@ -146,4 +146,61 @@ function subdirectories(directory: string): string[] {
     // A cgroup that was removed meanwhile, or that may not be read, cannot be searched.
     return [];
   }
+}
+
+/** The process's own directory in a mounted hierarchy, and how sure that is. */
+interface LocatedCgroup {
+  /** From the own directory up to and including the mount point. */
+  directories: readonly string[];
+  /** Lower is surer: 0 exact, 1 found by process id, 2 by the path's tail, 3 the mount point for want of better. */
+  doubt: 0 | 1 | 2 | 3;
+}
+
+/** Finds the directory of the cgroup `path` (of `/proc/self/cgroup`) below `mount`; null when the mount shows nothing usable. */
+function locateCgroup(path: string, mount: CgroupMount, probe: Probe): LocatedCgroup | null {
+  const { point } = mount;
+  const found = (directory: string, doubt: LocatedCgroup['doubt']): LocatedCgroup | null =>
+    probe.isCgroup(directory) ? { directories: upwards(directory, point), doubt } : null;
+
+  const below = pathBelow(path, mount.root);
+  const exact = below === null ? null : found(join(point, below), 0);
+  if (exact !== null) return exact;
+
+  // A mount made outside of the cgroup namespace: it starts as many levels above the own cgroup as it has "..".
+  if (/^(\/\.\.)+$/.test(mount.root)) {
+    const own = probe.findOwn(point, mount.root.length / 3 + (path === '/' ? 0 : path.split('/').length - 1));
+    const byProcess = own === null ? null : found(own, 1);
+    if (byProcess !== null) return byProcess;
+  }
+
+  // Nested runtimes (kind, Docker in Docker) show only the tail of the path.
+  if (!hasParentStep(path)) {
+    for (let slash = path.indexOf('/', 1); slash > 0; slash = path.indexOf('/', slash + 1)) {
+      const byTail = found(join(point, path.slice(slash)), 2);
+      if (byTail !== null) return byTail;
+    }
+  }
+  return found(point, 3);
+}
+
+/** `path` as seen from `root`, `''` for root itself; null when it is not inside (whole components: /fo is no parent of /foo). */
+function pathBelow(path: string, root: string): string | null {
+  if (hasParentStep(path) || hasParentStep(root)) return null;
+  if (root === '/') return path === '/' ? '' : path;
+  if (path === root) return '';
+  return path.startsWith(`${root}/`) ? path.slice(root.length) : null;
+}
+
+const hasParentStep = (path: string): boolean => path.split('/').includes('..');
+
+const join = (point: string, below: string): string => (point === '/' ? below : `${point}${below}`) || '/';
+
+function upwards(directory: string, top: string): string[] {
+  const directories = [directory];
+  let current = directory;
+  while (current.length > top.length && current !== top) {
+    current = current.slice(0, current.lastIndexOf('/')) || '/';
+    directories.push(current);
+  }
+  return directories;
 }

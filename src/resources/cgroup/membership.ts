@@ -2,7 +2,6 @@
 export interface Membership {
   /** Path in the cgroup v2 hierarchy; null when there is none. */
   v2: string | null;
-  /** Path per v1 controller. */
   v1: ReadonlyMap<string, string>;
 }
 

@@ -1,6 +1,6 @@
 import type { ResourceSample } from '../../core/record.js';
 import type { ControllerCgroup } from './find.js';
-import { exactCount, firstNumber, type KernelFiles, lineNumber } from './kernel-file.js';
+import { exactCount, firstNumber, lineNumber, textOf } from './kernel-file.js';
 
 /** What the cgroup itself tells of its memory. */
 export type MemoryFigures = Omit<ResourceSample['memory'], 'availableBytes'>;
@@ -27,13 +27,7 @@ const FILES = {
     peak: 'memory.max_usage_in_bytes',
     oom: 'memory.oom_control',
   },
-  v2: {
-    usage: 'memory.current',
-    limit: 'memory.max',
-    high: 'memory.high',
-    peak: 'memory.peak',
-    oom: 'memory.events',
-  },
+  v2: { usage: 'memory.current', limit: 'memory.max', high: 'memory.high', peak: 'memory.peak', oom: 'memory.events' },
 } as const;
 
 /** Lines of `memory.stat`. On v1 descendants count only with `total_`: the kubelet reads the same lines. */
@@ -50,16 +44,15 @@ const KERNEL_PARTS = ['slab', 'kernel_stack', 'pagetables', 'percpu'] as const;
  * @param rssBytes The process's own memory: used at the least, where no cgroup says more.
  */
 export function readMemory(
-  files: KernelFiles,
+  root: string,
   { version, directories }: ControllerCgroup,
   rssBytes: number,
 ): MemoryReading | null {
   const names = FILES[version];
   const bytesOf = (directory: string, name: string): number | null =>
-    exactCount(firstNumber(files.read(`${directory}/${name}`)));
-  const limitIn = (directory: string, name: string): number | null =>
-    limitOf(exactCount(firstNumber(files.readRarely(`${directory}/${name}`))));
-  const statOf = (directory: string): string | null => files.read(`${directory}/memory.stat`);
+    exactCount(firstNumber(textOf(`${root}${directory}/${name}`)));
+  const limitIn = (directory: string, name: string): number | null => limitOf(bytesOf(directory, name));
+  const statOf = (directory: string): string => textOf(`${root}${directory}/memory.stat`);
   let own: { directory: string; usageBytes: number } | undefined;
   const levels = directories.map((directory) => {
     const limitBytes = limitIn(directory, names.limit);
@@ -69,7 +62,7 @@ export function readMemory(
     const highBytes = names.high === null ? null : limitIn(directory, names.high);
     return { directory, usageBytes, limitBytes, highBytes };
   });
-  const ownStat = own === undefined ? null : statOf(own.directory);
+  const ownStat = own === undefined ? '' : statOf(own.directory);
   const ownUsedBytes = own === undefined ? rssBytes : usedBytes(own.usageBytes, ownStat, version);
 
   const limits = levels.flatMap(({ directory, limitBytes, usageBytes }) => {
@@ -97,7 +90,7 @@ export function readMemory(
             ...parseMemoryStat(ownStat, own.usageBytes, version),
             ...(version === 'v1' ? { kernelBytes: bytesOf(own.directory, 'memory.kmem.usage_in_bytes') } : {}),
             peakBytes: bytesOf(own.directory, names.peak),
-            oomKills: exactCount(lineNumber(files.read(`${own.directory}/${names.oom}`), 'oom_kill')),
+            oomKills: exactCount(lineNumber(textOf(`${root}${own.directory}/${names.oom}`), 'oom_kill')),
           },
     limitBytes,
     highBytes,
@@ -108,7 +101,7 @@ export function readMemory(
 
 /** The working set is usage without the file pages that the kernel reclaims first: the figure the kubelet goes by. */
 export function parseMemoryStat(
-  stat: string | null,
+  stat: string,
   usageBytes: number,
   version: Version,
 ): Omit<MemoryFigures, 'usageBytes' | 'peakBytes' | 'oomKills'> {
@@ -125,13 +118,12 @@ export function parseMemoryStat(
 }
 
 /** The working set; all of the usage where `memory.stat` does not tell (gVisor). */
-const usedBytes = (usageBytes: number, stat: string | null, version: Version): number =>
+const usedBytes = (usageBytes: number, stat: string, version: Version): number =>
   parseMemoryStat(stat, usageBytes, version).workingSetBytes ?? usageBytes;
 
 /** v1 has no word for "no limit": it writes 2^63 rounded down to a page, which is no exact count. 0 would allow no process. */
 const limitOf = (bytes: number | null): number | null => (bytes === 0 ? null : bytes);
 
-/** The lowest of what is known. */
 function least(values: readonly (number | null)[]): number | null {
   const known = values.filter((value) => value !== null);
   return known.length === 0 ? null : Math.min(...known);

@@ -1,9 +1,7 @@
-/** One mounted cgroup hierarchy. */
 export interface CgroupMount {
   version: 'v1' | 'v2';
   /** The directory of the hierarchy that is visible at {@link point}; above the namespace's root it is `/..`, `/../..`, … */
   root: string;
-  /** Where it is mounted. */
   point: string;
   /** The v1 controllers that it carries, from its super options: directory names may lie. */
   controllers: ReadonlySet<string>;

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { RequestState } from '../../../src/core/request-state.js';
 import { blockRecordOf, locateBy, positionsOf } from '../../../src/event-loop/block-record.js';
-import type { Look, Verdict } from '../../../src/event-loop/classify.js';
-import type { Frame } from '../../../src/event-loop/frame.js';
+import type { Verdict } from '../../../src/event-loop/classify.js';
+import type { Frame, Look } from '../../../src/event-loop/frame.js';
 import { SecretNames } from '../../../src/core/redact.js';
 import { Guard } from '../../../src/event-loop/block-record.js';
 import { OncePerCause } from '../../../src/core/reporter.js';
@@ -32,8 +32,7 @@ const block = {
   startMs: 0,
   endMs: 100,
   cpuRatio: 1,
-  starvedUsBefore: 0,
-  runDelayUsBefore: 0,
+  lost: () => ({ starvedMs: 0, runDelayMs: 0 }),
   polls: 1,
 };
 const told: string[] = [];

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { RequestState } from '../../../src/core/request-state.js';
 import { likeliest, phaseAt, sharesWork, suspectAt, type Candidate } from '../../../src/event-loop/candidates.js';
-import type { Look } from '../../../src/event-loop/classify.js';
 import { beginProgress, type Phase } from '../../../src/event-loop/interrupt/naming.js';
+import type { Look } from '../../../src/event-loop/frame.js';
 
 const one = (state: string, phase: Phase, enteredBy = 1, inBlock = false): Candidate<string> => ({
   state,

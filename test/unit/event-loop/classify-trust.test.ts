@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { classify, type Evidence, type Look } from '../../../src/event-loop/classify.js';
-import type { Frame } from '../../../src/event-loop/frame.js';
+import { classify, type Evidence } from '../../../src/event-loop/classify.js';
+import type { Frame, Look } from '../../../src/event-loop/frame.js';
 import { frame, probe, look, late, looks, evidence, judged } from '../../fixtures/looks.js';
 
 describe('what the store says is not always proof', () => {

@@ -98,7 +98,7 @@ describe('the event loop', () => {
       throw new Error('on purpose');
     };
     const state = begin(fails);
-    loop.routes.runRoute(state, () => spin(THRESHOLD_MS * 4), undefined, 1, 2, 3);
+    loop.naming.runRoute(state, () => spin(THRESHOLD_MS * 4), undefined, 1, 2, 3);
     end(state);
     await loop.settled();
     // A busy machine may add a block of its own.
@@ -116,7 +116,7 @@ describe('the event loop', () => {
     restore();
     await until('a block with its line', async () => {
       const state = begin();
-      loop.routes.runRoute(state, () => spin(THRESHOLD_MS * 4), undefined, 1, 2, 3);
+      loop.naming.runRoute(state, () => spin(THRESHOLD_MS * 4), undefined, 1, 2, 3);
       end(state);
       await loop.settled();
       return records.some(({ record }) => record.location === 'src/render.ts:4:2');

@@ -5,7 +5,7 @@ import { PendingBlocks, type PendingBlock } from '../../../src/event-loop/pendin
 const owner: RequestOwner = { attached: null, nextId: () => 'id', findRoute: () => null };
 const request = (startedMs: number): RequestState => new RequestState(null, null, startedMs, owner);
 const block = (startMs: number, endMs: number): PendingBlock => ({
-  block: { seq: 1, startMs, endMs, cpuRatio: 1, starvedUsBefore: 0, runDelayUsBefore: 0, polls: 10 },
+  block: { seq: 1, startMs, endMs, cpuRatio: 1, lost: () => ({ starvedMs: 0, runDelayMs: 0 }), polls: 10 },
   inFlight: [],
   queued: [],
 });

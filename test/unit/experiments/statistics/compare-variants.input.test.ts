@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import * as fc from 'fast-check';
 import { PerfError } from '../../../../src/core/perf.error.js';
 import { compareVariants } from '../../../../src/experiments/statistics/compare-variants.js';
-import type { UnitTotals } from '../../../../src/experiments/statistics/comparison.js';
+import type { UnitTotals } from '../../../../src/experiments/statistics/compare-variants.js';
 
 const ON_OFF = { control: 'off', treatment: 'on' } as const;
 const row = (unit: string, variant: string, count: number, sum: number): UnitTotals => ({ unit, variant, count, sum });

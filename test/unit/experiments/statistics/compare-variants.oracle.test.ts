@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import jstat from 'jstat';
 import { compareVariants } from '../../../../src/experiments/statistics/compare-variants.js';
-import type { UnitTotals } from '../../../../src/experiments/statistics/comparison.js';
+import type { UnitTotals } from '../../../../src/experiments/statistics/compare-variants.js';
 import { SeededRandom } from '../../../fixtures/experiments/seeded-random.js';
 import { ARMS, drawUnits } from '../../../fixtures/experiments/simulate.js';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { compareVariants } from '../../../../src/experiments/statistics/compare-variants.js';
-import type { UnitTotals } from '../../../../src/experiments/statistics/comparison.js';
+import type { UnitTotals } from '../../../../src/experiments/statistics/compare-variants.js';
 import { drawUnits } from '../../../fixtures/experiments/simulate.js';
 import { SeededRandom } from '../../../fixtures/experiments/seeded-random.js';
 

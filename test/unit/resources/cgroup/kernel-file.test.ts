@@ -1,9 +1,8 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { parseCpuMax, parseThrottling, parseUsage } from '../../../../src/resources/cgroup/cpu.js';
 import {
   exactCount,
   firstNumber,
-  KernelFiles,
   lineNumber,
   parsePressure,
   parseRunQueueMs,
@@ -12,7 +11,6 @@ import {
 } from '../../../../src/resources/cgroup/kernel-file.js';
 import { parseMemoryStat } from '../../../../src/resources/cgroup/memory.js';
 import { countCpus, parseMeminfo } from '../../../../src/resources/machine.js';
-import { type KernelTree, kernelTree } from '../../../fixtures/kernel/kernel-tree.js';
 
 describe('numbers in kernel files', () => {
   it.each([
@@ -29,7 +27,6 @@ describe('numbers in kernel files', () => {
     ['-\n', null],
     ['', null],
     ['\n', null],
-    [null, null],
   ])('%j starts with %s', (text, expected) => {
     expect(firstNumber(text)).toBe(expected);
   });
@@ -70,7 +67,7 @@ describe('the text of', () => {
     ['max 100000\n', null],
     ['0 100000\n', null],
     ['50000 0\n', null],
-    [null, null],
+    ['', null],
   ])('cpu.max %j is a quota of %s cores', (text, cores) => {
     expect(parseCpuMax(text)).toBe(cores);
   });
@@ -82,7 +79,7 @@ describe('the text of', () => {
     expect(parseThrottling(v2, 'v2')).toEqual({ periods: 9, throttledPeriods: 3, throttledSeconds: 0.5 });
     const v1 = 'nr_periods 9\nnr_throttled 3\nthrottled_time 500000000\n';
     expect(parseThrottling(v1, 'v1')).toEqual({ periods: 9, throttledPeriods: 3, throttledSeconds: 0.5 });
-    expect(parseThrottling(null, 'v2')).toEqual({ periods: null, throttledPeriods: null, throttledSeconds: null });
+    expect(parseThrottling('', 'v2')).toEqual({ periods: null, throttledPeriods: null, throttledSeconds: null });
   });
 
   it('memory.stat tells the working set, and kernel memory by its parts on older kernels', () => {
@@ -92,7 +89,7 @@ describe('the text of', () => {
     expect(parseMemoryStat(`${older}kernel 8\n`, 100, 'v2')).toEqual({ ...figures, kernelBytes: 8 });
     expect(parseMemoryStat(older, 5, 'v2').workingSetBytes).toBe(0);
     const nothing = { workingSetBytes: null, anonBytes: null, fileBytes: null, kernelBytes: null };
-    expect(parseMemoryStat(null, 100, 'v1')).toEqual(nothing);
+    expect(parseMemoryStat('', 100, 'v1')).toEqual(nothing);
   });
 
   it('pressure, schedstat and meminfo', () => {
@@ -119,32 +116,5 @@ describe('the text of', () => {
     ['a', null],
   ])('the CPU list %j has %s', (list, expected) => {
     expect(countCpus(list)).toBe(expected);
-  });
-});
-
-describe('kept descriptors', () => {
-  let tree: KernelTree;
-  afterEach(() => tree.dispose());
-
-  it('show what is written in place, and what could not be read only after a release', () => {
-    let nowMs = 0;
-    tree = kernelTree({ '/cpu.max': '1 2\n' });
-    const files = new KernelFiles(tree.root, true, () => nowMs);
-    expect([files.read('/cpu.max'), files.read('/cpu.stat')]).toEqual(['1 2\n', null]);
-    tree.write({ '/cpu.max': '3 4\n', '/cpu.stat': 'nr_periods 1\n' });
-    expect([files.read('/cpu.max'), files.read('/cpu.stat')]).toEqual(['3 4\n', null]);
-    files.release();
-    expect(files.read('/cpu.stat')).toBe('nr_periods 1\n');
-    expect(files.readRarely('/cpu.max')).toBe('3 4\n');
-    tree.write({ '/cpu.max': '7 8\n' });
-    nowMs = 4_999;
-    expect(files.readRarely('/cpu.max')).toBe('3 4\n');
-    nowMs = 5_000;
-    expect(files.readRarely('/cpu.max')).toBe('7 8\n');
-    files.close();
-    tree.remove('/cpu.max');
-    expect(files.read('/cpu.max')).toBeNull();
-    tree.write({ '/cpu.max': '5 6\n' });
-    expect(files.read('/cpu.max')).toBe('5 6\n');
   });
 });

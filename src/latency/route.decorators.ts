@@ -1,6 +1,9 @@
 import { SetMetadata, type CustomDecorator } from '@nestjs/common';
 import { number } from '../core/option.js';
-import { SLOW_METADATA } from '../http/route-handler.js';
+import { SKIP_METADATA, SLOW_METADATA } from '../http/route-handler.js';
+
+/** Leaves a handler, or every handler of a controller, out of records and statistics. */
+export const SkipPerf = (): CustomDecorator => SetMetadata(SKIP_METADATA, true);
 
 const milliseconds = number({ unit: 'a number of milliseconds' });
 
