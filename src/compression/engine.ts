@@ -119,11 +119,11 @@ export class CompressionEngine {
   }
 
   private lookUp(view: ResponseView, body: Body, route: RouteCompression): CachedBody | null {
-    if (this.parts.options.cache === null || this.isSmall(body) || !mayKeep(view, view.method) || !route.gate.admits())
+    if (this.parts.options.cache === null || this.isSmall(body) || !mayKeep(view, view.method) || !route.mayRepeat())
       return null;
     const known = this.parts.cache.find(body);
-    route.gate.looked(known !== null);
     if (known === null) return this.parts.cache.add(body);
+    route.repeats();
     this.hit(route);
     return known;
   }
