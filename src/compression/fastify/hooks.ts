@@ -40,7 +40,7 @@ export async function compressOnFastify(
   fastify: FastifyInstance,
   engine: CompressionEngine,
   allowSlowLevels: boolean,
-): Promise<{ foreign: boolean }> {
+): Promise<boolean> {
   // What main.ts has registered without awaiting it is loaded now, so that it can be seen.
   await fastify.after();
   const foreign = fastify.hasPlugin('@fastify/compress');
@@ -80,7 +80,7 @@ export async function compressOnFastify(
     fastify.addHook('preParsing', decompressRequest);
     await registerPlugin(fastify);
   }
-  return { foreign };
+  return foreign;
 }
 
 /** As Fastify tells it: streams of other packages than Node's own count. */
