@@ -1,6 +1,8 @@
+import type { Transform } from 'node:stream';
 import { reasonOf } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
 import { bytesOf, type Body, type CachedBody, type ContentCache } from './cache/content-cache.js';
+import { compressStream } from './codec/codec.js';
 import type { Compressor, Encoded } from './codec/compressor.js';
 import type { ResolvedCompression } from './compression.options.js';
 import type { ResponseView } from './response-view.js';
@@ -86,15 +88,11 @@ export class CompressionEngine {
     return coding;
   }
 
-  /** The level for a stream that begins now. */
-  streamLevel(coding: ContentCoding): number {
-    return this.compressor.levelFor(coding, Number.POSITIVE_INFINITY, this.compressor.streamEffort);
-  }
-
-  /** Counts a stream that was encoded. */
-  streamed(route: RouteCompression, bytesIn: number, bytesOut: number): void {
-    this.totals.encoded(bytesIn, bytesOut);
-    route.counters.encoded(bytesIn, bytesOut);
+  /** What encodes a stream that begins now; counts it when it ends. */
+  encoder(coding: ContentCoding, route: RouteCompression): Transform {
+    const { compressor } = this;
+    const level = compressor.levelFor(coding, Number.POSITIVE_INFINITY, compressor.streamEffort);
+    return compressStream(coding, level, (bytesIn, bytesOut) => this.encoded(route, bytesIn, bytesOut));
   }
 
   /** Reports a failure once for each cause. */
@@ -140,7 +138,7 @@ export class CompressionEngine {
       if (encoded === null) return deliver(notModified(null) ? null : body);
       view.set('content-encoding', coding);
       view.set('content-length', encoded.bytes.byteLength);
-      this.streamed(route, entry?.byteLength ?? Buffer.byteLength(body), encoded.bytes.byteLength);
+      this.encoded(route, entry?.byteLength ?? Buffer.byteLength(body), encoded.bytes.byteLength);
       deliver(encoded.bytes);
     };
     const unencoded = (error: unknown): void => {
@@ -186,6 +184,11 @@ export class CompressionEngine {
   private seen(route: RouteCompression): void {
     this.totals.responses += 1;
     route.counters.responses += 1;
+  }
+
+  private encoded(route: RouteCompression, bytesIn: number, bytesOut: number): void {
+    this.totals.encoded(bytesIn, bytesOut);
+    route.counters.encoded(bytesIn, bytesOut);
   }
 
   private hit(route: RouteCompression): void {
