@@ -4,7 +4,8 @@
 //   npm run bench -- compression --part feed --rounds 6 --generations 1 --no-write
 //   npm run bench -- compression --node 24                          with zstd
 //
-// Parts, each with a result file of its own: `feed` (10 connections), `shared` (the same, against precompressed bytes),
+// Parts, each with a result file of its own: `feed` (10 connections), `shared` (the same, against precompressed bytes: by
+// Node alone, by Express, by a Nest handler; a shared answer can be no faster than the last),
 // `unique10k`, `unique100k` and `unique3m` (bodies that all differ: the worst case for a cache),
 // `small-fastify` and `small-express` (bodies below the threshold: what compression costs where it does nothing).
 //
@@ -34,7 +35,15 @@ const FEED = [
   'express perf',
   'express perf shared',
 ];
-const SHARED = ['raw', 'raw again', 'fastify perf shared', 'express perf shared'];
+const SHARED = [
+  'raw',
+  'raw again',
+  'nest on fastify raw',
+  'fastify perf shared',
+  'express raw',
+  'nest on express raw',
+  'express perf shared',
+];
 const small = (adapter) => [`${adapter} perf off`, `${adapter} perf off again`, `${adapter} perf`];
 const UNIQUE = ['fastify @fastify/compress', 'fastify @fastify/compress again', 'fastify perf'];
 const PARTS = {

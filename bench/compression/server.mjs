@@ -1,8 +1,9 @@
-// One server: `<stack> <bytes> <changes>`. Stacks: see STACKS. Changes: `live` (a new version every 15 s) or `unique` (every response differs).
+// One server: `<stack> <bytes> <changes>`. Stacks: see STACKS and RAW. Changes: `live` (a new version every 15 s) or `unique` (every response differs).
 import { createServer } from 'node:http';
 import * as zlib from 'node:zlib';
 import fastifyCompress from '@fastify/compress';
-import { Controller, Get } from '@nestjs/common';
+import { Controller, Get, Res } from '@nestjs/common';
+import { ExpressAdapter } from '@nestjs/platform-express';
 import compression from 'compression';
 import { PerfModule, SharedResponse } from 'nestjs-perf';
 import { serveOn } from '../harness/index.mjs';
@@ -51,8 +52,8 @@ async function serveFeed({ express, imports = [], main, shared = false }) {
   serveOn(portOf(app));
 }
 
-/** The ceiling: the body compressed once, ahead of every request, and `end(buffer)`. */
-function serveRaw() {
+/** The ceilings: the body compressed once, ahead of every request, and `end(buffer)`; by Node alone, and behind what cannot be had without. */
+function rawAnswer() {
   const { BROTLI_PARAM_QUALITY, ZSTD_c_compressionLevel } = zlib.constants;
   const encode = () => {
     const json = JSON.stringify(answer());
@@ -62,7 +63,7 @@ function serveRaw() {
   };
   let [coding, encoded] = encode();
   published = () => ([coding, encoded] = encode());
-  const server = createServer((_request, response) => {
+  return (response) => {
     response.writeHead(200, {
       'content-type': 'application/json; charset=utf-8',
       'content-encoding': coding,
@@ -70,9 +71,32 @@ function serveRaw() {
       vary: 'accept-encoding',
     });
     response.end(encoded);
-  });
-  server.listen(0, '127.0.0.1', () => serveOn(server.address().port));
+  };
 }
 
-if (stack === 'raw') serveRaw();
+function listen(listener) {
+  const server = createServer(listener).listen(0, '127.0.0.1', () => serveOn(server.address().port));
+}
+
+const RAW = {
+  raw: (answer) => listen((_request, response) => answer(response)),
+  'express raw': (answer) =>
+    listen(new ExpressAdapter().getInstance().get('/feed', (_request, response) => answer(response))),
+  'nest on express raw': (answer) => serveNestRaw(answer, { express: true }),
+  'nest on fastify raw': (answer) => serveNestRaw((reply) => answer(reply.hijack().raw), {}),
+};
+
+async function serveNestRaw(answer, options) {
+  class FeedController {
+    feed(response) {
+      answer(response);
+    }
+  }
+  decorateMethod(FeedController, 'feed', Get());
+  Res()(FeedController.prototype, 'feed', 0);
+  decorate(FeedController, Controller('feed'));
+  serveOn(portOf(await serveNest({ controllers: [FeedController] }, options)));
+}
+
+if (stack in RAW) await RAW[stack](rawAnswer());
 else await serveFeed(STACKS[stack]);

@@ -4,17 +4,16 @@ import type { PerfSnapshot, RouteCompressionStats } from '../core/snapshot.js';
 import type { Feature, FeatureBoot, FeatureDefinition, FeatureHost } from '../http/feature.js';
 import type { Platform } from '../http/platform.js';
 import { compressionOption, SHARED_ONLY_BYTES, type ResolvedCompression } from './compression.options.js';
-import { Compressor } from './codec/compressor.js';
 import { ContentCache } from './cache/content-cache.js';
 import { CompressionEngine } from './engine.js';
 import { compressOnExpress, type ExpressApplication } from './express/response-holder.js';
 import { compressOnFastify, type FastifyInstance } from './fastify/hooks.js';
 import { tellOfForeignCompressors } from './foreign.js';
-import { compressionSlots, Governor } from './codec/compressor.js';
+import { compressionSlots, Compressor, Governor } from './codec/compressor.js';
 import { HandlerMetadata, refuseSharedWithoutRoute, warnOfSharedWhileOff } from './handler-metadata.js';
 import { ROUTE_COMPRESSION, RouteCompression } from './route-compression.js';
 import { isOnePath, preloadOnceListening, type PreloadedRoute } from './shared-response/preload.js';
-import { SharedRoute } from './shared-response/shared-route.js';
+import { SharedRoute, type SharedResponseOptions } from './shared-response/shared-route.js';
 
 /** The compression of one application. */
 class Compression implements Feature {
@@ -28,12 +27,8 @@ class Compression implements Feature {
     private readonly host: FeatureHost,
   ) {
     this.cache = new ContentCache(options.cache?.maxBytes ?? SHARED_ONLY_BYTES);
-    this.engine = new CompressionEngine({
-      options,
-      compressor: new Compressor(options.levels, new Governor(compressionSlots())),
-      cache: this.cache,
-      report: host.report,
-    });
+    const compressor = new Compressor(options.levels, new Governor(compressionSlots()));
+    this.engine = new CompressionEngine(options, compressor, this.cache, host.report);
   }
 
   /** @throws PERF_ERR_DECORATOR for `@SharedResponse()` on anything but a GET handler */
@@ -58,9 +53,7 @@ class Compression implements Feature {
   /** Whether the application has registered `@fastify/compress` before. */
   private async installOn({ application, kind }: Platform): Promise<boolean> {
     const { engine, options } = this;
-    if (kind === 'fastify') {
-      return (await compressOnFastify(application as FastifyInstance, engine, options.allowSlowLevels)).foreign;
-    }
+    if (kind === 'fastify') return compressOnFastify(application as FastifyInstance, engine, options.allowSlowLevels);
     compressOnExpress(application as ExpressApplication, engine, this.host.requests);
     return false;
   }
@@ -87,19 +80,19 @@ class Compression implements Feature {
   }
 
   private attach(route: Route): void {
-    const said = this.metadata.of(route.handler);
-    const shared =
-      said?.shared === null || said === null
-        ? null
-        : new SharedRoute(
-            said.shared,
-            this.cache,
-            this.host.nowMs,
-            (reason) => this.notShared(route, reason),
-            said.byHost,
-          );
-    ROUTE_COMPRESSION.set(route, new RouteCompression(said?.off ?? false, shared));
-    if (said?.shared?.preload === true && route.method === 'GET') this.preload(route);
+    const { off, shared, byHost } = this.metadata.of(route.handler);
+    ROUTE_COMPRESSION.set(route, new RouteCompression(off, shared && this.sharedRoute(route, shared, byHost)));
+    if (shared?.preload === true && route.method === 'GET') this.preload(route);
+  }
+
+  private sharedRoute(route: Route, options: SharedResponseOptions, byHost: boolean): SharedRoute {
+    const where = route.handler?.name ?? route.pattern;
+    const notShared = (reason: string): void =>
+      this.host.report.report(
+        `@SharedResponse() on "${where}": ${reason}`,
+        `@SharedResponse() on "${where}" shares nothing: ${reason}.`,
+      );
+    return new SharedRoute(options, this.cache, this.host.nowMs, notShared, byHost);
   }
 
   private preload({ handler, pattern }: Route): void {
@@ -110,14 +103,6 @@ class Compression implements Feature {
         `@SharedResponse() on "${where}" is not preloaded: \`${pattern}\` has parameters. Remove \`preload\`.`,
       );
     }
-  }
-
-  private notShared(route: Route, reason: string): void {
-    const where = route.handler?.name ?? route.pattern;
-    this.host.report.report(
-      `@SharedResponse() on "${where}": ${reason}`,
-      `@SharedResponse() on "${where}" shares nothing: ${reason}.`,
-    );
   }
 }
 

@@ -1,6 +1,8 @@
+import type { Transform } from 'node:stream';
 import { reasonOf } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
 import { bytesOf, type Body, type CachedBody, type ContentCache } from './cache/content-cache.js';
+import { compressStream } from './codec/codec.js';
 import type { Compressor, Encoded } from './codec/compressor.js';
 import type { ResolvedCompression } from './compression.options.js';
 import type { ResponseView } from './response-view.js';
@@ -13,20 +15,17 @@ import { KeptResponse, SharedFlight } from './shared-response/shared-flight.js';
 /** Sends the body that a response has in the end; null for one without a body (304). */
 export type Deliver = (body: Body | null) => void;
 
-/** What the engine is made of. */
-export interface EngineParts {
-  readonly options: ResolvedCompression;
-  readonly compressor: Compressor;
-  /** With `cache: false` for shared responses only. */
-  readonly cache: ContentCache;
-  readonly report: OncePerCause;
-}
-
 /** Decides for every response whether and how it is encoded. The same on both adapters; what differs is behind {@link ResponseView}. */
 export class CompressionEngine {
   readonly totals = new CompressionCounters();
 
-  constructor(private readonly parts: EngineParts) {}
+  constructor(
+    private readonly options: ResolvedCompression,
+    private readonly compressor: Compressor,
+    /** With `cache: false` for shared responses only. */
+    private readonly cache: ContentCache,
+    private readonly report: OncePerCause,
+  ) {}
 
   /**
    * Whether a whole body goes out as it is, whoever asks for it: it is below the threshold, serves nobody else, and has no tag to be
@@ -48,14 +47,13 @@ export class CompressionEngine {
   send(view: ResponseView, body: Body, route: RouteCompression, deliver: Deliver): void {
     this.seen(route);
     const { shared } = view;
-    const { cache, compressor } = this.parts;
     if (shared === null) {
       // What is not ours to encode is not ours to answer with a 304 either.
       if (route.off || !mayEncode(view)) return deliver(body);
       this.represent(view, body, this.lookUp(view, body, route), route, deliver);
     } else if (shared instanceof KeptResponse) {
       this.hit(route);
-      cache.touch(shared.entry);
+      this.cache.touch(shared.entry);
       this.represent(view, shared.entry.source, shared.entry, route, deliver);
     } else {
       const kept = shared.keep(view, body);
@@ -63,7 +61,7 @@ export class CompressionEngine {
         try {
           deliver(sent);
         } finally {
-          if (kept !== null) void shared.publish(view, kept, compressor);
+          if (kept !== null) void shared.publish(view, kept, this.compressor);
         }
       });
     }
@@ -90,22 +88,17 @@ export class CompressionEngine {
     return coding;
   }
 
-  /** The level for a stream that begins now. */
-  streamLevel(coding: ContentCoding): number {
-    const { compressor } = this.parts;
-    return compressor.levelFor(coding, Number.POSITIVE_INFINITY, compressor.streamEffort);
-  }
-
-  /** Counts a stream that was encoded. */
-  streamed(route: RouteCompression, bytesIn: number, bytesOut: number): void {
-    this.totals.encoded(bytesIn, bytesOut);
-    route.counters.encoded(bytesIn, bytesOut);
+  /** What encodes a stream that begins now; counts it when it ends. */
+  encoder(coding: ContentCoding, route: RouteCompression): Transform {
+    const { compressor } = this;
+    const level = compressor.levelFor(coding, Number.POSITIVE_INFINITY, compressor.streamEffort);
+    return compressStream(coding, level, (bytesIn, bytesOut) => this.encoded(route, bytesIn, bytesOut));
   }
 
   /** Reports a failure once for each cause. */
   failed(error: unknown): void {
     const reason = reasonOf(error);
-    this.parts.report.report(
+    this.report.report(
       `compression failed: ${reason}`,
       `Compression failed: ${reason}. The response was sent without it.`,
     );
@@ -115,15 +108,15 @@ export class CompressionEngine {
   private choose(view: ResponseView, route: RouteCompression): ContentCoding | null {
     if (route.off || !mayEncode(view)) return null;
     addVary(view);
-    return negotiate(view.requestHeader('accept-encoding'), this.parts.options.encodings);
+    return negotiate(view.requestHeader('accept-encoding'), this.options.encodings);
   }
 
   private lookUp(view: ResponseView, body: Body, route: RouteCompression): CachedBody | null {
-    if (this.parts.options.cache === null || this.isSmall(body) || !mayKeep(view, view.method) || !route.gate.admits())
+    if (this.options.cache === null || this.isSmall(body) || !mayKeep(view, view.method) || !route.mayRepeat())
       return null;
-    const known = this.parts.cache.find(body);
-    route.gate.looked(known !== null);
-    if (known === null) return this.parts.cache.add(body);
+    const known = this.cache.find(body);
+    if (known === null) return this.cache.add(body);
+    route.repeats();
     this.hit(route);
     return known;
   }
@@ -145,7 +138,7 @@ export class CompressionEngine {
       if (encoded === null) return deliver(notModified(null) ? null : body);
       view.set('content-encoding', coding);
       view.set('content-length', encoded.bytes.byteLength);
-      this.streamed(route, entry?.byteLength ?? Buffer.byteLength(body), encoded.bytes.byteLength);
+      this.encoded(route, entry?.byteLength ?? Buffer.byteLength(body), encoded.bytes.byteLength);
       deliver(encoded.bytes);
     };
     const unencoded = (error: unknown): void => {
@@ -168,14 +161,14 @@ export class CompressionEngine {
     entry: CachedBody | null,
     coding: ContentCoding,
   ): Encoded | null | Promise<Encoded | null> {
-    const { compressor } = this.parts;
+    const { compressor } = this;
     if (entry !== null) return entry.encoded(coding, compressor, view.shared !== null);
     return compressor.encode(coding, bytesOf(body), 'once', () => !view.gone);
   }
 
   /** Below the threshold a coding gains nothing: the response is one segment either way. */
   private isSmall(body: Body): boolean {
-    const { thresholdBytes } = this.parts.options;
+    const { thresholdBytes } = this.options;
     if (body.length === 0) return true;
     if (body.length >= thresholdBytes) return false;
     // A character has at most three bytes in UTF-8.
@@ -185,12 +178,17 @@ export class CompressionEngine {
   /** Express's own tag begins with the length of the body that there would have been. */
   private isSmallByTag(view: ResponseView): boolean {
     const length = expressTagLength(String(view.header('etag')));
-    return length !== null && length < this.parts.options.thresholdBytes;
+    return length !== null && length < this.options.thresholdBytes;
   }
 
   private seen(route: RouteCompression): void {
     this.totals.responses += 1;
     route.counters.responses += 1;
+  }
+
+  private encoded(route: RouteCompression, bytesIn: number, bytesOut: number): void {
+    this.totals.encoded(bytesIn, bytesOut);
+    route.counters.encoded(bytesIn, bytesOut);
   }
 
   private hit(route: RouteCompression): void {

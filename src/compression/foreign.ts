@@ -22,9 +22,6 @@ export interface ForeignCompressors {
   readonly beforeRoutes: boolean;
 }
 
-const { safe, cost } = LEVEL_LIMITS.br;
-const LEVELS = `If you keep it, give brotli a quality of at most ${safe}, since without one it may be 11: ${cost}.`;
-
 /**
  * Says, once the application listens, that it has registered a compressor itself. That keeps working: what this library has
  * encoded it leaves alone. Its registration is all that is looked at.
@@ -38,44 +35,44 @@ export function tellOfForeignCompressors(application: ForeignCompressors): void 
 
 function tellOnFastify({ platform, report, offHandlers, beforeRoutes }: ForeignCompressors): void {
   if (!(platform.application as FastifyWithPlugins).hasPlugin('@fastify/compress')) return;
-  if (!beforeRoutes) {
-    report.warn(
-      'The application registers @fastify/compress after its routes, where it compresses nothing. ' +
-        'Remove it: PerfModule compresses.',
-    );
+  if (beforeRoutes) {
+    tell(report, '@fastify/compress', 'decompresses requests, and acts in `reply.compress()` and', [], offHandlers);
     return;
   }
-  tell(
-    report,
-    'The application registers @fastify/compress itself. PerfModule encodes before it, so it only decompresses requests, ' +
-      `and acts in \`reply.compress()\` and on what PerfModule leaves alone; it can be removed. ${LEVELS}`,
-    unbound(offHandlers),
+  report.warn(
+    'The application registers @fastify/compress after its routes, where it compresses nothing. ' +
+      'Remove it: PerfModule compresses.',
   );
 }
 
 function tellOnExpress({ platform, report, eventHandlers, offHandlers }: ForeignCompressors): void {
   const stack = (platform.application as ExpressWithRouter).router?.stack ?? [];
   const count = stack.filter(({ name }) => name === 'compression').length;
-  if (count === 0) return;
   if (count > 1) {
     report.warn(
       `The \`compression\` middleware is registered ${count} times. Each one costs every response: keep none.`,
     );
   }
-  const events =
-    eventHandlers.length === 0
-      ? ''
-      : ` It holds the events of ${eventHandlers.join(', ')} back until its buffer is full: remove it.`;
-  const summary =
-    'The application registers the `compression` middleware itself. PerfModule encodes before it, so it only acts on what ' +
-    `PerfModule leaves alone; it can be removed. ${LEVELS}`;
-  tell(report, summary, events + unbound(offHandlers));
+  if (count > 0) tell(report, 'the `compression` middleware', 'acts', eventHandlers, offHandlers);
 }
 
-const unbound = (offHandlers: readonly string[]): string =>
-  offHandlers.length === 0 ? '' : ` @NoCompression() on ${offHandlers.join(', ')} does not bind it: remove it.`;
+const { safe, cost } = LEVEL_LIMITS.br;
 
-function tell(report: Reporter, summary: string, harm: string): void {
-  if (harm === '') report.log(summary);
-  else report.warn(summary + harm);
+/** What it does to handlers that it does not bind to their decorators is worth a warning. */
+function tell(
+  report: Reporter,
+  name: string,
+  acts: string,
+  eventHandlers: readonly string[],
+  offHandlers: readonly string[],
+): void {
+  let harm = '';
+  if (eventHandlers.length > 0) {
+    harm += ` It holds the events of ${eventHandlers.join(', ')} back until its buffer is full: remove it.`;
+  }
+  if (offHandlers.length > 0) harm += ` @NoCompression() on ${offHandlers.join(', ')} does not bind it: remove it.`;
+  report[harm === '' ? 'log' : 'warn'](
+    `The application registers ${name} itself. PerfModule encodes before it, so it only ${acts} on what PerfModule leaves ` +
+      `alone; it can be removed. If you keep it, give brotli a quality of at most ${safe}, since without one it may be 11: ${cost}.${harm}`,
+  );
 }

@@ -35,6 +35,8 @@ export interface HandlerCompression {
   readonly byHost: boolean;
 }
 
+const UNSAID: HandlerCompression = { off: false, shared: null, byHost: false };
+
 /** What the decorators of this feature say, by handler, read once at boot. */
 export class HandlerMetadata {
   private readonly known = new Map<RouteHandler, HandlerCompression>();
@@ -56,8 +58,8 @@ export class HandlerMetadata {
     if (shared !== null || off) this.known.set(site.handler, { off, shared, byHost });
   }
 
-  of(handler: RouteHandler | null): HandlerCompression | null {
-    return handler === null ? null : (this.known.get(handler) ?? null);
+  of(handler: RouteHandler | null): HandlerCompression {
+    return (handler === null ? undefined : this.known.get(handler)) ?? UNSAID;
   }
 }
 

@@ -1,5 +1,4 @@
-import type { FieldValue } from './rules/policy.js';
-import type { ResponseHead } from './rules/policy.js';
+import type { FieldValue, ResponseHead } from './rules/policy.js';
 import type { KeptResponse, SharedFlight } from './shared-response/shared-flight.js';
 
 /** One response whose head is not sent yet, the same for both adapters. What is changed through it can be undone. */

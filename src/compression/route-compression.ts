@@ -3,37 +3,6 @@ import type { RequestState } from '../core/request-state.js';
 import type { KeptResponse, SharedFlight } from './shared-response/shared-flight.js';
 import type { SharedRoute } from './shared-response/shared-route.js';
 
-/** Lookups that are judged together. */
-const WINDOW = 16;
-/** Fewer hits than this in a window (12.5 %) close the gate. */
-const MIN_HITS = 2;
-/** Responses that then pass the cache by, before the route gets another window. */
-const CLOSED_FOR = 256;
-
-/** Keeps routes whose bodies are all different, one for each user for example, from paying for a cache that cannot help them. */
-export class AdmissionGate {
-  private lookups = 0;
-  private hits = 0;
-  private closedFor = 0;
-
-  /** Whether this response may use the cache. Counts it. */
-  admits(): boolean {
-    if (this.closedFor === 0) return true;
-    this.closedFor -= 1;
-    return false;
-  }
-
-  /** Tells the outcome of a lookup. */
-  looked(hit: boolean): void {
-    this.lookups += 1;
-    if (hit) this.hits += 1;
-    if (this.lookups < WINDOW) return;
-    if (this.hits < MIN_HITS) this.closedFor = CLOSED_FOR;
-    this.lookups = 0;
-    this.hits = 0;
-  }
-}
-
 /** Counters of compression, for one route or for all. Bytes are those of encoded responses, before and after. */
 export class CompressionCounters {
   responses = 0;
@@ -50,9 +19,14 @@ export class CompressionCounters {
   }
 }
 
+/** Where so many responses on end found no body in the cache, so many more pass it by. */
+const MISSES = 16;
+const PASSES = 256;
+
 /** What compression keeps for a route. */
 export class RouteCompression {
-  readonly gate = new AdmissionGate();
+  /** Since a body of it came again. */
+  private responses = 0;
   readonly counters = new CompressionCounters();
 
   constructor(
@@ -61,6 +35,16 @@ export class RouteCompression {
     /** What `@SharedResponse()` keeps; null without it. */
     readonly shared: SharedRoute | null,
   ) {}
+
+  /** Whether this response may use the cache; counts it. Bodies that all differ, one for each user for example, do not pay for it. */
+  mayRepeat(): boolean {
+    return this.responses++ % (MISSES + PASSES) < MISSES;
+  }
+
+  /** A body of it was in the cache. */
+  repeats(): void {
+    this.responses = 0;
+  }
 }
 
 export const ROUTE_COMPRESSION = attach<RouteCompression>('route');

@@ -1,5 +1,5 @@
 import type { Compressor, Encoded } from '../codec/compressor.js';
-import { CONTENT_CODINGS, type ContentCoding } from '../rules/accept-encoding.js';
+import type { ContentCoding } from '../rules/accept-encoding.js';
 import { contentTag } from '../rules/entity-tag.js';
 
 /** A response body as frameworks hand it over. */
@@ -13,13 +13,10 @@ const OVERHEAD_BYTES = 1024;
 /** One body under more URLs than this is left by the oldest of them: there is something in the URL that it does not depend on. */
 const MAX_HOLDERS = 1_000;
 
-interface Variant {
-  settled: Encoded | null | undefined;
-  pending: Promise<Encoded | null> | null;
-  upgraded: boolean;
-}
+/** The body in a coding, null where it would not be smaller; or what makes it. */
+type Made = Encoded | null | Promise<Encoded | null>;
 
-/** One body and everything it has been encoded to. Each encoding is made once, however many requests wait for it. */
+/** One body and everything it has been encoded to. */
 export class CachedBody {
   readonly source: Body;
   readonly byteLength: number;
@@ -28,7 +25,9 @@ export class CachedBody {
   bytes: number;
   /** Who keeps it for a URL of its own, oldest first, and the bytes that stand beside it for that. */
   private readonly holders = new Map<() => void, number>();
-  private readonly variants = new Map<ContentCoding, Variant>();
+  private readonly made = new Map<ContentCoding, Made>();
+  /** Codings in which it has the level of bodies that serve many, or soon will. */
+  private readonly best = new Set<ContentCoding>();
   private pins = 0;
   private ownTag: string | null = null;
 
@@ -89,63 +88,56 @@ export class CachedBody {
 
   /** The codings it has been asked for. */
   get codings(): ContentCoding[] {
-    return CONTENT_CODINGS.filter((coding) => this.variants.has(coding));
+    return [...this.made.keys()];
   }
 
-  /** The body in a coding, null where it would not be smaller. Rejects or throws when the compressor fails; the next call tries again. */
-  encoded(coding: ContentCoding, compressor: Compressor, shared: boolean): Encoded | null | Promise<Encoded | null> {
-    const variant = this.variants.get(coding);
-    if (variant === undefined) return this.encode(coding, compressor, shared);
-    if (variant.settled === undefined) return variant.pending!;
-    this.upgrade(coding, variant, variant.settled, compressor);
-    return variant.settled;
+  /** Made once, however many wait for it. Rejects or throws when the compressor fails; the next call tries again. */
+  encoded(coding: ContentCoding, compressor: Compressor, shared: boolean): Made {
+    const made = this.made.get(coding);
+    if (made === undefined) return this.make(coding, compressor, shared);
+    if (made !== null && !(made instanceof Promise)) this.improve(coding, made, compressor);
+    return made;
   }
 
-  private encode(
-    coding: ContentCoding,
-    compressor: Compressor,
-    shared: boolean,
-  ): Encoded | null | Promise<Encoded | null> {
-    const result = compressor.encode(coding, bytesOf(this.source), shared ? 'shared' : 'once');
-    const variant: Variant = { settled: undefined, pending: null, upgraded: shared };
-    this.variants.set(coding, variant);
-    if (!(result instanceof Promise)) return this.settle(variant, result);
-    this.pins += 1;
-    return (variant.pending = result.then(
-      (encoded) => {
-        this.pins -= 1;
-        return this.settle(variant, encoded);
-      },
+  private make(coding: ContentCoding, compressor: Compressor, shared: boolean): Made {
+    const made = compressor.encode(coding, bytesOf(this.source), shared ? 'shared' : 'once');
+    if (shared) this.best.add(coding);
+    if (!(made instanceof Promise)) return this.keep(coding, made);
+    const pending = this.pinnedFor(made).then(
+      (encoded) => this.keep(coding, encoded),
       (error: unknown) => {
-        this.pins -= 1;
-        this.variants.delete(coding);
+        this.made.delete(coding);
         throw error;
       },
-    ));
+    );
+    this.made.set(coding, pending);
+    return pending;
   }
 
   /** A body that came a second time will come again: it is worth the better level, once, while nobody else needs the pool. */
-  private upgrade(coding: ContentCoding, variant: Variant, settled: Encoded | null, compressor: Compressor): void {
-    if (variant.upgraded || settled === null || !compressor.idle) return;
-    variant.upgraded = true;
-    if (compressor.levelFor(coding, this.byteLength, 'shared') <= settled.level) return;
-    this.pins += 1;
-    void Promise.resolve()
-      .then(() => compressor.encode(coding, bytesOf(this.source), 'shared'))
-      .then((better) => {
-        if (better !== null && better.bytes.byteLength < settled.bytes.byteLength) this.settle(variant, better);
-      })
-      // The settled encoding stays in use: a failed improvement costs nobody anything.
-      .catch(() => {})
-      .finally(() => (this.pins -= 1));
+  private improve(coding: ContentCoding, made: Encoded, compressor: Compressor): void {
+    if (this.best.has(coding) || !compressor.idle) return;
+    this.best.add(coding);
+    if (compressor.levelFor(coding, this.byteLength, 'shared') <= made.level) return;
+    const better = (async () => compressor.encode(coding, bytesOf(this.source), 'shared'))();
+    this.pinnedFor(better).then(
+      (encoded) => {
+        if (encoded !== null && encoded.bytes.byteLength < made.bytes.byteLength) this.keep(coding, encoded, made);
+      },
+      // What there is stays in use: a failed improvement costs nobody anything.
+      () => {},
+    );
   }
 
-  private settle(variant: Variant, encoded: Encoded | null): Encoded | null {
-    const before = variant.settled?.bytes.byteLength ?? 0;
+  private pinnedFor<T>(work: Promise<T>): Promise<T> {
+    this.pins += 1;
+    return work.finally(() => (this.pins -= 1));
+  }
+
+  private keep(coding: ContentCoding, encoded: Encoded | null, before: Encoded | null = null): Encoded | null {
     const kept = encoded === null ? null : { level: encoded.level, bytes: compact(encoded.bytes) };
-    variant.settled = kept;
-    variant.pending = null;
-    this.onGrowth(this, (kept?.bytes.byteLength ?? 0) - before);
+    this.made.set(coding, kept);
+    this.onGrowth(this, (kept?.bytes.byteLength ?? 0) - (before?.bytes.byteLength ?? 0));
     return kept;
   }
 }

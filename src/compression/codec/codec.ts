@@ -58,10 +58,15 @@ export function compress(coding: ContentCoding, body: Uint8Array, level: number)
 /** Window of streams, whose length nobody knows. */
 const STREAM_BYTES = 1024 * 1024;
 
-/** A compressing stream. What was written reaches the client within {@link IDLE_FLUSH_MS} even when no more follows. */
-export function compressStream(coding: ContentCoding, level: number): Transform {
+type Tell = (bytesIn: number, bytesOut: number) => void;
+
+/**
+ * A compressing stream. What was written reaches the client within {@link IDLE_FLUSH_MS} even when no more follows. `tell` is given its
+ * bytes, before and after, when it ends.
+ */
+export function compressStream(coding: ContentCoding, level: number, tell: Tell): Transform {
   const options = optionsFor(coding, level, STREAM_BYTES);
-  return flushWhenIdle(createStream(coding, options));
+  return counted(flushWhenIdle(createStream(coding, options)), tell);
 }
 
 function createStream(coding: ContentCoding, options: object): Transform & zlib.Zlib {
@@ -77,7 +82,7 @@ const IDLE_FLUSH_MS = 20;
  * Lines of a slow export would wait until a compressor's buffer is full. A flush costs a few bytes of ratio, so it is
  * done only once the source has paused.
  */
-function flushWhenIdle(stream: Transform & zlib.Zlib): Transform {
+function flushWhenIdle(stream: Transform & zlib.Zlib): Transform & zlib.Zlib {
   let flushing = false;
   const flush = (): void => {
     if (stream.writableEnded || stream.destroyed) return;
@@ -99,14 +104,14 @@ function flushWhenIdle(stream: Transform & zlib.Zlib): Transform {
   return stream;
 }
 
-/** Tells a stream's bytes, before and after, when it ends. Not by a `data` listener: one would set it flowing before its reader is there. */
-export function counted(stream: Transform, tell: (bytesIn: number, bytesOut: number) => void): Transform {
+/** Not by a `data` listener: one would set it flowing before its reader is there. */
+function counted(stream: Transform & zlib.Zlib, tell: Tell): Transform {
   let bytesOut = 0;
   const push = stream.push.bind(stream);
   stream.push = (chunk: Buffer | null) => {
     bytesOut += chunk?.byteLength ?? 0;
     return push(chunk);
   };
-  stream.once('end', () => tell((stream as Transform & zlib.Zlib).bytesWritten, bytesOut));
+  stream.once('end', () => tell(stream.bytesWritten, bytesOut));
   return stream;
 }

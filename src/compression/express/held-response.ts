@@ -1,13 +1,11 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, OutgoingHttpHeader, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { pipeline, Writable, type Transform } from 'node:stream';
 import { stateOf } from '../../http/lifecycle.js';
 import type { Body } from '../cache/content-cache.js';
-import { compressStream, counted } from '../codec/codec.js';
 import type { CompressionEngine } from '../engine.js';
 import { compressionOf, type RouteCompression } from '../route-compression.js';
 import { KeptResponse } from '../shared-response/shared-flight.js';
 import { ExpressResponseView, headersSentError, override, writeAfterEnd } from './response-view.js';
-import { setAll, type GivenHeaders } from './write-head.js';
 
 type Callback = (error?: Error | null) => void;
 
@@ -188,12 +186,11 @@ export class HeldResponse implements Sending {
       view.undo();
       throw error;
     }
-    if (this.phase === 'encoding') this.encode(compressStream(coding!, engine.streamLevel(coding!)));
+    if (this.phase === 'encoding') this.encode(engine.encoder(coding!, this.route()));
   }
 
-  private encode(stream: Transform): void {
+  private encode(encoder: Transform): void {
     const { engine, original, response } = this;
-    const encoder = counted(stream, (bytesIn, bytesOut) => engine.streamed(this.route(), bytesIn, bytesOut));
     this.encoder = encoder;
     // Whoever waits for the response to drain waits for the encoder: that Node has sent what the encoder gave tells nothing.
     const emit = response.emit.bind(response) as (...event: unknown[]) => boolean;
@@ -260,3 +257,23 @@ const isStatus = (status: number): boolean => status >= 100 && status <= 999;
 /** What a reason phrase may hold: RFC 9112, section 4. */
 const isReason = (reason: string | undefined): boolean =>
   reason === undefined || /^[\t\x20-\x7e\x80-\xff]*$/.test(reason);
+
+type GivenHeaders = OutgoingHttpHeaders | OutgoingHttpHeader[];
+
+/** `writeHead`'s headers: an object, a flat list of names and values, or a list of pairs. */
+export function setAll(response: ServerResponse, headers: GivenHeaders | undefined): void {
+  if (headers === undefined || headers === null) return;
+  if (!Array.isArray(headers)) {
+    for (const [name, value] of Object.entries(headers)) if (value !== undefined) response.setHeader(name, value);
+    return;
+  }
+  const pairs = Array.isArray(headers[0]) ? (headers as unknown as [string, OutgoingHttpHeader][]) : pairUp(headers);
+  for (const [name] of pairs) response.removeHeader(name);
+  for (const [name, value] of pairs) response.appendHeader(name, value as string | string[]);
+}
+
+function pairUp(flat: readonly OutgoingHttpHeader[]): [string, OutgoingHttpHeader][] {
+  const pairs: [string, OutgoingHttpHeader][] = [];
+  for (let i = 0; i + 1 < flat.length; i += 2) pairs.push([String(flat[i]), flat[i + 1]!]);
+  return pairs;
+}

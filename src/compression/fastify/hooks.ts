@@ -2,7 +2,6 @@ import { pipeline, Readable } from 'node:stream';
 import { ReadableStream } from 'node:stream/web';
 import { stateOf } from '../../http/lifecycle.js';
 import type { Body } from '../cache/content-cache.js';
-import { compressStream, counted } from '../codec/codec.js';
 import type { CompressionEngine } from '../engine.js';
 import { compressionOf, RouteCompression, SHARED_ANSWER } from '../route-compression.js';
 import { checkRouteLevels, registerPlugin, type FastifyPlugin, type RouteCompressOption } from './plugin.js';
@@ -40,7 +39,7 @@ export async function compressOnFastify(
   fastify: FastifyInstance,
   engine: CompressionEngine,
   allowSlowLevels: boolean,
-): Promise<{ foreign: boolean }> {
+): Promise<boolean> {
   // What main.ts has registered without awaiting it is loaded now, so that it can be seen.
   await fastify.after();
   const foreign = fastify.hasPlugin('@fastify/compress');
@@ -80,7 +79,7 @@ export async function compressOnFastify(
     fastify.addHook('preParsing', decompressRequest);
     await registerPlugin(fastify);
   }
-  return { foreign };
+  return foreign;
 }
 
 /** As Fastify tells it: streams of other packages than Node's own count. */
@@ -103,9 +102,7 @@ function encoded(
     if (!reply.raw.headersSent) view.undo();
   });
   if (coding === null || view.method === 'HEAD') return stream;
-  const encoder = counted(compressStream(coding, engine.streamLevel(coding)), (bytesIn, bytesOut) =>
-    engine.streamed(route, bytesIn, bytesOut),
-  );
+  const encoder = engine.encoder(coding, route);
   // Fastify sees the encoder fail and says so; a client that left is no failure.
   pipeline(stream, encoder, () => {});
   return encoder;

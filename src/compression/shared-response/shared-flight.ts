@@ -1,10 +1,18 @@
 import type { MonotonicClock } from '../../core/clock.js';
-import type { Body, CachedBody } from '../cache/content-cache.js';
-import type { ContentCache } from '../cache/content-cache.js';
+import type { Body, CachedBody, ContentCache } from '../cache/content-cache.js';
 import type { Compressor } from '../codec/compressor.js';
 import type { ResponseView } from '../response-view.js';
-import { argumentOf, hasMember, isWritable, listValue, type FieldValue } from '../rules/policy.js';
-import { isEncoded, isForOne, mayKeep, type ResponseHead } from '../rules/policy.js';
+import {
+  argumentOf,
+  hasMember,
+  isEncoded,
+  isForOne,
+  isWritable,
+  listValue,
+  mayKeep,
+  type FieldValue,
+  type ResponseHead,
+} from '../rules/policy.js';
 
 /** Response headers by name. */
 export type Headers = Readonly<Record<string, FieldValue>>;

@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { AdmissionGate } from '../../../../src/compression/route-compression.js';
 import type { CachedBody } from '../../../../src/compression/cache/content-cache.js';
 import { Compressor, type Encoded } from '../../../../src/compression/codec/compressor.js';
 import { ContentCache } from '../../../../src/compression/cache/content-cache.js';
@@ -160,33 +159,5 @@ describe('a cached body', () => {
     if (encoded !== null) expect(encoded.bytes.byteLength).toBeLessThan(random.byteLength);
     const onlyNoise = new ContentCache(MIB).add(crypto.getRandomValues(new Uint8Array(9_000)))!;
     expect(onlyNoise.encoded('gzip', compressor, false)).toBeNull();
-  });
-});
-
-describe('the admission gate', () => {
-  const run = (gate: AdmissionGate, outcomes: readonly boolean[]): number => {
-    let admitted = 0;
-    for (const hit of outcomes) {
-      if (!gate.admits()) continue;
-      admitted += 1;
-      gate.looked(hit);
-    }
-    return admitted;
-  };
-
-  it('closes for 256 responses when fewer than two of 16 were hits', () => {
-    const gate = new AdmissionGate();
-    expect(run(gate, Array(16 + 256).fill(false))).toBe(16);
-    expect(gate.admits()).toBe(true);
-  });
-
-  it('stays open for a route whose bodies come again', () => {
-    const gate = new AdmissionGate();
-    expect(
-      run(
-        gate,
-        Array.from({ length: 1_000 }, (_, i) => i % 8 === 7),
-      ),
-    ).toBe(1_000);
   });
 });

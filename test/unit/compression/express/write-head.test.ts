@@ -1,7 +1,7 @@
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { setAll } from '../../../../src/compression/express/write-head.js';
+import { setAll } from '../../../../src/compression/express/held-response.js';
 
 describe('headers given to writeHead', () => {
   const response = (): ServerResponse => {
