@@ -2,6 +2,8 @@
 export interface LoadRequest {
   method?: string;
   path?: string;
+  /** Instead of `path`: they take turns. */
+  paths?: readonly string[];
   headers?: Record<string, string>;
   body?: string | Buffer;
 }

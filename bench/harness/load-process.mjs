@@ -6,6 +6,10 @@ import { percentile } from './statistics.mjs';
 /** Connections stay open between bursts, so that no burst pays for handshakes. */
 const pools = new Map();
 
+/** One for each of `paths`, which take turns. */
+const prepareAll = ({ paths, ...request }) =>
+  paths === undefined ? [prepareRequest(request)] : paths.map((path) => prepareRequest({ ...request, path }));
+
 async function connectionsTo(port, count) {
   const pool = (pools.get(port) ?? []).filter((connection) => !connection.closed);
   while (pool.length < count) pool.push(new HttpConnection(port));
@@ -47,7 +51,7 @@ class Tally {
  * Spins meanwhile: a client that sleeps has to be woken, and the server's `send` would pay for that.
  */
 async function burst({ port, connections, requests, request }) {
-  const prepared = prepareRequest(request);
+  const prepared = prepareAll(request);
   const pool = await connectionsTo(port, connections);
   const tally = new Tally();
   let sent = 0;
@@ -59,7 +63,7 @@ async function burst({ port, connections, requests, request }) {
       if (sent === requests || connection.closed) return tally.ended === sent && resolve();
       const sentMs = performance.now();
       sent += 1;
-      connection.send(prepared, (error, status, bytes) => {
+      connection.send(prepared[sent % prepared.length], (error, status, bytes) => {
         tally.add(error, status, bytes, performance.now() - sentMs);
         next(connection);
       });
@@ -75,7 +79,7 @@ async function burst({ port, connections, requests, request }) {
  * due, so a stalled server cannot hide the requests that it kept from being sent (coordinated omission).
  */
 async function rate({ port, connections, ratePerS, durationMs, request }) {
-  const prepared = prepareRequest(request);
+  const prepared = prepareAll(request);
   const idle = await connectionsTo(port, connections);
   const tally = new Tally();
   const due = Math.floor((ratePerS * durationMs) / 1000);
@@ -87,7 +91,7 @@ async function rate({ port, connections, ratePerS, durationMs, request }) {
         const connection = idle.pop();
         const dueMs = tally.startedMs + (sent * 1000) / ratePerS;
         sent += 1;
-        connection.send(prepared, (error, status, bytes) => {
+        connection.send(prepared[sent % prepared.length], (error, status, bytes) => {
           tally.add(error, status, bytes, performance.now() - dueMs);
           if (!connection.closed) idle.push(connection);
           if (tally.ended === due) resolve();

@@ -6,7 +6,7 @@ const file = fileURLToPath(new URL('load-process.mjs', import.meta.url));
 
 /**
  * Starts the load generator. Each call gives `{ requests, statuses, errors, bodyBytes, elapsedMs, latencyMs }`.
- * `request` is `{ method, path, headers, body }`.
+ * `request` is `{ method, path, headers, body }`; `paths` instead of `path` take turns.
  */
 export async function startLoad() {
   const child = new PinnedProcess(LOAD_CORE, process.execPath, [file]);
