@@ -47,12 +47,12 @@ class Compression implements Feature {
     });
     routes.listen((route) => this.attach(route));
     const beforeRoutes = await this.installOn(platform);
-    const { eventHandlers, offHandlers } = this.metadata;
+    const { offHandlers } = this.metadata;
     const server = adapter.getHttpServer() as Server;
     preloadOnceListening(server, this.preloaded, (handler, reason) => {
       logger.warn(`@SharedResponse() on "${handler}" was not preloaded: ${reason}.`);
     });
-    tellOfForeignCompressors({ platform, server, report: logger, eventHandlers, offHandlers, beforeRoutes });
+    tellOfForeignCompressors({ platform, server, report: logger, offHandlers, beforeRoutes });
   }
 
   /** Whether the application has registered `@fastify/compress` before. */

@@ -15,8 +15,7 @@ export interface ForeignCompressors {
   readonly platform: Platform;
   readonly server: Server;
   readonly report: Reporter;
-  /** Handlers that `@Sse()` and `@NoCompression()` stand on. */
-  readonly eventHandlers: readonly string[];
+  /** Handlers that `@NoCompression()` stands on. */
   readonly offHandlers: readonly string[];
   /** `@fastify/compress` was there before the routes. */
   readonly beforeRoutes: boolean;
@@ -53,7 +52,7 @@ function tellOnFastify({ platform, report, offHandlers, beforeRoutes }: ForeignC
   );
 }
 
-function tellOnExpress({ platform, report, eventHandlers, offHandlers }: ForeignCompressors): void {
+function tellOnExpress({ platform, report, offHandlers }: ForeignCompressors): void {
   const stack = (platform.application as ExpressWithRouter).router?.stack ?? [];
   const count = stack.filter(({ name }) => name === 'compression').length;
   if (count === 0) return;
@@ -62,14 +61,10 @@ function tellOnExpress({ platform, report, eventHandlers, offHandlers }: Foreign
       `The \`compression\` middleware is registered ${count} times. Each one costs every response: keep none.`,
     );
   }
-  const events =
-    eventHandlers.length === 0
-      ? ''
-      : ` It holds the events of ${eventHandlers.join(', ')} back until its buffer is full: remove it.`;
   const summary =
     'The application registers the `compression` middleware itself. PerfModule encodes before it, so it only acts on what ' +
     `PerfModule leaves alone; it can be removed. ${LEVELS}`;
-  tell(report, summary, events + unbound(offHandlers));
+  tell(report, summary, unbound(offHandlers));
 }
 
 const unbound = (offHandlers: readonly string[]): string =>
