@@ -101,7 +101,6 @@ export class Watchdog {
       argv: [],
       resourceLimits: { maxOldGenerationSizeMb: HEAP_MB, maxYoungGenerationSizeMb: 2, stackSizeMb: 1 },
     });
-    worker.unref();
     worker.on('error', (error) => this.failed(error));
     worker.on('message', (told: LocationsTold | LooksFail | Stopped) => {
       // By now what its looks have left here is gone: that runs before a listener does.
@@ -110,6 +109,8 @@ export class Watchdog {
       else if ('reason' in told) this.looksFail(told);
       else this.answer(told.id, told.locations);
     });
+    // Last, since a listener of `message` holds the process again.
+    worker.unref();
     return worker;
   }
 
