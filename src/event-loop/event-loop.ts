@@ -138,7 +138,7 @@ export class EventLoop implements RequestObserver {
 
   ended(state: RequestState): void {
     const { endedMs } = state;
-    if (endedMs < this.dueMs) return;
+    if (endedMs < this.dueMs || state.within !== null) return;
     this.ending = state;
     this.watch.requestEnded(endedMs);
     this.ending = null;
