@@ -121,10 +121,10 @@ class Compression implements Feature {
   }
 }
 
-/** Off: `@SharedResponse()` shares nothing, and that is said. */
-const off = ({ logger }: FeatureHost): Feature => ({
+/** Off: `@SharedResponse()` shares nothing, and that is said; not where the whole module is off, which says so itself. */
+const off = ({ logger, enabled }: FeatureHost): Feature => ({
   install: ({ modules, platform }) => {
-    if (platform !== null) warnOfSharedWhileOff(modules, logger);
+    if (platform !== null && enabled) warnOfSharedWhileOff(modules, logger);
   },
 });
 
