@@ -14,7 +14,7 @@ const tell = (command: string, args: unknown[], error?: Error): Promise<unknown>
       args,
       serverAddress: 'cache',
       serverPort: 6379,
-    } as never)
+    })
     .catch(() => {});
 
 it('does not count it as a failed call that Redis before 7.2 does not know how a client introduces itself', async () => {
