@@ -42,12 +42,12 @@ class Compression implements Feature {
     });
     routes.listen((route) => this.attach(route));
     const beforeRoutes = await this.installOn(platform);
-    const { eventHandlers, offHandlers } = this.metadata;
+    const { offHandlers } = this.metadata;
     const server = adapter.getHttpServer() as Server;
     preloadOnceListening(server, this.preloaded, (handler, reason) => {
       logger.warn(`@SharedResponse() on "${handler}" was not preloaded: ${reason}.`);
     });
-    tellOfForeignCompressors({ platform, server, report: logger, eventHandlers, offHandlers, beforeRoutes });
+    tellOfForeignCompressors({ platform, server, report: logger, offHandlers, beforeRoutes });
   }
 
   /** Whether the application has registered `@fastify/compress` before. */
@@ -106,10 +106,10 @@ class Compression implements Feature {
   }
 }
 
-/** Off: `@SharedResponse()` shares nothing, and that is said. */
-const off = ({ logger }: FeatureHost): Feature => ({
+/** Off: `@SharedResponse()` shares nothing, and that is said; not where the whole module is off, which says so itself. */
+const off = ({ logger, enabled }: FeatureHost): Feature => ({
   install: ({ modules, platform }) => {
-    if (platform !== null) warnOfSharedWhileOff(modules, logger);
+    if (platform !== null && enabled) warnOfSharedWhileOff(modules, logger);
   },
 });
 

@@ -15,8 +15,7 @@ export interface ForeignCompressors {
   readonly platform: Platform;
   readonly server: Server;
   readonly report: Reporter;
-  /** Handlers that `@Sse()` and `@NoCompression()` stand on. */
-  readonly eventHandlers: readonly string[];
+  /** Handlers that `@NoCompression()` stands on. */
   readonly offHandlers: readonly string[];
   /** `@fastify/compress` was there before the routes. */
   readonly beforeRoutes: boolean;
@@ -36,7 +35,7 @@ export function tellOfForeignCompressors(application: ForeignCompressors): void 
 function tellOnFastify({ platform, report, offHandlers, beforeRoutes }: ForeignCompressors): void {
   if (!(platform.application as FastifyWithPlugins).hasPlugin('@fastify/compress')) return;
   if (beforeRoutes) {
-    tell(report, '@fastify/compress', 'decompresses requests, and acts in `reply.compress()` and', [], offHandlers);
+    tell(report, '@fastify/compress', 'decompresses requests, and acts in `reply.compress()` and', offHandlers);
     return;
   }
   report.warn(
@@ -45,7 +44,7 @@ function tellOnFastify({ platform, report, offHandlers, beforeRoutes }: ForeignC
   );
 }
 
-function tellOnExpress({ platform, report, eventHandlers, offHandlers }: ForeignCompressors): void {
+function tellOnExpress({ platform, report, offHandlers }: ForeignCompressors): void {
   const stack = (platform.application as ExpressWithRouter).router?.stack ?? [];
   const count = stack.filter(({ name }) => name === 'compression').length;
   if (count > 1) {
@@ -53,24 +52,15 @@ function tellOnExpress({ platform, report, eventHandlers, offHandlers }: Foreign
       `The \`compression\` middleware is registered ${count} times. Each one costs every response: keep none.`,
     );
   }
-  if (count > 0) tell(report, 'the `compression` middleware', 'acts', eventHandlers, offHandlers);
+  if (count > 0) tell(report, 'the `compression` middleware', 'acts', offHandlers);
 }
 
 const { safe, cost } = LEVEL_LIMITS.br;
 
 /** What it does to handlers that it does not bind to their decorators is worth a warning. */
-function tell(
-  report: Reporter,
-  name: string,
-  acts: string,
-  eventHandlers: readonly string[],
-  offHandlers: readonly string[],
-): void {
-  let harm = '';
-  if (eventHandlers.length > 0) {
-    harm += ` It holds the events of ${eventHandlers.join(', ')} back until its buffer is full: remove it.`;
-  }
-  if (offHandlers.length > 0) harm += ` @NoCompression() on ${offHandlers.join(', ')} does not bind it: remove it.`;
+function tell(report: Reporter, name: string, acts: string, offHandlers: readonly string[]): void {
+  const harm =
+    offHandlers.length === 0 ? '' : ` @NoCompression() on ${offHandlers.join(', ')} does not bind it: remove it.`;
   report[harm === '' ? 'log' : 'warn'](
     `The application registers ${name} itself. PerfModule encodes before it, so it only ${acts} on what PerfModule leaves ` +
       `alone; it can be removed. If you keep it, give brotli a quality of at most ${safe}, since without one it may be 11: ${cost}.${harm}`,

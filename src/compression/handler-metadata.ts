@@ -41,8 +41,7 @@ const UNSAID: HandlerCompression = { off: false, shared: null, byHost: false };
 export class HandlerMetadata {
   private readonly known = new Map<RouteHandler, HandlerCompression>();
 
-  /** Names of the handlers that send events, and of those that `@NoCompression()` stands on. */
-  readonly eventHandlers: string[] = [];
+  /** Names of the handlers that `@NoCompression()` stands on. */
   readonly offHandlers: string[] = [];
 
   /** @throws PERF_ERR_DECORATOR for `@SharedResponse()` on anything but a GET handler */
@@ -52,7 +51,6 @@ export class HandlerMetadata {
       Reflect.getMetadata(NO_COMPRESSION_METADATA, site.method) === true ||
       Reflect.getMetadata(NO_COMPRESSION_METADATA, site.controller) === true;
     if (shared !== null) checkShared(site);
-    if (site.sendsEvents) this.eventHandlers.push(site.handler.name);
     if (off) this.offHandlers.push(site.handler.name);
     const byHost = Reflect.getMetadata(HOST_METADATA, site.controller) !== undefined;
     if (shared !== null || off) this.known.set(site.handler, { off, shared, byHost });

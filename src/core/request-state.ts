@@ -36,6 +36,8 @@ export class RequestState extends Attachable implements Linked<RequestState> {
   note: SizeNote | null = null;
   /** The span that was active when the request started, when a sink knows a tracer (`PerfSinkHost.activeSpan`). */
   span: SpanRef | null = null;
+  /** The HTTP request of whose work it is a part, as a resolver is; it is measured, and all that is done in it is that request's. */
+  within: RequestState | null = null;
   /** The framework's request (`request.user` lives there); the raw one until the framework made its own. */
   frameworkRequest: unknown;
   private matched: Route | null = null;

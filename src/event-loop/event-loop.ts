@@ -120,7 +120,7 @@ export class EventLoop implements RequestObserver {
   }
 
   ended(state: RequestState): void {
-    if (this.closed) return;
+    if (this.closed || state.within !== null) return;
     this.ending = state;
     this.watch.requestEnded(state.endedMs);
     this.ending = null;

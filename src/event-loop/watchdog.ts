@@ -100,7 +100,6 @@ export class Watchdog {
       argv: [],
       resourceLimits: { maxOldGenerationSizeMb: HEAP_MB, maxYoungGenerationSizeMb: 2, stackSizeMb: 1 },
     });
-    worker.unref();
     worker.on('error', (error) => this.failed(error));
     worker.on('message', (told: Told) => {
       // By now what its looks have left here is gone: that runs before a listener does.
@@ -108,6 +107,8 @@ export class Watchdog {
       else if ('reason' in told) this.looksFail(told.reason);
       else this.answer(told.id, told.locations);
     });
+    // Last, since a listener of `message` holds the process again.
+    worker.unref();
     return worker;
   }
 

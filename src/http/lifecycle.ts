@@ -159,9 +159,11 @@ export class RequestLifecycle extends Attachable implements RequestOwner {
     return this.states().filter(({ request, startedMs }) => request !== null && startedMs < this.contextSinceMs);
   }
 
-  /** Starts a scope that has no HTTP response of its own; {@link end} must be called for it. */
-  begin(): RequestState {
-    return this.begun(new RequestState(null, null, this.nowMs(), this));
+  /** Starts a scope that has no HTTP response of its own; {@link end} must be called for it. A part of a request is none in flight. */
+  begin(within: RequestState | null = null): RequestState {
+    const state = new RequestState(null, null, this.nowMs(), this);
+    state.within = within;
+    return within === null ? this.begun(state) : state;
   }
 
   private begun(state: RequestState): RequestState {

@@ -7,7 +7,7 @@ import { blockText, kindOfBlock, repeatedFields, repeatedText } from './block-li
 import { formatFor, type LogFormat } from './log-format.js';
 import { LogObject } from './log-object.js';
 import { Repeats } from './repeats.js';
-import { kindOfSlow, slowAgainFields, slowAgainText, slowText } from './slow-lines.js';
+import { kindOfSlow, slowAgainFields, slowAgainText, slowFields, slowText } from './slow-lines.js';
 import { Summaries, summaryText } from './summary.js';
 
 export interface LoggerSinkOptions {
@@ -83,7 +83,7 @@ class LoggerSink implements PerfSink {
   }
 
   private tellSlow(record: RequestRecord): void {
-    if (this.slow.isNew(record)) this.write('warn', slowText(record), { event: 'slow_request', ...record });
+    if (this.slow.isNew(record)) this.write('warn', slowText(record), slowFields(record));
   }
 
   private tellVerdict({ verdict }: VerdictRecord): void {

@@ -10,6 +10,11 @@ export function slowText(record: RequestRecord): string {
   return `${nameOf(record)} took ${durationMs.toFixed(0)} ms: status ${status}${blocked}${delayed}${sizeOf(note)}, id ${id}`;
 }
 
+/** The same for JSON loggers: `time` is when pino wrote the line. */
+export function slowFields({ time, ...fields }: RequestRecord): object {
+  return { event: 'slow_request', ...fields, requestTime: time };
+}
+
 /** Slow requests of one kind have their route in common. */
 export const kindOfSlow = ({ method, route }: RequestRecord): string => `${method} ${route}`;
 

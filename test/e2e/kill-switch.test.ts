@@ -1,7 +1,7 @@
 import { createHook } from 'node:async_hooks';
 import type { Server } from 'node:http';
-import { Controller, Get, Inject, Injectable } from '@nestjs/common';
-import { afterEach, describe, expect, it } from 'vitest';
+import { Controller, Get, Inject, Injectable, Logger } from '@nestjs/common';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import {
   Deferrer,
   DeferWork,
@@ -163,6 +163,15 @@ describe.each(adapters)('the kill switch on %s', (adapter) => {
       await (await fetch(`${built.url}/text`)).text();
       hook.disable();
       expect(own).toEqual([]);
+    });
+
+    it('blames no option that nobody has set for what is not shared', async () => {
+      const warn = vi.spyOn(Logger.prototype, 'warn').mockImplementation(() => {});
+      const log = vi.spyOn(Logger.prototype, 'log').mockImplementation(() => {});
+      await start();
+      expect(warn).not.toHaveBeenCalledWith(expect.stringContaining('shares nothing'));
+      expect(log).toHaveBeenCalledWith(expect.stringContaining('nothing is measured, compressed or shared'));
+      vi.restoreAllMocks();
     });
 
     it('compresses and shares nothing', async () => {

@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module';
 import type { ServerResponse } from 'node:http';
-import { Controller, Get } from '@nestjs/common';
+import { Controller, Get, Inject, type MiddlewareConsumer, Module, RequestMethod } from '@nestjs/common';
+import { HttpAdapterHost } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { afterEach, describe, expect, it } from 'vitest';
 import { PerfService } from '../../src/index.js';
@@ -105,5 +106,36 @@ describe('labels of what is mounted on Express', () => {
     expect(records[0]).toMatchObject({ route: '/plain', handler: 'PlainController.get' });
     for (const label of labelsOf(built)) expect(label).not.toContain('evil');
     expect(new Set(records.slice(1).map(({ route }) => route)).size).toBe(1);
+  });
+
+  /** Nest registers middleware for a method, `ALL` included, as a route of Express, which every request then carries. */
+  it('middleware of a module that lets a request pass is no route', async () => {
+    const pass = (_request: object, _response: object, next: () => void): void => next();
+    @Module({})
+    class LoggingModule {
+      constructor(@Inject(HttpAdapterHost) private readonly host: HttpAdapterHost) {}
+      configure(consumer: MiddlewareConsumer) {
+        // As nestjs-pino registers itself.
+        consumer.apply(pass).forRoutes({ path: '{*path}', method: RequestMethod.ALL });
+        consumer.apply(pass).exclude('plain/none').forRoutes({ path: 'plain/*rest', method: RequestMethod.GET });
+      }
+      /** Where Nest's GraphQL module mounts its server, too. */
+      onModuleInit() {
+        this.host.httpAdapter.use('/graphql', answer);
+      }
+    }
+    const built = await listeningApp(new ExpressAdapter(), {
+      metadata: { imports: [LoggingModule], controllers: [PlainController] },
+    });
+    const paths = ['/plain', '/nowhere', '/plain/nowhere', '/', '/graphql', '/graphql/evil'];
+    for (const path of paths) await (await fetch(built.url + path)).text();
+    expect((await recordsOf(built, paths.length)).map(({ route, status }) => [route, status])).toEqual([
+      ['/plain', 200],
+      ['', 404],
+      ['', 404],
+      ['', 404],
+      ['/graphql', 200],
+      ['/graphql', 200],
+    ]);
   });
 });

@@ -1,12 +1,18 @@
 import type { AbstractHttpAdapter } from '@nestjs/core';
 
+type Register = Awaited<ReturnType<AbstractHttpAdapter['createMiddlewareFactory']>>;
+
 /** What a client's text can match in another way than by being it. */
 const PATTERN = /[:*{}()[\]?+!\\]/;
 
-/** The paths that `app.use()` was given. Express tells only what the client sent, which must not become a label. */
+/**
+ * The paths that `app.use()` was given: Express tells only what the client sent, which must not become a label. And what modules
+ * have registered as middleware.
+ */
 export class MountPaths {
   /** By lower-case path: Express compares so. */
   private readonly written = new Map<string, string>();
+  private readonly middleware = new WeakSet<object>();
   private watched: AbstractHttpAdapter | null = null;
 
   /** From now on; what was mounted before is not known. */
@@ -18,11 +24,28 @@ export class MountPaths {
       for (const path of [parameters[0]].flat()) if (typeof path === 'string') this.add(path);
       return use(...parameters);
     };
+    const factory = adapter.createMiddlewareFactory.bind(adapter);
+    adapter.createMiddlewareFactory = (method) => {
+      const register = factory(method);
+      return typeof register === 'function' ? this.noting(register) : register.then((made) => this.noting(made));
+    };
+  }
+
+  /** Whether a module has registered it by `forRoutes()`: for a method Nest makes a route of Express of it. */
+  isMiddleware(handler: unknown): boolean {
+    return this.middleware.has(handler as object);
   }
 
   /** The path as it was written; null for one with parameters, and for one that is not known. */
   find(baseUrl: string): string | null {
     return this.written.get(baseUrl.toLowerCase()) ?? null;
+  }
+
+  private noting(register: Register): Register {
+    return (path, middleware) => {
+      this.middleware.add(middleware);
+      return register(path, middleware);
+    };
   }
 
   private add(path: string): void {

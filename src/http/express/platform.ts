@@ -10,6 +10,7 @@ import { ExpressProperties, FORGETS_HIDDEN_CLASSES } from './properties.js';
 type Path = string | RegExp | (string | RegExp)[];
 interface ExpressRoute {
   readonly path: Path;
+  readonly stack: readonly ({ readonly handle?: unknown } | null | undefined)[];
 }
 interface ExpressRequest extends IncomingMessage {
   readonly route?: ExpressRoute;
@@ -52,7 +53,10 @@ export class ExpressPlatform implements Platform {
     const request: ExpressRequest | null = state.request;
     if (request === null) return null;
     const matched: unknown = request.route;
-    const pattern = isRoute(matched) ? this.patternOf(matched, request) : this.mounts.find(request.baseUrl ?? '');
+    const pattern =
+      isRoute(matched) && !this.isMiddleware(matched)
+        ? this.patternOf(matched, request)
+        : this.mounts.find(request.baseUrl ?? '');
     if (pattern === null) return null;
     let route = this.found.get(pattern);
     if (route === undefined) {
@@ -60,6 +64,11 @@ export class ExpressPlatform implements Platform {
       this.found.set(pattern, route);
     }
     return route.forMethod(request.method);
+  }
+
+  /** Express leaves on a request the last route that it went through, also when that only let it pass. */
+  private isMiddleware({ stack: [first] }: ExpressRoute): boolean {
+    return this.mounts.isMiddleware(first?.handle);
   }
 
   private patternOf({ path }: ExpressRoute, request: ExpressRequest): string {

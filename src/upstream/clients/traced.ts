@@ -61,7 +61,7 @@ function hear({ channel, kind, client }: TracedClient, channels: Channels, upstr
     upstream.end(call, traced.error !== undefined);
   };
   channels.on(`tracing:${channel}:start`, (traced: Traced) => {
-    if (isOwnCall()) return;
+    if (isOwnCall() || isIntroduction(traced)) return;
     const caller = kind !== 'sql' || waited.caller === undefined ? upstream.caller() : waited.caller;
     if (kind === 'sql' && upstream.toldBefore(client, traced.query ?? '', caller)) return;
     const made = madeCall(kind, client, traced);
@@ -75,6 +75,10 @@ function hear({ channel, kind, client }: TracedClient, channels: Channels, upstr
     if (traced.error !== undefined) end(traced);
   });
 }
+
+/** How a Redis client introduces itself on a new connection; before Redis 7.2 that is answered with an error, which nobody sees. */
+const isIntroduction = ({ command, args }: Traced): boolean =>
+  command?.toLowerCase() === 'client' && String(args?.[0]).toUpperCase() === 'SETINFO';
 
 function madeCall(kind: UpstreamKind, client: string, traced: Traced): MadeCall {
   const { serverAddress = 'unknown', serverPort, database, command } = traced;

@@ -65,4 +65,19 @@ describe('an object for JSON loggers', () => {
     for (const line of lines) expect(line.toString()).toBe(line.msg);
     expect(lines[3]!.msg).toBe('2 more slow requests: GET /users/:id 2 times, up to 2000 ms');
   });
+
+  it('has no field that pino writes itself, which would stand twice on the line', async () => {
+    const lines: object[] = [];
+    const keep = (message: object): void => void lines.push(message);
+    Logger.overrideLogger({ log: keep, warn: keep, error: keep });
+    const sink = loggerSink({ format: 'object' });
+    await sink.start?.(new FakeHost());
+    const time = { upstreamMs: 1_500, idleMs: 400, busyMs: 100, upstreamBusyMs: 0, alone: true, unplacedCalls: 0 };
+    await sink.publish([blockRecord(), requestRecord({ slow: true, time })]);
+    await sink.close?.();
+    for (const line of lines) {
+      for (const own of ['level', 'time', 'pid', 'hostname', 'context']) expect(line).not.toHaveProperty(own);
+    }
+    expect(lines[1]).toMatchObject({ event: 'slow_request', requestTime: time });
+  });
 });

@@ -1,0 +1,76 @@
+import { type CallHandler, Controller, Inject, Post, Req } from '@nestjs/common';
+import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
+import { defer, from, lastValueFrom } from 'rxjs';
+import { afterEach, describe, expect, it } from 'vitest';
+import { Deferrer, PerfInterceptor, PerfService } from '../../src/index.js';
+import { adapters, startApp, type TestApp } from '../fixtures/app.js';
+import { until } from '../fixtures/until.js';
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+const steps: string[] = [];
+
+class ReportsResolver {
+  report(this: void) {}
+}
+
+/** What a GraphQL server does with one query: the resolver first, then the rest of the answer. */
+@Controller('graphql')
+class GraphQLController {
+  constructor(
+    @Inject(PerfInterceptor) private readonly interceptor: PerfInterceptor,
+    @Inject(Deferrer) private readonly deferrer: Deferrer,
+    @Inject(PerfService) private readonly perf: PerfService,
+  ) {}
+
+  @Post()
+  async query(@Req() req: object) {
+    const info = { parentType: { name: 'Query' }, fieldName: 'report' };
+    const { report } = ReportsResolver.prototype;
+    const context = new ExecutionContextHost([undefined, {}, { req }, info], ReportsResolver, report);
+    context.setType('graphql');
+    const next: CallHandler = { handle: () => defer(() => from(this.report())) };
+    const data: unknown = await lastValueFrom(this.interceptor.intercept(context, next));
+    await pause(40);
+    steps.push('answered');
+    return { data };
+  }
+
+  private async report() {
+    this.deferrer.defer(({ status }) => void steps.push(`deferred ${status}`));
+    await this.perf.timed('reports', () => pause(60));
+    steps.push('resolved');
+    return 'report';
+  }
+}
+
+describe.each(adapters)('PerfInterceptor on a resolver over HTTP, on %s', (adapter) => {
+  let test: TestApp;
+  afterEach(() => test.close());
+
+  it.each([['auto'], [true]] as const)(
+    'measures it, and leaves its work to the HTTP request (context: %s)',
+    async (mode) => {
+      steps.length = 0;
+      test = await startApp(adapter, {
+        perf: { context: mode },
+        metadata: { controllers: [GraphQLController], providers: [PerfInterceptor] },
+      });
+      expect(await (await fetch(`${test.url}/graphql`, { method: 'POST' })).json()).toEqual({ data: 'report' });
+      await until('the deferred work', () => steps.length === 3);
+      expect(steps).toEqual(['resolved', 'answered', 'deferred 201']);
+      const rows = test.app
+        .get(PerfService)
+        .snapshot()
+        .routes.filter(({ count }) => count > 0);
+      expect(rows.map(({ method, route }) => `${method} ${route}`).sort()).toEqual([
+        'GRAPHQL Query.report',
+        'POST /graphql',
+      ]);
+      const { routes } = test.app
+        .get(PerfService)
+        .snapshot()
+        .upstream.find(({ target }) => target === 'reports')!;
+      expect(routes.map(({ route }) => route)).toEqual(['POST /graphql']);
+    },
+  );
+});

@@ -1,0 +1,29 @@
+import { tracingChannel } from 'node:diagnostics_channel';
+import { afterEach, expect, it } from 'vitest';
+import { PerfService } from '../../src/index.js';
+import { adapterOf } from '../fixtures/app.js';
+import { buildApp, closeApps } from '../fixtures/build-app.js';
+
+afterEach(closeApps);
+
+/** As ioredis tells of a command. */
+const tell = (command: string, args: unknown[], error?: Error): Promise<unknown> =>
+  tracingChannel('ioredis:command')
+    .tracePromise(() => (error === undefined ? Promise.resolve('OK') : Promise.reject(error)), {
+      command,
+      args,
+      serverAddress: 'cache',
+      serverPort: 6379,
+    })
+    .catch(() => {});
+
+it('does not count it as a failed call that Redis before 7.2 does not know how a client introduces itself', async () => {
+  const { app } = await buildApp(adapterOf('express'));
+  const unknown = new Error("ERR unknown subcommand 'SETINFO'. Try CLIENT HELP.");
+  await tell('client', ['SETINFO', 'LIB-NAME', 'ioredis'], unknown);
+  await tell('client', ['SETINFO', 'LIB-VER', '6.0.0'], unknown);
+  await tell('get', ['price']);
+  await tell('get', ['price'], new Error('ERR'));
+  const rows = app.get(PerfService).snapshot().upstream;
+  expect(rows).toMatchObject([{ target: 'redis cache:6379', calls: 2, errors: 1 }]);
+});
