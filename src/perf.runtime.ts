@@ -124,7 +124,7 @@ export class PerfRuntime {
     if (contextEnabled) this.requests.enableContext();
     this.requests.platform = platform;
     if (!this.options.enabled)
-      this.logger.log('Switched off: nothing is measured or compressed. Deferred work still runs.');
+      this.logger.log('Switched off: nothing is measured, compressed or shared. Deferred work still runs.');
     if (this.observesRequests()) platform?.observe(this.requests, this.routes);
     for (const feature of this.features) await feature.install?.({ modules, platform, adapter });
     const { snapshotEndpoint } = this.options;

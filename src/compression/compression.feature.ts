@@ -121,10 +121,10 @@ class Compression implements Feature {
   }
 }
 
-/** Off: `@SharedResponse()` shares nothing, and that is said. */
-const off = ({ logger }: FeatureHost): Feature => ({
+/** Off: `@SharedResponse()` shares nothing, and that is said; the kill switch says it for all. */
+const off = ({ logger, enabled }: FeatureHost): Feature => ({
   install: ({ modules, platform }) => {
-    if (platform !== null) warnOfSharedWhileOff(modules, logger);
+    if (enabled && platform !== null) warnOfSharedWhileOff(modules, logger);
   },
 });
 
