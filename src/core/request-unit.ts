@@ -34,9 +34,12 @@ export class RequestUnits {
   }
 }
 
-/** `request.user.id`, as Passport and most guards leave it. */
-export const userOf: TellUnit = ({ user }) => {
+/** `request.user.id`, as Passport and most guards leave it; middleware leaves it on Node's request, which Fastify has as `raw`. */
+export const userOf: TellUnit = ({ user, raw }) =>
+  unitOf(user) ?? unitOf((raw as { user?: unknown } | undefined)?.user);
+
+function unitOf(user: unknown): Unit | null {
   const id: unknown = (user as { id?: unknown } | null | undefined)?.id;
   if (typeof id === 'string' && id !== '') return { userId: id };
   return typeof id === 'number' || typeof id === 'bigint' ? { userId: String(id) } : null;
-};
+}

@@ -51,25 +51,20 @@ export class Answers {
     const base = isBare ? `${path.slice(path.lastIndexOf('/') + 1)}/` : './';
     const { admitted, cookie } = await this.access.admit(request, query);
     if (!admitted) return this.refused(isText ? null : base);
-    if (isText) {
-      if (!this.viewers.admits('')) return tooMany();
-      const route = query.get('route') || null;
-      const past = await this.view.pastOf(route);
-      const answer = this.view.answer({ since: '', filter: query.get('filter') ?? '', routeId: null });
-      const data = JSON.parse(answer) as DashboardData;
-      if (data.found !== null) data.routes = data.found;
-      return { status: 200, type: TEXT, body: textOf(data, past, route), headers: { ...SAFE, vary: 'accept' } };
-    }
+    if (isText) return this.text(query);
     const headers = { ...SAFE, vary: 'accept', ...(cookie === null ? null : { 'set-cookie': cookie }) };
     if (isBare || query.has('token'))
       return { status: 303, type: TEXT, body: '', headers: { ...headers, location: base } };
     return { status: 200, type: HTML, body: pageHtml(this.assets), headers };
   };
 
-  /** What the page polls. */
+  /** What the page polls; with `Accept: text/plain` the same as text. */
   readonly data = async (request: PerfRequest): Promise<RawResponse> => {
     const { query } = partsOf(request.url);
     if (!(await this.access.admit(request, query)).admitted) return this.refused(null);
+    // Not for `curl` alone, nor for clients that take both: this is the address of the JSON.
+    const { accept = '' } = request.headers;
+    if (accept.includes('text/plain') && !accept.includes('json')) return this.text(query);
     if (!this.viewers.admits(query.get('viewer') ?? '')) return tooMany();
     const routeId = Number(query.get('route') ?? Number.NaN);
     const body = this.view.answer({
@@ -77,7 +72,7 @@ export class Answers {
       filter: (query.get('filter') ?? '').slice(0, 200),
       routeId: Number.isInteger(routeId) ? routeId : null,
     });
-    return { status: 200, type: JSON_TYPE, body, headers: SAFE };
+    return { status: 200, type: JSON_TYPE, body, headers: { ...SAFE, vary: 'accept' } };
   };
 
   /** Holds nothing of the application: open to everybody, and kept by browsers. */
@@ -89,6 +84,17 @@ export class Answers {
         ? { status: 200, type, body: encoded, headers: { ...FOR_EVER, 'content-encoding': 'br' } }
         : { status: 200, type, body: (plain ??= brotliDecompressSync(encoded)), headers: FOR_EVER };
   };
+
+  /** For a terminal. */
+  private async text(query: URLSearchParams): Promise<RawResponse> {
+    if (!this.viewers.admits('')) return tooMany();
+    const route = query.get('route') || null;
+    const past = await this.view.pastOf(route);
+    const answer = this.view.answer({ since: '', filter: query.get('filter') ?? '', routeId: null });
+    const data = JSON.parse(answer) as DashboardData;
+    if (data.found !== null) data.routes = data.found;
+    return { status: 200, type: TEXT, body: textOf(data, past, route), headers: { ...SAFE, vary: 'accept' } };
+  }
 
   /** `base`: for a browser, where the page's files are; null for others. */
   private refused(base: string | null): RawResponse {

@@ -16,7 +16,7 @@ export function textOf(data: DashboardData, past: Past, route: string | null): s
     headOf(data),
     titled('Now', nowOf(sections)),
     titled('Requests', requestsOf(data)),
-    titled(`The last hour${route === null ? '' : ` of ${line(route)}`}`, pastOf(past, route)),
+    titled('The last hour', pastOf(past, route), route === null ? '' : ` OF ${line(route)}`),
     titled('Blocks', blocksOf(sections.blocks ?? [], data.at)),
     titled('Container', sections.resources == null ? 'off' : describeResources(sections.resources)),
     titled('Deferred work', deferOf(sections, data.at)),
@@ -151,7 +151,9 @@ function compressionOf({ compression = null }: Partial<Sections>): string {
   return `${grouped(compressed)} of ${grouped(responses)} responses, ${bytesOf(bytesIn)} became ${bytesOf(bytesOut)}, ${grouped(cacheHits)} from the cache`;
 }
 
-const titled = (title: string, text: string): string => (text === '' ? '' : `${title.toUpperCase()}\n${text}`);
+/** `name` is the application's: a route in capitals is another route. */
+const titled = (title: string, text: string, name = ''): string =>
+  text === '' ? '' : `${title.toUpperCase()}${name}\n${text}`;
 const line = (text: string): string => printable(text, 400);
 
 /** Columns as wide as their widest cell; numbers to the right. */

@@ -1,5 +1,5 @@
 import { epochMsOf } from '../core/clock.js';
-import type { BlockRecord, RequestRef, SizeNote } from '../core/record.js';
+import type { BlockRecord, RequestRef } from '../core/record.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { RequestState } from '../core/request-state.js';
 import { methodLabel } from '../core/route.js';
@@ -77,7 +77,6 @@ export function blockRecordOf(
   const isUsers = locate === null ? null : usersFrames(rules.ownFolder, locate);
   const shown = isUsers === null ? null : shownStack(verdict.shown, isUsers);
   const refOf = (state: RequestState | null) => (state === null ? null : requestRefOf(state, secrets, guard));
-  const noted = culprit ?? suspect;
   const running = verdict.cause === 'javascript' && shown?.user != null ? shown.frames : [];
   const methods = isUsers === null ? null : rules.methods;
   const offloadable = guard.read('the methods', () => methods?.runningIn(running, isUsers!) ?? null, null);
@@ -98,7 +97,7 @@ export function blockRecordOf(
       culprit === null || replay === null
         ? null
         : guard.read('the curl line', () => replayOf(culprit, replay, secrets), null),
-    note: noted === null ? null : guard.read('the size', () => noteOf(noted), null),
+    note: (culprit ?? suspect)?.note ?? null,
   };
 }
 
@@ -149,13 +148,6 @@ export function requestRefOf(state: RequestState, secrets: SecretNames, guard: G
     // Not the one of the header: that is the caller's span.
     ...(span === null ? null : { spanId: span.spanId }),
   };
-}
-
-/** What the application said of the data's size; else the size of the response, where its headers tell. */
-function noteOf({ note, response }: RequestState): SizeNote | null {
-  if (note !== null) return note;
-  const bytes = Number(response?.getHeader('content-length') ?? Number.NaN);
-  return Number.isFinite(bytes) ? { bytes } : null;
 }
 
 interface Place {

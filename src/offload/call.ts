@@ -57,7 +57,7 @@ export class Call {
       this.channel.port1.postMessage(parameters, movable);
     } catch (error) {
       this.close();
-      throw notCloneable(whichOf(name, parameters), (error as Error).message);
+      throw notCloneable(whichOf(name, parameters), error);
     }
     this.moved = movable.length > 0;
     this.cloneMs += performance.now() - startedMs;
@@ -114,7 +114,7 @@ export class Call {
       return (receiveMessageOnPort(this.channel.port1)?.message as Said | undefined) ?? null;
     } catch (error) {
       // What that thread could send, this one cannot make.
-      const refused = notCloneable(`The result of "${this.job.name}"`, (error as Error).message);
+      const refused = notCloneable(`The result of "${this.job.name}"`, error);
       return { said: 'failed', error: sentError(refused), runMs: 0, busyMs: 0 };
     }
   }

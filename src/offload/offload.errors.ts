@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import { HttpException } from '@nestjs/common';
 import { markAsPerfError, PerfError, type PerfErrorCode } from '../core/perf.error.js';
+import { reasonOf } from '../core/reason.js';
 
 /** Nest and filters of the application answer with its status; the message stays here. */
 class StatusError extends HttpException {
@@ -40,10 +41,10 @@ export const offloadError = (message: string, cause?: unknown): PerfError =>
   new PerfError('PERF_ERR_OFFLOAD', message, { cause });
 
 /** Something that cannot go from one thread to the other. */
-export const notCloneable = (what: string, why: string): PerfError =>
+export const notCloneable = (what: string, error: unknown): PerfError =>
   new PerfError(
     'PERF_ERR_SERIALIZE',
-    `${what} cannot go to another thread: ${why}. Pass plain data (what \`structuredClone()\` takes): ids instead of entities with methods.`,
+    `${what} cannot go to another thread: ${reasonOf(error).replace(/\.$/, '')}. Pass plain data (what \`structuredClone()\` takes): ids instead of entities with methods.`,
   );
 
 /** `"Reports.render"` cannot be offloaded because of how it is declared. */

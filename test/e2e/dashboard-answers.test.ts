@@ -147,6 +147,20 @@ describe.each(adapters)('answers of the dashboard on %s', (adapter) => {
     }
   });
 
+  it('give their JSON as text too, to who asks for text alone', async () => {
+    const { url, token } = await start(adapter);
+    const typeFor = async (headers: Record<string, string>): Promise<string | null> =>
+      (await fetch(`${url}/perf/data`, { headers: { ...headers, authorization: `Bearer ${token}` } })).headers.get(
+        'content-type',
+      );
+    expect(await typeFor({ accept: 'text/plain' })).toBe('text/plain; charset=utf-8');
+    for (const headers of [
+      { accept: '*/*', 'user-agent': 'curl/8.5.0' },
+      { accept: 'application/json, text/plain, */*' },
+    ])
+      expect(await typeFor(headers)).toBe('application/json; charset=utf-8');
+  });
+
   it('stand outside the global prefix, at the path that is asked for, and ask `authorize` instead of a token', async () => {
     const asked: string[] = [];
     const authorize = (request: { headers: Record<string, unknown>; url: string }): boolean => {

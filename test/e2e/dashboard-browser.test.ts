@@ -118,7 +118,7 @@ describe('the page in a browser', { timeout: 120_000 }, () => {
       const { signal } = new AbortController();
       const terminal = { write, complain: write, rows: () => null, token, signal };
       expect(await top(['top', url, '--route', 'GET /users/:id', '--once'], terminal)).toBe(0);
-      expect(shown).toMatch(/^THE LAST HOUR OF GET \/USERS\/:ID\nsince \(UTC\) [^]*^\d\d:\d\d +1\.0 +0 .* 2\.0 +/m);
+      expect(shown).toMatch(/^THE LAST HOUR OF GET \/users\/:id\nsince \(UTC\) [^]*^\d\d:\d\d +1\.0 +0 .* 2\.0 +/m);
       expect(shown).toMatch(/^release 1\.1\.0 since \d\d:\d\d$/m);
       expect(await top(['top', url, '--route', 'GET /nowhere', '--once'], terminal)).toBe(0);
       expect(shown).toContain('No request of it.');

@@ -18,6 +18,7 @@ import { memorySink } from '../../src/entries/testing.js';
 import { adapterOf, adapters } from '../fixtures/app.js';
 import { closeApps, listeningApp } from '../fixtures/build-app.js';
 import { callAccepting } from '../fixtures/http-client.js';
+import { Lines } from '../fixtures/lines.js';
 import { until } from '../fixtures/until.js';
 
 const VARIABLE = 'NESTJS_PERF';
@@ -180,6 +181,13 @@ describe.each(adapters)('the kill switch on %s', (adapter) => {
       expect((await callAccepting(`${url}/text`, 'gzip, br')).headers['content-encoding']).toBeUndefined();
       expect(await Promise.all([1, 2].map(async () => (await fetch(`${url}/shared`)).status))).toEqual([200, 200]);
       expect(made).toBe(2);
+    });
+
+    it('says so in one line, and nothing of options that nobody has set', async () => {
+      const lines = new Lines();
+      await listeningApp(adapterOf(adapter), { perf: options(), metadata, nest: { logger: lines } });
+      expect(lines.all).toContain('Switched off: nothing is measured, compressed or shared. Deferred work still runs.');
+      expect(lines.all.filter((line) => line.includes('compression: false'))).toEqual([]);
     });
 
     it.each(['/works', '/defers'])('runs deferred work after the response all the same: %s', async (path) => {

@@ -65,6 +65,20 @@ describe.each(adapters)('a request’s record on %s', (adapter) => {
     ]);
   });
 
+  it('names the user whom middleware has found, on either platform', async () => {
+    const built = await listeningApp(adapterOf(adapter), {
+      metadata: { controllers: [WorkController] },
+      beforeInit: (app) => {
+        app.use((request: { user?: object }, _response: unknown, next: () => void) => {
+          request.user = { id: 'bob' };
+          next();
+        });
+      },
+    });
+    await fetch(`${built.url}/plain`);
+    expect(unitsOf(await recordsOf(built, 1))).toEqual(['bob']);
+  });
+
   it('names whom `unit` tells, and experiments go by it', async () => {
     const perf: PerfModuleOptions = {
       unit: (request) => (request.user ? { userId: `tenant of ${request.user.id}` } : null),

@@ -11,8 +11,7 @@ import {
 } from '@nestjs/common';
 import type { IncomingMessage } from 'node:http';
 import { MAX_TIMER_MS } from '../../core/clock.js';
-import { describe } from '../../core/option.js';
-import { PerfError } from '../../core/perf.error.js';
+import { boolean, number, object, oneOf, optional, optionalNumber, value } from '../../core/option.js';
 import type { RequestState } from '../../core/request-state.js';
 import { isHttp } from '../../http/handler.interceptor.js';
 import { lifecycleOf, stateOf } from '../../http/lifecycle.js';
@@ -36,11 +35,11 @@ export const SHARED_RESPONSE_METADATA = 'perf:shared-response';
  * ```
  * A request with `Authorization` gets an answer of its own unless something says that it may share.
  *
- * @throws PERF_ERR_DECORATOR for options that are none, naming the handler
+ * @throws PERF_ERR_OPTION naming the handler and the option
  */
 export function SharedResponse(options: SharedResponseOptions): MethodDecorator {
   return (target, property, descriptor) => {
-    check(options, `${target.constructor.name}.${String(property)}`);
+    table.read(options, `${target.constructor.name}.${String(property)} @SharedResponse`);
     applyDecorators(
       SetMetadata(SHARED_RESPONSE_METADATA, Object.freeze({ ...options })),
       UseGuards(new SharedResponseGuard()),
@@ -49,30 +48,19 @@ export function SharedResponse(options: SharedResponseOptions): MethodDecorator 
   };
 }
 
-function check(options: unknown, where: string): void {
-  const { ttlMs, varyBy, authorized, waitMs, preload } = (options ?? {}) as Partial<SharedResponseOptions>;
-  const refuse = (what: string, given: unknown, advice = ''): never => {
-    throw new PerfError(
-      'PERF_ERR_DECORATOR',
-      `@SharedResponse() on "${where}": ${what}, got ${describe(given)}.${advice}`,
-    );
-  };
-  if (!isDuration(ttlMs)) {
-    const advice = ' Give the time for which one answer may serve everybody, for example `{ ttlMs: 15_000 }`.';
-    refuse('`ttlMs` must be a number of milliseconds above 0', ttlMs, advice);
-  }
-  if (varyBy !== undefined && typeof varyBy !== 'function') {
-    refuse('`varyBy` must be a function of the request that returns a string', varyBy);
-  }
-  if (authorized !== undefined && authorized !== 'share')
-    refuse("`authorized` must be `'share'` or absent", authorized);
-  if (waitMs !== undefined && !(isDuration(waitMs) && waitMs <= MAX_TIMER_MS)) {
-    refuse(`\`waitMs\` must be a number of milliseconds above 0 and up to ${MAX_TIMER_MS}`, waitMs);
-  }
-  if (preload !== undefined && typeof preload !== 'boolean') refuse('`preload` must be a boolean', preload);
-}
-
-const isDuration = (ms: unknown): ms is number => typeof ms === 'number' && Number.isFinite(ms) && ms > 0;
+const MILLISECONDS = 'a number of milliseconds';
+const table = object({
+  ttlMs: number({ unit: MILLISECONDS }),
+  varyBy: optional(
+    value<NonNullable<SharedResponseOptions['varyBy']>>(
+      'a function of the request that returns a string',
+      (given) => typeof given === 'function',
+    ),
+  ),
+  authorized: optional(oneOf(['share'], { default: 'share' })),
+  waitMs: optionalNumber({ unit: MILLISECONDS, max: MAX_TIMER_MS }),
+  preload: boolean({ default: false }),
+});
 
 /** What the guard rejects with instead of running the handler: the answer is there already. Not an error, so it has no stack. */
 export class SharedResponseFound {

@@ -24,7 +24,8 @@ export function prometheusSink(options: PrometheusSinkOptions = {}): PrometheusS
 }
 
 interface Running {
-  readonly unregister: () => void;
+  /** Null: the registry is the application's own, and goes with it. */
+  readonly unregister: (() => void) | null;
   listener: Listener | null;
 }
 
@@ -46,7 +47,7 @@ class Sink implements PrometheusSink {
     const { path, port, prefix, labels, buckets, authorize } = this.options;
     const registry = this.options.registry ?? (await ownRegistry());
     const unregister = registerMetrics(registry, host, { blocks, cap }, { prefix, labels, boundsSeconds: buckets });
-    const application: Running = { unregister, listener: null };
+    const application: Running = { unregister: this.options.registry === null ? null : unregister, listener: null };
     this.running.push(application);
     const read = async () => ({ status: 200, type: registry.contentType, body: await registry.metrics() });
     const failed = (reason: string): void => {
@@ -64,7 +65,7 @@ class Sink implements PrometheusSink {
 
   async close(): Promise<void> {
     const application = this.running.shift();
-    application?.unregister();
+    application?.unregister?.();
     await application?.listener?.close();
   }
 }

@@ -1,3 +1,4 @@
+import { object, optional, value } from '../../core/option.js';
 import type { Unit } from '../../core/record.js';
 import { within } from '../../core/within.js';
 import { coreUserClass, reasonWithoutKey, type StatsigUserClass, type StatsigUserFields } from './client.js';
@@ -31,6 +32,14 @@ export interface StatsigGatesOptions {
   user?: (unit: Unit) => object;
 }
 
+const clientOption = value<StatsigGateClient>(
+  'a Statsig client: an object with `getFeatureGate()`',
+  (given) => typeof (given as Partial<StatsigGateClient> | null | undefined)?.getFeatureGate === 'function',
+);
+const table = object({
+  user: optional(value<(unit: Unit) => object>('a function of the unit', (given) => typeof given === 'function')),
+});
+
 /** Reasons under which the SDK answers `false` without having drawn: not loaded, no such gate, a rule it cannot evaluate. */
 const NO_DECISION = /uninitialized|novalues|unrecognized|unsupported|error/i;
 /** How long the last exposures may take on shutdown. */
@@ -40,9 +49,11 @@ const FLUSH_TIMEOUT_MS = 2_000;
  * Statsig's gates. Evaluated in the process, synchronously; the SDK logs the exposure. Never throws: before the client is
  * initialised, after its shutdown and for an unknown gate the answer is off, with the reason. On shutdown exposures are
  * flushed; the client stays yours to shut down.
+ * @throws PERF_ERR_OPTION for what is no client, or no option
  */
 export function statsigGates(client: StatsigGateClient, options: StatsigGatesOptions = {}): GateClient {
-  const userOf = options.user ?? usersOf(client);
+  clientOption.read(client, 'statsigGates(client)');
+  const userOf = table.read(options, 'statsigGates').user ?? usersOf(client);
   return {
     check(gate: string, unit: Unit): GateAnswer {
       try {

@@ -98,5 +98,5 @@ async function run(port: MessagePort, order: Work, work: (parameters: unknown[])
 
 function uncloneableResult(name: string, value: unknown, error: unknown): Error {
   const place = uncloneableIn(value);
-  return notCloneable(`The result of "${name}"${place === null ? '' : `, at ${place},`}`, (error as Error).message);
+  return notCloneable(`The result of "${name}"${place === null ? '' : `, at ${place},`}`, error);
 }

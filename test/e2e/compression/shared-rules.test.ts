@@ -200,13 +200,13 @@ describe('@SharedResponse() refuses', () => {
   it.each<[object, string]>([
     [
       { ttlMs: 1, waitMs: 0 },
-      '`waitMs` must be a number of milliseconds above 0 and up to 2147483647, got `0` (number).',
+      'waitMs` must be a number of milliseconds above 0 and at most 2147483647, got `0` (number).',
     ],
-    [{ ttlMs: 1, authorized: true }, "`authorized` must be `'share'` or absent, got `true` (boolean)."],
-    [{ ttlMs: 1, preload: 'yes' }, '`preload` must be a boolean, got `"yes"` (string).'],
+    [{ ttlMs: 1, authorized: true }, 'authorized` must be one of `"share"`, got `true` (boolean).'],
+    [{ ttlMs: 1, preload: 'yes' }, 'preload` must be `true` or `false`, got `"yes"` (string).'],
   ])('%j', (options, message) => {
     const decorator = SharedResponse(options as never);
     const decorate = (): unknown => decorator(class Feed {}.prototype, 'find', { value: () => {} });
-    expect(decorate).toThrow(`PERF_ERR_DECORATOR: @SharedResponse() on "Feed.find": ${message}`);
+    expect(decorate).toThrow(`PERF_ERR_OPTION: \`Feed.find @SharedResponse.${message}`);
   });
 });

@@ -74,7 +74,7 @@ describe('an offloaded method', () => {
     [
       'a promise',
       [Promise.resolve()],
-      'Argument 1 of "Reports.echo", at (a Promise), cannot go to another thread: #<Promise> could not be cloned',
+      'Argument 1 of "Reports.echo", at (a Promise), cannot go to another thread: #<Promise> could not be cloned. Pass plain data',
     ],
     [
       'a getter that throws',
@@ -86,6 +86,18 @@ describe('an offloaded method', () => {
         },
       ],
       'Argument 1 of "Reports.echo" cannot go to another thread: no.',
+    ],
+    [
+      'a getter that throws nothing',
+      [
+        {
+          get x(): never {
+            // oxlint-disable-next-line no-throw-literal
+            throw null;
+          },
+        },
+      ],
+      'Argument 1 of "Reports.echo" cannot go to another thread: null.',
     ],
   ])('refuses %s as an argument, and says which', async (_what, values, message) => {
     const refused = shared.reports.echo(...values);

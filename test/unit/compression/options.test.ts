@@ -105,22 +105,19 @@ describe('@SharedResponse()', () => {
     return Feed;
   };
 
+  // A `varyBy` under another name would give everybody the answer of one.
   it.each([
-    [
-      {},
-      '`ttlMs` must be a number of milliseconds above 0, got `undefined`. Give the time for which one answer may serve everybody, for example `{ ttlMs: 15_000 }`.',
-    ],
-    [
-      { ttlMs: 0 },
-      '`ttlMs` must be a number of milliseconds above 0, got `0` (number). Give the time for which one answer may serve everybody, for example `{ ttlMs: 15_000 }`.',
-    ],
+    [{}, '`Feed.all @SharedResponse.ttlMs` must be a number of milliseconds above 0, got `undefined`.'],
+    [{ ttlMs: 0 }, '`Feed.all @SharedResponse.ttlMs` must be a number of milliseconds above 0, got `0` (number).'],
     [
       { ttlMs: 1, varyBy: 'user' },
-      '`varyBy` must be a function of the request that returns a string, got `"user"` (string).',
+      '`Feed.all @SharedResponse.varyBy` must be a function of the request that returns a string, got `"user"` (string).',
+    ],
+    [
+      { ttlMs: 1, vary: () => 'user' },
+      '`Feed.all @SharedResponse.vary` is not an option. Did you mean `Feed.all @SharedResponse.varyBy`?',
     ],
   ])('refuses %o where it stands', (options, message) => {
-    expect(messageOf(decorate(options as never))).toBe(
-      `PERF_ERR_DECORATOR: @SharedResponse() on "Feed.all": ${message}`,
-    );
+    expect(messageOf(decorate(options as never))).toBe(`PERF_ERR_OPTION: ${message}`);
   });
 });

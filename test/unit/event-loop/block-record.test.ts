@@ -97,6 +97,21 @@ describe('positions that the watchdog has not told', () => {
   });
 });
 
+describe('the size beside a block', () => {
+  const owner = { attached: null, nextId: () => 'id', findRoute: () => null };
+  const request = { method: 'GET', url: '/', headers: {} };
+  const noteOf = (state: RequestState) =>
+    blockRecordOf(block, { ...verdictOf([frame('own', 2)]), culprit: state }, 0, [], null, { ...rules, replay: null })
+      .note;
+
+  it('is what the application has said, and nothing else: the frameworks do not agree on where a response tells it', () => {
+    const state = new RequestState(request as never, { getHeader: () => '7' } as never, 0, owner);
+    expect(noteOf(state)).toBeNull();
+    state.note = { rows: 9 };
+    expect(noteOf(state)).toEqual({ rows: 9 });
+  });
+});
+
 describe('a request on which the application has put what cannot be read', () => {
   const throwing = (what: string) => ({
     get() {

@@ -184,6 +184,14 @@ describe('prometheusSink', () => {
     expect(await routesOf(two)).toEqual(['/two']);
   });
 
+  it('goes on for the applications that share it when another one closes, whichever was first', async () => {
+    const first = everything();
+    const { sink, scrape } = await started({}, first);
+    await sink.start?.(everything());
+    await sink.close?.();
+    expect(samplesOf(await scrape(), 'http_server_request_duration_seconds_count')).not.toEqual([]);
+  });
+
   it('shares the registry it is given, at the path it is given, and leaves it when it closes', async () => {
     const registry = new Registry();
     new Counter({ name: 'orders_total', help: 'Orders.', registers: [registry] }).inc(3);

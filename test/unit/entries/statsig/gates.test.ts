@@ -19,3 +19,31 @@ describe('statsigGates when the SDK fails', () => {
     await expect(gates.close!()).rejects.toThrow(/secret-…\.json failed$/);
   });
 });
+
+describe('statsigGates()', () => {
+  // Every gate of such a client would be off, and every user on the old code.
+  it.each<[unknown, object | undefined, string]>([
+    [
+      undefined,
+      undefined,
+      '`statsigGates(client)` must be a Statsig client: an object with `getFeatureGate()`, got `undefined`.',
+    ],
+    [
+      {},
+      undefined,
+      '`statsigGates(client)` must be a Statsig client: an object with `getFeatureGate()`, got an object.',
+    ],
+    [
+      { getFeatureGate() {} },
+      { user: 'u1' },
+      '`statsigGates.user` must be a function of the unit, got `"u1"` (string).',
+    ],
+    [
+      { getFeatureGate() {} },
+      { users: () => ({}) },
+      '`statsigGates.users` is not an option. Did you mean `statsigGates.user`?',
+    ],
+  ])('refuses %j with %j', (client, options, message) => {
+    expect(() => statsigGates(client as never, options as never)).toThrow(`PERF_ERR_OPTION: ${message}`);
+  });
+});
