@@ -91,6 +91,8 @@ function projectsOf({ name, folders, exclude = [], globalSetup, alias = [], env 
     exclude: [...exclude],
     fileParallelism: false,
     isolate: false,
+    // After all others.
+    sequence: { groupOrder: 1 },
   };
   return [beside, apart, alone].map((test) => ({ oxc, resolve: { alias }, test }));
 }
