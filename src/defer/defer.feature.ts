@@ -51,6 +51,7 @@ class DeferFeature implements Feature {
   }
 
   start(): void {
+    this.service.booted = true;
     this.engine?.durable?.target.startWorker?.();
   }
 

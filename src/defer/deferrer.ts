@@ -47,6 +47,8 @@ const misuse = (message: string): PerfError => new PerfError('PERF_ERR_OPTION', 
 export class Deferrer {
   /** The application's providers, once it has booted. @internal */
   works: WorkProviders | null = null;
+  /** @internal */
+  booted = false;
 
   /** @internal */
   constructor(
@@ -193,13 +195,17 @@ export class Deferrer {
     return work;
   }
 
-  /** Of the application whose request calls; where that cannot be told, of the one that has most of them. @internal */
+  /**
+   * Of the application whose request calls; where that cannot be told, of the one that has most of them. One whose boot has failed
+   * never starts, and nobody closes it. @internal
+   */
   static ofCaller(): Deferrer | null {
     const owner = requestContext.getStore()?.owner;
     if (owner !== undefined) return DEFERRER.get(owner);
-    const running = [...runningDeferrers];
-    const told = running.find(({ requests }) => currentRequest(requests) !== null);
-    return told ?? running.toSorted((a, b) => b.requests.inFlight - a.requests.inFlight)[0] ?? null;
+    const running = [...runningDeferrers].toSorted(
+      (a, b) => Number(b.booted) - Number(a.booted) || b.requests.inFlight - a.requests.inFlight,
+    );
+    return running.find(({ requests }) => currentRequest(requests) !== null) ?? running[0] ?? null;
   }
 
   /** A request has ended. @internal */

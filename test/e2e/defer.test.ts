@@ -497,6 +497,21 @@ describe.each(adapters)('deferred work on %s', (adapter) => {
     expect(turns).toEqual(['caller', 'task', 'another']);
   });
 
+  it('outside a request, defer() does not go to an application whose boot has failed', async () => {
+    @Injectable()
+    class Unwell {
+      onModuleInit(): void {
+        throw new Error('boot fails');
+      }
+    }
+    await expect(startApp(adapter, { metadata: { providers: [Unwell] } })).rejects.toThrow('boot fails');
+    await start();
+    const turns: string[] = [];
+    defer(() => turns.push('task'));
+    await running.app.get(Deferrer).idle();
+    expect(turns).toEqual(['task']);
+  });
+
   it('survives work that rejects, throws or hangs, and tells each in its record', async () => {
     await start();
     const response = await get('/orders/bad-work');
