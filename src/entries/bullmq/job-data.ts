@@ -23,9 +23,6 @@ interface CommonData {
   maxBackoffMs?: number;
 }
 
-/** A job on its own, or one that holds many items of one class. */
-export type JobData = CommonData & (ItemData | { items: ItemData[] });
-
 /**
  * Completed jobs are remembered for a while: a bulk whose answer was lost is sent again, and finds its ids taken.
  * Failed ones stay until somebody looks at them.
