@@ -2,7 +2,7 @@ import { Inject, Injectable, Logger } from '@nestjs/common';
 import { HttpAdapterHost, ModuleRef, type AbstractHttpAdapter, type ModulesContainer } from '@nestjs/core';
 import { releaseOf } from './core/application-package.js';
 import { monotonicMs } from './core/clock.js';
-import { currentRequest } from './core/request-state.js';
+import { currentPart } from './core/request-state.js';
 import { HISTORY } from './core/history.js';
 import { LATENCY_FIGURES } from './core/latency-figures.js';
 import { OVERVIEW } from './core/overview.js';
@@ -258,7 +258,7 @@ export class PerfRuntime {
 
   note({ rows, bytes }: SizeNote): void {
     if (!this.requests.contextAllowed) throw contextOff('PerfService.note()');
-    const state = currentRequest(this.requests);
+    const state = currentPart(this.requests);
     if (state === null) {
       // The next requests can be told.
       this.requests.enableContext();

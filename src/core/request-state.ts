@@ -112,9 +112,21 @@ export const requestContext = new AsyncLocalStorage<RequestState>();
 /** Tells the request whose code calls, without the context store; null when it cannot. Costs some microseconds. */
 export const CURRENT_REQUEST = attach<() => RequestState | null>('application');
 
+/** What the store holds: the request, or of a part of one the request that it is a part of. */
+export function storedRequest(): RequestState | undefined {
+  const stored = requestContext.getStore();
+  return stored?.within ?? stored;
+}
+
 /** The request of `application` whose code calls this; null outside of one, or when it cannot be told. */
 export function currentRequest(application: Attachable): RequestState | null {
-  const stored = requestContext.getStore();
+  const stored = storedRequest();
   if (stored !== undefined && stored.owner === application) return stored;
   return CURRENT_REQUEST.get(application)?.() ?? null;
+}
+
+/** The same, but the part of a request that is measured by itself, where one calls. */
+export function currentPart(application: Attachable): RequestState | null {
+  const stored = requestContext.getStore();
+  return stored?.within?.owner === application ? stored : currentRequest(application);
 }

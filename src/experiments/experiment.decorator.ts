@@ -1,7 +1,7 @@
 import { createParamDecorator, type ExecutionContext, type Type } from '@nestjs/common';
 import { describe } from '../core/option.js';
 import { PerfError } from '../core/perf.error.js';
-import { requestContext } from '../core/request-state.js';
+import { storedRequest } from '../core/request-state.js';
 import { bringHandlerInterceptor, bringHandlerInterceptors } from '../http/handler.interceptor.js';
 import type { AroundFactory } from '../http/handlers.js';
 import { stateOf } from '../http/lifecycle.js';
@@ -34,7 +34,7 @@ export const Variant = (gate: string): ParameterDecorator => {
 };
 
 const variantOf = createParamDecorator((gate: string, context: ExecutionContext): 'on' | 'off' => {
-  const state = stateOf(context.switchToHttp().getRequest()) ?? requestContext.getStore() ?? null;
+  const state = stateOf(context.switchToHttp().getRequest()) ?? storedRequest() ?? null;
   return state !== null && GATES.get(state.owner)?.isOn(state, gate) === true ? 'on' : 'off';
 });
 

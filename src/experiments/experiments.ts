@@ -1,5 +1,5 @@
 import type { OncePerCause } from '../core/reporter.js';
-import { requestContext, type RequestOwner } from '../core/request-state.js';
+import { storedRequest, type RequestOwner } from '../core/request-state.js';
 import type { ExperimentEngine } from './experiment-engine.js';
 import type { ExperimentReport, ReportOptions } from './report/experiment-report.js';
 import { reportOf } from './report/report-of.js';
@@ -22,7 +22,7 @@ export class Experiments {
    */
   check(gate: string): boolean {
     if (this.engine === null) return false;
-    const state = requestContext.getStore();
+    const state = storedRequest();
     if (state !== undefined && state.owner === this.owner) return this.engine.isOn(state, gate);
     const cause = 'Experiments.check() outside a request';
     this.problems.report(

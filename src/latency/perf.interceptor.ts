@@ -1,7 +1,7 @@
 import { HttpException, Inject, Injectable } from '@nestjs/common';
 import type { CallHandler, ExecutionContext, NestInterceptor } from '@nestjs/common';
-import { defer, Observable, type Subscription } from 'rxjs';
-import { requestContext, type RequestState } from '../core/request-state.js';
+import { defer, Observable } from 'rxjs';
+import { requestContext, storedRequest, type RequestState } from '../core/request-state.js';
 import { type Route, Routes } from '../core/route.js';
 import { RequestLifecycle, stateOf } from '../http/lifecycle.js';
 import { routeHandlerOf } from '../http/route-handler.js';
@@ -46,7 +46,8 @@ export class PerfInterceptor implements NestInterceptor {
       const within = method === METHODS['graphql'] ? this.requestOf(context) : null;
       const state = this.lifecycle.begin(within);
       state.route = route;
-      const subscribe = (): Subscription =>
+      // Entered inside subscribe: entered when the Observable is built, it would leak into whatever runs next.
+      const subscription = requestContext.run(state, () =>
         // Deferred: what throws before it returns an Observable must end the scope as well.
         defer(() => next.handle()).subscribe({
           next: (value) => subscriber.next(value),
@@ -58,9 +59,8 @@ export class PerfInterceptor implements NestInterceptor {
             this.lifecycle.end(state, 200, false);
             subscriber.complete();
           },
-        });
-      // Entered inside subscribe: entered when the Observable is built, it would leak into whatever runs next.
-      const subscription = within === null ? requestContext.run(state, subscribe) : subscribe();
+        }),
+      );
       return () => {
         subscription.unsubscribe();
         this.lifecycle.end(state, 499, true);
@@ -68,10 +68,10 @@ export class PerfInterceptor implements NestInterceptor {
     });
   }
 
-  /** The HTTP request that a resolver answers a part of: deferred work, calls and blocks in it are that request's. */
+  /** The HTTP request that a resolver answers a part of: deferred work, calls and blocks in it are that request's; its notes are its own. */
   private requestOf(context: ExecutionContext): RequestState | null {
     const { req } = context.getArgByIndex<{ req?: unknown } | undefined>(2) ?? {};
-    const state = requestContext.getStore() ?? stateOf(req);
+    const state = storedRequest() ?? stateOf(req);
     if (state === null || state.owner !== this.lifecycle || state.closed) return null;
     return state.request === null ? null : state;
   }

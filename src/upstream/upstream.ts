@@ -1,5 +1,5 @@
 import { attach } from '../core/attachment.js';
-import { CURRENT_REQUEST, requestContext, type RequestState } from '../core/request-state.js';
+import { CURRENT_REQUEST, storedRequest, type RequestState } from '../core/request-state.js';
 import type { RequestTime } from '../core/record.js';
 import { TIME_SPLIT } from '../core/request-time.js';
 import type { RequestLifecycle, RequestObserver } from '../http/lifecycle.js';
@@ -151,7 +151,7 @@ export class Upstream implements RequestObserver {
 
   /** The request whose code runs: from the context store where that is on, else by the names in the stack. */
   caller(): Caller {
-    const stored = requestContext.getStore();
+    const stored = storedRequest();
     if (stored !== undefined) return stored.owner === this.lifecycle ? stored : 'foreign';
     if (this.lifecycle.contextEnabled || this.lifecycle.inFlight === 0) return null;
     return CURRENT_REQUEST.get(this.lifecycle)?.() ?? null;

@@ -38,6 +38,7 @@ class GraphQLController {
   private async report() {
     this.deferrer.defer(({ status }) => void steps.push(`deferred ${status}`));
     await this.perf.timed('reports', () => pause(60));
+    this.perf.note({ rows: 3 });
     steps.push('resolved');
     return 'report';
   }
@@ -58,6 +59,11 @@ describe.each(adapters)('PerfInterceptor on a resolver over HTTP, on %s', (adapt
       expect(await (await fetch(`${test.url}/graphql`, { method: 'POST' })).json()).toEqual({ data: 'report' });
       await until('the deferred work', () => steps.length === 3);
       expect(steps).toEqual(['resolved', 'answered', 'deferred 201']);
+      const notes = (await test.requests()).map(({ method, note }) => [method, note?.rows ?? null]);
+      expect(notes).toEqual([
+        ['POST', null],
+        ['GRAPHQL', 3],
+      ]);
       const rows = test.app
         .get(PerfService)
         .snapshot()

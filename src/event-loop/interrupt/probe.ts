@@ -45,7 +45,8 @@ export class Identity {
     const source = running === null ? 'named' : 'sync';
     if (!this.application.contextEnabled)
       return named === null ? nobody('unseen') : { state: named, source, unknown: null };
-    const stored = apply(getStore, requestContext, []) ?? null;
+    const part = apply(getStore, requestContext, []) ?? null;
+    const stored = part?.within ?? part;
     if (stored === null || stored.owner !== this.application) {
       if (named !== null) return { state: named, source, unknown: null };
       return nobody(stored === null && !cut && !beginsInRead(frames) ? 'background' : 'unseen');
