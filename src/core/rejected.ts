@@ -5,6 +5,7 @@ export interface Rejected {
   readonly id: string;
   readonly name: string;
   readonly error: string;
+  /** Epoch milliseconds. */
   readonly rejectedAt: number;
 }
 

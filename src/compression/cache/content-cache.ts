@@ -107,6 +107,7 @@ export class CachedBody {
       (encoded) => this.keep(coding, encoded),
       (error: unknown) => {
         this.made.delete(coding);
+        this.best.delete(coding);
         throw error;
       },
     );
@@ -119,7 +120,8 @@ export class CachedBody {
     if (this.best.has(coding) || !compressor.idle) return;
     this.best.add(coding);
     if (compressor.levelFor(coding, this.byteLength, 'shared') <= made.level) return;
-    const better = (async () => compressor.encode(coding, bytesOf(this.source), 'shared'))();
+    // After the hit has been answered: a small body is compressed in the turn in which it is asked for.
+    const better = Promise.resolve().then(() => compressor.encode(coding, bytesOf(this.source), 'shared'));
     this.pinnedFor(better).then(
       (encoded) => {
         if (encoded !== null && encoded.bytes.byteLength < made.bytes.byteLength) this.keep(coding, encoded, made);

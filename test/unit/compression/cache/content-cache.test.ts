@@ -112,6 +112,11 @@ describe('the content cache', () => {
 });
 
 describe('a cached body', () => {
+  /** Larger than what each level makes alike. */
+  const feed = (): CachedBody =>
+    new ContentCache(4 * MIB).add(
+      JSON.stringify(Array.from({ length: 20_000 }, (_, i) => ({ id: i, at: `${(i * 7919) % 10_007} N` }))),
+    )!;
   const entryOf = (length: number): CachedBody => new ContentCache(MIB).add(text(7, length))!;
 
   it('is encoded once for 50 requests that come together', async () => {
@@ -136,17 +141,28 @@ describe('a cached body', () => {
 
   it('is made smaller once when it comes again, and stays correct', async () => {
     const compressor = new CountingCompressor();
-    const entry = new ContentCache(4 * MIB).add(
-      JSON.stringify(Array.from({ length: 20_000 }, (_, i) => ({ id: i, at: `${(i * 7919) % 10_007} N` }))),
-    )!;
+    const entry = feed();
     const first = await entry.encoded('gzip', compressor, false);
     expect(first?.level).toBe(1);
+    // The hit that finds it worth more does not wait for it.
+    entry.encoded('gzip', compressor, false);
+    expect(compressor.runs).toBe(1);
     for (let i = 0; i < 5; i++) await entry.encoded('gzip', compressor, false);
     await expect.poll(async () => (await entry.encoded('gzip', compressor, false))?.level).toBe(6);
     const better = await entry.encoded('gzip', compressor, false);
     expect(better!.bytes.byteLength).toBeLessThan(first!.bytes.byteLength);
     expect(decode('gzip', better!.bytes).toString()).toBe(entry.source);
     expect(compressor.runs).toBe(2);
+  });
+
+  it('is made smaller too where the first try for many has failed', async () => {
+    const compressor = new CountingCompressor();
+    const entry = feed();
+    compressor.fails = true;
+    await expect(entry.encoded('gzip', compressor, true)).rejects.toThrow('out of memory');
+    compressor.fails = false;
+    expect((await entry.encoded('gzip', compressor, false))?.level).toBe(1);
+    await expect.poll(async () => (await entry.encoded('gzip', compressor, false))?.level).toBe(6);
   });
 
   it('is null where encoding would make it larger', () => {
