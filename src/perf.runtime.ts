@@ -3,6 +3,7 @@ import { HttpAdapterHost, ModuleRef, type AbstractHttpAdapter, type ModulesConta
 import { releaseOf } from './core/application-package.js';
 import { monotonicMs } from './core/clock.js';
 import { currentPart } from './core/request-state.js';
+import { holdingProcess } from './core/held-process.js';
 import { HISTORY } from './core/history.js';
 import { LATENCY_FIGURES } from './core/latency-figures.js';
 import { OVERVIEW } from './core/overview.js';
@@ -216,10 +217,12 @@ export class PerfRuntime {
   }
 
   /** Resolves when what has happened so far is recorded and flushed to the sinks. */
-  async settle(): Promise<void> {
-    await this.requests.settled();
-    for (const feature of this.features.toReversed()) await feature.idle?.();
-    await this.recorder.flush(this.options.flushTimeoutMs);
+  settle(): Promise<void> {
+    return holdingProcess(async () => {
+      await this.requests.settled();
+      for (const feature of this.features.toReversed()) await feature.idle?.();
+      await this.recorder.flush(this.options.flushTimeoutMs);
+    });
   }
 
   /** Off means off: without a feature that looks at requests, the server keeps no listener of ours. */

@@ -1,5 +1,6 @@
 import type { Type } from '@nestjs/common';
 import { attach } from '../core/attachment.js';
+import { holdingProcess } from '../core/held-process.js';
 import { contextOff, PerfError } from '../core/perf.error.js';
 import { currentRequest, requestContext, type RequestState } from '../core/request-state.js';
 import type { DeferStats } from '../core/snapshot.js';
@@ -155,10 +156,12 @@ export class Deferrer {
   /** Resolves when nothing is pending, running, or waiting to be stored, and no ended response still awaits its close. */
   async idle(): Promise<void> {
     const engine = this.enabled('deferrer.idle()');
-    do {
-      await this.requests.settled();
-      await engine.idle();
-    } while (!engine.counters.idle);
+    await holdingProcess(async () => {
+      do {
+        await this.requests.settled();
+        await engine.idle();
+      } while (!engine.counters.idle);
+    });
   }
 
   /**
