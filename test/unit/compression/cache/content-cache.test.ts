@@ -145,7 +145,7 @@ describe('a cached body', () => {
     const first = await entry.encoded('gzip', compressor, false);
     expect(first?.level).toBe(1);
     // The hit that finds it worth more does not wait for it.
-    entry.encoded('gzip', compressor, false);
+    void entry.encoded('gzip', compressor, false);
     expect(compressor.runs).toBe(1);
     for (let i = 0; i < 5; i++) await entry.encoded('gzip', compressor, false);
     await expect.poll(async () => (await entry.encoded('gzip', compressor, false))?.level).toBe(6);
