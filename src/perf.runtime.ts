@@ -200,6 +200,8 @@ export class PerfRuntime {
   }
 
   async closing(): Promise<void> {
+    const { platform } = this.requests;
+    if (platform !== null) platform.isClosing = true;
     for (const feature of this.features) await feature.closing?.();
   }
 

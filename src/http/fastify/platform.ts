@@ -38,6 +38,7 @@ export interface FastifyInstance {
 
 export class FastifyPlatform implements Platform {
   readonly kind = 'fastify';
+  isClosing = false;
 
   constructor(readonly application: FastifyInstance) {}
 
@@ -75,7 +76,8 @@ export class FastifyPlatform implements Platform {
     const config: RouteConfig = { [ROUTE]: new Route('GET', path, null, () => {}) };
     try {
       this.application.get(path, { config }, async (request, reply) => {
-        this.answer(reply, answerOf(await answer(request)));
+        const answered = await answer(request);
+        this.answer(reply, answerOf(answered, this.isClosing && request.raw.httpVersionMajor === 1));
         return reply;
       });
     } catch (error) {
