@@ -24,7 +24,7 @@ import { RequestLifecycle } from './http/lifecycle.js';
 import { mountsOf, platformOf } from './http/platform-of.js';
 import type { Platform } from './http/platform.js';
 import { watchRegistration } from './http/route-functions.js';
-import { afterServerClosed, whenUnprotected } from './http/shutdown.js';
+import { afterServerClosed, endKeptConnections, whenUnprotected } from './http/shutdown.js';
 import { FEATURES, type ResolvedOptions } from './perf.options.js';
 import { installSnapshotEndpoint } from './perf.snapshot-endpoint.js';
 import { healthOf, type PerfHealth } from './perf.health.js';
@@ -52,6 +52,7 @@ export class PerfRuntime {
   /** Of raw routes, for the first line of the log. */
   private readonly paths: string[] = [];
   private endRegistration: () => void = () => {};
+  private endKeptConnections: () => void = () => {};
   private started: Promise<void> | null = null;
   private stopping: Promise<void> | null = null;
 
@@ -147,6 +148,7 @@ export class PerfRuntime {
   }
 
   private watchServer(adapter: AbstractHttpAdapter): void {
+    this.endKeptConnections = () => endKeptConnections(adapter);
     afterServerClosed(adapter, () => this.stop());
     whenUnprotected(adapter, () => {
       this.logger.warn(
@@ -200,8 +202,7 @@ export class PerfRuntime {
   }
 
   async closing(): Promise<void> {
-    const { platform } = this.requests;
-    if (platform !== null) platform.isClosing = true;
+    this.endKeptConnections();
     for (const feature of this.features) await feature.closing?.();
   }
 

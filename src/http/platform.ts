@@ -13,17 +13,9 @@ export interface Answer {
 export type RawAnswer = (request: unknown) => Promise<RawResponse<string | Uint8Array>>;
 
 /** A raw route's answer, as {@link Platform.answer} sends it. Who may read it is asked each time: no cache may keep it. */
-export const answerOf = (
-  { status, type, body, headers }: Awaited<ReturnType<RawAnswer>>,
-  closesConnection: boolean,
-): Answer => ({
+export const answerOf = ({ status, type, body, headers }: Awaited<ReturnType<RawAnswer>>): Answer => ({
   status,
-  headers: {
-    'content-type': type,
-    'cache-control': 'no-store',
-    ...headers,
-    ...(closesConnection ? { connection: 'close' } : null),
-  },
+  headers: { 'content-type': type, 'cache-control': 'no-store', ...headers },
   body,
 });
 
@@ -31,8 +23,6 @@ export const answerOf = (
 export interface Platform {
   readonly kind: 'fastify' | 'express';
   readonly application: unknown;
-  /** Node's `server.close()` waits for a client that asks again and again: from here on raw routes end its connection. */
-  isClosing: boolean;
   /** Takes every request to `requests`, whichever server it came through, as early as can be. Before routes are registered. */
   observe(requests: RequestLifecycle, routes: Routes): void;
   /** The route that the framework has matched; null for none. May throw: it reads what an application can have changed. */

@@ -23,3 +23,11 @@ export function whenUnprotected(adapter: AbstractHttpAdapter, warn: () => void):
     });
   });
 }
+
+/** Node's `close()` waits for clients that ask again and again on a kept connection: the next answer ends it. */
+export function endKeptConnections(adapter: AbstractHttpAdapter): void {
+  const server = adapter.getHttpServer() as Server;
+  server.prependListener('request', ({ httpVersionMajor }, response) => {
+    if (httpVersionMajor === 1) response.setHeader('connection', 'close');
+  });
+}

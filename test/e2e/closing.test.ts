@@ -1,4 +1,6 @@
 import { readdirSync } from 'node:fs';
+import type { Server } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Controller, Get } from '@nestjs/common';
 import { describe, expect, it } from 'vitest';
 import type { PerfModuleOptions } from '../../src/index.js';
@@ -64,6 +66,34 @@ describe.each(adapters)('app.close() on %s', (adapter) => {
       measured.push(await closeMs(adapter, {}));
     }
     expect(medianOf(measured) - medianOf(bare)).toBeLessThan(MOST_MS);
+  });
+
+  it('does not wait for a client that asks again and again on one connection', async () => {
+    let release: (() => void) | null = null;
+    const held = new Promise<void>((resolve) => (release = resolve));
+    let isHeld = false;
+    @Controller()
+    class HoldingController {
+      @Get()
+      async get() {
+        isHeld = true;
+        await held;
+      }
+    }
+    const { app, url } = await listeningApp(adapterOf(adapter), { metadata: { controllers: [HoldingController] } });
+    const asking = (async () => {
+      for (let i = 0; i < 1_000; i++) {
+        await (await fetch(url)).text();
+        await sleep(5);
+      }
+    })();
+    await expect.poll(() => isHeld).toBe(true);
+    const closed = app.close();
+    await expect.poll(() => (app.getHttpServer() as Server).listening).toBe(false);
+    release!();
+    // Nobody listens there any more.
+    await expect(asking).rejects.toThrow('fetch failed');
+    await closed;
   });
 
   it.each([0, 1, 20])('leaves nothing behind, soon after %d requests', async (requests) => {

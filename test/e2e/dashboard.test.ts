@@ -1,4 +1,3 @@
-import type { Server } from 'node:http';
 import { Controller, Get, Logger } from '@nestjs/common';
 import { afterEach, describe, expect, it } from 'vitest';
 import { adapterOf, adapters } from '../fixtures/app.js';
@@ -52,19 +51,6 @@ describe.each(adapters)('the dashboard on %s', (adapter) => {
     expect((await fetch(`${url}/perf/data`, { headers: { authorization: 'Bearer wrong' } })).status).toBe(401);
     expect((await dataOf(url, token())).whole).toBe(true);
     expect(lines.all.filter((line) => line.includes(token()))).toHaveLength(1);
-  });
-
-  it('does not hold a server that closes: who polls on a kept connection is sent away', async () => {
-    let answer: ((admitted: boolean) => void) | null = null;
-    const authorize = (): Promise<boolean> => new Promise((resolve) => (answer = resolve));
-    const { app, url } = await start({ perf: { dashboard: { authorize } } });
-    const poll = fetch(`${url}/perf/data`);
-    await expect.poll(() => answer).not.toBeNull();
-    const closed = app.close();
-    await expect.poll(() => (app.getHttpServer() as Server).listening).toBe(false);
-    answer!(true);
-    expect((await poll).headers.get('connection')).toBe('close');
-    await closed;
   });
 
   it('changes the token for a cookie that only its own pages send', async () => {

@@ -29,7 +29,6 @@ export interface ExpressApplication {
 
 export class ExpressPlatform implements Platform {
   readonly kind = 'express';
-  isClosing = false;
   /** By pattern: of routes that no controller has. */
   private readonly found = new Map<string, Route>();
 
@@ -95,8 +94,7 @@ export class ExpressPlatform implements Platform {
       answer(request)
         .then((answered) => {
           // Somebody else may have answered meanwhile: middleware with a timeout.
-          if (response.headersSent) return;
-          this.answer(response, answerOf(answered, this.isClosing && request.httpVersionMajor === 1));
+          if (!response.headersSent) this.answer(response, answerOf(answered));
         })
         .then(undefined, next);
     });

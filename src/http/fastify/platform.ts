@@ -38,7 +38,6 @@ export interface FastifyInstance {
 
 export class FastifyPlatform implements Platform {
   readonly kind = 'fastify';
-  isClosing = false;
 
   constructor(readonly application: FastifyInstance) {}
 
@@ -76,8 +75,7 @@ export class FastifyPlatform implements Platform {
     const config: RouteConfig = { [ROUTE]: new Route('GET', path, null, () => {}) };
     try {
       this.application.get(path, { config }, async (request, reply) => {
-        const answered = await answer(request);
-        this.answer(reply, answerOf(answered, this.isClosing && request.raw.httpVersionMajor === 1));
+        this.answer(reply, answerOf(await answer(request)));
         return reply;
       });
     } catch (error) {
