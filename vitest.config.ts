@@ -51,7 +51,7 @@ const APART = [
 ];
 /** Suites that measure the event loop or the CPU: each has the machine to itself as well. */
 const ALONE = [
-  'test/e2e/{block-truth,closing,dashboard-page,event-loop,event-loop-secrets,event-matrix,experiment-effect,repeated-blocks,switchback,upstream-accuracy}.test.ts',
+  'test/e2e/{block-truth,closing,dashboard-browser,dashboard-page,event-loop,event-loop-secrets,event-matrix,experiment-effect,repeated-blocks,switchback,upstream-accuracy}.test.ts',
   'test/faults/{event-loop-attribution,event-loop-machine,event-loop-styles,guard-outages,own-cpu,real-cgroups,sinks-and-requests,soak,throttled-loop,watchdog-thread,offload/loop-spared}.test.ts',
   'test/unit/{bench/*,event-loop/event-loop,history/{cost,turns}}.test.ts',
   'test/load/{diff,ramp,recorded,replay}.test.ts',
@@ -62,8 +62,8 @@ const PATIENCE = { testTimeout: 60_000, hookTimeout: 120_000, expect: { poll: { 
 const fork = {
   pool: 'forks' as const,
   execArgv: ['--expose-gc'],
-  // One more than there are cores: suites wait as often as they compute.
-  maxWorkers: availableParallelism() + 1,
+  // Two more than there are cores: suites wait as often as they compute.
+  maxWorkers: availableParallelism() + 2,
   ...PATIENCE,
 };
 
@@ -82,7 +82,14 @@ function projectsOf({ name, folders, exclude = [], globalSetup, alias = [], env 
     globs.filter((glob) => folders.some((folder) => glob.startsWith(`${folder}/`)));
   const common = { ...fork, globalSetup, env };
   const all = folders.map((folder) => `${folder}/**/*.test.ts`);
-  const beside = { ...common, name, include: all, exclude: [...exclude, ...APART, ...ALONE], isolate: false };
+  const beside = {
+    ...common,
+    name,
+    include: all,
+    exclude: [...exclude, ...APART, ...ALONE],
+    isolate: false,
+    setupFiles: folders === SERVERS ? ['test/setup/closed-applications.ts'] : [],
+  };
   const apart = { ...common, name: `${name}-apart`, include: within(APART), exclude: [...exclude] };
   const alone = {
     ...common,

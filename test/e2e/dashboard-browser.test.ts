@@ -134,7 +134,8 @@ describe('the page in a browser', { timeout: 120_000 }, () => {
     let [asked, answered] = [0, 0];
     const isPoll = (request: { url(): string }): boolean => request.url().includes('/perf/data');
     page.on('request', (request) => void (asked += Number(isPoll(request))));
-    page.on('requestfinished', (request) => void (answered += Number(isPoll(request))));
+    for (const ended of ['requestfinished', 'requestfailed'] as const)
+      page.on(ended as 'requestfinished', (request) => void (answered += Number(isPoll(request))));
     await page.clock.install();
     await page.reload();
     await page.locator('.link.live').waitFor();

@@ -72,7 +72,9 @@ async function boot(adapter: (typeof adapters)[number], module: DynamicModule, m
   @Module({ ...metadata, imports: [module] })
   class RootModule {}
   const options = { logger: false, abortOnError: false } as const;
-  return (await NestFactory.create(RootModule, adapterOf(adapter), options)).listen(0, '127.0.0.1');
+  const app = await NestFactory.create(RootModule, adapterOf(adapter), options);
+  await app.listen(0, '127.0.0.1');
+  return app;
 }
 
 describe.each(adapters)('an extension, on %s', (adapter) => {
@@ -82,10 +84,10 @@ describe.each(adapters)('an extension, on %s', (adapter) => {
     ['the kill switch on', (said) => PerfModule.forRoot({ extensions: [greeter(said)], enabled: false })],
   ])('lives as long as the application, and its service can be injected, with %s', async (_form, module) => {
     const said: string[] = [];
-    const server = await boot(adapter, module(said), { controllers: [GreetingController] });
+    const app = await boot(adapter, module(said), { controllers: [GreetingController] });
     expect(said).toEqual(['install', 'start']);
-    const { port } = server.address() as { port: number };
-    expect(await (await fetch(`http://127.0.0.1:${port}`)).text()).toBe('hello');
+    expect(await (await fetch(await app.getUrl())).text()).toBe('hello');
+    await app.close();
   });
 });
 

@@ -163,6 +163,7 @@ describe.each(adapters)('latency on %s', (adapter) => {
       await fetch(`${running.url}/shelves/${path}`);
     await settle(running.app);
     const { routes } = running.app.get(PerfService).snapshot();
+    await running.close();
     expect(rowOf(routes, '/shelves/few/:id')).toMatchObject({ count: 2, statuses: { '2xx': 1, '4xx': 1 } });
     expect(rowOf(routes, '/shelves/many/:id')).toMatchObject({ count: 3, statuses: { '2xx': 2, '4xx': 1 } });
   });

@@ -231,7 +231,7 @@ describe.each(adapters)('on %s', (adapter) => {
       const booting = async () => {
         const application = { controllers: [DescribedController], ...failure() };
         const { app } = await createApplication(form, adapter, application);
-        await app.init();
+        await app.init().finally(() => app.close().catch(() => undefined));
       };
       await expect(booting()).rejects.toThrow();
       expect(described(Base, DescribedController)).toEqual(before);

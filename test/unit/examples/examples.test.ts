@@ -81,7 +81,7 @@ describe('examples', { timeout: 180_000 }, () => {
     if (!existsSync('dist/index.js')) execFileSync('node', ['scripts/build.mjs']);
   }, 300_000);
 
-  it('examples/slow-upstream tells our own slowness from theirs', () => {
+  it.runIf(LONG)('examples/slow-upstream tells our own slowness from theirs', () => {
     const args = ['build/examples/slow-upstream/main.js', '--us'];
     const { status, stdout } = spawnSync('node', args, { encoding: 'utf8', timeout: 150_000 });
     expect(status).toBe(0);
