@@ -1,6 +1,9 @@
 import { PerfError } from '../core/perf.error.js';
 import type { DeferOverflow } from './defer.options.js';
 
+/** Why the oldest of all is dropped. */
+export const NEWER = 'newer work took its place';
+
 /** How much may be held. It is taken when work is armed, so that what waits for its response is bounded as well. */
 export class Capacity {
   private items = 0;

@@ -10,6 +10,7 @@ import type { RejectedWork } from '../outbox/rejects.js';
 import type { Armed } from '../request-work.js';
 import type { Place } from '../spill/segment.js';
 import { Spill } from '../spill/spill.js';
+import type { TaskSequence } from '../tasks/task.js';
 import { jobOf, type DurableEntry } from './durable-entry.js';
 import type { DurableStore, DurableStoreHost } from './durable-store.js';
 
@@ -91,9 +92,9 @@ export class DurableOutbox extends Outbox<DurableEntry> {
    * @param reserved it has its place in memory already
    * @throws PERF_ERR_DEFER_FULL with `'reject'`
    */
-  arm(entry: DurableEntry, when: DeferWhen | null, reserved: boolean): Armed | null {
+  arm(entry: DurableEntry, when: DeferWhen | null, reserved: boolean, sequence?: TaskSequence): Armed | null {
     if (this.spill !== null) return this.armOnDisk(this.spill, entry, when);
-    if (!reserved) return this.armInMemory(entry, when);
+    if (!reserved) return this.armInMemory(entry, when, sequence);
     this.capacity.fill(bytesOf(entry.json), 0);
     return new OutboxItem(this, entry, when);
   }

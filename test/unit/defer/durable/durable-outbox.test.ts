@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { MemoryPlace, MemoryStore } from '../../../contract/memory-store.js';
 import { until } from '../../../fixtures/until.js';
-import { engineWith } from '../engine.fixture.js';
+import { RequestWork } from '../../../../src/defer/request-work.js';
+import { answered, engineWith } from '../engine.fixture.js';
 import { entryOf, NO_WORKER } from '../durable-entry.js';
 import { expectBalanced } from '../balanced.js';
 
@@ -68,6 +69,41 @@ describe('durable work in front of a store that comes and goes', () => {
     expect([...place.known]).toEqual(['on-disk']);
     expect(engine.stats()).toMatchObject({ accepted: 2, stored: 1, dropped: 1, pending: 0 });
     await engine.drain(100);
+  });
+
+  it('drop-old: the oldest of all goes, whatever queue it is for', async () => {
+    const place = new MemoryPlace();
+    const { engine } = engineWith({
+      maxPending: 2,
+      overflow: 'drop-old',
+      batch: { maxWaitMs: 100 },
+      store: new MemoryStore(place, false),
+    });
+    const { durable } = engine;
+    await durable!.start(NO_WORKER);
+    const add = (id: string, queue: string): void => {
+      const entry = entryOf(id);
+      durable!.arm({ ...entry, options: { ...entry.options, queue } }, null, false)!.commit(200);
+    };
+    add('before', 'mail');
+    await engine.idle();
+    add('oldest', 'audit');
+    add('older', 'mail');
+    add('newest', 'audit');
+    await engine.idle();
+    expect([...place.known].toSorted()).toEqual(['before', 'newest', 'older']);
+  });
+
+  it('drop-old: what the own request has armed first goes, when nothing older waits', async () => {
+    const place = new MemoryPlace();
+    const { engine } = engineWith({ maxPending: 2, overflow: 'drop-old', store: new MemoryStore(place, false) });
+    await engine.durable!.start(NO_WORKER);
+    const request = new RequestWork(new Set());
+    for (const id of ['a', 'b', 'c', 'd']) request.arm(engine.durable!.arm(entryOf(id), null, false, request)!);
+    request.ended(answered);
+    await engine.idle();
+    expect([...place.known]).toEqual(['c', 'd']);
+    expect(engine.stats()).toMatchObject({ accepted: 4, stored: 2, dropped: 2, pending: 0 });
   });
 
   it('what cannot be read from the disk for a while keeps its place, and no room is lost', async () => {

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { JobQueue } from '../../../../src/index.js';
 import { until } from '../../../fixtures/until.js';
-import { engineWith } from '../engine.fixture.js';
+import { RequestWork } from '../../../../src/defer/request-work.js';
+import { answered, engineWith } from '../engine.fixture.js';
 
 type Jobs = Parameters<JobQueue['addBulk']>[0];
 
@@ -32,6 +33,23 @@ describe('jobs for the own queue of an application', () => {
       ['mail/c', 'completed', null],
       ['mail/d', 'completed', null],
     ]);
+  });
+
+  it('drop-old: what the own request has armed first goes, when nothing older waits', async () => {
+    const { engine, records } = engineWith({ maxPending: 2, overflow: 'drop-old' });
+    const queue = queueOf(async () => []);
+    const request = new RequestWork(new Set());
+    for (const name of ['a', 'b', 'c', 'd']) request.arm(engine.armJob(queue, name, {}, undefined, null, request)!);
+    request.ended(answered);
+    await engine.idle();
+    expect(queue.added).toEqual(['c', 'd']);
+    expect(records.map(({ name, outcome }) => [name, outcome])).toEqual([
+      ['mail/a', 'dropped'],
+      ['mail/b', 'dropped'],
+      ['mail/c', 'completed'],
+      ['mail/d', 'completed'],
+    ]);
+    expect(engine.stats()).toMatchObject({ accepted: 4, stored: 2, dropped: 2 });
   });
 
   it('a queue that is dead starves no other: each has its own capacity', async () => {
