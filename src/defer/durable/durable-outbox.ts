@@ -220,8 +220,12 @@ export class DurableOutbox extends Outbox<DurableEntry> {
       capacity.fill(item.bytes, 0);
       this.send(item);
     }
-    if (taken === null) await sleep(READ_AGAIN_MS, undefined, { ref: false });
-    this.takingBack = false;
+    this.takingBack = taken === null;
+    // Releasing looks for more.
     capacity.release(0, limit - items.length);
+    if (taken !== null) return;
+    await sleep(READ_AGAIN_MS, undefined, { ref: false });
+    this.takingBack = false;
+    void this.takeBack();
   }
 }

@@ -132,6 +132,41 @@ describe('durable work in front of a store that comes and goes', () => {
     await engine.drain(100);
   });
 
+  it('what waits for a disk that cannot be read takes no room from what a disk refuses', async () => {
+    const place = new MemoryPlace();
+    place.away = true;
+    const path = join(folder, 'spill');
+    const { engine } = engineWith({
+      maxPending: 2,
+      store: new MemoryStore(place, false, { path, maxBytes: 1024 ** 2 }),
+    });
+    const durable = engine.durable!;
+    await durable.start(NO_WORKER);
+    for (const id of ['a', 'b', 'c', 'd']) await durable.enqueue(entryOf(id));
+    const file = await open(`${path}.1`);
+    const handle = Object.getPrototypeOf(file) as typeof file;
+    await file.close();
+    const broken = Object.assign(new Error('i/o error'), { code: 'EIO' });
+    const read = vi.spyOn(handle, 'read').mockRejectedValue(broken);
+    const write = vi.spyOn(handle, 'appendFile').mockRejectedValue(broken);
+    place.away = false;
+    await until('what is in memory to be stored', () => place.known.size === 2);
+    await until('the disk to be asked', () => read.mock.calls.length > 0);
+    for (const id of ['e', 'f']) {
+      const armed = durable.arm(entryOf(id), null, false)!;
+      await armed.written;
+      armed.commit(200);
+    }
+    await until('what the disk refuses to be stored', () => place.known.has('e') && place.known.has('f'));
+    read.mockRestore();
+    write.mockRestore();
+    await engine.idle();
+    expect(place.known.size).toBe(6);
+    expect(engine.stats()).toMatchObject({ accepted: 6, stored: 6, dropped: 0, pending: 0 });
+    expect(durable.capacity.isEmpty).toBe(true);
+    await engine.drain(100);
+  });
+
   it('a boot that fails because the spill file is in use closes the store again', async () => {
     const path = join(folder, 'spill.ndjson');
     const first = engineWith({ store: new MemoryStore(new MemoryPlace(), false, { path, maxBytes: 1024 ** 3 }) });
