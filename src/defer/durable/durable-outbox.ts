@@ -156,17 +156,21 @@ export class DurableOutbox extends Outbox<DurableEntry> {
 
   /** Sends those of them with these ids again, all without ids; returns how many there was room for. */
   async resend(ids: readonly string[] | undefined): Promise<number> {
-    const again: string[] = [];
+    const again: Item[] = [];
     for (const { error: _, rejectedAt: __, ...entry } of (await this.spill?.rejected()) ?? []) {
       if (ids?.includes(entry.id) === false) continue;
       // On disk before it leaves the rejects: a crash in between sends it twice, under one id.
       const place = this.capacity.left < 1 ? null : await this.spill!.append(entry);
       if (place === null) break;
-      again.push(entry.id);
       this.capacity.fill(bytesOf(entry.json));
-      this.add(new OutboxItem(this, entry, null, place));
+      again.push(new OutboxItem(this, entry, null, place));
     }
-    if (again.length > 0) await this.spill?.forgetRejected(again);
+    // Sent only then: what is refused once more would be forgotten with them.
+    try {
+      if (again.length > 0) await this.spill?.forgetRejected(new Set(again.map(({ parcel }) => parcel.id)));
+    } finally {
+      for (const item of again) this.add(item);
+    }
     return again.length;
   }
 

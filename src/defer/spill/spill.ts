@@ -115,7 +115,7 @@ export class Spill {
     return this.onDisk('read the rejects', () => this.rejects.read());
   }
 
-  forgetRejected(ids: readonly string[]): Promise<void> {
+  forgetRejected(ids: ReadonlySet<string>): Promise<void> {
     return this.onDisk('write the rejects', () => this.rejects.remove(ids));
   }
 

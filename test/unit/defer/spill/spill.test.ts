@@ -267,7 +267,7 @@ describe('the spill', () => {
       { id: 'a-3' },
     ]);
     expect(rejected[0]!.rejectedAt).toBeGreaterThan(Date.now() - 60_000);
-    await spill.forgetRejected(['a-2']);
+    await spill.forgetRejected(new Set(['a-2']));
     expect((await spill.rejected()).map(({ id }) => id)).toEqual(['a-3']);
   });
 
