@@ -29,13 +29,12 @@ export class DurableOutbox extends Outbox<DurableEntry> {
   private readonly spill: Spill | null;
   private takingBack = false;
 
-  constructor(
-    readonly target: DurableStore,
-    capacity: Capacity,
-    shared: OutboxShared,
-  ) {
+  readonly target: DurableStore;
+
+  constructor(store: DurableStore, capacity: Capacity, shared: OutboxShared) {
     super('durable work', true, capacity, shared);
-    this.spill = target.spill ? new Spill(target.spill) : null;
+    this.target = store.forApplication?.() ?? store;
+    this.spill = store.spill ? new Spill(store.spill) : null;
     if (this.spill !== null) capacity.onReleased = () => void this.takeBack();
   }
 
