@@ -380,6 +380,21 @@ describe('the lock of a spill', () => {
     expect(await put(spill, 'a-1')).toBe(true);
   });
 
+  it('that another has taken, as from a container that stood still, is its own: nothing more is written, or taken away', async () => {
+    const { spill } = await open();
+    expect(await put(spill, 'a-1')).toBe(true);
+    const theirs = `another-pod/${kernel}/pid:[1] ${process.pid} 1`;
+    writeFileSync(lock(), theirs);
+    const old = new Date(Date.now() - 60_000);
+    utimesSync(lock(), old, old);
+    expect(await put(spill, 'a-2')).toBe(false);
+    expect(reports.at(-1)).toContain('another process has taken it over');
+    await new Promise((resolve) => setTimeout(resolve, 3_000));
+    expect(statSync(lock()).mtimeMs).toBeCloseTo(old.getTime(), -1);
+    await spill.close();
+    expect(readFileSync(lock(), 'utf8')).toBe(theirs);
+  });
+
   it('is renewed by its owner', async () => {
     await open();
     const old = new Date(Date.now() - 60_000);
