@@ -37,7 +37,8 @@ export class Capacity {
   takeFor(name: string, dropOldest: () => boolean, bytes = 0): boolean {
     if (this.take(bytes)) return true;
     if (this.overflow === 'reject') throw this.deferFullError(name);
-    if (this.overflow === 'drop-new') return false;
+    // What is too large for all the room makes none by dropping others.
+    if (this.overflow === 'drop-new' || bytes > this.maxBytes) return false;
     while (dropOldest()) if (this.take(bytes)) return true;
     return false;
   }

@@ -6,12 +6,14 @@ import { answered, engineWith } from '../engine.fixture.js';
 
 type Jobs = Parameters<JobQueue['addBulk']>[0];
 
-function queueOf(addBulk: (jobs: Jobs) => Promise<unknown>): JobQueue & { added: string[] } {
+function queueOf(addBulk: (jobs: Jobs) => Promise<unknown>): JobQueue & { added: string[]; sends: number } {
   const added: string[] = [];
   return {
     name: 'mail',
     added,
-    addBulk: async (jobs) => {
+    sends: 0,
+    async addBulk(jobs) {
+      this.sends += 1;
       const answer = await addBulk(jobs);
       added.push(...jobs.map(({ name }) => name));
       return answer;
@@ -50,6 +52,24 @@ describe('jobs for the own queue of an application', () => {
       ['mail/d', 'completed'],
     ]);
     expect(engine.stats()).toMatchObject({ accepted: 4, stored: 2, dropped: 2 });
+  });
+
+  it('drop-old: what no room is large enough for drops nobody else', async () => {
+    const { engine, records } = engineWith({ maxPendingBytes: 100, overflow: 'drop-old' });
+    let answer = (): void => {};
+    const queue = queueOf(() => new Promise<void>((resolve) => (answer = resolve)));
+    const add = (name: string, bytes: number): void =>
+      engine.armJob(queue, name, 'x'.repeat(bytes), undefined, null)?.commit(null);
+    add('on its way', 10);
+    await until('it to be sent', () => queue.sends === 1);
+    add('waits', 10);
+    add('too large', 500);
+    expect(records.map(({ name, outcome }) => [name, outcome])).toEqual([['mail/too large', 'dropped']]);
+    answer();
+    await until('the other to be sent', () => queue.sends > 1);
+    answer();
+    await engine.idle();
+    expect(queue.added).toEqual(['on its way', 'waits']);
   });
 
   it('a queue that is dead starves no other: each has its own capacity', async () => {
