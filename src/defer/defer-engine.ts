@@ -199,11 +199,15 @@ export class DeferEngine {
   /** Takes capacity of this process; false, and counted, when the policy drops the new work. */
   private hold(name: string, { reserved, origin, sequence }: Arming): boolean {
     const { capacity } = this;
-    const lines = [this.queue, ...this.lanes];
-    const dropOldest = (): boolean => lines.toSorted((a, b) => a.oldestMs - b.oldestMs)[0]!.dropOldest();
-    if (reserved || capacity.takeFor(name, () => dropOldest() || sequence.dropArmed(capacity))) return true;
+    if (reserved || capacity.takeFor(name, () => this.dropOldest() || sequence.dropArmed(capacity))) return true;
     this.counters.drop(null, unstarted(name, namesOf(origin), false), capacity.whyFull);
     return false;
+  }
+
+  /** Drops what has waited longest, a task or an item of a batch; false when nothing waits. */
+  private dropOldest(): boolean {
+    const [oldest] = [this.queue, ...this.lanes].toSorted((a, b) => a.oldestMs - b.oldestMs);
+    return oldest!.dropOldest();
   }
 }
 
