@@ -11,21 +11,27 @@ const STALE_MS = 5 * BEAT_MS;
 /** What it says when a living process holds the lock: its id is given. */
 export type InUse = (pid: number) => PerfError;
 
+export interface FileLock {
+  /** Another may have taken it over while this process stood still. */
+  readonly isLost: boolean;
+  release(): void;
+}
+
 /**
  * Keeps two processes out of one file or folder: `<file>.lock` says who owns it. A lock whose process has ended is taken over at
  * once; one of another PID namespace or host, where no process can be asked, once it is not renewed any more.
  * @param signal ends the wait for a lock that may belong to nobody
- * @returns gives the lock back
  * @throws what `inUse` makes, when a living process holds it
  */
-export async function lockFile(file: string, inUse: InUse, signal?: AbortSignal): Promise<() => void> {
+export async function lockFile(file: string, inUse: InUse, signal?: AbortSignal): Promise<FileLock> {
   const lock = `${file}.lock`;
   const startedMs = performance.now();
   let [sign, sinceMs] = ['', 0];
   for (;;) {
     try {
-      writeFileSync(lock, `${here()} ${process.pid} ${startOf(process.pid)}`, { flag: 'wx', mode: 0o600 });
-      return keep(lock);
+      const text = `${here()} ${process.pid} ${startOf(process.pid)}`;
+      writeFileSync(lock, text, { flag: 'wx', mode: 0o600 });
+      return keep(lock, text);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
     }
@@ -65,17 +71,22 @@ function takeAway(lock: string, text: string): void {
   }
 }
 
-function keep(lock: string): () => void {
+function keep(lock: string, text: string): FileLock {
   const beat = setInterval(() => {
     try {
-      utimesSync(lock, new Date(), new Date());
+      if (read(lock)?.text === text) utimesSync(lock, new Date(), new Date());
     } catch {
       // The disk refuses; what it says to the next write is reported there.
     }
   }, BEAT_MS).unref();
-  return () => {
-    clearInterval(beat);
-    rmSync(lock);
+  return {
+    get isLost() {
+      return (read(lock)?.text ?? text) !== text;
+    },
+    release() {
+      clearInterval(beat);
+      if (read(lock)?.text === text) rmSync(lock);
+    },
   };
 }
 

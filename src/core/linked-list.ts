@@ -10,7 +10,7 @@ export interface Linked<T> {
  */
 export class LinkedList<T extends Linked<T>> {
   size = 0;
-  private first: T | null = null;
+  first: T | null = null;
   private last: T | null = null;
 
   add(item: T): void {

@@ -1,6 +1,9 @@
 import { PerfError } from '../core/perf.error.js';
 import type { DeferOverflow } from './defer.options.js';
 
+/** Why the oldest of all is dropped. */
+export const NEWER = 'newer work took its place';
+
 /** How much may be held. It is taken when work is armed, so that what waits for its response is bounded as well. */
 export class Capacity {
   private items = 0;
@@ -34,7 +37,8 @@ export class Capacity {
   takeFor(name: string, dropOldest: () => boolean, bytes = 0): boolean {
     if (this.take(bytes)) return true;
     if (this.overflow === 'reject') throw this.deferFullError(name);
-    if (this.overflow === 'drop-new') return false;
+    // What is too large for all the room makes none by dropping others.
+    if (this.overflow === 'drop-new' || bytes > this.maxBytes) return false;
     while (dropOldest()) if (this.take(bytes)) return true;
     return false;
   }

@@ -81,10 +81,8 @@ export class DeferEngine {
   }
 
   armTask(spec: TaskSpec, run: TaskRun, arming: Arming, id: string = randomUUID()): Armed | null {
+    if (!this.hold(spec.name, arming)) return null;
     const { sequence, when, origin } = arming;
-    // Where one request has armed all that there is room for, its own first task is the oldest.
-    const dropOldest = (): boolean => this.dropOldest() || this.disarm(sequence.disarmOldest(), origin);
-    if (!this.hold(spec.name, arming, dropOldest)) return null;
     // Keeps the async context in which it is armed.
     const resource = new AsyncResource('PerfDeferredTask');
     const accept = (item: ArmedWork): void => this.queue.accept(new Task(spec, sequence, [item], run, resource, item));
@@ -92,8 +90,10 @@ export class DeferEngine {
   }
 
   armClass(work: ClassWork, instance: AnyWork | Promise<AnyWork>, data: unknown, arming: Arming): Armed | null {
-    const { when, origin, reserved } = arming;
-    if (work.durable) return this.durable!.arm(durableEntry(work, this.options.batch, data, origin), when, reserved);
+    const { when, origin, reserved, sequence } = arming;
+    if (work.durable) {
+      return this.durable!.arm(durableEntry(work, this.options.batch, data, origin), when, reserved, sequence);
+    }
     const id = work.id ?? randomUUID();
     if (work.kind === 'one') {
       const run: TaskRun =
@@ -106,18 +106,25 @@ export class DeferEngine {
     const known = this.lanes.find((one) => one.isOf(batchWork, work));
     const lane = known ?? new BatchLane(batchWork, work, this.queue);
     if (known === undefined) this.lanes.push(lane);
-    if (!this.hold(work.name, arming, () => lane.dropOldest() || this.dropOldest())) return null;
+    if (!this.hold(work.name, arming)) return null;
     return new ArmedWork(id, work, when, origin, this.queue, (item) => lane.add(item), data);
   }
 
   /** A job of the user's own queue; null when the policy drops it. A queue that is dead starves no other. */
-  armJob(queue: JobQueue, name: string, data: unknown, options: object | undefined, origin: Origin | null) {
+  armJob(
+    queue: JobQueue,
+    name: string,
+    data: unknown,
+    options: object | undefined,
+    origin: Origin | null,
+    sequence?: TaskSequence,
+  ) {
     let outbox = this.jobs.get(queue);
     if (outbox === undefined) {
       this.jobs.set(queue, (outbox = new JobOutbox(queue, this.outboxCapacity(), this.shared)));
       if (this.closed) outbox.close(CUT_OFF);
     }
-    return outbox.arm(name, data, options, origin);
+    return outbox.arm(name, data, options, origin, sequence);
   }
 
   async enqueue(work: ClassWork, data: unknown, origin: Origin | null): Promise<string> {
@@ -190,22 +197,17 @@ export class DeferEngine {
   }
 
   /** Takes capacity of this process; false, and counted, when the policy drops the new work. */
-  private hold(name: string, { reserved, origin }: Arming, dropOldest: () => boolean): boolean {
+  private hold(name: string, { reserved, origin, sequence }: Arming): boolean {
     const { capacity } = this;
-    if (reserved || capacity.takeFor(name, dropOldest)) return true;
+    if (reserved || capacity.takeFor(name, () => this.dropOldest() || sequence.dropArmed(capacity))) return true;
     this.counters.drop(null, unstarted(name, namesOf(origin), false), capacity.whyFull);
     return false;
   }
 
+  /** Drops what has waited longest, a task or an item of a batch; false when nothing waits. */
   private dropOldest(): boolean {
-    return this.queue.dropOldest() || this.lanes.some((lane) => lane.dropOldest());
-  }
-
-  private disarm(work: ArmedWork | null, origin: Origin | null): boolean {
-    if (work === null) return false;
-    work.discard();
-    this.counters.drop(null, unstarted(work.spec.name, namesOf(origin), false), 'newer work took its place');
-    return true;
+    const [oldest] = [this.queue, ...this.lanes].toSorted((a, b) => a.oldestMs - b.oldestMs);
+    return oldest!.dropOldest();
   }
 }
 

@@ -149,8 +149,8 @@ export class Deferrer {
     if (typeof queue?.addBulk !== 'function') {
       throw misuse('`deferrer.addJob()` takes a BullMQ queue: an object with `addBulk()`.');
     }
-    const { origin, requestWork } = this.callerOf(null);
-    this.place(engine.armJob(queue, name, data, options, origin), requestWork);
+    const { origin, requestWork, arming } = this.callerOf(null);
+    this.place(engine.armJob(queue, name, data, options, origin, arming.sequence), requestWork);
   }
 
   /** Resolves when nothing is pending, running, or waiting to be stored, and no ended response still awaits its close. */

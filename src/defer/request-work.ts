@@ -1,7 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import type { RequestState } from '../core/request-state.js';
+import { NEWER, type Capacity } from './capacity.js';
 import type { DeferWhen } from './deferred-work.js';
-import { ArmedWork, TaskSequence } from './tasks/task.js';
+import { TaskSequence } from './tasks/task.js';
 
 /** After so long, a handler whose client has left counts as successful: it may have given up writing to it. */
 const GRACE_MS = 30_000;
@@ -12,6 +13,9 @@ export interface Armed {
   readonly when: DeferWhen | null;
   /** Resolves when it is on disk, as far as it must be: the handler's answer waits for it. */
   readonly written?: Promise<unknown>;
+  /** The room that it takes, and gives back when it is dropped for newer work; left out where it is not. */
+  readonly holds?: Capacity;
+  drop?(why: string): void;
   commit(status: number | null): void;
   discard(): void;
 }
@@ -48,9 +52,10 @@ export class RequestWork extends TaskSequence {
     for (const { entry, retractable } of armed) if (retractable === owner) entry.discard();
   }
 
-  override disarmOldest(): ArmedWork | null {
-    const at = this.armed.findIndex(({ entry }) => entry instanceof ArmedWork);
-    return at < 0 ? null : (this.armed.splice(at, 1)[0]!.entry as ArmedWork);
+  override dropArmed(room: Capacity): boolean {
+    const at = this.armed.findIndex(({ entry }) => entry.holds === room);
+    if (at >= 0) this.armed.splice(at, 1)[0]!.entry.drop!(NEWER);
+    return at >= 0;
   }
 
   ended(state: RequestState): void {

@@ -1,13 +1,16 @@
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Queue } from 'bullmq';
-import { afterEach, expect, inject, it } from 'vitest';
+import { afterEach, expect, inject, it, vi } from 'vitest';
+import { lineOf } from '../../src/defer/spill/line.js';
 import { until } from '../fixtures/until.js';
 import { engineWith } from '../unit/defer/engine.fixture.js';
 import { entryOf, NO_WORKER } from '../unit/defer/durable-entry.js';
 import { expectBalanced } from '../unit/defer/balanced.js';
+import type { DurableEntry } from '../../src/defer/durable/durable-entry.js';
 import { MemoryPlace, MemoryStore } from './memory-store.js';
 
 const cleanups: (() => unknown)[] = [];
@@ -84,4 +87,50 @@ it('durable work that its store refuses is among the rejects on disk, over a res
   await second.idle();
   expect(place.known.has('bad')).toBe(true);
   expect(await second.rejected()).toEqual([]);
+});
+
+it('what is refused again while others are still being sent again stays among the rejects', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'perf-rejects-'));
+  cleanups.push(() => rmSync(folder, { recursive: true }));
+  const ids = ['bad', ...Array.from({ length: 80 }, (_, i) => `good-${i}`)];
+  const lines = ids.map((id) => lineOf({ ...entryOf(id), error: 'refused', rejectedAt: 1 } as DurableEntry));
+  writeFileSync(join(folder, 'deferred.ndjson.rejects'), lines.join(''));
+  const place = new MemoryPlace();
+  place.refused.add('bad');
+  const { engine } = engineWith({ store: new MemoryStore(place, false, { path: folder, maxBytes: 1_000_000 }) });
+  await engine.durable!.start(NO_WORKER);
+  cleanups.push(() => engine.drain(100));
+  // A disk on which a write takes its time.
+  const file = await open(join(folder, 'deferred.ndjson.rejects'));
+  const sync = vi.spyOn(Object.getPrototypeOf(file) as typeof file, 'datasync');
+  sync.mockImplementation(() => new Promise((resolve) => setTimeout(resolve, 25)));
+  cleanups.push(() => sync.mockRestore());
+  await file.close();
+  expect(await engine.resend()).toBe(ids.length);
+  const others = setInterval(() => void engine.durable!.enqueue(entryOf(randomUUID())), 50);
+  cleanups.push(() => clearInterval(others));
+  await until('it to be refused', () => engine.stats().failed === 1);
+  clearInterval(others);
+  await engine.idle();
+  expect((await engine.rejected()).map(({ id }) => id)).toEqual(['bad']);
+});
+
+it('jobs of two queues may have one id: each is among the rejects', async () => {
+  const { engine } = engineWith();
+  cleanups.push(() => engine.drain(100));
+  const queues = ['mail', 'audit'].map((name) => ({
+    name,
+    addBulk: (jobs: { name: string }[]) => {
+      return jobs.some((job) => job.name === 'bad') ? Promise.reject(new Error('refused')) : Promise.resolve([]);
+    },
+  }));
+  for (const queue of queues) engine.armJob(queue, 'bad', {}, { jobId: 'order-1' }, null)!.commit(null);
+  const others = setInterval(() => {
+    for (const queue of queues) engine.armJob(queue, 'good', {}, undefined, null)!.commit(null);
+  }, 50);
+  cleanups.push(() => clearInterval(others));
+  await until('both to be refused', () => engine.stats().failed === 2);
+  const rejected = await engine.rejected();
+  expect(rejected.map(({ name }) => name).toSorted()).toEqual(['audit/bad', 'mail/bad']);
+  expect(await engine.resend(['order-1'])).toBe(2);
 });

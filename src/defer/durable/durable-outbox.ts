@@ -10,6 +10,7 @@ import type { RejectedWork } from '../outbox/rejects.js';
 import type { Armed } from '../request-work.js';
 import type { Place } from '../spill/segment.js';
 import { Spill } from '../spill/spill.js';
+import type { TaskSequence } from '../tasks/task.js';
 import { jobOf, type DurableEntry } from './durable-entry.js';
 import type { DurableStore, DurableStoreHost } from './durable-store.js';
 
@@ -28,13 +29,12 @@ export class DurableOutbox extends Outbox<DurableEntry> {
   private readonly spill: Spill | null;
   private takingBack = false;
 
-  constructor(
-    readonly target: DurableStore,
-    capacity: Capacity,
-    shared: OutboxShared,
-  ) {
+  readonly target: DurableStore;
+
+  constructor(store: DurableStore, capacity: Capacity, shared: OutboxShared) {
     super('durable work', true, capacity, shared);
-    this.spill = target.spill ? new Spill(target.spill) : null;
+    this.target = store.forApplication?.() ?? store;
+    this.spill = store.spill ? new Spill(store.spill) : null;
     if (this.spill !== null) capacity.onReleased = () => void this.takeBack();
   }
 
@@ -91,9 +91,9 @@ export class DurableOutbox extends Outbox<DurableEntry> {
    * @param reserved it has its place in memory already
    * @throws PERF_ERR_DEFER_FULL with `'reject'`
    */
-  arm(entry: DurableEntry, when: DeferWhen | null, reserved: boolean): Armed | null {
+  arm(entry: DurableEntry, when: DeferWhen | null, reserved: boolean, sequence?: TaskSequence): Armed | null {
     if (this.spill !== null) return this.armOnDisk(this.spill, entry, when);
-    if (!reserved) return this.armInMemory(entry, when);
+    if (!reserved) return this.armInMemory(entry, when, sequence);
     this.capacity.fill(bytesOf(entry.json), 0);
     return new OutboxItem(this, entry, when);
   }
@@ -155,17 +155,21 @@ export class DurableOutbox extends Outbox<DurableEntry> {
 
   /** Sends those of them with these ids again, all without ids; returns how many there was room for. */
   async resend(ids: readonly string[] | undefined): Promise<number> {
-    const again: string[] = [];
+    const again: Item[] = [];
     for (const { error: _, rejectedAt: __, ...entry } of (await this.spill?.rejected()) ?? []) {
       if (ids?.includes(entry.id) === false) continue;
       // On disk before it leaves the rejects: a crash in between sends it twice, under one id.
       const place = this.capacity.left < 1 ? null : await this.spill!.append(entry);
       if (place === null) break;
-      again.push(entry.id);
       this.capacity.fill(bytesOf(entry.json));
-      this.add(new OutboxItem(this, entry, null, place));
+      again.push(new OutboxItem(this, entry, null, place));
     }
-    if (again.length > 0) await this.spill?.forgetRejected(again);
+    // Sent only then: what is refused once more would be forgotten with them.
+    try {
+      if (again.length > 0) await this.spill?.forgetRejected(new Set(again.map(({ parcel }) => parcel.id)));
+    } finally {
+      for (const item of again) this.add(item);
+    }
     return again.length;
   }
 
@@ -219,8 +223,12 @@ export class DurableOutbox extends Outbox<DurableEntry> {
       capacity.fill(item.bytes, 0);
       this.send(item);
     }
-    if (taken === null) await sleep(READ_AGAIN_MS, undefined, { ref: false });
-    this.takingBack = false;
+    this.takingBack = taken === null;
+    // Releasing looks for more.
     capacity.release(0, limit - items.length);
+    if (taken !== null) return;
+    await sleep(READ_AGAIN_MS, undefined, { ref: false });
+    this.takingBack = false;
+    void this.takeBack();
   }
 }

@@ -62,6 +62,8 @@ export interface DurableStoreHost {
  */
 export interface DurableStore {
   readonly name: string;
+  /** Another one of the same options: a store object may stand in the options of several applications of a process. */
+  forApplication?(): DurableStore;
   /** At boot, before modules are initialised: work may be added. A rejection stops the boot: for wrong options and missing packages, not for a server that is away. */
   start(host: DurableStoreHost): Promise<void>;
   /**

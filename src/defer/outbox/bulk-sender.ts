@@ -93,10 +93,13 @@ export class BulkSender<T> {
     for (const bulk of this.bulks) if (bulk.backingOff) bulk.wake();
   }
 
-  /** Takes back the first item that `may` be, and is not on its way; null when there is none. */
-  takeOldest(may: (item: T) => boolean): T | null {
-    const at = this.waiting.findIndex(may);
-    return at < 0 ? null : this.waiting.splice(at, 1)[0]!;
+  /** What has waited longest of what is not on its way and `may` be taken back. */
+  oldest(may: (item: T) => boolean): T | undefined {
+    return this.waiting.find(may);
+  }
+
+  takeBack(item: T): void {
+    this.waiting.splice(this.waiting.indexOf(item), 1);
   }
 
   /** Stops; returns what was not stored, and may or may not be on its way. */

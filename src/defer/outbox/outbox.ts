@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { reasonOf } from '../../core/reason.js';
-import type { Capacity } from '../capacity.js';
+import { NEWER, type Capacity } from '../capacity.js';
 import { namesOf, unstarted, type Counters, type Ended, type Origin } from '../counters.js';
 import type { DeferWhen, JobQueue } from '../deferred-work.js';
 import type { Armed } from '../request-work.js';
 import type { Place } from '../spill/segment.js';
+import type { TaskSequence } from '../tasks/task.js';
 import { BulkSender, type BatchLimits, type BulkEvents } from './bulk-sender.js';
 import { bytesOf, fromJson, toJson } from './json.js';
 import type { Rejects } from './rejects.js';
@@ -50,6 +51,14 @@ export class OutboxItem<P extends Parcel = Parcel> implements Armed {
     this.outbox.add(this);
   }
 
+  get holds(): Capacity {
+    return this.outbox.capacity;
+  }
+
+  drop(why: string): void {
+    this.outbox.drop(this, why, null);
+  }
+
   discard(): void {
     this.outbox.discard(this);
   }
@@ -70,9 +79,10 @@ export abstract class Outbox<P extends Parcel = Parcel> implements BulkEvents<Ou
   ) {}
 
   /** Null when the policy drops it. @throws PERF_ERR_DEFER_FULL with `'reject'` */
-  armInMemory(parcel: P, when: DeferWhen | null = null): Armed | null {
+  armInMemory(parcel: P, when: DeferWhen | null, sequence?: TaskSequence): Armed | null {
     const { capacity, durable } = this;
-    if (capacity.takeFor(parcel.name, () => this.dropOldest(), bytesOf(parcel.json))) {
+    const dropOldest = (): boolean => this.dropOldest() || sequence?.dropArmed(capacity) === true;
+    if (capacity.takeFor(parcel.name, dropOldest, bytesOf(parcel.json))) {
       return new OutboxItem(this, parcel, when);
     }
     this.shared.counters.drop(null, unstarted(parcel.name, parcel, durable), capacity.whyFull);
@@ -114,21 +124,24 @@ export abstract class Outbox<P extends Parcel = Parcel> implements BulkEvents<Ou
   protected strike(_places: readonly Place[]): void {}
 
   protected send(item: OutboxItem<P>): void {
-    const { key, limits } = this.laneOf(item.parcel);
-    let lane = this.lanes.get(key);
-    if (lane === undefined) this.lanes.set(key, (lane = new BulkSender(limits ?? this.shared.limits, this)));
-    lane.add(item);
+    this.laneFor(item).add(item);
   }
 
-  /** Drops what has waited long, and is neither on its way nor on disk; false when nothing is. */
+  private laneFor({ parcel }: OutboxItem<P>): BulkSender<OutboxItem<P>> {
+    const { key, limits } = this.laneOf(parcel);
+    let lane = this.lanes.get(key);
+    if (lane === undefined) this.lanes.set(key, (lane = new BulkSender(limits ?? this.shared.limits, this)));
+    return lane;
+  }
+
+  /** Drops what has waited longest, and is neither on its way nor on disk; false when nothing is. */
   private dropOldest(): boolean {
-    for (const lane of this.lanes.values()) {
-      const item = lane.takeOldest(({ place }) => place === null);
-      if (item === null) continue;
-      this.drop(item, 'newer work took its place');
-      return true;
-    }
-    return false;
+    const waiting = [...this.lanes.values()].flatMap((lane) => lane.oldest(({ place }) => place === null) ?? []);
+    const [oldest] = waiting.toSorted((a, b) => a.acceptedMs - b.acceptedMs);
+    if (oldest === undefined) return false;
+    this.laneFor(oldest).takeBack(oldest);
+    this.drop(oldest, NEWER);
+    return true;
   }
 
   retried(items: readonly OutboxItem<P>[], error: unknown): void {
@@ -164,9 +177,9 @@ export abstract class Outbox<P extends Parcel = Parcel> implements BulkEvents<Ou
     });
   }
 
-  private drop(item: OutboxItem<P>, why: string): void {
+  drop(item: OutboxItem<P>, why: string, from: 'buffered' | null = 'buffered'): void {
     this.capacity.release(item.bytes);
-    this.shared.counters.drop('buffered', this.endedOf(item, 1, 0), why);
+    this.shared.counters.drop(from, this.endedOf(item, 1, 0), why);
     item.ended(new Error(why));
   }
 
@@ -191,16 +204,23 @@ export class JobOutbox extends Outbox<JobParcel> {
   }
 
   /** Null when the policy drops it. @throws PERF_ERR_SERIALIZE, PERF_ERR_DEFER_FULL with `'reject'` */
-  arm(jobName: string, data: unknown, options: (object & { jobId?: string }) | undefined, origin: Origin | null) {
+  arm(
+    jobName: string,
+    data: unknown,
+    options: (object & { jobId?: string }) | undefined,
+    origin: Origin | null,
+    sequence: TaskSequence | undefined,
+  ) {
     const id = options?.jobId ?? randomUUID();
-    return this.armInMemory({
+    const parcel = {
       ...namesOf(origin),
       id,
       name: `${this.queue.name}/${jobName}`,
       jobName,
       json: toJson(data, `job "${jobName}" for queue "${this.queue.name}"`),
       options: { ...options, jobId: id },
-    });
+    };
+    return this.armInMemory(parcel, null, sequence);
   }
 
   override store(items: readonly OutboxItem<JobParcel>[]): Promise<unknown> {

@@ -14,31 +14,31 @@ export interface RejectedWork {
 
 /** What was refused and is on no disk: kept until somebody looks, to be read and sent again. */
 export class Rejects {
-  private readonly held = new Map<string, { readonly work: RejectedWork; readonly again: () => boolean }>();
+  private readonly held = new Set<{ readonly work: RejectedWork; readonly again: () => boolean }>();
 
   constructor(private readonly report: (cause: string, message: string) => void) {}
 
   /** @param again takes it over anew; false when there is no room */
   add(work: RejectedWork, again: () => boolean): void {
-    this.held.set(work.id, { work, again });
+    this.held.add({ work, again });
     if (this.held.size <= MAX_IN_MEMORY) return;
-    const [oldest] = this.list();
-    this.held.delete(oldest!.id);
+    const [oldest] = this.held;
+    this.held.delete(oldest!);
     const cause = `more than ${MAX_IN_MEMORY} pieces of deferred work were refused`;
-    this.report(cause, `${cause}: the oldest, "${oldest!.name}", was let go.`);
+    this.report(cause, `${cause}: the oldest, "${oldest!.work.name}", was let go.`);
   }
 
   list(): RejectedWork[] {
-    return [...this.held.values()].map(({ work }) => work);
+    return Array.from(this.held, ({ work }) => work);
   }
 
   /** Sends those with these ids again, all without ids; returns how many there was room for. */
   resend(ids: readonly string[] | undefined): number {
     let sent = 0;
-    for (const [id, { again }] of this.held) {
-      if (ids?.includes(id) === false) continue;
-      if (!again()) break;
-      this.held.delete(id);
+    for (const one of this.held) {
+      if (ids?.includes(one.work.id) === false) continue;
+      if (!one.again()) break;
+      this.held.delete(one);
       sent += 1;
     }
     return sent;

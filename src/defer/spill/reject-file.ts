@@ -17,8 +17,8 @@ export class RejectFile {
     await appendFile(this.path, `\n${lineOf(entry)}`, { mode: 0o600, flush: true });
   }
 
-  async remove(ids: readonly string[]): Promise<void> {
-    const kept = (await this.read()).filter(({ id }) => !ids.includes(id));
+  async remove(ids: ReadonlySet<string>): Promise<void> {
+    const kept = (await this.read()).filter(({ id }) => !ids.has(id));
     const copy = `${this.path}.new`;
     await writeFile(copy, kept.map(lineOf).join(''), { mode: 0o600, flush: true });
     await rename(copy, this.path);

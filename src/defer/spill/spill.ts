@@ -1,7 +1,7 @@
 import { mkdir, open, readdir, rename, stat } from 'node:fs/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import { lockFile } from '../../core/file-lock.js';
+import { lockFile, type FileLock } from '../../core/file-lock.js';
 import { PerfError } from '../../core/perf.error.js';
 import { reasonOf } from '../../core/reason.js';
 import type { DurableEntry } from '../durable/durable-entry.js';
@@ -26,7 +26,7 @@ export class Spill {
   private sweeping = false;
   private closed = false;
   private last: Promise<unknown> = Promise.resolve();
-  private unlock: () => void = () => {};
+  private lock: FileLock | null = null;
   private report: Report = () => {};
 
   /** `path`: of a file, or of a folder in which `deferred.ndjson` is made. */
@@ -48,7 +48,7 @@ export class Spill {
   async open(report: Report): Promise<number> {
     this.report = report;
     this.file = await fileAt(resolve(this.options.path));
-    this.unlock = await lockFile(this.file, inUse);
+    this.lock = await lockFile(this.file, inUse);
     this.rejects = new RejectFile(`${this.file}.rejects`);
     for (const { path, number } of await segmentsOf(this.file)) {
       this.nextNumber = number + 1;
@@ -115,7 +115,7 @@ export class Spill {
     return this.onDisk('read the rejects', () => this.rejects.read());
   }
 
-  forgetRejected(ids: readonly string[]): Promise<void> {
+  forgetRejected(ids: ReadonlySet<string>): Promise<void> {
     return this.onDisk('write the rejects', () => this.rejects.remove(ids));
   }
 
@@ -125,8 +125,8 @@ export class Spill {
     await this.last;
     await this.sweep();
     for (const segment of this.segments.splice(0)) await segment.close();
-    this.unlock();
-    this.unlock = () => {};
+    this.lock?.release();
+    this.lock = null;
   }
 
   /** One thing after the other touches the files. What the disk refuses is reported. */
@@ -153,6 +153,7 @@ export class Spill {
   /** The segment that is written to; a new one when there is none, when it is full, and behind a torn end. */
   private async writable(): Promise<Segment> {
     const { active } = this;
+    if (this.lock?.isLost === true) throw new Error('another process has taken it over, while this one stood still');
     const heldBytes = this.segments.reduce((sum, { bytes }) => sum + bytes, 0);
     if (heldBytes >= this.options.maxBytes) throw new Error(`it holds ${heldBytes} bytes already (spillMaxBytes)`);
     if (active !== null && !active.torn && active.bytes < SEGMENT_BYTES) return active;

@@ -1,6 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import { isDeepStrictEqual } from 'node:util';
 import { inRootContext } from '../../core/root-context.js';
+import { NEWER } from '../capacity.js';
 import type { DeferredBatchWork } from '../deferred-work.js';
 import type { WorkOptions } from '../work-options.js';
 import type { TaskQueue } from './task-queue.js';
@@ -60,9 +61,13 @@ export class BatchLane extends TaskSequence {
     if (this.due) this.queue.engage(this);
   };
 
+  get oldestMs(): number {
+    return this.waiting[0]?.acceptedMs ?? Infinity;
+  }
+
   dropOldest(): boolean {
     const item = this.waiting.shift();
-    if (item !== undefined) this.drop(item, 'newer work took its place');
+    if (item !== undefined) this.drop(item, NEWER);
     return item !== undefined;
   }
 

@@ -2,7 +2,7 @@ import { LinkedList } from '../../core/linked-list.js';
 import { inRootContext } from '../../core/root-context.js';
 import { Attempt, type AttemptOutcome } from './attempt.js';
 import { backoffMs } from '../backoff.js';
-import type { Capacity } from '../capacity.js';
+import { NEWER, type Capacity } from '../capacity.js';
 import type { Counters } from '../counters.js';
 import type { Task, TaskSequence } from './task.js';
 
@@ -39,13 +39,18 @@ export class TaskQueue {
     this.engage(task.sequence);
   }
 
+  /** Since when the task waits that has waited longest, monotonic milliseconds. */
+  get oldestMs(): number {
+    return this.waiting.first?.acceptedMs ?? Infinity;
+  }
+
   /** Drops the task that has waited longest; false when none waits. */
   dropOldest(): boolean {
     const task = this.waiting.shift();
     if (task === null) return false;
     // The oldest of all is the first of its own sequence, because both keep the order of arrival.
     task.sequence.shift();
-    this.drop(task, 'newer work took its place');
+    this.drop(task, NEWER);
     return true;
   }
 

@@ -1,6 +1,7 @@
 import type { AsyncResource } from 'node:async_hooks';
 import type { Linked } from '../../core/linked-list.js';
-import { namesOf, type Ended, type Origin } from '../counters.js';
+import type { Capacity } from '../capacity.js';
+import { namesOf, unstarted, type Ended, type Origin } from '../counters.js';
 import type { DeferWhen } from '../deferred-work.js';
 import type { Armed } from '../request-work.js';
 import type { Running, Told } from './attempt.js';
@@ -19,7 +20,7 @@ export class ArmedWork implements Armed {
   status: number | null = null;
   names = namesOf(null);
   /** Monotonic milliseconds at which the response had ended. */
-  private acceptedMs = 0;
+  acceptedMs = 0;
 
   constructor(
     readonly id: string,
@@ -41,8 +42,17 @@ export class ArmedWork implements Armed {
     accept?.(this);
   }
 
+  get holds(): Capacity {
+    return this.queue.capacity;
+  }
+
   discard(): void {
-    this.queue.capacity.release();
+    this.holds.release();
+  }
+
+  drop(why: string): void {
+    this.discard();
+    this.queue.counters.drop(null, unstarted(this.spec.name, namesOf(this.origin), false), why);
   }
 
   /** Its name and figures, for a record. `startedMs` null: it has not started. */
@@ -73,6 +83,10 @@ export class Task implements Linked<Task> {
 
   get size(): number {
     return this.items.length;
+  }
+
+  get acceptedMs(): number {
+    return this.items[0]!.acceptedMs;
   }
 
   /** What its present attempt is told. */
@@ -117,8 +131,8 @@ export class TaskSequence implements Linked<TaskSequence> {
     return this.tasks.shift() ?? null;
   }
 
-  /** Takes out the work that was armed first and is not decided yet; null when there is none. */
-  disarmOldest(): ArmedWork | null {
-    return null;
+  /** Drops what was armed first of what holds this room and is not decided yet; false when there is none. */
+  dropArmed(_room: Capacity): boolean {
+    return false;
   }
 }

@@ -119,7 +119,7 @@ export function bullmqStore(options: BullmqStoreOptions): BullmqDurableStore {
 /** Durable work on BullMQ. */
 export interface BullmqDurableStore extends DurableStore {
   /**
-   * The BullMQ queue that work travels in, for bull-board and for looking into it.
+   * The BullMQ queue that work travels in, for bull-board and for looking into it. Of several applications: of the newest.
    * @param name of a work's `queue`; left out, the store's own
    * @throws PERF_ERR_STORE before the application has booted
    */
@@ -135,11 +135,20 @@ class BullmqStore implements BullmqDurableStore {
   private started: { bullmq: Bullmq; connection: Connection; host: DurableStoreHost } | null = null;
   private working = false;
   private readonly needsAnew = needsAnew(/READONLY|NOSCRIPT/);
+  /** That of the application that booted last. */
+  private newest: BullmqStore | null = null;
 
-  constructor(private readonly options: ReturnType<typeof table.read>) {
+  constructor(
+    private readonly options: ReturnType<typeof table.read>,
+    private readonly onStarted: (store: BullmqStore) => void = () => {},
+  ) {
     const { spillPath: path, spillMaxBytes: maxBytes } = options;
     this.spill = path === null ? null : { path, maxBytes };
     this.ownQueue = options.queue ?? defaultQueueName();
+  }
+
+  forApplication(): DurableStore {
+    return new BullmqStore(this.options, (store) => (this.newest = store));
   }
 
   async start(host: DurableStoreHost): Promise<void> {
@@ -147,6 +156,7 @@ class BullmqStore implements BullmqDurableStore {
     const bullmq = await importBullmq(connection);
     this.started = { bullmq, connection: producerConnection(connection), host };
     this.open(this.ownQueue);
+    this.onStarted(this);
   }
 
   startWorker(): void {
@@ -157,6 +167,7 @@ class BullmqStore implements BullmqDurableStore {
   }
 
   queue(name = this.ownQueue): Queue {
+    if (this.newest !== null) return this.newest.queue(name);
     if (this.started === null) {
       throw new PerfError(
         'PERF_ERR_STORE',

@@ -49,8 +49,9 @@ export async function openEnvelope(
   };
   await Promise.all(Array.from({ length: CONCURRENCY }, lane));
   await writing;
+  if (next.next().done !== true) return false;
   if (failures.length > 0) {
     throw new Error(`${failures.length} of ${items.length} items failed, first: ${reasonOf(failures[0])}`);
   }
-  return next.next().done === true;
+  return true;
 }

@@ -1,7 +1,7 @@
 import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { TimeRange } from '../../core/history.js';
-import { lockFile } from '../../core/file-lock.js';
+import { lockFile, type FileLock } from '../../core/file-lock.js';
 import { object, string } from '../../core/option.js';
 import { PerfError } from '../../core/perf.error.js';
 import type { HistoryStore, HistoryStoreHost, OpenHistoryStore } from '../history-store.js';
@@ -55,7 +55,7 @@ interface Segment {
 const SWEEP_MS = HOUR_MS;
 
 class HistoryFiles implements OpenHistoryStore {
-  private unlock: () => void = () => {};
+  private lock: FileLock | null = null;
   /** After the last append of this process. */
   private readonly lengths = new Map<string, number>();
   /** What this process has appended: rows that come again are there. */
@@ -68,12 +68,12 @@ class HistoryFiles implements OpenHistoryStore {
   ) {}
 
   async open(): Promise<void> {
-    this.unlock = await lockFile(join(this.folder, 'history'), (pid) => inUse(this.folder, pid), this.host.signal);
+    this.lock = await lockFile(join(this.folder, 'history'), (pid) => inUse(this.folder, pid), this.host.signal);
     try {
       await this.adopt();
       await this.sweep();
     } catch (error) {
-      this.unlock();
+      this.lock.release();
       throw error;
     }
   }
@@ -104,7 +104,7 @@ class HistoryFiles implements OpenHistoryStore {
   }
 
   async close(): Promise<void> {
-    this.unlock();
+    this.lock?.release();
   }
 
   private async append(row: HistoryRow): Promise<void> {

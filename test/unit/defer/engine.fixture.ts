@@ -1,4 +1,5 @@
 import type { DeferredRecord } from '../../../src/core/record.js';
+import type { RequestState } from '../../../src/core/request-state.js';
 import { OncePerCause } from '../../../src/core/reporter.js';
 import { DeferEngine, type Arming } from '../../../src/defer/defer-engine.js';
 import { deferOption, type DeferOptions } from '../../../src/defer/defer.options.js';
@@ -7,6 +8,9 @@ import { TaskSequence } from '../../../src/defer/tasks/task.js';
 
 /** As of code outside a request. */
 export const armingIn = (sequence: TaskSequence): Arming => ({ when: null, origin: null, sequence, reserved: false });
+
+/** A request that was answered with 200. */
+export const answered = { response: null, aborted: false, status: 200 } as RequestState;
 
 /** An engine with its records and reports, and a short way to defer. */
 export function engineWith(options: DeferOptions = {}) {

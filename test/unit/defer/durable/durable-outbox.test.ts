@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { MemoryPlace, MemoryStore } from '../../../contract/memory-store.js';
 import { until } from '../../../fixtures/until.js';
-import { engineWith } from '../engine.fixture.js';
+import { RequestWork } from '../../../../src/defer/request-work.js';
+import { answered, engineWith } from '../engine.fixture.js';
 import { entryOf, NO_WORKER } from '../durable-entry.js';
 import { expectBalanced } from '../balanced.js';
 
@@ -70,6 +71,41 @@ describe('durable work in front of a store that comes and goes', () => {
     await engine.drain(100);
   });
 
+  it('drop-old: the oldest of all goes, whatever queue it is for', async () => {
+    const place = new MemoryPlace();
+    const { engine } = engineWith({
+      maxPending: 2,
+      overflow: 'drop-old',
+      batch: { maxWaitMs: 100 },
+      store: new MemoryStore(place, false),
+    });
+    const { durable } = engine;
+    await durable!.start(NO_WORKER);
+    const add = (id: string, queue: string): void => {
+      const entry = entryOf(id);
+      durable!.arm({ ...entry, options: { ...entry.options, queue } }, null, false)!.commit(200);
+    };
+    add('before', 'mail');
+    await engine.idle();
+    add('oldest', 'audit');
+    add('older', 'mail');
+    add('newest', 'audit');
+    await engine.idle();
+    expect([...place.known].toSorted()).toEqual(['before', 'newest', 'older']);
+  });
+
+  it('drop-old: what the own request has armed first goes, when nothing older waits', async () => {
+    const place = new MemoryPlace();
+    const { engine } = engineWith({ maxPending: 2, overflow: 'drop-old', store: new MemoryStore(place, false) });
+    await engine.durable!.start(NO_WORKER);
+    const request = new RequestWork(new Set());
+    for (const id of ['a', 'b', 'c', 'd']) request.arm(engine.durable!.arm(entryOf(id), null, false, request)!);
+    request.ended(answered);
+    await engine.idle();
+    expect([...place.known]).toEqual(['c', 'd']);
+    expect(engine.stats()).toMatchObject({ accepted: 4, stored: 2, dropped: 2, pending: 0 });
+  });
+
   it('what cannot be read from the disk for a while keeps its place, and no room is lost', async () => {
     const place = new MemoryPlace();
     place.away = true;
@@ -93,6 +129,41 @@ describe('durable work in front of a store that comes and goes', () => {
     expect(reports.filter((report) => report.includes('EMFILE'))).toEqual([
       expect.stringContaining('spill file: could not read: EMFILE'),
     ]);
+    await engine.drain(100);
+  });
+
+  it('what waits for a disk that cannot be read takes no room from what a disk refuses', async () => {
+    const place = new MemoryPlace();
+    place.away = true;
+    const path = join(folder, 'spill');
+    const { engine } = engineWith({
+      maxPending: 2,
+      store: new MemoryStore(place, false, { path, maxBytes: 1024 ** 2 }),
+    });
+    const durable = engine.durable!;
+    await durable.start(NO_WORKER);
+    for (const id of ['a', 'b', 'c', 'd']) await durable.enqueue(entryOf(id));
+    const file = await open(`${path}.1`);
+    const handle = Object.getPrototypeOf(file) as typeof file;
+    await file.close();
+    const broken = Object.assign(new Error('i/o error'), { code: 'EIO' });
+    const read = vi.spyOn(handle, 'read').mockRejectedValue(broken);
+    const write = vi.spyOn(handle, 'appendFile').mockRejectedValue(broken);
+    place.away = false;
+    await until('what is in memory to be stored', () => place.known.size === 2);
+    await until('the disk to be asked', () => read.mock.calls.length > 0);
+    for (const id of ['e', 'f']) {
+      const armed = durable.arm(entryOf(id), null, false)!;
+      await armed.written;
+      armed.commit(200);
+    }
+    await until('what the disk refuses to be stored', () => place.known.has('e') && place.known.has('f'));
+    read.mockRestore();
+    write.mockRestore();
+    await engine.idle();
+    expect(place.known.size).toBe(6);
+    expect(engine.stats()).toMatchObject({ accepted: 6, stored: 6, dropped: 0, pending: 0 });
+    expect(durable.capacity.isEmpty).toBe(true);
     await engine.drain(100);
   });
 

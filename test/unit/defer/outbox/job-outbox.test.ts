@@ -1,16 +1,19 @@
 import { describe, expect, it } from 'vitest';
 import type { JobQueue } from '../../../../src/index.js';
 import { until } from '../../../fixtures/until.js';
-import { engineWith } from '../engine.fixture.js';
+import { RequestWork } from '../../../../src/defer/request-work.js';
+import { answered, engineWith } from '../engine.fixture.js';
 
 type Jobs = Parameters<JobQueue['addBulk']>[0];
 
-function queueOf(addBulk: (jobs: Jobs) => Promise<unknown>): JobQueue & { added: string[] } {
+function queueOf(addBulk: (jobs: Jobs) => Promise<unknown>): JobQueue & { added: string[]; sends: number } {
   const added: string[] = [];
   return {
     name: 'mail',
     added,
-    addBulk: async (jobs) => {
+    sends: 0,
+    async addBulk(jobs) {
+      this.sends += 1;
       const answer = await addBulk(jobs);
       added.push(...jobs.map(({ name }) => name));
       return answer;
@@ -32,6 +35,41 @@ describe('jobs for the own queue of an application', () => {
       ['mail/c', 'completed', null],
       ['mail/d', 'completed', null],
     ]);
+  });
+
+  it('drop-old: what the own request has armed first goes, when nothing older waits', async () => {
+    const { engine, records } = engineWith({ maxPending: 2, overflow: 'drop-old' });
+    const queue = queueOf(async () => []);
+    const request = new RequestWork(new Set());
+    for (const name of ['a', 'b', 'c', 'd']) request.arm(engine.armJob(queue, name, {}, undefined, null, request)!);
+    request.ended(answered);
+    await engine.idle();
+    expect(queue.added).toEqual(['c', 'd']);
+    expect(records.map(({ name, outcome }) => [name, outcome])).toEqual([
+      ['mail/a', 'dropped'],
+      ['mail/b', 'dropped'],
+      ['mail/c', 'completed'],
+      ['mail/d', 'completed'],
+    ]);
+    expect(engine.stats()).toMatchObject({ accepted: 4, stored: 2, dropped: 2 });
+  });
+
+  it('drop-old: what no room is large enough for drops nobody else', async () => {
+    const { engine, records } = engineWith({ maxPendingBytes: 100, overflow: 'drop-old' });
+    let answer = (): void => {};
+    const queue = queueOf(() => new Promise<void>((resolve) => (answer = resolve)));
+    const add = (name: string, bytes: number): void =>
+      engine.armJob(queue, name, 'x'.repeat(bytes), undefined, null)?.commit(null);
+    add('on its way', 10);
+    await until('it to be sent', () => queue.sends === 1);
+    add('waits', 10);
+    add('too large', 500);
+    expect(records.map(({ name, outcome }) => [name, outcome])).toEqual([['mail/too large', 'dropped']]);
+    answer();
+    await until('the other to be sent', () => queue.sends > 1);
+    answer();
+    await engine.idle();
+    expect(queue.added).toEqual(['on its way', 'waits']);
   });
 
   it('a queue that is dead starves no other: each has its own capacity', async () => {

@@ -267,7 +267,7 @@ describe('the spill', () => {
       { id: 'a-3' },
     ]);
     expect(rejected[0]!.rejectedAt).toBeGreaterThan(Date.now() - 60_000);
-    await spill.forgetRejected(['a-2']);
+    await spill.forgetRejected(new Set(['a-2']));
     expect((await spill.rejected()).map(({ id }) => id)).toEqual(['a-3']);
   });
 
@@ -378,6 +378,21 @@ describe('the lock of a spill', () => {
     clearInterval(renewing);
     const { spill } = await opening;
     expect(await put(spill, 'a-1')).toBe(true);
+  });
+
+  it('that another has taken, as from a container that stood still, is its own: nothing more is written, or taken away', async () => {
+    const { spill } = await open();
+    expect(await put(spill, 'a-1')).toBe(true);
+    const theirs = `another-pod/${kernel}/pid:[1] ${process.pid} 1`;
+    writeFileSync(lock(), theirs);
+    const old = new Date(Date.now() - 60_000);
+    utimesSync(lock(), old, old);
+    expect(await put(spill, 'a-2')).toBe(false);
+    expect(reports.at(-1)).toContain('another process has taken it over');
+    await new Promise((resolve) => setTimeout(resolve, 3_000));
+    expect(statSync(lock()).mtimeMs).toBeCloseTo(old.getTime(), -1);
+    await spill.close();
+    expect(readFileSync(lock(), 'utf8')).toBe(theirs);
   });
 
   it('is renewed by its owner', async () => {

@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import type { BatchItem, DeferOptions } from '../../../../src/index.js';
 import type { ClassWork } from '../../../../src/defer/defer-engine.js';
+import { RequestWork } from '../../../../src/defer/request-work.js';
 import { TaskSequence } from '../../../../src/defer/tasks/task.js';
 import { readEnqueueOptions } from '../../../../src/defer/work-options.js';
 import { until } from '../../../fixtures/until.js';
 import { expectBalanced } from '../balanced.js';
-import { armingIn, engineWith } from '../engine.fixture.js';
+import { answered, armingIn, engineWith } from '../engine.fixture.js';
 
 /** An engine, and work with `runBatch` that remembers its batches. */
 function batching(
@@ -29,11 +30,11 @@ function batching(
     kind: 'batch',
     provide: () => instance,
   };
-  const { engine, reports } = engineWith(options);
-  const arm = (data: unknown) => {
-    return engine.armClass(planned, instance, data, armingIn(new TaskSequence()));
+  const { engine, reports, records, defer } = engineWith(options);
+  const arm = (data: unknown, sequence = new TaskSequence()) => {
+    return engine.armClass(planned, instance, data, armingIn(sequence));
   };
-  return { engine, batches, arm, reports };
+  return { engine, batches, arm, reports, records, defer };
 }
 
 describe('batches', () => {
@@ -64,6 +65,35 @@ describe('batches', () => {
     await engine.idle();
     expect(batches).toEqual([[0], Array.from({ length: 20 }, (_, i) => i + 1)]);
     expectBalanced(engine.stats());
+  });
+
+  it('drop-old: the oldest of all goes, whether it is an item or a task', async () => {
+    const { engine, arm, records, defer } = batching(
+      { maxPending: 2, concurrency: 1, overflow: 'drop-old' },
+      { batch: { maxWaitMs: 60_000 } },
+    );
+    let end = (): void => {};
+    defer(() => new Promise<void>((resolve) => (end = resolve)));
+    await until('it to run', () => engine.stats().running === 1);
+    const dropped = (): string[] => records.map(({ name }) => name);
+    arm('item')!.commit(null);
+    defer(() => {}, { name: 'first task' });
+    defer(() => {}, { name: 'second task' });
+    expect(dropped()).toEqual(['WriteAudit']);
+    arm('item')!.commit(null);
+    expect(dropped()).toEqual(['WriteAudit', 'first task']);
+    end();
+    await engine.drain(1_000);
+  });
+
+  it('drop-old: what the own request has armed first goes, when nothing older waits', async () => {
+    const { engine, batches, arm } = batching({ maxPending: 2, overflow: 'drop-old' }, { batch: { maxWaitMs: 5 } });
+    const request = new RequestWork(new Set());
+    for (let i = 0; i < 4; i++) request.arm(arm(i, request)!);
+    request.ended(answered);
+    await engine.idle();
+    expect(batches).toEqual([[2, 3]]);
+    expect(engine.stats()).toMatchObject({ accepted: 4, completed: 2, dropped: 2 });
   });
 
   it('that the application’s end cuts off are told item by item, running, waiting or to be tried again', async () => {
