@@ -1,3 +1,4 @@
+import { entryOf } from '../../core/entry-of.js';
 import type { TimeRange } from '../../core/history.js';
 import { Histogram } from '../../core/histogram.js';
 import type { Collected } from '../collector.js';
@@ -49,10 +50,7 @@ export class MemoryTiers {
     if (this.finishedUntil - atMs > HOUR_MS) this.finishedUntil = 0;
     const at = Math.max(atMs, this.finishedUntil);
     const [minute, ...others] = [...this.tiers.values()].map(({ stepMs, running }) => {
-      const bucket = bucketOf(at, stepMs);
-      let window = running.get(bucket);
-      if (window === undefined) running.set(bucket, (window = new SiteWindow()));
-      return window;
+      return entryOf(running, bucketOf(at, stepMs), () => new SiteWindow());
     });
     for (const window of [minute!, ...others]) window.process.add(process);
     for (const [name, route] of routes) {
