@@ -1,4 +1,5 @@
-import type { HistoryPoint, HistorySeries, TimeRange } from '../core/history.js';
+import { entryOf } from '../core/entry-of.js';
+import type { HistorySeries, TimeRange } from '../core/history.js';
 import type { HistorySource } from './reader.js';
 import { bucketOf, ruleOf, TIERS, type Tier } from './rows/tiers.js';
 import { RouteWindow } from './rows/window.js';
@@ -23,26 +24,29 @@ export async function seriesOf(
   const stepMs = Math.max(1, Math.round((range.stepMs ?? unitMs) / unitMs)) * unitMs;
   const steps = new Map<number, RouteWindow>();
   await source.read(tier, { from: bucketOf(range.from, stepMs), to: range.to }, ({ at, window }) => {
-    const step = bucketOf(at, stepMs);
-    let sums = steps.get(step);
-    if (sums === undefined) steps.set(step, (sums = new RouteWindow()));
+    const sums = entryOf(steps, bucketOf(at, stepMs), () => new RouteWindow());
     const found = window.window(route);
     if (found !== null) sums.merge(found);
   });
-  const points = [...steps].toSorted(([a], [b]) => a - b).map(([at, window]) => pointOf(at, window));
+  const points = [...steps]
+    .toSorted(([a], [b]) => a - b)
+    .map(([at, window]) => {
+      const figures = figuresOf(window);
+      return { at, ...figures, upstreamMs: figures.upstreamMs ?? 0 };
+    });
   return { stepMs, points };
 }
 
-function pointOf(at: number, window: RouteWindow): HistoryPoint {
-  const { count, errors, aborted, blockedMs, timed, upstreamMs } = window;
+/** What is told of requests, wherever it is; the mean of upstreams is null where nothing tells. */
+export function figuresOf(window: RouteWindow) {
+  const { count, errors, aborted, histogram, blockedMs, timed, upstreamMs } = window;
   return {
-    at,
     count,
     errors,
     aborted,
-    durationMs: window.histogram.figures(),
+    durationMs: histogram.figures(),
     over: overOf(window),
     blockedMs,
-    upstreamMs: timed === 0 ? 0 : upstreamMs / timed,
+    upstreamMs: timed === 0 ? null : upstreamMs / timed,
   };
 }

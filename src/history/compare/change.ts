@@ -2,22 +2,17 @@ import type { Change } from '../../core/history.js';
 import { fixedHorizon, notBelow, relativeLift, welchDegrees } from '../../core/statistics/inference.js';
 import { studentQuantile } from '../../core/statistics/distributions.js';
 import { estimateOf, ratioMean, type Arm } from '../../core/statistics/ratio-mean.js';
+import type { RouteSums } from '../rows/window.js';
 
 /** One window: what an interval counts as one, since requests of the same minutes resemble each other. */
-export interface Units {
-  completed: number;
-  sumMs: number;
-  count: number;
-  errors: number;
-  readonly over: Map<number, number>;
-}
+export type Unit = Pick<RouteSums, 'completed' | 'sumMs' | 'errors' | 'over'> & { count: number };
 
 const ALPHA = 0.05;
 const UNKNOWN = [-Infinity, Infinity] as const;
 
-type CountAndSum = (unit: Units) => readonly [count: number, sum: number];
+type CountAndSum = (unit: Unit) => readonly [count: number, sum: number];
 
-function armOf(units: readonly Units[], of: CountAndSum): Arm {
+function armOf(units: readonly Unit[], of: CountAndSum): Arm {
   return units
     .map((unit) => of(unit))
     .filter(([count]) => count > 0)
@@ -25,7 +20,7 @@ function armOf(units: readonly Units[], of: CountAndSum): Arm {
 }
 
 /** The relative change of the mean duration. */
-export function relativeOf(before: readonly Units[], after: readonly Units[]): Change {
+export function relativeOf(before: readonly Unit[], after: readonly Unit[]): Change {
   const [was, is] = [before, after].map((units) =>
     ratioMean(armOf(units, ({ completed, sumMs }) => [completed, sumMs])),
   );
@@ -37,7 +32,7 @@ export function relativeOf(before: readonly Units[], after: readonly Units[]): C
 }
 
 /** The difference of two shares. */
-export function differenceOf(before: readonly Units[], after: readonly Units[], of: CountAndSum): Change {
+export function differenceOf(before: readonly Unit[], after: readonly Unit[], of: CountAndSum): Change {
   const [was, is] = [before, after].map((units) => ratioMean(armOf(units, of)));
   if (was!.count === 0 || is!.count === 0) return { value: 0, ci: UNKNOWN };
   const value = is!.mean - was!.mean;

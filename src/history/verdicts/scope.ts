@@ -1,7 +1,8 @@
+import { entryOf } from '../../core/entry-of.js';
 import type { UserUse } from '../../core/snapshot.js';
 import type { Verdict, VerdictReason } from '../../core/verdict.js';
 import type { SiteSums } from '../compare/because.js';
-import { RouteSums } from '../rows/window.js';
+import { RouteSums, sumOf } from '../rows/window.js';
 import type { Assessment } from './assess.js';
 import type { JudgedWindow } from './judged-window.js';
 
@@ -68,9 +69,11 @@ function changeIn(
 ): number {
   let [sum, weight] = [0, 0];
   for (const { route, rule, before } of moved) {
-    const sums = new RouteSums();
-    for (const { pods } of windows)
-      for (const [pod, routes] of pods) if (isOne(pod)) sums.add(routes.get(route) ?? new RouteSums());
+    const pods = windows.flatMap((window) => [...window.pods].filter(([pod]) => isOne(pod)));
+    const sums = sumOf(
+      new RouteSums(),
+      pods.flatMap(([, routes]) => routes.get(route) ?? []),
+    );
     const observedMs = windows.reduce((ms, { process }) => ms + process.observedMs, 0);
     const level = rule.level({ at: windows[0]!.at, sums, observedMs });
     if (level === null || sums.count === 0) continue;
@@ -91,8 +94,9 @@ function userOf({ moved, before, usersOf }: ScopeQuestion): Scope | null {
     if (usual === undefined || usual.completed === 0) continue;
     for (const use of usersOf(route)) {
       const ms = use.totalMs - (use.count * usual.sumMs) / usual.completed;
-      const known = added.get(use.unit) ?? { ms: 0, count: 0 };
-      added.set(use.unit, { ms: known.ms + ms, count: known.count + use.count });
+      const ofUser = entryOf(added, use.unit, () => ({ ms: 0, count: 0 }));
+      ofUser.ms += ms;
+      ofUser.count += use.count;
       totalMs += ms;
       totalCount += use.count;
     }
