@@ -30,8 +30,7 @@ export function* encodeWindow(window: SiteWindow): Steps<Buffer> {
 
 type NamedWindow = readonly [name: string, window: RouteWindow];
 
-function* boundedRoutes(routes: readonly NamedWindow[]): Steps<NamedWindow[]> {
-  const all = routes.filter(([, { count }]) => count > 0);
+function* boundedRoutes(all: readonly NamedWindow[]): Steps<readonly NamedWindow[]> {
   if (all.length <= MAX_ROUTES) return all;
   const sorted = all.toSorted(([, a], [, b]) => b.count - a.count);
   const small = sorted.splice(MAX_ROUTES - 1);
