@@ -3,7 +3,7 @@ import { entryOf } from '../../core/entry-of.js';
 import type { UserUse } from '../../core/snapshot.js';
 import type { Verdict } from '../../core/verdict.js';
 import { becauseOf, type SiteSums } from '../compare/because.js';
-import { DAY_MS, WINDOW_MS } from '../rows/tiers.js';
+import { DAY_MS, HOUR_MS, WINDOW_MS } from '../rows/tiers.js';
 import type { RouteSums } from '../rows/window.js';
 import type { Steps } from '../../core/turns.js';
 import { assess, changeOf, leftOf, significant, type Assessment } from './assess.js';
@@ -20,7 +20,7 @@ const MAX_ACTIVE = 20;
 const KEPT_MS = 7 * DAY_MS;
 const MAX_KEPT = 100;
 /** A route that follows within this time belongs to the same change. */
-const JOINS_MS = 3_600_000;
+const JOINS_MS = HOUR_MS;
 /** Less of the change is left than this, for {@link RECENT} units: it is over. */
 const OVER = 0.5;
 /** What lasts so long is the usual. */
@@ -95,6 +95,8 @@ export class VerdictEngine {
   private *open(rule: MetricRule, index: number, window: JudgedWindow, fresh: ReadonlySet<string>): Steps<Verdict[]> {
     const all: Assessment[] = [];
     for (const [route, track] of this.tracks) {
+      // What nobody asks for any more says nothing of now; a unit takes an hour at most.
+      if (window.at - (track.recent.at(-1)?.at ?? 0) > 2 * HOUR_MS) continue;
       const one = assess(route, track, index, this.profile);
       if (one !== null) all.push(one);
       yield;

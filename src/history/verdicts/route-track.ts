@@ -72,13 +72,13 @@ export class RouteTrack {
 
   /** True when a unit is complete. `isCalm`: nothing is known to be wrong with the route. */
   take(at: number, sums: RouteSums, observedMs: number, isCalm: boolean): boolean {
+    // Hours of a route that is hardly used say nothing of now.
+    if (this.pending !== null && at - this.pending.at >= HOUR_MS) this.pending = null;
     const unit = (this.pending ??= { at, sums: new RouteSums(), observedMs: 0 });
     unit.sums.add(sums);
     unit.observedMs += observedMs;
-    const isEnough = unit.sums.count >= MIN_REQUESTS;
-    // Hours of a route that is hardly used say nothing of now.
-    if (isEnough || at - unit.at >= HOUR_MS) this.pending = null;
-    if (!isEnough) return false;
+    if (unit.sums.count < MIN_REQUESTS) return false;
+    this.pending = null;
     this.recent.push(unit);
     const oldest = this.recent.length > RECENT ? this.recent.shift()! : null;
     if (isCalm && oldest !== null) this.remember(oldest);
