@@ -2,7 +2,7 @@ import { entryOf } from '../../core/entry-of.js';
 import type { UserUse } from '../../core/snapshot.js';
 import type { Verdict, VerdictReason } from '../../core/verdict.js';
 import type { SiteSums } from '../compare/because.js';
-import { RouteSums, sumOf } from '../rows/window.js';
+import { RouteSums } from '../rows/window.js';
 import type { Assessment } from './assess.js';
 import type { JudgedWindow } from './judged-window.js';
 
@@ -69,11 +69,9 @@ function changeIn(
 ): number {
   let [sum, weight] = [0, 0];
   for (const { route, rule, before } of moved) {
-    const pods = windows.flatMap((window) => [...window.pods].filter(([pod]) => isOne(pod)));
-    const sums = sumOf(
-      new RouteSums(),
-      pods.flatMap(([, routes]) => routes.get(route) ?? []),
-    );
+    const sums = new RouteSums();
+    for (const { pods } of windows)
+      for (const [pod, routes] of pods) if (isOne(pod)) sums.add(routes.get(route) ?? new RouteSums());
     const observedMs = windows.reduce((ms, { process }) => ms + process.observedMs, 0);
     const level = rule.level({ at: windows[0]!.at, sums, observedMs });
     if (level === null || sums.count === 0) continue;
