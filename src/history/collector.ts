@@ -1,11 +1,12 @@
 import { performance } from 'node:perf_hooks';
 import { getHeapStatistics } from 'node:v8';
+import { entryOf } from '../core/entry-of.js';
 import { Histogram } from '../core/histogram.js';
 import type { LatencyFigures, RouteTotals } from '../core/latency-figures.js';
 import { routeName, type Route } from '../core/route.js';
-import type { RouteTimeFigures, RouteTimeTotals } from '../core/route-time.js';
+import type { RouteTimeFigures } from '../core/route-time.js';
 import type { SchedulingPressure } from '../core/scheduling.js';
-import { ProcessSums, RouteWindow, type TargetSums } from './rows/window.js';
+import { ProcessSums, RouteSums, RouteWindow } from './rows/window.js';
 
 /** Fewer requests that were alone in flight say too little of their own work. */
 const MIN_ALONE = 5;
@@ -18,15 +19,13 @@ export interface Counters {
 }
 
 /** What one route had counted when it was last looked at. */
-class Before {
-  completed = 0;
-  errors = 0;
-  aborted = 0;
-  over: readonly number[] = [];
-  blockedMs = 0;
+class Seen {
+  sums = new RouteSums();
+  aloneCount = 0;
+  aloneMs = 0;
   readonly byStatus = new Map<number, Histogram>();
 }
-const NO_TIME: RouteTimeTotals = { count: 0, upstreamMs: 0, busyMs: 0, upstreamBusyMs: 0, aloneCount: 0, aloneMs: 0 };
+const NOTHING = new RouteSums();
 
 /** What was counted in between two looks. A route's figures are of one moment; the next route is looked at when it is asked for. */
 export interface Collected {
@@ -37,11 +36,9 @@ export interface Collected {
 
 /** Takes what was counted since it last looked. It looks once a minute, and costs requests nothing. */
 export class Collector {
-  private readonly routes = new Map<Route, Before>();
-  private readonly times = new Map<Route, RouteTimeTotals>();
-  private readonly calls = new Map<Route, Map<string, TargetSums>>();
+  private readonly seen = new Map<Route, Seen>();
   private loop = performance.eventLoopUtilization();
-  private throttledMs: number | null = null;
+  private throttledMs = 0;
 
   constructor(private readonly counters: () => Counters) {}
 
@@ -55,70 +52,47 @@ export class Collector {
     times: RouteTimeFigures | null,
   ): Generator<readonly [string, RouteWindow]> {
     for (const totals of latency?.totals() ?? []) {
-      const window = this.takeRoute(totals);
-      if (window === null) continue;
-      const { route } = totals;
-      if (times !== null) this.takeTime(route, window, times);
-      yield [routeName(route), window];
+      const window = this.takeRoute(totals, times);
+      if (window !== null) yield [routeName(totals.route), window];
     }
   }
 
   /** Null when nothing has happened. */
-  private takeRoute({ route, byStatus, abortedCount: aborted, blockedMs, over }: RouteTotals): RouteWindow | null {
+  private takeRoute(totals: RouteTotals, times: RouteTimeFigures | null): RouteWindow | null {
+    const { route, byStatus, abortedCount: aborted, blockedMs, over } = totals;
     let [completed, errors] = [0, 0];
     for (const [status, { count }] of byStatus) {
       completed += count;
       if (status >= 500) errors += count;
     }
-    let before = this.routes.get(route);
-    if (before === undefined) {
-      if (completed + aborted + blockedMs === 0) return null;
-      this.routes.set(route, (before = new Before()));
-    }
+    const before = this.seen.get(route)?.sums ?? NOTHING;
     if (completed === before.completed && aborted === before.aborted && blockedMs === before.blockedMs) return null;
+    const now = Object.assign(new RouteSums(), { completed, errors, aborted, blockedMs });
+    for (const { ms, count } of over) now.over.set(ms, count);
+    for (const { target, calls, wallMs } of times?.callsOf(route) ?? []) now.called(target, calls, wallMs);
+    const time = times?.totalsOf(route) ?? null;
+    if (time !== null) {
+      const { count: timed, upstreamMs, busyMs, upstreamBusyMs } = time;
+      Object.assign(now, { timed, upstreamMs, busyMs, upstreamBusyMs });
+    }
     const window = new RouteWindow();
-    for (const [status, histogram] of byStatus) {
-      let known = before.byStatus.get(status);
-      if (known === undefined) before.byStatus.set(status, (known = new Histogram()));
-      known.catchUp(histogram, window.histogram);
-    }
-    window.completed = window.histogram.count;
+    window.add(now);
+    window.add(before, -1);
+    for (const [target, { calls }] of window.targets) if (calls === 0) window.targets.delete(target);
+    const seen = entryOf(this.seen, route, () => new Seen());
+    seen.sums = now;
+    for (const [status, histogram] of byStatus)
+      entryOf(seen.byStatus, status, () => new Histogram()).catchUp(histogram, window.histogram);
     window.sumMs = window.histogram.sumMs;
-    window.aborted = aborted - before.aborted;
-    window.errors = errors - before.errors;
-    window.blockedMs = blockedMs - before.blockedMs;
-    for (const [index, { ms, count }] of over.entries()) window.over.set(ms, count - (before.over[index] ?? 0));
-    Object.assign(before, { completed, errors, aborted, blockedMs, over: over.map(({ count }) => count) });
-    return window;
-  }
-
-  private takeTime(route: Route, window: RouteWindow, times: RouteTimeFigures): void {
-    this.takeCalls(route, window, times);
-    const now = times.totalsOf(route);
-    if (now === null) return;
-    const before = this.times.get(route) ?? NO_TIME;
-    const { count, upstreamMs, busyMs, upstreamBusyMs, aloneCount, aloneMs } = now;
-    this.times.set(route, { count, upstreamMs, busyMs, upstreamBusyMs, aloneCount, aloneMs });
-    window.timed = count - before.count;
-    window.upstreamMs = upstreamMs - before.upstreamMs;
-    window.busyMs = busyMs - before.busyMs;
-    window.upstreamBusyMs = upstreamBusyMs - before.upstreamBusyMs;
-    const alone = aloneCount - before.aloneCount;
-    const ownMs = alone >= MIN_ALONE ? (aloneMs - before.aloneMs) / alone : times.ownCpuMsOf(route);
-    if (ownMs === null || window.timed === 0) return;
-    window.ownOf = window.timed;
-    window.ownMs = Math.min(window.busyMs, ownMs * window.timed);
-  }
-
-  private takeCalls(route: Route, window: RouteWindow, times: RouteTimeFigures): void {
-    for (const { target, calls, wallMs } of times.callsOf(route)) {
-      let known = this.calls.get(route);
-      if (known === undefined) this.calls.set(route, (known = new Map()));
-      const before = known.get(target) ?? { calls: 0, wallMs: 0 };
-      if (calls === before.calls) continue;
-      known.set(target, { calls, wallMs });
-      window.called(target, calls - before.calls, wallMs - before.wallMs);
+    if (time === null || window.timed === 0) return window;
+    const alone = time.aloneCount - seen.aloneCount;
+    const ownMs = alone >= MIN_ALONE ? (time.aloneMs - seen.aloneMs) / alone : times!.ownCpuMsOf(route);
+    [seen.aloneCount, seen.aloneMs] = [time.aloneCount, time.aloneMs];
+    if (ownMs !== null) {
+      window.ownOf = window.timed;
+      window.ownMs = Math.min(window.busyMs, ownMs * window.timed);
     }
+    return window;
   }
 
   private takeProcess(scheduling: SchedulingPressure | null): ProcessSums {
@@ -128,8 +102,8 @@ export class Collector {
     this.loop = now;
     process.observedMs = active + idle;
     process.busyMs = active;
-    const throttledMs = scheduling?.throttledMs ?? null;
-    if (throttledMs !== null) process.throttledMs = throttledMs - (this.throttledMs ?? 0);
+    const throttledMs = scheduling?.throttledMs ?? 0;
+    process.throttledMs = throttledMs - this.throttledMs;
     this.throttledMs = throttledMs;
     const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics();
     process.heapRatio = limit > 0 ? used / limit : 0;

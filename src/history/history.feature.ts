@@ -44,7 +44,7 @@ class HistoryFeature implements Feature {
       tell: (verdict) => {
         if (recorder.wanted) recorder.push({ kind: 'verdict', verdict });
       },
-      failed: (error) => this.failed(error),
+      failed: this.failed,
     });
     const counters = () => ({
       latency: LATENCY_FIGURES.get(requests),
@@ -79,24 +79,16 @@ class HistoryFeature implements Feature {
     this.timer = setTimeout(
       () => {
         this.wait();
-        void this.tick();
+        this.history.tick().catch(this.failed);
       },
       MINUTE_MS - (Date.now() % MINUTE_MS),
     ).unref();
   }
 
-  private async tick(): Promise<void> {
-    try {
-      if (this.timer !== null) await this.history.tick();
-    } catch (error) {
-      this.failed(error);
-    }
-  }
-
-  private failed(error: unknown): void {
+  private readonly failed = (error: unknown): void => {
     const cause = `history failed: ${reasonOf(error)}`;
     this.host.report.report(cause, `${cause}. Requests are not affected; the next minute is kept again.`);
-  }
+  };
 }
 
 export const historyFeature: FeatureDefinition<'history', Options> = {

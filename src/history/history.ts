@@ -6,13 +6,14 @@ import { Collector, type Counters } from './collector.js';
 import { compareRanges } from './compare/compare.js';
 import { rangesOf } from './compare/ranges.js';
 import type { HistoryStore } from './history-store.js';
-import { HistorySource, type Identity } from './reader.js';
+import type { HistorySource, Identity, ReadBucket } from './reader.js';
 import { MemoryTiers, type Bucket } from './rows/memory.js';
 import type { HistoryRow } from './rows/row.js';
+import { EncodedWindow } from './rows/window-codec.js';
 import { keptMs, TIERS, type Tier } from './rows/tiers.js';
 import { seriesOf, tierFor } from './series.js';
 import { StoreKeeper } from './store-keeper.js';
-import { inTurns, type Steps } from '../core/turns.js';
+import { inTurns, Turns, type Steps } from '../core/turns.js';
 import type { VerdictKeeper } from './verdicts/verdict-keeper.js';
 
 /** What a history is made of. */
@@ -28,8 +29,7 @@ export interface HistoryParts {
 }
 
 /** The history of one process: rows from the counters, in memory and in a store, and what is asked of them. */
-export class History implements HistoryReader {
-  readonly source: HistorySource;
+export class History implements HistoryReader, HistorySource {
   private readonly memory: MemoryTiers;
   private readonly store: StoreKeeper | null;
   private readonly collector: Collector;
@@ -40,12 +40,10 @@ export class History implements HistoryReader {
     private readonly parts: HistoryParts,
     private readonly judge: VerdictKeeper | null,
   ) {
-    const { store, maxBytes, keepDays, own, report } = parts;
+    const { store, maxBytes, keepDays, report } = parts;
     this.memory = new MemoryTiers(maxBytes);
     const host = { keptMs: (tier: Tier) => keptMs(tier, keepDays), maxBytes };
     this.store = store === null ? null : new StoreKeeper(store, host, report);
-    const bucketsOf = (tier: Tier, range: TimeRange) => this.alone(() => inTurns(this.memory.buckets(tier, range)));
-    this.source = new HistorySource(this.memory, bucketsOf, this.store, own);
     this.collector = new Collector(parts.counters);
     this.collectedMs = parts.now();
   }
@@ -54,7 +52,7 @@ export class History implements HistoryReader {
   begin(): void {
     Array.from(this.collector.collect().routes);
     this.collectedMs = this.parts.now();
-    void this.judge?.recall(this.source, this.parts.now());
+    void this.judge?.recall(this, this.parts.now());
   }
 
   /** Once a minute. Resolves when the store has taken it, or has failed. */
@@ -67,7 +65,7 @@ export class History implements HistoryReader {
       // Handed on before anybody else has a turn: who closes meanwhile loses no row.
       return { writing: this.store.write(ended.map(this.rowOf), running.map(this.rowOf)) };
     });
-    await Promise.all([writing, this.judge?.judge(this.source, nowMs)]);
+    await Promise.all([writing, this.judge?.judge(this, nowMs)]);
   }
 
   /** Writes what runs. */
@@ -91,7 +89,7 @@ export class History implements HistoryReader {
       throw optionError('range.stepMs', 'a number of milliseconds above 0', stepMs);
     checkRoute(route);
     await this.collect();
-    return seriesOf(this.source, range, route, this.parts.now());
+    return seriesOf(this, range, route, this.parts.now());
   }
 
   async compare(what: CompareWhat, { route = null }: { route?: string | null } = {}): Promise<PerfComparison> {
@@ -99,8 +97,8 @@ export class History implements HistoryReader {
     checkRoute(route);
     await this.collect();
     const nowMs = this.parts.now();
-    const ranges = await rangesOf(what, this.source, this.parts.own.release, nowMs);
-    return compareRanges(this.source, ranges, route, nowMs);
+    const ranges = await rangesOf(what, this, this.parts.own.release, nowMs);
+    return compareRanges(this, ranges, route, nowMs);
   }
 
   verdicts(): readonly Verdict[] {
@@ -109,7 +107,7 @@ export class History implements HistoryReader {
 
   async releases(range: TimeRange): Promise<{ at: number; release: string }[]> {
     const first = new Map<string, number>();
-    await this.source.read(tierFor(range.from, this.parts.now()), range, ({ at, release }) => {
+    await this.read(tierFor(range.from, this.parts.now()), range, ({ at, release }) => {
       if (release !== '') first.set(release, Math.min(at, first.get(release) ?? Infinity));
     });
     return [...first].map(([release, at]) => ({ at, release })).toSorted((a, b) => a.at - b.at);
@@ -118,10 +116,31 @@ export class History implements HistoryReader {
   async routes(range: TimeRange): Promise<string[]> {
     await this.collect();
     const names = new Set<string>();
-    await this.source.read(tierFor(range.from, this.parts.now()), range, ({ window }) => {
+    await this.read(tierFor(range.from, this.parts.now()), range, ({ window }) => {
       for (const name of window.routeNames) names.add(name);
     });
     return [...names].toSorted();
+  }
+
+  async read(tier: Tier, range: TimeRange, take: (bucket: ReadBucket) => void, withStore = true): Promise<boolean> {
+    const { memory, store } = this;
+    const { own } = this.parts;
+    const turns = new Turns();
+    for (const { at, window } of await this.alone(() => inTurns(memory.buckets(tier, range)))) {
+      take({ ...own, at, window });
+      await turns.rest();
+    }
+    if (store === null || !withStore) return true;
+    return store.read(tier, range, async ({ data, ...row }) => {
+      if (row.instance === own.instance && memory.has(tier, row.at)) return;
+      try {
+        take({ ...row, window: new EncodedWindow(data) });
+      } catch (error) {
+        // A row's checksum does not say who wrote it: one that cannot be decoded is left out.
+        if (!(error instanceof RangeError)) throw error;
+      }
+      await turns.rest();
+    });
   }
 
   /** What takes long is spread over turns of the event loop: others see its result as a whole, after it. */

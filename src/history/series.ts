@@ -1,11 +1,22 @@
-import type { HistoryPoint, HistorySeries, TimeRange } from '../core/history.js';
+import { entryOf } from '../core/entry-of.js';
+import type { HistorySeries, TimeRange } from '../core/history.js';
 import type { HistorySource } from './reader.js';
-import { bucketOf, ruleOf, TIERS, type Tier } from './rows/tiers.js';
+import { bucketOf, TIERS, type Tier, type TierRule } from './rows/tiers.js';
 import { RouteWindow } from './rows/window.js';
 
-/** The finest tier that reaches back to `from`, or did so a step ago: the clock goes on while somebody asks. */
-export function tierFor(from: number, nowMs: number): Tier {
-  return TIERS.find(({ keepMs, stepMs }) => from >= nowMs - keepMs - stepMs)?.tier ?? '1h';
+/** Tiers that reach back to `from`, or did so a bucket ago: the clock goes on while somebody asks. The finest first. */
+const tiersFor = (from: number, nowMs: number): TierRule[] =>
+  TIERS.filter(({ tier, keepMs, stepMs }) => tier === '1h' || from >= nowMs - keepMs - stepMs);
+
+export const tierFor = (from: number, nowMs: number): Tier => tiersFor(from, nowMs)[0]!.tier;
+
+/** The finest tier, and its step next to the one asked for; a coarser one with that step where only it has the first as a whole. */
+function stepsFor({ from, stepMs: asked }: TimeRange & { stepMs?: number }, nowMs: number): readonly [Tier, number] {
+  const stepOf = ({ stepMs }: TierRule): number => Math.max(1, Math.round((asked ?? stepMs) / stepMs)) * stepMs;
+  const [finest] = tiersFor(from, nowMs);
+  const stepMs = stepOf(finest!);
+  const whole = tiersFor(bucketOf(from, stepMs), nowMs).find((rule) => stepOf(rule) === stepMs);
+  return [(whole ?? finest!).tier, stepMs];
 }
 
 export const overOf = ({ over }: RouteWindow): { ms: number; count: number }[] =>
@@ -18,31 +29,32 @@ export async function seriesOf(
   route: string | null,
   nowMs: number,
 ): Promise<HistorySeries> {
-  const tier = tierFor(range.from, nowMs);
-  const unitMs = ruleOf(tier).stepMs;
-  const stepMs = Math.max(1, Math.round((range.stepMs ?? unitMs) / unitMs)) * unitMs;
+  const [tier, stepMs] = stepsFor(range, nowMs);
   const steps = new Map<number, RouteWindow>();
   await source.read(tier, { from: bucketOf(range.from, stepMs), to: range.to }, ({ at, window }) => {
-    const step = bucketOf(at, stepMs);
-    let sums = steps.get(step);
-    if (sums === undefined) steps.set(step, (sums = new RouteWindow()));
+    const sums = entryOf(steps, bucketOf(at, stepMs), () => new RouteWindow());
     const found = window.window(route);
     if (found !== null) sums.merge(found);
   });
-  const points = [...steps].toSorted(([a], [b]) => a - b).map(([at, window]) => pointOf(at, window));
+  const points = [...steps]
+    .toSorted(([a], [b]) => a - b)
+    .map(([at, window]) => {
+      const figures = figuresOf(window);
+      return { at, ...figures, upstreamMs: figures.upstreamMs ?? 0 };
+    });
   return { stepMs, points };
 }
 
-function pointOf(at: number, window: RouteWindow): HistoryPoint {
-  const { count, errors, aborted, blockedMs, timed, upstreamMs } = window;
+/** What is told of requests, wherever it is; the mean of upstreams is null where nothing tells. */
+export function figuresOf(window: RouteWindow) {
+  const { count, errors, aborted, histogram, blockedMs, timed, upstreamMs } = window;
   return {
-    at,
     count,
     errors,
     aborted,
-    durationMs: window.histogram.figures(),
+    durationMs: histogram.figures(),
     over: overOf(window),
     blockedMs,
-    upstreamMs: timed === 0 ? 0 : upstreamMs / timed,
+    upstreamMs: timed === 0 ? null : upstreamMs / timed,
   };
 }

@@ -20,7 +20,6 @@ export class StoreKeeper {
   private store: OpenHistoryStore | null = null;
   private opening: Promise<OpenHistoryStore> | null = null;
   private waiting: HistoryRow[] = [];
-  private waitingBytes = 0;
   private busy: Promise<void> | null = null;
   private closed = false;
   private readonly closing = new AbortController();
@@ -42,6 +41,7 @@ export class StoreKeeper {
     const settled = await within(deadlineMs, async () => {
       await this.busy;
       await this.write(last, []);
+      this.closed = true;
       await this.release();
     });
     if (!settled) this.fail(new Error(`it did not settle within ${deadlineMs} ms`));
@@ -64,7 +64,7 @@ export class StoreKeeper {
       throw new Error(`a read did not settle within ${READ_DEADLINE_MS} ms`);
     } catch (error) {
       late = true;
-      this.fail(error);
+      if (!this.closed) this.fail(error);
       return false;
     }
   }
@@ -76,7 +76,6 @@ export class StoreKeeper {
       await store.write(rows, running);
       const written = new Set(rows);
       this.waiting = this.waiting.filter((row) => !written.has(row));
-      this.waitingBytes = this.waiting.reduce((sum, { data }) => sum + data.length, 0);
     } catch (error) {
       this.fail(error);
     }
@@ -110,13 +109,12 @@ export class StoreKeeper {
 
   private wait(rows: readonly HistoryRow[]): void {
     this.waiting = [...this.waiting, ...rows];
-    this.waitingBytes += rows.reduce((sum, { data }) => sum + data.length, 0);
-    let lost = 0;
-    while (this.waiting.length > MAX_WAITING || this.waitingBytes > MAX_WAITING_BYTES) {
-      this.waitingBytes -= this.waiting.shift()!.data.length;
-      lost += 1;
-    }
-    if (lost === 0) return;
+    let bytes = 0;
+    // The newest that there is room for.
+    const tooOld = this.waiting.findLastIndex(({ data }) => (bytes += data.length) > MAX_WAITING_BYTES);
+    const lost = Math.max(tooOld + 1, this.waiting.length - MAX_WAITING);
+    if (lost <= 0) return;
+    this.waiting = this.waiting.slice(lost);
     const cause = `history store "${this.kind.name}" lost rows`;
     this.report.report(cause, `${cause}: ${lost}, because it has failed for too long.`, lost);
   }

@@ -4,6 +4,7 @@ import { number, object } from '../core/option.js';
 import { PerfError } from '../core/perf.error.js';
 import type { PerfRequest } from '../core/perf-request.js';
 import { RECORDING, type RecordedTraffic, type Recording } from '../core/recording.js';
+import { reasonOf } from '../core/reason.js';
 import { SecretNames } from '../core/redact.js';
 import { DENIED_NAMES } from '../core/safe-request.js';
 import type { RequestState } from '../core/request-state.js';
@@ -93,7 +94,7 @@ class Recordings implements Recording {
     const finished = recording.finish().catch((error: unknown) => {
       throw new PerfError(
         'PERF_ERR_RECORDING',
-        `The recording could not be written: ${(error as Error).message}. Is there room in \`record.directory\`?`,
+        `The recording could not be written: ${reasonOf(error)}. Is there room in \`record.directory\`?`,
         { cause: error },
       );
     });
@@ -109,20 +110,16 @@ class Recordings implements Recording {
 
   private readonly ended = (state: RequestState): void => this.current?.ended(state, this.host.nowMs());
 
-  private readonly answered = (response: unknown, body: unknown): void => {
-    const state = stateOf(response);
-    if (state !== null) this.guarded(() => this.current?.answered(state, response as Answer['response'], body));
-  };
-
   /** Nest sends the answer after it, whatever happens here. */
-  private guarded(work: () => void): void {
+  private readonly answered = (response: unknown, body: unknown): void => {
     try {
-      work();
+      const state = stateOf(response);
+      if (state !== null) this.current?.answered(state, response as Answer['response'], body);
     } catch (error) {
-      const cause = `an answer could not be looked at for the recording: ${(error as Error).message}`;
+      const cause = `an answer could not be looked at for the recording: ${reasonOf(error)}`;
       this.host.report.report(cause, `${cause}. The request is not affected.`);
     }
-  }
+  };
 
   private sessionOf(state: RequestState): string | null {
     const { sessions } = this.options;
@@ -135,7 +132,7 @@ class Recordings implements Recording {
       const session = sessions(state.frameworkRequest as PerfRequest) ?? null;
       return session === null || session === '' ? null : String(session);
     } catch (error) {
-      const cause = `sessions() threw: ${(error as Error).message}`;
+      const cause = `sessions() threw: ${reasonOf(error)}`;
       this.host.report.report(cause, `${cause}. Such requests are recorded without a session.`);
       return null;
     }

@@ -1,5 +1,5 @@
 import type { BlockRecord } from '../core/record.js';
-import { nameOf, sizeOf } from './names.js';
+import { counted, nameOf, sizeOf } from './names.js';
 import { timesMore, type Repeated } from './repeats.js';
 
 /** A block as a person wants to read it; the curl line stands below. */
@@ -27,18 +27,8 @@ export function repeatedFields({ first, count, totalMs, maxMs }: Repeated<BlockR
   const { method, route, handler } = first?.request ?? first?.suspect ?? {};
   const { cause, location } = first ?? {};
   const proven = first === null ? undefined : first.request !== null;
-  return {
-    event: 'event_loop_blocks_repeated',
-    count,
-    totalMs,
-    maxMs,
-    cause,
-    location,
-    proven,
-    method,
-    route,
-    handler,
-  };
+  const of = { cause, location, proven, method, route, handler };
+  return { event: 'event_loop_blocks_repeated', count, totalMs, maxMs, ...of };
 }
 
 const CAUSES: Readonly<Record<BlockRecord['cause'], string>> = {
@@ -90,8 +80,7 @@ function placeOf({ location, stack }: BlockRecord): string {
 }
 
 function waitersOf({ delayed }: BlockRecord): string {
-  if (delayed.length === 0) return '';
-  return `; ${delayed.length} ${delayed.length === 1 ? 'request' : 'requests'} waited`;
+  return delayed.length === 0 ? '' : `; ${counted(delayed.length, 'request')} waited`;
 }
 
 function adviceOn({ offloadable }: BlockRecord): string {

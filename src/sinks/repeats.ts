@@ -1,3 +1,5 @@
+import { entryOf } from '../core/entry-of.js';
+
 /** Things of one kind that came again. */
 export interface Repeated<T> {
   /** The one that was told; null where too many kinds came for each to be told. */
@@ -39,9 +41,7 @@ export class Repeats<T extends { readonly durationMs: number }> {
   }
 
   private others(): Repeated<T> {
-    const others = this.seen.get('') ?? { first: null, count: 0, totalMs: 0, maxMs: 0 };
-    this.seen.set('', others);
-    return others;
+    return entryOf(this.seen, '', () => ({ first: null, count: 0, totalMs: 0, maxMs: 0 }));
   }
 }
 

@@ -1,3 +1,4 @@
+import { entryOf } from '../core/entry-of.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
 
 /** The upstream that a route has waited for most, and the share of the route's time in which it did. */
@@ -46,11 +47,7 @@ export class RouteWaits {
 
 function waitedBy({ routes, upstream }: PerfSnapshot): Map<string, Waited> {
   const all = new Map<string, Waited>();
-  const of = (route: string): Waited => {
-    let waited = all.get(route);
-    if (waited === undefined) all.set(route, (waited = { upstreamMs: 0, wallMs: new Map() }));
-    return waited;
-  };
+  const of = (route: string): Waited => entryOf(all, route, () => ({ upstreamMs: 0, wallMs: new Map() }));
   for (const { method, route, count, aborted, time } of routes) {
     if (time !== null) of(`${method} ${route}`).upstreamMs += time.upstreamMs * (count - aborted);
   }

@@ -1,3 +1,4 @@
+import { entryOf } from '../core/entry-of.js';
 import type { PerfSinkHost } from '../core/sink.js';
 
 /** A route's completed requests in one window. */
@@ -42,10 +43,8 @@ function totalsOf(host: Pick<PerfSinkHost, 'histograms'>): Map<string, RouteWind
   for (const histogram of host.histograms()) {
     const { route, status, count, sumMs } = histogram;
     const method = route === '' ? '*' : histogram.method;
-    const key = `${method} ${route}`;
-    const known = totals.get(key);
-    const total = known ?? { method, route, count: 0, errors: 0, totalMs: 0, atMost: BOUNDS_MS.map(() => 0) };
-    if (known === undefined) totals.set(key, total);
+    const none = { method, route, count: 0, errors: 0, totalMs: 0 };
+    const total = entryOf(totals, `${method} ${route}`, () => ({ ...none, atMost: BOUNDS_MS.map(() => 0) }));
     total.count += count;
     total.totalMs += sumMs;
     if (status >= 500) total.errors += count;

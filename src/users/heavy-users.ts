@@ -55,15 +55,8 @@ export class HeavyUsers {
       const at = key.lastIndexOf(SEPARATOR);
       const of = key.slice(at + 1);
       if (route !== undefined && of !== route) continue;
-      const row = {
-        unit: key.slice(0, at),
-        route: of,
-        count: 0,
-        countAtLeast: 0,
-        totalMs: 0,
-        totalMsAtLeast: 0,
-        upstreamMs: 0,
-      };
+      const none = { count: 0, countAtLeast: 0, totalMs: 0, totalMsAtLeast: 0, upstreamMs: 0 };
+      const row = { unit: key.slice(0, at), route: of, ...none };
       for (const part of parts) {
         const time = part.byTime.of(key);
         const count = part.byCount.of(key);

@@ -4,19 +4,14 @@ export interface HeavyHitter {
   readonly atMost: number;
 }
 
-class Counter {
-  constructor(
-    readonly key: string,
-    /** Upper bound of its weight. */
-    weight: number,
-    /** What it may have inherited of others' weight. */
-    readonly inherited: number,
-    /** Its place in the heap. */
-    public index: number,
-  ) {
-    this.weight = weight;
-  }
+interface Counter {
+  readonly key: string;
+  /** Upper bound of its weight. */
   weight: number;
+  /** What it may have inherited of others' weight. */
+  readonly inherited: number;
+  /** Its place in the heap. */
+  index: number;
 }
 
 /**
@@ -37,18 +32,14 @@ export class SpaceSaving {
       this.sink(known);
       return;
     }
-    if (this.heap.length < this.capacity) {
-      const counter = new Counter(key, weight, 0, this.heap.length);
-      this.counters.set(key, counter);
-      this.heap.push(counter);
-      this.rise(counter);
-      return;
-    }
-    const lightest = this.heap[0]!;
-    this.counters.delete(lightest.key);
-    const counter = new Counter(key, lightest.weight + weight, lightest.weight, 0);
+    const lightest = this.heap.length < this.capacity ? null : this.heap[0]!;
+    const inherited = lightest?.weight ?? 0;
+    const index = lightest === null ? this.heap.length : 0;
+    const counter = { key, weight: inherited + weight, inherited, index };
+    if (lightest !== null) this.counters.delete(lightest.key);
     this.counters.set(key, counter);
-    this.heap[0] = counter;
+    this.heap[index] = counter;
+    this.rise(counter);
     this.sink(counter);
   }
 

@@ -180,6 +180,17 @@ describe.each(adapters)('a recording, on %s', (adapter) => {
     expect([0, 5]).toContain(rare.filter(({ session }) => session !== null).length);
   });
 
+  it('has a request whose session cannot be told, whatever `sessions` throws', async () => {
+    const sessions = (): string => {
+      // eslint-disable-next-line no-throw-literal
+      throw null;
+    };
+    const { recording, get, ended } = await shop({ sessions });
+    recording.start(minute);
+    await get('/items/7');
+    expect((await ended()).map(({ url, session }) => [url, session])).toEqual([['/items/7', null]]);
+  });
+
   it('ends by itself at its time and at its bytes, and leaves one file for its owner', async () => {
     const own = join(directory, `${adapter}/of its own`);
     const { recording, get } = await shop({ directory: own, maxBytes: 2_000 });

@@ -1,7 +1,8 @@
-import { mkdir, open, readdir, rename, stat } from 'node:fs/promises';
+import { open, readdir, rename, stat } from 'node:fs/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { lockFile, type FileLock } from '../../core/file-lock.js';
+import { makeFolder } from '../../core/make-folder.js';
 import { PerfError } from '../../core/perf.error.js';
 import { reasonOf } from '../../core/reason.js';
 import type { DurableEntry } from '../durable/durable-entry.js';
@@ -183,7 +184,7 @@ export class Spill {
 async function fileAt(path: string): Promise<string> {
   const found = await stat(path).catch(() => null);
   if (found?.isDirectory() === true) return join(path, 'deferred.ndjson');
-  await mkdir(dirname(path), { recursive: true });
+  makeFolder(dirname(path));
   return path;
 }
 

@@ -1,3 +1,4 @@
+import { entryOf } from '../../core/entry-of.js';
 import type { VerdictReason } from '../../core/verdict.js';
 import type { ProcessSums, RouteSums } from '../rows/window.js';
 
@@ -41,7 +42,7 @@ export function becauseOf(
   before: SiteSums,
   after: SiteSums,
   routes: readonly string[],
-  loop = () => loopCause(before, after),
+  loop = loopCause(before, after),
 ): VerdictReason[] {
   const sumOf = ({ routes: of }: SiteSums, from: readonly string[]): number =>
     from.reduce((sum, route) => sum + (of.get(route)?.completed ?? 0), 0);
@@ -57,31 +58,22 @@ export function becauseOf(
     change += weightAfter * (is === undefined ? 0 : meansOf(is).mean) - weightBefore * old.mean;
     parts.add('mix', MIX, (weightAfter - weightBefore) * old.mean);
     if (was === undefined || is === undefined || is.completed === 0 || was.completed === 0) continue;
-    addRoute(parts, route, weightAfter, was, is);
+    addRoute(parts, route, weightAfter, was, is, loop);
   }
-  return parts.reasons(Math.sign(change), loop);
+  return parts.reasons(Math.sign(change));
 }
 
-function addRoute(parts: Parts, route: string, weight: number, was: RouteSums, is: RouteSums): void {
+function addRoute(parts: Parts, route: string, weight: number, was: RouteSums, is: RouteSums, loop: string): void {
   const [old, now] = [meansOf(was), meansOf(is)];
   const busy = now.busy - old.busy;
   const upstream = now.upstream - old.upstream;
-  const split = ownAndWait(old, now);
-  parts.add('own', route, weight * split.own);
-  parts.add('loop-wait', '', weight * split.wait);
+  // Where nobody knows whose work it is, the blocks that are proven.
+  const own =
+    old.own === null || now.own === null ? Math.max(0, Math.min(busy, now.blocked - old.blocked)) : now.own - old.own;
+  parts.add('own', route, weight * own);
+  parts.add('loop-wait', loop, weight * (busy - own));
   parts.add('unexplained', UNKNOWN, weight * (now.mean - old.mean - busy - upstream));
   for (const [target, ms] of targetChanges(was, is, upstream)) parts.add('upstream', target, weight * ms);
-}
-
-function ownAndWait(old: Means, now: Means): { own: number; wait: number } {
-  const busy = now.busy - old.busy;
-  if (old.own === null || now.own === null) {
-    // Nobody knows whose work it is, but for the blocks that are proven.
-    const own = Math.sign(busy) === 1 ? Math.min(busy, Math.max(0, now.blocked - old.blocked)) : 0;
-    return { own, wait: busy - own };
-  }
-  const own = now.own - old.own;
-  return { own, wait: busy - own };
 }
 
 /** The change of the time for upstreams, by target: in proportion to how much longer each of them was waited for. */
@@ -102,26 +94,22 @@ class Parts {
   private readonly all = new Map<string, { part: VerdictReason['part']; name: string; ms: number }>();
 
   add(part: VerdictReason['part'], name: string, ms: number): void {
-    const key = `${part} ${name}`;
-    const known = this.all.get(key);
-    if (known === undefined) this.all.set(key, { part, name, ms });
-    else known.ms += ms;
+    entryOf(this.all, `${part} ${name}`, () => ({ part, name, ms: 0 })).ms += ms;
   }
 
-  reasons(direction: number, loop: () => string): VerdictReason[] {
+  reasons(direction: number): VerdictReason[] {
     const alike = [...this.all.values()].filter(({ ms }) => ms * direction > 0);
     const total = alike.reduce((sum, { ms }) => sum + ms, 0);
     if (total === 0) return [{ part: 'unexplained', name: UNKNOWN, share: 1 }];
     const sorted = alike
-      .map(({ part, name, ms }) => ({ part, name: part === 'loop-wait' ? loop() : name, share: ms / total }))
+      .map(({ part, name, ms }) => ({ part, name, share: ms / total }))
       .toSorted((a, b) => b.share - a.share);
     const shown = sorted.slice(0, MAX_REASONS);
     const rest = 1 - shown.reduce((sum, { share }) => sum + share, 0);
-    // What is left of many small ones, and of rounding.
-    shown[0]!.share += sorted.length > MAX_REASONS ? 0 : rest;
-    return sorted.length > MAX_REASONS
-      ? [...shown, { part: 'unexplained', name: 'smaller parts', share: rest }]
-      : shown;
+    if (sorted.length > MAX_REASONS) return [...shown, { part: 'unexplained', name: 'smaller parts', share: rest }];
+    // Of rounding.
+    shown[0]!.share += rest;
+    return shown;
   }
 }
 

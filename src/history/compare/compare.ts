@@ -1,51 +1,44 @@
+import { entryOf } from '../../core/entry-of.js';
 import type { Change, PerfComparison, RangeFigures, RouteComparison, TimeRange } from '../../core/history.js';
 import type { HistorySource } from '../reader.js';
 import { bucketOf, ruleOf, type Tier } from '../rows/tiers.js';
 import { isCounted, ProcessSums, RouteWindow } from '../rows/window.js';
-import { overOf, tierFor } from '../series.js';
+import { figuresOf, overOf, tierFor } from '../series.js';
 import { Turns } from '../../core/turns.js';
 import { becauseOf, loopCause, type SiteSums } from './because.js';
-import { differenceOf, relativeOf, type Units } from './change.js';
+import { differenceOf, relativeOf, type Unit } from './change.js';
 import type { ComparedRanges } from './ranges.js';
 import { comparisonText } from './text.js';
 
-/** All routes together, among the names of routes. */
-const WHOLE = '';
-
-/** One route in a range: its sums, and each window of it. */
-class RouteRange {
-  readonly window = new RouteWindow();
+/** One route in a range, or all of them: its sums, and each window of it. */
+class RouteRange extends RouteWindow {
   /** By the beginning of the window: pods add up. */
-  readonly units = new Map<number, Units>();
+  readonly units = new Map<number, Unit>();
 
-  add(at: number, window: RouteWindow): void {
-    this.window.merge(window);
-    const { completed, sumMs, count, errors, over } = window;
-    const unit = this.units.get(at) ?? { completed: 0, sumMs: 0, count: 0, errors: 0, over: new Map<number, number>() };
-    unit.completed += completed;
-    unit.sumMs += sumMs;
-    unit.count += count;
-    unit.errors += errors;
-    for (const [ms, slower] of over) unit.over.set(ms, (unit.over.get(ms) ?? 0) + slower);
-    this.units.set(at, unit);
+  take(at: number, window: RouteWindow): void {
+    this.merge(window);
+    const unit = entryOf(this.units, at, () => ({ completed: 0, sumMs: 0, count: 0, errors: 0, over: new Map() }));
+    unit.completed += window.completed;
+    unit.sumMs += window.sumMs;
+    unit.count += window.count;
+    unit.errors += window.errors;
+    for (const [ms, slower] of window.over) unit.over.set(ms, (unit.over.get(ms) ?? 0) + slower);
   }
 }
 
 /** Everything in a range. */
 class SiteRange implements SiteSums {
   readonly process = new ProcessSums();
-  readonly routes = new Map<string, RouteWindow>();
-  private readonly ranges = new Map<string, RouteRange>();
+  readonly whole = new RouteRange();
+  readonly routes = new Map<string, RouteRange>();
   readonly releases = new Set<string>();
   complete = true;
 
-  of(route: string): RouteRange {
-    let range = this.ranges.get(route);
-    if (range === undefined) {
-      this.ranges.set(route, (range = new RouteRange()));
-      if (route !== WHOLE) this.routes.set(route, range.window);
-    }
-    return range;
+  constructor(readonly range: TimeRange) {}
+
+  /** null: all routes together. */
+  of(route: string | null): RouteRange {
+    return route === null ? this.whole : entryOf(this.routes, route, () => new RouteRange());
   }
 }
 
@@ -56,12 +49,12 @@ export async function compareRanges(
   nowMs: number,
 ): Promise<PerfComparison> {
   const tier = tierFor(Math.min(ranges.before.from, ranges.after.from), nowMs);
-  const [beforeRange, afterRange] = [ranges.before, ranges.after].map((range) => wholeBuckets(range, tier, nowMs));
-  const before = await siteOf(source, tier, beforeRange!, ranges.releases?.before ?? null);
-  const after = await siteOf(source, tier, afterRange!, ranges.releases?.after ?? null);
+  const read = (side: 'before' | 'after'): Promise<SiteRange> =>
+    siteOf(source, tier, wholeBuckets(ranges[side], tier, nowMs), ranges.releases?.[side] ?? null);
+  const [before, after] = [await read('before'), await read('after')];
   const names = [...new Set([...before.routes.keys(), ...after.routes.keys()])];
   const counted = names.filter(isCounted);
-  const loop = once(() => loopCause(before, after));
+  const loop = loopCause(before, after);
   const compared: RouteComparison[] = [];
   const turns = new Turns();
   for (const name of route === null ? names : [route]) {
@@ -69,11 +62,11 @@ export async function compareRanges(
     await turns.rest();
   }
   compared.sort((a, b) => weightOf(b) - weightOf(a));
-  const whole = route === null ? compareRoute(WHOLE, counted, before, after, loop) : compared[0]!;
+  const whole = route === null ? compareRoute(null, counted, before, after, loop) : compared[0]!;
   const mix = route === null ? mixOf(before, after, counted) : 0;
   const comparison = {
-    before: { ...beforeRange!, releases: [...before.releases] },
-    after: { ...afterRange!, releases: [...after.releases] },
+    before: { ...before.range, releases: [...before.releases] },
+    after: { ...after.range, releases: [...after.releases] },
     whole,
     routes: route === null || names.includes(route) ? compared : [],
     mix,
@@ -92,37 +85,36 @@ function wholeBuckets({ from, to }: TimeRange, tier: Tier, nowMs: number): TimeR
 }
 
 async function siteOf(source: HistorySource, tier: Tier, range: TimeRange, release: string | null): Promise<SiteRange> {
-  const site = new SiteRange();
+  const site = new SiteRange(range);
   site.complete = await source.read(tier, range, (bucket) => {
     if (release !== null && bucket.release !== release) return;
     const { at, window } = bucket;
     site.process.add(window.process);
     if (bucket.release !== '') site.releases.add(bucket.release);
-    for (const name of window.routeNames) site.of(name).add(at, window.window(name)!);
-    site.of(WHOLE).add(at, window.window(null) ?? new RouteWindow());
+    for (const name of [null, ...window.routeNames]) site.of(name).take(at, window.window(name)!);
   });
   return site;
 }
 
 /** `parts`: the routes that it is made of. */
 function compareRoute(
-  name: string,
+  route: string | null,
   parts: readonly string[],
   before: SiteRange,
   after: SiteRange,
-  loop: () => string,
+  loop: string,
 ): RouteComparison {
-  const [was, is] = [before.of(name), after.of(name)];
+  const [was, is] = [before.of(route), after.of(route)];
   const [wasUnits, isUnits] = [[...was.units.values()], [...is.units.values()]];
   const latency = relativeOf(wasUnits, isUnits);
-  const over = overOf(is.window).map(({ ms }): { ms: number } & Change => ({
+  const over = overOf(is).map(({ ms }): { ms: number } & Change => ({
     ms,
     ...differenceOf(wasUnits, isUnits, (unit) => [unit.completed, unit.over.get(ms) ?? 0]),
   }));
   return {
-    route: name === WHOLE ? null : name,
-    before: figuresOf(was.window),
-    after: figuresOf(is.window),
+    route,
+    before: rangeFigures(was),
+    after: rangeFigures(is),
     latency,
     errorRate: differenceOf(wasUnits, isUnits, ({ count, errors }) => [count, errors]),
     over,
@@ -130,21 +122,10 @@ function compareRoute(
   };
 }
 
-function once(work: () => string): () => string {
-  let done: string | undefined;
-  return () => (done ??= work());
-}
-
-function figuresOf(window: RouteWindow): RangeFigures {
-  const { count, errors, aborted, blockedMs, timed, upstreamMs, busyMs, ownOf, ownMs } = window;
+function rangeFigures(window: RouteWindow): RangeFigures {
+  const { timed, busyMs, ownOf, ownMs } = window;
   return {
-    count,
-    errors,
-    aborted,
-    durationMs: window.histogram.figures(),
-    over: overOf(window),
-    blockedMs,
-    upstreamMs: timed === 0 ? null : upstreamMs / timed,
+    ...figuresOf(window),
     ownMs: ownOf === 0 ? null : ownMs / ownOf,
     waitMs: timed === 0 || ownOf === 0 ? null : Math.max(0, busyMs / timed - ownMs / ownOf),
   };
@@ -159,9 +140,9 @@ function weightOf({ before, after }: RouteComparison): number {
 function mixOf(before: SiteRange, after: SiteRange, names: readonly string[]): number {
   let [countBefore, sumBefore, countAfter, sumMixed] = [0, 0, 0, 0];
   for (const name of names) {
-    const { completed, sumMs } = before.of(name).window;
+    const { completed, sumMs } = before.of(name);
     if (completed === 0) continue;
-    const now = after.of(name).window.completed;
+    const now = after.of(name).completed;
     countBefore += completed;
     sumBefore += sumMs;
     countAfter += now;

@@ -1,3 +1,4 @@
+import { entryOf } from '../../core/entry-of.js';
 import type { CompareWhat, TimeRange } from '../../core/history.js';
 import type { HistorySource } from '../reader.js';
 import { DAY_MS, HOUR_MS, TIERS, WEEK_MS } from '../rows/tiers.js';
@@ -33,12 +34,6 @@ export async function rangesOf(
   return plain({ from: after.from - agoMs, to: after.to - agoMs }, after);
 }
 
-/** From the beginning of the first bucket to the end of the last. */
-interface Served {
-  from: number;
-  to: number;
-}
-
 /** A canary: both releases have served for so long. */
 const TOGETHER_MS = HOUR_MS;
 
@@ -65,17 +60,17 @@ async function releaseRanges(source: HistorySource, release: string, nowMs: numb
   return { before, after, releases, atOnce: false, caveats };
 }
 
-/** When each release has served. The finer tiers know better, and reach less far back. */
-async function releasesOf(source: HistorySource, nowMs: number): Promise<Map<string, Served>> {
-  const served = new Map<string, Served>();
+/** When each release has served, from the beginning of its first bucket to the end of the last. The finer tiers know better, and reach less far back. */
+async function releasesOf(source: HistorySource, nowMs: number): Promise<Map<string, TimeRange>> {
+  const served = new Map<string, TimeRange>();
   for (const { tier, stepMs, keepMs } of TIERS.toReversed()) {
-    const finer = new Map<string, Served>();
+    const finer = new Map<string, TimeRange>();
     const from = nowMs - (tier === '1h' ? 5 * WEEK_MS : keepMs);
     await source.read(tier, { from, to: nowMs + 1 }, ({ at, release }) => {
-      const known = finer.get(release);
       if (release === '') return;
-      if (known === undefined) finer.set(release, { from: at, to: at + stepMs });
-      else Object.assign(known, { from: Math.min(at, known.from), to: Math.max(at + stepMs, known.to) });
+      const known = entryOf(finer, release, () => ({ from: at, to: at + stepMs }));
+      known.from = Math.min(at, known.from);
+      known.to = Math.max(at + stepMs, known.to);
     });
     for (const [release, { from: first, to }] of finer) {
       const known = served.get(release);

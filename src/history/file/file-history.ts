@@ -1,7 +1,8 @@
-import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { TimeRange } from '../../core/history.js';
 import { lockFile, type FileLock } from '../../core/file-lock.js';
+import { makeFolder } from '../../core/make-folder.js';
 import { object, string } from '../../core/option.js';
 import { PerfError } from '../../core/perf.error.js';
 import type { HistoryStore, HistoryStoreHost, OpenHistoryStore } from '../history-store.js';
@@ -30,7 +31,7 @@ export function fileHistory(options: FileHistoryOptions): HistoryStore {
     name: 'file',
     shared: false,
     open: async (host) => {
-      await mkdir(folder, { recursive: true, mode: 0o700 });
+      makeFolder(folder, 0o700);
       const files = new HistoryFiles(folder, host);
       await files.open();
       return files;

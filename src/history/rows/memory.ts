@@ -1,9 +1,10 @@
+import { entryOf } from '../../core/entry-of.js';
 import type { TimeRange } from '../../core/history.js';
 import { Histogram } from '../../core/histogram.js';
 import type { Collected } from '../collector.js';
 import type { Steps } from '../../core/turns.js';
 import { EncodedWindow, encodeWindow } from './window-codec.js';
-import { bucketOf, HOUR_MS, TIERS, type Tier } from './tiers.js';
+import { bucketOf, HOUR_MS, TIERS, type Tier, type TierRule } from './tiers.js';
 import { SiteWindow, type RouteWindow } from './window.js';
 
 /** Of a minute's durations: what lies above it counts as it in `typicalMs`. */
@@ -16,28 +17,17 @@ export interface Bucket {
   readonly data: Uint8Array;
 }
 
-/** The buckets of one tier. */
-class TierBuckets {
-  readonly finished = new Map<number, Uint8Array>();
-  readonly running = new Map<number, SiteWindow>();
-  bytes = 0;
-
-  constructor(readonly stepMs: number) {}
-
-  keep(at: number, data: Uint8Array): void {
-    this.bytes += data.length - (this.finished.get(at)?.length ?? 0);
-    this.finished.set(at, data);
-  }
-
-  forget(at: number): void {
-    this.bytes -= this.finished.get(at)?.length ?? 0;
-    this.finished.delete(at);
-  }
+/** The buckets of one tier, by their beginning. */
+interface TierBuckets extends TierRule {
+  readonly finished: Map<number, Uint8Array>;
+  readonly running: Map<number, SiteWindow>;
 }
 
 /** What this process has seen, in the three tiers, bounded in time and bytes. What takes steps must be done one after the other. */
 export class MemoryTiers {
-  private readonly tiers = new Map<Tier, TierBuckets>(TIERS.map(({ tier, stepMs }) => [tier, new TierBuckets(stepMs)]));
+  private readonly tiers = new Map<Tier, TierBuckets>(
+    TIERS.map((rule) => [rule.tier, { ...rule, finished: new Map(), running: new Map() }]),
+  );
   /** No bucket before it is opened again, whatever the clock says. */
   private finishedUntil = 0;
 
@@ -48,12 +38,9 @@ export class MemoryTiers {
     // A clock that was set back a little; one that was far ahead is not waited for.
     if (this.finishedUntil - atMs > HOUR_MS) this.finishedUntil = 0;
     const at = Math.max(atMs, this.finishedUntil);
-    const [minute, ...others] = [...this.tiers.values()].map(({ stepMs, running }) => {
-      const bucket = bucketOf(at, stepMs);
-      let window = running.get(bucket);
-      if (window === undefined) running.set(bucket, (window = new SiteWindow()));
-      return window;
-    });
+    const [minute, ...others] = [...this.tiers.values()].map(({ stepMs, running }) =>
+      entryOf(running, bucketOf(at, stepMs), () => new SiteWindow()),
+    );
     for (const window of [minute!, ...others]) window.process.add(process);
     for (const [name, route] of routes) {
       const known = minute!.routes.get(name);
@@ -73,7 +60,7 @@ export class MemoryTiers {
         if (at + buckets.stepMs > nowMs) continue;
         const data = yield* encodeWindow(window);
         buckets.running.delete(at);
-        buckets.keep(at, data);
+        buckets.finished.set(at, data);
         ended.push({ tier, at, data });
         if (tier === '1m') this.finishedUntil = Math.max(this.finishedUntil, at + buckets.stepMs);
       }
@@ -106,7 +93,9 @@ export class MemoryTiers {
   }
 
   get bytes(): number {
-    return [...this.tiers.values()].reduce((sum, { bytes }) => sum + bytes, 0);
+    let sum = 0;
+    for (const { finished } of this.tiers.values()) for (const { length } of finished.values()) sum += length;
+    return sum;
   }
 
   /** Once a minute, however often somebody looks: what is added to `typicalMs` brings the minute to what it is as a whole. */
@@ -121,15 +110,15 @@ export class MemoryTiers {
   }
 
   private forget(nowMs: number): void {
-    for (const { tier, keepMs } of TIERS) {
-      const buckets = this.tiers.get(tier)!;
-      for (const at of buckets.finished.keys()) if (at + buckets.stepMs < nowMs - keepMs) buckets.forget(at);
-    }
+    for (const { finished, stepMs, keepMs } of this.tiers.values())
+      for (const at of finished.keys()) if (at + stepMs < nowMs - keepMs) finished.delete(at);
+    let { bytes } = this;
     // Oldest first, the finest tier first.
-    for (const buckets of this.tiers.values()) {
-      for (const at of buckets.finished.keys()) {
-        if (this.bytes <= this.maxBytes) return;
-        buckets.forget(at);
+    for (const { finished } of this.tiers.values()) {
+      for (const [at, { length }] of finished) {
+        if (bytes <= this.maxBytes) return;
+        finished.delete(at);
+        bytes -= length;
       }
     }
   }

@@ -1,6 +1,6 @@
 import { ByteReader, ByteWriter } from './bytes.js';
 import type { Steps } from '../../core/turns.js';
-import { isCounted, ProcessSums, RouteSums, RouteWindow, type SiteWindow } from './window.js';
+import { COUNTS, isCounted, ProcessSums, RouteSums, RouteWindow, TIMES, type SiteWindow } from './window.js';
 
 /** What `''` names among the routes of a row: all of them together, so that a chart of the whole reads one. */
 const WHOLE = '';
@@ -30,8 +30,7 @@ export function* encodeWindow(window: SiteWindow): Steps<Buffer> {
 
 type NamedWindow = readonly [name: string, window: RouteWindow];
 
-function* boundedRoutes(routes: readonly NamedWindow[]): Steps<NamedWindow[]> {
-  const all = routes.filter(([, { count }]) => count > 0);
+function* boundedRoutes(all: readonly NamedWindow[]): Steps<readonly NamedWindow[]> {
   if (all.length <= MAX_ROUTES) return all;
   const sorted = all.toSorted(([, a], [, b]) => b.count - a.count);
   const small = sorted.splice(MAX_ROUTES - 1);
@@ -50,17 +49,8 @@ function* together(routes: readonly NamedWindow[]): Steps<RouteWindow> {
 function encodeRoute(route: RouteWindow): Buffer {
   const writer = new ByteWriter();
   const { histogram } = route;
-  for (const count of [route.completed, route.aborted, route.errors, route.timed, route.ownOf]) writer.number(count);
-  for (const ms of [
-    route.sumMs,
-    route.typicalMs,
-    route.blockedMs,
-    route.upstreamMs,
-    route.busyMs,
-    route.upstreamBusyMs,
-    route.ownMs,
-  ])
-    writer.ms(ms);
+  for (const key of COUNTS) writer.number(route[key]);
+  for (const key of TIMES) writer.ms(route[key]);
   writer.number(route.over.size);
   for (const [ms, count] of route.over) {
     writer.ms(ms);
@@ -86,18 +76,8 @@ function encodeRoute(route: RouteWindow): Buffer {
 }
 
 function readSums<T extends RouteSums>(reader: ByteReader, into: T): T {
-  into.completed = reader.number();
-  into.aborted = reader.number();
-  into.errors = reader.number();
-  into.timed = reader.number();
-  into.ownOf = reader.number();
-  into.sumMs = reader.ms();
-  into.typicalMs = reader.ms();
-  into.blockedMs = reader.ms();
-  into.upstreamMs = reader.ms();
-  into.busyMs = reader.ms();
-  into.upstreamBusyMs = reader.ms();
-  into.ownMs = reader.ms();
+  for (const key of COUNTS) into[key] = reader.number();
+  for (const key of TIMES) into[key] = reader.ms();
   for (let n = reader.number(); n > 0; n--) into.over.set(reader.ms(), reader.number());
   for (let n = reader.number(); n > 0; n--) into.called(reader.text(), reader.number(), reader.ms());
   return into;

@@ -1,3 +1,4 @@
+import { entryOf } from '../../core/entry-of.js';
 import { Histogram } from '../../core/histogram.js';
 
 /** Calls to one upstream. */
@@ -5,6 +6,11 @@ export interface TargetSums {
   calls: number;
   wallMs: number;
 }
+
+/** What a route's requests add up to, in the order in which it is written. */
+export const COUNTS = ['completed', 'aborted', 'errors', 'timed', 'ownOf'] as const;
+export const TIMES = ['sumMs', 'typicalMs', 'blockedMs', 'upstreamMs', 'busyMs', 'upstreamBusyMs', 'ownMs'] as const;
+const SUMS = [...COUNTS, ...TIMES];
 
 /** Sums over the requests of one route in a stretch of time; times in milliseconds. They add up. */
 export class RouteSums {
@@ -34,38 +40,23 @@ export class RouteSums {
     return this.completed + this.aborted;
   }
 
-  add(other: RouteSums): void {
-    this.completed += other.completed;
-    this.sumMs += other.sumMs;
-    this.typicalMs += other.typicalMs;
-    this.aborted += other.aborted;
-    this.errors += other.errors;
-    this.blockedMs += other.blockedMs;
-    this.timed += other.timed;
-    this.upstreamMs += other.upstreamMs;
-    this.busyMs += other.busyMs;
-    this.upstreamBusyMs += other.upstreamBusyMs;
-    this.ownOf += other.ownOf;
-    this.ownMs += other.ownMs;
-    for (const [ms, count] of other.over) this.over.set(ms, (this.over.get(ms) ?? 0) + count);
-    for (const [target, { calls, wallMs }] of other.targets) this.called(target, calls, wallMs);
+  /** `times`: -1 takes it away. */
+  add(other: RouteSums, times: 1 | -1 = 1): void {
+    for (const key of SUMS) this[key] += times * other[key];
+    for (const [ms, count] of other.over) this.over.set(ms, (this.over.get(ms) ?? 0) + times * count);
+    for (const [target, { calls, wallMs }] of other.targets) this.called(target, times * calls, times * wallMs);
   }
 
   called(target: string, calls: number, wallMs: number): void {
-    const sums = this.targets.get(target);
-    if (sums === undefined) this.targets.set(target, { calls, wallMs });
-    else {
-      sums.calls += calls;
-      sums.wallMs += wallMs;
-    }
+    const sums = entryOf(this.targets, target, () => ({ calls: 0, wallMs: 0 }));
+    sums.calls += calls;
+    sums.wallMs += wallMs;
   }
 }
 
 /** The same with the distribution of durations. */
 export class RouteWindow extends RouteSums {
-  constructor(readonly histogram = new Histogram()) {
-    super();
-  }
+  readonly histogram = new Histogram();
 
   merge(other: RouteWindow): void {
     this.add(other);
@@ -92,6 +83,12 @@ export class ProcessSums {
   }
 }
 
+/** Several of them together. */
+export function sumOf<T extends { add(other: T): void }>(none: T, all: Iterable<T>): T {
+  for (const one of all) none.add(one);
+  return none;
+}
+
 /** Of all routes together: a GraphQL resolver's HTTP request is counted already. */
 export const isCounted = (route: string): boolean => !route.startsWith('GRAPHQL ');
 
@@ -102,8 +99,6 @@ export class SiteWindow {
   readonly routes = new Map<string, RouteWindow>();
 
   routeOf(name: string): RouteWindow {
-    let window = this.routes.get(name);
-    if (window === undefined) this.routes.set(name, (window = new RouteWindow()));
-    return window;
+    return entryOf(this.routes, name, () => new RouteWindow());
   }
 }

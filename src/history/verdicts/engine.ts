@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
+import { entryOf } from '../../core/entry-of.js';
 import type { UserUse } from '../../core/snapshot.js';
 import type { Verdict } from '../../core/verdict.js';
 import { becauseOf, type SiteSums } from '../compare/because.js';
-import { DAY_MS, WINDOW_MS } from '../rows/tiers.js';
+import { DAY_MS, HOUR_MS, WINDOW_MS } from '../rows/tiers.js';
 import type { RouteSums } from '../rows/window.js';
 import type { Steps } from '../../core/turns.js';
 import { assess, changeOf, leftOf, significant, type Assessment } from './assess.js';
@@ -19,7 +20,7 @@ const MAX_ACTIVE = 20;
 const KEPT_MS = 7 * DAY_MS;
 const MAX_KEPT = 100;
 /** A route that follows within this time belongs to the same change. */
-const JOINS_MS = 3_600_000;
+const JOINS_MS = HOUR_MS;
 /** Less of the change is left than this, for {@link RECENT} units: it is over. */
 const OVER = 0.5;
 /** What lasts so long is the usual. */
@@ -46,8 +47,6 @@ export class VerdictEngine {
   private readonly releases = new Map<string, number>();
   private active: Active[] = [];
   private resolved: Verdict[] = [];
-  /** Verdicts that were not opened, because there were too many. */
-  suppressed = 0;
 
   /** `usersOf`: who has used a route in the last ten minutes. */
   constructor(private readonly usersOf: (route: string) => readonly UserUse[]) {}
@@ -59,7 +58,7 @@ export class VerdictEngine {
   }
 
   /** An hour of the past, for the usual of the week. */
-  learnHour(at: number, routes: ReadonlyMap<string, RouteSums>): void {
+  learnHour(at: number, routes: Iterable<readonly [string, RouteSums]>): void {
     for (const [route, sums] of routes) this.profile.add(at, route, sums);
   }
 
@@ -83,9 +82,7 @@ export class VerdictEngine {
   }
 
   private trackOf(route: string): RouteTrack {
-    let track = this.tracks.get(route);
-    if (track === undefined) this.tracks.set(route, (track = new RouteTrack()));
-    return track;
+    return entryOf(this.tracks, route, () => new RouteTrack());
   }
 
   /** Routes of an active verdict, and those that it blames. */
@@ -98,6 +95,8 @@ export class VerdictEngine {
   private *open(rule: MetricRule, index: number, window: JudgedWindow, fresh: ReadonlySet<string>): Steps<Verdict[]> {
     const all: Assessment[] = [];
     for (const [route, track] of this.tracks) {
+      // What nobody asks for any more says nothing of now; a unit takes an hour at most.
+      if (window.at - (track.recent.at(-1)?.at ?? 0) > 2 * HOUR_MS) continue;
       const one = assess(route, track, index, this.profile);
       if (one !== null) all.push(one);
       yield;
@@ -139,10 +138,7 @@ export class VerdictEngine {
       same.verdict = { ...same.verdict, routes: [...same.moved.keys()] };
       return null;
     }
-    if (this.active.length >= MAX_ACTIVE) {
-      this.suppressed += 1;
-      return null;
-    }
+    if (this.active.length >= MAX_ACTIVE) return null;
     const { windows, usersOf } = this;
     const scope = scopeOf({ moved, all, before, after, windows, because, usersOf });
     const since = Math.min(...moved.map((one) => one.since));
@@ -169,14 +165,11 @@ export class VerdictEngine {
 
   /** The usual of the last 24 hours, and the last windows. */
   private sides(): { before: SiteSums; after: SiteSums } {
-    const [before, after] = [new Map<string, RouteSums>(), new Map<string, RouteSums>()];
-    for (const [route, track] of this.tracks) {
-      before.set(route, track.before.total());
-      after.set(route, track.now());
-    }
+    const routes = (sums: (track: RouteTrack) => RouteSums) =>
+      new Map([...this.tracks].map(([route, track]) => [route, sums(track)] as const));
     return {
-      before: { process: this.process.before.total(), routes: before },
-      after: { process: this.process.now(), routes: after },
+      before: { process: this.process.before.total(), routes: routes(({ before }) => before.total()) },
+      after: { process: this.process.now(), routes: routes((track) => track.now()) },
     };
   }
 

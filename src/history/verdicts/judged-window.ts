@@ -1,12 +1,31 @@
-import type { ProcessSums, RouteSums } from '../rows/window.js';
+import { entryOf } from '../../core/entry-of.js';
+import type { ReadBucket } from '../reader.js';
+import { ProcessSums, RouteSums } from '../rows/window.js';
+import { OTHER_ROUTES, type EncodedWindow } from '../rows/window-codec.js';
 
 /** Five minutes of all processes together. */
-export interface JudgedWindow {
-  /** When it begins, epoch milliseconds. */
-  readonly at: number;
-  readonly process: ProcessSums;
-  readonly routes: ReadonlyMap<string, RouteSums>;
+export class JudgedWindow {
+  readonly process = new ProcessSums();
+  readonly routes = new Map<string, RouteSums>();
   /** The same by host; with one host there is nothing to compare. */
-  readonly pods: ReadonlyMap<string, ReadonlyMap<string, RouteSums>>;
-  readonly releases: ReadonlySet<string>;
+  readonly pods = new Map<string, Map<string, RouteSums>>();
+  readonly releases = new Set<string>();
+  readonly instances = new Set<string>();
+
+  /** `at`: when it begins, epoch milliseconds. */
+  constructor(readonly at: number) {}
+
+  add({ pod, instance, release, window }: ReadBucket): void {
+    this.process.add(window.process);
+    this.instances.add(instance);
+    if (release !== '') this.releases.add(release);
+    const ofPod = entryOf(this.pods, pod, () => new Map<string, RouteSums>());
+    for (const [name, sums] of judgedRoutes(window))
+      for (const routes of [this.routes, ofPod]) entryOf(routes, name, () => new RouteSums()).add(sums);
+  }
+}
+
+/** What can be judged: the small ones together are others in every bucket. */
+export function* judgedRoutes(window: EncodedWindow): Generator<[route: string, sums: RouteSums]> {
+  for (const name of window.routeNames) if (name !== OTHER_ROUTES) yield [name, window.sums(name)!];
 }

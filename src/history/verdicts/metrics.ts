@@ -6,7 +6,7 @@ export interface Unit {
   readonly at: number;
   readonly sums: RouteSums;
   /** Of all processes, milliseconds. */
-  readonly observedMs: number;
+  observedMs: number;
 }
 
 /** A figure of a unit that is watched. */

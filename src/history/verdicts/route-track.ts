@@ -1,5 +1,6 @@
+import { entryOf } from '../../core/entry-of.js';
 import { bucketOf, DAY_MS, HOUR_MS } from '../rows/tiers.js';
-import { ProcessSums, RouteSums } from '../rows/window.js';
+import { ProcessSums, RouteSums, sumOf } from '../rows/window.js';
 import { METRICS, type Unit } from './metrics.js';
 
 /** Fewer requests are no unit: a quiet route's windows are put together. */
@@ -28,26 +29,23 @@ export interface UsualLevel {
 class HourSums<T extends { add(other: T): void }> {
   private readonly hours = new Map<number, T>();
 
-  constructor(private readonly none: () => T) {}
+  constructor(private readonly Sums: new () => T) {}
 
   add(at: number, sums: T): void {
-    const hour = bucketOf(at, HOUR_MS);
-    const known = this.hours.get(hour) ?? this.none();
-    known.add(sums);
-    this.hours.set(hour, known);
+    entryOf(this.hours, bucketOf(at, HOUR_MS), () => new this.Sums()).add(sums);
     for (const old of this.hours.keys()) if (old < at - DAY_MS) this.hours.delete(old);
   }
 
   total(): T {
-    const total = this.none();
-    for (const sums of this.hours.values()) total.add(sums);
-    return total;
+    return sumOf(new this.Sums(), this.hours.values());
   }
 }
 
+const sumsOf = <T>(recent: readonly { readonly sums: T }[]): T[] => recent.map(({ sums }) => sums);
+
 /** What is remembered of the process. */
 export class ProcessTrack {
-  readonly before = new HourSums(() => new ProcessSums());
+  readonly before = new HourSums(ProcessSums);
   /** Of the last {@link RECENT} windows. */
   readonly recent: { readonly at: number; readonly sums: ProcessSums }[] = [];
 
@@ -59,52 +57,46 @@ export class ProcessTrack {
   }
 
   now(): ProcessSums {
-    const total = new ProcessSums();
-    for (const { sums } of this.recent) total.add(sums);
-    return total;
+    return sumOf(new ProcessSums(), sumsOf(this.recent));
   }
 }
 
 /** What is remembered of one route: units of the last 24 hours, and the last ones apart. */
 export class RouteTrack {
   past: PastUnit[] = [];
-  before = new HourSums(() => new RouteSums());
+  before = new HourSums(RouteSums);
   readonly recent: Unit[] = [];
   /** By metric: what is usual, as it was last worked out. */
   readonly usual: (UsualLevel | undefined)[] = [];
-  private pending: { at: number; sums: RouteSums; observedMs: number } | null = null;
+  private pending: Unit | null = null;
 
   /** True when a unit is complete. `isCalm`: nothing is known to be wrong with the route. */
   take(at: number, sums: RouteSums, observedMs: number, isCalm: boolean): boolean {
-    this.pending ??= { at, sums: new RouteSums(), observedMs: 0 };
-    this.pending.sums.add(sums);
-    this.pending.observedMs += observedMs;
     // Hours of a route that is hardly used say nothing of now.
-    const isOld = at - this.pending.at >= HOUR_MS;
-    if (this.pending.sums.count < MIN_REQUESTS && !isOld) return false;
-    const unit = this.pending;
-    this.pending = null;
+    if (this.pending !== null && at - this.pending.at >= HOUR_MS) this.pending = null;
+    const unit = (this.pending ??= { at, sums: new RouteSums(), observedMs: 0 });
+    unit.sums.add(sums);
+    unit.observedMs += observedMs;
     if (unit.sums.count < MIN_REQUESTS) return false;
+    this.pending = null;
     this.recent.push(unit);
-    if (this.recent.length > RECENT) this.remember(this.recent.shift()!, isCalm);
+    const oldest = this.recent.length > RECENT ? this.recent.shift()! : null;
+    if (isCalm && oldest !== null) this.remember(oldest);
     return true;
   }
 
   now(): RouteSums {
-    const total = new RouteSums();
-    for (const { sums } of this.recent) total.add(sums);
-    return total;
+    return sumOf(new RouteSums(), sumsOf(this.recent));
   }
 
   /** What is wrong now is the usual from here on. */
   relearn(): void {
     this.past = [];
     this.usual.length = 0;
-    this.before = new HourSums(() => new RouteSums());
+    this.before = new HourSums(RouteSums);
   }
 
-  private remember(unit: Unit, isCalm: boolean): void {
-    if (!isCalm) return;
+  private remember(unit: Unit): void {
     this.past.push({ at: unit.at, levels: METRICS.map((rule) => rule.level(unit)) });
     this.past = this.past.filter(({ at }) => at >= unit.at - DAY_MS);
     this.before.add(unit.at, unit.sums);

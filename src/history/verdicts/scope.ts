@@ -1,3 +1,4 @@
+import { entryOf } from '../../core/entry-of.js';
 import type { UserUse } from '../../core/snapshot.js';
 import type { Verdict, VerdictReason } from '../../core/verdict.js';
 import type { SiteSums } from '../compare/because.js';
@@ -91,8 +92,9 @@ function userOf({ moved, before, usersOf }: ScopeQuestion): Scope | null {
     if (usual === undefined || usual.completed === 0) continue;
     for (const use of usersOf(route)) {
       const ms = use.totalMs - (use.count * usual.sumMs) / usual.completed;
-      const known = added.get(use.unit) ?? { ms: 0, count: 0 };
-      added.set(use.unit, { ms: known.ms + ms, count: known.count + use.count });
+      const ofUser = entryOf(added, use.unit, () => ({ ms: 0, count: 0 }));
+      ofUser.ms += ms;
+      ofUser.count += use.count;
       totalMs += ms;
       totalCount += use.count;
     }

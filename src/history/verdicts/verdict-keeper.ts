@@ -1,12 +1,11 @@
+import { entryOf } from '../../core/entry-of.js';
 import type { UserUse } from '../../core/snapshot.js';
 import type { Verdict } from '../../core/verdict.js';
 import type { HistorySource, Identity, ReadBucket } from '../reader.js';
 import { bucketOf, DAY_MS, WEEK_MS, WINDOW_MS } from '../rows/tiers.js';
-import { ProcessSums, RouteSums } from '../rows/window.js';
-import { OTHER_ROUTES, type EncodedWindow } from '../rows/window-codec.js';
 import { inTurns, Turns } from '../../core/turns.js';
 import { VerdictEngine } from './engine.js';
-import type { JudgedWindow } from './judged-window.js';
+import { judgedRoutes, JudgedWindow } from './judged-window.js';
 
 export interface VerdictParts {
   readonly own: Identity;
@@ -35,8 +34,7 @@ export class VerdictKeeper {
   private isRecalled = false;
   /** What was told before that: it is judged again then. */
   private readonly told = new Set<string>();
-  private busy: Promise<void> = Promise.resolve();
-  private isBusy = false;
+  private busy: Promise<void> | null = null;
 
   constructor(private readonly parts: VerdictParts) {
     this.engine = new VerdictEngine(parts.usersOf);
@@ -59,7 +57,7 @@ export class VerdictKeeper {
     const windowsFrom = until - 2 * DAY_MS;
     const hours = { from: until - WEEKS * WEEK_MS, to: windowsFrom };
     const hasHours = await source.read('1h', hours, ({ at, window }) => {
-      engine.learnHour(at, new Map(routesOf(window)));
+      engine.learnHour(at, judgedRoutes(window));
     });
     const { windows, isComplete } = await windowsOf(source, windowsFrom, until, true);
     const turns = new Turns();
@@ -71,9 +69,8 @@ export class VerdictKeeper {
     this.judgedUntil = until;
   }
 
-  /** Judges what has ended. While that is under way, nothing: the next minute does it. */
+  /** Judges what has ended. */
   judge(source: HistorySource, nowMs: number): Promise<void> {
-    if (this.isBusy) return this.busy;
     return this.inTurn(async () => {
       const until = bucketOf(nowMs - (this.parts.shared ? OTHERS_MS : 0), WINDOW_MS);
       if (until <= this.judgedUntil) return;
@@ -91,7 +88,7 @@ export class VerdictKeeper {
   }
 
   /** Of several processes that come to the same verdict, one tells it: one that still writes, if possible one of the window's. */
-  private speaks({ instances }: GatheredWindow, writing: readonly string[]): boolean {
+  private speaks({ instances }: JudgedWindow, writing: readonly string[]): boolean {
     const { instance } = this.parts.own;
     const [speaker = instance] = [...writing.filter((one) => instances.has(one)), ...writing];
     return speaker === instance;
@@ -104,72 +101,27 @@ export class VerdictKeeper {
     this.parts.tell(verdict);
   };
 
+  /** One after the other: what is asked for meanwhile is left to the next minute. */
   private inTurn(work: () => Promise<void>): Promise<void> {
-    this.isBusy = true;
-    const judged = async (): Promise<void> => {
-      try {
-        await work();
-      } catch (error) {
-        this.parts.failed(error);
-      } finally {
-        this.isBusy = false;
-      }
-    };
-    return (this.busy = this.busy.then(judged));
+    return (this.busy ??= work()
+      .catch(this.parts.failed)
+      .finally(() => (this.busy = null)));
   }
 }
 
-interface GatheredWindow extends JudgedWindow {
-  readonly routes: Map<string, RouteSums>;
-  readonly pods: Map<string, Map<string, RouteSums>>;
-  readonly releases: Set<string>;
-  readonly instances: Set<string>;
-}
-
-interface Gathered {
-  /** Of all processes in the range, oldest first. */
-  readonly windows: readonly GatheredWindow[];
-  /** Instances that write to the window after them, in order. */
-  readonly writing: readonly string[];
-  /** False: the store could not be read. */
-  readonly isComplete: boolean;
-}
-
-async function windowsOf(source: HistorySource, from: number, to: number, withStore: boolean): Promise<Gathered> {
-  const windows = new Map<number, GatheredWindow>();
+/**
+ * The windows of all processes in the range, oldest first, and which instances write to the window after them, in order.
+ * `isComplete`: the store could be read.
+ */
+async function windowsOf(source: HistorySource, from: number, to: number, withStore: boolean) {
+  const windows = new Map<number, JudgedWindow>();
   const writing = new Set<string>();
-  const take = ({ at, pod, instance, release, window: bucket }: ReadBucket): void => {
-    if (at >= to) {
-      writing.add(instance);
-      return;
-    }
-    let window = windows.get(at);
-    if (window === undefined) {
-      const empty = { routes: new Map(), pods: new Map(), releases: new Set<string>(), instances: new Set<string>() };
-      windows.set(at, (window = { at, process: new ProcessSums(), ...empty }));
-    }
-    window.process.add(bucket.process);
-    window.instances.add(instance);
-    if (release !== '') window.releases.add(release);
-    let ofPod = window.pods.get(pod);
-    if (ofPod === undefined) window.pods.set(pod, (ofPod = new Map()));
-    for (const [name, sums] of routesOf(bucket)) {
-      addTo(window.routes, name, sums);
-      addTo(ofPod, name, sums);
-    }
+  const take = (bucket: ReadBucket): void => {
+    const { at, instance } = bucket;
+    if (at >= to) writing.add(instance);
+    else entryOf(windows, at, () => new JudgedWindow(at)).add(bucket);
   };
   const isComplete = await source.read('5m', { from, to: to + WINDOW_MS }, take, withStore);
   const sorted = [...windows.values()].toSorted((a, b) => a.at - b.at);
   return { windows: sorted, writing: [...writing].toSorted(), isComplete };
-}
-
-/** What can be judged: the small ones together are others in every bucket. */
-function* routesOf(window: EncodedWindow): Generator<[route: string, sums: RouteSums]> {
-  for (const name of window.routeNames) if (name !== OTHER_ROUTES) yield [name, window.sums(name)!];
-}
-
-function addTo(routes: Map<string, RouteSums>, name: string, sums: RouteSums): void {
-  let known = routes.get(name);
-  if (known === undefined) routes.set(name, (known = new RouteSums()));
-  known.add(sums);
 }

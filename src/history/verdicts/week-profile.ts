@@ -1,3 +1,4 @@
+import { entryOf } from '../../core/entry-of.js';
 import { bucketOf, DAY_MS, HOUR_MS, WEEK_MS } from '../rows/tiers.js';
 import type { RouteSums } from '../rows/window.js';
 import { MIN_REQUESTS } from './route-track.js';
@@ -20,15 +21,13 @@ export class WeekProfile {
 
   add(at: number, route: string, { completed, typicalMs }: RouteSums): void {
     const hour = bucketOf(at, HOUR_MS);
-    let routes = this.hours.get(hour);
-    if (routes === undefined) {
-      this.hours.set(hour, (routes = new Map()));
+    const routes = entryOf(this.hours, hour, () => {
       for (const old of this.hours.keys()) if (old < at - (WEEKS * WEEK_MS + DAY_MS)) this.hours.delete(old);
-    }
-    const sums = routes.get(route) ?? { count: 0, typicalMs: 0 };
+      return new Map();
+    });
+    const sums = entryOf(routes, route, () => ({ count: 0, typicalMs: 0 }));
     sums.count += completed;
     sums.typicalMs += typicalMs;
-    routes.set(route, sums);
     this.oldest = Math.min(this.oldest, hour);
   }
 

@@ -1,5 +1,6 @@
 import {
   appendFileSync,
+  existsSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -155,6 +156,10 @@ describe('fileHistory', () => {
     rmSync(broken);
     await store.write([row(2)], []);
     expect(await countsOf(store)).toEqual([1, 2]);
+  });
+
+  it.runIf(existsSync('/proc/self'))('says at once where there can be no folder', async () => {
+    await expect(fileHistory({ directory: '/proc/none/history' }).open(host)).rejects.toThrow("mkdir '/proc/none'");
   });
 
   it.each([[''], [undefined], [7]])('wants a folder, not %j', (given) => {

@@ -80,6 +80,37 @@ describe('history', () => {
       expect(Math.abs(ms / truth - 1)).toBeLessThan(0.016);
   });
 
+  it('has a block of a request that is known when the request has ended, or before that', async () => {
+    const scripted = new Scripted();
+    await scripted.minutes(3, (counters, minute) => {
+      if (minute !== 1) counters.requests(ROUTE, 1, 900);
+      if (minute === 1) counters.blocked(ROUTE, 800);
+    });
+    for (const route of [null, ROUTE]) {
+      const { points } = await scripted.history.history({ from: START, to: START + 3 * MINUTE_MS }, { route });
+      expect(points.map(({ count, blockedMs }) => [count, blockedMs])).toEqual([
+        [1, 0],
+        [0, 800],
+        [1, 0],
+      ]);
+    }
+  });
+
+  it('begins with a step that is there as a whole, from coarser buckets where minutes do not reach back to it', async () => {
+    const scripted = new Scripted();
+    await scripted.minutes(8 * 60 + 30, (counters) => counters.requests(ROUTE, 2, 20));
+    const { nowMs, history } = scripted;
+    const last = { from: nowMs - 6 * HOUR_MS, to: nowMs };
+    const { stepMs, points } = await history.history({ ...last, stepMs: HOUR_MS });
+    expect([stepMs, points[0]!.at, points.map(({ count }) => count)]).toEqual([
+      HOUR_MS,
+      START + 2 * HOUR_MS,
+      [120, 120, 120, 120, 120, 120, 60],
+    ]);
+    // Such steps only minutes have.
+    expect((await history.history({ ...last, stepMs: 7 * MINUTE_MS })).stepMs).toBe(7 * MINUTE_MS);
+  });
+
   it('counts a request once, whoever reads meanwhile, and when the clock is set back', async () => {
     const scripted = new Scripted();
     const { history } = scripted;

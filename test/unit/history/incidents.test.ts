@@ -1,12 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { TimeRange } from '../../../src/core/history.js';
-import { OncePerCause } from '../../../src/core/reporter.js';
 import type { Verdict } from '../../../src/core/verdict.js';
-import type { OpenHistoryStore } from '../../../src/history/history-store.js';
-import { HistorySource } from '../../../src/history/reader.js';
+import type { HistorySource } from '../../../src/history/reader.js';
 import type { HistoryRow } from '../../../src/history/rows/row.js';
-import type { Tier } from '../../../src/history/rows/tiers.js';
-import { StoreKeeper } from '../../../src/history/store-keeper.js';
+import { EncodedWindow } from '../../../src/history/rows/window-codec.js';
 import { VerdictKeeper } from '../../../src/history/verdicts/verdict-keeper.js';
 import { SCENARIOS, type Scenario } from '../../fixtures/incidents/scenarios.js';
 import {
@@ -53,20 +49,15 @@ class Observer {
     private readonly rows: HistoryRow[],
     pod: string,
   ) {
-    const own = { pod, instance: `${pod}/1`, release: '1.0.0' };
-    const read = async function* (tier: Tier, { from, to }: TimeRange): AsyncIterable<HistoryRow> {
-      for (const row of rows) if (row.tier === tier && row.at >= from && row.at < to) yield row;
+    this.source = {
+      read: async (tier, { from, to }, take) => {
+        for (const row of rows)
+          if (row.tier === tier && row.at >= from && row.at < to) take({ ...row, window: new EncodedWindow(row.data) });
+        return true;
+      },
     };
-    const open = async (): Promise<OpenHistoryStore> => ({ write: async () => {}, read, close: async () => {} });
-    const report = new OncePerCause({ log() {}, warn() {}, error() {} }, () => 0);
-    const store = new StoreKeeper(
-      { name: 'scripted', shared: true, open },
-      { keptMs: () => 0, maxBytes: 2 ** 26 },
-      report,
-    );
-    this.source = new HistorySource({ has: () => false }, async () => [], store, own);
     this.keeper = new VerdictKeeper({
-      own,
+      own: { pod, instance: `${pod}/1`, release: '1.0.0' },
       shared: true,
       usersOf: simulation.usersOf,
       tell: (verdict) => this.told.push({ at: this.at, verdict }),

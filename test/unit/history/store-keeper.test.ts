@@ -38,6 +38,11 @@ class MoodyStore implements HistoryStore {
     this.wake();
   }
 
+  fail(): void {
+    this.mood = 'fails';
+    this.wake();
+  }
+
   private async feel(): Promise<void> {
     if (this.mood === 'hangs') await new Promise<void>((resolve) => (this.wake = resolve));
     if (this.mood === 'fails') throw new Error('disk full');
@@ -99,6 +104,20 @@ describe('a store that fails', () => {
     store.mood = 'hangs';
     await keeper.close(rows(0, 1), 20);
     expect(warnings.join()).toContain('history store "moody" failed: it did not settle within 20 ms');
+  });
+
+  it('is not said to fail where somebody still reads when the application has closed', async () => {
+    const store = new MoodyStore();
+    const keeper = new StoreKeeper(store, host, report);
+    await keeper.write([], []);
+    store.mood = 'hangs';
+    const reading = read(keeper);
+    await Promise.resolve();
+    store.mood = 'works';
+    await keeper.close([], 1_000);
+    store.fail();
+    expect([await reading, await read(keeper)]).toEqual([0, 0]);
+    expect(warnings).toEqual([]);
   });
 
   it('that is opened too late is closed again', async () => {

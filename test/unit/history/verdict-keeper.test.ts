@@ -111,6 +111,26 @@ describe('verdicts of a process', () => {
     expect(pod.told.map(({ state }) => state)).toEqual(['active', 'resolved']);
   });
 
+  it('begin when it became slow, not with the last requests before the night', async () => {
+    const pod = new Pod('a', null);
+    for (let minute = 0; minute < 121; minute++) await pod.minute(100);
+    pod.nowMs += 7 * HOUR_MS - MINUTE_MS;
+    await pod.history.tick();
+    for (let minute = 0; minute < 20; minute++) await pod.minute(2_000);
+    const [slow, ...others] = pod.history.verdicts().filter(({ routes }) => routes.includes('GET /insights'));
+    expect(others).toEqual([]);
+    expect((slow!.since - START) / HOUR_MS).toBe(9);
+  });
+
+  it('are of routes that somebody asks for, not of one that was a little slow hours ago', async () => {
+    const pod = new Pod('a', null);
+    for (let minute = 0; minute < 400; minute++) {
+      if (minute < 150) for (let i = 0; i < 20; i++) pod.counters.requests('GET /old', 1, minute < 130 ? 100 : 130);
+      await pod.minute(minute < 380 ? 100 : 2_000);
+    }
+    expect(pod.history.verdicts()).toMatchObject([{ routes: ['GET /insights'] }]);
+  });
+
   it('are the same whoever looks meanwhile: a few requests far out are none', async () => {
     const pod = new Pod('a', null);
     const half = (firstMs: number): void => {

@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
@@ -42,6 +42,12 @@ describe('the file of a recording', () => {
     rmSync(join(folder, readdirSync(folder)[0]!));
     const caught = await uncaughtDuring(() => expect(file.finish((line) => line)).rejects.toThrow('ENOENT'));
     expect(caught).toEqual([]);
+  });
+
+  it.runIf(existsSync('/proc/self'))('says at once where there can be none, and what to do', () => {
+    expect(() => TrafficFile.open('/proc/none/traffic', 0)).toThrow(
+      /^PERF_ERR_RECORDING: `record\.directory` "\/proc\/none\/traffic" cannot be written to: ENOENT.* Name a directory that this process may write to/,
+    );
   });
 
   it('takes lines of any length, and whatever they hold', async () => {
