@@ -87,6 +87,18 @@ describe('the breaker', () => {
     expect(api.stats()).toMatchObject({ opened: 1, refusedOpen: 1, calls: 5, succeeded: 2, failed: 2 });
   });
 
+  it('opens not before there are enough calls, nor below the share', async () => {
+    const api = await upstream({ breaker: { atLeast: 4, ratio: 0.5, openMs: 60_000 }, retries: 0 });
+    for (const answer of [500, 500, 500, 200, 200, 200, 200] as const) {
+      server.answer = answer;
+      await api.call(asked);
+      expect(api.state).toBe('closed');
+    }
+    server.answer = 500;
+    await api.call(asked);
+    expect(api.state).toBe('open');
+  });
+
   it('tries with some calls, and closes when all of them succeed', async () => {
     const api = await upstream({ breaker: { atLeast: 1, openMs: 100, probes: 2 }, retries: 0 });
     server.answer = 500;
