@@ -153,9 +153,11 @@ export class Gate {
     counters.attempts += 1;
     if (attempt.attempt > 1) counters.retries += 1;
     const startedMs = host.nowMs();
+    const openedBefore = counters.opened;
     return new Promise((resolve) => {
       const end = (how: End, thrown: boolean, value: unknown, saysNothing = false): void => {
-        const outcome = new Outcome(how, thrown, value, saysNothing);
+        // What began before the breaker opened is no news when calls try whether the upstream is back, nor after that.
+        const outcome = new Outcome(how, thrown, value, saysNothing || counters.opened !== openedBefore);
         const { verdict } = outcome;
         if (verdict !== 'unknown') recent?.add(1, verdict === 'failure' ? 1 : 0);
         resolve(outcome);

@@ -138,6 +138,30 @@ describe('the breaker', () => {
     await opens(2);
   });
 
+  it('is told nothing by calls from before it opened: they end late, and badly', async () => {
+    const api = await upstream({ breaker: { atLeast: 2, openMs: 100, probes: 2 }, retries: 0 });
+    const breaks: (() => void)[] = [];
+    const hang = (): Promise<never> => new Promise((_, reject) => breaks.push(() => reject(new Error('reset'))));
+    const endLate = async (): Promise<unknown> => {
+      breaks.pop()!();
+      return Promise.race(hanging);
+    };
+    const hanging = Array.from({ length: 6 }, () => api.call(hang).catch(() => {}));
+    server.answer = 500;
+    for (let i = 0; i < 2; i++) await api.call(asked);
+    await until('it may be tried', () => api.state === 'half-open');
+    server.answer = 200;
+    await api.call(asked);
+    await endLate();
+    expect(api.state).toBe('half-open');
+    await api.call(asked);
+    expect(api.state).toBe('closed');
+    while (breaks.length > 0) await endLate();
+    await Promise.all(hanging);
+    expect(api.state).toBe('closed');
+    expect(api.stats()).toMatchObject({ opened: 1, succeeded: 2, failed: 8 });
+  });
+
   it('is not opened by 4xx, nor by the application that aborts its own calls', async () => {
     const api = await upstream({ breaker: { atLeast: 1 } });
     server.answer = 404;
