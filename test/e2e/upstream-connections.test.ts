@@ -1,4 +1,4 @@
-import { tracingChannel } from 'node:diagnostics_channel';
+import { channel, tracingChannel } from 'node:diagnostics_channel';
 import { afterEach, expect, it } from 'vitest';
 import { PerfService } from '../../src/index.js';
 import { adapterOf } from '../fixtures/app.js';
@@ -26,4 +26,16 @@ it('does not count it as a failed call that Redis before 7.2 does not know how a
   await tell('get', ['price'], new Error('ERR'));
   const rows = app.get(PerfService).snapshot().upstream;
   expect(rows).toMatchObject([{ target: 'redis cache:6379', calls: 2, errors: 1 }]);
+});
+
+it('counts no call for what never ends for undici: a WebSocket, and the tunnel of a proxy', async () => {
+  const { app } = await buildApp(adapterOf('express'));
+  const request = { origin: 'http://feed:3000', method: 'GET', path: '/', headers: ['accept', '*/*'] };
+  // As Node 24 tells of them: `create`, and nothing more.
+  for (const part of [{ headers: ['sec-websocket-key', 'x'] }, { method: 'CONNECT', path: 'api:443' }])
+    channel('undici:request:create').publish({ request: { ...request, ...part } });
+  channel('undici:request:create').publish({ request });
+  channel('undici:request:trailers').publish({ request, trailers: [] });
+  const rows = app.get(PerfService).snapshot().upstream;
+  expect(rows).toMatchObject([{ target: 'http feed:3000', calls: 1, inFlight: 0 }]);
 });
