@@ -1,5 +1,6 @@
 import { channel, tracingChannel } from 'node:diagnostics_channel';
-import { afterEach, expect, it } from 'vitest';
+import { Queue } from 'bullmq';
+import { afterEach, expect, inject, it } from 'vitest';
 import { PerfService } from '../../src/index.js';
 import { adapterOf } from '../fixtures/app.js';
 import { buildApp, closeApps } from '../fixtures/build-app.js';
@@ -38,4 +39,15 @@ it('counts no call for what never ends for undici: a WebSocket, and the tunnel o
   channel('undici:request:trailers').publish({ request, trailers: [] });
   const rows = app.get(PerfService).snapshot().upstream;
   expect(rows).toMatchObject([{ target: 'http feed:3000', calls: 1, inFlight: 0 }]);
+});
+
+it('knows the commands of BullMQ by the keys of its queues', async () => {
+  const { app } = await buildApp(adapterOf('express'));
+  const { hostname: host, port } = new URL(inject('redisUrl'));
+  const queue = new Queue('mail', { connection: { host, port: Number(port) } });
+  await queue.add('welcome', {});
+  await queue.obliterate();
+  await queue.close();
+  const rows = app.get(PerfService).snapshot().upstream;
+  expect(rows.find(({ target }) => target === `bullmq ${host}:${port}`)?.calls).toBeGreaterThanOrEqual(2);
 });
