@@ -1,7 +1,7 @@
 import { guardExtension } from '../guard/guard.feature.js';
 import type { GuardOptions } from '../guard/guard.options.js';
 import type { PerfExtension } from '../http/extension.js';
-import { cockatielPolicies } from './guard/cockatiel.js';
+import { cockatielBreakers } from './guard/cockatiel.js';
 
 export { GuardError, type GuardErrorCode } from '../guard/guard.error.js';
 export type { BreakerOptions } from '../guard/gate.options.js';
@@ -19,4 +19,4 @@ export type { UpstreamGuardStats } from '../core/snapshot.js';
  * package `cockatiel`. With `enabled: false` every call passes as it is: no deadline, no retry, no refusal; fallbacks still answer.
  * @throws PERF_ERR_OPTION
  */
-export const guard = (options: GuardOptions): PerfExtension => guardExtension(options, cockatielPolicies);
+export const guard = (options: GuardOptions): PerfExtension => guardExtension(options, cockatielBreakers);

@@ -53,10 +53,11 @@ export class Deadlines {
     return deadline;
   }
 
-  /** Sees blocks until what it returns is called, also while a call waits for its next attempt. */
-  watchBlocks(): () => void {
+  /** Resolves after so long, sees blocks meanwhile, and keeps the process. */
+  async wait(ms: number): Promise<void> {
     const watch = this.start({ dueMs: Infinity, blockedBeforeMs: 0 }, () => {});
-    return () => void this.end(watch);
+    await new Promise((resolve) => setTimeout(resolve, ms));
+    this.end(watch);
   }
 
   /** False when it has expired, or was ended before. */

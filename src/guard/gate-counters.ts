@@ -1,6 +1,6 @@
 import { Histogram } from '../core/histogram.js';
 import type { UpstreamGuardStats } from '../core/snapshot.js';
-import type { BreakerState } from './policies.js';
+import type { BreakerState } from './breaker.js';
 
 /** What has become of the calls to one upstream. */
 export class GateCounters {

@@ -1,7 +1,7 @@
 import type { MonotonicClock } from '../core/clock.js';
 import type { UpstreamGuardStats } from '../core/snapshot.js';
+import type { Breaker, BreakerState, MakeBreaker } from './breaker.js';
 import type { Deadlines } from './deadlines.js';
-import { FailureWindow } from './failure-window.js';
 import { GateCounters } from './gate-counters.js';
 import type { ResolvedBreaker } from './gate.options.js';
 import {
@@ -12,8 +12,8 @@ import {
   type GuardError,
   type UnansweredCall,
 } from './guard.error.js';
-import { isAbort, Outcome, type IsFailure } from './outcome.js';
-import type { Breaker, BreakerState, Bulkhead, Policies } from './policies.js';
+import { isAbort, Outcome, type End, type IsFailure } from './outcome.js';
+import { RecentCounts } from './recent-counts.js';
 import { Silence } from './silence.js';
 
 /** What an upstream may lack of its deadline and is to blame all the same: our loop was a little late, as it always is. */
@@ -33,13 +33,12 @@ export interface GateHost {
   readonly requestDeadlineMs: number | null;
 }
 
-/** One call, from its beginning to its end with all its attempts. */
-export interface TimedCall {
+/** The time of one call, with all its attempts. */
+export interface CallTime {
   readonly startedMs: number;
   readonly dueMs: number;
   /** What the upstream is given, milliseconds. A request that has less left makes `dueMs` come earlier. */
   readonly deadlineMs: number;
-  readonly attempt: number;
   /** Of all blocks of our loop so far, when it started. */
   readonly blockedBeforeMs: number;
 }
@@ -49,47 +48,50 @@ export type Settle = (thrown: boolean, value: unknown) => void;
 
 /** One attempt. */
 export interface Attempt {
-  readonly call: TimedCall;
-  /** Sends it. */
-  readonly run: (settle: Settle) => void;
+  readonly time: CallTime;
+  /** 1 for the first. */
+  readonly attempt: number;
   readonly isFailure: IsFailure;
+  /** Sends it. */
+  run(settle: Settle): void;
   /** Its time is up. */
-  readonly expired?: (error: GuardError) => void;
+  expired?(error: GuardError): void;
 }
 
 /** Who is let through to one upstream, and what becomes of them. */
 export class Gate {
   readonly counters = new GateCounters();
-  private readonly window: FailureWindow | null;
   private readonly silence = new Silence();
   private breaker: Breaker | null = null;
-  private bulkhead: Bulkhead | null = null;
+  /** What the breaker looks at: the marked ones have failed. */
+  private recent: RecentCounts | null = null;
 
   constructor(
     readonly name: string,
     private readonly rules: { readonly breaker: ResolvedBreaker | null; readonly maxInFlight: number | null },
     private readonly host: GateHost,
-  ) {
-    this.window = rules.breaker === null ? null : new FailureWindow(rules.breaker, host.nowMs);
-  }
+  ) {}
 
   /** Before the application listens. */
-  use(policies: Policies): void {
-    const { rules, window, counters } = this;
-    if (rules.maxInFlight !== null) this.bulkhead = policies.bulkhead(rules.maxInFlight);
-    if (rules.breaker === null || window === null) return;
-    const { openMs, probes, windowMs } = rules.breaker;
-    this.breaker = policies.breaker({
+  use(makeBreaker: MakeBreaker): void {
+    const { rules, counters, host } = this;
+    if (rules.breaker === null) return;
+    const { openMs, probes, windowMs, atLeast, ratio } = rules.breaker;
+    const recent = (this.recent = new RecentCounts(windowMs, host.nowMs));
+    this.breaker = makeBreaker({
       openMs,
       probes,
-      tripped: () => window.tripped,
+      tripped: () => {
+        const { calls, marked: failures } = recent.sums();
+        return calls >= atLeast && failures >= ratio * calls;
+      },
       opened: () => {
         counters.opened += 1;
-        const { calls, failures } = window.sums();
+        const { calls, marked: failures } = recent.sums();
         const cause = `Upstream "${this.name}" is not asked for ${openMs} ms`;
-        this.host.report(cause, `${cause}: ${failures} of ${calls} calls in ${windowMs} ms have failed.`);
+        host.report(cause, `${cause}: ${failures} of ${calls} calls in ${windowMs} ms have failed.`);
       },
-      closed: () => window.forget(),
+      closed: () => recent.forget(),
     });
   }
 
@@ -101,30 +103,40 @@ export class Gate {
     return this.counters.stats(this.state);
   }
 
-  /** Makes room for one call and counts how it ends. Never rejects. */
-  async enter(call: UnansweredCall, work: () => Promise<Outcome>): Promise<Outcome> {
-    const { counters } = this;
+  /** One call with all that `work` attempts: makes room for it and counts how it ends. Never rejects. */
+  async enter(deadlineMs: number, work: (time: CallTime) => Promise<Outcome>): Promise<Outcome> {
+    const { counters, host } = this;
+    const startedMs = host.nowMs();
+    const dueMs = Math.min(startedMs + deadlineMs, host.requestDueMs());
+    const blockedBeforeMs = host.deadlines.blockedBeforeMs(startedMs);
     counters.calls += 1;
-    counters.inFlight += 1;
-    const outcome = await this.outcomeOf(call, work);
-    counters.inFlight -= 1;
+    const outcome =
+      this.refusal(startedMs, dueMs) ??
+      (await this.inside(() => work({ startedMs, dueMs, deadlineMs, blockedBeforeMs })));
     counters[outcome.end] += 1;
     return outcome;
   }
 
-  /** A call whose request has no time left. */
-  tooLate(call: UnansweredCall): Promise<Outcome> {
-    const error = this.host.made(noTimeLeft(call, this.host.requestDeadlineMs!));
-    return this.enter(call, () => Promise.resolve(new Outcome('ownDeadlines', true, error)));
+  private refusal(startedMs: number, dueMs: number): Outcome | null {
+    const { counters, host, name } = this;
+    const { maxInFlight } = this.rules;
+    const call = { upstream: name, spentMs: 0, attempt: 0 };
+    if (maxInFlight !== null && counters.inFlight >= maxInFlight)
+      return new Outcome('refusedBusy', true, host.made(busyError(call, maxInFlight)));
+    if (dueMs > startedMs) return null;
+    return new Outcome('ownDeadlines', true, host.made(noTimeLeft(call, host.requestDeadlineMs!)));
   }
 
-  private async outcomeOf(call: UnansweredCall, work: () => Promise<Outcome>): Promise<Outcome> {
+  private async inside(work: () => Promise<Outcome>): Promise<Outcome> {
+    const { counters } = this;
+    counters.inFlight += 1;
     try {
-      const running = this.bulkhead === null ? work() : this.bulkhead.run(work);
-      return running === null ? this.busy(call) : await running;
+      return await work();
     } catch (error) {
       // A headers object of the application's that cannot be read, for example.
       return new Outcome('failed', true, error);
+    } finally {
+      counters.inFlight -= 1;
     }
   }
 
@@ -132,41 +144,46 @@ export class Gate {
   attempt(attempt: Attempt): Promise<Outcome> {
     const ask = (): Promise<Outcome> => this.ask(attempt);
     const running = this.breaker === null ? ask() : this.breaker.run(ask);
-    return running ?? Promise.resolve(this.refused(attempt.call));
+    return running ?? Promise.resolve(this.refused(attempt));
   }
 
-  private ask({ call, run, isFailure, expired }: Attempt): Promise<Outcome> {
-    const { counters, host, window } = this;
+  private ask(attempt: Attempt): Promise<Outcome> {
+    const { counters, host, recent } = this;
+    const { time } = attempt;
     counters.attempts += 1;
-    if (call.attempt > 1) counters.retries += 1;
+    if (attempt.attempt > 1) counters.retries += 1;
     const startedMs = host.nowMs();
+    const openedBefore = counters.opened;
     return new Promise((resolve) => {
-      const end = (outcome: Outcome): void => {
-        if (outcome.verdict !== 'unknown') window?.add(outcome.verdict === 'failure');
+      const end = (how: End, thrown: boolean, value: unknown, saysNothing = false): void => {
+        // What began before the breaker opened is no news when calls try whether the upstream is back, nor after that.
+        const outcome = new Outcome(how, thrown, value, saysNothing || counters.opened !== openedBefore);
+        const { verdict } = outcome;
+        if (verdict !== 'unknown') recent?.add(1, verdict === 'failure' ? 1 : 0);
         resolve(outcome);
       };
-      const deadline = host.deadlines.start(call, (blockedMs, atMs) => {
-        const isOurs = this.isOurs(call, blockedMs, atMs);
+      const deadline = host.deadlines.start(time, (blockedMs, atMs) => {
+        const isOurs = this.isOurs(time, blockedMs, atMs);
         if (!isOurs) counters.deadlines += 1;
-        const error = host.made(deadlineError(this.unanswered(call), call.dueMs - call.startedMs, blockedMs));
-        end(new Outcome(isOurs ? 'ownDeadlines' : 'failed', true, error));
-        expired?.(error);
+        const error = host.made(deadlineError(this.unanswered(attempt), time.dueMs - time.startedMs, blockedMs));
+        end(isOurs ? 'ownDeadlines' : 'failed', true, error);
+        attempt.expired?.(error);
       });
-      run((thrown, value) => {
+      attempt.run((thrown, value) => {
         if (!host.deadlines.end(deadline)) return;
-        const failed = isFailure(value, thrown);
+        const failed = attempt.isFailure(value, thrown);
         const saysNothing = !failed && thrown && isAbort(value);
         if (!failed && !saysNothing) {
           counters.durations.record(host.nowMs() - startedMs);
           this.silence.answered();
         }
-        end(new Outcome(failed ? 'failed' : 'succeeded', thrown, value, saysNothing));
+        end(failed ? 'failed' : 'succeeded', thrown, value, saysNothing);
       });
     });
   }
 
   /** The upstream has not had its time: a request had less left, or our loop did not turn. */
-  private isOurs({ startedMs, deadlineMs }: TimedCall, blockedMs: number, atMs: number): boolean {
+  private isOurs({ startedMs, deadlineMs }: CallTime, blockedMs: number, atMs: number): boolean {
     const fairMs = deadlineMs - Math.min(ORDINARY_LATE_MS, ORDINARY_LATE_SHARE * deadlineMs);
     const passedMs = atMs - startedMs;
     if (passedMs < fairMs) return true;
@@ -174,17 +191,13 @@ export class Gate {
     return turnedMs < fairMs && !this.silence.isTooLong(startedMs, atMs, turnedMs, deadlineMs);
   }
 
-  private refused(call: TimedCall): Outcome {
-    const sent = call.attempt - 1;
-    const error = openError({ ...this.unanswered(call), attempt: sent }, this.rules.breaker!.openMs);
+  private refused(attempt: Attempt): Outcome {
+    const sent = attempt.attempt - 1;
+    const error = openError({ ...this.unanswered(attempt), attempt: sent }, this.rules.breaker!.openMs);
     return new Outcome('refusedOpen', true, this.host.made(error));
   }
 
-  private busy(call: UnansweredCall): Outcome {
-    return new Outcome('refusedBusy', true, this.host.made(busyError(call, this.rules.maxInFlight!)));
-  }
-
-  private unanswered({ startedMs, attempt }: TimedCall): UnansweredCall {
-    return { upstream: this.name, spentMs: this.host.nowMs() - startedMs, attempt };
+  private unanswered({ time, attempt }: Attempt): UnansweredCall {
+    return { upstream: this.name, spentMs: this.host.nowMs() - time.startedMs, attempt };
   }
 }

@@ -3,11 +3,11 @@ import { currentRequest } from '../core/request-state.js';
 import type { PerfSnapshot, UpstreamGuardStats } from '../core/snapshot.js';
 import type { Extension } from '../http/extension.js';
 import type { Feature, FeatureBoot, FeatureHost } from '../http/feature.js';
+import type { MakeBreaker } from './breaker.js';
 import { Deadlines } from './deadlines.js';
 import type { GateHost } from './gate.js';
 import { guardOption, type GuardOptions, type ResolvedGuard } from './guard.options.js';
 import type { GuardedUpstream } from './guarded-upstream.js';
-import type { Policies } from './policies.js';
 import { RedisGuard } from './redis/redis-guard.js';
 import { RedisUpstream } from './redis/redis-upstream.js';
 import { answerRetryAfter, rememberRetryAfter } from './retry-after.js';
@@ -24,7 +24,7 @@ class GuardFeature implements Feature {
   constructor(
     private readonly options: ResolvedGuard,
     private readonly host: FeatureHost,
-    private readonly loadPolicies: () => Promise<Policies>,
+    private readonly loadBreakers: () => Promise<MakeBreaker>,
   ) {
     this.deadlines = new Deadlines(host.nowMs);
     const gateHost = this.gateHost();
@@ -44,8 +44,8 @@ class GuardFeature implements Feature {
   async install({ modules, adapter }: FeatureBoot): Promise<void> {
     refuseUnknownUpstreams(modules, [...this.guards.keys()]);
     if (!this.host.enabled) return;
-    const policies = await this.loadPolicies();
-    for (const guard of this.guards.values()) guard.use(policies);
+    const makeBreaker = await this.loadBreakers();
+    for (const guard of this.guards.values()) guard.use(makeBreaker);
     if (this.options.requestDeadlineMs !== null) this.enableContext();
     if (adapter !== null) this.giveAdapterBack = answerRetryAfter(adapter, this.retryAfterSeconds);
   }
@@ -99,7 +99,7 @@ class GuardFeature implements Feature {
  * The extension.
  * @throws PERF_ERR_OPTION
  */
-export function guardExtension(options: GuardOptions, loadPolicies: () => Promise<Policies>): Extension {
+export function guardExtension(options: GuardOptions, loadBreakers: () => Promise<MakeBreaker>): Extension {
   const resolved = guardOption.read(options, 'guard');
   return {
     name: 'guard',
@@ -107,6 +107,6 @@ export function guardExtension(options: GuardOptions, loadPolicies: () => Promis
       token: upstreamToken(name),
       of: (feature) => (feature as GuardFeature).of(name),
     })),
-    create: (host) => new GuardFeature(resolved, host, loadPolicies),
+    create: (host) => new GuardFeature(resolved, host, loadBreakers),
   };
 }

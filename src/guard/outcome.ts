@@ -1,5 +1,5 @@
 import { reasonOf } from '../core/reason.js';
-import type { Judged } from './policies.js';
+import type { Judged } from './breaker.js';
 import { statusOf } from './retry-after.js';
 
 /** How a call ended: the counter it belongs to. */
@@ -7,9 +7,6 @@ export type End = 'succeeded' | 'failed' | 'ownDeadlines' | 'refusedOpen' | 'ref
 
 /** How an attempt, or a whole call, ended. */
 export class Outcome implements Judged {
-  /** Milliseconds until it is tried again; null: it is not. */
-  retryInMs: number | null = null;
-
   constructor(
     readonly end: End,
     /** It was thrown, else returned. */

@@ -1,13 +1,13 @@
-import { epochMsOf, MAX_TIMER_MS } from '../core/clock.js';
+import { epochMsOf, MAX_TIMER_MS, type MonotonicClock } from '../core/clock.js';
 import { optionError } from '../core/option.js';
 import type { UpstreamGuardStats } from '../core/snapshot.js';
-import { Gate, type GateHost, type Settle } from './gate.js';
+import type { BreakerState, MakeBreaker } from './breaker.js';
+import { Gate, type Attempt, type CallTime, type GateHost, type Settle } from './gate.js';
 import type { GuardError } from './guard.error.js';
 import type { ResolvedUpstream } from './guard.options.js';
 import type { GuardedCall, GuardedCallOptions, GuardedUpstream } from './guarded-upstream.js';
 import { carefully, isUpstreamFailure, type IsFailure, type Outcome } from './outcome.js';
 import { PassedCall } from './passed-call.js';
-import type { BreakerState, Policies, Retry } from './policies.js';
 import { RetryBudget } from './retry-budget.js';
 import { retryAfterMs } from './retry-after.js';
 
@@ -18,20 +18,17 @@ const MAX_BACKOFF_MS = 2_000;
 type Work = (call: GuardedCall) => unknown;
 
 /** One call with all its attempts: what its work is told, and its time. */
-class RunningCall implements GuardedCall {
+class RunningCall implements GuardedCall, Attempt {
   attempt = 0;
   private controller: AbortController | null = null;
   private expiredBy: GuardError | null = null;
 
   constructor(
-    readonly startedMs: number,
-    readonly dueMs: number,
-    readonly deadlineMs: number,
-    readonly blockedBeforeMs: number,
+    readonly time: CallTime,
     private readonly work: Work,
-    private readonly host: GateHost,
     readonly isFailure: IsFailure,
     private readonly budget: RetryBudget,
+    private readonly nowMs: MonotonicClock,
   ) {}
 
   /** A signal is made only for work that asks for it. */
@@ -44,14 +41,10 @@ class RunningCall implements GuardedCall {
   }
 
   get remainingMs(): number {
-    return Math.max(0, this.dueMs - this.host.nowMs());
+    return Math.max(0, this.time.dueMs - this.nowMs());
   }
 
-  get call(): this {
-    return this;
-  }
-
-  readonly run = (settle: Settle): void => {
+  run(settle: Settle): void {
     if (this.attempt === 1) this.budget.called();
     try {
       const working = this.work(this);
@@ -65,12 +58,12 @@ class RunningCall implements GuardedCall {
     } catch (error) {
       settle(true, error);
     }
-  };
+  }
 
-  readonly expired = (error: GuardError): void => {
+  expired(error: GuardError): void {
     this.expiredBy = error;
     this.controller?.abort(error);
-  };
+  }
 }
 
 /** One upstream. Until {@link use} is called, and with the kill switch on, calls pass as they are. */
@@ -78,7 +71,6 @@ export class UpstreamGuard implements GuardedUpstream {
   readonly gate: Gate;
   private readonly budget: RetryBudget;
   private readonly isFailure: IsFailure;
-  private retry: Retry | null = null;
   private guards = false;
 
   constructor(
@@ -91,9 +83,8 @@ export class UpstreamGuard implements GuardedUpstream {
     this.isFailure = carefully(options.isFailure ?? isUpstreamFailure, host);
   }
 
-  use(policies: Policies): void {
-    this.gate.use(policies);
-    if (this.options.retries > 0) this.retry = policies.retry(this.options.retries);
+  use(makeBreaker: MakeBreaker): void {
+    this.gate.use(makeBreaker);
     this.guards = true;
   }
 
@@ -112,7 +103,7 @@ export class UpstreamGuard implements GuardedUpstream {
     const { fallback } = options;
     const deadlineMs = options.deadlineMs === undefined ? this.options.deadlineMs : checked(options.deadlineMs);
     const outcome = this.guards
-      ? await this.guarded(work, deadlineMs, options.idempotent === true)
+      ? await this.gate.enter(deadlineMs, (time) => this.attempts(time, work, options.idempotent === true))
       : await new PassedCall(deadlineMs).outcomeOf(work, this.isFailure);
     if (outcome.end === 'succeeded' && !outcome.thrown) return outcome.value as T;
     if (fallback !== undefined) {
@@ -123,45 +114,29 @@ export class UpstreamGuard implements GuardedUpstream {
     return outcome.value as T;
   }
 
-  private guarded(work: Work, deadlineMs: number, idempotent: boolean): Promise<Outcome> {
-    const { gate, host, retry } = this;
-    const startedMs = host.nowMs();
-    const dueMs = Math.min(startedMs + deadlineMs, host.requestDueMs());
-    const unanswered = { upstream: this.name, spentMs: 0, attempt: 0 };
-    if (dueMs <= startedMs) return gate.tooLate(unanswered);
-    const before = host.deadlines.blockedBeforeMs(startedMs);
-    const call = new RunningCall(startedMs, dueMs, deadlineMs, before, work, host, this.isFailure, this.budget);
-    if (!idempotent || retry === null) {
-      call.attempt = 1;
-      return gate.enter(unanswered, () => gate.attempt(call));
+  private async attempts(time: CallTime, work: Work, idempotent: boolean): Promise<Outcome> {
+    const { gate, host } = this;
+    const call = new RunningCall(time, work, this.isFailure, this.budget, host.nowMs);
+    const attempts = idempotent ? this.options.retries + 1 : 1;
+    for (;;) {
+      call.attempt += 1;
+      const outcome = await gate.attempt(call);
+      const waitMs = outcome.end === 'failed' && call.attempt < attempts ? this.retryInMs(call, outcome) : null;
+      if (waitMs === null) return outcome;
+      await host.deadlines.wait(waitMs);
+      // Our own loop was blocked while it waited.
+      if (call.remainingMs === 0) return outcome;
     }
-    let last: Outcome | null = null;
-    const unwatch = host.deadlines.watchBlocks();
-    const ended = gate.enter(unanswered, () =>
-      retry.run(async (retries) => {
-        if (last !== null) {
-          last.retryInMs = null;
-          // Our own loop was blocked while it waited.
-          if (call.remainingMs === 0) return last;
-        }
-        call.attempt = retries + 1;
-        last = await gate.attempt(call);
-        if (last.end === 'failed' && retries < this.options.retries)
-          last.retryInMs = this.retryInMs(call, last, retries);
-        return last;
-      }),
-    );
-    return ended.finally(unwatch);
   }
 
   /** Null: it is not worth it, or not allowed. */
-  private retryInMs(call: RunningCall, { value }: Outcome, retries: number): number | null {
+  private retryInMs({ time, attempt }: RunningCall, { value }: Outcome): number | null {
     const { gate, host } = this;
     const nowMs = host.nowMs();
-    const bound = Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** retries);
+    const bound = Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (attempt - 1));
     const waitMs = Math.max(Math.random() * bound, retryAfterMs(value, epochMsOf(nowMs)) ?? 0);
     // What usually takes longer than what is left would only add load.
-    if (nowMs + waitMs + gate.counters.durations.quantileMs(0.5) >= call.dueMs) return null;
+    if (nowMs + waitMs + gate.counters.durations.quantileMs(0.5) >= time.dueMs) return null;
     if (gate.state !== 'closed') return null;
     if (this.budget.take()) return waitMs;
     gate.counters.retriesDenied += 1;

@@ -18,7 +18,8 @@ export interface Union {
 export const NO_CALLS: Union = { unionMs: 0, unionIdleMs: 0 };
 
 /** One timed call of a request. */
-interface OpenCall {
+export interface OpenCall {
+  readonly of: RequestCalls;
   readonly use: Use;
   readonly startedMs: number;
 }
@@ -81,7 +82,7 @@ export class RequestCalls {
       this.sinceMs = nowMs;
       this.sinceIdleMs = this.clock.idleMs();
     }
-    const call = { use, startedMs: nowMs };
+    const call = { of: this, use, startedMs: nowMs };
     this.open.add(call);
     return call;
   }

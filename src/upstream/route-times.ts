@@ -14,12 +14,7 @@ export class RouteTimes {
   aloneMs = 0;
   aloneSquares = 0;
 
-  add({
-    upstreamMs,
-    busyMs,
-    upstreamBusyMs,
-    alone,
-  }: Pick<RequestTimer, 'upstreamMs' | 'busyMs' | 'upstreamBusyMs' | 'alone'>): void {
+  add({ upstreamMs, busyMs, upstreamBusyMs, alone }: RequestTimer): void {
     const busy = busyMs + upstreamBusyMs;
     this.count += 1;
     this.upstreamMs += upstreamMs;

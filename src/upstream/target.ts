@@ -21,13 +21,7 @@ export interface AskedBy {
 }
 
 /** What one request has asked of a target. */
-export interface Asked {
-  readonly calls: number;
-  readonly wallMs: number;
-  readonly alike: number;
-  readonly durationMs: number;
-  readonly waitMs: number;
-}
+export type Asked = Readonly<Omit<AskedBy, 'requests' | 'repeatedMs'>>;
 
 /** One upstream: what has been asked of it, and by whom. */
 export class Target {
@@ -74,7 +68,7 @@ export interface MadeCall extends UpstreamCall {
 }
 
 /** Longer ones are cut: a target is a label. */
-export const MAX_NAME = 100;
+const MAX_NAME = 100;
 
 /** Finds the target of a call; beyond a number of them all are `other`. */
 export class Targets {
@@ -98,7 +92,8 @@ export class Targets {
     return this.named(this.nameOf(call), call.kind);
   }
 
-  named(name: string, kind: UpstreamKind): Target {
+  named(given: string, kind: UpstreamKind): Target {
+    const name = given.slice(0, MAX_NAME);
     const known = this.found.get(name);
     if (known !== undefined) return known;
     if (this.found.size >= this.options.maxTargets) return this.other;
@@ -110,15 +105,15 @@ export class Targets {
   private nameOf({ client, kind, host, method, path }: MadeCall): string {
     const usual = `${client ?? kind} ${host}`;
     const { target } = this.options;
-    if (target === null) return usual.slice(0, MAX_NAME);
+    if (target === null) return usual;
     try {
       const given: unknown = target({ kind, host, method, path });
-      if (typeof given === 'string' && given !== '') return given.slice(0, MAX_NAME);
+      if (typeof given === 'string' && given !== '') return given;
       throw new TypeError('it returned no text');
     } catch (error) {
       const cause = `\`upstream.target\` failed: ${reasonOf(error)}`;
       this.report.report(cause, `${cause}. The usual name is taken.`);
-      return usual.slice(0, MAX_NAME);
+      return usual;
     }
   }
 }

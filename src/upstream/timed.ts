@@ -8,7 +8,7 @@ interface Thenable {
 export function timed<T>(upstream: Upstream, target: string, work: () => T): T {
   const state = upstream.caller();
   if (state === 'foreign') return work();
-  const call = upstream.beginFor(state, upstream.targets.named(target, 'other'), '', false);
+  const call = upstream.beginFor(state, upstream.targets.named(target, 'other'), '');
   const end = (failed: boolean): void => upstream.end(call, failed);
   let result: T;
   try {

@@ -4,7 +4,7 @@ import type { RequestTime } from '../core/record.js';
 import { TIME_SPLIT } from '../core/request-time.js';
 import type { RequestLifecycle, RequestObserver } from '../http/lifecycle.js';
 import type { Route } from '../core/route.js';
-import { NO_CALLS, RequestCalls, RequestTimer, type LoopClock } from './request-calls.js';
+import { NO_CALLS, RequestCalls, RequestTimer, type LoopClock, type OpenCall } from './request-calls.js';
 import { RouteTimes } from './route-times.js';
 import type { MadeCall, Target, Targets } from './target.js';
 import { DrivenStatements } from './watch/driven-statements.js';
@@ -14,14 +14,13 @@ export interface Call {
   readonly target: Target;
   readonly startedMs: number;
   /** Of its request, when it is known and the call is timed there. */
-  readonly ended: ((nowMs: number, failed: boolean) => void) | null;
+  readonly timed: OpenCall | null;
 }
 
 /** Who makes a call; null: nobody knows. Foreign: a request of another application. */
 export type Caller = RequestState | null | 'foreign';
 
 const TIMER = attach<RequestTimer>('request');
-const IDLE_READ_MS = 0.5;
 
 /** Every call that the application makes: for its target, and for the request whose call it is. */
 export class Upstream implements RequestObserver {
@@ -29,8 +28,6 @@ export class Upstream implements RequestObserver {
   readonly driven = new DrivenStatements();
   private starts = 0;
   private unplaced = 0;
-  private idleMs = 0;
-  private idleReadMs = -Infinity;
 
   constructor(
     readonly targets: Targets,
@@ -42,8 +39,7 @@ export class Upstream implements RequestObserver {
   started(state: RequestState): void {
     this.starts += 1;
     const alone = this.lifecycle.inFlight === 1;
-    const idleMs = this.idleMsAt(state.startedMs, alone);
-    TIMER.set(state, new RequestTimer(idleMs, this.starts, this.unplaced, alone));
+    TIMER.set(state, new RequestTimer(this.clock.idleMs(), this.starts, this.unplaced, alone));
   }
 
   ended(state: RequestState): void {
@@ -57,10 +53,7 @@ export class Upstream implements RequestObserver {
     if (calls !== null) this.tellTargets(timer, calls, state);
     if (route === null) return;
     let times = this.routes.get(route);
-    if (times === undefined) {
-      times = new RouteTimes();
-      this.routes.set(route, times);
-    }
+    if (times === undefined) this.routes.set(route, (times = new RouteTimes()));
     times.ended += 1;
     if (!state.aborted) times.add(timer);
   }
@@ -89,57 +82,34 @@ export class Upstream implements RequestObserver {
 
   private measure(state: RequestState, timer: RequestTimer, untilMs: number): void {
     const union = timer.calls?.union(untilMs) ?? NO_CALLS;
-    const idleMs = this.idleMsAt(untilMs, timer.calls !== null || timer.isAlone(this.starts));
-    timer.measure(untilMs - state.startedMs, idleMs, this.starts, this.unplaced, union);
+    timer.measure(untilMs - state.startedMs, this.clock.idleMs(), this.starts, this.unplaced, union);
   }
 
-  /** Among many requests it is read at most every half a millisecond, and may be as much too little. */
-  private idleMsAt(nowMs: number, exactly: boolean): number {
-    if (exactly || nowMs - this.idleReadMs >= IDLE_READ_MS) {
-      this.idleReadMs = nowMs;
-      this.idleMs = this.clock.idleMs();
-    }
-    return this.idleMs;
+  /**
+   * Calls begin where the code that makes them runs. Null: another application's request makes it. `background`: one that
+   * nobody makes where no request is known to make it, as of a worker that waits for its queue.
+   */
+  begin(made: MadeCall, caller = this.caller(), background = false): Call | null {
+    return caller === 'foreign' ? null : this.beginFor(caller, this.targets.of(made), whatOf(made), background);
   }
 
-  /** Calls begin where the code that makes them runs. Null: another application's request makes it. */
-  begin(made: MadeCall, state = this.caller()): Call | null {
-    return state === 'foreign' ? null : this.beginFor(state, this.targets.of(made), whatOf(made), false);
-  }
-
-  /** The same for a call that nobody makes where no request is known to make it: a worker that waits for its queue. */
-  beginInBackground(made: MadeCall): Call | null {
-    const state = this.caller();
-    return state === 'foreign' ? null : this.beginFor(state, this.targets.of(made), whatOf(made), true);
-  }
-
-  /** `background`: where nobody is known to make it, nobody does. */
-  beginFor(state: RequestState | null, target: Target, what: string, background: boolean): Call {
+  beginFor(state: RequestState | null, target: Target, what: string, background = false): Call {
     const startedMs = this.clock.nowMs();
     target.calls += 1;
     target.inFlight += 1;
-    if (state === null) {
-      if (!background) this.unplaced += 1;
-      return { target, startedMs, ended: null };
-    }
-    const timer = TIMER.get(state);
-    if (timer === null || state.closed) return { target, startedMs, ended: null };
+    if (state === null && !background) this.unplaced += 1;
+    const timer = state === null || state.closed ? null : TIMER.get(state);
+    if (timer === null) return { target, startedMs, timed: null };
     const calls = (timer.calls ??= new RequestCalls(this.clock, this.maxTimedCalls));
-    const open = calls.begin(target, what, startedMs);
-    return { target, startedMs, ended: open === null ? null : (nowMs, failed) => calls.end(open, nowMs, failed) };
+    return { target, startedMs, timed: calls.begin(target, what, startedMs) };
   }
 
-  end({ target, startedMs, ended }: Call, failed: boolean): void {
+  end({ target, startedMs, timed }: Call, failed: boolean): void {
     const nowMs = this.clock.nowMs();
     target.inFlight -= 1;
     if (failed) target.errors += 1;
     target.took(nowMs - startedMs);
-    ended?.(nowMs, failed);
-  }
-
-  /** Whether a driver tells what a watched client has told. */
-  toldBefore(client: string, statement: string, caller: Caller): boolean {
-    return caller !== 'foreign' && this.driven.take(client, statement, caller);
+    timed?.of.end(timed, nowMs, failed);
   }
 
   /** A call that is told of when it is over, and nobody knows by whom it was made. */

@@ -1,5 +1,6 @@
-import { tracingChannel } from 'node:diagnostics_channel';
-import { afterEach, expect, it } from 'vitest';
+import { channel, tracingChannel } from 'node:diagnostics_channel';
+import { Queue } from 'bullmq';
+import { afterEach, expect, inject, it } from 'vitest';
 import { PerfService } from '../../src/index.js';
 import { adapterOf } from '../fixtures/app.js';
 import { buildApp, closeApps } from '../fixtures/build-app.js';
@@ -26,4 +27,27 @@ it('does not count it as a failed call that Redis before 7.2 does not know how a
   await tell('get', ['price'], new Error('ERR'));
   const rows = app.get(PerfService).snapshot().upstream;
   expect(rows).toMatchObject([{ target: 'redis cache:6379', calls: 2, errors: 1 }]);
+});
+
+it('counts no call for what never ends for undici: a WebSocket, and the tunnel of a proxy', async () => {
+  const { app } = await buildApp(adapterOf('express'));
+  const request = { origin: 'http://feed:3000', method: 'GET', path: '/', headers: ['accept', '*/*'] };
+  // As Node 24 tells of them: `create`, and nothing more.
+  for (const part of [{ headers: ['sec-websocket-key', 'x'] }, { method: 'CONNECT', path: 'api:443' }])
+    channel('undici:request:create').publish({ request: { ...request, ...part } });
+  channel('undici:request:create').publish({ request });
+  channel('undici:request:trailers').publish({ request, trailers: [] });
+  const rows = app.get(PerfService).snapshot().upstream;
+  expect(rows).toMatchObject([{ target: 'http feed:3000', calls: 1, inFlight: 0 }]);
+});
+
+it('knows the commands of BullMQ by the keys of its queues', async () => {
+  const { app } = await buildApp(adapterOf('express'));
+  const { hostname: host, port } = new URL(inject('redisUrl'));
+  const queue = new Queue('mail', { connection: { host, port: Number(port) } });
+  await queue.add('welcome', {});
+  await queue.obliterate();
+  await queue.close();
+  const rows = app.get(PerfService).snapshot().upstream;
+  expect(rows.find(({ target }) => target === `bullmq ${host}:${port}`)?.calls).toBeGreaterThanOrEqual(2);
 });

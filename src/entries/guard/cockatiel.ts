@@ -1,42 +1,15 @@
 import { optionalPeer } from '../../core/optional-peer.js';
-import type { Breaker, BreakerRules, BreakerState, Bulkhead, Judged, Policies, Retry } from '../../guard/policies.js';
+import type { Breaker, BreakerRules, BreakerState, Judged, MakeBreaker } from '../../guard/breaker.js';
 
 type Cockatiel = typeof import('cockatiel');
 
 /**
- * The policies that cockatiel keeps; 3 and 4 alike.
+ * Breakers of cockatiel; 3 and 4 alike.
  * @throws PERF_ERR_MISSING_PEER
  */
-export async function cockatielPolicies(): Promise<Policies> {
+export async function cockatielBreakers(): Promise<MakeBreaker> {
   const cockatiel = await optionalPeer('cockatiel', '`guard()`', () => import('cockatiel'));
-  return {
-    breaker: (rules) => new CircuitBreaker(cockatiel, rules),
-    bulkhead: (maxInFlight) => bulkheadOf(cockatiel, maxInFlight),
-    retry: (retries) => retryOf(cockatiel, retries),
-  };
-}
-
-function bulkheadOf({ bulkhead }: Cockatiel, maxInFlight: number): Bulkhead {
-  const policy = bulkhead(maxInFlight, 0);
-  return {
-    get inFlight() {
-      return maxInFlight - policy.executionSlots;
-    },
-    run: (work) => (policy.executionSlots === 0 ? null : policy.execute(work)),
-  };
-}
-
-interface Retryable {
-  readonly retryInMs: number | null;
-}
-
-function retryOf({ DelegateBackoff, handleWhenResult, retry }: Cockatiel, maxAttempts: number): Retry {
-  const wanted = handleWhenResult((outcome) => (outcome as Retryable).retryInMs !== null);
-  const backoff = new DelegateBackoff<{ result: unknown }>(({ result }) => {
-    return (result as { value: Retryable }).value.retryInMs ?? 0;
-  });
-  const policy = retry(wanted, { maxAttempts, backoff });
-  return { run: (attempt) => policy.execute(({ attempt: retries }) => attempt(retries)) };
+  return (rules) => new CircuitBreaker(cockatiel, rules);
 }
 
 /** Cockatiel's breaker, with a window of time in which it forgets, and with several probes of which all count. */

@@ -1,12 +1,12 @@
 import type { EventEmitter } from 'node:events';
 import { optionError } from '../../core/option.js';
 import type { UpstreamGuardStats } from '../../core/snapshot.js';
+import type { BreakerState, MakeBreaker } from '../breaker.js';
 import { Gate, type GateHost, type Settle } from '../gate.js';
 import type { GuardedCall, GuardedCallOptions, GuardedUpstream } from '../guarded-upstream.js';
 import { GuardError } from '../guard.error.js';
 import { carefully, type IsFailure } from '../outcome.js';
 import { PassedCall } from '../passed-call.js';
-import type { BreakerState, Policies } from '../policies.js';
 import { blocks, isOfConnection, isRedisFailure, type RedisCommand } from './redis-command.js';
 import { placeSendCommand, type SendCommand } from './send-command.js';
 import type { RedisUpstream } from './redis-upstream.js';
@@ -44,8 +44,8 @@ export class RedisGuard implements GuardedUpstream {
     this.isFailure = carefully((error, thrown) => thrown && (isFailure ?? isRedisFailure)(error), host);
   }
 
-  use(policies: Policies): void {
-    this.gate.use(policies);
+  use(makeBreaker: MakeBreaker): void {
+    this.gate.use(makeBreaker);
     this.giveBack = placeSendCommand(this.upstream.client, {
       client: (command, pipeline, send) => this.send(command, pipeline, send),
       // A node of a cluster has queues of its own.
@@ -131,20 +131,13 @@ export class RedisGuard implements GuardedUpstream {
   }
 
   private begin(): Batch {
-    const { gate, host, isFailure } = this;
-    const { deadlineMs } = this.upstream.options;
+    const { gate, isFailure } = this;
     const batch: Batch = { open: new Set(), failure: null, settle: null };
-    const startedMs = host.nowMs();
-    const dueMs = Math.min(startedMs + deadlineMs, host.requestDueMs());
-    const blockedBeforeMs = host.deadlines.blockedBeforeMs(startedMs);
-    const call = { startedMs, dueMs, deadlineMs, attempt: 1, blockedBeforeMs };
     const run = (settle: Settle): void => void (batch.settle = settle);
-    const unanswered = { upstream: this.name, spentMs: 0, attempt: 0 };
-    void (
-      dueMs <= startedMs
-        ? gate.tooLate(unanswered)
-        : gate.enter(unanswered, () => gate.attempt({ call, run, isFailure }))
-    ).then(({ value }) => {
+    const ended = gate.enter(this.upstream.options.deadlineMs, (time) =>
+      gate.attempt({ time, attempt: 1, run, isFailure }),
+    );
+    void ended.then(({ value }) => {
       // Out of time, or refused. The breaker knows it already when the caller does.
       if (!(value instanceof GuardError)) return;
       for (const command of batch.open) {

@@ -63,10 +63,11 @@ function hear({ channel, kind, client }: TracedClient, channels: Channels, upstr
   channels.on(`tracing:${channel}:start`, (traced: Traced) => {
     if (isOwnCall() || isIntroduction(traced)) return;
     const caller = kind !== 'sql' || waited.caller === undefined ? upstream.caller() : waited.caller;
-    if (kind === 'sql' && upstream.toldBefore(client, traced.query ?? '', caller)) return;
+    if (caller === 'foreign') return;
+    if (kind === 'sql' && upstream.driven.take(client, traced.query ?? '', caller)) return;
     const made = madeCall(kind, client, traced);
     const bullmq = kind === 'redis' && isBullMq(traced.args);
-    const call = bullmq ? upstream.beginInBackground({ ...made, client: 'bullmq' }) : upstream.begin(made, caller);
+    const call = bullmq ? upstream.begin({ ...made, client: 'bullmq' }, caller, true) : upstream.begin(made, caller);
     if (call !== null) calls.set(traced, call);
   });
   channels.on(`tracing:${channel}:asyncEnd`, end);

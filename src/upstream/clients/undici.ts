@@ -7,6 +7,8 @@ interface UndiciRequest {
   readonly origin?: string | URL;
   readonly method: string;
   readonly path: string;
+  /** Names and values in turn; of older versions one text. */
+  readonly headers?: readonly string[] | string;
 }
 
 /** The global `fetch` and undici: https://undici.nodejs.org/#/docs/api/DiagnosticsChannel. */
@@ -23,7 +25,7 @@ export function hearUndici(channels: Channels, upstream: Upstream): void {
   channels.on('undici:request:create', ({ request }: { request: UndiciRequest }) => {
     const { host } = new URL(String(request.origin));
     const { method, path } = request;
-    if (isExporter(host, path)) return;
+    if (isExporter(host, path) || isTunnel(request)) return;
     const call = upstream.begin({ kind: 'http', host, method, path });
     if (call !== null) calls.set(request, call);
   });
@@ -38,3 +40,7 @@ export function hearUndici(channels: Channels, upstream: Upstream): void {
   );
   channels.on('undici:request:error', ({ request }: { request: UndiciRequest }) => end(request, true));
 }
+
+/** A WebSocket, or a proxy's tunnel: no channel tells of its end. The calls in a tunnel are heard of themselves. */
+const isTunnel = ({ method, headers }: UndiciRequest): boolean =>
+  method === 'CONNECT' || headers?.includes('sec-websocket-key') === true;

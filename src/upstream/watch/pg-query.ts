@@ -1,4 +1,5 @@
 import { EventEmitter, errorMonitor } from 'node:events';
+import { putOn } from '../../core/stand-in.js';
 import type { EndCall } from './watched-call.js';
 
 type Callback = (...results: unknown[]) => unknown;
@@ -14,35 +15,35 @@ interface Config {
 /** Queries that a pool passes on to one of its clients: they have been heard of. */
 const passedOn = new WeakSet<object>();
 
-/** Who hears of the queries of one object. */
-const HEARERS = new WeakMap<object, Set<(what: string) => EndCall>>();
+type Begin = (what: string) => EndCall;
+
+/** Who hears of the queries of one object, and what takes away what stands on it. */
+interface Heard {
+  readonly hearers: Set<Begin>;
+  readonly takeAway: () => void;
+}
+const HEARD = new WeakMap<object, Heard>();
 
 /**
  * node-postgres has no event for a query. So `query` becomes a property of this one object, which is gone when nobody hears any
  * more. `begin` is called where the query is made. A pool makes its queries with clients that are heard as well.
  */
-export function hearQueries(
-  client: object,
-  begin: (what: string) => EndCall,
-  { isPool }: { isPool: boolean },
-): () => void {
-  let hearers = HEARERS.get(client);
-  if (hearers === undefined) {
-    hearers = new Set();
-    HEARERS.set(client, hearers);
-    own(client, hearers, isPool);
-  }
+export function hearQueries(client: object, begin: Begin, { isPool }: { isPool: boolean }): () => void {
+  let heard = HEARD.get(client);
+  if (heard === undefined) HEARD.set(client, (heard = standBefore(client, isPool)));
+  const { hearers, takeAway } = heard;
   hearers.add(begin);
   return () => {
     hearers.delete(begin);
-    if (hearers.size === 0) disown(client);
+    if (hearers.size > 0) return;
+    // Where somebody has wrapped it since then it stays, and passes everything on.
+    takeAway();
+    HEARD.delete(client);
   };
 }
 
-const OWN = new WeakMap<object, { readonly heard: Query; readonly before: PropertyDescriptor | undefined }>();
-
-function own(client: object, hearers: ReadonlySet<(what: string) => EndCall>, isPool: boolean): void {
-  const before = Object.getOwnPropertyDescriptor(client, 'query');
+function standBefore(client: object, isPool: boolean): Heard {
+  const hearers = new Set<Begin>();
   const query = (client as { query: Query }).query;
   const heard: Query = function (this: unknown, ...given) {
     const config = configOf(given[0]);
@@ -56,18 +57,7 @@ function own(client: object, hearers: ReadonlySet<(what: string) => EndCall>, is
     const text = typeof given[0] === 'string' && !isPool ? given[0] : config;
     return run((...rest) => Reflect.apply(query, this, [text, ...rest]), config, given.slice(1), end);
   };
-  Object.defineProperty(client, 'query', { value: heard, configurable: true, writable: true, enumerable: false });
-  OWN.set(client, { heard, before });
-}
-
-/** One that somebody has wrapped since then stays, and passes everything on. */
-function disown(client: object): void {
-  const { heard, before } = OWN.get(client)!;
-  if ((client as { query: unknown }).query !== heard) return;
-  if (before === undefined) Reflect.deleteProperty(client, 'query');
-  else Object.defineProperty(client, 'query', before);
-  HEARERS.delete(client);
-  OWN.delete(client);
+  return { hearers, takeAway: putOn(client, 'query', heard)! };
 }
 
 /** A copy of the query, so that the caller's own object is neither marked nor changed; null: none, the client says so itself. */
@@ -90,7 +80,8 @@ function run(query: Query, config: Config, rest: readonly unknown[], end: EndCal
     };
   const prepared = rest.map((one) => (typeof one === 'function' ? heard(one as Callback) : one));
   if (isSubmittable(config)) hearEvents(config, end);
-  else if (typeof config.callback === 'function')
+  // A `Query` that has one emits no error.
+  if (typeof config.callback === 'function')
     Object.defineProperty(config, 'callback', { value: heard(config.callback), enumerable: true });
   let result: unknown;
   try {

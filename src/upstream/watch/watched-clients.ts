@@ -1,6 +1,6 @@
 import { object, optional, value } from '../../core/option.js';
 import { PerfError } from '../../core/perf.error.js';
-import { MAX_NAME, type Target } from '../target.js';
+import type { Target } from '../target.js';
 import type { Call, Upstream } from '../upstream.js';
 import { watchKnex } from './knex.js';
 import { watchMongo } from './mongodb.js';
@@ -54,13 +54,13 @@ function hearerOf(upstream: Upstream, named: string | null): Hearer {
   const targetOf = ({ kind, client, host, method }: WatchedCall): Target =>
     named === null
       ? upstream.targets.of({ kind, client, host, method, path: '' })
-      : upstream.targets.named(named.slice(0, MAX_NAME), kind);
+      : upstream.targets.named(named, kind);
   return {
     begin(told, { known } = { known: true }) {
       const caller = known ? upstream.caller() : null;
       const { client, what, driven = false } = told;
       if (caller === 'foreign' || (!driven && upstream.driven.take(client, what, caller))) return () => {};
-      let call: Call | null = upstream.beginFor(caller, targetOf(told), what, false);
+      let call: Call | null = upstream.beginFor(caller, targetOf(told), what);
       const endStatement = driven ? upstream.driven.begin(client, what, caller) : null;
       return (failed) => {
         if (call === null) return;

@@ -87,6 +87,18 @@ describe('the breaker', () => {
     expect(api.stats()).toMatchObject({ opened: 1, refusedOpen: 1, calls: 5, succeeded: 2, failed: 2 });
   });
 
+  it('opens not before there are enough calls, nor below the share', async () => {
+    const api = await upstream({ breaker: { atLeast: 4, ratio: 0.5, openMs: 60_000 }, retries: 0 });
+    for (const answer of [500, 500, 500, 200, 200, 200, 200] as const) {
+      server.answer = answer;
+      await api.call(asked);
+      expect(api.state).toBe('closed');
+    }
+    server.answer = 500;
+    await api.call(asked);
+    expect(api.state).toBe('open');
+  });
+
   it('tries with some calls, and closes when all of them succeed', async () => {
     const api = await upstream({ breaker: { atLeast: 1, openMs: 100, probes: 2 }, retries: 0 });
     server.answer = 500;
@@ -124,6 +136,30 @@ describe('the breaker', () => {
     await opens(1);
     await until('it may be tried', () => api.state === 'half-open');
     await opens(2);
+  });
+
+  it('is told nothing by calls from before it opened: they end late, and badly', async () => {
+    const api = await upstream({ breaker: { atLeast: 2, openMs: 100, probes: 2 }, retries: 0 });
+    const breaks: (() => void)[] = [];
+    const hang = (): Promise<never> => new Promise((_, reject) => breaks.push(() => reject(new Error('reset'))));
+    const endLate = async (): Promise<unknown> => {
+      breaks.pop()!();
+      return Promise.race(hanging);
+    };
+    const hanging = Array.from({ length: 6 }, () => api.call(hang).catch(() => {}));
+    server.answer = 500;
+    for (let i = 0; i < 2; i++) await api.call(asked);
+    await until('it may be tried', () => api.state === 'half-open');
+    server.answer = 200;
+    await api.call(asked);
+    await endLate();
+    expect(api.state).toBe('half-open');
+    await api.call(asked);
+    expect(api.state).toBe('closed');
+    while (breaks.length > 0) await endLate();
+    await Promise.all(hanging);
+    expect(api.state).toBe('closed');
+    expect(api.stats()).toMatchObject({ opened: 1, succeeded: 2, failed: 8 });
   });
 
   it('is not opened by 4xx, nor by the application that aborts its own calls', async () => {

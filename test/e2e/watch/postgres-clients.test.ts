@@ -81,6 +81,11 @@ describe.each(adapters)('calls to a real PostgreSQL, on %s, of', (adapter) => {
     expectCalls((await running.requests()).at(-1)!, 1, 0);
   });
 
+  it('a `Query` with a callback of its own end where they fail', async () => {
+    expect(await answerOf('query-object')).toEqual({ failed: true });
+    expectCalls((await running.requests()).at(-1)!, 1, 1);
+  });
+
   it('knex count with their errors', async () => {
     expect(await answerOf('knex/7')).toEqual({ id: 7, total: 70 });
     expectCalls((await running.requests()).at(-1)!, 2, 1);

@@ -1,34 +1,24 @@
 import { describe, expect, it } from 'vitest';
-import { FailureWindow } from '../../../src/guard/failure-window.js';
+import { RecentCounts } from '../../../src/guard/recent-counts.js';
 import { RetryBudget } from '../../../src/guard/retry-budget.js';
 import { retryAfterMs, statusOf } from '../../../src/guard/retry-after.js';
 
-describe('the failures of a window', () => {
+describe('the counts of the last while', () => {
   let nowMs = 0;
-  const windowOf = () => new FailureWindow({ ratio: 0.5, atLeast: 4, windowMs: 10_000 }, () => nowMs);
-
-  it('trip at the share and the number of calls, not before', () => {
-    const window = windowOf();
-    for (const failed of [true, true, true]) window.add(failed);
-    expect(window.tripped).toBe(false);
-    window.add(false);
-    expect(window.tripped).toBe(true);
-    for (let i = 0; i < 3; i++) window.add(false);
-    expect([window.sums(), window.tripped]).toEqual([{ calls: 7, failures: 3 }, false]);
-  });
 
   it('are forgotten by time, also while nobody calls, and when told to', () => {
-    const window = windowOf();
+    const recent = new RecentCounts(10_000, () => nowMs);
+    recent.add(1, 0);
     for (let i = 0; i < 4; i++) {
-      window.add(true);
+      recent.add(1, 1);
       nowMs += 4_000;
     }
-    expect(window.sums().calls).toBeLessThan(4);
+    expect(recent.sums()).toEqual({ calls: 2, marked: 2 });
     nowMs += 60_000;
-    expect(window.sums()).toEqual({ calls: 0, failures: 0 });
-    window.add(true);
-    window.forget();
-    expect(window.sums()).toEqual({ calls: 0, failures: 0 });
+    expect(recent.sums()).toEqual({ calls: 0, marked: 0 });
+    recent.add(1, 1);
+    recent.forget();
+    expect(recent.sums()).toEqual({ calls: 0, marked: 0 });
   });
 });
 

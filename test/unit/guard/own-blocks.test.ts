@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { cockatielPolicies } from '../../../src/entries/guard/cockatiel.js';
+import { cockatielBreakers } from '../../../src/entries/guard/cockatiel.js';
 import { Deadlines } from '../../../src/guard/deadlines.js';
 import { UpstreamGuard } from '../../../src/guard/upstream-guard.js';
 
@@ -37,7 +37,7 @@ async function upstream(deadlineMs: number, requestDeadlineMs: number | null = n
       requestDeadlineMs,
     },
   );
-  guard.use(await cockatielPolicies());
+  guard.use(await cockatielBreakers());
   /** `afterMs` of the loop's own time, null: never. */
   const call = (afterMs: number | null, idempotent = false): void => {
     const answer = (): Promise<string> =>

@@ -25,21 +25,5 @@ export interface Breaker {
   run<T extends Judged>(attempt: () => Promise<T>): Promise<T> | null;
 }
 
-/** How many calls may be under way. */
-export interface Bulkhead {
-  readonly inFlight: number;
-  /** Null: no room, and `work` was not called. */
-  run<T>(work: () => Promise<T>): Promise<T> | null;
-}
-
-export interface Retry {
-  /** Calls `attempt` again for as long as what it resolves with says when. */
-  run<T extends { readonly retryInMs: number | null }>(attempt: (retries: number) => Promise<T>): Promise<T>;
-}
-
-/** The port for the package that keeps such policies. */
-export interface Policies {
-  breaker(rules: BreakerRules): Breaker;
-  bulkhead(maxInFlight: number): Bulkhead;
-  retry(retries: number): Retry;
-}
+/** The port for the package that keeps breakers. */
+export type MakeBreaker = (rules: BreakerRules) => Breaker;
