@@ -1,12 +1,13 @@
 import { reasonOf } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
+import { within } from '../core/within.js';
 import type { Bound } from './bound.js';
 import { aheadMs, Entry } from './entry.js';
 import { Flight, outsideRequests, retryAfterMs } from './flight.js';
 import type { Level2Answer } from './level2.js';
 import { MethodCounters } from './method-counters.js';
 import type { MethodLevel2 } from './method-level2.js';
-import { LoadTimes, type Readings } from './readings.js';
+import { LoadTimes, type Reader, type Readings } from './readings.js';
 import { bytesOf } from './value.js';
 
 /** What the cached methods of an application share. */
@@ -58,21 +59,25 @@ export class MethodCache<Input> {
   }
 
   get(key: string, input: Input): Promise<unknown> {
+    const { counters, parts, rules } = this;
     const entry = this.entries.get(key);
-    const nowMs = this.parts.nowMs();
-    if (entry === undefined || nowMs >= entry.staleUntilMs) return this.miss(key, input, nowMs);
+    const nowMs = parts.nowMs();
+    const reader = parts.readings.reader();
+    if (entry === undefined || nowMs >= entry.staleUntilMs) {
+      const flight = this.flights.get(key) ?? this.fly(key, input, nowMs);
+      return parts.waits(rules.method, () => this.wait(flight, reader));
+    }
     if (nowMs < entry.freshUntilMs) {
-      const { refreshAhead } = this.rules;
-      if (refreshAhead !== null && nowMs >= aheadMs(entry, refreshAhead)) this.refresh(entry, input, nowMs);
-      this.counters.hits += 1;
-      return this.serve(entry, nowMs);
+      if (rules.refreshAhead !== null && nowMs >= aheadMs(entry, rules.refreshAhead)) this.refresh(entry, input, nowMs);
+      counters.hits += 1;
+      return this.serve(entry, nowMs, reader);
     }
     const flight = this.refresh(entry, input, nowMs);
-    if (this.rules.waitMs > 0 && flight !== null) {
-      return this.parts.waits(this.rules.method, () => this.waitOrServe(flight, entry));
+    if (rules.waitMs > 0 && flight !== null) {
+      return parts.waits(rules.method, () => this.waitOrServe(flight, entry, reader));
     }
-    this.counters.stale += 1;
-    return this.serve(entry, nowMs);
+    counters.stale += 1;
+    return this.serve(entry, nowMs, reader);
   }
 
   /** What is being loaded began before, and is not kept. */
@@ -93,26 +98,21 @@ export class MethodCache<Input> {
     this.droppedAtMs = this.parts.nowMs();
   }
 
-  private serve(entry: Entry, nowMs: number): Promise<unknown> {
+  private serve(entry: Entry, nowMs: number, reader: Reader | null): Promise<unknown> {
     const { counters, parts, rules } = this;
     counters.savedMs += entry.loadMs;
     counters.ageMs.record(nowMs - entry.loadedAtMs);
     parts.bound.use(entry);
     rules.bound?.use(entry);
-    parts.readings.reader()?.reads(entry);
+    reader?.reads(entry);
     return entry.promise;
   }
 
-  private miss(key: string, input: Input, nowMs: number): Promise<unknown> {
+  private async wait(flight: Flight<Entry>, reader: Reader | null): Promise<unknown> {
     this.counters.misses += 1;
-    const flight = this.flights.get(key) ?? this.fly(key, input, nowMs);
-    const reader = this.parts.readings.reader();
-    return this.parts.waits(this.rules.method, () =>
-      flight.result.then((entry) => {
-        reader?.reads(entry);
-        return entry.value;
-      }),
-    );
+    const entry = await flight.result;
+    reader?.reads(entry);
+    return entry.value;
   }
 
   /** The load that is to replace this value; null where loads have failed a moment ago. */
@@ -141,23 +141,12 @@ export class MethodCache<Input> {
   }
 
   /** Waits for the load for `waitMs`, and then takes the stale value while it may serve. */
-  private async waitOrServe(flight: Flight<Entry>, entry: Entry): Promise<unknown> {
-    const reader = this.parts.readings.reader();
-    let timer: NodeJS.Timeout | undefined;
-    const over = new Promise<null>((resolve) => {
-      timer = setTimeout(() => resolve(null), this.rules.waitMs);
-    });
-    const loaded = await Promise.race([flight.result.catch(() => null), over]);
-    clearTimeout(timer);
+  private async waitOrServe(flight: Flight<Entry>, entry: Entry, reader: Reader | null): Promise<unknown> {
+    const isLoaded = await within(this.rules.waitMs, () => flight.result).catch(() => false);
     const nowMs = this.parts.nowMs();
-    if (loaded === null && nowMs < entry.staleUntilMs) {
-      this.counters.stale += 1;
-      return this.serve(entry, nowMs);
-    }
-    this.counters.misses += 1;
-    const next = loaded ?? (await flight.result);
-    reader?.reads(next);
-    return next.value;
+    if (isLoaded || nowMs >= entry.staleUntilMs) return this.wait(flight, reader);
+    this.counters.stale += 1;
+    return this.serve(entry, nowMs, reader);
   }
 
   private fly(key: string, input: Input, nowMs: number): Flight<Entry> {
