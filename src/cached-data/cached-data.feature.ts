@@ -121,6 +121,7 @@ class CachedDataFeature extends PerfCache implements Feature {
     const rules: MethodRules = {
       ...options,
       method,
+      isPlain: options.key === null,
       bound: options.maxEntries === null ? null : makeBound({ maxEntries: options.maxEntries, maxBytes: null }),
       level2: this.level2For(options, method, isAlone),
     };

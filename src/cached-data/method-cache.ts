@@ -33,6 +33,8 @@ export interface MethodRules {
   readonly waitMs: number;
   readonly timeoutMs: number;
   readonly refreshAhead: number | null;
+  /** What a call is given tells its key, so that it is plain data. */
+  readonly isPlain: boolean;
   /** Room for this method alone. */
   readonly bound: Bound | null;
   readonly level2: MethodLevel2 | null;
@@ -154,8 +156,10 @@ export class MethodCache<Input> {
       if (this.flights.get(key) === flight) this.flights.delete(key);
     });
     this.flights.set(key, flight);
+    // A load begins later, when its caller may have changed what it gave.
+    const given = this.rules.isPlain ? copyOf(input) : input;
     // Not chained: a stack of the load must not lead to those who wait.
-    outsideRequests(() => this.obtain(key, input, flight, nowMs)).then(
+    outsideRequests(() => this.obtain(key, given, flight, nowMs)).then(
       (entry) => flight.land(entry),
       (error: unknown) => flight.fail(error),
     );
@@ -235,5 +239,14 @@ export class MethodCache<Input> {
     this.parts.bound.remove(entry);
     this.rules.bound?.remove(entry);
     if (this.entries.get(entry.key) === entry) this.entries.delete(entry.key);
+  }
+}
+
+function copyOf<T>(input: T): T {
+  try {
+    return structuredClone(input);
+  } catch {
+    // A proxy is plain as well, and cannot be cloned.
+    return input;
   }
 }
