@@ -23,7 +23,7 @@ export interface StandIn {
   /** Leaves no timer. */
   close(): void;
   stats(): CachedMethodStats;
-  findings(): readonly Finding[];
+  findings?(): readonly Finding[];
 }
 
 /** Functions of ours, and what each stands for: an instance may be a provider of several applications. */
