@@ -127,6 +127,7 @@ export class Dispatcher {
       await within(Math.max(0, endMs - this.nowMs()), () => Promise.all([...leaving, ...closing]));
       await pool.destroy();
     }
+    this.throttling.close();
   }
 
   private get isIdle(): boolean {

@@ -184,7 +184,7 @@ export class OffloadFeature implements Feature {
       this.sayNarrow(threads);
       return this.openPool!({ threads, warm, heapLimitMb, workerData, stillborn });
     };
-    const throttling = new Throttling(CPU_ALLOWANCE.get(requests), nowMs);
+    const throttling = new Throttling(CPU_ALLOWANCE.get(requests));
     return new Dispatcher({ threads, maxPending, warm, idleMs, open }, this.counters, throttling, report, nowMs);
   }
 
