@@ -6,6 +6,7 @@ import { CPU_ALLOWANCE } from '../core/cpu-allowance.js';
 import { inOffloadThread, OFFLOAD_DATA } from '../core/offload-thread.js';
 import { currentRequest } from '../core/request-state.js';
 import type { OffloadStats, PerfSnapshot } from '../core/snapshot.js';
+import { likeMethod, putOn } from '../core/stand-in.js';
 import { UPSTREAM_CALLS } from '../core/upstream-calls.js';
 import type { Extension } from '../http/extension.js';
 import type { Feature, FeatureBoot, FeatureHost } from '../http/feature.js';
@@ -14,16 +15,10 @@ import { Dispatcher } from './dispatcher.js';
 import { OffloadCounters } from './offload-counters.js';
 import { misplaced } from './offload.errors.js';
 import { fileOption, offloadOption, offloadRunOption, sizeOf } from './offload.options.js';
-import type {
-  OffloadOptions,
-  OffloadRunOptions,
-  ResolvedMethodOptions,
-  ResolvedOffloadOptions,
-} from './offload.options.js';
+import type { OffloadOptions, OffloadRunOptions, ResolvedOffloadOptions } from './offload.options.js';
 import { offloadedMethods, type OffloadedMethod } from './offloaded-methods.js';
 import { Offloader } from './offloader.js';
-import { StandIns, type Call } from './stand-ins.js';
-import type { OffloadContext, ThreadPool, ThreadPoolOptions, ThreadPools } from './thread-pool.js';
+import type { OffloadContext, Order, ThreadPool, ThreadPoolOptions, ThreadPools } from './thread-pool.js';
 import { Throttling } from './throttling.js';
 import { obstacleTo } from './where.js';
 import { exportsOf, functionIn } from './worker/load.js';
@@ -36,19 +31,19 @@ export function offloadExtension(options: OffloadOptions, pools: ThreadPools): E
   const resolved = offloadOption.read(options, 'offload');
   return {
     name: 'offload',
-    services: [{ token: Offloader, of: (feature) => (feature as OffloadFeature).service }],
+    services: [{ token: Offloader, of: (feature) => feature }],
     create: (host) => new OffloadFeature(resolved, pools, host),
   };
 }
 
 /** Work in worker threads, for one application. */
-export class OffloadFeature implements Feature {
-  readonly service: Offloader;
+class OffloadFeature extends Offloader implements Feature {
   private readonly counters: OffloadCounters;
-  private readonly standIns = new StandIns();
   private readonly methods = new Map<string, OffloadedMethod>();
   private openPool: ((options: ThreadPoolOptions) => ThreadPool) | null = null;
   private dispatcher: Dispatcher;
+  /** What gives the methods back. */
+  private readonly undo: (() => void)[] = [];
   /** Nothing of this application may run in a worker. */
   private inline: boolean;
 
@@ -57,6 +52,7 @@ export class OffloadFeature implements Feature {
     private readonly pools: ThreadPools,
     private readonly host: FeatureHost,
   ) {
+    super();
     this.inline = options.inline || inOffloadThread();
     this.counters = new OffloadCounters((name, { runMs, cloneMs }) => {
       const cause = `"${name}" spends ${cloneMs.toFixed(1)} ms of the event loop on sending what takes a worker ${runMs.toFixed(1)} ms`;
@@ -66,7 +62,6 @@ export class OffloadFeature implements Feature {
       );
     });
     this.dispatcher = this.dispatcherFor(1, 0);
-    this.service = new FeatureOffloader(this);
   }
 
   async install({ modules }: FeatureBoot): Promise<void> {
@@ -82,9 +77,7 @@ export class OffloadFeature implements Feature {
       const { threads, maxPending } = sizeOf(this.options, this.cores());
       this.dispatcher = this.dispatcherFor(threads, maxPending);
     }
-    for (const method of this.methods.values()) {
-      this.standIns.put(method, (parameters, here) => this.call(method, parameters, here));
-    }
+    for (const method of this.methods.values()) this.standFor(method);
   }
 
   async start(): Promise<void> {
@@ -102,7 +95,7 @@ export class OffloadFeature implements Feature {
     return { offload: this.stats() };
   }
 
-  stats(): OffloadStats {
+  override stats(): OffloadStats {
     return this.dispatcher.stats();
   }
 
@@ -112,23 +105,23 @@ export class OffloadFeature implements Feature {
 
   /** After deferred work has drained, which may call as well. */
   async close(): Promise<void> {
-    this.standIns.giveBack();
+    for (const undo of this.undo.splice(0)) undo();
     await this.dispatcher.close(this.host.flushTimeoutMs);
   }
 
-  /** @throws PERF_ERR_OPTION, PERF_ERR_OFFLOAD_FULL, PERF_ERR_OFFLOAD_TIMEOUT, PERF_ERR_SERIALIZE, PERF_ERR_OFFLOAD, and what the file throws */
-  async runFile(given: URL | string, input: unknown, options: OffloadRunOptions = {}): Promise<unknown> {
+  override async run<T>(given: URL | string, input: unknown, options: OffloadRunOptions = {}): Promise<T> {
     const file = fileOption.read(given, 'Offloader.run(file)');
     const resolved = offloadRunOption.read(options, 'Offloader.run(options)');
     const name = basename(fileURLToPath(file));
     const { transfer } = resolved;
-    return this.offload({
+    const result = this.offload({
       name,
       parameters: [input],
       options: resolved,
       orderFor: (context) => ({ do: 'file', name, file: file.href, transfer, context }),
       here: async () => functionIn(await exportsOf(file, null), file.href)(input),
     });
+    return result as Promise<T>;
   }
 
   /** @throws PERF_ERR_DECORATOR for a method that no worker has */
@@ -142,16 +135,19 @@ export class OffloadFeature implements Feature {
     }
   }
 
-  private async call({ name, options }: OffloadedMethod, parameters: unknown[], here: Call): Promise<unknown> {
-    const { transfer } = options;
-    if (!isWanted(options, parameters)) return here(parameters);
-    return this.offload({
-      name,
-      parameters,
-      options,
-      orderFor: (context) => ({ do: 'method', name, transfer, context }),
-      here: () => here(parameters),
-    });
+  /** @throws PERF_ERR_DECORATOR */
+  private standFor({ name, methodName, instance, options }: OffloadedMethod): void {
+    const method = instance[methodName] as (...parameters: unknown[]) => Promise<unknown>;
+    const { transfer, when } = options;
+    const stands = async (...parameters: unknown[]): Promise<unknown> => {
+      const here = async (): Promise<unknown> => method.apply(instance, parameters);
+      if (when !== null && !when(...parameters)) return here();
+      const orderFor = (context: OffloadContext): Order => ({ do: 'method', name, transfer, context });
+      return this.offload({ name, parameters, options, orderFor, here });
+    };
+    const undo = putOn(instance, methodName, likeMethod(stands, method));
+    if (undo === null) throw misplaced(name, 'its provider is frozen, so that nothing can stand for the method.');
+    this.undo.push(undo);
   }
 
   private offload(job: Job): Promise<unknown> {
@@ -205,20 +201,6 @@ function obstacleOf(program: URL | null): string | null {
   return `${fileURLToPath(program)} is missing. Leave nestjs-perf and piscina out of the bundle (\`external\`)`;
 }
 
-class FeatureOffloader extends Offloader {
-  constructor(private readonly feature: OffloadFeature) {
-    super();
-  }
-
-  run<T>(file: URL | string, input: unknown, options?: OffloadRunOptions): Promise<T> {
-    return this.feature.runFile(file, input, options) as Promise<T>;
-  }
-
-  stats(): OffloadStats {
-    return this.feature.stats();
-  }
-}
-
 /** Starts the application of a worker. */
 const BOOT: Job = {
   name: 'boot',
@@ -228,6 +210,3 @@ const BOOT: Job = {
   orderFor: () => ({ do: 'boot' }),
   here: async () => null,
 };
-
-const isWanted = ({ when }: ResolvedMethodOptions, parameters: readonly unknown[]): boolean =>
-  when === null || when(...parameters);
