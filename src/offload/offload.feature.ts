@@ -39,13 +39,13 @@ export function offloadExtension(options: OffloadOptions, pools: ThreadPools): E
 /** Work in worker threads, for one application. */
 class OffloadFeature extends Offloader implements Feature {
   private readonly counters: OffloadCounters;
-  private readonly methods = new Map<string, OffloadedMethod>();
+  private methods: ReadonlyMap<string, OffloadedMethod> = new Map();
   private openPool: ((options: ThreadPoolOptions) => ThreadPool) | null = null;
   private dispatcher: Dispatcher;
   /** What gives the methods back. */
   private readonly undo: (() => void)[] = [];
-  /** Nothing of this application may run in a worker. */
-  private inline: boolean;
+  /** Everything runs on the main thread, as all does while the application is still made. */
+  private inline = true;
 
   constructor(
     private readonly options: ResolvedOffloadOptions,
@@ -53,7 +53,6 @@ class OffloadFeature extends Offloader implements Feature {
     private readonly host: FeatureHost,
   ) {
     super();
-    this.inline = options.inline || inOffloadThread();
     this.counters = new OffloadCounters((name, { runMs, cloneMs }) => {
       const cause = `"${name}" spends ${cloneMs.toFixed(1)} ms of the event loop on sending what takes a worker ${runMs.toFixed(1)} ms`;
       host.report.report(
@@ -66,29 +65,23 @@ class OffloadFeature extends Offloader implements Feature {
 
   async install({ modules }: FeatureBoot): Promise<void> {
     if (inOffloadThread()) return;
-    for (const [name, method] of offloadedMethods(modules)) this.methods.set(name, method);
+    this.methods = offloadedMethods(modules);
     const { inline, module } = this.options;
     const obstacle = inline ? '`inline: true`' : (obstacleOf(this.pools.program) ?? obstacleTo(module));
     if (obstacle !== null) {
-      this.inline = true;
       this.host.logger.warn(`offload() runs everything on the main thread, and starts no worker: ${obstacle}.`);
     } else {
       this.openPool = await this.pools.load();
       const { threads, maxPending } = sizeOf(this.options, this.cores());
       this.dispatcher = this.dispatcherFor(threads, maxPending);
+      this.inline = false;
     }
     for (const method of this.methods.values()) this.standFor(method);
   }
 
   async start(): Promise<void> {
     if (this.inline || this.options.warm === 0) return;
-    try {
-      await this.warmUp(Math.min(this.options.warm, this.options.threads ?? Infinity));
-    } catch (error) {
-      // Nobody closes an application whose boot has failed.
-      await this.close();
-      throw error;
-    }
+    await this.warmUp(Math.min(this.options.warm, this.options.threads ?? Infinity));
   }
 
   snapshot(): Pick<PerfSnapshot, 'offload'> {
