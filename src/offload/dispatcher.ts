@@ -1,5 +1,6 @@
 import { MessageChannel } from 'node:worker_threads';
 import type { MonotonicClock } from '../core/clock.js';
+import { reasonOf } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
 import { inRootContext } from '../core/root-context.js';
 import type { OffloadStats } from '../core/snapshot.js';
@@ -210,7 +211,7 @@ export class Dispatcher {
       default:
         if (call.startedAt === null && !this.closed) this.notStarted(call, died);
         else if (call.startedAt === null) this.failed(call, closedBefore(name));
-        else this.failed(call, offloadError(`The worker ended while it ran "${name}": ${reasonOf(died)}.`, died));
+        else this.failed(call, offloadError(`The worker ended while it ran "${name}": ${whyEnded(died)}.`, died));
     }
   }
 
@@ -234,7 +235,7 @@ export class Dispatcher {
     call.close();
     call.unlimited();
     if (call.moved) {
-      this.failed(call, offloadError(`No worker could run "${call.job.name}": ${reasonOf(why)}.`, why));
+      this.failed(call, offloadError(`No worker could run "${call.job.name}": ${whyEnded(why)}.`, why));
       return;
     }
     void this.here(call.job).then(
@@ -249,7 +250,7 @@ export class Dispatcher {
     const cause = 'workers of offload() do not start';
     this.report.report(
       cause,
-      `${MOST_FAILED_STARTS} workers of offload() have ended before they could work: ${reasonOf(why)}. ` +
+      `${MOST_FAILED_STARTS} workers of offload() have ended before they could work: ${whyEnded(why)}. ` +
         'Calls run on the main thread, where they block the event loop; the next try is in a minute.',
     );
     for (const call of this.waiting.splice(0)) this.onMain(call, why);
@@ -274,7 +275,7 @@ export class Dispatcher {
 
   /** Between two calls, or before the first. */
   private stillborn(error: Error): void {
-    const cause = `a worker of offload() ended with nothing to do: ${reasonOf(error)}`;
+    const cause = `a worker of offload() ended with nothing to do: ${whyEnded(error)}`;
     this.report.report(cause, `${cause}.`);
     if ((this.pool?.threads.length ?? 0) >= this.running.size) return;
     // Somebody waits for a thread that will not come.
@@ -306,8 +307,8 @@ function spentOn(call: Call, { runMs, busyMs }: { runMs: number; busyMs: number 
   return { runMs, busyMs, cloneMs: call.cloneMs, waitMs };
 }
 
-function reasonOf(error: unknown): string {
-  const reason = (error instanceof Error ? error.message : String(error)).slice(0, 500);
+/** Longer than others: advice stands at its end. */
+function whyEnded(error: unknown): string {
   const isFull = (error as NodeJS.ErrnoException | null)?.code === 'ERR_WORKER_OUT_OF_MEMORY';
-  return isFull ? `${reason} (\`heapLimitMb\`)` : reason;
+  return `${reasonOf(error, 500)}${isFull ? ' (`heapLimitMb`)' : ''}`;
 }

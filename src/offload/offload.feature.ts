@@ -18,7 +18,7 @@ import { fileOption, offloadOption, offloadRunOption, sizeOf } from './offload.o
 import type { OffloadOptions, OffloadRunOptions, ResolvedOffloadOptions } from './offload.options.js';
 import { offloadedMethods, type OffloadedMethod } from './offloaded-methods.js';
 import { Offloader } from './offloader.js';
-import type { OffloadContext, Order, ThreadPool, ThreadPoolOptions, ThreadPools } from './thread-pool.js';
+import type { OffloadContext, ThreadPool, ThreadPoolOptions, ThreadPools } from './thread-pool.js';
 import { Throttling } from './throttling.js';
 import { obstacleTo } from './where.js';
 import { exportsOf, functionIn } from './worker/load.js';
@@ -111,7 +111,7 @@ class OffloadFeature extends Offloader implements Feature {
       name,
       parameters: [input],
       options: resolved,
-      orderFor: (context) => ({ do: 'file', name, file: file.href, transfer, context }),
+      order: { do: 'file', name, transfer, file: file.href },
       here: async () => functionIn(await exportsOf(file, null), file.href)(input),
     });
     return result as Promise<T>;
@@ -135,8 +135,7 @@ class OffloadFeature extends Offloader implements Feature {
     const stands = async (...parameters: unknown[]): Promise<unknown> => {
       const here = async (): Promise<unknown> => method.apply(instance, parameters);
       if (when !== null && !when(...parameters)) return here();
-      const orderFor = (context: OffloadContext): Order => ({ do: 'method', name, transfer, context });
-      return this.offload({ name, parameters, options, orderFor, here });
+      return this.offload({ name, parameters, options, order: { do: 'method', name, transfer }, here });
     };
     const undo = putOn(instance, methodName, likeMethod(stands, method));
     if (undo === null) throw misplaced(name, 'its provider is frozen, so that nothing can stand for the method.');
@@ -200,6 +199,6 @@ const BOOT: Job = {
   isOwn: true,
   parameters: [],
   options: { timeoutMs: WARM_TIMEOUT_MS, transfer: false },
-  orderFor: () => ({ do: 'boot' }),
+  order: { do: 'boot' },
   here: async () => null,
 };
