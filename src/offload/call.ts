@@ -81,12 +81,17 @@ export class Call {
   }
 
   /** Calls `late` unless it has ended by then. */
-  limit(late: () => void): void {
-    this.timer = setTimeout(late, this.job.options.timeoutMs);
+  limit(late: () => void, ms: number): void {
+    this.timer = setTimeout(late, ms);
   }
 
   unlimited(): void {
     clearTimeout(this.timer);
+  }
+
+  /** A worker that has not begun will not. */
+  cancel(): void {
+    this.channel.port1.postMessage(null);
   }
 
   /** Ends the thread that runs it. */

@@ -15,6 +15,8 @@ import type { Throttling } from './throttling.js';
 /** Workers that end before they begin, one after the other: then nothing more is asked of them for a while. */
 const MOST_FAILED_STARTS = 3;
 const NEXT_TRY_MS = 60_000;
+/** For a worker to start, when its first call has given up. */
+const STARTING_MS = 30_000;
 /** For the hooks of an application whose thread is not needed any more. */
 const LEAVE_MS = 30_000;
 
@@ -85,7 +87,7 @@ export class Dispatcher {
       throw error;
     }
     inRootContext(() => {
-      call.limit(() => this.late(call));
+      call.limit(() => this.late(call), job.options.timeoutMs);
       if (this.busy < threads) void this.start(call);
       else this.waiting.push(call);
     });
@@ -187,12 +189,17 @@ export class Dispatcher {
   private ended(call: Call, died: unknown): void {
     const outcome = call.collect();
     call.close();
-    if (call.startedAt !== null || outcome?.said === 'booted') {
-      this.hasBooted = true;
-      this.failedStarts = 0;
-    }
-    if (call.settled) return;
+    if (call.settled) call.unlimited();
     const { name } = call.job;
+    if (outcome?.said === 'not-booted') return this.notStarted(call, errorFrom(outcome.error));
+    if (call.startedAt === null && outcome === null) {
+      if (!this.closed) this.notStarted(call, died);
+      else if (!call.settled) this.failed(call, closedBefore(name));
+      return;
+    }
+    this.hasBooted = true;
+    this.failedStarts = 0;
+    if (call.settled) return;
     switch (outcome?.said) {
       case 'booted':
         call.resolve(outcome.methods);
@@ -205,13 +212,8 @@ export class Dispatcher {
         this.counters.ended(name, 'failed', spentOn(call, outcome));
         call.reject(errorFrom(outcome.error));
         break;
-      case 'not-booted':
-        this.notStarted(call, errorFrom(outcome.error));
-        break;
       default:
-        if (call.startedAt === null && !this.closed) this.notStarted(call, died);
-        else if (call.startedAt === null) this.failed(call, closedBefore(name));
-        else this.failed(call, offloadError(`The worker ended while it ran "${name}": ${whyEnded(died)}.`, died));
+        this.failed(call, offloadError(`The worker ended while it ran "${name}": ${whyEnded(died)}.`, died));
     }
   }
 
@@ -225,6 +227,7 @@ export class Dispatcher {
     call.attempts += 1;
     this.failedStarts += 1;
     if (this.failedStarts >= MOST_FAILED_STARTS) this.giveUp(why);
+    if (call.settled) return;
     if (this.nowMs() >= this.mainUntilMs && call.attempts < MOST_FAILED_STARTS && !call.moved && !this.closed) {
       call.sendAgain();
       this.waiting.unshift(call);
@@ -257,20 +260,22 @@ export class Dispatcher {
   }
 
   private late(call: Call): void {
+    call.cancel();
     // A busy loop hears of results after its timers.
     const said = call.collect()?.said;
     if (call.settled || (said !== undefined && said !== 'not-booted')) return;
     const { name, options } = call.job;
     const place = this.waiting.indexOf(call);
+    const isStarted = call.startedAt !== null;
     if (!call.job.isOwn) this.counters.timedOut += 1;
-    call.reject(timedOut(name, options.timeoutMs, place < 0));
-    if (place < 0) {
-      call.stop();
-      return;
-    }
-    this.waiting.splice(place, 1);
-    call.close();
-    this.wakeIdlers();
+    call.reject(timedOut(name, options.timeoutMs, isStarted));
+    if (place >= 0) {
+      this.waiting.splice(place, 1);
+      call.close();
+      this.wakeIdlers();
+    } else if (isStarted) call.stop();
+    // Its worker is still starting, and will be there for the next call.
+    else call.limit(() => call.stop(), STARTING_MS);
   }
 
   /** Between two calls, or before the first. */

@@ -1,6 +1,6 @@
 import type { MessagePort, Worker } from 'node:worker_threads';
 
-/** What a worker is asked for. Arguments have been sent to `port` already; what the worker answers goes there. */
+/** What a worker is asked for. Arguments have been sent to `port` already, and `null` after them ends it before it begins; what the worker answers goes there. */
 export interface ThreadTask {
   readonly port: MessagePort;
   readonly order: Order;

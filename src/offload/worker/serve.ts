@@ -88,6 +88,8 @@ async function run(
   });
   try {
     const parameters = receiveMessageOnPort(port)?.message as unknown[];
+    // This worker took too long to start, and nobody waits any more.
+    if (receiveMessageOnPort(port) !== undefined) return;
     const value = await withOffloadContext(context!, () => work(parameters));
     const times = spent();
     try {
