@@ -32,7 +32,7 @@ export class Call {
   /** Its arguments are no longer here. */
   moved = false;
   settled = false;
-  readonly calledAt = performance.timeOrigin + performance.now();
+  readonly calledAt = Date.now();
   private channel = new MessageChannel();
   private stopping = new AbortController();
   private outcome: Ended | null = null;

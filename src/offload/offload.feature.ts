@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { basename } from 'node:path';
-import { performance } from 'node:perf_hooks';
 import { CPU_ALLOWANCE } from '../core/cpu-allowance.js';
 import { inOffloadThread, OFFLOAD_DATA } from '../core/offload-thread.js';
 import { currentRequest } from '../core/request-state.js';
@@ -155,7 +154,7 @@ class OffloadFeature extends Offloader implements Feature {
       requestId: request?.id ?? null,
       traceparent: request?.traceparent ?? null,
       variants: request?.variants ?? null,
-      deadlineAt: performance.timeOrigin + performance.now() + timeoutMs,
+      deadlineAt: Date.now() + timeoutMs,
     };
   }
 

@@ -78,7 +78,7 @@ async function run(
   { name, transfer }: Work,
   work: (parameters: unknown[]) => Promise<unknown>,
 ): Promise<void> {
-  say(port, { said: 'started', at: performance.timeOrigin + performance.now() });
+  say(port, { said: 'started', at: Date.now() });
   if (current !== null) current.started = true;
   const startedMs = performance.now();
   const before = performance.eventLoopUtilization();
