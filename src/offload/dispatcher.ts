@@ -1,4 +1,3 @@
-import { MessageChannel } from 'node:worker_threads';
 import type { MonotonicClock } from '../core/clock.js';
 import { reasonOf } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
@@ -9,7 +8,8 @@ import { Call, type Job } from './call.js';
 import type { OffloadCounters } from './offload-counters.js';
 import { full, offloadError, timedOut } from './offload.errors.js';
 import { errorFrom } from './sent-error.js';
-import type { OffloadContext, ThreadPool } from './thread-pool.js';
+import type { OffloadContext } from './thread-pool.js';
+import { Threads, type ThreadRules } from './threads.js';
 import type { Throttling } from './throttling.js';
 
 /** Workers that end before they begin, one after the other: then nothing more is asked of them for a while. */
@@ -17,33 +17,15 @@ const MOST_FAILED_STARTS = 3;
 const NEXT_TRY_MS = 60_000;
 /** For a worker to start, when its first call has given up. */
 const STARTING_MS = 30_000;
-/** For the hooks of an application whose thread is not needed any more. */
-const LEAVE_MS = 30_000;
-
-export interface DispatcherRules {
-  readonly threads: number;
-  readonly maxPending: number;
-  /** Of the threads, so many stay. */
-  readonly warm: number;
-  /** The others end when nobody has needed them for so long. */
-  readonly idleMs: number;
-  /** Called at the first use. */
-  open(stillborn: (error: Error) => void): ThreadPool;
-}
 
 /**
  * Gives calls to threads, one at a time each, in the order in which they came. Each call ends once: done, failed, timed out or
  * refused. Where workers do not start, it runs on the main thread.
  */
 export class Dispatcher {
-  private pool: ThreadPool | null = null;
+  private readonly threads: Threads;
   private readonly running = new Set<Call>();
   private readonly waiting: Call[] = [];
-  /** Threads that nobody needs, whose applications are closing. */
-  private readonly leaving = new Set<Promise<void>>();
-  /** Threads that were needed at a time since it was last looked. */
-  private needed = 0;
-  private idleTimer: NodeJS.Timeout | undefined;
   private idlers: (() => void)[] = [];
   private hasBooted = false;
   private failedStarts = 0;
@@ -52,31 +34,35 @@ export class Dispatcher {
   private closed = false;
 
   constructor(
-    private readonly rules: DispatcherRules,
+    rules: ThreadRules,
+    private readonly maxPending: number,
     private readonly counters: OffloadCounters,
     private readonly throttling: Throttling,
     private readonly report: OncePerCause,
     private readonly nowMs: MonotonicClock,
-  ) {}
+  ) {
+    this.threads = new Threads(
+      rules,
+      (error) => this.stillborn(error),
+      () => this.startWaiting(),
+    );
+  }
 
   stats(): OffloadStats {
-    const { pool, running, waiting, throttling } = this;
-    const threads = pool?.threads.length ?? 0;
     return this.counters.stats({
-      threads,
-      running: running.size,
-      pending: waiting.length,
-      throttledMs: throttling.total(),
+      threads: this.threads.count,
+      running: this.running.size,
+      pending: this.waiting.length,
+      throttledMs: this.throttling.total(),
     });
   }
 
   /** @throws PERF_ERR_OFFLOAD_FULL, PERF_ERR_OFFLOAD_TIMEOUT, PERF_ERR_SERIALIZE, PERF_ERR_OFFLOAD, and what the job throws */
   async run(job: Job, context: OffloadContext): Promise<unknown> {
     if (this.closed || this.nowMs() < this.mainUntilMs) return this.here(job);
-    const { threads, maxPending } = this.rules;
-    if (this.busy >= threads && this.waiting.length >= maxPending) {
+    if (!this.threads.hasFree && this.waiting.length >= this.maxPending) {
       this.counters.refused += 1;
-      throw full(job.name, maxPending);
+      throw full(job.name, this.maxPending);
     }
     const call = new Call(job, context);
     try {
@@ -88,8 +74,8 @@ export class Dispatcher {
     }
     inRootContext(() => {
       call.limit(() => this.late(call), job.options.timeoutMs);
-      if (this.busy < threads) void this.start(call);
-      else this.waiting.push(call);
+      this.waiting.push(call);
+      this.startWaiting();
     });
     return call.result;
   }
@@ -122,14 +108,7 @@ export class Dispatcher {
       call.close();
       this.failed(call, closedBefore(call.job.name));
     }
-    clearInterval(this.idleTimer);
-    const { pool, leaving } = this;
-    if (pool !== null) {
-      const free = Math.max(0, pool.threads.length - this.busy);
-      const closing = Array.from({ length: free }, () => closeOne(pool, 'close'));
-      await within(Math.max(0, endMs - this.nowMs()), () => Promise.all([...leaving, ...closing]));
-      await pool.destroy();
-    }
+    await this.threads.close(Math.max(0, endMs - this.nowMs()));
     this.throttling.close();
   }
 
@@ -137,18 +116,12 @@ export class Dispatcher {
     return this.running.size === 0 && this.waiting.length === 0;
   }
 
-  private get busy(): number {
-    return this.running.size + this.leaving.size;
-  }
-
   private async start(call: Call): Promise<void> {
     if (this.running.size === 0) this.throttling.begin();
     this.running.add(call);
-    this.needed = Math.max(this.needed, this.running.size);
     let died: unknown = null;
     try {
-      this.pool ??= this.open();
-      await this.pool.run(call.task, call.signal);
+      await this.threads.run(call.task, call.signal);
     } catch (error) {
       died = error;
     }
@@ -160,26 +133,7 @@ export class Dispatcher {
   }
 
   private startWaiting(): void {
-    while (this.busy < this.rules.threads && this.waiting.length > 0) void this.start(this.waiting.shift()!);
-  }
-
-  private open(): ThreadPool {
-    this.idleTimer = setInterval(() => this.endIdle(), this.rules.idleMs).unref();
-    return this.rules.open((error) => this.stillborn(error));
-  }
-
-  /** Ends the threads that nobody has needed since the last time, with the hooks of their applications. */
-  private endIdle(): void {
-    const { pool, leaving, needed, rules } = this;
-    this.needed = this.running.size;
-    if (pool === null) return;
-    for (let spare = pool.threads.length - leaving.size - Math.max(needed, rules.warm); spare > 0; spare--) {
-      const left = closeOne(pool, 'end', AbortSignal.timeout(LEAVE_MS)).then(() => {
-        leaving.delete(left);
-        this.startWaiting();
-      });
-      leaving.add(left);
-    }
+    while (this.threads.hasFree && this.waiting.length > 0) void this.start(this.waiting.shift()!);
   }
 
   private wakeIdlers(): void {
@@ -282,7 +236,7 @@ export class Dispatcher {
   private stillborn(error: Error): void {
     const cause = `a worker of offload() ended with nothing to do: ${whyEnded(error)}`;
     this.report.report(cause, `${cause}.`);
-    if ((this.pool?.threads.length ?? 0) >= this.running.size) return;
+    if (this.threads.count >= this.running.size) return;
     // Somebody waits for a thread that will not come.
     for (const call of this.running) if (call.collect() === null && call.startedAt === null) call.stop();
   }
@@ -290,22 +244,6 @@ export class Dispatcher {
 
 const closedBefore = (name: string): Error =>
   offloadError(`"${name}" was waiting for a worker when the application closed.`);
-
-/** Ends the application of one free worker. */
-async function closeOne(
-  pool: ThreadPool,
-  order: 'close' | 'end',
-  signal = new AbortController().signal,
-): Promise<void> {
-  const { port1, port2 } = new MessageChannel();
-  try {
-    await pool.run({ port: port2, order: { do: order } }, signal);
-  } catch {
-    // It has ended already.
-  } finally {
-    port1.close();
-  }
-}
 
 function spentOn(call: Call, { runMs, busyMs }: { runMs: number; busyMs: number }) {
   const waitMs = Math.max(0, (call.startedAt ?? call.calledAt) - call.calledAt);

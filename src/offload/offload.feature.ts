@@ -172,7 +172,7 @@ class OffloadFeature extends Offloader implements Feature {
       return this.openPool!({ threads, warm, heapLimitMb, workerData, stillborn });
     };
     const throttling = new Throttling(CPU_ALLOWANCE.get(requests));
-    return new Dispatcher({ threads, maxPending, warm, idleMs, open }, this.counters, throttling, report, nowMs);
+    return new Dispatcher({ threads, warm, idleMs, open }, maxPending, this.counters, throttling, report, nowMs);
   }
 
   private sayNarrow(threads: number): void {
