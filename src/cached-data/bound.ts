@@ -1,7 +1,7 @@
 /** What takes room. */
 export interface Bounded {
-  /** Roughly; a whole number above 0. */
-  readonly bytes: number;
+  /** Roughly, a whole number above 0; what is larger than `limit` need not be counted to its end. */
+  bytesUpTo(limit: number): number;
   /** It had to go: something else is used more. */
   evicted(): void;
 }

@@ -72,6 +72,17 @@ function textOfObject(value: object, around: readonly object[], where: string): 
   return `{${fields.map((name) => `${JSON.stringify(name)}:${textOf(named[name], within, where)}`).join(',')}}`;
 }
 
+/**
+ * What a batch method's only argument holds.
+ * @throws PERF_ERR_CACHE_KEY
+ */
+export function itemsOf(args: readonly unknown[], method: string): readonly unknown[] {
+  const [items] = args;
+  if (args.length === 1 && Array.isArray(items)) return Array.from<unknown>(items);
+  const given = args.length === 1 ? describe(items) : `${args.length} arguments`;
+  throw new PerfError('PERF_ERR_CACHE_KEY', `"${method}" has \`batch: true\` and takes one array, got ${given}.`);
+}
+
 /** An object that a literal or JSON has made, of this realm or another. */
 export function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);

@@ -8,13 +8,12 @@ import type { Feature, FeatureBoot, FeatureHost } from '../http/feature.js';
 import type { MakeBound } from './bound.js';
 import { keyMaker } from './cache-key.js';
 import { Batched, OneByOne } from './cached-method.js';
-import type { ResolvedCache, ResolvedCached } from './cached.options.js';
+import type { ResolvedCache, ResolvedCached, ResolvedPreloaded } from './cached.options.js';
 import { decoratedInstances } from './decorated-instances.js';
-import type { Declared } from './decorators.js';
 import { GhostMethod } from './ghost-method.js';
 import { GhostRoutes } from './ghost-routes.js';
 import type { Level2 } from './level2.js';
-import type { CacheParts, MethodRules } from './method-cache.js';
+import type { CacheParts } from './method-cache.js';
 import { MethodLevel2 } from './method-level2.js';
 import { PerfCache } from './perf-cache.js';
 import { PreloadedMethod } from './preloaded-method.js';
@@ -46,15 +45,27 @@ class CachedDataFeature extends PerfCache implements Feature {
   async install({ modules }: FeatureBoot): Promise<void> {
     const instances = decoratedInstances(modules);
     const makeBound = await this.loadBounds();
-    const parts = this.partsWith(makeBound);
+    const { maxEntries, maxBytes } = this.options;
+    const bound = makeBound({ maxEntries, maxBytes });
+    const parts = this.parts();
     this.level2 = await this.openLevel2();
     const names = instances.map(({ name }) => name);
     for (const { instance, name, methods } of instances) {
       const isAlone = names.filter((other) => other === name).length === 1;
       for (const [property, declared] of methods) {
         const method = `${name}.${property}`;
-        const make = (source: Source): StandIn => this.standIn(source, declared, { method, isAlone }, parts, makeBound);
-        this.add(instance, property, make);
+        this.place(instance, property, (source) => {
+          if (declared.kind === 'preloaded') return this.preload(method, source, declared.options, parts);
+          const { options } = declared;
+          if (options.ghost) {
+            return new GhostMethod(method, source, options, parts, new GhostRoutes(this.host.requests));
+          }
+          const own = options.maxEntries;
+          const bounds = own === null ? [bound] : [bound, makeBound({ maxEntries: own, maxBytes: null })];
+          const level2 = this.level2For(options, method, isAlone);
+          const rules = { ...options, method, isPlain: options.key === null, bounds, level2 };
+          return new (options.batch ? Batched : OneByOne)(source, rules, keyMaker(method, options.key), parts);
+        });
       }
     }
   }
@@ -78,7 +89,7 @@ class CachedDataFeature extends PerfCache implements Feature {
   }
 
   snapshot(): Pick<PerfSnapshot, 'cache' | 'findings'> {
-    const findings = this.placed.flatMap(({ standIn }) => standIn.findings());
+    const findings = this.placed.flatMap(({ standIn }) => standIn.findings?.() ?? []);
     return { cache: this.stats(), findings };
   }
 
@@ -95,36 +106,16 @@ class CachedDataFeature extends PerfCache implements Feature {
     await this.level2?.close();
   }
 
-  private add(instance: object, property: string, make: (source: Source) => StandIn): void {
+  private place(instance: object, property: string, make: (source: Source) => StandIn): void {
     let standIn!: StandIn;
     const takeAway = place(instance, property, (source) => (standIn = make(source)));
     this.placed.push({ instance, property, standIn, takeAway });
   }
 
-  private standIn(
-    source: Source,
-    declared: Declared,
-    { method, isAlone }: { method: string; isAlone: boolean },
-    parts: CacheParts,
-    makeBound: MakeBound,
-  ): StandIn {
-    if (declared.kind === 'preloaded') {
-      const preloaded = new PreloadedMethod(method, source, declared.options, parts);
-      this.preloaded.push(preloaded);
-      return preloaded;
-    }
-    const { options } = declared;
-    const keyOf = keyMaker(method, options.key);
-    if (options.ghost) {
-      return new GhostMethod(method, source, options.batch, keyOf, parts, new GhostRoutes(this.host.requests));
-    }
-    const rules: MethodRules = {
-      ...options,
-      method,
-      bound: options.maxEntries === null ? null : makeBound({ maxEntries: options.maxEntries, maxBytes: null }),
-      level2: this.level2For(options, method, isAlone),
-    };
-    return options.batch ? new Batched(source, rules, keyOf, parts) : new OneByOne(source, rules, keyOf, parts);
+  private preload(method: string, source: Source, options: ResolvedPreloaded, parts: CacheParts): StandIn {
+    const preloaded = new PreloadedMethod(method, source, options, parts);
+    this.preloaded.push(preloaded);
+    return preloaded;
   }
 
   /** Two instances that have one name would read each other's values. */
@@ -136,17 +127,14 @@ class CachedDataFeature extends PerfCache implements Feature {
     return null;
   }
 
-  private partsWith(makeBound: MakeBound): CacheParts {
+  private parts(): CacheParts {
     const { requests, report } = this.host;
-    const { maxEntries, maxBytes } = this.options;
     const upstream = UPSTREAM_CALLS.get(requests);
     return {
       // The global, as clocks of tests replace it.
       nowMs: () => performance.now(),
       readings: new Readings(requests),
       report,
-      bound: makeBound({ maxEntries, maxBytes }),
-      maxBytes,
       freeze: process.env['NODE_ENV'] === 'production' ? () => {} : (value, method) => this.freeze(value, method),
       waits: (method, wait) => (upstream === null ? wait() : upstream.timed(`cache ${method}`, wait)),
     };

@@ -1,9 +1,9 @@
 import type { Bounded } from './bound.js';
 import type { LoadTimes, Times } from './readings.js';
+import { bytesOf } from './value.js';
 
 /** One value, and what is known of it. */
 export class Entry implements Bounded, Times {
-  bytes = 1;
   readonly promise: Promise<unknown>;
   readonly loadedAtMs: number;
   readonly freshUntilMs: number;
@@ -11,6 +11,7 @@ export class Entry implements Bounded, Times {
   failures = 0;
   /** No load before, milliseconds. */
   retryAtMs = 0;
+  evicted: () => void = () => {};
 
   constructor(
     readonly key: string,
@@ -18,12 +19,15 @@ export class Entry implements Bounded, Times {
     { loadedAtMs, freshUntilMs, staleUntilMs }: LoadTimes,
     readonly startedMs: number,
     readonly loadMs: number,
-    readonly evicted: () => void,
   ) {
     this.promise = Promise.resolve(value);
     this.loadedAtMs = loadedAtMs;
     this.freshUntilMs = freshUntilMs;
     this.staleUntilMs = staleUntilMs;
+  }
+
+  bytesUpTo(limit: number): number {
+    return this.key.length * 2 + bytesOf(this.value, limit);
   }
 }
 

@@ -4,6 +4,7 @@ import { PerfError } from '../core/perf.error.js';
 /** One load that is under way, and all who wait for it. Settles once: by its result, or when it is late. */
 export class Flight<T> {
   readonly result: Promise<T>;
+  isOver = false;
   private resolve!: (result: T) => void;
   private reject!: (reason: unknown) => void;
   private readonly timer: NodeJS.Timeout;
@@ -18,8 +19,6 @@ export class Flight<T> {
       this.resolve = resolve;
       this.reject = reject;
     });
-    // Nobody may wait for it.
-    this.result.catch(() => {});
     this.timer = inRootContext(() => setTimeout(() => this.fail(late(method, timeoutMs)), timeoutMs).unref());
   }
 
@@ -39,6 +38,7 @@ export class Flight<T> {
   }
 
   private end(): void {
+    this.isOver = true;
     this.stopClock();
     this.ended();
   }

@@ -1,6 +1,6 @@
 import type { CachedMethodStats, Finding } from '../core/snapshot.js';
-import type { MakeKey } from './cache-key.js';
-import { itemsOf } from './cached-method.js';
+import { itemsOf, keyMaker, type MakeKey } from './cache-key.js';
+import type { ResolvedCached } from './cached.options.js';
 import { Ghost, type GhostHits } from './ghost.js';
 import type { GhostRoutes } from './ghost-routes.js';
 import type { CacheParts } from './method-cache.js';
@@ -20,16 +20,18 @@ const MAX_ROUTES = 3;
 export class GhostMethod implements StandIn {
   private readonly counters = new MethodCounters();
   private readonly ghost = new Ghost();
+  private readonly keyOf: MakeKey;
   readonly keepMs = 0;
 
   constructor(
     readonly method: string,
     private readonly source: Source,
-    private readonly batch: boolean,
-    private readonly keyOf: MakeKey,
+    private readonly options: Pick<ResolvedCached, 'batch' | 'key'>,
     private readonly parts: CacheParts,
     private readonly routes: GhostRoutes,
-  ) {}
+  ) {
+    this.keyOf = keyMaker(method, options.key);
+  }
 
   call(args: unknown[]): Promise<unknown> {
     const { counters, ghost, parts } = this;
@@ -97,7 +99,7 @@ export class GhostMethod implements StandIn {
   /** A call without a key is none of the ghost's: with a real cache it would be refused. */
   keysOf(args: readonly unknown[]): readonly string[] {
     try {
-      return this.batch ? itemsOf(args, this.method).map((item) => this.keyOf([item])) : [this.keyOf(args)];
+      return this.options.batch ? itemsOf(args, this.method).map((item) => this.keyOf([item])) : [this.keyOf(args)];
     } catch (error) {
       this.parts.report.report(
         `ghost of "${this.method}"`,

@@ -1,22 +1,23 @@
 import { reasonOf } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
+import type { CachedMethodStats } from '../core/snapshot.js';
+import { within } from '../core/within.js';
 import type { Bound } from './bound.js';
 import { aheadMs, Entry } from './entry.js';
 import { Flight, outsideRequests, retryAfterMs } from './flight.js';
 import type { Level2Answer } from './level2.js';
 import { MethodCounters } from './method-counters.js';
 import type { MethodLevel2 } from './method-level2.js';
-import { LoadTimes, type Readings } from './readings.js';
-import { bytesOf } from './value.js';
+import { LoadTimes, type Reader, type Readings } from './readings.js';
+import type { StandIn } from './stand-in.js';
+import { copyOf } from './value.js';
+import { Values } from './values.js';
 
 /** What the cached methods of an application share. */
 export interface CacheParts {
   readonly nowMs: () => number;
   readonly readings: Readings;
   readonly report: OncePerCause;
-  /** Room for all of them. */
-  readonly bound: Bound;
-  readonly maxBytes: number;
   /** Outside of production: a value that all callers share is not to be changed. Never throws. */
   readonly freeze: (value: unknown, method: string) => void;
   /** Runs what a caller has to wait for, so that it is seen in the time of the caller's request. */
@@ -28,111 +29,155 @@ export interface MethodRules {
   /** `'Catalogue.product'` */
   readonly method: string;
   readonly ttlMs: number;
+  /** Infinity: it serves until the next value is there. */
   readonly staleMs: number;
   readonly waitMs: number;
   readonly timeoutMs: number;
   readonly refreshAhead: number | null;
-  /** Room for this method alone. */
-  readonly bound: Bound | null;
+  /** What a call is given tells its key, so that it is plain data. */
+  readonly isPlain: boolean;
+  readonly bounds: readonly Bound[];
   readonly level2: MethodLevel2 | null;
 }
 
-/** Asks the source for the value of one key. */
-export type LoadOne<Input> = (input: Input, times: LoadTimes) => Promise<unknown>;
-
 /** The values of one method of one instance, and the loads that are under way. */
-export class MethodCache<Input> {
-  readonly counters = new MethodCounters();
-  private readonly entries = new Map<string, Entry>();
+export abstract class MethodCache<Input> implements StandIn {
+  protected readonly counters = new MethodCounters();
+  protected readonly values: Values;
   private readonly flights = new Map<string, Flight<Entry>>();
   private droppedAtMs = -Infinity;
 
   constructor(
-    readonly rules: MethodRules,
-    private readonly parts: CacheParts,
-    private readonly loadOne: LoadOne<Input>,
-  ) {}
-
-  get size(): number {
-    return this.entries.size;
+    protected readonly rules: MethodRules,
+    protected readonly parts: CacheParts,
+  ) {
+    this.values = new Values(rules.method, rules.bounds, parts.report);
   }
 
-  get(key: string, input: Input): Promise<unknown> {
-    const entry = this.entries.get(key);
-    const nowMs = this.parts.nowMs();
-    if (entry === undefined || nowMs >= entry.staleUntilMs) return this.miss(key, input, nowMs);
-    if (nowMs < entry.freshUntilMs) {
-      const { refreshAhead } = this.rules;
-      if (refreshAhead !== null && nowMs >= aheadMs(entry, refreshAhead)) this.refresh(entry, input, nowMs);
-      this.counters.hits += 1;
-      return this.serve(entry, nowMs);
-    }
-    const flight = this.refresh(entry, input, nowMs);
-    if (this.rules.waitMs > 0 && flight !== null) {
-      return this.parts.waits(this.rules.method, () => this.waitOrServe(flight, entry));
-    }
-    this.counters.stale += 1;
-    return this.serve(entry, nowMs);
+  abstract call(args: unknown[]): Promise<unknown>;
+  abstract keysOf(args: readonly unknown[]): readonly (string | null)[];
+  /** Asks the source for the value of one key. */
+  protected abstract loadOne(input: Input, times: LoadTimes): Promise<unknown>;
+
+  get method(): string {
+    return this.rules.method;
+  }
+
+  get keepMs(): number {
+    return this.rules.ttlMs + this.rules.staleMs;
   }
 
   /** What is being loaded began before, and is not kept. */
-  drop(key: string): void {
-    const entry = this.entries.get(key);
-    if (entry !== undefined) this.remove(entry);
-    this.flights.delete(key);
+  drop(key: string | null): void {
+    this.values.drop(key);
+    if (key === null) this.flights.clear();
+    else this.flights.delete(key);
     this.droppedAtMs = this.parts.nowMs();
+  }
+
+  missed(): void {
+    this.drop(null);
   }
 
   close(): void {
     for (const flight of this.flights.values()) flight.stopClock();
   }
 
-  dropAll(): void {
-    for (const entry of this.entries.values()) this.remove(entry);
-    this.flights.clear();
-    this.droppedAtMs = this.parts.nowMs();
+  stats(): CachedMethodStats {
+    return this.counters.stats(this.method, this.values.size);
   }
 
-  private serve(entry: Entry, nowMs: number): Promise<unknown> {
-    const { counters, parts, rules } = this;
-    counters.savedMs += entry.loadMs;
-    counters.ageMs.record(nowMs - entry.loadedAtMs);
-    parts.bound.use(entry);
-    rules.bound?.use(entry);
-    parts.readings.reader()?.reads(entry);
-    return entry.promise;
+  protected get isLoading(): boolean {
+    return this.flights.size > 0;
   }
 
-  private miss(key: string, input: Input, nowMs: number): Promise<unknown> {
-    this.counters.misses += 1;
-    const flight = this.flights.get(key) ?? this.fly(key, input, nowMs);
-    const reader = this.parts.readings.reader();
-    return this.parts.waits(this.rules.method, () =>
-      flight.result.then((entry) => {
-        reader?.reads(entry);
-        return entry.value;
-      }),
-    );
+  protected get(key: string, input: Input): Promise<unknown> {
+    const { counters, method, parts, rules } = this;
+    const entry = this.values.get(key);
+    const nowMs = parts.nowMs();
+    const reader = parts.readings.reader();
+    if (entry === undefined || nowMs >= entry.staleUntilMs) {
+      const flight = this.load(key, input);
+      return parts.waits(method, () => this.wait(flight, reader));
+    }
+    if (nowMs < entry.freshUntilMs) {
+      if (rules.refreshAhead !== null && nowMs >= aheadMs(entry, rules.refreshAhead)) this.refresh(entry, input);
+      counters.hits += 1;
+      return this.serve(entry, nowMs, reader);
+    }
+    const flight = this.refresh(entry, input);
+    if (rules.waitMs > 0 && flight !== null) {
+      return parts.waits(method, () => this.waitOrServe(flight, entry, reader));
+    }
+    counters.stale += 1;
+    return this.serve(entry, nowMs, reader);
   }
 
   /** The load that is to replace this value; null where loads have failed a moment ago. */
-  private refresh(entry: Entry, input: Input, nowMs: number): Flight<Entry> | null {
+  protected refresh(entry: Entry, input: Input): Flight<Entry> | null {
     const underWay = this.flights.get(entry.key);
     if (underWay !== undefined) return underWay;
-    if (nowMs < entry.retryAtMs) return null;
-    const flight = this.fly(entry.key, input, nowMs);
+    if (this.parts.nowMs() < entry.retryAtMs) return null;
+    const flight = this.fly(entry.key, input);
     flight.result.catch((error: unknown) => this.refreshFailed(entry, error));
     return flight;
   }
 
+  protected load(key: string, input: Input): Flight<Entry> {
+    return this.flights.get(key) ?? this.fly(key, input);
+  }
+
+  protected fly(key: string, input: Input): Flight<Entry> {
+    const flight: Flight<Entry> = new Flight(this.method, this.rules.timeoutMs, () => {
+      if (this.flights.get(key) === flight) this.flights.delete(key);
+    });
+    this.flights.set(key, flight);
+    flight.result.catch(() => {
+      this.counters.loads += 1;
+      this.counters.failed += 1;
+    });
+    const startedMs = this.parts.nowMs();
+    // A load begins later, when its caller may have changed what it gave.
+    const given = this.rules.isPlain ? copyOf(input) : input;
+    // Not chained: a stack of the load must not lead to those who wait.
+    outsideRequests(() => this.obtain(key, given, flight, startedMs)).then(
+      (entry) => flight.land(entry),
+      (error: unknown) => flight.fail(error),
+    );
+    return flight;
+  }
+
+  private serve(entry: Entry, nowMs: number, reader: Reader | null): Promise<unknown> {
+    const { counters, rules, values } = this;
+    counters.savedMs += entry.loadMs;
+    counters.ageMs.record(nowMs - entry.loadedAtMs);
+    values.use(entry);
+    // What is overdue and serves without a bound gives none to what is made of it.
+    if (nowMs < entry.freshUntilMs || rules.staleMs !== Infinity) reader?.reads(entry);
+    return entry.promise;
+  }
+
+  private async wait(flight: Flight<Entry>, reader: Reader | null): Promise<unknown> {
+    this.counters.misses += 1;
+    const entry = await flight.result;
+    reader?.reads(entry);
+    return entry.value;
+  }
+
+  /** Waits for the load for `waitMs`, and then takes the stale value while it may serve. */
+  private async waitOrServe(flight: Flight<Entry>, entry: Entry, reader: Reader | null): Promise<unknown> {
+    const isLoaded = await within(this.rules.waitMs, () => flight.result).catch(() => false);
+    const nowMs = this.parts.nowMs();
+    if (isLoaded || nowMs >= entry.staleUntilMs) return this.wait(flight, reader);
+    this.counters.stale += 1;
+    return this.serve(entry, nowMs, reader);
+  }
+
   private refreshFailed(entry: Entry, error: unknown): void {
     this.retryLater(entry, entry.failures + 1);
-    const { method } = this.rules;
-    const reason = reasonOf(error);
-    this.parts.report.report(
-      `A refresh of "${method}"`,
-      `A refresh of "${method}" failed: ${reason}. The last value serves until \`staleMs\` is over.`,
-    );
+    const cause = `A refresh of "${this.method}"`;
+    const message = `${cause} failed: ${reasonOf(error)}. The last value serves until \`staleMs\` is over.`;
+    this.parts.report.report(cause, message);
   }
 
   private retryLater(entry: Entry, failures: number): void {
@@ -140,111 +185,51 @@ export class MethodCache<Input> {
     entry.retryAtMs = this.parts.nowMs() + retryAfterMs(failures);
   }
 
-  /** Waits for the load for `waitMs`, and then takes the stale value while it may serve. */
-  private async waitOrServe(flight: Flight<Entry>, entry: Entry): Promise<unknown> {
-    const reader = this.parts.readings.reader();
-    let timer: NodeJS.Timeout | undefined;
-    const over = new Promise<null>((resolve) => {
-      timer = setTimeout(() => resolve(null), this.rules.waitMs);
-    });
-    const loaded = await Promise.race([flight.result.catch(() => null), over]);
-    clearTimeout(timer);
-    const nowMs = this.parts.nowMs();
-    if (loaded === null && nowMs < entry.staleUntilMs) {
-      this.counters.stale += 1;
-      return this.serve(entry, nowMs);
-    }
-    this.counters.misses += 1;
-    const next = loaded ?? (await flight.result);
-    reader?.reads(next);
-    return next.value;
-  }
-
-  private fly(key: string, input: Input, nowMs: number): Flight<Entry> {
-    const flight: Flight<Entry> = new Flight(this.rules.method, this.rules.timeoutMs, () => {
-      if (this.flights.get(key) === flight) this.flights.delete(key);
-    });
-    this.flights.set(key, flight);
-    // Not chained: a stack of the load must not lead to those who wait.
-    outsideRequests(() => this.obtain(key, input, flight, nowMs)).then(
-      (entry) => flight.land(entry),
-      (error: unknown) => flight.fail(error),
-    );
-    return flight;
-  }
-
   private async obtain(key: string, input: Input, flight: Flight<Entry>, startedMs: number): Promise<Entry> {
-    const { level2 } = this.rules;
+    const { counters, parts, rules } = this;
+    const { level2, staleMs, ttlMs } = rules;
     const shared = level2 === null ? null : await level2.read(key);
     const found = shared === null ? null : this.sharedEntry(key, shared, startedMs);
     if (found !== null) {
       this.keep(found, flight);
       return found;
     }
-    const times = new LoadTimes(this.parts.nowMs(), this.rules.ttlMs, this.rules.staleMs);
-    try {
-      const value = await this.loadOne(input, times);
-      const loadMs = this.parts.nowMs() - times.startedMs;
-      this.parts.freeze(value, this.rules.method);
-      const entry: Entry = new Entry(key, value, times, times.startedMs, loadMs, () => this.remove(entry));
-      this.counters.loadMs.record(loadMs);
-      const isKept = this.keep(entry, flight);
-      // It was made of something stale: asking again at once would give the same.
-      if (isKept && this.parts.nowMs() >= entry.freshUntilMs) this.retryLater(entry, 1);
-      if (isKept && shared !== null) level2!.write(entry, shared.atMs, entry.staleUntilMs - this.parts.nowMs());
-      return entry;
-    } catch (error) {
-      this.counters.failed += 1;
-      throw error;
-    } finally {
-      this.counters.loads += 1;
-    }
+    const times = new LoadTimes(parts.nowMs(), ttlMs, staleMs);
+    const value = await this.loadOne(input, times);
+    const loadMs = parts.nowMs() - times.startedMs;
+    counters.loadMs.record(loadMs);
+    // One that was late has been counted as a failure.
+    if (!flight.isOver) counters.loads += 1;
+    parts.freeze(value, this.method);
+    const entry = new Entry(key, value, times, times.startedMs, loadMs);
+    if (!this.keep(entry, flight)) return entry;
+    // It was made of something stale: asking again at once would give the same.
+    if (parts.nowMs() >= entry.freshUntilMs) this.retryLater(entry, 1);
+    if (shared !== null) level2!.write(entry, shared.atMs, entry.staleUntilMs - parts.nowMs());
+    return entry;
   }
 
   /** What another pod has loaded, as far as it is of use. */
   private sharedEntry(key: string, { value: found }: Level2Answer, startedMs: number): Entry | null {
     if (found === null) return null;
-    const nowMs = this.parts.nowMs();
-    const { level2, method, refreshAhead, staleMs, ttlMs } = this.rules;
+    const { level2, refreshAhead, staleMs, ttlMs } = this.rules;
     // Its age is counted from the start of the read: the answer has been on its way since.
     const times = new LoadTimes(startedMs - found.ageMs, ttlMs, staleMs);
     // What is to replace a value must not be as old.
-    const usableUntilMs = this.entries.has(key) ? aheadMs(times, refreshAhead ?? 1) : times.staleUntilMs;
-    const read = nowMs < usableUntilMs ? level2!.valueOf(found) : null;
+    const isHeld = this.values.get(key) !== undefined;
+    const usableUntilMs = isHeld ? aheadMs(times, refreshAhead ?? 1) : times.staleUntilMs;
+    const read = this.parts.nowMs() < usableUntilMs ? level2!.valueOf(found) : null;
     if (read === null) return null;
-    this.parts.freeze(read.value, method);
-    const loadMs = this.counters.loadMs.meanMs;
-    const entry: Entry = new Entry(key, read.value, times, startedMs, loadMs, () => this.remove(entry));
-    return entry;
+    this.parts.freeze(read.value, this.method);
+    return new Entry(key, read.value, times, startedMs, this.counters.loadMs.meanMs);
   }
 
-  /** A cache that has no room, or fails, is none: the value goes to those who wait. */
+  /** Unless it is too old, older than what is there, or began before that was dropped. */
   private keep(entry: Entry, flight: Flight<Entry>): boolean {
-    const { parts, rules } = this;
-    const { key, startedMs } = entry;
-    const held = this.entries.get(key);
+    const { key, staleUntilMs, startedMs } = entry;
+    const held = this.values.get(key);
     const isInTime = this.flights.get(key) === flight || startedMs > this.droppedAtMs;
     const isNewer = held === undefined || held.startedMs <= startedMs;
-    if (!isInTime || !isNewer || parts.nowMs() >= entry.staleUntilMs) return false;
-    try {
-      if (held !== undefined) this.remove(held);
-      entry.bytes = key.length * 2 + bytesOf(entry.value, parts.maxBytes);
-      if (parts.bound.add(entry)) {
-        rules.bound?.add(entry);
-        this.entries.set(key, entry);
-        return true;
-      }
-      const cause = `A value of "${rules.method}"`;
-      parts.report.report(cause, `${cause} is larger than \`maxBytes\` (${parts.maxBytes}) and is not kept.`);
-    } catch (error) {
-      parts.report.report(`cache of "${rules.method}"`, `A value of "${rules.method}" was not kept: ${String(error)}`);
-    }
-    return false;
-  }
-
-  private remove(entry: Entry): void {
-    this.parts.bound.remove(entry);
-    this.rules.bound?.remove(entry);
-    if (this.entries.get(entry.key) === entry) this.entries.delete(entry.key);
+    return isInTime && isNewer && this.parts.nowMs() < staleUntilMs && this.values.add(entry);
   }
 }

@@ -1,41 +1,41 @@
 import { PerfError } from '../core/perf.error.js';
 import { reasonOf } from '../core/reason.js';
 import { inRootContext } from '../core/root-context.js';
-import type { CachedMethodStats, Finding } from '../core/snapshot.js';
 import type { ResolvedPreloaded } from './cached.options.js';
-import { Flight, outsideRequests, retryAfterMs } from './flight.js';
-import type { CacheParts } from './method-cache.js';
-import { MethodCounters } from './method-counters.js';
-import { LoadTimes, type Times } from './readings.js';
-import type { Source, StandIn } from './stand-in.js';
+import type { Entry } from './entry.js';
+import { retryAfterMs, type Flight } from './flight.js';
+import { MethodCache, type CacheParts } from './method-cache.js';
+import type { LoadTimes } from './readings.js';
+import type { Source } from './stand-in.js';
 
 /** Pods that started together must not load together for ever. */
 const JITTER = 0.1;
-
-interface Held extends Times {
-  readonly value: unknown;
-  readonly promise: Promise<unknown>;
-  readonly startedMs: number;
-}
+/** Of the only value. */
+const KEY = '';
 
 /** Of a `@Preloaded()` method: one value, which is always there. */
-export class PreloadedMethod implements StandIn {
-  private readonly counters = new MethodCounters();
-  private held: Held | null = null;
+export class PreloadedMethod extends MethodCache<null> {
   private wasLoaded = false;
-  private flight: Flight<Held> | null = null;
-  private droppedAtMs = -Infinity;
   private failures = 0;
-  private timer: NodeJS.Timeout | null = null;
+  private timer: NodeJS.Timeout | undefined;
   private isClosed = false;
-  readonly keepMs = 0;
 
   constructor(
-    readonly method: string,
+    method: string,
     private readonly source: Source,
     private readonly options: ResolvedPreloaded,
-    private readonly parts: CacheParts,
-  ) {}
+    parts: CacheParts,
+  ) {
+    const { everyMs, timeoutMs } = options;
+    // From the beginning of a load to the end of the next.
+    const ttlMs = everyMs * (1 + JITTER) + timeoutMs;
+    const rules = { method, ttlMs, staleMs: Infinity, waitMs: 0, timeoutMs, refreshAhead: null, isPlain: false };
+    super({ ...rules, bounds: [], level2: null }, parts);
+  }
+
+  override get keepMs(): number {
+    return 0;
+  }
 
   /**
    * Loads for the first time, and then on the interval. Resolves when the server may listen.
@@ -43,51 +43,25 @@ export class PreloadedMethod implements StandIn {
    */
   async start(): Promise<void> {
     // Somebody may have asked for it already.
-    if (this.held !== null) return;
-    const flight = this.flight ?? this.fly();
+    if (this.held !== undefined) return;
+    const flight = this.load(KEY, null);
     if (!this.options.required) return;
     try {
       await flight.result;
     } catch (error) {
-      const reason = reasonOf(error);
       throw new PerfError(
         'PERF_ERR_NOT_LOADED',
-        `\`@Preloaded()\` on "${this.method}" could not be loaded before the server listens: ${reason}. ` +
+        `\`@Preloaded()\` on "${this.method}" could not be loaded before the server listens: ${reasonOf(error)}. ` +
           'With `required: false` the application starts without it.',
         { cause: error },
       );
     }
   }
 
-  close(): void {
-    this.isClosed = true;
-    this.flight?.stopClock();
-    if (this.timer !== null) clearTimeout(this.timer);
-  }
-
   call(): Promise<unknown> {
-    const { held, parts } = this;
-    if (held !== null) {
-      const nowMs = parts.nowMs();
-      if (nowMs < held.freshUntilMs) {
-        this.counters.hits += 1;
-        // One that is overdue serves without a bound: what is made of it has its own.
-        parts.readings.reader()?.reads(held);
-      } else this.counters.stale += 1;
-      this.counters.savedMs += this.counters.loadMs.meanMs;
-      this.counters.ageMs.record(nowMs - held.loadedAtMs);
-      return held.promise;
-    }
+    if (this.options.required || this.wasLoaded) return this.get(KEY, null);
     this.counters.misses += 1;
-    if (!this.options.required && !this.wasLoaded) return Promise.reject(this.notLoaded());
-    const flight = this.flight ?? this.fly();
-    const reader = parts.readings.reader();
-    return parts.waits(this.method, () =>
-      flight.result.then((loaded) => {
-        reader?.reads(loaded);
-        return loaded.value;
-      }),
-    );
+    return Promise.reject(this.notLoaded());
   }
 
   keysOf(): readonly null[] {
@@ -95,83 +69,57 @@ export class PreloadedMethod implements StandIn {
   }
 
   /** The next value is loaded at once, and callers wait for it. */
-  drop(): void {
-    this.held = null;
-    this.flight = null;
-    this.droppedAtMs = this.parts.nowMs();
-    if (!this.isClosed) this.fly();
+  override drop(): void {
+    super.drop(null);
+    this.missed();
   }
 
-  missed(): void {
-    if (!this.isClosed && this.flight === null) this.fly();
+  override missed(): void {
+    if (!this.isClosed) this.load(KEY, null);
   }
 
-  stats(): CachedMethodStats {
-    return this.counters.stats(this.method, this.held === null ? 0 : 1);
-  }
-
-  findings(): readonly Finding[] {
-    return [];
+  override close(): void {
+    this.isClosed = true;
+    super.close();
+    clearTimeout(this.timer);
   }
 
   /** Of a required one that was to be loaded again and was not, what is wrong; else null. */
   overdue(): string | null {
-    const { held, failures, method, options, parts } = this;
+    const { failures, held, method, options, parts, rules } = this;
     if (!options.required) return null;
-    if (held === null) return failures === 0 ? null : `preloaded data: "${method}" cannot be loaded`;
+    if (held === undefined) return failures === 0 ? null : `preloaded data: "${method}" cannot be loaded`;
     const ageMs = parts.nowMs() - held.startedMs;
-    return ageMs < this.longestMs
+    return ageMs < rules.ttlMs
       ? null
       : `preloaded data: "${method}" is ${seconds(ageMs)} s old, and due every ${seconds(options.everyMs)} s`;
   }
 
-  /** From the beginning of a load to the end of the next. */
-  private get longestMs(): number {
-    const { everyMs, timeoutMs } = this.options;
-    return everyMs * (1 + JITTER) + timeoutMs;
+  protected async loadOne(_: null, times: LoadTimes): Promise<unknown> {
+    return this.parts.readings.run(times, () => this.source());
   }
 
-  private fly(): Flight<Held> {
-    if (this.timer !== null) clearTimeout(this.timer);
-    const flight: Flight<Held> = new Flight(this.method, this.options.timeoutMs, () => {
-      if (this.flight === flight) this.flight = null;
-    });
-    this.flight = flight;
+  /** Not when somebody asks: on the interval. */
+  protected override refresh(): null {
+    return null;
+  }
+
+  protected override fly(key: string, input: null): Flight<Entry> {
+    clearTimeout(this.timer);
+    const flight = super.fly(key, input);
     flight.result.then(
       () => this.loaded(),
       (error: unknown) => this.failed(error),
     );
-    outsideRequests(() => this.load(flight)).then(
-      (held) => flight.land(held),
-      (error: unknown) => flight.fail(error),
-    );
     return flight;
   }
 
-  private async load(flight: Flight<Held>): Promise<Held> {
-    const { counters, parts } = this;
-    const times = new LoadTimes(parts.nowMs(), this.longestMs, 0);
-    try {
-      const value: unknown = await parts.readings.run(times, () => this.source());
-      counters.loadMs.record(parts.nowMs() - times.startedMs);
-      parts.freeze(value, this.method);
-      const { startedMs, loadedAtMs, freshUntilMs } = times;
-      const held = { value, promise: Promise.resolve(value), startedMs, loadedAtMs, freshUntilMs };
-      const isInTime = this.flight === flight || startedMs > this.droppedAtMs;
-      if (isInTime && (this.held === null || this.held.startedMs <= startedMs)) {
-        this.held = held;
-        this.wasLoaded = true;
-      }
-      return held;
-    } catch (error) {
-      counters.failed += 1;
-      throw error;
-    } finally {
-      counters.loads += 1;
-    }
+  private get held(): Entry | undefined {
+    return this.values.get(KEY);
   }
 
   private loaded(): void {
+    this.wasLoaded ||= this.held !== undefined;
     this.failures = 0;
     this.loadIn(this.options.everyMs);
   }
@@ -179,17 +127,17 @@ export class PreloadedMethod implements StandIn {
   private failed(error: unknown): void {
     this.failures += 1;
     this.loadIn(Math.min(this.options.everyMs, retryAfterMs(this.failures)));
-    const reason = reasonOf(error);
-    const rest = this.held === null ? 'There is no value.' : 'The last value serves on.';
-    this.parts.report.report(`A load of "${this.method}"`, `A load of "${this.method}" failed: ${reason}. ${rest}`);
+    const cause = `A load of "${this.method}"`;
+    const rest = this.held === undefined ? 'There is no value.' : 'The last value serves on.';
+    this.parts.report.report(cause, `${cause} failed: ${reasonOf(error)}. ${rest}`);
   }
 
   /** Counted from the end of a load, so that no two overlap. */
   private loadIn(ms: number): void {
-    if (this.isClosed || this.flight !== null) return;
+    if (this.isClosed || this.isLoading) return;
     const jittered = ms * (1 + JITTER * (2 * Math.random() - 1));
-    if (this.timer !== null) clearTimeout(this.timer);
-    this.timer = inRootContext(() => setTimeout(() => this.fly(), jittered).unref());
+    clearTimeout(this.timer);
+    this.timer = inRootContext(() => setTimeout(() => this.load(KEY, null), jittered).unref());
   }
 
   private notLoaded(): PerfError {

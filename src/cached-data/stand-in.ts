@@ -1,5 +1,6 @@
 import type { CachedMethodStats, Finding } from '../core/snapshot.js';
 import { PerfError } from '../core/perf.error.js';
+import { likeMethod, putOn } from '../core/stand-in.js';
 
 /** A method as its class has it, bound to its instance. */
 export type Source = (...args: unknown[]) => unknown;
@@ -23,7 +24,7 @@ export interface StandIn {
   /** Leaves no timer. */
   close(): void;
   stats(): CachedMethodStats;
-  findings(): readonly Finding[];
+  findings?(): readonly Finding[];
 }
 
 /** Functions of ours, and what each stands for: an instance may be a provider of several applications. */
@@ -35,22 +36,15 @@ const originals = new WeakMap<object, Source>();
  * @throws PERF_ERR_DECORATOR for an instance that cannot be changed
  */
 export function place(instance: object, property: string, make: (source: Source) => StandIn): () => void {
-  const own = Object.getOwnPropertyDescriptor(instance, property);
   const found = Reflect.get(instance, property) as Source;
   const method = originals.get(found) ?? found;
   const standIn = make((...args) => method.apply(instance, args));
-  const placed: Source = (...args) => standIn.call(args);
-  originals.set(placed, method);
-  const descriptor = { value: placed, writable: true, configurable: true, enumerable: false };
-  if (!Reflect.defineProperty(instance, property, descriptor)) {
-    throw new PerfError(
-      'PERF_ERR_DECORATOR',
-      `"${standIn.method}" cannot be cached: its instance is frozen. Do not freeze providers that have cached methods.`,
-    );
-  }
-  return () => {
-    if (Object.getOwnPropertyDescriptor(instance, property)?.value !== placed) return;
-    if (own === undefined || originals.has(own.value as object)) Reflect.deleteProperty(instance, property);
-    else Object.defineProperty(instance, property, own);
-  };
+  const stands = likeMethod<Source>((...args) => standIn.call(args), method);
+  originals.set(stands, method);
+  const takeAway = putOn(instance, property, stands);
+  if (takeAway !== null) return takeAway;
+  throw new PerfError(
+    'PERF_ERR_DECORATOR',
+    `"${standIn.method}" cannot be cached: its instance is frozen. Do not freeze providers that have cached methods.`,
+  );
 }

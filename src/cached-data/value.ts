@@ -66,3 +66,13 @@ function onlyJson(this: Record<string, unknown>, name: string, value: unknown): 
   if (!survives) throw new TypeError('not JSON');
   return value;
 }
+
+/** Plain data as it is now. */
+export function copyOf<T>(value: T): T {
+  try {
+    return structuredClone(value);
+  } catch {
+    // A proxy is plain as well, and cannot be cloned.
+    return value;
+  }
+}

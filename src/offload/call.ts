@@ -4,7 +4,7 @@ import { notCloneable } from './offload.errors.js';
 import { sentError } from './sent-error.js';
 import type { ResolvedRunOptions } from './offload.options.js';
 import type { OffloadContext, Order, Said, ThreadTask } from './thread-pool.js';
-import { isCloneable, movableIn, uncloneableIn } from './transferables.js';
+import { isCloneable, movableIn } from './transferables.js';
 
 /** Something to do, wherever it is done. */
 export interface Job {
@@ -14,7 +14,7 @@ export interface Job {
   readonly options: ResolvedRunOptions;
   /** Nobody of the application's has asked for it. */
   readonly isOwn?: true;
-  orderFor(context: OffloadContext): Order;
+  readonly order: Order;
   /** On this thread. */
   here(): Promise<unknown>;
 }
@@ -32,7 +32,7 @@ export class Call {
   /** Its arguments are no longer here. */
   moved = false;
   settled = false;
-  readonly calledAt = performance.timeOrigin + performance.now();
+  readonly calledAt = Date.now();
   private channel = new MessageChannel();
   private stopping = new AbortController();
   private outcome: Ended | null = null;
@@ -57,7 +57,7 @@ export class Call {
       this.channel.port1.postMessage(parameters, movable);
     } catch (error) {
       this.close();
-      throw notCloneable(whichOf(name, parameters), error);
+      throw refused(name, parameters, error);
     }
     this.moved = movable.length > 0;
     this.cloneMs += performance.now() - startedMs;
@@ -73,7 +73,7 @@ export class Call {
   }
 
   get task(): ThreadTask {
-    return { port: this.channel.port2, order: this.job.orderFor(this.context) };
+    return { port: this.channel.port2, order: this.job.order, context: this.context };
   }
 
   get signal(): AbortSignal {
@@ -81,12 +81,17 @@ export class Call {
   }
 
   /** Calls `late` unless it has ended by then. */
-  limit(late: () => void): void {
-    this.timer = setTimeout(late, this.job.options.timeoutMs);
+  limit(late: () => void, ms: number): void {
+    this.timer = setTimeout(late, ms);
   }
 
   unlimited(): void {
     clearTimeout(this.timer);
+  }
+
+  /** A worker that has not begun will not. */
+  cancel(): void {
+    this.channel.port1.postMessage(null);
   }
 
   /** Ends the thread that runs it. */
@@ -114,8 +119,8 @@ export class Call {
       return (receiveMessageOnPort(this.channel.port1)?.message as Said | undefined) ?? null;
     } catch (error) {
       // What that thread could send, this one cannot make.
-      const refused = notCloneable(`The result of "${this.job.name}"`, error);
-      return { said: 'failed', error: sentError(refused), runMs: 0, busyMs: 0 };
+      const lost = sentError(notCloneable(`The result of "${this.job.name}"`, error));
+      return { said: 'failed', error: lost, runMs: 0, busyMs: 0 };
     }
   }
 
@@ -139,9 +144,8 @@ export class Call {
   }
 }
 
-function whichOf(name: string, parameters: readonly unknown[]): string {
+function refused(name: string, parameters: readonly unknown[], error: unknown): Error {
   const index = parameters.findIndex((parameter) => !isCloneable(parameter));
-  if (index < 0) return `What "${name}" was given`;
-  const place = uncloneableIn(parameters[index]);
-  return `Argument ${index + 1} of "${name}"${place === null ? '' : `, at ${place},`}`;
+  if (index < 0) return notCloneable(`What "${name}" was given`, error);
+  return notCloneable(`Argument ${index + 1} of "${name}"`, error, parameters[index]);
 }

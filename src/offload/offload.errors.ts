@@ -2,6 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import { HttpException } from '@nestjs/common';
 import { markAsPerfError, PerfError, type PerfErrorCode } from '../core/perf.error.js';
 import { reasonOf } from '../core/reason.js';
+import { uncloneableIn } from './transferables.js';
 
 /** Nest and filters of the application answer with its status; the message stays here. */
 class StatusError extends HttpException {
@@ -40,12 +41,15 @@ export const timedOut = (name: string, timeoutMs: number, wasRunning: boolean): 
 export const offloadError = (message: string, cause?: unknown): PerfError =>
   new PerfError('PERF_ERR_OFFLOAD', message, { cause });
 
-/** Something that cannot go from one thread to the other. */
-export const notCloneable = (what: string, error: unknown): PerfError =>
-  new PerfError(
+/** Something that cannot go from one thread to the other; `value` tells where in it. */
+export function notCloneable(what: string, error: unknown, value?: unknown): PerfError {
+  const place = uncloneableIn(value);
+  return new PerfError(
     'PERF_ERR_SERIALIZE',
-    `${what} cannot go to another thread: ${reasonOf(error).replace(/\.$/, '')}. Pass plain data (what \`structuredClone()\` takes): ids instead of entities with methods.`,
+    `${what}${place === null ? '' : `, at ${place},`} cannot go to another thread: ${reasonOf(error).replace(/\.$/, '')}. ` +
+      'Pass plain data (what `structuredClone()` takes): ids instead of entities with methods.',
   );
+}
 
 /** `"Reports.render"` cannot be offloaded because of how it is declared. */
 export const misplaced = (name: string, why: string): PerfError =>

@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { basename } from 'node:path';
-import { performance } from 'node:perf_hooks';
 import { CPU_ALLOWANCE } from '../core/cpu-allowance.js';
 import { inOffloadThread, OFFLOAD_DATA } from '../core/offload-thread.js';
 import { currentRequest } from '../core/request-state.js';
 import type { OffloadStats, PerfSnapshot } from '../core/snapshot.js';
+import { likeMethod, putOn } from '../core/stand-in.js';
 import { UPSTREAM_CALLS } from '../core/upstream-calls.js';
 import type { Extension } from '../http/extension.js';
 import type { Feature, FeatureBoot, FeatureHost } from '../http/feature.js';
@@ -14,15 +14,9 @@ import { Dispatcher } from './dispatcher.js';
 import { OffloadCounters } from './offload-counters.js';
 import { misplaced } from './offload.errors.js';
 import { fileOption, offloadOption, offloadRunOption, sizeOf } from './offload.options.js';
-import type {
-  OffloadOptions,
-  OffloadRunOptions,
-  ResolvedMethodOptions,
-  ResolvedOffloadOptions,
-} from './offload.options.js';
+import type { OffloadOptions, OffloadRunOptions, ResolvedOffloadOptions } from './offload.options.js';
 import { offloadedMethods, type OffloadedMethod } from './offloaded-methods.js';
 import { Offloader } from './offloader.js';
-import { StandIns, type Call } from './stand-ins.js';
 import type { OffloadContext, ThreadPool, ThreadPoolOptions, ThreadPools } from './thread-pool.js';
 import { Throttling } from './throttling.js';
 import { obstacleTo } from './where.js';
@@ -36,28 +30,28 @@ export function offloadExtension(options: OffloadOptions, pools: ThreadPools): E
   const resolved = offloadOption.read(options, 'offload');
   return {
     name: 'offload',
-    services: [{ token: Offloader, of: (feature) => (feature as OffloadFeature).service }],
+    services: [{ token: Offloader, of: (feature) => feature }],
     create: (host) => new OffloadFeature(resolved, pools, host),
   };
 }
 
 /** Work in worker threads, for one application. */
-export class OffloadFeature implements Feature {
-  readonly service: Offloader;
+class OffloadFeature extends Offloader implements Feature {
   private readonly counters: OffloadCounters;
-  private readonly standIns = new StandIns();
-  private readonly methods = new Map<string, OffloadedMethod>();
+  private methods: ReadonlyMap<string, OffloadedMethod> = new Map();
   private openPool: ((options: ThreadPoolOptions) => ThreadPool) | null = null;
   private dispatcher: Dispatcher;
-  /** Nothing of this application may run in a worker. */
-  private inline: boolean;
+  /** What gives the methods back. */
+  private readonly undo: (() => void)[] = [];
+  /** Everything runs on the main thread, as all does while the application is still made. */
+  private inline = true;
 
   constructor(
     private readonly options: ResolvedOffloadOptions,
     private readonly pools: ThreadPools,
     private readonly host: FeatureHost,
   ) {
-    this.inline = options.inline || inOffloadThread();
+    super();
     this.counters = new OffloadCounters((name, { runMs, cloneMs }) => {
       const cause = `"${name}" spends ${cloneMs.toFixed(1)} ms of the event loop on sending what takes a worker ${runMs.toFixed(1)} ms`;
       host.report.report(
@@ -66,43 +60,34 @@ export class OffloadFeature implements Feature {
       );
     });
     this.dispatcher = this.dispatcherFor(1, 0);
-    this.service = new FeatureOffloader(this);
   }
 
   async install({ modules }: FeatureBoot): Promise<void> {
     if (inOffloadThread()) return;
-    for (const [name, method] of offloadedMethods(modules)) this.methods.set(name, method);
+    this.methods = offloadedMethods(modules);
     const { inline, module } = this.options;
     const obstacle = inline ? '`inline: true`' : (obstacleOf(this.pools.program) ?? obstacleTo(module));
     if (obstacle !== null) {
-      this.inline = true;
       this.host.logger.warn(`offload() runs everything on the main thread, and starts no worker: ${obstacle}.`);
     } else {
       this.openPool = await this.pools.load();
       const { threads, maxPending } = sizeOf(this.options, this.cores());
       this.dispatcher = this.dispatcherFor(threads, maxPending);
+      this.inline = false;
     }
-    for (const method of this.methods.values()) {
-      this.standIns.put(method, (parameters, here) => this.call(method, parameters, here));
-    }
+    for (const method of this.methods.values()) this.standFor(method);
   }
 
   async start(): Promise<void> {
     if (this.inline || this.options.warm === 0) return;
-    try {
-      await this.warmUp(Math.min(this.options.warm, this.options.threads ?? Infinity));
-    } catch (error) {
-      // Nobody closes an application whose boot has failed.
-      await this.close();
-      throw error;
-    }
+    await this.warmUp(Math.min(this.options.warm, this.options.threads ?? Infinity));
   }
 
   snapshot(): Pick<PerfSnapshot, 'offload'> {
     return { offload: this.stats() };
   }
 
-  stats(): OffloadStats {
+  override stats(): OffloadStats {
     return this.dispatcher.stats();
   }
 
@@ -112,23 +97,23 @@ export class OffloadFeature implements Feature {
 
   /** After deferred work has drained, which may call as well. */
   async close(): Promise<void> {
-    this.standIns.giveBack();
+    for (const undo of this.undo.splice(0)) undo();
     await this.dispatcher.close(this.host.flushTimeoutMs);
   }
 
-  /** @throws PERF_ERR_OPTION, PERF_ERR_OFFLOAD_FULL, PERF_ERR_OFFLOAD_TIMEOUT, PERF_ERR_SERIALIZE, PERF_ERR_OFFLOAD, and what the file throws */
-  async runFile(given: URL | string, input: unknown, options: OffloadRunOptions = {}): Promise<unknown> {
+  override async run<T>(given: URL | string, input: unknown, options: OffloadRunOptions = {}): Promise<T> {
     const file = fileOption.read(given, 'Offloader.run(file)');
     const resolved = offloadRunOption.read(options, 'Offloader.run(options)');
     const name = basename(fileURLToPath(file));
     const { transfer } = resolved;
-    return this.offload({
+    const result = this.offload({
       name,
       parameters: [input],
       options: resolved,
-      orderFor: (context) => ({ do: 'file', name, file: file.href, transfer, context }),
+      order: { do: 'file', name, transfer, file: file.href },
       here: async () => functionIn(await exportsOf(file, null), file.href)(input),
     });
+    return result as Promise<T>;
   }
 
   /** @throws PERF_ERR_DECORATOR for a method that no worker has */
@@ -142,16 +127,18 @@ export class OffloadFeature implements Feature {
     }
   }
 
-  private async call({ name, options }: OffloadedMethod, parameters: unknown[], here: Call): Promise<unknown> {
-    const { transfer } = options;
-    if (!isWanted(options, parameters)) return here(parameters);
-    return this.offload({
-      name,
-      parameters,
-      options,
-      orderFor: (context) => ({ do: 'method', name, transfer, context }),
-      here: () => here(parameters),
-    });
+  /** @throws PERF_ERR_DECORATOR */
+  private standFor({ name, methodName, instance, options }: OffloadedMethod): void {
+    const method = instance[methodName] as (...parameters: unknown[]) => Promise<unknown>;
+    const { transfer, when } = options;
+    const stands = async (...parameters: unknown[]): Promise<unknown> => {
+      const here = async (): Promise<unknown> => method.apply(instance, parameters);
+      if (when !== null && !when(...parameters)) return here();
+      return this.offload({ name, parameters, options, order: { do: 'method', name, transfer }, here });
+    };
+    const undo = putOn(instance, methodName, likeMethod(stands, method));
+    if (undo === null) throw misplaced(name, 'its provider is frozen, so that nothing can stand for the method.');
+    this.undo.push(undo);
   }
 
   private offload(job: Job): Promise<unknown> {
@@ -167,7 +154,7 @@ export class OffloadFeature implements Feature {
       requestId: request?.id ?? null,
       traceparent: request?.traceparent ?? null,
       variants: request?.variants ?? null,
-      deadlineAt: performance.timeOrigin + performance.now() + timeoutMs,
+      deadlineAt: Date.now() + timeoutMs,
     };
   }
 
@@ -184,8 +171,8 @@ export class OffloadFeature implements Feature {
       this.sayNarrow(threads);
       return this.openPool!({ threads, warm, heapLimitMb, workerData, stillborn });
     };
-    const throttling = new Throttling(CPU_ALLOWANCE.get(requests), nowMs);
-    return new Dispatcher({ threads, maxPending, warm, idleMs, open }, this.counters, throttling, report, nowMs);
+    const throttling = new Throttling(CPU_ALLOWANCE.get(requests));
+    return new Dispatcher({ threads, warm, idleMs, open }, maxPending, this.counters, throttling, report, nowMs);
   }
 
   private sayNarrow(threads: number): void {
@@ -205,29 +192,12 @@ function obstacleOf(program: URL | null): string | null {
   return `${fileURLToPath(program)} is missing. Leave nestjs-perf and piscina out of the bundle (\`external\`)`;
 }
 
-class FeatureOffloader extends Offloader {
-  constructor(private readonly feature: OffloadFeature) {
-    super();
-  }
-
-  run<T>(file: URL | string, input: unknown, options?: OffloadRunOptions): Promise<T> {
-    return this.feature.runFile(file, input, options) as Promise<T>;
-  }
-
-  stats(): OffloadStats {
-    return this.feature.stats();
-  }
-}
-
 /** Starts the application of a worker. */
 const BOOT: Job = {
   name: 'boot',
   isOwn: true,
   parameters: [],
   options: { timeoutMs: WARM_TIMEOUT_MS, transfer: false },
-  orderFor: () => ({ do: 'boot' }),
+  order: { do: 'boot' },
   here: async () => null,
 };
-
-const isWanted = ({ when }: ResolvedMethodOptions, parameters: readonly unknown[]): boolean =>
-  when === null || when(...parameters);

@@ -1,9 +1,11 @@
 import type { MessagePort, Worker } from 'node:worker_threads';
 
-/** What a worker is asked for. Arguments have been sent to `port` already; what the worker answers goes there. */
+/** What a worker is asked for. Arguments have been sent to `port` already, and `null` after them ends it before it begins; what the worker answers goes there. */
 export interface ThreadTask {
   readonly port: MessagePort;
   readonly order: Order;
+  /** Of a call. */
+  readonly context?: OffloadContext;
 }
 
 /** `boot`: its application; `close`: ends that; `end`: and the thread. */
@@ -11,14 +13,8 @@ export type Order =
   | { readonly do: 'boot' }
   | { readonly do: 'close' }
   | { readonly do: 'end' }
-  | { readonly do: 'method'; readonly name: string; readonly transfer: boolean; readonly context: OffloadContext }
-  | {
-      readonly do: 'file';
-      readonly name: string;
-      readonly file: string;
-      readonly transfer: boolean;
-      readonly context: OffloadContext;
-    };
+  | { readonly do: 'method'; readonly name: string; readonly transfer: boolean }
+  | { readonly do: 'file'; readonly name: string; readonly transfer: boolean; readonly file: string };
 
 /** What goes along with a call. */
 export interface OffloadContext {

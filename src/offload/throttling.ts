@@ -1,42 +1,46 @@
-import type { MonotonicClock } from '../core/clock.js';
 import type { CpuAllowance } from '../core/cpu-allowance.js';
 
-/** The kernel gives and takes CPU in periods of this length: looking more often tells nothing. */
-const PERIOD_MS = 100;
+/** Calls that come within so long of each other are one run: to look at what the kernel counts opens files. */
+const LINGER_MS = 1_000;
 
 /** How long the container's limit held the process back while calls were running. */
 export class Throttling {
   private totalMs = 0;
-  private since: number | null = null;
-  private last: { atMs: number; value: number | null } | null = null;
+  /** What was counted when the run began; null between two runs. */
+  private run: { readonly fromMs: number | null } | null = null;
+  private timer: NodeJS.Timeout | undefined;
 
-  constructor(
-    private readonly allowance: CpuAllowance | null,
-    private readonly nowMs: MonotonicClock,
-  ) {}
+  constructor(private readonly allowance: CpuAllowance | null) {}
 
   /** The first of some calls begins. */
   begin(): void {
-    this.since = this.counter();
+    clearTimeout(this.timer);
+    this.run ??= { fromMs: this.countedMs() };
   }
 
   /** The last of them has ended. */
   end(): void {
-    this.totalMs = this.total();
-    this.since = null;
+    this.timer = setTimeout(() => this.endRun(), LINGER_MS).unref();
+  }
+
+  /** Leaves no timer. */
+  close(): void {
+    clearTimeout(this.timer);
+    this.endRun();
   }
 
   /** 0 where no limit is seen. */
   total(): number {
-    if (this.since === null) return this.totalMs;
-    return this.totalMs + Math.max(0, (this.counter() ?? this.since) - this.since);
+    const fromMs = this.run?.fromMs ?? null;
+    return fromMs === null ? this.totalMs : this.totalMs + Math.max(0, (this.countedMs() ?? fromMs) - fromMs);
   }
 
-  private counter(): number | null {
-    const atMs = this.nowMs();
-    if (this.last === null || atMs - this.last.atMs >= PERIOD_MS) {
-      this.last = { atMs, value: this.allowance?.throttledMs() ?? null };
-    }
-    return this.last.value;
+  private endRun(): void {
+    this.totalMs = this.total();
+    this.run = null;
+  }
+
+  private countedMs(): number | null {
+    return this.allowance?.throttledMs() ?? null;
   }
 }

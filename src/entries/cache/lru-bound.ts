@@ -17,7 +17,9 @@ class LruBound implements Bound {
   constructor(Lru: typeof LRUCache, { maxEntries, maxBytes }: BoundLimits) {
     this.kept = new Lru<Bounded, Bounded>({
       max: maxEntries,
-      ...(maxBytes === null ? {} : { maxSize: maxBytes, sizeCalculation: ({ bytes }: Bounded) => bytes }),
+      ...(maxBytes === null
+        ? {}
+        : { maxSize: maxBytes, sizeCalculation: (entry: Bounded) => entry.bytesUpTo(maxBytes) }),
       // Not `dispose`, within which nothing may be deleted.
       disposeAfter: (entry, _, reason) => {
         if (reason === 'evict') entry.evicted();

@@ -17,6 +17,7 @@ const PING_MS = 10_000;
 const SUBSCRIBE_MS = 1_000;
 const CLOSE_MS = 500;
 const MAX_KEY_LENGTH = 200;
+const LONE_SURROGATE = /\p{Cs}/u;
 
 interface Unsent {
   readonly method: string;
@@ -187,8 +188,12 @@ export class RedisLevel2 implements Level2 {
     const group = `${this.prefix}:{${method}}`;
     if (key === undefined) return group;
     // Told apart by their first letter: a caller may choose the key, and no key is taken for another's hash.
-    if (key.length <= MAX_KEY_LENGTH) return `${group}:=${key}`;
-    return `${group}:#${createHash('sha256').update(key).digest('base64url')}`;
+    const isText = !LONE_SURROGATE.test(key);
+    if (isText && key.length <= MAX_KEY_LENGTH) return `${group}:=${key}`;
+    // As UTF-8, all that is no Unicode would be one.
+    return `${group}:#${createHash('sha256')
+      .update(key, isText ? 'utf8' : 'utf16le')
+      .digest('base64url')}`;
   }
 }
 

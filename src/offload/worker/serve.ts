@@ -5,7 +5,7 @@ import { notCloneable, offloadError } from '../offload.errors.js';
 import { withOffloadContext } from '../offload-context.js';
 import { sentError } from '../sent-error.js';
 import type { Order, Said, ThreadTask } from '../thread-pool.js';
-import { movableIn, uncloneableIn } from '../transferables.js';
+import { movableIn } from '../transferables.js';
 import { WorkerApplication } from './application.js';
 import { exportsOf, functionIn } from './load.js';
 
@@ -36,17 +36,18 @@ function end(why: unknown): void {
   process.exit(1);
 }
 
-/** A worker's program: one task. Never rejects. */
-export async function serve({ port, order }: ThreadTask): Promise<void> {
-  current = { port, started: false };
+/** A worker's program: one task. Rejects when hooks of the application do that is to close. */
+export async function serve(task: ThreadTask): Promise<void> {
+  current = { port: task.port, started: false };
   try {
-    await served(port, order);
+    await served(task);
   } finally {
     current = null;
   }
 }
 
-async function served(port: MessagePort, order: Order): Promise<void> {
+async function served(task: ThreadTask): Promise<void> {
+  const { port, order } = task;
   if (order.do === 'close' || order.do === 'end') {
     try {
       await (await application)?.close();
@@ -56,10 +57,9 @@ async function served(port: MessagePort, order: Order): Promise<void> {
     return;
   }
   if (order.do === 'file') {
-    await run(port, order, async ([input]) =>
+    return run(task, order, async ([input]) =>
       functionIn(await exportsOf(new URL(order.file), load), order.file)(input),
     );
-    return;
   }
   let booted: WorkerApplication;
   try {
@@ -67,14 +67,18 @@ async function served(port: MessagePort, order: Order): Promise<void> {
   } catch (error) {
     return end(error);
   }
-  if (order.do === 'boot') say(port, { said: 'booted', methods: booted.names });
-  else await run(port, order, async (parameters) => booted.call(order.name, parameters));
+  if (order.do === 'boot') return say(port, { said: 'booted', methods: booted.names });
+  return run(task, order, async (parameters) => booted.call(order.name, parameters));
 }
 
 type Work = Extract<Order, { do: 'method' | 'file' }>;
 
-async function run(port: MessagePort, order: Work, work: (parameters: unknown[]) => Promise<unknown>): Promise<void> {
-  say(port, { said: 'started', at: performance.timeOrigin + performance.now() });
+async function run(
+  { port, context }: ThreadTask,
+  { name, transfer }: Work,
+  work: (parameters: unknown[]) => Promise<unknown>,
+): Promise<void> {
+  say(port, { said: 'started', at: Date.now() });
   if (current !== null) current.started = true;
   const startedMs = performance.now();
   const before = performance.eventLoopUtilization();
@@ -84,19 +88,16 @@ async function run(port: MessagePort, order: Work, work: (parameters: unknown[])
   });
   try {
     const parameters = receiveMessageOnPort(port)?.message as unknown[];
-    const value = await withOffloadContext(order.context, () => work(parameters));
+    // This worker took too long to start, and nobody waits any more.
+    if (receiveMessageOnPort(port) !== undefined) return;
+    const value = await withOffloadContext(context!, () => work(parameters));
     const times = spent();
     try {
-      say(port, { said: 'done', value, ...times }, order.transfer ? movableIn(value) : []);
+      say(port, { said: 'done', value, ...times }, transfer ? movableIn(value) : []);
     } catch (error) {
-      throw uncloneableResult(order.name, value, error);
+      throw notCloneable(`The result of "${name}"`, error, value);
     }
   } catch (error) {
     say(port, { said: 'failed', error: sentError(error), ...spent() });
   }
-}
-
-function uncloneableResult(name: string, value: unknown, error: unknown): Error {
-  const place = uncloneableIn(value);
-  return notCloneable(`The result of "${name}"${place === null ? '' : `, at ${place},`}`, error);
 }

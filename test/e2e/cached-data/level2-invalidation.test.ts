@@ -58,6 +58,15 @@ describe('level 2 in Redis', () => {
     });
   });
 
+  it('tells keys apart whose text is no Unicode', async () => {
+    const prefix = `test-surrogates-${process.pid}`;
+    const { of } = await podOf(inject('redisUrl'), prefix);
+    const keys = ['\ud800', '\ud801', '\ufffd', '\ud800'.repeat(201), '\ud801'.repeat(201)];
+    for (const key of keys) await of.product(key);
+    const other = await podOf(inject('redisUrl'), prefix);
+    for (const key of keys) expect((await other.of.product(key)).id).toBe(key);
+  });
+
   it('tells a long key from a short one that looks like its hash', async () => {
     const { of } = await podOf(inject('redisUrl'), `test-hash-${process.pid}`);
     const long = 'x'.repeat(201);

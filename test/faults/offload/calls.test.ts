@@ -1,5 +1,5 @@
 import { ConflictException, Controller, Get, Inject } from '@nestjs/common';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { PerfService } from '../../../src/index.js';
 import { adapters } from '../../fixtures/app.js';
 import { closeOffloadApps, compiled, offloadApp, type OffloadApp } from '../../fixtures/offload/app.js';
@@ -49,6 +49,20 @@ describe('an offloaded method', () => {
     const echoed = reports.echo(rows, new Map([['a', new Date(5)]]), undefined, 7n);
     rows[0]!.id = 2;
     expect(await echoed).toEqual([[{ id: 1 }], new Map([['a', new Date(5)]]), undefined, 7n]);
+  });
+
+  it('is timed right where the machine has corrected its clock since the process began', async () => {
+    const { reports, offloader } = shared;
+    await reports.whereabouts();
+    const before = offloader.stats().waitMs.max;
+    vi.spyOn(performance, 'timeOrigin', 'get').mockReturnValue(performance.timeOrigin - 3_600_000);
+    try {
+      const { deadlineAt } = (await reports.context()) as { deadlineAt: number };
+      expect(deadlineAt).toBeGreaterThan(Date.now());
+      expect(offloader.stats().waitMs.max).toBeLessThan(before + 60_000);
+    } finally {
+      vi.restoreAllMocks();
+    }
   });
 
   it('moves buffers with `transfer`, and stays on the main thread where `when` says so', async () => {

@@ -4,7 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { Offloader } from '../../../src/entries/offload.js';
 import { closeOffloadApps, compiled, offloadApp, PROGRAM } from '../../fixtures/offload/app.js';
+import { until } from '../../fixtures/until.js';
 import { Measured, Missing } from '../../fixtures/offload/modules.js';
 
 afterEach(closeOffloadApps);
@@ -81,6 +83,35 @@ it('the program of a worker is no ES module: Node 20 and 22 abort where a thread
   const required = `require(${JSON.stringify(fileURLToPath(PROGRAM))})`;
   const ran = spawnSync(process.execPath, ['--no-experimental-require-module', '-e', required], { encoding: 'utf8' });
   expect([ran.status, ran.stderr]).toEqual([0, '']);
+});
+
+it('a worker that takes longer to start than its first call may take is there for the next ones', async () => {
+  const { reports, offloader } = await offloadApp({ offload: { module: compiled('slow.module'), threads: 1 } });
+  const first = reports.short();
+  await expect(first).rejects.toThrow(
+    '"Reports.short" has not ended within `timeoutMs` (150): it was waiting for a worker',
+  );
+  await until('a call is answered', () =>
+    reports.short().then(
+      () => true,
+      () => false,
+    ),
+  );
+  expect(offloader.stats()).toMatchObject({ threads: 1, done: 1, inline: 0 });
+});
+
+it('what is called while the application is still made runs on the main thread', async () => {
+  const useFactory = (offloader: Offloader) =>
+    Promise.all([1, 2].map((n) => offloader.run<{ squared: number }>(compiled('job'), { n })));
+  const metadata = { providers: [{ provide: 'early', inject: [Offloader], useFactory }] };
+  const { app, offloader, reports, lines } = await offloadApp({ metadata });
+  expect(app.get('early')).toEqual([
+    { isMainThread: true, squared: 1 },
+    { isMainThread: true, squared: 4 },
+  ]);
+  expect(lines.filter((line) => line.includes('workers of offload()'))).toEqual([]);
+  expect(await reports.whereabouts()).toMatchObject({ isMainThread: false });
+  expect(offloader.stats()).toMatchObject({ done: 3, inline: 2 });
 });
 
 describe('a method that no worker has', () => {

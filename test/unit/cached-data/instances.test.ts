@@ -1,4 +1,4 @@
-import { Inject, Injectable } from '@nestjs/common';
+import { Inject, Injectable, SetMetadata } from '@nestjs/common';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Cached, PerfCache, Preloaded } from '../../../src/entries/cache.js';
 import { cacheOf, closeCaches, fakeTime } from '../../fixtures/cached-data.js';
@@ -125,7 +125,32 @@ describe('a decorated method', () => {
     expect([await twice(first.of), await twice(second.of)]).toEqual([1, 2]);
     expect(await twice(shared)).toBe(1);
     await second.app.close();
-    expect(await twice(shared)).toBe(3);
+    // The first goes on, with a value of its own.
+    expect(await twice(shared)).toBe(2);
+    await first.app.close();
+    expect(await twice(shared)).toBe(4);
+  });
+
+  it('is plain again in whatever order two applications close', async () => {
+    const shared = new Catalogue();
+    const providers = [{ provide: 'shared', useValue: shared }];
+    const first = await cacheOf(OtherCatalogue, {}, { providers });
+    const second = await cacheOf(OtherCatalogue, {}, { providers });
+    await first.app.close();
+    expect(await twice(shared)).toBe(1);
+    await second.app.close();
+    expect(Object.hasOwn(shared, 'product')).toBe(false);
+  });
+
+  it('keeps its name, and what other decorators have said of it', async () => {
+    class Scheduled {
+      @Cached({ ttlMs: 60_000 })
+      @SetMetadata('cron', '* * * * *')
+      async rates(_currency: string) {}
+    }
+    const { of } = await cacheOf(Scheduled);
+    const { name, length } = of.rates;
+    expect([name, length, Reflect.getMetadata('cron', of.rates)]).toEqual(['rates', 1, '* * * * *']);
   });
 
   it('keeps what the instance had in its place', async () => {

@@ -32,6 +32,16 @@ class Catalogue {
     return source(ids.join());
   }
 
+  @Cached({ ttlMs: 60_000 })
+  async search({ page }: { page: number }) {
+    return `page ${page}`;
+  }
+
+  @Cached({ ttlMs: 60_000, batch: true })
+  async pages(queries: readonly { page: number }[]) {
+    return queries.map(({ page }) => `page ${page}`);
+  }
+
   @Cached({ ttlMs: 60_000, maxEntries: 2 })
   async few(id: string) {
     asked.push(id);
@@ -85,6 +95,16 @@ describe('loads', () => {
     expect([name, whose]).toEqual(['its own', undefined]);
     expect(stack).not.toContain('handlerOfAda');
     expect(await user.run('bob', async () => (await of.whose(), user.getStore()))).toBe('bob');
+  });
+
+  it('get what the call was given, whatever its caller makes of that meanwhile', async () => {
+    const { of } = await catalogue();
+    const query = { page: 1 };
+    const asked = [of.search(query), of.pages([query])];
+    query.page = 2;
+    expect(await Promise.all(asked)).toEqual(['page 1', ['page 1']]);
+    const proxied = new Proxy({ page: 3 }, {});
+    expect(await of.search(proxied)).toBe('page 3');
   });
 
   it('that began before an invalidation are answered, and not kept (bentocache#71)', async () => {

@@ -6,9 +6,11 @@ import { cacheOf, closeCaches, fakeTime } from '../../fixtures/cached-data.js';
 const MINUTE = 60_000;
 let loads: number;
 let isDead: boolean;
+let hangs: boolean;
 beforeEach(() => {
   loads = 0;
   isDead = false;
+  hangs = false;
 });
 afterEach(closeCaches);
 
@@ -35,6 +37,17 @@ class Nested {
   async items(ids: readonly string[]) {
     const inner = await this.inner();
     return ids.map((id) => `${id} of ${inner}`);
+  }
+
+  @Cached({ ttlMs: MINUTE, staleMs: MINUTE, waitMs: 100 })
+  async patient() {
+    if (hangs) await new Promise(() => {});
+    return (loads += 1);
+  }
+
+  @Cached({ ttlMs: MINUTE })
+  async ofPatient() {
+    return `of ${await this.patient()}`;
   }
 
   @Preloaded({ everyMs: 10 * MINUTE })
@@ -84,6 +97,21 @@ describe('a cached value that is made of another', () => {
     expect(await of.outer()).toBe('of 1');
     await pass(1);
     await expect(of.outer()).rejects.toThrow('dead');
+  });
+
+  it('is no older either where the other was waited for, and then served stale', async () => {
+    const { of } = await cacheOf(Nested);
+    const pass = fakeTime();
+    await of.patient();
+    await pass(2 * MINUTE - 1_000);
+    hangs = true;
+    const asked = of.ofPatient();
+    await pass(100);
+    expect(await asked).toBe('of 1');
+    await pass(900);
+    const again = expect(of.ofPatient()).rejects.toThrow('PERF_ERR_LOAD_TIMEOUT');
+    await pass(10_000);
+    await again;
   });
 
   it('is fresh for its own time where the other is preloaded', async () => {

@@ -126,7 +126,7 @@ describe('a cached value', () => {
   });
 
   it('that takes longer than `timeoutMs` fails for those who wait, and is kept when it comes', async () => {
-    const { of } = await cacheOf(Catalogue);
+    const { of, row } = await cacheOf(Catalogue);
     const pass = fakeTime();
     const slow = gate<string>();
     source = () => slow.passed;
@@ -136,10 +136,12 @@ describe('a cached value', () => {
     });
     await pass(500);
     await asked;
+    expect(row('hurried')).toMatchObject({ loads: 1, failed: 1 });
     slow.open('late');
     await pass(0);
     expect(await of.hurried()).toBe('late');
     expect(loads).toBe(1);
+    expect(row('hurried')).toMatchObject({ loads: 1, failed: 1 });
   });
 
   it('is updated although loads take longer than `ttlMs` (caffeine#175, caffeine#1478)', async () => {

@@ -1,0 +1,58 @@
+import type { OncePerCause } from '../core/reporter.js';
+import type { Bound } from './bound.js';
+import type { Entry } from './entry.js';
+
+/** What is kept of one method, as far as there is room for it. */
+export class Values {
+  private readonly entries = new Map<string, Entry>();
+
+  constructor(
+    private readonly method: string,
+    /** Of all methods together, and of this one; none for what must be there. */
+    private readonly bounds: readonly Bound[],
+    private readonly report: OncePerCause,
+  ) {}
+
+  get size(): number {
+    return this.entries.size;
+  }
+
+  get(key: string): Entry | undefined {
+    return this.entries.get(key);
+  }
+
+  use(entry: Entry): void {
+    for (const bound of this.bounds) bound.use(entry);
+  }
+
+  /** In the place of what has its key. False: there is no room, or the cache has failed, and it is none. */
+  add(entry: Entry): boolean {
+    const { bounds, entries, method, report } = this;
+    try {
+      const held = entries.get(entry.key);
+      if (held !== undefined) this.remove(held);
+      entry.evicted = () => this.remove(entry);
+      if (bounds.every((bound) => bound.add(entry))) {
+        entries.set(entry.key, entry);
+        return true;
+      }
+      const cause = `A value of "${method}"`;
+      report.report(cause, `${cause} is larger than \`maxBytes\` of cache() and is not kept.`);
+    } catch (error) {
+      report.report(`cache of "${method}"`, `A value of "${method}" was not kept: ${String(error)}`);
+    }
+    return false;
+  }
+
+  /** With null all. */
+  drop(key: string | null): void {
+    for (const entry of key === null ? this.entries.values() : [this.entries.get(key)]) {
+      if (entry !== undefined) this.remove(entry);
+    }
+  }
+
+  private remove(entry: Entry): void {
+    for (const bound of this.bounds) bound.remove(entry);
+    if (this.entries.get(entry.key) === entry) this.entries.delete(entry.key);
+  }
+}
