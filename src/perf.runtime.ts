@@ -279,7 +279,9 @@ export class PerfRuntime {
 
   /** What is on, and where to look. */
   private startLine(): string {
-    const on = FEATURES.filter(({ name }) => this.options[name] !== null).map(({ title }) => title);
+    const served = this.requests.platform !== null;
+    const works = FEATURES.filter(({ needsServer = false }) => served || !needsServer);
+    const on = works.filter(({ name }) => this.options[name] !== null).map(({ title }) => title);
     const sinks = this.recorder.sinkNames;
     const places = [...this.paths.map((path) => `GET ${path}`), '`PerfService.snapshot()`'];
     return [
@@ -296,8 +298,9 @@ export class PerfRuntime {
       snapshot: () => this.snapshot(),
       histograms: () => latency?.histograms() ?? [],
       get: (path, answer) => {
+        if (platform === null) return;
         this.paths.push(path);
-        platform?.rawRoute(path, answer);
+        platform.rawRoute(path, answer);
       },
       report: (cause, message, count) => this.report.report(cause, message, count),
       activeSpan: (current) => {

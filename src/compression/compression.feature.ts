@@ -117,6 +117,7 @@ export const compressionFeature: FeatureDefinition<'compression', ResolvedCompre
   name: 'compression',
   title: 'compression',
   observes: 'requests',
+  needsServer: true,
   option: compressionOption,
   create: (options, host) => (options === null ? off(host) : new Compression(options, host)),
 };

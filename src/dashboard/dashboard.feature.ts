@@ -77,6 +77,7 @@ export const dashboardFeature: FeatureDefinition<'dashboard', ResolvedDashboard>
   name: 'dashboard',
   title: 'dashboard',
   observes: 'process',
+  needsServer: true,
   hearsRecords: true,
   option: dashboardOption,
   create: (options, host) => (options === null ? {} : new Dashboard(options, host)),

@@ -58,6 +58,8 @@ export interface FeatureDefinition<Name extends string, Options> {
   readonly title: string;
   /** What it observes: the process, requests, or requests in the context store, without which it tells less. */
   readonly observes: 'process' | 'requests' | 'context';
+  /** It does nothing in an application without an HTTP server. */
+  readonly needsServer?: true;
   /** The class of {@link Feature.service}, injectable whether or not the feature is on. */
   readonly service?: abstract new (...given: never[]) => object;
   /** It listens to the recorder: records are written for it where there is no sink as well. */

@@ -131,6 +131,12 @@ for (const { adapter, context } of SETUPS) {
       expect(found.find(({ request }) => request?.id === 'soon')?.request).toMatchObject({ route: '/soon/:kind' });
     }, 120_000);
 
+    it('name the request that formats the stack of an error, though no stack can be read meanwhile', async () => {
+      const found = await untilNamed('format', () => load.get('/block/format', { 'x-request-id': 'format' }));
+      const block = found.find(({ request }) => request?.id === 'format');
+      expect(block).toMatchObject({ request: { route: '/block/:kind' }, location: null, stack: [] });
+    }, 120_000);
+
     it('tell duration, stack, who waited and a curl line', async () => {
       const isTold = ({ request, cause }: BlockRecord): boolean => request?.id === 'mine' && cause === 'javascript';
       const found = await untilBlocks(

@@ -30,6 +30,14 @@ class PlainController {
   }
 }
 
+@Controller('health')
+class HealthController {
+  @Get()
+  get() {
+    return 'up';
+  }
+}
+
 afterEach(closeApps);
 
 describe('labels of what is mounted on Express', () => {
@@ -136,6 +144,36 @@ describe('labels of what is mounted on Express', () => {
       ['', 404],
       ['/graphql', 200],
       ['/graphql', 200],
+    ]);
+  });
+
+  /** Nest 12 answers what no route has matched under a prefix, and other methods of what is excluded from it, by routes of Express. */
+  it('what no route has matched under a global prefix is no route', async () => {
+    const built = await listeningApp(new ExpressAdapter(), {
+      metadata: { controllers: [PlainController, HealthController] },
+      beforeInit: (app) => void app.setGlobalPrefix('api', { exclude: ['health'] }),
+    });
+    const asked = [
+      'GET /api/plain',
+      'GET /api/nowhere',
+      'GET /api',
+      'POST /api/plain',
+      'GET /nowhere',
+      'GET /health',
+      'POST /health',
+    ];
+    for (const one of asked) {
+      const [method, path] = one.split(' ') as [string, string];
+      await (await fetch(built.url + path, { method })).text();
+    }
+    expect((await recordsOf(built, asked.length)).map(({ route, status }) => [route, status])).toEqual([
+      ['/api/plain', 200],
+      ['', 404],
+      ['', 404],
+      ['', 404],
+      ['', 404],
+      ['/health', 200],
+      ['', 404],
     ]);
   });
 });

@@ -1,4 +1,5 @@
-import { Controller, Get, Logger, Param } from '@nestjs/common';
+import { Controller, Get, Logger, Module, Param } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import {
@@ -6,6 +7,7 @@ import {
   loggerSink,
   onBlock,
   onSlow,
+  PerfModule,
   PerfService,
   SlowMs,
   type BlockRecord,
@@ -45,6 +47,22 @@ const metadata = { controllers: [ReportsController, PlainController] };
 afterEach(async () => {
   await closeApps();
   Logger.overrideLogger(false);
+});
+
+it('says of an application without HTTP what works there, and no path that nothing serves', async () => {
+  const logger = new Lines();
+  @Module({
+    imports: [
+      PerfModule.forRoot({ dashboard: { authorize: () => true }, release: '1.4.2', sinks: [prometheusSink()] }),
+    ],
+  })
+  class WorkerModule {}
+  const app = await NestFactory.createApplicationContext(WorkerModule, { logger });
+  await app.close();
+  expect(logger.all.filter((line) => line.startsWith('On: '))).toEqual([
+    'On: resources, event loop, upstream calls, latency, users, history, deferred work. Records go to: prometheus. ' +
+      'Look at `PerfService.snapshot()`. Release 1.4.2',
+  ]);
 });
 
 describe.each(adapters)('on %s', (adapter) => {

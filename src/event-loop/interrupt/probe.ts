@@ -143,7 +143,7 @@ export class Probe {
     const { naming } = this;
     const servedMs = this.now();
     const frames = captureFrames();
-    const cut = frames.length >= STACK_LIMIT;
+    const cut = frames.length === 0 || frames.length >= STACK_LIMIT;
     const whose = this.identity.of(frames, cut);
     naming.awaitFirstOn();
     const { changes, changesBeforeTurn: changesBefore } = naming;
@@ -159,7 +159,7 @@ function firstOf(frames: readonly Frame[]): Frame[] {
   return first;
 }
 
-/** The stack as raw frames, innermost first. Neither the application's nor Node's formatting of stacks is called. */
+/** The stack as raw frames, innermost first; none where it cannot be read. The application's formatting of stacks is not called. */
 export function captureFrames(): Frame[] {
   return capture<Frame>(copyFrames, captureFrames);
 }
@@ -178,7 +178,8 @@ function capture<T>(copy: (error: unknown, sites: NodeJS.CallSite[]) => T[], bel
     Error.stackTraceLimit = STACK_LIMIT;
     Error.prepareStackTrace = copy;
     captureStackTrace(holder, below);
-    return holder.stack as T[];
+    // While the interrupted code formats a stack itself, V8 gives its own text instead.
+    return typeof holder.stack === 'string' ? [] : (holder.stack as T[]);
   } finally {
     Error.stackTraceLimit = stackTraceLimit;
     Error.prepareStackTrace = prepareStackTrace;

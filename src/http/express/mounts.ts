@@ -7,12 +7,13 @@ const PATTERN = /[:*{}()[\]?+!\\]/;
 
 /**
  * The paths that `app.use()` was given: Express tells only what the client sent, which must not become a label. And what modules
- * have registered as middleware.
+ * have registered as middleware, and what answers where nothing has matched.
  */
 export class MountPaths {
   /** By lower-case path: Express compares so. */
   private readonly written = new Map<string, string>();
   private readonly middleware = new WeakSet<object>();
+  private readonly notFound = new WeakSet<object>();
   private watched: AbstractHttpAdapter | null = null;
 
   /** From now on; what was mounted before is not known. */
@@ -24,6 +25,11 @@ export class MountPaths {
       for (const path of [parameters[0]].flat()) if (typeof path === 'string') this.add(path);
       return use(...parameters);
     };
+    const setNotFound = adapter.setNotFoundHandler.bind(adapter) as (...parameters: unknown[]) => unknown;
+    adapter.setNotFoundHandler = (...parameters: unknown[]): unknown => {
+      this.notFound.add(parameters[0] as object);
+      return setNotFound(...parameters);
+    };
     const factory = adapter.createMiddlewareFactory.bind(adapter);
     adapter.createMiddlewareFactory = (method) => {
       const register = factory(method);
@@ -34,6 +40,11 @@ export class MountPaths {
   /** Whether a module has registered it by `forRoutes()`: for a method Nest makes a route of Express of it. */
   isMiddleware(handler: unknown): boolean {
     return this.middleware.has(handler as object);
+  }
+
+  /** Whether it is Nest's answer to what nothing has matched: under a prefix Nest 12 makes a route of Express of it, too. */
+  isNotFound(handler: unknown): boolean {
+    return this.notFound.has(handler as object);
   }
 
   /** The path as it was written; null for one with parameters, and for one that is not known. */

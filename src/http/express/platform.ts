@@ -52,11 +52,7 @@ export class ExpressPlatform implements Platform {
   findRoute(state: RequestState, routes: Routes): Route | null {
     const request: ExpressRequest | null = state.request;
     if (request === null) return null;
-    const matched: unknown = request.route;
-    const pattern =
-      isRoute(matched) && !this.isMiddleware(matched)
-        ? this.patternOf(matched, request)
-        : this.mounts.find(request.baseUrl ?? '');
+    const pattern = this.patternFor(request);
     if (pattern === null) return null;
     let route = this.found.get(pattern);
     if (route === undefined) {
@@ -66,9 +62,14 @@ export class ExpressPlatform implements Platform {
     return route.forMethod(request.method);
   }
 
-  /** Express leaves on a request the last route that it went through, also when that only let it pass. */
-  private isMiddleware({ stack: [first] }: ExpressRoute): boolean {
-    return this.mounts.isMiddleware(first?.handle);
+  private patternFor(request: ExpressRequest): string | null {
+    const matched: unknown = request.route;
+    const mount = this.mounts.find(request.baseUrl ?? '');
+    if (!isRoute(matched)) return mount;
+    const handler = matched.stack[0]?.handle;
+    if (this.mounts.isNotFound(handler)) return null;
+    // Express leaves on a request the last route that it went through, also when that only let it pass.
+    return this.mounts.isMiddleware(handler) ? mount : this.patternOf(matched, request);
   }
 
   private patternOf({ path }: ExpressRoute, request: ExpressRequest): string {

@@ -136,4 +136,13 @@ describe('frames', () => {
     expect(frames.length).toBeGreaterThan(3);
     expect(frames[0]!.file).toContain('probe.test.ts');
   });
+
+  it('are none while a stack is being formatted: V8 does not do that twice at a time', () => {
+    const prepare = Error.prepareStackTrace;
+    let frames: unknown;
+    Error.prepareStackTrace = () => (frames = captureFrames());
+    void new Error('formatted').stack;
+    Error.prepareStackTrace = prepare;
+    expect(frames).toEqual([]);
+  });
 });
