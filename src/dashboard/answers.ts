@@ -51,7 +51,7 @@ export class Answers {
     const base = isBare ? `${path.slice(path.lastIndexOf('/') + 1)}/` : './';
     const { admitted, cookie } = await this.access.admit(request, query);
     if (!admitted) return this.refused(isText ? null : base);
-    if (isText) return this.text(query);
+    if (isText) return this.text(query.get('route') || null);
     const headers = { ...SAFE, vary: 'accept', ...(cookie === null ? null : { 'set-cookie': cookie }) };
     if (isBare || query.has('token'))
       return { status: 303, type: TEXT, body: '', headers: { ...headers, location: base } };
@@ -64,7 +64,7 @@ export class Answers {
     if (!(await this.access.admit(request, query)).admitted) return this.refused(null);
     // Not for `curl` alone, nor for clients that take both: this is the address of the JSON.
     const { accept = '' } = request.headers;
-    if (accept.includes('text/plain') && !accept.includes('json')) return this.text(query);
+    if (accept.includes('text/plain') && !accept.includes('json')) return this.text(query.get('route') || null);
     if (!this.viewers.admits(query.get('viewer') ?? '')) return tooMany();
     const routeId = Number(query.get('route') ?? Number.NaN);
     const body = this.view.answer({
@@ -85,14 +85,11 @@ export class Answers {
         : { status: 200, type, body: (plain ??= brotliDecompressSync(encoded)), headers: FOR_EVER };
   };
 
-  /** For a terminal. */
-  private async text(query: URLSearchParams): Promise<RawResponse> {
+  /** For a terminal. `route`: whose last hour is shown; null for all. */
+  private async text(route: string | null): Promise<RawResponse> {
     if (!this.viewers.admits('')) return tooMany();
-    const route = query.get('route') || null;
     const past = await this.view.pastOf(route);
-    const answer = this.view.answer({ since: '', filter: query.get('filter') ?? '', routeId: null });
-    const data = JSON.parse(answer) as DashboardData;
-    if (data.found !== null) data.routes = data.found;
+    const data = JSON.parse(this.view.answer({ since: '', filter: '', routeId: null })) as DashboardData;
     return { status: 200, type: TEXT, body: textOf(data, past, route), headers: { ...SAFE, vary: 'accept' } };
   }
 
