@@ -46,16 +46,16 @@ export class Access {
   private cookieFor(request: PerfRequest): string {
     const endsAt = Math.round(this.now() + this.tokenTtlMs).toString(36);
     const maxAge = Math.max(1, Math.round(this.tokenTtlMs / 1_000));
-    const secure = isEncrypted(request) ? '; Secure' : '';
+    const [suffix, secure] = isEncrypted(request) ? [FOR_TLS, '; Secure'] : ['', ''];
     const value = `${endsAt}.${this.sealOf(endsAt)}`;
-    return `${cookieName(request)}=${value}; Max-Age=${maxAge}; Path=/; HttpOnly; SameSite=Strict${secure}`;
+    return `${cookieName(request)}${suffix}=${value}; Max-Age=${maxAge}; Path=/; HttpOnly; SameSite=Strict${secure}`;
   }
 
   private hasCookie(request: PerfRequest): boolean {
-    const name = cookieName(request);
-    const found = (request.headers.cookie ?? '').split(/; */).filter((pair) => pair.startsWith(`${name}=`));
-    return found.some((pair) => {
-      const [endsAt = '', seal = ''] = pair.slice(name.length + 1).split('.');
+    const own = cookieName(request);
+    return (request.headers.cookie ?? '').split(/; */).some((pair) => {
+      const [name = '', endsAt = '', seal = ''] = pair.split(/[=.]/);
+      if (name !== own && name !== own + FOR_TLS) return false;
       return isEqual(seal, this.sealOf(endsAt)) && Number.parseInt(endsAt, 36) > this.now();
     });
   }
@@ -74,6 +74,8 @@ function isEqual(given: string, right: string): boolean {
 const socketOf = (request: PerfRequest): { localPort?: number; encrypted?: boolean } | undefined =>
   ((request['raw'] ?? request) as { socket?: Pick<Socket, 'localPort'> & { encrypted?: boolean } }).socket;
 
+/** A plain answer cannot replace a cookie that is for TLS alone (RFC 6265bis, 5.7): each has its name. */
+const FOR_TLS = '-tls';
 /** Browsers send a host's cookies to all its ports: two applications must not overwrite each other's. */
 const cookieName = (request: PerfRequest): string => `nestjs-perf-${socketOf(request)?.localPort ?? 0}`;
 

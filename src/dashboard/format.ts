@@ -12,8 +12,7 @@ export function durationOf(ms: number | null): string {
 }
 
 /** Milliseconds alone, for columns that name the unit. */
-export const msOf = (ms: number | null): string =>
-  ms === null ? '–' : ms >= FOUR_DIGITS ? grouped(ms) : digits(ms);
+export const msOf = (ms: number | null): string => (ms === null ? '–' : ms >= FOUR_DIGITS ? grouped(ms) : digits(ms));
 
 /** Without zeros at the end, which only columns need. */
 const short = (value: number): string => String(Number(digits(value)));
