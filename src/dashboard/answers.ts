@@ -21,9 +21,13 @@ const SAFE: Readonly<Record<string, string>> = {
   'referrer-policy': 'no-referrer',
   'x-content-type-options': 'nosniff',
   'cache-control': 'no-store',
+  vary: 'accept',
 };
 const FOR_EVER = { ...SAFE, 'cache-control': 'public, max-age=31536000, immutable', vary: 'accept-encoding' };
 const ACCEPTS_BROTLI = /\bbr\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i;
+
+const NO_TOKEN =
+  'Unauthorized: the token stands in the log of this process, in the line "Perf dashboard". Send it as `Authorization: Bearer <token>`.\n';
 
 /** An asset as it is sent. */
 export interface Asset {
@@ -52,7 +56,7 @@ export class Answers {
     const { admitted, cookie } = await this.access.admit(request, query);
     if (!admitted) return this.refused(isText ? null : base);
     if (isText) return this.text(query.get('route') || null);
-    const headers = { ...SAFE, vary: 'accept', ...(cookie === null ? null : { 'set-cookie': cookie }) };
+    const headers = { ...SAFE, ...(cookie === null ? null : { 'set-cookie': cookie }) };
     if (isBare || query.has('token'))
       return { status: 303, type: TEXT, body: '', headers: { ...headers, location: base } };
     return { status: 200, type: HTML, body: pageHtml(this.assets), headers };
@@ -72,7 +76,7 @@ export class Answers {
       filter: (query.get('filter') ?? '').slice(0, 200),
       routeId: Number.isInteger(routeId) ? routeId : null,
     });
-    return { status: 200, type: JSON_TYPE, body, headers: { ...SAFE, vary: 'accept' } };
+    return { status: 200, type: JSON_TYPE, body, headers: SAFE };
   };
 
   /** Holds nothing of the application: open to everybody, and kept by browsers. */
@@ -90,7 +94,7 @@ export class Answers {
     if (!this.viewers.admits('')) return tooMany();
     const past = await this.view.pastOf(route);
     const data = JSON.parse(this.view.answer({ since: '', filter: '', routeId: null })) as DashboardData;
-    return { status: 200, type: TEXT, body: textOf(data, past, route), headers: { ...SAFE, vary: 'accept' } };
+    return { status: 200, type: TEXT, body: textOf(data, past, route), headers: SAFE };
   }
 
   /** `base`: for a browser, where the page's files are; null for others. */
@@ -99,17 +103,8 @@ export class Answers {
     const byToken = this.access.token !== null;
     const status = byToken ? 401 : 403;
     const headers = byToken ? { ...SAFE, 'www-authenticate': 'Bearer' } : SAFE;
-    if (base !== null)
-      return {
-        status,
-        type: HTML,
-        body: refusedHtml(base, this.assets.style, byToken),
-        headers: { ...headers, vary: 'accept' },
-      };
-    const body = byToken
-      ? 'Unauthorized: the token stands in the log of this process, in the line "Perf dashboard". Send it as `Authorization: Bearer <token>`.\n'
-      : 'Forbidden\n';
-    return { status, type: TEXT, body, headers };
+    if (base !== null) return { status, type: HTML, body: refusedHtml(base, this.assets.style, byToken), headers };
+    return { status, type: TEXT, body: byToken ? NO_TOKEN : 'Forbidden\n', headers };
   }
 }
 
