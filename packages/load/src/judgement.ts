@@ -1,7 +1,7 @@
 import type { Gate } from './gate.js';
 import type { LoadResult } from './open-loop.js';
 import type { Figures } from './outcomes.js';
-import { ms, percent } from './quantity.js';
+import { ms, percent, printable } from './quantity.js';
 
 /** A run as a gate judges it. */
 export interface Judgement extends Figures {
@@ -32,6 +32,12 @@ export function judged({ outcomes, unsent, voidBecause, lateShare, ownCpu }: Loa
 export function wordsOf({ outcome, because }: Judgement): string {
   if (outcome === 'holds') return outcome;
   return `${outcome === 'void' ? 'void:' : outcome} ${because.join(', ')}`;
+}
+
+/** The most frequent: `'errors: 4 × 503'`; null without any. */
+export function errorsOf({ failures }: Judgement): string | null {
+  const [most] = Object.entries(failures).toSorted(([, a], [, b]) => b - a);
+  return most === undefined ? null : `errors: ${most[1]} × ${printable(most[0])}`;
 }
 
 /** For a line below others of its kind. */

@@ -1,7 +1,7 @@
 import { Allowed } from './allowed.js';
 import { Client, type Answer } from './client.js';
 import { Gate } from './gate.js';
-import { columnsOf, judged, wordsOf } from './judgement.js';
+import { columnsOf, errorsOf, judged, wordsOf } from './judgement.js';
 import { leftOut, otherAnswers } from './notes.js';
 import { runOpenLoop } from './open-loop.js';
 import { Outcomes, sum } from './outcomes.js';
@@ -45,6 +45,8 @@ export async function replay(file: string, options: Given, print: Print): Promis
       .map(([name, outcomes]) => ({ name, errors: sum(outcomes.failures.values()), ...outcomes.figures() }))
       .toSorted((a, b) => b.requests - a.requests);
     for (const route of byRoute) print(`${printable(route.name).padEnd(NAME_WIDTH)} ${columnsOf(route)}`);
+    const errors = errorsOf(judgement);
+    if (errors !== null) print(errors);
     const said = gate === null && outcome === 'holds' ? '' : wordsOf(judgement);
     print(`${'replay'.padEnd(NAME_WIDTH)} ${columnsOf(judgement)}  ${said}`.trimEnd());
     const bars = byRoute.map(({ name, durationMs: { p95 }, errors }) => {

@@ -1,6 +1,6 @@
-import { columnsOf, wordsOf, type Judgement } from '../judgement.js';
+import { columnsOf, errorsOf, wordsOf, type Judgement } from '../judgement.js';
 import type { Chart } from '../page.js';
-import { ms, percent, perSecond, printable } from '../quantity.js';
+import { ms, percent, perSecond } from '../quantity.js';
 import { EXIT } from '../usage.js';
 
 /** One step and the rest after it. */
@@ -61,9 +61,7 @@ export function* verdictLines({ steps, reasons, obstacle, predictedRate }: RampR
   else yield `ramp: ${holds}`;
   if (last.recoveredAfterMs === null) yield `It does not recover within the rest after ${nameOf(last)}.`;
   if (last.outcome === 'fails') {
-    const [most] = Object.entries(last.failures).toSorted(([, a], [, b]) => b - a);
-    const errors = most === undefined ? [] : [`errors: ${most[1]} × ${printable(most[0])}`];
-    const why = [...reasons, ...errors].join('; ');
+    const why = [...reasons, errorsOf(last)].filter((reason) => reason !== null).join('; ');
     const unknown = obstacle === null ? "nothing in the server's own figures" : `not known: ${obstacle}`;
     yield `why: ${why === '' ? unknown : why}.`;
   }
