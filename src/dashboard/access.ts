@@ -22,7 +22,6 @@ export class Access {
   constructor(
     private readonly authorize: Authorize | null,
     private readonly tokenTtlMs: number,
-    private readonly now: () => number = Date.now,
   ) {
     this.token = authorize === null ? randomBytes(16).toString('hex') : null;
   }
@@ -44,7 +43,7 @@ export class Access {
 
   /** When it ends, and the proof that we have said so: a copy of it is worth no more than the time that is left. */
   private cookieFor(request: PerfRequest): string {
-    const endsAt = Math.round(this.now() + this.tokenTtlMs).toString(36);
+    const endsAt = Math.round(Date.now() + this.tokenTtlMs).toString(36);
     const maxAge = Math.max(1, Math.round(this.tokenTtlMs / 1_000));
     const [suffix, secure] = isEncrypted(request) ? [FOR_TLS, '; Secure'] : ['', ''];
     const value = `${endsAt}.${this.sealOf(endsAt)}`;
@@ -56,7 +55,7 @@ export class Access {
     return (request.headers.cookie ?? '').split(/; */).some((pair) => {
       const [name = '', endsAt = '', seal = ''] = pair.split(/[=.]/);
       if (name !== own && name !== own + FOR_TLS) return false;
-      return isEqual(seal, this.sealOf(endsAt)) && Number.parseInt(endsAt, 36) > this.now();
+      return isEqual(seal, this.sealOf(endsAt)) && Number.parseInt(endsAt, 36) > Date.now();
     });
   }
 

@@ -3,14 +3,14 @@ import type { OncePerCause } from '../core/reporter.js';
 import type { RequestLifecycle } from '../http/lifecycle.js';
 import { Refreshed } from './refreshed.js';
 import { rounded } from './route-rows.js';
-import type { Past, PastRow } from './view.js';
+import { MAX_POINTS, type Past, type PastRow } from './view.js';
 
 const STEP_MS = 5 * 60_000;
 const MIN_STEP_MS = 60_000;
 const HOUR_MS = 3_600_000;
 const WEEK_MS = 7 * 24 * HOUR_MS;
-/** 120 points of the tier that a store keeps as well: what was before a restart, and of other pods. */
-const PAST_MS = 120 * STEP_MS;
+/** Points of the tier that a store keeps as well: what was before a restart, and of other pods. */
+const PAST_MS = MAX_POINTS * STEP_MS;
 /** The whole, and routes that viewers have opened. */
 const MAX_KNOWN = 16;
 const NOTHING: Past = { rows: [], releases: [] };
@@ -52,7 +52,7 @@ async function read(history: History, route: string | null, to: number): Promise
   const { stepMs, points } = await history.history({ from, to, stepMs: STEP_MS }, of);
   const lastWeek = await history.history({ from: from - WEEK_MS, to: to - WEEK_MS, stepMs: HOUR_MS }, of);
   const hours = new Map(lastWeek.points.map((point) => [point.at, point]));
-  const rows = points.slice(-120).map(({ at, count, errors, durationMs: { p50, p95, p99 } }): PastRow => {
+  const rows = points.slice(-MAX_POINTS).map(({ at, count, errors, durationMs: { p50, p95, p99 } }): PastRow => {
     const known = (value: number): number | null => (count === 0 ? null : rounded(value));
     const perSecond = (value: number, ms: number): number => rounded(value / (ms / 1_000));
     // The last step has not ended.

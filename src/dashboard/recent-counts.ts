@@ -1,7 +1,5 @@
 import { pushBounded } from './ring.js';
-
-/** Samples that a window spans: at two seconds each, 80 s. */
-export const WINDOW = 40;
+import { WINDOW } from './view.js';
 
 interface Series {
   /** Cumulative, at the last sample. */

@@ -2,9 +2,8 @@ import { Histogram } from '../core/histogram.js';
 import type { RouteTotals } from '../core/latency-figures.js';
 import type { EventLoopSnapshot } from '../core/snapshot.js';
 import { pushBounded } from './ring.js';
-import type { TrafficPoint } from './view.js';
+import { MAX_POINTS, type TrafficPoint } from './view.js';
 
-const MAX_POINTS = 120;
 /** Nobody looked: the line has a gap there. */
 const GAP_MS = 30_000;
 
