@@ -35,9 +35,8 @@ export async function buildPage(target) {
 /** The same into src, unless it is newer than all that it is made of. */
 export async function buildPageInSources() {
   const sources = readdirSync(SOURCES, { recursive: true }).map((file) => join(SOURCES, file));
-  const newest = Math.max(
-    ...['scripts/page.mjs', 'src/dashboard/format.ts', 'package-lock.json', ...sources].map(timeOf),
-  );
+  const shared = ['scripts/page.mjs', 'src/dashboard/format.ts', 'src/dashboard/view.ts', 'package-lock.json'];
+  const newest = Math.max(...[...shared, ...sources].map(timeOf));
   if (timeOf(IN_SRC) < newest) await buildPage(IN_SRC);
 }
 

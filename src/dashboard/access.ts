@@ -22,7 +22,6 @@ export class Access {
   constructor(
     private readonly authorize: Authorize | null,
     private readonly tokenTtlMs: number,
-    private readonly now: () => number = Date.now,
   ) {
     this.token = authorize === null ? randomBytes(16).toString('hex') : null;
   }
@@ -44,19 +43,19 @@ export class Access {
 
   /** When it ends, and the proof that we have said so: a copy of it is worth no more than the time that is left. */
   private cookieFor(request: PerfRequest): string {
-    const endsAt = Math.round(this.now() + this.tokenTtlMs).toString(36);
+    const endsAt = Math.round(Date.now() + this.tokenTtlMs).toString(36);
     const maxAge = Math.max(1, Math.round(this.tokenTtlMs / 1_000));
-    const secure = isEncrypted(request) ? '; Secure' : '';
+    const [suffix, secure] = isEncrypted(request) ? [FOR_TLS, '; Secure'] : ['', ''];
     const value = `${endsAt}.${this.sealOf(endsAt)}`;
-    return `${cookieName(request)}=${value}; Max-Age=${maxAge}; Path=/; HttpOnly; SameSite=Strict${secure}`;
+    return `${cookieName(request)}${suffix}=${value}; Max-Age=${maxAge}; Path=/; HttpOnly; SameSite=Strict${secure}`;
   }
 
   private hasCookie(request: PerfRequest): boolean {
-    const name = cookieName(request);
-    const found = (request.headers.cookie ?? '').split(/; */).filter((pair) => pair.startsWith(`${name}=`));
-    return found.some((pair) => {
-      const [endsAt = '', seal = ''] = pair.slice(name.length + 1).split('.');
-      return isEqual(seal, this.sealOf(endsAt)) && Number.parseInt(endsAt, 36) > this.now();
+    const own = cookieName(request);
+    return (request.headers.cookie ?? '').split(/; */).some((pair) => {
+      const [name = '', endsAt = '', seal = ''] = pair.split(/[=.]/);
+      if (name !== own && name !== own + FOR_TLS) return false;
+      return isEqual(seal, this.sealOf(endsAt)) && Number.parseInt(endsAt, 36) > Date.now();
     });
   }
 
@@ -74,6 +73,8 @@ function isEqual(given: string, right: string): boolean {
 const socketOf = (request: PerfRequest): { localPort?: number; encrypted?: boolean } | undefined =>
   ((request['raw'] ?? request) as { socket?: Pick<Socket, 'localPort'> & { encrypted?: boolean } }).socket;
 
+/** A plain answer cannot replace a cookie that is for TLS alone (RFC 6265bis, 5.7): each has its name. */
+const FOR_TLS = '-tls';
 /** Browsers send a host's cookies to all its ports: two applications must not overwrite each other's. */
 const cookieName = (request: PerfRequest): string => `nestjs-perf-${socketOf(request)?.localPort ?? 0}`;
 

@@ -21,9 +21,13 @@ const SAFE: Readonly<Record<string, string>> = {
   'referrer-policy': 'no-referrer',
   'x-content-type-options': 'nosniff',
   'cache-control': 'no-store',
+  vary: 'accept',
 };
 const FOR_EVER = { ...SAFE, 'cache-control': 'public, max-age=31536000, immutable', vary: 'accept-encoding' };
 const ACCEPTS_BROTLI = /\bbr\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i;
+
+const NO_TOKEN =
+  'Unauthorized: the token stands in the log of this process, in the line "Perf dashboard". Send it as `Authorization: Bearer <token>`.\n';
 
 /** An asset as it is sent. */
 export interface Asset {
@@ -51,8 +55,8 @@ export class Answers {
     const base = isBare ? `${path.slice(path.lastIndexOf('/') + 1)}/` : './';
     const { admitted, cookie } = await this.access.admit(request, query);
     if (!admitted) return this.refused(isText ? null : base);
-    if (isText) return this.text(query);
-    const headers = { ...SAFE, vary: 'accept', ...(cookie === null ? null : { 'set-cookie': cookie }) };
+    if (isText) return this.text(query.get('route') || null);
+    const headers = { ...SAFE, ...(cookie === null ? null : { 'set-cookie': cookie }) };
     if (isBare || query.has('token'))
       return { status: 303, type: TEXT, body: '', headers: { ...headers, location: base } };
     return { status: 200, type: HTML, body: pageHtml(this.assets), headers };
@@ -64,7 +68,7 @@ export class Answers {
     if (!(await this.access.admit(request, query)).admitted) return this.refused(null);
     // Not for `curl` alone, nor for clients that take both: this is the address of the JSON.
     const { accept = '' } = request.headers;
-    if (accept.includes('text/plain') && !accept.includes('json')) return this.text(query);
+    if (accept.includes('text/plain') && !accept.includes('json')) return this.text(query.get('route') || null);
     if (!this.viewers.admits(query.get('viewer') ?? '')) return tooMany();
     const routeId = Number(query.get('route') ?? Number.NaN);
     const body = this.view.answer({
@@ -72,7 +76,7 @@ export class Answers {
       filter: (query.get('filter') ?? '').slice(0, 200),
       routeId: Number.isInteger(routeId) ? routeId : null,
     });
-    return { status: 200, type: JSON_TYPE, body, headers: { ...SAFE, vary: 'accept' } };
+    return { status: 200, type: JSON_TYPE, body, headers: SAFE };
   };
 
   /** Holds nothing of the application: open to everybody, and kept by browsers. */
@@ -85,15 +89,12 @@ export class Answers {
         : { status: 200, type, body: (plain ??= brotliDecompressSync(encoded)), headers: FOR_EVER };
   };
 
-  /** For a terminal. */
-  private async text(query: URLSearchParams): Promise<RawResponse> {
+  /** For a terminal. `route`: whose last hour is shown; null for all. */
+  private async text(route: string | null): Promise<RawResponse> {
     if (!this.viewers.admits('')) return tooMany();
-    const route = query.get('route') || null;
     const past = await this.view.pastOf(route);
-    const answer = this.view.answer({ since: '', filter: query.get('filter') ?? '', routeId: null });
-    const data = JSON.parse(answer) as DashboardData;
-    if (data.found !== null) data.routes = data.found;
-    return { status: 200, type: TEXT, body: textOf(data, past, route), headers: { ...SAFE, vary: 'accept' } };
+    const data = JSON.parse(this.view.answer({ since: '', filter: '', routeId: null })) as DashboardData;
+    return { status: 200, type: TEXT, body: textOf(data, past, route), headers: SAFE };
   }
 
   /** `base`: for a browser, where the page's files are; null for others. */
@@ -102,17 +103,8 @@ export class Answers {
     const byToken = this.access.token !== null;
     const status = byToken ? 401 : 403;
     const headers = byToken ? { ...SAFE, 'www-authenticate': 'Bearer' } : SAFE;
-    if (base !== null)
-      return {
-        status,
-        type: HTML,
-        body: refusedHtml(base, this.assets.style, byToken),
-        headers: { ...headers, vary: 'accept' },
-      };
-    const body = byToken
-      ? 'Unauthorized: the token stands in the log of this process, in the line "Perf dashboard". Send it as `Authorization: Bearer <token>`.\n'
-      : 'Forbidden\n';
-    return { status, type: TEXT, body, headers };
+    if (base !== null) return { status, type: HTML, body: refusedHtml(base, this.assets.style, byToken), headers };
+    return { status, type: TEXT, body: byToken ? NO_TOKEN : 'Forbidden\n', headers };
   }
 }
 

@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import { LATENCY_FIGURES } from '../core/latency-figures.js';
 import { OVERVIEW, type Overview } from '../core/overview.js';
 import { displayJson } from '../core/printable.js';
+import type { Rejected } from '../core/rejected.js';
 import type { RouteHistogram } from '../core/sink.js';
 import type { PerfSnapshot, RouteSnapshot, UserUse } from '../core/snapshot.js';
 import { REDACT_USER, userRedactor, USERS } from '../core/users.js';
@@ -12,11 +13,12 @@ import { problemsOf } from './problems.js';
 import { RecentCounts } from './recent-counts.js';
 import type { RecentRecords } from './recent-records.js';
 import { detailOf } from './route-detail.js';
+import { Refreshed } from './refreshed.js';
 import { otherRoutes, rounded, RouteIds, routeRows, type ShownRoute } from './route-rows.js';
-import { SlowFigures } from './slow-figures.js';
+import { experimentsOf, rejectedOf } from './slow-figures.js';
 import { Traffic } from './traffic.js';
 import { Versions } from './versions.js';
-import type { DashboardData, OtherRoutes, Past, ProcessInfo, Sections } from './view.js';
+import type { DashboardData, ExperimentRow, OtherRoutes, Past, ProcessInfo, Sections } from './view.js';
 
 /** Several pages share what was made for one of them. */
 const MAX_AGE_MS = 1_500;
@@ -45,7 +47,8 @@ export class DashboardView {
   private readonly ids = new RouteIds();
   private readonly recent = new RecentCounts();
   private readonly traffic = new Traffic();
-  private readonly slow: SlowFigures;
+  private readonly experiments: Refreshed<ExperimentRow[]>;
+  private readonly rejected: Refreshed<Rejected[]>;
   private readonly past: PastFigures;
   private readonly rows = new Versions<number>();
   private readonly sections = new Versions<keyof Sections>();
@@ -64,8 +67,10 @@ export class DashboardView {
     private readonly assets: string,
     private readonly redactUsers: boolean,
   ) {
-    this.slow = new SlowFigures(host.requests, host.report, host.nowMs);
-    this.past = new PastFigures(host.requests, host.report, host.nowMs);
+    const { requests, report, nowMs } = host;
+    this.experiments = new Refreshed([], () => experimentsOf(requests), 'experiments', report, nowMs);
+    this.rejected = new Refreshed([], () => rejectedOf(requests), 'rejects', report, nowMs);
+    this.past = new PastFigures(requests, report, nowMs);
     this.process = {
       pod: hostname(),
       pid: process.pid,
@@ -106,7 +111,7 @@ export class DashboardView {
 
   /** The last hours of one route, or of all, as soon as they are known. */
   pastOf(route: string | null): Promise<Past> {
-    return this.past.settled(route);
+    return this.past.of(route).settled();
   }
 
   /** All histograms of the application, for the distribution of one route too. */
@@ -125,7 +130,6 @@ export class DashboardView {
     this.recent.next(snapshot.at, this.traffic.isAfterGap(snapshot.at));
     this.traffic.add(snapshot.at, LATENCY_FIGURES.get(this.host.requests)?.totals() ?? [], snapshot.eventLoop);
     this.countRecent(snapshot);
-    this.slow.refresh();
     const shown = routeRows(snapshot.routes, '', this.ids, this.recent);
     for (const { key, snapshot: route } of shown) {
       this.recent.count(key, route.count, route.errors, route.over[0]?.count ?? 0);
@@ -144,9 +148,9 @@ export class DashboardView {
 
   /** Returns how many bytes they take. */
   private putSections(snapshot: PerfSnapshot, overview: Overview, routes: readonly ShownRoute[]): number {
-    const { records, recent, slow } = this;
+    const { records, recent } = this;
     const blocks = records.blocks();
-    const rejected = slow.rejected;
+    const rejected = this.rejected.now();
     const reasons = overview.reasons(snapshot);
     const verdicts = overview.past()?.verdicts() ?? [];
     const sections: Sections = {
@@ -171,8 +175,8 @@ export class DashboardView {
               ...snapshot.compression,
               routes: largest(snapshot.compression.routes, 20, ({ bytesIn, bytesOut }) => bytesIn - bytesOut),
             },
-      experiments: slow.experiments,
-      past: this.past.now(null),
+      experiments: this.experiments.now(),
+      past: this.past.of(null).now(),
     };
     let bytes = 0;
     for (const [name, section] of Object.entries(sections)) {
@@ -201,7 +205,7 @@ export class DashboardView {
     return detailOf(route, this.histograms(), {
       users: this.redacted(users.slice(0, 10)),
       blocks: blocks.map(({ row }) => row.id),
-      past: this.past.now(historyNameOf(route.snapshot)),
+      past: this.past.of(historyNameOf(route.snapshot)).now(),
     });
   }
 

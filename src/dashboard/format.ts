@@ -1,16 +1,18 @@
 // How figures look, on the page and as text. Runs in both places: no `node:*` here.
 
+/** From here on three digits do not hold it: they are rounded. */
+const FOUR_DIGITS = 999.5;
+
 /** At most three digits, and a unit: `12.5 ms`, `1.25 s`, `2 min`. */
 export function durationOf(ms: number | null): string {
   if (ms === null) return '–';
-  if (ms < 1_000) return `${short(ms)} ms`;
+  if (ms < FOUR_DIGITS) return `${short(ms)} ms`;
   if (ms < 60_000) return `${short(ms / 1_000)} s`;
   return ms < 3_600_000 ? `${short(ms / 60_000)} min` : `${short(ms / 3_600_000)} h`;
 }
 
 /** Milliseconds alone, for columns that name the unit. */
-export const msOf = (ms: number | null): string =>
-  ms === null ? '–' : ms >= 1_000 ? grouped(Math.round(ms)) : digits(ms);
+export const msOf = (ms: number | null): string => (ms === null ? '–' : ms >= FOUR_DIGITS ? grouped(ms) : digits(ms));
 
 /** Without zeros at the end, which only columns need. */
 const short = (value: number): string => String(Number(digits(value)));
@@ -43,7 +45,7 @@ const UNITS = ['B', 'KB', 'MB', 'GB', 'TB'];
 export function bytesOf(bytes: number | null): string {
   if (bytes === null) return '–';
   let [value, unit] = [bytes, 0];
-  while (value >= 1_000 && unit < UNITS.length - 1) [value, unit] = [value / 1_024, unit + 1];
+  while (value >= FOUR_DIGITS && unit < UNITS.length - 1) [value, unit] = [value / 1_024, unit + 1];
   return `${short(value)} ${UNITS[unit]}`;
 }
 

@@ -1,14 +1,17 @@
 import { pushBounded } from './ring.js';
-
-/** Samples that a window spans: at two seconds each, 80 s. */
-export const WINDOW = 40;
+import { WINDOW } from './view.js';
 
 interface Series {
   /** Cumulative, at the last sample. */
   last: readonly number[];
-  /** What came between samples, of each counter. */
-  readonly gains: readonly number[][];
+  readonly gains: readonly Gains[];
   sample: number;
+}
+
+/** What one counter has gained between samples, the newest last, and in all of them. */
+interface Gains {
+  readonly each: number[];
+  sum: number;
 }
 
 /** What cumulative counters have gained lately, by name. Whoever is not counted for a window is forgotten. */
@@ -37,23 +40,30 @@ export class RecentCounts {
   count(name: string, ...cumulative: readonly number[]): void {
     const known = this.series.get(name);
     if (known === undefined) {
-      this.series.set(name, { last: cumulative, gains: cumulative.map(() => []), sample: this.sample });
+      this.series.set(name, {
+        last: cumulative,
+        gains: cumulative.map(() => ({ each: [], sum: 0 })),
+        sample: this.sample,
+      });
       return;
     }
-    known.gains.forEach((gains, index) =>
-      pushBounded(gains, Math.max(0, cumulative[index]! - known.last[index]!), WINDOW),
-    );
+    known.gains.forEach((gains, index) => {
+      const gain = Math.max(0, cumulative[index]! - known.last[index]!);
+      gains.sum += gain - (gains.each.length === WINDOW ? gains.each.shift()! : 0);
+      gains.each.push(gain);
+    });
     known.last = cumulative;
     known.sample = this.sample;
   }
 
   /** What the counter at `index` has gained in each sample, the newest last; undefined when it was nothing. */
   gains(name: string, index: number): number[] | undefined {
-    return this.gained(name, index) > 0 ? this.series.get(name)!.gains[index]!.slice() : undefined;
+    const gains = this.series.get(name)?.gains[index];
+    return gains === undefined || gains.sum === 0 ? undefined : gains.each.slice();
   }
 
   /** What it has gained in the whole window. */
   gained(name: string, index: number): number {
-    return this.series.get(name)?.gains[index]!.reduce((sum, gain) => sum + gain, 0) ?? 0;
+    return this.series.get(name)?.gains[index]?.sum ?? 0;
   }
 }

@@ -1,12 +1,10 @@
 import type { BlockRecord, DeferredRecord, PerfRecord, RequestRef, ResourceSample } from '../core/record.js';
 import { pushBounded } from './ring.js';
-import type { BlockRow, ContainerPoint, FailedWork } from './view.js';
+import { MAX_POINTS, type BlockRow, type ContainerPoint, type FailedWork } from './view.js';
 
 const MAX_BLOCKS = 30;
 const MAX_TIMES = 200;
 const MAX_FAILED = 30;
-/** Of the resources' interval, 10 s by default: twenty minutes. */
-export const MAX_POINTS = 120;
 const MAX_STACK = 6;
 const MAX_WAITERS = 5;
 /** A longer one would crowd out the rest of the answer; the log has it whole. */

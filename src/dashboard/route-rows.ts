@@ -4,7 +4,7 @@ import { nameOf } from './recent-records.js';
 import type { OtherRoutes, RouteRow } from './view.js';
 
 /** Routes of one view. */
-export const MAX_ROUTES = 500;
+const MAX_ROUTES = 500;
 
 /** Numbers of rows, by what tells a route from another one. */
 export class RouteIds {

@@ -8,8 +8,7 @@ const MAX_CELL = 60;
 /** Of five minutes each. */
 const PAST_ROWS = 12;
 
-/** The page for a terminal, one section below the other. What came from outside cannot command the terminal. */
-/** `past`: of `route`, or of all. */
+/** The page for a terminal. What came from outside cannot command it. `past`: of `route`, or of all. */
 export function textOf(data: DashboardData, past: Past, route: string | null): string {
   const { sections } = data;
   const parts = [

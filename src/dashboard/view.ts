@@ -3,6 +3,11 @@ import type { Rejected } from '../core/rejected.js';
 import type { BlockCause, ResourceSample } from '../core/record.js';
 import type { CompressionStats, DeferStats, EventLoopSnapshot, UpstreamSnapshot, UserUse } from '../core/snapshot.js';
 
+/** Of each chart. Of the resources' interval, 10 s by default: twenty minutes. */
+export const MAX_POINTS = 120;
+/** Samples of a route's `recent`, and of what counts as lately: at two seconds each, 80 s. */
+export const WINDOW = 40;
+
 /** The sections of the page. */
 export type SectionName = 'now' | 'requests' | 'blocks' | 'container' | 'deferred' | 'upstreams' | 'users';
 

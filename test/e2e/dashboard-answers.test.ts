@@ -231,6 +231,17 @@ describe.each(adapters)('answers of the dashboard on %s', (adapter) => {
   });
 });
 
+it('`top` has a screen of its own, on which no line wraps, and complains when it has left that', async () => {
+  const { url } = await start('fastify');
+  const written: string[] = [];
+  const write = (text: string): void => void written.push(text);
+  const screen = { ...terminal().kept, write, complain: write, rows: () => 24 };
+  expect(await top(['top', url, '--token', 'wrong'], screen)).toBe(1);
+  expect(written.at(-1)).toMatch(/answers 401\. Unauthorized/);
+  expect(written.at(-2)).toBe('\u001b[?7h\u001b[?25h\u001b[?1049l');
+  expect(written[0]).toBe('\u001b[?1049h\u001b[?25l\u001b[?7l');
+});
+
 it('two applications have tokens and figures of their own', async () => {
   const one = await start('fastify');
   const two = await start('express');

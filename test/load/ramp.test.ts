@@ -1,6 +1,8 @@
+import { readFileSync } from 'node:fs';
 import type { RequestListener } from 'node:http';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { recordingOf, run, runUntilNotVoid, serve, STARVED } from './cli.js';
+import { folder, recordingOf, run, runUntilNotVoid, serve, STARVED } from './cli.js';
 import { scripted, SCRIPTS } from './scripted-servers.js';
 
 const LONG = process.env['PERF_LONG'] !== undefined;
@@ -73,6 +75,21 @@ describe('ramp', { timeout: 300_000 }, () => {
     expect(ran.stdout).toMatch(/^ramp: holds nothing\. 1X \(20\/s\) fails /m);
     expect(ran.stdout).not.toContain('does not recover');
     expect(ran.status).toBe(1);
+  });
+
+  it('says why nothing holds where nobody answers, and that another page answers than was asked for', async () => {
+    const page = join(folder, 'dead.html');
+    const args = ['--start', '20', '--steps', '1', '--hold', '300ms', '--rest', '0s'];
+    const dead = await runUntilNotVoid('ramp', 'http://127.0.0.1:1', ...args, '--html', page);
+    expect(dead.stdout).toMatch(/^ramp: holds nothing\. 1X \(20\/s\) fails p95<1s: no answer, errors<1%: 100 %\.$/m);
+    expect(dead.stdout).toMatch(/^why: errors: 6 × ECONNREFUSED\.$/m);
+    expect(dead.status).toBe(1);
+    expect(readFileSync(page, 'utf8')).toContain('no answer, fails');
+    expect(readFileSync(page, 'utf8')).not.toContain('NaN');
+
+    const url = await serve((_, response) => response.writeHead(302, { location: '/login' }).end());
+    const { stdout } = await runUntilNotVoid('ramp', url, ...args);
+    expect(stdout).toMatch(/^6 of 6 answers have another status than expected, most 200 → 302\./m);
   });
 
   it('counts from the intended start, as a known server answers', async () => {

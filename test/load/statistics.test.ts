@@ -69,9 +69,23 @@ describe('what differs between two answers', () => {
     expect(differences(a, b)).toEqual(expected);
   });
 
-  it('has an end, however deep they are', () => {
+  it('is found far down a list, and deep inside', () => {
+    const list = (last: number): object[] => [
+      ...Array.from({ length: 9_000 }, () => ({ id: 1, name: 'x' })),
+      { id: last },
+    ];
+    expect(differences(list(1), list(2))).toEqual(['value [].id']);
+    const deep = (leaf: number, levels: number): unknown =>
+      Array.from({ length: levels }).reduce((inner) => [inner], leaf as unknown);
+    expect(differences({ a: deep(1, 30) }, { a: deep(2, 30) })).toEqual([`value a${'[]'.repeat(30)}`]);
+  });
+
+  it('has an end, however many places there are, and however deep', () => {
     const deep = (leaf: number): unknown =>
       Array.from({ length: 1_000 }).reduce((inner) => ({ inner }), leaf as unknown);
     expect(differences(deep(1), deep(2))).toEqual([]);
+    const named = (prefix: string): object =>
+      Object.fromEntries(Array.from({ length: 9_000 }, (_, i) => [`${prefix}${i}`, 1]));
+    expect(differences(named('a'), named('b'))).toHaveLength(1_000);
   });
 });

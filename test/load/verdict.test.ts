@@ -1,15 +1,18 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { Allowed } from '../../packages/load/src/allowed.js';
 import { Gate } from '../../packages/load/src/gate.js';
 import { runOpenLoop } from '../../packages/load/src/open-loop.js';
 import { evenly } from '../../packages/load/src/pacer.js';
-import { durationMs, headersOf, stepsOf } from '../../packages/load/src/quantity.js';
+import { durationMs, headersOf, percent, stepsOf } from '../../packages/load/src/quantity.js';
 import { predictedRate } from '../../packages/load/src/ramp/prediction.js';
 import { reasonsOf } from '../../packages/load/src/ramp/reasons.js';
 import type { Snapshot } from '../../packages/load/src/ramp/server-view.js';
 import { exitCodeOf, verdictLines, type RampResult, type StepResult } from '../../packages/load/src/ramp/verdict.js';
 import { readTraffic } from '../../packages/load/src/traffic.js';
-import { recordingOf } from './cli.js';
+import { folder, recordingOf } from './cli.js';
 
 const latency = (p95: number) => ({
   mean: p95,
@@ -27,6 +30,7 @@ const step = (factor: number, given: Partial<StepResult> = {}): StepResult => ({
   durationMs: latency(41),
   errorShare: 0,
   failures: {},
+  otherStatus: {},
   outcome: 'holds',
   because: [],
   lateShare: 0,
@@ -127,6 +131,18 @@ describe('the verdict of a ramp', () => {
     expect(new Gate('p95 <= 100ms').failures({ durationMs: latency(101), errorShare: 0 })).toEqual([
       'p95<=100ms: 101 ms',
     ]);
+    // A share that fails its gate does not look like none.
+    expect(new Gate('errors<0.01%').failures({ durationMs: latency(1), errorShare: 0.0004 })).toEqual([
+      'errors<0.01%: 0.04 %',
+    ]);
+    expect([0, 0.000002, 0.0123, 0.04, 0.1, 1].map(percent)).toEqual([
+      '0 %',
+      '0.0002 %',
+      '1.2 %',
+      '4.0 %',
+      '10 %',
+      '100 %',
+    ]);
     for (const wrong of ['', 'p95', 'p95>1ms', 'p95<100', 'errors<3ms', 'p97<1s', 'errors<0.1% x'])
       expect(() => new Gate(wrong)).toThrow(/--gate/);
   });
@@ -144,7 +160,7 @@ describe('a run', () => {
       session: null,
       status: 200,
     };
-    const { latencies, lateShare, voidBecause, sent } = await runOpenLoop({
+    const { outcomes, lateShare, voidBecause } = await runOpenLoop({
       offsetsMs: evenly(100, 300),
       requestAt(index) {
         const endsAt = performance.now() + (index === 5 ? 120 : 0);
@@ -153,7 +169,8 @@ describe('a run', () => {
       },
       send: () => Promise.resolve({ status: 200, failure: null, body: null, type: '' }),
     });
-    expect(sent).toBe(30);
+    const { latencies } = outcomes;
+    expect(outcomes.figures().requests).toBe(30);
     // Twelve were to start meanwhile, the first of them 110 ms before it could.
     expect(latencies.quantile(1)).toBeGreaterThan(100);
     expect(latencies.quantile(0.8)).toBeGreaterThan(20);
@@ -210,6 +227,23 @@ describe('a recording', () => {
       ['/b?q=%5Bredacted%5D', '/b'],
     ]);
     expect(requests[1]!.headers).toEqual({ 'accept-language': 'de' });
+  });
+
+  it('of a process that was killed is read as far as it is whole', async () => {
+    const whole = recordingOf(Array.from({ length: 300 }, (_, i) => ({ url: `/${Math.random()}`, t: i })));
+    const packed = join(folder, 'killed.ndjson.gz.part');
+    writeFileSync(packed, readFileSync(whole).subarray(0, readFileSync(whole).length * 0.7));
+    const text = gunzipSync(readFileSync(whole)).toString();
+    const plain = join(folder, 'killed.ndjson');
+    writeFileSync(plain, text.slice(0, -20));
+    const { requests, endsBroken } = await readTraffic(packed, get);
+    expect(requests.length).toBeGreaterThan(50);
+    expect(requests.length).toBeLessThan(300);
+    expect(endsBroken).toBe(true);
+    expect(await readTraffic(plain, get)).toMatchObject({ requests: { length: 299 }, endsBroken: true });
+    expect(await readTraffic(whole, get)).toMatchObject({ requests: { length: 300 }, endsBroken: false });
+    writeFileSync(plain, text.replace('"v":1', ''));
+    await expect(readTraffic(plain, get)).rejects.toThrow('killed.ndjson:1 is no JSON');
   });
 
   it.each([

@@ -1,3 +1,8 @@
+const QUANTILES = { p50: 0.5, p90: 0.9, p95: 0.95, p99: 0.99, 'p99.9': 0.999, max: 1 } as const;
+
+/** Milliseconds; NaN of no latency. */
+export type LatencyFigures = Readonly<Record<'mean' | keyof typeof QUANTILES, number>>;
+
 /** Latencies of one run, each from the time at which its request was to start, milliseconds. */
 export class Latencies {
   private readonly values: number[] = [];
@@ -8,10 +13,6 @@ export class Latencies {
     this.sorted = null;
   }
 
-  get count(): number {
-    return this.values.length;
-  }
-
   /** Nearest rank, 0 < q <= 1; NaN of none. */
   quantile(q: number): number {
     this.sorted ??= Float64Array.from(this.values).sort();
@@ -19,25 +20,8 @@ export class Latencies {
   }
 
   figures(): LatencyFigures {
-    const [p50, p90, p95, p99, p999, max] = [0.5, 0.9, 0.95, 0.99, 0.999, 1].map((q) => this.quantile(q)) as [
-      number,
-      number,
-      number,
-      number,
-      number,
-      number,
-    ];
     const mean = this.values.reduce((sum, value) => sum + value, 0) / this.values.length;
-    return { mean, p50, p90, p95, p99, 'p99.9': p999, max };
+    const quantiles = Object.entries(QUANTILES).map(([name, q]) => [name, this.quantile(q)]);
+    return { mean, ...(Object.fromEntries(quantiles) as Record<keyof typeof QUANTILES, number>) };
   }
-}
-
-export interface LatencyFigures {
-  readonly mean: number;
-  readonly p50: number;
-  readonly p90: number;
-  readonly p95: number;
-  readonly p99: number;
-  readonly 'p99.9': number;
-  readonly max: number;
 }

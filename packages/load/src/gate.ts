@@ -1,4 +1,4 @@
-import type { LatencyFigures } from './figures.js';
+import type { Figures } from './outcomes.js';
 import { ms, percent } from './quantity.js';
 import { UsageError } from './usage.js';
 
@@ -6,7 +6,7 @@ const METRICS = ['mean', 'p50', 'p90', 'p95', 'p99', 'p99.9', 'max'] as const;
 type Metric = (typeof METRICS)[number] | 'errors';
 
 /** One condition: milliseconds, or the share of errors from 0 to 1. */
-export interface Condition {
+interface Condition {
   readonly metric: Metric;
   readonly limit: number;
   /** `<=`: the limit itself holds. */
@@ -15,14 +15,9 @@ export interface Condition {
   readonly text: string;
 }
 
-export interface Measured {
-  readonly durationMs: LatencyFigures;
-  readonly errorShare: number;
-}
-
 /** What must hold: all of its conditions. */
 export class Gate {
-  readonly conditions: readonly Condition[];
+  private readonly conditions: readonly Condition[];
 
   /** @throws UsageError */
   constructor(text: string) {
@@ -41,12 +36,11 @@ export class Gate {
   }
 
   /** What does not hold, and what was measured instead: `'p95<100ms: 318 ms'`. */
-  failures({ durationMs, errorShare }: Measured): string[] {
+  failures({ durationMs, errorShare }: Omit<Figures, 'requests'>): string[] {
     return this.conditions.flatMap(({ metric, limit, includes, text }) => {
       const value = metric === 'errors' ? errorShare : durationMs[metric];
       if (value < limit || (includes && value === limit)) return [];
-      const measured = metric === 'errors' ? percent(value) : Number.isNaN(value) ? 'no answer' : ms(value);
-      return [`${text}: ${measured}`];
+      return [`${text}: ${metric === 'errors' ? percent(value) : ms(value)}`];
     });
   }
 }

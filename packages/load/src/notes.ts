@@ -1,19 +1,22 @@
-import type { LoadResult } from './open-loop.js';
+import type { Judgement } from './judgement.js';
+import { sum } from './outcomes.js';
 import { printable } from './quantity.js';
 import type { Traffic } from './traffic.js';
 
-/** What was left out of a recording. */
-export function* leftOut({ notAllowed }: Traffic): Generator<string> {
+/** What of a recording is not sent. */
+export function* leftOut({ notAllowed, endsBroken }: Traffic): Generator<string> {
+  if (endsBroken) yield 'The last line is not whole and left out: the process ended while it recorded.';
   if (notAllowed.size === 0) return;
-  const count = [...notAllowed.values()].reduce((sum, each) => sum + each, 0);
   const names = [...notAllowed.keys()].slice(0, 3).map((name) => `--allow '${printable(name)}'`);
-  yield `${count} requests are left out, since they may change data. If they may be sent: ${names.join(' ')}`;
+  yield `${sum(notAllowed.values())} requests are left out, since they may change data. If they may be sent: ${names.join(' ')}`;
 }
 
-/** Many answers have another status than they had when they were recorded: then it is not the same load. */
-export function* otherAnswers({ otherStatus, sent }: Pick<LoadResult, 'otherStatus' | 'sent'>): Generator<string> {
-  const [most] = [...otherStatus].toSorted(([, a], [, b]) => b - a);
-  const count = [...otherStatus.values()].reduce((sum, each) => sum + each, 0);
-  if (most === undefined || count < sent / 20) return;
-  yield `${count} of ${sent} answers have another status than was recorded, most ${most[0]}. Is a header missing that was redacted? --header 'authorization: …'`;
+/** Many answers have another status than the recording's, or than 200 where there is none: then it is not the load that was meant. */
+export function* otherAnswers({ otherStatus, requests }: Judgement, isRecorded: boolean): Generator<string> {
+  const [most] = Object.entries(otherStatus).toSorted(([, a], [, b]) => b - a);
+  const count = sum(Object.values(otherStatus));
+  if (most === undefined || count < requests / 20) return;
+  const expected = isRecorded ? 'was recorded' : 'expected';
+  const advice = isRecorded ? 'Is a header missing that was redacted?' : 'Is it the right URL, or is a header missing?';
+  yield `${count} of ${requests} answers have another status than ${expected}, most ${most[0]}. ${advice} --header 'authorization: …'`;
 }

@@ -1,5 +1,5 @@
 import type { Answer } from './client.js';
-import { Latencies } from './figures.js';
+import { Outcomes, type Outcome } from './outcomes.js';
 import { pace } from './pacer.js';
 import { showProgress } from './progress.js';
 import type { TrafficRequest } from './traffic.js';
@@ -13,29 +13,15 @@ const OWN_FAILURES = ['EMFILE', 'ENFILE', 'EADDRNOTAVAIL', 'ENOBUFS'];
 /** Nothing that serves anybody lets so many wait. */
 const MAX_IN_FLIGHT = 10_000;
 
-export interface Outcome extends Answer {
-  readonly index: number;
-  readonly request: TrafficRequest;
-  /** From the intended start to the end of the answer. */
-  readonly latencyMs: number;
-  readonly failed: boolean;
-}
-
 /** What a run of intended starts came to. */
 export interface LoadResult {
-  readonly sent: number;
-  readonly latencies: Latencies;
-  /** Why answers count as failed: `'timeout'`, `'503'`. */
-  readonly failures: ReadonlyMap<string, number>;
-  readonly failed: number;
-  /** Answers with another status than the recording has, by `'200 → 401'`. */
-  readonly otherStatus: ReadonlyMap<string, number>;
+  readonly outcomes: Outcomes;
   /** Share of starts that were late, 0 to 1. */
   readonly lateShare: number;
   /** CPU that this process took while it started requests, cores. */
   readonly ownCpu: number;
-  /** Nothing was sent any more since so many were waiting. */
-  readonly overrun: boolean;
+  /** Not sent any more since so many were waiting. */
+  readonly unsent: number;
   /** Why it says nothing of the server; null when it does. */
   readonly voidBecause: string | null;
 }
@@ -53,10 +39,8 @@ export interface OpenLoop {
 
 /** Starts each request at its time, whatever has become of those before (an open model), and waits for all answers. */
 export async function runOpenLoop({ offsetsMs, requestAt, send, ended, allStarted }: OpenLoop): Promise<LoadResult> {
-  const latencies = new Latencies();
-  const failures = new Map<string, number>();
-  const otherStatus = new Map<string, number>();
-  let [sent, late, failed, inFlight, overrun] = [0, 0, 0, 0, false];
+  const outcomes = new Outcomes();
+  let [sent, late, inFlight] = [0, 0, 0];
   let cpuBefore = process.cpuUsage();
   let idle = (): void => {};
 
@@ -64,28 +48,16 @@ export async function runOpenLoop({ offsetsMs, requestAt, send, ended, allStarte
     const request = requestAt(index);
     const answer = await send(request, index);
     inFlight -= 1;
-    const latencyMs = nowMs() - startMs;
-    const asRecorded = answer.status === request.status;
-    const isFailure = answer.failure !== null || (answer.status >= 500 && !asRecorded);
-    // One that was refused at once was not fast.
-    if (answer.failure === null || answer.failure === 'timeout') latencies.add(latencyMs);
-    if (isFailure) {
-      failed += 1;
-      count(failures, answer.failure ?? String(answer.status));
-    }
-    if (answer.failure === null && request.status !== null && !asRecorded)
-      count(otherStatus, `${request.status} → ${answer.status}`);
-    ended?.({ ...answer, index, request, latencyMs, failed: isFailure });
+    const failed = answer.failure !== null || (answer.status >= 500 && answer.status !== request.status);
+    const outcome = { ...answer, index, request, latencyMs: nowMs() - startMs, failed };
+    outcomes.add(outcome);
+    ended?.(outcome);
     if (inFlight === 0) idle();
   };
 
   const done = showProgress(() => `${sent} of ${offsetsMs.length} sent, ${inFlight} waiting for their answer`);
   const { nowMs } = await pace(offsetsMs, (index, pace) => {
-    if (inFlight >= MAX_IN_FLIGHT) {
-      overrun = true;
-      pace.cancel();
-      return;
-    }
+    if (inFlight >= MAX_IN_FLIGHT) return pace.cancel();
     if (index === 0) cpuBefore = process.cpuUsage();
     const intendedMs = offsetsMs[index]!;
     const reallyMs = pace.nowMs();
@@ -101,20 +73,16 @@ export async function runOpenLoop({ offsetsMs, requestAt, send, ended, allStarte
   done();
   const lateShare = sent === 0 ? 0 : late / sent;
   return {
-    sent,
-    latencies,
-    failures,
-    failed,
-    otherStatus,
+    outcomes,
     lateShare,
     ownCpu,
-    overrun,
-    voidBecause: voidBecause(lateShare, ownCpu) ?? ownFailure(failures),
+    unsent: offsetsMs.length - sent,
+    voidBecause: voidBecause(lateShare, ownCpu) ?? ownFailure(outcomes.failures),
   };
 }
 
 /** The generator, not the server, was too slow. */
-export function voidBecause(lateShare: number, ownCpu: number): string | null {
+function voidBecause(lateShare: number, ownCpu: number): string | null {
   if (lateShare > MAX_LATE_SHARE)
     return `${(100 * lateShare).toFixed(0)} % of starts were more than ${LATE_MS} ms late: this machine has no CPU left for the generator`;
   if (ownCpu > MAX_OWN_CPU) return `the generator took ${(100 * ownCpu).toFixed(0)} % of its core`;
@@ -125,5 +93,3 @@ function ownFailure(failures: ReadonlyMap<string, number>): string | null {
   const own = OWN_FAILURES.find((code) => failures.has(code));
   return own === undefined ? null : `${failures.get(own)} requests had no socket (${own}): raise \`ulimit -n\``;
 }
-
-const count = (counts: Map<string, number>, key: string): void => void counts.set(key, (counts.get(key) ?? 0) + 1);

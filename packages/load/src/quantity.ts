@@ -38,13 +38,22 @@ export function headersOf(given: readonly string[], option: string): Record<stri
   return headers;
 }
 
-export const ms = (value: number): string =>
-  value >= 10_000 ? `${(value / 1_000).toFixed(1)} s` : `${value.toFixed(value < 10 ? 1 : 0)} ms`;
-export const percent = (share: number): string =>
-  `${(100 * share).toFixed(share !== 0 && Math.abs(share) < 0.1 ? 1 : 0)} %`;
+/** NaN: of no answer. */
+export function ms(value: number): string {
+  if (Number.isNaN(value)) return 'no answer';
+  return value >= 10_000 ? `${(value / 1_000).toFixed(1)} s` : `${value.toFixed(value < 10 ? 1 : 0)} ms`;
+}
+
+/** Only what is 0 looks like it. */
+export function percent(share: number): string {
+  const [value, size] = [100 * share, 100 * Math.abs(share)];
+  if (size !== 0 && size < 0.1) return `${Number(value.toPrecision(1))} %`;
+  return `${value.toFixed(size !== 0 && size < 10 ? 1 : 0)} %`;
+}
+
 export const perSecond = (rate: number): string => `${Number(rate.toFixed(1))}/s`;
 
 /** Controls and what turns the reading direction: text from a server or a file must not steer a terminal. */
 // oxlint-disable-next-line no-control-regex
-const UNPRINTABLE = /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g;
+const UNPRINTABLE = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 export const printable = (text: string): string => text.slice(0, 300).replaceAll(UNPRINTABLE, '�');

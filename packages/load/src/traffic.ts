@@ -2,7 +2,7 @@ import { createReadStream, existsSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
-import { createGunzip } from 'node:zlib';
+import { constants, createGunzip } from 'node:zlib';
 import type { Allowed } from './allowed.js';
 import { UsageError } from './usage.js';
 
@@ -21,9 +21,21 @@ export interface TrafficRequest {
   /** Milliseconds on any clock. */
   readonly atMs: number;
   readonly session: string | null;
-  /** As it was answered then; null when that is not known. */
+  /** As it was answered then, or is to be; null when that is not known. */
   readonly status: number | null;
 }
+
+/** Of no recording. */
+export const getOf = (path: string): TrafficRequest => ({
+  method: 'GET',
+  path,
+  route: path.split('?', 1)[0]!,
+  headers: {},
+  body: null,
+  atMs: 0,
+  session: null,
+  status: 200,
+});
 
 /** `'GET /users/:id'` */
 export const nameOf = ({ method, route }: TrafficRequest): string => `${method} ${route}`;
@@ -33,6 +45,8 @@ export interface Traffic {
   readonly requests: readonly TrafficRequest[];
   /** Left out by `--allow`, by name. */
   readonly notAllowed: ReadonlyMap<string, number>;
+  /** Its last line is not whole. */
+  readonly endsBroken: boolean;
 }
 
 /**
@@ -43,8 +57,9 @@ export async function readTraffic(file: string, allowed: Allowed): Promise<Traff
   if (!existsSync(file)) throw new UsageError(`There is no file ${file}.`);
   const requests: TrafficRequest[] = [];
   const notAllowed = new Map<string, number>();
-  let bytes = 0;
-  let number = 0;
+  let [bytes, number] = [0, 0];
+  /** A line that is none may be the last one of a process that was killed. */
+  let broken: UsageError | null = null;
   try {
     const lines = createInterface({ input: await textOf(file), crlfDelay: Infinity });
     for await (const line of lines) {
@@ -52,7 +67,13 @@ export async function readTraffic(file: string, allowed: Allowed): Promise<Traff
       if ((bytes += line.length) > MAX_TEXT_BYTES)
         throw new UsageError(`${file} holds more than 512 MiB of text: record less.`);
       if (line.trim() === '') continue;
-      const request = requestOf(line, `${file}:${number}`);
+      if (broken !== null) throw broken;
+      const fields = fieldsOf(line);
+      if (fields === null) {
+        broken = new UsageError(`${file}:${number} is no JSON. Is it a recording of perf.recording?`);
+        continue;
+      }
+      const request = requestOf(fields, `${file}:${number}`);
       if (allowed.has(request)) requests.push(request);
       else notAllowed.set(nameOf(request), (notAllowed.get(nameOf(request)) ?? 0) + 1);
     }
@@ -61,12 +82,13 @@ export async function readTraffic(file: string, allowed: Allowed): Promise<Traff
     throw new UsageError(`${file} cannot be read: ${(error as Error).message}`, { cause: error });
   }
   if (requests.length === 0) {
+    if (broken !== null && notAllowed.size === 0) throw broken;
     const left = [...notAllowed.keys()].slice(0, 5);
     const advice =
       left.length === 0 ? '' : ` Only GET and HEAD are sent unless you say: --allow '${left.join("' --allow '")}'`;
     throw new UsageError(`${file} holds no request that may be sent.${advice}`);
   }
-  return { requests: requests.toSorted((a, b) => a.atMs - b.atMs), notAllowed };
+  return { requests: requests.toSorted((a, b) => a.atMs - b.atMs), notAllowed, endsBroken: broken !== null };
 }
 
 async function textOf(file: string): Promise<Readable> {
@@ -75,21 +97,10 @@ async function textOf(file: string): Promise<Readable> {
   await handle.close();
   const raw = createReadStream(file);
   if (buffer[0] !== 0x1f || buffer[1] !== 0x8b) return raw;
-  const gunzip = createGunzip();
+  // A process that was killed has not ended its file.
+  const gunzip = createGunzip({ finishFlush: constants.Z_SYNC_FLUSH });
   raw.once('error', (error) => gunzip.destroy(error));
   return raw.pipe(gunzip);
-}
-
-interface Line {
-  v?: unknown;
-  t?: unknown;
-  method?: unknown;
-  url?: unknown;
-  route?: unknown;
-  headers?: unknown;
-  body?: unknown;
-  session?: unknown;
-  status?: unknown;
 }
 
 /** Of the connection, or made anew for each request. */
@@ -104,14 +115,21 @@ const OWN_HEADERS = new Set([
   'te',
 ]);
 
-function requestOf(text: string, at: string): TrafficRequest {
-  let line: Line;
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Null for what is no JSON. */
+function fieldsOf(line: string): Fields | null {
   try {
-    line = JSON.parse(text) as Line;
+    return (JSON.parse(line) ?? {}) as Fields;
   } catch {
-    throw new UsageError(`${at} is no JSON. Is it a recording of perf.recording?`);
+    return null;
   }
-  const { v, t, method, url, route, status, session } = line ?? {};
+}
+
+function requestOf(
+  { v, t, method, url, route, headers: given, body, status, session }: Fields,
+  at: string,
+): TrafficRequest {
   if (v !== 1)
     throw new UsageError(
       `${at} has version ${JSON.stringify(v) ?? 'none'}, and this reads version 1: how its secrets were redacted is not known.`,
@@ -119,7 +137,7 @@ function requestOf(text: string, at: string): TrafficRequest {
   if (typeof method !== 'string' || !/^[A-Z]+$/.test(method)) throw new UsageError(`${at} has no method.`);
   if (typeof url !== 'string' || !url.startsWith('/')) throw new UsageError(`${at} has no URL that begins with "/".`);
   const headers: Record<string, string> = {};
-  for (const [name, value] of Object.entries((line.headers ?? {}) as Record<string, unknown>))
+  for (const [name, value] of Object.entries((given ?? {}) as Fields))
     if (typeof value === 'string' && isSent(name, value)) headers[name.toLowerCase()] = value;
   const path = encodeURI(url).replaceAll('%25', '%');
   return {
@@ -127,7 +145,7 @@ function requestOf(text: string, at: string): TrafficRequest {
     path,
     route: typeof route === 'string' && route !== '' ? route : path.split('?', 1)[0]!,
     headers,
-    body: bodyOf(line.body, headers),
+    body: bodyOf(body, headers),
     atMs: typeof t === 'number' ? t : 0,
     session: typeof session === 'string' ? session : null,
     status: typeof status === 'number' ? status : null,

@@ -3,18 +3,9 @@ import type { AddressInfo } from 'node:net';
 import { Client } from './client.js';
 import { runOpenLoop } from './open-loop.js';
 import { evenly } from './pacer.js';
-import type { TrafficRequest } from './traffic.js';
+import { getOf } from './traffic.js';
 
-const REQUEST: TrafficRequest = {
-  method: 'GET',
-  path: '/',
-  route: '/',
-  headers: {},
-  body: null,
-  atMs: 0,
-  session: null,
-  status: 200,
-};
+const REQUEST = getOf('/');
 
 /** What is compiled while it runs starts late. So it runs against a server of its own first: the target sees nothing of it. */
 export async function warmUp(): Promise<void> {

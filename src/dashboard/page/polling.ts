@@ -11,6 +11,9 @@ const MAX_SLOWDOWN = 16;
 const IDLE_AFTER_MS = 15 * 60_000;
 const TIMEOUT_MS = 10_000;
 
+/** Of somebody who is here. */
+const SIGNS = ['pointermove', 'pointerdown', 'keydown', 'wheel', 'touchstart'];
+
 /** How it stands between page and server. */
 export type Link = 'loading' | 'live' | 'paused' | 'idle' | 'lost' | 'refused' | 'full';
 
@@ -65,6 +68,8 @@ class Poller {
   private seenAt = Date.now();
   private link: Link = 'loading';
   private busy = false;
+  /** Asked for while an answer was under way. */
+  private again = false;
 
   constructor(
     private readonly question: () => Question,
@@ -74,16 +79,14 @@ class Poller {
   ) {}
 
   start(): void {
-    for (const event of ['pointermove', 'pointerdown', 'keydown', 'wheel', 'touchstart'])
-      addEventListener(event, this.isHere, { passive: true });
+    for (const event of SIGNS) addEventListener(event, this.isHere, { passive: true });
     document.addEventListener('visibilitychange', this.shown);
     void this.poll();
   }
 
   stop(): void {
     clearTimeout(this.timer);
-    for (const event of ['pointermove', 'pointerdown', 'keydown', 'wheel', 'touchstart'])
-      removeEventListener(event, this.isHere);
+    for (const event of SIGNS) removeEventListener(event, this.isHere);
     document.removeEventListener('visibilitychange', this.shown);
   }
 
@@ -100,8 +103,8 @@ class Poller {
 
   soon(): void {
     if (this.link === 'paused' || this.link === 'idle') return;
-    clearTimeout(this.timer);
-    this.timer = window.setTimeout(() => void this.poll(), 150);
+    if (this.busy) this.again = true;
+    else this.later(150);
   }
 
   private readonly isHere = (): void => {
@@ -117,42 +120,37 @@ class Poller {
   };
 
   private async poll(): Promise<void> {
-    if (this.busy) return this.later(200);
     if (Date.now() - this.seenAt > IDLE_AFTER_MS) return this.setLink('idle');
     this.busy = true;
-    try {
-      await this.ask();
-    } catch {
-      this.failures += 1;
-      this.setLink('lost');
-    } finally {
-      this.busy = false;
-    }
-    if (this.link !== 'paused') this.later(this.everyMs());
+    this.again = false;
+    const link = await this.ask().catch((): Link => 'lost');
+    this.busy = false;
+    // Paused while the answer was under way.
+    if (this.link === 'paused') return;
+    this.failures = link === 'live' ? 0 : this.failures + 1;
+    this.setLink(link);
+    this.later(this.again ? 0 : this.everyMs());
   }
 
-  private async ask(): Promise<void> {
+  private async ask(): Promise<Link> {
     const { filter, routeId } = this.question();
     const query = new URLSearchParams({ since: this.state?.cursor ?? '', viewer: VIEWER });
     if (filter !== '') query.set('filter', filter);
     if (routeId !== null) query.set('route', String(routeId));
     const response = await fetch(`data?${query}`, { cache: 'no-store', signal: AbortSignal.timeout(TIMEOUT_MS) });
-    if (response.status === 401 || response.status === 403) return this.refused('refused');
-    if (response.status === 429) return this.refused('full');
+    if (response.status === 401 || response.status === 403) return 'refused';
+    if (response.status === 429) return 'full';
     if (!response.ok) throw new Error(String(response.status));
     const answer = (await response.json()) as DashboardData;
-    if (isOfOtherPage(answer.assets)) return location.reload();
-    this.failures = 0;
+    if (isOfOtherPage(answer.assets)) {
+      location.reload();
+      return this.link;
+    }
     this.slowdown =
       answer.tookMs > DEAR_MS ? Math.min(MAX_SLOWDOWN, this.slowdown * 2) : Math.max(1, this.slowdown / 2);
     this.state = merged(this.state, answer);
     this.setState(this.state);
-    if (this.link !== 'paused') this.setLink('live');
-  }
-
-  private refused(link: Link): void {
-    this.failures += 1;
-    this.setLink(link);
+    return 'live';
   }
 
   private everyMs(): number {

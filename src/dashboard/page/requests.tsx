@@ -1,13 +1,11 @@
 import { useMemo, useState } from 'preact/hooks';
 import { counted, durationOf, grouped, msOf } from '../format.js';
-import type { RouteRow } from '../view.js';
+import { WINDOW, type RouteRow } from '../view.js';
 import { classOf, Empty, RouteName, Section, Sparkline, type Column } from './parts.js';
 import { Detail } from './route-detail.js';
 import type { State } from './state.js';
 
 const SHOWN = 25;
-/** As the server keeps. */
-const SAMPLES = 40;
 
 interface SortColumn extends Column {
   readonly of: (row: RouteRow) => number | string;
@@ -143,7 +141,7 @@ function Route({ row, columns, state, isOpen, onOpen }: RouteProps) {
       const count = row.over?.[index] ?? 0;
       return count === 0 ? <span class="none">0</span> : <b class="warn">{grouped(count)}</b>;
     }),
-    <Sparkline values={row.recent} count={SAMPLES} />,
+    <Sparkline values={row.recent} count={WINDOW} />,
   ];
   return (
     <>

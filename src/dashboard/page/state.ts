@@ -1,13 +1,10 @@
-import type { DashboardData, RouteRow, Sections } from '../view.js';
+import { MAX_POINTS, type DashboardData, type RouteRow, type Sections } from '../view.js';
 
 /** All that the server has told so far. */
 export interface State extends Omit<DashboardData, 'routes' | 'gone' | 'sections' | 'whole'> {
   readonly routes: ReadonlyMap<number, RouteRow>;
   readonly sections: Sections;
 }
-
-/** As many as the server keeps. */
-const MAX_POINTS = 120;
 
 const NO_SECTIONS: Sections = {
   now: [],

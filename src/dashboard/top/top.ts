@@ -14,9 +14,9 @@ const USAGE = `Shows the dashboard of a NestJS application on the terminal, agai
 `;
 const TIMEOUT_MS = 10_000;
 const MAX_LINE = 1_000;
-/** Another screen, as `less` has one: what was on the terminal comes back at the end. */
-const ENTER = '\u001b[?1049h\u001b[?25l';
-const LEAVE = '\u001b[?25h\u001b[?1049l';
+/** Another screen, as `less` has one: what was on the terminal comes back at the end. On it, what is wider is cut: a wrapped line pushes others out. */
+const ENTER = '\u001b[?1049h\u001b[?25l\u001b[?7l';
+const LEAVE = '\u001b[?7h\u001b[?25h\u001b[?1049l';
 const HOME = '\u001b[H\u001b[J';
 
 /** What a process has. */
@@ -52,36 +52,27 @@ export async function top(args: readonly string[], terminal: Terminal): Promise<
   }
   const isScreen = terminal.rows() !== null && !look.once;
   if (isScreen) terminal.write(ENTER);
-  try {
-    return await watch(look, terminal);
-  } finally {
-    if (isScreen) terminal.write(LEAVE);
+  const complaint = await watch(look, terminal).finally(() => isScreen && terminal.write(LEAVE));
+  if (complaint !== null) terminal.complain(`${complaint}\n`);
+  return complaint === null ? 0 : 1;
+}
+
+/** Until the user has seen enough: then null, else why there is nothing to see. */
+async function watch(look: Look, terminal: Terminal): Promise<string | null> {
+  for (;;) {
+    const { text, isFinal, failed } = await ask(look, terminal.signal);
+    if (terminal.signal.aborted) return null;
+    if (isFinal || (look.once && failed)) return text;
+    const rows = terminal.rows();
+    if (rows === null || look.once) terminal.write(`${text}\n`);
+    else terminal.write(`${HOME}${firstLines(text, rows - 1)}`);
+    if (look.once) return null;
+    await delay(look.intervalMs, undefined, { signal: terminal.signal }).catch(() => {});
+    if (terminal.signal.aborted) return null;
   }
 }
 
-async function watch(look: Look, terminal: Terminal): Promise<number> {
-  for (;;) {
-    const { text, isFinal, failed } = await ask(look, terminal.signal);
-    if (terminal.signal.aborted) return 0;
-    if (isFinal || (look.once && failed)) {
-      terminal.complain(`${text}\n`);
-      return 1;
-    }
-    const rows = terminal.rows();
-    if (rows === null || look.once) terminal.write(`${text}\n`);
-    else
-      terminal.write(
-        HOME +
-          text
-            .split('\n')
-            .slice(0, rows - 1)
-            .join('\n'),
-      );
-    if (look.once) return 0;
-    await delay(look.intervalMs, undefined, { signal: terminal.signal }).catch(() => {});
-    if (terminal.signal.aborted) return 0;
-  }
-}
+const firstLines = (text: string, count: number): string => text.split('\n').slice(0, count).join('\n');
 
 /** `isFinal`: asking again would not help. */
 async function ask(

@@ -41,7 +41,7 @@ export interface Metric extends Reading {
 
 /** OpenTelemetry's rule for names in Prometheus ("Prometheus and OpenMetrics Compatibility"), for the units used here. */
 function prometheusName(name: string, unit: string, kind: Metric['kind']): string {
-  const suffix = { s: '_seconds', By: '_bytes', '1': '_ratio' }[unit] ?? '';
+  const suffix = { s: '_seconds', By: '_bytes', '1': kind === 'gauge' ? '_ratio' : '' }[unit] ?? '';
   return `${name.replaceAll('.', '_')}${suffix}${kind === 'counter' ? '_total' : ''}`;
 }
 

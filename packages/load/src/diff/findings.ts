@@ -1,5 +1,6 @@
 import { isSafe } from '../allowed.js';
 import { percent, ms, printable } from '../quantity.js';
+import type { DifferenceKind } from './json-differences.js';
 import { latencyShift, type LatencyShift } from './latency.js';
 import { pValueOf, type RouteAnswers, type Tally } from './route-answers.js';
 import { standing } from './statistics.js';
@@ -12,6 +13,15 @@ export interface Finding {
   readonly text: string;
   readonly example: string | null;
 }
+
+const KINDS: Readonly<Record<DifferenceKind, Finding['kind']>> = {
+  status: 'status',
+  missing: 'shape',
+  added: 'shape',
+  type: 'shape',
+  value: 'field',
+  length: 'field',
+};
 
 interface Test {
   readonly pValue: number;
@@ -67,12 +77,12 @@ function findingOf({ name, pairs }: RouteAnswers, { kind, path, shown, raw, nois
     value: `${place} has another value`,
     length: `${place} has another length`,
   }[kind];
-  const of = `${kind === 'status' || kind === 'value' || kind === 'length' ? '' : 'shape: '}${words}`;
+  const told = KINDS[kind];
   return {
     route: name,
-    kind: kind === 'status' ? 'status' : kind === 'value' || kind === 'length' ? 'field' : 'shape',
+    kind: told,
     path,
-    text: `${of} in ${raw} of ${pairs} answers (the same release again: ${noise})`,
+    text: `${told === 'shape' ? 'shape: ' : ''}${words} in ${raw} of ${pairs} answers (the same release again: ${noise})`,
     example: `${example.method} ${printable(example.path)}`,
   };
 }

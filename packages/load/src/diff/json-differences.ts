@@ -7,21 +7,22 @@ export interface Difference {
   readonly path: string;
 }
 
-const MAX_ITEMS = 100;
-const MAX_NODES = 5_000;
-const MAX_DEPTH = 12;
+/** Of names that are data, as in `{ [id]: … }`, there may be any number. */
+const MAX_PLACES = 1_000;
+const MAX_DEPTH = 100;
 
 /** What differs between two values that came as JSON, each place once: items of arrays share theirs. */
 export function jsonDifferences(from: unknown, to: unknown): Difference[] {
   const found = new Map<string, Difference>();
-  let left = MAX_NODES;
-  const note = (kind: DifferenceKind, path: string): void => void found.set(`${kind} ${path}`, { kind, path });
+  const note = (kind: DifferenceKind, path: string): void => {
+    if (found.size < MAX_PLACES) found.set(`${kind} ${path}`, { kind, path });
+  };
   const walk = (a: unknown, b: unknown, path: string, depth: number): void => {
-    if ((left -= 1) < 0 || depth > MAX_DEPTH) return;
+    if (depth > MAX_DEPTH) return;
     if (typeOf(a) !== typeOf(b)) return note('type', path);
     if (Array.isArray(a) && Array.isArray(b)) {
       if (a.length !== b.length) note('length', path);
-      for (let i = 0; i < Math.min(a.length, b.length, MAX_ITEMS); i++) walk(a[i], b[i], `${path}[]`, depth + 1);
+      for (let i = 0; i < Math.min(a.length, b.length); i++) walk(a[i], b[i], `${path}[]`, depth + 1);
     } else if (isObject(a) && isObject(b)) {
       for (const name of Object.keys(a)) {
         if (Object.hasOwn(b, name)) walk(a[name], b[name], join(path, name), depth + 1);

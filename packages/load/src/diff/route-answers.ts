@@ -23,10 +23,10 @@ export interface Tally extends Difference {
   /** The candidate's alone, the secondary's alone. */
   candidateAlone: number;
   secondaryAlone: number;
-  /** For another look, and to be shown. */
-  readonly example: TrafficRequest;
+  /** In which the candidate differs: for another look, and to be shown. */
+  example: TrafficRequest;
   /** `'200 → 404'` */
-  readonly shown: string;
+  shown: string;
 }
 
 /** What was compared of one route. */
@@ -49,17 +49,26 @@ export class RouteAnswers {
     const raw = byKey(answerDifferences(primary, candidate));
     const noise = byKey(answerDifferences(primary, secondary));
     for (const [key, difference] of new Map([...raw, ...noise])) {
-      const shown = difference.kind === 'status' ? `${statusOf(primary)} → ${statusOf(candidate)}` : '';
-      const fresh = { ...difference, raw: 0, noise: 0, candidateAlone: 0, secondaryAlone: 0, example: request, shown };
-      let tally = this.tallies.get(key);
-      // The example is of a request in which the candidate differs.
-      if (tally === undefined || (tally.raw === 0 && raw.has(key)))
-        tally = { ...fresh, ...(tally !== undefined && { noise: tally.noise, secondaryAlone: tally.secondaryAlone }) };
+      const [isRaw, isNoise] = [raw.has(key), noise.has(key)];
+      const fresh = {
+        ...difference,
+        raw: 0,
+        noise: 0,
+        candidateAlone: 0,
+        secondaryAlone: 0,
+        example: request,
+        shown: '',
+      };
+      const tally = this.tallies.get(key) ?? fresh;
       this.tallies.set(key, tally);
-      if (raw.has(key)) tally.raw += 1;
-      if (noise.has(key)) tally.noise += 1;
-      if (raw.has(key) && !noise.has(key)) tally.candidateAlone += 1;
-      if (noise.has(key) && !raw.has(key)) tally.secondaryAlone += 1;
+      if (isRaw && tally.raw === 0) {
+        tally.example = request;
+        if (tally.kind === 'status') tally.shown = `${statusOf(primary)} → ${statusOf(candidate)}`;
+      }
+      if (isRaw) tally.raw += 1;
+      if (isNoise) tally.noise += 1;
+      if (isRaw && !isNoise) tally.candidateAlone += 1;
+      if (isNoise && !isRaw) tally.secondaryAlone += 1;
     }
     // An answer of another kind takes another time.
     if ([primary, secondary, candidate].some(({ failure, status }) => failure !== null || status !== primary.status))

@@ -2,12 +2,13 @@ import { Allowed } from '../allowed.js';
 import { Client } from '../client.js';
 import { Gate } from '../gate.js';
 import { leftOut, otherAnswers } from '../notes.js';
-import { runOpenLoop, type LoadResult, type Send } from '../open-loop.js';
+import { judged } from '../judgement.js';
+import { runOpenLoop, type Send } from '../open-loop.js';
 import { commonOf, listOf, textOf, type CommandResult, type Given, type Print } from '../options.js';
 import { evenly } from '../pacer.js';
 import { durationMs, headersOf, positive, printable, stepsOf } from '../quantity.js';
 import { targetOf } from '../target.js';
-import { readTraffic, type TrafficRequest } from '../traffic.js';
+import { getOf, readTraffic, type TrafficRequest } from '../traffic.js';
 import { UsageError } from '../usage.js';
 import { warmUp } from '../warm-up.js';
 import { predictedRate } from './prediction.js';
@@ -57,24 +58,14 @@ export async function ramp(url: string, options: Given, print: Print): Promise<C
   const client = new Client(target.origin, timeoutMs, headers);
   try {
     await warmUp();
-    const result = await new Ramp(plan, traffic?.requests ?? [single(target)], client, view, print).run();
+    const requests = traffic?.requests ?? [getOf(target.pathname + target.search)];
+    const result = await new Ramp(plan, requests, traffic !== null, client, view, print).run();
     for (const line of verdictLines(result)) print(line);
     return { exitCode: exitCodeOf(result), json: result, chart: chartOf(result) };
   } finally {
-    await client.close();
+    await Promise.all([client.close(), view.close()]);
   }
 }
-
-const single = ({ pathname, search }: URL): TrafficRequest => ({
-  method: 'GET',
-  path: pathname + search,
-  route: pathname,
-  headers: {},
-  body: null,
-  atMs: 0,
-  session: null,
-  status: null,
-});
 
 /** A step, and how the server saw it. */
 interface Tried extends StepResult {
@@ -91,6 +82,7 @@ class Ramp {
   constructor(
     private readonly plan: Plan,
     private readonly requests: readonly TrafficRequest[],
+    private readonly isRecorded: boolean,
     private readonly client: Client,
     private readonly view: ServerView,
     private readonly print: Print,
@@ -145,32 +137,13 @@ class Ramp {
     });
     const seen = { before, after: await after };
     const recovery = await rest;
-    for (const line of otherAnswers(load)) this.print(line);
+    const judgement = judged(load, plan.gate);
+    for (const line of otherAnswers(judgement, this.isRecorded)) this.print(line);
     const rested = plan.restMs > 0 ? await view.read() : null;
     const memory = this.told(() => memoryRatio(this.restedAt, rested));
-    const step = { ...this.judged(factor, ratePerSecond, load), ...recovery, memoryRatio: memory };
+    const step = { factor, ratePerSecond, ...judgement, ...recovery, memoryRatio: memory };
     this.print(stepLine(step));
     return { ...step, seen };
-  }
-
-  private judged(factor: number, ratePerSecond: number, load: LoadResult): Omit<StepResult, 'memoryRatio'> {
-    const durationMs = load.latencies.figures();
-    const errorShare = load.sent === 0 ? 0 : load.failed / load.sent;
-    const failures = this.plan.gate.failures({ durationMs, errorShare });
-    if (load.overrun) failures.push('10,000 requests in flight');
-    const isVoid = load.voidBecause !== null;
-    return {
-      factor,
-      ratePerSecond,
-      requests: load.sent,
-      durationMs,
-      errorShare,
-      failures: Object.fromEntries(load.failures),
-      outcome: isVoid ? 'void' : failures.length > 0 ? 'fails' : 'holds',
-      because: isVoid ? [load.voidBecause] : failures,
-      lateShare: load.lateShare,
-      ownCpu: load.ownCpu,
-    };
   }
 
   private readonly send: Send = (request) => this.client.send(request);

@@ -13,8 +13,8 @@ const AS_BEFORE = 2;
 /** How long an answer may take that is as good as before any load; null where one has failed: there is nothing to come back to. */
 export async function usualMs(requestAt: (index: number) => TrafficRequest, send: Send): Promise<number | null> {
   const offsetsMs = evenly(PROBES_PER_SECOND, (IN_A_ROW * 1_000) / PROBES_PER_SECOND);
-  const { failed, latencies } = await runOpenLoop({ offsetsMs, requestAt, send });
-  return failed > 0 ? null : AS_BEFORE * latencies.quantile(0.5);
+  const { outcomes } = await runOpenLoop({ offsetsMs, requestAt, send });
+  return outcomes.failures.size > 0 ? null : AS_BEFORE * outcomes.latencies.quantile(0.5);
 }
 
 /** During the rest after a step. */

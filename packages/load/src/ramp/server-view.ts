@@ -1,4 +1,6 @@
+import { Client } from '../client.js';
 import { printable } from '../quantity.js';
+import { getOf } from '../traffic.js';
 
 /** Of a library's snapshot what is read here. Every part may be missing: another version, a feature that is off. */
 export interface Snapshot {
@@ -28,45 +30,47 @@ export interface Snapshot {
 }
 
 const PATIENCE_MS = 5_000;
+const ACCEPT = { accept: 'application/json' };
 
 /** What the server knows of itself: its snapshot endpoint, where there is one. */
 export class ServerView {
   /** Why nothing is known; null when something is. */
   obstacle: string | null = null;
+  private readonly path: string;
+  private readonly client: Client;
 
-  constructor(
-    private readonly url: URL,
-    private readonly headers: Readonly<Record<string, string>>,
-  ) {}
+  constructor({ origin, pathname, search }: URL, headers: Readonly<Record<string, string>>) {
+    this.path = pathname + search;
+    this.client = new Client(origin, PATIENCE_MS, headers);
+  }
 
   /** Never rejects; null when it cannot be read now. */
   async read(): Promise<Snapshot | null> {
-    const { pathname } = this.url;
-    try {
-      const response = await fetch(this.url, {
-        headers: { ...this.headers, accept: 'application/json' },
-        // Elsewhere its headers have nothing to do.
-        redirect: 'error',
-        signal: AbortSignal.timeout(PATIENCE_MS),
-      });
-      if (response.ok) {
-        const given = (await response.json()) as Snapshot | null;
-        if (typeof given?.at === 'number') {
-          this.obstacle = null;
-          return given;
-        }
-        this.obstacle = `GET ${pathname} is no snapshot of nestjs-perf`;
-        return null;
-      }
-      await response.body?.cancel();
-      const advice =
-        response.status === 403 || response.status === 401
-          ? "--snapshot-header 'authorization: …'"
-          : '`snapshotEndpoint` of PerfModule';
-      this.obstacle = `GET ${pathname} answers ${response.status}: see ${advice}`;
-    } catch (error) {
-      this.obstacle = `GET ${pathname} does not answer: ${printable((error as Error).message)}`;
-    }
+    const { status, failure, body } = await this.client.send({ ...getOf(this.path), headers: ACCEPT }, true);
+    const snapshot = status === 200 ? snapshotIn(String(body)) : null;
+    this.obstacle = snapshot === null ? this.obstacleOf(status, failure) : null;
+    return snapshot;
+  }
+
+  close(): Promise<void> {
+    return this.client.close();
+  }
+
+  private obstacleOf(status: number, failure: string | null): string {
+    const asked = `GET ${this.path.split('?', 1)[0]}`;
+    if (failure !== null) return `${asked} does not answer: ${printable(failure)}`;
+    if (status === 200) return `${asked} is no snapshot of nestjs-perf`;
+    const isRefused = status === 401 || status === 403;
+    const advice = isRefused ? "--snapshot-header 'authorization: …'" : '`snapshotEndpoint` of PerfModule';
+    return `${asked} answers ${status}: see ${advice}`;
+  }
+}
+
+function snapshotIn(text: string): Snapshot | null {
+  try {
+    const given = JSON.parse(text) as Snapshot | null;
+    return typeof given?.at === 'number' ? given : null;
+  } catch {
     return null;
   }
 }

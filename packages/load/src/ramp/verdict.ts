@@ -1,22 +1,13 @@
-import type { LatencyFigures } from '../figures.js';
+import { columnsOf, errorsOf, wordsOf, type Judgement } from '../judgement.js';
 import type { Chart } from '../page.js';
-import { ms, percent, perSecond, printable } from '../quantity.js';
+import { ms, percent, perSecond } from '../quantity.js';
 import { EXIT } from '../usage.js';
 
 /** One step and the rest after it. */
-export interface StepResult {
+export interface StepResult extends Judgement {
   /** 2 for 2X. */
   readonly factor: number;
   readonly ratePerSecond: number;
-  readonly requests: number;
-  readonly durationMs: LatencyFigures;
-  readonly errorShare: number;
-  readonly failures: Readonly<Record<string, number>>;
-  readonly outcome: 'holds' | 'fails' | 'void';
-  /** What of the gate does not hold, or why it is void. */
-  readonly because: readonly string[];
-  readonly lateShare: number;
-  readonly ownCpu: number;
   /** From the end of the step; null: not within the rest. Undefined without a rest. */
   readonly recoveredAfterMs?: number | null;
   /** Of the resident memory after the rest, to that before the first step; null where it is not known. */
@@ -34,10 +25,8 @@ export interface RampResult {
 
 /** 0 holds, 1 fails its gate, 2 does not recover, 3 void. */
 export function exitCodeOf({ steps }: RampResult): number {
-  const last = steps.at(-1)!;
-  if (last.outcome === 'void') return EXIT.void;
-  if (last.recoveredAfterMs === null) return EXIT.noRecovery;
-  return last.outcome === 'fails' ? EXIT.fails : EXIT.holds;
+  const { outcome, recoveredAfterMs } = steps.at(-1)!;
+  return outcome !== 'void' && recoveredAfterMs === null ? EXIT.noRecovery : EXIT[outcome];
 }
 
 const nameOf = ({ factor }: StepResult): string => `${Number(factor.toFixed(2))}X`;
@@ -54,15 +43,8 @@ export const chartOf = ({ steps }: RampResult): Chart => ({
 
 /** One line of a step. */
 export function stepLine(step: StepResult): string {
-  const { durationMs, requests, errorShare, outcome, because } = step;
-  const said = outcome === 'void' ? `void: ${because.join(', ')}` : outcome;
-  const figures = [durationMs.p50, durationMs.p95, durationMs.p99].map((value) =>
-    Number.isNaN(value) ? '-' : ms(value),
-  );
-  return (
-    `${nameOf(step).padEnd(5)} ${perSecond(step.ratePerSecond).padStart(8)}  ${String(requests).padStart(7)} requests  ` +
-    `p50 ${figures[0]!.padStart(7)}  p95 ${figures[1]!.padStart(7)}  p99 ${figures[2]!.padStart(7)}  errors ${percent(errorShare)}  ${said}`
-  );
+  const said = step.outcome === 'fails' ? 'fails' : wordsOf(step);
+  return `${nameOf(step).padEnd(5)} ${perSecond(step.ratePerSecond).padStart(8)}  ${columnsOf(step)}  ${said}`;
 }
 
 /** The answer, in a few lines. */
@@ -79,9 +61,7 @@ export function* verdictLines({ steps, reasons, obstacle, predictedRate }: RampR
   else yield `ramp: ${holds}`;
   if (last.recoveredAfterMs === null) yield `It does not recover within the rest after ${nameOf(last)}.`;
   if (last.outcome === 'fails') {
-    const [most] = Object.entries(last.failures).toSorted(([, a], [, b]) => b - a);
-    const errors = most === undefined ? [] : [`errors: ${most[1]} × ${printable(most[0])}`];
-    const why = [...reasons, ...errors].join('; ');
+    const why = [...reasons, errorsOf(last)].filter((reason) => reason !== null).join('; ');
     const unknown = obstacle === null ? "nothing in the server's own figures" : `not known: ${obstacle}`;
     yield `why: ${why === '' ? unknown : why}.`;
   }

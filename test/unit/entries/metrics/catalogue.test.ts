@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { METRICS } from '../../../../src/entries/metrics/catalogue.js';
 import { DURATIONS } from '../../../../src/entries/metrics/durations.js';
-import type { Metric } from '../../../../src/entries/metrics/metric.js';
+import { counter, gauge, upDownCounter, type Metric } from '../../../../src/entries/metrics/metric.js';
 import { BlockTotals } from '../../../../src/entries/metrics/block-totals.js';
 import { SeriesCap } from '../../../../src/entries/metrics/series-cap.js';
 import { blockRecord } from '../../../fixtures/records.js';
@@ -23,6 +23,11 @@ describe('the metric catalogue', () => {
       expect(metric.prometheus.name).toBe(prometheusNameOf(metric));
     },
   );
+
+  it('calls nothing but a gauge a ratio', () => {
+    const names = [gauge, counter, upDownCounter].map((named) => named('perf.share', '1').prometheus.name);
+    expect(names).toEqual(['perf_share_ratio', 'perf_share_total', 'perf_share']);
+  });
 
   it('names the histograms so, too', () => {
     for (const { name, prometheus } of DURATIONS) {

@@ -1,0 +1,47 @@
+import type { Gate } from './gate.js';
+import type { LoadResult } from './open-loop.js';
+import type { Figures } from './outcomes.js';
+import { ms, percent, printable } from './quantity.js';
+
+/** A run as a gate judges it. */
+export interface Judgement extends Figures {
+  readonly failures: Readonly<Record<string, number>>;
+  readonly otherStatus: Readonly<Record<string, number>>;
+  readonly outcome: 'holds' | 'fails' | 'void';
+  /** What of the gate does not hold, or why it is void. */
+  readonly because: readonly string[];
+  readonly lateShare: number;
+  readonly ownCpu: number;
+}
+
+export function judged({ outcomes, unsent, voidBecause, lateShare, ownCpu }: LoadResult, gate: Gate | null): Judgement {
+  const figures = outcomes.figures();
+  const failures = gate?.failures(figures) ?? [];
+  if (unsent > 0) failures.push(`10,000 requests in flight: ${unsent} were not sent any more`);
+  return {
+    ...figures,
+    failures: Object.fromEntries(outcomes.failures),
+    otherStatus: Object.fromEntries(outcomes.otherStatus),
+    outcome: voidBecause !== null ? 'void' : failures.length > 0 ? 'fails' : 'holds',
+    because: voidBecause !== null ? [voidBecause] : failures,
+    lateShare,
+    ownCpu,
+  };
+}
+
+export function wordsOf({ outcome, because }: Judgement): string {
+  if (outcome === 'holds') return outcome;
+  return `${outcome === 'void' ? 'void:' : outcome} ${because.join(', ')}`;
+}
+
+/** The most frequent: `'errors: 4 × 503'`; null without any. */
+export function errorsOf({ failures }: Judgement): string | null {
+  const [most] = Object.entries(failures).toSorted(([, a], [, b]) => b - a);
+  return most === undefined ? null : `errors: ${most[1]} × ${printable(most[0])}`;
+}
+
+/** For a line below others of its kind. */
+export function columnsOf({ requests, durationMs: { p50, p95, p99 }, errorShare }: Figures): string {
+  const [a, b, c] = [p50, p95, p99].map((value) => (Number.isNaN(value) ? '-' : ms(value)).padStart(7));
+  return `${String(requests).padStart(7)} requests  p50 ${a}  p95 ${b}  p99 ${c}  errors ${percent(errorShare)}`;
+}

@@ -1,0 +1,47 @@
+import type { Answer } from './client.js';
+import { Latencies, type LatencyFigures } from './figures.js';
+import type { TrafficRequest } from './traffic.js';
+
+export interface Outcome extends Answer {
+  readonly index: number;
+  readonly request: TrafficRequest;
+  /** From the intended start to the end of the answer. */
+  readonly latencyMs: number;
+  readonly failed: boolean;
+}
+
+/** What a gate judges, and what is told. */
+export interface Figures {
+  readonly requests: number;
+  readonly durationMs: LatencyFigures;
+  /** 0 to 1 */
+  readonly errorShare: number;
+}
+
+/** What has become of the requests of a run, or of one of its routes. */
+export class Outcomes {
+  readonly latencies = new Latencies();
+  /** Why answers count as failed: `'timeout'`, `'503'`. */
+  readonly failures = new Map<string, number>();
+  /** Answers with another status than was expected, by `'200 → 401'`. */
+  readonly otherStatus = new Map<string, number>();
+  private count = 0;
+
+  add({ request, status, failure, failed, latencyMs }: Outcome): void {
+    this.count += 1;
+    if (failed) increment(this.failures, failure ?? String(status));
+    // One that was refused at once was not fast.
+    if (failure === null || failure === 'timeout') this.latencies.add(latencyMs);
+    if (failure === null && request.status !== null && status !== request.status)
+      increment(this.otherStatus, `${request.status} → ${status}`);
+  }
+
+  figures(): Figures {
+    const errorShare = this.count === 0 ? 0 : sum(this.failures.values()) / this.count;
+    return { requests: this.count, durationMs: this.latencies.figures(), errorShare };
+  }
+}
+
+const increment = (counts: Map<string, number>, key: string): void => void counts.set(key, (counts.get(key) ?? 0) + 1);
+
+export const sum = (counts: Iterable<number>): number => [...counts].reduce((total, count) => total + count, 0);

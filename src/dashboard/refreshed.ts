@@ -1,0 +1,48 @@
+import { reasonOf } from '../core/reason.js';
+import type { OncePerCause } from '../core/reporter.js';
+import { inRootContext } from '../core/root-context.js';
+
+const AGE_MS = 30_000;
+
+/** What takes too long for a poll: made anew beside polls, when it is asked for and old. What fails leaves it as it was. */
+export class Refreshed<T> {
+  private madeAtMs = -Infinity;
+  private making: Promise<void> | null = null;
+
+  constructor(
+    private value: T,
+    private readonly make: () => Promise<T>,
+    /** In words, for the log: `'the history'` */
+    private readonly what: string,
+    private readonly report: OncePerCause,
+    private readonly nowMs: () => number,
+  ) {}
+
+  /** As it is known by now. */
+  now(): T {
+    if (this.making === null && this.nowMs() - this.madeAtMs >= AGE_MS)
+      this.making = inRootContext(() => this.makeAnew());
+    return this.value;
+  }
+
+  /** Once it is known. */
+  async settled(): Promise<T> {
+    this.now();
+    await this.making;
+    return this.value;
+  }
+
+  private async makeAnew(): Promise<void> {
+    try {
+      // Not in the turn of the poll.
+      await new Promise((resolve) => setImmediate(resolve));
+      this.value = await this.make();
+    } catch (error) {
+      const cause = `the dashboard could not read ${this.what}: ${reasonOf(error)}`;
+      this.report.report(cause, `${cause}. It shows what was there before.`);
+    } finally {
+      this.making = null;
+      this.madeAtMs = this.nowMs();
+    }
+  }
+}
