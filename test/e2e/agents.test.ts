@@ -43,9 +43,10 @@ afterEach(async () => {
   await closeApps();
 });
 
-/** The first blocks may come before the watchdog; a busy machine may hide others. */
+/** The first blocks may come before the watchdog; a busy machine may hide many. */
 async function locatedBlock(built: BuiltApp & { url: string }): Promise<BlockRecord | undefined> {
-  for (let attempt = 0; attempt < 10; attempt++) {
+  const patientUntilMs = performance.now() + 40_000;
+  while (performance.now() < patientUntilMs) {
     await (await fetch(`${built.url}/blocks`)).text();
     await settled(built);
     const found = built.sink.records.find((record) => record.kind === 'block' && record.location !== null);
