@@ -37,7 +37,7 @@ export class Guard {
   readonly failed = (doing: string, error: unknown): void => {
     const cause = `${doing} for an event-loop block failed`;
     // The error is the application's own, and may hold what it worked on: only its kind is told.
-    this.report.report(cause, `${cause} (${kindOf(error)}). The record is written without it.`);
+    this.report.report(cause, `${cause} (${kindOf(error)}). What needs it is left out.`);
   };
 }
 
