@@ -41,6 +41,8 @@ interface HandlerEnd {
   success: boolean;
 }
 
+const GIVEN_UP = 'its observable was given up';
+
 export class HandlerWorks {
   constructor(
     private readonly engine: DeferEngine,
@@ -71,7 +73,13 @@ export class HandlerWorks {
 
   /** Its last value is the handler's result, as it is for Nest. Whoever listens sees each value when it comes. */
   private afterStream(end: HandlerEnd, values: Observable<unknown>): Observable<unknown> {
+    let heard = false;
+    end.requestWork?.arm(
+      this.unheard(end, () => heard),
+      end.works,
+    );
     return onSubscription(() => {
+      heard = true;
       let [last, hasValue, ended]: [unknown, boolean, boolean] = [undefined, false, false];
       const armed = (done: Promise<void>): Observable<never> => {
         ended = true;
@@ -88,10 +96,29 @@ export class HandlerWorks {
       );
       const completed = onSubscription(() => armed(this.succeeded(end, last)));
       // `first()` has what it wants; `timeout()` has given up.
-      const given = (): Promise<void> =>
-        hasValue ? this.succeeded(end, last) : this.failed(end, new Error('its observable was given up'));
+      const given = (): Promise<void> => (hasValue ? this.succeeded(end, last) : this.failed(end, new Error(GIVEN_UP)));
       return concat(seen, completed).pipe(finalize(() => void (ended || given())));
     });
+  }
+
+  /** An observable that comes when its interceptor has given up already: nobody ever listens to it. */
+  private unheard(end: HandlerEnd, heard: () => boolean): Armed {
+    const { counters } = this.engine;
+    return {
+      when: 'always',
+      commit: () => {
+        if (heard()) return;
+        counters.expect(1);
+        // Where the request was decided before, Nest may be about to listen.
+        setImmediate(() => {
+          if (!heard()) void this.failed(end, new Error(GIVEN_UP));
+          counters.expect(-1);
+        });
+      },
+      discard: () => {
+        if (!heard()) for (const work of end.works) this.giveBack(work, end);
+      },
+    };
   }
 
   /** With `overflow: 'reject'`, takes room for all the handler's work before it starts, or answers 503. */
