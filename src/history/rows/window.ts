@@ -40,8 +40,8 @@ export class RouteSums {
     return this.completed + this.aborted;
   }
 
-  /** `times`: -1 takes it away. */
-  add(other: RouteSums, times: 1 | -1 = 1): void {
+  /** `times`: -1 takes it away, and a part of it is of a part of the time. */
+  add(other: RouteSums, times = 1): void {
     for (const key of SUMS) this[key] += times * other[key];
     for (const [ms, count] of other.over) this.over.set(ms, (this.over.get(ms) ?? 0) + times * count);
     for (const [target, { calls, wallMs }] of other.targets) this.called(target, times * calls, times * wallMs);
