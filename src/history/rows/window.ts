@@ -83,12 +83,6 @@ export class ProcessSums {
   }
 }
 
-/** Several of them together. */
-export function sumOf<T extends { add(other: T): void }>(none: T, all: Iterable<T>): T {
-  for (const one of all) none.add(one);
-  return none;
-}
-
 /** Of all routes together: a GraphQL resolver's HTTP request is counted already. */
 export const isCounted = (route: string): boolean => !route.startsWith('GRAPHQL ');
 

@@ -1,6 +1,6 @@
 import { entryOf } from '../../core/entry-of.js';
 import { bucketOf, DAY_MS, HOUR_MS, WINDOW_MS } from '../rows/tiers.js';
-import { ProcessSums, RouteSums, sumOf } from '../rows/window.js';
+import { ProcessSums, RouteSums } from '../rows/window.js';
 import { METRICS, type Unit } from './metrics.js';
 
 /** Fewer requests are no unit: a quiet route's windows are put together. */
@@ -37,7 +37,9 @@ class HourSums<T extends { add(other: T): void }> {
   }
 
   total(): T {
-    return sumOf(new this.Sums(), this.hours.values());
+    const total = new this.Sums();
+    for (const sums of this.hours.values()) total.add(sums);
+    return total;
   }
 }
 
@@ -55,10 +57,9 @@ export class ProcessTrack {
   }
 
   now(): ProcessSums {
-    return sumOf(
-      new ProcessSums(),
-      this.recent.map(({ sums }) => sums),
-    );
+    const total = new ProcessSums();
+    for (const { sums } of this.recent) total.add(sums);
+    return total;
   }
 }
 
