@@ -12,16 +12,8 @@ const MAX_REASONS = 5;
 const MIX = 'other shares of the routes';
 const UNKNOWN = 'timers, files and clients that nobody hears of';
 
-/** Means of one completed request, milliseconds: `upstream + busy + idle` is `mean`. */
-interface Means {
-  readonly mean: number;
-  readonly upstream: number;
-  readonly busy: number;
-  readonly own: number | null;
-  readonly blocked: number;
-}
-
-function meansOf(sums: RouteSums): Means {
+/** Means of one completed request, milliseconds: `upstream + busy + idle` is `mean`. `own`: null where nothing tells. */
+function meansOf(sums: RouteSums) {
   const { completed, sumMs, timed, upstreamMs, upstreamBusyMs, busyMs, ownOf, ownMs, blockedMs } = sums;
   const of = (ms: number, count: number): number => (count === 0 ? 0 : ms / count);
   return {

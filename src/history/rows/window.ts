@@ -40,8 +40,8 @@ export class RouteSums {
     return this.completed + this.aborted;
   }
 
-  /** `times`: -1 takes it away. */
-  add(other: RouteSums, times: 1 | -1 = 1): void {
+  /** `times`: -1 takes it away, and a part of it is of a part of the time. */
+  add(other: RouteSums, times = 1): void {
     for (const key of SUMS) this[key] += times * other[key];
     for (const [ms, count] of other.over) this.over.set(ms, (this.over.get(ms) ?? 0) + times * count);
     for (const [target, { calls, wallMs }] of other.targets) this.called(target, times * calls, times * wallMs);
@@ -81,12 +81,6 @@ export class ProcessSums {
     this.throttledMs += other.throttledMs;
     this.heapRatio = Math.max(this.heapRatio, other.heapRatio);
   }
-}
-
-/** Several of them together. */
-export function sumOf<T extends { add(other: T): void }>(none: T, all: Iterable<T>): T {
-  for (const one of all) none.add(one);
-  return none;
 }
 
 /** Of all routes together: a GraphQL resolver's HTTP request is counted already. */

@@ -95,9 +95,7 @@ export class VerdictEngine {
   private *open(rule: MetricRule, index: number, window: JudgedWindow, fresh: ReadonlySet<string>): Steps<Verdict[]> {
     const all: Assessment[] = [];
     for (const [route, track] of this.tracks) {
-      // What nobody asks for any more says nothing of now; a unit takes an hour at most.
-      if (window.at - (track.recent.at(-1)?.at ?? 0) > 2 * HOUR_MS) continue;
-      const one = assess(route, track, index, this.profile);
+      const one = track.isCurrent(window.at) ? assess(route, track, index, this.profile) : null;
       if (one !== null) all.push(one);
       yield;
     }
@@ -124,7 +122,7 @@ export class VerdictEngine {
     window: JudgedWindow,
   ): Verdict | null {
     const routes = moved.map(({ route }) => route);
-    const { before, after } = this.sides();
+    const { before, after } = this.sides(window.at);
     const because = reasonsOf(rule, moved, before, after);
     const same = this.active.find(
       (one) =>
@@ -164,12 +162,15 @@ export class VerdictEngine {
   }
 
   /** The usual of the last 24 hours, and the last windows. */
-  private sides(): { before: SiteSums; after: SiteSums } {
-    const routes = (sums: (track: RouteTrack) => RouteSums) =>
-      new Map([...this.tracks].map(([route, track]) => [route, sums(track)] as const));
+  private sides(at: number): { before: SiteSums; after: SiteSums } {
+    const [before, after] = [new Map<string, RouteSums>(), new Map<string, RouteSums>()];
+    for (const [route, track] of this.tracks) {
+      before.set(route, track.before.total());
+      if (track.isCurrent(at)) after.set(route, track.now());
+    }
     return {
-      before: { process: this.process.before.total(), routes: routes(({ before }) => before.total()) },
-      after: { process: this.process.now(), routes: routes((track) => track.now()) },
+      before: { process: this.process.before.total(), routes: before },
+      after: { process: this.process.now(), routes: after },
     };
   }
 

@@ -1,6 +1,6 @@
 import { entryOf } from '../../core/entry-of.js';
-import { bucketOf, DAY_MS, HOUR_MS } from '../rows/tiers.js';
-import { ProcessSums, RouteSums, sumOf } from '../rows/window.js';
+import { bucketOf, DAY_MS, HOUR_MS, WINDOW_MS } from '../rows/tiers.js';
+import { ProcessSums, RouteSums } from '../rows/window.js';
 import { METRICS, type Unit } from './metrics.js';
 
 /** Fewer requests are no unit: a quiet route's windows are put together. */
@@ -37,11 +37,11 @@ class HourSums<T extends { add(other: T): void }> {
   }
 
   total(): T {
-    return sumOf(new this.Sums(), this.hours.values());
+    const total = new this.Sums();
+    for (const sums of this.hours.values()) total.add(sums);
+    return total;
   }
 }
-
-const sumsOf = <T>(recent: readonly { readonly sums: T }[]): T[] => recent.map(({ sums }) => sums);
 
 /** What is remembered of the process. */
 export class ProcessTrack {
@@ -57,7 +57,9 @@ export class ProcessTrack {
   }
 
   now(): ProcessSums {
-    return sumOf(new ProcessSums(), sumsOf(this.recent));
+    const total = new ProcessSums();
+    for (const { sums } of this.recent) total.add(sums);
+    return total;
   }
 }
 
@@ -69,6 +71,8 @@ export class RouteTrack {
   /** By metric: what is usual, as it was last worked out. */
   readonly usual: (UsualLevel | undefined)[] = [];
   private pending: Unit | null = null;
+  /** When the last unit was complete. */
+  private endedAt = 0;
 
   /** True when a unit is complete. `isCalm`: nothing is known to be wrong with the route. */
   take(at: number, sums: RouteSums, observedMs: number, isCalm: boolean): boolean {
@@ -79,14 +83,23 @@ export class RouteTrack {
     unit.observedMs += observedMs;
     if (unit.sums.count < MIN_REQUESTS) return false;
     this.pending = null;
+    this.endedAt = at + WINDOW_MS;
     this.recent.push(unit);
     const oldest = this.recent.length > RECENT ? this.recent.shift()! : null;
     if (isCalm && oldest !== null) this.remember(oldest);
     return true;
   }
 
+  /** Of as much time as {@link ProcessTrack.now}: units of a quiet route take longer than those of a busy one. */
   now(): RouteSums {
-    return sumOf(new RouteSums(), sumsOf(this.recent));
+    const now = new RouteSums();
+    for (const { sums } of this.recent) now.add(sums, (RECENT * WINDOW_MS) / (this.endedAt - this.recent[0]!.at));
+    return now;
+  }
+
+  /** Whether its last units say something of now. */
+  isCurrent(at: number): boolean {
+    return at - this.endedAt < HOUR_MS;
   }
 
   /** What is wrong now is the usual from here on. */
