@@ -22,27 +22,17 @@ export function decoratedInstances(modules: ModulesContainer): DecoratedInstance
   const found = new Map<object, DecoratedInstance>();
   for (const module of modules.values()) {
     for (const wrapper of module.controllers.values()) {
-      if (methodsOf(wrapper).size > 0) {
-        throw misplaced(
-          wrapper,
-          'a controller',
-          'Move the method to a provider; for whole responses there is @SharedResponse().',
-        );
-      }
+      refuse(wrapper, 'a controller', 'Move the method to a provider; for whole responses there is @SharedResponse().');
     }
     for (const wrapper of [...module.providers.values(), ...module.injectables.values()]) {
-      const methods = methodsOf(wrapper);
-      if (methods.size === 0) continue;
       if (!wrapper.isDependencyTreeStatic() || wrapper.isTransient) {
-        const what = wrapper.isTransient ? 'transient' : 'request-scoped';
-        throw misplaced(
-          wrapper,
-          `a ${what} provider`,
-          'Move the method to a provider of the default scope, which depends on none of another.',
-        );
+        const what = wrapper.isTransient ? 'a transient provider' : 'a request-scoped provider';
+        refuse(wrapper, what, 'Move the method to a provider of the default scope, which depends on none of another.');
       }
+      const methods = methodsOf(wrapper);
       const instance = wrapper.instance as object;
-      if (!found.has(instance)) found.set(instance, { instance, methods, name: nameOf(wrapper, instance) });
+      if (methods.size === 0 || found.has(instance)) continue;
+      found.set(instance, { instance, methods, name: nameOf(wrapper, instance) });
     }
   }
   return [...found.values()];
@@ -61,11 +51,13 @@ function nameOf({ token }: Wrapper, instance: object): string {
   return `${type.name}(${typeof token === 'function' ? token.name : String(token)})`;
 }
 
-function misplaced(wrapper: Wrapper, what: string, advice: string): PerfError {
-  const [[method, { kind }]] = [...methodsOf(wrapper)] as [[string, Declared]];
-  const decorator = kind === 'cached' ? '@Cached()' : '@Preloaded()';
-  return new PerfError(
-    'PERF_ERR_DECORATOR',
-    `${decorator} on "${wrapper.name}.${method}" stands on ${what}. ${advice}`,
-  );
+/** @throws PERF_ERR_DECORATOR where it has a decorated method */
+function refuse(wrapper: Wrapper, what: string, advice: string): void {
+  for (const [method, { kind }] of methodsOf(wrapper)) {
+    const decorator = kind === 'cached' ? '@Cached()' : '@Preloaded()';
+    throw new PerfError(
+      'PERF_ERR_DECORATOR',
+      `${decorator} on "${wrapper.name}.${method}" stands on ${what}. ${advice}`,
+    );
+  }
 }
