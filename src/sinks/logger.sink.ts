@@ -44,23 +44,22 @@ class LoggerSink implements PerfSink {
   private readonly logger = new Logger('Perf');
   private readonly blocks = new Repeats(kindOfBlock);
   private readonly slow = new Repeats(kindOfSlow);
-  private summaries: Summaries;
-  private timer: NodeJS.Timeout | null = null;
+  /** Of applications, the oldest first: a module class imported by two tests shares its sinks. */
+  private readonly running: { readonly summaries: Summaries; readonly timer: NodeJS.Timeout }[] = [];
   /** Of the logger that was asked last: the application may set its own after the sink was made. */
   private detected: { readonly logger: unknown; readonly format: LogFormat } | null = null;
 
-  constructor(private readonly options: Resolved<typeof shape>) {
-    this.summaries = new Summaries(options.summaryMs);
-  }
+  constructor(private readonly options: Resolved<typeof shape>) {}
 
   start(host: PerfSinkHost): void {
-    // Also after it was closed, in another application.
-    this.summaries = new Summaries(this.options.summaryMs);
-    this.timer = setInterval(() => {
+    const { summaryMs } = this.options;
+    const summaries = new Summaries(summaryMs);
+    const timer = setInterval(() => {
       this.tellRepeated();
-      const summary = this.summaries.next(host);
+      const summary = summaries.next(host);
       if (summary !== null) this.write('log', summaryText(summary), summary);
-    }, this.options.summaryMs).unref();
+    }, summaryMs).unref();
+    this.running.push({ summaries, timer });
   }
 
   publish(records: readonly PerfRecord[]): void {
@@ -72,13 +71,12 @@ class LoggerSink implements PerfSink {
   }
 
   async close(): Promise<void> {
-    if (this.timer !== null) clearInterval(this.timer);
-    this.timer = null;
+    clearInterval(this.running.shift()?.timer);
     this.tellRepeated();
   }
 
   private tellBlock(record: BlockRecord): void {
-    this.summaries.blocked(record.durationMs);
+    for (const { summaries } of this.running) summaries.blocked(record.durationMs);
     if (this.blocks.isNew(record)) this.write('warn', blockText(record), { event: 'event_loop_block', ...record });
   }
 

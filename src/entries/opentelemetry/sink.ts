@@ -45,7 +45,8 @@ class OpenTelemetrySink implements PerfSink {
   private readonly series = new SeriesIndex<OtelAttributes>(this.cap, otelAttributes);
   private provider: MeterProvider | null = null;
   private readonly histograms = new Map<Duration, Histogram>();
-  private unobserve: (() => void) | null = null;
+  /** Of applications, the oldest first: a module class imported by two tests shares its sinks. */
+  private readonly unobserve: (() => void)[] = [];
 
   constructor(private readonly given: MeterProvider | null) {}
 
@@ -69,7 +70,7 @@ class OpenTelemetrySink implements PerfSink {
       this.histograms.set(duration, histogram);
     }
     const { blocks, cap } = this;
-    this.unobserve = observe(meter, () => ({ snapshot: host.snapshot(), blocks, cap }));
+    this.unobserve.push(observe(meter, () => ({ snapshot: host.snapshot(), blocks, cap })));
   }
 
   publish(records: readonly PerfRecord[]): void {
@@ -89,8 +90,7 @@ class OpenTelemetrySink implements PerfSink {
 
   /** The provider is the application's, so it is not shut down. */
   async close(): Promise<void> {
-    this.unobserve?.();
-    this.unobserve = null;
+    this.unobserve.shift()?.();
   }
 }
 

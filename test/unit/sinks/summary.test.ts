@@ -39,6 +39,26 @@ describe('the summary of a window', () => {
     expect(lines).toHaveLength(1);
   });
 
+  it('is of each application that shares the sink, until that one closes', async () => {
+    const sink = await start();
+    const second = new FakeHost();
+    await sink.start?.(second);
+    host.requests('GET', '/a', 200, times(30, 10));
+    second.requests('GET', '/b', 200, times(50, 10));
+    vi.advanceTimersByTime(60_000);
+    expect(lines.map((line) => String(line).slice(0, 31))).toEqual([
+      '30 requests in the last minute.',
+      '50 requests in the last minute.',
+    ]);
+    await sink.close?.();
+    host.requests('GET', '/a', 200, times(30, 10));
+    second.requests('GET', '/b', 200, times(20, 10));
+    vi.advanceTimersByTime(60_000);
+    expect(lines.slice(2).map((line) => String(line).slice(0, 31))).toEqual(['20 requests in the last minute.']);
+    await sink.close?.();
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
   it('counts and measures what belongs to the window, not what was before', async () => {
     host.requests('GET', '/a', 200, times(1_000, 900)).requests('GET', '/a', 500, times(7, 900));
     await start();

@@ -116,6 +116,18 @@ describe('openTelemetrySink on the real metrics SDK', () => {
     expect(host.snapshotsTaken).toBe(before);
   });
 
+  it('observes each of two applications that share it, until that one closes', async () => {
+    const { sink, host } = await started(everything());
+    const second = everything();
+    await sink.start?.(second);
+    await sink.close?.();
+    await otel.collect();
+    expect([host.snapshotsTaken, second.snapshotsTaken]).toEqual([0, 1]);
+    await sink.close?.();
+    await otel.collect();
+    expect([host.snapshotsTaken, second.snapshotsTaken]).toEqual([0, 1]);
+  });
+
   it('keeps routes beyond the cap in one series', async () => {
     const { sink } = await started();
     await sink.publish(Array.from({ length: 1_200 }, (_, i) => requestRecord({ route: `/made/${i}` })));
