@@ -36,6 +36,8 @@ const shortRatio = ({ median, low, high }) =>
 const TABLES = {
   overhead: () => byNode('overhead'),
   express: () => byNode('express'),
+  'dashboard-page': () => byNode('dashboard-page'),
+  'dashboard-peers': () => byNode('dashboard-peers'),
   cost() {
     const nodes = ['node20', 'node24'];
     const rows = COST.map(([name, variant, shown = variant]) => {
