@@ -5,7 +5,7 @@ import type { ManyApps, ManyAppsReport } from '../fixtures/many-apps.process.js'
 
 const EXIT_DEADLINE_MS = 120_000;
 const TEST_DEADLINE_MS = 130_000;
-/** Measured: 30 kB at first, 4 kB later, the same without PerfModule. An application that stays is ten times that. */
+/** Measured: 20 kB at first, 4 kB later, the same without PerfModule. An application that stays is ten times that. */
 const MOST_HEAP_PER_APP = 100_000;
 
 /** Runs the applications in a process of their own; rejects when it fails or does not exit by itself. */
@@ -28,7 +28,7 @@ const LONG = process.env['PERF_LONG'] !== undefined;
 describe('applications that are created, serve a request and are closed', () => {
   it(
     'leave no listener, timer, thread, handle, file or memory behind, many of them in one process that exits by itself',
-    // With those before the first look 32 applications, about 3 s of CPU time.
+    // With those before the first look 48 applications, about 4 s of CPU time.
     { timeout: TEST_DEADLINE_MS },
     async () => {
       const apps = LONG ? 200 : 24;
