@@ -11,7 +11,7 @@ import {
 } from '@nestjs/common';
 import { HttpAdapterHost, ModulesContainer } from '@nestjs/core';
 import { needsContext } from './perf.context.js';
-import { resolveOptions, type ResolvedOptions } from './perf.options.js';
+import { resolveOptions, type ProvidedOptions } from './perf.options.js';
 import { noOptions, refuseSecondRegistration } from './perf.registration.js';
 import { PerfRuntime } from './perf.runtime.js';
 import { PerfService } from './perf.service.js';
@@ -37,7 +37,7 @@ import {
       inject: [{ token: MODULE_OPTIONS_TOKEN, optional: true }, ModulesContainer, PERF_MODULE],
       useFactory: optionsOf,
     },
-    { provide: PERF_SINKS, inject: [PERF_RESOLVED_OPTIONS], useFactory: ({ sinks }: ResolvedOptions) => sinks },
+    { provide: PERF_SINKS, inject: [PERF_RESOLVED_OPTIONS], useFactory: ({ resolved }: ProvidedOptions) => resolved.sinks },
     PerfRuntime,
     { provide: PERF_SERVICE, useClass: PerfService },
   ],
@@ -57,7 +57,7 @@ export class PerfHostModule
 
   constructor(
     @Inject(PerfRuntime) private readonly runtime: PerfRuntime,
-    @Inject(PERF_RESOLVED_OPTIONS) private readonly options: ResolvedOptions,
+    @Inject(PERF_RESOLVED_OPTIONS) private readonly options: ProvidedOptions,
     @Inject(ModulesContainer) private readonly modules: ModulesContainer,
     @Inject(HttpAdapterHost) private readonly adapterHost: HttpAdapterHost,
   ) {
@@ -95,13 +95,13 @@ export class PerfHostModule
   }
 
   private contextEnabled(): boolean {
-    return needsContext(this.options, this.modules);
+    return needsContext(this.options.resolved, this.modules);
   }
 }
 
 /** All other providers depend on it: what is wrong with the registration is said here, before Nest complains. */
-function optionsOf(options: unknown, modules: ModulesContainer, perfModule: unknown): ResolvedOptions {
+function optionsOf(options: unknown, modules: ModulesContainer, perfModule: unknown): ProvidedOptions {
   refuseSecondRegistration(modules, PerfHostModule, perfModule);
   if (options === undefined) throw noOptions();
-  return resolveOptions(options);
+  return { resolved: resolveOptions(options) };
 }

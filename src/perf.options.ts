@@ -173,6 +173,11 @@ const table = object({
 /** Validated and frozen: the only options object the code reads. A switched-off feature is null. */
 export type ResolvedOptions = Resolved<typeof table>;
 
+/** How they are injected: tools of tracing put a proxy before every provider, and none can wrap a function of a frozen object. */
+export interface ProvidedOptions {
+  readonly resolved: ResolvedOptions;
+}
+
 /**
  * Checks every option and fills in the defaults.
  * @throws PERF_ERR_OPTION with the option's path, what was expected and what was given

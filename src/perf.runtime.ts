@@ -25,7 +25,7 @@ import { mountsOf, platformOf } from './http/platform-of.js';
 import type { Platform } from './http/platform.js';
 import { watchRegistration } from './http/route-functions.js';
 import { afterServerClosed, endKeptConnections, whenUnprotected } from './http/shutdown.js';
-import { FEATURES, type ResolvedOptions } from './perf.options.js';
+import { FEATURES, type ProvidedOptions, type ResolvedOptions } from './perf.options.js';
 import { installSnapshotEndpoint } from './perf.snapshot-endpoint.js';
 import { healthOf, type PerfHealth } from './perf.health.js';
 import { resolveSinks, type SinkOption } from './perf.sinks.js';
@@ -47,6 +47,7 @@ export class PerfRuntime {
   private readonly extensions: readonly Extension[];
   /** In the order of {@link FEATURES}, then those of {@link extensions}. */
   private readonly features: readonly Feature[];
+  private readonly options: ResolvedOptions;
   private readonly mounts: MountPaths;
   private readonly release: string | null;
   /** Of raw routes, for the first line of the log. */
@@ -57,12 +58,13 @@ export class PerfRuntime {
   private stopping: Promise<void> | null = null;
 
   constructor(
-    @Inject(PERF_RESOLVED_OPTIONS) private readonly options: ResolvedOptions,
+    @Inject(PERF_RESOLVED_OPTIONS) { resolved: options }: ProvidedOptions,
     @Inject(PERF_EXTENSIONS) extensions: readonly PerfExtension[],
     @Inject(PERF_SINKS) private readonly sinks: readonly SinkOption[],
     @Inject(HttpAdapterHost) { httpAdapter }: HttpAdapterHost,
     @Inject(ModuleRef) private readonly application: ModuleRef,
   ) {
+    this.options = options;
     this.mounts = mountsOf(httpAdapter);
     this.release = releaseOf(options.release);
     const { logger, report, requests, routes, handlers } = this;

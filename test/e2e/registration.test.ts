@@ -4,7 +4,7 @@ import { Test } from '@nestjs/testing';
 import { describe, expect, it } from 'vitest';
 import { PerfModule, PerfService, type PerfModuleOptions } from '../../src/index.js';
 import { memorySink } from '../../src/entries/testing.js';
-import type { ResolvedOptions } from '../../src/perf.options.js';
+import type { ProvidedOptions } from '../../src/perf.options.js';
 import { PERF_RESOLVED_OPTIONS } from '../../src/perf.tokens.js';
 import { adapterOf, adapters } from '../fixtures/app.js';
 
@@ -80,7 +80,7 @@ describe.each(adapters)('registered with %s', (adapter) => {
     const app = await boot(adapter, { imports: [module(), ElsewhereModule] });
     const fromElsewhere = app.get(Elsewhere, { strict: false }).perf;
     expect(fromElsewhere).toBe(app.get(PerfService));
-    const { latency } = app.get<ResolvedOptions>(PERF_RESOLVED_OPTIONS);
+    const { latency } = app.get<ProvidedOptions>(PERF_RESOLVED_OPTIONS).resolved;
     await app.close();
     expect(`${started.join()} ${latency?.slowMs}`).toBe(expected);
   });
