@@ -37,7 +37,11 @@ import {
       inject: [{ token: MODULE_OPTIONS_TOKEN, optional: true }, ModulesContainer, PERF_MODULE],
       useFactory: optionsOf,
     },
-    { provide: PERF_SINKS, inject: [PERF_RESOLVED_OPTIONS], useFactory: ({ resolved }: ProvidedOptions) => resolved.sinks },
+    {
+      provide: PERF_SINKS,
+      inject: [PERF_RESOLVED_OPTIONS],
+      useFactory: ({ resolved }: ProvidedOptions) => resolved.sinks,
+    },
     PerfRuntime,
     { provide: PERF_SERVICE, useClass: PerfService },
   ],
