@@ -1,7 +1,7 @@
 // Each tool alone beside this library, then all of them in one application.
 import type { INestApplication } from '@nestjs/common';
 import { check } from './check.js';
-import { type Adapter, blamesTheBlocker, recordsRight, serve, type ServerOptions } from './server.js';
+import { type Adapter, blamesTheBlocker, recordsRight, serve, type Server, type ServerOptions } from './server.js';
 import type { Tool } from './tool.js';
 import { tools } from './tools.js';
 
@@ -15,13 +15,14 @@ export async function beside(adapter: Adapter): Promise<void> {
 
 async function together(adapter: Adapter, chosen: readonly Tool[]): Promise<void> {
   const ready = await Promise.all(chosen.map((tool) => tool.setUp(adapter)));
-  const server = await serve(adapter, merged(ready.map(({ options }) => options)));
+  let server: Server | null = null;
   try {
+    server = await serve(adapter, merged(ready.map(({ options }) => options)));
     await recordsRight(server);
     if (chosen.length > 1) await blamesTheBlocker(server);
     for (const { works } of ready) await works(server);
   } finally {
-    await server.app.close();
+    await server?.app.close();
     for (const { end } of ready) await end?.();
   }
 }
