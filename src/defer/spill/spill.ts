@@ -51,8 +51,9 @@ export class Spill {
     this.file = await fileAt(resolve(this.options.path));
     this.lock = await lockFile(this.file, inUse);
     this.rejects = new RejectFile(`${this.file}.rejects`);
-    for (const { path, number } of await segmentsOf(this.file)) {
+    for (const { path, number, isAside } of await segmentsOf(this.file)) {
       this.nextNumber = number + 1;
+      if (isAside) continue;
       const segment = await Segment.reopen(path);
       this.segments.push(segment);
       if (segment.damagedLines === 0) continue;
@@ -188,15 +189,25 @@ async function fileAt(path: string): Promise<string> {
   return path;
 }
 
+interface Left {
+  readonly path: string;
+  readonly number: number;
+  /** Damaged, and only kept: its number is not given again. */
+  readonly isAside: boolean;
+}
+
 /** Segments that an earlier process has left, oldest first; 0.1.0 wrote to `<file>` itself, last. */
-async function segmentsOf(file: string): Promise<{ path: string; number: number }[]> {
+async function segmentsOf(file: string): Promise<Left[]> {
   const name = `${basename(file)}.`;
   const segments = (await readdir(dirname(file)))
-    .filter((other) => other.startsWith(name) && /^\d+$/.test(other.slice(name.length)))
-    .map((other) => ({ path: join(dirname(file), other), number: Number(other.slice(name.length)) }))
+    .filter((other) => other.startsWith(name) && /^\d+(\.damaged)?$/.test(other.slice(name.length)))
+    .map((other) => {
+      const path = join(dirname(file), other);
+      return { path, number: parseInt(other.slice(name.length), 10), isAside: other.endsWith('.damaged') };
+    })
     .toSorted((a, b) => a.number - b.number);
   const found = await stat(file).catch(() => null);
-  if (found?.isFile() === true) segments.push({ path: file, number: segments.at(-1)?.number ?? 0 });
+  if (found?.isFile() === true) segments.push({ path: file, number: segments.at(-1)?.number ?? 0, isAside: false });
   return segments;
 }
 

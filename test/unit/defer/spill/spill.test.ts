@@ -184,6 +184,23 @@ describe('the spill', () => {
     await until('it to be put aside', () => readdirSync(folder).includes('spill.ndjson.1.damaged'));
   });
 
+  it('keeps each damaged file: a later one takes no name of theirs', async () => {
+    for (let boot = 0; boot < 2; boot++) {
+      const first = await open();
+      await put(first.spill, `a-${boot}`);
+      await crash(first.spill);
+      appendFileSync(join(folder, segments()[0]!), `what is damaged in boot ${boot}\n`);
+      const { spill } = await open();
+      await takeAll(spill);
+      spill.strike(placesOf([`a-${boot}`]));
+      await until('it to be put aside', () => segments().length === 0);
+      await crash(spill);
+    }
+    const kept = readdirSync(folder).filter((name) => name.endsWith('.damaged'));
+    const texts = kept.toSorted().map((name) => readFileSync(join(folder, name), 'utf8'));
+    expect(texts).toEqual([expect.stringContaining('in boot 0'), expect.stringContaining('in boot 1')]);
+  });
+
   it('parks entries that memory has no room for and brings them back', async () => {
     const { spill } = await open();
     for (let i = 0; i < 5; i++) await put(spill, `a-${i}`);
