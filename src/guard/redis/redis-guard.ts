@@ -30,7 +30,8 @@ export class RedisGuard implements GuardedUpstream {
   private readonly seen = new WeakMap<RedisCommand, Promise<unknown>>();
   private readonly expired = new WeakSet<RedisCommand>();
   private readonly pipelines = new WeakMap<object, Batch>();
-  private inTransaction = false;
+  /** The MULTI that has begun one. */
+  private transaction: RedisCommand | null = null;
   private readonly isFailure: IsFailure;
   private giveBack: () => void = () => {};
 
@@ -65,7 +66,7 @@ export class RedisGuard implements GuardedUpstream {
 
   /** A transaction ends with its connection. */
   private readonly connectionClosed = (): void => {
-    this.inTransaction = false;
+    this.transaction = null;
   };
 
   get state(): BreakerState {
@@ -114,12 +115,17 @@ export class RedisGuard implements GuardedUpstream {
   };
 
   /** `multi({ pipeline: false })`: between MULTI and EXEC, a command that is not sent would tear the transaction apart. */
-  private isInTransaction({ name }: RedisCommand): boolean {
-    const command = name.toLowerCase();
-    const was = this.inTransaction;
-    if (command === 'multi') this.inTransaction = true;
-    else if (command === 'exec' || command === 'discard') this.inTransaction = false;
-    return was || this.inTransaction;
+  private isInTransaction(command: RedisCommand): boolean {
+    const name = command.name.toLowerCase();
+    const was = this.transaction;
+    if (name === 'multi' && was === null) {
+      this.transaction = command;
+      // Refused, or given up in a queue: it has begun none.
+      command.promise.catch(() => {
+        if (this.transaction === command) this.transaction = null;
+      });
+    } else if (name === 'exec' || name === 'discard') this.transaction = null;
+    return was !== null || this.transaction !== null;
   }
 
   private batchOf(pipeline: object | null): Batch {
