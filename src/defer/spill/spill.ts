@@ -49,7 +49,7 @@ export class Spill {
   async open(report: Report): Promise<number> {
     this.report = report;
     this.file = await fileAt(resolve(this.options.path));
-    this.lock = await lockFile(this.file, inUse);
+    this.lock = await lockFile(this.file, (owner) => inUse(this.file, owner));
     this.rejects = new RejectFile(`${this.file}.rejects`);
     for (const { path, number, isAside } of await segmentsOf(this.file)) {
       this.nextNumber = number + 1;
@@ -221,10 +221,10 @@ async function syncFolder(path: string): Promise<void> {
   }
 }
 
-function inUse(pid: number): PerfError {
+function inUse(file: string, owner: string): PerfError {
   return new PerfError(
     'PERF_ERR_STORE',
-    `\`spillPath\` is in use by process ${pid}, but each process needs a file of its own. ` +
-      'Give every worker of a cluster its own path, the same one at each of its starts.',
+    `\`spillPath\` is in use by ${owner}: ${file}. Each application needs a file of its own. ` +
+      'Give every worker of a cluster, and every application of a process, its own path, the same one at each start.',
   );
 }

@@ -69,7 +69,7 @@ class HistoryFiles implements OpenHistoryStore {
   ) {}
 
   async open(): Promise<void> {
-    this.lock = await lockFile(join(this.folder, 'history'), (pid) => inUse(this.folder, pid), this.host.signal);
+    this.lock = await lockFile(join(this.folder, 'history'), (owner) => inUse(this.folder, owner), this.host.signal);
     try {
       await this.adopt();
       await this.sweep();
@@ -171,10 +171,10 @@ function segmentOf({ tier, at }: HistoryRow): string {
   return `${tier}-${time.slice(0, ruleOf(tier) === TIERS[0] ? 13 : 10)}.rows`;
 }
 
-function inUse(folder: string, pid: number): PerfError {
+function inUse(folder: string, owner: string): PerfError {
   return new PerfError(
     'PERF_ERR_STORE',
-    `The history in ${folder} is written by process ${pid}, and one process writes to a folder. Give every worker of a cluster its ` +
+    `The history in ${folder} is written by ${owner}, and one writes to a folder. Give every worker of a cluster its ` +
       'own `directory`, or keep the history of all of them with `redisHistory()`.',
   );
 }

@@ -342,14 +342,17 @@ describe('the lock of a spill', () => {
 
   it('keeps a second one out as long as a process lives, and not longer', async () => {
     await open();
-    await expect(open()).rejects.toThrow(/PERF_ERR_STORE: `spillPath` is in use by process \d+/);
+    await expect(open()).rejects.toThrow(
+      `PERF_ERR_STORE: \`spillPath\` is in use by process ${process.pid}, this one, for another application: ${file}. ` +
+        'Each application needs a file of its own.',
+    );
     const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' });
     const stat = readFileSync(`/proc/${child.pid}/stat`, 'utf8');
     const started = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
     const [place] = readFileSync(lock(), 'utf8').split(' ');
     await crash(opened[0]!);
     writeFileSync(lock(), `${place} ${child.pid} ${started}`);
-    await expect(open()).rejects.toThrow('PERF_ERR_STORE');
+    await expect(open()).rejects.toThrow(`is in use by process ${child.pid}: ${file}.`);
     child.kill('SIGKILL');
     await once(child, 'exit');
     const { spill } = await open();
