@@ -1,4 +1,13 @@
-import { Controller, Get, Inject, Injectable, Module, Post, UseInterceptors, type ModuleMetadata } from '@nestjs/common';
+import {
+  Controller,
+  Get,
+  Inject,
+  Injectable,
+  Module,
+  Post,
+  UseInterceptors,
+  type ModuleMetadata,
+} from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { describe, expect, it, afterEach } from 'vitest';
 import { defer, Deferrer, DeferWork, type DeferOptions, type DeferredWork, PerfModule } from '../../src/index.js';

@@ -59,7 +59,6 @@ class CircuitBreaker implements Breaker {
     return this.trial !== null || this.isOver() ? 'half-open' : 'open';
   }
 
-
   run<T extends Judged>(attempt: () => Promise<T>): Promise<T> | null {
     if (this.trial === null && !this.isOpen()) return this.circuit.execute(attempt);
     this.trial ??= this.tryAgain();

@@ -68,8 +68,8 @@ describe('retries', () => {
     let closed = 0;
     const errors = createServer((request, response) => {
       request.socket.once('close', () => (closed += 1));
-      if (request.url === '/well') return void response.end('well');
-      response.writeHead(503).end(Buffer.alloc(16 * 1024 * 1024));
+      if (request.url === '/well') response.end('well');
+      else response.writeHead(503).end(Buffer.alloc(16 * 1024 * 1024));
     });
     await new Promise<void>((resolve) => errors.listen(0, '127.0.0.1', resolve));
     const url = `http://127.0.0.1:${(errors.address() as AddressInfo).port}`;
