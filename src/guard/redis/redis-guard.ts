@@ -20,6 +20,9 @@ interface Batch {
   settle: Settle | null;
 }
 
+/** How a pipeline ends that blocks, as soon as it is sent: it says nothing of Redis. */
+const NOT_AWAITED = new DOMException('It takes as long as it takes', 'AbortError');
+
 /**
  * A Redis client's commands, each with a deadline. Where a command waits does not matter: it ends for its caller when its time is
  * up, and when a queue of ioredis hands it in again after that, it is not sent.
@@ -42,7 +45,10 @@ export class RedisGuard implements GuardedUpstream {
   ) {
     this.gate = new Gate(name, upstream.options, host);
     const { isFailure } = upstream.options;
-    this.isFailure = carefully((error, thrown) => thrown && (isFailure ?? isRedisFailure)(error), host);
+    this.isFailure = carefully(
+      (error, thrown) => thrown && error !== NOT_AWAITED && (isFailure ?? isRedisFailure)(error),
+      host,
+    );
   }
 
   use(makeBreaker: MakeBreaker): void {
@@ -110,7 +116,7 @@ export class RedisGuard implements GuardedUpstream {
     if (batch.settle === null) return command.promise;
     const settled = (error: unknown): void => this.settled(batch, command, error);
     command.promise.then(() => settled(null), settled);
-    if (pipeline !== null && blocks(command)) this.release(batch);
+    if (pipeline !== null && blocks(command)) this.release({ ...batch, failure: NOT_AWAITED });
     return send();
   };
 
