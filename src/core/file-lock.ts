@@ -8,8 +8,8 @@ const BEAT_MS = 2_000;
 /** A lock of another container or host that has not been renewed for so long belongs to nobody. */
 const STALE_MS = 5 * BEAT_MS;
 
-/** What it says when a living process holds the lock: its id is given. */
-export type InUse = (pid: number) => PerfError;
+/** What it says when a living process holds the lock: `'process 42'`. */
+export type InUse = (owner: string) => PerfError;
 
 export interface FileLock {
   /** Another may have taken it over while this process stood still. */
@@ -39,12 +39,14 @@ export async function lockFile(file: string, inUse: InUse, signal?: AbortSignal)
     if (owner === null) continue;
     const { text, place, pid, start, renewedMs } = owner;
     const sameHouse = place === here();
-    if (sameHouse && start === startOf(pid)) throw inUse(pid);
+    if (sameHouse && start === startOf(pid)) {
+      throw inUse(pid === process.pid ? `process ${pid}, this one, for another application` : `process ${pid}`);
+    }
     // Another kernel has another clock: only what changes here and now tells that its owner lives.
     if (sign !== `${text} ${renewedMs}`) [sign, sinceMs] = [`${text} ${renewedMs}`, performance.now()];
     const silentMs = kernelOf(place) === kernelOf(here()) ? Date.now() - renewedMs : performance.now() - sinceMs;
     if (!sameHouse && silentMs < STALE_MS) {
-      if (performance.now() - startedMs > 2 * STALE_MS) throw inUse(pid);
+      if (performance.now() - startedMs > 2 * STALE_MS) throw inUse(`process ${pid}`);
       await sleep(BEAT_MS / 4, undefined, signal === undefined ? {} : { signal });
       continue;
     }

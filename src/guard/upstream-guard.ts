@@ -126,6 +126,7 @@ export class UpstreamGuard implements GuardedUpstream {
       await host.deadlines.wait(waitMs);
       // Our own loop was blocked while it waited.
       if (call.remainingMs === 0) return outcome;
+      letGo(outcome.value);
     }
   }
 
@@ -142,6 +143,11 @@ export class UpstreamGuard implements GuardedUpstream {
     gate.counters.retriesDenied += 1;
     return null;
   }
+}
+
+/** Nobody reads an answer of `fetch` that is asked for again: its connection would wait for the garbage collector. */
+function letGo(value: unknown): void {
+  if (value instanceof Response && value.body?.locked === false) void value.body.cancel().catch(() => {});
 }
 
 function checked(deadlineMs: number): number {

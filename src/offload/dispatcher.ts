@@ -183,8 +183,13 @@ export class Dispatcher {
     if (this.failedStarts >= MOST_FAILED_STARTS) this.giveUp(why);
     if (call.settled) return;
     if (this.nowMs() >= this.mainUntilMs && call.attempts < MOST_FAILED_STARTS && !call.moved && !this.closed) {
-      call.sendAgain();
-      this.waiting.unshift(call);
+      try {
+        call.sendAgain();
+        this.waiting.unshift(call);
+      } catch (error) {
+        // The caller has changed its arguments meanwhile.
+        this.failed(call, error as Error);
+      }
     } else this.onMain(call, why);
   }
 

@@ -32,6 +32,14 @@ export function offloadedMethods(modules: ModulesContainer): Map<string, Offload
         throw misplaced(name, 'a route needs its request, which cannot travel. Put it on a method of a provider.');
       }
     }
+    for (const wrapper of module.injectables.values()) {
+      for (const { name } of decoratedIn(wrapper)) {
+        throw misplaced(
+          name,
+          'a guard, pipe, interceptor or filter of a handler is no provider. Put it on a method of a provider that it injects.',
+        );
+      }
+    }
     for (const wrapper of module.providers.values()) {
       for (const method of decoratedIn(wrapper)) {
         const { name, instance } = method;

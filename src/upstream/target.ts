@@ -96,7 +96,8 @@ export class Targets {
     const name = given.slice(0, MAX_NAME);
     const known = this.found.get(name);
     if (known !== undefined) return known;
-    if (this.found.size >= this.options.maxTargets) return this.other;
+    // Whose name it is: two of one name would be two series of one label.
+    if (this.found.size >= this.options.maxTargets || name === this.other.name) return this.other;
     const target = new Target(name, kind);
     this.found.set(name, target);
     return target;

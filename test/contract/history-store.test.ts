@@ -74,6 +74,15 @@ describe.each(Object.keys(stores))('a history store: %s', (name) => {
     await store.close();
   });
 
+  it('has the later of two rows of one bucket: a clock that was set back has gone on with it', async () => {
+    const kind = stores[name]!();
+    const store = await kind.open(host);
+    await store.write([rowOf({ at: hour, requests: 3 }), rowOf({ at: hour, requests: 2, instance: 'b' })], []);
+    await store.write([rowOf({ at: hour, requests: 5 })], []);
+    expect((await read(store, '5m')).map(countOf).toSorted((a, b) => a - b)).toEqual([2, 5]);
+    await store.close();
+  });
+
   it('has the rows of the run before, what ran when it was killed included', async () => {
     const kind = stores[name]!();
     const killed = await kind.open(host);

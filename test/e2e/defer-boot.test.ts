@@ -1,4 +1,13 @@
-import { Controller, Get, Inject, Injectable, Module, Post, type ModuleMetadata } from '@nestjs/common';
+import {
+  Controller,
+  Get,
+  Inject,
+  Injectable,
+  Module,
+  Post,
+  UseInterceptors,
+  type ModuleMetadata,
+} from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { describe, expect, it, afterEach } from 'vitest';
 import { defer, Deferrer, DeferWork, type DeferOptions, type DeferredWork, PerfModule } from '../../src/index.js';
@@ -103,6 +112,17 @@ describe.each(adapters)('boot errors of deferred work on %s', (adapter) => {
   });
 
   it('@DeferWork where there is no response to run after', async () => {
+    @Injectable()
+    class AuditInterceptor {
+      @DeferWork(SendReceipt)
+      intercept(): void {}
+    }
+    @UseInterceptors(AuditInterceptor)
+    @Controller()
+    class AuditedController {}
+    expect(await bootError({ controllers: [AuditedController], providers: [SendReceipt] })).toContain(
+      '@DeferWork stands on "AuditInterceptor.intercept", which serves no HTTP route.',
+    );
     @Injectable()
     class Cron {
       @DeferWork(SendReceipt)

@@ -1,4 +1,4 @@
-import { Controller, Get, Inject, Injectable, Module, Scope, type ModuleMetadata } from '@nestjs/common';
+import { Controller, Get, Inject, Injectable, Module, Scope, UseGuards, type ModuleMetadata } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Offload, offload, offloadContext, Offloader } from '../../src/entries/offload.js';
@@ -126,6 +126,26 @@ describe('@Offload() stops the boot', () => {
     }
     await refused({ controllers: [RenderController] }).toThrow(
       'PERF_ERR_DECORATOR: `@Offload()` on "RenderController.render": a route needs its request, which cannot travel. Put it on a method of a provider.',
+    );
+  });
+
+  it('on what Nest makes for one handler, as a guard', async () => {
+    @Injectable()
+    class TokenGuard {
+      canActivate(): Promise<boolean> {
+        return this.verify();
+      }
+
+      @Offload()
+      async verify(): Promise<boolean> {
+        return true;
+      }
+    }
+    @Controller()
+    @UseGuards(TokenGuard)
+    class GuardedController {}
+    await refused({ controllers: [GuardedController] }).toThrow(
+      'PERF_ERR_DECORATOR: `@Offload()` on "TokenGuard.verify": a guard, pipe, interceptor or filter of a handler is no provider. Put it on a method of a provider that it injects.',
     );
   });
 

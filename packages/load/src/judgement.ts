@@ -17,6 +17,8 @@ export interface Judgement extends Figures {
 export function judged({ outcomes, unsent, voidBecause, lateShare, ownCpu }: LoadResult, gate: Gate | null): Judgement {
   const figures = outcomes.figures();
   const failures = gate?.failures(figures) ?? [];
+  // Without a gate, or with one that asks for little: this is no server.
+  if (outcomes.answers === 0 && failures.length === 0) failures.push('no answer at all');
   if (unsent > 0) failures.push(`10,000 requests in flight: ${unsent} were not sent any more`);
   return {
     ...figures,

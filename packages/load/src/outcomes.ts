@@ -25,10 +25,13 @@ export class Outcomes {
   readonly failures = new Map<string, number>();
   /** Answers with another status than was expected, by `'200 → 401'`. */
   readonly otherStatus = new Map<string, number>();
+  /** Of any status. */
+  answers = 0;
   private count = 0;
 
   add({ request, status, failure, failed, latencyMs }: Outcome): void {
     this.count += 1;
+    if (failure === null) this.answers += 1;
     if (failed) increment(this.failures, failure ?? String(status));
     // One that was refused at once was not fast.
     if (failure === null || failure === 'timeout') this.latencies.add(latencyMs);

@@ -3,7 +3,7 @@ import type { ModulesContainer } from '@nestjs/core';
 import { describe } from '../../core/option.js';
 import { PerfError } from '../../core/perf.error.js';
 import { bringHandlerInterceptor, bringHandlerInterceptors } from '../../http/handler.interceptor.js';
-import { methodsOf } from '../../http/prototypes.js';
+import { methodsOf, wrappersOf } from '../../http/prototypes.js';
 import { servesRoute } from '../../http/route-handler.js';
 import type { DeferFunction, DeferTarget, DeferWorkOptions } from '../deferred-work.js';
 import { readWorkOptions, type WorkOptions } from '../work-options.js';
@@ -51,17 +51,15 @@ export const worksOn = (place: object | null): DeclaredWork[] =>
  * @throws PERF_ERR_DECORATOR
  */
 export function refuseStrayWork(modules: ModulesContainer): void {
-  for (const module of modules.values()) {
-    for (const { metatype } of [...module.providers.values(), ...module.controllers.values()]) {
-      if (typeof metatype !== 'function') continue;
-      for (const [name, method] of methodsOf((metatype.prototype ?? {}) as object)) {
-        if (worksOn(method).length === 0 || servesRoute(method)) continue;
-        const advice = 'Inject `Deferrer` and call `deferrer.defer()` there.';
-        throw new PerfError(
-          'PERF_ERR_DECORATOR',
-          `@DeferWork stands on "${metatype.name}.${name}", which serves no HTTP route. ${advice}`,
-        );
-      }
+  for (const { metatype } of wrappersOf(modules)) {
+    if (typeof metatype !== 'function') continue;
+    for (const [name, method] of methodsOf((metatype.prototype ?? {}) as object)) {
+      if (worksOn(method).length === 0 || servesRoute(method)) continue;
+      const advice = 'Inject `Deferrer` and call `deferrer.defer()` there.';
+      throw new PerfError(
+        'PERF_ERR_DECORATOR',
+        `@DeferWork stands on "${metatype.name}.${name}", which serves no HTTP route. ${advice}`,
+      );
     }
   }
 }

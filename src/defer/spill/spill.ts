@@ -49,10 +49,11 @@ export class Spill {
   async open(report: Report): Promise<number> {
     this.report = report;
     this.file = await fileAt(resolve(this.options.path));
-    this.lock = await lockFile(this.file, inUse);
+    this.lock = await lockFile(this.file, (owner) => inUse(this.file, owner));
     this.rejects = new RejectFile(`${this.file}.rejects`);
-    for (const { path, number } of await segmentsOf(this.file)) {
+    for (const { path, number, isAside } of await segmentsOf(this.file)) {
       this.nextNumber = number + 1;
+      if (isAside) continue;
       const segment = await Segment.reopen(path);
       this.segments.push(segment);
       if (segment.damagedLines === 0) continue;
@@ -188,15 +189,25 @@ async function fileAt(path: string): Promise<string> {
   return path;
 }
 
+interface Left {
+  readonly path: string;
+  readonly number: number;
+  /** Damaged, and only kept: its number is not given again. */
+  readonly isAside: boolean;
+}
+
 /** Segments that an earlier process has left, oldest first; 0.1.0 wrote to `<file>` itself, last. */
-async function segmentsOf(file: string): Promise<{ path: string; number: number }[]> {
+async function segmentsOf(file: string): Promise<Left[]> {
   const name = `${basename(file)}.`;
   const segments = (await readdir(dirname(file)))
-    .filter((other) => other.startsWith(name) && /^\d+$/.test(other.slice(name.length)))
-    .map((other) => ({ path: join(dirname(file), other), number: Number(other.slice(name.length)) }))
+    .filter((other) => other.startsWith(name) && /^\d+(\.damaged)?$/.test(other.slice(name.length)))
+    .map((other) => {
+      const path = join(dirname(file), other);
+      return { path, number: parseInt(other.slice(name.length), 10), isAside: other.endsWith('.damaged') };
+    })
     .toSorted((a, b) => a.number - b.number);
   const found = await stat(file).catch(() => null);
-  if (found?.isFile() === true) segments.push({ path: file, number: segments.at(-1)?.number ?? 0 });
+  if (found?.isFile() === true) segments.push({ path: file, number: segments.at(-1)?.number ?? 0, isAside: false });
   return segments;
 }
 
@@ -210,10 +221,10 @@ async function syncFolder(path: string): Promise<void> {
   }
 }
 
-function inUse(pid: number): PerfError {
+function inUse(file: string, owner: string): PerfError {
   return new PerfError(
     'PERF_ERR_STORE',
-    `\`spillPath\` is in use by process ${pid}, but each process needs a file of its own. ` +
-      'Give every worker of a cluster its own path, the same one at each of its starts.',
+    `\`spillPath\` is in use by ${owner}: ${file}. Each application needs a file of its own. ` +
+      'Give every worker of a cluster, and every application of a process, its own path, the same one at each start.',
   );
 }

@@ -1,3 +1,4 @@
+import { monotonicMs } from '../../core/clock.js';
 import { optionalPeer } from '../../core/optional-peer.js';
 import type { Breaker, BreakerRules, BreakerState, Judged, MakeBreaker } from '../../guard/breaker.js';
 
@@ -17,15 +18,24 @@ class CircuitBreaker implements Breaker {
   private readonly circuit: ReturnType<Cockatiel['circuitBreaker']>;
   private readonly isOpen: () => boolean;
   private trial: Trial | null = null;
-  private openedAt = 0;
+  private openedMs = 0;
+  private readonly isOver = (): boolean => monotonicMs() - this.openedMs >= this.rules.openMs;
 
   constructor(
     { circuitBreaker, CircuitState, handleWhenResult }: Cockatiel,
     private readonly rules: BreakerRules,
   ) {
     const failed = handleWhenResult((outcome) => (outcome as Judged).verdict === 'failure');
+    const { isOver } = this;
+    const wait = {
+      get duration() {
+        return isOver() ? -Infinity : Infinity;
+      },
+      next: () => wait,
+    };
     this.circuit = circuitBreaker(failed, {
-      halfOpenAfter: rules.openMs,
+      // Cockatiel counts by the system's clock, which may be set back: it is told to wait for ever, and then not at all.
+      halfOpenAfter: wait,
       breaker: {
         state: undefined,
         success: () => {},
@@ -35,8 +45,7 @@ class CircuitBreaker implements Breaker {
     this.isOpen = () => this.circuit.state !== CircuitState.Closed;
     this.circuit.onBreak(() => {
       this.trial = null;
-      // Cockatiel's own clock.
-      this.openedAt = Date.now();
+      this.openedMs = monotonicMs();
       rules.opened();
     });
     this.circuit.onReset(() => {
@@ -47,7 +56,7 @@ class CircuitBreaker implements Breaker {
 
   get state(): BreakerState {
     if (!this.isOpen()) return 'closed';
-    return this.trial !== null || Date.now() - this.openedAt >= this.rules.openMs ? 'half-open' : 'open';
+    return this.trial !== null || this.isOver() ? 'half-open' : 'open';
   }
 
   run<T extends Judged>(attempt: () => Promise<T>): Promise<T> | null {

@@ -20,6 +20,9 @@ interface Batch {
   settle: Settle | null;
 }
 
+/** How a pipeline ends that blocks, as soon as it is sent: it says nothing of Redis. */
+const NOT_AWAITED = new DOMException('It takes as long as it takes', 'AbortError');
+
 /**
  * A Redis client's commands, each with a deadline. Where a command waits does not matter: it ends for its caller when its time is
  * up, and when a queue of ioredis hands it in again after that, it is not sent.
@@ -30,7 +33,8 @@ export class RedisGuard implements GuardedUpstream {
   private readonly seen = new WeakMap<RedisCommand, Promise<unknown>>();
   private readonly expired = new WeakSet<RedisCommand>();
   private readonly pipelines = new WeakMap<object, Batch>();
-  private inTransaction = false;
+  /** The MULTI that has begun one. */
+  private transaction: RedisCommand | null = null;
   private readonly isFailure: IsFailure;
   private giveBack: () => void = () => {};
 
@@ -41,7 +45,10 @@ export class RedisGuard implements GuardedUpstream {
   ) {
     this.gate = new Gate(name, upstream.options, host);
     const { isFailure } = upstream.options;
-    this.isFailure = carefully((error, thrown) => thrown && (isFailure ?? isRedisFailure)(error), host);
+    this.isFailure = carefully(
+      (error, thrown) => thrown && error !== NOT_AWAITED && (isFailure ?? isRedisFailure)(error),
+      host,
+    );
   }
 
   use(makeBreaker: MakeBreaker): void {
@@ -65,7 +72,7 @@ export class RedisGuard implements GuardedUpstream {
 
   /** A transaction ends with its connection. */
   private readonly connectionClosed = (): void => {
-    this.inTransaction = false;
+    this.transaction = null;
   };
 
   get state(): BreakerState {
@@ -109,17 +116,22 @@ export class RedisGuard implements GuardedUpstream {
     if (batch.settle === null) return command.promise;
     const settled = (error: unknown): void => this.settled(batch, command, error);
     command.promise.then(() => settled(null), settled);
-    if (pipeline !== null && blocks(command)) this.release(batch);
+    if (pipeline !== null && blocks(command)) this.release({ ...batch, failure: NOT_AWAITED });
     return send();
   };
 
   /** `multi({ pipeline: false })`: between MULTI and EXEC, a command that is not sent would tear the transaction apart. */
-  private isInTransaction({ name }: RedisCommand): boolean {
-    const command = name.toLowerCase();
-    const was = this.inTransaction;
-    if (command === 'multi') this.inTransaction = true;
-    else if (command === 'exec' || command === 'discard') this.inTransaction = false;
-    return was || this.inTransaction;
+  private isInTransaction(command: RedisCommand): boolean {
+    const name = command.name.toLowerCase();
+    const was = this.transaction;
+    if (name === 'multi' && was === null) {
+      this.transaction = command;
+      // Refused, or given up in a queue: it has begun none.
+      command.promise.catch(() => {
+        if (this.transaction === command) this.transaction = null;
+      });
+    } else if (name === 'exec' || name === 'discard') this.transaction = null;
+    return was !== null || this.transaction !== null;
   }
 
   private batchOf(pipeline: object | null): Batch {

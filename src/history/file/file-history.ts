@@ -60,7 +60,7 @@ class HistoryFiles implements OpenHistoryStore {
   /** After the last append of this process. */
   private readonly lengths = new Map<string, number>();
   /** What this process has appended: rows that come again are there. */
-  private readonly appended = new Set<string>();
+  private readonly appended = new Map<string, Uint8Array>();
   private sweptMs = -Infinity;
 
   constructor(
@@ -69,7 +69,7 @@ class HistoryFiles implements OpenHistoryStore {
   ) {}
 
   async open(): Promise<void> {
-    this.lock = await lockFile(join(this.folder, 'history'), (pid) => inUse(this.folder, pid), this.host.signal);
+    this.lock = await lockFile(join(this.folder, 'history'), (owner) => inUse(this.folder, owner), this.host.signal);
     try {
       await this.adopt();
       await this.sweep();
@@ -98,9 +98,11 @@ class HistoryFiles implements OpenHistoryStore {
       (segment) => segment.tier === tier && segment.to > range.from && segment.from < range.to,
     );
     for (const path of [...files.map(({ path }) => path), join(this.folder, RUNNING)]) {
+      const latest = new Map<string, HistoryRow>();
       for (const row of rowsOf(await bytesOf(path))) {
-        if (row.tier === tier && row.at >= range.from && row.at < range.to) yield row;
+        if (row.tier === tier && row.at >= range.from && row.at < range.to) latest.set(keyOf(row), row);
       }
+      yield* latest.values();
     }
   }
 
@@ -109,11 +111,12 @@ class HistoryFiles implements OpenHistoryStore {
   }
 
   private async append(row: HistoryRow): Promise<void> {
-    const key = `${row.instance} ${row.tier} ${row.at}`;
-    if (this.appended.has(key)) return;
+    const key = keyOf(row);
+    const known = this.appended.get(key);
+    if (known !== undefined && Buffer.compare(known, row.data) === 0) return;
     const path = join(this.folder, segmentOf(row));
     this.lengths.set(path, await appendRow(path, row, this.lengths.get(path) ?? null));
-    this.appended.add(key);
+    this.appended.set(key, row.data);
   }
 
   /** What a process has left running that was killed: its buckets have ended. */
@@ -161,15 +164,17 @@ class HistoryFiles implements OpenHistoryStore {
   }
 }
 
+const keyOf = ({ instance, tier, at }: HistoryRow): string => `${instance} ${tier} ${at}`;
+
 function segmentOf({ tier, at }: HistoryRow): string {
   const time = new Date(at).toISOString();
   return `${tier}-${time.slice(0, ruleOf(tier) === TIERS[0] ? 13 : 10)}.rows`;
 }
 
-function inUse(folder: string, pid: number): PerfError {
+function inUse(folder: string, owner: string): PerfError {
   return new PerfError(
     'PERF_ERR_STORE',
-    `The history in ${folder} is written by process ${pid}, and one process writes to a folder. Give every worker of a cluster its ` +
+    `The history in ${folder} is written by ${owner}, and one writes to a folder. Give every worker of a cluster its ` +
       'own `directory`, or keep the history of all of them with `redisHistory()`.',
   );
 }

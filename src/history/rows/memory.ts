@@ -23,6 +23,15 @@ interface TierBuckets extends TierRule {
   readonly running: Map<number, SiteWindow>;
 }
 
+/** One that has ended goes on where the clock was set back into it: its row replaces the first. */
+function runningAt({ finished, running }: TierBuckets, at: number): SiteWindow {
+  return entryOf(running, at, () => {
+    const data = finished.get(at);
+    finished.delete(at);
+    return data === undefined ? new SiteWindow() : new EncodedWindow(data).decoded();
+  });
+}
+
 /** What this process has seen, in the three tiers, bounded in time and bytes. What takes steps must be done one after the other. */
 export class MemoryTiers {
   private readonly tiers = new Map<Tier, TierBuckets>(
@@ -38,9 +47,7 @@ export class MemoryTiers {
     // A clock that was set back a little; one that was far ahead is not waited for.
     if (this.finishedUntil - atMs > HOUR_MS) this.finishedUntil = 0;
     const at = Math.max(atMs, this.finishedUntil);
-    const [minute, ...others] = [...this.tiers.values()].map(({ stepMs, running }) =>
-      entryOf(running, bucketOf(at, stepMs), () => new SiteWindow()),
-    );
+    const [minute, ...others] = [...this.tiers.values()].map((tier) => runningAt(tier, bucketOf(at, tier.stepMs)));
     for (const window of [minute!, ...others]) window.process.add(process);
     for (const [name, route] of routes) {
       const known = minute!.routes.get(name);

@@ -1,6 +1,6 @@
 import { ByteReader, ByteWriter } from './bytes.js';
 import type { Steps } from '../../core/turns.js';
-import { COUNTS, isCounted, ProcessSums, RouteSums, RouteWindow, TIMES, type SiteWindow } from './window.js';
+import { COUNTS, isCounted, ProcessSums, RouteSums, RouteWindow, SiteWindow, TIMES } from './window.js';
 
 /** What `''` names among the routes of a row: all of them together, so that a chart of the whole reads one. */
 const WHOLE = '';
@@ -131,6 +131,13 @@ export class EncodedWindow {
   sums(route: string | null): RouteSums | null {
     const bytes = this.bytesOf(route);
     return bytes === undefined ? null : readSums(new ByteReader(bytes), new RouteSums());
+  }
+
+  decoded(): SiteWindow {
+    const site = new SiteWindow();
+    site.process.add(this.process);
+    for (const name of this.routeNames) site.routeOf(name).merge(this.window(name)!);
+    return site;
   }
 
   private bytesOf(route: string | null): Uint8Array | undefined {

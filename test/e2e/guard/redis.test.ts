@@ -147,6 +147,27 @@ describe('a guarded Redis client', () => {
     expect(cache.stats()).toMatchObject({ failed: 0, deadlines: 0, calls: 1 });
   });
 
+  it('guards what comes after a MULTI that was refused: it has begun no transaction', async () => {
+    const port = await freePort();
+    const client = new Redis({ port, enableOfflineQueue: false, retryStrategy: () => 20 });
+    const { cache } = await guarded(client, { breaker: false });
+    await expect(client.multi({ pipeline: false })).rejects.toThrow('enableOfflineQueue');
+    await expect(client.get('guard:a')).rejects.toThrow('enableOfflineQueue');
+    expect(cache.stats()).toMatchObject({ calls: 1 });
+  });
+
+  it('a pipeline that blocks does not say that Redis is back', async () => {
+    const port = await freePort();
+    const client = new Redis({ port, maxRetriesPerRequest: null, retryStrategy: () => 20 });
+    const { cache } = await guarded(client, { breaker: { atLeast: 1, openMs: 50, probes: 1 } });
+    expect(await codeOf(client.get('guard:a'))).toBe('PERF_ERR_DEADLINE');
+    await until('it to try again', () => cache.state === 'half-open');
+    void client.pipeline().blpop('guard:nothing', 0).exec();
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(cache.state).not.toBe('closed');
+    expect(cache.stats().durationMs.max).toBe(0);
+  });
+
   it('refuses what is too much at once', async () => {
     const client = new Redis(inject('redisUrl'));
     const { cache } = await guarded(client, { deadlineMs: 5_000, maxInFlight: 2 });

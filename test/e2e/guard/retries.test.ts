@@ -1,3 +1,5 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { guard, upstreamToken, type GuardedUpstream, type UpstreamGuardOptions } from '../../../src/entries/guard.js';
 import { startApp, type TestApp } from '../../fixtures/app.js';
@@ -60,6 +62,27 @@ describe('retries', () => {
     const againMs = performance.now();
     expect((await api.call(asked, idempotent)).status).toBe(503);
     expect(performance.now() - againMs).toBeLessThan(20_000);
+  });
+
+  it('keep no connection for an answer that is asked for again', async () => {
+    let closed = 0;
+    const errors = createServer((request, response) => {
+      request.socket.once('close', () => (closed += 1));
+      if (request.url === '/well') response.end('well');
+      else response.writeHead(503).end(Buffer.alloc(16 * 1024 * 1024));
+    });
+    await new Promise<void>((resolve) => errors.listen(0, '127.0.0.1', resolve));
+    const url = `http://127.0.0.1:${(errors.address() as AddressInfo).port}`;
+    try {
+      const api = await upstream({ breaker: false });
+      const path = ({ attempt }: { attempt: number }): string => (attempt === 3 ? '/well' : '/');
+      const response = await api.call((call) => fetch(url + path(call), { signal: call.signal }), idempotent);
+      expect(await response.text()).toBe('well');
+      await until('both to be let go', () => closed === 2);
+    } finally {
+      errors.closeAllConnections();
+      errors.close();
+    }
   });
 
   it('are at most a fifth of the calls', async () => {

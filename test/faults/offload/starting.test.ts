@@ -54,6 +54,26 @@ describe('workers that do not start', { timeout: 180_000 }, () => {
     }
   });
 
+  it('fail a call whose arguments have become such that they cannot be sent again, and go on', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'offload-'));
+    process.env['OFFLOAD_FAILED_ONCE'] = join(folder, 'failed');
+    try {
+      const { reports, offloader } = await offloadApp({
+        offload: { module: compiled('failing-once.module'), threads: 1 },
+      });
+      const bytes = new Uint8Array(8);
+      const call = reports.invert(bytes);
+      const next = reports.whereabouts();
+      structuredClone(bytes.buffer, { transfer: [bytes.buffer] });
+      await expect(call).rejects.toThrow('PERF_ERR_SERIALIZE');
+      expect(await next).toMatchObject({ isMainThread: false });
+      expect(offloader.stats()).toMatchObject({ done: 1, failed: 1, running: 0, pending: 0 });
+    } finally {
+      delete process.env['OFFLOAD_FAILED_ONCE'];
+      rmSync(folder, { recursive: true });
+    }
+  });
+
   it('are no more than there may be, whatever `warm` asks for', async () => {
     const { offloader } = await offloadApp({ offload: { threads: 1, warm: 2, maxPending: 0 } });
     expect(offloader.stats()).toMatchObject({ threads: 1, refused: 0 });

@@ -129,6 +129,26 @@ describe('history', () => {
     }
   });
 
+  it('keeps what a bucket had when the clock is set back by hours, or into a bucket that has ended late', async () => {
+    for (const [lateMs, backMs] of [
+      [0, 2 * HOUR_MS],
+      [3 * MINUTE_MS + 30_000, MINUTE_MS],
+    ] as const) {
+      const scripted = new Scripted();
+      await scripted.minutes(177, (counters) => counters.requests(ROUTE, 5, 20));
+      scripted.counters.requests(ROUTE, 5, 20);
+      scripted.nowMs += lateMs;
+      await scripted.history.tick();
+      scripted.nowMs -= backMs;
+      await scripted.minutes(90, (counters) => counters.requests(ROUTE, 5, 40));
+      for (const stepMs of [MINUTE_MS, 5 * MINUTE_MS, HOUR_MS]) {
+        const range = { from: START, to: START + 6 * HOUR_MS, stepMs };
+        const { points } = await scripted.history.history(range);
+        expect(points.reduce((sum, { count }) => sum + count, 0)).toBe(5 * 268);
+      }
+    }
+  });
+
   it('compares two ranges: what is slower, by how much and why, and what has not changed', async () => {
     const scripted = new Scripted();
     const half = 3 * 60;

@@ -9,3 +9,14 @@ it('cuts a long name of a target, whoever gives it', () => {
   // `perf.timed()` and `perf.watch()`.
   expect(targets.named(long, 'other')).toBe(made);
 });
+
+it('is one with those beyond the limit when it is named so', () => {
+  const targets = new Targets({ target: ({ host }) => host, maxTargets: 2 }, { report() {} } as never);
+  for (const host of ['other', 'a', 'b', 'c', 'other'])
+    targets.of({ kind: 'http', host, method: 'GET', path: '' }).calls += 1;
+  expect(targets.all.map(({ name, calls }) => [name, calls])).toEqual([
+    ['a', 1],
+    ['b', 1],
+    ['other', 3],
+  ]);
+});

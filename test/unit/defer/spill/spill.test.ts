@@ -184,6 +184,23 @@ describe('the spill', () => {
     await until('it to be put aside', () => readdirSync(folder).includes('spill.ndjson.1.damaged'));
   });
 
+  it('keeps each damaged file: a later one takes no name of theirs', async () => {
+    for (let boot = 0; boot < 2; boot++) {
+      const first = await open();
+      await put(first.spill, `a-${boot}`);
+      await crash(first.spill);
+      appendFileSync(join(folder, segments()[0]!), `what is damaged in boot ${boot}\n`);
+      const { spill } = await open();
+      await takeAll(spill);
+      spill.strike(placesOf([`a-${boot}`]));
+      await until('it to be put aside', () => segments().length === 0);
+      await crash(spill);
+    }
+    const kept = readdirSync(folder).filter((name) => name.endsWith('.damaged'));
+    const texts = kept.toSorted().map((name) => readFileSync(join(folder, name), 'utf8'));
+    expect(texts).toEqual([expect.stringContaining('in boot 0'), expect.stringContaining('in boot 1')]);
+  });
+
   it('parks entries that memory has no room for and brings them back', async () => {
     const { spill } = await open();
     for (let i = 0; i < 5; i++) await put(spill, `a-${i}`);
@@ -325,14 +342,17 @@ describe('the lock of a spill', () => {
 
   it('keeps a second one out as long as a process lives, and not longer', async () => {
     await open();
-    await expect(open()).rejects.toThrow(/PERF_ERR_STORE: `spillPath` is in use by process \d+/);
+    await expect(open()).rejects.toThrow(
+      `PERF_ERR_STORE: \`spillPath\` is in use by process ${process.pid}, this one, for another application: ${file}. ` +
+        'Each application needs a file of its own.',
+    );
     const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' });
     const stat = readFileSync(`/proc/${child.pid}/stat`, 'utf8');
     const started = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
     const [place] = readFileSync(lock(), 'utf8').split(' ');
     await crash(opened[0]!);
     writeFileSync(lock(), `${place} ${child.pid} ${started}`);
-    await expect(open()).rejects.toThrow('PERF_ERR_STORE');
+    await expect(open()).rejects.toThrow(`is in use by process ${child.pid}: ${file}.`);
     child.kill('SIGKILL');
     await once(child, 'exit');
     const { spill } = await open();
