@@ -65,10 +65,13 @@ describe('replay', { timeout: 120_000 }, () => {
     expect(html).not.toMatch(/<script|https?:/);
   });
 
-  it('says why there was no answer', async () => {
+  it('says why there was no answer, and fails without a gate too', async () => {
     const file = recordingOf(Array.from({ length: 5 }, () => ({ url: '/me' })));
     const ran = await runUntilNotVoid('replay', file, '--target', 'http://127.0.0.1:1');
-    expect(ran.stdout).toMatch(/^errors: 5 × ECONNREFUSED\nreplay +5 requests  p50 +-  p95 +-  p99 +-  errors 100 %$/m);
+    expect(ran.stdout).toMatch(
+      /^errors: 5 × ECONNREFUSED\nreplay +5 requests  p50 +-  p95 +-  p99 +-  errors 100 %  fails no answer$/m,
+    );
+    expect(ran.status).toBe(1);
   });
 
   it('sends nothing to any but this machine, unless a host is named in full, and nothing that changes data', async () => {

@@ -17,6 +17,8 @@ export interface Judgement extends Figures {
 export function judged({ outcomes, unsent, voidBecause, lateShare, ownCpu }: LoadResult, gate: Gate | null): Judgement {
   const figures = outcomes.figures();
   const failures = gate?.failures(figures) ?? [];
+  // Without a gate a slow answer is only told; that nobody answers is no replay.
+  if (gate === null && Number.isNaN(figures.durationMs.p50)) failures.push('no answer');
   if (unsent > 0) failures.push(`10,000 requests in flight: ${unsent} were not sent any more`);
   return {
     ...figures,
