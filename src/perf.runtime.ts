@@ -8,6 +8,7 @@ import { HISTORY } from './core/history.js';
 import { LATENCY_FIGURES } from './core/latency-figures.js';
 import { OVERVIEW } from './core/overview.js';
 import { contextOff } from './core/perf.error.js';
+import { describe } from './core/option.js';
 import type { SizeNote } from './core/record.js';
 import { Recorder } from './core/recorder.js';
 import { OncePerCause, safeReporter } from './core/reporter.js';
@@ -264,7 +265,7 @@ export class PerfRuntime {
     return healthOf(snapshot, this.options.defer?.maxPending ?? null, others);
   }
 
-  note({ rows, bytes }: SizeNote): void {
+  note(size: SizeNote): void {
     if (!this.requests.contextAllowed) throw contextOff('PerfService.note()');
     const state = currentPart(this.requests);
     if (state === null) {
@@ -274,9 +275,20 @@ export class PerfRuntime {
       this.report.report(cause, `${cause}: what it says is not recorded.`);
       return;
     }
-    const note = (state.note ??= {});
-    if (rows !== undefined) note.rows = (note.rows ?? 0) + rows;
-    if (bytes !== undefined) note.bytes = (note.bytes ?? 0) + bytes;
+    for (const field of ['rows', 'bytes'] as const) {
+      const added = size[field];
+      if (added === undefined) continue;
+      if (Number.isFinite(added) && added >= 0) {
+        const note = (state.note ??= {});
+        note[field] = (note[field] ?? 0) + added;
+      } else {
+        const cause = `PerfService.note() with \`${field}\` that is no size`;
+        this.report.report(
+          cause,
+          `${cause}: a number of 0 or more is expected, got ${describe(added)}. It is left out.`,
+        );
+      }
+    }
   }
 
   /** What is on, and where to look. */

@@ -1,6 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { HISTORY, NO_HISTORY } from './core/history.js';
 import type { CompareWhat, HistorySeries, PerfComparison, TimeRange } from './core/history.js';
+import { optionError } from './core/option.js';
 import type { SizeNote } from './core/record.js';
 import type { PerfSnapshot, UserUse } from './core/snapshot.js';
 import { NO_RECORDING, RECORDING, type Recording } from './core/recording.js';
@@ -29,8 +30,10 @@ export class PerfService {
   /**
    * The heaviest users of the last hour, the heaviest first: by the time that their requests took, or by their number.
    * @example perf.users({ by: 'count', route: 'GET /users/:id' })
+   * @throws PERF_ERR_OPTION
    */
   users({ by = 'totalMs', route }: { by?: 'totalMs' | 'count'; route?: string } = {}): readonly UserUse[] {
+    if (by !== 'totalMs' && by !== 'count') throw optionError('perf.users().by', "'totalMs' or 'count'", by);
     return USERS.get(this.runtime.requests)?.(by, route) ?? [];
   }
 
@@ -89,7 +92,7 @@ export class PerfService {
 
   /**
    * Puts the size of the data that the current request works on beside its latency and its blocks. Numbers add up over
-   * several calls. Outside a request it says so once and does nothing.
+   * several calls. Outside a request it says so once and does nothing, as with what is no number of 0 or more.
    * @throws PERF_ERR_CONTEXT_OFF with `context: false`
    */
   note(size: SizeNote): void {

@@ -113,6 +113,23 @@ describe.each(adapters)('without any option, on %s', (adapter) => {
     expect(await recordsOf(built, 1)).toMatchObject([{ note: { rows: 7 } }]);
   });
 
+  it('note() leaves out what is no size, and says so once', async () => {
+    const warnings: string[] = [];
+    const built = await listeningApp(adapterOf(adapter), {
+      metadata: plain,
+      nest: { logger: { log: () => {}, error: () => {}, warn: (message: string) => void warnings.push(message) } },
+    });
+    await fetch(`${built.url}/note/0`);
+    await recordsOf(built, 1);
+    built.sink.records.length = 0;
+    for (const rows of ['many', '-5', 'Infinity', '7']) await fetch(`${built.url}/note/${rows}`);
+    const records = await recordsOf(built, 4);
+    expect(records.map(({ note }) => note)).toEqual([null, null, null, { rows: 7 }]);
+    expect(warnings.filter((text) => text.includes('PerfService.note() with'))).toEqual([
+      'PerfService.note() with `rows` that is no size: a number of 0 or more is expected, got `NaN` (number). It is left out.',
+    ]);
+  });
+
   it('the context store is on from the first request on where somebody injects `Deferrer`', async () => {
     const metadata = { controllers: plain.controllers, providers: [PlainService, AskingService] };
     const built = await listeningApp(adapterOf(adapter), { metadata, perf: { eventLoop: false } });

@@ -50,6 +50,16 @@ describe.each(adapters)('users, on %s', (adapter) => {
     expect(metrics).not.toContain('alice');
   });
 
+  it('are not listed by what they cannot be listed by', async () => {
+    const running = await startApp(adapter, { perf: {}, metadata: {} });
+    const perf = running.app.get(PerfService);
+    const by = JSON.parse('"mean"') as 'count';
+    expect(() => perf.users({ by })).toThrow(
+      "PERF_ERR_OPTION: `perf.users().by` must be 'totalMs' or 'count', got `\"mean\"` (string).",
+    );
+    await running.close();
+  });
+
   it('are not told of what is not measured', async () => {
     const { users } = await usersOf(adapter, { latency: { ignore: ['/feed'] } });
     expect(users).toEqual([]);
