@@ -8,7 +8,9 @@ import { PerfService } from '../../src/index.js';
 import { closeApps, listeningApp, recordsOf, type BuiltApp } from '../fixtures/build-app.js';
 
 interface Routes {
+  (request: object, response: ServerResponse, next: () => void): void;
   get: (path: string, handle: (request: object, response: ServerResponse) => void) => void;
+  use: (handle: (request: { path: string }, response: ServerResponse, next: () => void) => void) => void;
 }
 /** Express is a dependency of Nest's platform, not of this package. */
 const platform = createRequire(createRequire(import.meta.url).resolve('@nestjs/platform-express'));
