@@ -8,7 +8,9 @@ import { PerfService } from '../../src/index.js';
 import { closeApps, listeningApp, recordsOf, type BuiltApp } from '../fixtures/build-app.js';
 
 interface Routes {
+  (request: object, response: ServerResponse, next: () => void): void;
   get: (path: string, handle: (request: object, response: ServerResponse) => void) => void;
+  use: (handle: (request: { path: string }, response: ServerResponse, next: () => void) => void) => void;
 }
 /** Express is a dependency of Nest's platform, not of this package. */
 const platform = createRequire(createRequire(import.meta.url).resolve('@nestjs/platform-express'));
@@ -145,6 +147,41 @@ describe('labels of what is mounted on Express', () => {
       ['/graphql', 200],
       ['/graphql', 200],
     ]);
+  });
+
+  /** Shops' image servers and mailboxes are routers that a module mounts so. */
+  it('middleware of a module that answers by itself has the path it was given as its label', async () => {
+    const files = Router();
+    files.use((request, response, next) => (request.path === '/none.png' ? next() : answer(request, response)));
+    const mailbox = Router();
+    mailbox.get('/mails/:id', answer);
+    @Module({})
+    class FilesModule {
+      configure(consumer: MiddlewareConsumer) {
+        consumer.apply(files).forRoutes('assets');
+        consumer.apply(mailbox).forRoutes('/mailbox');
+      }
+    }
+    const built = await listeningApp(new ExpressAdapter(), {
+      metadata: { imports: [FilesModule] },
+      beforeInit: (app) => void app.setGlobalPrefix('api'),
+    });
+    const paths = [
+      '/api/assets/evil1.png',
+      '/api/ASSETS/evil2',
+      '/api/mailbox/mails/1',
+      '/api/assets/none.png',
+      '/evil4',
+    ];
+    for (const path of paths) await (await fetch(built.url + path)).text();
+    expect((await recordsOf(built, paths.length)).map(({ route }) => route)).toEqual([
+      '/api/assets',
+      '/api/assets',
+      '/api/mailbox/mails/:id',
+      '',
+      '',
+    ]);
+    for (const label of labelsOf(built)) expect(label).not.toContain('evil');
   });
 
   /** Nest 12 answers what no route has matched under a prefix, and other methods of what is excluded from it, by routes of Express. */

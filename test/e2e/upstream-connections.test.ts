@@ -29,6 +29,19 @@ it('does not count it as a failed call that Redis before 7.2 does not know how a
   expect(rows).toMatchObject([{ target: 'redis cache:6379', calls: 2, errors: 1 }]);
 });
 
+/** A queue's worker and its listener do so all day, and looked like a Redis that takes ten seconds. */
+it('counts no call for a worker that waits until there is something to do', async () => {
+  const { app } = await buildApp(adapterOf('express'));
+  await tell('bzpopmin', ['bull:mail:marker', '5']);
+  await tell('BLMOVE', ['todo', 'doing', 'RIGHT', 'LEFT', '0']);
+  await tell('xread', ['BLOCK', '10000', 'STREAMS', 'bull:mail:events', '$']);
+  await tell('xreadgroup', ['GROUP', 'g', 'me', 'COUNT', '10', 'block', '0', 'STREAMS', 'orders', '>']);
+  await tell('xread', ['COUNT', '10', 'STREAMS', 'block', '0']);
+  await tell('bitcount', ['seen']);
+  const rows = app.get(PerfService).snapshot().upstream;
+  expect(rows).toMatchObject([{ target: 'redis cache:6379', calls: 2, inFlight: 0 }]);
+});
+
 it('counts no call for what never ends for undici: a WebSocket, and the tunnel of a proxy', async () => {
   const { app } = await buildApp(adapterOf('express'));
   const request = { origin: 'http://feed:3000', method: 'GET', path: '/', headers: ['accept', '*/*'] };

@@ -6,7 +6,7 @@ type Register = Awaited<ReturnType<AbstractHttpAdapter['createMiddlewareFactory'
 const PATTERN = /[:*{}()[\]?+!\\]/;
 
 /**
- * The paths that `app.use()` was given: Express tells only what the client sent, which must not become a label. And what modules
+ * The paths that `app.use()` and `forRoutes()` were given: Express tells only what the client sent, which must not become a label. And what modules
  * have registered as middleware, and what answers where nothing has matched.
  */
 export class MountPaths {
@@ -55,6 +55,7 @@ export class MountPaths {
   private noting(register: Register): Register {
     return (path, middleware) => {
       this.middleware.add(middleware);
+      this.add(path);
       return register(path, middleware);
     };
   }

@@ -64,6 +64,8 @@ function hear({ channel, kind, client }: TracedClient, channels: Channels, upstr
     if (isOwnCall() || isIntroduction(traced)) return;
     const caller = kind !== 'sql' || waited.caller === undefined ? upstream.caller() : waited.caller;
     if (caller === 'foreign') return;
+    // How a worker rests: it says nothing of how fast Redis is. A request that waits so is kept by it.
+    if (kind === 'redis' && caller === null && waitsForWrites(traced)) return;
     if (kind === 'sql' && upstream.driven.take(client, traced.query ?? '', caller)) return;
     const made = madeCall(kind, client, traced);
     const bullmq = kind === 'redis' && isBullMq(traced.args);
@@ -80,6 +82,15 @@ function hear({ channel, kind, client }: TracedClient, channels: Channels, upstr
 /** How a Redis client introduces itself on a new connection; before Redis 7.2 that is answered with an error, which nobody sees. */
 const isIntroduction = ({ command, args }: Traced): boolean =>
   command?.toLowerCase() === 'client' && String(args?.[0]).toUpperCase() === 'SETINFO';
+
+const BLOCKING = /^B(L(POP|MOVE|MPOP)|RPOP(LPUSH)?|Z(POP(MIN|MAX)|MPOP))$/i;
+
+/** Whether Redis answers only when somebody else has written, or its time is over: https://redis.io/commands/?group=list */
+function waitsForWrites({ command = '', args = [] }: Traced): boolean {
+  if (!/^XREAD(GROUP)?$/i.test(command)) return BLOCKING.test(command);
+  const words = args.map((word) => String(word).toUpperCase());
+  return words.slice(0, words.indexOf('STREAMS')).includes('BLOCK');
+}
 
 function madeCall(kind: UpstreamKind, client: string, traced: Traced): MadeCall {
   const { serverAddress = 'unknown', serverPort, database, command } = traced;
