@@ -64,6 +64,8 @@ const fork = {
   execArgv: ['--expose-gc'],
   // Two more than there are cores: suites wait as often as they compute.
   maxWorkers: availableParallelism() + 2,
+  // Of tests that say so: they start processes.
+  maxConcurrency: 2,
   ...PATIENCE,
 };
 
