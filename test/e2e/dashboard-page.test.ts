@@ -83,10 +83,11 @@ describe('the page of the dashboard, in a browser', { timeout: 120_000 }, () => 
     await page.locator('.link.live').waitFor();
     // On a busy machine the operating system may have done it, and then nobody is named.
     const named = /GET \/reports\/:id[\s\S]*busy-shop\.ts:\d+/;
-    await until('a block that is named', async () => {
+    const nameOne = async (): Promise<boolean> => {
       await call(`${shop.url}/reports/again`);
       return named.test(await textOf(page, '#blocks'));
-    });
+    };
+    await until('a block that is named', nameOne, 90_000);
     for (const id of SECTIONS) expect(await page.locator(`section#${id} h2`).count(), id).toBe(1);
     expect(await textOf(page, '.top')).toMatch(/pod\s+\S+\s+release\s+2\.4\.1/);
     expect(await textOf(page, '#now')).toMatch(/GET \/payments\/status failed \d+ of \d+ times|blocked the event loop/);
@@ -97,7 +98,7 @@ describe('the page of the dashboard, in a browser', { timeout: 120_000 }, () => 
     expect(await textOf(page, '#users')).toContain('user-');
     expect(await textOf(page, '#compression')).toContain('/flights');
     expect(page.url()).toBe(`${shop.url}/perf/`);
-  });
+  }, 120_000);
 
   it('shows what came from outside as text', async () => {
     const { page, complaints } = opened;

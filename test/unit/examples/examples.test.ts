@@ -1,4 +1,4 @@
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { beforeAll, describe, expect, it } from 'vitest';
 
@@ -70,6 +70,19 @@ const flags: Readonly<Record<string, readonly string[]>> = {
   'going-live': ['--seconds', '2'],
 };
 
+interface Run {
+  status: number | NodeJS.Signals | null;
+  stdout: string;
+  stderr: string;
+}
+/** Runs one, however it ends. */
+const run = (...args: string[]): Promise<Run> =>
+  new Promise((resolve) => {
+    const child = execFile('node', args, { timeout: 150_000 }, (_error, stdout, stderr) =>
+      resolve({ status: child.exitCode ?? child.signalCode, stdout, stderr }),
+    );
+  });
+
 const examples = readdirSync('examples').filter((name) => existsSync(`examples/${name}/main.ts`));
 /** Run for 15 s at the least; `.ci/run` starts the demo too. */
 const isLong = (name: string): boolean => name === 'demo' || name === 'going-live';
@@ -81,20 +94,22 @@ describe('examples', { timeout: 180_000 }, () => {
     if (!existsSync('dist/index.js')) execFileSync('node', ['scripts/build.mjs']);
   }, 300_000);
 
-  it.runIf(LONG)('examples/slow-upstream tells our own slowness from theirs', () => {
-    const args = ['build/examples/slow-upstream/main.js', '--us'];
-    const { status, stdout } = spawnSync('node', args, { encoding: 'utf8', timeout: 150_000 });
+  it.runIf(LONG)('examples/slow-upstream tells our own slowness from theirs', async () => {
+    const { status, stdout } = await run('build/examples/slow-upstream/main.js', '--us');
     expect(status).toBe(0);
     expect(stdout).toMatch(/^Is it us or them\? Us: /m);
     expect(stdout).toMatch(/^For whom\? acme: /m);
   });
 
-  it.each(examples.filter((name) => LONG || !isLong(name)))('examples/%s runs with one command, and ends', (name) => {
-    const args = [`build/examples/${name}/main.js`, ...(flags[name] ?? [])];
-    const { status, stdout, stderr } = spawnSync('node', args, { encoding: 'utf8', timeout: 150_000 });
-    // The watchdog writes there of a loop that a slow machine has kept for over a second.
-    expect(stderr.replaceAll(/^\[Perf\] .*\n/gm, '')).toBe('');
-    expect(status).toBe(0);
-    for (const pattern of mustSay[name] ?? [/\S/]) expect(stdout).toMatch(pattern);
-  });
+  // At a time: most of each is spent waiting. How many is `maxConcurrency` of vitest.config.ts.
+  it.concurrent.for(examples.filter((name) => LONG || !isLong(name)))(
+    'examples/%s runs with one command, and ends',
+    async (name, { expect }) => {
+      const { status, stdout, stderr } = await run(`build/examples/${name}/main.js`, ...(flags[name] ?? []));
+      // The watchdog writes there of a loop that a slow machine has kept for over a second.
+      expect(stderr.replaceAll(/^\[Perf\] .*\n/gm, '')).toBe('');
+      expect(status).toBe(0);
+      for (const pattern of mustSay[name] ?? [/\S/]) expect(stdout).toMatch(pattern);
+    },
+  );
 });
