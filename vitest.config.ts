@@ -49,15 +49,10 @@ const APART = [
   'test/faults/{compression-memory,event-loop-exit,event-loop-hostile,event-loop-told,event-loop-worker,history-killed,many-apps}.test.ts',
   'test/unit/experiments/flat-memory.test.ts',
 ];
-/** Suites that wait for a browser or for what the kernel counts, and have bounds that a neighbour leaves alone: two at a time. */
-const PAIRED = [
-  'test/e2e/{dashboard-browser,event-matrix}.test.ts',
-  'test/faults/{real-cgroups,throttled-loop}.test.ts',
-];
 /** Suites that measure the event loop or the CPU: each has the machine to itself as well. */
 const ALONE = [
-  'test/e2e/{block-truth,closing,dashboard-page,event-loop,event-loop-secrets,experiment-effect,repeated-blocks,switchback,upstream-accuracy}.test.ts',
-  'test/faults/{event-loop-attribution,event-loop-machine,event-loop-styles,guard-outages,own-cpu,sinks-and-requests,soak,watchdog-thread,offload/loop-spared}.test.ts',
+  'test/e2e/{block-truth,closing,dashboard-browser,dashboard-page,event-loop,event-loop-secrets,event-matrix,experiment-effect,repeated-blocks,switchback,upstream-accuracy}.test.ts',
+  'test/faults/{event-loop-attribution,event-loop-machine,event-loop-styles,guard-outages,own-cpu,real-cgroups,sinks-and-requests,soak,throttled-loop,watchdog-thread,offload/loop-spared}.test.ts',
   'test/unit/{bench/*,event-loop/event-loop,history/{cost,turns}}.test.ts',
   'test/load/{diff,ramp,recorded,replay}.test.ts',
 ];
@@ -83,7 +78,7 @@ interface Suites {
   readonly env?: Record<string, string>;
 }
 
-/** Four projects: many suites in one process, a process for each suite, then two suites at a time, and then one. */
+/** Three projects: many suites in one process, a process for each suite, and then one suite after the other. */
 function projectsOf({ name, folders, exclude = [], globalSetup, alias = [], env = {} }: Suites) {
   const within = (globs: readonly string[]): string[] =>
     globs.filter((glob) => folders.some((folder) => glob.startsWith(`${folder}/`)));
@@ -93,20 +88,11 @@ function projectsOf({ name, folders, exclude = [], globalSetup, alias = [], env 
     ...common,
     name,
     include: all,
-    exclude: [...exclude, ...APART, ...PAIRED, ...ALONE],
+    exclude: [...exclude, ...APART, ...ALONE],
     isolate: false,
     setupFiles: folders === SERVERS ? ['test/setup/closed-applications.ts'] : [],
   };
   const apart = { ...common, name: `${name}-apart`, include: within(APART), exclude: [...exclude] };
-  const paired = {
-    ...common,
-    name: `${name}-paired`,
-    include: within(PAIRED),
-    exclude: [...exclude],
-    maxWorkers: 2,
-    isolate: false,
-    sequence: { groupOrder: 1 },
-  };
   const alone = {
     ...common,
     name: `${name}-alone`,
@@ -115,9 +101,9 @@ function projectsOf({ name, folders, exclude = [], globalSetup, alias = [], env 
     fileParallelism: false,
     isolate: false,
     // After all others.
-    sequence: { groupOrder: 2 },
+    sequence: { groupOrder: 1 },
   };
-  return [beside, apart, paired, alone].map((test) => ({ oxc, resolve: { alias }, test }));
+  return [beside, apart, alone].map((test) => ({ oxc, resolve: { alias }, test }));
 }
 
 /** BullMQ 5 with ioredis 5, on Nest 11: the long run installs them. */
