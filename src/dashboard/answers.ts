@@ -23,6 +23,8 @@ const SAFE: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',
   vary: 'accept',
 };
+/** It is asked for every two seconds: to encode it would cost the application more than the way to one who looks. */
+const AS_IT_IS = { ...SAFE, 'cache-control': 'no-store, no-transform' };
 const FOR_EVER = { ...SAFE, 'cache-control': 'public, max-age=31536000, immutable', vary: 'accept-encoding' };
 const ACCEPTS_BROTLI = /\bbr\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i;
 
@@ -76,7 +78,7 @@ export class Answers {
       filter: (query.get('filter') ?? '').slice(0, 200),
       routeId: Number.isInteger(routeId) ? routeId : null,
     });
-    return { status: 200, type: JSON_TYPE, body, headers: SAFE };
+    return { status: 200, type: JSON_TYPE, body, headers: AS_IT_IS };
   };
 
   /** Holds nothing of the application: open to everybody, and kept by browsers. */

@@ -127,7 +127,9 @@ describe.each(adapters)('answers of the dashboard on %s', (adapter) => {
         expect(await plain.text()).toBe(text);
       }
     }
-    expect((await fetch(`${url}/perf/data`, { headers })).headers.get('cache-control')).toBe('no-store');
+    const polled = await fetch(`${url}/perf/data`, { headers: { ...headers, 'accept-encoding': 'br, gzip' } });
+    expect(polled.headers.get('cache-control')).toBe('no-store, no-transform');
+    expect([(await polled.text()).length > 1_024, polled.headers.get('content-encoding')]).toEqual([true, null]);
   });
 
   it('are text for terminals, on which names cannot act', async () => {
