@@ -4,10 +4,10 @@ import type { PerfSinkHost } from '../core/sink.js';
 import type { EventLoopSnapshot } from '../core/snapshot.js';
 import { counted, nameOf } from './names.js';
 import { RouteWaits, type RouteWait } from './route-waits.js';
-import { quantileMs, RouteWindows, type RouteWindow } from './window.js';
+import { quantileMs, RouteWindows } from './window.js';
 
 const SHOWN_ROUTES = 3;
-/** Percentiles of fewer requests are chance: such a route is named for its errors only. */
+/** Percentiles of fewer requests are chance: the line has their mean. */
 const MIN_COUNT = 10;
 /** The rows of a resolver's HTTP request count it already. */
 const GRAPHQL = 'GRAPHQL';
@@ -29,6 +29,7 @@ export interface Summary {
     readonly route: string;
     readonly count: number;
     readonly errors: number;
+    readonly meanMs: number;
     readonly p50Ms: number;
     readonly p95Ms: number;
     /** The upstream that took at least half of its time; null where none did. */
@@ -61,6 +62,7 @@ export class Summaries {
     this.waits.next(snapshot);
     const windows = this.windows.next(host);
     const http = windows.filter(({ method }) => method !== GRAPHQL);
+    const longest = windows.sort((a, b) => b.totalMs - a.totalMs).slice(0, SHOWN_ROUTES);
     const allAborted = sum(routes, ({ aborted }) => aborted);
     const allLost = defer === null ? 0 : defer.failed + defer.dropped;
     const aborted = allAborted - this.abortedBefore;
@@ -77,11 +79,12 @@ export class Summaries {
       blocks,
       blockedMs,
       deferredLost,
-      routes: mattering(windows).map((window) => ({
+      routes: longest.map((window) => ({
         method: window.method,
         route: window.route,
         count: window.count,
         errors: window.errors,
+        meanMs: window.totalMs / window.count,
         p50Ms: quantileMs(window, 0.5),
         p95Ms: quantileMs(window, 0.95),
         waits: this.waits.of(`${window.method} ${window.route}`, window.totalMs),
@@ -104,8 +107,9 @@ export function summaryText(summary: Summary): string {
   ];
   const time = windowMs === 60_000 ? 'minute' : `${windowMs / 1_000} s`;
   const shown = routes.map(
-    ({ method, route, count, errors: failed, p50Ms, p95Ms, waits }) =>
-      `${count} × ${nameOf({ method, route, handler: null })} p50 ${rounded(p50Ms)} ms, p95 ${rounded(p95Ms)} ms` +
+    ({ method, route, count, errors: failed, meanMs, p50Ms, p95Ms, waits }) =>
+      `${count} × ${nameOf({ method, route, handler: null })} ` +
+      (count < MIN_COUNT ? `mean ${rounded(meanMs)} ms` : `p50 ${rounded(p50Ms)} ms, p95 ${rounded(p95Ms)} ms`) +
       (waits === null ? '' : `, ${(100 * waits.share).toFixed(0)} % waiting for ${waits.target}`) +
       (failed === 0 ? '' : `, ${counted(failed, 'error')}`),
   );
@@ -122,13 +126,6 @@ export function summaryText(summary: Summary): string {
   ]
     .filter((part) => part !== '')
     .join('. ');
-}
-
-function mattering(windows: readonly RouteWindow[]): RouteWindow[] {
-  return windows
-    .filter(({ count, errors }) => count >= MIN_COUNT || errors > 0)
-    .sort((a, b) => b.totalMs - a.totalMs)
-    .slice(0, SHOWN_ROUTES);
 }
 
 const rounded = (ms: number): string => (ms < 10 ? ms.toFixed(1) : ms.toFixed(0));
