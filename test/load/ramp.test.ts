@@ -92,7 +92,8 @@ describe('ramp', { timeout: 300_000 }, () => {
     expect(stdout).toMatch(/^6 of 6 answers have another status than expected, most 200 → 302\./m);
   });
 
-  it('counts from the intended start, as a known server answers', async () => {
+  // A machine that stands still for once proves nothing; a wrong count is wrong each time.
+  it('counts from the intended start, as a known server answers', { retry: 2 }, async () => {
     // It stands still for 500 ms of each second: whoever comes then waits for the rest of it.
     const url = await serve((_, response) => {
       const left = 500 - (performance.now() % 1_000);

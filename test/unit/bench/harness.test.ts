@@ -60,21 +60,26 @@ describe('interleaved runs', () => {
   const silent = { log: () => {} };
   const burning = (name: string, steps: number) => ({ name, file, args: [String(steps)] });
 
-  it('find the variant that costs more, and give each its rounds and its latency at one rate', async () => {
-    const variants = [burning('base', 1e5), burning('control', 1e5), burning('double', 2e5)];
-    const { generations } = await runInterleaved(variants, flags, { ...silent, atOneRate: true });
-    const rounds = generations.map(({ bursts }) =>
-      bursts['double']!.map(({ cpuUs }, i) => cpuUs / bursts['base']![i]!.cpuUs),
-    );
-    expect(rounds.map(({ length }) => length)).toEqual([2, 2]);
-    const { median } = medianWithInterval(rounds);
-    expect(median).toBeGreaterThan(1.5);
-    expect(median).toBeLessThan(2.5);
-    for (const { latency } of generations) {
-      expect(latency['double']!.ratePerS).toBe(latency['base']!.ratePerS);
-      expect(latency['double']!.p99Ms).toBeGreaterThanOrEqual(latency['double']!.p50Ms);
-    }
-  }, 120_000);
+  // A machine that stands still for once proves nothing; a wrong ratio is wrong each time.
+  it(
+    'find the variant that costs more, and give each its rounds and its latency at one rate',
+    { timeout: 120_000, retry: 2 },
+    async () => {
+      const variants = [burning('base', 1e5), burning('control', 1e5), burning('double', 2e5)];
+      const { generations } = await runInterleaved(variants, flags, { ...silent, atOneRate: true });
+      const rounds = generations.map(({ bursts }) =>
+        bursts['double']!.map(({ cpuUs }, i) => cpuUs / bursts['base']![i]!.cpuUs),
+      );
+      expect(rounds.map(({ length }) => length)).toEqual([2, 2]);
+      const { median } = medianWithInterval(rounds);
+      expect(median).toBeGreaterThan(1.5);
+      expect(median).toBeLessThan(2.5);
+      for (const { latency } of generations) {
+        expect(latency['double']!.ratePerS).toBe(latency['base']!.ratePerS);
+        expect(latency['double']!.p99Ms).toBeGreaterThanOrEqual(latency['double']!.p50Ms);
+      }
+    },
+  );
 
   it('discard what their control does not confirm, and give up rather than report it', async () => {
     const variants = [burning('base', 1e5), burning('control', 2e5)];
