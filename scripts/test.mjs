@@ -22,13 +22,14 @@ if (long && rest.length === 0) {
   run('node', ['scripts/package-tests.mjs'], { env });
 }
 
-/** zlib's codings and their timing are the runtime's: compression's suites run on the newest LTS too, and with one pool thread. */
+/** zlib's codings, their timing and back-pressure are the runtime's: compression's suites run on newer ones too, and with one pool thread. */
 function compressionEverywhere() {
   const suites = ['--project', 'unit', '--project', 'nest12', 'test/unit/compression', 'test/e2e/compression'];
-  const node24 = 'test/node-versions/node_modules/node24/bin/node';
+  const newer = (major) => `test/node-versions/node_modules/node${major}/bin/node`;
   for (const [node, pool] of [
-    [node24, '4'],
-    [node24, '1'],
+    [newer(26), '4'],
+    [newer(24), '4'],
+    [newer(24), '1'],
     ['node', '1'],
   ]) {
     const bounded = { ...process.env, UV_THREADPOOL_SIZE: pool };

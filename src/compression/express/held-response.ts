@@ -194,10 +194,8 @@ export class HeldResponse implements Sending {
     this.encoder = encoder;
     // Whoever waits for the response to drain waits for the encoder: that Node has sent what the encoder gave tells nothing.
     const emit = response.emit.bind(response) as (...event: unknown[]) => boolean;
-    const restore = override(response, [
-      ['writableNeedDrain', { get: () => encoder.writableNeedDrain }],
-      ['writableLength', { get: () => encoder.writableLength + encoder.readableLength }],
-    ]);
+    // Not `writableLength` as well: Node 26 reads it to see whether it owes a `drain`.
+    const restore = override(response, [['writableNeedDrain', { get: () => encoder.writableNeedDrain }]]);
     let drained = (): void => {};
     response.emit = (...event: unknown[]): boolean => {
       if (event[0] !== 'drain') return emit(...event);

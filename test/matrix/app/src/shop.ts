@@ -1,5 +1,6 @@
 // A small shop that uses every feature the way the README shows it: injection by class, no change in main.ts.
-import { Body, Controller, Get, Inject, Injectable, Param, Post } from '@nestjs/common';
+import { Readable } from 'node:stream';
+import { Body, Controller, Get, Inject, Injectable, Param, Post, StreamableFile } from '@nestjs/common';
 import { type DeferContext, Deferrer, type DeferredWork, DeferWork, Experiments } from 'nestjs-perf';
 
 /** What deferred work has done, in this process. */
@@ -20,7 +21,7 @@ export class SendReceipt implements DeferredWork<{ orderId: string }> {
   }
 }
 
-const FEED = Array.from({ length: 300 }, (_, id) => ({ id, callsign: `FL${id}`, altitude: 30_000 + id }));
+export const FEED = Array.from({ length: 3_000 }, (_, id) => ({ id, callsign: `FL${id}`, altitude: 30_000 + id }));
 
 @Controller()
 export class ShopController {
@@ -46,6 +47,12 @@ export class ShopController {
   @Get('feed')
   feed() {
     return FEED;
+  }
+
+  @Get('export')
+  export() {
+    const parts = JSON.stringify(FEED).match(/.{1,7000}/g)!;
+    return new StreamableFile(Readable.from(parts.map((part) => Buffer.from(part))), { type: 'application/json' });
   }
 }
 
