@@ -42,7 +42,11 @@ describe.each(adapters)('work that goes on for long, on %s', (adapter) => {
   beforeEach(async () => {
     seen = [];
     gate = new Promise((resolve) => (release = resolve));
-    running = await startApp(adapter, { metadata: { controllers: [OrdersController], providers: [Receipt] } });
+    running = await startApp(adapter, {
+      // The context store, on by default from Node 24 on, holds the request of what runs: any `AsyncLocalStorage` does.
+      perf: { context: false },
+      metadata: { controllers: [OrdersController], providers: [Receipt] },
+    });
   });
   afterEach(() => running.close());
 
