@@ -22,7 +22,7 @@ if (long && rest.length === 0) {
   run('node', ['scripts/package-tests.mjs'], { env });
 }
 
-/** zlib's codings, their timing and back-pressure are the runtime's: compression's suites run on newer ones too, and with one pool thread. */
+/** Codings, their timing and back-pressure are the runtime's: compression's suites run on newer ones too, and with one pool thread. */
 function compressionEverywhere() {
   const suites = ['--project', 'unit', '--project', 'nest12', 'test/unit/compression', 'test/e2e/compression'];
   const newer = (major) => `test/node-versions/node_modules/node${major}/bin/node`;

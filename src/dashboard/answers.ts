@@ -23,7 +23,7 @@ const SAFE: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',
   vary: 'accept',
 };
-/** It is asked for every two seconds: to encode it would cost the application more than the way to one who looks. */
+/** It is asked for every two seconds: encoding it would be work for the application's process, for one who looks. */
 const AS_IT_IS = { ...SAFE, 'cache-control': 'no-store, no-transform' };
 const FOR_EVER = { ...SAFE, 'cache-control': 'public, max-age=31536000, immutable', vary: 'accept-encoding' };
 const ACCEPTS_BROTLI = /\bbr\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i;

@@ -6,8 +6,8 @@ type Register = Awaited<ReturnType<AbstractHttpAdapter['createMiddlewareFactory'
 const PATTERN = /[:*{}()[\]?+!\\]/;
 
 /**
- * The paths that `app.use()` and `forRoutes()` were given: Express tells only what the client sent, which must not become a label. And what modules
- * have registered as middleware, and what answers where nothing has matched.
+ * The paths that `app.use()` and `forRoutes()` were given: Express tells only what the client sent, which must not become a label.
+ * And what modules have registered as middleware, and what answers where nothing has matched.
  */
 export class MountPaths {
   /** By lower-case path: Express compares so. */
