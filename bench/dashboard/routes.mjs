@@ -1,13 +1,16 @@
-// Two hundred routes of one controller, and a path for each.
+// So many routes of one controller, and a path for each.
 import { Controller, Get } from '@nestjs/common';
 import { decorate, decorateMethod, userOf } from '../overhead/application.mjs';
 
-const NAMES = Array.from({ length: 200 }, (_, i) => `resource-${i}`);
-export const PATHS = NAMES.map((name) => `/${name}/42`);
+const namesOf = (count) => Array.from({ length: count }, (_, i) => `resource-${i}`);
+export const pathsOf = (count) => namesOf(count).map((name) => `/${name}/42`);
 
-export class ResourcesController {}
-for (const name of NAMES) {
-  ResourcesController.prototype[name] = () => userOf('42');
-  decorateMethod(ResourcesController, name, Get(`${name}/:id`));
+export function controllerOf(count) {
+  class ResourcesController {}
+  for (const name of namesOf(count)) {
+    ResourcesController.prototype[name] = () => userOf('42');
+    decorateMethod(ResourcesController, name, Get(`${name}/:id`));
+  }
+  decorate(ResourcesController, Controller());
+  return ResourcesController;
 }
-decorate(ResourcesController, Controller());

@@ -1,4 +1,4 @@
-// The routes behind one of the pages: `<bare|defaults|dashboard|swagger-stats|express-status-monitor> [open]`.
+// The routes behind one of the pages: `<bare|defaults|dashboard|swagger-stats|express-status-monitor> <routes> [open]`.
 import { spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
@@ -6,9 +6,9 @@ import { PerfModule } from 'nestjs-perf';
 import { serveOn } from '../harness/index.mjs';
 import { LOAD_CORE, canPin } from '../harness/pinned-process.mjs';
 import { portOf, serveNest } from '../overhead/application.mjs';
-import { ResourcesController } from './routes.mjs';
+import { controllerOf } from './routes.mjs';
 
-const [which, open] = process.argv.slice(2);
+const [which, routes, open] = process.argv.slice(2);
 const peers = createRequire(new URL('../peers/package.json', import.meta.url));
 const authorize = () => true;
 const IMPORTS = {
@@ -20,7 +20,7 @@ const MIDDLEWARE = {
   'express-status-monitor': () => peers('express-status-monitor')(),
 };
 
-const metadata = { imports: IMPORTS[which]?.() ?? [], controllers: [ResourcesController] };
+const metadata = { imports: IMPORTS[which]?.() ?? [], controllers: [controllerOf(Number(routes))] };
 const main = async (app) => {
   if (which in MIDDLEWARE) app.use(MIDDLEWARE[which]());
 };
@@ -37,4 +37,22 @@ if (open !== undefined) {
   ];
   spawn(command[0], command.slice(1), { stdio: ['pipe', 'ignore', 'inherit'] });
 }
-serveOn(port);
+// The longest time for which nothing else had a turn of the event loop, from `watch` to `watched`.
+let longestMs = 0;
+let isWatched = false;
+let lastMs = 0;
+const turn = () => {
+  const now = performance.now();
+  longestMs = Math.max(longestMs, now - lastMs);
+  lastMs = now;
+  if (isWatched) setImmediate(turn);
+};
+const watch = () => {
+  [longestMs, isWatched, lastMs] = [0, true, performance.now()];
+  setImmediate(turn);
+};
+const watched = () => {
+  isWatched = false;
+  return longestMs;
+};
+serveOn(port, { watch, watched });

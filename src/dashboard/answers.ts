@@ -73,7 +73,7 @@ export class Answers {
     if (accept.includes('text/plain') && !accept.includes('json')) return this.text(query.get('route') || null);
     if (!this.viewers.admits(query.get('viewer') ?? '')) return tooMany();
     const routeId = Number(query.get('route') ?? Number.NaN);
-    const body = this.view.answer({
+    const body = await this.view.answer({
       since: query.get('since') ?? '',
       filter: (query.get('filter') ?? '').slice(0, 200),
       routeId: Number.isInteger(routeId) ? routeId : null,
@@ -95,7 +95,7 @@ export class Answers {
   private async text(route: string | null): Promise<RawResponse> {
     if (!this.viewers.admits('')) return tooMany();
     const past = await this.view.pastOf(route);
-    const data = JSON.parse(this.view.answer({ since: '', filter: '', routeId: null })) as DashboardData;
+    const data = JSON.parse(await this.view.answer({ since: '', filter: '', routeId: null })) as DashboardData;
     return { status: 200, type: TEXT, body: textOf(data, past, route), headers: SAFE };
   }
 

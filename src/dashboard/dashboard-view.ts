@@ -6,6 +6,7 @@ import { displayJson } from '../core/printable.js';
 import type { Rejected } from '../core/rejected.js';
 import type { RouteHistogram } from '../core/sink.js';
 import type { PerfSnapshot, RouteSnapshot, UserUse } from '../core/snapshot.js';
+import { Turns, type Steps } from '../core/turns.js';
 import { REDACT_USER, userRedactor, USERS } from '../core/users.js';
 import type { FeatureHost } from '../http/feature.js';
 import { PastFigures } from './past-figures.js';
@@ -14,7 +15,7 @@ import { RecentCounts } from './recent-counts.js';
 import type { RecentRecords } from './recent-records.js';
 import { detailOf } from './route-detail.js';
 import { Refreshed } from './refreshed.js';
-import { otherRoutes, rounded, RouteIds, routeRows, type ShownRoute } from './route-rows.js';
+import { foundRoutes, otherRoutes, rounded, RouteIds, shownRoute, type ShownRoute } from './route-rows.js';
 import { experimentsOf, rejectedOf } from './slow-figures.js';
 import { Traffic } from './traffic.js';
 import { Versions } from './versions.js';
@@ -56,6 +57,7 @@ export class DashboardView {
   private shown: readonly ShownRoute[] = [];
   private other: OtherRoutes | null = null;
   private snapshot: PerfSnapshot | null = null;
+  private sampling: Promise<PerfSnapshot> | null = null;
   private takenAtMs = -Infinity;
   private maxAgeMs = MAX_AGE_MS;
   /** Of the sample that is shown; answers tell what has changed since one. */
@@ -81,9 +83,9 @@ export class DashboardView {
   }
 
   /** {@link DashboardData} as JSON. Takes a new sample where the last one is old. */
-  answer({ since, filter, routeId }: Question): string {
+  async answer({ since, filter, routeId }: Question): Promise<string> {
     const startedMs = this.host.nowMs();
-    const snapshot = this.refresh();
+    const snapshot = await this.sampled();
     const after = this.positionOf(since);
     const found = filter === '' ? null : this.find(snapshot, filter);
     const isNew = ([at]: readonly [number, ...unknown[]]): boolean => at > (after?.at ?? 0);
@@ -119,25 +121,53 @@ export class DashboardView {
     return LATENCY_FIGURES.get(this.host.requests)?.histograms() ?? [];
   }
 
-  private refresh(): PerfSnapshot {
+  /** One sample for all that ask meanwhile, made in turns: the application's requests wait for none of it as a whole. */
+  private sampled(): Promise<PerfSnapshot> {
     const now = this.host.nowMs();
-    if (this.snapshot !== null && now - this.takenAtMs < this.maxAgeMs) return this.snapshot;
-    const overview = OVERVIEW.get(this.host.requests)!;
+    if (this.snapshot !== null && now - this.takenAtMs < this.maxAgeMs) return Promise.resolve(this.snapshot);
+    this.sampling ??= this.takeSample().finally(() => (this.sampling = null));
+    return this.sampling;
+  }
+
+  private async takeSample(): Promise<PerfSnapshot> {
+    const { nowMs } = this.host;
+    const takenAtMs = nowMs();
+    const turns = new Turns();
+    const steps = this.sampleSteps();
+    for (let workMs = 0; ;) {
+      const startedMs = nowMs();
+      const step = steps.next();
+      workMs += nowMs() - startedMs;
+      if (step.done !== true) {
+        await turns.rest();
+        continue;
+      }
+      this.maxAgeMs = Math.min(LONGEST_AGE_MS, Math.max(MAX_AGE_MS, workMs * AGE_OF_COST));
+      this.takenAtMs = takenAtMs;
+      return (this.snapshot = step.value);
+    }
+  }
+
+  private *sampleSteps(): Steps<PerfSnapshot> {
+    const { requests } = this.host;
+    const overview = OVERVIEW.get(requests)!;
     const snapshot = overview.snapshot();
-    this.snapshot = snapshot;
-    this.takenAtMs = now;
+    yield;
     this.sample += 1;
     this.recent.next(snapshot.at, this.traffic.isAfterGap(snapshot.at));
-    this.traffic.add(snapshot.at, LATENCY_FIGURES.get(this.host.requests)?.totals() ?? [], snapshot.eventLoop);
+    yield* this.traffic.add(snapshot.at, LATENCY_FIGURES.get(requests)?.totals() ?? [], snapshot.eventLoop);
     this.countRecent(snapshot);
-    const shown = routeRows(snapshot.routes, '', this.ids, this.recent);
-    for (const { key, snapshot: route } of shown) {
-      this.recent.count(key, route.count, route.errors, route.over[0]?.count ?? 0);
+    const shown: ShownRoute[] = [];
+    for (const found of foundRoutes(snapshot.routes, '')) {
+      yield;
+      const { count, errors, over } = found.snapshot;
+      this.recent.count(found.key, count, errors, over[0]?.count ?? 0);
+      shown.push(shownRoute(found, this.ids, this.recent));
     }
-    const bytes = this.putSections(snapshot, overview, shown);
-    this.shown = this.putRows(shown, MAX_BYTES - bytes);
+    yield;
+    const bytes = yield* this.putSections(snapshot, overview, shown);
+    this.shown = yield* this.putRows(shown, MAX_BYTES - bytes);
     this.other = otherRoutes(snapshot.routes, this.shown);
-    this.maxAgeMs = Math.min(LONGEST_AGE_MS, Math.max(MAX_AGE_MS, (this.host.nowMs() - now) * AGE_OF_COST));
     return snapshot;
   }
 
@@ -147,7 +177,7 @@ export class DashboardView {
   }
 
   /** Returns how many bytes they take. */
-  private putSections(snapshot: PerfSnapshot, overview: Overview, routes: readonly ShownRoute[]): number {
+  private *putSections(snapshot: PerfSnapshot, overview: Overview, routes: readonly ShownRoute[]): Steps<number> {
     const { records, recent } = this;
     const blocks = records.blocks();
     const rejected = this.rejected.now();
@@ -180,21 +210,31 @@ export class DashboardView {
     };
     let bytes = 0;
     for (const [name, section] of Object.entries(sections)) {
+      yield;
       bytes += this.sections.put(name as keyof Sections, section, this.sample);
     }
     return bytes;
   }
 
   /** As many as there is room for; returns those. */
-  private putRows(shown: readonly ShownRoute[], room: number): ShownRoute[] {
-    const put = within(room, shown, ({ row }) => this.rows.put(row.id, row, this.sample));
+  private *putRows(shown: readonly ShownRoute[], room: number): Steps<ShownRoute[]> {
+    const put: ShownRoute[] = [];
+    let left = room;
+    for (const route of shown) {
+      yield;
+      left -= this.rows.put(route.row.id, route.row, this.sample) + 1;
+      if (left < 0) break;
+      put.push(route);
+    }
     this.rows.keepOnly(new Set(put.map(({ row }) => row.id)), this.sample);
     return put;
   }
 
   private find(snapshot: PerfSnapshot, filter: string): ShownRoute[] {
-    const found = routeRows(snapshot.routes, filter, this.ids, this.recent);
-    return within(MAX_FOUND_BYTES, found, ({ row }) => Buffer.byteLength(JSON.stringify(row)));
+    const found = foundRoutes(snapshot.routes, filter).map((route) => shownRoute(route, this.ids, this.recent));
+    let left = MAX_FOUND_BYTES;
+    const end = found.findIndex(({ row }) => (left -= Buffer.byteLength(JSON.stringify(row)) + 1) < 0);
+    return end === -1 ? found : found.slice(0, end);
   }
 
   private detail(id: number, shown: readonly ShownRoute[]): DashboardData['detail'] {
@@ -243,10 +283,3 @@ function totalsOf({ routes }: PerfSnapshot): DashboardData['totals'] {
 
 const largest = <T>(items: readonly T[], max: number, sizeOf: (item: T) => number): T[] =>
   [...items].sort((a, b) => sizeOf(b) - sizeOf(a)).slice(0, max);
-
-/** The first ones, as long as there is room for them. */
-function within<T>(room: number, items: readonly T[], bytesOf: (item: T) => number): T[] {
-  let left = room;
-  const end = items.findIndex((item) => (left -= bytesOf(item) + 1) < 0);
-  return end === -1 ? [...items] : items.slice(0, end);
-}

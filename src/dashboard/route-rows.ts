@@ -17,20 +17,18 @@ export class RouteIds {
   }
 }
 
-export interface ShownRoute {
+export interface FoundRoute {
   /** Its name among the counters. */
   readonly key: string;
   readonly snapshot: RouteSnapshot;
+}
+
+export interface ShownRoute extends FoundRoute {
   readonly row: RouteRow;
 }
 
-/** The routes that took most time, of those that a text is found in, as rows. */
-export function routeRows(
-  routes: readonly RouteSnapshot[],
-  filter: string,
-  ids: RouteIds,
-  recent: RecentCounts,
-): ShownRoute[] {
+/** The routes that took most time, of those that a text is found in. */
+export function foundRoutes(routes: readonly RouteSnapshot[], filter: string): FoundRoute[] {
   const wanted = filter.toLowerCase();
   const found = wanted === '' ? routes : routes.filter((route) => textOf(route).includes(wanted));
   const seen = new Map<string, number>();
@@ -43,8 +41,11 @@ export function routeRows(
       return { snapshot, key: nth === 1 ? name : `${name} ${nth}` };
     })
     .sort((a, b) => weightOf(b.snapshot) - weightOf(a.snapshot))
-    .slice(0, MAX_ROUTES)
-    .map(({ key, snapshot }) => ({ key, snapshot, row: rowOf(snapshot, ids.of(key), recent.gains(key, 0)) }));
+    .slice(0, MAX_ROUTES);
+}
+
+export function shownRoute({ key, snapshot }: FoundRoute, ids: RouteIds, recent: RecentCounts): ShownRoute {
+  return { key, snapshot, row: rowOf(snapshot, ids.of(key), recent.gains(key, 0)) };
 }
 
 /** What the rows leave out. */

@@ -1,6 +1,7 @@
 import { Histogram } from '../core/histogram.js';
 import type { RouteTotals } from '../core/latency-figures.js';
 import type { EventLoopSnapshot } from '../core/snapshot.js';
+import type { Steps } from '../core/turns.js';
 import { pushBounded } from './ring.js';
 import { MAX_POINTS, type TrafficPoint } from './view.js';
 
@@ -19,10 +20,10 @@ export class Traffic {
     return at - this.lastAt > GAP_MS;
   }
 
-  add(at: number, totals: Iterable<RouteTotals>, loop: EventLoopSnapshot | null): void {
+  *add(at: number, totals: Iterable<RouteTotals>, loop: EventLoopSnapshot | null): Steps<void> {
     const { lastAt } = this;
     this.lastAt = at;
-    const { fresh, errors } = this.take(totals);
+    const { fresh, errors } = yield* this.take(totals);
     if (lastAt === -Infinity) return;
     if (at - lastAt > GAP_MS) {
       pushBounded(this.points, [lastAt + 1, null, null, null, null, null, null, null], MAX_POINTS);
@@ -40,10 +41,11 @@ export class Traffic {
   }
 
   /** What has come since it was called last. */
-  private take(totals: Iterable<RouteTotals>): { fresh: Histogram; errors: number } {
+  private *take(totals: Iterable<RouteTotals>): Steps<{ fresh: Histogram; errors: number }> {
     const fresh = new Histogram();
     let errors = 0;
     for (const { route, byStatus } of totals) {
+      yield;
       // The rows of a resolver's HTTP request count it already.
       if (route.method === 'GRAPHQL') continue;
       for (const [status, histogram] of byStatus) {

@@ -34,13 +34,13 @@ async function measured(routes: number): Promise<{ whole: DashboardData; bytes: 
   const host = { requests, report: { report: () => {} }, nowMs, release: null } as unknown as FeatureHost;
   const view = new DashboardView(host, new RecentRecords(), 'app.js', false);
   const question = { since: '', filter: '', routeId: null };
-  const answer = view.answer(question);
+  const answer = await view.answer(question);
   const cpuMs: number[] = [];
   for (let n = 0; n < SAMPLES; n++) {
     for (let i = 0; i < 20; i++) await ask(i);
     skippedMs += 20_000;
     const before = process.cpuUsage();
-    view.answer(question);
+    await view.answer(question);
     const { user, system } = process.cpuUsage(before);
     cpuMs.push((user + system) / 1_000);
   }

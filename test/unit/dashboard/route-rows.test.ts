@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { RouteSnapshot } from '../../../src/core/snapshot.js';
 import { RecentCounts } from '../../../src/dashboard/recent-counts.js';
-import { RouteIds, routeRows } from '../../../src/dashboard/route-rows.js';
+import { foundRoutes, RouteIds, shownRoute } from '../../../src/dashboard/route-rows.js';
 
 /** A route as a snapshot tells it; several may have the same name and handler, such as versions of one. */
 const routeOf = (count: number, ms: number, route = '/users'): RouteSnapshot => ({
@@ -22,9 +22,11 @@ const routeOf = (count: number, ms: number, route = '/users'): RouteSnapshot => 
 
 it('routes of one name keep their ids and counters, whichever of them takes more time', () => {
   const [ids, recent] = [new RouteIds(), new RecentCounts()];
+  const rowsOf = (routes: RouteSnapshot[], filter: string) =>
+    foundRoutes(routes, filter).map((route) => shownRoute(route, ids, recent));
   const sample = (at: number, ...routes: RouteSnapshot[]) => {
     recent.next(at, false);
-    const rows = routeRows(routes, '', ids, recent);
+    const rows = rowsOf(routes, '');
     for (const { key, snapshot } of rows) recent.count(key, snapshot.count, snapshot.errors, 0);
     return rows.map(({ key, row, snapshot }) => ({ id: row.id, count: row.count, key, of: snapshot }));
   };
@@ -37,6 +39,6 @@ it('routes of one name keep their ids and counters, whichever of them takes more
     expect(idOf(second, isIt)).toBe(idOf(first, isIt));
   const gained = second.map(({ key }) => recent.gained(key, 0));
   expect(gained).toEqual([20, 1, 0]);
-  const found = routeRows([routeOf(1_001, 1), routeOf(30, 50)], 'users', ids, recent);
+  const found = rowsOf([routeOf(1_001, 1), routeOf(30, 50)], 'users');
   expect(found.map(({ row }) => row.id)).toEqual(second.slice(0, 2).map(({ id }) => id));
 });
