@@ -16,6 +16,7 @@ import { RequestUnits } from './core/request-unit.js';
 import { Routes } from './core/route.js';
 import type { PerfSinkHost } from './core/sink.js';
 import type { PerfSnapshot } from './core/snapshot.js';
+import { inOneTurn, type Steps } from './core/turns.js';
 import type { MountPaths } from './http/express/mounts.js';
 import { refuseMissingExtensions, refuseTwice, type Extension, type PerfExtension } from './http/extension.js';
 import type { Feature, FeatureHost } from './http/feature.js';
@@ -86,7 +87,7 @@ export class PerfRuntime {
       release: this.release,
     };
     OVERVIEW.set(requests, {
-      snapshot: () => this.snapshot(),
+      snapshot: () => this.snapshotSteps(),
       reasons: (snapshot) => this.healthOf(snapshot).reasons,
       past: () => HISTORY.get(requests),
     });
@@ -242,6 +243,11 @@ export class PerfRuntime {
   }
 
   snapshot(): PerfSnapshot {
+    return inOneTurn(this.snapshotSteps());
+  }
+
+  private *snapshotSteps(): Steps<PerfSnapshot> {
+    const at = Date.now();
     const off = {
       eventLoop: null,
       resources: null,
@@ -251,9 +257,14 @@ export class PerfRuntime {
       guard: null,
       cache: null,
     };
-    const parts = this.features.map((feature) => feature.snapshot?.() ?? {});
+    const parts: Partial<PerfSnapshot>[] = [];
+    for (const feature of this.features) {
+      yield;
+      parts.push(feature.snapshot?.() ?? {});
+      if (feature.snapshotSteps !== undefined) parts.push(yield* feature.snapshotSteps());
+    }
     const findings = parts.flatMap(({ findings = [] }) => findings);
-    return Object.assign({ at: Date.now(), routes: [], upstream: [], users: [], ...off }, ...parts, { findings });
+    return Object.assign({ at, routes: [], upstream: [], users: [], ...off }, ...parts, { findings });
   }
 
   health(): PerfHealth {

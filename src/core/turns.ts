@@ -7,8 +7,10 @@ const TURN_MS = 3;
 export class Turns {
   private sinceMs = performance.now();
 
+  constructor(private readonly turnMs = TURN_MS) {}
+
   async rest(): Promise<void> {
-    if (performance.now() - this.sinceMs < TURN_MS) return;
+    if (performance.now() - this.sinceMs < this.turnMs) return;
     await nextTurn();
     this.sinceMs = performance.now();
   }
@@ -22,4 +24,9 @@ export async function inTurns<T>(steps: Steps<T>, turns = new Turns()): Promise<
     if (step.done === true) return step.value;
     await turns.rest();
   }
+}
+
+/** All of them at once, for who cannot wait. */
+export function inOneTurn<T>(steps: Steps<T>): T {
+  for (let step = steps.next(); ; step = steps.next()) if (step.done === true) return step.value;
 }

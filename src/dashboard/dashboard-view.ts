@@ -21,6 +21,8 @@ import { Traffic } from './traffic.js';
 import { Versions } from './versions.js';
 import type { DashboardData, ExperimentRow, OtherRoutes, Past, ProcessInfo, Sections } from './view.js';
 
+/** What a request waits for the page at most, but for one long step, milliseconds. */
+const TURN_MS = 1;
 /** Several pages share what was made for one of them. */
 const MAX_AGE_MS = 1_500;
 /** What is dear to make, as with ten thousand routes, is kept longer: looking takes about a fortieth of the event loop's time. */
@@ -57,7 +59,7 @@ export class DashboardView {
   private shown: readonly ShownRoute[] = [];
   private other: OtherRoutes | null = null;
   private snapshot: PerfSnapshot | null = null;
-  private sampling: Promise<PerfSnapshot> | null = null;
+  private sampling: Promise<number> | null = null;
   private takenAtMs = -Infinity;
   private maxAgeMs = MAX_AGE_MS;
   /** Of the sample that is shown; answers tell what has changed since one. */
@@ -84,8 +86,9 @@ export class DashboardView {
 
   /** {@link DashboardData} as JSON. Takes a new sample where the last one is old. */
   async answer({ since, filter, routeId }: Question): Promise<string> {
+    const sampleMs = await this.sampled();
     const startedMs = this.host.nowMs();
-    const snapshot = await this.sampled();
+    const snapshot = this.snapshot!;
     const after = this.positionOf(since);
     const found = filter === '' ? null : this.find(snapshot, filter);
     const isNew = ([at]: readonly [number, ...unknown[]]): boolean => at > (after?.at ?? 0);
@@ -107,7 +110,7 @@ export class DashboardView {
       container: this.records.container.filter(isNew),
       detail: routeId === null ? null : this.detail(routeId, found ?? this.shown),
     };
-    others.tookMs = rounded(this.host.nowMs() - startedMs);
+    others.tookMs = rounded(sampleMs + this.host.nowMs() - startedMs);
     return `${displayJson(others).slice(0, -1)},"routes":[${routes.join(',')}],"sections":{${sections.join(',')}}}`;
   }
 
@@ -121,18 +124,21 @@ export class DashboardView {
     return LATENCY_FIGURES.get(this.host.requests)?.histograms() ?? [];
   }
 
-  /** One sample for all that ask meanwhile, made in turns: the application's requests wait for none of it as a whole. */
-  private sampled(): Promise<PerfSnapshot> {
+  /**
+   * One sample for all that ask meanwhile, made in turns: the application's requests wait for none of it as a whole.
+   * Resolves to what it has cost the event loop, milliseconds: 0 where the last one is young enough.
+   */
+  private sampled(): Promise<number> {
     const now = this.host.nowMs();
-    if (this.snapshot !== null && now - this.takenAtMs < this.maxAgeMs) return Promise.resolve(this.snapshot);
+    if (this.snapshot !== null && now - this.takenAtMs < this.maxAgeMs) return Promise.resolve(0);
     this.sampling ??= this.takeSample().finally(() => (this.sampling = null));
     return this.sampling;
   }
 
-  private async takeSample(): Promise<PerfSnapshot> {
+  private async takeSample(): Promise<number> {
     const { nowMs } = this.host;
     const takenAtMs = nowMs();
-    const turns = new Turns();
+    const turns = new Turns(TURN_MS);
     const steps = this.sampleSteps();
     for (let workMs = 0; ;) {
       const startedMs = nowMs();
@@ -144,14 +150,15 @@ export class DashboardView {
       }
       this.maxAgeMs = Math.min(LONGEST_AGE_MS, Math.max(MAX_AGE_MS, workMs * AGE_OF_COST));
       this.takenAtMs = takenAtMs;
-      return (this.snapshot = step.value);
+      this.snapshot = step.value;
+      return workMs;
     }
   }
 
   private *sampleSteps(): Steps<PerfSnapshot> {
     const { requests } = this.host;
     const overview = OVERVIEW.get(requests)!;
-    const snapshot = overview.snapshot();
+    const snapshot = yield* overview.snapshot();
     yield;
     this.sample += 1;
     this.recent.next(snapshot.at, this.traffic.isAfterGap(snapshot.at));
@@ -182,9 +189,13 @@ export class DashboardView {
     const blocks = records.blocks();
     const rejected = this.rejected.now();
     const reasons = overview.reasons(snapshot);
+    yield;
     const verdicts = overview.past()?.verdicts() ?? [];
+    yield;
+    const now = problemsOf({ snapshot, reasons, verdicts, nameOf: this.nameOf, routes, blocks, recent, rejected });
+    yield;
     const sections: Sections = {
-      now: problemsOf({ snapshot, reasons, verdicts, nameOf: this.nameOf, routes, blocks, recent, rejected }),
+      now,
       eventLoop: snapshot.eventLoop,
       blocks: blocks.map(({ row }) => row),
       resources: snapshot.resources,

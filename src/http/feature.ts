@@ -5,6 +5,7 @@ import type { Recorder } from '../core/recorder.js';
 import type { OncePerCause, Reporter } from '../core/reporter.js';
 import type { RequestUnits } from '../core/request-unit.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
+import type { Steps } from '../core/turns.js';
 import type { ControllerHandlers } from './handlers.js';
 import type { RequestLifecycle } from './lifecycle.js';
 import type { Platform } from './platform.js';
@@ -41,6 +42,8 @@ export interface Feature {
   /** When every module has been initialised, before the server listens. */
   start?(): void | Promise<void>;
   snapshot?(): Partial<PerfSnapshot>;
+  /** The same of a feature with much to tell. */
+  snapshotSteps?(): Steps<Partial<PerfSnapshot>>;
   /** What keeps the process from doing its work and no snapshot tells, in words. */
   reasons?(): readonly string[];
   /** Resolves when what has happened so far is done and recorded. */

@@ -10,6 +10,7 @@ import { IGNORED, isMeasured, ROUTE_BLOCKS, type Route } from '../core/route.js'
 import { ROUTE_TIME_FIGURES } from '../core/route-time.js';
 import type { RouteHistogram } from '../core/sink.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
+import type { Steps } from '../core/turns.js';
 import { REDACT_USER } from '../core/users.js';
 import type { Feature, FeatureDefinition, FeatureHost } from '../http/feature.js';
 import type { RequestObserver } from '../http/lifecycle.js';
@@ -57,7 +58,7 @@ class Latency implements Feature, RequestObserver, LatencyFigures {
     this.host.recorder.push(requestRecordOf(state, this.host, ROUTE_STATS.get(state.route!)!.slowMs));
   };
 
-  snapshot(): Pick<PerfSnapshot, 'routes'> {
+  *snapshotSteps(): Steps<Pick<PerfSnapshot, 'routes'>> {
     const { requests, routes } = this.host;
     const inFlight = new Map<Route, number>();
     for (const { route, request } of requests.states()) {
@@ -66,7 +67,7 @@ class Latency implements Feature, RequestObserver, LatencyFigures {
       if (own !== null) inFlight.set(own, (inFlight.get(own) ?? 0) + 1);
     }
     const figures = ROUTE_TIME_FIGURES.get(requests);
-    return { routes: snapshotRoutes(routes.all, inFlight, this.options.overMs, figures) };
+    return { routes: yield* snapshotRoutes(routes.all, inFlight, this.options.overMs, figures) };
   }
 
   histograms(): Iterable<RouteHistogram> {

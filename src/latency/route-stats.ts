@@ -5,6 +5,7 @@ import type { Route } from '../core/route.js';
 import type { RouteTimeFigures } from '../core/route-time.js';
 import type { RouteHistogram } from '../core/sink.js';
 import type { RouteSnapshot } from '../core/snapshot.js';
+import type { Steps } from '../core/turns.js';
 
 /** Statistics of one route: counters, and one histogram for each status that was answered. */
 export class RouteStats {
@@ -35,16 +36,17 @@ export class RouteStats {
 export const ROUTE_STATS = attach<RouteStats>('route');
 
 /** Rows of routes that have seen traffic. All requests without a route share one row, whatever their method. */
-export function snapshotRoutes(
+export function* snapshotRoutes(
   routes: readonly Route[],
   inFlight: ReadonlyMap<Route, number>,
   overMs: readonly number[],
   figures: RouteTimeFigures | null,
-): RouteSnapshot[] {
+): Steps<RouteSnapshot[]> {
   const rows: RouteSnapshot[] = [];
   const unmatched: Route[] = [];
   for (const route of routes) {
     if (!hasTraffic(route, inFlight)) continue;
+    yield;
     if (route.pattern === '') unmatched.push(route);
     else rows.push(rowOf([route], route.method, inFlight, overMs, figures));
   }
