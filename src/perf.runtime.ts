@@ -56,6 +56,7 @@ export class PerfRuntime {
   private readonly paths: string[] = [];
   private endRegistration: () => void = () => {};
   private endKeptConnections: () => void = () => {};
+  private starting: Promise<void> = Promise.resolve();
   private started: Promise<void> | null = null;
   private stopping: Promise<void> | null = null;
 
@@ -108,11 +109,13 @@ export class PerfRuntime {
 
   /** Before routes are registered. `adapter` is null in an application without HTTP. */
   start(adapter: AbstractHttpAdapter | null, contextEnabled: boolean, modules: ModulesContainer): Promise<void> {
-    return (this.started ??= this.startOnce(adapter, contextEnabled, modules).catch(async (error: unknown) => {
-      // Nobody closes an application whose boot has failed.
-      await this.stop();
-      throw error;
-    }));
+    return (this.started ??= (this.starting = this.startOnce(adapter, contextEnabled, modules)).catch(
+      async (error: unknown) => {
+        // Nobody closes an application whose boot has failed.
+        await this.stop();
+        throw error;
+      },
+    ));
   }
 
   private async startOnce(
@@ -216,6 +219,8 @@ export class PerfRuntime {
   }
 
   private async stopOnce(): Promise<void> {
+    // An application may be closed while it boots: what is only half there could not be closed.
+    await this.starting.catch(() => {});
     this.routesRegistered();
     const lastFirst = this.features.toReversed();
     for (const feature of lastFirst) await feature.drain?.();

@@ -57,21 +57,36 @@ export class CompressionEngine {
       this.represent(view, shared.entry.source, shared.entry, route, deliver);
     } else {
       const kept = shared.keep(view, body);
-      this.represent(view, body, kept?.entry ?? null, route, (sent) => {
-        try {
-          deliver(sent);
-        } finally {
-          if (kept !== null) void shared.publish(view, kept, this.compressor);
-        }
-      });
+      this.represent(view, body, kept?.entry ?? null, route, (sent) =>
+        this.deliverFor(shared, view, kept, () => deliver(sent)),
+      );
     }
   }
 
-  /** Counts a response without a body; a 304 of the application's own gets the Vary of its 200 (RFC 9110 section 15.4.5). */
-  sendNothing(view: ResponseView, route: RouteCompression): void {
+  /** Sends a response without a body; a 304 of the application's own gets the Vary of its 200 (RFC 9110 section 15.4.5). */
+  sendNothing(view: ResponseView, route: RouteCompression, deliver: () => void): void {
     this.seen(route);
     if (view.status === 304 && !route.off && !isLeftAlone(view) && !this.isSmallByTag(view)) addVary(view);
-    if (view.shared instanceof SharedFlight) view.shared.refuse();
+    const { shared } = view;
+    if (shared instanceof KeptResponse) {
+      this.hit(route);
+      this.cache.touch(shared.entry);
+      deliver();
+    } else this.deliverFor(shared, view, shared?.keep(view, '') ?? null, deliver);
+  }
+
+  /** Delivers an answer, and then gives it to those who wait for it. */
+  private deliverFor(
+    flight: SharedFlight | null,
+    view: ResponseView,
+    kept: KeptResponse | null,
+    deliver: () => void,
+  ): void {
+    try {
+      deliver();
+    } finally {
+      if (kept !== null) void flight?.publish(view, kept, this.compressor);
+    }
   }
 
   /**

@@ -1,3 +1,4 @@
+import { describe } from '../core/option.js';
 import type { OncePerCause } from '../core/reporter.js';
 import { storedRequest, type RequestOwner } from '../core/request-state.js';
 import type { ExperimentEngine } from './experiment-engine.js';
@@ -22,6 +23,11 @@ export class Experiments {
    */
   check(gate: string): boolean {
     if (this.engine === null) return false;
+    if (typeof gate !== 'string') {
+      const cause = `Experiments.check() without the name of a gate, got ${describe(gate)}`;
+      this.problems.report(cause, `${cause}: it is false.`);
+      return false;
+    }
     const state = storedRequest();
     if (state !== undefined && state.owner === this.owner) return this.engine.isOn(state, gate);
     const cause = 'Experiments.check() outside a request';

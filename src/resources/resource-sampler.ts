@@ -1,4 +1,5 @@
 import { type MonotonicClock, monotonicMs } from '../core/clock.js';
+import { optionError } from '../core/option.js';
 import type { ResourceSample } from '../core/record.js';
 import { type ResourceAdvice, advise } from './resource-advice.js';
 import { ResourceReader, type ResourceReading } from './resource-reading.js';
@@ -60,6 +61,7 @@ export interface ResourceSamplerSource {
  * @throws PERF_ERR_OPTION
  */
 export function createResourceSampler(options: ResourcesOptions & ResourceSamplerSource = {}): ResourceSampler {
+  if (typeof options !== 'object' || options === null) throw optionError('', 'an object', options);
   const { root = '/', now = monotonicMs, ...rest } = options;
   return new ReadingResourceSampler(new ResourceReader(root, now), resourcesRows.read(rest, ''));
 }

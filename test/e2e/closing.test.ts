@@ -1,9 +1,10 @@
 import { readdirSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Controller, Get } from '@nestjs/common';
+import { Controller, Get, Module } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
 import { describe, expect, it } from 'vitest';
-import type { PerfModuleOptions } from '../../src/index.js';
+import { defer, PerfModule, type PerfModuleOptions, type PerfSink } from '../../src/index.js';
 import { type Adapter, adapterOf, adapters } from '../fixtures/app.js';
 import { listeningApp } from '../fixtures/build-app.js';
 import { call } from '../fixtures/http-client.js';
@@ -103,5 +104,31 @@ describe.each(adapters)('app.close() on %s', (adapter) => {
     for (let i = 0; i < 4; i++) await closeMs(adapter, {}, requests);
     const more = [...(await leftForGood())].filter(([name, count]) => count > (before.get(name) ?? 0));
     expect(more).toEqual([]);
+  });
+});
+
+describe.each(adapters)('closing while it boots on %s', (adapter) => {
+  it('waits for what is being started, and closes that', async () => {
+    const steps: string[] = [];
+    const sink: PerfSink = {
+      name: 'slow to start',
+      async start() {
+        steps.push('start');
+        await sleep(50);
+        steps.push('started');
+      },
+      publish: () => {},
+      close: async () => void steps.push('closed'),
+    };
+    @Module({ imports: [PerfModule.forRoot({ sinks: [sink] })] })
+    class SlowModule {}
+    const app = await NestFactory.create(SlowModule, adapterOf(adapter), { logger: false });
+    // What a boot says that was interrupted is Nest's and the framework's own.
+    const booted = app.init().catch(() => {});
+    await expect.poll(() => steps).toEqual(['start']);
+    await app.close();
+    await booted;
+    expect(steps).toEqual(['start', 'started', 'closed']);
+    expect(() => defer(() => {})).toThrow(expect.objectContaining({ code: 'PERF_ERR_OFF' }));
   });
 });

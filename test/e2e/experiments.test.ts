@@ -45,7 +45,7 @@ class UserGuard implements CanActivate {
 
 @Injectable()
 class PriceService {
-  constructor(@Inject(Experiments) private readonly experiments: Experiments) {}
+  constructor(@Inject(Experiments) readonly experiments: Experiments) {}
   async price(gate: string): Promise<boolean> {
     await delay(1);
     return this.experiments.check(gate);
@@ -72,6 +72,12 @@ class ShopController {
   @Experiment('even')
   fails(): never {
     throw new Error('on purpose');
+  }
+
+  @Get('unnamed')
+  unnamed() {
+    const { experiments } = this.prices;
+    return [undefined, null, 7, Symbol('even')].map((gate) => experiments.check(gate as never));
   }
 
   @Get('plain')
@@ -189,6 +195,15 @@ describe.each(adapters)('experiments on %s', (adapter) => {
     expect(warnings.find((warning) => warning.includes('more since') && warning.includes('broken'))).toContain(
       '2 more',
     );
+  });
+
+  it('answer check() without a name with false, whoever decides', async () => {
+    const { url, requests, close, warnings } = await start(adapter, { gates: { check: () => ({ on: true }) } });
+    expect(await json(fetch(`${url}/unnamed`, as('u2')))).toEqual([false, false, false, false]);
+    const [record] = await requests();
+    await close();
+    expect(record!.variants).toBeNull();
+    expect(warnings).toContainEqual('Experiments.check() without the name of a gate, got `undefined`: it is false.');
   });
 
   it('sum up requests, failures and units per route and variant', async () => {

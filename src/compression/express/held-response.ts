@@ -149,10 +149,11 @@ export class HeldResponse implements Sending {
 
   private endWithout(callback: Callback | undefined): void {
     // HEAD of a stream: the headers of its GET.
+    const deliver = (): void => this.deliver(() => this.send(null, callback));
     if (this.request.method === 'HEAD' && this.response.statusCode !== 304) {
       this.engine.openStream(this.view, this.route());
-    } else this.engine.sendNothing(this.view, this.route());
-    this.deliver(() => this.send(null, callback));
+      deliver();
+    } else this.engine.sendNothing(this.view, this.route(), deliver);
   }
 
   private send(body: Body | null, callback: Callback | undefined): void {

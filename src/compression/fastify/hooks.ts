@@ -70,8 +70,7 @@ export async function compressOnFastify(
     if (typeof body === 'string' || body instanceof Uint8Array) {
       engine.send(view, body, route, (sent) => finish(done, view, reply, sent ?? nothingFor(view)));
     } else if (body === null || body === undefined) {
-      engine.sendNothing(view, route);
-      done(null, body);
+      engine.sendNothing(view, route, () => done(null, body));
     } else if (isStream(body)) finish(done, view, reply, encoded(body, view, reply, engine, route));
     else done(null, body);
   });

@@ -1,5 +1,8 @@
 import * as http from 'node:http';
+import * as http2 from 'node:http2';
 import * as https from 'node:https';
+import * as net from 'node:net';
+import * as tls from 'node:tls';
 import { reasonOf } from '../../core/reason.js';
 
 /** A route of `@SharedResponse({ preload: true })`. */
@@ -32,12 +35,13 @@ export function preloadOnceListening(
   });
 }
 
-function get(server: http.Server, path: string): Promise<number> {
+function get(server: net.Server, path: string): Promise<number> {
   const address = server.address();
-  const headers = { 'user-agent': USER_AGENT, 'accept-encoding': 'gzip', host: 'localhost' };
+  const headers = { 'user-agent': USER_AGENT, 'accept-encoding': 'gzip' };
+  if (!(server instanceof http.Server || server instanceof https.Server)) return getOverHttp2(server, path, headers);
   const where =
     typeof address === 'string' ? { socketPath: address } : { host: hostOf(address?.address), port: address?.port };
-  const options = { ...where, path, headers, agent: false, timeout: DEADLINE_MS };
+  const options = { ...where, path, headers: { ...headers, host: 'localhost' }, agent: false, timeout: DEADLINE_MS };
   return new Promise((resolve, reject) => {
     const answered = (response: http.IncomingMessage): void => {
       response.resume().once('end', () => resolve(response.statusCode ?? 0));
@@ -48,9 +52,30 @@ function get(server: http.Server, path: string): Promise<number> {
         ? https.get({ ...options, rejectUnauthorized: false }, answered)
         : http.get(options, answered);
     request.once('error', reject);
-    request.once('timeout', () => request.destroy(new Error(`no answer within ${DEADLINE_MS} ms`)));
+    request.once('timeout', () => request.destroy(tooLate()));
   });
 }
+
+/** A server of HTTP/2 need not understand anything else. */
+function getOverHttp2(server: net.Server, path: string, headers: http2.OutgoingHttpHeaders): Promise<number> {
+  const address = server.address();
+  const where =
+    typeof address === 'string' ? { path: address } : { host: hostOf(address?.address), port: address?.port ?? 0 };
+  const isSecure = server instanceof tls.Server;
+  const createConnection = (): net.Socket =>
+    isSecure ? tls.connect({ ...where, rejectUnauthorized: false, ALPNProtocols: ['h2'] }) : net.connect(where);
+  return new Promise((resolve, reject) => {
+    const session = http2.connect(isSecure ? 'https://localhost' : 'http://localhost', { createConnection });
+    session.once('error', reject);
+    const request = session.request({ ...headers, ':path': path });
+    request.once('response', ({ ':status': status }) => request.resume().once('end', () => resolve(status ?? 0)));
+    request.once('error', reject);
+    request.once('close', () => session.close());
+    request.setTimeout(DEADLINE_MS, () => request.destroy(tooLate()));
+  });
+}
+
+const tooLate = (): Error => new Error(`no answer within ${DEADLINE_MS} ms`);
 
 /** An application that listens everywhere is reached at home. */
 function hostOf(address = 'localhost'): string {

@@ -88,7 +88,8 @@ export class FastifyPlatform implements Platform {
   answer(response: unknown, { status, headers, body }: Answer): void {
     const reply = (response as FastifyReply).code(status);
     for (const [name, value] of Object.entries(headers)) reply.header(name, value);
-    reply.send(body);
+    // Fastify takes an empty text without a type for plain text.
+    reply.send(body.length === 0 && headers['content-type'] === undefined ? undefined : body);
   }
 }
 

@@ -1,9 +1,12 @@
 import type { ServerResponse } from 'node:http';
 import { Controller, Get, type INestApplication, Logger, Param, Res, Version, VersioningType } from '@nestjs/common';
+import type { AbstractHttpAdapter } from '@nestjs/core';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { FastifyInstance } from 'fastify';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { SharedResponse } from '../../../src/index.js';
 import { adapters, startApp, type TestApp } from '../../fixtures/app.js';
+import { CERTIFICATE, KEY } from '../../fixtures/certificate.js';
 import { callAccepting } from '../../fixtures/http-client.js';
 
 const counts: Record<string, number> = {};
@@ -47,6 +50,19 @@ class SharedController {
   @SharedResponse({ ttlMs: 60_000 })
   cookie(): unknown {
     return { n: count('cookie') };
+  }
+
+  @Get('nothing')
+  @SharedResponse({ ttlMs: 60_000 })
+  nothing(@Res({ passthrough: true }) reply: Reply): void {
+    reply.header('x-count', String(count('nothing')));
+  }
+
+  @Get('empty')
+  @SharedResponse({ ttlMs: 60_000 })
+  empty(): string {
+    count('empty');
+    return '';
   }
 
   @Get('accepts')
@@ -174,6 +190,21 @@ describe.each(adapters)('@SharedResponse() on %s', (adapter) => {
     expect([await get('shared/accepts'), await get('shared/accepts')]).toEqual(['{"n":1}', '{"n":2}']);
   });
 
+  it.each(['nothing', 'empty'])('is one for all where it has no body: %s', async (name) => {
+    await start();
+    const url = `${test.url}/api/shared/${name}`;
+    const answers = [await callAccepting(url, 'gzip')];
+    answers.push(...(await Promise.all([callAccepting(url, 'gzip'), callAccepting(url, 'br')])));
+    expect(counts[name]).toBe(1);
+    const told = answers.map(({ status, text, headers: { date: _, etag: __, ...headers } }) => ({
+      status,
+      text,
+      headers,
+    }));
+    expect(told).toEqual([told[0], told[0], told[0]]);
+    expect(told[0]).toMatchObject({ status: 200, text: '' });
+  });
+
   it('lets nobody wait longer than `waitMs` for a handler that is stuck', async () => {
     await start();
     const stuck = get('shared/stuck');
@@ -193,6 +224,25 @@ describe.each(adapters)('@SharedResponse() on %s', (adapter) => {
     expect(warn).toHaveBeenCalledWith(
       '@SharedResponse() on "PreloadedController.one" is not preloaded: `/api/preloaded/:id` has parameters. Remove `preload`.',
     );
+  });
+});
+
+describe.each([
+  ['without TLS', { http2: true }],
+  ['with TLS', { http2: true, https: { key: KEY, cert: CERTIFICATE } }],
+] as const)('@SharedResponse() on fastify with HTTP/2 %s', (_how, options) => {
+  it('is preloaded', async () => {
+    delete counts['preloaded'];
+    const warn = vi.spyOn(Logger.prototype, 'warn').mockImplementation(() => {});
+    const adapter: unknown = new FastifyAdapter(options as object);
+    const test = await startApp('fastify', {
+      metadata: { controllers: [PreloadedController] },
+      adapter: adapter as AbstractHttpAdapter,
+    });
+    await expect.poll(() => counts['preloaded']).toBe(1);
+    await test.close();
+    expect(warn.mock.calls.filter(([text]) => String(text).includes('was not preloaded'))).toEqual([]);
+    vi.restoreAllMocks();
   });
 });
 

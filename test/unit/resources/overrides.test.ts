@@ -64,3 +64,16 @@ describe('overrides of what a container allows', () => {
     expect(() => createResourceSampler(options as ResourcesOptions)).toThrow(message);
   });
 });
+
+it.each([
+  [null, '`null`'],
+  [5, '`5` (number)'],
+  ['/host', '`"/host"` (string)'],
+])('a sampler is not made of %j', (given, shown) => {
+  expect(() => createResourceSampler(given as never)).toThrow(
+    expect.objectContaining({
+      code: 'PERF_ERR_OPTION',
+      message: expect.stringContaining(`must be an object, got ${shown}`) as string,
+    }),
+  );
+});
