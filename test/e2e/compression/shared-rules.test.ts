@@ -196,10 +196,10 @@ describe.each(adapters)('@SharedResponse() on %s', (adapter) => {
     const answers = [await callAccepting(url, 'gzip')];
     answers.push(...(await Promise.all([callAccepting(url, 'gzip'), callAccepting(url, 'br')])));
     expect(counts[name]).toBe(1);
-    const told = answers.map(({ status, text, headers: { date: _, etag: __, ...headers } }) => ({
+    const told = answers.map(({ status, text, headers }) => ({
       status,
       text,
-      headers,
+      headers: { ...headers, date: null, etag: null },
     }));
     expect(told).toEqual([told[0], told[0], told[0]]);
     expect(told[0]).toMatchObject({ status: 200, text: '' });
