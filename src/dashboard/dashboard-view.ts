@@ -21,7 +21,7 @@ import { Traffic } from './traffic.js';
 import { Versions } from './versions.js';
 import type { DashboardData, ExperimentRow, OtherRoutes, Past, ProcessInfo, Sections } from './view.js';
 
-/** What a request waits for the page at most, but for one long step, milliseconds. */
+/** So long the page's work keeps the event loop at a time, milliseconds; longer where one step is longer. */
 const TURN_MS = 1;
 /** Several pages share what was made for one of them. */
 const MAX_AGE_MS = 1_500;

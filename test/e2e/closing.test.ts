@@ -110,11 +110,13 @@ describe.each(adapters)('app.close() on %s', (adapter) => {
 describe.each(adapters)('closing while it boots on %s', (adapter) => {
   it('waits for what is being started, and closes that', async () => {
     const steps: string[] = [];
+    let letStart!: () => void;
+    const mayStart = new Promise<void>((resolve) => (letStart = resolve));
     const sink: PerfSink = {
       name: 'slow to start',
       async start() {
         steps.push('start');
-        await sleep(50);
+        await mayStart;
         steps.push('started');
       },
       publish: () => {},
@@ -126,8 +128,11 @@ describe.each(adapters)('closing while it boots on %s', (adapter) => {
     // What a boot says that was interrupted is Nest's and the framework's own.
     const booted = app.init().catch(() => {});
     await expect.poll(() => steps).toEqual(['start']);
-    await app.close();
-    await booted;
+    const closed = app.close();
+    // A close that does not wait is over by then.
+    await Promise.race([closed, sleep(100)]);
+    letStart();
+    await Promise.all([closed, booted]);
     expect(steps).toEqual(['start', 'started', 'closed']);
     expect(() => defer(() => {})).toThrow(expect.objectContaining({ code: 'PERF_ERR_OFF' }));
   });

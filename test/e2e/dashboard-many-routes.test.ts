@@ -69,7 +69,7 @@ it('is made between the turns of other work, whose time is not its own', { timeo
   const startedMs = performance.now();
   const { tookMs } = JSON.parse(await look()) as DashboardData;
   looking = false;
-  expect(turns).toBeGreaterThanOrEqual(3);
+  expect(turns).toBeGreaterThanOrEqual(2);
   expect(tookMs).toBeLessThanOrEqual(performance.now() - startedMs - (turns - 1) * turnMs);
 });
 

@@ -70,7 +70,11 @@ function getOverHttp2(server: net.Server, path: string, headers: http2.OutgoingH
     const request = session.request({ ...headers, ':path': path });
     request.once('response', ({ ':status': status }) => request.resume().once('end', () => resolve(status ?? 0)));
     request.once('error', reject);
-    request.once('close', () => session.close());
+    request.once('close', () => {
+      session.close();
+      // Nothing where the answer has come.
+      reject(new Error('the stream was closed without an answer'));
+    });
     request.setTimeout(DEADLINE_MS, () => request.destroy(tooLate()));
   });
 }
