@@ -20,7 +20,7 @@ export const eventLoopFeature: FeatureDefinition<'eventLoop', NonNullable<Resolv
     const loop = new EventLoop(options, requests, recorder, report, SCHEDULING.get(requests));
     DENIED_NAMES.set(requests, options.replay?.denyNames ?? []);
     RECORD_HOLD.set(requests, loop.pending);
-    CURRENT_REQUEST.set(requests, () => loop.currentRequest());
+    CURRENT_REQUEST.set(requests, (below) => loop.currentRequest(below));
     ROUTE_RUNNER.set(requests, loop.naming);
     return {
       install({ adapter, modules }) {

@@ -127,8 +127,8 @@ export class EventLoop implements RequestObserver {
   }
 
   /** The request whose code calls this, where the context store does not tell. Costs some microseconds. */
-  currentRequest(): RequestState | null {
-    return this.naming.current ?? this.naming.named(captureNames());
+  currentRequest(below: Function): RequestState | null {
+    return this.naming.current ?? this.naming.named(captureNames(below));
   }
 
   snapshot(): EventLoopSnapshot {

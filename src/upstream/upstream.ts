@@ -124,7 +124,7 @@ export class Upstream implements RequestObserver {
     const stored = storedRequest();
     if (stored !== undefined) return stored.owner === this.lifecycle ? stored : 'foreign';
     if (this.lifecycle.contextEnabled || this.lifecycle.inFlight === 0) return null;
-    return CURRENT_REQUEST.get(this.lifecycle)?.() ?? null;
+    return CURRENT_REQUEST.get(this.lifecycle)?.(this.caller) ?? null;
   }
 }
 
