@@ -1,4 +1,4 @@
-// One route, `GET /orders/:id`: one fetch and three Redis commands. `<bare|default|no-upstream|opentelemetry> <url> <Redis port>`
+// One route, `GET /orders/:id`: one fetch and three Redis commands. `<bare|default|no-upstream|context|opentelemetry> <url> <Redis port>`
 import { createRequire } from 'node:module';
 import { serveOn } from '../harness/index.mjs';
 
@@ -24,9 +24,10 @@ decorateMethod(OrdersController, 'findOne', Get(':id'));
 Param('id')(OrdersController.prototype, 'findOne', 0);
 decorate(OrdersController, Controller('orders'));
 
+const OPTIONS = { default: {}, 'no-upstream': { upstream: false }, context: { context: true } };
 const imports = [];
-if (which === 'default' || which === 'no-upstream') {
+if (which in OPTIONS) {
   const { PerfModule } = await import('nestjs-perf');
-  imports.push(PerfModule.forRoot(which === 'default' ? undefined : { upstream: false }));
+  imports.push(PerfModule.forRoot(OPTIONS[which]));
 }
 serveOn(portOf(await serveNest({ imports, controllers: [OrdersController] })));
