@@ -14,7 +14,7 @@ import { benchmark, nodeMajorOf, readFlags } from './harness/index.mjs';
 import { LOAD_CORE, PinnedProcess } from './harness/pinned-process.mjs';
 
 const file = (path) => fileURLToPath(new URL(path, import.meta.url));
-const flags = readFlags({ burst: { type: 'string', default: '1000' }, warmup: { type: 'string', default: '5000' } });
+const flags = readFlags({ burst: { type: 'string', default: '2000' }, warmup: { type: 'string', default: '20000' } });
 installLocked('bench/peers');
 const redis = await startRedis({ own: true });
 const answering = new PinnedProcess(LOAD_CORE, flags.node, [file('upstream/answering.mjs')]);

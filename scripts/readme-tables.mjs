@@ -36,6 +36,7 @@ const shortRatio = ({ median, low, high }) =>
 const TABLES = {
   overhead: () => byNode('overhead'),
   express: () => byNode('express'),
+  upstream: () => byNode('upstream'),
   'dashboard-page': () => byNode('dashboard-page'),
   'dashboard-peers': () => byNode('dashboard-peers'),
   cost() {
