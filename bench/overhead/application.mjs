@@ -32,6 +32,8 @@ export async function serveNest(metadata, { express = false, main = async () => 
   const adapter = express ? new ExpressAdapter() : new FastifyAdapter();
   const app = await NestFactory.create(root, adapter, { logger: ['error', 'warn'] });
   await main(app);
+  // As Fastify's: Node's 5 s close the connections of a server that waits for its turn.
+  app.getHttpServer().keepAliveTimeout = 72_000;
   await app.listen(0, '127.0.0.1');
   return app;
 }
