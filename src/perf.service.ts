@@ -32,7 +32,8 @@ export class PerfService {
    * @example perf.users({ by: 'count', route: 'GET /users/:id' })
    * @throws PERF_ERR_OPTION
    */
-  users({ by = 'totalMs', route }: { by?: 'totalMs' | 'count'; route?: string } = {}): readonly UserUse[] {
+  users(options?: { by?: 'totalMs' | 'count'; route?: string }): readonly UserUse[] {
+    const { by = 'totalMs', route } = optionsOf('perf.users()', options);
     if (by !== 'totalMs' && by !== 'count') throw optionError('perf.users().by', "'totalMs' or 'count'", by);
     return USERS.get(this.runtime.requests)?.(by, route) ?? [];
   }
@@ -59,8 +60,12 @@ export class PerfService {
    * Runs `work` as a call to an upstream that no client tells of, until what it returns has settled. It is timed for its target
    * and for the request that makes it. Passes on what it returns or throws.
    * @example await perf.timed('s3 uploads', () => s3.send(command))
+   * @throws PERF_ERR_OPTION
    */
   timed<T>(target: string, work: () => T): T {
+    if (typeof target !== 'string' || target === '')
+      throw optionError('perf.timed() target', 'the name of an upstream', target);
+    if (typeof work !== 'function') throw optionError('perf.timed() work', 'a function that makes the call', work);
     const calls = UPSTREAM_CALLS.get(this.runtime.requests);
     return calls === null ? work() : calls.timed(target, work);
   }
@@ -72,8 +77,8 @@ export class PerfService {
    * @throws PERF_ERR_OPTION
    * @example await perf.history({ from: Date.now() - 3_600_000, to: Date.now() }, { route: 'GET /users/:id' })
    */
-  async history(range: TimeRange & { stepMs?: number }, options: { route?: string } = {}): Promise<HistorySeries> {
-    return (HISTORY.get(this.runtime.requests) ?? NO_HISTORY).history(range, options);
+  async history(range: TimeRange & { stepMs?: number }, options?: { route?: string }): Promise<HistorySeries> {
+    return (HISTORY.get(this.runtime.requests) ?? NO_HISTORY).history(range, optionsOf('perf.history()', options));
   }
 
   /**
@@ -81,8 +86,8 @@ export class PerfService {
    * release with the one before. Intervals take windows of time as units. `text` is the answer in words.
    * @throws PERF_ERR_OPTION
    */
-  async compare(what: CompareWhat, options: { route?: string } = {}): Promise<PerfComparison> {
-    return (HISTORY.get(this.runtime.requests) ?? NO_HISTORY).compare(what, options);
+  async compare(what: CompareWhat, options?: { route?: string }): Promise<PerfComparison> {
+    return (HISTORY.get(this.runtime.requests) ?? NO_HISTORY).compare(what, optionsOf('perf.compare()', options));
   }
 
   /** What has become worse or better: active ones first, then what was resolved in the last days. */
@@ -98,4 +103,11 @@ export class PerfService {
   note(size: SizeNote): void {
     this.runtime.note(size);
   }
+}
+
+/** `null` and what is no object are told by name, and not as a property that cannot be read. */
+function optionsOf<T extends object>(method: string, given: T | undefined): Partial<T> {
+  if (given === undefined) return {};
+  if (typeof given !== 'object' || given === null) throw optionError(`${method} options`, 'an object', given);
+  return given;
 }

@@ -87,6 +87,13 @@ export interface PerfComparison {
 /** What {@link HistoryReader.compare} compares: the last 24 hours with those before, or with those a week before, or two releases. */
 export type CompareWhat = 'day' | 'week' | 'release' | { before: TimeRange; after: TimeRange };
 
+/** What has ended in a stretch of time. */
+export type Counts = Pick<HistoryPoint, 'count' | 'errors' | 'over'>;
+export interface RouteCounts {
+  readonly whole: Counts;
+  readonly routes: ReadonlyMap<string, Counts>;
+}
+
 /** Who keeps the history of an application. */
 export interface HistoryReader {
   history(range: TimeRange & { stepMs?: number }, options?: { route?: string }): Promise<HistorySeries>;
@@ -95,6 +102,8 @@ export interface HistoryReader {
   verdicts(): readonly Verdict[];
   /** When each release was first seen in the range, oldest first. */
   releases(range: TimeRange): Promise<readonly { at: number; release: string }[]>;
+  /** Of the whole and of these routes, of what this process has in memory. A route that is not in it was not called. */
+  countsSince(from: number, routes: readonly string[]): Promise<RouteCounts>;
   /** Names of all routes that have a row in the range: `'GET /users/:id'`. */
   routes(range: TimeRange): Promise<readonly string[]>;
 }

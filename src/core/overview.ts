@@ -8,7 +8,7 @@ export interface Overview {
   snapshot(): Steps<PerfSnapshot>;
   /** What keeps the process from doing its work, in words; empty when nothing does. */
   reasons(snapshot: PerfSnapshot): readonly string[];
-  past(): Pick<HistoryReader, 'history' | 'verdicts' | 'releases'> | null;
+  past(): Pick<HistoryReader, 'history' | 'verdicts' | 'releases' | 'countsSince'> | null;
 }
 
 /** An application's. Set before any feature is installed. */

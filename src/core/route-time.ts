@@ -24,8 +24,8 @@ export interface RouteCalls {
 
 /** Who knows where the time of routes goes. */
 export interface RouteTimeFigures {
-  /** Of routes that share a row; null before a request has completed. */
-  timeOf(routes: readonly Route[]): RouteTime | null;
+  /** Of routes that share a row, whose requests are proven to have blocked the loop so long; null before one has completed. */
+  timeOf(routes: readonly Route[], blockedMs: number): RouteTime | null;
   upstreamOf(routes: readonly Route[], count: number): RouteUpstream[];
   totalsOf(route: Route): RouteTimeTotals | null;
   /** Mean own CPU time of a request of the last minutes, milliseconds; null while it cannot be told. */

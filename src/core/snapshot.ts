@@ -69,7 +69,7 @@ export interface RouteTime {
   /** CPU time on the main thread; null while it cannot be told. */
   ownCpuMs: Estimate | null;
   upstreamMs: number;
-  /** The loop was busy, and not with this request as far as `ownCpuMs` tells. */
+  /** The loop was busy, and not with this request as far as is known; all of it may be its own while `ownCpuMs` is null. */
   loopWaitMs: number;
   /** Share of the loop's busy time that requests of this route take, 0 to 1; 0 while `ownCpuMs` is null. */
   loopShare: number;

@@ -1,5 +1,5 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import type { Socket } from 'node:net';
+import { hostname } from 'node:os';
 import type { Authorize } from '../core/guarded.js';
 import type { PerfRequest } from '../core/perf-request.js';
 
@@ -22,6 +22,8 @@ export class Access {
   constructor(
     private readonly authorize: Authorize | null,
     private readonly tokenTtlMs: number,
+    /** Where the server listens: part of what tells applications of one host from each other. */
+    private readonly address: () => string,
   ) {
     this.token = authorize === null ? randomBytes(16).toString('hex') : null;
   }
@@ -47,16 +49,25 @@ export class Access {
     const maxAge = Math.max(1, Math.round(this.tokenTtlMs / 1_000));
     const [suffix, secure] = isEncrypted(request) ? [FOR_TLS, '; Secure'] : ['', ''];
     const value = `${endsAt}.${this.sealOf(endsAt)}`;
-    return `${cookieName(request)}${suffix}=${value}; Max-Age=${maxAge}; Path=/; HttpOnly; SameSite=Strict${secure}`;
+    return `${this.cookieName()}${suffix}=${value}; Max-Age=${maxAge}; Path=/; HttpOnly; SameSite=Strict${secure}`;
   }
 
   private hasCookie(request: PerfRequest): boolean {
-    const own = cookieName(request);
+    const own = this.cookieName();
     return (request.headers.cookie ?? '').split(/; */).some((pair) => {
       const [name = '', endsAt = '', seal = ''] = pair.split(/[=.]/);
       if (name !== own && name !== own + FOR_TLS) return false;
       return isEqual(seal, this.sealOf(endsAt)) && Number.parseInt(endsAt, 36) > Date.now();
     });
+  }
+
+  /**
+   * Browsers send a host's cookies to all its ports, and of all that stand behind its proxy: applications must not overwrite
+   * each other's. The next process of this one should: its name is the same.
+   */
+  private cookieName(): string {
+    const application = [hostname(), process.argv[1], this.address()].join('\n');
+    return `nestjs-perf-${createHash('sha256').update(application).digest('hex').slice(0, 8)}`;
   }
 
   private sealOf(endsAt: string): string {
@@ -70,17 +81,13 @@ function isEqual(given: string, right: string): boolean {
   return timingSafeEqual(hash(given), hash(right));
 }
 
-const socketOf = (request: PerfRequest): { localPort?: number; encrypted?: boolean } | undefined =>
-  ((request['raw'] ?? request) as { socket?: Pick<Socket, 'localPort'> & { encrypted?: boolean } }).socket;
-
 /** A plain answer cannot replace a cookie that is for TLS alone (RFC 6265bis, 5.7): each has its name. */
 const FOR_TLS = '-tls';
-/** Browsers send a host's cookies to all its ports: two applications must not overwrite each other's. */
-const cookieName = (request: PerfRequest): string => `nestjs-perf-${socketOf(request)?.localPort ?? 0}`;
 
 /** Of several proxies, the first stands before the browser. */
 const isEncrypted = (request: PerfRequest): boolean =>
-  socketOf(request)?.encrypted === true || /^\s*https\s*(?:,|$)/i.test(String(request.headers['x-forwarded-proto']));
+  ((request['raw'] ?? request) as { socket?: { encrypted?: boolean } }).socket?.encrypted === true ||
+  /^\s*https\s*(?:,|$)/i.test(String(request.headers['x-forwarded-proto']));
 
 /** `SameSite` lets sibling domains in: they may lead here, and not read, whatever CORS the application allows. */
 function isOfThisSite({ headers }: PerfRequest): boolean {

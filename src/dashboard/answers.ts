@@ -59,7 +59,8 @@ export class Answers {
     if (!admitted) return this.refused(isText ? null : base);
     if (isText) return this.text(query.get('route') || null);
     const headers = { ...SAFE, ...(cookie === null ? null : { 'set-cookie': cookie }) };
-    if (isBare || query.has('token'))
+    // A program may keep no cookie: it gets what it asked for.
+    if (asksForHtml(request) && (isBare || query.has('token')))
       return { status: 303, type: TEXT, body: '', headers: { ...headers, location: base } };
     return { status: 200, type: HTML, body: pageHtml(this.assets), headers };
   };
@@ -120,9 +121,11 @@ function partsOf(url: string): { path: string; query: URLSearchParams } {
   return { path, query: new URLSearchParams(rest.join('?')) };
 }
 
-/** Browsers ask for HTML. Who asks for anything gets the page too, unless it is a program for terminals. */
-function prefersText({ headers }: PerfRequest): boolean {
-  const accept = headers.accept ?? '*/*';
-  if (accept.includes('text/html')) return false;
-  return accept.includes('text/plain') || /^(curl|wget|httpie)\//i.test(headers['user-agent'] ?? '');
+const asksForHtml = ({ headers }: PerfRequest): boolean => (headers.accept ?? '').includes('text/html');
+
+/** Who asks for anything gets the page too, unless it is a program for terminals. */
+function prefersText(request: PerfRequest): boolean {
+  if (asksForHtml(request)) return false;
+  const { accept = '', 'user-agent': program = '' } = request.headers;
+  return accept.includes('text/plain') || /^(curl|wget|httpie)\//i.test(program);
 }

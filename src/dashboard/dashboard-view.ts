@@ -1,14 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
+import type { Counts } from '../core/history.js';
 import { LATENCY_FIGURES } from '../core/latency-figures.js';
 import { OVERVIEW, type Overview } from '../core/overview.js';
 import { displayJson } from '../core/printable.js';
 import type { Rejected } from '../core/rejected.js';
 import type { RouteHistogram } from '../core/sink.js';
-import type { PerfSnapshot, RouteSnapshot, UserUse } from '../core/snapshot.js';
+import type { PerfSnapshot, UserUse } from '../core/snapshot.js';
 import { Turns, type Steps } from '../core/turns.js';
 import { REDACT_USER, userRedactor, USERS } from '../core/users.js';
 import type { FeatureHost } from '../http/feature.js';
+import { earlierCounts, historyNameOf, type EarlierCounts } from './earlier-counts.js';
 import { PastFigures } from './past-figures.js';
 import { problemsOf } from './problems.js';
 import { RecentCounts } from './recent-counts.js';
@@ -136,46 +138,40 @@ export class DashboardView {
   }
 
   private async takeSample(): Promise<number> {
-    const { nowMs } = this.host;
+    const { nowMs, requests } = this.host;
     const takenAtMs = nowMs();
-    const turns = new Turns(TURN_MS);
-    const steps = this.sampleSteps();
-    for (let workMs = 0; ;) {
-      const startedMs = nowMs();
-      const step = steps.next();
-      workMs += nowMs() - startedMs;
-      if (step.done !== true) {
-        await turns.rest();
-        continue;
-      }
-      this.maxAgeMs = Math.min(LONGEST_AGE_MS, Math.max(MAX_AGE_MS, workMs * AGE_OF_COST));
-      this.takenAtMs = takenAtMs;
-      this.snapshot = step.value;
-      return workMs;
-    }
+    const overview = OVERVIEW.get(requests)!;
+    const work = new MeasuredWork(nowMs);
+    const snapshot = await work.inTurns(overview.snapshot());
+    const isFirst = this.traffic.isAfterGap(snapshot.at);
+    const earlier = isFirst ? await earlierCounts(snapshot, requests, this.process.startedAt) : null;
+    await work.inTurns(this.show(snapshot, overview, earlier));
+    this.maxAgeMs = Math.min(LONGEST_AGE_MS, Math.max(MAX_AGE_MS, work.ms * AGE_OF_COST));
+    this.takenAtMs = takenAtMs;
+    this.snapshot = snapshot;
+    return work.ms;
   }
 
-  private *sampleSteps(): Steps<PerfSnapshot> {
-    const { requests } = this.host;
-    const overview = OVERVIEW.get(requests)!;
-    const snapshot = yield* overview.snapshot();
-    yield;
+  /** `earlier`: of the time before this sample, where nobody has looked. */
+  private *show(snapshot: PerfSnapshot, overview: Overview, earlier: EarlierCounts | null): Steps<void> {
+    const { at, eventLoop } = snapshot;
     this.sample += 1;
-    this.recent.next(snapshot.at, this.traffic.isAfterGap(snapshot.at));
-    yield* this.traffic.add(snapshot.at, LATENCY_FIGURES.get(requests)?.totals() ?? [], snapshot.eventLoop);
+    this.recent.next(at, earlier?.spanMs ?? null);
+    const totals = LATENCY_FIGURES.get(this.host.requests)?.totals() ?? [];
+    yield* this.traffic.add(at, totals, eventLoop, earlier);
     this.countRecent(snapshot);
     const shown: ShownRoute[] = [];
     for (const found of foundRoutes(snapshot.routes, '')) {
       yield;
-      const { count, errors, over } = found.snapshot;
-      this.recent.count(found.key, count, errors, over[0]?.count ?? 0);
+      this.recent.count(found.key, ...troublesOf(found.snapshot));
+      const before = earlier?.routes.get(found.snapshot);
+      if (before !== undefined) this.recent.before(found.key, ...troublesOf(before));
       shown.push(shownRoute(found, this.ids, this.recent));
     }
     yield;
     const bytes = yield* this.putSections(snapshot, overview, shown);
     this.shown = yield* this.putRows(shown, MAX_BYTES - bytes);
     this.other = otherRoutes(snapshot.routes, this.shown);
-    return snapshot;
   }
 
   private countRecent({ upstream, defer }: PerfSnapshot): void {
@@ -277,8 +273,26 @@ export class DashboardView {
   }
 }
 
-/** Whole, as the history has it; the row's is cut. */
-const historyNameOf = ({ method, route }: RouteSnapshot): string => `${method} ${route === '' ? '(no route)' : route}`;
+/** Work that gives others their turns, and how long it kept the event loop, milliseconds. */
+class MeasuredWork {
+  ms = 0;
+  private readonly turns = new Turns(TURN_MS);
+
+  constructor(private readonly nowMs: () => number) {}
+
+  async inTurns<T>(steps: Steps<T>): Promise<T> {
+    for (;;) {
+      const startedMs = this.nowMs();
+      const step = steps.next();
+      this.ms += this.nowMs() - startedMs;
+      if (step.done === true) return step.value;
+      await this.turns.rest();
+    }
+  }
+}
+
+/** Requests, and those of them that failed and that were slow. */
+const troublesOf = ({ count, errors, over }: Counts): [number, number, number] => [count, errors, over[0]?.count ?? 0];
 
 function totalsOf({ routes }: PerfSnapshot): DashboardData['totals'] {
   const totals = { count: 0, errors: 0, inFlight: 0, routes: routes.length };

@@ -23,7 +23,7 @@ class Dashboard implements Feature {
     private readonly options: ResolvedDashboard,
     private readonly host: FeatureHost,
   ) {
-    this.access = new Access(options.authorize, options.tokenTtlMs);
+    this.access = new Access(options.authorize, options.tokenTtlMs, () => addressOf(this.server));
   }
 
   async install({ platform, adapter }: FeatureBoot): Promise<void> {

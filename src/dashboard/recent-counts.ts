@@ -5,6 +5,8 @@ interface Series {
   /** Cumulative, at the last sample. */
   last: readonly number[];
   readonly gains: readonly Gains[];
+  /** Of the time before the first sample. */
+  before: readonly number[];
   sample: number;
 }
 
@@ -19,20 +21,23 @@ export class RecentCounts {
   private readonly series = new Map<string, Series>();
   private times: number[] = [];
   private sample = 0;
+  /** The first sample after a gap. */
+  private firstSample = 0;
 
   /** How long the window is, milliseconds. */
   get spanMs(): number {
     return (this.times.at(-1) ?? 0) - (this.times[0] ?? 0);
   }
 
-  /** A new sample begins. After a gap nothing is known of the time in it. */
-  next(at: number, afterGap: boolean): void {
-    if (afterGap) {
+  /** A new sample begins. After a gap only {@link before} tells of the time before it; null goes on from the last one. */
+  next(at: number, gapMs: number | null): void {
+    this.sample += 1;
+    if (gapMs !== null) {
       this.series.clear();
-      this.times = [];
+      this.times = [at - gapMs];
+      this.firstSample = this.sample;
     }
     pushBounded(this.times, at, WINDOW + 1);
-    this.sample += 1;
     for (const [name, { sample }] of this.series) if (this.sample - sample > WINDOW) this.series.delete(name);
   }
 
@@ -43,6 +48,7 @@ export class RecentCounts {
       this.series.set(name, {
         last: cumulative,
         gains: cumulative.map(() => ({ each: [], sum: 0 })),
+        before: [],
         sample: this.sample,
       });
       return;
@@ -56,6 +62,12 @@ export class RecentCounts {
     known.sample = this.sample;
   }
 
+  /** What a counter had gained in the gap before the first sample. */
+  before(name: string, ...gained: readonly number[]): void {
+    const known = this.series.get(name);
+    if (known !== undefined) known.before = gained;
+  }
+
   /** What the counter at `index` has gained in each sample, the newest last; undefined when it was nothing. */
   gains(name: string, index: number): number[] | undefined {
     const gains = this.series.get(name)?.gains[index];
@@ -64,6 +76,8 @@ export class RecentCounts {
 
   /** What it has gained in the whole window. */
   gained(name: string, index: number): number {
-    return this.series.get(name)?.gains[index]?.sum ?? 0;
+    const known = this.series.get(name);
+    const isBeforeIn = this.sample - this.firstSample < WINDOW;
+    return (known?.gains[index]?.sum ?? 0) + (isBeforeIn ? (known?.before[index] ?? 0) : 0);
   }
 }

@@ -8,7 +8,7 @@ const MAX_FAILED = 30;
 const MAX_STACK = 6;
 const MAX_WAITERS = 5;
 /** A longer one would crowd out the rest of the answer; the log has it whole. */
-const MAX_CURL = 1_000;
+export const MAX_CURL = 1_000;
 
 const cut = (text: string, max: number): string => (text.length > max ? `${text.slice(0, max - 1)}…` : text);
 export const nameOf = ({ method, route }: Pick<RequestRef, 'method' | 'route'>): string =>

@@ -1,9 +1,13 @@
 import { printable } from '../core/printable.js';
 import { describeResources } from '../core/resource-text.js';
 import { bytesOf, counted, durationOf, grouped, msOf, percentOf, rateOf, spanOf } from './format.js';
+import { MAX_CURL } from './recent-records.js';
 import type { BlockRow, DashboardData, Past, RouteRow, Sections } from './view.js';
 
 const SHOWN_ROUTES = 30;
+const SHOWN_BLOCKS = 10;
+/** With a line that repeats them, and their stack. */
+const EXPLAINED_BLOCKS = 3;
 const MAX_CELL = 60;
 /** Of five minutes each. */
 const PAST_ROWS = 12;
@@ -48,7 +52,7 @@ function nowOf({ now = [] }: Partial<Sections>): string {
 function requestsOf({ routes, overMs, other, totals }: DashboardData): string {
   if (routes.length === 0) return 'none yet';
   const time = ([own, upstream, wait]: NonNullable<RouteRow['time']>): string =>
-    `${msOf(own)} / ${msOf(upstream)} / ${msOf(wait)}`;
+    `${msOf(own)} / ${msOf(upstream)} / ${own === null ? '≤' : ''}${msOf(wait)}`;
   const head = ['route', 'count', '5xx', 'p50 ms', 'p95 ms', 'p99 ms', 'own / upstream / wait ms'];
   const shown = [...routes].sort((a, b) => b.count * b.ms[0] - a.count * a.ms[0]).slice(0, SHOWN_ROUTES);
   const rows = shown.map(
@@ -92,17 +96,21 @@ function blocksOf(blocks: readonly BlockRow[], now: number): string {
   if (blocks.length === 0) return 'none';
   const who = ({ route, proven }: BlockRow): string =>
     route === null ? 'unknown' : proven ? route : `${route} (suspect)`;
-  const rows = blocks
-    .slice(0, 10)
-    .map((block) => [
-      `${spanOf(now - block.at)} ago`,
-      grouped(block.count),
-      msOf(block.maxMs),
-      who(block),
-      block.location ?? block.cause,
-      grouped(block.waited),
-    ]);
-  return table(['last', 'times', 'longest ms', 'who', 'where', 'waited'], rows);
+  const shown = blocks.slice(0, SHOWN_BLOCKS);
+  const rows = shown.map((block) => [
+    `${spanOf(now - block.at)} ago`,
+    grouped(block.count),
+    msOf(block.maxMs),
+    who(block),
+    block.location ?? block.cause,
+    grouped(block.waited),
+  ]);
+  const repeats = shown.filter(({ curl, stack }) => curl !== null || stack.length > 0).slice(0, EXPLAINED_BLOCKS);
+  const explained = repeats.map((block) => {
+    const lines = [who(block), ...(block.curl === null ? [] : [block.curl]), ...block.stack];
+    return `\n${lines.map((text) => printable(text, MAX_CURL)).join('\n  ')}`;
+  });
+  return [table(['last', 'times', 'longest ms', 'who', 'where', 'waited'], rows), ...explained].join('\n');
 }
 
 function deferOf({ defer = null, failedWork = [], rejected = [] }: Partial<Sections>, now: number): string {
@@ -158,7 +166,7 @@ const line = (text: string): string => printable(text, 400);
 /** Columns as wide as their widest cell; numbers to the right. */
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const cells = [head, ...rows].map((row) => row.map((cell) => printable(cell, MAX_CELL)));
-  const isNumber = head.map((_, column) => rows.every((row) => /^[–\d.,/ ]+$/.test(row[column]!)));
+  const isNumber = head.map((_, column) => rows.every((row) => /^[–≤\d.,/ ]+$/.test(row[column]!)));
   const widths = head.map((_, column) => Math.max(...cells.map((row) => row[column]!.length)));
   return cells
     .map((row) =>

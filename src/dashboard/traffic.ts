@@ -2,6 +2,7 @@ import { Histogram } from '../core/histogram.js';
 import type { RouteTotals } from '../core/latency-figures.js';
 import type { EventLoopSnapshot } from '../core/snapshot.js';
 import type { Steps } from '../core/turns.js';
+import type { EarlierCounts } from './earlier-counts.js';
 import { pushBounded } from './ring.js';
 import { MAX_POINTS, type TrafficPoint } from './view.js';
 
@@ -20,13 +21,28 @@ export class Traffic {
     return at - this.lastAt > GAP_MS;
   }
 
-  *add(at: number, totals: Iterable<RouteTotals>, loop: EventLoopSnapshot | null): Steps<void> {
+  /** `earlier`: what is known of the time before the first sample, and of that before one after a gap. */
+  *add(
+    at: number,
+    totals: Iterable<RouteTotals>,
+    loop: EventLoopSnapshot | null,
+    earlier: EarlierCounts | null,
+  ): Steps<void> {
     const { lastAt } = this;
     this.lastAt = at;
     const { fresh, errors } = yield* this.take(totals);
-    if (lastAt === -Infinity) return;
     if (at - lastAt > GAP_MS) {
-      pushBounded(this.points, [lastAt + 1, null, null, null, null, null, null, null], MAX_POINTS);
+      if (lastAt !== -Infinity)
+        pushBounded(this.points, [lastAt + 1, null, null, null, null, null, null, null], MAX_POINTS);
+      const { whole = null, spanMs = 0 } = earlier ?? {};
+      if (whole === null || spanMs <= 0) return;
+      const perSecond = (count: number): number => count / (spanMs / 1_000);
+      const { utilization = null, delayMs } = loop ?? {};
+      pushBounded(
+        this.points,
+        [at, perSecond(whole.count), perSecond(whole.errors), null, null, null, utilization, delayMs?.p99 ?? null],
+        MAX_POINTS,
+      );
       return;
     }
     const seconds = Math.max(0.001, (at - lastAt) / 1_000);

@@ -1,5 +1,14 @@
 import { optionError } from '../core/option.js';
-import type { CompareWhat, HistoryReader, HistorySeries, PerfComparison, TimeRange } from '../core/history.js';
+import { entryOf } from '../core/entry-of.js';
+import type {
+  CompareWhat,
+  Counts,
+  HistoryReader,
+  HistorySeries,
+  PerfComparison,
+  RouteCounts,
+  TimeRange,
+} from '../core/history.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { Verdict } from '../core/verdict.js';
 import { Collector, type Counters } from './collector.js';
@@ -10,8 +19,9 @@ import type { HistorySource, Identity, ReadBucket } from './reader.js';
 import { MemoryTiers, type Bucket } from './rows/memory.js';
 import type { HistoryRow } from './rows/row.js';
 import { EncodedWindow } from './rows/window-codec.js';
+import { RouteSums } from './rows/window.js';
 import { keptMs, TIERS, type Tier } from './rows/tiers.js';
-import { seriesOf, tierFor } from './series.js';
+import { overOf, seriesOf, tierFor } from './series.js';
 import { StoreKeeper } from './store-keeper.js';
 import { inTurns, Turns, type Steps } from '../core/turns.js';
 import type { VerdictKeeper } from './verdicts/verdict-keeper.js';
@@ -122,6 +132,20 @@ export class History implements HistoryReader, HistorySource {
     return [...names].toSorted();
   }
 
+  async countsSince(from: number, routes: readonly string[]): Promise<RouteCounts> {
+    await this.collect();
+    const sums = new Map<string | null, RouteSums>([[null, new RouteSums()]]);
+    const add = ({ window }: ReadBucket): void => {
+      for (const name of [null, ...routes]) {
+        const found = window.sums(name);
+        if (found !== null) entryOf(sums, name, () => new RouteSums()).add(found);
+      }
+    };
+    await this.read('1m', { from, to: Infinity }, add, false);
+    const [[, whole], ...named] = [...sums] as [[null, RouteSums], ...[string, RouteSums][]];
+    return { whole: countsOf(whole), routes: new Map(named.map(([name, one]) => [name, countsOf(one)])) };
+  }
+
   async read(tier: Tier, range: TimeRange, take: (bucket: ReadBucket) => void, withStore = true): Promise<boolean> {
     const { memory, store } = this;
     const { own } = this.parts;
@@ -169,6 +193,8 @@ export class History implements HistoryReader, HistorySource {
 
   private readonly rowOf = ({ tier, at, data }: Bucket): HistoryRow => ({ tier, at, data, ...this.parts.own });
 }
+
+const countsOf = (sums: RouteSums): Counts => ({ count: sums.count, errors: sums.errors, over: overOf(sums) });
 
 const RANGE = 'an object with `from` and `to`, epoch milliseconds, `from` below `to`';
 const WHAT = "'day', 'week', 'release', or an object with the ranges `before` and `after`";

@@ -2,7 +2,7 @@ import { entryOf } from '../core/entry-of.js';
 import type { HistorySeries, TimeRange } from '../core/history.js';
 import type { HistorySource } from './reader.js';
 import { bucketOf, TIERS, type Tier, type TierRule } from './rows/tiers.js';
-import { RouteWindow } from './rows/window.js';
+import { type RouteSums, RouteWindow } from './rows/window.js';
 
 /** Tiers that reach back to `from`, or did so a bucket ago: the clock goes on while somebody asks. The finest first. */
 const tiersFor = (from: number, nowMs: number): TierRule[] =>
@@ -19,7 +19,7 @@ function stepsFor({ from, stepMs: asked }: TimeRange & { stepMs?: number }, nowM
   return [(whole ?? finest!).tier, stepMs];
 }
 
-export const overOf = ({ over }: RouteWindow): { ms: number; count: number }[] =>
+export const overOf = ({ over }: RouteSums): { ms: number; count: number }[] =>
   [...over].map(([ms, count]) => ({ ms, count })).toSorted((a, b) => a.ms - b.ms);
 
 /** A series of one route, or of all. Steps begin at whole multiples of their length, the first at or before `from`. */

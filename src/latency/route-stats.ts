@@ -125,7 +125,7 @@ function rowOf(
     durationMs: { mean: all.meanMs, p50, p90, p95, p99, max: all.maxMs },
     over,
     blockedMs,
-    time: figures?.timeOf(routes) ?? null,
+    time: figures?.timeOf(routes, blockedMs) ?? null,
     upstream: figures?.upstreamOf(routes, all.count + aborted) ?? [],
   };
 }

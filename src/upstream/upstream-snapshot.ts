@@ -29,28 +29,33 @@ export function routeUpstreams(targets: readonly Target[], of: readonly Route[],
   return rows;
 }
 
-/** Fewer requests that were alone say too little. */
-const MIN_ALONE = 30;
-/** Of the standard normal distribution, two-sided 95 %. */
-const Z_95 = 1.959964;
+/** From so many requests that were alone on they tell more than the regression. */
+const MANY_ALONE = 30;
+/** Fewer say too little. */
+const MIN_ALONE = 5;
+/** Two-sided 95 % of Student's distribution with four degrees of freedom, for as long as there are few; then of the normal one. */
+const [T_95, Z_95] = [2.776, 1.96];
 
 /** What {@link routeTime} asks. */
 export interface TimeFigures {
   readonly times: ReadonlyMap<Route, RouteTimes>;
   /** For a route that was too seldom alone. */
   readonly estimateOf: (route: Route) => Estimate | null;
+  /** What requests of these routes are proven to have blocked the loop. */
+  readonly blockedMs: number;
   /** Of the whole process since it measures. */
   readonly loopBusyMs: number;
 }
 
 export function routeTime(
   routes: readonly Route[],
-  { times: all, estimateOf, loopBusyMs }: TimeFigures,
+  { times: all, estimateOf, blockedMs, loopBusyMs }: TimeFigures,
 ): RouteTime | null {
-  let [count, upstreamMs, busyMs, alone, aloneMs, squares] = [0, 0, 0, 0, 0, 0];
+  let [ended, count, upstreamMs, busyMs, alone, aloneMs, squares] = [0, 0, 0, 0, 0, 0, 0];
   for (const route of routes) {
     const times = all.get(route);
     if (times === undefined) continue;
+    ended += times.ended;
     count += times.count;
     upstreamMs += times.upstreamMs;
     busyMs += times.busyMs;
@@ -59,13 +64,17 @@ export function routeTime(
     squares += times.aloneSquares;
   }
   if (count === 0) return null;
-  const ownCpuMs = meanOf(alone, aloneMs, squares) ?? (routes.length === 1 ? estimateOf(routes[0]!) : null);
-  const own = ownCpuMs?.mean ?? 0;
+  const few = alone < MANY_ALONE && routes.length === 1 ? estimateOf(routes[0]!) : null;
+  const estimate = few ?? meanOf(alone, aloneMs, squares);
+  const provenMs = blockedMs / Math.max(1, ended);
+  const ownCpuMs = estimate === null ? null : atLeast(estimate, provenMs);
+  // Of too few that were alone it is known at least that they waited for nobody.
+  const own = ownCpuMs?.mean ?? Math.max(provenMs, alone === 0 ? 0 : aloneMs / alone);
   return {
     ownCpuMs,
     upstreamMs: upstreamMs / count,
     loopWaitMs: Math.max(0, busyMs / count - own),
-    loopShare: loopBusyMs > 0 ? Math.min(1, (own * count) / loopBusyMs) : 0,
+    loopShare: ownCpuMs !== null && loopBusyMs > 0 ? Math.min(1, (own * count) / loopBusyMs) : 0,
   };
 }
 
@@ -73,6 +82,13 @@ function meanOf(count: number, sum: number, squares: number): Estimate | null {
   if (count < MIN_ALONE) return null;
   const mean = sum / count;
   const variance = Math.max(0, (squares - count * mean * mean) / (count - 1));
-  const half = Z_95 * Math.sqrt(variance / count);
+  const half = (count < MANY_ALONE ? T_95 : Z_95) * Math.sqrt(variance / count);
   return { mean, ci: [Math.max(0, mean - half), mean + half], from: 'alone', with: [] };
 }
+
+/** A route has worked at least for as long as it is proven to have blocked the loop: a regression misses what is rare. */
+const atLeast = (estimate: Estimate, ms: number): Estimate => ({
+  ...estimate,
+  mean: Math.max(ms, estimate.mean),
+  ci: [Math.max(ms, estimate.ci[0]), Math.max(ms, estimate.ci[1])],
+});

@@ -75,10 +75,10 @@ class UpstreamFeature implements Feature, RouteTimeFigures {
     for (const hear of [hearUndici, hearNodeHttp, hearTraced]) hear(this.channels, this.upstream);
   }
 
-  timeOf(routes: readonly Route[]): RouteTime | null {
+  timeOf(routes: readonly Route[], blockedMs: number): RouteTime | null {
     const loopBusyMs = this.host.nowMs() - this.startedMs - (idleMs() - this.startedIdleMs);
     const estimateOf = (route: Route): Estimate | null => this.windows.estimateOf(route);
-    return routeTime(routes, { times: this.upstream.routes, estimateOf, loopBusyMs });
+    return routeTime(routes, { times: this.upstream.routes, estimateOf, blockedMs, loopBusyMs });
   }
 
   upstreamOf(routes: readonly Route[], count: number): RouteUpstream[] {

@@ -1,4 +1,4 @@
-import { Controller, Get, type INestApplication, Logger } from '@nestjs/common';
+import { Controller, Get, type INestApplication, Logger, ServiceUnavailableException } from '@nestjs/common';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { afterEach, describe, expect, it } from 'vitest';
 import { pageAssets } from '../../src/dashboard/page-assets.js';
@@ -21,6 +21,10 @@ class UsersController {
   @Get(':id')
   one() {
     return { name: 'Ada' };
+  }
+  @Get(':id/broken')
+  broken(): never {
+    throw new ServiceUnavailableException();
   }
   @Get()
   list() {
@@ -48,10 +52,8 @@ function slowFor(app: INestApplication, name: string): void {
   const scope = { scope: 'users', name, detail: '1 of 214' } as const;
   const text = openedText({ kind: 'worse', since: 0, scope, moved, because: [], against: 'day', release: null });
   const { requests } = app.get(PerfRuntime, { strict: false });
-  HISTORY.set(requests, {
-    ...HISTORY.get(requests)!,
-    verdicts: () => [verdictRecord({ scope: 'users', text }).verdict],
-  });
+  const verdicts = () => [verdictRecord({ scope: 'users', text }).verdict];
+  HISTORY.set(requests, Object.assign(Object.create(HISTORY.get(requests)!), { verdicts }));
 }
 
 /** A terminal that keeps what is written on it. */
@@ -98,6 +100,24 @@ describe.each(adapters)('answers of the dashboard on %s', (adapter) => {
     expect(detail.distribution.reduce((sum, { count }) => sum + count, 0)).toBe(1);
     expect((await dataOf(url, token, '?filter=USERS/')).found).toMatchObject([{ name: 'GET /users/:id' }]);
     expect((await recordsOf(running, 2)).map(({ route }) => route)).toEqual(['/users/:id', '/users']);
+  });
+
+  it.each([true, false])('tell at the first look what has failed before it, with `history: %s`', async (history) => {
+    const running = await start(adapter, { perf: { history } });
+    const { url, token } = running;
+    for (let i = 0; i < 5; i++) await fetch(`${url}/users/7/broken`);
+    await fetch(`${url}/users/7`);
+    await recordsOf(running, 6);
+    const authorization = `Bearer ${token}`;
+    const text = await (await fetch(`${url}/perf`, { headers: { accept: 'text/plain', authorization } })).text();
+    expect(text).toMatch(/^NOW\n! GET \/users\/:id\/broken failed 5 of 5 times in the last \d+ (s|min)\.$/m);
+    if (history) expect(text).toMatch(/^\d+(\.\d)? requests\/s · \d+(\.\d)? errors\/s/m);
+    const { sections, routes } = await dataOf(url, token);
+    expect(sections.now!.map(({ text: problem }) => problem)).toEqual([
+      expect.stringMatching(/^GET \/users\/:id\/broken failed 5 of 5 times/),
+    ]);
+    // What was before is in no sample.
+    expect(routes.map(({ recent }) => recent)).toEqual([undefined, undefined]);
   });
 
   it('have a policy of their own, whatever the application sets, and no inline code', async () => {

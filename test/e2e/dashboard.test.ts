@@ -1,7 +1,10 @@
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { Controller, Get, Logger } from '@nestjs/common';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { afterEach, describe, expect, it } from 'vitest';
 import { adapterOf, adapters } from '../fixtures/app.js';
-import { closeApps, listeningApp, type BuildOptions } from '../fixtures/build-app.js';
+import { buildApp, closeApps, listeningApp, type BuildOptions } from '../fixtures/build-app.js';
 import { dataOf, tokenIn } from '../fixtures/dashboard.js';
 import { Lines } from '../fixtures/lines.js';
 
@@ -58,7 +61,7 @@ describe.each(adapters)('the dashboard on %s', (adapter) => {
     const first = await fetch(`${url}/perf?token=${token()}`, { headers: HTML, redirect: 'manual' });
     expect([first.status, first.headers.get('location')]).toEqual([303, 'perf/']);
     const set = first.headers.get('set-cookie')!;
-    expect(set).toMatch(/^nestjs-perf-\d+=[\w.-]+; Max-Age=60; Path=\/; HttpOnly; SameSite=Strict$/);
+    expect(set).toMatch(/^nestjs-perf-[0-9a-f]{8}=[\w.-]+; Max-Age=60; Path=\/; HttpOnly; SameSite=Strict$/);
     expect(set).not.toContain(token());
     const cookie = set.split(';')[0]!;
     const page = await fetch(`${url}/perf/`, { headers: { ...HTML, cookie } });
@@ -72,6 +75,32 @@ describe.each(adapters)('the dashboard on %s', (adapter) => {
     expect(await asked({ cookie, 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'cors' })).toBe(401);
     expect(await asked({ cookie: cookie.replace('.', 'z.') })).toBe(401);
     expect(await asked({ cookie: `${cookie}x` })).toBe(401);
+  });
+
+  it('gives a program that keeps no cookies the page for its token', async () => {
+    const { url, token } = await start();
+    for (const path of ['/perf', '/perf/'])
+      for (const accept of ['*/*', 'application/xhtml+xml, */*']) {
+        const page = await fetch(`${url}${path}?token=${token()}`, { headers: { accept } });
+        expect([path, page.status, page.headers.get('content-type')]).toEqual([path, 200, 'text/html; charset=utf-8']);
+      }
+  });
+
+  it('has another cookie than an application of another address with the same port number', async () => {
+    const nameOf = async (host: string, port: number) => {
+      const lines = new Lines();
+      const nest = { logger: lines };
+      const { app } = await buildApp(adapterOf(adapter), { metadata, perf: { dashboard: true }, nest });
+      await app.listen(port, host);
+      const address = (app.getHttpServer() as Server).address() as AddressInfo;
+      const url = `http://${host}:${address.port}/perf?token=${tokenIn(lines.all)}`;
+      const { headers } = await fetch(url, { headers: HTML, redirect: 'manual' });
+      return { name: headers.get('set-cookie')!.split('=')[0], port: address.port };
+    };
+    const one = await nameOf('127.0.0.1', 0);
+    const two = await nameOf('127.0.0.2', one.port);
+    expect(two.port).toBe(one.port);
+    expect(two.name).not.toBe(one.name);
   });
 
   it.each([
@@ -101,4 +130,18 @@ describe.each(adapters)('the dashboard on %s', (adapter) => {
       expect(status).toBe(200);
     }
   });
+});
+
+it('leaves no token in the log of Fastify, which names the URL of each request', async () => {
+  const [lines, logged] = [new Lines(), [] as string[]];
+  const stream = { write: (line: string): void => void logged.push(line) };
+  const { url } = await listeningApp(new FastifyAdapter({ logger: { level: 'info', stream } }) as never, {
+    metadata,
+    perf: { dashboard: true },
+    nest: { logger: lines },
+  });
+  await fetch(`${url}/perf/?token=${tokenIn(lines.all)}`, { headers: HTML });
+  await fetch(`${url}/users`);
+  expect(logged.join('')).toContain('/users');
+  expect(logged.join('')).not.toContain('token');
 });

@@ -156,3 +156,7 @@ async function copied(text: string, element: HTMLElement): Promise<boolean> {
     return false;
   }
 }
+
+/** Until the own work can be told, waiting may be work. */
+export const waitName = (own: number | null): string =>
+  own === null ? 'working or waiting' : 'waiting for the event loop';

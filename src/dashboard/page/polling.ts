@@ -31,9 +31,15 @@ export interface Polled {
   readonly resume: () => void;
 }
 
-const VIEWER = Array.from(crypto.getRandomValues(new Uint8Array(8)), (byte) => byte.toString(16).padStart(2, '0')).join(
-  '',
-);
+/** One name a tab: whoever loads the page again is not another viewer. */
+const VIEWER = sessionStorage.getItem('perf-viewer') ?? newViewer();
+
+function newViewer(): string {
+  const bytes = Array.from(crypto.getRandomValues(new Uint8Array(8)), (byte) => byte.toString(16).padStart(2, '0'));
+  const name = bytes.join('');
+  sessionStorage.setItem('perf-viewer', name);
+  return name;
+}
 
 /** Asks the server again and again for what has changed. Nothing is asked while paused, or when nobody has been here for long. */
 export function usePolling(question: Question): Polled {

@@ -1,7 +1,7 @@
 import { useMemo, useState } from 'preact/hooks';
 import { counted, durationOf, grouped, msOf } from '../format.js';
 import { WINDOW, type RouteRow } from '../view.js';
-import { classOf, Empty, RouteName, Section, Sparkline, type Column } from './parts.js';
+import { classOf, Empty, RouteName, Section, Sparkline, waitName, type Column } from './parts.js';
 import { Detail } from './route-detail.js';
 import type { State } from './state.js';
 
@@ -62,6 +62,11 @@ export function Requests({ state, filter, onFilter, open, onOpen }: RequestsProp
             <span>
               <i class="swatch warn" /> waiting for the event loop
             </span>
+            {rows.some(({ time }) => time?.[0] === null) && (
+              <span>
+                <i class="swatch muted" /> one of the two, not told apart yet
+              </span>
+            )}
           </p>
           <div class="scroll" tabIndex={0} role="region" aria-label="Routes">
             <table class="routes">
@@ -176,13 +181,13 @@ function Split({ row: { ms, time } }: { row: RouteRow }) {
   const [own, upstream, wait] = time;
   const mean = Math.max(ms[0], (own ?? 0) + upstream + wait, 0.001);
   const part = (value: number): { width: string } => ({ width: `${(value / mean) * 100}%` });
-  const text = `${own === null ? '' : `own ${durationOf(own)}, `}upstream ${durationOf(upstream)}, waiting ${durationOf(wait)} of ${durationOf(ms[0])}`;
+  const text = `${own === null ? '' : `own ${durationOf(own)}, `}upstream ${durationOf(upstream)}, ${waitName(own)} ${durationOf(wait)} of ${durationOf(ms[0])}`;
   return (
     <span class="split" title={text}>
       <span class="unseen">{text}</span>
       <i class="own" style={part(own ?? 0)} />
       <i class="upstream" style={part(upstream)} />
-      <i class="wait" style={part(wait)} />
+      <i class={own === null ? 'either' : 'wait'} style={part(wait)} />
     </span>
   );
 }

@@ -1,7 +1,7 @@
 import { counted, durationOf, grouped, percentOf } from '../format.js';
 import type { RouteDetail, RouteRow } from '../view.js';
 import { LastHours } from './last-hours.js';
-import { Cells, Figures, Table, type Column } from './parts.js';
+import { Cells, Figures, Table, waitName, type Column } from './parts.js';
 import type { State } from './state.js';
 
 const UPSTREAM: readonly Column[] = [
@@ -31,7 +31,7 @@ export function Detail({ row, state }: { row: RouteRow; state: State }) {
           ...state.overMs.map((ms, index) => [`over ${durationOf(ms)}`, grouped(row.over?.[index] ?? 0)] as const),
           ['own CPU', durationOf(own)],
           ['upstream', durationOf(upstream)],
-          ['waiting for the loop', durationOf(wait)],
+          [waitName(own), durationOf(wait)],
           ['in flight', grouped(row.inFlight ?? 0)],
           ['aborted', grouped(row.aborted ?? 0)],
           ['blocked the loop', durationOf(row.blockedMs ?? 0), (row.blockedMs ?? 0) > 0 ? 'warn' : ''],

@@ -25,7 +25,7 @@ it('routes of one name keep their ids and counters, whichever of them takes more
   const rowsOf = (routes: RouteSnapshot[], filter: string) =>
     foundRoutes(routes, filter).map((route) => shownRoute(route, ids, recent));
   const sample = (at: number, ...routes: RouteSnapshot[]) => {
-    recent.next(at, false);
+    recent.next(at, null);
     const rows = rowsOf(routes, '');
     for (const { key, snapshot } of rows) recent.count(key, snapshot.count, snapshot.errors, 0);
     return rows.map(({ key, row, snapshot }) => ({ id: row.id, count: row.count, key, of: snapshot }));

@@ -1,0 +1,44 @@
+import type { Counts } from '../core/history.js';
+import { OVERVIEW } from '../core/overview.js';
+import type { PerfSnapshot, RouteSnapshot } from '../core/snapshot.js';
+import type { RequestLifecycle } from '../http/lifecycle.js';
+
+const SPAN_MS = 5 * 60_000;
+/** Those that failed or were slow most often since the process started. */
+const MAX_ROUTES = 100;
+
+/** What has ended just before somebody began to look. */
+export interface EarlierCounts {
+  readonly spanMs: number;
+  /** Null where nothing is kept of all requests. */
+  readonly whole: Counts | null;
+  /** Of routes that failed or were slow. */
+  readonly routes: ReadonlyMap<RouteSnapshot, Counts>;
+}
+
+/** Of the last minutes; without a history of all the time since the process started. */
+export async function earlierCounts(
+  { at, routes }: PerfSnapshot,
+  requests: RequestLifecycle,
+  startedAt: number,
+): Promise<EarlierCounts> {
+  const troubles = ({ errors, over }: RouteSnapshot): number => errors + (over[0]?.count ?? 0);
+  const suspects = routes
+    .filter((route) => troubles(route) > 0)
+    .toSorted((a, b) => troubles(b) - troubles(a))
+    .slice(0, MAX_ROUTES);
+  const history = OVERVIEW.get(requests)!.past();
+  if (history === null)
+    return { spanMs: at - startedAt, whole: null, routes: new Map(suspects.map((route) => [route, route])) };
+  const found = await history.countsSince(at - SPAN_MS, suspects.map(historyNameOf));
+  const counts = new Map<RouteSnapshot, Counts>();
+  for (const route of suspects) {
+    const known = found.routes.get(historyNameOf(route));
+    if (known !== undefined) counts.set(route, known);
+  }
+  return { spanMs: Math.min(SPAN_MS, at - startedAt), whole: found.whole, routes: counts };
+}
+
+/** Whole, as the history has it; the row's is cut. */
+export const historyNameOf = ({ method, route }: Pick<RouteSnapshot, 'method' | 'route'>): string =>
+  `${method} ${route === '' ? '(no route)' : route}`;

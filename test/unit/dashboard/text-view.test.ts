@@ -1,0 +1,61 @@
+import { expect, it } from 'vitest';
+import { textOf } from '../../../src/dashboard/text-view.js';
+import type { BlockRow, DashboardData, RouteRow } from '../../../src/dashboard/view.js';
+
+const route: RouteRow = { id: 1, name: 'GET /reports/:id', count: 3, ms: [120, 120, 121, 121, 121] };
+const block: BlockRow = {
+  id: 1,
+  at: 0,
+  count: 2,
+  totalMs: 240,
+  maxMs: 121,
+  durationMs: 120,
+  cause: 'javascript',
+  route: 'GET /reports/:id',
+  handler: 'ReportsController.report',
+  proven: true,
+  location: 'src/reports.ts:14:20',
+  stack: ['at renderRows (src/reports.ts:14:20)', 'at report (src/reports.ts:7:33)\u001b[2J'],
+  gcMs: 0,
+  waited: 0,
+  waiters: [],
+  curl: `curl 'http://localhost:3000/reports/7?token=REDACTED'`,
+};
+
+const text = (routes: RouteRow[], blocks: BlockRow[]): string => {
+  const data: DashboardData = {
+    cursor: '',
+    whole: true,
+    at: 5_000,
+    tookMs: 0,
+    assets: '',
+    process: { pod: 'pod-1', pid: 1, release: null, node: 'v20.0.0', startedAt: 0 },
+    overMs: [],
+    routes,
+    gone: [],
+    other: null,
+    found: null,
+    totals: { count: 3, errors: 0, inFlight: 0, routes: routes.length },
+    traffic: [],
+    container: [],
+    sections: { blocks },
+    detail: null,
+  };
+  return textOf(data, { rows: [], releases: [] }, null);
+};
+
+it('blocks have the line that repeats them, and their stack, as on the page', () => {
+  expect(text([route], [block])).toContain(`
+GET /reports/:id
+  curl 'http://localhost:3000/reports/7?token=REDACTED'
+  at renderRows (src/reports.ts:14:20)
+  at report (src/reports.ts:7:33)\\u001b[2J
+`);
+  const many = Array.from({ length: 9 }, (_, id) => ({ ...block, id }));
+  expect(text([route], many).match(/^ {2}curl /gm)).toHaveLength(3);
+});
+
+it('waiting that may be work is told as the most it can be', () => {
+  expect(text([{ ...route, time: [null, 0, 120] }], [])).toMatch(/– \/ 0 \/ ≤120$/m);
+  expect(text([{ ...route, time: [110, 0, 10] }], [])).toMatch(/110 \/ 0 \/ 10\.0$/m);
+});
