@@ -1,18 +1,26 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import {
   Body,
+  type CanActivate,
   Controller,
+  type ExecutionContext,
   Get,
+  Injectable,
   Module,
   NotFoundException,
   Param,
   Post,
   ServiceUnavailableException,
 } from '@nestjs/common';
-import { PerfModule } from 'nestjs-perf';
+import { APP_GUARD } from '@nestjs/core';
+import { DeferWork, Experiment, PerfModule, staticGates, Variant } from 'nestjs-perf';
+import { bullmqStore } from 'nestjs-perf/bullmq';
 import { flightFeed } from './flight-feed.js';
 import { ReportsController } from './reports.controller.js';
-import { CheckoutController, SendReceipt } from './receipts.js';
+import { BookOrder, CheckoutController, SendReceipt } from './receipts.js';
+
+/** Set by main.ts where there is a Redis. */
+const redisUrl = process.env['REDIS_URL'];
 
 @Controller('flights')
 class FlightsController {
@@ -34,7 +42,9 @@ class FlightsController {
 class OrdersController {
   private lastId = 0;
 
+  /** Booked after the response; kept in Redis where there is one. */
   @Post()
+  @DeferWork(BookOrder, { durable: redisUrl !== undefined })
   async create(@Body() order: { item: string }) {
     this.lastId += 1;
     await delay(3);
@@ -44,10 +54,12 @@ class OrdersController {
 
 @Controller('search')
 class SearchController {
-  /** Most searches are quick; a rare one meets a cold index. */
+  /** Most searches are quick; a rare one meets a cold index. A new index is tried on half of the users. */
   @Get(':term')
-  async search(@Param('term') term: string) {
+  @Experiment('new_index')
+  async search(@Param('term') term: string, @Variant('new_index') newIndex: 'on' | 'off') {
     await delay(term.startsWith('rare') ? 1_100 : 5 + Math.random() * 20);
+    if (newIndex === 'off') await delay(4);
     return { term, hits: term.length };
   }
 }
@@ -60,8 +72,25 @@ class PaymentsController {
   }
 }
 
+/** Stands in for real authentication: whoever says who they are is believed. */
+@Injectable()
+class UserGuard implements CanActivate {
+  canActivate(context: ExecutionContext): boolean {
+    const request = context.switchToHttp().getRequest<{ headers: Record<string, string>; user?: { id: string } }>();
+    const id = request.headers['x-user'];
+    if (id !== undefined) request.user = { id };
+    return true;
+  }
+}
+
 @Module({
-  imports: [PerfModule.forRoot({ dashboard: true })],
+  imports: [
+    PerfModule.forRoot({
+      dashboard: true,
+      experiments: { gates: staticGates({ new_index: 0.5 }) },
+      defer: redisUrl === undefined ? true : { store: bullmqStore({ connection: { url: redisUrl } }) },
+    }),
+  ],
   controllers: [
     FlightsController,
     OrdersController,
@@ -70,6 +99,6 @@ class PaymentsController {
     ReportsController,
     CheckoutController,
   ],
-  providers: [SendReceipt],
+  providers: [SendReceipt, BookOrder, { provide: APP_GUARD, useClass: UserGuard }],
 })
 export class DemoModule {}

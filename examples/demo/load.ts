@@ -7,12 +7,13 @@ const endsAt = Date.now() + seconds * 1_000;
 let sent = 0;
 let answered = 0;
 
-function call(method: string, path: string, body?: unknown): Promise<void> {
+function call(method: string, path: string, order?: unknown): Promise<void> {
   sent += 1;
   return new Promise((resolve) => {
-    const payload = body === undefined ? undefined : JSON.stringify(body);
-    const headers =
-      payload === undefined ? {} : { 'content-type': 'application/json', 'content-length': payload.length };
+    const payload = order === undefined ? undefined : JSON.stringify(order);
+    const body = payload === undefined ? {} : { 'content-type': 'application/json', 'content-length': payload.length };
+    // A few users do most: squared, a random number is small more often.
+    const headers = { ...body, 'x-user': `user-${Math.floor(Math.random() ** 2 * 120)}` };
     const outgoing = request({ host: '127.0.0.1', port, method, path, headers, agent }, (response) => {
       response.resume();
       response.once('end', () => {

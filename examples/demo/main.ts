@@ -6,10 +6,8 @@ import type { AddressInfo } from 'node:net';
 import { parseArgs } from 'node:util';
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
-import { describeResources, PerfService } from 'nestjs-perf';
+import { describeResources, Experiments, PerfService } from 'nestjs-perf';
 import { settle } from 'nestjs-perf/testing';
-import { DemoModule } from './app.module.js';
-import { runExperiment } from '../static-gate/run.js';
 import { compressionReport } from './compression.js';
 import { receiptsReport } from './receipts.js';
 import { routesReport } from './report.js';
@@ -25,6 +23,15 @@ const { values } = parseArgs({
 const seconds = Number(values.seconds);
 if (!(seconds > 0)) throw new Error(`--seconds must be a number above 0, got ${values.seconds}`);
 
+// Beside the compiled example, not in it.
+const { findRedisServer, startRedis } = (await import(
+  new URL('../../../scripts/redis.mjs', import.meta.url).href
+)) as typeof import('../../scripts/redis.mjs');
+const redis = process.env['REDIS_URL'] || findRedisServer() !== null ? await startRedis() : null;
+if (redis === null) console.log('There is no redis-server here: work that must survive stays in this process.');
+else process.env['REDIS_URL'] = redis.url;
+const { DemoModule } = await import('./app.module.js');
+
 const app = await NestFactory.create<NestFastifyApplication>(DemoModule, new FastifyAdapter(), {
   logger: new DemoLogger({ logLevels: ['log', 'warn', 'error'] }),
 });
@@ -32,8 +39,8 @@ app.enableShutdownHooks();
 await app.listen(0, '127.0.0.1');
 const { port } = app.getHttpServer().address() as AddressInfo;
 console.log(
-  `A NestJS API on http://127.0.0.1:${port}. Its module is \`imports: [PerfModule.forRoot({ dashboard: true })]\` and nothing else; all you see ` +
-    'comes from that. The page at the address above shows it live.',
+  `A NestJS API on http://127.0.0.1:${port}. Its module has \`imports: [PerfModule.forRoot({ dashboard: true })]\`, with a gate for the ` +
+    'experiment and a queue; all you see comes from that. The page at the address above shows it live.',
 );
 
 part(
@@ -80,9 +87,9 @@ console.log(await receiptsReport(app, `http://127.0.0.1:${port}`));
 part(
   6,
   'Experiment',
-  'Is it faster? A gate let half of the users skip a cleanup. The interval is over users, not requests:',
+  'Is it faster? A gate let half of the users search in a new index. The interval is over users, not requests:',
 );
-console.log(`  ${(await runExperiment(3)).text}`);
+console.log(`  ${app.get(Experiments).report('new_index', { route: 'GET /search/:term' }).text}`);
 
 if (values.stay) {
   console.log(`\nVisitors keep coming, so that the page has something to show. Ctrl+C ends it.`);
@@ -92,6 +99,7 @@ if (values.stay) {
   visitors.kill();
 }
 await app.close();
+await redis?.stop();
 
 console.log(`
 Go on with

@@ -18,6 +18,17 @@ export class SendReceipt implements DeferredWork<number> {
   }
 }
 
+/** What must survive a restart. */
+@Injectable()
+export class BookOrder implements DeferredWork<{ id: number }> {
+  prepare({ result }: DeferContext): { id: number } {
+    return { id: (result as { id: number }).id };
+  }
+  async run(): Promise<void> {
+    await delay(2);
+  }
+}
+
 /** The same order twice: its client waits for the receipt, or does not. */
 @Controller('checkout')
 export class CheckoutController {
