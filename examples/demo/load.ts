@@ -13,7 +13,11 @@ function call(method: string, path: string, order?: unknown): Promise<void> {
     const payload = order === undefined ? undefined : JSON.stringify(order);
     const body = payload === undefined ? {} : { 'content-type': 'application/json', 'content-length': payload.length };
     // A few users do most: squared, a random number is small more often.
-    const headers = { ...body, 'x-user': `user-${Math.floor(Math.random() ** 2 * 120)}` };
+    const headers = {
+      ...body,
+      'accept-encoding': 'br, gzip',
+      'x-user': `user-${Math.floor(Math.random() ** 2 * 120)}`,
+    };
     const outgoing = request({ host: '127.0.0.1', port, method, path, headers, agent }, (response) => {
       response.resume();
       response.once('end', () => {

@@ -95,9 +95,8 @@ export class Answers {
   /** For a terminal. `route`: whose last hour is shown; null for all. */
   private async text(route: string | null): Promise<RawResponse> {
     if (!this.viewers.admits('')) return tooMany();
-    const past = await this.view.pastOf(route);
-    const data = JSON.parse(await this.view.answer({ since: '', filter: '', routeId: null })) as DashboardData;
-    return { status: 200, type: TEXT, body: textOf(data, past, route), headers: SAFE };
+    const { data, past } = await this.view.whole(route);
+    return { status: 200, type: TEXT, body: textOf(JSON.parse(data) as DashboardData, past, route), headers: SAFE };
   }
 
   /** `base`: for a browser, where the page's files are; null for others. */

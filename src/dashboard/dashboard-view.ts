@@ -116,9 +116,14 @@ export class DashboardView {
     return `${displayJson(others).slice(0, -1)},"routes":[${routes.join(',')}],"sections":{${sections.join(',')}}}`;
   }
 
-  /** The last hours of one route, or of all, as soon as they are known. */
-  pastOf(route: string | null): Promise<Past> {
-    return this.past.of(route).settled();
+  /** For who asks once: waits for what polls get one by one. The last hours are of one route, or of all. */
+  async whole(route: string | null): Promise<{ data: string; past: Past }> {
+    const [past] = await Promise.all([
+      this.past.of(route).settled(),
+      this.experiments.settled(),
+      this.rejected.settled(),
+    ]);
+    return { data: await this.answer({ since: '', filter: '', routeId: null }), past };
   }
 
   /** All histograms of the application, for the distribution of one route too. */

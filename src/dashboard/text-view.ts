@@ -51,19 +51,21 @@ function nowOf({ now = [] }: Partial<Sections>): string {
 
 function requestsOf({ routes, overMs, other, totals }: DashboardData): string {
   if (routes.length === 0) return 'none yet';
-  const time = ([own, upstream, wait]: NonNullable<RouteRow['time']>): string =>
-    `${msOf(own)} / ${msOf(upstream)} / ${own === null ? '≤' : ''}${msOf(wait)}`;
+  const time = ([own, upstream, wait]: NonNullable<RouteRow['time']>, blockedMs: number): string =>
+    own === null
+      ? `${blockedMs === 0 ? '–' : `≥${msOf(blockedMs)}`} / ${msOf(upstream)} / ≤${msOf(wait)}`
+      : `${msOf(own)} / ${msOf(upstream)} / ${msOf(wait)}`;
   const head = ['route', 'count', '5xx', 'p50 ms', 'p95 ms', 'p99 ms', 'own / upstream / wait ms'];
   const shown = [...routes].sort((a, b) => b.count * b.ms[0] - a.count * a.ms[0]).slice(0, SHOWN_ROUTES);
   const rows = shown.map(
-    ({ name, count, errors = 0, ms: [, p50, p95, p99], time: split, over = overMs.map(() => 0) }) => [
+    ({ name, count, errors = 0, blockedMs = 0, ms: [, p50, p95, p99], time: split, over = overMs.map(() => 0) }) => [
       name,
       grouped(count),
       grouped(errors),
       msOf(p50),
       msOf(p95),
       msOf(p99),
-      split === undefined ? '–' : time(split),
+      split === undefined ? '–' : time(split, blockedMs / count),
       ...over.map(grouped),
     ],
   );
@@ -166,7 +168,7 @@ const line = (text: string): string => printable(text, 400);
 /** Columns as wide as their widest cell; numbers to the right. */
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const cells = [head, ...rows].map((row) => row.map((cell) => printable(cell, MAX_CELL)));
-  const isNumber = head.map((_, column) => rows.every((row) => /^[–≤\d.,/ ]+$/.test(row[column]!)));
+  const isNumber = head.map((_, column) => rows.every((row) => /^[–≤≥\d.,/ ]+$/.test(row[column]!)));
   const widths = head.map((_, column) => Math.max(...cells.map((row) => row[column]!.length)));
   return cells
     .map((row) =>

@@ -120,12 +120,12 @@ export class Upstream implements RequestObserver {
   }
 
   /** The request whose code runs: from the context store where that is on, else by the names in the stack. */
-  caller(): Caller {
+  readonly caller = (): Caller => {
     const stored = storedRequest();
     if (stored !== undefined) return stored.owner === this.lifecycle ? stored : 'foreign';
     if (this.lifecycle.contextEnabled || this.lifecycle.inFlight === 0) return null;
     return CURRENT_REQUEST.get(this.lifecycle)?.(this.caller) ?? null;
-  }
+  };
 }
 
 /** Two calls that are alike: the same URL, or the same command whatever its keys. */

@@ -53,7 +53,7 @@ function slowFor(app: INestApplication, name: string): void {
   const text = openedText({ kind: 'worse', since: 0, scope, moved, because: [], against: 'day', release: null });
   const { requests } = app.get(PerfRuntime, { strict: false });
   const verdicts = () => [verdictRecord({ scope: 'users', text }).verdict];
-  HISTORY.set(requests, Object.assign(Object.create(HISTORY.get(requests)!), { verdicts }));
+  HISTORY.set(requests, Object.assign(Object.create(HISTORY.get(requests)), { verdicts }));
 }
 
 /** A terminal that keeps what is written on it. */

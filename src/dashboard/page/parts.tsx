@@ -1,5 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useRef, useState } from 'preact/hooks';
+import { durationOf } from '../format.js';
+import type { RouteRow } from '../view.js';
 
 interface SectionProps {
   readonly id: string;
@@ -160,3 +162,11 @@ async function copied(text: string, element: HTMLElement): Promise<boolean> {
 /** Until the own work can be told, waiting may be work. */
 export const waitName = (own: number | null): string =>
   own === null ? 'working or waiting' : 'waiting for the event loop';
+
+/** What is known of the own work of a request: what is proven to have blocked the loop, as long as no more can be told. */
+export function ownOf({ time, count, blockedMs = 0 }: RouteRow): { ms: number; text: string | null } {
+  const known = time?.[0] ?? null;
+  if (known !== null) return { ms: known, text: durationOf(known) };
+  const ms = count === 0 ? 0 : blockedMs / count;
+  return { ms, text: ms === 0 ? null : `at least ${durationOf(ms)}` };
+}

@@ -1,7 +1,7 @@
 import { useMemo, useState } from 'preact/hooks';
 import { counted, durationOf, grouped, msOf } from '../format.js';
 import { WINDOW, type RouteRow } from '../view.js';
-import { classOf, Empty, RouteName, Section, Sparkline, waitName, type Column } from './parts.js';
+import { classOf, Empty, ownOf, RouteName, Section, Sparkline, waitName, type Column } from './parts.js';
 import { Detail } from './route-detail.js';
 import type { State } from './state.js';
 
@@ -176,18 +176,20 @@ function Route({ row, columns, state, isOpen, onOpen }: RouteProps) {
 }
 
 /** Parts of the mean; what is left is time that nobody tells of, as timers. */
-function Split({ row: { ms, time } }: { row: RouteRow }) {
+function Split({ row }: { row: RouteRow }) {
+  const { ms, time } = row;
   if (time === undefined) return <span class="none">–</span>;
-  const [own, upstream, wait] = time;
-  const mean = Math.max(ms[0], (own ?? 0) + upstream + wait, 0.001);
+  const [known, upstream, wait] = time;
+  const own = ownOf(row);
+  const mean = Math.max(ms[0], own.ms + upstream + wait, 0.001);
   const part = (value: number): { width: string } => ({ width: `${(value / mean) * 100}%` });
-  const text = `${own === null ? '' : `own ${durationOf(own)}, `}upstream ${durationOf(upstream)}, ${waitName(own)} ${durationOf(wait)} of ${durationOf(ms[0])}`;
+  const text = `${own.text === null ? '' : `own ${own.text}, `}upstream ${durationOf(upstream)}, ${waitName(known)} ${durationOf(wait)} of ${durationOf(ms[0])}`;
   return (
     <span class="split" title={text}>
       <span class="unseen">{text}</span>
-      <i class="own" style={part(own ?? 0)} />
+      <i class="own" style={part(own.ms)} />
       <i class="upstream" style={part(upstream)} />
-      <i class={own === null ? 'either' : 'wait'} style={part(wait)} />
+      <i class={known === null ? 'either' : 'wait'} style={part(wait)} />
     </span>
   );
 }

@@ -1,7 +1,7 @@
 import { counted, durationOf, grouped, percentOf } from '../format.js';
 import type { RouteDetail, RouteRow } from '../view.js';
 import { LastHours } from './last-hours.js';
-import { Cells, Figures, Table, waitName, type Column } from './parts.js';
+import { Cells, Figures, ownOf, Table, waitName, type Column } from './parts.js';
 import type { State } from './state.js';
 
 const UPSTREAM: readonly Column[] = [
@@ -29,7 +29,7 @@ export function Detail({ row, state }: { row: RouteRow; state: State }) {
           ['p99', durationOf(p99)],
           ['longest', durationOf(max)],
           ...state.overMs.map((ms, index) => [`over ${durationOf(ms)}`, grouped(row.over?.[index] ?? 0)] as const),
-          ['own CPU', durationOf(own)],
+          ['own CPU', ownOf(row).text ?? '–'],
           ['upstream', durationOf(upstream)],
           [waitName(own), durationOf(wait)],
           ['in flight', grouped(row.inFlight ?? 0)],

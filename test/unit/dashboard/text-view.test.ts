@@ -57,5 +57,6 @@ GET /reports/:id
 
 it('waiting that may be work is told as the most it can be', () => {
   expect(text([{ ...route, time: [null, 0, 120] }], [])).toMatch(/– \/ 0 \/ ≤120$/m);
+  expect(text([{ ...route, blockedMs: 300, time: [null, 0, 20] }], [])).toMatch(/≥100 \/ 0 \/ ≤20\.0$/m);
   expect(text([{ ...route, time: [110, 0, 10] }], [])).toMatch(/110 \/ 0 \/ 10\.0$/m);
 });
