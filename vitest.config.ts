@@ -73,16 +73,15 @@ interface Suites {
   readonly name: string;
   readonly folders: readonly string[];
   readonly exclude?: readonly string[];
-  readonly globalSetup: string[];
   readonly alias?: { find: RegExp; replacement: string }[];
   readonly env?: Record<string, string>;
 }
 
 /** Three projects: many suites in one process, a process for each suite, and then one suite after the other. */
-function projectsOf({ name, folders, exclude = [], globalSetup, alias = [], env = {} }: Suites) {
+function projectsOf({ name, folders, exclude = [], alias = [], env = {} }: Suites) {
   const within = (globs: readonly string[]): string[] =>
     globs.filter((glob) => folders.some((folder) => glob.startsWith(`${folder}/`)));
-  const common = { ...fork, globalSetup, env };
+  const common = { ...fork, env };
   const all = folders.map((folder) => `${folder}/**/*.test.ts`);
   const beside = {
     ...common,
@@ -118,7 +117,6 @@ const bullmq5 = existsSync(new URL(`./${BULLMQ5}/node_modules`, import.meta.url)
           ...fork,
           name: 'bullmq5',
           include: ['test/e2e/defer-durable.test.ts', 'test/contract/durable-store.test.ts'],
-          globalSetup: ['test/setup/redis.ts'],
           env: { NEST_MAJOR: '11', BULLMQ_MAJOR: '5' },
         },
       },
@@ -128,6 +126,8 @@ const bullmq5 = existsSync(new URL(`./${BULLMQ5}/node_modules`, import.meta.url)
 export default defineConfig({
   oxc,
   test: {
+    // Once for all projects.
+    globalSetup: ['test/setup/page.ts', 'test/setup/redis.ts', 'test/setup/compiled.ts'],
     coverage: {
       provider: 'v8',
       include: ['src/**'],
@@ -142,14 +142,12 @@ export default defineConfig({
       ...projectsOf({
         name: 'unit',
         folders: ['test/unit', 'test/contract', 'test/faults', 'test/load'],
-        globalSetup: ['test/setup/page.ts', 'test/setup/redis.ts', 'test/setup/compiled.ts'],
       }),
-      ...projectsOf({ name: 'nest12', folders: SERVERS, globalSetup: ['test/setup/page.ts', 'test/setup/redis.ts'] }),
+      ...projectsOf({ name: 'nest12', folders: SERVERS }),
       ...projectsOf({
         name: 'nest11',
         folders: SERVERS,
         exclude: LONG ? ALIKE_ON_ALL_NESTS : [...ALIKE_ON_ALL_NESTS, ...ON_NEST_11_WHEN_LONG],
-        globalSetup: ['test/setup/page.ts', 'test/setup/redis.ts'],
         alias: aliasTo('test/nest11', OF_NEST),
         env: { NEST_MAJOR: '11' },
       }),
