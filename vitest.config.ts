@@ -37,8 +37,9 @@ const ALIKE_ON_ALL_NESTS = [
 
 /** Suites whose subject is ours, and whose way into Nest test/nest holds: the long form runs them on Nest 11 as well. */
 const ON_NEST_11_WHEN_LONG = [
-  'test/e2e/{default-install,defer,defer-board,defer-durable,defer-release,defer-results,defer-work,event-matrix,express-properties}.test.ts',
-  'test/e2e/{history,kill-switch,labels,latency,leaving,log,native-promises,recording,resources,snapshot-endpoint,upstream,users}.test.ts',
+  'test/e2e/{dashboard,dashboard-answers,default-install,defer,defer-board,defer-durable,defer-limits,defer-release,defer-results,defer-store-shared,defer-work}.test.ts',
+  'test/e2e/{event-matrix,express-properties,history,kill-switch,labels,latency,leaving,log,native-promises,recording,request-path,resources}.test.ts',
+  'test/e2e/{snapshot-endpoint,unit-and-release,upstream,upstream-findings,users,cached-data/ghost-routes}.test.ts',
   'test/e2e/compression/!(foreign-compressor|requests|shared-response).test.ts',
 ];
 const LONG = process.env['PERF_LONG'] !== undefined;
@@ -51,10 +52,10 @@ const APART = [
 ];
 /** Suites that measure the event loop or the CPU: each has the machine to itself as well. */
 const ALONE = [
-  'test/e2e/{block-truth,closing,dashboard-browser,dashboard-page,event-loop,event-loop-secrets,event-matrix,experiment-effect,repeated-blocks,switchback,upstream-accuracy}.test.ts',
-  'test/faults/{event-loop-attribution,event-loop-machine,event-loop-styles,guard-outages,own-cpu,real-cgroups,sinks-and-requests,soak,throttled-loop,watchdog-thread,offload/loop-spared}.test.ts',
+  'test/e2e/{block-truth,closing,event-loop,event-loop-secrets,experiment-effect,repeated-blocks,switchback,upstream-accuracy}.test.ts',
+  'test/faults/{event-loop-attribution,event-loop-machine,event-loop-styles,guard-outages,own-cpu,real-cgroups,sinks-and-requests,soak,throttled-loop,offload/loop-spared}.test.ts',
   'test/unit/{bench/*,event-loop/event-loop,history/{cost,turns}}.test.ts',
-  'test/load/{diff,ramp,recorded,replay}.test.ts',
+  'test/load/{diff,ramp}.test.ts',
 ];
 
 /** Far above what a test takes: a busy machine is no failure, and what hangs is still found. Waits end well inside it. */
