@@ -1,27 +1,54 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { stateOf } from '../http/lifecycle.js';
+import { SHARED_ANSWER } from './route-compression.js';
 import type { FieldValue, ResponseHead } from './rules/policy.js';
 import type { KeptResponse, SharedFlight } from './shared-response/shared-flight.js';
 
 /** One response whose head is not sent yet, the same for both adapters. What is changed through it can be undone. */
 export abstract class ResponseView implements ResponseHead {
-  abstract readonly method: string;
-  /** The client has gone: work for it alone is wasted. */
-  abstract readonly gone: boolean;
-  /** Others wait for this response (a flight), or it was kept for others before; null for a response of its own. */
-  abstract readonly shared: SharedFlight | KeptResponse | null;
-  /** Whether a response without a tag may get one. */
-  abstract readonly tags: boolean;
   abstract readonly status: number;
-  abstract readonly hasOwnLength: boolean;
   private readonly before = new Map<string, FieldValue>();
   private statusBefore: number | null = null;
 
-  abstract requestHeader(name: 'accept-encoding' | 'if-none-match' | 'cache-control'): string | undefined;
+  constructor(
+    private readonly request: IncomingMessage,
+    private readonly raw: ServerResponse,
+  ) {}
+
   abstract header(name: string): FieldValue;
   /** All response headers, by lower-case name. */
   abstract headers(): Readonly<Record<string, FieldValue>>;
   protected abstract write(name: string, value: Exclude<FieldValue, undefined>): void;
   protected abstract erase(name: string): void;
   protected abstract writeStatus(status: number): void;
+
+  get method(): string {
+    return this.request.method ?? 'GET';
+  }
+
+  /** The client has gone: work for it alone is wasted. */
+  get gone(): boolean {
+    return this.raw.destroyed;
+  }
+
+  /** Others wait for this response (a flight), or it was kept for others before; null for a response of its own. */
+  get shared(): SharedFlight | KeptResponse | null {
+    const state = stateOf(this.request);
+    return state === null ? null : SHARED_ANSWER.get(state);
+  }
+
+  /** Whether a response without a tag may get one. */
+  get tags(): boolean {
+    return true;
+  }
+
+  get hasOwnLength(): boolean {
+    return this.header('content-length') !== undefined;
+  }
+
+  requestHeader(name: 'accept-encoding' | 'if-none-match' | 'cache-control'): string | undefined {
+    return this.request.headers[name];
+  }
 
   set(name: string, value: Exclude<FieldValue, undefined>): void {
     this.remember(name);

@@ -1,9 +1,6 @@
 import { OutgoingMessage, type IncomingMessage, type ServerResponse } from 'node:http';
-import { stateOf } from '../../http/lifecycle.js';
 import { ResponseView } from '../response-view.js';
-import { SHARED_ANSWER } from '../route-compression.js';
 import { type FieldValue, present } from '../rules/policy.js';
-import type { KeptResponse, SharedFlight } from '../shared-response/shared-flight.js';
 
 interface ExpressResponse extends ServerResponse {
   /** Not there where a server of Node's own answers. */
@@ -23,14 +20,14 @@ export class ExpressResponseView extends ResponseView {
   private answered: { readonly status: number; readonly message: string } | null = null;
 
   constructor(
-    private readonly request: IncomingMessage,
+    request: IncomingMessage,
     private readonly response: ExpressResponse,
   ) {
-    super();
+    super(request, response);
   }
 
   /** Not where the application has switched Express's tags off. */
-  get tags(): boolean {
+  override get tags(): boolean {
     const { app } = this.response;
     return app === undefined || typeof app.get('etag fn') === 'function';
   }
@@ -40,8 +37,8 @@ export class ExpressResponseView extends ResponseView {
     this.lengthBeforeSend ??= this.hasOwnLength;
   }
 
-  get hasOwnLength(): boolean {
-    return this.lengthBeforeSend ?? this.header('content-length') !== undefined;
+  override get hasOwnLength(): boolean {
+    return this.lengthBeforeSend ?? super.hasOwnLength;
   }
 
   /**
@@ -63,25 +60,8 @@ export class ExpressResponseView extends ResponseView {
     };
   }
 
-  get method(): string {
-    return this.request.method ?? 'GET';
-  }
-
-  get gone(): boolean {
-    return this.response.destroyed;
-  }
-
-  get shared(): SharedFlight | KeptResponse | null {
-    const state = stateOf(this.request);
-    return state === null ? null : SHARED_ANSWER.get(state);
-  }
-
   get status(): number {
     return this.answered?.status ?? this.response.statusCode;
-  }
-
-  requestHeader(name: string): string | undefined {
-    return this.request.headers[name] as string | undefined;
   }
 
   header(name: string): FieldValue {

@@ -65,7 +65,7 @@ export async function compressOnFastify(
     if (typeof payload === 'string' && engine.passes(payload, route, shared, reply.getHeader('etag'))) {
       return done(null, payload);
     }
-    const view = new FastifyResponseView(request, reply, state);
+    const view = new FastifyResponseView(request, reply);
     const body = payload instanceof ReadableStream ? Readable.fromWeb(payload) : payload;
     if (typeof body === 'string' || body instanceof Uint8Array) {
       engine.send(view, body, route, (sent) => finish(done, view, reply, sent ?? nothingFor(view)));

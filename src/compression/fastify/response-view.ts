@@ -1,9 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { RequestState } from '../../core/request-state.js';
 import { ResponseView } from '../response-view.js';
-import { SHARED_ANSWER } from '../route-compression.js';
 import { type FieldValue, present } from '../rules/policy.js';
-import type { KeptResponse, SharedFlight } from '../shared-response/shared-flight.js';
 
 /** The parts of Fastify 5 that are used; structural, so that no vendor's type is needed. */
 export interface FastifyRequest {
@@ -20,41 +17,17 @@ export interface FastifyReply {
   removeHeader(name: string): FastifyReply;
 }
 
-/** A Fastify reply in `onSend`. */
+/** A Fastify reply in `onSend`. A length that is there is the application's: Fastify counts what it sends after its hooks. */
 export class FastifyResponseView extends ResponseView {
-  readonly tags = true;
-
   constructor(
-    private readonly request: FastifyRequest,
+    request: FastifyRequest,
     private readonly reply: FastifyReply,
-    private readonly state: RequestState | null,
   ) {
-    super();
-  }
-
-  get method(): string {
-    return this.request.raw.method ?? 'GET';
-  }
-
-  get gone(): boolean {
-    return this.reply.raw.destroyed;
-  }
-
-  get shared(): SharedFlight | KeptResponse | null {
-    return this.state === null ? null : SHARED_ANSWER.get(this.state);
+    super(request.raw, reply.raw);
   }
 
   get status(): number {
     return this.reply.statusCode;
-  }
-
-  /** Fastify counts what it sends after its hooks. */
-  get hasOwnLength(): boolean {
-    return this.header('content-length') !== undefined;
-  }
-
-  requestHeader(name: string): string | undefined {
-    return this.request.raw.headers[name] as string | undefined;
   }
 
   header(name: string): FieldValue {
