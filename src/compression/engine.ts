@@ -6,10 +6,10 @@ import { compressStream } from './codec/codec.js';
 import type { Compressor, Encoded } from './codec/compressor.js';
 import type { ResolvedCompression } from './compression.options.js';
 import type { ResponseView } from './response-view.js';
-import { CompressionCounters, type RouteCompression } from './route-compression.js';
+import { CompressionCounters, RouteCompression } from './route-compression.js';
 import { negotiate, type ContentCoding } from './rules/accept-encoding.js';
 import { conditionOf, expressTagLength, isExpressTag, weakened } from './rules/entity-tag.js';
-import { isLeftAlone, mayEncode, mayKeep, varyWithAcceptEncoding, type FieldValue } from './rules/policy.js';
+import { isLeftAlone, mayEncode, mayKeep, varyWithAcceptEncoding } from './rules/policy.js';
 import { KeptResponse, SharedFlight } from './shared-response/shared-flight.js';
 
 /** Sends the body that a response has in the end; null for one without a body (304). */
@@ -18,6 +18,8 @@ export type Deliver = (body: Body | null) => void;
 /** Decides for every response whether and how it is encoded. The same on both adapters; what differs is behind {@link ResponseView}. */
 export class CompressionEngine {
   readonly totals = new CompressionCounters();
+  /** For responses whose route it does not know. */
+  readonly unrouted = new RouteCompression(false, null);
 
   constructor(
     private readonly options: ResolvedCompression,
@@ -32,11 +34,12 @@ export class CompressionEngine {
    * compared.
    * The way of most responses, so it asks the client for nothing. True: the response is counted. False: {@link send} it.
    */
-  passes(body: Body, route: RouteCompression, shared: object | null, tag: FieldValue): boolean {
-    if (shared !== null || !this.isSmall(body)) return false;
+  passes(view: ResponseView, body: Body): boolean {
+    if (view.shared !== null || !this.isSmall(body)) return false;
+    const tag = view.header('etag');
     // Express has compared its own tag already.
     if (tag !== undefined && !isExpressTag(String(tag), body)) return false;
-    this.seen(route);
+    this.seen(view);
     return true;
   }
 
@@ -44,48 +47,39 @@ export class CompressionEngine {
    * Sends a whole body: as it is, encoded, or as a 304. `deliver` is called exactly once, at once where nothing has to
    * be waited for. A compressor that fails costs the encoding, not the response.
    */
-  send(view: ResponseView, body: Body, route: RouteCompression, deliver: Deliver): void {
-    this.seen(route);
+  send(view: ResponseView, body: Body, deliver: Deliver): void {
+    this.seen(view);
     const { shared } = view;
     if (shared === null) {
       // What is not ours to encode is not ours to answer with a 304 either.
-      if (route.off || !mayEncode(view)) return deliver(body);
-      this.represent(view, body, this.lookUp(view, body, route), route, deliver);
+      if (!this.isOurs(view)) return deliver(body);
+      this.represent(view, body, this.lookUp(view, body), deliver);
     } else if (shared instanceof KeptResponse) {
-      this.hit(route);
-      this.cache.touch(shared.entry);
-      this.represent(view, shared.entry.source, shared.entry, route, deliver);
+      this.hitKept(view, shared);
+      this.represent(view, shared.entry.source, shared.entry, deliver);
     } else {
-      const kept = shared.keep(view, body);
-      this.represent(view, body, kept?.entry ?? null, route, (sent) =>
-        this.deliverFor(shared, view, kept, () => deliver(sent)),
-      );
+      const entry = shared.keep(view, body);
+      const deliverToAll: Deliver = (sent) => this.deliverToAll(shared, view, () => deliver(sent));
+      this.represent(view, body, entry, entry === null ? deliver : deliverToAll);
     }
   }
 
   /** Sends a response without a body; a 304 of the application's own gets the Vary of its 200 (RFC 9110 section 15.4.5). */
-  sendNothing(view: ResponseView, route: RouteCompression, deliver: () => void): void {
-    this.seen(route);
-    if (view.status === 304 && !route.off && !isLeftAlone(view) && !this.isSmallByTag(view)) addVary(view);
+  sendNothing(view: ResponseView, deliver: () => void): void {
+    this.seen(view);
     const { shared } = view;
-    if (shared instanceof KeptResponse) {
-      this.hit(route);
-      this.cache.touch(shared.entry);
-      deliver();
-    } else this.deliverFor(shared, view, shared?.keep(view, '') ?? null, deliver);
+    if (view.status === 304 && !view.route.off && !isLeftAlone(view) && !this.isSmallByTag(view)) addVary(view);
+    if (shared instanceof KeptResponse) this.hitKept(view, shared);
+    if (shared instanceof SharedFlight && shared.keep(view, '') !== null) this.deliverToAll(shared, view, deliver);
+    else deliver();
   }
 
   /** Delivers an answer, and then gives it to those who wait for it. */
-  private deliverFor(
-    flight: SharedFlight | null,
-    view: ResponseView,
-    kept: KeptResponse | null,
-    deliver: () => void,
-  ): void {
+  private deliverToAll(flight: SharedFlight, view: ResponseView, deliver: () => void): void {
     try {
       deliver();
     } finally {
-      if (kept !== null) void flight?.publish(view, kept, this.compressor);
+      void flight.publish(view, this.compressor);
     }
   }
 
@@ -93,9 +87,9 @@ export class CompressionEngine {
    * The coding for a stream whose head is about to be sent; changes the head accordingly. Null: leave the stream alone. A stream
    * whose length the application knows is worth more with it: clients show how far they are.
    */
-  openStream(view: ResponseView, route: RouteCompression): ContentCoding | null {
-    this.seen(route);
-    const coding = this.choose(view, route);
+  openStream(view: ResponseView): ContentCoding | null {
+    this.seen(view);
+    const coding = this.choose(view);
     if (coding === null) return null;
     const tag = view.header('etag');
     if (typeof tag === 'string') view.set('etag', weakened(tag));
@@ -104,8 +98,9 @@ export class CompressionEngine {
   }
 
   /** What encodes a stream that begins now; counts it when it ends. */
-  encoder(coding: ContentCoding, route: RouteCompression): Transform {
+  encoder(view: ResponseView, coding: ContentCoding): Transform {
     const { compressor } = this;
+    const { route } = view;
     const level = compressor.levelFor(coding, Number.POSITIVE_INFINITY, compressor.streamEffort);
     return compressStream(coding, level, (bytesIn, bytesOut) => this.encoded(route, bytesIn, bytesOut));
   }
@@ -119,16 +114,22 @@ export class CompressionEngine {
     );
   }
 
+  private isOurs(view: ResponseView): boolean {
+    return !view.route.off && mayEncode(view);
+  }
+
   /** The coding for this response and client, by policy and negotiation; adds `Vary` where another client would get another. */
-  private choose(view: ResponseView, route: RouteCompression): ContentCoding | null {
-    if (route.off || !mayEncode(view)) return null;
+  private choose(view: ResponseView): ContentCoding | null {
+    if (!this.isOurs(view)) return null;
     addVary(view);
     return negotiate(view.requestHeader('accept-encoding'), this.options.encodings);
   }
 
-  private lookUp(view: ResponseView, body: Body, route: RouteCompression): CachedBody | null {
-    if (this.options.cache === null || this.isSmall(body) || !mayKeep(view, view.method) || !route.mayRepeat())
+  private lookUp(view: ResponseView, body: Body): CachedBody | null {
+    const { route } = view;
+    if (this.options.cache === null || this.isSmall(body) || !mayKeep(view, view.method) || !route.mayRepeat()) {
       return null;
+    }
     const known = this.cache.find(body);
     if (known === null) return this.cache.add(body);
     route.repeats();
@@ -136,15 +137,11 @@ export class CompressionEngine {
     return known;
   }
 
-  private represent(
-    view: ResponseView,
-    body: Body,
-    entry: CachedBody | null,
-    route: RouteCompression,
-    deliver: Deliver,
-  ): void {
+  private represent(view: ResponseView, body: Body, entry: CachedBody | null, deliver: Deliver): void {
+    const { compressor } = this;
+    const { route } = view;
     // An unencoded body below the threshold suits every client: no `Vary`.
-    const coding = this.isSmall(body) ? null : this.choose(view, route);
+    const coding = this.isSmall(body) ? null : this.choose(view);
     const notModified = conditionOf(view, body, entry);
     // Asked before it is encoded, so that it need not be.
     if (notModified(coding)) return deliver(null);
@@ -162,23 +159,15 @@ export class CompressionEngine {
     };
     let encoded: Encoded | null | Promise<Encoded | null>;
     try {
-      encoded = this.encode(view, body, entry, coding);
+      encoded =
+        entry === null
+          ? compressor.encode(coding, bytesOf(body), 'once', () => !view.gone)
+          : entry.encoded(coding, compressor, view.shared !== null);
     } catch (error) {
       return unencoded(error);
     }
     if (encoded instanceof Promise) encoded.then(finish, unencoded);
     else finish(encoded);
-  }
-
-  private encode(
-    view: ResponseView,
-    body: Body,
-    entry: CachedBody | null,
-    coding: ContentCoding,
-  ): Encoded | null | Promise<Encoded | null> {
-    const { compressor } = this;
-    if (entry !== null) return entry.encoded(coding, compressor, view.shared !== null);
-    return compressor.encode(coding, bytesOf(body), 'once', () => !view.gone);
   }
 
   /** Below the threshold a coding gains nothing: the response is one segment either way. */
@@ -196,7 +185,7 @@ export class CompressionEngine {
     return length !== null && length < this.options.thresholdBytes;
   }
 
-  private seen(route: RouteCompression): void {
+  private seen({ route }: ResponseView): void {
     this.totals.responses += 1;
     route.counters.responses += 1;
   }
@@ -209,6 +198,11 @@ export class CompressionEngine {
   private hit(route: RouteCompression): void {
     this.totals.cacheHits += 1;
     route.counters.cacheHits += 1;
+  }
+
+  private hitKept({ route }: ResponseView, { entry }: KeptResponse): void {
+    this.hit(route);
+    this.cache.touch(entry);
   }
 }
 

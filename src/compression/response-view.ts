@@ -1,13 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { stateOf } from '../http/lifecycle.js';
-import { SHARED_ANSWER } from './route-compression.js';
+import { SHARED_ANSWER, type RouteCompression } from './route-compression.js';
 import type { FieldValue, ResponseHead } from './rules/policy.js';
 import type { KeptResponse, SharedFlight } from './shared-response/shared-flight.js';
 
 /** One response whose head is not sent yet, the same for both adapters. What is changed through it can be undone. */
 export abstract class ResponseView implements ResponseHead {
+  /** What compression keeps for its route. */
+  abstract readonly route: RouteCompression;
   abstract readonly status: number;
-  private readonly before = new Map<string, FieldValue>();
+  /** Before the first change; most responses have none. */
+  private before: Map<string, FieldValue> | null = null;
   private statusBefore: number | null = null;
 
   constructor(
@@ -67,16 +70,17 @@ export abstract class ResponseView implements ResponseHead {
 
   /** The head could not be sent, or its body failed: what answers now finds it as the application had left it. */
   undo(): void {
-    for (const [name, value] of this.before) {
+    for (const [name, value] of this.before ?? []) {
       if (value === undefined) this.erase(name);
       else this.write(name, value);
     }
-    this.before.clear();
+    this.before = null;
     if (this.statusBefore !== null) this.writeStatus(this.statusBefore);
     this.statusBefore = null;
   }
 
   private remember(name: string): void {
+    this.before ??= new Map();
     if (!this.before.has(name)) this.before.set(name, this.header(name));
   }
 }

@@ -1,13 +1,12 @@
 import type { IncomingMessage, OutgoingHttpHeader, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { pipeline, Writable, type Transform } from 'node:stream';
-import { stateOf } from '../../http/lifecycle.js';
 import type { Body } from '../cache/content-cache.js';
 import type { CompressionEngine } from '../engine.js';
-import { compressionOf, type RouteCompression } from '../route-compression.js';
 import { KeptResponse } from '../shared-response/shared-flight.js';
 import { ExpressResponseView, headersSentError, override, writeAfterEnd } from './response-view.js';
 
 type Callback = (error?: Error | null) => void;
+type End = [chunk?: unknown, encoding?: unknown, callback?: unknown];
 
 /** The functions that every way of answering passes. */
 export interface Sending {
@@ -38,11 +37,10 @@ export class HeldResponse implements Sending {
     private readonly request: IncomingMessage,
     private readonly response: ServerResponse,
     private readonly engine: CompressionEngine,
-    private readonly unrouted: RouteCompression,
     /** What stood there before: Node's own, or those of the application's middleware. */
     readonly original: Sending,
   ) {
-    this.view = new ExpressResponseView(request, response);
+    this.view = new ExpressResponseView(request, response, engine.unrouted);
   }
 
   /** Express counts a body by itself, and drops that of HEAD, whose length and tag are those of GET's. */
@@ -89,26 +87,13 @@ export class HeldResponse implements Sending {
       if (isChunk(chunk)) writeAfterEnd(response, done);
       else if (done !== undefined) response.once('finish', done);
     } else if (this.phase === 'encoding') this.endStream(chunk, encoding, callback);
-    else if (this.phase === 'passing' || this.passes(chunk)) this.pass(chunk, encoding, callback);
+    else if (this.phase === 'passing' || this.passes(chunk)) this.deliver(chunk, encoding, callback);
     else {
-      const done = callbackOf(chunk, encoding, callback);
       const body = this.bodyOf(chunk, encoding);
-      if (body === null) this.endWithout(done);
-      else this.endWith(body, done, () => this.pass(chunk, encoding, callback));
+      if (body === null) this.endWithout(callbackOf(chunk, encoding, callback));
+      else this.endWith(body, chunk, encoding, callback);
     }
     return response;
-  }
-
-  /** Sends what the application gave, as it is; it may be refused, and something else be sent instead. */
-  private pass(...given: [chunk?: unknown, encoding?: unknown, callback?: unknown]): void {
-    const { phase } = this;
-    this.phase = 'passing';
-    try {
-      this.original.end.apply(this.response, given);
-    } catch (error) {
-      this.phase = phase;
-      throw error;
-    }
   }
 
   private passes(chunk: unknown): boolean {
@@ -117,7 +102,7 @@ export class HeldResponse implements Sending {
     // Node says what is wrong with it, to who can still answer otherwise.
     if (!isStatus(response.statusCode) || !isReason(response.statusMessage)) return true;
     if (this.request.method === 'HEAD' || !isChunk(chunk)) return false;
-    return chunk.length > 0 && this.engine.passes(chunk, this.route(), view.shared, view.header('etag'));
+    return chunk.length > 0 && this.engine.passes(view, chunk);
   }
 
   private bodyOf(chunk: unknown, encoding: unknown): Body | null {
@@ -133,41 +118,38 @@ export class HeldResponse implements Sending {
     return Buffer.from(chunk, typeof encoding === 'string' ? (encoding as BufferEncoding) : 'utf8');
   }
 
-  /** `asGiven` sends what the application gave, since Node writes the head before a text in another encoding than before bytes. */
-  private endWith(body: Body, callback: Callback | undefined, asGiven: () => void): void {
+  private endWith(body: Body, ...given: End): void {
     const { view } = this;
+    const isHead = this.request.method === 'HEAD';
     this.phase = 'waiting';
-    let delivered = false;
-    this.engine.send(view, body, this.route(), (sent) => {
-      delivered = true;
-      const isAsGiven = sent === body && this.request.method !== 'HEAD';
-      this.deliver(isAsGiven ? asGiven : () => this.send(sent, callback));
+    this.engine.send(view, body, (sent) => {
+      // As it was given where it is: Node writes the head before a text in another encoding than before bytes.
+      if (sent === body && !isHead) this.deliver(...given);
+      else this.deliver(isHead ? undefined : (sent ?? undefined), undefined, callbackOf(...given));
     });
-    if (delivered) return;
-    this.unseal = view.seal();
+    if (this.phase === 'waiting') this.unseal = view.seal();
   }
 
-  private endWithout(callback: Callback | undefined): void {
+  private endWithout(done: Callback | undefined): void {
+    const { engine, view } = this;
+    const deliver = (): void => this.deliver(undefined, undefined, done);
+    if (this.request.method !== 'HEAD' || this.response.statusCode === 304) return engine.sendNothing(view, deliver);
     // HEAD of a stream: the headers of its GET.
-    const deliver = (): void => this.deliver(() => this.send(null, callback));
-    if (this.request.method === 'HEAD' && this.response.statusCode !== 304) {
-      this.engine.openStream(this.view, this.route());
-      deliver();
-    } else this.engine.sendNothing(this.view, this.route(), deliver);
+    engine.openStream(view);
+    deliver();
   }
 
-  private send(body: Body | null, callback: Callback | undefined): void {
-    this.pass((this.request.method === 'HEAD' ? null : body) ?? undefined, undefined, callback);
-  }
-
-  private deliver(send: () => void): void {
+  /** Ends the response; Node may refuse that, and something else be sent instead. */
+  private deliver(...given: End): void {
     const { response, unseal, view } = this;
+    const before = this.phase === 'waiting' ? 'open' : this.phase;
     unseal?.();
-    this.phase = 'open';
+    this.phase = 'passing';
     try {
-      send();
+      this.original.end.apply(response, given);
     } catch (error) {
-      view.undo();
+      this.phase = before;
+      if (before === 'open') view.undo();
       if (unseal === null) throw error;
       // The caller of `end()` is long gone: tell the client by ending the connection.
       this.engine.failed(error);
@@ -178,7 +160,7 @@ export class HeldResponse implements Sending {
   /** Chooses a coding, and sends the head; where Node refuses it nothing has changed. */
   private openStream(sendHead: () => void): void {
     const { engine, response, view } = this;
-    const coding = isReason(response.statusMessage) ? engine.openStream(view, this.route()) : null;
+    const coding = isReason(response.statusMessage) ? engine.openStream(view) : null;
     this.phase = coding === null || this.request.method === 'HEAD' ? 'passing' : 'encoding';
     try {
       sendHead();
@@ -187,7 +169,7 @@ export class HeldResponse implements Sending {
       view.undo();
       throw error;
     }
-    if (this.phase === 'encoding') this.encode(engine.encoder(coding!, this.route()));
+    if (this.phase === 'encoding') this.encode(engine.encoder(view, coding!));
   }
 
   private encode(encoder: Transform): void {
@@ -196,7 +178,10 @@ export class HeldResponse implements Sending {
     // Whoever waits for the response to drain waits for the encoder: that Node has sent what the encoder gave tells nothing.
     const emit = response.emit.bind(response) as (...event: unknown[]) => boolean;
     // Not `writableLength` as well: Node 26 reads it to see whether it owes a `drain`.
-    const restore = override(response, [['writableNeedDrain', { get: () => encoder.writableNeedDrain }]]);
+    const restore = override(response, [
+      ['writableNeedDrain', { get: () => encoder.writableNeedDrain }],
+      ['writableEnded', { get: () => this.phase === 'ended' }],
+    ]);
     let drained = (): void => {};
     response.emit = (...event: unknown[]): boolean => {
       if (event[0] !== 'drain') return emit(...event);
@@ -220,7 +205,6 @@ export class HeldResponse implements Sending {
         engine.failed(error);
         response.destroy();
       } else {
-        this.unseal?.();
         restore();
         this.phase = 'passing';
         original.end.call(response);
@@ -237,11 +221,6 @@ export class HeldResponse implements Sending {
     (this.encoder!.end as (...parameters: unknown[]) => unknown)(...given);
     if (done !== undefined) response.once('finish', done);
     this.phase = 'ended';
-    this.unseal = override(response, [['writableEnded', { get: () => true }]]);
-  }
-
-  private route(): RouteCompression {
-    return compressionOf(stateOf(this.request)) ?? this.unrouted;
   }
 }
 

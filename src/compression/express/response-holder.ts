@@ -3,7 +3,6 @@ import { attach } from '../../core/attachment.js';
 import { stateOf } from '../../http/lifecycle.js';
 import type { RequestLifecycle } from '../../http/lifecycle.js';
 import type { CompressionEngine } from '../engine.js';
-import { RouteCompression } from '../route-compression.js';
 import { HeldResponse, type Sending } from './held-response.js';
 
 const HELD = attach<HeldResponse>('request');
@@ -29,7 +28,6 @@ export function compressOnExpress(
   engine: CompressionEngine,
   requests: RequestLifecycle,
 ): void {
-  const unrouted = new RouteCompression(false, null);
   // Once for all responses. Two applications may serve one Express: each has functions there, for those that it holds.
   const original = sendingBefore(express.response as ExpressSending);
   put(express.response, (name, response, given) => {
@@ -51,7 +49,7 @@ export function compressOnExpress(
     const isReplaced = NAMES.some((name) => Object.hasOwn(response, name));
     const { writeHead, write, end } = response as unknown as Sending;
     const before = isReplaced ? { writeHead, write, end } : original;
-    const held = new HeldResponse(request, response, engine, unrouted, before);
+    const held = new HeldResponse(request, response, engine, before);
     if (isReplaced) put(response, (name, _response, given) => call(held, name, given));
     HELD.set(state, held);
     next();

@@ -1,5 +1,7 @@
 import { OutgoingMessage, type IncomingMessage, type ServerResponse } from 'node:http';
+import { stateOf } from '../../http/lifecycle.js';
 import { ResponseView } from '../response-view.js';
+import { compressionOf, type RouteCompression } from '../route-compression.js';
 import { type FieldValue, present } from '../rules/policy.js';
 
 interface ExpressResponse extends ServerResponse {
@@ -22,8 +24,14 @@ export class ExpressResponseView extends ResponseView {
   constructor(
     request: IncomingMessage,
     private readonly response: ExpressResponse,
+    private readonly unrouted: RouteCompression,
   ) {
     super(request, response);
+  }
+
+  /** Known once Express has matched it. */
+  get route(): RouteCompression {
+    return compressionOf(stateOf(this.response)) ?? this.unrouted;
   }
 
   /** Not where the application has switched Express's tags off. */

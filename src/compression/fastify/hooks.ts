@@ -3,7 +3,7 @@ import { ReadableStream } from 'node:stream/web';
 import { stateOf } from '../../http/lifecycle.js';
 import type { Body } from '../cache/content-cache.js';
 import type { CompressionEngine } from '../engine.js';
-import { compressionOf, RouteCompression, SHARED_ANSWER } from '../route-compression.js';
+import { compressionOf, RouteCompression } from '../route-compression.js';
 import { checkRouteLevels, registerPlugin, type FastifyPlugin, type RouteCompressOption } from './plugin.js';
 import { decompressRequest, type PreParsing } from './request-decompression.js';
 import { FastifyResponseView, type FastifyReply, type FastifyRequest } from './response-view.js';
@@ -54,24 +54,19 @@ export async function compressOnFastify(
     if (Array.isArray(route.onRequest)) route.onRequest = [...(route.onRequest as unknown[])];
     if (Array.isArray(route.onSend)) route.onSend = [...(route.onSend as unknown[])];
   });
-  const unrouted = new RouteCompression(false, null);
   const off = new RouteCompression(true, null);
   fastify.addHook('onSend', (request, reply, payload, done) => {
-    const state = stateOf(request);
     // Fastify makes these options anew for each who asks.
     const config: RouteOptions['config'] = someOff ? request.routeOptions.config : undefined;
-    const route = config?.[OFF] === true ? off : (compressionOf(state) ?? unrouted);
-    const shared = state === null ? null : SHARED_ANSWER.get(state);
-    if (typeof payload === 'string' && engine.passes(payload, route, shared, reply.getHeader('etag'))) {
-      return done(null, payload);
-    }
-    const view = new FastifyResponseView(request, reply);
+    const route = config?.[OFF] === true ? off : (compressionOf(stateOf(request)) ?? engine.unrouted);
+    const view = new FastifyResponseView(request, reply, route);
+    if (typeof payload === 'string' && engine.passes(view, payload)) return done(null, payload);
     const body = payload instanceof ReadableStream ? Readable.fromWeb(payload) : payload;
     if (typeof body === 'string' || body instanceof Uint8Array) {
-      engine.send(view, body, route, (sent) => finish(done, view, reply, sent ?? nothingFor(view)));
+      engine.send(view, body, (sent) => finish(done, view, reply, sent ?? nothingFor(view)));
     } else if (body === null || body === undefined) {
-      engine.sendNothing(view, route, () => done(null, body));
-    } else if (isStream(body)) finish(done, view, reply, encoded(body, view, reply, engine, route));
+      engine.sendNothing(view, () => done(null, body));
+    } else if (isStream(body)) finish(done, view, reply, encoded(body, view, reply, engine));
     else done(null, body);
   });
   if (!foreign) {
@@ -93,15 +88,14 @@ function encoded(
   view: FastifyResponseView,
   reply: FastifyReply,
   engine: CompressionEngine,
-  route: RouteCompression,
 ): Readable {
-  const coding = engine.openStream(view, route);
+  const coding = engine.openStream(view);
   stream.once('error', () => {
     // Fastify answers with the error.
     if (!reply.raw.headersSent) view.undo();
   });
   if (coding === null || view.method === 'HEAD') return stream;
-  const encoder = engine.encoder(coding, route);
+  const encoder = engine.encoder(view, coding);
   // Fastify sees the encoder fail and says so; a client that left is no failure.
   pipeline(stream, encoder, () => {});
   return encoder;

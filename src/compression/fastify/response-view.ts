@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ResponseView } from '../response-view.js';
+import type { RouteCompression } from '../route-compression.js';
 import { type FieldValue, present } from '../rules/policy.js';
 
 /** The parts of Fastify 5 that are used; structural, so that no vendor's type is needed. */
@@ -22,6 +23,7 @@ export class FastifyResponseView extends ResponseView {
   constructor(
     request: FastifyRequest,
     private readonly reply: FastifyReply,
+    readonly route: RouteCompression,
   ) {
     super(request.raw, reply.raw);
   }

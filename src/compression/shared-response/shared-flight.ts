@@ -1,5 +1,4 @@
-import type { MonotonicClock } from '../../core/clock.js';
-import type { Body, CachedBody, ContentCache } from '../cache/content-cache.js';
+import type { Body, CachedBody } from '../cache/content-cache.js';
 import type { Compressor } from '../codec/compressor.js';
 import type { ResponseView } from '../response-view.js';
 import {
@@ -13,6 +12,7 @@ import {
   type FieldValue,
   type ResponseHead,
 } from '../rules/policy.js';
+import type { SharedRoute } from './shared-route.js';
 
 /** Response headers by name. */
 export type Headers = Readonly<Record<string, FieldValue>>;
@@ -48,105 +48,96 @@ export class KeptResponse {
 
 type SharedHead = ResponseHead & Pick<ResponseView, 'method' | 'headers'>;
 
-interface FlightParts {
-  readonly cache: ContentCache;
-  readonly nowMs: MonotonicClock;
-  readonly ttlMs: number;
-  readonly waitMs: number;
-  /** Its request carries `Authorization`: what it gets serves others only where the answer says so. */
-  readonly authorized: boolean;
-  readonly varies: boolean;
-  notShared(reason: string): void;
-  ended(kept: KeptResponse | null): void;
-}
-
 type Result = KeptResponse | 'not-shareable' | 'abandoned' | 'late';
 
 /** One run of the handler whose answer others wait for, for a while. Ends exactly once. */
 export class SharedFlight {
   readonly result: Promise<Result>;
   private resolve!: (result: Result) => void;
-  private phase: 'flying' | 'publishing' | 'ended' = 'flying';
+  /** Nothing is known of the answer yet. */
+  private flying = true;
+  private kept: KeptResponse | null = null;
   private readonly deadline: NodeJS.Timeout;
 
   constructor(
-    private readonly previous: KeptResponse | null,
+    private readonly route: SharedRoute,
+    readonly key: string,
+    readonly previous: KeptResponse | null,
     private readonly headersBefore: Headers,
-    private readonly parts: FlightParts,
+    /** Its request carries `Authorization`: what it gets serves others only where the answer says so. */
+    private readonly authorized: boolean,
   ) {
     this.result = new Promise((resolve) => (this.resolve = resolve));
-    this.deadline = setTimeout(() => this.late(), parts.waitMs).unref();
+    this.deadline = setTimeout(() => this.late(), route.waitMs).unref();
   }
 
-  /** Takes the answer, if it may serve others; null ends the flight. */
-  keep(view: SharedHead, body: Body): KeptResponse | null {
-    if (this.phase !== 'flying') return null;
-    const { cache, nowMs, ttlMs } = this.parts;
-    if (!this.mayServeOthers(view)) return this.refuse();
-    const entry = cache.find(body) ?? cache.add(body, true);
+  /** Takes the answer, if it may serve others, and returns where its body is kept; null ends the flight. */
+  keep(view: SharedHead, body: Body): CachedBody | null {
+    if (!this.flying) return null;
+    const { cache, nowMs, ttlMs } = this.route;
+    const mayServe = this.mayServeOthers(view);
+    const entry = mayServe ? (cache.find(body) ?? cache.add(body, true)) : null;
     if (entry === null) {
-      this.parts.notShared('its body does not fit into `compression.cache.maxBytes`');
-      return this.refuse();
+      if (mayServe) this.route.notShared('its body does not fit into `compression.cache.maxBytes`');
+      this.end('not-shareable');
+      return null;
     }
-    this.phase = 'publishing';
+    this.flying = false;
     const control = view.header('cache-control');
     const expiresMs = nowMs() + Math.min(ttlMs, freshMsOf(control));
     const staleMs = MUST_BE_FRESH.some((member) => hasMember(control, member)) ? 0 : ttlMs;
-    return new KeptResponse(entry, this.changed(view), expiresMs, expiresMs + staleMs, isForAll(control));
+    this.kept = new KeptResponse(entry, this.changed(view), expiresMs, expiresMs + staleMs, isForAll(control));
+    return entry;
   }
 
   /**
    * Gives the answer to everybody once it is encoded as its predecessor was: until then the predecessor is served, so that
    * nobody waits for a compression. To nobody, where what was added while its head was written forbids it.
    */
-  async publish(view: ResponseHead, kept: KeptResponse, compressor: Compressor): Promise<void> {
+  async publish(view: ResponseHead, compressor: Compressor): Promise<void> {
+    const { kept, previous } = this;
+    if (kept === null) return;
     if (isForOne(view)) {
-      this.parts.notShared(FOR_ONE);
+      this.route.notShared(FOR_ONE);
       return this.end('not-shareable');
     }
-    const codings = new Set([...kept.entry.codings, ...(this.previous?.entry.codings ?? [])]);
+    const codings = new Set([...kept.entry.codings, ...(previous?.entry.codings ?? [])]);
     // A failing compressor is reported where the body is sent; the answer itself is fine.
     await Promise.allSettled([...codings].map(async (coding) => kept.entry.encoded(coding, compressor, true)));
     this.end(kept);
   }
 
-  /** The answer serves nobody else: it has no body, for example. */
-  refuse(): null {
-    if (this.phase === 'flying') this.end('not-shareable');
-    return null;
-  }
-
   /** The response is over and nothing was kept: a stream, or a client that left before the handler had answered. */
   close(answered: boolean): void {
-    if (this.phase !== 'flying') return;
-    if (answered) this.parts.notShared('it is a stream, or was written around the framework');
+    if (!this.flying) return;
+    if (answered) this.route.notShared('it is a stream, or was written around the framework');
     this.end(answered ? 'not-shareable' : 'abandoned');
   }
 
   /** Nobody waits any longer; what comes in the end serves those who come then. */
   private late(): void {
-    this.parts.ended(null);
+    this.route.ended(this, null);
     this.resolve('late');
   }
 
   private end(result: Exclude<Result, 'late'>): void {
-    this.phase = 'ended';
+    this.flying = false;
     clearTimeout(this.deadline);
-    this.parts.ended(typeof result === 'string' ? null : result);
+    this.route.ended(this, typeof result === 'string' ? null : result);
     this.resolve(result);
   }
 
   private mayServeOthers(view: SharedHead): boolean {
     const control = view.header('cache-control');
     if (!mayKeep(view, view.method) || isEncoded(view) || hasMember(control, 'no-cache') || freshMsOf(control) <= 0) {
-      if (view.status === 200) this.parts.notShared(FOR_ONE);
+      if (view.status === 200) this.route.notShared(FOR_ONE);
       return false;
     }
     // Nobody else shall get the error that its head makes.
     if (!isWritable(view.headers())) return false;
     if (!this.coversVary(view.header('vary'))) return false;
-    if (!this.parts.authorized || isForAll(control)) return true;
-    this.parts.notShared(
+    if (!this.authorized || isForAll(control)) return true;
+    this.route.notShared(
       'requests with `Authorization` get an answer of their own, unless it is `Cache-Control: public`, ' +
         "or the decorator has a `varyBy` or `authorized: 'share'`",
     );
@@ -155,14 +146,14 @@ export class SharedFlight {
 
   /** A handler that says its answer varies with a request header needs `varyBy`. */
   private coversVary(vary: FieldValue): boolean {
-    if (this.parts.varies) return !listValue(vary).includes('*');
+    if (this.route.varies) return !listValue(vary).includes('*');
     const before = this.headersBefore['vary'];
     const added = listValue(vary)
       .split(',')
       .map((member) => member.trim())
       .filter((member) => member !== '' && member !== 'accept-encoding' && !hasMember(before, member));
     if (added.length === 0) return true;
-    this.parts.notShared('its `Vary` header names request headers: give `@SharedResponse()` a `varyBy`');
+    this.route.notShared('its `Vary` header names request headers: give `@SharedResponse()` a `varyBy`');
     return false;
   }
 

@@ -69,18 +69,23 @@ export type Admission =
  */
 export class SharedRoute {
   private readonly slots = new Map<string, Slot>();
-  private readonly waitMs: number;
+  readonly ttlMs: number;
+  readonly waitMs: number;
+  /** Callers may get different answers under one URL. */
+  readonly varies: boolean;
 
   constructor(
     private readonly options: SharedResponseOptions,
-    private readonly cache: ContentCache,
-    private readonly nowMs: MonotonicClock,
+    readonly cache: ContentCache,
+    readonly nowMs: MonotonicClock,
     /** Says once why an answer of this route is not shared. */
-    private readonly notShared: (reason: string) => void,
+    readonly notShared: (reason: string) => void,
     /** Each host has answers of its own. */
     private readonly byHost = false,
   ) {
+    this.ttlMs = options.ttlMs;
     this.waitMs = options.waitMs ?? WAIT_MS;
+    this.varies = options.varyBy !== undefined;
   }
 
   /** @throws what `varyBy` throws, and PERF_ERR_DECORATOR when it returns no string */
@@ -122,21 +127,12 @@ export class SharedRoute {
   }
 
   private wantsItsOwn({ authorized }: Caller): boolean {
-    return authorized && this.options.varyBy === undefined && this.options.authorized !== 'share';
+    return authorized && !this.varies && this.options.authorized !== 'share';
   }
 
   /** `own`: what it makes serves others only where the answer says so, and nobody waits for it unless the last one did. */
   private lead(key: string, caller: Caller, previous: KeptResponse | null, own: boolean): SharedFlight {
-    const flight = new SharedFlight(previous, caller.headers(), {
-      cache: this.cache,
-      nowMs: this.nowMs,
-      ttlMs: this.options.ttlMs,
-      waitMs: this.waitMs,
-      authorized: own,
-      varies: this.options.varyBy !== undefined,
-      notShared: this.notShared,
-      ended: (kept) => this.ended(key, flight, previous, kept),
-    });
+    const flight = new SharedFlight(this, key, previous, caller.headers(), own);
     if (own && previous?.serves(true) !== true) return flight;
     const slot = this.slots.get(key);
     if (slot === undefined) this.slots.set(key, { kept: previous, flight });
@@ -144,7 +140,9 @@ export class SharedRoute {
     return flight;
   }
 
-  private ended(key: string, flight: SharedFlight, previous: KeptResponse | null, kept: KeptResponse | null): void {
+  /** `kept` null: it has made nothing that serves others. */
+  ended(flight: SharedFlight, kept: KeptResponse | null): void {
+    const { key, previous } = flight;
     const slot = this.slots.get(key) ?? { kept: null, flight: null };
     if (slot.flight === flight) slot.flight = null;
     // Another one may have landed since it began: that is the newer answer.

@@ -42,9 +42,9 @@ function route({ maxBytes = 1_000_000, ...options }: Partial<SharedResponseOptio
     shared.admit({ method: 'GET', url, request, authorized, headers: () => before, gone: () => gone });
   const land = async (admission: Admission, body: string, view = answer()): Promise<boolean> => {
     const { flight } = admission as { flight: SharedFlight };
-    const kept = flight.keep(view, body);
-    if (kept !== null) await flight.publish(view, kept, compressor);
-    return kept !== null;
+    const isKept = flight.keep(view, body) !== null;
+    await flight.publish(view, compressor);
+    return isKept;
   };
   const slots = (): number => (shared as unknown as { slots: Map<string, unknown> }).slots.size;
   return { clock, reasons, cache, admit, land, slots };
