@@ -13,8 +13,9 @@ const GAP_MS = 30_000;
 export class Traffic {
   readonly points: TrafficPoint[] = [];
   private lastAt = -Infinity;
-  /** As they were at the last sample. */
-  private known = new WeakMap<Histogram, Histogram>();
+  /** All requests, and those that failed, as they were at the last sample. */
+  private readonly known = new Histogram();
+  private knownErrors = 0;
 
   /** Whether the time since the last sample is unknown. */
   isAfterGap(at: number): boolean {
@@ -58,19 +59,20 @@ export class Traffic {
 
   /** What has come since it was called last. */
   private *take(totals: Iterable<RouteTotals>): Steps<{ fresh: Histogram; errors: number }> {
-    const fresh = new Histogram();
-    let errors = 0;
+    const [now, fresh] = [new Histogram(), new Histogram()];
+    let failed = 0;
     for (const { route, byStatus } of totals) {
       yield;
       // The rows of a resolver's HTTP request count it already.
       if (route.method === 'GRAPHQL') continue;
       for (const [status, histogram] of byStatus) {
-        let known = this.known.get(histogram);
-        if (known === undefined) this.known.set(histogram, (known = new Histogram()));
-        if (status >= 500) errors += histogram.count - known.count;
-        known.catchUp(histogram, fresh);
+        now.merge(histogram);
+        if (status >= 500) failed += histogram.count;
       }
     }
+    const errors = failed - this.knownErrors;
+    this.knownErrors = failed;
+    this.known.catchUp(now, fresh);
     return { fresh, errors };
   }
 }
