@@ -102,8 +102,9 @@ describe.each(adapters)('app.close() on %s', (adapter) => {
     for (let i = 0; i < 2; i++) await closeMs(adapter, {}, requests);
     const before = await leftForGood();
     for (let i = 0; i < 4; i++) await closeMs(adapter, {}, requests);
-    const more = [...(await leftForGood())].filter(([name, count]) => count > (before.get(name) ?? 0));
-    expect(more).toEqual([]);
+    // On a busy machine a thread takes its time to end.
+    const more = () => [...left()].filter(([name, count]) => count > (before.get(name) ?? 0));
+    await expect.poll(more, { timeout: 20_000 }).toEqual([]);
   });
 });
 

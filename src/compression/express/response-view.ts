@@ -16,6 +16,7 @@ const CHANGES = ['setHeader', 'setHeaders', 'appendHeader', 'removeHeader'];
 
 /** A plain Node response. */
 export class ExpressResponseView extends ResponseView {
+  private matched: RouteCompression | null = null;
   /** Whether the application had set a length when `res.send()` began; null until it does. */
   private lengthBeforeSend: boolean | null = null;
   /** As it was when the application had answered; what it sets while the body is being encoded comes too late. */
@@ -31,7 +32,8 @@ export class ExpressResponseView extends ResponseView {
 
   /** Known once Express has matched it. */
   get route(): RouteCompression {
-    return compressionOf(stateOf(this.response)) ?? this.unrouted;
+    this.matched ??= compressionOf(stateOf(this.response));
+    return this.matched ?? this.unrouted;
   }
 
   /** Not where the application has switched Express's tags off. */
