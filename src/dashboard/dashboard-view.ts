@@ -58,6 +58,8 @@ export class DashboardView {
   private readonly rows = new Versions<number>();
   private readonly sections = new Versions<keyof Sections>();
   private readonly process: ProcessInfo;
+  /** The application, not the process: epoch milliseconds. */
+  private readonly startedAt = Date.now();
   private shown: readonly ShownRoute[] = [];
   private other: OtherRoutes | null = null;
   private snapshot: PerfSnapshot | null = null;
@@ -107,7 +109,7 @@ export class DashboardView {
       gone: after === null ? [] : this.rows.goneSince(after.sample),
       other: this.other,
       found: found?.map(({ row }) => row) ?? null,
-      totals: totalsOf(snapshot),
+      totals: LATENCY_FIGURES.get(this.host.requests) === null ? null : totalsOf(snapshot),
       traffic: this.traffic.points.filter(isNew),
       container: this.records.container.filter(isNew),
       detail: routeId === null ? null : this.detail(routeId, found ?? this.shown),
@@ -149,7 +151,7 @@ export class DashboardView {
     const work = new MeasuredWork(nowMs);
     const snapshot = await work.inTurns(overview.snapshot());
     const isFirst = this.traffic.isAfterGap(snapshot.at);
-    const earlier = isFirst ? await earlierCounts(snapshot, requests, this.process.startedAt) : null;
+    const earlier = isFirst ? await earlierCounts(snapshot, requests, this.startedAt) : null;
     await work.inTurns(this.show(snapshot, overview, earlier));
     this.maxAgeMs = Math.min(LONGEST_AGE_MS, Math.max(MAX_AGE_MS, work.ms * AGE_OF_COST));
     this.takenAtMs = takenAtMs;
@@ -162,7 +164,7 @@ export class DashboardView {
     const { at, eventLoop } = snapshot;
     this.sample += 1;
     this.recent.next(at, earlier?.spanMs ?? null);
-    const totals = LATENCY_FIGURES.get(this.host.requests)?.totals() ?? [];
+    const totals = LATENCY_FIGURES.get(this.host.requests)?.totals() ?? null;
     yield* this.traffic.add(at, totals, eventLoop, earlier);
     this.countRecent(snapshot);
     const shown: ShownRoute[] = [];
@@ -299,7 +301,7 @@ class MeasuredWork {
 /** Requests, and those of them that failed and that were slow. */
 const troublesOf = ({ count, errors, over }: Counts): [number, number, number] => [count, errors, over[0]?.count ?? 0];
 
-function totalsOf({ routes }: PerfSnapshot): DashboardData['totals'] {
+function totalsOf({ routes }: PerfSnapshot): NonNullable<DashboardData['totals']> {
   const totals = { count: 0, errors: 0, inFlight: 0, routes: routes.length };
   for (const { method, count, errors, inFlight } of routes) {
     // The rows of a resolver's HTTP request count it already.

@@ -17,10 +17,10 @@ export function textOf(data: DashboardData, past: Past, route: string | null): s
   const { sections } = data;
   const parts = [
     headOf(data),
-    titled('Now', nowOf(sections)),
+    titled('Now', nowOf(data)),
     titled('Requests', requestsOf(data)),
     titled('The last hour', pastOf(past, route), route === null ? '' : ` OF ${line(route)}`),
-    titled('Blocks', blocksOf(sections.blocks ?? [], data.at)),
+    titled('Blocks', blocksOf(data)),
     titled('Container', sections.resources == null ? 'off' : describeResources(sections.resources)),
     titled('Deferred work', deferOf(sections, data.at)),
     titled('Upstreams', upstreamsOf(sections)),
@@ -38,18 +38,19 @@ function headOf({ process, at, totals, traffic, sections }: DashboardData): stri
     `${rateOf(perSecond)} requests/s`,
     `${rateOf(errorsPerSecond)} errors/s`,
     `p95 ${durationOf(p95)}`,
-    `${totals.inFlight} in flight`,
+    totals === null ? '' : `${totals.inFlight} in flight`,
     sections.eventLoop == null ? '' : `event loop ${percentOf(sections.eventLoop.utilization)} busy`,
   ];
   return `${line(who)}\n${now.filter((part) => part !== '').join(' · ')}`;
 }
 
-function nowOf({ now = [] }: Partial<Sections>): string {
-  if (now.length === 0) return 'Nothing is wrong.';
+function nowOf({ sections: { now = [] }, totals }: DashboardData): string {
+  if (now.length === 0) return totals === null ? 'Nothing is known to be wrong.' : 'Nothing is wrong.';
   return now.map(({ level, text }) => `${level === 'bad' ? '!' : '-'} ${line(text)}`).join('\n');
 }
 
 function requestsOf({ routes, overMs, other, totals }: DashboardData): string {
+  if (totals === null) return 'off';
   if (routes.length === 0) return 'none yet';
   const time = ([own, upstream, wait]: NonNullable<RouteRow['time']>, blockedMs: number): string =>
     own === null
@@ -94,8 +95,8 @@ function pastOf({ rows, releases }: Past, route: string | null): string {
 /** `14:05`: the terminal may be elsewhere than the server. */
 const timeOf = (at: number): string => new Date(at).toISOString().slice(11, 16);
 
-function blocksOf(blocks: readonly BlockRow[], now: number): string {
-  if (blocks.length === 0) return 'none';
+function blocksOf({ sections: { blocks = [], eventLoop = null }, at: now }: DashboardData): string {
+  if (blocks.length === 0) return eventLoop === null ? 'off' : 'none';
   const who = ({ route, proven }: BlockRow): string =>
     route === null ? 'unknown' : proven ? route : `${route} (suspect)`;
   const shown = blocks.slice(0, SHOWN_BLOCKS);

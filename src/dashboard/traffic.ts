@@ -22,42 +22,33 @@ export class Traffic {
     return at - this.lastAt > GAP_MS;
   }
 
-  /** `earlier`: what is known of the time before the first sample, and of that before one after a gap. */
+  /**
+   * `totals`: null where requests are not measured. `earlier`: what is known of the time before the first sample, and of that
+   * before one after a gap.
+   */
   *add(
     at: number,
-    totals: Iterable<RouteTotals>,
+    totals: Iterable<RouteTotals> | null,
     loop: EventLoopSnapshot | null,
     earlier: EarlierCounts | null,
   ): Steps<void> {
     const { lastAt } = this;
+    const isAfterGap = this.isAfterGap(at);
     this.lastAt = at;
-    const { fresh, errors } = yield* this.take(totals);
-    if (at - lastAt > GAP_MS) {
-      if (lastAt !== -Infinity)
-        pushBounded(this.points, [lastAt + 1, null, null, null, null, null, null, null], MAX_POINTS);
-      const { whole = null, spanMs = 0 } = earlier ?? {};
-      if (whole === null || spanMs <= 0) return;
-      const perSecond = (count: number): number => count / (spanMs / 1_000);
-      const { utilization = null, delayMs } = loop ?? {};
-      pushBounded(
-        this.points,
-        [at, perSecond(whole.count), perSecond(whole.errors), null, null, null, utilization, delayMs?.p99 ?? null],
-        MAX_POINTS,
-      );
-      return;
+    const taken = totals === null ? null : yield* this.take(totals);
+    if (isAfterGap && lastAt !== -Infinity) pushBounded(this.points, [lastAt + 1, ...UNKNOWN, null, null], MAX_POINTS);
+    const whole = taken === null ? null : (earlier?.whole ?? null);
+    let figures: Figures = UNKNOWN;
+    if (isAfterGap && whole !== null) figures = figuresOf(whole.count, whole.errors, earlier!.spanMs, null);
+    if (!isAfterGap && taken !== null) {
+      const { fresh, errors } = taken;
+      figures = figuresOf(fresh.count, errors, at - lastAt, fresh);
     }
-    const seconds = Math.max(0.001, (at - lastAt) / 1_000);
-    const quantiles = fresh.count === 0 ? null : fresh.quantilesMs([0.5, 0.95, 0.99]);
-    const [p50, p95, p99] = quantiles ?? [null, null, null];
+    if (isAfterGap && figures === UNKNOWN) return;
     const { utilization = null, delayMs } = loop ?? {};
-    pushBounded(
-      this.points,
-      [at, fresh.count / seconds, errors / seconds, p50!, p95!, p99!, utilization, delayMs?.p99 ?? null],
-      MAX_POINTS,
-    );
+    pushBounded(this.points, [at, ...figures, utilization, delayMs?.p99 ?? null], MAX_POINTS);
   }
 
-  /** What has come since it was called last. */
   private *take(totals: Iterable<RouteTotals>): Steps<{ fresh: Histogram; errors: number }> {
     const [now, fresh] = [new Histogram(), new Histogram()];
     let failed = 0;
@@ -75,4 +66,14 @@ export class Traffic {
     this.known.catchUp(now, fresh);
     return { fresh, errors };
   }
+}
+
+/** Requests and errors a second, p50, p95, p99. */
+type Figures = readonly [number | null, number | null, number | null, number | null, number | null];
+const UNKNOWN: Figures = [null, null, null, null, null];
+
+function figuresOf(count: number, errors: number, ms: number, durations: Histogram | null): Figures {
+  const perSecond = (requests: number): number => requests / Math.max(0.001, ms / 1_000);
+  const [p50 = null, p95 = null, p99 = null] = count === 0 ? [] : (durations?.quantilesMs([0.5, 0.95, 0.99]) ?? []);
+  return [perSecond(count), perSecond(errors), p50, p95, p99];
 }

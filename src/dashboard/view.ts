@@ -184,7 +184,8 @@ export interface DashboardData {
   other: OtherRoutes | null;
   /** Those that the filter finds; null without one. */
   found: RouteRow[] | null;
-  totals: { count: number; errors: number; inFlight: number; routes: number };
+  /** Null with `latency: false`. */
+  totals: { count: number; errors: number; inFlight: number; routes: number } | null;
   traffic: TrafficPoint[];
   container: ContainerPoint[];
   sections: Partial<Sections>;

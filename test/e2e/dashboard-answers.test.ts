@@ -120,6 +120,18 @@ describe.each(adapters)('answers of the dashboard on %s', (adapter) => {
     expect(routes.map(({ recent }) => recent)).toEqual([undefined, undefined]);
   });
 
+  it('say what is off, and do not take what is not measured for nothing', async () => {
+    const { url, token } = await start(adapter, { perf: { latency: false, eventLoop: false } });
+    for (let i = 0; i < 5; i++) await fetch(`${url}/users/7/broken`);
+    const authorization = `Bearer ${token}`;
+    const text = await (await fetch(`${url}/perf`, { headers: { accept: 'text/plain', authorization } })).text();
+    expect(text).toMatch(/^– requests\/s · – errors\/s · p95 –$/m);
+    expect(text).toMatch(/^NOW\nNothing is known to be wrong\.$/m);
+    expect(text).toMatch(/^REQUESTS\noff$/m);
+    expect(text).toMatch(/^BLOCKS\noff$/m);
+    expect((await dataOf(url, token)).totals).toBeNull();
+  });
+
   it('have a policy of their own, whatever the application sets, and no inline code', async () => {
     const { url, token } = await start(adapter, {
       beforeInit: (app) => {
@@ -270,8 +282,8 @@ it('two applications have tokens and figures of their own', async () => {
   await fetch(`${one.url}/users/7`);
   await recordsOf(one, 1);
   await expect(dataOf(two.url, one.token)).rejects.toThrow('401');
-  expect((await dataOf(two.url, two.token)).totals.count).toBe(0);
-  expect((await dataOf(one.url, one.token)).totals.count).toBe(1);
+  expect((await dataOf(two.url, two.token)).totals!.count).toBe(0);
+  expect((await dataOf(one.url, one.token)).totals!.count).toBe(1);
 });
 
 it('works where Fastify takes no notice of slashes at the end', async () => {

@@ -82,9 +82,9 @@ it(
     for (const { whole, bytes } of [few, many]) {
       expect(bytes).toBeLessThanOrEqual(256 * 1_024);
       expect(whole.routes.length).toBeLessThanOrEqual(500);
-      expect(whole.routes.length + (whole.other?.routes ?? 0)).toBe(whole.totals.routes);
+      expect(whole.routes.length + (whole.other?.routes ?? 0)).toBe(whole.totals!.routes);
     }
-    expect([few.whole.totals.routes, many.whole.totals.routes]).toEqual([500, MANY]);
+    expect([few.whole.totals!.routes, many.whole.totals!.routes]).toEqual([500, MANY]);
     // Four times of what is proportional, a quarter of what is not.
     expect(many.cpuMs[0]! / few.cpuMs[0]!).toBeLessThan((4 * MANY) / 500);
   },

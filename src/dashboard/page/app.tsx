@@ -108,7 +108,7 @@ function Who({ state: { process, at } }: { state: State }) {
 function Sections({ state: { sections, totals } }: { state: State }) {
   const entries: [string, string, number | null][] = [
     ['now', 'Now', sections.now.length],
-    ['requests', 'Requests', totals.routes],
+    ['requests', 'Requests', totals?.routes ?? 0],
     ['blocks', 'Blocks', sections.blocks.length],
     ['container', 'Container', null],
     ['deferred', 'Deferred work', sections.failedWork.length + sections.rejected.length],

@@ -4,13 +4,15 @@ import { LastHours, RequestCharts } from './last-hours.js';
 import { Empty, Section } from './parts.js';
 import type { State } from './state.js';
 
+const NOTHING_MEASURED = 'Nothing is known to be wrong. Requests are not measured (`latency: false`).';
+
 /** What is wrong, and how it goes. */
 export function Now({ state }: { state: State }) {
   const { now } = state.sections;
   return (
     <Section id="now" title="Now">
       {now.length === 0 ? (
-        <p class="fine">Nothing is wrong.</p>
+        <p class="fine">{state.totals === null ? NOTHING_MEASURED : 'Nothing is wrong.'}</p>
       ) : (
         <ul class="problems">
           {now.map(({ level, text, section }) => (
@@ -40,7 +42,7 @@ function Traffic({ state: { traffic, totals, sections } }: { state: State }) {
         group="traffic"
         times={times}
         column={column}
-        notes={[`${totals.inFlight} in flight`, 'of all routes']}
+        notes={[totals === null ? 'not measured' : `${totals.inFlight} in flight`, 'of all routes']}
       />
       {sections.eventLoop !== null && (
         <>

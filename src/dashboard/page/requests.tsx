@@ -47,7 +47,11 @@ export function Requests({ state, filter, onFilter, open, onOpen }: RequestsProp
     >
       {rows.length === 0 ? (
         <Empty>
-          {filter === '' ? 'No request has ended yet.' : `No route has “${filter}” in its name or handler.`}
+          {state.totals === null
+            ? 'Requests are not measured (`latency: false`).'
+            : filter === ''
+              ? 'No request has ended yet.'
+              : `No route has “${filter}” in its name or handler.`}
         </Empty>
       ) : (
         <>
