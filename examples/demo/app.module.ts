@@ -1,11 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import {
   Body,
-  type CanActivate,
   Controller,
-  type ExecutionContext,
   Get,
-  Injectable,
   Module,
   NotFoundException,
   Param,
@@ -15,6 +12,7 @@ import {
 import { APP_GUARD } from '@nestjs/core';
 import { DeferWork, Experiment, PerfModule, staticGates, Variant } from 'nestjs-perf';
 import { bullmqStore } from 'nestjs-perf/bullmq';
+import { UserGuard } from '../static-gate/shop.module.js';
 import { flightFeed } from './flight-feed.js';
 import { ReportsController } from './reports.controller.js';
 import { BookOrder, CheckoutController, SendReceipt } from './receipts.js';
@@ -69,17 +67,6 @@ class PaymentsController {
   @Get('status')
   status(): never {
     throw new ServiceUnavailableException('The payment provider is down');
-  }
-}
-
-/** Stands in for real authentication: whoever says who they are is believed. */
-@Injectable()
-class UserGuard implements CanActivate {
-  canActivate(context: ExecutionContext): boolean {
-    const request = context.switchToHttp().getRequest<{ headers: Record<string, string>; user?: { id: string } }>();
-    const id = request.headers['x-user'];
-    if (id !== undefined) request.user = { id };
-    return true;
   }
 }
 

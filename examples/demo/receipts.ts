@@ -74,7 +74,8 @@ async function place(url: string, orders: number): Promise<{ latenciesMs: number
   const client = async (): Promise<void> => {
     while (left-- > 0) {
       const sentMs = performance.now();
-      await (await fetch(url, { method: 'POST' })).arrayBuffer();
+      const headers = { 'x-user': `user-${left % 120}` };
+      await (await fetch(url, { method: 'POST', headers })).arrayBuffer();
       latenciesMs.push(performance.now() - sentMs);
     }
   };

@@ -1,4 +1,5 @@
 // How figures look, on the page and as text. Runs in both places: no `node:*` here.
+import type { RouteRow } from './view.js';
 
 /** From here on three digits do not hold it: they are rounded. */
 const FOUR_DIGITS = 999.5;
@@ -57,4 +58,11 @@ export function spanOf(ms: number): string {
   if (seconds < 90) return `${seconds} s`;
   if (seconds < 5_400) return `${Math.round(seconds / 60)} min`;
   return seconds < 129_600 ? `${Math.round(seconds / 3_600)} h` : `${Math.round(seconds / 86_400)} d`;
+}
+
+/** Own work of a request, milliseconds: until it can be told, what is proven to have blocked the loop. Null: nothing is known. */
+export function ownOf({ time, count, blockedMs = 0 }: RouteRow): { ms: number | null; isWhole: boolean } {
+  const known = time?.[0] ?? null;
+  if (known !== null) return { ms: known, isWhole: true };
+  return { ms: blockedMs === 0 ? null : blockedMs / count, isWhole: false };
 }

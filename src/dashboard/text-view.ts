@@ -1,6 +1,6 @@
 import { printable } from '../core/printable.js';
 import { describeResources } from '../core/resource-text.js';
-import { bytesOf, counted, durationOf, grouped, msOf, percentOf, rateOf, spanOf } from './format.js';
+import { bytesOf, counted, durationOf, grouped, msOf, ownOf, percentOf, rateOf, spanOf } from './format.js';
 import { MAX_CURL } from './recent-records.js';
 import type { BlockRow, DashboardData, Past, RouteRow, Sections } from './view.js';
 
@@ -52,27 +52,30 @@ function nowOf({ sections: { now = [] }, totals }: DashboardData): string {
 function requestsOf({ routes, overMs, other, totals }: DashboardData): string {
   if (totals === null) return 'off';
   if (routes.length === 0) return 'none yet';
-  const time = ([own, upstream, wait]: NonNullable<RouteRow['time']>, blockedMs: number): string =>
-    own === null
-      ? `${blockedMs === 0 ? '–' : `≥${msOf(blockedMs)}`} / ${msOf(upstream)} / ≤${msOf(wait)}`
-      : `${msOf(own)} / ${msOf(upstream)} / ${msOf(wait)}`;
   const head = ['route', 'count', '5xx', 'p50 ms', 'p95 ms', 'p99 ms', 'own / upstream / wait ms'];
   const shown = [...routes].sort((a, b) => b.count * b.ms[0] - a.count * a.ms[0]).slice(0, SHOWN_ROUTES);
-  const rows = shown.map(
-    ({ name, count, errors = 0, blockedMs = 0, ms: [, p50, p95, p99], time: split, over = overMs.map(() => 0) }) => [
+  const rows = shown.map((row) => {
+    const {
       name,
-      grouped(count),
-      grouped(errors),
-      msOf(p50),
-      msOf(p95),
-      msOf(p99),
-      split === undefined ? '–' : time(split, blockedMs / count),
-      ...over.map(grouped),
-    ],
-  );
+      count,
+      errors = 0,
+      ms: [, p50, p95, p99],
+      over = overMs.map(() => 0),
+    } = row;
+    return [name, ...[count, errors].map(grouped), ...[p50, p95, p99].map(msOf), splitOf(row), ...over.map(grouped)];
+  });
   const left = routes.length - shown.length + (other?.routes ?? 0);
   const rest = left === 0 ? '' : `\nand ${grouped(left)} of ${counted(totals.routes, 'route')}`;
   return `${table([...head, ...overMs.map((ms) => `>${durationOf(ms)}`)], rows)}${rest}`;
+}
+
+/** Means of a request: own work, upstream, waiting for the loop, which may be work while the own is not known as a whole. */
+function splitOf(row: RouteRow): string {
+  if (row.time === undefined) return '–';
+  const [, upstream, wait] = row.time;
+  const { ms, isWhole } = ownOf(row);
+  const [least, most] = isWhole ? ['', ''] : ['≥', '≤'];
+  return `${ms === null ? '–' : least + msOf(ms)} / ${msOf(upstream)} / ${most}${msOf(wait)}`;
 }
 
 function pastOf({ rows, releases }: Past, route: string | null): string {

@@ -1,4 +1,5 @@
 import { Histogram } from '../core/histogram.js';
+import type { Counts } from '../core/history.js';
 import type { RouteTotals } from '../core/latency-figures.js';
 import type { EventLoopSnapshot } from '../core/snapshot.js';
 import type { Steps } from '../core/turns.js';
@@ -36,20 +37,21 @@ export class Traffic {
     const isAfterGap = this.isAfterGap(at);
     this.lastAt = at;
     const taken = totals === null ? null : yield* this.take(totals);
-    if (isAfterGap && lastAt !== -Infinity) pushBounded(this.points, [lastAt + 1, ...UNKNOWN, null, null], MAX_POINTS);
-    const whole = taken === null ? null : (earlier?.whole ?? null);
-    let figures: Figures = UNKNOWN;
-    if (isAfterGap && whole !== null) figures = figuresOf(whole.count, whole.errors, earlier!.spanMs, null);
-    if (!isAfterGap && taken !== null) {
-      const { fresh, errors } = taken;
-      figures = figuresOf(fresh.count, errors, at - lastAt, fresh);
+    if (!isAfterGap) {
+      this.push(at, loop, taken === null ? UNKNOWN : figuresOf(taken, at - lastAt, taken.fresh));
+      return;
     }
-    if (isAfterGap && figures === UNKNOWN) return;
+    if (lastAt !== -Infinity) this.push(lastAt + 1, null, UNKNOWN);
+    const { whole = null, spanMs = 0 } = earlier ?? {};
+    if (taken !== null && whole !== null) this.push(at, loop, figuresOf(whole, spanMs, null));
+  }
+
+  private push(at: number, loop: EventLoopSnapshot | null, figures: Figures): void {
     const { utilization = null, delayMs } = loop ?? {};
     pushBounded(this.points, [at, ...figures, utilization, delayMs?.p99 ?? null], MAX_POINTS);
   }
 
-  private *take(totals: Iterable<RouteTotals>): Steps<{ fresh: Histogram; errors: number }> {
+  private *take(totals: Iterable<RouteTotals>): Steps<Pick<Counts, 'count' | 'errors'> & { fresh: Histogram }> {
     const [now, fresh] = [new Histogram(), new Histogram()];
     let failed = 0;
     for (const { route, byStatus } of totals) {
@@ -64,7 +66,7 @@ export class Traffic {
     const errors = failed - this.knownErrors;
     this.knownErrors = failed;
     this.known.catchUp(now, fresh);
-    return { fresh, errors };
+    return { fresh, count: fresh.count, errors };
   }
 }
 
@@ -72,7 +74,11 @@ export class Traffic {
 type Figures = readonly [number | null, number | null, number | null, number | null, number | null];
 const UNKNOWN: Figures = [null, null, null, null, null];
 
-function figuresOf(count: number, errors: number, ms: number, durations: Histogram | null): Figures {
+function figuresOf(
+  { count, errors }: Pick<Counts, 'count' | 'errors'>,
+  ms: number,
+  durations: Histogram | null,
+): Figures {
   const perSecond = (requests: number): number => requests / Math.max(0.001, ms / 1_000);
   const [p50 = null, p95 = null, p99 = null] = count === 0 ? [] : (durations?.quantilesMs([0.5, 0.95, 0.99]) ?? []);
   return [perSecond(count), perSecond(errors), p50, p95, p99];

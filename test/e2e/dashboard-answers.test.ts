@@ -113,9 +113,8 @@ describe.each(adapters)('answers of the dashboard on %s', (adapter) => {
     expect(text).toMatch(/^NOW\n! GET \/users\/:id\/broken failed 5 of 5 times in the last \d+ (s|min)\.$/m);
     if (history) expect(text).toMatch(/^\d+(\.\d)? requests\/s · \d+(\.\d)? errors\/s/m);
     const { sections, routes } = await dataOf(url, token);
-    expect(sections.now!.map(({ text: problem }) => problem)).toEqual([
-      expect.stringMatching(/^GET \/users\/:id\/broken failed 5 of 5 times/),
-    ]);
+    // A busy machine may block the loop as well.
+    expect(sections.now![0]!.text).toMatch(/^GET \/users\/:id\/broken failed 5 of 5 times/);
     // What was before is in no sample.
     expect(routes.map(({ recent }) => recent)).toEqual([undefined, undefined]);
   });

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useRef, useState } from 'preact/hooks';
-import { durationOf } from '../format.js';
+import { durationOf, ownOf } from '../format.js';
 import type { RouteRow } from '../view.js';
 
 interface SectionProps {
@@ -160,13 +160,10 @@ async function copied(text: string, element: HTMLElement): Promise<boolean> {
 }
 
 /** Until the own work can be told, waiting may be work. */
-export const waitName = (own: number | null): string =>
-  own === null ? 'working or waiting' : 'waiting for the event loop';
+export const waitName = (row: RouteRow): string =>
+  ownOf(row).isWhole ? 'waiting for the event loop' : 'working or waiting';
 
-/** What is known of the own work of a request: what is proven to have blocked the loop, as long as no more can be told. */
-export function ownOf({ time, count, blockedMs = 0 }: RouteRow): { ms: number; text: string | null } {
-  const known = time?.[0] ?? null;
-  if (known !== null) return { ms: known, text: durationOf(known) };
-  const ms = count === 0 ? 0 : blockedMs / count;
-  return { ms, text: ms === 0 ? null : `at least ${durationOf(ms)}` };
+export function ownText(row: RouteRow): string {
+  const { ms, isWhole } = ownOf(row);
+  return isWhole || ms === null ? durationOf(ms) : `at least ${durationOf(ms)}`;
 }

@@ -1,7 +1,7 @@
 import { useMemo, useState } from 'preact/hooks';
-import { counted, durationOf, grouped, msOf } from '../format.js';
+import { counted, durationOf, grouped, msOf, ownOf } from '../format.js';
 import { WINDOW, type RouteRow } from '../view.js';
-import { classOf, Empty, ownOf, RouteName, Section, Sparkline, waitName, type Column } from './parts.js';
+import { classOf, Empty, ownText, RouteName, Section, Sparkline, waitName, type Column } from './parts.js';
 import { Detail } from './route-detail.js';
 import type { State } from './state.js';
 
@@ -46,13 +46,7 @@ export function Requests({ state, filter, onFilter, open, onOpen }: RequestsProp
       }
     >
       {rows.length === 0 ? (
-        <Empty>
-          {state.totals === null
-            ? 'Requests are not measured (`latency: false`).'
-            : filter === ''
-              ? 'No request has ended yet.'
-              : `No route has “${filter}” in its name or handler.`}
-        </Empty>
+        <Empty>{nothingIn(state, filter)}</Empty>
       ) : (
         <>
           <p class="legend">
@@ -113,6 +107,11 @@ export function Requests({ state, filter, onFilter, open, onOpen }: RequestsProp
       )}
     </Section>
   );
+}
+
+function nothingIn({ totals }: State, filter: string): string {
+  if (totals === null) return 'Requests are not measured (`latency: false`).';
+  return filter === '' ? 'No request has ended yet.' : `No route has “${filter}” in its name or handler.`;
 }
 
 function Head({ column, sort, onSort }: { column: Column; sort: { name: string; down: boolean }; onSort: () => void }) {
@@ -183,17 +182,17 @@ function Route({ row, columns, state, isOpen, onOpen }: RouteProps) {
 function Split({ row }: { row: RouteRow }) {
   const { ms, time } = row;
   if (time === undefined) return <span class="none">–</span>;
-  const [known, upstream, wait] = time;
-  const own = ownOf(row);
-  const mean = Math.max(ms[0], own.ms + upstream + wait, 0.001);
+  const [, upstream, wait] = time;
+  const { ms: own, isWhole } = ownOf(row);
+  const mean = Math.max(ms[0], (own ?? 0) + upstream + wait, 0.001);
   const part = (value: number): { width: string } => ({ width: `${(value / mean) * 100}%` });
-  const text = `${own.text === null ? '' : `own ${own.text}, `}upstream ${durationOf(upstream)}, ${waitName(known)} ${durationOf(wait)} of ${durationOf(ms[0])}`;
+  const text = `${own === null ? '' : `own ${ownText(row)}, `}upstream ${durationOf(upstream)}, ${waitName(row)} ${durationOf(wait)} of ${durationOf(ms[0])}`;
   return (
     <span class="split" title={text}>
       <span class="unseen">{text}</span>
-      <i class="own" style={part(own.ms)} />
+      <i class="own" style={part(own ?? 0)} />
       <i class="upstream" style={part(upstream)} />
-      <i class={known === null ? 'either' : 'wait'} style={part(wait)} />
+      <i class={isWhole ? 'wait' : 'either'} style={part(wait)} />
     </span>
   );
 }

@@ -1,7 +1,7 @@
 import { counted, durationOf, grouped, percentOf } from '../format.js';
 import type { RouteDetail, RouteRow } from '../view.js';
 import { LastHours } from './last-hours.js';
-import { Cells, Figures, ownOf, Table, waitName, type Column } from './parts.js';
+import { Cells, Figures, ownText, Table, waitName, type Column } from './parts.js';
 import type { State } from './state.js';
 
 const UPSTREAM: readonly Column[] = [
@@ -16,7 +16,7 @@ export function Detail({ row, state }: { row: RouteRow; state: State }) {
   const { detail } = state;
   if (detail === null || detail.id !== row.id) return <p class="empty">Asking…</p>;
   const [mean, p50, p95, p99, max] = row.ms;
-  const [own = null, upstream = null, wait = null] = row.time ?? [];
+  const [, upstream = null, wait = null] = row.time ?? [];
   const blocks = state.sections.blocks.filter(({ id }) => detail.blocks.includes(id));
   const statuses = Object.entries(detail.statuses).filter(([, count]) => count > 0);
   return (
@@ -29,9 +29,9 @@ export function Detail({ row, state }: { row: RouteRow; state: State }) {
           ['p99', durationOf(p99)],
           ['longest', durationOf(max)],
           ...state.overMs.map((ms, index) => [`over ${durationOf(ms)}`, grouped(row.over?.[index] ?? 0)] as const),
-          ['own CPU', ownOf(row).text ?? '–'],
+          ['own CPU', ownText(row)],
           ['upstream', durationOf(upstream)],
-          [waitName(own), durationOf(wait)],
+          [waitName(row), durationOf(wait)],
           ['in flight', grouped(row.inFlight ?? 0)],
           ['aborted', grouped(row.aborted ?? 0)],
           ['blocked the loop', durationOf(row.blockedMs ?? 0), (row.blockedMs ?? 0) > 0 ? 'warn' : ''],
