@@ -64,7 +64,8 @@ const LINES: Readonly<Record<keyof Planted, RegExp>> = {
 const planted = Object.keys(LINES) as (keyof Planted)[];
 
 describe('diff', { timeout: 300_000 }, () => {
-  it('finds every planted change, one in a single request of forty too, and nothing else', async () => {
+  // An interval of 95 % lets one comparison in twenty say more by chance; what is wrong is wrong each time.
+  it('finds every planted change, one in a single request of forty too, and nothing else', { retry: 2 }, async () => {
     const ran = await compared(EVERYTHING);
     for (const change of planted) expect(ran.stdout).toMatch(LINES[change]);
     expect(ran.json.findings).toHaveLength(planted.length);
@@ -73,7 +74,7 @@ describe('diff', { timeout: 300_000 }, () => {
     expect(ran.status).toBe(1);
   });
 
-  it('is silent about the same release, whose answers differ each time', async () => {
+  it('is silent about the same release, whose answers differ each time', { retry: 2 }, async () => {
     const ran = await compared({});
     expect(ran.stdout).toBe(
       'diff: no difference in 80 requests of 2 routes beyond what the same release differs from itself.\n',
