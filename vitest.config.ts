@@ -28,7 +28,7 @@ const SERVERS = ['test/e2e', 'test/nest'];
 
 /** Suites of what Nest's version has no part in; those of the event loop run on Nest 11 by style of code (test/faults). */
 const ALIKE_ON_ALL_NESTS = [
-  'test/e2e/{agents,block-truth,boot-noise,closing,dashboard-browser,dashboard-hostile,dashboard-many-routes,dashboard-page,defer-outbox,event-loop*,experiment-effect,hostile-input,opentelemetry,prometheus,repeated-blocks,root-context,statsig,switchback,upstream-accuracy}.test.ts',
+  'test/e2e/{agents,block-truth,boot-noise,closing,dashboard-browser,dashboard-hostile,dashboard-many-routes,dashboard-page,defer-outbox,event-loop*,experiment-effect,hostile-input,opentelemetry*,prometheus,repeated-blocks,root-context,statsig,switchback,upstream-accuracy}.test.ts',
   'test/e2e/watch/*.test.ts',
   'test/e2e/guard/{outcomes,redis*,retries}.test.ts',
   'test/e2e/cached-data/level2*.test.ts',
@@ -52,7 +52,7 @@ const APART = [
 ];
 /** Suites that measure the event loop or the CPU: each has the machine to itself as well. */
 const ALONE = [
-  'test/e2e/{block-truth,closing,event-loop,event-loop-secrets,experiment-effect,repeated-blocks,switchback,upstream-accuracy}.test.ts',
+  'test/e2e/{block-truth,closing,event-loop,event-loop-secrets,experiment-effect,opentelemetry-spans,repeated-blocks,switchback,upstream-accuracy}.test.ts',
   'test/faults/{event-loop-attribution,event-loop-machine,event-loop-styles,guard-outages,own-cpu,real-cgroups,sinks-and-requests,soak,throttled-loop,offload/loop-spared}.test.ts',
   'test/unit/{bench/*,event-loop/event-loop,history/{cost,turns}}.test.ts',
   'test/load/{diff,ramp}.test.ts',

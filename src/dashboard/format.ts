@@ -1,5 +1,5 @@
 // How figures look, on the page and as text. Runs in both places: no `node:*` here.
-import type { RouteRow } from './view.js';
+import type { BlockRow, RouteRow } from './view.js';
 
 /** From here on three digits do not hold it: they are rounded. */
 const FOUR_DIGITS = 999.5;
@@ -66,3 +66,7 @@ export function ownOf({ time, count, blockedMs = 0 }: RouteRow): { ms: number | 
   if (known !== null) return { ms: known, isWhole: true };
   return { ms: blockedMs === 0 ? null : blockedMs / count, isWhole: false };
 }
+
+/** The line of the application's code; else the innermost that is known, which is a dependency's. */
+export const placeOf = ({ location, stack }: Pick<BlockRow, 'location' | 'stack'>): string | null =>
+  location ?? stack[0] ?? null;

@@ -1,6 +1,6 @@
 import { printable } from '../core/printable.js';
 import { describeResources } from '../core/resource-text.js';
-import { bytesOf, counted, durationOf, grouped, msOf, ownOf, percentOf, rateOf, spanOf } from './format.js';
+import { bytesOf, counted, durationOf, grouped, msOf, ownOf, percentOf, placeOf, rateOf, spanOf } from './format.js';
 import { MAX_CURL } from './recent-records.js';
 import type { BlockRow, DashboardData, Past, RouteRow, Sections } from './view.js';
 
@@ -108,7 +108,7 @@ function blocksOf({ sections: { blocks = [], eventLoop = null }, at: now }: Dash
     grouped(block.count),
     msOf(block.maxMs),
     who(block),
-    block.location ?? block.cause,
+    placeOf(block) ?? block.cause,
     grouped(block.waited),
   ]);
   const repeats = shown.filter(({ curl, stack }) => curl !== null || stack.length > 0).slice(0, EXPLAINED_BLOCKS);

@@ -53,6 +53,8 @@ export class SourceMaps {
 
   private mapOf(file: string): Finder | null {
     if (this.maxMappingBytes === 0 || !this.path.isAbsolute(file)) return null;
+    // A dependency's sources are seldom installed, and may be named as if they lay in the application.
+    if (/[/\\]node_modules[/\\]/.test(file)) return null;
     const known = this.maps.get(file);
     if (known !== undefined) return known;
     let map: Finder | null = null;

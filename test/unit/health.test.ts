@@ -38,7 +38,10 @@ describe('health', () => {
 
   it.each<[string, (given: ReturnType<typeof snapshot>) => void]>([
     ['event loop: 97 % busy', ({ eventLoop }) => (eventLoop.utilization = 0.97)],
-    ['event loop: p99 delay 800 ms', ({ eventLoop }) => (eventLoop.delayMs.p99 = 800)],
+    [
+      'event loop: p99 delay 800 ms, which requests wait before they are seen',
+      ({ eventLoop }) => (eventLoop.delayMs.p99 = 800),
+    ],
     ['throttling: 40 % of CPU periods', ({ resources }) => (resources.cpu.window!.throttledRatio = 0.4)],
     ['memory: 50 of 1024 MB left', ({ resources }) => (resources.memory.availableBytes = 50 * MIB)],
     ['memory: heap 480 of 500 MB', ({ resources }) => (resources.process.heapUsedBytes = 480 * MIB)],

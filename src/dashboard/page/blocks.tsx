@@ -1,4 +1,4 @@
-import { counted, durationOf, grouped, spanOf } from '../format.js';
+import { counted, durationOf, grouped, placeOf, spanOf } from '../format.js';
 import type { BlockRow } from '../view.js';
 import { Copy, Empty, RouteName, Section } from './parts.js';
 import type { State } from './state.js';
@@ -41,7 +41,8 @@ export function Blocks({ state: { sections, at } }: { state: State }) {
 }
 
 function Block({ block, now }: { block: BlockRow; now: number }) {
-  const { route, handler, proven, location, stack, curl } = block;
+  const { route, handler, proven, stack, curl } = block;
+  const place = placeOf(block);
   return (
     <li>
       <p class="what">
@@ -55,7 +56,7 @@ function Block({ block, now }: { block: BlockRow; now: number }) {
         <span class="when">{spanOf(now - block.at)} ago</span>
       </p>
       <p class="where">
-        {location === null ? '' : <code>{location}</code>}{' '}
+        {place === null ? '' : <code>{place}</code>}{' '}
         <span>
           {route === null && NOBODYS[block.cause] !== undefined ? 'nobody of the application' : CAUSES[block.cause]}
         </span>

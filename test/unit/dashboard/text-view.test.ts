@@ -55,6 +55,12 @@ GET /reports/:id
   expect(text([route], many).match(/^ {2}curl /gm)).toHaveLength(3);
 });
 
+it('a block without a line of the application shows the innermost line that is known, or why the loop stood', () => {
+  const stack = ['step (node_modules/orm/query.js:3:9)', 'run (node_modules/orm/index.js:1:1)'];
+  expect(text([route], [{ ...block, location: null, stack }])).toContain(`  ${stack[0]}  `);
+  expect(text([route], [{ ...block, location: null, stack: [], cause: 'gc' }])).toMatch(/GET \/reports\/:id {2}gc /);
+});
+
 it('waiting that may be work is told as the most it can be', () => {
   expect(text([{ ...route, time: [null, 0, 120] }], [])).toMatch(/– \/ 0 \/ ≤120$/m);
   expect(text([{ ...route, blockedMs: 300, time: [null, 0, 20] }], [])).toMatch(/≥100 \/ 0 \/ ≤20\.0$/m);

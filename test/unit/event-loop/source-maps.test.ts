@@ -60,6 +60,13 @@ describe('source maps', () => {
     expect(maps.locationOf(frame(write(`${name.replaceAll(' ', '-')}.js`, comment)))).toMatch(/^dist\/.*\.js:2:3$/);
   });
 
+  it('of a dependency are not followed: their sources may be named as if they lay in the application', () => {
+    const file = join(folder, 'node_modules', 'orm', 'query', 'builder.js');
+    mkdirSync(join(file, '..'), { recursive: true });
+    writeFileSync(file, `const a = 1;\n  work();\n${inlined(map('../../../src/query/builder.ts'))}`);
+    expect(maps.locationOf(frame(file))).toBe('node_modules/orm/query/builder.js:2:3');
+  });
+
   it('in sections are read too', () => {
     const sections = [{ offset: { line: 0, column: 0 }, map: map('../src/s.ts') }];
     const inline = Buffer.from(JSON.stringify({ version: 3, sections })).toString('base64');
