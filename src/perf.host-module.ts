@@ -2,6 +2,7 @@ import {
   Global,
   Inject,
   Module,
+  Optional,
   type BeforeApplicationShutdown,
   type NestModule,
   type OnApplicationBootstrap,
@@ -12,7 +13,7 @@ import {
 import { HttpAdapterHost, ModulesContainer } from '@nestjs/core';
 import { needsContext } from './perf.context.js';
 import { resolveOptions, type ProvidedOptions } from './perf.options.js';
-import { noOptions, refuseSecondRegistration } from './perf.registration.js';
+import { noOptions, refuseSecondRegistration, secondNest } from './perf.registration.js';
 import { PerfRuntime } from './perf.runtime.js';
 import { PerfService } from './perf.service.js';
 import {
@@ -34,7 +35,11 @@ import {
   providers: [
     {
       provide: PERF_RESOLVED_OPTIONS,
-      inject: [{ token: MODULE_OPTIONS_TOKEN, optional: true }, ModulesContainer, PERF_MODULE],
+      inject: [
+        { token: MODULE_OPTIONS_TOKEN, optional: true },
+        { token: ModulesContainer, optional: true },
+        PERF_MODULE,
+      ],
       useFactory: optionsOf,
     },
     {
@@ -62,8 +67,8 @@ export class PerfHostModule
   constructor(
     @Inject(PerfRuntime) private readonly runtime: PerfRuntime,
     @Inject(PERF_RESOLVED_OPTIONS) private readonly options: ProvidedOptions,
-    @Inject(ModulesContainer) private readonly modules: ModulesContainer,
-    @Inject(HttpAdapterHost) private readonly adapterHost: HttpAdapterHost,
+    @Optional() @Inject(ModulesContainer) private readonly modules: ModulesContainer,
+    @Optional() @Inject(HttpAdapterHost) private readonly adapterHost: HttpAdapterHost,
   ) {
     super();
   }
@@ -103,8 +108,9 @@ export class PerfHostModule
   }
 }
 
-/** All other providers depend on it: what is wrong with the registration is said here, before Nest complains. */
-function optionsOf(options: unknown, modules: ModulesContainer, perfModule: unknown): ProvidedOptions {
+/** All other providers depend on it, and what they take of Nest is optional: what is wrong is said here, before Nest complains. */
+function optionsOf(options: unknown, modules: ModulesContainer | undefined, perfModule: unknown): ProvidedOptions {
+  if (modules === undefined) throw secondNest();
   refuseSecondRegistration(modules, PerfHostModule, perfModule);
   if (options === undefined) throw noOptions();
   return { resolved: resolveOptions(options) };

@@ -9,6 +9,14 @@ export const noOptions = (): PerfError =>
       'Import `PerfModule.forRoot()` once, in the root module.',
   );
 
+/** Nest provides its own classes, which another copy's are not. */
+export const secondNest = (): PerfError =>
+  new PerfError(
+    'PERF_ERR_NEST_COPIES',
+    'nestjs-perf imports another copy of @nestjs/core than the one that runs this application. `npm ls @nestjs/core` shows both. ' +
+      "Add the application's version of @nestjs/core and @nestjs/common to its own package.json, and install again.",
+  );
+
 /**
  * An application is measured once. `PerfModule` itself may be imported again where it is not global.
  * @throws PERF_ERR_REGISTERED_TWICE

@@ -1,4 +1,4 @@
-import { Inject, Injectable, Logger } from '@nestjs/common';
+import { Inject, Injectable, Logger, Optional } from '@nestjs/common';
 import { HttpAdapterHost, ModuleRef, type AbstractHttpAdapter, type ModulesContainer } from '@nestjs/core';
 import { releaseOf } from './core/application-package.js';
 import { monotonicMs } from './core/clock.js';
@@ -64,8 +64,8 @@ export class PerfRuntime {
     @Inject(PERF_RESOLVED_OPTIONS) { resolved: options }: ProvidedOptions,
     @Inject(PERF_EXTENSIONS) extensions: readonly PerfExtension[],
     @Inject(PERF_SINKS) private readonly sinks: readonly SinkOption[],
-    @Inject(HttpAdapterHost) { httpAdapter }: HttpAdapterHost,
-    @Inject(ModuleRef) private readonly application: ModuleRef,
+    @Optional() @Inject(HttpAdapterHost) { httpAdapter }: HttpAdapterHost,
+    @Optional() @Inject(ModuleRef) private readonly application: ModuleRef,
   ) {
     this.options = options;
     this.mounts = mountsOf(httpAdapter);

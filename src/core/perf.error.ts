@@ -2,6 +2,7 @@
 export type PerfErrorCode =
   | 'PERF_ERR_OPTION'
   | 'PERF_ERR_REGISTERED_TWICE'
+  | 'PERF_ERR_NEST_COPIES'
   | 'PERF_ERR_OFF'
   | 'PERF_ERR_CONTEXT_OFF'
   | 'PERF_ERR_DEFER_FULL'
