@@ -14,7 +14,7 @@ export const secondNest = (): PerfError =>
   new PerfError(
     'PERF_ERR_NEST_COPIES',
     'nestjs-perf imports another copy of @nestjs/core than the one that runs this application. `npm ls @nestjs/core` shows both. ' +
-      "Add the application's version of @nestjs/core and @nestjs/common to its own package.json, and install again.",
+      "Add the version that runs it, of @nestjs/core, @nestjs/common and the platform, to the application's own package.json, and install again.",
   );
 
 /**
