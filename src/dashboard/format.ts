@@ -1,4 +1,5 @@
 // How figures look, on the page and as text. Runs in both places: no `node:*` here.
+import { innermostCall } from '../core/innermost-call.js';
 import type { BlockRow, RouteRow } from './view.js';
 
 /** From here on three digits do not hold it: they are rounded. */
@@ -67,6 +68,6 @@ export function ownOf({ time, count, blockedMs = 0 }: RouteRow): { ms: number | 
   return { ms: blockedMs === 0 ? null : blockedMs / count, isWhole: false };
 }
 
-/** The line of the application's code; else the innermost that is known, which is a dependency's. */
+/** The line of the application's code; else the innermost call that says something. */
 export const placeOf = ({ location, stack }: Pick<BlockRow, 'location' | 'stack'>): string | null =>
-  location ?? stack[0] ?? null;
+  location ?? innermostCall(stack);

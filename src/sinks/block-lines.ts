@@ -1,3 +1,4 @@
+import { innermostCall } from '../core/innermost-call.js';
 import type { BlockRecord } from '../core/record.js';
 import { counted, nameOf, sizeOf } from './names.js';
 import { timesMore, type Repeated } from './repeats.js';
@@ -71,9 +72,12 @@ function during({ request, suspect }: BlockRecord): string {
   return suspect === null ? '' : `, probably during ${nameOf(suspect)},`;
 }
 
-/** The line of the application's code; else the innermost that is known, which is somebody else's. */
+/** The line of the application's code; else the innermost call that says something, which is somebody else's. */
 function placeOf({ location, stack }: BlockRecord): string {
-  if (location === null) return stack[0] === undefined ? '' : ` in ${stack[0]}`;
+  if (location === null) {
+    const call = innermostCall(stack);
+    return call === null ? '' : ` in ${call}`;
+  }
   const call = stack.find((line) => line.endsWith(` (${location})`));
   const name = call?.slice(0, -location.length - 3).replace(/^async /, '');
   return ` at ${location}${name === undefined ? '' : ` (${name})`}`;

@@ -56,8 +56,8 @@ GET /reports/:id
 });
 
 it('a block without a line of the application shows the innermost line that is known, or why the loop stood', () => {
-  const stack = ['step (node_modules/orm/query.js:3:9)', 'run (node_modules/orm/index.js:1:1)'];
-  expect(text([route], [{ ...block, location: null, stack }])).toContain(`  ${stack[0]}  `);
+  const stack = ['push (native)', 'step (node_modules/orm/query.js:3:9)', 'run (node_modules/orm/index.js:1:1)'];
+  expect(text([route], [{ ...block, location: null, stack }])).toContain(`  ${stack[1]}  `);
   expect(text([route], [{ ...block, location: null, stack: [], cause: 'gc' }])).toMatch(/GET \/reports\/:id {2}gc /);
 });
 

@@ -56,8 +56,16 @@ describe('a block as a line', () => {
       'Something blocked the event loop for 312 ms waiting at src/reports/render.ts:48:11 (renderRows)',
     ],
     [
-      { ...nobody, cause: 'unknown', location: null },
+      { ...nobody, cause: 'unknown', location: null, stack: ['toString (native)', 'emit (node:events:519:28)'] },
       'Something blocked the event loop for 312 ms in toString (native)',
+    ],
+    [
+      {
+        ...nobody,
+        location: null,
+        stack: ['push (native)', 'on (node:events:1:1)', 'row (node_modules/orm/a.js:3:9)'],
+      },
+      'Something blocked the event loop for 312 ms in row (node_modules/orm/a.js:3:9)',
     ],
     [{ ...nobody, cause: 'unknown', location: null, stack: [] }, 'Something blocked the event loop for 312 ms'],
     [
