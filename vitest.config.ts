@@ -63,10 +63,10 @@ const PATIENCE = { testTimeout: 60_000, hookTimeout: 120_000, expect: { poll: { 
 const fork = {
   pool: 'forks' as const,
   execArgv: ['--expose-gc'],
-  // Two more than there are cores: suites wait as often as they compute.
-  maxWorkers: availableParallelism() + 2,
+  // Three more than there are cores: suites wait as often as they compute.
+  maxWorkers: availableParallelism() + 3,
   // Of tests that say so: they start processes.
-  maxConcurrency: 2,
+  maxConcurrency: 3,
   ...PATIENCE,
 };
 

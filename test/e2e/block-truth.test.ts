@@ -5,7 +5,7 @@ import { Controller, Get, type NestInterceptor, UseInterceptors } from '@nestjs/
 import { map } from 'rxjs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type BlockRecord, loggerSink, type RequestRecord } from '../../src/index.js';
-import { adapterOf, adapters } from '../fixtures/app.js';
+import { adapterOf, adapters, byTurns } from '../fixtures/app.js';
 import { type BuiltApp, closeApps, listeningApp, settled } from '../fixtures/build-app.js';
 import { Lines } from '../fixtures/lines.js';
 import { Load } from '../fixtures/load.js';
@@ -73,33 +73,34 @@ async function loneBlock(built: BuiltApp, path: string): Promise<{ block: BlockR
 }
 
 describe.each(adapters)('the only request there was on %s', (adapter) => {
-  for (const perf of [{}, { context: false }, { stack: false }]) {
-    it.each(['/generated', '/callback', '/pool', '/middleware'])(
-      `is never told to have waited for its own block, with ${JSON.stringify(perf)}: %s`,
-      async (path) => {
-        const lines = new Lines();
-        const { stack, ...context } = { stack: true, ...perf };
-        const built = await listeningApp(adapterOf(adapter), {
-          metadata: { controllers: [LoneController] },
-          nest: { logger: lines },
-          perf: { ...context, eventLoop: { stack }, sinks: [loggerSink()] },
-          beforeInit: (app) => {
-            app.use('/middleware', (_request: object, response: ServerResponse) => {
-              setImmediate(() => {
-                spin();
-                response.end('done');
-              });
+  const cases = ['/generated', '/callback', '/pool', '/middleware'].flatMap((path) =>
+    [{}, { context: false }, { stack: false }].map((perf) => ({ path, perf, options: JSON.stringify(perf) })),
+  );
+  it.each(byTurns(adapter, cases))(
+    'is never told to have waited for its own block, with $options: $path',
+    async ({ path, perf }) => {
+      const lines = new Lines();
+      const { stack, ...context } = { stack: true, ...perf };
+      const built = await listeningApp(adapterOf(adapter), {
+        metadata: { controllers: [LoneController] },
+        nest: { logger: lines },
+        perf: { ...context, eventLoop: { stack }, sinks: [loggerSink()] },
+        beforeInit: (app) => {
+          app.use('/middleware', (_request: object, response: ServerResponse) => {
+            setImmediate(() => {
+              spin();
+              response.end('done');
             });
-          },
-        });
-        load = await Load.start(built.port);
-        const { block, request } = await loneBlock(built, path);
-        expect(request.delayedMs).toBe(0);
-        expect(block.delayed).toEqual([]);
-        if (block.request !== null) expect(block.request.id).toBe(request.id);
-        // Nobody has proven that: what is unknown is said as unknown.
-        expect(lines.all.filter((line) => /code of no request/i.test(line))).toEqual([]);
-      },
-    );
-  }
+          });
+        },
+      });
+      load = await Load.start(built.port);
+      const { block, request } = await loneBlock(built, path);
+      expect(request.delayedMs).toBe(0);
+      expect(block.delayed).toEqual([]);
+      if (block.request !== null) expect(block.request.id).toBe(request.id);
+      // Nobody has proven that: what is unknown is said as unknown.
+      expect(lines.all.filter((line) => /code of no request/i.test(line))).toEqual([]);
+    },
+  );
 });

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Controller, Get, Req, Res } from '@nestjs/common';
 import { afterEach, describe, expect, it } from 'vitest';
-import { adapterOf, adapters } from '../fixtures/app.js';
+import { adapterOf, adapters, byTurns } from '../fixtures/app.js';
 import { closeApps, listeningApp, recordsOf, settled } from '../fixtures/build-app.js';
 import { uncaughtDuring } from '../fixtures/uncaught.js';
 
@@ -107,7 +107,7 @@ describe.each(adapters)('what an application puts on a request on %s', (adapter)
     });
   });
 
-  it.each(['headers', 'url', 'originalUrl', 'method', 'socket', 'route'])(
+  it.each(byTurns(adapter, ['headers', 'url', 'originalUrl', 'method', 'socket', 'route']))(
     'a getter that throws in the place of `request.%s`, during a block and after it',
     async (property) => {
       spoil = (request) => {

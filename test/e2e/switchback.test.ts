@@ -26,10 +26,11 @@ class WorkController {
 }
 
 const metadata = { controllers: [WorkController] };
+const LONG = process.env['PERF_LONG'] !== undefined;
 
 describe.each(adapters)('on %s', (adapter) => {
   // Eight pairs of slices of 100 ms each, more where the machine's own noise hides the difference.
-  it('a switchback answers for CPU and latency of one process', async () => {
+  it.runIf(LONG || adapter === 'fastify')('a switchback answers for CPU and latency of one process', async () => {
     const running = await startApp(adapter, {
       metadata,
       perf: {
@@ -74,7 +75,7 @@ describe.each(adapters)('on %s', (adapter) => {
 
   // Requests that block the loop for 120 ms each, until one is proven: on a busy machine the verdict may be that the process
   // was not given its CPU.
-  it(
+  it.runIf(LONG || adapter === 'express')(
     'time that a variant is proven to have blocked the loop is compared as the records say',
     { timeout: 120_000 },
     async () => {

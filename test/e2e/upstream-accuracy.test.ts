@@ -6,7 +6,7 @@ import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
 import { PerfService, type RequestRecord } from '../../src/index.js';
 import { startDelayProxy } from '../../bench/deferred/delay-proxy.mjs';
-import { adapters, startApp, type TestApp } from '../fixtures/app.js';
+import { adapters, byTurns, startApp, type TestApp } from '../fixtures/app.js';
 
 /** What it exports is not typed: that tree may not be installed where types are checked. */
 const client = createRequire(new URL('../clients/package.json', import.meta.url)) as (name: string) => any;
@@ -104,7 +104,7 @@ describe.each(adapters)('the truth of upstream calls, on %s', (adapter) => {
     expect(upstreamMs).toBeGreaterThan(0.8 * seen.get(id)! - 10);
   };
 
-  it.each(Object.keys(ways))('%s: one after the other, and at the same time', async (way) => {
+  it.each(byTurns(adapter, Object.keys(ways)))('%s: one after the other, and at the same time', async (way) => {
     await ask(`sequential/${way}/warm`);
     const one = await recordOf(`sequential/${way}/one`);
     expect(one.upstream).toMatchObject([{ calls: 3, errors: 0 }]);
@@ -114,7 +114,7 @@ describe.each(adapters)('the truth of upstream calls, on %s', (adapter) => {
     expectTruth(same, 'same', 40);
   });
 
-  it.each(['fetch', 'undici', 'http'])('%s: errors and retries', async (way) => {
+  it.each(byTurns(adapter, ['fetch', 'undici', 'http']))('%s: errors and retries', async (way) => {
     await ask(`sequential/${way}/warm`);
     const record = await recordOf(`retries/${way}/retried`);
     expect(record.upstream).toMatchObject([{ calls: 3, errors: 2 }]);

@@ -1,8 +1,5 @@
-import { readFileSync } from 'node:fs';
-import type { RequestListener } from 'node:http';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { folder, recordingOf, run, runUntilNotVoid, serve, STARVED } from './cli.js';
+import { run, runUntilNotVoid, serve, STARVED } from './cli.js';
 import { scripted, SCRIPTS } from './scripted-servers.js';
 
 const LONG = process.env['PERF_LONG'] !== undefined;
@@ -21,25 +18,6 @@ describe('ramp', { timeout: 300_000 }, () => {
     expect(ran.status).toBe(1);
     expect(ran.json).toMatchObject({ command: 'ramp', exitCode: 1 });
     expect(ran.json.steps.map(({ outcome }: { outcome: string }) => outcome)).toEqual(['holds', 'fails']);
-  });
-
-  it('holds all of it, with the requests of a recording that may be sent', async () => {
-    const asked = new Set<string>();
-    const url = await serve((request, response) => {
-      if (request.url !== '/perf/snapshot')
-        asked.add(`${request.method} ${request.url} ${String(request.headers['x-shop'])}`);
-      response.end('{}');
-    });
-    const from = recordingOf([{ url: '/a' }, { url: '/b?c=1' }, { url: '/orders', method: 'POST', body: { a: 1 } }]);
-    const args = ['--from', from, '--start', '40', '--steps', '1,2', '--header', 'x-shop: 7', '--hold', '400ms'];
-    const ran = await runUntilNotVoid('ramp', url, ...args, '--rest', '0s');
-    expect(ran.stdout).toMatch(/^ramp: holds 2X \(80\/s\)/m);
-    expect(ran.stdout).toContain(
-      "1 requests are left out, since they may change data. If they may be sent: --allow 'POST /orders'",
-    );
-    expect(ran.status).toBe(0);
-    expect(ran.json.steps.map(({ requests }: { requests: number }) => requests)).toEqual([16, 32]);
-    expect([...asked].toSorted()).toEqual(['GET /a 7', 'GET /b?c=1 7']);
   });
 
   it('ends with 2 where the server does not come back after its step', async () => {
@@ -64,32 +42,6 @@ describe('ramp', { timeout: 300_000 }, () => {
     expect(ran.stdout).toMatch(/^It does not recover within the rest after 3X\.$/m);
     expect(ran.stdout).toMatch(/^why: .*errors: \d+ × 500\.$/m);
     expect(ran.status).toBe(2);
-  });
-
-  it.each<[string, RequestListener]>([
-    ['slower', (_, response) => void setTimeout(() => response.end(), 30)],
-    ['broken', (_, response) => void response.writeHead(500).end()],
-  ])('ends with 1 where the server was %s before there was any load: it has come back to that', async (_, server) => {
-    const args = ['--start', '20', '--steps', '1', '--hold', '400ms', '--rest', '500ms', '--gate', 'p95<5ms errors<1%'];
-    const ran = await runUntilNotVoid('ramp', await serve(server), ...args);
-    expect(ran.stdout).toMatch(/^ramp: holds nothing\. 1X \(20\/s\) fails /m);
-    expect(ran.stdout).not.toContain('does not recover');
-    expect(ran.status).toBe(1);
-  });
-
-  it('says why nothing holds where nobody answers, and that another page answers than was asked for', async () => {
-    const page = join(folder, 'dead.html');
-    const args = ['--start', '20', '--steps', '1', '--hold', '300ms', '--rest', '0s'];
-    const dead = await runUntilNotVoid('ramp', 'http://127.0.0.1:1', ...args, '--html', page);
-    expect(dead.stdout).toMatch(/^ramp: holds nothing\. 1X \(20\/s\) fails p95<1s: no answer, errors<1%: 100 %\.$/m);
-    expect(dead.stdout).toMatch(/^why: errors: 6 × ECONNREFUSED\.$/m);
-    expect(dead.status).toBe(1);
-    expect(readFileSync(page, 'utf8')).toContain('no answer, fails');
-    expect(readFileSync(page, 'utf8')).not.toContain('NaN');
-
-    const url = await serve((_, response) => response.writeHead(302, { location: '/login' }).end());
-    const { stdout } = await runUntilNotVoid('ramp', url, ...args);
-    expect(stdout).toMatch(/^6 of 6 answers have another status than expected, most 200 → 302\./m);
   });
 
   // A machine that stands still for once proves nothing; a wrong count is wrong each time.

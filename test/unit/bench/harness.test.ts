@@ -61,7 +61,7 @@ describe('interleaved runs', () => {
   const burning = (name: string, steps: number) => ({ name, file, args: [String(steps)] });
 
   // A machine that stands still for once proves nothing; a wrong ratio is wrong each time.
-  it(
+  it.runIf(process.env['PERF_LONG'] !== undefined)(
     'find the variant that costs more, and give each its rounds and its latency at one rate',
     { timeout: 120_000, retry: 2 },
     async () => {
