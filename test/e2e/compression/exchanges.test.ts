@@ -79,7 +79,7 @@ cases.push({
 });
 
 /** Of each case: 3,100 in all. */
-const COUNT = process.env['PERF_LONG'] === undefined ? 620 : 6_000;
+const COUNT = process.env['PERF_LONG'] === undefined ? 400 : 6_000;
 
 /** Nobody answers where a framework meets a reason phrase that Node refuses when it is too late for another answer. */
 const hangsBare = ({ steps }: Plan, adapter: Adapter): boolean =>

@@ -84,8 +84,8 @@ const run = (...args: string[]): Promise<Run> =>
   });
 
 const examples = readdirSync('examples').filter((name) => existsSync(`examples/${name}/main.ts`));
-/** Run for 15 s at the least; `.ci/run` starts the demo too. */
-const isLong = (name: string): boolean => name === 'demo' || name === 'going-live';
+/** Run for 15 s at the least, or are another again but for the gates; `.ci/run` starts the demo too. */
+const isLong = (name: string): boolean => ['demo', 'going-live', 'static-gate'].includes(name);
 
 // Not in milliseconds: starting a Node process each takes seconds, many on a slow machine.
 describe('examples', { timeout: 180_000 }, () => {
