@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { BackoffStrategy, Job, Worker } from 'bullmq';
 import { reasonOf } from '../../core/reason.js';
 import { within } from '../../core/within.js';
@@ -11,6 +12,8 @@ import { BOUNDED_BACKOFF, readJob, type ReadJob } from './job-data.js';
 const LAST_WORD_MS = 500;
 /** When a job is looked at again whose class this process does not have, milliseconds: by a newer process, or the right service. */
 const ELSEWHERE_MS = 5_000;
+/** Before that it is offered to other workers, and this one takes none: so long and three round trips, milliseconds. */
+const OFFER_MS = 20;
 /**
  * How often a job may lose its process (SIGKILL, out of memory) before it counts as failed. BullMQ's own is once: two
  * unlucky deploys, and work with attempts left is over. Bounded, because the job may be what kills them.
@@ -33,6 +36,9 @@ export class JobWorker {
   private readonly untold = new Set<string | undefined>();
   private readonly stopping = new AbortController();
   private paused = false;
+  /** Id of the job that is offered to other workers. */
+  private offered: string | null | undefined = null;
+  private nextOfferMs = 0;
   private waiters: (() => void)[] = [];
 
   constructor(
@@ -119,7 +125,7 @@ export class JobWorker {
     if (typeof kind === 'object') {
       const cause = `a durable job of queue "${this.queueName}" waits for another process: ${kind.whyNot}`;
       this.host.report(cause, cause);
-      return this.putBack(job, token, ELSEWHERE_MS * (1 + Math.random()));
+      return this.leaveToOthers(job, token);
     }
     const active = { job, token };
     this.active.add(active);
@@ -142,6 +148,31 @@ export class JobWorker {
     if (many) await host.runBatch(jobs, attempt, stopping.signal);
     else await host.run(jobs[0]!, attempt, stopping.signal);
     return true;
+  }
+
+  /** For a process that has its class. What is due later is due for all, and who is nearest to Redis has it each time. */
+  private async leaveToOthers(job: Job, token: string | undefined): Promise<never> {
+    // It has met the wait that was under way: there is none now.
+    if (this.offered === job.id) return this.putBack(job, token, 0);
+    const startedMs = performance.now();
+    if (this.offered !== null || startedMs < this.nextOfferMs)
+      return this.putBack(job, token, ELSEWHERE_MS * (1 + Math.random()));
+    const { worker } = this;
+    const { concurrency } = worker;
+    this.offered = job.id;
+    worker.concurrency = 1;
+    try {
+      await job.moveToDelayed(Date.now(), token);
+      await delay(OFFER_MS + 3 * (performance.now() - startedMs));
+    } finally {
+      worker.concurrency = concurrency;
+      this.offered = null;
+      // A quarter of the time at most; and what nobody has taken comes back before that, and waits.
+      const endedMs = performance.now();
+      this.nextOfferMs = endedMs + 3 * (endedMs - startedMs);
+    }
+    this.told(job.id);
+    throw new this.bullmq.DelayedError();
   }
 
   /** For another process, or for later: burns no attempt. Always throws what tells BullMQ so. */
