@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { folder, recordingOf, runUntilNotVoid, serve } from './cli.js';
 
-// What a ramp says where no latency decides; beside other suites, so without a narrow gate. The rest is in ramp.test.ts.
+// What a ramp says where how fast the machine is decides nothing: so beside other suites. The rest is in ramp.test.ts.
 describe('ramp', { timeout: 300_000 }, () => {
   it('holds all of it, with the requests of a recording that may be sent', async () => {
     const asked = new Set<string>();

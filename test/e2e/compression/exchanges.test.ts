@@ -78,7 +78,7 @@ cases.push({
   },
 });
 
-/** Of each case: 3,100 in all. */
+/** Of each of the five cases. */
 const COUNT = process.env['PERF_LONG'] === undefined ? 400 : 6_000;
 
 /** Nobody answers where a framework meets a reason phrase that Node refuses when it is too late for another answer. */
