@@ -1,13 +1,13 @@
 // `npm test`: installs what is locked, gets a real Redis, builds, then every suite in its bounded form. Other flags are vitest's.
 // `--long` runs the full form of every proof, the mutations and the packed tarball's tests too. Uses node:* only.
-import { installLocked, run } from './install.mjs';
+import { installAllLocked, run } from './install.mjs';
 import { ensureRedis } from './redis.mjs';
 
 const [long, rest] = [process.argv.includes('--long'), process.argv.slice(2).filter((flag) => flag !== '--long')];
 try {
   ensureRedis();
-  for (const folder of ['.', 'test/nest11', 'test/clients', ...(long ? ['test/node-versions', 'test/bullmq5'] : [])])
-    installLocked(folder);
+  const longOnly = long ? ['test/node-versions', 'test/bullmq5'] : [];
+  await installAllLocked(['.', 'test/nest11', 'test/clients', ...longOnly]);
 } catch (error) {
   console.error(error.message);
   process.exit(1);

@@ -25,7 +25,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
 });
 
-// Aborts, slow readers, errors, malformed bodies, blocks; sinks that throw, reject and stall; a Redis that is killed with its
+// Every feature and extension on. Aborts, slow readers, errors, malformed bodies, blocks; an upstream that breaks; sinks that throw, reject and stall; a Redis that is killed with its
 // data kept and started again, and one that stops answering, in turn.
 describe.runIf(process.env['PERF_LONG'] !== undefined)('mixed load with faults in one process', () => {
   it(
@@ -36,7 +36,7 @@ describe.runIf(process.env['PERF_LONG'] !== undefined)('mixed load with faults i
       let redis = await startRedis({ own: true, appendOnly: true, dir: folder });
       cleanups.push(() => redis.stop());
       const script = join(inject('compiledFixtures'), 'soak.server.js');
-      const server = fork(script, [String(redis.port), join(folder, 'spill.ndjson')], { execArgv: [] });
+      const server = fork(script, [String(redis.port), folder], { execArgv: [] });
       cleanups.push(() => server.kill('SIGKILL'));
       const { port } = await answerOf<{ port: number }>(server);
 
@@ -51,11 +51,17 @@ describe.runIf(process.env['PERF_LONG'] !== undefined)('mixed load with faults i
           faults += 1;
         }
         await traffic.stop();
+        await lookAtThePage(port);
         samples.push(await ask<SoakSample>(server, 'sample'));
       }
       const ended = once(server, 'exit');
       const report = await ask<SoakReport>(server, { finish: traffic.accepted });
       const warm = samples.filter(({ atMs }) => atMs - samples[0]!.atMs > WARM_UP_MS - SAMPLE_EVERY_MS);
+      const requests = Object.values(traffic.routes).reduce((sum, { sent }) => sum + sent, 0);
+      const heapMb = [warm[0]!, warm.at(-1)!].map(({ heapUsed }) => (heapUsed / 1e6).toFixed(1));
+      console.log(
+        `${requests} requests, ${report.recorded} recorded, ${samples.length} samples, heap ${heapMb.join(' to ')} MB`,
+      );
       expect(disagreements(warm, traffic, report)).toEqual([]);
       // By itself, after app.close().
       expect(await ended).toEqual([0, null]);
@@ -63,6 +69,13 @@ describe.runIf(process.env['PERF_LONG'] !== undefined)('mixed load with faults i
     TOTAL_MS + 150_000, // What waits for Redis after the load.
   );
 });
+
+/** As an open page does; on a connection of its own. */
+async function lookAtThePage(port: number): Promise<void> {
+  const response = await fetch(`http://127.0.0.1:${port}/perf/data`, { headers: { connection: 'close' } });
+  expect(response.status).toBe(200);
+  await response.arrayBuffer();
+}
 
 async function answerOf<T>(server: ChildProcess): Promise<T> {
   const [answer] = (await Promise.race([
