@@ -78,11 +78,19 @@ async function lookAtThePage(port: number): Promise<void> {
 }
 
 async function answerOf<T>(server: ChildProcess): Promise<T> {
-  const [answer] = (await Promise.race([
-    once(server, 'message'),
-    once(server, 'exit').then(([code]) => Promise.reject(new Error(`the server ended with ${String(code)}`))),
-  ])) as [T];
-  return answer;
+  const waiting = new AbortController();
+  const { signal } = waiting;
+  try {
+    const [answer] = (await Promise.race([
+      once(server, 'message', { signal }),
+      once(server, 'exit', { signal }).then(([code]) =>
+        Promise.reject(new Error(`the server ended with ${String(code)}`)),
+      ),
+    ])) as [T];
+    return answer;
+  } finally {
+    waiting.abort();
+  }
 }
 
 function ask<T>(server: ChildProcess, what: 'sample' | { finish: readonly number[] }): Promise<T> {
