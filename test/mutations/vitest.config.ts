@@ -7,6 +7,6 @@ export default defineConfig({
     pool: 'forks',
     execArgv: ['--expose-gc'],
     include: ['test/{unit,faults,e2e}/**/*.test.ts'],
-    globalSetup: ['test/setup/compiled.ts'],
+    globalSetup: ['test/setup/page.ts', 'test/setup/compiled.ts'],
   },
 });
