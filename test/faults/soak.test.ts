@@ -25,8 +25,8 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
 });
 
-// Every feature and extension on. Aborts, slow readers, errors, malformed bodies, blocks; an upstream that breaks; sinks that throw, reject and stall; a Redis that is killed with its
-// data kept and started again, and one that stops answering, in turn.
+// Every feature and extension on; aborts, slow readers, errors, malformed bodies, blocks; sinks that throw, reject and stall;
+// an upstream that breaks; a Redis that is killed with its data kept and started again, and one that stops answering, in turn.
 describe.runIf(process.env['PERF_LONG'] !== undefined)('mixed load with faults in one process', () => {
   it(
     'leaves memory and handles flat, and every counter adds up',
