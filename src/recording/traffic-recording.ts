@@ -8,6 +8,7 @@ import { recordedRequest, type Answer, type RecordedRequest, type RedactionRules
 import type { ResolvedRecordOptions } from './recording.options.js';
 import { SessionSample, type SampledSession } from './session-sample.js';
 import type { TrafficFile } from './traffic-file.js';
+import { WrittenLines } from './written-lines.js';
 
 /** What has been answered to a request. There is none where the handler sends its response itself. */
 const ANSWER = attach<Answer>('request');
@@ -17,16 +18,10 @@ const SESSION = attach<{ of: TrafficRecording; session: SampledSession }>('reque
 /** A route of the application's own, and none beside it as `/metrics` is. */
 export const OF_APPLICATION = attach<true>('route');
 
-interface WrittenLine {
-  readonly group: number;
-  readonly route: string;
-}
-
 /** One recording, from start to end. */
 export class TrafficRecording {
   private readonly sample = new SessionSample();
-  private readonly lines: WrittenLine[] = [];
-  private readonly ofRoute = new Map<string, number>();
+  private readonly lines = new WrittenLines();
   private bytes = 0;
 
   constructor(
@@ -61,8 +56,7 @@ export class TrafficRecording {
     this.bytes += Buffer.byteLength(line) + 1;
     if (this.bytes > this.options.maxBytes) return this.full(`\`maxBytes\` (${this.options.maxBytes}) are written`);
     if (!this.file.write(line)) return this.full('the disk cannot follow');
-    this.lines.push({ group: session.group, route: name });
-    this.ofRoute.set(name, (this.ofRoute.get(name) ?? 0) + 1);
+    this.lines.add(session.group, name);
     const seconds = 1 + (nowMs - this.startedMs) / 1_000;
     if (this.sample.keeps(session.group)) this.sample.add(session.group, this.options.requestsPerSecond * seconds);
   }
@@ -77,23 +71,11 @@ export class TrafficRecording {
   }
 
   private wants({ group }: SampledSession, route: string): boolean {
-    return this.sample.keeps(group) || (this.ofRoute.get(route) ?? 0) < this.options.perRoute;
+    return this.sample.keeps(group) || this.lines.of(route) < this.options.perRoute;
   }
 
-  /** Leaves whole sessions, and of each route what it is short of. */
   async finish(): Promise<RecordedTraffic> {
-    const { sample, lines } = this;
-    const short = new Map<string, number>();
-    for (const { group, route } of lines) {
-      const left = short.get(route) ?? this.options.perRoute;
-      short.set(route, sample.keeps(group) ? left - 1 : left);
-    }
-    const kept = lines.map(({ group, route }): 'session' | 'alone' | 'out' => {
-      if (sample.keeps(group)) return 'session';
-      const left = short.get(route)!;
-      short.set(route, left - 1);
-      return left > 0 ? 'alone' : 'out';
-    });
+    const kept = this.lines.fates((group) => this.sample.keeps(group), this.options.perRoute);
     const isWhole = kept.every((how) => how === 'session');
     await this.file.finish(
       isWhole ? null : (line, index) => (kept[index] === 'alone' ? alone(line) : kept[index] === 'out' ? null : line),
