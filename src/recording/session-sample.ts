@@ -1,7 +1,7 @@
 import { createHmac, randomBytes, randomInt } from 'node:crypto';
 
 /** Sessions are told apart in so many groups by their hash. */
-const GROUPS = 4_096;
+export const GROUPS = 4_096;
 /** Part of what is allowed that is left after too much has come: not to sort again at the next request. */
 const LEFT = 0.8;
 

@@ -1,8 +1,7 @@
+import { GROUPS } from './session-sample.js';
+
 /** What becomes of a line when the recording ends: it stays in its session, stays alone because its route is rare, or goes. */
 export type LineFate = 'session' | 'alone' | 'out';
-
-/** Above every group of SessionSample. */
-const GROUPS = 4_096;
 
 /** The lines of a recording's file, in order: whose they are and of which route. A number each, since there may be millions. */
 export class WrittenLines {
