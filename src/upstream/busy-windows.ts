@@ -1,3 +1,4 @@
+import { entryOf } from '../core/entry-of.js';
 import { routeName, type Route } from '../core/route.js';
 import type { Estimate } from '../core/snapshot.js';
 import { inTurns, type Steps } from '../core/turns.js';
@@ -18,15 +19,20 @@ const FRESH_WINDOWS = 30;
 
 interface Window {
   readonly busyMs: number;
-  readonly ended: ReadonlyMap<Route, number>;
-  /** Of all routes. */
-  readonly count: number;
+  /** Pairs, as there are hundreds of windows: the number of a route, and how many of its requests have ended. */
+  readonly ended: Uint32Array;
+}
+
+/** What windows know of a route. */
+interface Counted {
+  readonly number: number;
+  ended: number;
 }
 
 /** How busy the loop was in each second, and how many requests of each route have ended in it. */
 export class BusyWindows {
   private readonly windows: Window[] = [];
-  private readonly before = new Map<Route, number>();
+  private readonly counted = new Map<Route, Counted>();
   private tickedMs = 0;
   private idleMs = 0;
   private estimates: ReadonlyMap<Route, Estimate> = new Map();
@@ -49,17 +55,14 @@ export class BusyWindows {
   /** Ends a window. */
   tick(): void {
     const [nowMs, idleMs] = [this.clock.nowMs(), this.clock.idleMs()];
-    const ended = new Map<Route, number>();
-    let all = 0;
-    for (const [route, { ended: count }] of this.routes) {
-      const fresh = count - (this.before.get(route) ?? 0);
-      if (fresh === 0) continue;
-      ended.set(route, fresh);
-      all += fresh;
-      this.before.set(route, count);
+    const pairs: number[] = [];
+    for (const [route, { ended }] of this.routes) {
+      const counted = entryOf(this.counted, route, () => ({ number: this.counted.size, ended: 0 }));
+      if (ended > counted.ended) pairs.push(counted.number, ended - counted.ended);
+      counted.ended = ended;
     }
     const busyMs = Math.max(0, nowMs - this.tickedMs - (idleMs - this.idleMs));
-    this.windows.push({ busyMs, ended, count: all });
+    this.windows.push({ busyMs, ended: Uint32Array.from(pairs) });
     if (this.windows.length > MAX_WINDOWS) this.windows.shift();
     this.tickedMs = nowMs;
     this.idleMs = idleMs;
@@ -82,10 +85,12 @@ export class BusyWindows {
   private *estimated(): Steps<Map<Route, Estimate>> {
     const heaviestFirst = [...this.routes].toSorted(([, a], [, b]) => b.busyMs - a.busyMs).map(([route]) => route);
     const apart = heaviestFirst.slice(0, MAX_ROUTES);
-    const windows = this.windows.map(({ busyMs, ended, count }) => {
-      const counts = apart.map((route) => ended.get(route) ?? 0);
-      // The others together.
-      return { busyMs, counts: [...counts, counts.reduce((left, one) => left - one, count)] };
+    const columns = new Map(apart.map((route, column) => [this.counted.get(route)?.number, column]));
+    const windows = this.windows.map(({ busyMs, ended }) => {
+      // The last are the others together.
+      const counts = Array.from({ length: apart.length + 1 }, () => 0);
+      for (let i = 0; i < ended.length; i += 2) counts[columns.get(ended[i]) ?? apart.length]! += ended[i + 1]!;
+      return { busyMs, counts };
     });
     const estimates = new Map<Route, Estimate>();
     for (const [index, estimate] of (yield* estimateOwnCpu(windows)).entries()) {

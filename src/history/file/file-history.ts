@@ -59,7 +59,7 @@ class HistoryFiles implements OpenHistoryStore {
   private lock: FileLock | null = null;
   /** After the last append of this process. */
   private readonly lengths = new Map<string, number>();
-  /** What this process has appended: rows that come again are there. */
+  /** What a write that failed has appended: its rows come again. */
   private readonly appended = new Map<string, Uint8Array>();
   private sweptMs = -Infinity;
 
@@ -87,9 +87,7 @@ class HistoryFiles implements OpenHistoryStore {
       await writeFile(`${path}.new`, Buffer.concat(running.map(frameOf)), { mode: 0o600 });
       await rename(`${path}.new`, path);
     }
-    if (Date.now() - this.sweptMs < SWEEP_MS) return;
-    await this.sweep();
-    // Rows of a write that fails come again, those of one that succeeds do not.
+    if (Date.now() - this.sweptMs >= SWEEP_MS) await this.sweep();
     this.appended.clear();
   }
 

@@ -74,6 +74,11 @@ describe('what the history of 50 routes costs', () => {
     expect(bytes).toBeLessThan(64 * 2 ** 20);
   });
 
+  it('a bucket of a quiet application keeps no memory but its own', () => {
+    const data = allOf(encodeWindow(new SiteWindow()));
+    expect(data.buffer.byteLength).toBe(data.length);
+  });
+
   it('35 days of the whole are read from the file in one go', async () => {
     const host = { keptMs: (tier: Tier) => keptMs(tier, 35), maxBytes: 2 ** 26, signal: new AbortController().signal };
     const store = fileHistory({ directory });
