@@ -16,7 +16,10 @@ import { allOf } from '../fixtures/steps.js';
 const host = {
   keptMs: (tier: Tier) => keptMs(tier, 35),
   maxBytes: 64 * 1024 * 1024,
-  signal: new AbortController().signal,
+  /** Of one application. */
+  get signal() {
+    return new AbortController().signal;
+  },
 };
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;

@@ -93,6 +93,19 @@ describe('redisHistory', () => {
     await b.history.close(5_000);
   });
 
+  it('not there for a quarter of an hour: each minute that tried it leaves nothing behind', async () => {
+    const warnings: Error[] = [];
+    const hear = (warning: Error): unknown => warnings.push(warning);
+    process.on('warning', hear);
+    cleanups.push(() => process.off('warning', hear));
+    const pod = new Pod('a', redisHistory({ connection: { host: '127.0.0.1', port: await freePort() } }));
+    for (let minute = 0; minute < 15; minute++) await pod.minute(1);
+    expect(await pod.total()).toBe(15);
+    await pod.history.close(5_000);
+    expect(pod.warnings.join('\n')).toContain('history store "redis" failed');
+    expect(warnings).toEqual([]);
+  });
+
   it('is no upstream of the application, keys expire, and one process writes one field', async () => {
     const port = await freePort();
     await redisAt(port);

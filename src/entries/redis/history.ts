@@ -42,11 +42,14 @@ export function redisHistory(options: RedisHistoryOptions): HistoryStore {
       const client = await clientOf(connection, OVERRIDES, NEEDED_BY);
       // What goes wrong is reported by whoever waits for a command.
       client.on('error', () => {});
-      host.signal.addEventListener('abort', () => client.disconnect(), { once: true });
+      const giveUp = (): void => client.disconnect();
+      host.signal.addEventListener('abort', giveUp, { once: true });
       try {
         await client.connect();
       } catch (error) {
-        client.disconnect();
+        // Nothing of this client stays: the next minute brings another.
+        host.signal.removeEventListener('abort', giveUp);
+        giveUp();
         throw error;
       }
       return new RedisRows(client, prefix, host);
