@@ -1,3 +1,4 @@
+import { unpooled } from '../../core/unpooled.js';
 import type { Compressor, Encoded } from '../codec/compressor.js';
 import type { ContentCoding } from '../rules/accept-encoding.js';
 import { contentTag } from '../rules/entity-tag.js';
@@ -36,7 +37,7 @@ export class CachedBody {
     private readonly onGrowth: (entry: CachedBody, bytes: number) => void,
   ) {
     // A buffer is copied: the application may write into its own after it was sent, and it must not reach the cache.
-    this.source = typeof body === 'string' ? body : Buffer.from(body);
+    this.source = typeof body === 'string' ? body : unpooled(body);
     this.byteLength = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
     this.bytes = OVERHEAD_BYTES + this.byteLength;
   }
@@ -137,19 +138,12 @@ export class CachedBody {
   }
 
   private keep(coding: ContentCoding, encoded: Encoded | null, before: Encoded | null = null): Encoded | null {
-    const kept = encoded === null ? null : { level: encoded.level, bytes: compact(encoded.bytes) };
+    // zlib gives a part of a larger buffer.
+    const kept = encoded === null ? null : { level: encoded.level, bytes: unpooled(encoded.bytes) };
     this.made.set(coding, kept);
     this.onGrowth(this, (kept?.bytes.byteLength ?? 0) - (before?.bytes.byteLength ?? 0));
     return kept;
   }
-}
-
-/** zlib gives a part of a larger buffer, which would be held as a whole. */
-function compact(bytes: Buffer): Buffer {
-  if (bytes.buffer.byteLength === bytes.byteLength) return bytes;
-  const copy = Buffer.allocUnsafeSlow(bytes.byteLength);
-  bytes.copy(copy);
-  return copy;
 }
 
 /** Bodies of one length that are compared with a new one; more would make the comparison dearer than the compression. */

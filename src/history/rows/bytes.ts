@@ -1,3 +1,5 @@
+import { unpooled } from '../../core/unpooled.js';
+
 /** Writes numbers and texts into as few bytes as they need. */
 export class ByteWriter {
   private buffer = Buffer.allocUnsafe(4_096);
@@ -31,11 +33,9 @@ export class ByteWriter {
     this.length += value.length;
   }
 
-  /** A copy of what was written. Not of Node's pool: what is kept for days must not keep 8 KiB of others with it. */
+  /** A copy of what was written. */
   take(): Buffer {
-    const copy = Buffer.allocUnsafeSlow(this.length);
-    this.buffer.copy(copy, 0, 0, this.length);
-    return copy;
+    return unpooled(this.buffer.subarray(0, this.length));
   }
 
   private reserve(bytes: number): void {

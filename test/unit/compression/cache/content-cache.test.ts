@@ -61,6 +61,13 @@ describe('the content cache', () => {
     expect(Buffer.from(entry.source as Uint8Array).toString()).toBe('a'.repeat(2_000));
   });
 
+  it('holds the memory that it counts, of small bodies too: bodies and encodings have buffers of their own', async () => {
+    const cache = new ContentCache(MIB);
+    const entry = cache.add(Buffer.from(text(7, 1_500)))!;
+    const encoded = await entry.encoded('gzip', new Compressor(none, new Governor(1)), false);
+    for (const bytes of [entry.source as Buffer, encoded!.bytes]) expect(bytes.buffer.byteLength).toBe(bytes.length);
+  });
+
   it('stays within its bytes under 10 000 bodies, encodings included', async () => {
     const cache = new ContentCache(MIB);
     const compressor = new CountingCompressor();
