@@ -40,7 +40,7 @@ function work(ms: number): number {
         record({
           directory: process.argv[3]!,
           requestsPerSecond: 200,
-          sessions: (request: PerfRequest) => String(request.headers['x-visitor']),
+          sessions: ({ headers }: PerfRequest) => headers['x-visitor'] as string | undefined,
         }),
       ],
       snapshotEndpoint: { authorize: (request) => request.headers.authorization === 'Bearer ops' },

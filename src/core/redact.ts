@@ -1,23 +1,29 @@
 import { printable } from './printable.js';
 
-/** Words that mark a header, parameter or field as secret, wherever they stand in its name. */
+/** Words that mark a header, parameter or field as secret, wherever they stand in its name, several of them too. */
 const SECRET_WORDS: ReadonlySet<string> = new Set(
   (
-    'auth authorization authentication bearer cookie cookies credential credentials csrf cvc cvv hmac jwt key keys mfa nonce otp ' +
-    'pass passcode passphrase passwd password passwords pin pw pwd saml secret secrets session sessionid sid sig signature ' +
-    'signed ssn ssid tan ticket token tokens totp xsrf code iban card cardnumber'
+    'auth authorization authentication bearer cookie credential csrf cvc cvv hmac jwt key mfa mnemonic nonce otp pass passcode ' +
+    'passphrase passwd password pin pw pwd saml secret sess session sessionid sid sig signature signed ssn ssid tan ticket ' +
+    'token totp xsrf code iban card cardnumber'
   ).split(' '),
 );
 
 /** The same without word borders: `accesstoken`, `x-apikey`, `userPasswordHash`. */
 const SECRET_PARTS = (
-  'apikey accesskey authoriz authentic cookie credential encryptionkey ' +
-  'passphrase passw privatekey pwd secret sessid session signature token'
+  'accesscode accesskey apikey authcode authentic authoriz backupcode cookie creditcard credential encryptionkey masterkey ' +
+  'otpcode passphrase passw pincode privatekey pwd recoverycode secret securitycode seedphrase sessid session signature ' +
+  'signingkey sshkey token verifier'
 ).split(' ');
 
 /** Values that are secret whatever they are called: JSON web tokens, well-known key formats, PEM, HTTP credentials. */
 const SECRET_VALUE =
   /(?<![\w-])eyJ[\w-]{6,}\.[\w-]{4,}|\b(?:sk|pk|rk|whsec)[_-][\w-]{12,}|\bgh[pousr]_\w{16,}|\bgithub_pat_\w{16,}|\bglpat-[\w-]{16,}|\bxox[a-z]-[\w-]{8,}|\b(?:AKIA|ASIA)[A-Z0-9]{12,}|\bAIza[\w-]{20,}|\bSG\.[\w-]{12,}|\bnpm_\w{20,}|-----BEGIN|\b(?:Bearer|Basic|Digest|Negotiate)\s+\S{4,}/i;
+
+/** What may be the number of a payment card: 14 to 16 digits of the ranges that are given to them (ISO/IEC 7812). */
+const MAYBE_CARD = /(?<![\w.-])(?:2[2-7]|3\d|4\d|5\d|6\d)(?:[ -]?\d){12,14}(?![\w.-])/g;
+/** Numbers below are no card's. */
+const LEAST_CARD = 1e13;
 
 /** A long unbroken run of letters and digits mixed: a key, a hash or a reset token more likely than a word. */
 const RANDOM_RUN = /[\w-]{32,}/g;
@@ -25,6 +31,18 @@ const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
 
 /** `https://user:password@host`, and the same without its scheme, as a path's segment is. */
 const WITH_CREDENTIALS = /:\/\/[^/\s]*@|:[^\s/:]*@/;
+
+/** The check digit of a card's number, by Luhn's formula (ISO/IEC 7812-1, annex B). */
+function isCard(text: string): boolean {
+  const digits = text.replace(/\D/g, '');
+  let sum = 0;
+  for (let i = 0; i < digits.length; i++) {
+    const digit = Number(digits[digits.length - 1 - i]);
+    const doubled = i % 2 === 0 ? digit : 2 * digit;
+    sum += doubled > 9 ? doubled - 9 : doubled;
+  }
+  return sum % 10 === 0;
+}
 
 const plain = (name: string): string => name.toLowerCase().replace(/[^a-z0-9]/g, '');
 
@@ -46,12 +64,15 @@ export class SecretNames {
       .replace(/([A-Z])([A-Z][a-z])/g, '$1 $2')
       .toLowerCase()
       .split(/[^a-z]+/);
-    return SECRET_WORDS.has(flat) || words.some((word) => SECRET_WORDS.has(word) || this.denied.has(word));
+    return [flat, ...words].some(
+      (word) => SECRET_WORDS.has(word) || SECRET_WORDS.has(word.replace(/s$/, '')) || this.denied.has(word),
+    );
   }
 
   /** Whether a value looks like a secret by itself. */
   isSecretValue(value: string): boolean {
     if (SECRET_VALUE.test(value) || WITH_CREDENTIALS.test(value)) return true;
+    for (const [number] of value.matchAll(MAYBE_CARD)) if (isCard(number)) return true;
     for (const [run] of value.matchAll(RANDOM_RUN)) {
       if (/\d/.test(run) && /[a-z]/i.test(run) && !UUID.test(run)) return true;
     }
@@ -104,15 +125,16 @@ function redactEncoded(data: unknown, secrets: SecretNames, encodings: number): 
   const copy = (value: unknown, depth: number): unknown => {
     if ((left -= 1) < 0 || depth > MAX_DEPTH) throw TOO_LARGE;
     if (typeof value === 'string') return isSafeText('', value, secrets, encodings + 1) ? value : REDACTED;
-    if (value === null || typeof value === 'number' || typeof value === 'boolean') return value;
-    if (Array.isArray(value)) {
-      if (value.length === 2 && namesSecret(value[0])) return [value[0], REDACTED];
-      return value.map((item) => copy(item, depth + 1));
-    }
+    if (typeof value === 'number')
+      return value >= LEAST_CARD && secrets.isSecretValue(String(value)) ? REDACTED : value;
+    if (value === null || typeof value === 'boolean') return value;
+    // Pairs, and names and values in turns, as headers come.
+    if (Array.isArray(value))
+      return value.map((item, i) => (i > 0 && namesSecret(value[i - 1]) ? REDACTED : copy(item, depth + 1)));
     if (typeof value !== 'object' || !isPlain(value)) return REDACTED;
     const result: Record<string, unknown> = Object.create(null) as Record<string, unknown>;
     const properties = Object.getOwnPropertyDescriptors(value) as Record<string, PropertyDescriptor>;
-    // `{ name: 'password', value: … }`, as forms and headers are listed.
+    // `{ name: 'password', value: … }`, as forms and headers are listed; `path` of a JSON Patch (RFC 6902).
     const isPair = PAIR_NAMES.some((name) => namesSecret(properties[name]?.value));
     for (const [key, property] of Object.entries(properties)) {
       if (property.enumerable !== true) continue;
@@ -132,8 +154,8 @@ function redactEncoded(data: unknown, secrets: SecretNames, encodings: number): 
 }
 
 const TOO_LARGE = new Error('too large to redact');
-const PAIR_NAMES = ['name', 'key', 'field', 'id', 'label', 'type'];
-const PAIR_VALUES: ReadonlySet<string> = new Set(['value', 'values', 'content', 'text', 'data']);
+const PAIR_NAMES = ['name', 'key', 'field', 'id', 'label', 'type', 'parameter', 'path', 'k', 'n'];
+const PAIR_VALUES: ReadonlySet<string> = new Set(['value', 'values', 'content', 'text', 'data', 'v', 'val']);
 
 function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);

@@ -12,12 +12,13 @@ export interface SampledSession {
 }
 
 /**
- * Which sessions are kept: those whose hash is below a limit. It only ever falls, so whoever is kept in the end was kept from the
- * first request on.
+ * Which sessions are kept: those whose hash is below a limit, but for one that takes half of the room by itself. The limit only
+ * ever falls, so whoever is kept in the end was kept from the first request on.
  */
 export class SessionSample {
   private readonly salt = randomBytes(16);
   private readonly counts = new Uint32Array(GROUPS);
+  private readonly tooMuch = new Set<number>();
   private limit = GROUPS;
   private kept = 0;
 
@@ -28,7 +29,7 @@ export class SessionSample {
   }
 
   keeps(group: number): boolean {
-    return group < this.limit;
+    return group < this.limit && !this.tooMuch.has(group);
   }
 
   /** One more request of a group that is kept; `allowed` of all groups may have come by now. */
@@ -39,11 +40,20 @@ export class SessionSample {
   }
 
   private lower(to: number): void {
+    // A crawler, say: behind it there would be no room for anybody.
+    for (let group = 0; group < this.limit; group++) {
+      if (this.tooMuch.has(group) || this.counts[group]! <= to / 2) continue;
+      this.tooMuch.add(group);
+      this.kept -= this.counts[group]!;
+    }
+    if (this.kept <= to) return;
     const before = this.limit;
     this.kept = 0;
     this.limit = 0;
-    while (this.limit < before && this.kept + this.counts[this.limit]! <= to) {
-      this.kept += this.counts[this.limit]!;
+    while (this.limit < before) {
+      const count = this.tooMuch.has(this.limit) ? 0 : this.counts[this.limit]!;
+      if (this.kept + count > to) return;
+      this.kept += count;
       this.limit += 1;
     }
   }

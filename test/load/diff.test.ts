@@ -98,6 +98,50 @@ describe('diff', { timeout: 300_000 }, () => {
     expect(ran.status).toBe(1);
   });
 
+  it('tells what differs in each of few answers that may not be asked for twice', async () => {
+    const search =
+      (answer: object): RequestListener =>
+      (_, response) =>
+        response.setHeader('content-type', 'application/json').end(JSON.stringify({ ...answer, at: Math.random() }));
+    const file = recordingOf(Array.from({ length: 4 }, () => ({ method: 'POST', url: '/search', route: '/search' })));
+    const servers = ['--primary', await serve(search({ price: 1 })), '--secondary', await serve(search({ price: 1 }))];
+    const candidate = ['--candidate', await serve(search({ price: '1', x: 2 })), '--allow', 'POST /search'];
+    const ran = await run('diff', file, ...servers, ...candidate);
+    expect(ran.stdout).toContain('POST /search  shape: price has another type in 4 of 4 answers');
+    expect(ran.stdout).toContain('POST /search  shape: x is new in 4 of 4 answers');
+    expect(ran.json.findings).toHaveLength(2);
+    expect(ran.status).toBe(1);
+  });
+
+  it('says so where there is nothing to compare: nobody answers, or all refuse what was served', async () => {
+    const gone = 'http://127.0.0.1:1';
+    const post = recordingOf([{ method: 'POST', url: '/search', route: '/search' }]);
+    const nobody = ['--primary', gone, '--secondary', gone, '--candidate', gone, '--allow', 'POST /search'];
+    const silent = await run('diff', post, ...nobody);
+    expect(silent.stderr).toContain(`--primary ${gone} does not answer: ECONNREFUSED`);
+    const url = await serve((_, response) => response.writeHead(401).end());
+    const refused = await run('diff', recorded, '--primary', url, '--secondary', url, '--candidate', url);
+    expect(refused.stdout).toContain('80 of 80 answers have another status than was recorded, most 200 → 401');
+    expect(refused.stderr).toContain('--primary refuses 80 of 80 requests: there is nothing to compare');
+    expect([silent.status, refused.status]).toEqual([64, 64]);
+  });
+
+  it('keeps the path of a target before that of each request', async () => {
+    const came = new Set<string>();
+    const url = await serve((request, response) => {
+      came.add(request.url!);
+      response.end();
+    });
+    const file = recordingOf([{ url: '/items/1?q=2', route: '/items/:id' }]);
+    const roles = ['--primary', `${url}/v1`, '--secondary', `${url}/v1/`, '--candidate', `${url}/v2`];
+    const ran = await run('diff', file, ...roles);
+    expect(ran.status).toBe(0);
+    expect([...came].toSorted()).toEqual(['/v1/items/1?q=2', '/v2/items/1?q=2']);
+    const query = await run('replay', file, '--target', `${url}/?a=b`);
+    expect(query.stderr).toContain('--target must hold no query');
+    expect(query.status).toBe(64);
+  });
+
   it('says which of them does not answer', async () => {
     const url = await serve(release());
     const ran = await run('diff', recorded, '--primary', url, '--secondary', url, '--candidate', 'http://127.0.0.1:1');

@@ -28,6 +28,7 @@ describe('ramp', { timeout: 300_000 }, () => {
   it.each<[string, RequestListener]>([
     ['slower', (_, response) => void setTimeout(() => response.end(), 30)],
     ['broken', (_, response) => void response.writeHead(500).end()],
+    ['unwilling', (_, response) => void response.writeHead(429).end()],
   ])('ends with 1 where the server was %s before there was any load: it has come back to that', async (_, server) => {
     const args = ['--start', '20', '--steps', '1', '--hold', '400ms', '--rest', '500ms', '--gate', 'p95<5ms errors<1%'];
     const ran = await runUntilNotVoid('ramp', await serve(server), ...args);
@@ -49,5 +50,10 @@ describe('ramp', { timeout: 300_000 }, () => {
     const url = await serve((_, response) => response.writeHead(302, { location: '/login' }).end());
     const { stdout } = await runUntilNotVoid('ramp', url, ...args);
     expect(stdout).toMatch(/^6 of 6 answers have another status than expected, most 200 → 302\./m);
+
+    const closed = await serve((_, response) => response.writeHead(401).end());
+    const refused = await runUntilNotVoid('ramp', closed, ...args);
+    expect(refused.stdout).toContain('fails 6 of 6 answers refuse what was to be answered');
+    expect(refused.status).toBe(1);
   });
 });

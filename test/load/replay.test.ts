@@ -49,6 +49,28 @@ describe('replay', { timeout: 120_000 }, () => {
     expect(ran.json).toMatchObject({ requests: 61, errorShare: 0, routes: [{ requests: 60 }, { requests: 1 }] });
   });
 
+  it('lets requests of a session run beside one another, as they did when they were recorded', async () => {
+    let [open, most] = [0, 0];
+    const url = await serve((_, response) => {
+      most = Math.max(most, (open += 1));
+      setTimeout(() => {
+        open -= 1;
+        response.end();
+      }, 100);
+    });
+    const page = Array.from({ length: 6 }, (_, i) => ({
+      url: `/part/${i}`,
+      session: 'a',
+      t: 1_000 + i,
+      durationMs: 100,
+    }));
+    const next = { url: '/next', session: 'a', t: 1_110, durationMs: 100 };
+    const ran = await runUntilNotVoid('replay', recordingOf([...page, next]), '--target', url);
+    expect(ran.status).toBe(0);
+    expect(most).toBe(6);
+    expect(ran.json.durationMs.max).toBeLessThan(300);
+  });
+
   it('says when answers are not what was recorded, and fails its gate', async () => {
     const file = recordingOf(Array.from({ length: 20 }, () => ({ url: '/me' })));
     const target = ['--target', await serve((_, response) => response.writeHead(401).end())];
@@ -58,6 +80,7 @@ describe('replay', { timeout: 120_000 }, () => {
       '20 of 20 answers have another status than was recorded, most 200 → 401. Is a header missing',
     );
     expect(ran.stdout).toMatch(/fails p50<0\.001ms: /);
+    expect(ran.stdout).toContain('20 of 20 answers refuse what was to be answered');
     expect(ran.status).toBe(1);
     const html = readFileSync(page, 'utf8');
     expect(html).toContain('fails p50&lt;0.001ms');

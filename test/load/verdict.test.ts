@@ -157,6 +157,7 @@ describe('a run', () => {
       headers: {},
       body: null,
       atMs: 0,
+      answeredAtMs: null,
       session: null,
       status: 200,
     };
@@ -193,7 +194,17 @@ describe('arguments', () => {
   it('allow a method and a path, or a route', () => {
     const allowed = new Allowed(['POST /search', 'PUT /users/:id']);
     const has = (method: string, path: string, route = path): boolean =>
-      allowed.has({ method, path, route, headers: {}, body: null, atMs: 0, session: null, status: null });
+      allowed.has({
+        method,
+        path,
+        route,
+        headers: {},
+        body: null,
+        atMs: 0,
+        answeredAtMs: null,
+        session: null,
+        status: null,
+      });
     expect([has('GET', '/x'), has('HEAD', '/x'), has('POST', '/search?q=1'), has('PUT', '/users/7')]).toEqual([
       true,
       true,

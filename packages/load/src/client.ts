@@ -17,13 +17,17 @@ type Sent = Pick<TrafficRequest, 'method' | 'path' | 'headers' | 'body'>;
 export class Client {
   private readonly pool: Pool;
 
+  /** Before each path; without a slash at its end. */
+  private readonly prefix: string;
+
   constructor(
-    origin: string,
+    base: URL,
     private readonly timeoutMs: number,
     /** Beside each request's own. */
     private readonly headers: Readonly<Record<string, string>>,
   ) {
-    this.pool = new Pool(origin, { connections: null, pipelining: 1, headersTimeout: 0, bodyTimeout: 0 });
+    this.prefix = base.pathname.replace(/\/+$/, '');
+    this.pool = new Pool(base.origin, { connections: null, pipelining: 1, headersTimeout: 0, bodyTimeout: 0 });
   }
 
   /** Never rejects. Follows no redirection: it could lead to another host. */
@@ -31,7 +35,7 @@ export class Client {
     try {
       const response = await this.pool.request({
         method,
-        path,
+        path: this.prefix + path,
         headers: { ...headers, ...this.headers },
         body,
         signal: AbortSignal.timeout(this.timeoutMs),

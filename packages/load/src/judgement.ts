@@ -19,6 +19,8 @@ export function judged({ outcomes, unsent, voidBecause, lateShare, ownCpu }: Loa
   const failures = gate?.failures(figures) ?? [];
   // Without a gate, or with one that asks for little: this is no server.
   if (outcomes.answers === 0 && failures.length === 0) failures.push('no answer at all');
+  if (outcomes.refused > outcomes.answers / 2)
+    failures.push(`${outcomes.refused} of ${outcomes.answers} answers refuse what was to be answered`);
   if (unsent > 0) failures.push(`10,000 requests in flight: ${unsent} were not sent any more`);
   return {
     ...figures,

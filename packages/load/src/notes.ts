@@ -12,7 +12,10 @@ export function* leftOut({ notAllowed, endsBroken }: Traffic): Generator<string>
 }
 
 /** Many answers have another status than the recording's, or than 200 where there is none: then it is not the load that was meant. */
-export function* otherAnswers({ otherStatus, requests }: Judgement, isRecorded: boolean): Generator<string> {
+export function* otherAnswers(
+  { otherStatus, requests }: Pick<Judgement, 'otherStatus' | 'requests'>,
+  isRecorded: boolean,
+): Generator<string> {
   const [most] = Object.entries(otherStatus).toSorted(([, a], [, b]) => b - a);
   const count = sum(Object.values(otherStatus));
   if (most === undefined || count < requests / 20) return;

@@ -48,7 +48,9 @@ export async function runOpenLoop({ offsetsMs, requestAt, send, ended, allStarte
     const request = requestAt(index);
     const answer = await send(request, index);
     inFlight -= 1;
-    const failed = answer.failure !== null || (answer.status >= 500 && answer.status !== request.status);
+    const { status } = answer;
+    // 429, "Too Many Requests": it has not taken the load.
+    const failed = answer.failure !== null || ((status >= 500 || status === 429) && status !== request.status);
     const outcome = { ...answer, index, request, latencyMs: nowMs() - startMs, failed };
     outcomes.add(outcome);
     ended?.(outcome);

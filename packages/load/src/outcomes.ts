@@ -27,6 +27,8 @@ export class Outcomes {
   readonly otherStatus = new Map<string, number>();
   /** Of any status. */
   answers = 0;
+  /** Answers of 400 to 499 to what was answered with less: nothing was done for them. */
+  refused = 0;
   private count = 0;
 
   add({ request, status, failure, failed, latencyMs }: Outcome): void {
@@ -35,8 +37,9 @@ export class Outcomes {
     if (failed) increment(this.failures, failure ?? String(status));
     // One that was refused at once was not fast.
     if (failure === null || failure === 'timeout') this.latencies.add(latencyMs);
-    if (failure === null && request.status !== null && status !== request.status)
-      increment(this.otherStatus, `${request.status} → ${status}`);
+    if (failure !== null || request.status === null || status === request.status) return;
+    if (!failed && status >= 400 && request.status < 400) this.refused += 1;
+    increment(this.otherStatus, `${request.status} → ${status}`);
   }
 
   figures(): Figures {

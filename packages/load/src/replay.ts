@@ -7,7 +7,7 @@ import { runOpenLoop } from './open-loop.js';
 import { Outcomes, sum } from './outcomes.js';
 import { commonOf, textOf, type CommandResult, type Given, type Print } from './options.js';
 import { ms, positive, printable } from './quantity.js';
-import { targetOf } from './target.js';
+import { baseOf, targetOf } from './target.js';
 import { nameOf, readTraffic, type TrafficRequest } from './traffic.js';
 import { warmUp } from './warm-up.js';
 import { EXIT } from './usage.js';
@@ -17,13 +17,13 @@ const NAME_WIDTH = 28;
 /** A recording again: each request at its time, `speed` times as fast, and each session in its order. */
 export async function replay(file: string, options: Given, print: Print): Promise<CommandResult> {
   const { allow, mine, headers, timeoutMs } = commonOf(options);
-  const target = targetOf(textOf(options, 'target'), '--target', mine);
+  const base = baseOf(targetOf(textOf(options, 'target'), '--target', mine), '--target');
   const speed = positive(textOf(options, 'speed'), '--speed');
   const gate = options['gate'] === undefined ? null : new Gate(textOf(options, 'gate'));
   const traffic = await readTraffic(file, new Allowed(allow));
   for (const line of leftOut(traffic)) print(line);
   const { requests } = traffic;
-  const client = new Client(target.origin, timeoutMs, headers);
+  const client = new Client(base, timeoutMs, headers);
   const routes = new Map<string, Outcomes>();
   try {
     await warmUp();
@@ -59,17 +59,29 @@ export async function replay(file: string, options: Given, print: Print): Promis
   }
 }
 
-/** A session's next request waits for its last answer, as its client did; its latency counts from when it was to start. */
+/** Both times of a recording are rounded. */
+const ROUNDED_MS = 1;
+
+/**
+ * A request waits for those of its session that had been answered when it was recorded, as its client did, and not for those
+ * beside it. Its latency counts from when it was to start.
+ */
 export function inSessions(
   send: (request: TrafficRequest) => Promise<Answer>,
 ): (request: TrafficRequest) => Promise<Answer> {
-  const last = new Map<string, Promise<Answer>>();
+  const underWay = new Map<string, Map<TrafficRequest, Promise<Answer>>>();
   return (request) => {
-    const { session } = request;
+    const { session, atMs } = request;
     if (session === null) return send(request);
-    const before = last.get(session);
-    const answer = before === undefined ? send(request) : before.then(() => send(request));
-    last.set(session, answer);
-    return answer;
+    const own = underWay.get(session) ?? new Map<TrafficRequest, Promise<Answer>>();
+    underWay.set(session, own);
+    const before = [...own].filter(([{ answeredAtMs }]) => answeredAtMs === null || answeredAtMs <= atMs + ROUNDED_MS);
+    const answer =
+      before.length === 0 ? send(request) : Promise.all(before.map(([, sent]) => sent)).then(() => send(request));
+    own.set(request, answer);
+    return answer.finally(() => {
+      own.delete(request);
+      if (own.size === 0) underWay.delete(session);
+    });
   };
 }

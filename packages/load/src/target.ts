@@ -20,3 +20,12 @@ export function targetOf(text: string | undefined, option: string, mine: readonl
     );
   return url;
 }
+
+/**
+ * What stands before the path of each request of a recording: `http://127.0.0.1/v2` too.
+ * @throws UsageError for a query, which could stand nowhere
+ */
+export function baseOf(url: URL, option: string): URL {
+  if (url.search === '') return url;
+  throw new UsageError(`${option} must hold no query: each request of the recording has its own.`);
+}

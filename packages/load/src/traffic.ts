@@ -20,6 +20,8 @@ export interface TrafficRequest {
   readonly body: string | null;
   /** Milliseconds on any clock. */
   readonly atMs: number;
+  /** On the same clock; null when it is not known. */
+  readonly answeredAtMs: number | null;
   readonly session: string | null;
   /** As it was answered then, or is to be; null when that is not known. */
   readonly status: number | null;
@@ -33,6 +35,7 @@ export const getOf = (path: string): TrafficRequest => ({
   headers: {},
   body: null,
   atMs: 0,
+  answeredAtMs: null,
   session: null,
   status: 200,
 });
@@ -127,7 +130,7 @@ function fieldsOf(line: string): Fields | null {
 }
 
 function requestOf(
-  { v, t, method, url, route, headers: given, body, status, session }: Fields,
+  { v, t, durationMs, method, url, route, headers: given, body, status, session }: Fields,
   at: string,
 ): TrafficRequest {
   if (v !== 1)
@@ -139,6 +142,7 @@ function requestOf(
   const headers: Record<string, string> = {};
   for (const [name, value] of Object.entries((given ?? {}) as Fields))
     if (typeof value === 'string' && isSent(name, value)) headers[name.toLowerCase()] = value;
+  const atMs = typeof t === 'number' ? t : 0;
   const path = encodeURI(url).replaceAll('%25', '%');
   return {
     method,
@@ -146,7 +150,8 @@ function requestOf(
     route: typeof route === 'string' && route !== '' ? route : path.split('?', 1)[0]!,
     headers,
     body: bodyOf(body, headers),
-    atMs: typeof t === 'number' ? t : 0,
+    atMs,
+    answeredAtMs: typeof durationMs === 'number' ? atMs + durationMs : null,
     session: typeof session === 'string' ? session : null,
     status: typeof status === 'number' ? status : null,
   };

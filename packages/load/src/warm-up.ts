@@ -11,7 +11,7 @@ const REQUEST = getOf('/');
 export async function warmUp(): Promise<void> {
   const server = createServer((_, response) => response.end('{}'));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const client = new Client(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, 5_000, {});
+  const client = new Client(new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`), 5_000, {});
   await runOpenLoop({
     offsetsMs: evenly(1_000, 300),
     requestAt: () => REQUEST,

@@ -37,6 +37,15 @@ describe('secret names', () => {
     'PHPSESSID',
     'userpwd',
     'Passwort',
+    'backupCodes',
+    'jwts',
+    'pins',
+    'creditcardnumber',
+    'securitycode',
+    'authcode',
+    'sshkey',
+    'oauth_verifier',
+    'sess',
   ])('%s is secret', (name) => {
     expect(secrets.isSecret(name)).toBe(true);
   });
@@ -69,6 +78,9 @@ describe('secret values', () => {
     'xoxb-123456789-abc',
     '-----BEGIN PRIVATE KEY-----',
     '4f5b2c9d8e7f6a5b4c3d2e1f0a9b8c7d',
+    '4111 1111 1111 1111',
+    'paid with 5500-0000-0000-0004 today',
+    '340000000000009',
   ])('%s', (value) => {
     expect(secrets.isSecretValue(value)).toBe(true);
   });
@@ -79,6 +91,10 @@ describe('secret values', () => {
     'text/html,application/xhtml+xml',
     '123e4567-e89b-12d3-a456-426614174000',
     'a-rather-long-name-of-a-blog-post-without-digits',
+    // No card's: the check digit is wrong, a time in microseconds, part of a longer one.
+    '4111 1111 1111 1112',
+    '1700000000000009',
+    '41111111111111110000',
   ])('not %s', (value) => {
     expect(secrets.isSecretValue(value)).toBe(false);
   });
@@ -193,6 +209,9 @@ describe('data', () => {
         ['token', 't'],
         ['page', 2],
       ],
+      headers: ['Accept', '*/*', 'Authorization', 'hunter2', 'Cookie', 'b'],
+      patch: [{ op: 'replace', path: '/user/password', value: 'hunter2' }],
+      payment: { number: 4111111111111111, at: 1700000000000009 },
     };
     expect(redactData(body, secrets)?.data).toEqual({
       fields: [
@@ -203,6 +222,9 @@ describe('data', () => {
         ['token', '[redacted]'],
         ['page', 2],
       ],
+      headers: ['Accept', '*/*', 'Authorization', '[redacted]', 'Cookie', '[redacted]'],
+      patch: [{ op: 'replace', path: '/user/password', value: '[redacted]' }],
+      payment: { number: '[redacted]', at: 1700000000000009 },
     });
   });
 

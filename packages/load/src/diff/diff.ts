@@ -1,10 +1,11 @@
 import { Allowed, isSafe } from '../allowed.js';
 import { Client } from '../client.js';
-import { leftOut } from '../notes.js';
+import { leftOut, otherAnswers } from '../notes.js';
+import { Outcomes } from '../outcomes.js';
 import { commonOf, textOf, type CommandResult, type Given, type Print } from '../options.js';
 import { ms, positive, printable } from '../quantity.js';
 import { showProgress } from '../progress.js';
-import { targetOf } from '../target.js';
+import { baseOf, targetOf } from '../target.js';
 import { nameOf, readTraffic, type TrafficRequest } from '../traffic.js';
 import { EXIT, UsageError } from '../usage.js';
 import { findingsOf } from './findings.js';
@@ -28,27 +29,32 @@ export async function diff(file: string, options: Given, print: Print): Promise<
   const perRoute = Math.ceil(positive(textOf(options, 'requests-per-route'), '--requests-per-route'));
   // Bodies are compared as they are.
   const sent = { ...headers, 'accept-encoding': 'identity' };
-  const origins = ROLES.map((role) => targetOf(textOf(options, role), `--${role}`, mine).origin);
+  const bases = ROLES.map((role) => baseOf(targetOf(textOf(options, role), `--${role}`, mine), `--${role}`));
   const traffic = await readTraffic(file, new Allowed(allow));
   for (const line of leftOut(traffic)) print(line);
-  const clients = origins.map((origin) => new Client(origin, timeoutMs, sent));
+  const clients = bases.map((base) => new Client(base, timeoutMs, sent));
   try {
     const askAll = (request: TrafficRequest): Promise<Triple> => triple(request, clients);
     const plan = planOf(traffic.requests, perRoute);
     for (const request of plan.filter(({ method }) => isSafe(method)).slice(0, WARM_UP))
       refuseSilence(await askAll(request), options);
     const routes = new Map<string, RouteAnswers>();
+    const primary = new Outcomes();
     let compared = 0;
     const done = showProgress(() => `${compared} of ${plan.length} compared`);
     for (const request of plan) {
       const name = nameOf(request);
       const route = routes.get(name) ?? new RouteAnswers(name);
       routes.set(name, route);
-      route.add(request, await askAll(request));
+      const answers = await askAll(request);
+      if (compared === 0) refuseSilence(answers, options);
+      primary.add({ ...answers.primary, request, index: compared, latencyMs: answers.primary.ms, failed: false });
+      route.add(request, answers);
       compared += 1;
     }
     done();
     const all = [...routes.values()];
+    refuseNothing(all, primary, print);
     const findings = findingsOf(all, await lookAgain(all, askAll));
     for (const { route, text, example } of findings)
       print(`${printable(route)}  ${text}${example === null ? '' : `, such as ${example}`}`);
@@ -98,6 +104,17 @@ function refuseSilence(answers: Triple, options: Given): void {
     if (failure !== null && failure !== 'timeout')
       throw new UsageError(`--${role} ${textOf(options, role)} does not answer: ${failure}`);
   }
+}
+
+/** @throws UsageError where no request was served as it was recorded: what is alike then says nothing. */
+function refuseNothing(routes: readonly RouteAnswers[], primary: Outcomes, print: Print): void {
+  if (routes.every(({ pairs }) => pairs === 0)) throw new UsageError('No request was answered by all three in time.');
+  for (const line of otherAnswers({ otherStatus: Object.fromEntries(primary.otherStatus), ...primary.figures() }, true))
+    print(line);
+  if (primary.refused > primary.answers / 2)
+    throw new UsageError(
+      `--primary refuses ${primary.refused} of ${primary.answers} requests: there is nothing to compare.`,
+    );
 }
 
 /** A change in one request of many is rare, and yet no chance: asked again, it is there each time. By itself, on fresh answers. */

@@ -23,6 +23,9 @@ const KINDS: Readonly<Record<DifferenceKind, Finding['kind']>> = {
   length: 'field',
 };
 
+/** By chance one in eight of what differs every other time: so many answers that all differ are enough. */
+const ENOUGH_ALIKE = 3;
+
 interface Test {
   readonly pValue: number;
   readonly finding: Finding;
@@ -43,7 +46,7 @@ export function findingsOf(routes: readonly RouteAnswers[], again: ReadonlyMap<T
     const latency = latencyShift(route);
     return [
       ...tallies.map((tally) => ({
-        pValue: isCertain(tally) ? 0 : chanceOf(tally, again.get(tally)),
+        pValue: isCertain(route, tally) ? 0 : chanceOf(tally, again.get(tally)),
         finding: findingOf(route, tally),
         counts: true,
       })),
@@ -57,9 +60,15 @@ export function findingsOf(routes: readonly RouteAnswers[], again: ReadonlyMap<T
   return found.toSorted((a, b) => ORDER.indexOf(a.kind) - ORDER.indexOf(b.kind));
 }
 
-/** What may not be asked again cannot be proven by numbers: another status that the same release never gives is told at once. */
-const isCertain = ({ kind, example, noise, secondaryAlone }: Tally): boolean =>
-  kind === 'status' && !isSafe(example.method) && noise === 0 && secondaryAlone === 0;
+/**
+ * What may not be asked again cannot be proven by numbers. What the same release never does is told at once: another status, and
+ * what differs in each of several answers.
+ */
+const isCertain = ({ pairs }: RouteAnswers, { kind, example, raw, noise, secondaryAlone }: Tally): boolean =>
+  !isSafe(example.method) &&
+  noise === 0 &&
+  secondaryAlone === 0 &&
+  (kind === 'status' || (raw === pairs && pairs >= ENOUGH_ALIKE));
 
 /** The better of two looks: twice the chance. */
 function chanceOf(tally: Tally, again: number | undefined): number {

@@ -45,6 +45,8 @@ export class RouteAnswers {
   constructor(readonly name: string) {}
 
   add(request: TrafficRequest, { primary, secondary, candidate }: Triple): void {
+    // Silence is no answer, and no two of them are alike.
+    if ([primary, secondary, candidate].every(({ failure }) => failure !== null)) return;
     this.pairs += 1;
     const raw = byKey(answerDifferences(primary, candidate));
     const noise = byKey(answerDifferences(primary, secondary));

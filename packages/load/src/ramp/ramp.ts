@@ -7,7 +7,7 @@ import { runOpenLoop, type Send } from '../open-loop.js';
 import { commonOf, listOf, textOf, type CommandResult, type Given, type Print } from '../options.js';
 import { evenly } from '../pacer.js';
 import { durationMs, headersOf, positive, printable, stepsOf } from '../quantity.js';
-import { targetOf } from '../target.js';
+import { baseOf, targetOf } from '../target.js';
 import { getOf, readTraffic, type TrafficRequest } from '../traffic.js';
 import { UsageError } from '../usage.js';
 import { warmUp } from '../warm-up.js';
@@ -55,7 +55,7 @@ export async function ramp(url: string, options: Given, print: Print): Promise<C
   const from = options['from'];
   const traffic = typeof from === 'string' ? await readTraffic(from, new Allowed(allow)) : null;
   if (traffic !== null) for (const line of leftOut(traffic)) print(line);
-  const client = new Client(target.origin, timeoutMs, headers);
+  const client = new Client(traffic === null ? new URL(target.origin) : baseOf(target, '<url>'), timeoutMs, headers);
   try {
     await warmUp();
     const requests = traffic?.requests ?? [getOf(target.pathname + target.search)];
@@ -105,7 +105,7 @@ class Ramp {
       steps: tried.map(({ seen: _seen, ...step }) => step),
       reasons: last.outcome === 'fails' ? (this.told(() => reasonsOf(first.seen, last.seen)) ?? []) : [],
       predictedRate:
-        first.outcome === 'holds' ? this.told(() => predictedRate(plan.start, plan.holdMs, first.seen)) : null,
+        first.outcome === 'holds' ? this.told(() => predictedRate(first.ratePerSecond, plan.holdMs, first.seen)) : null,
       obstacle: view.obstacle,
     };
   }

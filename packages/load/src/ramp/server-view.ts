@@ -41,7 +41,7 @@ export class ServerView {
 
   constructor({ origin, pathname, search }: URL, headers: Readonly<Record<string, string>>) {
     this.path = pathname + search;
-    this.client = new Client(origin, PATIENCE_MS, headers);
+    this.client = new Client(new URL(origin), PATIENCE_MS, headers);
   }
 
   /** Never rejects; null when it cannot be read now. */
