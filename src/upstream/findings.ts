@@ -5,7 +5,7 @@ import type { Target } from './target.js';
 /** Fewer requests say too little. */
 const MIN_REQUESTS = 5;
 /** So many calls of one URL or command in a request could mostly be one. */
-const MIN_ALIKE = 5;
+const MIN_ALIKE = 3;
 /** A route whose `@SlowMs()` says so is meant to be fast. */
 const FAST_MS = 250;
 

@@ -65,6 +65,8 @@ export class Target {
 export interface MadeCall extends UpstreamCall {
   /** The first word of its target: `'redis'`, `'mysql'`. @default its kind */
   readonly client?: string;
+  /** Calls that are alike have one text: a statement. It is kept while the request runs, and never shown. */
+  readonly what?: string;
 }
 
 /** Longer ones are cut: a target is a label. */

@@ -3,7 +3,7 @@ import { CURRENT_REQUEST, storedRequest, type RequestState } from '../core/reque
 import type { RequestTime } from '../core/record.js';
 import { TIME_SPLIT } from '../core/request-time.js';
 import type { RequestLifecycle, RequestObserver } from '../http/lifecycle.js';
-import type { Route } from '../core/route.js';
+import { isMeasured, type Route } from '../core/route.js';
 import { NO_CALLS, RequestCalls, RequestTimer, type LoopClock, type OpenCall } from './request-calls.js';
 import { RouteTimes } from './route-times.js';
 import type { MadeCall, Target, Targets } from './target.js';
@@ -62,7 +62,7 @@ export class Upstream implements RequestObserver {
     const rows = [...calls.rows()];
     timer.upstream = rows.map(({ use }) => use);
     const { route } = state;
-    if (route === null) return;
+    if (route === null || !isMeasured(route)) return;
     const durationMs = state.endedMs - state.startedMs;
     const sumMs = rows.reduce((sum, { use }) => sum + use.wallMs, 0);
     for (const { target, use, mostAlike: alike } of rows) {
@@ -119,6 +119,11 @@ export class Upstream implements RequestObserver {
     target.took(durationMs);
   }
 
+  /** No request but one is in flight: whatever a request does is its. */
+  get isAlone(): boolean {
+    return this.lifecycle.inFlight <= 1;
+  }
+
   /** The request whose code runs: from the context store where that is on, else by the names in the stack. */
   readonly caller = (): Caller => {
     const stored = storedRequest();
@@ -129,4 +134,4 @@ export class Upstream implements RequestObserver {
 }
 
 /** Two calls that are alike: the same URL, or the same command whatever its keys. */
-const whatOf = ({ method, path }: MadeCall): string => (path === '' ? method : `${method} ${path}`);
+const whatOf = ({ what, method, path }: MadeCall): string => what ?? (path === '' ? method : `${method} ${path}`);

@@ -1,8 +1,37 @@
+import { tracingChannel } from 'node:diagnostics_channel';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Controller, Get, Inject } from '@nestjs/common';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { PerfService, SlowMs, type PerfModuleOptions } from '../../src/index.js';
+import { PerfService, SkipPerf, SlowMs, type PerfModuleOptions } from '../../src/index.js';
 import { adapters, startApp, type TestApp } from '../fixtures/app.js';
+
+/** As ioredis and mysql2 tell of a call. */
+const tell = (name: string, call: object): unknown =>
+  tracingChannel(name).tracePromise(() => Promise.resolve('OK'), { serverAddress: 'db', serverPort: 1, ...call });
+const hgets = (): void =>
+  ['name', 'mail', 'age'].forEach((field) => tell('ioredis:command', { command: 'hget', args: ['user', field] }));
+
+@Controller()
+class AlikeController {
+  @Get('three')
+  three() {
+    hgets();
+    return {};
+  }
+
+  @Get('skipped')
+  @SkipPerf()
+  skipped() {
+    hgets();
+    return {};
+  }
+
+  @Get('statements')
+  statements() {
+    for (const table of ['a', 'b', 'c', 'd', 'e']) tell('mysql2:query', { query: `SELECT * FROM ${table}` });
+    return {};
+  }
+}
 
 @Controller()
 class FastController {
@@ -30,7 +59,7 @@ class FastController {
 describe.each(adapters)('findings, on %s', (adapter) => {
   let running: TestApp;
   const start = async (perf: PerfModuleOptions = {}): Promise<void> => {
-    running = await startApp(adapter, { perf, metadata: { controllers: [FastController] } });
+    running = await startApp(adapter, { perf, metadata: { controllers: [FastController, AlikeController] } });
   };
   const findings = () => running.app.get(PerfService).snapshot().findings;
   afterEach(async () => {
@@ -53,6 +82,18 @@ describe.each(adapters)('findings, on %s', (adapter) => {
         ) as string,
       },
     ]);
+  });
+
+  it('name a route that asks three times where once would do; different statements are no repetition', async () => {
+    await start();
+    for (let i = 0; i < 6; i++) {
+      for (const path of ['three', 'skipped', 'statements']) await (await fetch(`${running.url}/${path}`)).text();
+    }
+    await running.requests();
+    expect(findings()).toMatchObject([{ kind: 'repeated-calls', route: 'GET /three' }]);
+    const { upstream } = running.app.get(PerfService).snapshot();
+    const routes = upstream.flatMap((row) => row.routes.map(({ route }) => route));
+    expect(routes.toSorted()).toEqual(['GET /statements', 'GET /three']);
   });
 
   it('name an upstream whose calls have become slower', async () => {

@@ -77,7 +77,7 @@ class CallsController {
   @Get('redis')
   async fromRedis() {
     await redis.set('upstream-test', 'x');
-    for (let i = 0; i < 3; i++) await redis.get('upstream-test');
+    for (let i = 0; i < 2; i++) await redis.get('upstream-test');
     return {};
   }
 
@@ -175,7 +175,7 @@ describe.each(adapters)('upstream calls, on %s', (adapter) => {
 
   it('of ioredis are counted by server', async () => {
     const record = await recordOf('redis');
-    expect(record.upstream).toMatchObject([{ kind: 'redis', calls: 4, errors: 0 }]);
+    expect(record.upstream).toMatchObject([{ kind: 'redis', calls: 3, errors: 0 }]);
     expect(record.upstream![0]!.target).toMatch(/^redis (127\.0\.0\.1|localhost|::1):\d+$/);
     expect(record.time!.unplacedCalls).toBe(0);
   });

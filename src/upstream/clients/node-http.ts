@@ -14,7 +14,8 @@ export function hearNodeHttp(channels: Channels, upstream: Upstream): void {
     if (calls.has(request)) return;
     const host = hostOf(request);
     const { method, path } = request;
-    if (isExporter(host, path)) return;
+    // What goes through a proxy's tunnel is heard of itself.
+    if (method === 'CONNECT' || isExporter(host, method, path)) return;
     const call = upstream.begin({ kind: 'http', host, method, path });
     if (call === null) return;
     calls.set(request, call);
@@ -34,10 +35,14 @@ export function hearNodeHttp(channels: Channels, upstream: Upstream): void {
   );
 }
 
-/** The host that was asked for, with its port unless that is the protocol's own. */
+/**
+ * The host that was asked, with its port unless that is the protocol's own. Node tells the port in the header alone, which may
+ * be somebody else's: a reverse proxy passes on what its client has sent.
+ */
 function hostOf(request: ClientRequest): string {
+  const { host: asked, protocol } = request;
   const header = request.getHeader('host');
-  const host = typeof header === 'string' ? header : request.host;
-  const { protocol } = request;
+  const isOwn = typeof header === 'string' && header.replace(/:\d+$/, '').replace(/^\[|\]$/g, '') === asked;
+  const host = isOwn ? header : asked;
   return HOST.test(host) ? host.toLowerCase().replace(DEFAULT_PORT[protocol] ?? /$^/, '') : 'unknown';
 }

@@ -1,8 +1,10 @@
+import { executionAsyncResource } from 'node:async_hooks';
 import { isOwnCall } from '../../core/own-calls.js';
 import type { UpstreamKind } from '../../core/record.js';
 import type { Channels } from '../channels.js';
 import type { Call, Caller, Upstream } from '../upstream.js';
 import type { MadeCall } from '../target.js';
+import { BullMqQueues } from './bullmq-queues.js';
 
 /** What the clients tell of a call on their tracing channels. */
 interface Traced {
@@ -35,7 +37,29 @@ const CLIENTS: readonly TracedClient[] = [
 /** https://nodejs.org/api/diagnostics_channel.html#tracingchannel-channels */
 export function hearTraced(channels: Channels, upstream: Upstream): void {
   const waited = hearMySqlPool(channels, upstream);
-  for (const client of CLIENTS) hear(client, channels, upstream, waited);
+  const queued = hearConnections(channels);
+  const queues = new BullMqQueues();
+  for (const client of CLIENTS) hear(client, channels, upstream, { waited, queued, queues });
+}
+
+/** What is known of all clients together. */
+interface Known {
+  readonly waited: Waited;
+  readonly queued: (traced: Traced) => boolean;
+  readonly queues: BullMqQueues;
+}
+
+/** Whether a command of ioredis may have waited: for its connection, or to be sent with others (`enableAutoPipelining`). */
+function hearConnections(channels: Channels): (traced: Traced) => boolean {
+  const opening = new Map<string, number>();
+  const count = (traced: Traced, by: 1 | -1): void => {
+    const left = (opening.get(serverOf(traced)) ?? 0) + by;
+    if (left > 0) opening.set(serverOf(traced), left);
+    else opening.delete(serverOf(traced));
+  };
+  channels.on('tracing:ioredis:connect:start', (traced: Traced) => count(traced, 1));
+  channels.on('tracing:ioredis:connect:asyncEnd', (traced: Traced) => count(traced, -1));
+  return (traced) => opening.has(serverOf(traced)) || executionAsyncResource().constructor?.name === 'Immediate';
 }
 
 /** Whose code runs, where a query has waited for a connection of mysql2's pool: it begins in the code of who gave that back. */
@@ -52,7 +76,8 @@ function hearMySqlPool(channels: Channels, upstream: Upstream): Waited {
   return waited;
 }
 
-function hear({ channel, kind, client }: TracedClient, channels: Channels, upstream: Upstream, waited: Waited): void {
+function hear({ channel, kind, client }: TracedClient, channels: Channels, upstream: Upstream, known: Known): void {
+  const { waited, queued, queues } = known;
   const calls = new WeakMap<Traced, Call>();
   const end = (traced: Traced): void => {
     const call = calls.get(traced);
@@ -62,13 +87,16 @@ function hear({ channel, kind, client }: TracedClient, channels: Channels, upstr
   };
   channels.on(`tracing:${channel}:start`, (traced: Traced) => {
     if (isOwnCall() || isIntroduction(traced)) return;
-    const caller = kind !== 'sql' || waited.caller === undefined ? upstream.caller() : waited.caller;
-    if (caller === 'foreign') return;
+    const told = kind !== 'sql' || waited.caller === undefined ? upstream.caller() : waited.caller;
+    if (told === 'foreign') return;
+    // Sent by the code of who came first.
+    const isAnybodys = client === 'redis' && !upstream.isAlone && queued(traced);
+    const caller = isAnybodys ? null : told;
     // How a worker rests: it says nothing of how fast Redis is. A request that waits so is kept by it.
     if (kind === 'redis' && caller === null && waitsForWrites(traced)) return;
     if (kind === 'sql' && upstream.driven.take(client, traced.query ?? '', caller)) return;
     const made = madeCall(kind, client, traced);
-    const bullmq = kind === 'redis' && isBullMq(traced.args);
+    const bullmq = kind === 'redis' && queues.isOf(traced);
     const call = bullmq ? upstream.begin({ ...made, client: 'bullmq' }, caller, true) : upstream.begin(made, caller);
     if (call !== null) calls.set(traced, call);
   });
@@ -92,20 +120,14 @@ function waitsForWrites({ command = '', args = [] }: Traced): boolean {
   return words.slice(0, words.indexOf('STREAMS')).includes('BLOCK');
 }
 
-function madeCall(kind: UpstreamKind, client: string, traced: Traced): MadeCall {
-  const { serverAddress = 'unknown', serverPort, database, command } = traced;
-  const server = serverPort === undefined ? serverAddress : `${serverAddress}:${serverPort}`;
-  const named = kind === 'sql' && typeof database === 'string' && database !== '';
-  const host = named ? `${server}/${database}` : server;
-  return { kind, client, host, method: command?.toUpperCase() ?? 'query', path: '' };
+function serverOf({ serverAddress = 'unknown', serverPort }: Traced): string {
+  return serverPort === undefined ? serverAddress : `${serverAddress}:${serverPort}`;
 }
 
-/** The keys of BullMQ's queues: `<prefix>:<queue>:<part>`. */
-const BULLMQ_KEY =
-  /^[^:]+:[^:]+:(id|meta|wait|active|paused|delayed|prioritized|completed|failed|events|marker|stalled|stalled-check|limiter|repeat|pc|waiting-children)?$/;
-
-/** BullMQ's commands are scripts whose first key is a queue's, and waits for such keys. */
-function isBullMq(args: readonly unknown[] = []): boolean {
-  const [first, , third] = args;
-  return [first, third].some((key) => typeof key === 'string' && BULLMQ_KEY.test(key));
+function madeCall(kind: UpstreamKind, client: string, traced: Traced): MadeCall {
+  const { database, command, query } = traced;
+  const named = kind === 'sql' && typeof database === 'string' && database !== '';
+  const host = named ? `${serverOf(traced)}/${database}` : serverOf(traced);
+  const call = { kind, client, host, method: command?.toUpperCase() ?? 'query', path: '' };
+  return query === undefined ? call : { ...call, what: query };
 }

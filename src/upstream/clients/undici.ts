@@ -25,7 +25,7 @@ export function hearUndici(channels: Channels, upstream: Upstream): void {
   channels.on('undici:request:create', ({ request }: { request: UndiciRequest }) => {
     const { host } = new URL(String(request.origin));
     const { method, path } = request;
-    if (isExporter(host, path) || isTunnel(request)) return;
+    if (isExporter(host, method, path) || isTunnel(request)) return;
     const call = upstream.begin({ kind: 'http', host, method, path });
     if (call !== null) calls.set(request, call);
   });

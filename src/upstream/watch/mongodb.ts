@@ -8,6 +8,7 @@ interface CommandEvent {
   readonly address: string;
   readonly commandName: string;
   readonly databaseName: string;
+  readonly command?: Readonly<Record<string, unknown>>;
 }
 
 /** @throws PERF_ERR_WATCH when the client does not tell of its commands */
@@ -21,9 +22,11 @@ export function watchMongo(client: object, hearer: Hearer): (() => void) | null 
     );
   const emitter = client as unknown as EventEmitter;
   const open = new Map<number, EndCall>();
-  const onStarted = ({ requestId, address, commandName, databaseName }: CommandEvent): void => {
+  const onStarted = ({ requestId, address, commandName, databaseName, command }: CommandEvent): void => {
     const host = `${address}/${databaseName}`;
-    const call = { kind: 'other', client: 'mongodb', host, method: commandName, what: commandName } as const;
+    // `find: 'orders'`
+    const what = `${commandName} ${String(command?.[commandName])}`;
+    const call = { kind: 'other', client: 'mongodb', host, method: commandName, what } as const;
     open.set(requestId, hearer.begin(call));
   };
   const end = ({ requestId }: CommandEvent, failed: boolean): void => {
