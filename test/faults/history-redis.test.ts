@@ -72,6 +72,11 @@ describe('redisHistory', () => {
     const pods = [new Pod('a', store), new Pod('b', store, 25_000), new Pod('c', store, -40_000)];
     for (let minute = 0; minute < 7; minute++) for (const pod of pods) await pod.minute(10);
     for (const pod of pods) expect([await pod.total(), pod.warnings]).toEqual([210, []]);
+    // Another application on this Redis has keys of its own.
+    const { Redis } = await import('ioredis');
+    const client = new Redis(port, '127.0.0.1');
+    expect((await client.keys('*')).every((key) => key.startsWith('perf:history:nestjs-perf:'))).toBe(true);
+    client.disconnect();
     for (const pod of pods) await pod.history.close(5_000);
   });
 

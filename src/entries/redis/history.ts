@@ -1,6 +1,7 @@
 import type { Redis, RedisOptions } from 'ioredis';
 import type { TimeRange } from '../../core/history.js';
-import { object, string, value } from '../../core/option.js';
+import { applicationPackage } from '../../core/application-package.js';
+import { object, optional, string, value } from '../../core/option.js';
 import { asOwnCalls } from '../../core/own-calls.js';
 import type { HistoryStore, HistoryStoreHost, OpenHistoryStore } from '../../history/history-store.js';
 import { decodeRow, encodeRow, type HistoryRow } from '../../history/rows/row.js';
@@ -11,8 +12,8 @@ export interface RedisHistoryOptions {
   /** Options of `ioredis`, or a client of it: a connection of its own is made from either. Cluster is not supported. */
   connection: RedisOptions | Redis;
   /**
-   * Before every key.
-   * @default 'perf:history'
+   * Before every key. Pods with one prefix are one application: another one needs its own.
+   * @default 'perf:history:<name in the application's package.json>'
    */
   prefix?: string;
 }
@@ -22,7 +23,7 @@ const shape = object({
     'options of ioredis, or a client',
     (given) => typeof given === 'object' && given !== null && !('nodes' in given),
   ),
-  prefix: string({ default: 'perf:history', what: 'a text that is not empty', test: (prefix) => prefix !== '' }),
+  prefix: optional(string({ what: 'a text that is not empty', test: (prefix) => prefix !== '' })),
 });
 
 /**
@@ -31,7 +32,8 @@ const shape = object({
  * @throws PERF_ERR_OPTION
  */
 export function redisHistory(options: RedisHistoryOptions): HistoryStore {
-  const { connection, prefix } = shape.read(options, 'redisHistory()');
+  const { connection, prefix: given } = shape.read(options, 'redisHistory()');
+  const prefix = given ?? `perf:history:${applicationPackage()?.name ?? 'application'}`;
   return {
     name: 'redis',
     shared: true,

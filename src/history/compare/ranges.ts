@@ -36,18 +36,20 @@ export async function rangesOf(
 
 /** A canary: both releases have served for so long. */
 const TOGETHER_MS = HOUR_MS;
+const MINUTE_MS = 60_000;
 
 async function releaseRanges(source: HistorySource, release: string, nowMs: number): Promise<ComparedRanges> {
   const nothing = plain({ from: nowMs - 2, to: nowMs - 1 }, { from: nowMs - 1, to: nowMs });
   if (release === '') return { ...nothing, caveats: ['No release is known: set `release`.'] };
   const served = await releasesOf(source, nowMs);
-  const now = served.get(release) ?? { from: nowMs, to: nowMs };
+  const now = served.get(release) ?? { from: nowMs, to: nowMs, fromStepMs: 0, toStepMs: 0 };
   served.delete(release);
   const [previous] = [...served].toSorted(([, a], [, b]) => b.from - a.from || b.to - a.to);
   if (previous === undefined) return { ...nothing, caveats: [`No release before ${release} is known.`] };
   const [old, was] = previous;
   const releases = { before: old, after: release };
-  if (was.to - now.from >= TOGETHER_MS) {
+  // Each end is known to a bucket: what is left of it without them is sure.
+  if (was.to - was.toStepMs - (now.from + now.fromStepMs) >= TOGETHER_MS - 2 * MINUTE_MS) {
     const range = { from: now.from, to: was.to };
     return { before: range, after: range, releases, atOnce: true, caveats: [] };
   }
@@ -60,9 +62,15 @@ async function releaseRanges(source: HistorySource, release: string, nowMs: numb
   return { before, after, releases, atOnce: false, caveats };
 }
 
+/** When a release has served, and how exactly both ends are known: the buckets that they stand in. */
+interface Served extends TimeRange {
+  readonly fromStepMs: number;
+  readonly toStepMs: number;
+}
+
 /** When each release has served, from the beginning of its first bucket to the end of the last. The finer tiers know better, and reach less far back. */
-async function releasesOf(source: HistorySource, nowMs: number): Promise<Map<string, TimeRange>> {
-  const served = new Map<string, TimeRange>();
+async function releasesOf(source: HistorySource, nowMs: number): Promise<Map<string, Served>> {
+  const served = new Map<string, Served>();
   for (const { tier, stepMs, keepMs } of TIERS.toReversed()) {
     const finer = new Map<string, TimeRange>();
     const from = nowMs - (tier === '1h' ? 5 * WEEK_MS : keepMs);
@@ -75,7 +83,9 @@ async function releasesOf(source: HistorySource, nowMs: number): Promise<Map<str
     for (const [release, { from: first, to }] of finer) {
       const known = served.get(release);
       // What began before this tier does is only known to the coarser one.
-      served.set(release, { from: known === undefined || first > from + stepMs ? first : known.from, to });
+      const { from: begun, fromStepMs } =
+        known !== undefined && known.from < from ? known : { from: first, fromStepMs: stepMs };
+      served.set(release, { from: begun, fromStepMs, to, toStepMs: stepMs });
     }
   }
   return served;
