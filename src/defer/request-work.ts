@@ -39,10 +39,24 @@ export class RequestWork extends TaskSequence {
 
   /** @param retractable under which it may be taken back, see {@link retract}; null when it may not */
   arm(entry: Armed, retractable: object | null = null): void {
-    if (entry.written !== undefined) this.written = Promise.all([this.written, entry.written]);
+    if (entry.written !== undefined && this.verdict === null) this.waitFor(entry.written);
     if (this.verdict !== null) return this.settle(entry, entry.when ?? 'always');
     this.armed.push({ entry, retractable });
     if (this.abandoned !== null) this.watch(this.abandoned);
+  }
+
+  /** Nothing that is on disk is kept: a request may last for hours. */
+  private waitFor(written: Promise<unknown>): void {
+    const before = this.written;
+    const both = before === null ? written : Promise.all([before, written]).then(() => {});
+    this.written = both;
+    both.then(
+      () => {
+        if (this.written === both) this.written = null;
+      },
+      // The handler's answer waits for it, and fails.
+      () => {},
+    );
   }
 
   /** Takes back what a call that has failed has armed. */

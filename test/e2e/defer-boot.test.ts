@@ -123,6 +123,14 @@ describe.each(adapters)('boot errors of deferred work on %s', (adapter) => {
     expect(await bootError({ controllers: [AuditedController], providers: [SendReceipt] })).toContain(
       '@DeferWork stands on "AuditInterceptor.intercept", which serves no HTTP route.',
     );
+    @DeferWork(SendReceipt)
+    @Injectable()
+    class Nightly {
+      run(): void {}
+    }
+    expect(await bootError({ providers: [Nightly, SendReceipt] })).toContain(
+      '@DeferWork stands on "Nightly", which serves no HTTP route.',
+    );
     @Injectable()
     class Cron {
       @DeferWork(SendReceipt)

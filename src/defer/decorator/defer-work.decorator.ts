@@ -53,7 +53,15 @@ export const worksOn = (place: object | null): DeclaredWork[] =>
 export function refuseStrayWork(modules: ModulesContainer): void {
   for (const { metatype } of wrappersOf(modules)) {
     if (typeof metatype !== 'function') continue;
-    for (const [name, method] of methodsOf((metatype.prototype ?? {}) as object)) {
+    const methods = [...methodsOf((metatype.prototype ?? {}) as object)];
+    if (worksOn(metatype).length > 0 && !methods.some(([, method]) => servesRoute(method))) {
+      const advice = 'It is for controllers of HTTP. Inject `Deferrer` and call `deferrer.defer()` there.';
+      throw new PerfError(
+        'PERF_ERR_DECORATOR',
+        `@DeferWork stands on "${metatype.name}", which serves no HTTP route. ${advice}`,
+      );
+    }
+    for (const [name, method] of methods) {
       if (worksOn(method).length === 0 || servesRoute(method)) continue;
       const advice = 'Inject `Deferrer` and call `deferrer.defer()` there.';
       throw new PerfError(

@@ -36,7 +36,8 @@ export class DurableWorker implements DurableStoreHost {
     return new Promise((resolve, reject) => {
       const settled = (running: Attempt<readonly DurableJob[]>, outcome: AttemptOutcome, error: unknown): void => {
         signal?.removeEventListener('abort', stop);
-        this.record(running, outcome, error);
+        // What a shutdown cuts off runs again: it has not failed.
+        if (outcome === 'completed' || signal?.aborted !== true) this.record(running, outcome, error);
         if (outcome === 'completed') resolve();
         else reject(error instanceof Error ? error : new Error(reasonOf(error)));
       };

@@ -10,6 +10,8 @@ export function toJson(data: unknown, where: string): string | undefined {
   let reason = `it is a ${typeof data}`;
   let cause: unknown;
   try {
+    // A promise, or a query that runs when it is awaited, would be `{}`.
+    if (isThenable(data)) throw new TypeError('await it first');
     const json = JSON.stringify(data) as string | undefined;
     if (json !== undefined) return json;
   } catch (error) {
@@ -21,6 +23,9 @@ export function toJson(data: unknown, where: string): string | undefined {
     `Pass plain objects, arrays, strings, numbers, booleans and null.`;
   throw new PerfError('PERF_ERR_SERIALIZE', message, { cause });
 }
+
+const isThenable = (data: unknown): boolean =>
+  typeof data === 'object' && data !== null && 'then' in data && typeof data.then === 'function';
 
 /** What JSON takes in memory, roughly: V8 keeps one byte a character where all are Latin-1. */
 export const bytesOf = (json: string | undefined): number => json?.length ?? 0;

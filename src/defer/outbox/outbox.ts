@@ -170,7 +170,7 @@ export abstract class Outbox<P extends Parcel = Parcel> implements BulkEvents<Ou
   protected reject({ parcel }: OutboxItem<P>, error: string): void {
     const { id, name, json } = parcel;
     const rejected = { id, name, data: fromJson(json), error, rejectedAt: Date.now() };
-    this.shared.rejects.add(rejected, () => {
+    this.shared.rejects.add(rejected, bytesOf(json), () => {
       if (!this.capacity.take(bytesOf(json))) return false;
       this.add(new OutboxItem(this, parcel));
       return true;

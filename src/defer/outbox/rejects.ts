@@ -1,5 +1,6 @@
-/** Rejects that are held in memory: older ones make room for newer ones. */
+/** Rejects that are held in memory, and what their data takes as JSON: older ones make room for newer ones. */
 const MAX_IN_MEMORY = 1_000;
+const MAX_BYTES = 16 * 1024 * 1024;
 
 /** Work that its queue or store has refused for good. */
 export interface RejectedWork {
@@ -12,20 +13,29 @@ export interface RejectedWork {
   readonly rejectedAt: number;
 }
 
+interface Held {
+  readonly work: RejectedWork;
+  readonly bytes: number;
+  readonly again: () => boolean;
+}
+
 /** What was refused and is on no disk: kept until somebody looks, to be read and sent again. */
 export class Rejects {
-  private readonly held = new Set<{ readonly work: RejectedWork; readonly again: () => boolean }>();
+  private readonly held = new Set<Held>();
+  private bytes = 0;
 
   constructor(private readonly report: (cause: string, message: string) => void) {}
 
   /** @param again takes it over anew; false when there is no room */
-  add(work: RejectedWork, again: () => boolean): void {
-    this.held.add({ work, again });
-    if (this.held.size <= MAX_IN_MEMORY) return;
-    const [oldest] = this.held;
-    this.held.delete(oldest!);
-    const cause = `more than ${MAX_IN_MEMORY} pieces of deferred work were refused`;
-    this.report(cause, `${cause}: the oldest, "${oldest!.work.name}", was let go.`);
+  add(work: RejectedWork, bytes: number, again: () => boolean): void {
+    this.held.add({ work, bytes, again });
+    this.bytes += bytes;
+    while (this.held.size > MAX_IN_MEMORY || (this.bytes > MAX_BYTES && this.held.size > 1)) {
+      const [oldest] = this.held;
+      this.letGo(oldest!);
+      const cause = `more than ${MAX_IN_MEMORY} pieces or 16 MiB of deferred work were refused`;
+      this.report(cause, `${cause}: the oldest, "${oldest!.work.name}", was let go.`);
+    }
   }
 
   list(): RejectedWork[] {
@@ -38,9 +48,14 @@ export class Rejects {
     for (const one of this.held) {
       if (ids?.includes(one.work.id) === false) continue;
       if (!one.again()) break;
-      this.held.delete(one);
+      this.letGo(one);
       sent += 1;
     }
     return sent;
+  }
+
+  private letGo(one: Held): void {
+    this.held.delete(one);
+    this.bytes -= one.bytes;
   }
 }

@@ -146,8 +146,9 @@ export class Spill {
     const sweeping = this.onDisk('strike off', async () => {
       await nextTurn();
       this.sweeping = false;
-      for (const segment of this.segments) await segment.writeStrikes();
+      // First what needs no room: the disk may be full of it.
       await this.removeFinished();
+      for (const segment of this.segments) await segment.writeStrikes();
     });
     await sweeping.catch(() => {});
   }

@@ -19,6 +19,7 @@ export async function openEnvelope(
   const acknowledged = new Set(typeof progress === 'object' ? progress?.acknowledged : []);
   const left = items.filter(({ id }) => !acknowledged.has(id));
   const failures: unknown[] = [];
+  let cutOff = false;
   let isWriting = false;
   let writing = Promise.resolve();
   const write = async (): Promise<void> => {
@@ -43,13 +44,14 @@ export async function openEnvelope(
         acknowledged.add(item.id);
         if (!isWriting) writing = write();
       } catch (error) {
-        failures.push(error);
+        if (signal.aborted) cutOff = true;
+        else failures.push(error);
       }
     }
   };
   await Promise.all(Array.from({ length: CONCURRENCY }, lane));
   await writing;
-  if (next.next().done !== true) return false;
+  if (cutOff || next.next().done !== true) return false;
   if (failures.length > 0) {
     throw new Error(`${failures.length} of ${items.length} items failed, first: ${reasonOf(failures[0])}`);
   }

@@ -132,6 +132,10 @@ export class JobWorker {
     let done = true;
     try {
       done = await this.run(job, kind, read);
+    } catch (error) {
+      // It has heeded the signal of the shutdown, which is no failure.
+      if (!this.stopping.signal.aborted) throw error;
+      done = false;
     } finally {
       this.active.delete(active);
       this.untold.add(job.id);

@@ -13,9 +13,9 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { DurableEntry } from '../../../../src/defer/durable/durable-entry.js';
-import type { Place } from '../../../../src/defer/spill/segment.js';
+import { Segment, type Place } from '../../../../src/defer/spill/segment.js';
 import { Spill } from '../../../../src/defer/spill/spill.js';
 import { until } from '../../../fixtures/until.js';
 import { entryOf } from '../durable-entry.js';
@@ -245,6 +245,16 @@ describe('the spill', () => {
     expect(await takeAll(spill)).toEqual(ids.slice(8));
     spill.strike(placesOf(ids.slice(8)));
     await until('all to be deleted', () => segments().length === 0);
+  });
+
+  it('gives back the room of what is stored where the disk is full of it', async () => {
+    const { spill } = await open();
+    for (const id of ['a-1', 'a-2']) await put(spill, id);
+    const full = Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
+    const writeStrikes = vi.spyOn(Segment.prototype, 'writeStrikes').mockRejectedValue(full);
+    spill.strike(placesOf(['a-1', 'a-2']));
+    await until('its file to be deleted', () => segments().length === 0);
+    writeStrikes.mockRestore();
   });
 
   it('holds no more than its bytes', async () => {

@@ -20,3 +20,18 @@ it('that a shutdown has stopped halfway is put back, also when an item of it has
   expect(await openEnvelope(job, items, host, () => isStopping, signal)).toBe(false);
   expect(ran.length).toBeLessThan(40);
 });
+
+it('whose items heed the signal of a shutdown is put back', async () => {
+  const items = Array.from({ length: 4 }, (_, i) => ({ ...entryOf(`i-${i}`), data: null, status: null }));
+  const stopping = new AbortController();
+  const host = {
+    ...NO_WORKER,
+    run: async ({ id }: { id: string }): Promise<void> => {
+      if (id === 'i-3') stopping.abort();
+      else
+        await new Promise((_, reject) => stopping.signal.addEventListener('abort', () => reject(new Error('aborted'))));
+    },
+  };
+  const job = { name: 'receipt', attemptsMade: 0, progress: 0, updateProgress: async () => {} } as unknown as Job;
+  expect(await openEnvelope(job, items, host, () => false, stopping.signal)).toBe(false);
+});

@@ -36,3 +36,20 @@ it('a job that has lost its lock does not hold up the end of the process later o
   await worker.stop(30_000);
   expect(performance.now() - startedMs).toBeLessThan(10_000);
 });
+
+it('work that heeds the signal of a shutdown is put back: it has not failed', async () => {
+  class DelayedError extends Error {}
+  const bullmq = { Worker: StubWorker, DelayedError } as never;
+  const run = (_job: unknown, _attempt: number, signal?: AbortSignal): Promise<void> =>
+    new Promise((_, reject) => signal!.addEventListener('abort', () => reject(new Error('The operation was aborted'))));
+  const connection = { options: {}, release: () => {} };
+  const worker = new JobWorker(bullmq, 'mail', connection, { concurrency: 1 }, { ...NO_WORKER, run });
+  let putBack = 0;
+  const moveToDelayed = async (): Promise<void> => void (putBack += 1);
+  const data = { work: 'SendReceipt', timeoutMs: 1 };
+  const job = { id: '1', name: 'receipt', attemptsMade: 0, data, opts: {}, moveToDelayed };
+  const ended = StubWorker.last.process(job).catch((error: unknown) => error);
+  await worker.stop(20);
+  expect(await ended).toBeInstanceOf(DelayedError);
+  expect(putBack).toBe(1);
+});
