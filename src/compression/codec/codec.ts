@@ -61,7 +61,8 @@ const STREAM_BYTES = 1024 * 1024;
 type Tell = (bytesIn: number, bytesOut: number) => void;
 
 /**
- * A compressing stream. What was written reaches the client within {@link IDLE_FLUSH_MS} even when no more follows. `tell` is given its
+ * A compressing stream. What was written reaches the client within {@link LONGEST_WAIT_MS}, and
+ * within {@link IDLE_FLUSH_MS} when no more follows. `tell` is given its
  * bytes, before and after, when it ends.
  */
 export function compressStream(coding: ContentCoding, level: number, tell: Tell): Transform {
@@ -77,16 +78,20 @@ function createStream(coding: ContentCoding, options: object): Transform & zlib.
 
 /** A source that pauses longer than this (milliseconds) has its written bytes flushed to the client. */
 const IDLE_FLUSH_MS = 20;
+/** One that goes on, word by word, for so long, has too: nobody reads faster. */
+const LONGEST_WAIT_MS = 100;
 
 /**
  * Lines of a slow export would wait until a compressor's buffer is full. A flush costs a few bytes of ratio, so it is
- * done only once the source has paused.
+ * done only once the source has paused, or when the first of its bytes has waited for long.
  */
 function flushWhenIdle(stream: Transform & zlib.Zlib): Transform & zlib.Zlib {
   let flushing = false;
+  let waitsSinceMs: number | null = null;
   const flush = (): void => {
     if (stream.writableEnded || stream.destroyed) return;
     if (stream.writableLength > 0) return void timer?.refresh();
+    waitsSinceMs = null;
     flushing = true;
     stream.flush();
     flushing = false;
@@ -96,8 +101,10 @@ function flushWhenIdle(stream: Transform & zlib.Zlib): Transform & zlib.Zlib {
   stream.write = (...parameters: unknown[]): boolean => {
     // To flush is to write, and no reason to flush once more.
     if (flushing) return write(...parameters);
+    const nowMs = performance.now();
+    waitsSinceMs ??= nowMs;
     if (timer === null) timer = setTimeout(flush, IDLE_FLUSH_MS).unref();
-    else timer.refresh();
+    else if (nowMs - waitsSinceMs < LONGEST_WAIT_MS) timer.refresh();
     return write(...parameters);
   };
   stream.once('close', () => clearTimeout(timer ?? undefined));

@@ -17,18 +17,22 @@ const DECODERS: Readonly<Record<string, (() => Transform) | undefined>> = {
   zstd: createZstdDecompress,
 };
 
+/** Nest's own parsers of these have a limit of their own, which Fastify keeps: it counts the decoded bytes that it reads. */
+const READ_WHOLE = /^(application\/(json|x-www-form-urlencoded)|text\/plain)\b/i;
+
 /**
  * Decodes the bodies of requests. Codings that it does not know, several at once among them, are the application's own business.
  * Bodies that are not what they say are answered with 400, and what passes the body limit is inflated no further.
  */
 export const decompressRequest: PreParsing = (request, reply, payload, done) => {
   const { raw } = request;
-  if (raw.method === 'GET' || raw.method === 'HEAD') return done(null, payload);
+  // The application has put a stream of its own there: it decodes by itself.
+  if (raw.method === 'GET' || raw.method === 'HEAD' || payload !== raw) return done(null, payload);
   const coding = (raw.headers['content-encoding'] ?? '').trim().toLowerCase();
   const create = Object.hasOwn(DECODERS, coding) ? DECODERS[coding] : undefined;
   if (create === undefined) return done(null, payload);
   const inflating = Object.assign(create(), { receivedEncodedLength: 0 });
-  limit(inflating, request.routeOptions.bodyLimit);
+  if (!READ_WHOLE.test(raw.headers['content-type'] ?? '')) limit(inflating, request.routeOptions.bodyLimit);
   inflating.on('error', (error) => {
     if (!('statusCode' in error)) asFastifyError(error, 400, `The body is not valid ${coding}: ${error.message}`);
   });

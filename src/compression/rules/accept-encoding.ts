@@ -40,7 +40,7 @@ export function parseAcceptEncoding(header: string): ReadonlyMap<string, number>
 function weightOf(parameters: readonly string[]): number | null {
   for (const parameter of parameters) {
     const text = parameter.trim();
-    if (!/^q=/i.test(text)) continue;
+    if (!/^q\s*=/i.test(text)) continue;
     const value = text.slice(2);
     return WEIGHT.test(value) ? Number(value) : null;
   }

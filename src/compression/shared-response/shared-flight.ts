@@ -33,7 +33,14 @@ export class KeptResponse {
     readonly staleUntilMs: number,
     /** It also serves requests with `Authorization`. */
     private readonly forAuthorized: boolean,
+    /** As old as its `Age` says, when it was made, monotonic milliseconds; null: caches are told nothing of how long it is good. */
+    private readonly bornMs: number | null,
   ) {}
+
+  /** `Age`, without which a cache behind this one would keep it for longer than it says (RFC 9111 section 5.1), seconds. */
+  ageAt(nowMs: number): number | null {
+    return this.bornMs === null ? null : Math.floor((nowMs - this.bornMs) / 1_000);
+  }
 
   serves(authorized: boolean): boolean {
     return this.forAuthorized || !authorized;
@@ -84,9 +91,13 @@ export class SharedFlight {
     }
     this.flying = false;
     const control = view.header('cache-control');
-    const expiresMs = nowMs() + Math.min(ttlMs, freshMsOf(control));
+    const freshMs = freshMsOf(view);
+    const now = nowMs();
+    const expiresMs = now + Math.min(ttlMs, freshMs);
+    const bornMs = freshMs === Number.POSITIVE_INFINITY ? null : now - ageMsOf(view);
     const staleMs = MUST_BE_FRESH.some((member) => hasMember(control, member)) ? 0 : ttlMs;
-    this.kept = new KeptResponse(entry, this.changed(view), expiresMs, expiresMs + staleMs, isForAll(control));
+    const headers = this.changed(view);
+    this.kept = new KeptResponse(entry, headers, expiresMs, expiresMs + staleMs, isForAll(control), bornMs);
     return entry;
   }
 
@@ -129,7 +140,7 @@ export class SharedFlight {
 
   private mayServeOthers(view: SharedHead): boolean {
     const control = view.header('cache-control');
-    if (!mayKeep(view, view.method) || isEncoded(view) || hasMember(control, 'no-cache') || freshMsOf(control) <= 0) {
+    if (!mayKeep(view, view.method) || isEncoded(view) || hasMember(control, 'no-cache') || freshMsOf(view) <= 0) {
       if (view.status === 200) this.route.notShared(FOR_ONE);
       return false;
     }
@@ -144,15 +155,16 @@ export class SharedFlight {
     return false;
   }
 
-  /** A handler that says its answer varies with a request header needs `varyBy`. */
+  /** An answer that varies with a request header needs `varyBy`, whoever has said so. */
   private coversVary(vary: FieldValue): boolean {
     if (this.route.varies) return !listValue(vary).includes('*');
     const before = this.headersBefore['vary'];
-    const added = listValue(vary)
+    const named = listValue(vary)
       .split(',')
       .map((member) => member.trim())
-      .filter((member) => member !== '' && member !== 'accept-encoding' && !hasMember(before, member));
-    if (added.length === 0) return true;
+      .filter((member) => member !== '' && member !== 'accept-encoding');
+    // What CORS has set before the handler is of headers that each request gets for itself.
+    if (named.every((member) => OF_CORS.has(member) && hasMember(before, member))) return true;
     this.route.notShared('its `Vary` header names request headers: give `@SharedResponse()` a `varyBy`');
     return false;
   }
@@ -168,15 +180,37 @@ export class SharedFlight {
   }
 }
 
+/** https://fetch.spec.whatwg.org/#cors-protocol-and-http-caches */
+const OF_CORS: ReadonlySet<string> = new Set([
+  'origin',
+  'access-control-request-method',
+  'access-control-request-headers',
+  'access-control-request-private-network',
+]);
+
 const FOR_ONE = 'it has `Set-Cookie`, a coding of its own, or a `Cache-Control` against it';
 
 /** With these a cache that others share serves nothing stale (RFC 9111 sections 5.2.2.2, 5.2.2.8, 5.2.2.10). */
 const MUST_BE_FRESH = ['must-revalidate', 'proxy-revalidate', 's-maxage'];
 
 /** For how long an answer may serve by its own account (RFC 9111 section 4.2.1), milliseconds. */
-function freshMsOf(control: FieldValue): number {
-  const seconds = Number(argumentOf(control, 's-maxage') ?? argumentOf(control, 'max-age') ?? Number.POSITIVE_INFINITY);
-  return Number.isNaN(seconds) ? 0 : seconds * 1000;
+function freshMsOf(view: ResponseHead): number {
+  const control = view.header('cache-control');
+  const given = argumentOf(control, 's-maxage') ?? argumentOf(control, 'max-age');
+  const expires = view.header('expires');
+  if (given === null || given === undefined) {
+    if (expires === undefined) return Number.POSITIVE_INFINITY;
+    // One that cannot be read is over, as "0" is (section 5.3).
+    const at = Date.parse(String(expires));
+    return Number.isNaN(at) ? 0 : at - Date.now();
+  }
+  const seconds = Number(given);
+  return Number.isNaN(seconds) ? 0 : seconds * 1000 - ageMsOf(view);
+}
+
+function ageMsOf(view: ResponseHead): number {
+  const seconds = Number(view.header('age') ?? 0);
+  return seconds > 0 ? seconds * 1000 : 0;
 }
 
 /** RFC 9111 section 3.5: what lets an answer to a request with `Authorization` serve others. */

@@ -10,7 +10,7 @@ import {
   type ExecutionContext,
 } from '@nestjs/common';
 import type { IncomingMessage } from 'node:http';
-import { MAX_TIMER_MS } from '../../core/clock.js';
+import { MAX_TIMER_MS, monotonicMs } from '../../core/clock.js';
 import { boolean, number, object, oneOf, optional, optionalNumber, value } from '../../core/option.js';
 import type { RequestState } from '../../core/request-state.js';
 import { isHttp } from '../../http/handler.interceptor.js';
@@ -130,7 +130,9 @@ export class SharedResponseFilter implements ExceptionFilter {
     // The guard found the answer through it.
     if (state === null || kept === null) return;
     SHARED_ANSWER.set(state, kept);
-    const answer = { status: 200, headers: Object.fromEntries(kept.headers), body: kept.entry.source };
+    const age = kept.ageAt(monotonicMs());
+    const headers = { ...Object.fromEntries(kept.headers), ...(age === null ? null : { age: String(age) }) };
+    const answer = { status: 200, headers, body: kept.entry.source };
     lifecycleOf(state).platform?.answer(host.getArgByIndex(1), answer);
   }
 }

@@ -2,6 +2,7 @@ import * as zlib from 'node:zlib';
 import { Body, Controller, Post, Req } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { INestApplication } from '@nestjs/common';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { IncomingMessage } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { adapterOf, startApp, type TestApp } from '../../fixtures/app.js';
@@ -84,5 +85,39 @@ describe('requests with a Content-Encoding, on fastify', () => {
     zlib.gunzipSync(bomb);
     // All of it would take as long as this.
     expect(user).toBeLessThan(process.cpuUsage(startedUs).user / 2);
+  });
+});
+
+describe('requests with a Content-Encoding, where main.ts has its own rules', () => {
+  const running: TestApp[] = [];
+  afterAll(() => Promise.all(running.map((app) => app.close())));
+  const start = async (main: (app: NestFastifyApplication) => void): Promise<string> => {
+    const beforeInit = (app: INestApplication): void => main(app as NestFastifyApplication);
+    const app = await startApp('fastify', { metadata: { controllers: [EchoController] }, beforeInit });
+    running.push(app);
+    return app.url;
+  };
+
+  it('have the body limit of their parser', async () => {
+    const url = await start((app) => void app.useBodyParser('application/json', { bodyLimit: 10_000_000 }));
+    const large = JSON.stringify({ text: 'x'.repeat(2_000_000) });
+    expect((await post(url, 'gzip', zlib.gzipSync(large))).status).toBe(201);
+    const tooLarge = JSON.stringify({ text: 'x'.repeat(11_000_000) });
+    expect((await post(url, 'gzip', zlib.gzipSync(tooLarge))).status).toBe(413);
+  });
+
+  it('are left to a hook that decodes them', async () => {
+    const url = await start((app) => {
+      app
+        .getHttpAdapter()
+        .getInstance()
+        .addHook('preParsing', (_request, _reply, payload, done) => {
+          const decoded = Object.assign(zlib.createGunzip(), { receivedEncodedLength: 0 });
+          payload.on('data', (chunk: Buffer) => (decoded.receivedEncodedLength += chunk.byteLength));
+          done(null, payload.pipe(decoded));
+        });
+    });
+    const { status, text } = await post(url, 'gzip', zlib.gzipSync('{"a":1}'));
+    expect([status, JSON.parse(text)]).toEqual([201, { body: { a: 1 }, coding: 'gzip' }]);
   });
 });

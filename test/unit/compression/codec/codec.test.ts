@@ -100,6 +100,24 @@ describe('the codec', () => {
     expect(await text(Readable.from([decode(coding, Buffer.concat(rest))]))).toBe('first line\nsecond line\n');
   });
 
+  it('gives what was written by a source that never pauses for long, as word by word', async () => {
+    const stream = compressStream('gzip', 6, () => {});
+    let isThere = false;
+    stream.on('data', () => (isThere = true));
+    for (let word = 0; word < 300 && !isThere; word++) {
+      stream.write(`${word} `);
+      await new Promise((resolve) => setTimeout(resolve, 8));
+    }
+    // The first bytes are gzip's own head, and come at once.
+    isThere = false;
+    for (let word = 0; word < 300 && !isThere; word++) {
+      stream.write(`${word} `);
+      await new Promise((resolve) => setTimeout(resolve, 8));
+    }
+    expect(isThere).toBe(true);
+    stream.destroy();
+  });
+
   it('does nothing more for a source that goes on pausing', async () => {
     const stream = compressStream('gzip', 6, () => {});
     const flush = vi.spyOn(stream as typeof stream & zlib.Zlib, 'flush');

@@ -111,6 +111,30 @@ describe('shared answers of a route', () => {
     expect((await admit()).kind).toBe('lead');
   });
 
+  it('are never kept where they vary with a header that was named before the handler; what CORS names is no such', async () => {
+    const { admit, land } = route();
+    const language = { vary: 'Origin, Accept-Language' };
+    expect(await land(await admit('/feed', { before: language }), 'de', answer(language))).toBe(false);
+    const cors = { vary: 'Origin, Access-Control-Request-Headers' };
+    expect(await land(await admit('/feed', { before: cors }), 'x', answer(cors))).toBe(true);
+  });
+
+  it.each(['0', 'Thu, 01 Jan 1970 00:00:00 GMT'])('are never kept beyond their Expires: %s', async (expires) => {
+    const { admit, land } = route();
+    expect(await land(await admit(), 'over', answer({ expires }))).toBe(false);
+    expect(await land(await admit(), 'x', answer({ expires, 'cache-control': 'max-age=60' }))).toBe(true);
+  });
+
+  it('say how old they are where they say how long they are good', async () => {
+    const { admit, land, clock } = route();
+    await land(await admit(), 'x', answer({ 'cache-control': 'max-age=60', age: '50' }));
+    const hit = (await admit()) as Extract<Admission, { kind: 'kept' }>;
+    expect(hit.kept.ageAt(clock.nowMs + 3_500)).toBe(53);
+    await land(await admit('/other'), 'x');
+    expect(((await admit('/other')) as Extract<Admission, { kind: 'kept' }>).kept.ageAt(clock.nowMs)).toBeNull();
+    expect(await land(await admit('/old'), 'x', answer({ 'cache-control': 'max-age=60', age: '60' }))).toBe(false);
+  });
+
   it('keep the good one while refreshing it fails', async () => {
     const { clock, admit, land } = route();
     await land(await admit(), 'good');
