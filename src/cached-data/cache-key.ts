@@ -65,7 +65,7 @@ function textOfObject(value: object, around: readonly object[], where: string): 
   if (around.includes(value)) throw noKey(where, 'holds itself');
   if (around.length === MAX_DEPTH) throw noKey(where, `is nested more than ${MAX_DEPTH} deep`);
   const within = [...around, value];
-  if (Array.isArray(value)) return `[${Array.from(value, (item) => textOf(item, within, where)).join(',')}]`;
+  if (isPlainArray(value)) return `[${Array.from(value, (item) => textOf(item, within, where)).join(',')}]`;
   if (!isPlain(value)) throw noKey(where, `is or holds an instance of ${classOf(value)}`);
   const named = value as Record<string, unknown>;
   const fields = Object.keys(named).sort();
@@ -81,6 +81,14 @@ export function itemsOf(args: readonly unknown[], method: string): readonly unkn
   if (args.length === 1 && Array.isArray(items)) return Array.from<unknown>(items);
   const given = args.length === 1 ? describe(items) : `${args.length} arguments`;
   throw new PerfError('PERF_ERR_CACHE_KEY', `"${method}" has \`batch: true\` and takes one array, got ${given}.`);
+}
+
+/** An array that a literal or JSON has made: a database's list of rows may be of a class that has more to it. */
+export function isPlainArray(value: unknown): value is unknown[] {
+  if (!Array.isArray(value)) return false;
+  const base: unknown = Object.getPrototypeOf(Object.getPrototypeOf(value));
+  // `Array.prototype` of any realm stands directly above `Object.prototype`.
+  return base !== null && Object.getPrototypeOf(base) === null && Object.keys(value).length <= value.length;
 }
 
 /** An object that a literal or JSON has made, of this realm or another. */

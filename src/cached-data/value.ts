@@ -1,4 +1,4 @@
-import { isPlain } from './cache-key.js';
+import { isPlain, isPlainArray } from './cache-key.js';
 
 /** Of an object or array itself, and of one of its fields, bytes. */
 const OBJECT_BYTES = 32;
@@ -31,7 +31,7 @@ export function freezeDeep(value: unknown): void {
   while (left.length > 0) {
     const next = left.pop();
     if (typeof next !== 'object' || next === null || seen.has(next)) continue;
-    if (!Array.isArray(next) && !isPlain(next)) continue;
+    if (!isPlainArray(next) && !isPlain(next)) continue;
     seen.add(next);
     Object.freeze(next);
     for (const field of Object.values(next)) left.push(field);
@@ -62,7 +62,7 @@ function onlyJson(this: Record<string, unknown>, name: string, value: unknown): 
     typeof own === 'boolean' ||
     (typeof own === 'number' && Number.isFinite(own)) ||
     (own === undefined && !Array.isArray(this)) ||
-    (typeof own === 'object' && (own === null || Array.isArray(own) || isPlain(own)) && own === value);
+    (typeof own === 'object' && (own === null || isPlainArray(own) || isPlain(own)) && own === value);
   if (!survives) throw new TypeError('not JSON');
   return value;
 }

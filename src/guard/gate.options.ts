@@ -4,12 +4,12 @@ import { feature, number, type Resolved } from '../core/option.js';
 /** When an upstream is not asked for a while. */
 export interface BreakerOptions {
   /**
-   * Share of the calls in the window that must have failed.
+   * Share of the attempts in the window, calls and their retries, that must have failed.
    * @default 0.5
    */
   ratio?: number;
   /**
-   * Calls in the window below which it never opens.
+   * Attempts in the window below which it never opens.
    * @default 20
    */
   atLeast?: number;

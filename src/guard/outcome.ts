@@ -49,5 +49,8 @@ export function isUpstreamFailure(outcome: unknown, thrown: boolean): boolean {
   return status !== null && isFailureStatus(status);
 }
 
-/** The application has ended the call itself. */
-export const isAbort = (thrown: unknown): boolean => thrown instanceof Error && thrown.name === 'AbortError';
+/** The application has ended the call itself, as `fetch`, Node and axios say it. */
+export const isAbort = (thrown: unknown): boolean =>
+  thrown instanceof Error &&
+  (/^(AbortError|CanceledError)$/.test(thrown.name) ||
+    /^(ABORT_ERR|ERR_CANCELED)$/.test(String((thrown as { code?: unknown }).code)));

@@ -49,9 +49,13 @@ interface Known {
   readonly queues: BullMqQueues;
 }
 
-/** Whether a command of ioredis may have waited: for its connection, or to be sent with others (`enableAutoPipelining`). */
+/**
+ * Whether a command of ioredis may have waited: for its connection, or to be sent with others. `enableAutoPipelining` sends them
+ * in an immediate, or when those before are answered: once an immediate has sent something, it may be any of them.
+ */
 function hearConnections(channels: Channels): (traced: Traced) => boolean {
   const opening = new Map<string, number>();
+  const pipelined = new Set<string>();
   const count = (traced: Traced, by: 1 | -1): void => {
     const left = (opening.get(serverOf(traced)) ?? 0) + by;
     if (left > 0) opening.set(serverOf(traced), left);
@@ -59,7 +63,11 @@ function hearConnections(channels: Channels): (traced: Traced) => boolean {
   };
   channels.on('tracing:ioredis:connect:start', (traced: Traced) => count(traced, 1));
   channels.on('tracing:ioredis:connect:asyncEnd', (traced: Traced) => count(traced, -1));
-  return (traced) => opening.has(serverOf(traced)) || executionAsyncResource().constructor?.name === 'Immediate';
+  return (traced) => {
+    const server = serverOf(traced);
+    if (executionAsyncResource().constructor?.name === 'Immediate') pipelined.add(server);
+    return pipelined.has(server) || opening.has(server);
+  };
 }
 
 /** Whose code runs, where a query has waited for a connection of mysql2's pool: it begins in the code of who gave that back. */
@@ -90,7 +98,7 @@ function hear({ channel, kind, client }: TracedClient, channels: Channels, upstr
     const told = kind !== 'sql' || waited.caller === undefined ? upstream.caller() : waited.caller;
     if (told === 'foreign') return;
     // Sent by the code of who came first.
-    const isAnybodys = client === 'redis' && !upstream.isAlone && queued(traced);
+    const isAnybodys = channel === 'ioredis:command' && queued(traced) && !upstream.isAlone;
     const caller = isAnybodys ? null : told;
     // How a worker rests: it says nothing of how fast Redis is. A request that waits so is kept by it.
     if (kind === 'redis' && caller === null && waitsForWrites(traced)) return;
