@@ -61,9 +61,8 @@ const STREAM_BYTES = 1024 * 1024;
 type Tell = (bytesIn: number, bytesOut: number) => void;
 
 /**
- * A compressing stream. What was written reaches the client within {@link LONGEST_WAIT_MS}, and
- * within {@link IDLE_FLUSH_MS} when no more follows. `tell` is given its
- * bytes, before and after, when it ends.
+ * A compressing stream. What was written reaches the client within {@link LONGEST_WAIT_MS}, and within {@link IDLE_FLUSH_MS} when
+ * no more follows. `tell` is given its bytes, before and after, when it ends.
  */
 export function compressStream(coding: ContentCoding, level: number, tell: Tell): Transform {
   const options = optionsFor(coding, level, STREAM_BYTES);

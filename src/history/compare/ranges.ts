@@ -1,7 +1,7 @@
 import { entryOf } from '../../core/entry-of.js';
 import type { CompareWhat, TimeRange } from '../../core/history.js';
 import type { HistorySource } from '../reader.js';
-import { DAY_MS, HOUR_MS, TIERS, WEEK_MS } from '../rows/tiers.js';
+import { DAY_MS, HOUR_MS, MINUTE_MS, TIERS, WEEK_MS } from '../rows/tiers.js';
 
 /** Two ranges; with releases, only what they have served. */
 export interface ComparedRanges {
@@ -36,7 +36,6 @@ export async function rangesOf(
 
 /** A canary: both releases have served for so long. */
 const TOGETHER_MS = HOUR_MS;
-const MINUTE_MS = 60_000;
 
 async function releaseRanges(source: HistorySource, release: string, nowMs: number): Promise<ComparedRanges> {
   const nothing = plain({ from: nowMs - 2, to: nowMs - 1 }, { from: nowMs - 1, to: nowMs });

@@ -17,6 +17,11 @@ describe('negotiation by Accept-Encoding', () => {
     expect(negotiate('zstd, br, gzip', ['gzip', 'zstd'])).toBe('gzip');
   });
 
+  it('leaves out a member whose weight is malformed: it may have been a refusal', () => {
+    expect(negotiate('gzip;q =0', all)).toBeNull();
+    expect(negotiate('gzip;q = 0, br', all)).toBe('br');
+  });
+
   it('never chooses what the client refused or the server does not offer', () => {
     const member = fc
       .tuple(
