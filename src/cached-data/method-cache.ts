@@ -67,9 +67,13 @@ export abstract class MethodCache<Input> implements StandIn {
     return this.rules.ttlMs + this.rules.staleMs;
   }
 
-  /** What is being loaded began before, and is not kept. */
   drop(key: string | null): void {
     this.values.drop(key);
+    this.dropLoads(key);
+  }
+
+  /** What is being loaded began before, and is not kept. */
+  protected dropLoads(key: string | null): void {
     if (key === null) this.flights.clear();
     else this.flights.delete(key);
     this.droppedAtMs = this.parts.nowMs();

@@ -74,7 +74,9 @@ export class PreloadedMethod extends MethodCache<null> {
     this.missed();
   }
 
+  /** The value serves until the next one is there. */
   override missed(): void {
+    this.dropLoads(null);
     if (!this.isClosed) this.load(KEY, null);
   }
 

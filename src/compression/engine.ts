@@ -8,7 +8,7 @@ import type { ResolvedCompression } from './compression.options.js';
 import type { ResponseView } from './response-view.js';
 import { CompressionCounters, RouteCompression } from './route-compression.js';
 import { negotiate, type ContentCoding } from './rules/accept-encoding.js';
-import { conditionOf, expressTagLength, isExpressTag, weakened } from './rules/entity-tag.js';
+import { conditionOf, expressTagLength, isExpressTag, tagAsNamed, weakened } from './rules/entity-tag.js';
 import { isLeftAlone, mayEncode, mayKeep, varyWithAcceptEncoding } from './rules/policy.js';
 import { KeptResponse, SharedFlight } from './shared-response/shared-flight.js';
 
@@ -64,11 +64,14 @@ export class CompressionEngine {
     }
   }
 
-  /** Sends a response without a body; a 304 of the application's own gets the Vary of its 200 (RFC 9110 section 15.4.5). */
+  /** Sends a response without a body; a 304 of the application's own gets the Vary and the tag of its 200 (RFC 9110 section 15.4.5). */
   sendNothing(view: ResponseView, deliver: () => void): void {
     this.seen(view);
     const { shared } = view;
-    if (view.status === 304 && !view.route.off && !isLeftAlone(view) && !this.isSmallByTag(view)) addVary(view);
+    if (view.status === 304 && !view.route.off && !isLeftAlone(view) && !this.isSmallByTag(view)) {
+      addVary(view);
+      tagAsNamed(view);
+    }
     if (shared instanceof KeptResponse) this.hitKept(view, shared);
     if (shared instanceof SharedFlight && shared.keep(view, '') !== null) this.deliverToAll(shared, view, deliver);
     else deliver();

@@ -117,6 +117,7 @@ export interface UpstreamGuardStats {
   inFlight: number;
   /** All that were asked for: those of the next five counters, and `inFlight`. For Redis, commands; a pipeline is one. */
   calls: number;
+  /** Those that the application has given up itself are among them. */
   succeeded: number;
   /** Whatever a fallback has answered then. */
   failed: number;

@@ -103,6 +103,8 @@ export class Dispatcher {
   async close(deadlineMs: number): Promise<void> {
     this.closed = true;
     const endMs = this.nowMs() + deadlineMs;
+    // A call that hangs must not take their time from the hooks of the others.
+    this.threads.closeFree();
     await within(deadlineMs, () => this.idle());
     for (const call of this.waiting.splice(0)) {
       call.close();
@@ -129,6 +131,7 @@ export class Dispatcher {
     if (this.running.size === 0) this.throttling.end();
     this.ended(call, died);
     this.startWaiting();
+    if (this.closed) this.threads.closeFree();
     this.wakeIdlers();
   }
 

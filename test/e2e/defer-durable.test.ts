@@ -18,6 +18,7 @@ import {
 import { NestFactory } from '@nestjs/core';
 import { BullModule, getQueueToken, InjectQueue } from '@nestjs/bullmq';
 import { Queue, type Job } from 'bullmq';
+import { Redis } from 'ioredis';
 import { afterEach, describe, expect, inject, it, vi } from 'vitest';
 import {
   Deferrer,
@@ -173,6 +174,44 @@ describe.each(adapters)('durable work on %s', (adapter) => {
       ['failed', 1],
       ['completed', 2],
     ]);
+  });
+
+  it('counts a job that BullMQ gives up by itself, since it has lost too many processes', async () => {
+    const queue = queueName();
+    const first = await start({ connection, queue, worker: false });
+    await post(first, '/orders', 'o-1');
+    await first.app.get(Deferrer).idle();
+    const reader = new Queue(queue, { connection });
+    const [job] = await reader.getJobs(['waiting']);
+    await reader.close();
+    const redis = new Redis(connection);
+    // What BullMQ's script that looks for stalled jobs writes.
+    await redis.hset(`bull:${queue}:${job!.id}`, 'defa', 'job stalled more than allowable limit');
+    await redis.quit();
+    const second = await start({ connection, queue });
+    await until('the failure', () => deferredIn(second).length === 1);
+    expect(deferredIn(second)).toMatchObject([
+      { name: 'SendReceipt', outcome: 'failed', requestId: 'r-o-1', error: 'job stalled more than allowable limit' },
+    ]);
+    expect(second.app.get(Sent).lines).toEqual([]);
+    expect(second.app.get(Deferrer).stats()).toMatchObject({ accepted: 1, failed: 1 });
+  });
+
+  it('says of whom a job on its queue is not', async () => {
+    const queue = queueName();
+    const lines: string[] = [];
+    const keep = (line: unknown): void => void lines.push(String(line));
+    const running = await startApp(adapter, {
+      metadata,
+      perf: { defer: { store: bullmqStore({ connection, queue }) } },
+      nest: { logger: { log: keep, warn: keep, error: keep } },
+    });
+    cleanups.push(() => running.close());
+    const foreign = new Queue(queue, { connection });
+    await foreign.add('welcome', { to: 'a' });
+    await foreign.close();
+    await until('the report', () => lines.some((line) => line.includes('is no durable work of nestjs-perf')));
+    expect(running.app.get(Deferrer).stats()).toMatchObject({ accepted: 0, failed: 0 });
   });
 
   it('puts many small items of concurrent requests into few jobs', async () => {

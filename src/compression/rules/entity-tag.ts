@@ -37,6 +37,14 @@ export function namesTag(ifNoneMatch: string, tag: string): boolean {
   return given.some((each) => weakened(each) === weakened(tag));
 }
 
+/** A strong tag that the client names as a weak one is of an encoded 200: a cache looks for its 200 by the tag (RFC 9111 section 4.3.4). */
+export function tagAsNamed(view: ResponseView): void {
+  const tag = view.header('etag');
+  if (typeof tag !== 'string') return;
+  const weak = weakened(tag);
+  if (view.requestHeader('if-none-match')?.includes(weak) === true) view.set('etag', weak);
+}
+
 /**
  * What puts the tag of its representation on a response: the application's, or one of its content where `entry` knows it.
  * It returns true where the client has that already; the response is then a 304 without a body (RFC 9110 section 13).

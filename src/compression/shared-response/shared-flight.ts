@@ -27,6 +27,8 @@ export class KeptResponse {
     readonly entry: CachedBody,
     /** The headers that the handler and its interceptors have set; those that were there before it belong to each request. */
     readonly headers: readonly KeptHeader[],
+    /** Those that were there before the handler, and that it has removed. */
+    readonly removed: readonly string[],
     /** Monotonic milliseconds. */
     readonly expiresMs: number,
     /** Until then it serves while the next one is made, monotonic milliseconds. */
@@ -96,8 +98,16 @@ export class SharedFlight {
     const expiresMs = now + Math.min(ttlMs, freshMs);
     const bornMs = freshMs === Number.POSITIVE_INFINITY ? null : now - ageMsOf(view);
     const staleMs = MUST_BE_FRESH.some((member) => hasMember(control, member)) ? 0 : ttlMs;
-    const headers = this.changed(view);
-    this.kept = new KeptResponse(entry, headers, expiresMs, expiresMs + staleMs, isForAll(control), bornMs);
+    const removed = Object.keys(this.headersBefore).filter((name) => view.header(name) === undefined);
+    this.kept = new KeptResponse(
+      entry,
+      this.changed(view),
+      removed,
+      expiresMs,
+      expiresMs + staleMs,
+      isForAll(control),
+      bornMs,
+    );
     return entry;
   }
 

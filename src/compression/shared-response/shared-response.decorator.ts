@@ -76,6 +76,9 @@ interface HttpRequest extends IncomingMessage {
 }
 interface HttpResponse {
   getHeaders(): Headers;
+  removeHeader(name: string): unknown;
+  /** Fastify's: what middleware has put there would show through. */
+  readonly raw?: HttpResponse;
 }
 
 /**
@@ -130,9 +133,14 @@ export class SharedResponseFilter implements ExceptionFilter {
     // The guard found the answer through it.
     if (state === null || kept === null) return;
     SHARED_ANSWER.set(state, kept);
+    const response = host.getArgByIndex<HttpResponse>(1);
+    for (const name of kept.removed) {
+      response.removeHeader(name);
+      response.raw?.removeHeader(name);
+    }
     const age = kept.ageAt(monotonicMs());
     const headers = { ...Object.fromEntries(kept.headers), ...(age === null ? null : { age: String(age) }) };
     const answer = { status: 200, headers, body: kept.entry.source };
-    lifecycleOf(state).platform?.answer(host.getArgByIndex(1), answer);
+    lifecycleOf(state).platform?.answer(response, answer);
   }
 }

@@ -48,6 +48,8 @@ export interface DurableStoreHost {
   run(job: DurableJob, attempt: number, signal?: AbortSignal): Promise<void>;
   /** The same for jobs of one class with `runBatch`, which run, fail and are tried again together. */
   runBatch(jobs: readonly DurableJob[], attempt: number, signal?: AbortSignal): Promise<void>;
+  /** For jobs that the store itself has failed for good, without another attempt: they lost too many processes, for example. */
+  givenUp?(jobs: readonly DurableJob[], attempt: number, error: Error): void;
   /** How a class runs in this process, by its name; or why it cannot: another process may be newer, or another service. */
   kindOf(work: string): WorkKind | { readonly whyNot: string };
   /** Queues beside the store's own that handlers of this application ask for; known when the worker starts. */

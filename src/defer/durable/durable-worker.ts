@@ -48,6 +48,13 @@ export class DurableWorker implements DurableStoreHost {
     });
   }
 
+  givenUp(jobs: readonly DurableJob[], attempt: number, error: Error): void {
+    for (const { name, requestId, route, at } of jobs) {
+      const waitMs = Math.max(0, Date.now() - at);
+      this.counters.ran({ name, requestId, route, durable: true, waitMs, runMs: 0, attempt }, 'failed', error, false);
+    }
+  }
+
   private record(running: Attempt<readonly DurableJob[]>, outcome: AttemptOutcome, error: unknown): void {
     const { subject, startedMs, told } = running;
     const runMs = performance.now() - startedMs;

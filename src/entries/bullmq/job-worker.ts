@@ -34,6 +34,8 @@ export class JobWorker {
   private readonly active = new Set<{ readonly job: Job; readonly token: string | undefined }>();
   /** Jobs that have ended and that Redis has not been told of, in their order. */
   private readonly untold = new Set<string | undefined>();
+  /** Jobs that were given to this process; BullMQ fails others by itself. */
+  private readonly given = new WeakSet<Job>();
   private readonly stopping = new AbortController();
   private paused = false;
   /** Id of the job that is offered to other workers. */
@@ -58,7 +60,10 @@ export class JobWorker {
       settings: { backoffStrategy: boundedBackoff },
     });
     this.worker.on('completed', ({ id }) => this.told(id));
-    this.worker.on('failed', (job) => this.told(job?.id));
+    this.worker.on('failed', (job, error) => {
+      this.told(job?.id);
+      if (job !== undefined && !this.given.has(job)) host.givenUp?.(readJob(job)?.jobs ?? [], job.attemptsMade, error);
+    });
     this.worker.on('error', (error) => {
       // A job that was put back has no lock any more, when it ends after all.
       if (this.stopping.signal.aborted) return;
@@ -115,11 +120,12 @@ export class JobWorker {
   private async process(job: Job, token: string | undefined): Promise<void> {
     // BullMQ still takes the job for which it was waiting when it was paused.
     if (this.paused) return this.putBack(job, token, PUT_BACK_MS);
+    this.given.add(job);
     const read = readJob(job);
     if (read === null) {
-      throw new Error(
-        `job "${job.name}" on queue "${this.queueName}" is no durable work of nestjs-perf: give bullmqStore() a queue of its own`,
-      );
+      const cause = `job "${job.name}" on queue "${this.queueName}" is no durable work of nestjs-perf: give bullmqStore() a queue of its own`;
+      this.host.report(cause, `${cause}. The job has failed.`);
+      throw new Error(cause);
     }
     const kind = this.host.kindOf(read.jobs[0]!.work);
     if (typeof kind === 'object') {

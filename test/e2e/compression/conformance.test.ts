@@ -145,6 +145,8 @@ describe.each(adapters)('compression on %s', (adapter) => {
         const response = await get('tagged', { 'if-none-match': tag });
         expect(response.status).toBe(304);
         expect(response.headers['content-length']).toBeUndefined();
+        // A cache looks for its 200 by the tag: the encoded one has the weak one.
+        if (tag.startsWith('W/')) expect(response.headers.etag).toBe(tag);
       }
     });
 

@@ -1,4 +1,5 @@
 import * as http from 'node:http';
+import type { ServerResponse } from 'node:http';
 import {
   type CallHandler,
   type CanActivate,
@@ -7,6 +8,7 @@ import {
   Get,
   HostParam,
   HttpException,
+  type INestApplication,
   Injectable,
   Logger,
   type NestInterceptor,
@@ -62,6 +64,9 @@ class CatchAll {
 }
 
 type Headered = { headers: Record<string, string> };
+interface Removing {
+  removeHeader(name: string): unknown;
+}
 interface Reply {
   header(name: string, value: string): unknown;
 }
@@ -121,6 +126,14 @@ class FeedController {
     reply.send(Buffer.from('a;b;c\n'.repeat(2_000)));
   }
 
+  @Get('embeddable')
+  @SharedResponse({ ttlMs: 60_000 })
+  embeddable(@Res({ passthrough: true }) reply: Removing & { raw?: Removing }): unknown {
+    counts.handler += 1;
+    (reply.raw ?? reply).removeHeader('x-frame-options');
+    return { n: counts.handler };
+  }
+
   @Get('cookie')
   @SharedResponse({ ttlMs: 60_000 })
   cookie(@Res({ passthrough: true }) reply: Reply): unknown {
@@ -159,11 +172,12 @@ class ScopedController {
 
 describe.each(adapters)('@SharedResponse on %s', (adapter) => {
   let test: TestApp;
-  const start = async (): Promise<void> => {
+  const start = async (beforeInit?: (app: INestApplication) => void): Promise<void> => {
     Object.assign(counts, { handler: 0, interceptor: 0, guard: 0 });
     hold = null;
     fails = false;
-    test = await startApp(adapter, { metadata: { controllers: [FeedController, ScopedController, TenantController] } });
+    const controllers = [FeedController, ScopedController, TenantController];
+    test = await startApp(adapter, { metadata: { controllers }, ...(beforeInit ? { beforeInit } : {}) });
   };
   afterEach(async () => {
     vi.restoreAllMocks();
@@ -286,6 +300,20 @@ describe.each(adapters)('@SharedResponse on %s', (adapter) => {
       expect(head.headers['content-length']).toBe(first.headers['content-length']);
     },
   );
+
+  it('removes from every answer what the handler has removed', async () => {
+    const helmet = (_: unknown, response: ServerResponse, next: () => void): void => {
+      response.setHeader('x-frame-options', 'DENY');
+      next();
+    };
+    await start((app) => void app.use(helmet));
+    expect((await get('s/buffer')).headers['x-frame-options']).toBe('DENY');
+    for (const text of ['{"n":2}', '{"n":2}']) {
+      const { headers, text: body } = await get('s/embeddable');
+      expect([body, headers['x-frame-options']]).toEqual([text, undefined]);
+    }
+    expect((await get('s/buffer')).headers['x-frame-options']).toBe('DENY');
+  });
 
   it.each(['s/cookie', 's/stream'])('runs the handler of %s for everybody', async (path) => {
     await start();

@@ -43,6 +43,16 @@ it('answers calls that do not end in time, and those that wait behind them', asy
   ]);
 });
 
+it('runs the hooks of the workers that are free while another one hangs', async () => {
+  const { app, reports } = await offloadApp({ offload: { threads: 2 }, perf: { flushTimeoutMs: 2_000 } });
+  const words = shared();
+  const hangs = Promise.allSettled([reports.sleep(60_000)]);
+  await reports.writeOnShutdown(words.buffer as SharedArrayBuffer);
+  await app.close();
+  expect(await hangs).toMatchObject([{ reason: { code: 'PERF_ERR_OFFLOAD' } }]);
+  expect(Atomics.load(words, 0)).toBe(1);
+});
+
 it('serves deferred work that drains', async () => {
   const { app, reports } = await offloadApp({ offload: { threads: 1 }, perf: { flushTimeoutMs: 60_000 } });
   await reports.whereabouts();
