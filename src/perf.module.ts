@@ -7,6 +7,7 @@ import {
   type Provider,
 } from '@nestjs/common';
 import { boolean, optionError } from './core/option.js';
+import { PerfError } from './core/perf.error.js';
 import { extensionsOption, type Extension, type PerfExtension } from './http/extension.js';
 import { RequestLifecycle } from './http/lifecycle.js';
 import { Routes } from './core/route.js';
@@ -28,6 +29,17 @@ export interface PerfModuleScope {
 }
 
 const isGlobal = boolean({ default: true });
+/** What stands beside the options that a factory makes. */
+const BESIDE_FACTORY: ReadonlySet<string> = new Set([
+  'imports',
+  'inject',
+  'provideInjectionTokensFrom',
+  'useFactory',
+  'useClass',
+  'useExisting',
+  'isGlobal',
+  'extensions',
+]);
 
 const services = FEATURES.flatMap((feature) =>
   feature.service === undefined ? [] : ofRuntime(feature.service, (runtime) => runtime.serviceOf(feature)),
@@ -61,6 +73,8 @@ export class PerfModule {
       PerfModuleScope &
       Pick<PerfModuleOptions, 'extensions'>,
   ): DynamicModule {
+    refuseNonObject(options);
+    refuseUnknownWay(options);
     const { isGlobal: scope, extensions, ...rest } = options;
     return scoped(PerfHostModule.forRootAsync(rest), scope, extensions);
   }
@@ -99,6 +113,22 @@ function servicesOf({ name, services = [] }: Extension): { token: InjectionToken
 function refuseNonObject(options: unknown): void {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
     throw optionError('', 'an object', options);
+  }
+}
+
+/** Nest would start without what stands beside the factory instead of in what it returns, and with a bare TypeError of its own. */
+function refuseUnknownWay(options: object): void {
+  const { useFactory, useClass, useExisting } = options as Record<string, unknown>;
+  const ways = [useFactory, useClass, useExisting].filter((way) => way !== undefined);
+  const isFunction = useFactory === undefined || typeof useFactory === 'function';
+  if (ways.length !== 1 || !isFunction) {
+    const expected = 'an object with one of `useFactory` (a function), `useClass` and `useExisting`';
+    throw optionError('forRootAsync()', expected, options);
+  }
+  for (const key of Object.keys(options)) {
+    if (BESIDE_FACTORY.has(key)) continue;
+    const message = `\`forRootAsync()\` has no option \`${key.slice(0, 60)}\`: an option of the module stands in what \`useFactory\` returns.`;
+    throw new PerfError('PERF_ERR_OPTION', message);
   }
 }
 

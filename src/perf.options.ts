@@ -1,5 +1,6 @@
 import { compressionFeature } from './compression/compression.feature.js';
 import type { CompressionOptions } from './compression/compression.options.js';
+import { MAX_TIMER_MS } from './core/clock.js';
 import { boolean, number, object, oneOf, optional, string, value, type Option, type Resolved } from './core/option.js';
 import { inOffloadThread } from './core/offload-thread.js';
 import type { PerfRequest } from './core/perf-request.js';
@@ -167,7 +168,7 @@ const table = object({
   http: httpOption,
   extensions: extensionsOption,
   snapshotEndpoint: snapshotEndpointOption,
-  flushTimeoutMs: number({ default: 5_000, unit: 'a number of milliseconds' }),
+  flushTimeoutMs: number({ default: 5_000, unit: 'a number of milliseconds', max: MAX_TIMER_MS }),
 });
 
 /** Validated and frozen: the only options object the code reads. A switched-off feature is null. */

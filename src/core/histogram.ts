@@ -167,10 +167,6 @@ export class Histogram {
     let seen = 0;
     let index = 0;
     for (const bound of boundsMs) {
-      if (bound >= this.maxMs) {
-        counts.push(this.count);
-        continue;
-      }
       const last = this.indexOf(bound);
       const end = middleOf(last) <= bound ? last + 1 : last;
       while (index < end) {

@@ -13,7 +13,7 @@ const SECRET_WORDS: ReadonlySet<string> = new Set(
 const SECRET_PARTS = (
   'accesscode accesskey apikey authcode authentic authoriz backupcode cookie creditcard credential encryptionkey masterkey ' +
   'otpcode passphrase passw pincode privatekey pwd recoverycode secret securitycode seedphrase sessid session signature ' +
-  'signingkey sshkey token verifier'
+  'signingkey sshkey token twofa twofactor verifier 2fa'
 ).split(' ');
 
 /** Values that are secret whatever they are called: JSON web tokens, well-known key formats, PEM, HTTP credentials. */
@@ -122,6 +122,7 @@ export const redactData = (data: unknown, secrets: SecretNames): { data: unknown
 function redactEncoded(data: unknown, secrets: SecretNames, encodings: number): { data: unknown } | null {
   let left = MAX_FIELDS;
   const namesSecret = (name: unknown): boolean => typeof name === 'string' && secrets.isSecret(name);
+  const mayBeValue = (text: unknown): boolean => typeof text === 'string' && !namesSecret(text);
   const copy = (value: unknown, depth: number): unknown => {
     if ((left -= 1) < 0 || depth > MAX_DEPTH) throw TOO_LARGE;
     if (typeof value === 'string') return isSafeText('', value, secrets, encodings + 1) ? value : REDACTED;
@@ -135,10 +136,13 @@ function redactEncoded(data: unknown, secrets: SecretNames, encodings: number): 
     const result: Record<string, unknown> = Object.create(null) as Record<string, unknown>;
     const properties = Object.getOwnPropertyDescriptors(value) as Record<string, PropertyDescriptor>;
     // `{ name: 'password', value: … }`, as forms and headers are listed; `path` of a JSON Patch (RFC 6902).
-    const isPair = PAIR_NAMES.some((name) => namesSecret(properties[name]?.value));
+    const isPair = Object.values(properties).some(({ value: name }) => isName(name) && namesSecret(name));
     for (const [key, property] of Object.entries(properties)) {
       if (property.enumerable !== true) continue;
-      const safe = 'value' in property && !secrets.isSecret(key) && !(isPair && PAIR_VALUES.has(key));
+      const safe =
+        'value' in property &&
+        !secrets.isSecret(key) &&
+        !(isPair && key !== 'op' && (PAIR_VALUES.has(key) || mayBeValue(property.value)));
       // JSON in the place of a name: a body that is no form, sent as one.
       if (!isSafeText('', key, secrets, encodings + 1)) result[REDACTED] = REDACTED;
       else result[key] = safe ? copy(property.value, depth + 1) : REDACTED;
@@ -154,8 +158,10 @@ function redactEncoded(data: unknown, secrets: SecretNames, encodings: number): 
 }
 
 const TOO_LARGE = new Error('too large to redact');
-const PAIR_NAMES = ['name', 'key', 'field', 'id', 'label', 'type', 'parameter', 'path', 'k', 'n'];
 const PAIR_VALUES: ReadonlySet<string> = new Set(['value', 'values', 'content', 'text', 'data', 'v', 'val']);
+
+/** One word, as the name of a header, field or question is: what is secret stands beside it. */
+const isName = (value: unknown): boolean => typeof value === 'string' && /^[\w./[\]:-]{1,60}$/.test(value);
 
 function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);

@@ -25,9 +25,22 @@ export function safeReporter(reporter: Reporter): Reporter {
   return { log: say('log'), warn: say('warn'), error: say('error') };
 }
 
+/** Between two lines of one cause. */
+const SAID_AGAIN_MS = 60_000;
+/** What was not met for so long makes room for others. */
+const FORGOTTEN_MS = 10 * 60_000;
+/** Ports, durations and ids: a text that differs in them alone is of the same cause. */
+const NUMBERS = /\d{2,}|\b[0-9a-f-]{16,}\b/g;
+
+interface Met {
+  unreported: number;
+  reportedAtMs: number;
+  lastMs: number;
+}
+
 /** Says each cause once, at once, and counts the rest: one line with their number after a minute or on `flush()`. */
 export class OncePerCause {
-  private readonly counts = new Map<string, { unreported: number; reportedAtMs: number }>();
+  private readonly counts = new Map<string, Met>();
 
   constructor(
     private readonly reporter: Reporter,
@@ -38,16 +51,25 @@ export class OncePerCause {
 
   /** `count` is how many things were lost or went wrong this time. */
   report(cause: string, message: string, count = 1): void {
-    const key = this.counts.has(cause) || this.counts.size < this.maxCauses ? cause : 'other causes';
-    const seen = this.counts.get(key);
     const now = this.nowMs();
+    const key = this.keyOf(cause.replaceAll(NUMBERS, '…'), now);
+    const seen = this.counts.get(key);
     if (seen === undefined) {
-      this.counts.set(key, { unreported: 0, reportedAtMs: now });
+      this.counts.set(key, { unreported: 0, reportedAtMs: now, lastMs: now });
       this.warn(printable(message, MAX_LENGTH));
       return;
     }
+    seen.lastMs = now;
     seen.unreported += count;
-    if (now - seen.reportedAtMs >= 60_000) this.sayCount(key, seen, now);
+    if (now - seen.reportedAtMs >= SAID_AGAIN_MS) this.sayCount(key, seen, now);
+  }
+
+  private keyOf(cause: string, now: number): string {
+    const { counts, maxCauses } = this;
+    if (counts.has(cause) || counts.size < maxCauses) return cause;
+    for (const [known, { lastMs, unreported }] of counts)
+      if (unreported === 0 && now - lastMs >= FORGOTTEN_MS) counts.delete(known);
+    return counts.size < maxCauses ? cause : 'other causes';
   }
 
   /** Reports the numbers that are still unsaid. */
@@ -56,7 +78,7 @@ export class OncePerCause {
     for (const [cause, seen] of this.counts) if (seen.unreported > 0) this.sayCount(cause, seen, now);
   }
 
-  private sayCount(cause: string, seen: { unreported: number; reportedAtMs: number }, now: number): void {
+  private sayCount(cause: string, seen: Met, now: number): void {
     this.warn(`${printable(cause, MAX_LENGTH)}: ${seen.unreported} more since it was last reported.`);
     seen.unreported = 0;
     seen.reportedAtMs = now;

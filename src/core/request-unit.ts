@@ -21,7 +21,11 @@ export class RequestUnits {
     try {
       const unit = this.tell(frameworkRequest as PerfRequest) ?? null;
       if (unit === null || (typeof unit.userId === 'string' && unit.userId !== '')) return unit;
-      this.complain('returned no `{ userId }` with a text in it');
+      if (unit instanceof Promise) {
+        // Rejected, it would end the process.
+        unit.catch(() => {});
+        this.complain('returned a promise: it must answer at once');
+      } else this.complain('returned no `{ userId }` with a text in it');
     } catch (error) {
       this.complain(`threw: ${reasonOf(error)}`);
     }

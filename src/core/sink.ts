@@ -47,5 +47,6 @@ export interface PerfSink {
   publish(records: readonly PerfRecord[]): void | Promise<void>;
   /** Sends what is still held back, within the deadline (milliseconds). */
   flush?(deadlineMs: number): Promise<void>;
-  close?(): Promise<void>;
+  /** `host` is what `start()` was given: one object may be the sink of several applications. */
+  close?(host?: PerfSinkHost): Promise<void>;
 }

@@ -1,9 +1,13 @@
 import { createHmac } from 'node:crypto';
 import { attach } from './attachment.js';
+import type { RequestRecord, Unit } from './record.js';
 import type { UserUse } from './snapshot.js';
 
 /** Lists the heaviest users of the last hour, or of a shorter time, first. There is none with `users: false`. */
 export const USERS = attach<(by: 'totalMs' | 'count', route?: string, lastMs?: number) => UserUse[]>('application');
+
+/** Whom experiments have asked their gates for, of records that tell it redacted: what they hand on is theirs. */
+export const UNIT_OF_EXPERIMENTS = new WeakMap<RequestRecord, Unit>();
 
 /** What stands for a user wherever the library tells of one; null: the id itself. Of an application, with `users.redact`. */
 export const REDACT_USER = attach<(userId: string) => string>('application');

@@ -1,3 +1,4 @@
+import { MAX_TIMER_MS } from '../core/clock.js';
 import type { PerfRequest } from '../core/perf-request.js';
 import type { Unit } from '../core/record.js';
 import type { TellUnit } from '../core/request-unit.js';
@@ -33,7 +34,7 @@ const gateClient = value<GateClient>('a gate client: an object with a `check()` 
 
 const slices = object({
   gate: value<string>('the name of a gate', (given) => typeof given === 'string' && given !== ''),
-  sliceMs: number({ default: 60_000, unit: 'a number of milliseconds' }),
+  sliceMs: number({ default: 60_000, unit: 'a number of milliseconds', max: MAX_TIMER_MS }),
   washoutMs: number({ default: 5_000, unit: 'a number of milliseconds', min: 0 }),
 });
 const switchback: Option<Resolved<typeof slices>> = {

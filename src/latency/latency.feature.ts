@@ -11,7 +11,7 @@ import { ROUTE_TIME_FIGURES } from '../core/route-time.js';
 import type { RouteHistogram } from '../core/sink.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
 import type { Steps } from '../core/turns.js';
-import { REDACT_USER } from '../core/users.js';
+import { REDACT_USER, UNIT_OF_EXPERIMENTS } from '../core/users.js';
 import type { Feature, FeatureDefinition, FeatureHost } from '../http/feature.js';
 import type { RequestObserver } from '../http/lifecycle.js';
 import { globOf } from './glob.js';
@@ -90,9 +90,10 @@ class Latency implements Feature, RequestObserver, LatencyFigures {
 
 /** Whom it was for, redacted where that is asked for. */
 function unitOf(state: RequestState, { requests, units }: FeatureHost): Unit | null {
-  const unit = units.of(state);
+  const unit = state.unit ?? units.of(state);
   const redact = REDACT_USER.get(requests);
-  return unit === null || redact === null ? unit : { userId: redact(unit.userId) };
+  // Where nobody is known, experiments put the request's id.
+  return unit === null || redact === null || unit.userId === state.id ? unit : { userId: redact(unit.userId) };
 }
 
 function requestRecordOf(state: RequestState, host: FeatureHost, slowMs: number): RequestRecord {
@@ -112,14 +113,14 @@ function requestRecordOf(state: RequestState, host: FeatureHost, slowMs: number)
     blockedMs: state.blockedMs,
     delayedMs: state.delayedMs,
     variants: state.variants,
-    // What experiments hand on is theirs.
-    unit: state.unit ?? unitOf(state, host),
+    unit: unitOf(state, host),
     note: state.note,
     release: host.release,
     time: split?.time ?? null,
     upstream: split?.upstream ?? null,
   };
   if (durationMs > slowMs && !state.aborted) record.slow = true;
+  if (state.unit !== null && state.unit !== record.unit) UNIT_OF_EXPERIMENTS.set(record, state.unit);
   if (span !== null) {
     record.traceId = span.traceId;
     record.spanId = span.spanId;

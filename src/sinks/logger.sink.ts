@@ -2,6 +2,7 @@ import { Logger } from '@nestjs/common';
 import { MAX_TIMER_MS } from '../core/clock.js';
 import { number, object, oneOf, type Resolved } from '../core/option.js';
 import type { BlockRecord, PerfRecord, RequestRecord, VerdictRecord } from '../core/record.js';
+import { RunningApplications } from '../core/running-applications.js';
 import type { PerfSink, PerfSinkHost } from '../core/sink.js';
 import { blockText, kindOfBlock, repeatedFields, repeatedText } from './block-lines.js';
 import { formatFor, type LogFormat } from './log-format.js';
@@ -44,8 +45,10 @@ class LoggerSink implements PerfSink {
   private readonly logger = new Logger('Perf');
   private readonly blocks = new Repeats(kindOfBlock);
   private readonly slow = new Repeats(kindOfSlow);
-  /** Of applications, the oldest first: a module class imported by two tests shares its sinks. */
-  private readonly running: { readonly summaries: Summaries; readonly timer: NodeJS.Timeout }[] = [];
+  private readonly running = new RunningApplications<{
+    readonly summaries: Summaries;
+    readonly timer: NodeJS.Timeout;
+  }>();
   /** Of the logger that was asked last: the application may set its own after the sink was made. */
   private detected: { readonly logger: unknown; readonly format: LogFormat } | null = null;
 
@@ -59,7 +62,7 @@ class LoggerSink implements PerfSink {
       const summary = summaries.next(host);
       if (summary !== null) this.write('log', summaryText(summary), summary);
     }, summaryMs).unref();
-    this.running.push({ summaries, timer });
+    this.running.add(host, { summaries, timer });
   }
 
   publish(records: readonly PerfRecord[]): void {
@@ -70,13 +73,13 @@ class LoggerSink implements PerfSink {
     }
   }
 
-  async close(): Promise<void> {
-    clearInterval(this.running.shift()?.timer);
+  async close(host?: PerfSinkHost): Promise<void> {
+    clearInterval(this.running.take(host)?.timer);
     this.tellRepeated();
   }
 
   private tellBlock(record: BlockRecord): void {
-    for (const { summaries } of this.running) summaries.blocked(record.durationMs);
+    for (const { summaries } of this.running.values) summaries.blocked(record.durationMs);
     if (this.blocks.isNew(record)) this.write('warn', blockText(record), { event: 'event_loop_block', ...record });
   }
 

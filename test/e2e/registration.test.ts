@@ -117,6 +117,19 @@ describe.each(adapters)('registered with %s', (adapter) => {
     await expect(boot(adapter, { imports: [fromFactory] })).rejects.toThrow(message);
   });
 
+  it.each([
+    [undefined, 'The options must be an object, got `undefined`.'],
+    [{}, '`forRootAsync()` must be an object with one of `useFactory` (a function), `useClass` and `useExisting`'],
+    [{ useFactory: {} }, '`forRootAsync()` must be an object with one of `useFactory` (a function)'],
+    [{ useFactory: () => ({}), useClass: OptionsClass }, '`forRootAsync()` must be an object with one of'],
+    [
+      { useFactory: () => ({}), dashboard: true },
+      '`forRootAsync()` has no option `dashboard`: an option of the module stands in what `useFactory` returns.',
+    ],
+  ])('refuses %s of forRootAsync', (options, message) => {
+    expect(() => PerfModule.forRootAsync(options as never)).toThrow(`PERF_ERR_OPTION: ${message}`);
+  });
+
   it('refuses an `isGlobal` that is neither true nor false', () => {
     const message = 'PERF_ERR_OPTION: `isGlobal` must be `true` or `false`, got `"no"` (string).';
     expect(() => PerfModule.forRoot({ isGlobal: 'no' as never })).toThrow(message);

@@ -65,6 +65,19 @@ describe.each(adapters)('a request’s record on %s', (adapter) => {
     ]);
   });
 
+  it('names nobody where `unit` answers with a promise, says so, and survives its rejection', async () => {
+    const unit = async (): Promise<never> => Promise.reject(new Error('no session'));
+    expect(unitsOf(await records({ unit: unit as never }, ['/plain', 'ann']))).toEqual([null]);
+    expect(lines.all.join('\n')).toContain('unit() returned a promise: it must answer at once');
+  });
+
+  it('is redacted with `users.redact`, whether a gate was asked for the user or not', async () => {
+    const perf = { users: { redact: 'salt' }, experiments: { gates: staticGates({ gate: true }) } } as const;
+    const [plain, gated] = unitsOf(await records(perf, ['/plain', 'ann'], ['/gated', 'ann']));
+    expect(plain).toMatch(/^[\da-f]{16}$/);
+    expect(gated).toBe(plain);
+  });
+
   it('names the user whom middleware has found, on either platform', async () => {
     const built = await listeningApp(adapterOf(adapter), {
       metadata: { controllers: [WorkController] },

@@ -64,6 +64,23 @@ describe('a sink that fails', () => {
     expect(causes.filter((message) => !message.includes('more since')).length).toBeLessThanOrEqual(4);
   });
 
+  it('takes no time from another one that closes slowly', async () => {
+    let closed = false;
+    const slow: PerfSink = {
+      name: 'slow',
+      publish: () => {},
+      close: async () => {
+        await new Promise((resolve) => setTimeout(resolve, 200));
+        closed = true;
+      },
+    };
+    const { recorder, messages } = recording([{ name: 'hung', publish: () => new Promise(() => {}) }, slow]);
+    recorder.push(record());
+    await recorder.close(2_000);
+    expect(closed).toBe(true);
+    expect(messages.filter((message) => message.includes('sink "slow"'))).toEqual([]);
+  });
+
   it('says how many records a hung sink has cost', async () => {
     const hung: PerfSink = { name: 'hung', publish: () => new Promise(() => {}) };
     const { recorder, messages } = recording([hung]);

@@ -176,8 +176,8 @@ const rejected: Rejected[] = [
   {
     path: 'flushTimeoutMs',
     put: (flushTimeoutMs) => ({ flushTimeoutMs }),
-    must: 'a number of milliseconds above 0',
-    values: notAboveZero,
+    must: 'a number of milliseconds above 0 and at most 2147483647',
+    values: [...notAboveZero, [2 ** 31, '`2147483648` (number)']],
   },
 ];
 

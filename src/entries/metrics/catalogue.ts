@@ -42,8 +42,8 @@ const by = (attribute: string, of: (snapshot: PerfSnapshot) => Counts | null): R
 /** What `PerfInterceptor` measures stands among the routes of a snapshot, and is no request. */
 const httpRoutes = ({ routes }: PerfSnapshot): RouteSnapshot[] => routes.filter(({ method }) => isHttp(method));
 
-/** The row of all requests without a route has `*` when their methods differ. */
-const methodOf = ({ method }: RouteSnapshot): string => (method === '*' ? OVERFLOW : method);
+/** Requests without a route share one row, of whatever methods: a series must not change its name when another one comes. */
+const methodOf = ({ method, route }: RouteSnapshot): string => (route === '' ? OVERFLOW : method);
 
 /** A figure of all routes by method: methods are few, routes may be many. */
 const byMethod = (of: (route: RouteSnapshot) => number): Reading =>

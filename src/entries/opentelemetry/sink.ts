@@ -2,6 +2,7 @@ import type { Attributes as OtelAttributes, Histogram, Meter, MeterProvider } fr
 import { object, optional, value } from '../../core/option.js';
 import { optionalPeer } from '../../core/optional-peer.js';
 import type { PerfRecord, SpanRef } from '../../core/record.js';
+import { RunningApplications } from '../../core/running-applications.js';
 import type { PerfSink, PerfSinkHost } from '../../core/sink.js';
 import { BlockTotals } from '../metrics/block-totals.js';
 import { DEFAULT_BOUNDS_SECONDS, DURATIONS, SeriesIndex, type Duration } from '../metrics/durations.js';
@@ -45,8 +46,7 @@ class OpenTelemetrySink implements PerfSink {
   private readonly series = new SeriesIndex<OtelAttributes>(this.cap, otelAttributes);
   private provider: MeterProvider | null = null;
   private readonly histograms = new Map<Duration, Histogram>();
-  /** Of applications, the oldest first: a module class imported by two tests shares its sinks. */
-  private readonly unobserve: (() => void)[] = [];
+  private readonly unobserve = new RunningApplications<() => void>();
 
   constructor(private readonly given: MeterProvider | null) {}
 
@@ -70,7 +70,10 @@ class OpenTelemetrySink implements PerfSink {
       this.histograms.set(duration, histogram);
     }
     const { blocks, cap } = this;
-    this.unobserve.push(observe(meter, () => ({ snapshot: host.snapshot(), blocks, cap })));
+    this.unobserve.add(
+      host,
+      observe(meter, () => ({ snapshot: host.snapshot(), blocks, cap })),
+    );
   }
 
   publish(records: readonly PerfRecord[]): void {
@@ -89,8 +92,8 @@ class OpenTelemetrySink implements PerfSink {
   }
 
   /** The provider is the application's, so it is not shut down. */
-  async close(): Promise<void> {
-    this.unobserve.shift()?.();
+  async close(host?: PerfSinkHost): Promise<void> {
+    this.unobserve.take(host)?.();
   }
 }
 

@@ -1,6 +1,7 @@
 import { guarded } from '../../core/guarded.js';
 import { optionalPeer } from '../../core/optional-peer.js';
 import type { PerfRecord } from '../../core/record.js';
+import { RunningApplications } from '../../core/running-applications.js';
 import type { PerfSink, PerfSinkHost } from '../../core/sink.js';
 import { BlockTotals } from '../metrics/block-totals.js';
 import { SeriesCap } from '../metrics/series-cap.js';
@@ -33,13 +34,12 @@ class Sink implements PrometheusSink {
   readonly name = 'prometheus';
   private readonly cap = new SeriesCap();
   private readonly blocks = new BlockTotals(this.cap);
-  /** Applications, oldest first: a module class imported by two tests shares its sinks. */
-  private readonly running: Running[] = [];
+  private readonly running = new RunningApplications<Running>();
 
   constructor(private readonly options: ResolvedPrometheusOptions) {}
 
   get port(): number | null {
-    return this.running.at(-1)?.listener?.port ?? null;
+    return this.running.values.at(-1)?.listener?.port ?? null;
   }
 
   async start(host: PerfSinkHost): Promise<void> {
@@ -48,7 +48,7 @@ class Sink implements PrometheusSink {
     const registry = this.options.registry ?? (await ownRegistry());
     const unregister = registerMetrics(registry, host, { blocks, cap }, { prefix, labels, boundsSeconds: buckets });
     const application: Running = { unregister: this.options.registry === null ? null : unregister, listener: null };
-    this.running.push(application);
+    this.running.add(host, application);
     const read = async () => ({ status: 200, type: registry.contentType, body: await registry.metrics() });
     const failed = (reason: string): void => {
       const cause = `the Prometheus endpoint failed: ${reason}`;
@@ -63,8 +63,8 @@ class Sink implements PrometheusSink {
     for (const record of records) if (record.kind === 'block') this.blocks.add(record);
   }
 
-  async close(): Promise<void> {
-    const application = this.running.shift();
+  async close(host?: PerfSinkHost): Promise<void> {
+    const application = this.running.take(host);
     application?.unregister?.();
     await application?.listener?.close();
   }

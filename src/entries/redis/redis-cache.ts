@@ -1,4 +1,5 @@
 import { applicationPackage } from '../../core/application-package.js';
+import { MAX_TIMER_MS } from '../../core/clock.js';
 import { number, object, optional, string, value } from '../../core/option.js';
 import type { CacheLevel2, Level2Maker } from '../../cached-data/level2.js';
 import { clientOf, type RedisCacheConnection } from './connection.js';
@@ -39,7 +40,7 @@ const table = object({
     return !('isCluster' in given && given.isCluster === true);
   }),
   prefix: optional(string({ what: 'a text', test: (text) => text !== '' })),
-  deadlineMs: number({ default: 50, unit: 'a number of milliseconds' }),
+  deadlineMs: number({ default: 50, unit: 'a number of milliseconds', max: MAX_TIMER_MS }),
 });
 
 /**

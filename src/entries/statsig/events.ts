@@ -1,4 +1,5 @@
 import type { BlockRecord, RequestRecord, ResourceRecord } from '../../core/record.js';
+import { UNIT_OF_EXPERIMENTS } from '../../core/users.js';
 import type { StatsigEvent } from './client.js';
 import { label, labelEnd, metadataOf, userOf } from './limits.js';
 
@@ -13,10 +14,11 @@ export function requestEvent(record: RequestRecord, pod: string, sampleRate: num
     pod,
     ...(record.time === null ? {} : { upstreamMs: record.time.upstreamMs }),
   };
+  const unit = UNIT_OF_EXPERIMENTS.get(record) ?? record.unit;
   return {
     name: 'api_request',
     at: Math.round(record.startedAt + record.durationMs),
-    user: record.unit === null ? { userID: pod } : userOf(record.unit),
+    user: unit === null ? { userID: pod } : userOf(unit),
     value: record.durationMs,
     metadata: metadataOf(sampleRate < 1 ? { ...own, sampleRate } : own, record.variants),
   };

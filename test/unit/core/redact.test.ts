@@ -211,6 +211,10 @@ describe('data', () => {
       ],
       headers: ['Accept', '*/*', 'Authorization', 'hunter2', 'Cookie', 'b'],
       patch: [{ op: 'replace', path: '/user/password', value: 'hunter2' }],
+      header: { header: 'X-Api-Key', value: 'hunter2' },
+      change: { property: 'password', newValue: 'hunter2', version: 3 },
+      question: { question: '2fa', answer: '493811' },
+      talk: { title: 'a secret garden', room: 'B' },
       payment: { number: 4111111111111111, at: 1700000000000009 },
     };
     expect(redactData(body, secrets)?.data).toEqual({
@@ -224,6 +228,10 @@ describe('data', () => {
       ],
       headers: ['Accept', '*/*', 'Authorization', '[redacted]', 'Cookie', '[redacted]'],
       patch: [{ op: 'replace', path: '/user/password', value: '[redacted]' }],
+      header: { header: 'X-Api-Key', value: '[redacted]' },
+      change: { property: 'password', newValue: '[redacted]', version: 3 },
+      question: { question: '2fa', answer: '[redacted]' },
+      talk: { title: 'a secret garden', room: 'B' },
       payment: { number: '[redacted]', at: 1700000000000009 },
     });
   });

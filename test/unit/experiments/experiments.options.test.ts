@@ -55,7 +55,7 @@ describe('`experiments`', () => {
     [
       'slices of no length',
       { gates, switchback: { gate: 'faster', sliceMs: 0 } },
-      '`experiments.switchback.sliceMs` must be a number of milliseconds above 0, got `0` (number).',
+      '`experiments.switchback.sliceMs` must be a number of milliseconds above 0 and at most 2147483647, got `0` (number).',
     ],
     [
       'a wash-out as long as the slice',

@@ -25,6 +25,8 @@ const scrapeOf = async (options: PrometheusSinkOptions): Promise<Map<string, Fam
 const allSamples = (families: Map<string, Family>): Sample[] =>
   [...families.values()].flatMap(({ samples }) => samples);
 
+const silent = new OncePerCause({ log: () => {}, warn: () => {}, error: () => {} }, () => 0);
+
 describe('prometheusSink', () => {
   it('begins every name with `prefix`', async () => {
     const plain = await scrapeOf({});
@@ -159,15 +161,18 @@ describe('prometheusSink with a port of its own', () => {
 
   it('serves each of two applications that share it, until that one closes', async () => {
     const sink = prometheusSink({ port: 0 });
-    await sink.start?.(everything());
-    const first = urlOf(sink, '/metrics');
-    await sink.start?.(everything());
-    const second = urlOf(sink, '/metrics');
-    await sink.close?.();
-    await expect(fetch(first)).rejects.toThrow('fetch failed');
-    expect((await fetch(second)).status).toBe(200);
-    await sink.close?.();
+    const recorders = [everything(), everything()].map((host) => ({ host, recorder: recorderOf([sink], silent) }));
+    const urls: string[] = [];
+    for (const { host, recorder } of recorders) {
+      await recorder.start(host, 1_000);
+      urls.push(urlOf(sink, '/metrics'));
+    }
+    const [first, second] = urls as [string, string];
+    await recorders[1]!.recorder.close(1_000);
     await expect(fetch(second)).rejects.toThrow('fetch failed');
+    expect((await fetch(first)).status).toBe(200);
+    await recorders[0]!.recorder.close(1_000);
+    await expect(fetch(first)).rejects.toThrow('fetch failed');
   });
 
   it('says when the port is taken; the application starts without it', async () => {
