@@ -23,7 +23,7 @@ import type { Feature, FeatureHost } from './http/feature.js';
 import { REQUEST_SCOPED } from './http/handler.interceptor.js';
 import { ControllerHandlers } from './http/handlers.js';
 import { RequestLifecycle } from './http/lifecycle.js';
-import { mountsOf, platformOf } from './http/platform-of.js';
+import { mountsOf, platformOf, startBeforeParsers } from './http/platform-of.js';
 import type { Platform } from './http/platform.js';
 import { watchRegistration } from './http/route-functions.js';
 import { afterServerClosed, endKeptConnections, whenUnprotected } from './http/shutdown.js';
@@ -68,7 +68,7 @@ export class PerfRuntime {
     @Optional() @Inject(ModuleRef) private readonly application: ModuleRef,
   ) {
     this.options = options;
-    this.mounts = mountsOf(httpAdapter);
+    this.mounts = mountsOf(httpAdapter, options.enabled);
     this.release = releaseOf(options.release);
     const { logger, report, requests, routes, handlers } = this;
     const isHeard = FEATURES.some(({ name, hearsRecords = false }) => hearsRecords && options[name] !== null);
@@ -97,6 +97,7 @@ export class PerfRuntime {
     const own = FEATURES.map((feature) => feature.create(options[feature.name], host));
     this.features = [...own, ...this.extensions.map((extension) => extension.create(host))];
     REQUEST_SCOPED.set(requests, handlers.requestScoped);
+    if (this.observesRequests()) startBeforeParsers(httpAdapter, requests);
   }
 
   serviceOf(feature: (typeof FEATURES)[number]): object {
@@ -166,6 +167,14 @@ export class PerfRuntime {
 
   private beginRegistration(adapter: AbstractHttpAdapter, modules: ModulesContainer): void {
     const { handlers, requests, routes } = this;
+    // Switched off, only what deferred work and extensions run around stays.
+    try {
+      handlers.place(modules, this.options.enabled);
+    } catch (error) {
+      handlers.giveBack();
+      throw error;
+    }
+    if (handlers.sites.length === 0) return;
     let registering = false;
     const unwatch = watchRegistration(adapter, {
       requests,
@@ -181,14 +190,8 @@ export class PerfRuntime {
     this.endRegistration = () => {
       this.endRegistration = () => {};
       unwatch();
-      this.handlers.giveBack();
+      handlers.giveBack();
     };
-    try {
-      this.handlers.place(modules);
-    } catch (error) {
-      this.endRegistration();
-      throw error;
-    }
   }
 
   /** Gives back what stood for handlers and adapter while Nest registered routes. */

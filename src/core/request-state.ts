@@ -80,7 +80,11 @@ export class RequestState extends Attachable implements Linked<RequestState> {
 
   /** The matched route, or null while (or when) none has matched. */
   get route(): Route | null {
-    return (this.matched ??= this.owner.findRoute(this));
+    if (this.matched !== null) return this.matched;
+    const found = this.owner.findRoute(this);
+    // Of a request in middleware the framework may still find another one.
+    if (this.closed) this.matched = found;
+    return found;
   }
 
   /** The route as far as it has been asked for already: a plain read, safe inside the event loop's interrupt. */

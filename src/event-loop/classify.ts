@@ -1,5 +1,13 @@
 import type { BlockCause } from '../core/record.js';
-import { beginsInForeignRead, beginsInRequest, isCalledBack, type Look, showsItsCall, showsNodeCall } from './frame.js';
+import {
+  beginsInForeignRead,
+  beginsInRequest,
+  isCalledBack,
+  isSharedCallback,
+  type Look,
+  showsItsCall,
+  showsNodeCall,
+} from './frame.js';
 import { LATE_MS } from './beat.js';
 import type { Block } from './loop-watch.js';
 
@@ -26,6 +34,8 @@ export interface Evidence<S> extends Pick<Block, 'startMs' | 'endMs' | 'cpuRatio
   suspectAt(look: Look<S>): S | null;
   /** Whether the request of a look, which only the store tells, may do others' work too. */
   sharesWork(look: Look<S>): boolean;
+  /** Who was the first to get on after it; null: nobody did. */
+  readonly firstOn: S | null;
   readonly alone: S | null;
 }
 
@@ -52,6 +62,9 @@ const IDLE_CPU_RATIO = 0.3;
 const SOME_GC_RATIO = 0.25;
 /** A request that happens to be preempted or to start a collection is seen once or twice. */
 const MIN_LOOKS = 3;
+
+/** What runs so long after the end of its request is not likelier its work than anybody's. */
+const LEFT_BEHIND_MS = 5_000;
 
 interface Claim<S> {
   state: S | null;
@@ -122,7 +135,13 @@ function named<S>(claim: Claim<S>, cause: BlockCause, evidence: Evidence<S>): Ve
   const trusted =
     evidence.stacksTrusted &&
     looks.every((look) => isTrusted(look, evidence) && !evidence.endedBefore(state, look.servedMs));
-  return trusted ? { ...nobody, culprit: state, waited: 'others' } : { ...nobody, suspect: state, waited: 'unknown' };
+  if (trusted) return { ...nobody, culprit: state, waited: 'others' };
+  // What it has started and left behind is the application's by now: an interval, a worker.
+  const isLeft = evidence.endedBefore(state, looks[0]!.servedMs - LEFT_BEHIND_MS);
+  const isShared = looks.every(({ source, frames }) => source === 'aside' && isSharedCallback(frames));
+  // Of a batch, or a worker's answer: whoever it was made for goes on first.
+  const likely = isShared ? (evidence.firstOn ?? state) : state;
+  return { ...nobody, suspect: isLeft ? null : likely, waited: 'unknown' };
 }
 
 /** Who waited while the code of a claim ran, apart from its request. */
@@ -146,8 +165,17 @@ function unseenOf<S>(looks: readonly Look<S>[], evidence: Evidence<S>): S | null
 function isTrusted<S>(look: Look<S>, evidence: Evidence<S>): boolean {
   if (look.source === 'sync' || look.source === 'named') return true;
   if (beginsInForeignRead(look.frames)) return false;
-  if (look.source === 'aside' && !isCalledBack(look)) return false;
+  if (look.source === 'aside' && !isItsCallback(look, evidence.firstOn)) return false;
   return beginsInRequest(look.frames) || !evidence.sharesWork(look);
+}
+
+/**
+ * Whether a callback is of the request in whose context it was asked for. A timer, a worker or a socket may be shared by all who
+ * came after: it is its own where it is the one to get on as of it. Of a file or a stream, where nobody else does.
+ */
+function isItsCallback<S>(look: Look<S>, firstOn: S | null): boolean {
+  if (!isCalledBack(look)) return false;
+  return firstOn === look.state || (firstOn === null && !isSharedCallback(look.frames));
 }
 
 const isProven = <S>(claim: Claim<S>, windowMs: number): boolean =>

@@ -253,6 +253,7 @@ export class EventLoop implements RequestObserver {
       endedBefore: (state, ms) => state.endedMs > 0 && state.endedMs < ms,
       suspectAt: (look) => suspectAt(look, inFlight, startMs, firstOn),
       sharesWork: (look) => severalOn || sharesWork(look, inFlight),
+      firstOn,
       alone: aloneIn(inFlight, startMs),
     });
     const waited = waitedOf(inFlight, verdict);

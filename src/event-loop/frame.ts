@@ -96,6 +96,14 @@ export function isCalledBack({ frames, cut }: Seen): boolean {
   return loop !== 0 && (file.startsWith('node:') || RXJS.test(file));
 }
 
+/** Whether it is called back by what requests often share: a timer that runs for all, a worker, another process, a datagram socket. */
+export function isSharedCallback(frames: readonly Frame[]): boolean {
+  const running = runningFrames(withoutProbe(frames));
+  return running.some(({ file }) => file !== null && (file === TIMERS || CHANNEL.test(file)));
+}
+
+const CHANNEL = /^node:(?:dgram$|internal\/(?:per_context\/messageport$|worker|child_process$|cluster|fs\/watchers$))/;
+
 /** Whether a timer of nobody knows whom runs. What RxJS delays is a request's more likely than not. */
 export function isBareTimer(frames: readonly Frame[]): boolean {
   const running = runningFrames(withoutProbe(frames));

@@ -68,12 +68,12 @@ export class ControllerHandlers {
   }
 
   /**
-   * Call before routes are registered.
+   * Call before routes are registered. `all` false: only those that something runs around.
    * @throws PERF_ERR_DECORATOR and what the factories throw
    */
-  place(modules: ModulesContainer): void {
+  place(modules: ModulesContainer, all = true): void {
     for (const module of modules.values()) {
-      for (const wrapper of module.controllers.values()) this.placeController(wrapper);
+      for (const wrapper of module.controllers.values()) this.placeController(wrapper, all);
     }
   }
 
@@ -89,7 +89,7 @@ export class ControllerHandlers {
     this.parameters.giveBack();
   }
 
-  private placeController(wrapper: ControllerWrapper): void {
+  private placeController(wrapper: ControllerWrapper, all: boolean): void {
     const { metatype, instance } = wrapper;
     if (typeof metatype !== 'function' || instance === undefined || instance === null) return;
     const controller = metatype as Type;
@@ -98,8 +98,9 @@ export class ControllerHandlers {
       const method = (instance as Record<string, unknown>)[methodName];
       if (!servesRoute(declared) || typeof method !== 'function') continue;
       const site = siteOf(controller, methodName, declared as Method);
-      this.sites.push(site);
       const arounds = this.factories.map((factory) => factory(site)).filter((around) => around !== null);
+      if (!all && arounds.length === 0) continue;
+      this.sites.push(site);
       const isStatic = wrapper.isDependencyTreeStatic();
       if (!isStatic) this.placeRequestScoped(site, arounds);
       const wanted = this.wanted.length;

@@ -262,7 +262,7 @@ export class RequestLifecycle extends Attachable implements RequestOwner {
       if (queued !== undefined) queued.delete(state);
       if (state.closed) return;
       const aborted = state.endedMs === 0 || wasReset(this);
-      lifecycle.end(state, aborted ? statusOfAbort(state, this) : this.statusCode, aborted);
+      lifecycle.end(state, aborted ? statusOfAbort(state, this) : statusOf(this), aborted);
     })(this);
 
   private failed(what: string, error: unknown): void {
@@ -274,6 +274,12 @@ export class RequestLifecycle extends Attachable implements RequestOwner {
 /** Not by its `stream`: an application may keep one of its own there. */
 const isHttp2 = (response: ServerResponse): boolean => !(response instanceof ServerResponse);
 
+/** Of HTTP/2 what was sent: an application may answer through the stream itself. */
+function statusOf(response: ServerResponse): number {
+  const { stream } = response as { stream?: { sentHeaders?: { ':status'?: number } } | null };
+  return (isHttp2(response) ? stream?.sentHeaders?.[':status'] : undefined) ?? response.statusCode;
+}
+
 /** 499 when the client left before the head was sent. Asks Node itself: compression answers for a response that it holds back. */
 function statusOfAbort({ request }: RequestState, response: ServerResponse): number {
   // Left in the middle of its body: Express's parsers answer that, into the closed connection.
@@ -282,7 +288,7 @@ function statusOfAbort({ request }: RequestState, response: ServerResponse): num
     response instanceof ServerResponse
       ? Reflect.get(ServerResponse.prototype, 'headersSent', response)
       : (response as ServerResponse).headersSent;
-  return sent === true ? response.statusCode : 499;
+  return sent === true ? statusOf(response) : 499;
 }
 
 /** HTTP/2 fires `finish` before `close` even when the client has cancelled the stream; the stream knows better. */

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
-import { connect as connectHttp2, constants as http2 } from 'node:http2';
+import { connect as connectHttp2, constants as http2, type ServerHttp2Stream } from 'node:http2';
 import type { AddressInfo } from 'node:net';
+import { Controller, Get, Res } from '@nestjs/common';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { RequestRecord } from '../../src/index.js';
 import { adapterOf, adapters, startApp, type TestApp } from '../fixtures/app.js';
@@ -282,6 +283,27 @@ describe('event matrix on fastify with HTTP/2', () => {
     await running.close();
     expectRecords(records, [expected], Infinity);
   });
+});
+
+it('event matrix on fastify with HTTP/2: an answer through the stream itself has the status that was sent', async () => {
+  @Controller()
+  class HijackingController {
+    @Get('early')
+    early(@Res() reply: { hijack(): void; raw: { stream: ServerHttp2Stream } }): void {
+      reply.hijack();
+      reply.raw.stream.respond({ ':status': 207 });
+      reply.raw.stream.end('x');
+    }
+  }
+  const adapter = adapterOf('fastify', { http2: true });
+  const running = await startApp('fastify', { metadata: { controllers: [HijackingController] }, adapter });
+  const session = connectHttp2(running.url);
+  const stream = session.request({ ':path': '/early' });
+  stream.resume();
+  await new Promise((resolve) => stream.once('close', resolve));
+  expect(await recordsOf(running, 1)).toMatchObject([{ route: '/early', status: 207, outcome: 'completed' }]);
+  session.close();
+  await running.close();
 });
 
 /** Waits until so many requests have ended (a client that has left cannot tell), then for the sinks. */

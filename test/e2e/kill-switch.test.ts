@@ -1,6 +1,6 @@
 import { createHook } from 'node:async_hooks';
 import type { Server } from 'node:http';
-import { Controller, Get, Inject, Injectable, Logger } from '@nestjs/common';
+import { type CanActivate, Controller, type ExecutionContext, Get, Inject, Injectable, Logger } from '@nestjs/common';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import {
   Deferrer,
@@ -149,6 +149,29 @@ describe.each(adapters)('the kill switch on %s', (adapter) => {
       const bare = await counts(null);
       // Deferred work must know when a response has ended.
       expect(await counts({ ...options(), sinks: [], defer: false })).toEqual(bare);
+    });
+
+    it('leaves the adapter as it is, and gives guards the handlers themselves', async () => {
+      const seen: unknown[] = [];
+      class LookingGuard implements CanActivate {
+        canActivate(context: ExecutionContext): boolean {
+          return seen.push(context.getHandler()) > 0;
+        }
+      }
+      const keysOf = async (perf: PerfModuleOptions | null): Promise<string[]> => {
+        const built = await listeningApp(adapterOf(adapter), {
+          metadata: simple,
+          perf,
+          beforeInit: (app) => void app.useGlobalGuards(new LookingGuard()),
+        });
+        await (await fetch(`${built.url}/text`)).text();
+        // What `app.close()` waits for stays: it drains deferred work.
+        return Object.keys(built.app.getHttpAdapter()).filter((key) => key !== 'close');
+      };
+      expect(await keysOf({ ...options(), sinks: [] })).toEqual(await keysOf(null));
+      const { text } = SimpleController.prototype;
+      expect(seen).toEqual([text, text]);
+      expect(seen.every((handler) => handler === text)).toBe(true);
     });
 
     it('has no thread and no timer', async () => {

@@ -6,6 +6,7 @@ import { ExpressAdapter } from '@nestjs/platform-express';
 import { afterEach, describe, expect, it } from 'vitest';
 import { PerfService } from '../../src/index.js';
 import { closeApps, listeningApp, recordsOf, type BuiltApp } from '../fixtures/build-app.js';
+import { until } from '../fixtures/until.js';
 
 interface Routes {
   (request: object, response: ServerResponse, next: () => void): void;
@@ -101,6 +102,27 @@ describe('labels of what is mounted on Express', () => {
       ['', 404],
     ]);
     for (const label of labelsOf(built)) expect(label).not.toContain('evil');
+  });
+
+  it('is the same whether somebody has looked at the request while middleware held it, or not', async () => {
+    let held: (() => void)[] = [];
+    const built = await listeningApp(new ExpressAdapter(), {
+      beforeInit: (app) => {
+        app.use('/api', (_request: object, _response: object, next: () => void) => void held.push(next));
+        (app.getHttpAdapter().getInstance() as Routes).get('/api/raw/:id', answer);
+      },
+    });
+    const perf = built.app.get(PerfService);
+    for (const looks of [false, true]) {
+      held = [];
+      const asked = ['/api/raw/1', '/api/nothing'].map((path) => fetch(built.url + path));
+      await until('both in middleware', () => held.length === 2);
+      if (looks) expect(perf.snapshot().routes.map(({ inFlight }) => inFlight)).toContain(2);
+      for (const next of held) next();
+      await Promise.all(asked);
+    }
+    const routes = (await recordsOf(built, 4)).map(({ route }) => route);
+    expect(routes.toSorted()).toEqual(['', '', '/api/raw/:id', '/api/raw/:id']);
   });
 
   it('mounted functions that let a request pass, and parameters in their paths, make no label', async () => {

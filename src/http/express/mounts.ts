@@ -16,9 +16,12 @@ export class MountPaths {
   private readonly notFound = new WeakSet<object>();
   private watched: AbstractHttpAdapter | null = null;
 
+  /** `isOff`: nothing is measured, so no label is asked for, and the adapter stays as it is. */
+  constructor(private readonly isOff = false) {}
+
   /** From now on; what was mounted before is not known. */
   watch(adapter: AbstractHttpAdapter): void {
-    if (this.watched === adapter) return;
+    if (this.isOff || this.watched === adapter) return;
     this.watched = adapter;
     const use = adapter.use.bind(adapter) as (...parameters: unknown[]) => unknown;
     adapter.use = (...parameters: unknown[]): unknown => {

@@ -5,8 +5,13 @@ import { frame, probe, look, late, looks, evidence, judged } from '../../fixture
 
 describe('what the store says is not always proof', () => {
   it('only suspects a request that had ended before', () => {
-    const given = { looks: looks('a', 20, 90), endedBefore: (state: string) => state === 'a' };
-    expect(judged(given)).toEqual({ cause: 'javascript', culprit: null, suspect: 'a' });
+    const endedAt = (endMs: number) => ({
+      looks: looks('a', 20, 90),
+      endedBefore: (state: string, ms: number) => state === 'a' && endMs < ms,
+    });
+    expect(judged(endedAt(10))).toEqual({ cause: 'javascript', culprit: null, suspect: 'a' });
+    // An interval that it had started long ago.
+    expect(judged(endedAt(-5_000))).toEqual({ cause: 'javascript', culprit: null, suspect: null });
   });
 
   it('only suspects the request in whose context a shared connection was opened', () => {
@@ -22,14 +27,14 @@ describe('what the store says is not always proof', () => {
 
   describe('of a request whose handler awaits something else', () => {
     const ticks = frame('processTicksAndRejections', 'node:internal/process/task_queues');
-    const judgedAt = (frames: Frame[], more: Partial<Look<string>> = {}) => {
+    const judgedAt = (frames: Frame[], more: Partial<Look<string>> = {}, firstOn: string | null = 'a') => {
       const seen = looks('a', 20, 90).map((l) => ({
         ...l,
         source: 'aside' as const,
         frames: [...probe, ...frames],
         ...more,
       }));
-      const { culprit, suspect } = judged({ looks: seen });
+      const { culprit, suspect } = judged({ looks: seen, firstOn });
       return { culprit, suspect };
     };
     const named = { culprit: 'a', suspect: null };
@@ -55,14 +60,35 @@ describe('what the store says is not always proof', () => {
         [frame('map'), frame('next', '/app/node_modules/rxjs/dist/cjs/internal/observable/innerFrom.js'), ticks],
       ],
       ['interceptors, on Windows', [frame('map'), frame('next', 'C:\\app\\node_modules\\rxjs\\dist\\innerFrom.js')]],
-    ])('names it for its %s', (_name, frames) => {
+    ])('names it for its %s, where it gets on as of them', (_name, frames) => {
       expect(judgedAt(frames)).toEqual(named);
+      expect(judgedAt(frames, {}, 'b').culprit).toBeNull();
+    });
+
+    it.each<[string, Frame[]]>([
+      ['a timer', [frame('flush'), frame('listOnTimeout', 'node:internal/timers')]],
+      ['a worker', [frame('onMessage'), frame('exports.emitMessage', 'node:internal/per_context/messageport')]],
+      [
+        'another process',
+        [frame('onMessage'), frame('emit', 'node:events'), frame('x', 'node:internal/child_process')],
+      ],
+      ['a datagram socket', [frame('onMessage'), frame('emit', 'node:events'), frame('onMessage', 'node:dgram')]],
+    ])('only suspects it for %s that nobody gets on as of: those who came later share it', (_name, frames) => {
+      expect(judgedAt(frames, {}, null)).toEqual(suspected);
+      expect(judgedAt(frames, {}, 'b')).toEqual({ culprit: null, suspect: 'b' });
+    });
+
+    it('names it for a file or stream that nobody gets on as of', () => {
+      expect(judgedAt([frame('parse'), frame('done', 'node:internal/fs/read/context')], {}, null)).toEqual(named);
     });
 
     it('only suspects it where others have got on as of the same callback: it may have been a batch', () => {
       const frames = [frame('batch'), frame('listOnTimeout', 'node:internal/timers')];
       const seen = looks('a', 20, 90).map((l) => ({ ...l, source: 'aside' as const, frames }));
-      expect(judged({ looks: seen, sharesWork: () => true })).toMatchObject({ culprit: null, suspect: 'a' });
+      expect(judged({ looks: seen, firstOn: 'a', sharesWork: () => true })).toMatchObject({
+        culprit: null,
+        suspect: 'a',
+      });
     });
 
     it('only suspects it where the stack is too deep to show where it begins', () => {
