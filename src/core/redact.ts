@@ -1,5 +1,7 @@
 import { printable } from './printable.js';
 
+export const REDACTED = '[redacted]';
+
 /** Words that mark a header, parameter or field as secret, wherever they stand in its name, several of them too. */
 const SECRET_WORDS: ReadonlySet<string> = new Set(
   (
@@ -17,8 +19,9 @@ const SECRET_PARTS = (
 ).split(' ');
 
 /** Values that are secret whatever they are called: JSON web tokens, well-known key formats, PEM, HTTP credentials. */
-const SECRET_VALUE =
-  /(?<![\w-])eyJ[\w-]{6,}\.[\w-]{4,}|\b(?:sk|pk|rk|whsec)[_-][\w-]{12,}|\bgh[pousr]_\w{16,}|\bgithub_pat_\w{16,}|\bglpat-[\w-]{16,}|\bxox[a-z]-[\w-]{8,}|\b(?:AKIA|ASIA)[A-Z0-9]{12,}|\bAIza[\w-]{20,}|\bSG\.[\w-]{12,}|\bnpm_\w{20,}|-----BEGIN|\b(?:Bearer|Basic|Digest|Negotiate)\s+\S{4,}/i;
+const KEY =
+  /(?<![\w-])eyJ[\w-]{6,}\.[\w.-]{4,}|\b(?:sk|pk|rk|whsec)[_-][\w-]{12,}|\bgh[pousr]_\w{16,}|\bgithub_pat_\w{16,}|\bglpat-[\w-]{16,}|\bxox[a-z]-[\w-]{8,}|\b(?:AKIA|ASIA)[A-Z0-9]{12,}|\bAIza[\w-]{20,}|\bSG\.[\w-]{12,}|\bnpm_\w{20,}/;
+const SECRET_VALUE = new RegExp(`${KEY.source}|-----BEGIN|\\b(?:Bearer|Basic|Digest|Negotiate)\\s+\\S{4,}`, 'i');
 
 /** What may be the number of a payment card: 14 to 16 digits of the ranges that are given to them (ISO/IEC 7812). */
 const MAYBE_CARD = /(?<![\w.-])(?:2[2-7]|3\d|4\d|5\d|6\d)(?:[ -]?\d){12,14}(?![\w.-])/g;
@@ -31,6 +34,18 @@ const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
 
 /** `https://user:password@host`, and the same without its scheme, as a path's segment is. */
 const WITH_CREDENTIALS = /:\/\/[^/\s]*@|:[^\s/:]*@/;
+
+const KEYS = new RegExp(KEY.source, 'gi');
+const CREDENTIALS_IN_URL = /:\/\/[^/\s@]*:[^/\s@]*@/g;
+/** With something in it that no word has: "Basic authentication" is none. */
+const HTTP_CREDENTIALS = /\b(Bearer|Basic|Digest|Negotiate)\s+(?=\S*[\d=.])\S{8,}/gi;
+
+/** A sentence, as errors have it, without the keys and credentials that stand in it. */
+export const withoutSecrets = (sentence: string): string =>
+  sentence
+    .replaceAll(CREDENTIALS_IN_URL, `://${REDACTED}@`)
+    .replaceAll(HTTP_CREDENTIALS, `$1 ${REDACTED}`)
+    .replaceAll(KEYS, REDACTED);
 
 /** The check digit of a card's number, by Luhn's formula (ISO/IEC 7812-1, annex B). */
 function isCard(text: string): boolean {
@@ -79,8 +94,6 @@ export class SecretNames {
     return false;
   }
 }
-
-export const REDACTED = '[redacted]';
 
 /** A text that is encoded more often, as JSON or in a URL, is no text. */
 const MAX_ENCODINGS = 5;

@@ -15,6 +15,7 @@ export class EventQueue {
   private sending: Promise<void> | null = null;
   /** Asked for once: asked again, a client that was shut down would come back to life. */
   private ready: Promise<void> | null = null;
+  private giveUpPost: () => void = () => {};
 
   constructor(
     private readonly adapter: StatsigAdapter,
@@ -38,6 +39,7 @@ export class EventQueue {
 
   /** The end: what is still here is lost. */
   drop(): void {
+    this.giveUpPost();
     const { length } = this.waiting;
     this.waiting = [];
     if (length > 0) this.lost(length, 'not handed over before the application closed');
@@ -67,8 +69,14 @@ export class EventQueue {
     }
     if (logged === 0) return;
     try {
+      let isGivenUp = false;
+      const givenUp = new Promise<void>((resolve) => {
+        this.giveUpPost = () => resolve(void (isGivenUp = true));
+      });
       // A little longer for the SDK, so that it is surely we who see that it was late.
-      const inTime = await within(POST_TIMEOUT_MS, () => this.adapter.flush(POST_TIMEOUT_MS + 100));
+      const post = (): Promise<void> => Promise.race([this.adapter.flush(POST_TIMEOUT_MS + 100), givenUp]);
+      const inTime = await within(POST_TIMEOUT_MS, post);
+      if (isGivenUp) throw new Error('no answer before the application closed');
       if (!inTime) throw new Error(`no answer within ${POST_TIMEOUT_MS} ms`);
     } catch (error) {
       this.lost(logged, reasonWithoutKey(error));
