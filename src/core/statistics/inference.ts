@@ -24,7 +24,7 @@ const ROUNDING = 1e-12;
 
 /**
  * Δ = Rt/Rc - 1 of two independent means, Var = Vt/Rc² + Rt²·Vc/Rc⁴ by the delta method (GrowthBook and Eppo, statistics
- * pages), Welch and Satterthwaite's degrees of freedom ν = (Vt+Vc)² / (Vt²/(Kt-1) + Vc²/(Kc-1)) (Welch 1947).
+ * pages), Welch and Satterthwaite's degrees of freedom ν = (Vt+Vc)² / (Vt²/νt + Vc²/νc) (Welch 1947).
  * The control's mean must not be 0.
  */
 export function relativeLift(control: Estimate, treatment: Estimate): Lift {
@@ -39,10 +39,11 @@ export function relativeLift(control: Estimate, treatment: Estimate): Lift {
 /** A ratio of two means as a relative difference. */
 export const deltaOf = (ratio: number): number => (Math.abs(ratio - 1) < ROUNDING ? 0 : ratio - 1);
 
-/** Infinite when neither mean has a variance. */
+/** Infinite when neither mean has a variance, 1 when one has no end. */
 export function welchDegrees(control: Estimate, treatment: Estimate): number {
   const total = control.variance + treatment.variance;
   if (total === 0) return Infinity;
+  if (total === Infinity) return 1;
   // Shares instead of squares of variances: those could underflow.
   const c = control.variance / total;
   const t = treatment.variance / total;

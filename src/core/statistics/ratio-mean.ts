@@ -16,14 +16,15 @@ export interface RatioMean {
   mean: number;
   /** Per unit: (sum - mean · count) / (average count). They add up to 0. */
   residuals: Float64Array;
+  /** Per unit: its part of the count. They add up to 1. */
+  shares: Float64Array;
 }
 
 /**
- * The mean of a ratio metric over randomised units. The variance of the residuals over the number of units is the
- * delta method's [Var(S) - 2R·Cov(S,N) + R²·Var(N)] / (K·N̄²) in a form that does not cancel digits
+ * The mean of a ratio metric over randomised units, by the delta method's residuals: they do not cancel digits
  * (Deng, Knoblich & Lu 2018, arXiv 1803.06336, eq. 4).
  */
-export function ratioMean(arm: Arm): RatioMean {
+export function ratioMean(arm: readonly Pick<Row, 'count' | 'sum'>[]): RatioMean {
   let count = 0;
   let sum = 0;
   for (const row of arm) {
@@ -31,11 +32,15 @@ export function ratioMean(arm: Arm): RatioMean {
     sum += row.sum;
   }
   const residuals = new Float64Array(arm.length);
-  if (count === 0) return { units: arm.length, count, mean: 0, residuals };
+  const shares = new Float64Array(arm.length);
+  if (count === 0) return { units: arm.length, count, mean: 0, residuals, shares };
   const mean = sum / count;
   const averageCount = count / arm.length;
-  for (let i = 0; i < arm.length; i++) residuals[i] = (arm[i]!.sum - mean * arm[i]!.count) / averageCount;
-  return { units: arm.length, count, mean, residuals };
+  for (let i = 0; i < arm.length; i++) {
+    residuals[i] = (arm[i]!.sum - mean * arm[i]!.count) / averageCount;
+    shares[i] = arm[i]!.count / count;
+  }
+  return { units: arm.length, count, mean, residuals, shares };
 }
 
 /** A mean and how well it is known. */
@@ -47,34 +52,43 @@ export interface Estimate {
   units: number;
 }
 
-/** The mean with the spread of its units, one degree of freedom taken. */
-export const estimateOf = ({ mean, residuals, units }: RatioMean): Estimate => ({
+/** The mean with the spread of its units. */
+export const estimateOf = ({ mean, residuals, shares, units }: RatioMean): Estimate => ({
   mean,
-  variance: meanVariance(residuals, mean),
-  degrees: units - 1,
+  variance: meanVariance(residuals, shares, mean),
+  degrees: effectiveDegrees(shares),
   units,
 });
+
+/** Kish's effective number of units, 1 / Σ share² (1965), less 1: units of one size give their number less 1. */
+export function effectiveDegrees(shares: Float64Array): number {
+  let squares = 0;
+  for (const share of shares) squares += share * share;
+  return Math.max(1, 1 / squares - 1);
+}
 
 /** Rounding error of a residual relative to the mean; a spread below it is no spread. */
 const ROUNDING = 1e-13;
 
-/** The variance of a mean from residuals that add up to 0. Needs two units. */
-export function meanVariance(residuals: Float64Array, mean: number): number {
-  let squares = 0;
-  for (const residual of residuals) squares += residual * residual;
+/**
+ * The jackknife variance of a mean (Tukey 1958): without a unit the mean moves by residual / (units · (1 - share)). So a
+ * unit with much of the count, which pulls the mean to itself, hides no spread; for units of one size this is s² / n.
+ */
+export function meanVariance(residuals: Float64Array, shares: Float64Array, mean: number): number {
   const units = residuals.length;
-  const perUnit = squares / (units - 1);
+  let squares = 0;
+  for (let i = 0; i < units; i++) {
+    const others = 1 - shares[i]!;
+    // One unit is all there is, up to rounding: nothing tells the spread.
+    if (others <= ROUNDING) return Infinity;
+    squares += (residuals[i]! / others) ** 2;
+  }
+  const perUnit = (squares * (units - 1)) / (units * units);
   return Math.sqrt(perUnit) <= ROUNDING * Math.abs(mean) ? 0 : perUnit / units;
 }
 
 /** The least share of units, in each arm, that must have been seen before the experiment. */
 const LEAST_SHARE_SEEN_BEFORE = 0.5;
-
-/** The covariate of one arm: per unit its distance from the pooled mean of the pre-period, and their average. */
-interface Covariate {
-  values: Float64Array;
-  average: number;
-}
 
 interface Pair<T> {
   control: T;
@@ -87,31 +101,24 @@ interface Pair<T> {
  * A unit that was not seen before counts as average. Without a pre-period this is the plain estimate.
  */
 export function adjustByPrePeriod(arms: Pair<Arm>, ratios: Pair<RatioMean>): Pair<Estimate> {
-  const x = covariates(arms);
-  const fit = x === null ? null : regression(ratios, x);
-  if (x === null || fit === null)
+  const before = prePeriods(arms);
+  const fit = before === null ? null : regression(ratios, before);
+  if (before === null || fit === null)
     return { control: estimateOf(ratios.control), treatment: estimateOf(ratios.treatment) };
-  return { control: adjusted(ratios.control, x.control, fit), treatment: adjusted(ratios.treatment, x.treatment, fit) };
+  const count = before.control.count + before.treatment.count;
+  // Centred on both arms together: an arm that was slow before keeps its distance, which is what is corrected.
+  const center = (before.control.mean * before.control.count + before.treatment.mean * before.treatment.count) / count;
+  return {
+    control: adjusted(ratios.control, before.control, center, fit),
+    treatment: adjusted(ratios.treatment, before.treatment, center, fit),
+  };
 }
 
-function covariates({ control, treatment }: Pair<Arm>): Pair<Covariate> | null {
+function prePeriods({ control, treatment }: Pair<Arm>): Pair<RatioMean> | null {
   if (!seenBefore(control) || !seenBefore(treatment)) return null;
-  let count = 0;
-  let sum = 0;
-  for (const arm of [control, treatment]) {
-    for (const row of arm) {
-      count += row.beforeCount;
-      sum += row.beforeSum;
-    }
-  }
-  // Centred on both arms together: an arm that was slow before keeps its distance, which is what is corrected.
-  const mean = sum / count;
-  const averageCount = count / (control.length + treatment.length);
-  const covariateOf = (arm: Arm): Covariate => {
-    const values = Float64Array.from(arm, (row) => (row.beforeSum - mean * row.beforeCount) / averageCount);
-    return { values, average: values.reduce((total, value) => total + value, 0) / values.length };
-  };
-  return { control: covariateOf(control), treatment: covariateOf(treatment) };
+  const of = (arm: Arm): RatioMean =>
+    ratioMean(arm.map(({ beforeCount, beforeSum }) => ({ count: beforeCount, sum: beforeSum })));
+  return { control: of(control), treatment: of(treatment) };
 }
 
 function seenBefore(arm: Arm): boolean {
@@ -120,38 +127,44 @@ function seenBefore(arm: Arm): boolean {
   return seen >= 2 && seen >= arm.length * LEAST_SHARE_SEEN_BEFORE;
 }
 
+/** A unit with more of Σx² than this chooses θ for itself: where it has half of the requests, 9 % false positives. */
+const MOST_OF_ONE_UNIT = 0.5;
+
 interface Regression {
   theta: number;
   /** What estimating θ from the same units adds to the variance of the difference; 1 with many units. */
   inflation: number;
 }
 
-/** Null when the pre-period explains nothing, or is the same for every unit. */
-function regression(y: Pair<RatioMean>, x: Pair<Covariate>): Regression | null {
+/** Null when the pre-period explains nothing, is the same for every unit, or is that of one unit. */
+function regression(y: Pair<RatioMean>, x: Pair<RatioMean>): Regression | null {
   let products = 0;
   let squares = 0;
+  let largest = 0;
   for (const arm of ['control', 'treatment'] as const) {
-    const { values, average } = x[arm];
-    for (let i = 0; i < values.length; i++) {
-      products += y[arm].residuals[i]! * (values[i]! - average);
-      squares += (values[i]! - average) ** 2;
+    const { residuals } = x[arm];
+    for (let i = 0; i < residuals.length; i++) {
+      const square = residuals[i]! ** 2;
+      products += y[arm].residuals[i]! * residuals[i]!;
+      squares += square;
+      largest = Math.max(largest, square);
     }
   }
-  if (products === 0 || squares === 0) return null;
+  if (products === 0 || squares === 0 || largest > MOST_OF_ONE_UNIT * squares) return null;
   // Analysis of covariance (Fisher 1932): one degree of freedom less, and an error of θ times the arms' distance.
   const units = y.control.units + y.treatment.units;
-  const distance = x.treatment.average - x.control.average;
+  const distance = x.treatment.mean - x.control.mean;
   const ofTheta = (distance * distance) / squares / (1 / y.control.units + 1 / y.treatment.units);
   return { theta: products / squares, inflation: ((units - 2) / (units - 3)) * (1 + ofTheta) };
 }
 
-function adjusted(ratio: RatioMean, x: Covariate, { theta, inflation }: Regression): Estimate {
-  const residuals = ratio.residuals.map((residual, i) => residual - theta * (x.values[i]! - x.average));
+function adjusted(ratio: RatioMean, before: RatioMean, center: number, { theta, inflation }: Regression): Estimate {
+  const residuals = ratio.residuals.map((residual, i) => residual - theta * before.residuals[i]!);
   return {
-    mean: ratio.mean - theta * x.average,
-    variance: meanVariance(residuals, ratio.mean) * inflation,
+    mean: ratio.mean - theta * (before.mean - center),
+    variance: meanVariance(residuals, ratio.shares, ratio.mean) * inflation,
     // The degree of freedom that θ takes, half from each arm.
-    degrees: ratio.units - 1.5,
+    degrees: effectiveDegrees(ratio.shares) - 0.5,
     units: ratio.units,
   };
 }

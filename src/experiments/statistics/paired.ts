@@ -1,5 +1,11 @@
 import type { Comparison, VariantMean } from './compare-variants.js';
-import { meanVariance, ratioMean, type RatioMean, type Row } from '../../core/statistics/ratio-mean.js';
+import {
+  effectiveDegrees,
+  meanVariance,
+  ratioMean,
+  type RatioMean,
+  type Row,
+} from '../../core/statistics/ratio-mean.js';
 import { deltaOf, fixedHorizon, type Lift, notBelow } from '../../core/statistics/inference.js';
 
 export interface RowPair {
@@ -11,8 +17,8 @@ export interface RowPair {
 const LEAST_PAIRS = 2;
 
 /**
- * Compares by pair: what both slices of a pair share (the hour, the load, the pod) cancels. The lift's variance is the delta
- * method's with the covariance kept, from one value per pair: e = residual_t/Rc - Rt/Rc²·residual_c, ν = pairs - 1
+ * Compares by pair: what both slices of a pair share (the hour, the load, the pod) cancels. The lift's variance is the
+ * jackknife's with the covariance kept, from one value per pair: e = residual_t/Rc - Rt/Rc²·residual_c
  * (the paired t test; Bojinov, Simchi-Levi & Zhao 2023 on switchbacks). Null when nothing can be said.
  */
 export function comparePairs(pairs: readonly RowPair[], alpha: number): Comparison | null {
@@ -21,10 +27,11 @@ export function comparePairs(pairs: readonly RowPair[], alpha: number): Comparis
   if (pairs.length < LEAST_PAIRS || control.mean === 0 || control.count === 0 || treatment.count === 0) return null;
   const ratio = treatment.mean / control.mean;
   const perPair = treatment.residuals.map((value, i) => (value - ratio * control.residuals[i]!) / control.mean);
+  const shares = treatment.shares.map((share, i) => (share + control.shares[i]!) / 2);
   const lift: Lift = {
     delta: deltaOf(ratio),
-    standardError: Math.sqrt(meanVariance(perPair, ratio)),
-    degrees: pairs.length - 1,
+    standardError: Math.sqrt(meanVariance(perPair, shares, ratio)),
+    degrees: effectiveDegrees(shares),
     // Each pair could have been dealt the other way round.
     leastPValue: 2 ** (1 - pairs.length),
   };

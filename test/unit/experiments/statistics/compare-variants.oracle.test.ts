@@ -7,23 +7,23 @@ import { ARMS, drawUnits } from '../../../fixtures/experiments/simulate.js';
 
 const { jStat } = jstat;
 
-/** The textbook, term by term, on jstat's moments and distributions: shares no line with the implementation. */
+/** The textbook, units left out one by one, on jstat's distributions: shares no line with the implementation. */
 function oracle(units: readonly UnitTotals[], alpha: number) {
   const arm = (variant: string) => {
     const rows = units.filter((unit) => unit.variant === variant);
-    const s = rows.map((unit) => unit.sum);
-    const n = rows.map((unit) => unit.count);
-    const r = jStat.mean(s) / jStat.mean(n);
-    const v =
-      (jStat.variance(s, true) - 2 * r * jStat.covariance(s, n) + r * r * jStat.variance(n, true)) /
-      (rows.length * jStat.mean(n) ** 2);
-    return { k: rows.length, r, v };
+    const [s, n] = [jStat.sum(rows.map((unit) => unit.sum)), jStat.sum(rows.map((unit) => unit.count))];
+    const k = rows.length;
+    const r = s / n;
+    const without = rows.map(({ sum, count }) => (s - sum) / (n - count));
+    const v = ((k - 1) / k) * jStat.sum(without.map((mean) => (mean - r) ** 2));
+    const degrees = Math.max(1, n ** 2 / jStat.sumsqrd(rows.map((unit) => unit.count)) - 1);
+    return { k, r, v, degrees };
   };
   const c = arm(ARMS.control);
   const t = arm(ARMS.treatment);
   const delta = t.r / c.r - 1;
   const error = Math.sqrt(t.v / c.r ** 2 + (t.r ** 2 * c.v) / c.r ** 4);
-  const degrees = (t.v + c.v) ** 2 / (t.v ** 2 / (t.k - 1) + c.v ** 2 / (c.k - 1));
+  const degrees = (t.v + c.v) ** 2 / (t.v ** 2 / t.degrees + c.v ** 2 / c.degrees);
   const critical = jStat.studentt.inv(1 - alpha / 2, degrees);
   const expected = (t.k + c.k) / 2;
   const chi = ((t.k - expected) ** 2 + (c.k - expected) ** 2) / expected;
@@ -62,4 +62,19 @@ describe('agreement with jstat to 1e-6', () => {
     near(ours.minimumDetectableEffect, theirs.mde);
     near(ours.sampleRatioMismatch.pValue, theirs.ratioP);
   });
+});
+
+it('is the delta method where every unit has as many observations', () => {
+  const random = new SeededRandom(4);
+  const units = ['control', 'treatment'].flatMap((variant) =>
+    Array.from({ length: 12 }, (_, i) => ({ unit: `${variant}${i}`, variant, count: 3, sum: 30 + random.normal() })),
+  );
+  const [c, t] = Object.values(ARMS).map((name) => {
+    const means = units.filter(({ variant }) => variant === name).map(({ sum }) => sum / 3);
+    return { mean: jStat.mean(means), variance: jStat.variance(means, true) / 12 };
+  }) as [{ mean: number; variance: number }, { mean: number; variance: number }];
+  const error = Math.sqrt(t.variance / c.mean ** 2 + (t.mean ** 2 * c.variance) / c.mean ** 4);
+  const degrees = (t.variance + c.variance) ** 2 / ((t.variance ** 2 + c.variance ** 2) / 11);
+  const { ci } = compareVariants(units, ARMS);
+  expect((ci[1] - ci[0]) / 2).toBeCloseTo(jStat.studentt.inv(0.975, degrees) * error, 9);
 });
