@@ -24,7 +24,11 @@ export interface CompareOptions {
   treatment: string;
   /** Error probability of the interval and the test, between 0 and 1. @default 0.05 */
   alpha?: number;
-  /** For people who look before the planned end: interval and p-value hold however often one looks. @default false */
+  /**
+   * For people who look before the planned end: interval and p-value hold however often one looks. The bound is asymptotic,
+   * so there is no answer below 100 units with observations in each variant.
+   * @default false
+   */
   sequential?: boolean;
   /**
    * Share of the units that the treatment should have; null when unknown, and then the sample ratio is not checked.
@@ -65,7 +69,7 @@ export interface Comparison {
 /** A number of units; estimated when it has a variance. */
 export interface UnitCount {
   units: number;
-  /** Of the estimate; 0 for a count. */
+  /** Of the estimate; 0 for a count, infinite where the estimate is worth nothing. */
   variance: number;
 }
 
@@ -74,11 +78,14 @@ export type Plan = Required<Omit<CompareOptions, 'control' | 'treatment'>>;
 
 /** Units are randomised, requests are not: fewer than two give no idea of the spread between them. */
 const LEAST_UNITS = 2;
+/** The anytime bound is asymptotic: with log-normal units (σ 1) 30 % of A/A tests alarm from 2 units on, 4 % from 100. */
+const LEAST_UNITS_SEQUENTIAL = 100;
 
 /**
  * Compares a treatment with a control by their totals per randomised unit: the relative difference of Σ sum / Σ count, an
- * interval, a test, and a check of the split. Uses CUPED when units carry a pre-period. With fewer than two units in a
- * variant, nothing observed, or a control mean of 0 the answer is a difference of 0, the whole line, and p = 1.
+ * interval, a test, and a check of the split. Uses CUPED when units carry a pre-period. A unit without an observation counts
+ * for the split alone. With fewer than two others in a variant (100 where `sequential`) or a control mean of 0 the answer is
+ * a difference of 0, the whole line, and p = 1.
  *
  * @throws PERF_ERR_UNITS for input that is no data: NaN, negative counts, rows of a variant that was not named, equal
  * names, an alpha or share outside 0 to 1
@@ -120,8 +127,9 @@ export function compareArms(
   controlUnits: UnitCount,
   treatmentUnits: UnitCount,
 ): Comparison {
-  const control = ratioMean(controlArm);
-  const treatment = ratioMean(treatmentArm);
+  const arms = { control: active(controlArm), treatment: active(treatmentArm) };
+  const control = ratioMean(arms.control);
+  const treatment = ratioMean(arms.treatment);
   const shown = {
     control: shownMean(control, controlUnits),
     treatment: shownMean(treatment, treatmentUnits),
@@ -133,8 +141,9 @@ export function compareArms(
     pValue: 1,
     minimumDetectableEffect: Infinity,
   };
-  if (!answers(control) || !answers(treatment)) return { ...shown, ...nothing };
-  const estimate = adjustByPrePeriod({ control: controlArm, treatment: treatmentArm }, { control, treatment });
+  const leastUnits = plan.sequential ? LEAST_UNITS_SEQUENTIAL : LEAST_UNITS;
+  if (Math.min(control.units, treatment.units) < leastUnits) return { ...shown, ...nothing };
+  const estimate = adjustByPrePeriod(arms, { control, treatment });
   if (control.mean === 0 || estimate.control.mean === 0) return { ...shown, ...nothing };
   const lift = relativeLift(estimate.control, estimate.treatment);
   if (!Number.isFinite(lift.delta) || !Number.isFinite(lift.standardError)) return { ...shown, ...nothing };
@@ -145,7 +154,8 @@ export function compareArms(
   return { ...shown, relativeDelta: Math.max(least, lift.delta), ...notBelow(least, inference) };
 }
 
-const answers = (ratio: RatioMean): boolean => ratio.units >= LEAST_UNITS && ratio.count > 0;
+/** A unit without an observation was drawn, so it is part of the split; of the mean and its spread it says nothing. */
+const active = (arm: Arm): Arm => arm.filter(({ count }) => count > 0);
 
 const shownMean = (ratio: RatioMean, { units }: UnitCount): VariantMean => ({
   units: Math.round(units),

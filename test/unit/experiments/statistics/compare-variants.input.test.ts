@@ -22,7 +22,7 @@ describe('compareVariants, when there is little to say', () => {
 
   it.each([false, true])('is certain when no unit differs from its arm (sequential: %s)', (sequential) => {
     const arm = (variant: string, mean: number) =>
-      Array.from({ length: 20 }, (_, i) => row(`${variant} ${i}`, variant, i + 1, (i + 1) * mean));
+      Array.from({ length: 120 }, (_, i) => row(`${variant} ${i}`, variant, i + 1, (i + 1) * mean));
     const answer = compareVariants([...arm('off', 10), ...arm('on', 8)], { ...ON_OFF, sequential });
     expect(answer.minimumDetectableEffect).toBe(0);
     expect(answer.ci[0]).toBe(answer.ci[1]);
@@ -41,11 +41,13 @@ describe('compareVariants, when there is little to say', () => {
   });
 
   it('never claims a fall beyond all there is, unless sums may be negative', () => {
-    const sums = [4, 9, 30];
-    const arm = (variant: string, sign: number) => sums.map((sum, i) => row(`${variant}${i}`, variant, 1, sign * sum));
-    const units = [...arm('off', 1), ...arm('on', 1)];
+    const few = [4, 9, 30];
+    const many = Array.from({ length: 100 }, (_, i) => (i === 0 ? 1_000 : 1));
+    const arm = (variant: string, sign: number, sums = few) =>
+      sums.map((sum, i) => row(`${variant}${i}`, variant, 1, sign * sum));
     for (const sequential of [false, true]) {
-      const { ci } = compareVariants(units, { ...ON_OFF, sequential });
+      const sums = sequential ? many : few;
+      const { ci } = compareVariants([...arm('off', 1, sums), ...arm('on', 1, sums)], { ...ON_OFF, sequential });
       expect(ci[0]).toBe(-1);
       expect(ci[1]).toBeGreaterThan(1);
     }

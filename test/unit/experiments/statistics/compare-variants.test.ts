@@ -46,7 +46,7 @@ describe('compareVariants', () => {
   });
 
   it.each([false, true])('rejects exactly where its interval leaves out 0 (sequential: %s)', (sequential) => {
-    const noise = [3, -2, 1, -4, 2, 0, -1, 1];
+    const noise = Array.from({ length: sequential ? 13 : 1 }, () => [3, -2, 1, -4, 2, 0, -1, 1]).flat();
     const at = (effect: number) =>
       compareVariants(
         noise.flatMap((x, i) => [row(`c${i}`, 'off', 1, 100 + x), row(`t${i}`, 'on', 1, 100 + effect - x)]),
@@ -64,7 +64,7 @@ describe('compareVariants', () => {
   });
 
   it('asks more of an effect when people may look whenever they like', () => {
-    const units = drawUnits(new SeededRandom(3), { unitsPerArm: 50, unitEffect: 0.1, effect: -0.1 });
+    const units = drawUnits(new SeededRandom(3), { unitsPerArm: 150, unitEffect: 0.1, effect: -0.06 });
     const options = { control: 'control', treatment: 'treatment' };
     const [fixed, sequential] = [
       compareVariants(units, options),
