@@ -16,7 +16,7 @@ export interface ObservedGate {
   on: ObservedVariant;
   off: ObservedVariant;
   /** Units that had both variants, estimated. */
-  unitsInBoth: number;
+  unitsInBoth: UnitCount;
   treatmentShare: number | null;
 }
 
@@ -33,10 +33,20 @@ export function observedGate(totals: ExperimentTotals, gate: string, route: stri
   return {
     on: { units: onUnits, totals: on },
     off: { units: offUnits, totals: off },
-    unitsInBoth: Math.max(0, onUnits.units + offUnits.units - either.units),
+    unitsInBoth: inBoth(onUnits, offUnits, either),
     treatmentShare: found.treatmentShare,
   };
 }
+
+/** The three estimates are of the same bits, so the sum of their variances is more than the difference has. */
+const inBoth = (on: UnitCount, off: UnitCount, either: UnitCount): UnitCount => ({
+  units: Math.max(0, on.units + off.units - either.units),
+  variance: on.variance + off.variance + either.variance,
+});
+
+/** More units of a variant than its bitmap can tell. */
+export const isUncountable = ({ on, off }: ObservedGate): boolean =>
+  on.units.variance === Infinity || off.units.variance === Infinity;
 
 /** `'GET /users/:id'` or `'/users/:id'`; null is every route. */
 export function matches(candidate: { method: string; route: string }, route: string | null): boolean {

@@ -2,7 +2,7 @@ import { absoluteDifference, type AbsoluteDifference } from '../../core/statisti
 import { compareArms, sampleRatio, type Comparison } from '../statistics/compare-variants.js';
 import type { ExperimentTotals } from '../totals/experiment-totals.js';
 import type { ExperimentReport, FleetEffect, ReportOptions, RequestMetric } from './experiment-report.js';
-import { armOf, COLUMNS, matches, observedGate, type ObservedGate } from './observed-gate.js';
+import { armOf, COLUMNS, isUncountable, matches, observedGate, type ObservedGate } from './observed-gate.js';
 import { switchbackReport } from './switchback-report.js';
 import { answer, caveatsOf, FEW_UNITS, percent, pValue, rate, titleOf, unanswered } from './wording.js';
 
@@ -46,7 +46,8 @@ function unitReport(
 ): ExperimentReport {
   const { metric } = subject;
   // A gate that is on for all or none has no split to check, and no control.
-  const treatmentShare = share === null || share <= 0 || share >= 1 ? null : share;
+  const hasSplit = share !== null && share > 0 && share < 1 && !isUncountable(observed);
+  const treatmentShare = hasSplit ? share : null;
   const plan = { alpha: ALPHA, sequential: false, treatmentShare };
   const compare = (part: 'all' | 'warm'): Comparison & { rows: number } => {
     const [off, on] = [armOf(observed.off, metric, part), armOf(observed.on, metric, part)];

@@ -2,7 +2,7 @@ import type { Comparison } from '../statistics/compare-variants.js';
 import type { AbsoluteDifference } from '../../core/statistics/inference.js';
 import { WARM_UP_REQUESTS } from '../totals/route-tally.js';
 import type { ExperimentReport, RequestMetric } from './experiment-report.js';
-import { type ObservedGate, totalOf } from './observed-gate.js';
+import { isUncountable, type ObservedGate, totalOf } from './observed-gate.js';
 
 /** A relative change with its sign: `-4.9 %`. */
 export const percent = (share: number): string => `${signed(share * 100)} %`;
@@ -52,6 +52,8 @@ export const titleOf = ({ gate, route }: { gate: string; route: string | null })
 export const FEW_UNITS = 30;
 /** A share of units in both arms that is more than clients changing their id. */
 const MIXED_UNITS = 0.01;
+/** So many standard deviations an estimated number of units is from 0 before it is one. */
+const SURE_DEVIATIONS = 3;
 /** A relative difference of abandoned requests that would bend the latency of those that were not. */
 const ABORT_EXCESS = 0.002;
 
@@ -84,14 +86,19 @@ export function caveatsOf(findings: Findings): string[] {
       `Sample ratio mismatch: ${observedShare} of the units are on, ${rate(treatmentShare)} should be. The variants do not hold the same kind of units; do not believe the difference before the cause is found.`,
     );
   }
-  if (treatmentShare === null) {
+  if (isUncountable(observed)) {
+    caveats.push(
+      'Too many units to count: above about 780,000 a variant their number is a guess, so the sample ratio was not checked.',
+    );
+  } else if (treatmentShare === null) {
     caveats.push(
       'The share of units that should be on is unknown, so the sample ratio was not checked: pass `treatmentShare`.',
     );
   }
-  if (observed.unitsInBoth > MIXED_UNITS * (on + off)) {
+  const { units: inBoth, variance } = observed.unitsInBoth;
+  if (inBoth > Math.max(MIXED_UNITS * (on + off), SURE_DEVIATIONS * Math.sqrt(variance))) {
     caveats.push(
-      `About ${Math.round(observed.unitsInBoth)} units had both variants: the gate's share changed, or the unit is not what the gate is randomised by.`,
+      `About ${Math.round(inBoth)} units had both variants: the gate's share changed, or the unit is not what the gate is randomised by.`,
     );
   }
   if (new Set(sources).size < sources.length) {

@@ -5,6 +5,9 @@ import type { UnitCount } from '../statistics/compare-variants.js';
 const LOG2_BITS = 17;
 const BITS = 2 ** LOG2_BITS;
 
+/** Units per bit up to which the estimate holds: 786,432 units, to 1 %. Beyond it hash collisions skew what is left. */
+const MAX_LOAD = 6;
+
 /** Counts distinct units in fixed memory by linear counting (Whang, Vander-Zanden & Taylor 1990); can be merged. */
 export class UnitBitmap {
   private constructor(private readonly bytes: Uint8Array) {}
@@ -42,12 +45,13 @@ export class UnitBitmap {
     for (let i = 0; i < this.bytes.length; i++) this.bytes[i]! |= other.bytes[i]!;
   }
 
-  /** The estimate n = -m·ln(share of bits unset) and its variance m·(e^(n/m) - n/m - 1). */
+  /** The estimate n = -m·ln(share of bits unset) and its variance m·(e^(n/m) - n/m - 1); infinite above `MAX_LOAD`. */
   count(): UnitCount {
     let set = 0;
     for (let byte of this.bytes) for (; byte !== 0; byte &= byte - 1) set += 1;
     // A full bitmap has no estimate; half a bit short of it is the largest it can tell.
     const load = Math.log(BITS / Math.max(BITS - set, 0.5));
-    return { units: load * BITS, variance: BITS * (Math.exp(load) - load - 1) };
+    const variance = load > MAX_LOAD ? Infinity : BITS * (Math.exp(load) - load - 1);
+    return { units: load * BITS, variance };
   }
 }
