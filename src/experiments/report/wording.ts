@@ -1,6 +1,6 @@
 import type { Comparison } from '../statistics/compare-variants.js';
 import type { AbsoluteDifference } from '../../core/statistics/inference.js';
-import { WARM_UP_REQUESTS } from '../totals/route-tally.js';
+import { MAX_WARM_UP_REQUESTS, WARM_UP_REQUESTS } from '../totals/route-tally.js';
 import type { ExperimentReport, RequestMetric } from './experiment-report.js';
 import { isUncountable, type ObservedGate, totalOf } from './observed-gate.js';
 
@@ -65,7 +65,7 @@ export interface Findings {
   sources: readonly string[];
   /** Null: the expected share is unknown. */
   treatmentShare: number | null;
-  /** The comparison leaves out each variant's first requests. */
+  /** The comparison leaves out a route's first requests. */
   isWarm: boolean;
 }
 
@@ -122,7 +122,7 @@ export function caveatsOf(findings: Findings): string[] {
   }
   if (isWarm) {
     caveats.push(
-      `Warm-up: the first ${WARM_UP_REQUESTS} requests of each variant on a route are in its mean, but not in the difference.`,
+      `Warm-up: the first requests of a route, until each variant has had ${WARM_UP_REQUESTS} (at most ${MAX_WARM_UP_REQUESTS} in all), are in the means, but not in the difference.`,
     );
   }
   return caveats;

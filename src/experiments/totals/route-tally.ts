@@ -14,7 +14,7 @@ export const CELLS = [
   'aborted',
   'beforeSucceeded',
   'beforeSucceededMs',
-  // How much of the cells above is the variant's warm-up.
+  // How much of the cells above is the warm-up.
   'warmUpSucceeded',
   'warmUpSucceededMs',
   'warmUpCompleted',
@@ -53,13 +53,15 @@ const SLOTS = 8_192;
 
 /** The first requests of a variant on a route run code that is not compiled yet, and open connections. */
 export const WARM_UP_REQUESTS = 20;
+/** A variant with 2 % of the requests has had its 20 by then; one with less, or with none, must not hold the warm-up open. */
+export const MAX_WARM_UP_REQUESTS = 1_000;
 
 const STRIDE = CELLS.length;
 
 export class RouteTally {
   succeeded = 0;
   succeededMs = 0;
-  readonly gates = new Map<string, { on: VariantTally; off: VariantTally }>();
+  readonly gates = new Map<string, { on: VariantTally; off: VariantTally; warmUp: WarmUp }>();
   private before: PrePeriod | null = null;
 
   constructor(
@@ -82,10 +84,29 @@ export class RouteTally {
   add(gate: string, on: boolean, unitHash: number, outcome: Outcome): void {
     let tallies = this.gates.get(gate);
     if (tallies === undefined) {
-      tallies = { on: new VariantTally(), off: new VariantTally() };
+      tallies = { on: new VariantTally(), off: new VariantTally(), warmUp: new WarmUp() };
       this.gates.set(gate, tallies);
     }
-    (on ? tallies.on : tallies.off).add(unitHash, outcome, this.before);
+    const isWarmUp = !outcome.aborted && tallies.warmUp.takes(on);
+    (on ? tallies.on : tallies.off).add(unitHash, outcome, this.before, isWarmUp);
+  }
+}
+
+/**
+ * The warm-up of a gate on a route. One for both variants: with one for each, a rare variant's would last longer, and only
+ * its cold requests would be left out.
+ */
+class WarmUp {
+  private on = 0;
+  private off = 0;
+
+  /** Whether the next request, one of this variant, is part of it. */
+  takes(on: boolean): boolean {
+    const isOver = Math.min(this.on, this.off) >= WARM_UP_REQUESTS || this.on + this.off >= MAX_WARM_UP_REQUESTS;
+    if (isOver) return false;
+    if (on) this.on += 1;
+    else this.off += 1;
+    return true;
   }
 }
 
@@ -93,15 +114,13 @@ export class RouteTally {
 class VariantTally {
   private readonly cells = new Float64Array(BUCKETS * STRIDE);
   private readonly units = UnitBitmap.empty();
-  private warmUpLeft = WARM_UP_REQUESTS;
 
   /** `unitHash` has 32 bits. The unit's pre-period is added with its first request. */
-  add(unitHash: number, outcome: Outcome, before: PrePeriod | null): void {
+  add(unitHash: number, outcome: Outcome, before: PrePeriod | null, isWarmUp: boolean): void {
     const at = (unitHash % BUCKETS) * STRIDE;
     if (this.units.add(unitHash) && before !== null) before.addTo(this.cells, at, unitHash);
     addOutcome(this.cells, at, outcome);
-    if (this.warmUpLeft === 0 || outcome.aborted) return;
-    this.warmUpLeft -= 1;
+    if (!isWarmUp) return;
     const increase = (cell: Cell, by: number): void => void (this.cells[at + COLUMN[cell]]! += by);
     increase('warmUpCompleted', 1);
     increase('warmUpBlockedMs', outcome.blockedMs);

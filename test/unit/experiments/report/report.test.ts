@@ -53,7 +53,7 @@ describe('the report', () => {
     expect(reportOf(totals, 'faster').caveats).toEqual([
       'One process: its machine and its neighbours are part of the result. Merge the totals of more pods.',
       'Both variants share one event loop, heap and CPU: a slow variant slows the other too, and CPU and memory cannot be split by request (a switchback can).',
-      'Warm-up: the first 20 requests of each variant on a route are in its mean, but not in the difference.',
+      'Warm-up: the first requests of a route, until each variant has had 20 (at most 1000 in all), are in the means, but not in the difference.',
     ]);
     const two = mergeTotals(totals, totalsOf('other pod', world({ seed: 2 })));
     expect(reportOf(two, 'faster').caveats.join(' ')).not.toContain('One process');
