@@ -10,6 +10,7 @@ const fewTests = [
   'test/unit/experiments/few-units.test.ts',
   'test/unit/experiments/statistics/compare-variants.input.test.ts',
 ];
+const unequalTests = ['test/unit/experiments/statistics/unequal-units.test.ts'];
 const splitTests = ['test/unit/experiments/statistics/simulation.test.ts'];
 
 /** @type {import('./index.d.mts').Mutation[]} */
@@ -24,9 +25,58 @@ export const statistics = [
   {
     name: 'the variance divides by n',
     file: `${core}/ratio-mean.ts`,
-    find: 'squares / (units - 1)',
+    find: '(squares * (units - 1)) / (units * units)',
     replace: 'squares / units',
     tests,
+  },
+  {
+    name: 'a large unit hides its spread',
+    file: `${core}/ratio-mean.ts`,
+    find: 'const others = 1 - shares[i]!;',
+    replace: 'const others = 1 - 1 / units + 0 * shares[i]!;',
+    tests,
+  },
+  {
+    name: 'degrees of freedom by the number of units, whatever their size',
+    file: `${core}/ratio-mean.ts`,
+    find: 'return Math.max(1, 1 / squares - 1);',
+    replace: 'return Math.max(1, shares.length - 1 + 0 * squares);',
+    tests,
+  },
+  {
+    name: 'CUPED lets one unit choose θ',
+    file: `${core}/ratio-mean.ts`,
+    find: 'const MOST_OF_ONE_UNIT = 0.5;',
+    replace: 'const MOST_OF_ONE_UNIT = 1;',
+    tests: unequalTests,
+  },
+  {
+    name: 'a switchback’s pairs are taken for equal',
+    file: `${folder}/paired.ts`,
+    find: '(share + control.shares[i]!) / 2',
+    replace: '1 / pairs.length + 0 * share * control.shares[i]!',
+    tests: unequalTests,
+  },
+  {
+    name: 'units without a request add degrees of freedom',
+    file: `${folder}/compare-variants.ts`,
+    find: 'arm.filter(({ count }) => count > 0)',
+    replace: 'arm.filter(({ count }) => count >= 0)',
+    tests: ['test/unit/experiments/statistics/idle-units.test.ts'],
+  },
+  {
+    name: 'the anytime-valid mode answers with few units',
+    file: `${folder}/compare-variants.ts`,
+    find: 'const LEAST_UNITS_SEQUENTIAL = 100;',
+    replace: 'const LEAST_UNITS_SEQUENTIAL = 2;',
+    tests: ['test/unit/experiments/statistics/sequential.test.ts'],
+  },
+  {
+    name: 'a variant’s warm-up is over before the other’s',
+    file: 'src/experiments/totals/route-tally.ts',
+    find: 'Math.min(this.on, this.off) >= WARM_UP_REQUESTS',
+    replace: '(on ? this.on : this.off) >= WARM_UP_REQUESTS',
+    tests: ['test/unit/experiments/totals/warm-up.test.ts'],
   },
   {
     name: 'the control’s error is left out of the lift',
@@ -108,7 +158,7 @@ export const statistics = [
   {
     name: 'CUPED centres each arm on itself',
     file: `${core}/ratio-mean.ts`,
-    find: 'mean: ratio.mean - theta * x.average,',
+    find: 'mean: ratio.mean - theta * (before.mean - center),',
     replace: 'mean: ratio.mean,',
     tests: cupedTests,
   },
