@@ -18,8 +18,6 @@ interface Part {
   readonly fromMs: number;
   readonly byTime: SpaceSaving;
   readonly byCount: SpaceSaving;
-  /** Of keys that had a counter when they came. */
-  readonly upstreamMs: Map<string, number>;
 }
 
 /** Neither a user's id nor a route holds a line break. */
@@ -35,13 +33,10 @@ export class HeavyUsers {
   ) {}
 
   add({ unit, route, durationMs, upstreamMs }: UserRequest): void {
-    const { byTime, byCount, upstreamMs: waited } = this.part();
+    const { byTime, byCount } = this.part();
     const key = `${unit}${SEPARATOR}${route}`;
-    byTime.add(key, durationMs);
+    byTime.add(key, durationMs, upstreamMs);
     byCount.add(key, 1);
-    if (upstreamMs === 0) return;
-    if (waited.size > 4 * this.top) for (const known of waited.keys()) if (!byTime.has(known)) waited.delete(known);
-    waited.set(key, (waited.get(key) ?? 0) + upstreamMs);
   }
 
   /** The heaviest first; of the parts that have begun in the last `lastMs`. */
@@ -64,7 +59,7 @@ export class HeavyUsers {
         row.countAtLeast += count.atLeast;
         row.totalMs += time.atMost;
         row.totalMsAtLeast += time.atLeast;
-        row.upstreamMs += part.upstreamMs.get(key) ?? 0;
+        row.upstreamMs += time.upstreamMs;
       }
       rows.push(row);
     }
@@ -75,12 +70,7 @@ export class HeavyUsers {
     const nowMs = this.nowMs();
     const newest = this.parts.at(-1);
     if (newest !== undefined && nowMs - newest.fromMs < PART_MS) return newest;
-    const part = {
-      fromMs: nowMs,
-      byTime: new SpaceSaving(this.top),
-      byCount: new SpaceSaving(this.top),
-      upstreamMs: new Map<string, number>(),
-    };
+    const part = { fromMs: nowMs, byTime: new SpaceSaving(this.top), byCount: new SpaceSaving(this.top) };
     this.parts.push(part);
     this.forget();
     return part;

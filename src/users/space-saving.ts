@@ -2,12 +2,15 @@
 export interface HeavyHitter {
   readonly atLeast: number;
   readonly atMost: number;
+  /** Waiting for others, of the requests that its counter has seen. */
+  readonly upstreamMs: number;
 }
 
 interface Counter {
   readonly key: string;
   /** Upper bound of its weight. */
   weight: number;
+  upstreamMs: number;
   /** What it may have inherited of others' weight. */
   readonly inherited: number;
   /** Its place in the heap. */
@@ -25,26 +28,23 @@ export class SpaceSaving {
 
   constructor(private readonly capacity: number) {}
 
-  add(key: string, weight: number): void {
+  add(key: string, weight: number, upstreamMs = 0): void {
     const known = this.counters.get(key);
     if (known !== undefined) {
       known.weight += weight;
+      known.upstreamMs += upstreamMs;
       this.sink(known);
       return;
     }
     const lightest = this.heap.length < this.capacity ? null : this.heap[0]!;
     const inherited = lightest?.weight ?? 0;
     const index = lightest === null ? this.heap.length : 0;
-    const counter = { key, weight: inherited + weight, inherited, index };
+    const counter = { key, weight: inherited + weight, upstreamMs, inherited, index };
     if (lightest !== null) this.counters.delete(lightest.key);
     this.counters.set(key, counter);
     this.heap[index] = counter;
     this.rise(counter);
     this.sink(counter);
-  }
-
-  has(key: string): boolean {
-    return this.counters.has(key);
   }
 
   get keys(): Iterable<string> {
@@ -54,8 +54,11 @@ export class SpaceSaving {
   /** Of any key: one without a counter weighs at most what the lightest counter says. */
   of(key: string): HeavyHitter {
     const counter = this.counters.get(key);
-    if (counter !== undefined) return { atLeast: counter.weight - counter.inherited, atMost: counter.weight };
-    return { atLeast: 0, atMost: this.heap.length < this.capacity ? 0 : this.heap[0]!.weight };
+    if (counter === undefined) {
+      return { atLeast: 0, atMost: this.heap.length < this.capacity ? 0 : this.heap[0]!.weight, upstreamMs: 0 };
+    }
+    const { weight, inherited, upstreamMs } = counter;
+    return { atLeast: weight - inherited, atMost: weight, upstreamMs };
   }
 
   private rise(counter: Counter): void {

@@ -34,14 +34,17 @@ describe('the heaviest keys of a stream', () => {
 
   it('are exact while there is a counter for each', () => {
     const sketch = new SpaceSaving(2);
-    for (const [key, weight] of [
-      ['a', 1],
+    for (const [key, weight, upstreamMs] of [
+      ['a', 1, 0.5],
       ['b', 5],
-      ['a', 2.5],
+      ['a', 2.5, 2],
     ] as const)
-      sketch.add(key, weight);
-    expect(sketch.of('a')).toEqual({ atLeast: 3.5, atMost: 3.5 });
-    expect(sketch.of('c')).toEqual({ atLeast: 0, atMost: 3.5 });
+      sketch.add(key, weight, upstreamMs);
+    expect(sketch.of('a')).toEqual({ atLeast: 3.5, atMost: 3.5, upstreamMs: 2.5 });
+    expect(sketch.of('c')).toEqual({ atLeast: 0, atMost: 3.5, upstreamMs: 0 });
+    // It takes the counter of `a`, but not what that had waited for.
+    sketch.add('c', 1, 1);
+    expect(sketch.of('c')).toEqual({ atLeast: 1, atMost: 4.5, upstreamMs: 1 });
   });
 
   it('keep one that is heavier than its share among many that come once', () => {
