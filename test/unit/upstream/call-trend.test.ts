@@ -11,6 +11,14 @@ function windows(trend: CallTrend, count: number, { ms, calls = 20 }: { ms: numb
   }
 }
 
+/** Windows of calls that all take as long. */
+function evenWindows(trend: CallTrend, count: number, ms: number): void {
+  for (let window = 0; window < count; window++) {
+    for (let call = 0; call < 10; call++) trend.add(ms);
+    trend.tick();
+  }
+}
+
 describe('calls to an upstream', () => {
   it('have become slower when a minute of them is above those before', () => {
     const trend = new CallTrend();
@@ -43,6 +51,26 @@ describe('calls to an upstream', () => {
     windows(young, 17, { ms: 180 });
     windows(young, 6, { ms: 2_000 }, 2);
     expect(young.slowdown()).toBeNull();
+  });
+
+  it('are compared with the half hour before, and no longer', () => {
+    const trend = new CallTrend();
+    evenWindows(trend, 400, 50);
+    evenWindows(trend, 180, 180);
+    evenWindows(trend, 6, 400);
+    expect(trend.slowdown()!.beforeMs).toBeCloseTo(180);
+  });
+
+  it('have the median of their windows as what is typical: of an even number the middle of two', () => {
+    const beforeMs = (slow: number): number => {
+      const trend = new CallTrend();
+      evenWindows(trend, 9, 100);
+      evenWindows(trend, slow, 400);
+      evenWindows(trend, 6, 1_000);
+      return trend.slowdown()!.beforeMs;
+    };
+    expect(beforeMs(9)).toBeCloseTo(200);
+    expect(beforeMs(10)).toBeCloseTo(400);
   });
 
   it('are no finding where what is sure is too little to matter', () => {
