@@ -1,3 +1,4 @@
+import { backoffMs } from '../core/backoff.js';
 import { inRootContext } from '../core/root-context.js';
 import { PerfError } from '../core/perf.error.js';
 
@@ -65,10 +66,5 @@ export function outsideRequests<T>(work: () => T | PromiseLike<T>): Promise<T> {
   });
 }
 
-/** Between loads that fail, milliseconds: doubling from the first to the last. */
-const FIRST_RETRY_MS = 1_000;
-const LAST_RETRY_MS = 30_000;
-
-/** How long to wait after so many failures in a row. */
-export const retryAfterMs = (failures: number): number =>
-  Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(failures - 1, 10));
+/** How long to wait after so many failures in a row: 1 s, 2 s, 4 s … 30 s on average. */
+export const retryAfterMs = (failures: number): number => backoffMs(failures, { baseMs: 2_000, maxMs: 60_000 });

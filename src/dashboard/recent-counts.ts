@@ -1,4 +1,4 @@
-import { pushBounded } from './ring.js';
+import { pushBounded } from '../core/push-bounded.js';
 import { WINDOW } from './view.js';
 
 interface Series {

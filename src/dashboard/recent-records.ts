@@ -1,5 +1,5 @@
 import type { BlockRecord, DeferredRecord, PerfRecord, RequestRef, ResourceSample } from '../core/record.js';
-import { pushBounded } from './ring.js';
+import { pushBounded } from '../core/push-bounded.js';
 import { MAX_POINTS, type BlockRow, type ContainerPoint, type FailedWork } from './view.js';
 
 const MAX_BLOCKS = 30;

@@ -4,7 +4,7 @@ import type { RouteTotals } from '../core/latency-figures.js';
 import type { EventLoopSnapshot } from '../core/snapshot.js';
 import type { Steps } from '../core/turns.js';
 import type { EarlierCounts } from './earlier-counts.js';
-import { pushBounded } from './ring.js';
+import { pushBounded } from '../core/push-bounded.js';
 import { MAX_POINTS, type TrafficPoint } from './view.js';
 
 /** Nobody looked: the line has a gap there. */

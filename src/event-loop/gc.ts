@@ -1,4 +1,5 @@
 import { PerformanceObserver } from 'node:perf_hooks';
+import { pushBounded } from '../core/push-bounded.js';
 
 /** Shorter collections cannot make a block. */
 const MIN_MS = 1;
@@ -23,8 +24,7 @@ export class GcObserver {
 
   add(startMs: number, durationMs: number): void {
     if (durationMs < MIN_MS) return;
-    this.kept.push({ startMs, endMs: startMs + durationMs });
-    if (this.kept.length > KEPT) this.kept.shift();
+    pushBounded(this.kept, { startMs, endMs: startMs + durationMs }, KEPT);
   }
 
   within(fromMs: number, toMs: number): number {

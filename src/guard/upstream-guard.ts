@@ -1,6 +1,8 @@
+import { backoffMs } from '../core/backoff.js';
 import { epochMsOf, MAX_TIMER_MS, type MonotonicClock } from '../core/clock.js';
 import { optionError } from '../core/option.js';
 import type { UpstreamGuardStats } from '../core/snapshot.js';
+import { isThenable } from '../core/thenable.js';
 import type { BreakerState, MakeBreaker } from './breaker.js';
 import { Gate, type Attempt, type CallTime, type GateHost, type Settle } from './gate.js';
 import type { GuardError } from './guard.error.js';
@@ -11,9 +13,7 @@ import { PassedCall } from './passed-call.js';
 import { RetryBudget } from './retry-budget.js';
 import { retryAfterMs } from './retry-after.js';
 
-/** Full jitter: a random wait between nothing and twice the last bound. https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/ */
-const FIRST_BACKOFF_MS = 100;
-const MAX_BACKOFF_MS = 2_000;
+const RETRY = { baseMs: 100, maxMs: 2_000 };
 
 type Work = (call: GuardedCall) => unknown;
 
@@ -48,13 +48,11 @@ class RunningCall implements GuardedCall, Attempt {
     if (this.attempt === 1) this.budget.called();
     try {
       const working = this.work(this);
-      if (typeof (working as PromiseLike<unknown> | null | undefined)?.then !== 'function') settle(false, working);
-      else {
-        (working as PromiseLike<unknown>).then(
-          (value) => settle(false, value),
-          (error: unknown) => settle(true, error),
-        );
-      }
+      if (!isThenable(working)) return settle(false, working);
+      working.then(
+        (value) => settle(false, value),
+        (error: unknown) => settle(true, error),
+      );
     } catch (error) {
       settle(true, error);
     }
@@ -134,8 +132,7 @@ export class UpstreamGuard implements GuardedUpstream {
   private retryInMs({ time, attempt }: RunningCall, { value }: Outcome): number | null {
     const { gate, host } = this;
     const nowMs = host.nowMs();
-    const bound = Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (attempt - 1));
-    const waitMs = Math.max(Math.random() * bound, retryAfterMs(value, epochMsOf(nowMs)) ?? 0);
+    const waitMs = Math.max(backoffMs(attempt, RETRY), retryAfterMs(value, epochMsOf(nowMs)) ?? 0);
     // What usually takes longer than what is left would only add load.
     if (nowMs + waitMs + gate.counters.durations.quantileMs(0.5) >= time.dueMs) return null;
     if (gate.state !== 'closed') return null;

@@ -12,12 +12,10 @@ import type { Feature, FeatureDefinition, FeatureHost } from '../http/feature.js
 import { History } from './history.js';
 import { historyOption } from './history.options.js';
 import type { HistoryStore } from './history-store.js';
-import { WINDOW_MS } from './rows/tiers.js';
+import { MINUTE_MS, WINDOW_MS } from './rows/tiers.js';
 import { VerdictKeeper } from './verdicts/verdict-keeper.js';
 
 type Options = NonNullable<Resolved<typeof historyOption>>;
-
-const MINUTE_MS = 60_000;
 
 /** What was, kept once a minute from what other features count anyway. */
 class HistoryFeature implements Feature {

@@ -1,3 +1,4 @@
+import { pushBounded } from '../core/push-bounded.js';
 import type { SchedulingLoss, SchedulingPressure } from '../core/scheduling.js';
 import type { ResourceReading } from './resource-reading.js';
 import { lossBetween } from './resource-window.js';
@@ -20,8 +21,7 @@ export class SchedulingHistory implements SchedulingPressure {
     if (last !== undefined && reading.nowMs - last.nowMs < APART_MS) return;
     const lostMs = last === undefined ? null : (lossBetween(last, reading)?.throttledMs ?? null);
     if (lostMs !== null) this.throttledMs = (this.throttledMs ?? 0) + lostMs;
-    this.looks.push(reading);
-    if (this.looks.length > KEPT) this.looks.shift();
+    pushBounded(this.looks, reading, KEPT);
   }
 
   since(monotonicMs: number): SchedulingLoss | null {

@@ -1,4 +1,5 @@
 import { entryOf } from '../core/entry-of.js';
+import { pushBounded } from '../core/push-bounded.js';
 import { routeName, type Route } from '../core/route.js';
 import type { Estimate } from '../core/snapshot.js';
 import { inTurns, type Steps } from '../core/turns.js';
@@ -62,8 +63,7 @@ export class BusyWindows {
       counted.ended = ended;
     }
     const busyMs = Math.max(0, nowMs - this.tickedMs - (idleMs - this.idleMs));
-    this.windows.push({ busyMs, ended: Uint32Array.from(pairs) });
-    if (this.windows.length > MAX_WINDOWS) this.windows.shift();
+    pushBounded(this.windows, { busyMs, ended: Uint32Array.from(pairs) }, MAX_WINDOWS);
     this.tickedMs = nowMs;
     this.idleMs = idleMs;
     this.ticks += 1;

@@ -1,3 +1,5 @@
+import { pushBounded } from '../core/push-bounded.js';
+
 /** Length of a window. */
 export const TREND_WINDOW_MS = 10_000;
 /** The last minute. */
@@ -37,8 +39,7 @@ export class CallTrend {
 
   /** Ends a window. */
   tick(): void {
-    this.windows.push(this.count < MIN_CALLS ? null : this.logSum / this.count);
-    if (this.windows.length > RECENT + MAX_BEFORE) this.windows.shift();
+    pushBounded(this.windows, this.count < MIN_CALLS ? null : this.logSum / this.count, RECENT + MAX_BEFORE);
     [this.count, this.logSum] = [0, 0];
   }
 

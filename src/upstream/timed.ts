@@ -1,8 +1,5 @@
+import { isThenable } from '../core/thenable.js';
 import type { Upstream } from './upstream.js';
-
-interface Thenable {
-  then(fulfilled: (value: unknown) => unknown, rejected: (reason: unknown) => unknown): unknown;
-}
 
 /** Runs `work` as a call to `target`, until what it returns has settled. Passes on its value and its error. */
 export function timed<T>(upstream: Upstream, target: string, work: () => T): T {
@@ -33,6 +30,3 @@ export function timed<T>(upstream: Upstream, target: string, work: () => T): T {
     },
   ) as T;
 }
-
-const isThenable = (value: unknown): value is Thenable =>
-  typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';

@@ -13,13 +13,13 @@ import {
 } from 'rxjs';
 import type { PerfRequest } from '../../core/perf-request.js';
 import type { RequestState } from '../../core/request-state.js';
+import { isThenable } from '../../core/thenable.js';
 import type { Around } from '../../http/handler.interceptor.js';
 import type { Capacity } from '../capacity.js';
 import { namesOf, unstarted } from '../counters.js';
 import type { ClassWork, DeferEngine } from '../defer-engine.js';
 import type { DeferContext, DeferFunction, DeferWhen } from '../deferred-work.js';
 import { runsAfter, type Armed, type RequestWork } from '../request-work.js';
-import { isThenable } from '../tasks/attempt.js';
 import { TaskSequence } from '../tasks/task.js';
 import type { WorkOptions } from '../work-options.js';
 import type { AnyWork } from './work-providers.js';

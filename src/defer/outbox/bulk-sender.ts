@@ -1,5 +1,5 @@
 import { inRootContext } from '../../core/root-context.js';
-import { backoffMs } from '../backoff.js';
+import { backoffMs } from '../../core/backoff.js';
 import { isServerTrouble } from './server-trouble.js';
 
 /** BullMQ makes a job in up to 45 µs of CPU: 64 hold the loop for 3 ms. */

@@ -1,4 +1,5 @@
 import { PerfError } from '../../core/perf.error.js';
+import { isThenable } from '../../core/thenable.js';
 
 /**
  * JSON of data that must leave the process; undefined stays undefined. Taken where the work is armed: there the stack
@@ -23,9 +24,6 @@ export function toJson(data: unknown, where: string): string | undefined {
     `Pass plain objects, arrays, strings, numbers, booleans and null.`;
   throw new PerfError('PERF_ERR_SERIALIZE', message, { cause });
 }
-
-const isThenable = (data: unknown): boolean =>
-  typeof data === 'object' && data !== null && 'then' in data && typeof data.then === 'function';
 
 /** What JSON takes in memory, roughly: V8 keeps one byte a character where all are Latin-1. */
 export const bytesOf = (json: string | undefined): number => json?.length ?? 0;

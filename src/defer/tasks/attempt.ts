@@ -1,6 +1,7 @@
 import type { AsyncResource } from 'node:async_hooks';
 import type { Linked } from '../../core/linked-list.js';
 import { inRootContext } from '../../core/root-context.js';
+import { isThenable } from '../../core/thenable.js';
 import type { DeferInfo } from '../deferred-work.js';
 
 export type AttemptOutcome = 'completed' | 'failed' | 'timeout';
@@ -76,6 +77,3 @@ export class Attempt<T> implements Running, Linked<Attempt<T>> {
     this.onSettled(this, outcome, error);
   }
 }
-
-export const isThenable = (value: unknown): value is PromiseLike<unknown> =>
-  typeof (value as { then?: unknown } | null | undefined)?.then === 'function';

@@ -1,7 +1,7 @@
 import { LinkedList } from '../../core/linked-list.js';
 import { inRootContext } from '../../core/root-context.js';
 import { Attempt, type AttemptOutcome } from './attempt.js';
-import { backoffMs } from '../backoff.js';
+import { backoffMs } from '../../core/backoff.js';
 import { NEWER, type Capacity } from '../capacity.js';
 import type { Counters } from '../counters.js';
 import type { Task, TaskSequence } from './task.js';

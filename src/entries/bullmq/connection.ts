@@ -1,5 +1,6 @@
 import type { ConnectionOptions } from 'bullmq';
 import { PerfError } from '../../core/perf.error.js';
+import { isClient, reconnectInMs } from '../redis/connection.js';
 
 export type Bullmq = typeof import('bullmq');
 
@@ -64,9 +65,6 @@ export function needsAnew(words: RegExp): (error: Error) => boolean {
   };
 }
 
-const isClient = (connection: object): connection is RedisClient =>
-  'duplicate' in connection && typeof connection.duplicate === 'function';
-
 /**
  * For the producer: a command fails at once without a connection, and after one reconnect with one. ioredis' own offline
  * queue would grow without bound; the buffer here is bounded and counted.
@@ -81,8 +79,8 @@ export const workerConnection = (connection: RedisConnection): Connection =>
 function connect(connection: RedisConnection, override: object): Connection {
   let released = false;
   const given = (isClient(connection) ? connection.options : connection) as RedisClient['options'];
-  // Back soon after an outage; BullMQ's own default waits up to 20 s.
-  const usual = given?.retryStrategy ?? ((times: number) => Math.min(2_000, 50 * 2 ** Math.min(times, 6)));
+  // BullMQ's own default waits up to 20 s.
+  const usual = given?.retryStrategy ?? reconnectInMs;
   // ioredis gives up, and lets the process end, when its strategy returns no number.
   const retryStrategy: RetryStrategy = (times) => (released ? null : usual(times));
   const reconnectOnError = given?.reconnectOnError ?? needsAnew(/READONLY/);

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { BackoffStrategy, Job, Worker } from 'bullmq';
 import { reasonOf } from '../../core/reason.js';
 import { within } from '../../core/within.js';
-import { backoffMs } from '../../defer/backoff.js';
+import { backoffMs } from '../../core/backoff.js';
 import type { DurableStoreHost, WorkKind } from '../../defer/durable/durable-store.js';
 import type { Bullmq, Connection } from './connection.js';
 import { openEnvelope } from './envelope.js';

@@ -1,4 +1,5 @@
 import type { Redis, RedisOptions } from 'ioredis';
+import { backoffMs } from '../../core/backoff.js';
 import { optionalPeer } from '../../core/optional-peer.js';
 
 /** An ioredis client, of whichever major. */
@@ -9,12 +10,11 @@ export interface RedisCacheClient {
 /** A URL, ioredis options, or an ioredis client, which is duplicated and never touched otherwise. */
 export type RedisCacheConnection = string | RedisOptions | RedisCacheClient;
 
+/** Back soon after an outage, and not with all other pods at once. */
+export const reconnectInMs = (times: number): number => backoffMs(times, { baseMs: 100, maxMs: 2_000 });
+
 /** A command that cannot be sent now fails at once. */
-const ALWAYS = {
-  enableOfflineQueue: false,
-  lazyConnect: true,
-  retryStrategy: (times: number) => Math.min(2_000, 50 * 2 ** Math.min(times, 6)),
-};
+const ALWAYS = { enableOfflineQueue: false, lazyConnect: true, retryStrategy: reconnectInMs };
 
 /** @throws PERF_ERR_MISSING_PEER */
 export const loadRedis = (neededBy: string): Promise<Pick<typeof import('ioredis'), 'Redis'>> =>
@@ -33,5 +33,5 @@ export async function clientOf(connection: RedisCacheConnection, own: object, ne
   return new Redis(options);
 }
 
-export const isClient = (connection: RedisCacheConnection): connection is RedisCacheClient =>
-  typeof connection === 'object' && 'duplicate' in connection && typeof connection.duplicate === 'function';
+export const isClient = <C extends RedisCacheClient>(connection: C | object | string): connection is C =>
+  typeof (connection as Partial<C>).duplicate === 'function';

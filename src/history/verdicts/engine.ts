@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { entryOf } from '../../core/entry-of.js';
+import { pushBounded } from '../../core/push-bounded.js';
 import type { UserUse } from '../../core/snapshot.js';
 import type { Verdict } from '../../core/verdict.js';
 import { becauseOf, type SiteSums } from '../compare/because.js';
@@ -64,8 +65,7 @@ export class VerdictEngine {
 
   /** Judges a window, each later than the one before. Returns the verdicts that it opens and resolves. */
   *judge(window: JudgedWindow): Steps<Verdict[]> {
-    this.windows.push(window);
-    if (this.windows.length > RECENT) this.windows.shift();
+    pushBounded(this.windows, window, RECENT);
     for (const release of window.releases) if (!this.releases.has(release)) this.releases.set(release, window.at);
     const covered = this.covered();
     this.process.take(window.at, window.process, this.active.length === 0);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { backoffMs } from '../../../src/defer/backoff.js';
+import { backoffMs } from '../../../src/core/backoff.js';
 
 describe('backoff', () => {
   const rule = { baseMs: 100, maxMs: 1_000 };
