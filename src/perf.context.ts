@@ -1,11 +1,7 @@
 import type { ModulesContainer } from '@nestjs/core';
+import { PARAMTYPES_METADATA, PROPERTY_DEPS_METADATA, SELF_DECLARED_DEPS_METADATA } from './http/nest-metadata.js';
 import { wrappersOf } from './http/prototypes.js';
 import { FEATURES, type ResolvedOptions } from './perf.options.js';
-
-/** Nest's metadata keys: parameter types from the compiler, `@Inject()` on parameters, `@Inject()` on properties. */
-const PARAMETER_TYPES = 'design:paramtypes';
-const DECLARED_PARAMETERS = 'self:paramtypes';
-const DECLARED_PROPERTIES = 'self:properties_metadata';
 
 const IN_CONTEXT = FEATURES.filter(({ observes }) => observes === 'context');
 /** Services that cannot tell a request without the store: who injects one of them switches it on. */
@@ -31,9 +27,9 @@ function isAskedFor(tokens: ReadonlySet<unknown>, modules: ModulesContainer): bo
 }
 
 function dependenciesOf(metatype: object): unknown[] {
-  const types = (Reflect.getMetadata(PARAMETER_TYPES, metatype) ?? []) as unknown[];
-  const declared = (Reflect.getMetadata(DECLARED_PARAMETERS, metatype) ?? []) as { param: unknown }[];
-  const properties = (Reflect.getMetadata(DECLARED_PROPERTIES, metatype) ?? []) as { type: unknown }[];
+  const types = (Reflect.getMetadata(PARAMTYPES_METADATA, metatype) ?? []) as unknown[];
+  const declared = (Reflect.getMetadata(SELF_DECLARED_DEPS_METADATA, metatype) ?? []) as { param: unknown }[];
+  const properties = (Reflect.getMetadata(PROPERTY_DEPS_METADATA, metatype) ?? []) as { type: unknown }[];
   return [...types, ...declared.map(({ param }) => forwarded(param)), ...properties.map(({ type }) => forwarded(type))];
 }
 

@@ -4,6 +4,7 @@ import { PerfError } from '../core/perf.error.js';
 import type { Reporter } from '../core/reporter.js';
 import type { RouteHandler } from '../core/route.js';
 import type { HandlerSite } from '../http/handlers.js';
+import { EXCEPTION_FILTERS_METADATA, GUARDS_METADATA, HOST_METADATA } from '../http/nest-metadata.js';
 import { servesRoute } from '../http/route-handler.js';
 import {
   SHARED_RESPONSE_METADATA,
@@ -20,12 +21,6 @@ const NO_COMPRESSION_METADATA = 'perf:no-compression';
  * signed URL) with text that a request can choose: their length would tell about the secret (BREACH).
  */
 export const NoCompression = (): CustomDecorator => SetMetadata(NO_COMPRESSION_METADATA, true);
-
-/** Nest's metadata keys of `@UseGuards()` and `@UseFilters()`. */
-const GUARDS_METADATA = '__guards__';
-const FILTERS_METADATA = '__exceptionFilters__';
-/** Of `@Controller({ host })`, which may have parameters. */
-const HOST_METADATA = 'host';
 
 /** What the decorators say about a handler. */
 export interface HandlerCompression {
@@ -109,7 +104,7 @@ function checkShared(site: HandlerSite): void {
   // Whatever the order of the decorators: every other guard decides before an answer is looked up, and no catch-all
   // filter of the handler sees the lookup's result.
   moveLast(GUARDS_METADATA, site.method, SharedResponseGuard);
-  moveLast(FILTERS_METADATA, site.method, SharedResponseFilter);
+  moveLast(EXCEPTION_FILTERS_METADATA, site.method, SharedResponseFilter);
 }
 
 function moveLast(key: string, method: object, kind: new () => object): void {

@@ -3,10 +3,8 @@ import { defer, isObservable, mergeMap, of, type Observable } from 'rxjs';
 import { attach } from '../core/attachment.js';
 import type { RequestState } from '../core/request-state.js';
 import { stateOf } from './lifecycle.js';
+import { INTERCEPTORS_METADATA } from './nest-metadata.js';
 import { servesRoute } from './route-handler.js';
-
-/** Nest's metadata key of `@UseInterceptors()`. */
-const INTERCEPTORS_METADATA = '__interceptors__';
 
 /** Whether Nest runs a handler for an HTTP request, and not for a message or a GraphQL field. */
 export const isHttp = (context: ExecutionContext): boolean => context.getType() === 'http';

@@ -6,14 +6,11 @@ import { likeMethod, putOn } from '../core/stand-in.js';
 import { hasHandlerInterceptor, spareHandlerInterceptor } from './handler.interceptor.js';
 import type { Around, RequestScopedArounds } from './handler.interceptor.js';
 import { stateOf } from './lifecycle.js';
+import { METHOD_METADATA, SSE_METADATA } from './nest-metadata.js';
 import { methodsOf } from './prototypes.js';
 import { RequestParameters, type RequestParameter } from './request-parameter.js';
 import { HANDLER_METADATA } from './route-functions.js';
 import { routeHandlerOf, servesRoute } from './route-handler.js';
-
-/** Nest's metadata keys, stable since Nest 4; `@nestjs/common` 12 no longer exports their names. */
-const METHOD_METADATA = 'method';
-const SSE_METADATA = '__sse__';
 
 type Method = (this: unknown, ...parameters: unknown[]) => unknown;
 

@@ -1,6 +1,6 @@
-/** Nest's metadata key of a handler's parameters, stable since Nest 4; `@nestjs/common` 12 no longer exports its name. */
-const ROUTE_ARGS_METADATA = '__routeArguments__';
-/** Under it `@Req()` writes its parameter's index: `RouteParamtypes.REQUEST` is 0. */
+import { ROUTE_ARGS_METADATA } from './nest-metadata.js';
+
+/** There `@Req()` writes its parameter's index: `RouteParamtypes.REQUEST` is 0. */
 const keyOf = (index: number): string => `0:${index}`;
 
 export interface RequestParameter {

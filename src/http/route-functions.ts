@@ -5,6 +5,7 @@ import { attach } from '../core/attachment.js';
 import type { RequestState } from '../core/request-state.js';
 import { methodLabel, type Route, type RouteHandler, type Routes } from '../core/route.js';
 import { stateOf, type RequestLifecycle } from './lifecycle.js';
+import { FASTIFY_ROUTE_CONFIG_METADATA, METHOD_METADATA } from './nest-metadata.js';
 
 /** On what stands for a handler: Nest copies it to the route function. */
 export const HANDLER_METADATA = 'perf:handler';
@@ -27,8 +28,6 @@ export interface RouteRunner {
 /** An application's; there is none while nobody looks at the stack. */
 export const ROUTE_RUNNER = attach<RouteRunner>('application');
 
-/** The Fastify adapter copies what stands under this key of a route function, as `@RouteConfig()` writes it, to the route's `config`. */
-const FASTIFY_CONFIG_METADATA = '__fastify_route_config__';
 /** Where a Fastify route's `config` carries our {@link Route}. */
 export const ROUTE: unique symbol = Symbol('perf:route');
 
@@ -98,7 +97,7 @@ const handlerOf = (routeFunction: object): RouteHandler | null =>
 
 /** The route of a function that has been registered: Nest 11 registers `@All()` with Fastify without a `config`. */
 export const routeOf = (registered: object): Route | null =>
-  (Reflect.getMetadata(FASTIFY_CONFIG_METADATA, registered) as { [ROUTE]?: Route } | undefined)?.[ROUTE] ?? null;
+  (Reflect.getMetadata(FASTIFY_ROUTE_CONFIG_METADATA, registered) as { [ROUTE]?: Route } | undefined)?.[ROUTE] ?? null;
 
 /** Calls the same function, whose route is known, and runs it by name where the application has a {@link ROUTE_RUNNER}. */
 export function runnable(routeFunction: RouteFunction, route: Route, requests: RequestLifecycle): RouteFunction {
@@ -134,7 +133,8 @@ function handingOn(next: Next, state: RequestState, requests: RequestLifecycle):
 }
 
 function telling(triggered: RouteTriggered, path: string, routeFunction: object, run: RouteFunction): RouteFunction {
-  const method = (Reflect.getMetadata('method', routeFunction) as RequestMethod | undefined) ?? RequestMethod.GET;
+  const method =
+    (Reflect.getMetadata(METHOD_METADATA, routeFunction) as RequestMethod | undefined) ?? RequestMethod.GET;
   return function (this: unknown, request, response, next) {
     triggered(method, path);
     return run.call(this, request, response, next);
@@ -144,8 +144,8 @@ function telling(triggered: RouteTriggered, path: string, routeFunction: object,
 /** Metadata and properties, the version for example, are the route function's own. */
 function standFor(routeFunction: RouteFunction, route: Route, run: RouteFunction): RouteFunction {
   Object.setPrototypeOf(run, routeFunction);
-  const config = Reflect.getMetadata(FASTIFY_CONFIG_METADATA, routeFunction) as object | undefined;
-  Reflect.defineMetadata(FASTIFY_CONFIG_METADATA, { ...config, [ROUTE]: route }, run);
+  const config = Reflect.getMetadata(FASTIFY_ROUTE_CONFIG_METADATA, routeFunction) as object | undefined;
+  Reflect.defineMetadata(FASTIFY_ROUTE_CONFIG_METADATA, { ...config, [ROUTE]: route }, run);
   return Object.defineProperty(run, 'name', { value: routeFunction.name, configurable: true });
 }
 

@@ -1,7 +1,6 @@
 import type { RouteHandler } from '../core/route.js';
+import { PATH_METADATA } from './nest-metadata.js';
 
-/** Nest's metadata key of a route's path, stable since Nest 4; `@nestjs/common` 12 no longer exports its name. */
-const PATH_METADATA = 'path';
 export const SKIP_METADATA = 'perf:skip';
 export const SLOW_METADATA = 'perf:slow-ms';
 

@@ -5,10 +5,6 @@ import { hasMethods, serverName, serverOf, type EndCall, type Hearer } from './w
 interface Knex extends EventEmitter {
   readonly client: { readonly dialect?: string; readonly config?: { readonly connection?: unknown } };
 }
-interface Query {
-  readonly sql?: string;
-  readonly __knexQueryUid?: string;
-}
 
 /** https://knexjs.org/guide/interfaces.html#events; a builder's own events come for whatever ends it, timeouts too. */
 export function watchKnex(client: object, hearer: Hearer): (() => void) | null {
@@ -22,18 +18,15 @@ export function watchKnex(client: object, hearer: Hearer): (() => void) | null {
   const onStart = (builder: EventEmitter): void => {
     if (heard.has(builder)) return;
     heard.add(builder);
-    const open = new Map<string | undefined, EndCall>();
-    const end = (query: Query, failed: boolean): void => {
-      open.get(query.__knexQueryUid)?.(failed);
-      open.delete(query.__knexQueryUid);
-    };
-    builder.on('query', (query: Query) => {
+    // A builder has one query after the other in flight; of one that is awaited twice, two that are alike.
+    const open: EndCall[] = [];
+    builder.on('query', ({ sql = '' }: { readonly sql?: string }) => {
       if (stopped) return;
-      const call = { kind: 'sql', client: name, host, method: 'query', what: query.sql ?? '', driven: true } as const;
-      open.set(query.__knexQueryUid, hearer.begin(call));
+      const call = { kind: 'sql', client: name, host, method: 'query', what: sql, driven: true } as const;
+      open.push(hearer.begin(call));
     });
-    builder.on('query-response', (_: unknown, query: Query) => end(query, false));
-    builder.on('query-error', (_: unknown, query: Query) => end(query, true));
+    builder.on('query-response', () => open.shift()?.(false));
+    builder.on('query-error', () => open.shift()?.(true));
   };
   knex.on('start', onStart);
   return () => {

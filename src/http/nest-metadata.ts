@@ -1,0 +1,15 @@
+/** Nest's metadata keys under Nest's own names; a test compares them with each major's, where they are not exported. */
+export const PATH_METADATA = 'path';
+export const METHOD_METADATA = 'method';
+export const HOST_METADATA = 'host';
+export const SSE_METADATA = '__sse__';
+export const ROUTE_ARGS_METADATA = '__routeArguments__';
+export const GUARDS_METADATA = '__guards__';
+export const INTERCEPTORS_METADATA = '__interceptors__';
+export const EXCEPTION_FILTERS_METADATA = '__exceptionFilters__';
+/** Types from the compiler, then `@Inject()` on parameters and on properties. */
+export const PARAMTYPES_METADATA = 'design:paramtypes';
+export const SELF_DECLARED_DEPS_METADATA = 'self:paramtypes';
+export const PROPERTY_DEPS_METADATA = 'self:properties_metadata';
+/** What its Fastify adapter copies to a route's `config`, as `@RouteConfig()` writes it. */
+export const FASTIFY_ROUTE_CONFIG_METADATA = '__fastify_route_config__';

@@ -1,0 +1,16 @@
+import { createRequire } from 'node:module';
+import { pathToFileURL } from 'node:url';
+import { expect, it } from 'vitest';
+import * as keys from '../../../src/http/nest-metadata.js';
+
+it.each([
+  ['12', '../../../package.json'],
+  ['11', '../../nest11/package.json'],
+])('the metadata keys are those of Nest %s', async (_, tree) => {
+  const { resolve } = createRequire(new URL(tree, import.meta.url));
+  const constantsOf = async (name: string) =>
+    (await import(pathToFileURL(resolve(`${name}/constants`)).href)) as Record<string, unknown>;
+  const constants = { ...(await constantsOf('@nestjs/common')), ...(await constantsOf('@nestjs/platform-fastify')) };
+  expect(Object.keys(keys).length).toBeGreaterThan(10);
+  expect(constants).toMatchObject({ ...keys });
+});
