@@ -3,7 +3,7 @@ import type { BlockRecord, RequestRef } from '../core/record.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { RequestState } from '../core/request-state.js';
 import { methodLabel } from '../core/route.js';
-import type { Verdict } from './classify.js';
+import type { Classification } from './classify.js';
 import { isUserFrame, withoutProbe, type Frame, type Look } from './frame.js';
 import type { ProviderMethods } from './provider-methods.js';
 import type { Block } from './loop-watch.js';
@@ -66,26 +66,26 @@ export type Locate = (position: Position) => string | null;
 /** The record of a block that has been judged. `locate` is null where no source line is wanted. */
 export function blockRecordOf(
   block: Block,
-  verdict: Verdict<RequestState>,
+  classification: Classification<RequestState>,
   gcMs: number,
   delayed: readonly RequestState[],
   locate: Locate | null,
   rules: RecordRules,
 ): BlockRecord {
   const { secrets, replay, guard } = rules;
-  const { culprit, suspect } = verdict;
+  const { culprit, suspect } = classification;
   const isUsers = locate === null ? null : usersFrames(rules.ownFolder, locate);
-  const shown = isUsers === null ? null : shownStack(verdict.shown, isUsers);
+  const shown = isUsers === null ? null : shownStack(classification.shown, isUsers);
   const refOf = (state: RequestState | null) => (state === null ? null : requestRefOf(state, secrets, guard));
-  const running = verdict.cause === 'javascript' && shown?.user != null ? shown.frames : [];
+  const running = classification.cause === 'javascript' && shown?.user != null ? shown.frames : [];
   const methods = isUsers === null ? null : rules.methods;
   const offloadable = guard.read('the methods', () => methods?.runningIn(running, isUsers!) ?? null, null);
   return {
     kind: 'block',
     startedAt: epochMsOf(block.startMs),
     durationMs: block.endMs - block.startMs,
-    provenMs: verdict.provenMs,
-    cause: verdict.cause,
+    provenMs: classification.provenMs,
+    cause: classification.cause,
     request: refOf(culprit),
     suspect: refOf(suspect),
     location: shown?.user == null ? null : locate!(shown.user),
@@ -101,7 +101,7 @@ export function blockRecordOf(
   };
 }
 
-export function positionsOf({ shown }: Verdict<RequestState>): Position[] {
+export function positionsOf({ shown }: Classification<RequestState>): Position[] {
   const positions = new Map<string, Position>();
   for (const { frames } of shown) {
     for (const { file, line, column } of withoutProbe(frames)) {

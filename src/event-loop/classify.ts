@@ -39,7 +39,7 @@ export interface Evidence<S> extends Pick<Block, 'startMs' | 'endMs' | 'cpuRatio
   readonly alone: S | null;
 }
 
-export interface Verdict<S> {
+export interface Classification<S> {
   readonly cause: BlockCause;
   readonly culprit: S | null;
   readonly suspect: S | null;
@@ -79,7 +79,7 @@ interface Claim<S> {
 }
 
 /** Decides who blocked the loop. Nobody is named but for half of the window, in looks that follow one another (rule A). */
-export function classify<S>(evidence: Evidence<S>): Verdict<S> {
+export function classify<S>(evidence: Evidence<S>): Classification<S> {
   const windowMs = evidence.endMs - evidence.startMs;
   const starved = evidence.starvedMs / windowMs;
   const notRunning = Math.max(starved, evidence.runDelayMs / windowMs);
@@ -128,7 +128,7 @@ export function classify<S>(evidence: Evidence<S>): Verdict<S> {
   return cut ? { ...nobody, cause: 'unknown', waited: 'unknown' } : { ...nobodys, cause: 'pile-up' };
 }
 
-function named<S>(claim: Claim<S>, cause: BlockCause, evidence: Evidence<S>): Verdict<S> {
+function named<S>(claim: Claim<S>, cause: BlockCause, evidence: Evidence<S>): Classification<S> {
   const { state, provenMs, looks } = claim;
   const nobody = { cause, culprit: null, suspect: null, ran: [], provenMs, shown: looks };
   if (state === null) return { ...nobody, suspect: unseenOf(looks, evidence), waited: waitedFor(claim) };
@@ -145,7 +145,7 @@ function named<S>(claim: Claim<S>, cause: BlockCause, evidence: Evidence<S>): Ve
 }
 
 /** Who waited while the code of a claim ran, apart from its request. */
-function waitedFor<S>(claim: Claim<S> | null): Verdict<S>['waited'] {
+function waitedFor<S>(claim: Claim<S> | null): Classification<S>['waited'] {
   if (claim === null || claim.state !== null) return 'others';
   return claim.looks.every(({ unknown }) => unknown === 'background') ? 'seen' : 'unknown';
 }

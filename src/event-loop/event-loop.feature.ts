@@ -9,7 +9,7 @@ import { ROUTE_RUNNER } from '../http/route-functions.js';
 import { EventLoop } from './event-loop.js';
 import { eventLoopOption } from './event-loop.options.js';
 
-/** The event loop of one application, and what it offers to others: verdicts, the current request, named route functions. */
+/** The event loop of one application, and what it offers to others: classifications, the current request, named route functions. */
 export const eventLoopFeature: FeatureDefinition<'eventLoop', NonNullable<Resolved<typeof eventLoopOption>>> = {
   name: 'eventLoop',
   title: 'event loop',

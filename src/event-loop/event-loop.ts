@@ -16,7 +16,7 @@ import type { Around } from '../http/handler.interceptor.js';
 import type { RequestLifecycle, RequestObserver } from '../http/lifecycle.js';
 import { blockRecordOf, Guard, locateBy, positionsOf, type RecordRules } from './block-record.js';
 import { aloneIn, sharesWork, suspectAt } from './candidates.js';
-import { classify, type Verdict } from './classify.js';
+import { classify, type Classification } from './classify.js';
 import { timingOf, type eventLoopOption, type Timing } from './event-loop.options.js';
 import { GcObserver } from './gc.js';
 import { Identity, captureFrames, captureNames, Probe } from './interrupt/probe.js';
@@ -238,7 +238,7 @@ export class EventLoop implements RequestObserver {
     const { block, looks, inFlight, firstOn, severalOn, queued } = seen;
     const { startMs, endMs, cpuRatio } = block;
     const gcMs = this.gc.within(startMs, endMs);
-    const verdict = classify<RequestState>({
+    const classification = classify<RequestState>({
       startMs,
       endMs,
       inPieces: block.seq < 0,
@@ -256,9 +256,9 @@ export class EventLoop implements RequestObserver {
       firstOn,
       alone: aloneIn(inFlight, startMs),
     });
-    const waited = waitedOf(inFlight, verdict);
-    this.charge(block, verdict.culprit, waited);
-    const recorded = this.record(block, verdict, gcMs, [...waited, ...queued]);
+    const waited = waitedOf(inFlight, classification);
+    this.charge(block, classification.culprit, waited);
+    const recorded = this.record(block, classification, gcMs, [...waited, ...queued]);
     this.recording.add(recorded);
     void recorded.finally(() => this.recording.delete(recorded));
   }
@@ -275,17 +275,17 @@ export class EventLoop implements RequestObserver {
 
   private async record(
     block: Block,
-    verdict: Verdict<RequestState>,
+    classification: Classification<RequestState>,
     gcMs: number,
     delayed: readonly RequestState[],
   ): Promise<void> {
     try {
-      const positions = this.options.stack ? positionsOf(verdict) : [];
+      const positions = this.options.stack ? positionsOf(classification) : [];
       const locations = (await this.watchdog?.locate(positions, LOCATE_MS)) ?? null;
       const locate = this.options.stack
         ? locateBy(positions, locations, (position) => this.compiled.locationOf(position))
         : null;
-      this.recorder.push(blockRecordOf(block, verdict, gcMs, delayed, locate, this.rules));
+      this.recorder.push(blockRecordOf(block, classification, gcMs, delayed, locate, this.rules));
     } catch (error) {
       this.guard.failed('a record', error);
     }
@@ -293,8 +293,8 @@ export class EventLoop implements RequestObserver {
 }
 
 /** Who waited for sure: where the culprit is not known, it may be anyone whose code would not have been seen. */
-function waitedOf(inFlight: readonly RequestState[], verdict: Verdict<RequestState>): RequestState[] {
-  const { culprit, suspect, ran, waited } = verdict;
+function waitedOf(inFlight: readonly RequestState[], classification: Classification<RequestState>): RequestState[] {
+  const { culprit, suspect, ran, waited } = classification;
   if (waited === 'unknown') return [];
   const others = inFlight.filter((state) => state !== culprit && state !== suspect && !ran.includes(state));
   // Before its route function a request may run outside the store.

@@ -6,7 +6,7 @@ import type { Block } from './loop-watch.js';
 /** The watchdog's and the garbage collector's figures of a block arrive some turns after it. */
 const SETTLE_MS = 30;
 const MORE_POLLS = 2;
-/** A record waits no longer than this for a verdict. */
+/** A record waits no longer than this for a classification. */
 const DEADLINE_MS = 200;
 const MAX_PENDING = 100;
 
@@ -17,7 +17,7 @@ export interface PendingBlock {
   readonly queued: RequestState[];
 }
 
-/** Blocks between their end and their verdict, and the request records that must wait for it. */
+/** Blocks between their end and their classification, and the request records that must wait for it. */
 export class PendingBlocks<T extends PendingBlock> implements RecordHold {
   private readonly blocks: T[] = [];
   private held: { state: RequestState; release: (state: RequestState) => void }[] = [];
@@ -29,7 +29,7 @@ export class PendingBlocks<T extends PendingBlock> implements RecordHold {
     /** The watchdog's polls so far; null when there is no watchdog to wait for. */
     private readonly polls: () => number | null,
     private readonly judge: (block: T) => void,
-    /** Hears why a verdict or a record failed: each runs in a timer, where an error would end the process. */
+    /** Hears why a classification or a record failed: each runs in a timer, where an error would end the process. */
     private readonly failed: (error: unknown) => void,
   ) {}
 

@@ -5,7 +5,7 @@ export type BreakerState = UpstreamGuardStats['state'];
 
 /** How an attempt ended, for the breaker. `unknown` says nothing of the upstream. */
 export interface Judged {
-  readonly verdict: 'success' | 'failure' | 'unknown';
+  readonly judgedAs: 'success' | 'failure' | 'unknown';
 }
 
 /** What a breaker asks, and tells. */

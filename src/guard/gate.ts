@@ -13,7 +13,7 @@ import {
   type UnansweredCall,
 } from './guard.error.js';
 import { isAbort, Outcome, type End, type IsFailure } from './outcome.js';
-import { RecentCounts } from './recent-counts.js';
+import { RecentCalls } from './recent-calls.js';
 import { Silence } from './silence.js';
 
 /** What an upstream may lack of its deadline and is to blame all the same: our loop was a little late, as it always is. */
@@ -64,7 +64,7 @@ export class Gate {
   private readonly silence = new Silence();
   private breaker: Breaker | null = null;
   /** What the breaker looks at: the marked ones have failed. */
-  private recent: RecentCounts | null = null;
+  private recent: RecentCalls | null = null;
 
   constructor(
     readonly name: string,
@@ -77,7 +77,7 @@ export class Gate {
     const { rules, counters, host } = this;
     if (rules.breaker === null) return;
     const { openMs, probes, windowMs, atLeast, ratio } = rules.breaker;
-    const recent = (this.recent = new RecentCounts(windowMs, host.nowMs));
+    const recent = (this.recent = new RecentCalls(windowMs, host.nowMs));
     this.breaker = makeBreaker({
       openMs,
       probes,
@@ -158,8 +158,8 @@ export class Gate {
       const end = (how: End, thrown: boolean, value: unknown, saysNothing = false): void => {
         // What began before the breaker opened is no news when calls try whether the upstream is back, nor after that.
         const outcome = new Outcome(how, thrown, value, saysNothing || counters.opened !== openedBefore);
-        const { verdict } = outcome;
-        if (verdict !== 'unknown') recent?.add(1, verdict === 'failure' ? 1 : 0);
+        const { judgedAs } = outcome;
+        if (judgedAs !== 'unknown') recent?.add(1, judgedAs === 'failure' ? 1 : 0);
         resolve(outcome);
       };
       const deadline = host.deadlines.start(time, (blockedMs, atMs) => {

@@ -16,7 +16,7 @@ export class Outcome implements Judged {
     private readonly saysNothing = false,
   ) {}
 
-  get verdict(): Judged['verdict'] {
+  get judgedAs(): Judged['judgedAs'] {
     if (this.saysNothing) return 'unknown';
     if (this.end === 'succeeded') return 'success';
     return this.end === 'failed' ? 'failure' : 'unknown';

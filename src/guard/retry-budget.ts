@@ -1,5 +1,5 @@
 import type { MonotonicClock } from '../core/clock.js';
-import { RecentCounts } from './recent-counts.js';
+import { RecentCalls } from './recent-calls.js';
 
 const WINDOW_MS = 10_000;
 const SHARE = 0.2;
@@ -11,10 +11,10 @@ const FLOOR = 10;
  * multiply the load of an upstream that fails under it. https://finagle.github.io/blog/2016/02/08/retry-budgets/
  */
 export class RetryBudget {
-  private readonly recent: RecentCounts;
+  private readonly recent: RecentCalls;
 
   constructor(nowMs: MonotonicClock) {
-    this.recent = new RecentCounts(WINDOW_MS, nowMs);
+    this.recent = new RecentCalls(WINDOW_MS, nowMs);
   }
 
   called(): void {

@@ -2,7 +2,7 @@ import { entryOf } from '../core/entry-of.js';
 import type { PerfSinkHost } from '../core/sink.js';
 
 /** A route's completed requests in one window. */
-export interface RouteWindow {
+export interface RouteDelta {
   readonly method: string;
   /** `''` for all requests that no route matched, whatever their method. */
   readonly route: string;
@@ -21,9 +21,9 @@ const MIDDLE = 2 ** (-0.5 / PER_OCTAVE);
 
 /** What the routes of an application did since the last time somebody asked. */
 export class RouteWindows {
-  private before = new Map<string, RouteWindow>();
+  private before = new Map<string, RouteDelta>();
 
-  next(host: Pick<PerfSinkHost, 'histograms'>): RouteWindow[] {
+  next(host: Pick<PerfSinkHost, 'histograms'>): RouteDelta[] {
     const now = totalsOf(host);
     const fresh = [...now].map(([key, total]) => since(this.before.get(key), total)).filter(({ count }) => count > 0);
     this.before = now;
@@ -32,14 +32,14 @@ export class RouteWindows {
 }
 
 /** Nearest rank, milliseconds; within 5 %. */
-export function quantileMs({ count, atMost }: RouteWindow, q: number): number {
+export function quantileMs({ count, atMost }: RouteDelta, q: number): number {
   const rank = Math.ceil(q * count);
   const index = atMost.findIndex((seen) => seen >= rank);
   return BOUNDS_MS[index === -1 ? BOUNDS_MS.length - 1 : index]! * MIDDLE;
 }
 
-function totalsOf(host: Pick<PerfSinkHost, 'histograms'>): Map<string, RouteWindow> {
-  const totals = new Map<string, RouteWindow>();
+function totalsOf(host: Pick<PerfSinkHost, 'histograms'>): Map<string, RouteDelta> {
+  const totals = new Map<string, RouteDelta>();
   for (const histogram of host.histograms()) {
     const { route, status, count, sumMs } = histogram;
     const method = route === '' ? '*' : histogram.method;
@@ -53,7 +53,7 @@ function totalsOf(host: Pick<PerfSinkHost, 'histograms'>): Map<string, RouteWind
   return totals;
 }
 
-function since(before: RouteWindow | undefined, now: RouteWindow): RouteWindow {
+function since(before: RouteDelta | undefined, now: RouteDelta): RouteDelta {
   if (before === undefined) return now;
   return {
     ...now,

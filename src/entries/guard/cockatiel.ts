@@ -25,7 +25,7 @@ class CircuitBreaker implements Breaker {
     { circuitBreaker, CircuitState, handleWhenResult }: Cockatiel,
     private readonly rules: BreakerRules,
   ) {
-    const failed = handleWhenResult((outcome) => (outcome as Judged).verdict === 'failure');
+    const failed = handleWhenResult((outcome) => (outcome as Judged).judgedAs === 'failure');
     const { isOver } = this;
     const wait = {
       get duration() {
@@ -75,7 +75,7 @@ class CircuitBreaker implements Breaker {
     this.circuit
       .execute(() => {
         begun = true;
-        return trial.verdict;
+        return trial.decided;
       })
       .then(end, end);
     return begun ? trial : null;
@@ -84,14 +84,14 @@ class CircuitBreaker implements Breaker {
 
 /** Some calls that find out whether the upstream is back. The first that fails decides, else the last that succeeds. */
 class Trial {
-  readonly verdict: Promise<Judged>;
-  private decide: (verdict: Judged) => void = () => {};
+  readonly decided: Promise<Judged>;
+  private decide: (outcome: Judged) => void = () => {};
   private succeeded = 0;
   private free: number;
 
   constructor(private readonly probes: number) {
     this.free = probes;
-    this.verdict = new Promise((resolve) => {
+    this.decided = new Promise((resolve) => {
       this.decide = resolve;
     });
   }
@@ -100,8 +100,8 @@ class Trial {
     if (this.free === 0) return null;
     this.free -= 1;
     return attempt().then((outcome) => {
-      if (outcome.verdict === 'unknown') this.free += 1;
-      else if (outcome.verdict === 'failure') this.decide(outcome);
+      if (outcome.judgedAs === 'unknown') this.free += 1;
+      else if (outcome.judgedAs === 'failure') this.decide(outcome);
       else if (++this.succeeded === this.probes) this.decide(outcome);
       return outcome;
     });

@@ -8,7 +8,7 @@ import { PerfError } from '../../core/perf.error.js';
 import type { HistoryStore, HistoryStoreHost, OpenHistoryStore } from '../history-store.js';
 import type { HistoryRow } from '../rows/row.js';
 import { DAY_MS, HOUR_MS, ruleOf, TIERS, type Tier } from '../rows/tiers.js';
-import { appendRow, bytesOf, frameOf, rowsOf } from './segment.js';
+import { appendRow, bytesOf, frameOf, rowsOf } from './rows-file.js';
 
 export interface FileHistoryOptions {
   /** The folder of its files, made when it is missing. One process writes to it; every worker of a cluster needs its own. */
@@ -40,11 +40,11 @@ export function fileHistory(options: FileHistoryOptions): HistoryStore {
 }
 
 /** `5m-2026-11-24.rows`; of minutes an hour's, `1m-2026-11-24T13.rows`. */
-const SEGMENT = /^(1m|5m|1h)-(\d{4}-\d\d-\d\d)(?:T(\d\d))?\.rows$/;
+const ROWS_FILE = /^(1m|5m|1h)-(\d{4}-\d\d-\d\d)(?:T(\d\d))?\.rows$/;
 /** Buckets that have not ended, replaced as a whole. */
 const RUNNING = 'running.rows';
 
-interface Segment {
+interface RowsFile {
   readonly path: string;
   readonly tier: Tier;
   /** Buckets from here to there. */
@@ -92,8 +92,8 @@ class HistoryFiles implements OpenHistoryStore {
   }
 
   async *read(tier: Tier, range: TimeRange): AsyncGenerator<HistoryRow> {
-    const files = (await this.segments()).filter(
-      (segment) => segment.tier === tier && segment.to > range.from && segment.from < range.to,
+    const files = (await this.rowsFiles()).filter(
+      (file) => file.tier === tier && file.to > range.from && file.from < range.to,
     );
     for (const path of [...files.map(({ path }) => path), join(this.folder, RUNNING)]) {
       const latest = new Map<string, HistoryRow>();
@@ -112,7 +112,7 @@ class HistoryFiles implements OpenHistoryStore {
     const key = keyOf(row);
     const known = this.appended.get(key);
     if (known !== undefined && Buffer.compare(known, row.data) === 0) return;
-    const path = join(this.folder, segmentOf(row));
+    const path = join(this.folder, fileNameOf(row));
     this.lengths.set(path, await appendRow(path, row, this.lengths.get(path) ?? null));
     this.appended.set(key, row.data);
   }
@@ -121,9 +121,9 @@ class HistoryFiles implements OpenHistoryStore {
   private async adopt(): Promise<void> {
     const path = join(this.folder, RUNNING);
     for (const row of rowsOf(await bytesOf(path))) {
-      const segment = [...rowsOf(await bytesOf(join(this.folder, segmentOf(row))))];
+      const rows = [...rowsOf(await bytesOf(join(this.folder, fileNameOf(row))))];
       // Killed between the two writes.
-      const isThere = segment.some(({ at, instance }) => at === row.at && instance === row.instance);
+      const isThere = rows.some(({ at, instance }) => at === row.at && instance === row.instance);
       if (!isThere) await this.append(row);
     }
     await rm(path, { force: true });
@@ -134,13 +134,13 @@ class HistoryFiles implements OpenHistoryStore {
     this.sweptMs = Date.now();
     this.lengths.clear();
     let bytes = 0;
-    const left: (Segment & { size: number })[] = [];
-    for (const segment of await this.segments()) {
-      if (segment.to < this.sweptMs - this.host.keptMs(segment.tier)) await rm(segment.path, { force: true });
+    const left: (RowsFile & { size: number })[] = [];
+    for (const file of await this.rowsFiles()) {
+      if (file.to < this.sweptMs - this.host.keptMs(file.tier)) await rm(file.path, { force: true });
       else {
-        const { size } = await stat(segment.path);
+        const { size } = await stat(file.path);
         bytes += size;
-        left.push({ ...segment, size });
+        left.push({ ...file, size });
       }
     }
     for (const { path, size } of left.toSorted((a, b) => a.to - b.to)) {
@@ -150,10 +150,10 @@ class HistoryFiles implements OpenHistoryStore {
     }
   }
 
-  private async segments(): Promise<Segment[]> {
+  private async rowsFiles(): Promise<RowsFile[]> {
     const names = await readdir(this.folder);
     return names.flatMap((name) => {
-      const [, tier, day, hour] = SEGMENT.exec(name) ?? [];
+      const [, tier, day, hour] = ROWS_FILE.exec(name) ?? [];
       const from = Date.parse(`${day}T${hour ?? '00'}:00:00Z`);
       if (tier === undefined || Number.isNaN(from)) return [];
       const to = from + (hour === undefined ? DAY_MS : HOUR_MS);
@@ -164,7 +164,7 @@ class HistoryFiles implements OpenHistoryStore {
 
 const keyOf = ({ instance, tier, at }: HistoryRow): string => `${instance} ${tier} ${at}`;
 
-function segmentOf({ tier, at }: HistoryRow): string {
+function fileNameOf({ tier, at }: HistoryRow): string {
   const time = new Date(at).toISOString();
   return `${tier}-${time.slice(0, ruleOf(tier) === TIERS[0] ? 13 : 10)}.rows`;
 }

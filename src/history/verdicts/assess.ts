@@ -60,7 +60,7 @@ export function assess(route: string, track: RouteTrack, index: number, profile:
   }
   const { center, units } = known;
   const usual: Usual = { levelAt: (time) => (expected(time) ?? 0) + center, against: isWeekly ? 'week' : 'day' };
-  const levels = recent.map((unit) => ({ unit, now: rule.level(unit), before: usual.levelAt(unit.at) }));
+  const levels = recent.map((unit) => ({ now: rule.level(unit), before: usual.levelAt(unit.at) }));
   if (levels.some(({ now }) => now === null)) return null;
   const meanOf = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
   const before = meanOf(levels.map((level) => level.before));

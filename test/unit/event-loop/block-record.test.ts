@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { RequestState } from '../../../src/core/request-state.js';
 import { blockRecordOf, locateBy, positionsOf } from '../../../src/event-loop/block-record.js';
-import type { Verdict } from '../../../src/event-loop/classify.js';
+import type { Classification } from '../../../src/event-loop/classify.js';
 import type { Frame, Look } from '../../../src/event-loop/frame.js';
 import { SecretNames } from '../../../src/core/redact.js';
 import { Guard } from '../../../src/event-loop/block-record.js';
@@ -47,7 +47,7 @@ const rules = {
   methods: null,
 };
 const maps = new SourceMaps(folder, 1_000_000, Mappings);
-const verdictOf = (frames: readonly Frame[]): Verdict<RequestState> => {
+const classificationOf = (frames: readonly Frame[]): Classification<RequestState> => {
   const look: Look<RequestState> = {
     requestedMs: 10,
     servedMs: 11,
@@ -71,7 +71,7 @@ const verdictOf = (frames: readonly Frame[]): Verdict<RequestState> => {
   };
 };
 const recordOf = (frames: readonly Frame[]) =>
-  blockRecordOf(block, verdictOf(frames), 0, [], (position) => maps.locationOf(position), rules);
+  blockRecordOf(block, classificationOf(frames), 0, [], (position) => maps.locationOf(position), rules);
 
 describe('the line of a block in a bundle', () => {
   it('is the user’s, not that of a dependency in the same file, which stays in the stack', () => {
@@ -87,8 +87,12 @@ describe('the line of a block in a bundle', () => {
 
 describe('positions that the watchdog has not told', () => {
   it('are those of the compiled code', () => {
-    const verdict = verdictOf([frame('own', 2), { ...frame('read', 7), file: 'node:fs' }, frame('own', 2)]);
-    const positions = positionsOf(verdict);
+    const classification = classificationOf([
+      frame('own', 2),
+      { ...frame('read', 7), file: 'node:fs' },
+      frame('own', 2),
+    ]);
+    const positions = positionsOf(classification);
     expect(positions).toEqual([{ file: bundle, line: 2, column: 1 }]);
     const compiled = ({ line }: { line: number }) => `compiled:${line}`;
     expect(locateBy(positions, ['src/render.ts:5:1'], compiled)(positions[0]!)).toBe('src/render.ts:5:1');
@@ -101,8 +105,10 @@ describe('the size beside a block', () => {
   const owner = { attached: null, nextId: () => 'id', findRoute: () => null };
   const request = { method: 'GET', url: '/', headers: {} };
   const noteOf = (state: RequestState) =>
-    blockRecordOf(block, { ...verdictOf([frame('own', 2)]), culprit: state }, 0, [], null, { ...rules, replay: null })
-      .note;
+    blockRecordOf(block, { ...classificationOf([frame('own', 2)]), culprit: state }, 0, [], null, {
+      ...rules,
+      replay: null,
+    }).note;
 
   it('is what the application has said, and nothing else: the frameworks do not agree on where a response tells it', () => {
     const state = new RequestState(request as never, { getHeader: () => '7' } as never, 0, owner);
@@ -139,7 +145,7 @@ describe('a request on which the application has put what cannot be read', () =>
       },
     };
     const state = new RequestState(request as never, response as never, 0, owner);
-    const culprit = { ...verdictOf([frame('own', 2)]), culprit: state };
+    const culprit = { ...classificationOf([frame('own', 2)]), culprit: state };
     const build = () => blockRecordOf(block, culprit, 0, [state, state], null, rules);
     expect(build()).toMatchObject({ request: { method: '_OTHER', route: '', url: '', traceId: null }, curl: null });
     const reports = told.length;

@@ -10,7 +10,7 @@ const block = (startMs: number, endMs: number): PendingBlock => ({
   queued: [],
 });
 
-describe('blocks between their end and their verdict', () => {
+describe('blocks between their end and their classification', () => {
   let nowMs = 0;
   let polls: number | null = 10;
   let judged: PendingBlock[];
@@ -84,7 +84,7 @@ describe('blocks between their end and their verdict', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('go on when a verdict or a record fails: an error in a timer would end the process', async () => {
+  it('go on when a classification or a record fails: an error in a timer would end the process', async () => {
     const fails = (): never => {
       throw new Error('on purpose');
     };

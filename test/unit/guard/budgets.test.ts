@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { RecentCounts } from '../../../src/guard/recent-counts.js';
+import { RecentCalls } from '../../../src/guard/recent-calls.js';
 import { RetryBudget } from '../../../src/guard/retry-budget.js';
 import { retryAfterMs, statusOf } from '../../../src/guard/retry-after.js';
 
@@ -7,7 +7,7 @@ describe('the counts of the last while', () => {
   let nowMs = 0;
 
   it('are forgotten by time, also while nobody calls, and when told to', () => {
-    const recent = new RecentCounts(10_000, () => nowMs);
+    const recent = new RecentCalls(10_000, () => nowMs);
     recent.add(1, 0);
     for (let i = 0; i < 4; i++) {
       recent.add(1, 1);

@@ -9,10 +9,10 @@ it('a breaker is open for its time, whatever becomes of the clock meanwhile', as
   for (const setByMs of [-3_600_000, 3_600_000]) {
     const rules = { openMs: 1_000, probes: 1, tripped: () => true, opened() {}, closed() {} };
     const breaker = make(rules);
-    await breaker.run(async () => ({ verdict: 'failure' }));
+    await breaker.run(async () => ({ judgedAs: 'failure' }));
     const now = Date.now;
     vi.spyOn(Date, 'now').mockImplementation(() => now() + setByMs);
-    const ask = () => breaker.run(async () => ({ verdict: 'success' }));
+    const ask = () => breaker.run(async () => ({ judgedAs: 'success' }));
     expect([breaker.state, ask()]).toEqual(['open', null]);
     await until('it to try again', () => breaker.state === 'half-open');
     await ask();

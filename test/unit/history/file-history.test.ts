@@ -15,7 +15,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { fileHistory } from '../../../src/index.js';
 import type { OpenHistoryStore } from '../../../src/history/history-store.js';
-import { frameOf } from '../../../src/history/file/segment.js';
+import { frameOf } from '../../../src/history/file/rows-file.js';
 import { keptMs, type Tier } from '../../../src/history/rows/tiers.js';
 import { countOf, rowOf } from '../../fixtures/history.js';
 

@@ -9,7 +9,7 @@ interface Slot {
 }
 
 /** Calls of the last while, and those of them that are marked. Forgets by time, also while nobody calls. */
-export class RecentCounts {
+export class RecentCalls {
   private readonly slots: Slot[] = Array.from({ length: SLOTS }, () => ({ tick: -SLOTS, calls: 0, marked: 0 }));
 
   constructor(

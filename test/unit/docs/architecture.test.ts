@@ -1,0 +1,32 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+
+const text = readFileSync('ARCHITECTURE.md', 'utf8');
+const sectionOf = (title: string): string => text.split(`${title}\n`)[1]!.split('\n## ')[0]!;
+const isThere = (path: string): boolean =>
+  ['', 'src/', 'packages/load/src/'].some((tree) => ['', '.ts', '.tsx'].some((end) => existsSync(tree + path + end)));
+
+/** Names in kebab case, in the folders that their row names. */
+function missingIn(row: string): string[] {
+  const names = [...row.matchAll(/`([a-z0-9./-]+)`/g)].map(([, name]) => name!);
+  const folders = ['', ...names.filter((name) => name.endsWith('/'))];
+  const within = folders.flatMap((outer) => folders.map((inner) => outer + inner));
+  return names.filter((name) => !within.some((folder) => isThere(folder + name)));
+}
+
+describe('the files and folders are there', () => {
+  it.each(['# Architecture', '## Ways to read the code'])('of the table under "%s"', (title) => {
+    const rows = sectionOf(title)
+      .split('\n')
+      .filter((line) => line.startsWith('| '));
+    expect(rows.length).toBeGreaterThan(10);
+    expect(rows.flatMap(missingIn)).toEqual([]);
+  });
+
+  it('that a request flows through', () => {
+    const columns = sectionOf('## How a request flows').matchAll(/ {2,}((?:[a-z./-]+(?:, )?)+)$/gm);
+    const names = [...columns].flatMap(([, names]) => names!.split(', '));
+    expect(names.length).toBeGreaterThan(8);
+    expect(names.filter((name) => !isThere(name))).toEqual([]);
+  });
+});
