@@ -1,3 +1,4 @@
+import { mb, percent } from './core/figures.js';
 import type { ResourceSample } from './core/record.js';
 import type { DeferStats, EventLoopSnapshot, PerfSnapshot } from './core/snapshot.js';
 import { BADLY_THROTTLED, isMemoryLow } from './resources/resource-diagnostics.js';
@@ -54,6 +55,3 @@ function resourceReasons({ cpu, memory, limits, process: own }: ResourceSample):
 function deferReasons({ pending }: DeferStats, maxPending: number): string[] {
   return pending < maxPending * DEFER_FULL ? [] : [`deferred work: ${pending} of ${maxPending} pending`];
 }
-
-const percent = (ratio: number): string => `${(ratio * 100).toFixed(0)} %`;
-const mb = (bytes: number): number => Math.round(bytes / 2 ** 20);

@@ -1,3 +1,4 @@
+import { percent } from '../core/figures.js';
 import type { CachedMethodStats, Finding } from '../core/snapshot.js';
 import { itemsOf, keyMaker, type MakeKey } from './cache-key.js';
 import type { ResolvedCached } from './cached.options.js';
@@ -112,5 +113,3 @@ export class GhostMethod implements StandIn {
 
 /** `60_000` */
 const literal = (ms: number): string => String(ms).replaceAll(/\B(?=(\d{3})+$)/g, '_');
-
-const percent = (share: number): string => `${(share * 100).toFixed(0)} %`;

@@ -1,6 +1,5 @@
+import { mb, percent } from './figures.js';
 import type { ResourceSample } from './record.js';
-
-const MIB = 2 ** 20;
 
 /** A sample in one line: `0.50 of 2 cores, 38 % of periods throttled, 212 of 512 MB`. What is unknown is left out. */
 export function describeResources({ cpu, memory, limits }: ResourceSample): string {
@@ -9,12 +8,12 @@ export function describeResources({ cpu, memory, limits }: ResourceSample): stri
   if (window !== null) {
     parts.push(`${window.usageCores.toFixed(2)}${ofLimit(limits.cpuCores)} cores${whose(limits.ofMachine.cpu)}`);
   }
-  if (window?.throttledRatio != null) parts.push(`${(window.throttledRatio * 100).toFixed(0)} % of periods throttled`);
+  if (window?.throttledRatio != null) parts.push(`${percent(window.throttledRatio)} of periods throttled`);
   if (window?.throttledByHiddenAncestor === true) parts.push('throttled by a limit outside the container');
   const usedBytes = memory.workingSetBytes ?? memory.usageBytes;
   if (usedBytes !== null) {
-    const limitMb = limits.memoryBytes === null ? null : Math.round(limits.memoryBytes / MIB);
-    parts.push(`${Math.round(usedBytes / MIB)}${ofLimit(limitMb)} MB${whose(limits.ofMachine.memory)}`);
+    const limitMb = limits.memoryBytes === null ? null : mb(limits.memoryBytes);
+    parts.push(`${mb(usedBytes)}${ofLimit(limitMb)} MB${whose(limits.ofMachine.memory)}`);
   }
   return parts.join(', ');
 }

@@ -1,3 +1,4 @@
+import { THROTTLED } from '../core/figures.js';
 import { withUserNamed, type Verdict } from '../core/verdict.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
 import type { RecentCounts } from './recent-counts.js';
@@ -11,7 +12,6 @@ const RECENT_BLOCKS_MS = 5 * 60_000;
 const SHOWN_OF_A_KIND = 3;
 const MIN_FAILED = 3;
 const MIN_FAILED_SHARE = 0.01;
-const THROTTLED = 0.05;
 
 export interface Situation {
   readonly snapshot: PerfSnapshot;

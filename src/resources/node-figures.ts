@@ -1,7 +1,6 @@
 import { availableParallelism } from 'node:os';
+import { MIB } from '../core/figures.js';
 import type { ResourceSample } from '../core/record.js';
-
-const MIB = 2 ** 20;
 
 export interface NodeFigures {
   availableParallelism: number;

@@ -1,3 +1,4 @@
+import { MIB } from '../core/figures.js';
 import type { ResourceSample } from '../core/record.js';
 import type { Machine } from './machine.js';
 
@@ -15,7 +16,6 @@ export interface ResourceAdvice {
 
 /** Share of the container's memory for V8's old spaces; the rest is for stacks, buffers, code, new space and Node itself. */
 export const HEAP_SHARE = 0.75;
-const MIB = 2 ** 20;
 
 /** libuv starts 4 threads; more than 4 per core only take turns. */
 const DEFAULT_THREADS = 4;

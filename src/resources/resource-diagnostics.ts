@@ -1,3 +1,4 @@
+import { THROTTLED } from '../core/figures.js';
 import type { ResourceSample } from '../core/record.js';
 import type { Reporter } from '../core/reporter.js';
 import { HEAP_SHARE } from './resource-advice.js';
@@ -7,8 +8,7 @@ const MIB = 2 ** 20;
 /** V8's `heap_size_limit` is `--max-old-space-size` and up to three semi-spaces of 16 MB. */
 const YOUNG_SPACE_BYTES = 48 * MIB;
 
-/** Shares of throttled periods that deserve a word, and a louder one. */
-const THROTTLED = 0.05;
+/** Share of throttled periods that deserves a louder word than {@link THROTTLED}. */
 export const BADLY_THROTTLED = 0.25;
 /** Fewer periods than this (of 100 ms) are no trend. */
 const MIN_PERIODS = 20;

@@ -1,3 +1,4 @@
+import { percent } from '../core/figures.js';
 import type { ResourceSample } from '../core/record.js';
 import { describeResources } from '../core/resource-text.js';
 import type { PerfSinkHost } from '../core/sink.js';
@@ -110,13 +111,13 @@ export function summaryText(summary: Summary): string {
     ({ method, route, count, errors: failed, meanMs, p50Ms, p95Ms, waits }) =>
       `${count} × ${nameOf({ method, route, handler: null })} ` +
       (count < MIN_COUNT ? `mean ${rounded(meanMs)} ms` : `p50 ${rounded(p50Ms)} ms, p95 ${rounded(p95Ms)} ms`) +
-      (waits === null ? '' : `, ${(100 * waits.share).toFixed(0)} % waiting for ${waits.target}`) +
+      (waits === null ? '' : `, ${percent(waits.share)} waiting for ${waits.target}`) +
       (failed === 0 ? '' : `, ${counted(failed, 'error')}`),
   );
   const now = [
     eventLoop === null
       ? ''
-      : `event loop ${(eventLoop.utilization * 100).toFixed(0)} % busy, p99 delay ${eventLoop.delayMs.p99.toFixed(0)} ms`,
+      : `event loop ${percent(eventLoop.utilization)} busy, p99 delay ${eventLoop.delayMs.p99.toFixed(0)} ms`,
     resources === null ? '' : describeResources(resources),
   ].filter((part) => part !== '');
   return [

@@ -1,3 +1,4 @@
+import { percent } from '../core/figures.js';
 import { routeName } from '../core/route.js';
 import type { Finding } from '../core/snapshot.js';
 import type { Target } from './target.js';
@@ -62,5 +63,3 @@ function slowerTargets(targets: readonly Target[]): Finding[] {
 }
 
 const ms = (value: number): string => `${value < 10 ? value.toFixed(1) : value.toFixed(0)} ms`;
-
-const percent = (share: number): string => `${(share * 100).toFixed(0)} %`;

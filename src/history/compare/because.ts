@@ -105,7 +105,7 @@ class Parts {
   }
 }
 
-const THROTTLED = 0.05;
+const THROTTLED_RISE = 0.05;
 const HEAP_FULL = 0.85;
 const HEAP_RISE = 0.1;
 /** A route that takes so much of the loop's added busy time is the reason. */
@@ -119,7 +119,7 @@ export function loopCause(before: SiteSums, after: SiteSums): string {
   const rateOf = ({ process }: SiteSums, ms: number): number =>
     process.observedMs === 0 ? 0 : ms / process.observedMs;
   const rise = (ms: (site: SiteSums) => number): number => rateOf(after, ms(after)) - rateOf(before, ms(before));
-  if (rise(({ process }) => process.throttledMs) >= THROTTLED) return 'CPU throttling';
+  if (rise(({ process }) => process.throttledMs) >= THROTTLED_RISE) return 'CPU throttling';
   const { heapRatio } = after.process;
   if (heapRatio >= HEAP_FULL && heapRatio - before.process.heapRatio >= HEAP_RISE) return 'memory nearly full';
   const busier = rise(({ process }) => process.busyMs);

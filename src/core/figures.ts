@@ -1,0 +1,8 @@
+/** What Node and containers call a megabyte. */
+export const MIB = 2 ** 20;
+export const mb = (bytes: number): number => Math.round(bytes / MIB);
+
+export const percent = (share: number): string => `${(share * 100).toFixed(0)} %`;
+
+/** Share of throttled CPU periods that deserves a word. */
+export const THROTTLED = 0.05;
