@@ -91,7 +91,7 @@ export interface UpstreamSnapshot {
   calls: number;
   errors: number;
   inFlight: number;
-  durationMs: { mean: number; p50: number; p95: number; p99: number; max: number };
+  durationMs: Durations;
   /** Of the calls that are placed: the route as `'GET /users/:id'`. */
   routes: readonly { route: string; calls: number; wallMs: number }[];
 }
@@ -155,8 +155,8 @@ export interface CachedMethodStats {
   loads: number;
   failed: number;
   /** How old values were that have served, and how long loads took. */
-  ageMs: { mean: number; p50: number; p95: number; p99: number; max: number };
-  loadMs: { mean: number; p50: number; p95: number; p99: number; max: number };
+  ageMs: Durations;
+  loadMs: Durations;
   /** What hits and stale answers would have waited for. */
   savedMs: number;
   /** With `ghost: true`: what caching for so long would do. */

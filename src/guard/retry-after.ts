@@ -38,11 +38,9 @@ export function retryAfterMs(outcome: unknown, epochMs: number): number | null {
 }
 
 function retryAfterOf(given: unknown): unknown {
-  const headers = given as { get?: unknown; [name: string]: unknown } | null | undefined;
+  const headers = given as { get?(name: string): unknown; readonly 'retry-after'?: unknown } | null | undefined;
   if (typeof headers !== 'object' || headers === null) return null;
-  return typeof headers.get === 'function'
-    ? (headers as unknown as Headers).get('retry-after')
-    : (headers['retry-after'] ?? headers['Retry-After']);
+  return typeof headers.get === 'function' ? headers.get('retry-after') : headers['retry-after'];
 }
 
 /**
