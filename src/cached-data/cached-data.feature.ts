@@ -136,7 +136,7 @@ class CachedDataFeature extends PerfCache implements Feature {
       readings: new Readings(requests),
       report,
       freeze: process.env['NODE_ENV'] === 'production' ? () => {} : (value, method) => this.freeze(value, method),
-      waits: (method, wait) => (upstream === null ? wait() : upstream.timed(`cache ${method}`, wait)),
+      waits: (method, wait) => (upstream === null ? wait() : upstream.timed(`cache ${method}`, wait, false)),
     };
   }
 

@@ -174,7 +174,7 @@ export interface GhostFigure {
 /** Something worth a look, in words. */
 export interface Finding {
   /**
-   * `'repeated-calls'`: a request asks one upstream for the same URL or command five times and more;
+   * `'repeated-calls'`: requests of a route ask one upstream for the same URL or command three times and more, on average;
    * `'call-on-fast-route'`: a route with `@SlowMs(250)` or less waits for an upstream;
    * `'slower-upstream'`: its calls take longer in the last minute than in the half hour before;
    * `'worth-caching'`: what `@Cached({ ghost: true })` says that caching would save, of a route's time where that is known.

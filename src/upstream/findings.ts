@@ -1,6 +1,7 @@
 import { percent } from '../core/figures.js';
-import { routeName } from '../core/route.js';
+import { routeName, type Route } from '../core/route.js';
 import type { Finding } from '../core/snapshot.js';
+import type { RouteTimes } from './route-times.js';
 import type { Target } from './target.js';
 
 /** Fewer requests say too little. */
@@ -11,22 +12,23 @@ const MIN_ALIKE = 3;
 const FAST_MS = 250;
 
 /** What calls tell of an application, in words. */
-export const findingsOf = (targets: readonly Target[]): Finding[] => [
-  ...repeatedCalls(targets),
+export const findingsOf = (targets: readonly Target[], times: ReadonlyMap<Route, RouteTimes>): Finding[] => [
+  ...repeatedCalls(targets, times),
   ...callsOfFastRoutes(targets),
   ...slowerTargets(targets),
 ];
 
 /** Routes that ask one upstream for the same again and again. */
-function repeatedCalls(targets: readonly Target[]): Finding[] {
+function repeatedCalls(targets: readonly Target[], times: ReadonlyMap<Route, RouteTimes>): Finding[] {
   const findings: Finding[] = [];
   for (const { name, routes } of targets) {
-    for (const [route, { requests, calls, alike, durationMs, waitMs, repeatedMs }] of routes) {
-      if (alike / requests < MIN_ALIKE) continue;
-      const times = Math.round(calls / requests);
+    for (const [route, { calls, alike, waitMs, repeatedMs }] of routes) {
+      // All of its requests: those that asked for nothing are its average, too.
+      const { ended, durationMs } = times.get(route)!;
+      if (ended < MIN_REQUESTS || alike / ended < MIN_ALIKE) continue;
       const asks = routeName(route);
       const text =
-        `${asks} calls ${name} ${times} times a request, which is ${percent(waitMs / durationMs)} of its time: ` +
+        `${asks} calls ${name} ${Math.round(calls / ended)} times a request, which is ${percent(waitMs / durationMs)} of its time: ` +
         `one call for all, or a cache, would save up to ${percent(repeatedMs / durationMs)}`;
       findings.push({ kind: 'repeated-calls', route: asks, text });
     }

@@ -72,10 +72,10 @@ export class RequestCalls {
   ) {}
 
   /** A call begins; null when it is counted and not timed. */
-  begin(target: Target, what: string, nowMs: number): OpenCall | null {
+  begin(target: Target, what: string | null, nowMs: number): OpenCall | null {
     const use = this.useOf(target);
     use.calls += 1;
-    use.asked(what);
+    if (what !== null) use.asked(what);
     if (this.ended || this.timed >= this.maxTimed) return null;
     this.timed += 1;
     if (this.open.size === 0) {

@@ -1,9 +1,10 @@
 import type { RequestTimer } from './request-calls.js';
 
-/** Sums over the requests of one route, milliseconds; but for `ended` of those that completed. */
+/** Sums over the requests of one route, milliseconds; but for the first two of those that completed. */
 export class RouteTimes {
   /** Aborted ones included: they were work, too. */
   ended = 0;
+  durationMs = 0;
   count = 0;
   upstreamMs = 0;
   busyMs = 0;

@@ -13,8 +13,7 @@ export interface AskedBy {
   wallMs: number;
   /** Sum of the calls of each request's most frequent URL or command. */
   alike: number;
-  /** What they took, and of it what they waited for this target: their calls to several at once are shared out. */
-  durationMs: number;
+  /** What they waited for this target: their calls to several at once are shared out. */
   waitMs: number;
   /** Of `waitMs`: calls of the most frequent URL or command but the first. */
   repeatedMs: number;
@@ -45,17 +44,16 @@ export class Target {
   }
 
   /** Adds what a request of a route has asked. */
-  askedBy(route: Route, { calls, wallMs, alike, durationMs, waitMs }: Asked): void {
+  askedBy(route: Route, { calls, wallMs, alike, waitMs }: Asked): void {
     let row = this.routes.get(route);
     if (row === undefined) {
-      row = { requests: 0, calls: 0, wallMs: 0, alike: 0, durationMs: 0, waitMs: 0, repeatedMs: 0 };
+      row = { requests: 0, calls: 0, wallMs: 0, alike: 0, waitMs: 0, repeatedMs: 0 };
       this.routes.set(route, row);
     }
     row.requests += 1;
     row.calls += calls;
     row.wallMs += wallMs;
     row.alike += alike;
-    row.durationMs += durationMs;
     row.waitMs += waitMs;
     if (alike > 1) row.repeatedMs += (waitMs * (alike - 1)) / calls;
   }

@@ -2,10 +2,10 @@ import { isThenable } from '../core/thenable.js';
 import type { Upstream } from './upstream.js';
 
 /** Runs `work` as a call to `target`, until what it returns has settled. Passes on its value and its error. */
-export function timed<T>(upstream: Upstream, target: string, work: () => T): T {
+export function timed<T>(upstream: Upstream, target: string, work: () => T, alike = true): T {
   const state = upstream.caller();
   if (state === 'foreign') return work();
-  const call = upstream.beginFor(state, upstream.targets.named(target, 'other'), '');
+  const call = upstream.beginFor(state, upstream.targets.named(target, 'other'), alike ? '' : null);
   const end = (failed: boolean): void => upstream.end(call, failed);
   let result: T;
   try {

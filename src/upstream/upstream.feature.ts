@@ -55,7 +55,7 @@ class UpstreamFeature implements Feature, RouteTimeFigures {
     ROUTE_TIME_FIGURES.set(requests, this);
     TIME_SO_FAR.set(requests, (state) => this.upstream.splitSoFar(state));
     UPSTREAM_CALLS.set(requests, {
-      timed: (target, work) => timed(this.upstream, target, work),
+      timed: (target, work, alike) => timed(this.upstream, target, work, alike),
       watch: (client, given) => this.watched.watch(client, given),
     });
   }
@@ -102,7 +102,7 @@ class UpstreamFeature implements Feature, RouteTimeFigures {
 
   snapshot(): Pick<PerfSnapshot, 'upstream' | 'findings'> {
     const { all } = this.targets;
-    return { upstream: upstreamSnapshot(all), findings: findingsOf(all) };
+    return { upstream: upstreamSnapshot(all), findings: findingsOf(all, this.upstream.routes) };
   }
 
   drain(): void {

@@ -55,6 +55,7 @@ export class Upstream implements RequestObserver {
     let times = this.routes.get(route);
     if (times === undefined) this.routes.set(route, (times = new RouteTimes()));
     times.ended += 1;
+    times.durationMs += state.endedMs - state.startedMs;
     if (!state.aborted) times.add(timer);
   }
 
@@ -63,12 +64,11 @@ export class Upstream implements RequestObserver {
     timer.upstream = rows.map(({ use }) => use);
     const { route } = state;
     if (route === null || !isMeasured(route)) return;
-    const durationMs = state.endedMs - state.startedMs;
     const sumMs = rows.reduce((sum, { use }) => sum + use.wallMs, 0);
     for (const { target, use, mostAlike: alike } of rows) {
       const { calls: asked, wallMs } = use;
       const waitMs = sumMs === 0 ? 0 : (timer.upstreamMs * wallMs) / sumMs;
-      target.askedBy(route, { calls: asked, wallMs, alike, durationMs, waitMs });
+      target.askedBy(route, { calls: asked, wallMs, alike, waitMs });
     }
   }
 
@@ -93,7 +93,8 @@ export class Upstream implements RequestObserver {
     return caller === 'foreign' ? null : this.beginFor(caller, this.targets.of(made), whatOf(made), background);
   }
 
-  beginFor(state: RequestState | null, target: Target, what: string, background = false): Call {
+  /** `what`: calls of one text are alike; null: this one is like no other. */
+  beginFor(state: RequestState | null, target: Target, what: string | null, background = false): Call {
     const startedMs = this.clock.nowMs();
     target.calls += 1;
     target.inFlight += 1;

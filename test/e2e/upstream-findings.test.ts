@@ -1,8 +1,9 @@
 import { tracingChannel } from 'node:diagnostics_channel';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Controller, Get, Inject } from '@nestjs/common';
+import { Controller, Get, Inject, Param, Query } from '@nestjs/common';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { PerfService, SkipPerf, SlowMs, type PerfModuleOptions } from '../../src/index.js';
+import { Cached, cache } from '../../src/entries/cache.js';
 import { adapters, startApp, type TestApp } from '../fixtures/app.js';
 
 /** As ioredis and mysql2 tell of a call. */
@@ -19,6 +20,12 @@ class AlikeController {
     return {};
   }
 
+  @Get('rarely')
+  rarely(@Query('asks') asks?: string) {
+    if (asks !== undefined) hgets();
+    return {};
+  }
+
   @Get('skipped')
   @SkipPerf()
   skipped() {
@@ -30,6 +37,24 @@ class AlikeController {
   statements() {
     for (const table of ['a', 'b', 'c', 'd', 'e']) tell('mysql2:query', { query: `SELECT * FROM ${table}` });
     return {};
+  }
+}
+
+class Catalogue {
+  @Cached({ ttlMs: 60_000, batch: true })
+  async prices(ids: readonly string[]): Promise<readonly number[]> {
+    await delay(1);
+    return ids.map((id) => id.length);
+  }
+}
+
+@Controller()
+class CachedController {
+  constructor(@Inject(Catalogue) private readonly catalogue: Catalogue) {}
+
+  @Get('prices/:first')
+  prices(@Param('first') first: string) {
+    return this.catalogue.prices([first, `${first}b`, `${first}c`, `${first}d`]);
   }
 }
 
@@ -59,7 +84,9 @@ class FastController {
 describe.each(adapters)('findings, on %s', (adapter) => {
   let running: TestApp;
   const start = async (perf: PerfModuleOptions = {}): Promise<void> => {
-    running = await startApp(adapter, { perf, metadata: { controllers: [FastController, AlikeController] } });
+    const controllers = [FastController, AlikeController, CachedController];
+    const metadata = { controllers, providers: [Catalogue] };
+    running = await startApp(adapter, { perf: { extensions: [cache()], ...perf }, metadata });
   };
   const findings = () => running.app.get(PerfService).snapshot().findings;
   afterEach(async () => {
@@ -94,6 +121,24 @@ describe.each(adapters)('findings, on %s', (adapter) => {
     const { upstream } = running.app.get(PerfService).snapshot();
     const routes = upstream.flatMap((row) => row.routes.map(({ route }) => route));
     expect(routes.toSorted()).toEqual(['GET /statements', 'GET /three']);
+  });
+
+  it('say nothing of a route that seldom asks, nor of one that few requests have asked for', async () => {
+    await start();
+    await (await fetch(`${running.url}/rarely?asks=1`)).text();
+    for (let i = 0; i < 5; i++) await (await fetch(`${running.url}/rarely`)).text();
+    for (let i = 0; i < 4; i++) await (await fetch(`${running.url}/three`)).text();
+    await running.requests();
+    expect(findings()).toEqual([]);
+  });
+
+  it('say nothing of waits for a cached method: a batch of keys is one call already', async () => {
+    await start();
+    for (let i = 0; i < 6; i++) await (await fetch(`${running.url}/prices/${i}`)).text();
+    await running.requests();
+    const { upstream } = running.app.get(PerfService).snapshot();
+    expect(upstream).toContainEqual(expect.objectContaining({ target: 'cache Catalogue.prices', calls: 24 }));
+    expect(findings()).toEqual([]);
   });
 
   it('name an upstream whose calls have become slower', async () => {
