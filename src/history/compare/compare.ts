@@ -80,6 +80,7 @@ export async function compareRanges(
 function wholeBuckets({ from, to }: TimeRange, tier: Tier, nowMs: number): TimeRange {
   const { stepMs } = ruleOf(tier);
   const begin = bucketOf(from, stepMs);
+  if (from === to) return { from: begin, to: begin };
   const end = to >= nowMs ? bucketOf(to, stepMs) + stepMs : bucketOf(to, stepMs);
   return { from: begin, to: Math.max(end, begin + stepMs) };
 }

@@ -34,17 +34,23 @@ export async function rangesOf(
   return plain({ from: after.from - agoMs, to: after.to - agoMs }, after);
 }
 
+/** The range before is empty: there is nothing to compare with. */
+const withNothing = (after: TimeRange, caveat: string): ComparedRanges => ({
+  ...plain({ from: after.from, to: after.from }, after),
+  caveats: [caveat],
+});
+
 /** A canary: both releases have served for so long. */
 const TOGETHER_MS = HOUR_MS;
 
 async function releaseRanges(source: HistorySource, release: string, nowMs: number): Promise<ComparedRanges> {
-  const nothing = plain({ from: nowMs - 2, to: nowMs - 1 }, { from: nowMs - 1, to: nowMs });
-  if (release === '') return { ...nothing, caveats: ['No release is known: set `release`.'] };
+  if (release === '') return withNothing({ from: nowMs - 1, to: nowMs }, 'No release is known: set `release`.');
   const served = await releasesOf(source, nowMs);
   const now = served.get(release) ?? { from: nowMs, to: nowMs, fromStepMs: 0, toStepMs: 0 };
   served.delete(release);
   const [previous] = [...served].toSorted(([, a], [, b]) => b.from - a.from || b.to - a.to);
-  if (previous === undefined) return { ...nothing, caveats: [`No release before ${release} is known.`] };
+  const after = { from: now.from, to: Math.max(nowMs, now.from + 1) };
+  if (previous === undefined) return withNothing(after, `No release before ${release} is known.`);
   const [old, was] = previous;
   const releases = { before: old, after: release };
   // Each end is known to a bucket: what is left of it without them is sure.
@@ -52,7 +58,6 @@ async function releaseRanges(source: HistorySource, release: string, nowMs: numb
     const range = { from: now.from, to: was.to };
     return { before: range, after: range, releases, atOnce: true, caveats: [] };
   }
-  const after = { from: now.from, to: Math.max(nowMs, now.from + 1) };
   const lengthMs = Math.min(after.to - after.from, WEEK_MS);
   const weekBefore = { from: now.from - WEEK_MS, to: now.from - WEEK_MS + lengthMs };
   if (was.from <= weekBefore.from) return { before: weekBefore, after, releases, atOnce: false, caveats: [] };

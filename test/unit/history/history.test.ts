@@ -262,9 +262,12 @@ describe('history', () => {
     await scripted.minutes(2, (counters) => counters.requests(ROUTE, 1, 5));
     const week = await scripted.history.compare('week');
     expect(week.caveats).toEqual(['Nothing is known of the range before.']);
+    expect(week.text).toBe(week.caveats.join(' '));
     expect(week.whole.latency).toEqual({ value: 0, ci: [-Infinity, Infinity] });
     const release = await scripted.history.compare('release');
-    expect(release.caveats[0]).toBe('No release before 1.0.0 is known.');
+    expect(release.caveats).toEqual(['No release before 1.0.0 is known.', 'Nothing is known of the range before.']);
+    expect(release.text).toBe(release.caveats.join(' '));
+    expect([release.whole.before.count, release.whole.after.count]).toEqual([0, 2]);
   });
 });
 
