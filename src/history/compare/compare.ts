@@ -81,7 +81,7 @@ function wholeBuckets({ from, to }: TimeRange, tier: Tier, nowMs: number): TimeR
   const { stepMs } = ruleOf(tier);
   const begin = bucketOf(from, stepMs);
   if (from === to) return { from: begin, to: begin };
-  const end = to >= nowMs ? bucketOf(to, stepMs) + stepMs : bucketOf(to, stepMs);
+  const end = bucketOf(Math.min(to, nowMs), stepMs) + (to >= nowMs ? stepMs : 0);
   return { from: begin, to: Math.max(end, begin + stepMs) };
 }
 

@@ -1,7 +1,8 @@
 import { entryOf } from '../../core/entry-of.js';
 import type { CompareWhat, TimeRange } from '../../core/history.js';
 import type { HistorySource } from '../reader.js';
-import { DAY_MS, HOUR_MS, MINUTE_MS, TIERS, WEEK_MS } from '../rows/tiers.js';
+import { bucketOf, DAY_MS, HOUR_MS, MINUTE_MS, ruleOf, TIERS, WEEK_MS } from '../rows/tiers.js';
+import { tierFor } from '../series.js';
 
 /** Two ranges; with releases, only what they have served. */
 export interface ComparedRanges {
@@ -29,8 +30,11 @@ export async function rangesOf(
 ): Promise<ComparedRanges> {
   if (typeof what === 'object') return plain(what.before, what.after);
   if (what === 'release') return releaseRanges(source, ownRelease, nowMs);
-  const after = { from: nowMs - DAY_MS, to: nowMs };
   const agoMs = what === 'day' ? DAY_MS : WEEK_MS;
+  const { stepMs } = ruleOf(tierFor(nowMs - DAY_MS - agoMs, nowMs));
+  // Rounded here and then shifted: else only one of both has the running bucket.
+  const to = bucketOf(nowMs, stepMs) + stepMs;
+  const after = { from: to - DAY_MS, to };
   return plain({ from: after.from - agoMs, to: after.to - agoMs }, after);
 }
 
@@ -59,7 +63,9 @@ async function releaseRanges(source: HistorySource, release: string, nowMs: numb
     return { before: range, after: range, releases, atOnce: true, caveats: [] };
   }
   const lengthMs = Math.min(after.to - after.from, WEEK_MS);
-  const weekBefore = { from: now.from - WEEK_MS, to: now.from - WEEK_MS + lengthMs };
+  // Hours reach back so far; of the running one, both have the whole.
+  const hourEndMs = bucketOf(nowMs, HOUR_MS) + HOUR_MS;
+  const weekBefore = { from: now.from - WEEK_MS, to: Math.min(now.from, hourEndMs - WEEK_MS) };
   if (was.from <= weekBefore.from) return { before: weekBefore, after, releases, atOnce: false, caveats: [] };
   const before = { from: Math.max(was.from, was.to - Math.max(lengthMs, HOUR_MS)), to: was.to };
   const caveats = [`Release ${old} has not served the same hours a week ago: its last hours are taken.`];

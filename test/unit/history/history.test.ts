@@ -257,6 +257,20 @@ describe('history', () => {
     expect(caveats).toEqual([]);
   });
 
+  it('compares ranges of one length and of the same hours, the running bucket included', async () => {
+    const scripted = new Scripted();
+    scripted.nowMs += 3 * HOUR_MS + 17 * MINUTE_MS + 30_000;
+    for (const [what, agoMs] of [
+      ['day', DAY_MS],
+      ['week', 7 * DAY_MS],
+    ] as const) {
+      const { before, after } = await scripted.history.compare(what);
+      expect([after.to - after.from, before.to - before.from]).toEqual([DAY_MS, DAY_MS]);
+      expect(after.from - before.from).toBe(agoMs);
+      expect(after.to).toBeGreaterThan(scripted.nowMs);
+    }
+  });
+
   it('says what it does not know', async () => {
     const scripted = new Scripted();
     await scripted.minutes(2, (counters) => counters.requests(ROUTE, 1, 5));

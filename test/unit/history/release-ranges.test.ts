@@ -46,3 +46,10 @@ it('a release has its earlier days, also when nothing ran where a finer history 
   const { after } = await rangesOf('release', source, 'b', now);
   expect(after.from).toBeLessThanOrEqual(ago(72));
 });
+
+it('a release is compared with the same hours of a week ago, the running one included', async () => {
+  const source = sourceOf({ a: [ago(400), ago(6)], b: [ago(5), now - MINUTE_MS] });
+  const { before, after } = await rangesOf('release', source, 'b', now);
+  expect(after).toEqual({ from: ago(5), to: now });
+  expect(before).toEqual({ from: ago(5) - 168 * HOUR_MS, to: bucketOf(now, HOUR_MS) + HOUR_MS - 168 * HOUR_MS });
+});
