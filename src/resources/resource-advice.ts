@@ -21,10 +21,37 @@ export const HEAP_SHARE = 0.75;
 const DEFAULT_THREADS = 4;
 const THREADS_PER_CORE = 4;
 
-/** A limit above what the machine has is none. */
+/** V8's flags for one process. */
+export interface HeapFlags {
+  readonly oldSpaceMb: number;
+  /** Where the young space would take more than half of the memory; else null. */
+  readonly semiSpaceMb: number | null;
+}
+
+/** The old space gets {@link HEAP_SHARE}, and less where the young space would not fit beside it. */
+export function heapFlags(memoryBytes: number, youngBytes: number): HeapFlags {
+  const oldBytes = Math.min(memoryBytes * HEAP_SHARE, memoryBytes - youngBytes);
+  if (oldBytes >= memoryBytes / 2) return { oldSpaceMb: megabytes(oldBytes), semiSpaceMb: null };
+  // Three semi-spaces, each a power of two, get the quarter that is left to the heap.
+  const semiSpaceMb = 2 ** Math.floor(Math.log2(megabytes((memoryBytes * (HEAP_SHARE - 0.5)) / 3)));
+  return { oldSpaceMb: megabytes(memoryBytes / 2), semiSpaceMb };
+}
+
+const megabytes = (bytes: number): number => Math.max(1, Math.floor(bytes / MIB));
+
+export function flagsText({ oldSpaceMb, semiSpaceMb }: HeapFlags): string {
+  const old = `--max-old-space-size=${oldSpaceMb}`;
+  return semiSpaceMb === null ? old : `${old} --max-semi-space-size=${semiSpaceMb}`;
+}
+
+/**
+ * A limit above what the machine has is none.
+ * @param youngBytes What V8's young space may take beside the old one.
+ */
 export function advise(
   limits: Pick<ResourceSample['limits'], 'cpuCores' | 'memoryBytes'>,
   machine: Machine,
+  youngBytes: number,
 ): ResourceAdvice {
   const cores = Math.min(limits.cpuCores ?? Infinity, machine.cpus ?? Infinity);
   const known = Number.isFinite(cores);
@@ -34,8 +61,7 @@ export function advise(
     : DEFAULT_THREADS;
   const memoryBytes =
     limits.memoryBytes === null ? null : Math.min(limits.memoryBytes, machine.memoryBytes ?? Infinity);
-  const maxOldSpaceSizeMb =
-    memoryBytes === null ? null : Math.max(1, Math.floor((memoryBytes * HEAP_SHARE) / workers / MIB));
+  const flags = memoryBytes === null ? null : heapFlags(memoryBytes / workers, youngBytes);
   const why = !known
     ? 'neither a CPU limit nor the CPUs are known'
     : cores === limits.cpuCores
@@ -44,15 +70,23 @@ export function advise(
   return {
     workers,
     threadPoolSize,
-    maxOldSpaceSizeMb,
+    maxOldSpaceSizeMb: flags?.oldSpaceMb ?? null,
     reasons: [
       `${workers} ${workers === 1 ? 'worker' : 'workers'}: ${why}, and a worker that computes needs a whole one.`,
       `UV_THREADPOOL_SIZE=${threadPoolSize}: ${why}, and more than ${THREADS_PER_CORE} threads a core only take turns; set it in the environment before Node starts.`,
-      memoryBytes === null
+      memoryBytes === null || flags === null
         ? 'No --max-old-space-size: no memory limit is known.'
-        : `--max-old-space-size=${maxOldSpaceSizeMb}: ${HEAP_SHARE * 100} % of ${round(memoryBytes / MIB)} MB${workers === 1 ? '' : `, shared by ${workers} workers`}; the rest is for buffers, stacks, code and Node itself.`,
+        : heapReason(memoryBytes, workers, youngBytes, flags),
     ],
   };
+}
+
+function heapReason(memoryBytes: number, workers: number, youngBytes: number, flags: HeapFlags): string {
+  const isShare = flags.oldSpaceMb === megabytes((memoryBytes / workers) * HEAP_SHARE);
+  const share = isShare ? HEAP_SHARE * 100 : Math.round((flags.oldSpaceMb * MIB * workers * 100) / memoryBytes);
+  const of = `${share} % of ${round(memoryBytes / MIB)} MB${workers === 1 ? '' : `, shared by ${workers} workers`}`;
+  const young = isShare ? '' : `the young space, which may take ${round(youngBytes / MIB)} MB unless told, `;
+  return `${flagsText(flags)}: ${of}; the rest is for ${young}buffers, stacks, code and Node itself.`;
 }
 
 const round = (value: number): string => String(Math.round(value * 100) / 100);

@@ -1,12 +1,10 @@
 import { THROTTLED } from '../core/figures.js';
 import type { ResourceSample } from '../core/record.js';
 import type { Reporter } from '../core/reporter.js';
-import { HEAP_SHARE } from './resource-advice.js';
+import { type HeapSpaces, heapSpaces } from './heap-spaces.js';
+import { flagsText, HEAP_SHARE, heapFlags } from './resource-advice.js';
 
 const MIB = 2 ** 20;
-
-/** V8's `heap_size_limit` is `--max-old-space-size` and up to three semi-spaces of 16 MB. */
-const YOUNG_SPACE_BYTES = 48 * MIB;
 
 /** Share of throttled periods that deserves a louder word than {@link THROTTLED}. */
 export const BADLY_THROTTLED = 0.25;
@@ -32,15 +30,16 @@ export class ResourceDiagnostics {
   ) {}
 
   /** At the start: does what Node was started with fit the container? */
-  start({ limits, memory, process: own }: ResourceSample): void {
+  start({ limits, memory, process: own }: ResourceSample, heap: HeapSpaces = heapSpaces(own.heapLimitBytes)): void {
     this.oomKills = memory.oomKills;
     const { memoryBytes } = limits;
-    if (memoryBytes === null || own.heapLimitBytes - YOUNG_SPACE_BYTES <= memoryBytes * HEAP_SHARE) return;
-    const flag = `--max-old-space-size=${Math.max(1, Math.floor((memoryBytes * HEAP_SHARE) / MIB))}`;
+    if (memoryBytes === null || heap.oldBytes <= memoryBytes * HEAP_SHARE) return;
+    const flags = flagsText(heapFlags(memoryBytes, heap.youngBytes));
+    const quoted = flags.includes(' ') ? `"${flags}"` : flags;
     this.warnOnce(
       'heap limit',
       `The heap may grow to ${mb(own.heapLimitBytes)} MB, but the container has ${mb(memoryBytes)} MB: the kernel would kill ` +
-        `the process before the garbage collector runs short. Start Node with ${flag}, for example NODE_OPTIONS=${flag}.`,
+        `the process before the garbage collector runs short. Start Node with ${flags}, for example NODE_OPTIONS=${quoted}.`,
     );
   }
 

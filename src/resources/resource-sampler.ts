@@ -1,6 +1,7 @@
 import { type MonotonicClock, monotonicMs } from '../core/clock.js';
 import { optionError } from '../core/option.js';
 import type { ResourceSample } from '../core/record.js';
+import { heapSpaces } from './heap-spaces.js';
 import { type ResourceAdvice, advise } from './resource-advice.js';
 import { ResourceReader, type ResourceReading } from './resource-reading.js';
 import { limitsOf, sampleSince } from './resource-sample.js';
@@ -42,7 +43,8 @@ export class ReadingResourceSampler extends ResourceSampler {
 
   recommend(): ResourceAdvice {
     const reading = this.reader.read();
-    return advise(limitsOf(reading, this.options), reading.machine);
+    const { youngBytes } = heapSpaces(reading.process.heapLimitBytes);
+    return advise(limitsOf(reading, this.options), reading.machine, youngBytes);
   }
 
   close(): void {}

@@ -1,9 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { advise } from '../../../src/resources/resource-advice.js';
+import { advise, heapFlags } from '../../../src/resources/resource-advice.js';
 import { GIB, MIB } from '../../fixtures/kernel/kernel-files.js';
 
-const at = (cpuCores: number | null, memoryBytes: number | null, cpus: number | null = 8, machineBytes = 64 * GIB) =>
-  advise({ cpuCores, memoryBytes }, { cpus, memoryBytes: machineBytes });
+const at = (
+  cpuCores: number | null,
+  memoryBytes: number | null,
+  cpus: number | null = 8,
+  machineBytes = 64 * GIB,
+  youngBytes = 48 * MIB,
+) => advise({ cpuCores, memoryBytes }, { cpus, memoryBytes: machineBytes }, youngBytes);
 
 describe('advice on sizes', () => {
   it.each([
@@ -27,6 +32,30 @@ describe('advice on sizes', () => {
 
   it('takes a limit above the machine for the machine', () => {
     expect(at(1, 8 * GIB, 8, GIB).maxOldSpaceSizeMb).toBe(768);
+  });
+
+  it.each([
+    ['Node 20', 1_024, 48, 768, null],
+    ['Node 20', 128, 48, 80, null],
+    ['Node 24', 1_024, 192, 768, null],
+    ['Node 24', 512, 192, 320, null],
+    ['Node 24', 256, 192, 128, 16],
+    ['Node 26', 256, 96, 160, null],
+    ['Node 26', 64, 96, 32, 4],
+    ['Node 26', 1, 96, 1, 1],
+  ])('leaves room for the young space of %s in %s MB', (_, memoryMb, youngMb, oldSpaceMb, semiSpaceMb) => {
+    expect(heapFlags(memoryMb * MIB, youngMb * MIB)).toEqual({ oldSpaceMb, semiSpaceMb });
+    if (memoryMb > 1)
+      expect(oldSpaceMb + (semiSpaceMb === null ? youngMb : 3 * semiSpaceMb)).toBeLessThanOrEqual(memoryMb);
+  });
+
+  it('says what else than a quarter is left for the young space', () => {
+    expect(
+      [at(1, 512 * MIB, 8, GIB, 192 * MIB), at(2, 512 * MIB, 8, GIB, 192 * MIB)].map((of) => of.reasons[2]),
+    ).toEqual([
+      '--max-old-space-size=320: 63 % of 512 MB; the rest is for the young space, which may take 192 MB unless told, buffers, stacks, code and Node itself.',
+      '--max-old-space-size=128 --max-semi-space-size=16: 50 % of 512 MB, shared by 2 workers; the rest is for the young space, which may take 192 MB unless told, buffers, stacks, code and Node itself.',
+    ]);
   });
 
   it('says why, with what to set', () => {

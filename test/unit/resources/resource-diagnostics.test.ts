@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { ResourceSample } from '../../../src/core/record.js';
 import { disagreement } from '../../../src/resources/node-figures.js';
+import { heapSpaces } from '../../../src/resources/heap-spaces.js';
 import { ResourceDiagnostics } from '../../../src/resources/resource-diagnostics.js';
+import { heapFlags } from '../../../src/resources/resource-advice.js';
 import { GIB, MIB } from '../../fixtures/kernel/kernel-files.js';
 import { resourceSample } from '../../fixtures/resource-sample.js';
 
@@ -20,23 +22,50 @@ const throttled = (ratio: number, periods = 100): ResourceSample =>
 const memory = (limitBytes: number, availableBytes: number): ResourceSample =>
   resourceSample({ memoryLimitBytes: limitBytes, memory: { availableBytes } });
 
+/** Young spaces differ by major. */
+const node20 = heapSpaces(259 * MIB, '', '20.19.0');
+
 describe('what the container figures mean, in words', () => {
   it('names the flag when the heap may outgrow the container', () => {
     const { said, diagnostics: d } = diagnostics();
-    d.start(resourceSample({ memoryLimitBytes: 128 * MIB, process: { heapLimitBytes: 259 * MIB } }));
+    d.start(resourceSample({ memoryLimitBytes: 128 * MIB, process: { heapLimitBytes: 259 * MIB } }), node20);
     expect(said).toEqual([
       'The heap may grow to 259 MB, but the container has 128 MB: the kernel would kill the process before the garbage ' +
-        'collector runs short. Start Node with --max-old-space-size=96, for example NODE_OPTIONS=--max-old-space-size=96.',
+        'collector runs short. Start Node with --max-old-space-size=80, for example NODE_OPTIONS=--max-old-space-size=80.',
     ]);
   });
 
+  it('names two flags where the young space alone takes more than half', () => {
+    const { said, diagnostics: d } = diagnostics();
+    const heap = heapSpaces(4_288 * MIB, '', '24.21.0');
+    d.start(resourceSample({ memoryLimitBytes: 256 * MIB, process: { heapLimitBytes: 4_288 * MIB } }), heap);
+    expect(said[0]).toContain('NODE_OPTIONS="--max-old-space-size=128 --max-semi-space-size=16".');
+  });
+
   it.each([
-    ['the flag was followed', 128 * MIB, 144 * MIB],
+    ['20.19.0', 384, 432],
+    ['22.23.3', 384, 432],
+    ['24.21.0', 320, 512],
+    ['26.10.0', 384, 480],
+  ])('has nothing to say on Node %s when the flag was followed', (version, flagMb, heapLimitMb) => {
+    const { said, diagnostics: d } = diagnostics();
+    const sample = resourceSample({ memoryLimitBytes: 512 * MIB, process: { heapLimitBytes: heapLimitMb * MIB } });
+    expect(heapFlags(512 * MIB, heapSpaces(4_288 * MIB, '', version).youngBytes).oldSpaceMb).toBe(flagMb);
+    d.start(sample, heapSpaces(heapLimitMb * MIB, `--max-old-space-size=${flagMb}`, version));
+    expect(said).toEqual([]);
+    d.start(sample, heapSpaces((heapLimitMb + 100) * MIB, `--max-old-space-size=${flagMb + 100}`, version));
+    expect(said).toHaveLength(1);
+  });
+
+  it.each([
     ['the default fits', GIB, 560 * MIB],
     ['there is no limit', null, 4 * GIB],
   ])('has nothing to say about the heap when %s', (_, memoryLimitBytes, heapLimitBytes) => {
     const { said, diagnostics: d } = diagnostics();
-    d.start(resourceSample({ memoryLimitBytes, process: { heapLimitBytes } }));
+    d.start(
+      resourceSample({ memoryLimitBytes, process: { heapLimitBytes } }),
+      heapSpaces(heapLimitBytes, '', '20.19.0'),
+    );
     expect(said).toEqual([]);
   });
 
