@@ -2,6 +2,7 @@ import { mb, percent } from './core/figures.js';
 import type { ResourceSample } from './core/record.js';
 import type { DeferStats, EventLoopSnapshot, PerfSnapshot } from './core/snapshot.js';
 import { BADLY_THROTTLED, isMemoryLow } from './resources/resource-diagnostics.js';
+import { memoryBoundOf } from './resources/resource-sample.js';
 
 /** Whether the process can do its work, for a health check. */
 export interface PerfHealth {
@@ -43,7 +44,7 @@ function resourceReasons({ cpu, memory, limits, process: own }: ResourceSample):
   const reasons: string[] = [];
   const throttledRatio = cpu.window?.throttledRatio ?? 0;
   if (throttledRatio > BADLY_THROTTLED) reasons.push(`throttling: ${percent(throttledRatio)} of CPU periods`);
-  const { memoryBytes } = limits;
+  const memoryBytes = memoryBoundOf(limits);
   const { availableBytes } = memory;
   if (memoryBytes !== null && availableBytes !== null && isMemoryLow(availableBytes, memoryBytes))
     reasons.push(`memory: ${mb(availableBytes)} of ${mb(memoryBytes)} MB left`);

@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { MIB } from '../core/figures.js';
 import type { ResourceSample } from '../core/record.js';
+import { memoryBoundOf } from './resource-sample.js';
 
 export interface NodeFigures {
   availableParallelism: number;
@@ -20,7 +21,9 @@ export function disagreement(limits: ResourceSample['limits'], node: NodeFigures
   if (cpuCores !== null && node.availableParallelism > Math.max(1, Math.ceil(cpuCores))) {
     wrong.push(`os.availableParallelism() says ${node.availableParallelism} at a CPU limit of ${cpuCores} cores`);
   }
-  if (memoryBytes !== null && node.constrainedMemory !== memoryBytes) {
+  // On v2 libuv takes the lower of `memory.max` and `memory.high`.
+  const right = [memoryBytes, memoryBoundOf(limits)];
+  if (memoryBytes !== null && !right.includes(node.constrainedMemory ?? 0)) {
     wrong.push(`process.constrainedMemory() says ${node.constrainedMemory} at a limit of ${memoryBytes / MIB} MB`);
   }
   return wrong.length === 0

@@ -1,6 +1,7 @@
 import { MIB } from '../core/figures.js';
 import type { ResourceSample } from '../core/record.js';
 import type { Machine } from './machine.js';
+import { isHighFirst, memoryBoundOf } from './resource-sample.js';
 
 /** What to size by the container's limits, and why. */
 export interface ResourceAdvice {
@@ -49,7 +50,7 @@ export function flagsText({ oldSpaceMb, semiSpaceMb }: HeapFlags): string {
  * @param youngBytes What V8's young space may take beside the old one.
  */
 export function advise(
-  limits: Pick<ResourceSample['limits'], 'cpuCores' | 'memoryBytes'>,
+  limits: Pick<ResourceSample['limits'], 'cpuCores' | 'memoryBytes' | 'memoryHighBytes'>,
   machine: Machine,
   youngBytes: number,
 ): ResourceAdvice {
@@ -59,8 +60,9 @@ export function advise(
   const threadPoolSize = known
     ? Math.max(2, Math.min(DEFAULT_THREADS, Math.ceil(cores * THREADS_PER_CORE)))
     : DEFAULT_THREADS;
-  const memoryBytes =
-    limits.memoryBytes === null ? null : Math.min(limits.memoryBytes, machine.memoryBytes ?? Infinity);
+  const boundBytes = memoryBoundOf(limits);
+  const memoryBytes = boundBytes === null ? null : Math.min(boundBytes, machine.memoryBytes ?? Infinity);
+  const isHigh = memoryBytes === boundBytes && isHighFirst(limits);
   const flags = memoryBytes === null ? null : heapFlags(memoryBytes / workers, youngBytes);
   const why = !known
     ? 'neither a CPU limit nor the CPUs are known'
@@ -76,15 +78,21 @@ export function advise(
       `UV_THREADPOOL_SIZE=${threadPoolSize}: ${why}, and more than ${THREADS_PER_CORE} threads a core only take turns; set it in the environment before Node starts.`,
       memoryBytes === null || flags === null
         ? 'No --max-old-space-size: no memory limit is known.'
-        : heapReason(memoryBytes, workers, youngBytes, flags),
+        : heapReason(memoryBytes, isHigh, workers, youngBytes, flags),
     ],
   };
 }
 
-function heapReason(memoryBytes: number, workers: number, youngBytes: number, flags: HeapFlags): string {
+function heapReason(
+  memoryBytes: number,
+  isHigh: boolean,
+  workers: number,
+  youngBytes: number,
+  flags: HeapFlags,
+): string {
   const isShare = flags.oldSpaceMb === megabytes((memoryBytes / workers) * HEAP_SHARE);
   const share = isShare ? HEAP_SHARE * 100 : Math.round((flags.oldSpaceMb * MIB * workers * 100) / memoryBytes);
-  const of = `${share} % of ${round(memoryBytes / MIB)} MB${workers === 1 ? '' : `, shared by ${workers} workers`}`;
+  const of = `${share} % of ${round(memoryBytes / MIB)} MB${isHigh ? ' (memory.high)' : ''}${workers === 1 ? '' : `, shared by ${workers} workers`}`;
   const young = isShare ? '' : `the young space, which may take ${round(youngBytes / MIB)} MB unless told, `;
   return `${flagsText(flags)}: ${of}; the rest is for ${young}buffers, stacks, code and Node itself.`;
 }

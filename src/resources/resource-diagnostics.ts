@@ -3,6 +3,7 @@ import type { ResourceSample } from '../core/record.js';
 import type { Reporter } from '../core/reporter.js';
 import { type HeapSpaces, heapSpaces } from './heap-spaces.js';
 import { flagsText, HEAP_SHARE, heapFlags } from './resource-advice.js';
+import { isHighFirst, memoryBoundOf } from './resource-sample.js';
 
 const MIB = 2 ** 20;
 
@@ -32,13 +33,14 @@ export class ResourceDiagnostics {
   /** At the start: does what Node was started with fit the container? */
   start({ limits, memory, process: own }: ResourceSample, heap: HeapSpaces = heapSpaces(own.heapLimitBytes)): void {
     this.oomKills = memory.oomKills;
-    const { memoryBytes } = limits;
+    const memoryBytes = memoryBoundOf(limits);
     if (memoryBytes === null || heap.oldBytes <= memoryBytes * HEAP_SHARE) return;
     const flags = flagsText(heapFlags(memoryBytes, heap.youngBytes));
     const quoted = flags.includes(' ') ? `"${flags}"` : flags;
     this.warnOnce(
       'heap limit',
-      `The heap may grow to ${mb(own.heapLimitBytes)} MB, but the container has ${mb(memoryBytes)} MB: the kernel would kill ` +
+      `The heap may grow to ${mb(own.heapLimitBytes)} MB, but the container has ${mb(memoryBytes)} MB` +
+        `${isHighFirst(limits) ? ' (memory.high): the kernel would throttle' : ': the kernel would kill'} ` +
         `the process before the garbage collector runs short. Start Node with ${flags}, for example NODE_OPTIONS=${quoted}.`,
     );
   }
@@ -56,15 +58,19 @@ export class ResourceDiagnostics {
     }
   }
 
-  private watchHeadroom({ limits: { memoryBytes }, memory: { availableBytes } }: ResourceSample): void {
+  private watchHeadroom({ limits, memory: { availableBytes } }: ResourceSample): void {
+    const memoryBytes = memoryBoundOf(limits);
     if (memoryBytes === null || availableBytes === null) return;
     const isLow = isMemoryLow(availableBytes, memoryBytes);
     this.lowSamples = isLow ? this.lowSamples + 1 : 0;
     if (this.lowSamples < LOW_MEMORY_SAMPLES) return;
+    const then = isHighFirst(limits)
+      ? 'throttles the process. Raise memory.high'
+      : 'kills the process (exit code 137). Raise the memory limit';
     this.warnOnce(
       'memory low',
-      `Only ${mb(availableBytes)} of ${mb(memoryBytes)} MB memory are left; at 0 the kernel kills the process (exit code 137). ` +
-        'Raise the memory limit, or lower --max-old-space-size so that the garbage collector works earlier.',
+      `Only ${mb(availableBytes)} of ${mb(memoryBytes)} MB memory are left; at 0 the kernel ${then}, ` +
+        'or lower --max-old-space-size so that the garbage collector works earlier.',
     );
   }
 

@@ -81,7 +81,8 @@ export class ResourceReader {
     const own = processUsage();
     const rssBytes = process.memoryUsage.rss();
     const memoryReading = memory === null ? null : readMemory(root, memory, rssBytes);
-    const isLimited = (memoryReading?.limitBytes ?? Infinity) < (machine.memoryBytes ?? Infinity);
+    const boundBytes = Math.min(memoryReading?.limitBytes ?? Infinity, memoryReading?.highBytes ?? Infinity);
+    const isLimited = boundBytes < (machine.memoryBytes ?? Infinity);
     const pressure = (of: 'cpu' | 'memory'): string =>
       unified === null ? '' : textOf(`${root}${unified.directories[0]}/${of}.pressure`);
     const heap = getHeapStatistics();

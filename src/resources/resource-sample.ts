@@ -27,6 +27,17 @@ export function limitsOf(reading: ResourceReading, overrides: ResolvedResourcesO
   };
 }
 
+type MemoryLimits = Pick<ResourceSample['limits'], 'memoryBytes' | 'memoryHighBytes'>;
+
+/** What may be used: the kernel kills above `memory.max`, and throttles above `memory.high`. Null: as much as there is. */
+export function memoryBoundOf({ memoryBytes, memoryHighBytes }: MemoryLimits): number | null {
+  const bytes = Math.min(memoryBytes ?? Infinity, memoryHighBytes ?? Infinity);
+  return bytes === Infinity ? null : bytes;
+}
+
+/** Whether it is `memory.high` that comes first. */
+export const isHighFirst = (limits: MemoryLimits): boolean => memoryBoundOf(limits) !== limits.memoryBytes;
+
 /** A reading in its public shape, its rates since `previous`. */
 export function sampleSince(
   previous: ResourceReading | null,

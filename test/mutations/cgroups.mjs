@@ -56,8 +56,8 @@ export const cgroups = [
   {
     name: 'only the own cgroup’s memory limit counts',
     file: memory,
-    find: 'const limitBytes = least(limits.map((limit) => limit.limitBytes));',
-    replace: 'const limitBytes = limits[0]?.limitBytes ?? null;',
+    find: 'const limitBytes = least(bounds.map((bound) => bound.limitBytes));',
+    replace: 'const limitBytes = bounds[0]?.limitBytes ?? null;',
     tests,
   },
   {
@@ -70,8 +70,8 @@ export const cgroups = [
   {
     name: 'v1’s limit of ancestors that cannot be seen is overlooked',
     file: memory,
-    find: 'if (lowestBytes !== null) limits.push',
-    replace: 'if (lowestBytes === -1) limits.push',
+    find: 'if (lowestBytes !== null) {',
+    replace: 'if (lowestBytes === -1) {',
     tests,
   },
   {

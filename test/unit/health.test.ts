@@ -44,6 +44,11 @@ describe('health', () => {
     ],
     ['throttling: 40 % of CPU periods', ({ resources }) => (resources.cpu.window!.throttledRatio = 0.4)],
     ['memory: 50 of 1024 MB left', ({ resources }) => (resources.memory.availableBytes = 50 * MIB)],
+    [
+      'memory: 50 of 512 MB left',
+      ({ resources: { memory, limits } }) =>
+        Object.assign(memory, { availableBytes: 50 * MIB }) && (limits.memoryHighBytes = 512 * MIB),
+    ],
     ['memory: heap 480 of 500 MB', ({ resources }) => (resources.process.heapUsedBytes = 480 * MIB)],
     ['deferred work: 85 of 100 pending', ({ defer }) => (defer.pending = 85)],
   ])('is degraded: %s', (reason, wrong) => {

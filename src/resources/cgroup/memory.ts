@@ -12,7 +12,7 @@ export interface MemoryReading {
   limitBytes: number | null;
   highBytes: number | null;
   byAncestor: boolean;
-  /** The least that any limit still allows; siblings use up a parent's limit too. */
+  /** The least that any limit, or `memory.high`, still allows; siblings use up a parent's limit too. */
   headroomBytes: number | null;
 }
 
@@ -56,31 +56,34 @@ export function readMemory(
   let own: { directory: string; usageBytes: number } | undefined;
   const levels = directories.map((directory) => {
     const limitBytes = limitIn(directory, names.limit);
-    const usageBytes = own === undefined || limitBytes !== null ? bytesOf(directory, names.usage) : null;
+    const highBytes = names.high === null ? null : limitIn(directory, names.high);
+    const boundBytes = least([limitBytes, highBytes]);
+    const usageBytes = own === undefined || boundBytes !== null ? bytesOf(directory, names.usage) : null;
     // Where the controller is off for the own cgroup (v2), the nearest ancestor accounts for it.
     if (usageBytes !== null) own ??= { directory, usageBytes };
-    const highBytes = names.high === null ? null : limitIn(directory, names.high);
-    return { directory, usageBytes, limitBytes, highBytes };
+    return { directory, usageBytes, limitBytes, highBytes, boundBytes };
   });
   const ownStat = own === undefined ? '' : statOf(own.directory);
   const ownUsedBytes = own === undefined ? rssBytes : usedBytes(own.usageBytes, ownStat, version);
 
-  const limits = levels.flatMap(({ directory, limitBytes, usageBytes }) => {
-    if (limitBytes === null) return [];
+  const bounds = levels.flatMap(({ directory, limitBytes, boundBytes, usageBytes }) => {
+    if (boundBytes === null) return [];
     const isOther = directory !== own?.directory && usageBytes !== null;
     const levelUsedBytes = isOther ? usedBytes(usageBytes, statOf(directory), version) : 0;
     // A parent uses at least what its child does.
-    return [
-      { limitBytes, usedBytes: Math.max(ownUsedBytes, levelUsedBytes), byAncestor: directory !== directories[0] },
-    ];
+    const headroomBytes = Math.max(0, boundBytes - Math.max(ownUsedBytes, levelUsedBytes));
+    return [{ limitBytes, headroomBytes, byAncestor: directory !== directories[0] }];
   });
   // v1 tells the lowest limit up the tree even where the ancestors cannot be seen (the task limit of ECS).
   const lowestBytes = version === 'v1' ? limitOf(exactCount(lineNumber(ownStat, 'hierarchical_memory_limit'))) : null;
-  if (lowestBytes !== null) limits.push({ limitBytes: lowestBytes, usedBytes: ownUsedBytes, byAncestor: true });
+  if (lowestBytes !== null) {
+    const headroomBytes = Math.max(0, lowestBytes - ownUsedBytes);
+    bounds.push({ limitBytes: lowestBytes, headroomBytes, byAncestor: true });
+  }
 
   const highBytes = least(levels.map((level) => level.highBytes));
-  if (own === undefined && limits.length === 0 && highBytes === null) return null;
-  const limitBytes = least(limits.map((limit) => limit.limitBytes));
+  if (own === undefined && bounds.length === 0) return null;
+  const limitBytes = least(bounds.map((bound) => bound.limitBytes));
   return {
     figures:
       own === undefined
@@ -94,8 +97,8 @@ export function readMemory(
           },
     limitBytes,
     highBytes,
-    byAncestor: limits.find((limit) => limit.limitBytes === limitBytes)?.byAncestor ?? false,
-    headroomBytes: least(limits.map((limit) => Math.max(0, limit.limitBytes - limit.usedBytes))),
+    byAncestor: bounds.find((bound) => limitBytes !== null && bound.limitBytes === limitBytes)?.byAncestor ?? false,
+    headroomBytes: least(bounds.map((bound) => bound.headroomBytes)),
   };
 }
 

@@ -8,7 +8,8 @@ const at = (
   cpus: number | null = 8,
   machineBytes = 64 * GIB,
   youngBytes = 48 * MIB,
-) => advise({ cpuCores, memoryBytes }, { cpus, memoryBytes: machineBytes }, youngBytes);
+  memoryHighBytes: number | null = null,
+) => advise({ cpuCores, memoryBytes, memoryHighBytes }, { cpus, memoryBytes: machineBytes }, youngBytes);
 
 describe('advice on sizes', () => {
   it.each([
@@ -56,6 +57,16 @@ describe('advice on sizes', () => {
       '--max-old-space-size=320: 63 % of 512 MB; the rest is for the young space, which may take 192 MB unless told, buffers, stacks, code and Node itself.',
       '--max-old-space-size=128 --max-semi-space-size=16: 50 % of 512 MB, shared by 2 workers; the rest is for the young space, which may take 192 MB unless told, buffers, stacks, code and Node itself.',
     ]);
+  });
+
+  it.each([
+    [null, 512],
+    [4 * GIB, 512],
+    [256 * MIB, 256],
+  ])('takes the lower of memory.max and memory.high: %s bytes and 512 MB', (memoryBytes, boundMb) => {
+    const { maxOldSpaceSizeMb, reasons } = at(1, memoryBytes, 8, 64 * GIB, 48 * MIB, 512 * MIB);
+    expect(maxOldSpaceSizeMb).toBe(boundMb * 0.75);
+    expect(reasons[2]).toContain(boundMb === 512 ? '75 % of 512 MB (memory.high);' : '75 % of 256 MB;');
   });
 
   it('says why, with what to set', () => {

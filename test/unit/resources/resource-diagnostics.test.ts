@@ -109,6 +109,24 @@ describe('what the container figures mean, in words', () => {
     ]);
   });
 
+  it('goes by memory.high where that is lower: the kernel throttles there', () => {
+    const { said, diagnostics: d } = diagnostics();
+    const sample = resourceSample({
+      memoryLimitBytes: 4 * GIB,
+      memoryHighBytes: 512 * MIB,
+      memory: { availableBytes: MIB },
+      process: { heapLimitBytes: 1_048 * MIB },
+    });
+    d.start(sample, heapSpaces(1_048 * MIB, '', '20.19.0'));
+    for (let i = 0; i < 2; i++) d.watch(sample);
+    expect(said).toEqual([
+      'The heap may grow to 1048 MB, but the container has 512 MB (memory.high): the kernel would throttle the process before ' +
+        'the garbage collector runs short. Start Node with --max-old-space-size=384, for example NODE_OPTIONS=--max-old-space-size=384.',
+      'Only 1 of 512 MB memory are left; at 0 the kernel throttles the process. ' +
+        'Raise memory.high, or lower --max-old-space-size so that the garbage collector works earlier.',
+    ]);
+  });
+
   it('calls 256 MB left of a large container enough', () => {
     const { said, diagnostics: d } = diagnostics();
     for (let i = 0; i < 3; i++) d.watch(memory(16 * GIB, 257 * MIB));
@@ -152,6 +170,11 @@ describe("Node's own figures", () => {
 
   it.each([
     ['they agree', limits, { availableParallelism: 1, constrainedMemory: 128 * MIB }],
+    [
+      'libuv takes memory.high',
+      resourceSample({ memoryLimitBytes: GIB, memoryHighBytes: 512 * MIB }).limits,
+      { availableParallelism: 1, constrainedMemory: 512 * MIB },
+    ],
     ['there are no limits', resourceSample({}).limits, { availableParallelism: 64, constrainedMemory: 2 ** 64 }],
     [
       'a part of a core is rounded up',
