@@ -318,7 +318,7 @@ export class PerfRuntime {
     const sinks = this.recorder.sinkNames;
     const places = [...this.paths.map((path) => `GET ${path}`), '`PerfService.snapshot()`'];
     return [
-      on.length === 0 ? 'Nothing is on' : `On: ${on.join(', ')}`,
+      whatIsOn(on, this.extensions),
       sinks.length === 0 ? 'No sink: records go nowhere' : `Records go to: ${sinks.join(', ')}`,
       `Look at ${places.join(', ')}`,
       ...(this.release === null ? [] : [`Release ${this.release}`]),
@@ -341,4 +341,11 @@ export class PerfRuntime {
       },
     };
   }
+}
+
+/** `'On: latency, users; extensions: cache, guard'` */
+function whatIsOn(titles: readonly string[], extensions: readonly Extension[]): string {
+  if (extensions.length === 0) return titles.length === 0 ? 'Nothing is on' : `On: ${titles.join(', ')}`;
+  const names = extensions.map(({ name }) => name).join(', ');
+  return `On: ${titles.length === 0 ? 'no feature' : titles.join(', ')}; extensions: ${names}`;
 }

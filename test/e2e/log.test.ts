@@ -1,5 +1,7 @@
 import { Controller, Get, Logger, Module, Param } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import {
@@ -14,7 +16,9 @@ import {
   type PerfModuleOptions,
   type RequestRecord,
 } from '../../src/index.js';
+import { cache } from '../../src/entries/cache.js';
 import { prometheusSink } from '../../src/entries/prometheus.js';
+import { record } from '../../src/entries/record.js';
 import { adapterOf, adapters } from '../fixtures/app.js';
 import { closeApps, listeningApp, recordsOf } from '../fixtures/build-app.js';
 import { Lines } from '../fixtures/lines.js';
@@ -42,6 +46,12 @@ class PlainController {
     await delay(20);
   }
 }
+const NO_FEATURE = Object.fromEntries(
+  ['resources', 'eventLoop', 'upstream', 'latency', 'users', 'history', 'compression', 'defer'].map((name) => [
+    name,
+    false,
+  ]),
+);
 const metadata = { controllers: [ReportsController, PlainController] };
 
 afterEach(async () => {
@@ -84,6 +94,15 @@ describe.each(adapters)('on %s', (adapter) => {
       'On: resources, event loop, upstream calls, latency, users, history, deferred work. Records go to: logger, prometheus, memory. ' +
         'Look at GET /perf/snapshot, GET /metrics, `PerfService.snapshot()`. Release 1.4.2',
     ]);
+  });
+
+  it.each([
+    [{}, /^On: resources, .*, deferred work; extensions: cache, record\. Records go to: /],
+    [{ ...NO_FEATURE, sinks: [] }, /^On: no feature; extensions: cache, record\. /],
+  ])('the first line names extensions: %j', async (perf, said) => {
+    const recorded = record({ directory: join(tmpdir(), 'never-recorded') });
+    const { own } = await start({ ...perf, extensions: [cache(), recorded] });
+    expect(own()[0]).toMatch(said);
   });
 
   it('a route has its own idea of slow, and a slow one is told once', async () => {
