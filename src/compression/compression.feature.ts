@@ -21,6 +21,7 @@ class Compression implements Feature {
   private readonly cache: ContentCache;
   private readonly metadata = new HandlerMetadata();
   private readonly preloaded: PreloadedRoute[] = [];
+  private isClosing = false;
 
   constructor(
     private readonly options: ResolvedCompression,
@@ -45,7 +46,8 @@ class Compression implements Feature {
     const { offHandlers } = this.metadata;
     const server = adapter.getHttpServer() as Server;
     preloadOnceListening(server, this.preloaded, (handler, reason) => {
-      logger.warn(`@SharedResponse() on "${handler}" was not preloaded: ${reason}.`);
+      // Who closes at once wants no answer.
+      if (!this.isClosing) logger.warn(`@SharedResponse() on "${handler}" was not preloaded: ${reason}.`);
     });
     tellOfForeignCompressors({ platform, server, report: logger, offHandlers, beforeRoutes });
   }
@@ -73,6 +75,10 @@ class Compression implements Feature {
       rows.push({ method: route.method, route: route.pattern, compressed, cacheHits, bytesIn, bytesOut });
     }
     return rows;
+  }
+
+  closing(): void {
+    this.isClosing = true;
   }
 
   close(): void {

@@ -60,7 +60,10 @@ const labels: Option<Labels> = {
       if (!NAME.test(name) || name.startsWith('__')) {
         throw optionError(path, 'an object whose keys are label names of Prometheus', name);
       }
-      if (isOwnLabel(name)) throw optionError(path, 'an object without the labels that metrics have themselves', name);
+      if (isOwnLabel(name)) {
+        const expected = 'an object without the labels that metrics have themselves';
+        throw optionError(path, expected, given, `The label \`${name}\` is a metric's own: rename it.`);
+      }
     }
     return Object.freeze({ ...(given as Labels) });
   },

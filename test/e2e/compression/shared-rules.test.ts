@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
 import { Controller, Get, type INestApplication, Logger, Param, Res, Version, VersioningType } from '@nestjs/common';
 import type { AbstractHttpAdapter } from '@nestjs/core';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
@@ -214,6 +215,17 @@ describe.each(adapters)('@SharedResponse() on %s', (adapter) => {
     // One that comes after the wait is over makes the next answer.
     for (const other of others) expect(other).toMatch(/^\{"n":[23]\}$/);
     expect(await stuck).toBe('{"n":1}');
+  });
+
+  it('that is preloaded says nothing of it when the application closes at once', async () => {
+    const warn = vi.spyOn(Logger.prototype, 'warn').mockImplementation(() => {});
+    for (let i = 0; i < 5; i++) {
+      const closed = await startApp(adapter, { metadata: { controllers: [PreloadedController] } });
+      await closed.close();
+    }
+    // A connection that is refused or reset is told in a turn to come.
+    await delay(50);
+    expect(warn.mock.calls.filter(([text]) => String(text).includes('was not preloaded'))).toEqual([]);
   });
 
   it('is preloaded where it is asked to, and says where it cannot be', async () => {

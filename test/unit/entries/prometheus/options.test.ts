@@ -62,7 +62,7 @@ describe('prometheusSink', () => {
     expect(own.size).toBeGreaterThan(10);
     for (const label of own) {
       expect(() => prometheusSink({ labels: { [label]: 'x' } }), label).toThrow(
-        `PERF_ERR_OPTION: \`prometheusSink.labels\` must be an object without the labels that metrics have themselves, got \`"${label}"\` (string).`,
+        `PERF_ERR_OPTION: \`prometheusSink.labels\` must be an object without the labels that metrics have themselves, got an object. The label \`${label}\` is a metric's own: rename it.`,
       );
     }
   });
