@@ -1,4 +1,4 @@
-const MIB = 2 ** 20;
+import { MIB } from '../core/figures.js';
 
 /** The most that V8 lets its heap take, bytes. */
 export interface HeapSpaces {

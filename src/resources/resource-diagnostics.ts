@@ -1,11 +1,9 @@
-import { THROTTLED } from '../core/figures.js';
+import { mb, MIB, THROTTLED } from '../core/figures.js';
 import type { ResourceSample } from '../core/record.js';
 import type { Reporter } from '../core/reporter.js';
 import { type HeapSpaces, heapSpaces } from './heap-spaces.js';
 import { flagsText, HEAP_SHARE, heapFlags } from './resource-advice.js';
 import { isHighFirst, memoryBoundOf } from './resource-sample.js';
-
-const MIB = 2 ** 20;
 
 /** Share of throttled periods that deserves a louder word than {@link THROTTLED}. */
 export const BADLY_THROTTLED = 0.25;
@@ -117,5 +115,3 @@ export class ResourceDiagnostics {
 /** Whether so little is left of a limit that the kernel may soon kill. */
 export const isMemoryLow = (leftBytes: number, limitBytes: number): boolean =>
   leftBytes < Math.min(limitBytes * LOW_MEMORY_SHARE, LOW_MEMORY_BYTES);
-
-const mb = (bytes: number): number => Math.round(bytes / MIB);
