@@ -111,8 +111,15 @@ export const eventLoop = [
   {
     name: 'the store is believed for what the request does not wait for',
     file: classify,
-    find: "  if (look.source === 'aside' && !isCalledBack(look)) return false;\n",
+    find: "  if (look.source === 'aside' && !isItsCallback(look, evidence.firstOn)) return false;\n",
     replace: '',
+    tests: classifyTests,
+  },
+  {
+    name: 'whoever made a shared timer, worker or socket is named for what it does for others',
+    file: classify,
+    find: 'return firstOn === look.state || (firstOn === null && !isSharedCallback(look.frames));',
+    replace: 'return true;',
     tests: classifyTests,
   },
   {

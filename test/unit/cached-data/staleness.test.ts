@@ -9,7 +9,6 @@ let loads: number;
 beforeEach(() => {
   loads = 0;
   source = async () => `value ${loads}`;
-  vi.spyOn(Math, 'random').mockReturnValue(0.5);
 });
 afterEach(async () => {
   vi.restoreAllMocks();
@@ -97,9 +96,10 @@ describe('a cached value', () => {
   });
 
   it('comes again when its source does, while it is stale, and not in all processes at once', async () => {
-    vi.spyOn(Math, 'random').mockReturnValue(0.2);
     const { of } = await cacheOf(Catalogue);
     const pass = fakeTime();
+    // Not before: Nest draws the ids of its modules.
+    vi.spyOn(Math, 'random').mockReturnValue(0.2);
     await of.product('1');
     await pass(MINUTE);
     source = async () => Promise.reject(new Error('dead'));
