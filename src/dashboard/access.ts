@@ -92,5 +92,7 @@ const isEncrypted = (request: PerfRequest): boolean =>
 /** `SameSite` lets sibling domains in: they may lead here, and not read, whatever CORS the application allows. */
 function isOfThisSite({ headers }: PerfRequest): boolean {
   const site = headers['sec-fetch-site'];
-  return site === undefined || site === 'same-origin' || site === 'none' || headers['sec-fetch-mode'] === 'navigate';
+  // Browsers tell it over TLS and on localhost alone; a script of another origin has `Origin` everywhere, the page's own has none.
+  if (site === undefined) return headers.origin === undefined;
+  return site === 'same-origin' || site === 'none' || headers['sec-fetch-mode'] === 'navigate';
 }

@@ -73,6 +73,8 @@ describe.each(adapters)('the dashboard on %s', (adapter) => {
     expect(await asked({ cookie, authorization: 'Bearer of-the-proxy' })).toBe(200);
     expect(await asked({ cookie: `${cookie}x`, authorization: 'Bearer of-the-proxy' })).toBe(401);
     expect(await asked({ cookie, 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'cors' })).toBe(401);
+    // Over plain HTTP browsers tell of a site nothing, and of a script's origin all the same.
+    expect(await asked({ cookie, origin: 'http://other.corp.test' })).toBe(401);
     expect(await asked({ cookie: cookie.replace('.', 'z.') })).toBe(401);
     expect(await asked({ cookie: `${cookie}x` })).toBe(401);
   });

@@ -49,6 +49,7 @@ const ways: Record<string, (path: string) => Promise<unknown>> = {
     }),
   ioredis: () => redis.get('accuracy'),
   redis: () => nodeRedis.get('accuracy'),
+  'a transaction of redis': () => nodeRedis.multi().get('accuracy').get('accuracy').exec(),
 };
 
 @Controller()

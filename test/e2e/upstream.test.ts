@@ -19,6 +19,10 @@ beforeAll(async () => {
   server = createServer((request, response) => {
     const ms = Number(/\d+/.exec(request.url!)![0]);
     const status = request.url!.startsWith('/fail') ? 503 : 200;
+    if (request.url!.startsWith('/moved/')) {
+      response.writeHead(302, { location: `/${ms}` }).end('moved '.repeat(40_000));
+      return;
+    }
     setTimeout(() => response.writeHead(status).end('answer'), ms);
   });
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
@@ -53,6 +57,13 @@ class CallsController {
   @Get('fetch/:ms')
   async fetched(@Param('ms') ms: string) {
     await (await fetch(`${upstream}/${ms}?key=secret`)).text();
+    return {};
+  }
+
+  @Get('moved')
+  async moved() {
+    await (await fetch(`${upstream}/moved/1`)).text();
+    await delay(200);
     return {};
   }
 
@@ -146,6 +157,13 @@ describe.each(adapters)('upstream calls, on %s', (adapter) => {
     expect(record.time!.upstreamMs).toBeGreaterThan(45);
     expect(record.time!.unplacedCalls).toBe(0);
     expect(JSON.stringify(running.app.get(PerfService).snapshot())).not.toContain('secret');
+  });
+
+  it('end where `fetch` follows a redirect and leaves its body unread', async () => {
+    const record = await recordOf('moved');
+    expect(record.upstream).toMatchObject([{ calls: 2, errors: 0 }]);
+    expect(record.time!.idleMs).toBeGreaterThan(150);
+    expect(asked().inFlight).toBe(0);
   });
 
   it('that answer 500 or more, refuse or are given up are errors', async () => {

@@ -36,6 +36,8 @@ interface Active {
   readonly rule: MetricRule;
   /** As it was when the verdict opened, by route. */
   readonly moved: Map<string, Assessment>;
+  /** In which window it opened. */
+  readonly openedAt: number;
   calm: number;
 }
 
@@ -67,7 +69,7 @@ export class VerdictEngine {
   *judge(window: JudgedWindow): Steps<Verdict[]> {
     pushBounded(this.windows, window, RECENT);
     for (const release of window.releases) if (!this.releases.has(release)) this.releases.set(release, window.at);
-    const covered = this.covered();
+    const covered = this.coveredBy(() => true);
     this.process.take(window.at, window.process, this.active.length === 0);
     const fresh = new Set<string>();
     for (const [route, sums] of window.routes) {
@@ -85,11 +87,21 @@ export class VerdictEngine {
     return entryOf(this.tracks, route, () => new RouteTrack());
   }
 
-  /** Routes of an active verdict, and those that it blames. */
-  private covered(): Set<string> {
+  /** Routes of such active verdicts, and those that they blame. */
+  private coveredBy(isOne: (active: Active) => boolean): Set<string> {
     return new Set(
-      this.active.flatMap(({ verdict, moved }) => [...moved.keys(), ...verdict.because.map(({ name }) => name)]),
+      this.active
+        .filter(isOne)
+        .flatMap(({ verdict, moved }) => [...moved.keys(), ...verdict.because.map(({ name }) => name)]),
     );
+  }
+
+  /** Of one change the first metric tells. What a verdict told long ago hides no errors that came later, and what got better nothing that is worse. */
+  private told(kind: Verdict['kind'], { metric }: MetricRule, at: number): Set<string> {
+    return this.coveredBy(({ verdict, openedAt }) => {
+      if (openedAt === at || verdict.metric === metric) return true;
+      return verdict.kind === 'better' ? kind === 'better' : metric !== 'errors';
+    });
   }
 
   private *open(rule: MetricRule, index: number, window: JudgedWindow, fresh: ReadonlySet<string>): Steps<Verdict[]> {
@@ -99,11 +111,12 @@ export class VerdictEngine {
       if (one !== null) all.push(one);
       yield;
     }
-    const covered = this.covered();
-    const sure = significant(all).filter(({ route }) => fresh.has(route) && !covered.has(route));
+    const significantly = significant(all);
     const opened: Verdict[] = [];
     for (const kind of ['worse', 'better'] as const) {
       if (kind === 'better' && !BETTER.has(rule.metric)) continue;
+      const covered = this.told(kind, rule, window.at);
+      const sure = significantly.filter(({ route }) => fresh.has(route) && !covered.has(route));
       const isOne = ({ before, now }: Assessment): boolean => now > before === (kind === 'worse');
       if (!sure.some(isOne)) continue;
       const likely = all.filter((one) => one.likely && isOne(one) && !covered.has(one.route));
@@ -157,7 +170,13 @@ export class VerdictEngine {
       because,
       text,
     };
-    this.active.push({ verdict, rule, moved: new Map(moved.map((one) => [one.route, one])), calm: 0 });
+    this.active.push({
+      verdict,
+      rule,
+      moved: new Map(moved.map((one) => [one.route, one])),
+      openedAt: window.at,
+      calm: 0,
+    });
     return verdict;
   }
 

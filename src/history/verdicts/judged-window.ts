@@ -8,7 +8,7 @@ export class JudgedWindow {
   readonly process = new ProcessSums();
   readonly routes = new Map<string, RouteSums>();
   /** The same by host; with one host there is nothing to compare. */
-  readonly pods = new Map<string, Map<string, RouteSums>>();
+  readonly pods = new Map<string, { readonly process: ProcessSums; readonly routes: Map<string, RouteSums> }>();
   readonly releases = new Set<string>();
   readonly instances = new Set<string>();
 
@@ -19,9 +19,10 @@ export class JudgedWindow {
     this.process.add(window.process);
     this.instances.add(instance);
     if (release !== '') this.releases.add(release);
-    const ofPod = entryOf(this.pods, pod, () => new Map<string, RouteSums>());
+    const ofPod = entryOf(this.pods, pod, () => ({ process: new ProcessSums(), routes: new Map<string, RouteSums>() }));
+    ofPod.process.add(window.process);
     for (const [name, sums] of judgedRoutes(window))
-      for (const routes of [this.routes, ofPod]) entryOf(routes, name, () => new RouteSums()).add(sums);
+      for (const routes of [this.routes, ofPod.routes]) entryOf(routes, name, () => new RouteSums()).add(sums);
   }
 }
 

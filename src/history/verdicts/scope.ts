@@ -68,11 +68,11 @@ function changeIn(
   isOne: (pod: string) => boolean,
 ): number {
   let [sum, weight] = [0, 0];
+  const some = windows.flatMap(({ pods }) => [...pods].filter(([pod]) => isOne(pod)).map(([, window]) => window));
+  const observedMs = some.reduce((ms, { process }) => ms + process.observedMs, 0);
   for (const { route, rule, before } of moved) {
     const sums = new RouteSums();
-    for (const { pods } of windows)
-      for (const [pod, routes] of pods) if (isOne(pod)) sums.add(routes.get(route) ?? new RouteSums());
-    const observedMs = windows.reduce((ms, { process }) => ms + process.observedMs, 0);
+    for (const { routes } of some) sums.add(routes.get(route) ?? new RouteSums());
     const level = rule.level({ at: windows[0]!.at, sums, observedMs });
     if (level === null || sums.count === 0) continue;
     sum += (level - before) * sums.count;

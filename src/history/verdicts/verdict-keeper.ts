@@ -2,7 +2,7 @@ import { entryOf } from '../../core/entry-of.js';
 import type { UserUse } from '../../core/snapshot.js';
 import type { Verdict } from '../../core/verdict.js';
 import type { HistorySource, Identity, ReadBucket } from '../reader.js';
-import { bucketOf, DAY_MS, WEEK_MS, WINDOW_MS } from '../rows/tiers.js';
+import { bucketOf, DAY_MS, HOUR_MS, WEEK_MS, WINDOW_MS } from '../rows/tiers.js';
 import { inTurns, Turns } from '../../core/turns.js';
 import { VerdictEngine } from './engine.js';
 import { judgedRoutes, JudgedWindow } from './judged-window.js';
@@ -73,6 +73,11 @@ export class VerdictKeeper {
   judge(source: HistorySource, nowMs: number): Promise<void> {
     return this.inTurn(async () => {
       const until = bucketOf(nowMs - (this.parts.shared ? OTHERS_MS : 0), WINDOW_MS);
+      // A clock that was far ahead, and was set right: what it judged there is forgotten.
+      if (this.judgedUntil - until > HOUR_MS) {
+        [this.judgedUntil, this.begunAt] = [0, until - WINDOW_MS];
+        await this.recallUntil(source, this.begunAt);
+      }
       if (until <= this.judgedUntil) return;
       if (!this.isRecalled) await this.recallUntil(source, Math.max(this.begunAt, until - DAY_MS));
       // A clock that was set far ahead, or a process that was stopped for long: only the last day is judged.

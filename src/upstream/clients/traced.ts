@@ -14,6 +14,8 @@ interface Traced {
   readonly serverAddress?: string;
   readonly serverPort?: number;
   readonly error?: unknown;
+  /** Of node-redis, whose pipelines publish their commands, too. */
+  readonly batchMode?: 'MULTI' | 'PIPELINE';
   /** The statement of SQL, with its values in it. */
   readonly query?: string;
 }
@@ -30,6 +32,7 @@ interface TracedClient {
 const CLIENTS: readonly TracedClient[] = [
   { channel: 'ioredis:command', kind: 'redis', client: 'redis' },
   { channel: 'node-redis:command', kind: 'redis', client: 'redis' },
+  { channel: 'node-redis:batch', kind: 'redis', client: 'redis' },
   { channel: 'mysql2:query', kind: 'sql', client: 'mysql' },
   { channel: 'mysql2:execute', kind: 'sql', client: 'mysql' },
 ];
@@ -94,7 +97,8 @@ function hear({ channel, kind, client }: TracedClient, channels: Channels, upstr
     upstream.end(call, traced.error !== undefined);
   };
   channels.on(`tracing:${channel}:start`, (traced: Traced) => {
-    if (isOwnCall() || isIntroduction(traced)) return;
+    if (isOwnCall() || isIntroduction(traced) || (channel === 'node-redis:batch' && traced.batchMode !== 'MULTI'))
+      return;
     const told = kind !== 'sql' || waited.caller === undefined ? upstream.caller() : waited.caller;
     if (told === 'foreign') return;
     // Sent by the code of who came first.
@@ -133,7 +137,7 @@ function serverOf({ serverAddress = 'unknown', serverPort }: Traced): string {
 }
 
 function madeCall(kind: UpstreamKind, client: string, traced: Traced): MadeCall {
-  const { database, command, query } = traced;
+  const { database, command = traced.batchMode, query } = traced;
   const named = kind === 'sql' && typeof database === 'string' && database !== '';
   const host = named ? `${serverOf(traced)}/${database}` : serverOf(traced);
   const call = { kind, client, host, method: command?.toUpperCase() ?? 'query', path: '' };

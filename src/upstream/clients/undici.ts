@@ -32,7 +32,10 @@ export function hearUndici(channels: Channels, upstream: Upstream): void {
   channels.on(
     'undici:request:headers',
     ({ request, response }: { request: UndiciRequest; response: { statusCode: number } }) => {
-      if (response.statusCode >= 500) failing.add(request);
+      const { statusCode } = response;
+      if (statusCode >= 500) failing.add(request);
+      // Who follows it drops the connection without reading the rest, and no channel tells of that.
+      if (REDIRECTS.has(statusCode)) end(request, false);
     },
   );
   channels.on('undici:request:trailers', ({ request }: { request: UndiciRequest }) =>
@@ -40,6 +43,9 @@ export function hearUndici(channels: Channels, upstream: Upstream): void {
   );
   channels.on('undici:request:error', ({ request }: { request: UndiciRequest }) => end(request, true));
 }
+
+/** https://fetch.spec.whatwg.org/#redirect-status */
+const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 /** A WebSocket, or a proxy's tunnel: no channel tells of its end. The calls in a tunnel are heard of themselves. */
 const isTunnel = ({ method, headers }: UndiciRequest): boolean =>

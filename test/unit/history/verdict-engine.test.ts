@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { RouteSums } from '../../../src/history/rows/window.js';
+import { ProcessSums, RouteSums } from '../../../src/history/rows/window.js';
 import { VerdictEngine } from '../../../src/history/verdicts/engine.js';
 import { JudgedWindow } from '../../../src/history/verdicts/judged-window.js';
 import { allOf } from '../../fixtures/steps.js';
@@ -42,5 +42,60 @@ describe('what a verdict says of the event loop', () => {
 
   it('is the heavy route that is asked for more', () => {
     expect(blamed(60, (window) => (window < 60 ? 5 : 100))).toBe('loop-wait: more requests of GET /report');
+  });
+});
+
+/** What is told of `GET /orders`, a calm route for six hours, beside four that stay calm. */
+function toldOf(hours: number, of: (window: number) => { ms: number; errors: number }): string[] {
+  const engine = new VerdictEngine(() => []);
+  const told: string[] = [];
+  for (let index = -72; index < hours * 12; index++) {
+    const window = new JudgedWindow(START + index * WINDOW_MS);
+    window.process.observedMs = WINDOW_MS;
+    window.process.busyMs = 0.2 * WINDOW_MS;
+    const { ms, errors } = index < 0 ? { ms: 100, errors: 0 } : of(index);
+    const orders = sumsOf(300, ms + (Math.abs(index) % 3), 0);
+    window.routes.set('GET /orders', Object.assign(orders, { errors: 300 * errors }));
+    for (let i = 0; i < 4; i++) window.routes.set(`GET /calm/${i}`, sumsOf(300, 50 + ((Math.abs(index) + i) % 3), 0));
+    for (const { kind, metric, state } of allOf(engine.judge(window))) told.push(`${kind} ${metric} ${state}`);
+  }
+  return told;
+}
+
+describe('what a verdict does not hide', () => {
+  it('is the outage of a route that got faster, or slower, an hour before', () => {
+    const errors = (window: number): number => (window >= 12 ? 0.6 : 0);
+    expect(toldOf(4, (window) => ({ ms: 60, errors: errors(window) }))).toEqual([
+      'better latency active',
+      'worse errors active',
+    ]);
+    expect(toldOf(4, (window) => ({ ms: 200, errors: errors(window) }))).toEqual([
+      'worse latency active',
+      'worse errors active',
+    ]);
+  });
+
+  it('is told once where one change shows in several figures', () => {
+    expect(toldOf(4, () => ({ ms: 2_000, errors: 0.6 }))).toEqual(['worse errors active']);
+  });
+
+  it('is the one pod of several that blocks more than all usually do', () => {
+    const engine = new VerdictEngine(() => []);
+    const told: string[] = [];
+    for (let index = -72; index < 6; index++) {
+      const window = new JudgedWindow(START + index * WINDOW_MS);
+      window.process.observedMs = 3 * WINDOW_MS;
+      const all = new RouteSums();
+      for (const pod of ['a', 'b', 'c']) {
+        const share = index >= 0 && pod === 'b' ? 0.15 : 0.03;
+        const sums = Object.assign(sumsOf(300, 50 + (Math.abs(index) % 3), 0), { blockedMs: share * WINDOW_MS });
+        const process = Object.assign(new ProcessSums(), { observedMs: WINDOW_MS });
+        window.pods.set(pod, { process, routes: new Map([['GET /a', sums]]) });
+        all.add(sums);
+      }
+      window.routes.set('GET /a', all);
+      for (const { metric, scope, text } of allOf(engine.judge(window))) told.push(`${metric} ${scope}: ${text}`);
+    }
+    expect(told).toEqual([expect.stringMatching(/^blocked pod: .*on pod b \(1 of 3 pods\)/)]);
   });
 });

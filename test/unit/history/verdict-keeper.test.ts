@@ -84,6 +84,18 @@ describe('verdicts of a process', () => {
     Logger.overrideLogger(false);
   });
 
+  it('go on after the clock was a day ahead for ten minutes, and none is told twice', async () => {
+    const pod = new Pod('a', null);
+    for (let minute = 0; minute < 120; minute++) await pod.minute(100);
+    pod.nowMs += 24 * HOUR_MS;
+    for (let minute = 0; minute < 10; minute++) await pod.minute(100);
+    pod.nowMs -= 24 * HOUR_MS;
+    for (let minute = 0; minute < 120; minute++) await pod.minute(100);
+    expect(pod.told).toEqual([]);
+    for (let minute = 0; minute < 60; minute++) await pod.minute(2_000);
+    expect(pod.told.map(({ metric, state }) => `${metric} ${state}`)).toEqual(['latency active']);
+  });
+
   it('open and are resolved once, and stand in the list with what they are made of', async () => {
     const pod = new Pod('a', null);
     for (let minute = 0; minute < 120; minute++) await pod.minute(100);
