@@ -50,13 +50,13 @@ export class CompressionEngine {
   send(view: ResponseView, body: Body, deliver: Deliver): void {
     this.seen(view);
     const { shared } = view;
-    if (shared === null) {
+    if (shared instanceof KeptResponse && view.status === 200 && body === shared.entry.source) {
+      this.hitKept(view, shared);
+      this.represent(view, body, shared.entry, deliver);
+    } else if (shared === null || shared instanceof KeptResponse) {
       // What is not ours to encode is not ours to answer with a 304 either.
       if (!this.isOurs(view)) return deliver(body);
       this.represent(view, body, this.lookUp(view, body), deliver);
-    } else if (shared instanceof KeptResponse) {
-      this.hitKept(view, shared);
-      this.represent(view, shared.entry.source, shared.entry, deliver);
     } else {
       const entry = shared.keep(view, body);
       const deliverToAll: Deliver = (sent) => this.deliverToAll(shared, view, () => deliver(sent));
@@ -169,7 +169,7 @@ export class CompressionEngine {
     } catch (error) {
       return unencoded(error);
     }
-    if (encoded instanceof Promise) encoded.then(finish, unencoded);
+    if (encoded instanceof Promise) encoded.then(finish, unencoded).catch((error: unknown) => this.failed(error));
     else finish(encoded);
   }
 

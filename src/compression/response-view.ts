@@ -49,7 +49,7 @@ export abstract class ResponseView implements ResponseHead {
     return this.header('content-length') !== undefined;
   }
 
-  requestHeader(name: 'accept-encoding' | 'if-none-match' | 'cache-control'): string | undefined {
+  requestHeader(name: 'accept-encoding' | 'if-none-match' | 'if-modified-since' | 'cache-control'): string | undefined {
     return this.request.headers[name];
   }
 

@@ -161,9 +161,8 @@ describe.each(adapters)('upstream calls, on %s', (adapter) => {
 
   it('end where `fetch` follows a redirect and leaves its body unread', async () => {
     const record = await recordOf('moved');
-    expect(record.upstream).toMatchObject([{ calls: 2, errors: 0 }]);
     expect(record.time!.idleMs).toBeGreaterThan(150);
-    expect(asked().inFlight).toBe(0);
+    expect(asked()).toMatchObject({ calls: 2, errors: 0, inFlight: 0 });
   });
 
   it('that answer 500 or more, refuse or are given up are errors', async () => {

@@ -3,7 +3,8 @@ import { pipeline, Writable, type Transform } from 'node:stream';
 import type { Body } from '../cache/content-cache.js';
 import type { CompressionEngine } from '../engine.js';
 import { KeptResponse } from '../shared-response/shared-flight.js';
-import { ExpressResponseView, headersSentError, override, writeAfterEnd } from './response-view.js';
+import { headersSentError, isChunk, override, writeAfterEnd } from '../sealed-response.js';
+import { ExpressResponseView } from './response-view.js';
 
 type Callback = (error?: Error | null) => void;
 type End = [chunk?: unknown, encoding?: unknown, callback?: unknown];
@@ -227,9 +228,6 @@ export class HeldResponse implements Sending {
 const callbackOf = (...given: unknown[]): Callback | undefined =>
   given.find((each) => typeof each === 'function') as Callback | undefined;
 
-const isChunk = (chunk: unknown): chunk is string | Uint8Array =>
-  typeof chunk === 'string' || chunk instanceof Uint8Array;
-
 const isStatus = (status: number): boolean => status >= 100 && status <= 999;
 
 /** What a reason phrase may hold: RFC 9112, section 4. */
@@ -242,7 +240,7 @@ type GivenHeaders = OutgoingHttpHeaders | OutgoingHttpHeader[];
 export function setAll(response: ServerResponse, headers: GivenHeaders | undefined): void {
   if (headers === undefined || headers === null) return;
   if (!Array.isArray(headers)) {
-    for (const [name, value] of Object.entries(headers)) if (value !== undefined) response.setHeader(name, value);
+    for (const [name, value] of Object.entries(headers)) response.setHeader(name, value!);
     return;
   }
   const pairs = Array.isArray(headers[0]) ? (headers as unknown as [string, OutgoingHttpHeader][]) : pairUp(headers);

@@ -1,6 +1,7 @@
 import { OutgoingMessage, type IncomingMessage, type ServerResponse } from 'node:http';
 import { stateOf } from '../../http/lifecycle.js';
 import { ResponseView } from '../response-view.js';
+import { LOOKS_ENDED, override, tooLate } from '../sealed-response.js';
 import { compressionOf, type RouteCompression } from '../route-compression.js';
 import { type FieldValue, present } from '../rules/policy.js';
 
@@ -9,8 +10,6 @@ interface ExpressResponse extends ServerResponse {
   readonly app?: { get(setting: string): unknown };
 }
 
-/** They tell an application whether it is too late. */
-const STATES = ['headersSent', 'writableEnded', 'finished'];
 /** Those of Node that throw when it is. */
 const CHANGES = ['setHeader', 'setHeaders', 'appendHeader', 'removeHeader'];
 
@@ -59,7 +58,7 @@ export class ExpressResponseView extends ResponseView {
     const { response } = this;
     this.answered = { status: response.statusCode, message: response.statusMessage };
     const open = override(response, [
-      ...STATES.map((name) => [name, { get: () => true }] as const),
+      ...LOOKS_ENDED,
       ...CHANGES.map((name) => [name, { value: tooLate, writable: true }] as const),
       ['flushHeaders', { value: () => {}, writable: true }],
     ]);
@@ -96,42 +95,4 @@ export class ExpressResponseView extends ResponseView {
   protected erase(name: string): void {
     OutgoingMessage.prototype.removeHeader.call(this.response, name);
   }
-}
-
-/** Puts properties on a response; the returned function puts back what was there. */
-export function override(
-  response: ServerResponse,
-  properties: readonly (readonly [string, PropertyDescriptor])[],
-): () => void {
-  const before = properties.map(([name]) => [name, Object.getOwnPropertyDescriptor(response, name)] as const);
-  for (const [name, descriptor] of properties) {
-    Object.defineProperty(response, name, { ...descriptor, configurable: true });
-  }
-  return () => {
-    for (const [name, descriptor] of before) {
-      if (descriptor === undefined) Reflect.deleteProperty(response, name);
-      else Object.defineProperty(response, name, descriptor);
-    }
-  };
-}
-
-function tooLate(): never {
-  throw headersSentError();
-}
-
-/** Node's own error for a header that comes too late. */
-export function headersSentError(): Error {
-  const error = new Error('Cannot set headers after they are sent to the client');
-  return Object.assign(error, { code: 'ERR_HTTP_HEADERS_SENT' });
-}
-
-/** What Node does with a write after the end; but an error that nobody listens to does not end the process. */
-export function writeAfterEnd(response: ServerResponse, ...given: unknown[]): false {
-  const callback = given.find((each) => typeof each === 'function') as ((error: Error) => void) | undefined;
-  const error = Object.assign(new Error('write after end'), { code: 'ERR_STREAM_WRITE_AFTER_END' });
-  process.nextTick(() => {
-    callback?.(error);
-    if (response.listenerCount('error') > 0) response.emit('error', error);
-  });
-  return false;
 }

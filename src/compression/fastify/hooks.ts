@@ -4,6 +4,7 @@ import { stateOf } from '../../http/lifecycle.js';
 import type { Body } from '../cache/content-cache.js';
 import type { CompressionEngine } from '../engine.js';
 import { compressionOf, RouteCompression } from '../route-compression.js';
+import { seal } from '../sealed-response.js';
 import { checkRouteLevels, registerPlugin, type FastifyPlugin, type RouteCompressOption } from './plugin.js';
 import { decompressRequest, type PreParsing } from './request-decompression.js';
 import { FastifyResponseView, type FastifyReply, type FastifyRequest } from './response-view.js';
@@ -63,7 +64,15 @@ export async function compressOnFastify(
     if (typeof payload === 'string' && engine.passes(view, payload)) return done(null, payload);
     const body = payload instanceof ReadableStream ? Readable.fromWeb(payload) : payload;
     if (typeof body === 'string' || body instanceof Uint8Array) {
-      engine.send(view, body, (sent) => finish(done, view, reply, sent ?? nothingFor(view)));
+      let open: (() => void) | null = null;
+      let isSent = false;
+      engine.send(view, body, (sent) => {
+        isSent = true;
+        open?.();
+        finish(done, view, reply, sent ?? nothingFor(view));
+      });
+      // While it is being encoded it looks sent, as it would be: the first answer wins.
+      if (!isSent) open = seal(reply.raw);
     } else if (body === null || body === undefined) {
       engine.sendNothing(view, () => done(null, body));
     } else if (isStream(body)) finish(done, view, reply, encoded(body, view, reply, engine));

@@ -5,8 +5,6 @@ import type { FastifyReply, FastifyRequest } from './response-view.js';
 
 type Done = (error: unknown, payload?: unknown) => void;
 export type PreParsing = (request: FastifyRequest, reply: FastifyReply, payload: IncomingMessage, done: Done) => void;
-/** Fastify compares it with `Content-Length`. */
-type Inflating = Transform & { receivedEncodedLength: number };
 
 const { createZstdDecompress } = zlib as { createZstdDecompress?: () => Transform };
 const DECODERS: Readonly<Record<string, (() => Transform) | undefined>> = {
@@ -16,9 +14,6 @@ const DECODERS: Readonly<Record<string, (() => Transform) | undefined>> = {
   br: zlib.createBrotliDecompress,
   zstd: createZstdDecompress,
 };
-
-/** Nest's own parsers of these have a limit of their own, which Fastify keeps: it counts the decoded bytes that it reads. */
-const READ_WHOLE = /^(application\/(json|x-www-form-urlencoded)|text\/plain)\b/i;
 
 /**
  * Decodes the bodies of requests. Codings that it does not know, several at once among them, are the application's own business.
@@ -31,23 +26,52 @@ export const decompressRequest: PreParsing = (request, reply, payload, done) => 
   const coding = (raw.headers['content-encoding'] ?? '').trim().toLowerCase();
   const create = Object.hasOwn(DECODERS, coding) ? DECODERS[coding] : undefined;
   if (create === undefined) return done(null, payload);
-  const inflating = Object.assign(create(), { receivedEncodedLength: 0 });
-  if (!READ_WHOLE.test(raw.headers['content-type'] ?? '')) limit(inflating, request.routeOptions.bodyLimit);
+  const inflating = create();
+  const counted = countEncoded(inflating, payload);
+  limit(inflating, request.routeOptions.bodyLimit, counted);
   inflating.on('error', (error) => {
     if (!('statusCode' in error)) asFastifyError(error, 400, `The body is not valid ${coding}: ${error.message}`);
   });
-  feed(inflating, payload);
+  whenRead(inflating, () => feed(inflating, payload));
   // Of a body that nobody has read the rest must not stay on the connection.
   reply.raw.once('finish', () => inflating.destroy());
   done(null, inflating);
 };
 
-function feed(inflating: Inflating, payload: IncomingMessage): void {
+/** Not before: a handler may read the request's own bytes, as a proxy does. */
+function whenRead(inflating: Transform, begin: () => void): void {
+  const heard = (event: string | symbol): void => {
+    if (event !== 'data' && event !== 'readable') return;
+    inflating.off('newListener', heard);
+    begin();
+  };
+  inflating.on('newListener', heard);
+}
+
+interface Counted {
+  /** Fastify counts what it reads itself: a parser may have a limit of its own. */
+  byFastify: boolean;
+}
+
+/** `receivedEncodedLength`, which Fastify compares with `Content-Length` where it reads a body whole. */
+function countEncoded(inflating: Transform, payload: IncomingMessage): Counted {
+  const counted = { byFastify: false };
+  let encodedBytes = 0;
+  inflating.once('pipe', () => payload.on('data', (chunk: Buffer) => (encodedBytes += chunk.byteLength)));
+  Object.defineProperty(inflating, 'receivedEncodedLength', {
+    get: () => {
+      counted.byFastify = true;
+      return encodedBytes;
+    },
+  });
+  return counted;
+}
+
+function feed(inflating: Transform, payload: IncomingMessage): void {
   inflating.once('close', () => {
     payload.unpipe(inflating);
     payload.resume();
   });
-  payload.on('data', (chunk: Buffer) => (inflating.receivedEncodedLength += chunk.byteLength));
   payload.once('close', () => {
     if (!payload.readableEnded) inflating.destroy(new Error('the client has gone'));
   });
@@ -55,12 +79,12 @@ function feed(inflating: Inflating, payload: IncomingMessage): void {
 }
 
 /** Not by a `data` listener: one would set it flowing before its reader is there. */
-function limit(inflating: Inflating, maxBytes: number): void {
+function limit(inflating: Transform, maxBytes: number, counted: Counted): void {
   let bytes = 0;
   const push = inflating.push.bind(inflating);
   inflating.push = (chunk: Buffer | null): boolean => {
     bytes += chunk?.byteLength ?? 0;
-    if (bytes <= maxBytes) return push(chunk);
+    if (bytes <= maxBytes || counted.byFastify) return push(chunk);
     inflating.destroy(asFastifyError(new Error(), 413, 'Request body is too large'));
     return false;
   };

@@ -57,7 +57,7 @@ export function conditionOf(
   const given = view.header('etag');
   const own = typeof given === 'string' ? given : null;
   const base = own ?? (entry !== null && view.tags ? entry.tag : null);
-  if (base === null) return () => false;
+  if (base === null) return () => isNotModified(view);
   // A tag that stands for the content alone may be another one for each representation.
   const ofContent = own === null || isExpressTag(own, body);
   const ifNoneMatch = view.requestHeader('if-none-match');
@@ -66,11 +66,23 @@ export function conditionOf(
     const encoded = ofContent ? representationTag : weakened;
     const tag = coding === null ? base : encoded(base, coding);
     view.set('etag', tag);
-    if (!asked || !namesTag(ifNoneMatch, tag)) return false;
-    view.setStatus(304);
-    for (const name of ['content-type', 'content-length', 'content-encoding', 'transfer-encoding']) view.remove(name);
-    return true;
+    if (!asked) return isNotModified(view);
+    return namesTag(ifNoneMatch, tag) && answerNotModified(view);
   };
+}
+
+/** `If-Modified-Since`, which counts without `If-None-Match` (RFC 9110 section 13.1.3). Of others the framework has asked itself. */
+function isNotModified(view: ResponseView): boolean {
+  if (view.shared === null || view.requestHeader('if-none-match') !== undefined || !mayBeFresh(view)) return false;
+  const since = Date.parse(view.requestHeader('if-modified-since') ?? '');
+  const modified = Date.parse(String(view.header('last-modified') ?? ''));
+  return modified <= since && answerNotModified(view);
+}
+
+function answerNotModified(view: ResponseView): true {
+  view.setStatus(304);
+  for (const name of ['content-type', 'content-length', 'content-encoding', 'transfer-encoding']) view.remove(name);
+  return true;
 }
 
 /**

@@ -184,7 +184,10 @@ export class SharedFlight {
     for (const [name, value] of Object.entries(view.headers())) {
       if (value === undefined || name === 'transfer-encoding') continue;
       if (name === 'content-length' && !view.hasOwnLength) continue;
-      if (String(this.headersBefore[name]) !== String(value)) kept.push([name, value]);
+      if (name === 'vary') {
+        const added = membersBeside(value, this.headersBefore[name]);
+        if (added !== '') kept.push([name, added]);
+      } else if (OF_ITS_BODY.test(name) || String(this.headersBefore[name]) !== String(value)) kept.push([name, value]);
     }
     return kept;
   }
@@ -197,6 +200,18 @@ const OF_CORS: ReadonlySet<string> = new Set([
   'access-control-request-headers',
   'access-control-request-private-network',
 ]);
+
+/** They tell of the body, whoever has set them, and to the same value as another request's. */
+const OF_ITS_BODY = /^(?:content-(?!security-policy|length)|cache-control$|etag$|expires$|last-modified$)/;
+
+/** What the handler has added to a list. */
+function membersBeside(value: FieldValue, before: FieldValue): string {
+  return String(value)
+    .split(',')
+    .map((member) => member.trim())
+    .filter((member) => member !== '' && !hasMember(before, member.toLowerCase()))
+    .join(', ');
+}
 
 const FOR_ONE = 'it has `Set-Cookie`, a coding of its own, or a `Cache-Control` against it';
 

@@ -73,6 +73,8 @@ export class SharedResponseFound {
 
 interface HttpRequest extends IncomingMessage {
   originalUrl?: string;
+  /** Express's: what stands before `url`. */
+  baseUrl?: string;
 }
 interface HttpResponse {
   getHeaders(): Headers;
@@ -95,7 +97,7 @@ export class SharedResponseGuard implements CanActivate {
     if (state === null || shared === null) return true;
     const admission = await shared.admit({
       method: request.method ?? 'GET',
-      url: request.originalUrl ?? request.url ?? '',
+      url: targetOf(request),
       host: String(request.headers.host ?? request.headers[':authority'] ?? ''),
       authorized: request.headers.authorization !== undefined,
       request,
@@ -107,6 +109,12 @@ export class SharedResponseGuard implements CanActivate {
     if (admission.kind === 'lead') lead(admission.flight, state, request);
     return true;
   }
+}
+
+/** As sent; and where somebody has rewritten it, what the handler is asked for. No target has a line break. */
+function targetOf({ originalUrl, baseUrl = '', url = '' }: HttpRequest): string {
+  const routed = `${baseUrl}${url}`;
+  return originalUrl === undefined || originalUrl === routed ? routed : `${originalUrl}\n${routed}`;
 }
 
 /** Runs the handler for others too. */
@@ -139,7 +147,12 @@ export class SharedResponseFilter implements ExceptionFilter {
       response.raw?.removeHeader(name);
     }
     const age = kept.ageAt(monotonicMs());
-    const headers = { ...Object.fromEntries(kept.headers), ...(age === null ? null : { age: String(age) }) };
+    const headers: Record<string, string | number | readonly string[]> = {
+      ...Object.fromEntries(kept.headers),
+      ...(age === null ? null : { age: String(age) }),
+    };
+    const vary = [response.getHeaders()['vary'] ?? [], headers['vary'] ?? []].flat().filter((member) => member !== '');
+    if (vary.length > 0) headers['vary'] = vary.join(', ');
     const answer = { status: 200, headers, body: kept.entry.source };
     lifecycleOf(state).platform?.answer(response, answer);
   }

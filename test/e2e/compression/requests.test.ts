@@ -1,8 +1,10 @@
+import { randomBytes } from 'node:crypto';
+import type { Readable } from 'node:stream';
 import * as zlib from 'node:zlib';
 import { Body, Controller, Post, Req } from '@nestjs/common';
-import { NestFactory } from '@nestjs/core';
+import { type AbstractHttpAdapter, NestFactory } from '@nestjs/core';
 import type { INestApplication } from '@nestjs/common';
-import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { IncomingMessage } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { adapterOf, startApp, type TestApp } from '../../fixtures/app.js';
@@ -14,6 +16,17 @@ class EchoController {
   @Post()
   echo(@Body() body: unknown, @Req() request: { raw?: IncomingMessage }): unknown {
     return { body, coding: request.raw?.headers['content-encoding'] };
+  }
+}
+
+@Controller('proxied')
+class ProxyController {
+  @Post()
+  async proxied(@Req() { raw }: { raw: IncomingMessage }): Promise<number> {
+    await new Promise(setImmediate);
+    let bytes = 0;
+    for await (const chunk of raw) bytes += (chunk as Buffer).byteLength;
+    return bytes;
   }
 }
 
@@ -97,6 +110,51 @@ describe('requests with a Content-Encoding, where main.ts has its own rules', ()
     running.push(app);
     return app.url;
   };
+
+  it('are not touched where nobody reads what is decoded: a proxy reads the request itself', async () => {
+    const type = 'application/x-proxied';
+    const body = zlib.gzipSync(randomBytes(200_000).toString('hex'));
+    const proxying = await startApp('fastify', {
+      metadata: { controllers: [ProxyController] },
+      beforeInit: (app) => {
+        (app as unknown as NestFastifyApplication)
+          .getHttpAdapter()
+          .getInstance()
+          .addContentTypeParser(type, (_request, _payload, done) => done(null));
+      },
+    });
+    const headers = { 'content-type': type, 'content-encoding': 'gzip' };
+    const { text } = await call(`${proxying.url}/proxied`, { method: 'POST', headers, body });
+    expect(Number(text)).toBe(body.byteLength);
+    await proxying.close();
+  });
+
+  it.each(['application/json', 'application/json-patch+json'])(
+    'get 413 at the limit also from a parser that reads a stream, as %s',
+    async (type) => {
+      let bytes = 0;
+      const adapter: unknown = new FastifyAdapter({ bodyLimit: 100_000 });
+      const reading = await startApp('fastify', {
+        adapter: adapter as AbstractHttpAdapter,
+        nest: { bodyParser: false },
+        metadata: { controllers: [EchoController] },
+        beforeInit: (app) => {
+          const fastify = (app as unknown as NestFastifyApplication).getHttpAdapter().getInstance();
+          fastify.removeAllContentTypeParsers();
+          fastify.addContentTypeParser(
+            type,
+            (_request: unknown, payload: Readable, done: (e: Error | null) => void) => {
+              payload.on('data', (chunk: Buffer) => (bytes += chunk.byteLength));
+              payload.on('end', () => done(null)).on('error', done);
+            },
+          );
+        },
+      });
+      const { status } = await post(reading.url, 'gzip', zlib.gzipSync(Buffer.alloc(20_000_000)), type);
+      expect([status, bytes <= 100_000]).toEqual([413, true]);
+      await reading.close();
+    },
+  );
 
   it('have the body limit of their parser', async () => {
     const url = await start((app) => void app.useBodyParser('application/json', { bodyLimit: 10_000_000 }));

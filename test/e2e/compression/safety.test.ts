@@ -287,3 +287,39 @@ describe.each(adapters)('compression on %s', (adapter) => {
     expect((await call(`${test.url}/c/off`)).status).toBe(200);
   });
 });
+
+describe('while a body is encoded, on fastify', () => {
+  const big = textOf(300_000);
+  interface Sender {
+    raw: ServerResponse;
+    type(type: string): Sender;
+    send(body: string): unknown;
+  }
+  @Controller('first')
+  class FirstController {
+    @Get('rejects')
+    async rejects(@Res() reply: Sender): Promise<void> {
+      reply.type('text/plain').send(big);
+      await Promise.reject(new Error('after the answer'));
+    }
+    @Get('again')
+    again(@Res() reply: Sender): void {
+      reply.type('text/plain').send(big);
+      reply.send('another one');
+    }
+    @Get('times-out')
+    timesOut(@Res() reply: Sender): void {
+      reply.type('text/plain').send(big);
+      if (!reply.raw.headersSent) reply.raw.end('timeout');
+    }
+  }
+
+  it.each(['rejects', 'again', 'times-out'])('the first answer wins, and the process lives: %s', async (path) => {
+    const test = await startApp('fastify', { metadata: { controllers: [FirstController] } });
+    for (let i = 0; i < 3; i++) {
+      const { status, text, headers } = await callAccepting(`${test.url}/first/${path}`, 'gzip');
+      expect([status, headers['content-encoding'], text === big]).toEqual([200, 'gzip', true]);
+    }
+    await test.close();
+  });
+});

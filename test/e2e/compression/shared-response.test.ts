@@ -12,6 +12,7 @@ import {
   Injectable,
   Logger,
   type NestInterceptor,
+  Param,
   Post,
   Req,
   Res,
@@ -23,6 +24,8 @@ import {
   UseInterceptors,
   Catch,
 } from '@nestjs/common';
+import type { AbstractHttpAdapter } from '@nestjs/core';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { map, of, type Observable } from 'rxjs';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { NoCompression, PerfService, SharedResponse } from '../../../src/index.js';
@@ -124,6 +127,30 @@ class FeedController {
     counts.handler += 1;
     reply.header('content-type', 'text/csv');
     reply.send(Buffer.from('a;b;c\n'.repeat(2_000)));
+  }
+
+  @Get('tenant/:name')
+  @SharedResponse({ ttlMs: 60_000 })
+  tenant(@Param('name') tenant: string): unknown {
+    return { tenant };
+  }
+
+  @Get('english')
+  @SharedResponse({ ttlMs: 60_000, varyBy: () => '' })
+  english(@Res({ passthrough: true }) reply: Reply & { getHeader(name: string): unknown }): unknown {
+    counts.handler += 1;
+    reply.header('content-language', 'en');
+    const vary = [reply.getHeader('vary') ?? [], 'Accept-Language'].flat();
+    reply.header('vary', vary.join(', '));
+    return { n: counts.handler, rows: rows(5_000) };
+  }
+
+  @Get('dated')
+  @SharedResponse({ ttlMs: 60_000 })
+  dated(@Res({ passthrough: true }) reply: Reply): unknown {
+    counts.handler += 1;
+    reply.header('last-modified', 'Fri, 27 Nov 2026 12:00:00 GMT');
+    return { n: counts.handler, rows: rows(5_000) };
   }
 
   @Get('embeddable')
@@ -313,6 +340,70 @@ describe.each(adapters)('@SharedResponse on %s', (adapter) => {
       expect([body, headers['x-frame-options']]).toEqual([text, undefined]);
     }
     expect((await get('s/buffer')).headers['x-frame-options']).toBe('DENY');
+  });
+
+  it('keeps apart what a rewritten URL keeps apart', async () => {
+    const rewritten = (host: unknown): string => `/s/tenant/${String(host).replace(/:.*/, '')}`;
+    const adapterWithRewrite: unknown = new FastifyAdapter({
+      rewriteUrl: ({ headers }: http.IncomingMessage) => rewritten(headers.host),
+    });
+    test = await startApp(adapter, {
+      metadata: { controllers: [FeedController] },
+      ...(adapter === 'fastify' ? { adapter: adapterWithRewrite as AbstractHttpAdapter } : {}),
+      beforeInit: (app) => {
+        if (adapter === 'fastify') return;
+        app.use((request: http.IncomingMessage, _response: unknown, next: () => void) => {
+          request.url = rewritten(request.headers.host);
+          next();
+        });
+      },
+    });
+    for (const host of ['a.test', 'b.test', 'a.test'])
+      expect((await get('data', { host })).text).toBe(`{"tenant":"${host}"}`);
+  });
+
+  it('gives what a later hook has made of it: the error of one that refuses', async () => {
+    if (adapter !== 'fastify') return;
+    await start((app) => {
+      const fastify = app.getHttpAdapter().getInstance() as {
+        addHook(name: 'onSend', hook: (request: Headered, reply: { statusCode: number }) => Promise<unknown>): void;
+      };
+      fastify.addHook('onSend', async ({ headers }, { statusCode }) => {
+        if (headers['x-token'] === 'none' && statusCode === 200) throw new HttpException('not for you', 403);
+        return undefined;
+      });
+    });
+    expect((await get('s/feed')).status).toBe(200);
+    const refused = await get('s/feed', { 'x-token': 'none' });
+    expect([refused.status, refused.text]).toEqual([403, expect.stringContaining('not for you')]);
+  });
+
+  it('repeats what tells of the body, and adds to `Vary` what the handler has added', async () => {
+    await start((app) => {
+      app.use(({ headers }: http.IncomingMessage, response: ServerResponse, next: () => void) => {
+        response.setHeader('content-language', String(headers['accept-language'] ?? 'en'));
+        if (headers.origin !== undefined) response.setHeader('vary', 'Origin');
+        next();
+      });
+    });
+    expect((await get('s/english')).headers).toMatchObject({ 'content-language': 'en' });
+    const { headers, text } = await get('s/english', { 'accept-language': 'de', origin: 'https://a.example' });
+    expect([headers['content-language'], text.includes('"n":1')]).toEqual(['en', true]);
+    expect(String(headers.vary).toLowerCase().split(', ').toSorted()).toEqual([
+      'accept-encoding',
+      'accept-language',
+      'origin',
+    ]);
+  });
+
+  it('answers 304 to who has it since it was modified', async () => {
+    await start();
+    const since = { 'if-modified-since': 'Sat, 28 Nov 2026 00:00:00 GMT' };
+    const statuses: number[] = [];
+    for (let i = 0; i < 3; i++) statuses.push((await get('s/dated', i === 0 ? {} : since)).status);
+    statuses.push((await get('s/dated', { 'if-modified-since': 'Fri, 27 Nov 2026 00:00:00 GMT' })).status);
+    expect(statuses).toEqual([200, 304, 304, 200]);
+    expect(counts.handler).toBe(1);
   });
 
   it.each(['s/cookie', 's/stream'])('runs the handler of %s for everybody', async (path) => {

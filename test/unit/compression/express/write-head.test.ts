@@ -11,7 +11,7 @@ describe('headers given to writeHead', () => {
   };
 
   it.each([
-    ['an object', { 'X-A': '1', 'x-b': ['2', '3'], 'x-none': undefined }],
+    ['an object', { 'X-A': '1', 'x-b': ['2', '3'] }],
     ['a flat list', ['X-A', '1', 'x-b', '2', 'x-b', '3']],
     [
       'a list of pairs',
@@ -25,6 +25,10 @@ describe('headers given to writeHead', () => {
     const made = response();
     setAll(made, headers);
     expect({ ...made.getHeaders() }).toEqual({ 'x-a': '1', 'x-b': ['2', '3'] });
+  });
+
+  it('are refused as Node refuses them', () => {
+    expect(() => setAll(response(), { 'x-none': undefined })).toThrow('Invalid value "undefined" for header "x-none"');
   });
 
   it('are none when none are given', () => {
