@@ -22,7 +22,7 @@ export interface CompressionOptions {
   thresholdBytes?: number;
   /**
    * Content codings that are offered, in the order of preference. `zstd` needs Node 22.15 or later.
-   * @default what this Node can do of zstd, br, gzip, deflate, in that order
+   * @default what this Node can do of zstd (not on AWS Lambda), br, gzip, deflate, in that order
    */
   encodings?: readonly ContentCoding[];
   /**
@@ -43,8 +43,10 @@ export interface CompressionOptions {
 }
 
 const coding = oneOf(CONTENT_CODINGS, { default: 'gzip' });
+/** What adapters of AWS Lambda take for text, they break: most know gzip, deflate and br. */
+const isOnLambda = process.env['AWS_LAMBDA_FUNCTION_NAME'] !== undefined;
 const codings = list<ContentCoding>(coding, {
-  default: supportedCodings,
+  default: supportedCodings.filter((name) => !isOnLambda || name !== 'zstd'),
   what: `a list of ${CONTENT_CODINGS.map((name) => `\`"${name}"\``).join(', ')} with at least one entry`,
 });
 const encodings: Option<readonly ContentCoding[]> = {

@@ -73,6 +73,9 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
   let tokens = budget.burst;
   let refilledMs = ownStartMs;
   let saidAtMs = 0;
+  /** Since the loop last turned: a process that was stopped has blocked nothing. */
+  let ownLateMs = 0;
+  let lastLateMs = 0;
   let failedLooks = 0;
   let hasLooked = false;
   let maps: SourceMaps | null = null;
@@ -93,6 +96,7 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
       if (current === beat.STOPPED) return stop();
       const waitMs = current === beat.ARMED ? untilSuspicious() : idlePollMs;
       const beforeMs = nowMs();
+      lastLateMs = 0;
       if (Atomics.wait(words, beat.MODE, current, waitMs) === 'timed-out') account(beforeMs, waitMs);
       tellLocations();
       Atomics.add(words, beat.POLLS, 1);
@@ -134,8 +138,9 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
 
   /** Own lateness: how much of a block was the machine's fault. */
   function account(beforeMs: number, waitMs: number): void {
-    const lateMs = nowMs() - beforeMs - waitMs;
-    if (lateMs > 1) Atomics.add(words, beat.STARVED_US, Math.round(lateMs * 1000));
+    lastLateMs = Math.max(0, nowMs() - beforeMs - waitMs);
+    ownLateMs += lastLateMs;
+    if (lastLateMs > 1) Atomics.add(words, beat.STARVED_US, Math.round(lastLateMs * 1000));
   }
 
   /** Adds what the main thread has stood in the run queue since the last call, while it stands still. */
@@ -161,6 +166,8 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
       watchedSeq = seq;
       nextLookMs = 0;
       saidAtMs = 0;
+      // It may have turned before that, unseen.
+      ownLateMs = Math.min(lastLateMs, staleOf(now));
       seen = null;
     }
     const staleMs = staleOf(now);
@@ -247,7 +254,7 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
 
   /** A block that never ends is never recorded; so it is told while it lasts, past the main thread's own streams. */
   function sayWhileItLasts(staleMs: number): void {
-    if (staleMs < hangMs || (saidAtMs > 0 && staleMs < saidAtMs * 5)) return;
+    if (staleMs - ownLateMs < hangMs || (saidAtMs > 0 && staleMs < saidAtMs * 5)) return;
     saidAtMs = staleMs;
     const who = seen?.handler === undefined ? (seen?.method ?? '') : `${seen.method} ${seen.route} (${seen.handler})`;
     const frames = seen?.frames ?? [];

@@ -1,6 +1,7 @@
 import { getHeapStatistics } from 'node:v8';
 import type { MonotonicClock } from '../core/clock.js';
 import type { ResourceSample } from '../core/record.js';
+import { residentBytes } from '../core/resident-set.js';
 import { type CpuLimit, type CpuUsage, NOT_LIMITED, readCpuLimit, readCpuUsage } from './cgroup/cpu.js';
 import { type CgroupLayout, discoverCgroups } from './cgroup/find.js';
 import { parsePressure, parseRunQueueMs, textOf } from './cgroup/kernel-file.js';
@@ -79,7 +80,7 @@ export class ResourceReader {
     const nowMs = this.now();
     const cgroupUsage = cpuacct === null ? null : readCpuUsage(root, cpuacct);
     const own = processUsage();
-    const rssBytes = process.memoryUsage.rss();
+    const rssBytes = residentBytes();
     const memoryReading = memory === null ? null : readMemory(root, memory, rssBytes);
     const boundBytes = Math.min(memoryReading?.limitBytes ?? Infinity, memoryReading?.highBytes ?? Infinity);
     const isLimited = boundBytes < (machine.memoryBytes ?? Infinity);

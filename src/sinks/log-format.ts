@@ -1,4 +1,5 @@
-import { createRequire } from 'node:module';
+// Not by its name: bundles often declare a `createRequire` of their own.
+import * as nodeModule from 'node:module';
 import { join } from 'node:path';
 import { ConsoleLogger } from '@nestjs/common';
 import { applicationFolder } from '../core/application-package.js';
@@ -9,7 +10,9 @@ export type LogFormat = 'text' | 'object';
 /** What `nestjs-pino` exports as `Logger`; null where the application has no such package. */
 export function pinoLogger(): (new (...parameters: never[]) => unknown) | null {
   try {
-    const { Logger } = createRequire(join(applicationFolder(), 'main.js'))('nestjs-pino') as { Logger?: unknown };
+    const { Logger } = nodeModule.createRequire(join(applicationFolder(), 'main.js'))('nestjs-pino') as {
+      Logger?: unknown;
+    };
     return typeof Logger === 'function' ? (Logger as new (...parameters: never[]) => unknown) : null;
   } catch {
     // Not installed, or bundled into the application: `format` says it then.

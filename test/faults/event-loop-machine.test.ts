@@ -64,6 +64,16 @@ describe.each(CHOSEN)('a process that the machine does not let run, on %s', (ada
     for (const { request, suspect } of server.blocks) expect([request, suspect]).toEqual([null, null]);
   });
 
+  it('was stopped for seconds: the watchdog says nothing of a block that lasts', async () => {
+    for (let i = 0; i < 3; i++) {
+      server.child.kill('SIGSTOP');
+      await resumeAfter(1_500);
+      expect((await load.get('/quick')).status).toBe(200);
+    }
+    await server.settle();
+    expect(server.stderr).not.toContain('still is');
+  });
+
   // Five blocks at half a core's speed: about 3 s.
   it('shares one core with another program: no innocent request is named', async () => {
     const program = spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' });

@@ -1,3 +1,4 @@
+import { residentBytes } from '../../core/resident-set.js';
 import type { Route } from '../../core/route.js';
 import type { ResolvedExperiments } from '../experiments.options.js';
 import { addOutcome, type Outcome, SLICE_CELLS } from '../totals/route-tally.js';
@@ -11,7 +12,7 @@ export interface ProcessUse {
 
 function useOfProcess(): ProcessUse {
   const { user, system } = process.cpuUsage();
-  return { cpuMs: (user + system) / 1_000, memoryBytes: process.memoryUsage.rss() };
+  return { cpuMs: (user + system) / 1_000, memoryBytes: residentBytes() };
 }
 
 /** Slices that are kept: the oldest pair makes room for the newest. */
