@@ -169,7 +169,7 @@ class OffloadFeature extends Offloader implements Feature {
     const workerData = { [OFFLOAD_DATA]: module.href };
     const open = (stillborn: (error: Error) => void): ThreadPool => {
       this.sayNarrow(threads);
-      return this.openPool!({ threads, warm, heapLimitMb, workerData, stillborn });
+      return this.openPool!({ threads, heapLimitMb, workerData, stillborn });
     };
     const throttling = new Throttling(CPU_ALLOWANCE.get(requests));
     return new Dispatcher({ threads, warm, idleMs, open }, maxPending, this.counters, throttling, report, nowMs);

@@ -8,10 +8,9 @@ export interface ThreadTask {
   readonly context?: OffloadContext;
 }
 
-/** `boot`: its application; `close`: ends that; `end`: and the thread. */
+/** `boot`: its application; `end`: that, and the thread. */
 export type Order =
   | { readonly do: 'boot' }
-  | { readonly do: 'close' }
   | { readonly do: 'end' }
   | { readonly do: 'method'; readonly name: string; readonly transfer: boolean }
   | { readonly do: 'file'; readonly name: string; readonly transfer: boolean; readonly file: string };
@@ -51,7 +50,6 @@ export interface SentError {
 
 export interface ThreadPoolOptions {
   readonly threads: number;
-  readonly warm: number;
   readonly heapLimitMb: number | null;
   readonly workerData: Readonly<Record<string, string>>;
   /** A thread has ended before it took any task. */

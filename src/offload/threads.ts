@@ -52,12 +52,10 @@ export class Threads {
     }
   }
 
-  /** Closes the applications of those that are free now, and that take no more. */
+  /** Ends those that are free now. */
   closeFree(): void {
     clearInterval(this.timer);
-    const { leaving, pool } = this;
-    if (pool === null) return;
-    for (let free = this.count - this.busy; free > 0; free--) leaving.add(closeOne(pool, 'close'));
+    this.end(this.count - this.busy);
   }
 
   /** Ends all: those that are free with the hooks of their applications, within the deadline. */
@@ -77,11 +75,18 @@ export class Threads {
   }
 
   private endIdle(): void {
-    const { leaving, needed, pool, rules } = this;
+    const { leaving, needed, rules } = this;
     this.needed = this.running;
+    this.end(this.count - leaving.size - Math.max(needed, rules.warm), LEAVE_MS);
+  }
+
+  /** A thread that has closed its application must not stay: it would look free, and be told to close again. */
+  private end(threads: number, limitMs?: number): void {
+    const { leaving, pool } = this;
     if (pool === null) return;
-    for (let spare = this.count - leaving.size - Math.max(needed, rules.warm); spare > 0; spare--) {
-      const left = closeOne(pool, 'end', AbortSignal.timeout(LEAVE_MS)).then(() => {
+    for (let i = 0; i < threads; i++) {
+      const signal = limitMs === undefined ? new AbortController().signal : AbortSignal.timeout(limitMs);
+      const left = endOne(pool, signal).then(() => {
         leaving.delete(left);
         this.freed();
       });
@@ -90,17 +95,13 @@ export class Threads {
   }
 }
 
-/** Ends the application of one free worker. */
-async function closeOne(
-  pool: ThreadPool,
-  order: 'close' | 'end',
-  signal = new AbortController().signal,
-): Promise<void> {
+/** Ends one free worker with the hooks of its application. */
+async function endOne(pool: ThreadPool, signal: AbortSignal): Promise<void> {
   const { port1, port2 } = new MessageChannel();
   try {
-    await pool.run({ port: port2, order: { do: order } }, signal);
+    await pool.run({ port: port2, order: { do: 'end' } }, signal);
   } catch {
-    // It has ended already.
+    // So it says that it has ended.
   } finally {
     port1.close();
   }

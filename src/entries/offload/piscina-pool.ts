@@ -24,13 +24,14 @@ class PiscinaPool implements ThreadPool {
 
   constructor(
     private readonly program: string,
-    { threads, warm, heapLimitMb, workerData, stillborn }: ThreadPoolOptions,
+    { threads, heapLimitMb, workerData, stillborn }: ThreadPoolOptions,
     PiscinaClass: typeof Piscina,
   ) {
     this.pool = inRootContext(
       () =>
         new PiscinaClass({
-          minThreads: Math.min(warm, threads),
+          // In the place of one that has ended, piscina would start one without an application.
+          minThreads: 0,
           maxThreads: threads,
           // What is idle is ended here, with the hooks of its application: piscina would cut it off.
           idleTimeout: Infinity,

@@ -36,7 +36,7 @@ function end(why: unknown): void {
   process.exit(1);
 }
 
-/** A worker's program: one task. Rejects when hooks of the application do that is to close. */
+/** A worker's program: one task. */
 export async function serve(task: ThreadTask): Promise<void> {
   current = { port: task.port, started: false };
   try {
@@ -48,13 +48,12 @@ export async function serve(task: ThreadTask): Promise<void> {
 
 async function served(task: ThreadTask): Promise<void> {
   const { port, order } = task;
-  if (order.do === 'close' || order.do === 'end') {
+  if (order.do === 'end') {
     try {
       await (await application)?.close();
     } finally {
-      if (order.do === 'end') process.exit(0);
+      process.exit(0);
     }
-    return;
   }
   if (order.do === 'file') {
     return run(task, order, async ([input]) =>

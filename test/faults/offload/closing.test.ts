@@ -5,7 +5,8 @@ import { until } from '../../fixtures/until.js';
 
 afterEach(closeOffloadApps);
 
-const shared = (): Int32Array => new Int32Array(new SharedArrayBuffer(8));
+const shared = (words = 2): Int32Array => new Int32Array(new SharedArrayBuffer(words * 4));
+const sent = (words: Int32Array): SharedArrayBuffer => words.buffer as SharedArrayBuffer;
 
 it('lets calls end, runs the hooks of the workers, leaves no thread, and gives the methods back', async () => {
   const { app, reports, offloader } = await offloadApp({ offload: { threads: 1 }, perf: { flushTimeoutMs: 60_000 } });
@@ -51,6 +52,26 @@ it('runs the hooks of the workers that are free while another one hangs', async 
   await app.close();
   expect(await hangs).toMatchObject([{ reason: { code: 'PERF_ERR_OFFLOAD' } }]);
   expect(Atomics.load(words, 0)).toBe(1);
+});
+
+it.each([0, 3])('closes the application of each worker once, busy or not (`warm: %i`)', async (warm) => {
+  const { app, reports } = await offloadApp({ offload: { threads: 3, warm }, perf: { flushTimeoutMs: 60_000 } });
+  const words = shared(4);
+  await Promise.all([1, 2, 3].map(() => reports.countOnShutdown(sent(words), 3)));
+  const closed = (): number[] => Array.from(words.subarray(1));
+  const sum = (): number => closed().reduce((all, times) => all + times, 0);
+  const held = [shared(), shared()];
+  const running = held.map((signal) => reports.hold(sent(signal)));
+  const closing = app.close();
+  await until('the free one is closed', () => sum() === 1);
+  for (const [i, signal] of held.entries()) {
+    Atomics.store(signal, 0, 1);
+    Atomics.notify(signal, 0);
+    await running[i];
+    await until('the next one is closed', () => sum() === i + 2);
+  }
+  await closing;
+  expect(closed()).toEqual([1, 1, 1]);
 });
 
 it('serves deferred work that drains', async () => {
