@@ -51,6 +51,8 @@ function textOf(value: unknown, around: readonly object[], where: string): strin
     case 'bigint':
       return `${value}n`;
     case 'number':
+      // A call can tell them apart, as `1 / x` does.
+      return Object.is(value, -0) ? '-0' : String(value);
     case 'boolean':
     case 'undefined':
       return String(value);
@@ -64,9 +66,12 @@ function textOf(value: unknown, around: readonly object[], where: string): strin
 function textOfObject(value: object, around: readonly object[], where: string): string {
   if (around.includes(value)) throw noKey(where, 'holds itself');
   if (around.length === MAX_DEPTH) throw noKey(where, `is nested more than ${MAX_DEPTH} deep`);
+  const isArray = isPlainArray(value);
+  if (!isArray && !isPlain(value)) throw noKey(where, `is or holds an instance of ${classOf(value)}`);
+  const symbol = symbolIn(value);
+  if (symbol !== undefined) throw noKey(where, `has or holds a field named ${String(symbol)}`);
   const within = [...around, value];
-  if (isPlainArray(value)) return `[${Array.from(value, (item) => textOf(item, within, where)).join(',')}]`;
-  if (!isPlain(value)) throw noKey(where, `is or holds an instance of ${classOf(value)}`);
+  if (isArray) return `[${Array.from(value, (item) => textOf(item, within, where)).join(',')}]`;
   const named = value as Record<string, unknown>;
   const fields = Object.keys(named).sort();
   return `{${fields.map((name) => `${JSON.stringify(name)}:${textOf(named[name], within, where)}`).join(',')}}`;
@@ -95,6 +100,12 @@ export function isPlainArray(value: unknown): value is unknown[] {
 export function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || Object.getPrototypeOf(prototype) === null;
+}
+
+/** A field as ORMs name their operators: neither text nor a copy of its object would have it. */
+function symbolIn(value: object): symbol | undefined {
+  const symbols = Object.getOwnPropertySymbols(value);
+  return symbols.find((symbol) => Object.prototype.propertyIsEnumerable.call(value, symbol));
 }
 
 function classOf(value: object): string {
