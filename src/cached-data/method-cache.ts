@@ -229,7 +229,7 @@ export abstract class MethodCache<Input> implements StandIn {
   }
 
   /** Unless it is too old, older than what is there, or began before that was dropped. */
-  private keep(entry: Entry, flight: Flight<Entry>): boolean {
+  protected keep(entry: Entry, flight: Flight<Entry>): boolean {
     const { key, staleUntilMs, startedMs } = entry;
     const held = this.values.get(key);
     const isInTime = this.flights.get(key) === flight || startedMs > this.droppedAtMs;

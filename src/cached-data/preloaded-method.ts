@@ -116,6 +116,13 @@ export class PreloadedMethod extends MethodCache<null> {
     return flight;
   }
 
+  /** Also what comes after `timeoutMs`, when its load has long failed. */
+  protected override keep(entry: Entry, flight: Flight<Entry>): boolean {
+    const isKept = super.keep(entry, flight);
+    if (isKept) this.loaded();
+    return isKept;
+  }
+
   private get held(): Entry | undefined {
     return this.values.get(KEY);
   }
@@ -129,8 +136,9 @@ export class PreloadedMethod extends MethodCache<null> {
   private failed(error: unknown): void {
     this.failures += 1;
     this.loadIn(Math.min(this.options.everyMs, retryAfterMs(this.failures)));
-    const cause = `A load of "${this.method}"`;
-    const rest = this.held === undefined ? 'There is no value.' : 'The last value serves on.';
+    const [what, rest] =
+      this.held === undefined ? ['A load', 'There is no value.'] : ['A refresh', 'The last value serves on.'];
+    const cause = `${what} of "${this.method}"`;
     this.parts.report.report(cause, `${cause} failed: ${reasonOf(error)}. ${rest}`);
   }
 
