@@ -11,7 +11,7 @@ interface HttpOutcome {
 }
 
 /** What a call has returned or thrown, and the response in it: what the first says of itself counts. */
-function* responsesOf(outcome: unknown): Generator<HttpOutcome> {
+export function* responsesOf(outcome: unknown): Generator<HttpOutcome> {
   if (typeof outcome !== 'object' || outcome === null) return;
   yield outcome;
   const { response } = outcome as HttpOutcome;

@@ -10,6 +10,7 @@ import type { ResolvedUpstream } from './guard.options.js';
 import type { GuardedCall, GuardedCallOptions, GuardedUpstream } from './guarded-upstream.js';
 import { carefully, isUpstreamFailure, type IsFailure, type Outcome } from './outcome.js';
 import { PassedCall } from './passed-call.js';
+import { releaseAnswer } from './release-answer.js';
 import { RetryBudget } from './retry-budget.js';
 import { retryAfterMs } from './retry-after.js';
 
@@ -124,7 +125,7 @@ export class UpstreamGuard implements GuardedUpstream {
       await host.deadlines.wait(waitMs);
       // Our own loop was blocked while it waited.
       if (call.remainingMs === 0) return outcome;
-      letGo(outcome.value);
+      releaseAnswer(outcome.value);
     }
   }
 
@@ -140,11 +141,6 @@ export class UpstreamGuard implements GuardedUpstream {
     gate.counters.retriesDenied += 1;
     return null;
   }
-}
-
-/** Nobody reads an answer of `fetch` that is asked for again: its connection would wait for the garbage collector. */
-function letGo(value: unknown): void {
-  if (value instanceof Response && value.body?.locked === false) void value.body.cancel().catch(() => {});
 }
 
 function checked(deadlineMs: number): number {
