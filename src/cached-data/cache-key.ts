@@ -93,7 +93,10 @@ export function isPlainArray(value: unknown): value is unknown[] {
   if (!Array.isArray(value)) return false;
   const base: unknown = Object.getPrototypeOf(Object.getPrototypeOf(value));
   // `Array.prototype` of any realm stands directly above `Object.prototype`.
-  return base !== null && Object.getPrototypeOf(base) === null && Object.keys(value).length <= value.length;
+  if (base === null || Object.getPrototypeOf(base) !== null) return false;
+  // Names come behind all indices; an array with holes has fewer of these than its length.
+  const last = Object.keys(value).at(-1) ?? '0';
+  return String(Number(last) >>> 0) === last;
 }
 
 /** An object that a literal or JSON has made, of this realm or another. */

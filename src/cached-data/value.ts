@@ -60,11 +60,18 @@ function onlyJson(this: Record<string, unknown>, name: string, value: unknown): 
   const survives =
     typeof own === 'string' ||
     typeof own === 'boolean' ||
-    (typeof own === 'number' && Number.isFinite(own)) ||
+    (typeof own === 'number' && Number.isFinite(own) && !Object.is(own, -0)) ||
     (own === undefined && !Array.isArray(this)) ||
-    (typeof own === 'object' && (own === null || isPlainArray(own) || isPlain(own)) && own === value);
+    own === null ||
+    (typeof own === 'object' && own === value && isWhollyJson(own));
   if (!survives) throw new TypeError('not JSON');
   return value;
+}
+
+/** It has no fields that JSON leaves out: of symbols, hidden ones, those of an array. */
+function isWhollyJson(own: object): boolean {
+  if (isPlainArray(own)) return Reflect.ownKeys(own).length === own.length + 1;
+  return isPlain(own) && Reflect.ownKeys(own).length === Object.keys(own).length;
 }
 
 /** Plain data as it is now. */
