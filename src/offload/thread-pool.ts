@@ -45,8 +45,15 @@ export interface SentError {
   /** Of an `HttpException`. */
   readonly http: { readonly status: number; readonly response: string | object } | null;
   /** What else stands on it. */
-  readonly properties: Readonly<Record<string, unknown>>;
+  readonly properties: Readonly<Record<string, SentValue>>;
 }
+
+/** A copy of an error has lost its class and what else stands on it: each goes as one. */
+export type SentValue =
+  | { readonly error: SentError }
+  /** With errors in it. */
+  | { readonly list: readonly SentValue[] }
+  | { readonly value: unknown };
 
 export interface ThreadPoolOptions {
   readonly threads: number;

@@ -68,6 +68,41 @@ describe('an error on its way', () => {
     expect(Object.keys(travelled(new Error('failed', { cause })))).toEqual([]);
   });
 
+  it('keeps all that stands on the errors inside it: its cause, those that it gathers, and others', () => {
+    const refused = (port: number): Error =>
+      Object.assign(new Error(`connect ${port}`), { code: 'ECONNREFUSED', port, retry: () => {} });
+    const cause = new AggregateError([refused(1), 'no error', refused(2), () => {}], 'all failed');
+    const previous = new BadRequestException({ fields: ['name'] });
+    const there = travelled(Object.assign(new Error('save failed', { cause }), { previous, log: [refused(3)] }));
+    expect(there.cause).toBeInstanceOf(AggregateError);
+    const at = (port: number) => ({ message: `connect ${port}`, code: 'ECONNREFUSED', port });
+    expect((there.cause as AggregateError).errors).toMatchObject([at(1), 'no error', at(2)]);
+    expect(there).toMatchObject({ log: [at(3)] });
+    const { previous: http } = there as unknown as { previous: BadRequestException };
+    expect(http).toBeInstanceOf(BadRequestException);
+    expect(http.getResponse()).toEqual({ fields: ['name'] });
+  });
+
+  it('stops where an error holds itself, or too many others one in the other', () => {
+    const circle: Error = new Error('outer', { cause: new Error('inner') });
+    (circle.cause as Error).cause = circle;
+    expect(travelled(circle).cause).toMatchObject({ message: 'inner' });
+    expect((travelled(circle).cause as Error).cause).toBeUndefined();
+    const list: unknown[] = [new Error('inner')];
+    list.push(list);
+    expect(travelled(Object.assign(new Error('outer'), { list }))).toMatchObject({ message: 'outer' });
+    let deep = new Error('0');
+    for (let i = 1; i < 1_000; i++) deep = new Error(String(i), { cause: deep });
+    let depth = 0;
+    for (let at: Error | undefined = travelled(deep); at !== undefined; at = at.cause as Error) depth += 1;
+    expect(depth).toBe(5);
+    const hostile = Object.defineProperty(new Error('x'), 'name', { get: () => Symbol('s') });
+    expect(travelled(new Error('outer', { cause: hostile }))).toMatchObject({
+      message: 'outer',
+      cause: { message: 'Something was thrown that cannot be read' },
+    });
+  });
+
   it("is of the same class again where that is Nest's, Node's or this library's", () => {
     const bad = travelled(new BadRequestException({ fields: ['name'] }));
     expect(bad).toBeInstanceOf(BadRequestException);
