@@ -161,7 +161,9 @@ export class RedisGuard implements GuardedUpstream {
   }
 
   private settled(batch: Batch, command: RedisCommand, error: unknown): void {
-    batch.failure ??= error;
+    const { failure } = batch;
+    // What is an answer must not hide what is a failure.
+    if (error !== null && (failure === null || !this.isFailure(failure, true))) batch.failure = error;
     batch.open.delete(command);
     if (batch.open.size === 0) this.release(batch);
   }

@@ -156,6 +156,28 @@ describe('a guarded Redis client', () => {
     expect(cache.stats()).toMatchObject({ calls: 1 });
   });
 
+  it.each(['a wrong type first', 'a wrong type last'])(
+    'a pipeline has failed when one of its commands has (%s)',
+    async (order) => {
+      const client = new Redis((await ownRedis()).port);
+      const { cache } = await guarded(client, {
+        deadlineMs: 20_000,
+        breaker: { ratio: 0.1, atLeast: 1, openMs: 60_000 },
+      });
+      await client.rpush('guard:list', 'x');
+      await client.config('SET', 'min-replicas-to-write', '1');
+      const commands = [
+        ['get', 'guard:list'],
+        ['set', 'guard:a', '1'],
+      ];
+      const sent = order.endsWith('first') ? commands : commands.toReversed();
+      const answers = (await client.pipeline(sent).exec())!.map(([error]) => String(error));
+      expect(answers.toSorted()).toEqual([expect.stringContaining('NOREPLICAS'), expect.stringContaining('WRONGTYPE')]);
+      await until('it is open', () => cache.state === 'open');
+      expect(cache.stats()).toMatchObject({ failed: 1, opened: 1 });
+    },
+  );
+
   it('a pipeline that blocks does not say that Redis is back', async () => {
     const port = await freePort();
     const client = new Redis({ port, maxRetriesPerRequest: null, retryStrategy: () => 20 });
