@@ -12,6 +12,7 @@ import type { Feature, FeatureBoot, FeatureHost } from '../http/feature.js';
 import type { Job } from './call.js';
 import { Dispatcher } from './dispatcher.js';
 import { OffloadCounters } from './offload-counters.js';
+import { loadHere } from './load-here.js';
 import { misplaced } from './offload.errors.js';
 import { fileOption, offloadOption, offloadRunOption, sizeOf } from './offload.options.js';
 import type { OffloadOptions, OffloadRunOptions, ResolvedOffloadOptions } from './offload.options.js';
@@ -106,12 +107,13 @@ class OffloadFeature extends Offloader implements Feature {
     const resolved = offloadRunOption.read(options, 'Offloader.run(options)');
     const name = basename(fileURLToPath(file));
     const { transfer } = resolved;
+    const load = (href: string): Promise<unknown> => loadHere(href, this.pools.program);
     const result = this.offload({
       name,
       parameters: [input],
       options: resolved,
       order: { do: 'file', name, transfer, file: file.href },
-      here: async () => functionIn(await exportsOf(file, null), file.href)(input),
+      here: async () => functionIn(await exportsOf(file, load), file.href)(input),
     });
     return result as Promise<T>;
   }

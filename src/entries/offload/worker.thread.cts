@@ -5,4 +5,7 @@ type Serve = Awaited<ReturnType<typeof load>>['serve'];
 
 const serve: Serve = async (task) => (await load()).serve(task);
 
-export = { serve };
+/** For the main thread. */
+const importFile = (href: string): Promise<unknown> => import(href);
+
+export = { serve, importFile };

@@ -1,6 +1,4 @@
 import type { DynamicModule, Type } from '@nestjs/common';
-import { createRequire } from 'node:module';
-import { fileURLToPath } from 'node:url';
 import { offloadError } from '../offload.errors.js';
 
 type Exports = Readonly<Record<string, unknown>>;
@@ -9,10 +7,9 @@ type FileFunction = (input: unknown) => unknown;
 /** Nest's metadata keys of a module class. */
 const OF_MODULES = ['imports', 'providers', 'controllers', 'exports'];
 
-/** What a file exports, whether it is ESM or CommonJS. `load` null: as the main thread's own format does. */
-export async function exportsOf(file: URL, load: ((href: string) => Promise<unknown>) | null): Promise<Exports> {
-  const path = fileURLToPath(file);
-  const loaded = load === null ? (createRequire(path)(path) as unknown) : await load(file.href);
+/** What a file exports, whether it is ESM or CommonJS. */
+export async function exportsOf(file: URL, load: (href: string) => Promise<unknown>): Promise<Exports> {
+  const loaded = await load(file.href);
   const own = (typeof loaded === 'function' ? { default: loaded } : loaded) as Exports;
   // What a CommonJS file exports is the default export of its namespace.
   const inner = own['default'] as Exports | null | undefined;

@@ -158,6 +158,11 @@ describe('an offloaded method', () => {
   });
 });
 
+it.each([true, false])('a file with top-level `await` runs on either thread (`inline: %s`)', async (inline) => {
+  const { offloader } = await offloadApp({ offload: { threads: 1, inline } });
+  expect(await offloader.run(compiled('awaiting'), 4)).toEqual({ isMainThread: inline, product: 8 });
+});
+
 describe.each(adapters)('from a request, on %s', (adapter) => {
   it('carries the id of the request and its deadline; errors are answered by their status', async () => {
     const metadata = { controllers: [ReportsController] };

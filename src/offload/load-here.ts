@@ -1,0 +1,26 @@
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
+
+/** What `require()` says of an ES module with top-level `await`, and of all of them where Node is told to require none. */
+const ONLY_IMPORTED = new Set(['ERR_REQUIRE_ASYNC_MODULE', 'ERR_REQUIRE_ESM']);
+
+/** What the workers' program is for the main thread. */
+interface Program {
+  importFile(href: string): Promise<unknown>;
+}
+
+/** Loads a file on the main thread. The CommonJS build has no `import()` that stays one: it is in `program`. */
+export async function loadHere(href: string, program: URL | null): Promise<unknown> {
+  try {
+    return required(new URL(href));
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException | null)?.code ?? '';
+    if (program === null || !ONLY_IMPORTED.has(code)) throw error;
+    return (required(program) as Program).importFile(href);
+  }
+}
+
+function required(file: URL): unknown {
+  const path = fileURLToPath(file);
+  return createRequire(path)(path);
+}
