@@ -51,6 +51,27 @@ async function compared(planted: Planted) {
   return run('diff', recorded, ...servers);
 }
 
+const items = recordingOf(Array.from({ length: 80 }, (_, i) => ({ url: `/items/${i}`, route: '/items/:id' })));
+const alike: RequestListener = (_, response) => response.end('{}');
+/** Answers so many, and no more. */
+const dying = (answers: number): RequestListener => {
+  let left = answers;
+  return (_, response) => (left-- > 0 ? response.end('{}') : response.destroy());
+};
+/** Leaves some without an answer: of the recording, each this-many-th. */
+const leaving =
+  (each: number): RequestListener =>
+  (request, response) =>
+    Number(request.url!.split('/')[2]) % each === each / 2 ? response.destroy() : response.end('{}');
+const rolesOf = ([primary, secondary, candidate]: readonly string[]): string[] => [
+  '--primary',
+  primary!,
+  '--secondary',
+  secondary!,
+  '--candidate',
+  candidate!,
+];
+
 const EVERYTHING: Planted = { status: true, missing: true, type: true, value: true, slower: 2 };
 /** What is said of each. */
 const LINES: Readonly<Record<keyof Planted, RegExp>> = {
@@ -147,6 +168,43 @@ describe('diff', { timeout: 300_000 }, () => {
     const ran = await run('diff', recorded, '--primary', url, '--secondary', url, '--candidate', 'http://127.0.0.1:1');
     expect(ran.stderr).toContain('--candidate http://127.0.0.1:1 does not answer: ECONNREFUSED');
     expect(ran.status).toBe(64);
+  });
+
+  it.each(['primary', 'secondary'])('says that --%s stopped answering, whoever else did not', async (role) => {
+    // The warm-up takes 20.
+    for (const others of [() => alike, () => dying(50)]) {
+      const servers = { primary: others(), secondary: others(), candidate: others(), [role]: dying(50) };
+      const urls = await Promise.all(Object.values(servers).map(serve));
+      const ran = await run('diff', items, ...rolesOf(urls));
+      const named = others() === alike ? role : 'primary';
+      expect(ran.stderr).toMatch(new RegExp(`^--${named} http://\\S+ stopped answering after 30 requests: `));
+      expect(ran.status).toBe(64);
+    }
+  });
+
+  it('says that the running release has not answered too many, and counts only what was compared', async () => {
+    const servers = await Promise.all([serve(leaving(10)), serve(alike), serve(alike)]);
+    const ran = await run('diff', items, ...rolesOf(servers));
+    expect(ran.stderr).toMatch(/^The running release has not answered 8 of 80 requests \(--primary http:\/\/\S+: /);
+    expect(ran.status).toBe(64);
+    const few = await Promise.all([1, 2, 3].map(() => serve(leaving(80))));
+    const compared = await run('diff', items, ...rolesOf(few));
+    expect(compared.stdout).toMatch(/^diff: no difference in 79 requests of 1 route /m);
+    expect(compared.json.requests).toBe(79);
+  });
+
+  it('calls a candidate that dies, or crashes on one route, a difference', async () => {
+    const died = await run('diff', items, ...rolesOf([await serve(alike), await serve(alike), await serve(dying(50))]));
+    expect(died.stdout).toMatch(/^GET \/items\/:id {2}status 200 → \w+ in 50 of 80 answers/m);
+    expect(died.status).toBe(1);
+    const crashing: RequestListener = (request, response) =>
+      request.url === '/b' ? response.destroy() : response.end('{}');
+    const file = recordingOf(Array.from({ length: 40 }, (_, i) => ({ url: i % 2 === 0 ? '/a' : '/b' })));
+    const ran = await run('diff', file, ...rolesOf([await serve(alike), await serve(alike), await serve(crashing)]));
+    expect(ran.stdout).toMatch(/^GET \/b {2}status 200 → \w+ in 40 of 40 answers/m);
+    // Each crash costs the candidate a connection: that takes time, which is another finding.
+    expect(ran.json.findings.filter(({ kind }: { kind: string }) => kind !== 'latency')).toHaveLength(1);
+    expect(ran.status).toBe(1);
   });
 
   it.runIf(LONG)('finds a planted change 19 times of 20, and says nothing of none 19 times of 20', async () => {

@@ -11,11 +11,18 @@ import { EXIT, UsageError } from '../usage.js';
 import { findingsOf } from './findings.js';
 import { latencyShift } from './latency.js';
 import { planOf } from './plan.js';
-import { keyOf, pValueOf, RouteAnswers, type Tally, type TimedAnswer, type Triple } from './route-answers.js';
+import {
+  keyOf,
+  pValueOf,
+  ROLES,
+  RouteAnswers,
+  type Role,
+  type Tally,
+  type TimedAnswer,
+  type Triple,
+} from './route-answers.js';
+import { RollCall, Silence } from './silence.js';
 import { mcNemar } from './statistics.js';
-
-const ROLES = ['primary', 'secondary', 'candidate'] as const;
-type Role = (typeof ROLES)[number];
 
 /** Sent before anything is measured: connections, caches and compilers are warm then. */
 const WARM_UP = 20;
@@ -36,37 +43,52 @@ export async function diff(file: string, options: Given, print: Print): Promise<
   try {
     const askAll = (request: TrafficRequest): Promise<Triple> => triple(request, clients);
     const plan = planOf(traffic.requests, perRoute);
+    const named = (role: Role): string => `--${role} ${textOf(options, role)}`;
+    const rollCall = new RollCall(named);
     for (const request of plan.filter(({ method }) => isSafe(method)).slice(0, WARM_UP))
-      refuseSilence(await askAll(request), options);
+      rollCall.add(await askAll(request));
+    rollCall.end();
+    const silence = new Silence(named);
     const routes = new Map<string, RouteAnswers>();
     const primary = new Outcomes();
-    let compared = 0;
-    const done = showProgress(() => `${compared} of ${plan.length} compared`);
+    let asked = 0;
+    const done = showProgress(() => `${asked} of ${plan.length} asked`);
     for (const request of plan) {
       const name = nameOf(request);
       const route = routes.get(name) ?? new RouteAnswers(name);
       routes.set(name, route);
       const answers = await askAll(request);
-      if (compared === 0) refuseSilence(answers, options);
-      primary.add({ ...answers.primary, request, index: compared, latencyMs: answers.primary.ms, failed: false });
+      if (asked === 0) rollCall.add(answers);
+      silence.add(answers);
+      primary.add({ ...answers.primary, request, index: asked, latencyMs: answers.primary.ms, failed: false });
       route.add(request, answers);
-      compared += 1;
+      asked += 1;
     }
     done();
+    silence.refuse();
     const all = [...routes.values()];
-    refuseNothing(all, primary, print);
-    const findings = findingsOf(all, await lookAgain(all, askAll));
+    refuseNothing(primary, print);
+    for (const { name } of all.filter(({ pairs }) => pairs === 0))
+      print(`${printable(name)}  is not compared: none of the three answers in time.`);
+    const again = await lookAgain(all, async (request) => {
+      const answers = await askAll(request);
+      silence.refuseGoneSince(answers);
+      return answers;
+    });
+    const findings = findingsOf(all, again);
     for (const { route, text, example } of findings)
       print(`${printable(route)}  ${text}${example === null ? '' : `, such as ${example}`}`);
-    const counted = `${plan.length} requests of ${all.length} ${all.length === 1 ? 'route' : 'routes'}`;
+    const compared = all.reduce((sum, { pairs }) => sum + pairs, 0);
+    const comparedRoutes = all.filter(({ pairs }) => pairs > 0).length;
+    const counted = `${compared} requests of ${comparedRoutes} ${comparedRoutes === 1 ? 'route' : 'routes'}`;
     const differing = new Set(findings.map(({ route }) => route)).size;
     print(
       findings.length === 0
         ? `diff: no difference in ${counted} beyond what the same release differs from itself.`
-        : `diff: ${differing} of ${all.length} routes differ, ${findings.length} ${findings.length === 1 ? 'difference' : 'differences'} in ${counted}.`,
+        : `diff: ${differing} of ${comparedRoutes} routes differ, ${findings.length} ${findings.length === 1 ? 'difference' : 'differences'} in ${counted}.`,
     );
     const json = {
-      requests: plan.length,
+      requests: compared,
       findings,
       routes: all.map((route) => ({ name: route.name, pairs: route.pairs, latency: latencyShift(route) })),
     };
@@ -97,18 +119,8 @@ async function triple(request: TrafficRequest, clients: readonly Client[]): Prom
   return answers;
 }
 
-/** @throws UsageError where nobody answers: there is nothing to compare. */
-function refuseSilence(answers: Triple, options: Given): void {
-  for (const role of ROLES) {
-    const { failure } = answers[role];
-    if (failure !== null && failure !== 'timeout')
-      throw new UsageError(`--${role} ${textOf(options, role)} does not answer: ${failure}`);
-  }
-}
-
 /** @throws UsageError where no request was served as it was recorded: what is alike then says nothing. */
-function refuseNothing(routes: readonly RouteAnswers[], primary: Outcomes, print: Print): void {
-  if (routes.every(({ pairs }) => pairs === 0)) throw new UsageError('No request was answered by all three in time.');
+function refuseNothing(primary: Outcomes, print: Print): void {
   for (const line of otherAnswers({ otherStatus: Object.fromEntries(primary.otherStatus), ...primary.figures() }, true))
     print(line);
   if (primary.refused > primary.answers / 2)

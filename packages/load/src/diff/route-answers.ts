@@ -5,12 +5,11 @@ import { answerDifferences } from './answer-differences.js';
 import type { Difference } from './json-differences.js';
 import { mcNemar } from './statistics.js';
 
+export const ROLES = ['primary', 'secondary', 'candidate'] as const;
+export type Role = (typeof ROLES)[number];
+
 /** One request's answers: of the running release, of the same again, of the new one. */
-export interface Triple {
-  readonly primary: TimedAnswer;
-  readonly secondary: TimedAnswer;
-  readonly candidate: TimedAnswer;
-}
+export type Triple = Readonly<Record<Role, TimedAnswer>>;
 export interface TimedAnswer extends Answer {
   readonly ms: number;
 }
