@@ -38,7 +38,7 @@ describe('ramp', { timeout: 300_000 }, () => {
       },
       ...args,
     );
-    expect(ran.stdout).toMatch(/^ramp: holds 1X \(30\/s\).* 3X \(90\/s\) fails errors<1%: \d+ %\.$/m);
+    expect(ran.stdout).toMatch(/^ramp: holds 1X \(30\/s\).* 3X \(90\/s\) fails p95<1s: an error, errors<1%: \d+ %\.$/m);
     expect(ran.stdout).toMatch(/^It does not recover within the rest after 3X\.$/m);
     expect(ran.stdout).toMatch(/^why: .*errors: \d+ × 500\.$/m);
     expect(ran.status).toBe(2);

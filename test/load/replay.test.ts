@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import type { RequestListener } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { targetOf } from '../../packages/load/src/target.js';
@@ -98,6 +99,19 @@ describe('replay', { timeout: 120_000 }, () => {
     const some = await serve((request, response) => (request.url === '/me' ? response.end() : response.destroy()));
     const half = recordingOf(Array.from({ length: 6 }, (_, i) => ({ url: i % 2 === 0 ? '/me' : '/gone' })));
     expect((await runUntilNotVoid('replay', half, '--target', some)).status).toBe(0);
+  });
+
+  it.each<[string, RequestListener]>([
+    ['without an answer', (_, response) => void response.destroy()],
+    ['with a 503 at once', (_, response) => void response.writeHead(503).end()],
+  ])('fails a gate of latency alone where requests end %s: an error is never fast', async (_, refuse) => {
+    const answer: RequestListener = (_, response) => response.end();
+    const url = await serve((request, response) => (request.url === '/gone' ? refuse : answer)(request, response));
+    const file = recordingOf(Array.from({ length: 20 }, (_, i) => ({ url: i % 5 < 2 ? '/gone' : '/me' })));
+    const ran = await runUntilNotVoid('replay', file, '--target', url, '--gate', 'p50<1s p95<1s');
+    expect(ran.stdout).toMatch(/^replay +20 requests {2}p50 .* ms {2}p95 +error .* fails p95<1s: an error$/m);
+    expect(ran.status).toBe(1);
+    expect((await runUntilNotVoid('replay', file, '--target', url, '--gate', 'p50<1s')).status).toBe(0);
   });
 
   it('sends nothing to any but this machine, unless a host is named in full, and nothing that changes data', async () => {

@@ -1,6 +1,6 @@
 const QUANTILES = { p50: 0.5, p90: 0.9, p95: 0.95, p99: 0.99, 'p99.9': 0.999, max: 1 } as const;
 
-/** Milliseconds; NaN of no latency. */
+/** Milliseconds; NaN of no answer, Infinity where a failed request decides. */
 export type LatencyFigures = Readonly<Record<'mean' | keyof typeof QUANTILES, number>>;
 
 /** Latencies of one run, each from the time at which its request was to start, milliseconds. */
@@ -8,6 +8,7 @@ export class Latencies {
   private readonly values: number[] = [];
   private sorted: Float64Array | null = null;
 
+  /** Infinity of one that has failed: it ranks above all that were answered. */
   add(ms: number): void {
     this.values.push(ms);
     this.sorted = null;

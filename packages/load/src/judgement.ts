@@ -44,8 +44,10 @@ export function errorsOf({ failures }: Judgement): string | null {
   return most === undefined ? null : `errors: ${most[1]} × ${printable(most[0])}`;
 }
 
+const timeOf = (value: number): string => (Number.isNaN(value) ? '-' : value === Infinity ? 'error' : ms(value));
+
 /** For a line below others of its kind. */
 export function columnsOf({ requests, durationMs: { p50, p95, p99 }, errorShare }: Figures): string {
-  const [a, b, c] = [p50, p95, p99].map((value) => (Number.isNaN(value) ? '-' : ms(value)).padStart(7));
+  const [a, b, c] = [p50, p95, p99].map((value) => timeOf(value).padStart(7));
   return `${String(requests).padStart(7)} requests  p50 ${a}  p95 ${b}  p99 ${c}  errors ${percent(errorShare)}`;
 }

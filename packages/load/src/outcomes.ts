@@ -35,8 +35,8 @@ export class Outcomes {
     this.count += 1;
     if (failure === null) this.answers += 1;
     if (failed) increment(this.failures, failure ?? String(status));
-    // One that was refused at once was not fast.
-    if (failure === null || failure === 'timeout') this.latencies.add(latencyMs);
+    // An error is never fast, and a gate must not pass since errors have no time.
+    this.latencies.add(failed ? Infinity : latencyMs);
     if (failure !== null || request.status === null || status === request.status) return;
     if (!failed && status >= 400 && request.status < 400) this.refused += 1;
     increment(this.otherStatus, `${request.status} → ${status}`);
@@ -44,7 +44,8 @@ export class Outcomes {
 
   figures(): Figures {
     const errorShare = this.count === 0 ? 0 : sum(this.failures.values()) / this.count;
-    return { requests: this.count, durationMs: this.latencies.figures(), errorShare };
+    const latencies = this.answers === 0 ? new Latencies() : this.latencies;
+    return { requests: this.count, durationMs: latencies.figures(), errorShare };
   }
 }
 

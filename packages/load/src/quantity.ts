@@ -38,9 +38,10 @@ export function headersOf(given: readonly string[], option: string): Record<stri
   return headers;
 }
 
-/** NaN: of no answer. */
+/** NaN: of no answer. Infinity: of a request that has failed. */
 export function ms(value: number): string {
   if (Number.isNaN(value)) return 'no answer';
+  if (value === Infinity) return 'an error';
   return value >= 10_000 ? `${(value / 1_000).toFixed(1)} s` : `${value.toFixed(value < 10 ? 1 : 0)} ms`;
 }
 
