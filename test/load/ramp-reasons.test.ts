@@ -37,6 +37,16 @@ describe('ramp', { timeout: 300_000 }, () => {
     expect(ran.status).toBe(1);
   });
 
+  it('ends with 1 where the routes of a server differ in speed, and it is as it was', async () => {
+    const url = await serve(({ url }, response) => void setTimeout(() => response.end(), url === '/slow' ? 120 : 0));
+    const from = recordingOf(Array.from({ length: 20 }, (_, i) => ({ url: i % 2 === 0 ? '/fast' : '/slow' })));
+    const args = ['--from', from, '--start', '20', '--steps', '1', '--hold', '400ms', '--rest', '700ms'];
+    const ran = await runUntilNotVoid('ramp', url, ...args, '--gate', 'p95<50ms');
+    expect(ran.stdout).toMatch(/^ramp: holds nothing\. 1X \(20\/s\) fails p95<50ms: 1\d\d ms\.$/m);
+    expect(ran.stdout).toMatch(/^recovery: \d+(\.\d)? ms after 1X\.$/m);
+    expect(ran.status).toBe(1);
+  });
+
   it('says why nothing holds where nobody answers, and that another page answers than was asked for', async () => {
     const page = join(folder, 'dead.html');
     const args = ['--start', '20', '--steps', '1', '--hold', '300ms', '--rest', '0s'];

@@ -13,7 +13,7 @@ import { UsageError } from '../usage.js';
 import { warmUp } from '../warm-up.js';
 import { predictedRate } from './prediction.js';
 import { reasonsOf, type Seen } from './reasons.js';
-import { recover, usualMs, type Recovery } from './recovery.js';
+import { probesOf, recover, usualProbes, type Probe, type Recovery } from './recovery.js';
 import { ServerView, type Snapshot } from './server-view.js';
 import { chartOf, exitCodeOf, stepLine, verdictLines, type RampResult, type StepResult } from './verdict.js';
 
@@ -75,8 +75,8 @@ interface Tried extends StepResult {
 class Ramp {
   /** Before the first step. */
   private restedAt: Snapshot | null = null;
-  /** Of an answer in the rest after a step: then the server is back. Null: it never was there. */
-  private goodMs: number | null = null;
+  /** Asked in the rest after a step: is the server back? None: it never was there. */
+  private probes: readonly Probe[] = [];
   private next = 0;
 
   constructor(
@@ -91,8 +91,8 @@ class Ramp {
   async run(): Promise<RampResult> {
     const { plan, view } = this;
     this.restedAt = await view.read();
-    const usual = plan.restMs > 0 ? await usualMs(this.requestAt, this.send) : null;
-    if (usual !== null) this.goodMs = Math.max(usual, plan.gate.slowestMs ?? GOOD_ANSWER_MS);
+    const slowestMs = plan.gate.slowestMs ?? GOOD_ANSWER_MS;
+    if (plan.restMs > 0) this.probes = await usualProbes(probesOf(this.requests), slowestMs, this.send);
     const tried: Tried[] = [];
     for (const factor of plan.steps) {
       let step = await this.try(factor);
@@ -121,7 +121,7 @@ class Ramp {
   }
 
   private async try(factor: number): Promise<Tried> {
-    const { plan, view, send, goodMs } = this;
+    const { plan, view, send, probes } = this;
     const ratePerSecond = plan.start * factor;
     const before = await view.read();
     let after: Promise<Snapshot | null> = Promise.resolve(null);
@@ -132,7 +132,7 @@ class Ramp {
       send,
       allStarted: () => {
         after = view.read();
-        if (goodMs !== null) rest = recover(plan.restMs, goodMs, plan.start, this.requestAt, send);
+        if (probes.length > 0) rest = recover(plan.restMs, plan.start, probes, send);
       },
     });
     const seen = { before, after: await after };
