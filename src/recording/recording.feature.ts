@@ -58,6 +58,7 @@ class Recordings implements Recording {
       { secrets, allowHeaders, maxBodyBytes },
       (state) => this.sessionOf(state),
       nowMs(),
+      forMs,
       (reason) => this.end(recording, reason),
     );
     this.current = recording;
@@ -91,7 +92,7 @@ class Recordings implements Recording {
     clearTimeout(this.timer);
     this.current = null;
     this.unwatch();
-    const finished = recording.finish().catch((error: unknown) => {
+    const finished = recording.finish(this.host.nowMs()).catch((error: unknown) => {
       throw new PerfError(
         'PERF_ERR_RECORDING',
         `The recording could not be written: ${reasonOf(error)}. Is there room in \`record.directory\`?`,

@@ -32,11 +32,16 @@ export class SessionSample {
     return group < this.limit && !this.tooMuch.has(group);
   }
 
-  /** One more request of a group that is kept; `allowed` of all groups may have come by now. */
+  /** One more request of a group that is kept; there is room for `allowed` of all groups. */
   add(group: number, allowed: number): void {
     this.counts[group]! += 1;
     this.kept += 1;
     if (this.kept > allowed) this.lower(allowed * LEFT);
+  }
+
+  /** When nothing comes any more: no more than `allowed` stay. */
+  end(allowed: number): void {
+    if (this.kept > allowed) this.lower(allowed);
   }
 
   private lower(to: number): void {

@@ -18,6 +18,9 @@ const SESSION = attach<{ of: TrafficRecording; session: SampledSession }>('reque
 /** A route of the application's own, and none beside it as `/metrics` is. */
 export const OF_APPLICATION = attach<true>('route');
 
+/** While no more of `maxBytes` is written, a burst may come: the average is that of the whole recording. */
+const SPARE = 0.5;
+
 /** One recording, from start to end. */
 export class TrafficRecording {
   private readonly sample = new SessionSample();
@@ -30,6 +33,7 @@ export class TrafficRecording {
     private readonly rules: RedactionRules,
     private readonly sessionOf: (state: RequestState) => string | null,
     private readonly startedMs: number,
+    private readonly forMs: number,
     /** Why it must end. */
     private readonly full: (reason: string) => void,
   ) {
@@ -57,8 +61,17 @@ export class TrafficRecording {
     if (this.bytes > this.options.maxBytes) return this.full(`\`maxBytes\` (${this.options.maxBytes}) are written`);
     if (!this.file.write(line)) return this.full('the disk cannot follow');
     this.lines.add(session.group, name);
-    const seconds = 1 + (nowMs - this.startedMs) / 1_000;
-    if (this.sample.keeps(session.group)) this.sample.add(session.group, this.options.requestsPerSecond * seconds);
+    if (this.sample.keeps(session.group)) this.sample.add(session.group, this.room(nowMs));
+  }
+
+  /** Of the whole recording; where its lines would not last to the end, of the time until now. */
+  private room(nowMs: number): number {
+    return this.allowed(this.bytes <= SPARE * this.options.maxBytes ? this.forMs : nowMs - this.startedMs);
+  }
+
+  /** One second more: a short recording is not empty. */
+  private allowed(ms: number): number {
+    return this.options.requestsPerSecond * (1 + Math.min(ms, this.forMs) / 1_000);
   }
 
   /** The same for a request's answer and its end: who belongs to no session has a group by chance. */
@@ -74,7 +87,8 @@ export class TrafficRecording {
     return this.sample.keeps(group) || this.lines.of(route) < this.options.perRoute;
   }
 
-  async finish(): Promise<RecordedTraffic> {
+  async finish(nowMs: number): Promise<RecordedTraffic> {
+    this.sample.end(this.allowed(nowMs - this.startedMs));
     const kept = this.lines.fates((group) => this.sample.keeps(group), this.options.perRoute);
     const isWhole = kept.every((how) => how === 'session');
     await this.file.finish(

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { Body, Controller, Get, HttpCode, Inject, Param, Post, Req } from '@nestjs/common';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { record, type RecordOptions } from '../../src/entries/record.js';
 import { PerfService, SkipPerf, type PerfModuleOptions, type PerfRequest } from '../../src/index.js';
 import { settle } from '../../src/entries/testing.js';
@@ -178,6 +178,32 @@ describe.each(adapters)('a recording, on %s', (adapter) => {
     expect(rare.length).toBeGreaterThanOrEqual(3);
     // Of a session that is not whole, each stands alone.
     expect([0, 5]).toContain(rare.filter(({ session }) => session !== null).length);
+  });
+
+  it('keeps all of a burst where its average is below its rate', async () => {
+    const { recording, get, ended } = await shop({ requestsPerSecond: 2, perRoute: 0 });
+    recording.start(minute);
+    await Promise.all(Array.from({ length: 100 }, (_, i) => get(`/items/${i}`, { 'x-session': `user ${i % 20}` })));
+    // The rest of its minute goes by without a request.
+    const now = performance.now.bind(performance);
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + 55_000);
+    onTestFinished(() => clock.mockRestore());
+    const lines = await ended();
+    expect(lines).toHaveLength(100);
+    expect(lines.every(({ session }) => session !== null)).toBe(true);
+  });
+
+  it('leaves out more where its lines would not last to its end', async () => {
+    const { recording, get, ended } = await shop({ requestsPerSecond: 40, perRoute: 1, maxBytes: 150_000 });
+    recording.start(minute);
+    for (let round = 0; round < 10; round++)
+      await Promise.all(Array.from({ length: 100 }, (_, i) => get(`/items/${round}`, { 'x-session': `user ${i}` })));
+    await get('/reset/last');
+    const lines = await ended();
+    expect(lines.at(-1)).toMatchObject({ route: '/reset/:token' });
+    const kept = lines.filter(({ session }) => session !== null);
+    expect(kept.length).toBeGreaterThan(0);
+    expect(kept).toHaveLength(10 * new Set(kept.map(({ session }) => session)).size);
   });
 
   it('has a request whose session cannot be told, whatever `sessions` throws', async () => {
