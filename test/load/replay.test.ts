@@ -114,6 +114,22 @@ describe('replay', { timeout: 120_000 }, () => {
     expect((await runUntilNotVoid('replay', file, '--target', url, '--gate', 'p50<1s')).status).toBe(0);
   });
 
+  it('blames nobody for what it was given: a timeout is rounded, and what cannot be sent is refused', async () => {
+    const target = ['--target', await serve((_, response) => response.end())];
+    const file = recordingOf(Array.from({ length: 5 }, () => ({ url: '/me' })));
+    const ran = await runUntilNotVoid('replay', file, ...target, '--timeout', '1.005s', '--header', 'x-name: Zoë');
+    expect(ran.json).toMatchObject({ requests: 5, errorShare: 0 });
+    for (const wrong of [
+      ['--timeout', '50000m'],
+      ['--header', 'x-name: Łukasz'],
+      ['--header', 'transfer-encoding: chunked'],
+    ]) {
+      const refused = await run('replay', file, ...target, ...wrong);
+      expect(refused.stderr).toContain(wrong[0]);
+      expect(refused.status).toBe(64);
+    }
+  });
+
   it('sends nothing to any but this machine, unless a host is named in full, and nothing that changes data', async () => {
     const file = recordingOf([{ url: '/a', method: 'DELETE' }]);
     const refused = [

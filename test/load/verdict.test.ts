@@ -185,9 +185,18 @@ describe('arguments', () => {
     for (const wrong of ['60', '-1s', 's', '1h'])
       expect(() => durationMs(wrong, '--hold')).toThrow('--hold must be a duration');
     expect(durationMs('1.5m', '--hold')).toBe(90_000);
+    // Timers take whole milliseconds: 1.005 times 1,000 is none.
+    expect(['1.005s', '2.5ms', '0.1ms'].map((text) => durationMs(text, '--timeout'))).toEqual([1_005, 3, 0]);
+    expect(() => durationMs('50000m', '--timeout')).toThrow('--timeout must be at most 2147483647ms (24 days)');
     for (const wrong of ['', '1,', '2,1', '1,1', '0', 'a']) expect(() => stepsOf(wrong)).toThrow('--steps');
     expect(() => headersOf(['secret'], '--header')).toThrow(/^--header must be 'name: value'\.$/);
     expect(() => headersOf(['a: b\r\nc: d'], '--header')).toThrow('--header');
+    for (const value of ['Łukasz', 'a\u0000', 'a\u007f'])
+      expect(() => headersOf([`x-name: ${value}`], '--header')).toThrow(
+        /^--header: the value of x-name holds a character that no header may hold\. Encode it\.$/,
+      );
+    expect(() => headersOf(['Content-Length: 3'], '--header')).toThrow('Content-Length is made anew');
+    expect(headersOf(['x-name: Zoë\t'], '--header')).toEqual({ 'x-name': 'Zoë\t' });
     expect(headersOf(['Authorization: Bearer x:y'], '--header')).toEqual({ authorization: 'Bearer x:y' });
   });
 

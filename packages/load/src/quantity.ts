@@ -1,13 +1,19 @@
+import { isHeaderValue, OF_CONNECTION } from './headers.js';
 import { UsageError } from './usage.js';
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, min: 60_000 };
 
-/** `'60s'` as milliseconds. */
+/** Node's timers cannot count further; 24.8 days. */
+const LONGEST_MS = 2_147_483_647;
+
+/** `'60s'` as whole milliseconds. */
 export function durationMs(text: string, option: string): number {
   const [, amount, unit] = /^(\d+(?:\.\d+)?)\s*(ms|s|m|min)$/.exec(text.trim()) ?? [];
   if (amount === undefined)
     throw new UsageError(`${option} must be a duration such as 500ms, 20s or 2m, got "${text}".`);
-  return Number(amount) * UNITS[unit!]!;
+  const value = Math.round(Number(amount) * UNITS[unit!]!);
+  if (value > LONGEST_MS) throw new UsageError(`${option} must be at most ${LONGEST_MS}ms (24 days), got "${text}".`);
+  return value;
 }
 
 /** A number above 0. */
@@ -33,6 +39,10 @@ export function headersOf(given: readonly string[], option: string): Record<stri
     const [, name, value] = /^([\w-]+)\s*:\s*(.*)$/s.exec(text) ?? [];
     // The value may be a secret: it is not printed.
     if (name === undefined || /[\r\n]/.test(value!)) throw new UsageError(`${option} must be 'name: value'.`);
+    if (!isHeaderValue(value!))
+      throw new UsageError(`${option}: the value of ${name} holds a character that no header may hold. Encode it.`);
+    if (OF_CONNECTION.has(name.toLowerCase()))
+      throw new UsageError(`${option}: ${name} is made anew for each request. Leave it out.`);
     headers[name.toLowerCase()] = value!;
   }
   return headers;

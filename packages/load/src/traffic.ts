@@ -4,6 +4,7 @@ import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { constants, createGunzip } from 'node:zlib';
 import type { Allowed } from './allowed.js';
+import { isHeaderValue, OF_CONNECTION } from './headers.js';
 import { UsageError } from './usage.js';
 
 /** What can be held in memory; a recording is 64 MiB unless somebody raised `maxBytes`. */
@@ -107,16 +108,7 @@ async function textOf(file: string): Promise<Readable> {
 }
 
 /** Of the connection, or made anew for each request. */
-const OWN_HEADERS = new Set([
-  'host',
-  'connection',
-  'content-length',
-  'transfer-encoding',
-  'keep-alive',
-  'upgrade',
-  'expect',
-  'te',
-]);
+const OWN_HEADERS = new Set([...OF_CONNECTION, 'host', 'connection', 'te']);
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -159,10 +151,7 @@ function requestOf(
 
 /** What is redacted stays away, and what no header may hold. */
 const isSent = (name: string, value: string): boolean =>
-  /^[\w-]+$/.test(name) &&
-  /^[\t\x20-\x7e\x80-\xff]*$/.test(value) &&
-  value !== '[redacted]' &&
-  !OWN_HEADERS.has(name.toLowerCase());
+  /^[\w-]+$/.test(name) && isHeaderValue(value) && value !== '[redacted]' && !OWN_HEADERS.has(name.toLowerCase());
 
 function bodyOf(body: unknown, headers: Record<string, string>): string | null {
   if (body === null || body === undefined) return null;
