@@ -249,6 +249,23 @@ describe('a recording', () => {
     expect(requests[1]!.headers).toEqual({ 'accept-language': 'de' });
   });
 
+  it.each<[string, object, string]>([
+    ['fields', { a: 'b c', d: '' }, 'a=b+c&d='],
+    ['a field that came several times', { ids: ['1', '2'] }, 'ids=1&ids=2'],
+    ['a list of one', { ids: ['1'] }, 'ids[]=1'],
+    ['an object', { filter: { name: 'x', tags: ['a', 'b'] } }, 'filter[name]=x&filter[tags]=a&filter[tags]=b'],
+    ['objects', { items: [{ id: '1', n: '2' }, { id: '3' }] }, 'items[0][id]=1&items[0][n]=2&items[1][id]=3'],
+    ['lists of lists', { m: [['1', '2'], ['3']] }, 'm[0]=1&m[0]=2&m[1][]=3'],
+    ['what no form holds', { n: null, t: 7 }, 'n=&t=7'],
+  ])('holds forms that are sent as they came: %s', async (_what, body, sent) => {
+    const headers = { 'content-type': 'application/x-www-form-urlencoded; charset=utf-8' };
+    const { requests } = await readTraffic(
+      recordingOf([{ url: '/f', method: 'POST', headers, body }]),
+      new Allowed(['POST /f']),
+    );
+    expect(decodeURIComponent(requests[0]!.body!.replaceAll('+', ' '))).toBe(sent.replaceAll('+', ' '));
+  });
+
   it('of a process that was killed is read as far as it is whole', async () => {
     const whole = recordingOf(Array.from({ length: 300 }, (_, i) => ({ url: `/${Math.random()}`, t: i })));
     const packed = join(folder, 'killed.ndjson.gz.part');

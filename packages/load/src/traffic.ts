@@ -4,6 +4,7 @@ import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { constants, createGunzip } from 'node:zlib';
 import type { Allowed } from './allowed.js';
+import { formOf } from './form.js';
 import { isHeaderValue, OF_CONNECTION } from './headers.js';
 import { UsageError } from './usage.js';
 
@@ -160,10 +161,5 @@ function bodyOf(body: unknown, headers: Record<string, string>): string | null {
     headers['content-type'] ??= 'application/json';
     return JSON.stringify(body);
   }
-  const fields = new URLSearchParams();
-  // A field that came several times is a list in the recording.
-  for (const [name, given] of Object.entries(body))
-    for (const value of Array.isArray(given) ? (given as unknown[]) : [given as unknown])
-      fields.append(name, typeof value === 'string' ? value : JSON.stringify(value));
-  return fields.toString();
+  return formOf(Object(body) as object);
 }
