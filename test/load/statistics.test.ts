@@ -1,5 +1,8 @@
 import jstat from 'jstat';
 import { describe, expect, it } from 'vitest';
+import { answerDifferences } from '../../packages/load/src/diff/answer-differences.js';
+import type { Answer } from '../../packages/load/src/client.js';
+import { longIntegerDifferences } from '../../packages/load/src/diff/long-integers.js';
 import { jsonDifferences } from '../../packages/load/src/diff/json-differences.js';
 import { mcNemar, shiftOf, standing, upperTail } from '../../packages/load/src/diff/statistics.js';
 import { normal, randomOf } from '../fixtures/random.js';
@@ -67,6 +70,33 @@ describe('what differs between two answers', () => {
     ['names of prototypes', { constructor: 1 }, {}, ['missing constructor']],
   ])('%s', (_what, a, b, expected) => {
     expect(differences(a, b)).toEqual(expected);
+  });
+
+  it.each<[string, string, string, string[]]>([
+    ['above 2^53', '{"id":9007199254740993}', '{"id":9007199254740992}', ['value id']],
+    [
+      'beside a time',
+      '{"at":1,"ids":[-90071992547409931]}',
+      '{"at":2,"ids":[-90071992547409932]}',
+      ['value at', 'value ids[]'],
+    ],
+    ['in no string', '{"id":"a\\"9007199254740993"}', '{ "id":"a\\"9007199254740993"}', []],
+    ['nor another spelling', '{"id":10000000000000000}', '{"id":1e16}', []],
+    ['and of a text it is its type', '{"id":9007199254740993}', '{"id":"9007199254740992"}', ['type id']],
+  ])('is seen in integers %s', (_what, from, to, expected) => {
+    const answer = (json: string): Answer => ({
+      status: 200,
+      failure: null,
+      body: Buffer.from(json),
+      type: 'application/json',
+    });
+    const found = answerDifferences(answer(from), answer(to));
+    expect(found.map(({ kind, path }) => `${kind} ${path}`)).toEqual(expected);
+  });
+
+  it('is seen in integers beside texts of any length', () => {
+    const text = (id: number): string => `{"text":"${'a\\"'.repeat(1_000_000)}","id":900719925474099${id}}`;
+    expect(longIntegerDifferences(text(3), text(4))).toEqual([{ kind: 'value', path: 'id' }]);
   });
 
   it('is found far down a list, and deep inside', () => {
