@@ -163,6 +163,14 @@ describe('diff', { timeout: 300_000 }, () => {
     expect(query.status).toBe(64);
   });
 
+  it('asks for no more requests of a route than its statistics can hold', async () => {
+    const roles = rolesOf(['http://127.0.0.1:1', 'http://127.0.0.1:1', 'http://127.0.0.1:1']);
+    const refused = await run('diff', recorded, ...roles, '--requests-per-route', '2001');
+    expect(refused.stderr).toContain('--requests-per-route must be at most 2000: more tell nothing new, got "2001".');
+    expect(refused.status).toBe(64);
+    expect((await run('diff', recorded, ...roles, '--requests-per-route', '2000')).stderr).toContain('ECONNREFUSED');
+  });
+
   it('says which of them does not answer', async () => {
     const url = await serve(release());
     const ran = await run('diff', recorded, '--primary', url, '--secondary', url, '--candidate', 'http://127.0.0.1:1');

@@ -26,6 +26,6 @@ diff       Sends each request of a recording to the running release (--primary),
   --json FILE                the result as JSON
   --html FILE                the same as a page to hand on
   --speed 2                  replay: twice as fast
-  --requests-per-route 200   diff: at most; routes with less than 40 are asked again
+  --requests-per-route 200   diff: at most, up to 2000; routes with less than 40 are asked again
 
 Exit codes: 0 holds, 1 fails its gate (diff: differs; replay without a gate: nobody answers), 2 does not recover, 3 void (the generator was late), 64 what was asked for is wrong, 70 a defect of this tool.`;
