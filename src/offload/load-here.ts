@@ -1,4 +1,5 @@
-import { createRequire } from 'node:module';
+// Not by its name: bundles often declare a `createRequire` of their own.
+import * as nodeModule from 'node:module';
 import { fileURLToPath } from 'node:url';
 
 /** What `require()` says of an ES module with top-level `await`, and of all of them where Node is told to require none. */
@@ -22,5 +23,5 @@ export async function loadHere(href: string, program: URL | null): Promise<unkno
 
 function required(file: URL): unknown {
   const path = fileURLToPath(file);
-  return createRequire(path)(path);
+  return nodeModule.createRequire(path)(path);
 }
