@@ -57,6 +57,8 @@ export class DeferEngine {
   private readonly shared: OutboxShared;
   private readonly rejects: Rejects;
   private readonly jobs = new Map<JobQueue, JobOutbox>();
+  /** Handlers that run, and whose work is not armed yet: a shutdown waits for them, `idle()` does not. */
+  private handlers = 0;
   private closed = false;
 
   constructor(
@@ -127,6 +129,12 @@ export class DeferEngine {
     return outbox.arm(name, data, options, origin, sequence);
   }
 
+  /** A handler starts; call what it returns once, when its work is armed. */
+  handlerStarted(): () => void {
+    this.handlers += 1;
+    return () => void (this.handlers -= 1);
+  }
+
   async enqueue(work: ClassWork, data: unknown, origin: Origin | null): Promise<string> {
     const entry = durableEntry(work, this.options.batch, data, origin);
     await this.durable!.enqueue(entry);
@@ -150,17 +158,18 @@ export class DeferEngine {
   }
 
   /**
-   * Finishes or hands over what was accepted, within the deadline; then closes everything and says by name what was cut
-   * off. Work that arrives meanwhile is still taken.
+   * Waits for handlers that outlive their clients, and finishes or hands over what was accepted, within the deadline; then
+   * closes everything and says by name what was cut off. Work that arrives meanwhile is still taken.
    */
   async drain(deadlineMs: number): Promise<void> {
     const startedMs = performance.now();
     const leftMs = (): number => Math.max(0, deadlineMs - (performance.now() - startedMs));
-    for (const work of this.undecided) work.handlerEnded(true);
     this.queue.hurry();
     const workerStopped = this.durable?.stopWorker(leftMs());
     await within(leftMs(), () => this.drained());
     await workerStopped;
+    // A handler that has not ended by now has probably given up writing to its client.
+    for (const work of this.undecided) work.handlerEnded(true);
     // The last durable jobs may have deferred something themselves.
     await within(Math.max(LAST_MS, leftMs()), () => this.drained());
     this.closed = true;
@@ -180,11 +189,17 @@ export class DeferEngine {
   }
 
   private async drained(): Promise<void> {
-    while (!this.counters.idle) {
+    while (!this.closed && (this.isHandling || !this.counters.idle)) {
       // What a task buffers while it drains must not wait for a full batch.
       for (const buffer of this.buffers()) buffer.flush();
-      await Promise.race([this.idle(), new Promise((next) => setTimeout(next, 20).unref())]);
+      const next = new Promise<void>((resolve) => setTimeout(resolve, 20).unref());
+      await (this.isHandling ? next : Promise.race([this.idle(), next]));
     }
+  }
+
+  /** Whether a handler's end is still to come, which decides over its work: it may fail after its client has left. */
+  private get isHandling(): boolean {
+    return this.handlers > 0 || this.undecided.size > 0;
   }
 
   private buffers() {

@@ -51,7 +51,7 @@ export class HandlerWorks {
 
   /** What goes around one handler. `streams`: it returns server-sent events, which have no result. */
   around(works: readonly PlannedWork[], streams: boolean): Around {
-    return async (origin, request, proceed) => {
+    const run: Around = async (origin, request, proceed) => {
       const requestWork = origin === null ? null : this.workOf(origin);
       // An interceptor tries the handler again: what the failed call has armed is not wanted any more.
       requestWork?.retract(works);
@@ -69,6 +69,14 @@ export class HandlerWorks {
       await this.succeeded(end, streams ? undefined : value);
       return value;
     };
+    return async (...call) => {
+      const ended = this.engine.handlerStarted();
+      try {
+        return await run(...call);
+      } finally {
+        ended();
+      }
+    };
   }
 
   /** Its last value is the handler's result, as it is for Nest. Whoever listens sees each value when it comes. */
@@ -78,11 +86,15 @@ export class HandlerWorks {
       this.unheard(end, () => heard),
       end.works,
     );
+    // Nest does not listen for a client that has gone already (older 11s do), and ends no response.
+    setImmediate(() => heard || end.requestWork?.handlerEnded(false));
     return onSubscription(() => {
       heard = true;
-      let [last, hasValue, ended]: [unknown, boolean, boolean] = [undefined, false, false];
+      const handled = this.engine.handlerStarted();
+      let [last, hasValue]: [unknown, boolean] = [undefined, false];
+      let ended: Promise<void> | null = null;
       const armed = (done: Promise<void>): Observable<never> => {
-        ended = true;
+        ended = done;
         return from(done).pipe(ignoreElements());
       };
       const seen = values.pipe(
@@ -97,7 +109,7 @@ export class HandlerWorks {
       const completed = onSubscription(() => armed(this.succeeded(end, last)));
       // `first()` has what it wants; `timeout()` has given up.
       const given = (): Promise<void> => (hasValue ? this.succeeded(end, last) : this.failed(end, new Error(GIVEN_UP)));
-      return concat(seen, completed).pipe(finalize(() => void (ended || given())));
+      return concat(seen, completed).pipe(finalize(() => void (ended ?? given()).then(handled, handled)));
     });
   }
 

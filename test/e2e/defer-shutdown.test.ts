@@ -1,0 +1,131 @@
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import type { Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Controller, Get, Inject, Injectable, Req } from '@nestjs/common';
+import { of } from 'rxjs';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { Deferrer, DeferWork, type DeferredWork, type DeferOptions } from '../../src/index.js';
+import { DeferEngine } from '../../src/defer/defer-engine.js';
+import { MemoryPlace, MemoryStore } from '../contract/memory-store.js';
+import { adapters, startApp } from '../fixtures/app.js';
+import { RawClient } from '../fixtures/socket.js';
+import { until } from '../fixtures/until.js';
+
+/** What happened, in order; and what holds a handler. */
+@Injectable()
+class Log {
+  readonly lines: string[] = [];
+  entered = false;
+  clientLeft = false;
+  open = (): void => {};
+  readonly gate = new Promise<void>((resolve) => (this.open = resolve));
+}
+
+@Injectable()
+class Receipt implements DeferredWork<string> {
+  constructor(@Inject(Log) private readonly log: Log) {}
+  run(data: string): void {
+    this.log.lines.push(`receipt ${data}`);
+  }
+}
+
+@Controller()
+class OrdersController {
+  constructor(
+    @Inject(Log) private readonly log: Log,
+    @Inject(Deferrer) private readonly deferrer: Deferrer,
+  ) {}
+
+  private async outliveClient(request: unknown): Promise<void> {
+    const { raw, socket } = request as { raw?: { socket: Socket }; socket: Socket };
+    this.log.entered = true;
+    await once(raw?.socket ?? socket, 'close');
+    this.log.clientLeft = true;
+    await this.log.gate;
+    this.log.lines.push('the handler ends');
+  }
+
+  @Get('fails')
+  async fails(@Req() request: unknown) {
+    this.deferrer.defer(() => this.log.lines.push('deferred'));
+    await this.outliveClient(request);
+    throw new Error('payment declined');
+  }
+
+  @Get('succeeds')
+  @DeferWork(Receipt)
+  @DeferWork(Receipt, { durable: true })
+  async succeeds(@Req() request: unknown) {
+    await this.outliveClient(request);
+    return 'o-1';
+  }
+
+  @Get('streams')
+  @DeferWork(Receipt)
+  async streams(@Req() request: unknown) {
+    await this.outliveClient(request);
+    return of('o-1', 'o-2');
+  }
+}
+
+describe.each(adapters)('closing on %s while a handler outlives its client', (adapter) => {
+  const cleanups: (() => unknown)[] = [];
+  afterEach(async () => {
+    vi.restoreAllMocks();
+    for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
+  });
+
+  /** Resolves when the client has left and the application drains. */
+  async function closeDuring(path: string, defer: DeferOptions = {}) {
+    const folder = mkdtempSync(join(tmpdir(), 'perf-shutdown-'));
+    cleanups.push(() => rmSync(folder, { recursive: true }));
+    const place = new MemoryPlace();
+    const store = new MemoryStore(place, false, { path: join(folder, 'spill'), maxBytes: 1024 ** 2 });
+    const metadata = { controllers: [OrdersController], providers: [Log, Receipt] };
+    const { app, port } = await startApp(adapter, { metadata, perf: { defer: { store, ...defer } } });
+    cleanups.push(() => app.close());
+    const log = app.get(Log);
+    const client = await RawClient.open(port);
+    client.get(path);
+    await until('the handler to start', () => log.entered);
+    client.leave();
+    await until('the client to be gone', () => log.clientLeft);
+    const drain = vi.spyOn(DeferEngine.prototype, 'drain');
+    const closing = app.close();
+    await until('the application to drain', () => drain.mock.calls.length > 0);
+    return { log, place, closing, deferrer: app.get(Deferrer) };
+  }
+
+  it('what it has deferred does not run when it fails', async () => {
+    const { log, closing, deferrer } = await closeDuring('/fails');
+    log.open();
+    await closing;
+    expect(log.lines).toEqual(['the handler ends']);
+    expect(deferrer.stats()).toMatchObject({ completed: 0, dropped: 0, pending: 0 });
+  });
+
+  it('its work runs, or is stored, when it succeeds', async () => {
+    const { log, place, closing, deferrer } = await closeDuring('/succeeds');
+    log.open();
+    await closing;
+    expect(log.lines).toEqual(['the handler ends', 'receipt o-1']);
+    expect(place.waiting.map(({ items }) => items[0]!.data)).toEqual(['o-1']);
+    expect(deferrer.stats()).toMatchObject({ completed: 2, stored: 1, dropped: 0, pending: 0 });
+  });
+
+  it('an observable that Nest does not listen to any more is not waited for', async () => {
+    const { log, closing } = await closeDuring('/streams', { drainTimeoutMs: 120_000 });
+    log.open();
+    await closing;
+    expect(log.lines).toEqual(['the handler ends']);
+  });
+
+  it('one that has not ended at the deadline counts as successful', async () => {
+    const { log, closing } = await closeDuring('/fails', { drainTimeoutMs: 50 });
+    await closing;
+    expect(log.lines).toEqual(['deferred']);
+    log.open();
+  });
+});
