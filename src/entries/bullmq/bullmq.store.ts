@@ -119,7 +119,7 @@ export function bullmqStore(options: BullmqStoreOptions): BullmqDurableStore {
 /** Durable work on BullMQ. */
 export interface BullmqDurableStore extends DurableStore {
   /**
-   * The BullMQ queue that work travels in, for bull-board and for looking into it. Of several applications: of the newest.
+   * The BullMQ queue that work travels in, for bull-board and for looking into it: nothing is worked off for it. Of several applications: of the newest.
    * @param name of a work's `queue`; left out, the store's own
    * @throws PERF_ERR_STORE before the application has booted
    */
@@ -132,6 +132,8 @@ class BullmqStore implements BullmqDurableStore {
   private readonly ownQueue: string;
   private readonly queues = new Map<string, Queue>();
   private readonly workers = new Map<string, JobWorker>();
+  /** Queues that this application stores work in, or works off. One that is only looked at may be somebody else's. */
+  private readonly served = new Set<string>();
   private started: { bullmq: Bullmq; connection: Connection; host: DurableStoreHost } | null = null;
   private working = false;
   private readonly needsAnew = needsAnew(/READONLY|NOSCRIPT/);
@@ -155,6 +157,7 @@ class BullmqStore implements BullmqDurableStore {
     const { connection } = this.options;
     const bullmq = await importBullmq(connection);
     this.started = { bullmq, connection: producerConnection(connection), host };
+    this.serve(this.ownQueue);
     this.open(this.ownQueue);
     this.onStarted(this);
   }
@@ -162,8 +165,7 @@ class BullmqStore implements BullmqDurableStore {
   startWorker(): void {
     const { host } = this.started!;
     this.working = true;
-    for (const name of this.queues.keys()) this.work(name);
-    for (const name of [...this.options.queues.keys(), ...host.queues()]) this.queue(name);
+    for (const name of [...this.served, ...this.options.queues.keys(), ...host.queues()]) this.serve(name);
   }
 
   queue(name = this.ownQueue): Queue {
@@ -179,11 +181,12 @@ class BullmqStore implements BullmqDurableStore {
 
   async add(jobs: readonly NewDurableJob[], { envelope }: { envelope: boolean }): Promise<unknown> {
     const name = jobs[0]!.options.queue ?? this.ownQueue;
-    if (this.working && !this.queues.has(name)) {
+    if (this.working && !this.served.has(name)) {
       const cause = `queue "${name}" stands on no handler and not in bullmqStore({ queues })`;
       const advice = 'after a restart nobody works it off before something is stored in it again. Add it there.';
       this.started?.host.report(cause, `${cause}: ${advice}`);
     }
+    this.serve(name);
     const queue = this.queue(name);
     try {
       return await queue.addBulk(envelope ? [envelopeOf(jobs)] : jobs.map(bulkJobOf));
@@ -222,12 +225,12 @@ class BullmqStore implements BullmqDurableStore {
       host.report(cause, `${cause}. Durable work is kept and sent when Redis is back.`);
     });
     this.queues.set(name, queue);
-    this.work(name);
     return queue;
   }
 
   /** Makes its worker, where and when there are workers. */
-  private work(name: string): void {
+  private serve(name: string): void {
+    this.served.add(name);
     const { worker, queues, connection } = this.options;
     if (worker === null || !this.working || this.workers.has(name)) return;
     const { bullmq, host } = this.started!;
