@@ -3,7 +3,20 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Controller, Get, Inject, Injectable, Req } from '@nestjs/common';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import {
+  type ArgumentsHost,
+  Catch,
+  Controller,
+  type ExceptionFilter,
+  Get,
+  Inject,
+  Injectable,
+  Req,
+  Scope,
+  UseFilters,
+} from '@nestjs/common';
+import { HttpAdapterHost } from '@nestjs/core';
 import { of } from 'rxjs';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Deferrer, DeferWork, type DeferredWork, type DeferOptions } from '../../src/index.js';
@@ -28,6 +41,37 @@ class Receipt implements DeferredWork<string> {
   constructor(@Inject(Log) private readonly log: Log) {}
   run(data: string): void {
     this.log.lines.push(`receipt ${data}`);
+  }
+}
+
+const TENANT = 'tenant';
+const tenant = {
+  provide: TENANT,
+  scope: Scope.REQUEST,
+  inject: [Log],
+  useFactory: async (log: Log): Promise<string> => {
+    log.entered = true;
+    await log.gate;
+    return 'acme';
+  },
+};
+
+@Injectable({ scope: Scope.REQUEST })
+class TenantReceipt implements DeferredWork {
+  constructor(
+    @Inject(Log) private readonly log: Log,
+    @Inject(TENANT) private readonly tenantName: string,
+  ) {}
+  run(): void {
+    this.log.lines.push(`receipt of ${this.tenantName}`);
+  }
+}
+
+@Catch()
+class AnswerAnyway implements ExceptionFilter {
+  constructor(@Inject(HttpAdapterHost) private readonly host: HttpAdapterHost) {}
+  catch(_: unknown, host: ArgumentsHost): void {
+    this.host.httpAdapter.reply(host.switchToHttp().getResponse(), 'forgiven', 200);
   }
 }
 
@@ -67,6 +111,16 @@ class OrdersController {
   async streams(@Req() request: unknown) {
     await this.outliveClient(request);
     return of('o-1', 'o-2');
+  }
+}
+
+@Controller()
+class ForgivenController {
+  @Get('forgiven')
+  @UseFilters(AnswerAnyway)
+  @DeferWork(TenantReceipt)
+  forgiven(): never {
+    throw new Error('out of stock');
   }
 }
 
@@ -127,5 +181,42 @@ describe.each(adapters)('closing on %s while a handler outlives its client', (ad
     await closing;
     expect(log.lines).toEqual(['deferred']);
     log.open();
+  });
+});
+
+describe.each(adapters)('request-scoped work that the final status decides, on %s', (adapter) => {
+  afterEach(() => void vi.restoreAllMocks());
+
+  /** Resolves when its request has been answered, and the work is being made. */
+  async function decided() {
+    const metadata = { controllers: [ForgivenController], providers: [Log, tenant, TenantReceipt] };
+    const { app, url } = await startApp(adapter, { metadata });
+    const log = app.get(Log);
+    expect(await (await fetch(`${url}/forgiven`)).text()).toBe('forgiven');
+    await until('the work to be made', () => log.entered);
+    return { app, log, deferrer: app.get(Deferrer) };
+  }
+
+  it('is waited for by idle()', async () => {
+    const { app, log, deferrer } = await decided();
+    const idle = deferrer.idle().then(() => log.lines.push('idle'));
+    // Who does not wait for it is done some turns later.
+    for (let turn = 0; turn < 20; turn++) await nextTurn();
+    log.open();
+    await idle;
+    expect(log.lines).toEqual(['receipt of acme', 'idle']);
+    await app.close();
+  });
+
+  it('is waited for when the application closes', async () => {
+    const { app, log, deferrer } = await decided();
+    const drain = vi.spyOn(DeferEngine.prototype, 'drain');
+    const closing = app.close();
+    await until('the application to drain', () => drain.mock.calls.length > 0);
+    for (let turn = 0; turn < 20; turn++) await nextTurn();
+    log.open();
+    await closing;
+    expect(log.lines).toEqual(['receipt of acme']);
+    expect(deferrer.stats()).toMatchObject({ completed: 1, dropped: 0, pending: 0 });
   });
 });

@@ -182,8 +182,13 @@ export class HandlerWorks {
       when,
       commit: (status) => {
         const armed = this.armNow(work, when, end);
-        if (armed instanceof Promise) void armed.then((late) => late?.commit(status));
-        else armed?.commit(status);
+        if (!(armed instanceof Promise)) return armed?.commit(status);
+        const { counters } = this.engine;
+        counters.expect(1);
+        void armed.then((late) => {
+          late?.commit(status);
+          counters.expect(-1);
+        });
       },
       discard: () => void this.giveBack(work, end),
     };
