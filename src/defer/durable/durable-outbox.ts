@@ -216,17 +216,19 @@ export class DurableOutbox extends Outbox<DurableEntry> {
     if (spill === null || this.takingBack || this.closed || spill.parked === 0 || limit < 1) return;
     this.takingBack = true;
     capacity.fill(0, limit);
-    const taken = await spill.takeParked(limit).catch(() => null);
+    const back = await spill.takeParked(limit).catch(() => null);
+    const { taken, damagedLines } = back ?? { taken: [], damagedLines: 0 };
+    this.shared.counters.move('buffered', 'dropped', damagedLines);
     // Closed meanwhile: they stay on disk.
-    const items = this.closed ? [] : (taken ?? []).map(({ entry, place }) => new OutboxItem(this, entry, null, place));
+    const items = this.closed ? [] : taken.map(({ entry, place }) => new OutboxItem(this, entry, null, place));
     for (const item of items) {
       capacity.fill(item.bytes, 0);
       this.send(item);
     }
-    this.takingBack = taken === null;
+    this.takingBack = back === null;
     // Releasing looks for more.
     capacity.release(0, limit - items.length);
-    if (taken !== null) return;
+    if (back !== null) return;
     await sleep(READ_AGAIN_MS, undefined, { ref: false });
     this.takingBack = false;
     void this.takeBack();

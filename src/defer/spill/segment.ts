@@ -16,6 +16,12 @@ export interface Taken {
   readonly place: Place;
 }
 
+/** Parked entries that were brought back, and how many lines could be read before and cannot now. */
+export interface TakenBack {
+  readonly taken: readonly Taken[];
+  readonly damagedLines: number;
+}
+
 /**
  * One append-only file of the spill: entries, and lines that strike entries of the same file off. Deleted whole once
  * all of its entries are struck off. An entry goes by the offset of its line: an id may stand in a file more than once.
@@ -106,7 +112,7 @@ export class Segment {
   }
 
   /** Brings up to `limit` parked entries into memory, oldest first. Reads a slice a turn of the event loop. */
-  async takeParked(limit: number): Promise<Taken[]> {
+  async takeParked(limit: number): Promise<TakenBack> {
     const wanted = this.onDiskOnly.sort((a, b) => a - b).slice(0, limit);
     const from = wanted[0]!;
     const taken: Taken[] = [];
@@ -122,9 +128,10 @@ export class Segment {
     }
     // Who is parked meanwhile stands behind them.
     const gone = this.onDiskOnly.splice(0, Math.max(1, done));
-    this.damagedLines += gone.length - taken.length;
+    const damagedLines = gone.length - taken.length;
+    this.damagedLines += damagedLines;
     for (const { place } of taken) this.inMemory.add(place.offset);
-    return taken;
+    return { taken, damagedLines };
   }
 
   async remove(): Promise<void> {

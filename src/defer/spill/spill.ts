@@ -7,7 +7,7 @@ import { PerfError } from '../../core/perf.error.js';
 import { reasonOf } from '../../core/reason.js';
 import type { DurableEntry } from '../durable/durable-entry.js';
 import { RejectFile, type RejectedEntry } from './reject-file.js';
-import { Segment, type Place, type Taken } from './segment.js';
+import { Segment, type Place, type TakenBack } from './segment.js';
 
 const SEGMENT_BYTES = 8 * 1024 * 1024;
 
@@ -56,12 +56,7 @@ export class Spill {
       if (isAside) continue;
       const segment = await Segment.reopen(path);
       this.segments.push(segment);
-      if (segment.damagedLines === 0) continue;
-      const cause = `the spill file ${path} holds damaged lines`;
-      report(
-        cause,
-        `${cause}: ${segment.damagedLines} were skipped, the others are sent. It is kept as ${path}.damaged.`,
-      );
+      this.reportDamage(path, segment.damagedLines);
     }
     await this.removeFinished();
     return this.parked;
@@ -99,8 +94,22 @@ export class Spill {
   }
 
   /** Brings up to `limit` parked entries back, oldest first. Rejects when the disk cannot be read: they stay parked. */
-  takeParked(limit: number): Promise<Taken[]> {
-    return this.onDisk('read', async () => this.segments.find(({ parked }) => parked > 0)?.takeParked(limit) ?? []);
+  takeParked(limit: number): Promise<TakenBack> {
+    return this.onDisk('read', async () => {
+      const segment = this.segments.find(({ parked }) => parked > 0);
+      if (segment === undefined) return { taken: [], damagedLines: 0 };
+      const back = await segment.takeParked(limit);
+      this.reportDamage(segment.path, back.damagedLines);
+      // Where nothing else is left in it, it is put aside now.
+      if (back.damagedLines > 0) this.strike([]);
+      return back;
+    });
+  }
+
+  private reportDamage(path: string, lines: number): void {
+    if (lines === 0) return;
+    const cause = `the spill file ${path} holds damaged lines`;
+    this.report(cause, `${cause}: ${lines} were skipped, the others are sent. It is kept as ${path}.damaged.`);
   }
 
   /** Strikes an entry off that the store will never take, once it is among the rejects. Else it is sent at the next start. */

@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -129,6 +129,33 @@ describe('durable work in front of a store that comes and goes', () => {
     expect(reports.filter((report) => report.includes('EMFILE'))).toEqual([
       expect.stringContaining('spill file: could not read: EMFILE'),
     ]);
+    await engine.drain(100);
+  });
+
+  it('a line that is damaged while it waits on disk is dropped and told, and nobody waits for it', async () => {
+    const place = new MemoryPlace();
+    place.away = true;
+    const path = join(folder, 'spill');
+    const { engine, reports } = engineWith({
+      maxPending: 1,
+      store: new MemoryStore(place, false, { path, maxBytes: 1024 ** 2 }),
+    });
+    await engine.durable!.start(NO_WORKER);
+    for (const id of ['a', 'b', 'c']) await engine.durable!.enqueue(entryOf(id));
+    const file = `${path}.1`;
+    const text = readFileSync(file, 'utf8');
+    const disk = await open(file, 'r+');
+    await disk.write(Buffer.alloc(20), 0, 20, text.lastIndexOf('\n', text.length - 2) + 1);
+    await disk.close();
+    place.away = false;
+    await engine.idle();
+    expect([...place.known].toSorted()).toEqual(['a', 'b']);
+    expect(engine.stats()).toMatchObject({ accepted: 3, stored: 2, dropped: 1, pending: 0 });
+    expectBalanced(engine.stats());
+    expect(reports).toContain(
+      `the spill file ${file} holds damaged lines: 1 were skipped, the others are sent. It is kept as ${file}.damaged.`,
+    );
+    await until('it to be put aside', () => readdirSync(folder).includes('spill.1.damaged'));
     await engine.drain(100);
   });
 

@@ -49,7 +49,7 @@ async function crash(spill: Spill): Promise<void> {
 }
 const entry = (id: string, ...[data = { id }]: [data?: unknown]): DurableEntry =>
   data === null ? { ...entryOf(id), json: undefined } : entryOf(id, data);
-type Taken = Awaited<ReturnType<Spill['takeParked']>>;
+type Taken = Awaited<ReturnType<Spill['takeParked']>>['taken'];
 const idsOf = (taken: Taken): string[] => taken.map(({ entry: { id } }) => id);
 /** Where entries stand, by their ids. */
 const places = new Map<string, Place>();
@@ -59,7 +59,7 @@ async function put(spill: Spill, id: string, data?: unknown): Promise<boolean> {
   return place !== null;
 }
 async function take(spill: Spill, limit: number): Promise<Taken> {
-  const taken = await spill.takeParked(limit);
+  const { taken } = await spill.takeParked(limit);
   for (const {
     entry: { id },
     place,
