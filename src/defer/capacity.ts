@@ -4,6 +4,9 @@ import type { DeferOverflow } from './defer.options.js';
 /** Why the oldest of all is dropped. */
 export const NEWER = 'newer work took its place';
 
+/** What has room since before its handler started, with `overflow: 'reject'`: in memory, or on a disk that took entries then. */
+export type Reserved = 'memory' | 'disk' | false;
+
 /** How much may be held. It is taken when work is armed, so that what waits for its response is bounded as well. */
 export class Capacity {
   private items = 0;
@@ -11,7 +14,7 @@ export class Capacity {
   onReleased: () => void = () => {};
 
   constructor(
-    private readonly overflow: DeferOverflow,
+    readonly overflow: DeferOverflow,
     private readonly maxItems: number,
     private readonly maxBytes: number = Infinity,
   ) {}

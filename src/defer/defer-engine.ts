@@ -5,7 +5,7 @@ import type { DeferredRecord } from '../core/record.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { DeferStats } from '../core/snapshot.js';
 import { within } from '../core/within.js';
-import { Capacity } from './capacity.js';
+import { Capacity, type Reserved } from './capacity.js';
 import { Counters, namesOf, unstarted, type Origin } from './counters.js';
 import type { AnyWork, ProvidedWork } from './decorator/work-providers.js';
 import type { ResolvedDeferOptions } from './defer.options.js';
@@ -36,7 +36,7 @@ export interface Arming {
   readonly when: DeferWhen | null;
   readonly origin: Origin | null;
   readonly sequence: TaskSequence;
-  readonly reserved: boolean;
+  readonly reserved: Reserved;
 }
 
 /**
@@ -79,7 +79,7 @@ export class DeferEngine {
   /** What work is held in until it has run or is stored; null where a disk holds it. */
   capacityOf({ durable }: { readonly durable: boolean }): Capacity | null {
     if (!durable || this.durable === null) return this.capacity;
-    return this.durable.hasDisk ? null : this.durable.capacity;
+    return this.durable.diskTakesMore() ? null : this.durable.capacity;
   }
 
   armTask(spec: TaskSpec, run: TaskRun, arming: Arming, id: string = randomUUID()): Armed | null {
@@ -214,7 +214,8 @@ export class DeferEngine {
   /** Takes capacity of this process; false, and counted, when the policy drops the new work. */
   private hold(name: string, { reserved, origin, sequence }: Arming): boolean {
     const { capacity } = this;
-    if (reserved || capacity.takeFor(name, () => this.dropOldest() || sequence.dropArmed(capacity))) return true;
+    if (reserved !== false || capacity.takeFor(name, () => this.dropOldest() || sequence.dropArmed(capacity)))
+      return true;
     this.counters.drop(null, unstarted(name, namesOf(origin), false), capacity.whyFull);
     return false;
   }

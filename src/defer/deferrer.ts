@@ -100,7 +100,7 @@ export class Deferrer {
   private callerOf(when: DeferWhen | null) {
     const origin = currentRequest(this.requests);
     const requestWork = origin === null ? null : this.workOf(origin);
-    const arming = { when, origin, reserved: false, sequence: requestWork ?? new TaskSequence() };
+    const arming = { when, origin, reserved: false as const, sequence: requestWork ?? new TaskSequence() };
     return { origin, requestWork, arming };
   }
 

@@ -116,4 +116,28 @@ describe.each(adapters)('limits of deferred work on %s', (adapter) => {
     await deferrer.idle();
     await until('all receipts', () => sent.length === 5);
   });
+
+  it('overflow `reject`: whoever is answered once the disk is full is served later, and all others get 503', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'perf-room-'));
+    cleanups.push(() => rmSync(folder, { recursive: true, force: true }));
+    const place = new MemoryPlace();
+    place.away = true;
+    const store = new MemoryStore(place, true, { path: join(folder, 'spill'), maxBytes: 1_000 });
+    const { url, deferrer, sent } = await start({ store, maxPending: 2, overflow: 'reject' });
+    const post = async (): Promise<HttpStatus> => (await fetch(`${url}/lazy-durable`, { method: 'POST' })).status;
+    const statuses = [await post(), await post(), await post()];
+    // What is under way when the disk fills up is kept as well.
+    statuses.push(...(await Promise.all(Array.from({ length: 20 }, post))), await post());
+    const answered = statuses.filter((status) => status === HttpStatus.CREATED).length;
+    expect(answered).toBeGreaterThan(2);
+    expect(statuses.at(-1)).toBe(HttpStatus.SERVICE_UNAVAILABLE);
+    expect(new Set(statuses).size).toBe(2);
+    const byHand = (): void => deferrer.defer(SendReceipt, { id: 'by hand' }, { durable: true });
+    expect(byHand).toThrow('PERF_ERR_DEFER_FULL');
+    place.away = false;
+    await deferrer.idle();
+    await until('all receipts', () => sent.length === answered);
+    expect(deferrer.stats()).toMatchObject({ stored: answered, failed: 0, dropped: 0 });
+    expect(await post()).toBe(HttpStatus.CREATED);
+  });
 });

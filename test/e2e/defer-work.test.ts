@@ -489,7 +489,7 @@ describe.each(adapters)('work on %s', (adapter) => {
     await until('the disk to be empty', () => readdirSync(folder).every((name) => name.endsWith('.lock')));
   });
 
-  it('counts work that a full spill and full memory refuse', async () => {
+  it.each(['drop-new', 'reject'] as const)('a full spill and full memory, overflow %s', async (overflow) => {
     const folder = mkdtempSync(join(tmpdir(), 'perf-full-'));
     cleanups.push(() => rmSync(folder, { recursive: true }));
     const store = bullmqStore({
@@ -499,12 +499,18 @@ describe.each(adapters)('work on %s', (adapter) => {
       spillPath: folder,
       spillMaxBytes: 1,
     });
-    const app = await start({ store, maxPending: 1, overflow: 'reject', drainTimeoutMs: 10 });
-    for (let i = 0; i < 4; i++) {
-      app.deferrer.defer(SendReceipt, { order: 'o' }, { durable: true });
-      await until('the disk to answer', () => app.deferrer.stats().accepted === i + 1);
+    const app = await start({ store, maxPending: 1, overflow, drainTimeoutMs: 10 });
+    const deferOne = (): void => app.deferrer.defer(SendReceipt, { order: 'o' }, { durable: true });
+    deferOne();
+    await until('the disk to answer', () => app.deferrer.stats().accepted === 1);
+    if (overflow === 'reject') {
+      expect(deferOne).toThrow('PERF_ERR_DEFER_FULL');
+      expect(app.deferrer.stats()).toMatchObject({ accepted: 1, failed: 0, pending: 1 });
+      return;
     }
-    expect(app.deferrer.stats()).toMatchObject({ accepted: 4, failed: 3, pending: 1 });
+    deferOne();
+    await until('the disk to answer', () => app.deferrer.stats().accepted === 2);
+    expect(app.deferrer.stats()).toMatchObject({ accepted: 2, dropped: 1, pending: 1 });
   });
 
   it.each(['order-7', '42', 'order:7'])('takes the same id twice for one job: %s', async (id) => {

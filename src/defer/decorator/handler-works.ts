@@ -17,7 +17,7 @@ import { isThenable } from '../../core/thenable.js';
 import type { Around } from '../../http/handler.interceptor.js';
 import type { Capacity } from '../capacity.js';
 import { namesOf, unstarted } from '../counters.js';
-import type { ClassWork, DeferEngine } from '../defer-engine.js';
+import type { Arming, ClassWork, DeferEngine } from '../defer-engine.js';
 import type { DeferContext, DeferFunction, DeferWhen } from '../deferred-work.js';
 import { runsAfter, type Armed, type RequestWork } from '../request-work.js';
 import { TaskSequence } from '../tasks/task.js';
@@ -29,11 +29,15 @@ export type PlannedWork = ClassWork | (WorkOptions & { readonly name: string; re
 /** A promise for request-scoped work, which must be made first. */
 type MaybeArmed = Armed | null | Promise<Armed | null>;
 
+/** By work, the room that it has taken before the handler started; null where a disk has room. Empty without `overflow: 'reject'`. */
+type Reservations = ReadonlyMap<PlannedWork, Capacity | null>;
+const NOTHING: Reservations = new Map();
+
 interface HandlerEnd {
   readonly works: readonly PlannedWork[];
   readonly origin: RequestState | null;
   readonly request: unknown;
-  readonly reserved: boolean;
+  readonly reserved: Reservations;
   /** What its request has armed; null without a request. */
   readonly requestWork: RequestWork | null;
   result: unknown;
@@ -134,19 +138,19 @@ export class HandlerWorks {
   }
 
   /** With `overflow: 'reject'`, takes room for all the handler's work before it starts, or answers 503. */
-  private reserve(works: readonly PlannedWork[]): boolean {
-    if (this.engine.options.overflow !== 'reject') return false;
-    const taken: Capacity[] = [];
+  private reserve(works: readonly PlannedWork[]): Reservations {
+    if (this.engine.options.overflow !== 'reject') return NOTHING;
+    const taken = new Map<PlannedWork, Capacity | null>();
     for (const work of works) {
       const capacity = this.engine.capacityOf(work);
       if (capacity?.take() === false) {
-        for (const other of taken) other.release();
+        for (const other of taken.values()) other?.release();
         const cause = capacity.deferFullError(work.name);
         throw new ServiceUnavailableException('Too much work is waiting. Try again later.', { cause });
       }
-      if (capacity !== null) taken.push(capacity);
+      taken.set(work, capacity);
     }
-    return true;
+    return taken;
   }
 
   private succeeded = (end: HandlerEnd, result: unknown): Promise<void> =>
@@ -209,13 +213,15 @@ export class HandlerWorks {
   }
 
   private giveBack(work: PlannedWork, { reserved }: HandlerEnd): null {
-    if (reserved) this.engine.capacityOf(work)?.release();
+    reserved.get(work)?.release();
     return null;
   }
 
   private arm(work: PlannedWork, when: DeferWhen, end: HandlerEnd): MaybeArmed {
-    const { origin, reserved, requestWork } = end;
-    const arming = { when, origin, reserved, sequence: requestWork ?? new TaskSequence() };
+    const { origin, requestWork } = end;
+    const room = end.reserved.get(work);
+    const reserved = room === undefined ? false : room === null ? 'disk' : 'memory';
+    const arming: Arming = { when, origin, reserved, sequence: requestWork ?? new TaskSequence() };
     if ('run' in work) {
       return this.engine.armTask(work, ({ told }) => work.run(contextOf(end, told.status)), arming);
     }

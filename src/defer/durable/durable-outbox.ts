@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PerfError } from '../../core/perf.error.js';
 import { reasonOf } from '../../core/reason.js';
-import type { Capacity } from '../capacity.js';
+import type { Capacity, Reserved } from '../capacity.js';
 import { unstarted } from '../counters.js';
 import type { DeferWhen } from '../deferred-work.js';
 import { bytesOf, fromJson } from '../outbox/json.js';
@@ -38,9 +38,14 @@ export class DurableOutbox extends Outbox<DurableEntry> {
     if (this.spill !== null) capacity.onReleased = () => void this.takeBack();
   }
 
-  /** Prepared data must be on disk before the response goes on, and needs no room in memory. */
+  /** Prepared data must be on disk before the response goes on. */
   get hasDisk(): boolean {
     return this.spill !== null;
+  }
+
+  /** Whether prepared data needs no room in memory: a disk holds it, and takes more. */
+  diskTakesMore(): boolean {
+    return this.spill?.takesEntries() === true;
   }
 
   /** How much is on disk and nowhere else, once it is closed. */
@@ -88,20 +93,21 @@ export class DurableOutbox extends Outbox<DurableEntry> {
 
   /**
    * Null when the policy drops it.
-   * @param reserved it has its place in memory already
    * @throws PERF_ERR_DEFER_FULL with `'reject'`
    */
-  arm(entry: DurableEntry, when: DeferWhen | null, reserved: boolean, sequence?: TaskSequence): Armed | null {
-    if (this.spill !== null) return this.armOnDisk(this.spill, entry, when);
-    if (!reserved) return this.armInMemory(entry, when, sequence);
+  arm(entry: DurableEntry, when: DeferWhen | null, reserved: Reserved, sequence?: TaskSequence): Armed | null {
+    if (this.spill !== null) return this.armOnDisk(this.spill, entry, when, reserved);
+    if (reserved === false) return this.armInMemory(entry, when, sequence);
     this.capacity.fill(bytesOf(entry.json), 0);
     return new OutboxItem(this, entry, when);
   }
 
-  private armOnDisk(spill: Spill, entry: DurableEntry, when: DeferWhen | null): Armed {
+  private armOnDisk(spill: Spill, entry: DurableEntry, when: DeferWhen | null, reserved: Reserved): Armed {
     const { capacity, shared } = this;
+    const holdsRoom = this.takeBeforeWriting(entry, reserved);
     const writing = this.write(spill, entry).then((place): Armed | null => {
-      if (place === null) return this.armInMemory(entry, when);
+      if (holdsRoom) return new OutboxItem(this, entry, when, place);
+      if (place === null) return this.armUnwritten(entry, when);
       if (capacity.take(bytesOf(entry.json))) return new OutboxItem(this, entry, when, place);
       return { when, commit: () => this.park(spill, place), discard: () => spill.strike([place]) };
     });
@@ -115,6 +121,26 @@ export class DurableOutbox extends Outbox<DurableEntry> {
       commit: (status) => void written.then((armed) => armed?.commit(status)),
       discard: () => void written.then((armed) => armed?.discard()),
     };
+  }
+
+  /**
+   * Room in memory for what a disk that refuses would leave without any: once it is being written, nobody hears it any more.
+   * @throws PERF_ERR_DEFER_FULL with `'reject'`
+   */
+  private takeBeforeWriting({ name, json }: DurableEntry, reserved: Reserved): boolean {
+    const { capacity } = this;
+    if (reserved === 'memory') capacity.fill(bytesOf(json), 0);
+    if (reserved !== false) return reserved === 'memory';
+    return (
+      capacity.overflow === 'reject' && !this.diskTakesMore() && capacity.takeFor(name, () => false, bytesOf(json))
+    );
+  }
+
+  /** The disk has refused what was taken in: with `'reject'` it is kept, as others of the same moment, however little room there is. */
+  private armUnwritten(entry: DurableEntry, when: DeferWhen | null): Armed | null {
+    if (this.capacity.overflow !== 'reject') return this.armInMemory(entry, when);
+    this.capacity.fill(bytesOf(entry.json));
+    return new OutboxItem(this, entry, when);
   }
 
   /**

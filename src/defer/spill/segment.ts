@@ -5,6 +5,9 @@ import type { DurableEntry } from '../durable/durable-entry.js';
 /** Text that is brought back at a time, bytes. */
 const TAKE_BYTES = 1024 * 1024;
 
+/** What asks a disk that has refused whether it takes entries again: more than most of them. */
+const PROBE = ' '.repeat(64 * 1024);
+
 /** Where an entry stands on disk. */
 export interface Place {
   readonly segment: Segment;
@@ -91,6 +94,16 @@ export class Segment {
     return places;
   }
 
+  /** Rejects as the write of an entry would, and leaves nothing behind. */
+  async probe(): Promise<void> {
+    try {
+      await this.handle.appendFile(PROBE);
+      await this.handle.datasync();
+    } finally {
+      await this.cutOff();
+    }
+  }
+
   park(offset: number): void {
     if (this.inMemory.delete(offset)) this.onDiskOnly.push(offset);
   }
@@ -160,8 +173,13 @@ export class Segment {
       if (durably) await this.handle.datasync();
       this.bytes += Buffer.byteLength(text);
     } catch (error) {
-      await this.handle.truncate(this.bytes).catch(() => (this.torn = true));
+      await this.cutOff();
       throw error;
     }
+  }
+
+  /** What stands behind the last whole line. */
+  private async cutOff(): Promise<void> {
+    await this.handle.truncate(this.bytes).catch(() => (this.torn = true));
   }
 }

@@ -10,6 +10,8 @@ import { RejectFile, type RejectedEntry } from './reject-file.js';
 import { Segment, type Place, type TakenBack } from './segment.js';
 
 const SEGMENT_BYTES = 8 * 1024 * 1024;
+/** A disk that has refused is asked again so much later, milliseconds. */
+const ASK_AGAIN_MS = 1_000;
 
 type Report = (cause: string, message: string) => void;
 
@@ -25,6 +27,9 @@ export class Spill {
   private rejects = new RejectFile('');
   private joining: { readonly entries: DurableEntry[]; readonly written: Promise<Place[]> } | null = null;
   private sweeping = false;
+  /** When the disk has last refused an entry, monotonic milliseconds; null since it has taken one. */
+  private refusedMs: number | null = null;
+  private asking = false;
   private closed = false;
   private last: Promise<unknown> = Promise.resolve();
   private lock: FileLock | null = null;
@@ -70,6 +75,32 @@ export class Spill {
     return (await written)[at] ?? null;
   }
 
+  /** Whether an entry would be written, as far as is known. Asks the disk again by itself, for as long as somebody asks here. */
+  takesEntries(): boolean {
+    if (this.heldBytes >= this.options.maxBytes) return false;
+    if (this.refusedMs === null) return true;
+    if (!this.asking && performance.now() - this.refusedMs >= ASK_AGAIN_MS) void this.askAgain();
+    return false;
+  }
+
+  private async askAgain(): Promise<void> {
+    this.asking = true;
+    await this.heed(this.onDisk('write', async () => (await this.writable()).probe()));
+    this.asking = false;
+  }
+
+  /** Learns from a write whether the disk takes entries. Never rejects. */
+  private async heed(written: Promise<unknown>): Promise<void> {
+    this.refusedMs = await written.then(
+      () => null,
+      () => performance.now(),
+    );
+  }
+
+  private get heldBytes(): number {
+    return this.segments.reduce((sum, { bytes }) => sum + bytes, 0);
+  }
+
   private newWrite() {
     const entries: DurableEntry[] = [];
     const written = this.onDisk('write', async () => {
@@ -78,6 +109,7 @@ export class Spill {
       this.joining = null;
       return (await this.writable()).append(entries);
     });
+    void this.heed(written);
     return { entries, written: written.catch((): Place[] => []) };
   }
 
@@ -166,7 +198,7 @@ export class Spill {
   private async writable(): Promise<Segment> {
     const { active } = this;
     if (this.lock?.isLost === true) throw new Error('another process has taken it over, while this one stood still');
-    const heldBytes = this.segments.reduce((sum, { bytes }) => sum + bytes, 0);
+    const { heldBytes } = this;
     if (heldBytes >= this.options.maxBytes) throw new Error(`it holds ${heldBytes} bytes already (spillMaxBytes)`);
     if (active !== null && !active.torn && active.bytes < SEGMENT_BYTES) return active;
     const segment = await Segment.create(`${this.file}.${this.nextNumber}`);

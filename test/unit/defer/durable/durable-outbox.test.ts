@@ -159,6 +159,42 @@ describe('durable work in front of a store that comes and goes', () => {
     await engine.drain(100);
   });
 
+  it('reject: while the disk refuses, what has no room in memory is refused; it is asked again by itself', async () => {
+    const place = new MemoryPlace();
+    place.away = true;
+    const path = join(folder, 'spill');
+    const { engine } = engineWith({
+      maxPending: 1,
+      overflow: 'reject',
+      store: new MemoryStore(place, false, { path, maxBytes: 1024 ** 2 }),
+    });
+    const durable = engine.durable!;
+    await durable.start(NO_WORKER);
+    const arm = async (id: string): Promise<void> => {
+      const armed = durable.arm(entryOf(id), null, false)!;
+      await armed.written;
+      armed.commit(200);
+    };
+    await arm('on disk');
+    const file = await open(`${path}.1`);
+    const full = Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
+    const write = vi.spyOn(Object.getPrototypeOf(file) as typeof file, 'appendFile').mockRejectedValue(full);
+    await file.close();
+    // Taken in before that is known.
+    await arm('kept');
+    expect(engine.capacityOf({ durable: true })).toBe(durable.capacity);
+    await expect(arm('refused')).rejects.toThrow('PERF_ERR_DEFER_FULL');
+    write.mockRestore();
+    await until('the disk to be asked again', () => engine.capacityOf({ durable: true }) === null);
+    await arm('on disk again');
+    place.away = false;
+    await engine.idle();
+    expect([...place.known].toSorted()).toEqual(['kept', 'on disk', 'on disk again']);
+    expect(engine.stats()).toMatchObject({ accepted: 3, stored: 3, failed: 0, dropped: 0 });
+    expect(durable.capacity.isEmpty).toBe(true);
+    await engine.drain(100);
+  });
+
   it('what waits for a disk that cannot be read takes no room from what a disk refuses', async () => {
     const place = new MemoryPlace();
     place.away = true;
