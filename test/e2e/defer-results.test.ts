@@ -1,12 +1,14 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Controller, Get, Inject, Injectable, Sse } from '@nestjs/common';
-import { interval, map, of, take } from 'rxjs';
+import { Controller, Get, Inject, Injectable, Req, Sse } from '@nestjs/common';
+import { defer, interval, map, of, take } from 'rxjs';
 import { expect, it, describe, vi, afterEach } from 'vitest';
 import { type DeferContext, type DeferredWork, type DeferOptions, Deferrer, DeferWork } from '../../src/index.js';
 import { bullmqStore } from '../../src/entries/bullmq.js';
+import { MemoryPlace, MemoryStore } from '../contract/memory-store.js';
 import { adapters, startApp } from '../fixtures/app.js';
+import { until } from '../fixtures/until.js';
 
 @Injectable()
 class Log {
@@ -24,8 +26,27 @@ class Remember implements DeferredWork<{ result: unknown }> {
   }
 }
 
+@Injectable()
+class Post implements DeferredWork<string> {
+  constructor(@Inject(Log) private readonly log: Log) {}
+  /** As HttpService of @nestjs/axios: nothing happens before it is subscribed to. */
+  run(what: string) {
+    return defer(() => of(this.log.results.push(what)));
+  }
+}
+
+const logOf = (request: unknown): Log => (request as { log: Log }).log;
+
 @Controller()
 class ResultsController {
+  constructor(@Inject(Log) private readonly log: Log) {}
+  @Get('observed-work')
+  @DeferWork(Post)
+  @DeferWork(({ result, request }) => defer(() => of(logOf(request).results.push(`${result} by function`))))
+  observedWork(@Req() request: object) {
+    Object.assign(request, { log: this.log });
+    return 'sent';
+  }
   @Get('promised')
   @DeferWork(Remember)
   async promised() {
@@ -48,7 +69,7 @@ describe.each(adapters)('what a handler returns, on %s', (adapter) => {
     for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
   });
   async function start(defer: DeferOptions = {}) {
-    const metadata = { controllers: [ResultsController], providers: [Log, Remember] };
+    const metadata = { controllers: [ResultsController], providers: [Log, Remember, Post] };
     const app = await startApp(adapter, { metadata, perf: { defer } });
     return { ...app, deferrer: app.app.get(Deferrer), log: app.app.get(Log) };
   }
@@ -67,6 +88,17 @@ describe.each(adapters)('what a handler returns, on %s', (adapter) => {
     expect(await (await fetch(`${app.url}/events`)).text()).toContain('data: 1');
     await app.deferrer.idle();
     expect(app.log.results).toEqual([undefined]);
+  });
+
+  it('work that returns an observable is done when that completes', async () => {
+    const app = await start({ store: new MemoryStore(new MemoryPlace(), true) });
+    cleanups.push(() => app.close());
+    await fetch(`${app.url}/observed-work`);
+    await app.deferrer.enqueue(Post, 'durable');
+    await app.deferrer.idle();
+    await until('the durable one', () => app.log.results.includes('durable'));
+    expect(app.log.results).toHaveLength(3);
+    expect(app.log.results).toEqual(expect.arrayContaining(['sent', 'sent by function', 'durable']));
   });
 
   it('and stays on disk when the application closes is waited for by nobody', async () => {

@@ -1,4 +1,5 @@
 import type { AsyncResource } from 'node:async_hooks';
+import { from, isObservable, type Observable } from 'rxjs';
 import type { Linked } from '../../core/linked-list.js';
 import { inRootContext } from '../../core/root-context.js';
 import { isThenable } from '../../core/thenable.js';
@@ -15,7 +16,7 @@ export interface Running {
 
 /**
  * One attempt of one task: runs it and settles exactly once. A synchronous task costs no promise. What a task does after
- * it was cut is ignored, its late rejection included.
+ * it was cut is ignored, its late rejection included. An observable is work as well, until it completes.
  */
 export class Attempt<T> implements Running, Linked<Attempt<T>> {
   previous: Attempt<T> | null = null;
@@ -25,6 +26,7 @@ export class Attempt<T> implements Running, Linked<Attempt<T>> {
   private cutBy: Error | null = null;
   private settled = false;
   private timer: NodeJS.Timeout | undefined;
+  private unsubscribe: (error: Error) => void = () => {};
 
   constructor(
     readonly subject: T,
@@ -45,16 +47,31 @@ export class Attempt<T> implements Running, Linked<Attempt<T>> {
   start(run: (attempt: Running) => unknown, resource: AsyncResource, timeoutMs: number): void {
     try {
       const result = resource.runInAsyncScope(run, undefined, this);
-      if (!isThenable(result)) return this.settle('completed', null);
+      if (!isThenable(result) && !isObservable(result)) return this.settle('completed', null);
       const late = (): void => this.cut(new Error(`took longer than ${timeoutMs} ms`));
       this.timer = inRootContext(() => setTimeout(late, timeoutMs).unref());
-      Promise.resolve(result).then(
-        () => this.settle('completed', null),
-        (error: unknown) => this.settle('failed', error),
-      );
+      const failed = (error: unknown): void => this.settle('failed', error);
+      const completed = (value: unknown): void => {
+        if (!isObservable(value)) return this.settle('completed', null);
+        void resource.runInAsyncScope(() => this.completionOf(value)).then(completed, failed);
+      };
+      if (isObservable(result)) completed(result);
+      else Promise.resolve(result).then(completed, failed);
     } catch (error) {
       this.settle('failed', error);
     }
+  }
+
+  private completionOf(source: Observable<unknown>): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const subscription = from(source).subscribe({ error: reject, complete: resolve });
+      this.unsubscribe = (error) => {
+        subscription.unsubscribe();
+        reject(error);
+      };
+      // It had been given up before it came.
+      if (this.cutBy !== null) this.unsubscribe(this.cutBy);
+    });
   }
 
   /** Asks it to end, and waits for what it does: no longer for the timeout, whose report nobody would hear. */
@@ -62,6 +79,7 @@ export class Attempt<T> implements Running, Linked<Attempt<T>> {
     clearTimeout(this.timer);
     this.cutBy = error;
     this.controller?.abort(error);
+    this.unsubscribe(error);
   }
 
   /** Gives up on it: settles as a timeout, and aborts its signal. */

@@ -1,6 +1,8 @@
-import { AsyncResource } from 'node:async_hooks';
+import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
+import { defer as onSubscription, EMPTY, finalize, NEVER, Subject, throwError, type Observable } from 'rxjs';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Attempt, type Told } from '../../../../src/defer/tasks/attempt.js';
+import { until } from '../../../fixtures/until.js';
 
 const told: Told = { id: 'a', traceparent: null, requestId: null, status: null, attempt: 1 };
 
@@ -45,6 +47,69 @@ it('that has ended by itself aborts no signal, also one that is first looked at 
   await Promise.resolve().then(() => {});
   expect(ended.toSorted()).toEqual(['completed', 'completed', 'failed']);
   expect(attempts.map(({ info }) => info.signal.aborted)).toEqual([false, false, false]);
+});
+
+describe('an attempt whose work is an observable', () => {
+  const start = (run: () => unknown) => {
+    const outcomes: unknown[][] = [];
+    const attempt = new Attempt(null, told, (_, ...outcome) => void outcomes.push(outcome));
+    attempt.start(run, new AsyncResource('Test'), 60_000);
+    return { attempt, outcomes };
+  };
+  const settled = (outcomes: unknown[]): Promise<void> => until('it to settle', () => outcomes.length > 0);
+
+  it.each<[string, (source: Observable<unknown>) => unknown]>([
+    ['itself', (source) => source],
+    ['promised', async (source) => source],
+  ])('%s: is subscribed to once, and ends when it completes', async (_, form) => {
+    const values = new Subject<number>();
+    let subscribed = 0;
+    const source = onSubscription(() => {
+      subscribed += 1;
+      return values;
+    });
+    const { outcomes } = start(() => form(source));
+    await until('the subscription', () => values.observed);
+    values.next(1);
+    await Promise.resolve();
+    expect(outcomes).toEqual([]);
+    values.complete();
+    await settled(outcomes);
+    expect({ subscribed, outcomes }).toEqual({ subscribed: 1, outcomes: [['completed', null]] });
+  });
+
+  it('completes without a value, and fails with its error', async () => {
+    const empty = start(() => EMPTY);
+    const failing = start(() => throwError(() => new Error('refused')));
+    await Promise.all([settled(empty.outcomes), settled(failing.outcomes)]);
+    expect(empty.outcomes).toEqual([['completed', null]]);
+    expect(failing.outcomes).toEqual([['failed', new Error('refused')]]);
+  });
+
+  it('runs in the async context of its request, also when it is promised', async () => {
+    const seen: (string | undefined)[] = [];
+    const storage = new AsyncLocalStorage<string>();
+    const resource = storage.run('of the request', () => new AsyncResource('Test'));
+    const ended: string[] = [];
+    const attempt = new Attempt(null, told, (_, outcome) => void ended.push(outcome));
+    const source = onSubscription(() => {
+      seen.push(storage.getStore());
+      return EMPTY;
+    });
+    attempt.start(() => Promise.resolve(source), resource, 60_000);
+    await settled(ended);
+    expect(seen).toEqual(['of the request']);
+  });
+
+  it.each(['cut', 'abort'] as const)('is unsubscribed from when it is given up: %s', async (how) => {
+    const { attempt, outcomes } = start(() => NEVER.pipe(finalize(() => (unsubscribed += 1))));
+    let unsubscribed = 0;
+    const error = new Error('the application closes');
+    attempt[how](error);
+    await settled(outcomes);
+    expect(unsubscribed).toBe(1);
+    expect(outcomes).toEqual([[how === 'cut' ? 'timeout' : 'failed', error]]);
+  });
 });
 
 // V8 allocates what a getter of an object's own needs in the old generation, and the request hangs on it.
