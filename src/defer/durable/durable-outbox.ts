@@ -29,6 +29,9 @@ export class DurableOutbox extends Outbox<DurableEntry> {
   private readonly spill: Spill | null;
   private takingBack = false;
 
+  /** A store holds nothing back while its server is away: what is not answered is lost. */
+  readonly resendsUnanswered = true;
+
   readonly target: DurableStore;
 
   constructor(store: DurableStore, capacity: Capacity, shared: OutboxShared) {

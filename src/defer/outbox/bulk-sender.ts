@@ -7,7 +7,7 @@ const MAX_JOBS_A_TURN = 64;
 /** More bulks in flight gain nothing and let more of the buffer escape into a stalled connection. */
 const MAX_IN_FLIGHT = 4;
 const RETRY = { baseMs: 50, maxMs: 2_000 };
-/** A send that has neither succeeded nor failed: ioredis may drop a command while it reconnects (redis/ioredis#2194). */
+/** A send that has neither succeeded nor failed: ioredis may drop a command while it reconnects (redis/ioredis#2193). */
 const SEND_TIMEOUT_MS = 30_000;
 /** A bulk that failed this often, while others got through, holds a job that the queue will never take. */
 const REFUSED_AFTER = 5;
@@ -25,11 +25,15 @@ export interface BatchLimits {
 
 /** What becomes of items. Each item ends in exactly one of `stored` and `refused`, unless it is taken back. */
 export interface BulkEvents<T> {
+  /** Whether what is not answered in time is sent again; not where a client may hold it until its server is back. */
+  readonly resendsUnanswered: boolean;
   /** Called again with the same items after a failure. */
   store(items: readonly T[]): Promise<unknown>;
   stored(items: readonly T[], sends: number, sentMs: number): void;
   refused(item: T, sends: number, error: unknown): void;
   retried(items: readonly T[], error: unknown): void;
+  /** It is waited for. */
+  unanswered(error: Error): void;
 }
 
 class Bulk<T> {
@@ -46,10 +50,11 @@ class Bulk<T> {
     public firstFailedMs = Infinity,
   ) {}
 
-  wait(ms: number): Promise<void> {
+  /** Without `ms`, until it is woken. */
+  wait(ms?: number): Promise<void> {
     return new Promise((resolve) => {
       this.wakeUp = resolve;
-      this.timer = setTimeout(resolve, ms).unref();
+      if (ms !== undefined) this.timer = setTimeout(resolve, ms).unref();
     });
   }
 
@@ -161,7 +166,8 @@ export class BulkSender<T> {
   private async answerTo(bulk: Bulk<T>): Promise<unknown> {
     const number = (bulk.sends += 1);
     bulk.sentMs = performance.now();
-    let error: unknown = new Error(`the store has not answered within ${SEND_TIMEOUT_MS} ms`);
+    const late = new Error(`the store has not answered within ${SEND_TIMEOUT_MS} ms`);
+    let error: unknown = late;
     const sending = async (): Promise<unknown> => this.events.store(bulk.items);
     void sending().then(
       // An older send that succeeds late stores it as well; only the newest may fail it.
@@ -176,6 +182,9 @@ export class BulkSender<T> {
       },
     );
     await bulk.wait(SEND_TIMEOUT_MS);
+    if (this.events.resendsUnanswered || this.closed || bulk.stored || error !== late) return error;
+    this.events.unanswered(late);
+    await bulk.wait();
     return error;
   }
 

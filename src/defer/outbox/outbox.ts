@@ -119,6 +119,8 @@ export abstract class Outbox<P extends Parcel = Parcel> implements BulkEvents<Ou
     return { key: '', limits: null };
   }
 
+  abstract readonly resendsUnanswered: boolean;
+
   abstract store(items: readonly OutboxItem<P>[]): Promise<unknown>;
 
   protected strike(_places: readonly Place[]): void {}
@@ -146,8 +148,16 @@ export abstract class Outbox<P extends Parcel = Parcel> implements BulkEvents<Ou
 
   retried(items: readonly OutboxItem<P>[], error: unknown): void {
     this.shared.counters.retried += items.length;
+    this.reportTrouble(error, 'All is kept, and sent again under the same ids.');
+  }
+
+  unanswered(error: Error): void {
+    this.reportTrouble(error, 'All is kept: the client may hold it until its server is back.');
+  }
+
+  private reportTrouble(error: unknown, advice: string): void {
     const cause = `${this.what} could not be stored: ${reasonOf(error)}`;
-    this.shared.report(cause, `${cause}. All is kept, and sent again under the same ids.`);
+    this.shared.report(cause, `${cause}. ${advice}`);
   }
 
   stored(items: readonly OutboxItem<P>[], sends: number, sentMs: number): void {
@@ -195,6 +205,9 @@ interface JobParcel extends Parcel {
 }
 
 export class JobOutbox extends Outbox<JobParcel> {
+  /** BullMQ's clients hold commands while Redis is away: each send more would be held as well. */
+  readonly resendsUnanswered = false;
+
   constructor(
     private readonly queue: JobQueue,
     capacity: Capacity,

@@ -4,14 +4,16 @@ import { BulkSender, type BatchLimits } from '../../../../src/defer/outbox/bulk-
 
 type Send = (items: readonly number[], call: number) => Promise<unknown>;
 
-function senderWith(send: Send, limits: Partial<BatchLimits> = {}) {
+function senderWith(send: Send, limits: Partial<BatchLimits> = {}, resendsUnanswered = true) {
   const sent: (readonly number[])[] = [];
   const stored: number[] = [];
   const refused: number[] = [];
   const retried: number[] = [];
+  const unanswered: string[] = [];
   const sender = new BulkSender<number>(
     { maxJobs: 100, maxWaitMs: 5, ...limits },
     {
+      resendsUnanswered,
       store: (items) => {
         sent.push(items);
         return send(items, sent.length);
@@ -19,12 +21,13 @@ function senderWith(send: Send, limits: Partial<BatchLimits> = {}) {
       stored: (items) => stored.push(...items),
       refused: (item) => refused.push(item),
       retried: (items) => retried.push(...items),
+      unanswered: ({ message }) => unanswered.push(message),
     },
   );
   const add = (count: number, from = 0): void => {
     for (let i = 0; i < count; i++) sender.add(from + i);
   };
-  return { sender, sent, stored, refused, retried, add };
+  return { sender, sent, stored, refused, retried, unanswered, add };
 }
 
 const trouble = (): Promise<never> => Promise.reject(Object.assign(new Error('connect'), { code: 'ECONNREFUSED' }));
@@ -113,6 +116,34 @@ describe('micro-batching', () => {
     await vi.advanceTimersByTimeAsync(100_000);
     expect(stored).toEqual([0, 1]);
     expect(sent).toHaveLength(2);
+  });
+
+  it('sends nothing again that a client may hold, and says so once; a late failure is tried again', async () => {
+    const answers: { resolve: () => void; reject: (error: Error) => void }[] = [];
+    const send = (): Promise<void> => new Promise((resolve, reject) => answers.push({ resolve, reject }));
+    const { sent, stored, retried, unanswered, add } = senderWith(send, { maxJobs: 2 }, false);
+    add(4);
+    await vi.advanceTimersByTimeAsync(3_600_000);
+    expect(sent).toEqual([
+      [0, 1],
+      [2, 3],
+    ]);
+    expect([retried, unanswered]).toEqual([[], Array(2).fill('the store has not answered within 30000 ms')]);
+    answers[0]!.resolve();
+    answers[1]!.reject(Object.assign(new Error('connect'), { code: 'ECONNREFUSED' }));
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect([stored, retried, sent.slice(2)]).toEqual([[0, 1], [2, 3], [[2, 3]]]);
+    answers[2]!.resolve();
+    await vi.advanceTimersByTimeAsync(1);
+    expect(stored).toEqual([0, 1, 2, 3]);
+  });
+
+  it('close() returns what a client may hold', async () => {
+    const { sender, add } = senderWith(() => new Promise(() => {}), {}, false);
+    add(2);
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(sender.close()).toEqual([0, 1]);
+    expect(vi.getTimerCount()).toBe(0);
   });
 
   it('treats a queue whose `addBulk` throws like one that rejects', async () => {

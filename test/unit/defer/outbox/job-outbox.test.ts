@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { JobQueue } from '../../../../src/index.js';
 import { until } from '../../../fixtures/until.js';
 import { RequestWork } from '../../../../src/defer/request-work.js';
@@ -111,6 +111,26 @@ describe('jobs for the own queue of an application', () => {
     expect(reports).toEqual([
       'jobs for queue "mail" could not be stored: Connection is closed.. All is kept, and sent again under the same ids.',
     ]);
+  });
+
+  it('what its client holds while Redis is away is not sent again on top of it, but told', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    try {
+      const { engine, reports } = engineWith();
+      const queue = queueOf(() => new Promise(() => {}));
+      engine.armJob(queue, 'welcome', { id: 1 }, undefined, null)!.commit(null);
+      await vi.advanceTimersByTimeAsync(600_000);
+      expect(queue.sends).toBe(1);
+      expect(engine.stats()).toMatchObject({ retried: 0, pending: 1 });
+      expect(reports).toEqual([
+        'jobs for queue "mail" could not be stored: the store has not answered within 30000 ms. ' +
+          'All is kept: the client may hold it until its server is back.',
+      ]);
+      vi.useRealTimers();
+      await engine.drain(0);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   it('what is not stored at the deadline of closing is dropped by name', async () => {
