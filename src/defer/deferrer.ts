@@ -67,7 +67,7 @@ export class Deferrer {
    * With `durable: true` it goes through `defer.store` once the response has ended.
    * @throws PERF_ERR_DEFER_WORK, PERF_ERR_STORE, PERF_ERR_SERIALIZE, and what the function form throws
    */
-  defer<T>(work: Type<DeferredWork<T> | DeferredBatchWork<T>>, data: T, options?: EnqueueOptions): void;
+  defer<T>(work: Type<DeferredWork<T> | DeferredBatchWork<T>>, data: NoInfer<T>, options?: EnqueueOptions): void;
   defer(work: Type<AnyWork> | ((info: DeferInfo) => unknown), ...more: [unknown?, EnqueueOptions?]): void {
     const engine = this.ready('deferrer.defer()');
     if (typeof work !== 'function') {
@@ -111,7 +111,7 @@ export class Deferrer {
    */
   async enqueue<T>(
     work: Type<DeferredWork<T> | DeferredBatchWork<T>>,
-    data: T,
+    data: NoInfer<T>,
     options?: EnqueueOptions,
   ): Promise<{ id: string }> {
     const what = 'deferrer.enqueue()';

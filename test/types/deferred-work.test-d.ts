@@ -48,6 +48,41 @@ void deferrer.enqueue(WriteAudit, { row: 'one' });
 // @ts-expect-error `total` is missing
 deferrer.defer(SaveOrder, { id: 'o-1' });
 
+/** Picks more than `run` asks for. */
+class PickMore implements DeferredWork<{ orderId: string }> {
+  prepare({ result }: DeferContext<Order>) {
+    return { orderId: result.id, total: result.total };
+  }
+  run({ orderId }: { orderId: string }) {
+    return orderId;
+  }
+}
+class NoData implements DeferredWork {
+  run() {}
+}
+deferrer.defer(PickMore, { orderId: 'o-1' });
+deferrer.defer(NoData, undefined);
+
+declare const known: {
+  order: Order;
+  orNull: Order | null;
+  orNone: Order | undefined;
+  part: Partial<Order>;
+  orText: Order | string;
+};
+deferrer.defer(SaveOrder, known.order);
+void deferrer.enqueue(SaveOrder, known.order);
+// @ts-expect-error may be null
+void deferrer.enqueue(SaveOrder, known.orNull);
+// @ts-expect-error may be undefined
+deferrer.defer(SaveOrder, known.orNone);
+// @ts-expect-error may lack what `run` needs
+void deferrer.enqueue(SaveOrder, known.part);
+// @ts-expect-error may be something else
+deferrer.defer(SaveOrder, known.orText);
+// @ts-expect-error may be null, for `runBatch` as well
+void deferrer.enqueue(WriteAudit, null);
+
 class OrdersController {
   @DeferWork(SendReceipt)
   @DeferWork(WriteAudit, { batch: { maxItems: 5 } })
