@@ -79,6 +79,11 @@ export abstract class ResponseView implements ResponseHead {
     this.statusBefore = null;
   }
 
+  /** Since it was made, or undone. */
+  hasChanged(name: string): boolean {
+    return this.before?.has(name) === true;
+  }
+
   private remember(name: string): void {
     this.before ??= new Map();
     if (!this.before.has(name)) this.before.set(name, this.header(name));

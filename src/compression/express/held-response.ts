@@ -55,13 +55,22 @@ export class HeldResponse implements Sending {
     if (this.phase === 'waiting') throw headersSentError();
     const { response, original } = this;
     if (this.phase !== 'open' || !isStatus(status)) return original.writeHead.call(response, status, reason, headers);
-    setAll(response, (typeof reason === 'string' ? headers : (headers ?? reason)) as GivenHeaders | undefined);
+    const given = (typeof reason === 'string' ? headers : (headers ?? reason)) as GivenHeaders | undefined;
+    setAll(response, given);
     response.statusCode = status;
     this.openStream(() => {
-      if (typeof reason === 'string') original.writeHead.call(response, status, reason);
-      else original.writeHead.call(response, status);
+      const again = this.unchanged(given);
+      if (typeof reason === 'string') original.writeHead.call(response, status, reason, again);
+      else original.writeHead.call(response, status, again);
     });
     return response;
+  }
+
+  /** Given once more: they outrank what middleware sets within a `writeHead` of its own, as with Node. */
+  private unchanged(given: GivenHeaders | undefined): OutgoingHttpHeaders | undefined {
+    if (given === undefined || given === null) return undefined;
+    const names = namesOf(given).filter((name) => !this.view.hasChanged(name.toLowerCase()));
+    return Object.fromEntries(names.map((name) => [name, this.response.getHeader(name)]));
   }
 
   write(chunk: unknown, encoding?: unknown, callback?: unknown): boolean {
@@ -243,10 +252,16 @@ export function setAll(response: ServerResponse, headers: GivenHeaders | undefin
     for (const [name, value] of Object.entries(headers)) response.setHeader(name, value!);
     return;
   }
-  const pairs = Array.isArray(headers[0]) ? (headers as unknown as [string, OutgoingHttpHeader][]) : pairUp(headers);
+  const pairs = pairsOf(headers);
   for (const [name] of pairs) response.removeHeader(name);
   for (const [name, value] of pairs) response.appendHeader(name, value as string | string[]);
 }
+
+const pairsOf = (headers: OutgoingHttpHeader[]): [string, OutgoingHttpHeader][] =>
+  Array.isArray(headers[0]) ? (headers as unknown as [string, OutgoingHttpHeader][]) : pairUp(headers);
+
+const namesOf = (headers: NonNullable<GivenHeaders>): string[] =>
+  Array.isArray(headers) ? pairsOf(headers).map(([name]) => name) : Object.keys(headers);
 
 function pairUp(flat: readonly OutgoingHttpHeader[]): [string, OutgoingHttpHeader][] {
   const pairs: [string, OutgoingHttpHeader][] = [];

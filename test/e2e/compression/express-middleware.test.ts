@@ -37,6 +37,23 @@ describe("middleware of main.ts that replaces a response's functions", () => {
     expect(seen).toEqual(name === 'write' ? [] : [`${name}: br`]);
   });
 
+  it('does not outrank the head that is given, where it sets headers within its own `writeHead`', async () => {
+    await start((_request, response, next) => {
+      const { writeHead } = response;
+      Object.assign(response, {
+        writeHead(...given: Parameters<typeof writeHead>) {
+          response.setHeader('cache-control', 'max-age=60');
+          response.setHeader('x-cached', 'yes');
+          return writeHead.apply(response, given);
+        },
+      });
+      next();
+    });
+    const { headers } = await callAccepting(`${test.url}/c/events`, 'br');
+    expect(headers['cache-control']).toContain('no-store');
+    expect(headers['x-cached']).toBe('yes');
+  });
+
   it('may answer by itself, before compression knows of the response', async () => {
     await start((_request, response) => {
       response.writeHead(201, { 'content-type': 'text/plain' });
