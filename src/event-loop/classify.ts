@@ -138,10 +138,7 @@ function named<S>(claim: Claim<S>, cause: BlockCause, evidence: Evidence<S>): Cl
   if (trusted) return { ...nobody, culprit: state, waited: 'others' };
   // What it has started and left behind is the application's by now: an interval, a worker.
   const isLeft = evidence.endedBefore(state, looks[0]!.servedMs - LEFT_BEHIND_MS);
-  const isShared = looks.every(({ source, frames }) => source === 'aside' && isSharedCallback(frames));
-  // Of a batch, or a worker's answer: whoever it was made for goes on first.
-  const likely = isShared ? (evidence.firstOn ?? state) : state;
-  return { ...nobody, suspect: isLeft ? null : likely, waited: 'unknown' };
+  return { ...nobody, suspect: isLeft ? null : state, waited: 'unknown' };
 }
 
 /** Who waited while the code of a claim ran, apart from its request. */
