@@ -194,8 +194,9 @@ describe.each(adapters)('a recording, on %s', (adapter) => {
   });
 
   it('leaves out more where its lines would not last to its end', async () => {
-    const { recording, get, ended } = await shop({ requestsPerSecond: 40, perRoute: 1, maxBytes: 150_000 });
+    const { recording, get, ended } = await shop({ requestsPerSecond: 40, perRoute: 1, maxBytes: 330_000 });
     recording.start(minute);
+    // 440 KB, were all of it recorded; 320 KB at the most, if that takes no more than twelve seconds.
     for (let round = 0; round < 10; round++)
       await Promise.all(Array.from({ length: 100 }, (_, i) => get(`/items/${round}`, { 'x-session': `user ${i}` })));
     await get('/reset/last');
