@@ -67,6 +67,10 @@ export function uncloneableIn(root: unknown): string | null {
     if (value instanceof Promise || value instanceof WeakMap || value instanceof WeakSet || value instanceof WeakRef) {
       return `${path} (a ${value.constructor.name})`.trim();
     }
+    const buffer = ArrayBuffer.isView(value) ? value.buffer : value;
+    if (buffer instanceof ArrayBuffer && buffer.byteLength === 0 && !isCloneable(buffer)) {
+      return `${path} (a buffer that was moved before: with \`transfer: true\` give a copy of what is used again)`.trim();
+    }
   }
   return null;
 }

@@ -132,6 +132,14 @@ describe('an offloaded method', () => {
     });
   });
 
+  it('says that a result which is kept was moved with an earlier one', async () => {
+    const { reports } = shared;
+    expect(await reports.keep()).toEqual({ bytes: Uint8Array.of(1, 2) });
+    await expect(reports.keep()).rejects.toThrow(
+      'The result of "Reports.keep", at .bytes (a buffer that was moved before: with `transfer: true` give a copy of what is used again), cannot go',
+    );
+  });
+
   it('throws what it throws there: name, message, stack, status and what stands on it', async () => {
     const { reports } = shared;
     const conflict = await reports.fail('conflict').catch((error: unknown) => error as ConflictException);

@@ -42,11 +42,21 @@ describe('what is moved', () => {
 });
 
 describe('what cannot be cloned', () => {
+  const moved = (): Uint8Array => {
+    const bytes = new Uint8Array(8);
+    structuredClone(bytes, { transfer: [bytes.buffer] });
+    return bytes;
+  };
   it.each<[unknown, string | null]>([
     [{ a: [1, { b: () => {} }] }, '.a[1].b (a function)'],
     [new Map([['key', Symbol('s')]]), '.get(key) (a symbol)'],
     [{ later: Promise.resolve() }, '.later (a Promise)'],
     [{ fine: new Date(), text: '' }, null],
+    [{ empty: new ArrayBuffer(0) }, null],
+    [
+      { font: [moved()] },
+      '.font[0] (a buffer that was moved before: with `transfer: true` give a copy of what is used again)',
+    ],
   ])('is named: %o', (value, place) => {
     expect(uncloneableIn(value)).toBe(place);
   });
