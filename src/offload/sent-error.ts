@@ -22,7 +22,7 @@ export function sentError(thrown: unknown, around: readonly Error[] = []): SentE
 }
 
 const plainError = (message: string): SentError => {
-  return { name: 'Error', message, stack: undefined, http: null, properties: {} };
+  return { name: 'Error', classes: [], message, stack: undefined, http: null, properties: {} };
 };
 
 function described(thrown: Error, within: readonly Error[]): SentError {
@@ -34,7 +34,10 @@ function described(thrown: Error, within: readonly Error[]): SentError {
     const sent = OWN.has(key) ? null : sentValue(Reflect.get(thrown, key), within);
     if (sent !== null) properties[key] = sent;
   }
-  return { name: String(name), message: String(message), stack, http, properties };
+  const classes: string[] = [];
+  let at: object = thrown;
+  while ((at = Object.getPrototypeOf(at) as object) !== Error.prototype) classes.push(at.constructor.name);
+  return { name: String(name), classes, message: String(message), stack, http, properties };
 }
 
 function sentValue(value: unknown, around: readonly Error[]): SentValue | null {
@@ -56,11 +59,11 @@ function valueFrom(sent: SentValue): unknown {
   return 'list' in sent ? sent.list.map(valueFrom) : sent.value;
 }
 
-/** The error again, of the class that has its name where that is Nest's, Node's or ours. */
-export function errorFrom({ name, message, stack, http, properties }: SentError): Error {
+/** The error again, of the nearest of its classes that is Nest's, Node's or ours. */
+export function errorFrom({ name, classes, message, stack, http, properties }: SentError): Error {
   const error = http === null ? new Error(message) : new nest.HttpException(http.response, http.status);
-  const known = classNamed(name, http !== null);
-  if (known !== null) Object.setPrototypeOf(error, known.prototype as object);
+  const known = [name, ...classes].map((each) => classNamed(each, http !== null)).find((each) => each !== null);
+  if (known !== undefined) Object.setPrototypeOf(error, known.prototype as object);
   const others = Object.entries(properties).map(([key, sent]) => [key, valueFrom(sent)] as const);
   for (const [key, value] of [...others, ...Object.entries({ name, message, stack })]) {
     const enumerable = !OWN.has(key) && key !== 'cause' && key !== 'errors';

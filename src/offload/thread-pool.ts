@@ -40,6 +40,8 @@ export type Said =
 /** An error on its way to another thread. */
 export interface SentError {
   readonly name: string;
+  /** Names of its class and of those that it extends, the nearest first. */
+  readonly classes: readonly string[];
   readonly message: string;
   readonly stack: string | undefined;
   /** Of an `HttpException`. */

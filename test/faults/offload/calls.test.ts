@@ -1,4 +1,13 @@
-import { ConflictException, Controller, Get, Inject } from '@nestjs/common';
+import {
+  Catch,
+  ConflictException,
+  Controller,
+  Get,
+  Inject,
+  NotFoundException,
+  UseFilters,
+  type ArgumentsHost,
+} from '@nestjs/common';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { PerfService } from '../../../src/index.js';
 import { adapters } from '../../fixtures/app.js';
@@ -7,7 +16,16 @@ import { Reports, StockError } from '../../fixtures/offload/reports.js';
 
 afterEach(closeOffloadApps);
 
+@Catch(NotFoundException)
+class NotFoundFilter {
+  catch(error: NotFoundException, host: ArgumentsHost): void {
+    type Reply = { status(code: number): { send(body: object): void } };
+    host.switchToHttp().getResponse<Reply>().status(404).send({ missing: error.message });
+  }
+}
+
 @Controller()
+@UseFilters(NotFoundFilter)
 class ReportsController {
   constructor(@Inject(Reports) private readonly reports: Reports) {}
 
@@ -19,6 +37,11 @@ class ReportsController {
   @Get('conflict')
   conflict() {
     return this.reports.fail('conflict');
+  }
+
+  @Get('unknown')
+  unknown() {
+    return this.reports.fail('unknown');
   }
 
   @Get('stock')
@@ -172,7 +195,7 @@ it.each([true, false])('a file with top-level `await` runs on either thread (`in
 });
 
 describe.each(adapters)('from a request, on %s', (adapter) => {
-  it('carries the id of the request and its deadline; errors are answered by their status', async () => {
+  it('carries the id of the request and its deadline; errors are answered by their filter, or their status', async () => {
     const metadata = { controllers: [ReportsController] };
     const { url, app } = await offloadApp({ adapter, metadata });
     const headers = { 'x-request-id': 'order-17' };
@@ -181,9 +204,11 @@ describe.each(adapters)('from a request, on %s', (adapter) => {
     expect(context.deadlineAt - Date.now()).toBeGreaterThan(1_000);
     const conflict = await fetch(`${url}/conflict`);
     expect([conflict.status, await conflict.json()]).toEqual([409, { message: 'taken', seat: '4A' }]);
+    const unknown = await fetch(`${url}/unknown`);
+    expect([unknown.status, await unknown.json()]).toEqual([404, { missing: 'no user' }]);
     expect((await fetch(`${url}/stock`)).status).toBe(422);
     const { offload, upstream } = app.get(PerfService).snapshot();
-    expect(offload).toMatchObject({ done: 1, failed: 2, threads: 1, inline: 0 });
-    expect(upstream.map(({ target, calls }) => [target, calls])).toContainEqual(['worker Reports.fail', 2]);
+    expect(offload).toMatchObject({ done: 1, failed: 3, threads: 1, inline: 0 });
+    expect(upstream.map(({ target, calls }) => [target, calls])).toContainEqual(['worker Reports.fail', 3]);
   });
 });

@@ -1,4 +1,4 @@
-import { BadRequestException, HttpException, Module } from '@nestjs/common';
+import { BadRequestException, HttpException, Module, NotFoundException } from '@nestjs/common';
 import { describe, expect, it } from 'vitest';
 import { PerfError } from '../../../src/index.js';
 import { errorFrom, sentError } from '../../../src/offload/sent-error.js';
@@ -122,6 +122,25 @@ describe('an error on its way', () => {
     const own = travelled(new PerfError('PERF_ERR_OPTION', 'no'));
     expect(own).toBeInstanceOf(PerfError);
     expect(own).toMatchObject({ code: 'PERF_ERR_OPTION', message: 'PERF_ERR_OPTION: no' });
+  });
+
+  it('of a class that extends one of these is of the nearest of them, with the name that it had', () => {
+    class UserNotFound extends NotFoundException {}
+    class OrderTaken extends HttpException {
+      override readonly name = 'OrderTaken';
+    }
+    class TooFar extends RangeError {}
+    class StillFurther extends TooFar {}
+    const missing = travelled(new UserNotFound('no user'));
+    expect(missing).toBeInstanceOf(NotFoundException);
+    expect(missing).toMatchObject({ name: 'UserNotFound', status: 404, message: 'no user' });
+    const taken = travelled(new OrderTaken('taken', 409));
+    expect(Object.getPrototypeOf(taken)).toBe(HttpException.prototype);
+    expect(taken.name).toBe('OrderTaken');
+    expect(travelled(new StillFurther('far'))).toBeInstanceOf(RangeError);
+    expect(travelled(new Error('outer', { cause: new UserNotFound('no user') })).cause).toBeInstanceOf(
+      NotFoundException,
+    );
   });
 
   it('keeps its stack and what can be cloned of it, whatever stands there', () => {
