@@ -13,6 +13,7 @@ import type { Job } from './call.js';
 import { Dispatcher } from './dispatcher.js';
 import { OffloadCounters } from './offload-counters.js';
 import { loadHere } from './load-here.js';
+import { logLevelsData } from './log-levels.js';
 import { misplaced } from './offload.errors.js';
 import { fileOption, offloadOption, offloadRunOption, sizeOf } from './offload.options.js';
 import type { OffloadOptions, OffloadRunOptions, ResolvedOffloadOptions } from './offload.options.js';
@@ -168,9 +169,9 @@ class OffloadFeature extends Offloader implements Feature {
     const { requests, report, nowMs } = this.host;
     const { module, idleMs, heapLimitMb } = this.options;
     const warm = Math.min(this.options.warm, threads);
-    const workerData = { [OFFLOAD_DATA]: module.href };
     const open = (stillborn: (error: Error) => void): ThreadPool => {
       this.sayNarrow(threads);
+      const workerData = { [OFFLOAD_DATA]: module.href, ...logLevelsData() };
       return this.openPool!({ threads, heapLimitMb, workerData, stillborn });
     };
     const throttling = new Throttling(CPU_ALLOWANCE.get(requests));

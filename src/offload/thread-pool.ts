@@ -60,7 +60,7 @@ export type SentValue =
 export interface ThreadPoolOptions {
   readonly threads: number;
   readonly heapLimitMb: number | null;
-  readonly workerData: Readonly<Record<string, string>>;
+  readonly workerData: Readonly<Record<string, unknown>>;
   /** A thread has ended before it took any task. */
   readonly stillborn: (error: Error) => void;
 }

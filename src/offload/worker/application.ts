@@ -1,6 +1,7 @@
-import type { INestApplicationContext } from '@nestjs/common';
+import { ConsoleLogger, type INestApplicationContext } from '@nestjs/common';
 import { ModulesContainer, NestFactory } from '@nestjs/core';
 import { offloadModule } from '../../core/offload-thread.js';
+import { logLevels } from '../log-levels.js';
 import { offloadError } from '../offload.errors.js';
 import { offloadedMethods, type OffloadedMethod } from '../offloaded-methods.js';
 import { exportsOf, moduleIn } from './load.js';
@@ -17,10 +18,10 @@ export class WorkerApplication {
     const file = offloadModule();
     if (file === null) throw offloadError('This program runs in workers of offload() alone.');
     const module = moduleIn(await exportsOf(new URL(file), load), file);
-    const context = await NestFactory.createApplicationContext(module, {
-      logger: ['error', 'warn'],
-      abortOnError: false,
-    });
+    // Nest's lines about its start stand in the log of the main thread.
+    const logger = new ConsoleLogger({ logLevels: ['warn'] });
+    const context = await NestFactory.createApplicationContext(module, { logger, abortOnError: false });
+    logger.setLogLevels(logLevels());
     const name = 'module' in module ? module.module.name : module.name;
     return new WorkerApplication(context, offloadedMethods(context.get(ModulesContainer, { strict: false })), name);
   }

@@ -4,6 +4,8 @@ import {
   Controller,
   Get,
   Inject,
+  LOG_LEVELS,
+  Logger,
   NotFoundException,
   UseFilters,
   type ArgumentsHost,
@@ -13,6 +15,7 @@ import { PerfService } from '../../../src/index.js';
 import { adapters } from '../../fixtures/app.js';
 import { closeOffloadApps, compiled, offloadApp, type OffloadApp } from '../../fixtures/offload/app.js';
 import { Reports, StockError } from '../../fixtures/offload/reports.js';
+import { until } from '../../fixtures/until.js';
 
 afterEach(closeOffloadApps);
 
@@ -192,6 +195,32 @@ describe('an offloaded method', () => {
 it.each([true, false])('a file with top-level `await` runs on either thread (`inline: %s`)', async (inline) => {
   const { offloader } = await offloadApp({ offload: { threads: 1, inline } });
   expect(await offloader.run(compiled('awaiting'), 4)).toEqual({ isMainThread: inline, product: 8 });
+});
+
+describe("a worker's log", () => {
+  const said = async (): Promise<string> => {
+    const written = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
+    const errors = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+    const text = (): string => [...written.mock.calls, ...errors.mock.calls].map(([chunk]) => String(chunk)).join('');
+    const { reports } = await offloadApp({ offload: { threads: 1 } });
+    await reports.log();
+    await until('all is said', () => text().includes('all is said') && text().includes('at fatal'));
+    return text();
+  };
+  afterEach(() => vi.restoreAllMocks());
+
+  it('has the levels of the main thread, and no lines of a start', async () => {
+    vi.spyOn(Logger, 'isLevelEnabled').mockImplementation((level) => level !== 'verbose' && level !== 'debug');
+    const text = await said();
+    for (const level of ['log', 'warn', 'error', 'fatal']) expect(text).toContain(`said at ${level}`);
+    for (const other of ['at debug', 'at verbose', 'is made', 'InstanceLoader']) expect(text).not.toContain(other);
+  });
+
+  it('has all levels where Nest tells none', async () => {
+    vi.spyOn(Logger, 'isLevelEnabled').mockReturnValue(false);
+    const text = await said();
+    for (const level of LOG_LEVELS) expect(text).toContain(`said at ${level}`);
+  });
 });
 
 describe.each(adapters)('from a request, on %s', (adapter) => {
