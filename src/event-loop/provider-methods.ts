@@ -1,5 +1,5 @@
 import type { ModulesContainer } from '@nestjs/core';
-import { OFFLOAD_METADATA } from '../core/offload-thread.js';
+import { offloadOptionsOf } from '../core/offload-thread.js';
 import { methodsOf, prototypeOf } from '../http/prototypes.js';
 import { runningFrames, withoutProbe, type Frame } from './frame.js';
 
@@ -33,8 +33,8 @@ function* namesOf(modules: ModulesContainer): Generator<string> {
       if (wrapper.isTransient || !wrapper.isDependencyTreeStatic()) continue;
       const prototype = prototypeOf(wrapper);
       if (prototype === null) continue;
-      for (const [name, method] of methodsOf(prototype)) {
-        if (OF_REQUESTS.has(name) || Reflect.hasMetadata(OFFLOAD_METADATA, method)) continue;
+      for (const [name] of methodsOf(prototype)) {
+        if (OF_REQUESTS.has(name) || offloadOptionsOf(prototype, name) !== undefined) continue;
         yield `${prototype.constructor.name}.${name}`;
       }
     }

@@ -1,7 +1,7 @@
-import { inOffloadThread, OFFLOAD_METADATA } from '../core/offload-thread.js';
+import { inOffloadThread, putOffloadOptions } from '../core/offload-thread.js';
 import { needExtension } from '../http/extension.js';
 import { misplaced } from './offload.errors.js';
-import { offloadMethodOption, type OffloadMethodOptions, type ResolvedMethodOptions } from './offload.options.js';
+import { offloadMethodOption, type OffloadMethodOptions } from './offload.options.js';
 
 type OffloadDecorator = <T extends (...parameters: never[]) => Promise<unknown>>(
   target: object,
@@ -24,13 +24,9 @@ export function Offload(options: OffloadMethodOptions = {}): OffloadDecorator {
     if (typeof target === 'function') throw misplaced(label, 'a static method belongs to no provider.');
     if (typeof name === 'symbol') throw misplaced(label, 'give the method a name that is no symbol.');
     if (typeof value !== 'function') throw misplaced(label, 'it stands on something that is no method.');
-    Reflect.defineMetadata(OFFLOAD_METADATA, resolved, value);
+    putOffloadOptions(target, name, resolved);
     if (inOffloadThread()) return;
     const add = "extensions: [offload({ module: new URL('./offload.module.js', import.meta.url) })]";
     needExtension(value, { name: 'offload', decorator: '@Offload()', add });
   };
 }
-
-/** What the decorator says of a method; null where it does not stand. */
-export const offloadOptionsOf = (method: object): ResolvedMethodOptions | null =>
-  (Reflect.getMetadata(OFFLOAD_METADATA, method) as ResolvedMethodOptions | undefined) ?? null;

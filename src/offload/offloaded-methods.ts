@@ -1,6 +1,6 @@
 import type { ModulesContainer } from '@nestjs/core';
+import { offloadOptionsOf } from '../core/offload-thread.js';
 import { methodsOf, prototypeOf } from '../http/prototypes.js';
-import { offloadOptionsOf } from './offload.decorator.js';
 import { misplaced } from './offload.errors.js';
 import type { ResolvedMethodOptions } from './offload.options.js';
 
@@ -64,9 +64,9 @@ function decoratedIn(wrapper: Wrapper): OffloadedMethod[] {
   const prototype = prototypeOf(wrapper);
   if (prototype === null) return [];
   const instance = (wrapper.instance ?? {}) as Record<string, unknown>;
-  return methodsOf(prototype).flatMap(([methodName, method]) => {
-    const options = offloadOptionsOf(method);
-    return options === null
+  return methodsOf(prototype).flatMap(([methodName]) => {
+    const options = offloadOptionsOf(prototype, methodName) as ResolvedMethodOptions | undefined;
+    return options === undefined
       ? []
       : [{ name: `${prototype.constructor.name}.${methodName}`, methodName, instance, options }];
   });

@@ -69,6 +69,11 @@ describe('an offloaded method', () => {
     expect(inner).toBe(outer);
   });
 
+  it('is one whatever other decorators put in its place, and none where it is overridden', async () => {
+    const { reports } = shared;
+    expect([await reports.wrapped(), await reports.overridden()]).toEqual([false, true]);
+  });
+
   it('gets what structured clone makes of its arguments as they are at the call', async () => {
     const { reports } = shared;
     const rows = [{ id: 1 }];
