@@ -5,11 +5,6 @@ import { fileURLToPath } from 'node:url';
 /** What `require()` says of an ES module with top-level `await`, and of all of them where Node is told to require none. */
 const ONLY_IMPORTED = new Set(['ERR_REQUIRE_ASYNC_MODULE', 'ERR_REQUIRE_ESM']);
 
-/** What the workers' program is for the main thread. */
-interface Program {
-  importFile(href: string): Promise<unknown>;
-}
-
 /** Loads a file on the main thread. The CommonJS build has no `import()` that stays one: it is in `program`. */
 export async function loadHere(href: string, program: URL | null): Promise<unknown> {
   try {
@@ -17,7 +12,7 @@ export async function loadHere(href: string, program: URL | null): Promise<unkno
   } catch (error) {
     const code = (error as NodeJS.ErrnoException | null)?.code ?? '';
     if (program === null || !ONLY_IMPORTED.has(code)) throw error;
-    return (required(program) as Program).importFile(href);
+    return (required(program) as { importFile(file: string): Promise<unknown> }).importFile(href);
   }
 }
 

@@ -1,9 +1,6 @@
 import { Histogram } from '../core/histogram.js';
 import type { OffloadMethodStats, OffloadStats } from '../core/snapshot.js';
 
-/** Names beyond this number share one row. */
-const MOST_NAMES = 200;
-const OTHERS = '_OTHER';
 /** Calls after which the price of cloning is told, and the share of the run from which it is. */
 const JUDGED_AFTER = 20;
 const DEAR_RATIO = 0.3;
@@ -20,10 +17,8 @@ export interface Spent {
 interface Row {
   done: number;
   failed: number;
-  calls: number;
   runMs: number;
   cloneMs: number;
-  judged: boolean;
 }
 
 /** What has become of the calls of one application. */
@@ -48,14 +43,12 @@ export class OffloadCounters {
     this.clone.record(spent.cloneMs);
     this.wait.record(spent.waitMs);
     this.busyMs += spent.busyMs;
-    const row = this.rowOf(name);
+    let row = this.rows.get(name);
+    if (row === undefined) this.rows.set(name, (row = { done: 0, failed: 0, runMs: 0, cloneMs: 0 }));
     row[outcome] += 1;
-    row.calls += 1;
     row.runMs += spent.runMs;
     row.cloneMs += spent.cloneMs;
-    if (row.judged || row.calls < JUDGED_AFTER) return;
-    row.judged = true;
-    if (row.cloneMs > row.runMs * DEAR_RATIO) this.dear(name, meansOf(row));
+    if (callsOf(row) === JUDGED_AFTER && row.cloneMs > row.runMs * DEAR_RATIO) this.dear(name, meansOf(row));
   }
 
   stats(now: Pick<OffloadStats, 'threads' | 'running' | 'pending' | 'throttledMs'>): OffloadStats {
@@ -76,15 +69,7 @@ export class OffloadCounters {
       }),
     };
   }
-
-  private rowOf(name: string): Row {
-    const key = this.rows.has(name) || this.rows.size < MOST_NAMES ? name : OTHERS;
-    let row = this.rows.get(key);
-    if (row === undefined) {
-      this.rows.set(key, (row = { done: 0, failed: 0, calls: 0, runMs: 0, cloneMs: 0, judged: false }));
-    }
-    return row;
-  }
 }
 
-const meansOf = ({ calls, runMs, cloneMs }: Row) => ({ runMs: runMs / calls, cloneMs: cloneMs / calls });
+const callsOf = ({ done, failed }: Row): number => done + failed;
+const meansOf = (row: Row) => ({ runMs: row.runMs / callsOf(row), cloneMs: row.cloneMs / callsOf(row) });

@@ -93,9 +93,8 @@ export const fileOption: Option<URL> = {
 
 function isFile(given: unknown): boolean {
   if (typeof given === 'string' && isAbsolute(given)) return true;
-  if (typeof given !== 'string' && !(given instanceof URL)) return false;
   try {
-    return fileURLToPath(given) !== '';
+    return fileURLToPath(given as URL | string) !== '';
   } catch {
     return false;
   }

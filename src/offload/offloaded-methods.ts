@@ -1,6 +1,6 @@
 import type { ModulesContainer } from '@nestjs/core';
 import { offloadOptionsOf } from '../core/offload-thread.js';
-import { methodsOf, prototypeOf } from '../http/prototypes.js';
+import { methodsOf, prototypeOf, type wrappersOf } from '../http/prototypes.js';
 import { misplaced } from './offload.errors.js';
 import type { ResolvedMethodOptions } from './offload.options.js';
 
@@ -13,12 +13,15 @@ export interface OffloadedMethod {
   readonly options: ResolvedMethodOptions;
 }
 
-interface Wrapper {
-  readonly instance: unknown;
-  readonly metatype: unknown;
-  readonly isTransient: boolean;
-  isDependencyTreeStatic(): boolean;
-}
+type Wrapper = ReturnType<typeof wrappersOf>[number];
+
+const NO_PROVIDERS = [
+  ['controllers', 'a route needs its request, which cannot travel. Put it on a method of a provider.'],
+  [
+    'injectables',
+    'a guard, pipe, interceptor or filter of a handler is no provider. Put it on a method of a provider that it injects.',
+  ],
+] as const;
 
 /**
  * The decorated methods of an application's providers.
@@ -27,18 +30,9 @@ interface Wrapper {
 export function offloadedMethods(modules: ModulesContainer): Map<string, OffloadedMethod> {
   const found = new Map<string, OffloadedMethod>();
   for (const module of modules.values()) {
-    for (const wrapper of module.controllers.values()) {
-      for (const { name } of decoratedIn(wrapper)) {
-        throw misplaced(name, 'a route needs its request, which cannot travel. Put it on a method of a provider.');
-      }
-    }
-    for (const wrapper of module.injectables.values()) {
-      for (const { name } of decoratedIn(wrapper)) {
-        throw misplaced(
-          name,
-          'a guard, pipe, interceptor or filter of a handler is no provider. Put it on a method of a provider that it injects.',
-        );
-      }
+    for (const [kind, why] of NO_PROVIDERS) {
+      const [wrong] = [...module[kind].values()].flatMap(decoratedIn);
+      if (wrong !== undefined) throw misplaced(wrong.name, why);
     }
     for (const wrapper of module.providers.values()) {
       for (const method of decoratedIn(wrapper)) {
@@ -46,8 +40,7 @@ export function offloadedMethods(modules: ModulesContainer): Map<string, Offload
         if (!wrapper.isDependencyTreeStatic() || wrapper.isTransient) {
           throw misplaced(name, 'the provider is request-scoped or transient, and no worker has that instance.');
         }
-        const known = found.get(name);
-        if (known !== undefined && known.instance !== instance) {
+        if ((found.get(name)?.instance ?? instance) !== instance) {
           throw misplaced(
             name,
             'two providers have this name, and a worker could not tell them apart. Rename a class.',

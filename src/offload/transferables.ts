@@ -21,21 +21,14 @@ function* valuesIn(root: unknown): Generator<{ value: unknown; path: string }> {
     const { value, path } = at;
     if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value) || seen.has(value)) continue;
     seen.add(value);
-    const room = MOST_VALUES - waiting.length;
-    if (room > 0)
-      for (const [key, inner] of readable(value, room)) waiting.push({ value: inner, path: `${path}${key}` });
+    try {
+      for (const [key, inner] of entriesOf(value)) {
+        if (waiting.push({ value: inner, path: `${path}${key}` }) >= MOST_VALUES) break;
+      }
+    } catch {
+      // A getter, as it will when the value is cloned.
+    }
   }
-}
-
-/** As many as `most`. A getter may throw, as it will when the value is cloned. */
-function readable(value: object, most: number): [string, unknown][] {
-  const read: [string, unknown][] = [];
-  try {
-    for (const entry of entriesOf(value)) if (read.push(entry) >= most) break;
-  } catch {
-    return [];
-  }
-  return read;
 }
 
 function* entriesOf(value: object): Generator<[string, unknown]> {
