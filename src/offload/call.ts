@@ -34,7 +34,8 @@ export class Call {
   settled = false;
   readonly calledAt = Date.now();
   private channel = new MessageChannel();
-  private stopping = new AbortController();
+  /** Ends the thread that runs it. */
+  stopping = new AbortController();
   private outcome: Ended | null = null;
   private timer: NodeJS.Timeout | undefined;
   private settle!: { resolve: (value: unknown) => void; reject: (error: unknown) => void };
@@ -76,10 +77,6 @@ export class Call {
     return { port: this.channel.port2, order: this.job.order, context: this.context };
   }
 
-  get signal(): AbortSignal {
-    return this.stopping.signal;
-  }
-
   /** Calls `late` unless it has ended by then. */
   limit(late: () => void, ms: number): void {
     this.timer = setTimeout(late, ms);
@@ -92,11 +89,6 @@ export class Call {
   /** A worker that has not begun will not. */
   cancel(): void {
     this.channel.port1.postMessage(null);
-  }
-
-  /** Ends the thread that runs it. */
-  stop(): void {
-    this.stopping.abort();
   }
 
   /** What the worker has said so far about the end; null while it is at it, and when it was cut off. Never throws. */

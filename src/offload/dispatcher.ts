@@ -123,7 +123,7 @@ export class Dispatcher {
     this.running.add(call);
     let died: unknown = null;
     try {
-      await this.threads.run(call.task, call.signal);
+      await this.threads.run(call.task, call.stopping.signal);
     } catch (error) {
       died = error;
     }
@@ -198,23 +198,15 @@ export class Dispatcher {
 
   private onMain(call: Call, why: unknown): void {
     call.close();
-    call.unlimited();
-    if (call.moved) {
-      this.failed(call, offloadError(`No worker could run "${call.job.name}": ${whyEnded(why)}.`, why));
-      return;
-    }
-    void this.here(call.job).then(
-      (value) => call.resolve(value),
-      (error: unknown) => call.reject(error),
-    );
+    if (call.moved) this.failed(call, offloadError(`No worker could run "${call.job.name}": ${whyEnded(why)}.`, why));
+    else call.resolve(this.here(call.job));
   }
 
   private giveUp(why: unknown): void {
     this.failedStarts = MOST_FAILED_STARTS - 1;
     this.mainUntilMs = this.nowMs() + NEXT_TRY_MS;
-    const cause = 'workers of offload() do not start';
     this.report.report(
-      cause,
+      'workers of offload() do not start',
       `${MOST_FAILED_STARTS} workers of offload() have ended before they could work: ${whyEnded(why)}. ` +
         'Calls run on the main thread, where they block the event loop; the next try is in a minute.',
     );
@@ -235,9 +227,9 @@ export class Dispatcher {
       this.waiting.splice(place, 1);
       call.close();
       this.wakeIdlers();
-    } else if (isStarted) call.stop();
+    } else if (isStarted) call.stopping.abort();
     // Its worker is still starting, and will be there for the next call.
-    else call.limit(() => call.stop(), STARTING_MS);
+    else call.limit(() => call.stopping.abort(), STARTING_MS);
   }
 
   /** Between two calls, or before the first. */
@@ -246,7 +238,7 @@ export class Dispatcher {
     this.report.report(cause, `${cause}.`);
     if (this.threads.count >= this.running.size) return;
     // Somebody waits for a thread that will not come.
-    for (const call of this.running) if (call.collect() === null && call.startedAt === null) call.stop();
+    for (const call of this.running) if (call.collect() === null && call.startedAt === null) call.stopping.abort();
   }
 }
 

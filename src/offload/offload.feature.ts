@@ -41,12 +41,11 @@ export function offloadExtension(options: OffloadOptions, pools: ThreadPools): E
 class OffloadFeature extends Offloader implements Feature {
   private readonly counters: OffloadCounters;
   private methods: ReadonlyMap<string, OffloadedMethod> = new Map();
+  /** Null: everything runs on the main thread, as all does while the application is still made. */
   private openPool: ((options: ThreadPoolOptions) => ThreadPool) | null = null;
   private dispatcher: Dispatcher;
   /** What gives the methods back. */
   private readonly undo: (() => void)[] = [];
-  /** Everything runs on the main thread, as all does while the application is still made. */
-  private inline = true;
 
   constructor(
     private readonly options: ResolvedOffloadOptions,
@@ -75,14 +74,20 @@ class OffloadFeature extends Offloader implements Feature {
       this.openPool = await this.pools.load();
       const { threads, maxPending } = sizeOf(this.options, this.cores());
       this.dispatcher = this.dispatcherFor(threads, maxPending);
-      this.inline = false;
     }
     for (const method of this.methods.values()) this.standFor(method);
   }
 
+  /** @throws PERF_ERR_DECORATOR for a method that no worker has */
   async start(): Promise<void> {
-    if (this.inline || this.options.warm === 0) return;
-    await this.warmUp(Math.min(this.options.warm, this.options.threads ?? Infinity));
+    const threads = this.openPool === null ? 0 : Math.min(this.options.warm, this.options.threads ?? Infinity);
+    const booting = Array.from({ length: threads }, () => this.dispatcher.run(BOOT, this.contextFor(WARM_TIMEOUT_MS)));
+    for (const names of (await Promise.all(booting)) as (readonly string[] | null)[]) {
+      const lacking = [...this.methods.keys()].find((name) => names?.includes(name) === false);
+      if (lacking === undefined) continue;
+      const provider = lacking.slice(0, lacking.lastIndexOf('.'));
+      throw misplaced(lacking, `no worker has it. Add ${provider} to the providers of ${this.options.module.href}.`);
+    }
   }
 
   snapshot(): Pick<PerfSnapshot, 'offload'> {
@@ -107,27 +112,14 @@ class OffloadFeature extends Offloader implements Feature {
     const file = fileOption.read(given, 'Offloader.run(file)');
     const resolved = offloadRunOption.read(options, 'Offloader.run(options)');
     const name = basename(fileURLToPath(file));
-    const { transfer } = resolved;
     const load = (href: string): Promise<unknown> => loadHere(href, this.pools.program);
-    const result = this.offload({
+    return this.offload({
       name,
       parameters: [input],
       options: resolved,
-      order: { do: 'file', name, transfer, file: file.href },
+      order: { do: 'file', name, transfer: resolved.transfer, file: file.href },
       here: async () => functionIn(await exportsOf(file, load), file.href)(input),
-    });
-    return result as Promise<T>;
-  }
-
-  /** @throws PERF_ERR_DECORATOR for a method that no worker has */
-  private async warmUp(threads: number): Promise<void> {
-    const booting = Array.from({ length: threads }, () => this.dispatcher.run(BOOT, this.contextFor(WARM_TIMEOUT_MS)));
-    for (const names of (await Promise.all(booting)) as (readonly string[] | null)[]) {
-      const lacking = names === null ? undefined : [...this.methods.keys()].find((name) => !names.includes(name));
-      if (lacking === undefined) continue;
-      const provider = lacking.slice(0, lacking.lastIndexOf('.'));
-      throw misplaced(lacking, `no worker has it. Add ${provider} to the providers of ${this.options.module.href}.`);
-    }
+    }) as Promise<T>;
   }
 
   /** @throws PERF_ERR_DECORATOR */
@@ -145,7 +137,7 @@ class OffloadFeature extends Offloader implements Feature {
   }
 
   private offload(job: Job): Promise<unknown> {
-    if (this.inline) return this.dispatcher.here(job);
+    if (this.openPool === null) return this.dispatcher.here(job);
     const run = (): Promise<unknown> => this.dispatcher.run(job, this.contextFor(job.options.timeoutMs));
     const calls = UPSTREAM_CALLS.get(this.host.requests);
     return calls === null ? run() : calls.timed(`worker ${job.name}`, run);

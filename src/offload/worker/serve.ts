@@ -39,11 +39,7 @@ function end(why: unknown): void {
 /** A worker's program: one task. */
 export async function serve(task: ThreadTask): Promise<void> {
   current = { port: task.port, started: false };
-  try {
-    await served(task);
-  } finally {
-    current = null;
-  }
+  await served(task).finally(() => (current = null));
 }
 
 async function served(task: ThreadTask): Promise<void> {
