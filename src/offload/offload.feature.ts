@@ -162,21 +162,11 @@ class OffloadFeature extends Offloader implements Feature {
     const { module, idleMs, heapLimitMb } = this.options;
     const warm = Math.min(this.options.warm, threads);
     const open = (stillborn: (error: Error) => void): ThreadPool => {
-      this.sayNarrow(threads);
       const workerData = { [OFFLOAD_DATA]: module.href, ...logLevelsData() };
       return this.openPool!({ threads, heapLimitMb, workerData, stillborn });
     };
     const throttling = new Throttling(CPU_ALLOWANCE.get(requests));
     return new Dispatcher({ threads, warm, idleMs, open }, maxPending, this.counters, throttling, report, nowMs);
-  }
-
-  private sayNarrow(threads: number): void {
-    const { limit } = this.cores();
-    if (limit === null || limit >= 1) return;
-    this.host.logger.log(
-      `offload(): ${threads} worker ${threads === 1 ? 'thread shares' : 'threads share'} ${limit} cores with the event loop. ` +
-        'Expect throttling; `Offloader.stats().throttledMs` tells how much.',
-    );
   }
 }
 
