@@ -31,6 +31,8 @@ class DeferFeature implements Feature {
   async install({ modules }: FeatureBoot): Promise<void> {
     const { handlers, requests } = this.host;
     const { engine } = this;
+    DEFERRER.set(requests, this.service);
+    runningDeferrers.add(this.service);
     if (engine === null) {
       handlers.around((site) => {
         if (declaredOn(site).length > 0) throw off(`@DeferWork on ${site.handler.name}`);
@@ -38,9 +40,7 @@ class DeferFeature implements Feature {
       });
       return;
     }
-    DEFERRER.set(requests, this.service);
     REJECTED.set(requests, () => engine.rejected());
-    runningDeferrers.add(this.service);
     requests.observe(this.service);
     const providers = new WorkProviders(modules);
     handlers.around(this.plan(engine, providers));

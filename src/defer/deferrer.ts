@@ -21,7 +21,7 @@ import { RequestWork, type Armed } from './request-work.js';
 import { TaskSequence } from './tasks/task.js';
 import { readEnqueueOptions, readWorkOptions } from './work-options.js';
 
-/** Of an application: where `defer()` arms work; there is none with the feature off. */
+/** Of an application: where `defer()` arms work. */
 export const DEFERRER = attach<Deferrer>('application');
 /** Those of the applications that run in this process: `defer()` is called without one. */
 export const runningDeferrers = new Set<Deferrer>();
@@ -199,16 +199,24 @@ export class Deferrer {
   }
 
   /**
-   * Of the application whose request calls; where that cannot be told, of the one that has most of them. One whose boot has failed
-   * never starts, and nobody closes it. @internal
+   * Of the application whose request calls; where that cannot be told, of one whose request may, and of any where none may.
+   * One whose boot has failed never starts, and nobody closes it. @throws PERF_ERR_OFF @internal
    */
-  static ofCaller(): Deferrer | null {
+  static ofCaller(): Deferrer {
     const owner = requestContext.getStore()?.owner;
-    if (owner !== undefined) return DEFERRER.get(owner);
-    const running = [...runningDeferrers].toSorted(
-      (a, b) => Number(b.booted) - Number(a.booted) || b.requests.inFlight - a.requests.inFlight,
-    );
-    return running.find(({ requests }) => currentRequest(requests) !== null) ?? running[0] ?? null;
+    const found = owner === undefined ? Deferrer.likeliest() : DEFERRER.get(owner);
+    if (found === null || found.engine === null) throw off('defer()');
+    return found;
+  }
+
+  private static likeliest(): Deferrer | null {
+    const running = [...runningDeferrers].toSorted((a, b) => Number(b.booted) - Number(a.booted));
+    const caller = running.find(({ requests }) => currentRequest(requests) !== null);
+    if (caller !== undefined) return caller;
+    const mayCall = running.filter(({ requests }) => requests.outsideContext().length > 0);
+    const likely = mayCall.length > 0 ? mayCall : running;
+    for (const { requests } of running) requests.enableContext();
+    return likely.find(({ engine, requests }) => engine !== null && requests.contextAllowed) ?? likely[0] ?? null;
   }
 
   /** A request has ended. @internal */
@@ -219,11 +227,11 @@ export class Deferrer {
   private place(armed: Armed | null, requestWork: RequestWork | null): void {
     if (armed === null) return;
     if (requestWork !== null) return requestWork.arm(armed);
+    this.requests.enableContext();
     // Any of these may be the one that has called, of whichever application: none may still wait for its response.
-    const candidates = [...runningDeferrers].flatMap((deferrer) => {
-      deferrer.requests.enableContext();
-      return deferrer.requests.outsideContext().map((state) => deferrer.workOf(state));
-    });
+    const candidates = [...runningDeferrers].flatMap((deferrer) =>
+      deferrer.engine === null ? [] : deferrer.requests.outsideContext().map((state) => deferrer.workOf(state)),
+    );
     let left = candidates.length;
     if (left === 0) return armed.commit(null);
     const ended = (): void => {
@@ -251,7 +259,5 @@ export class Deferrer {
  * @throws PERF_ERR_CONTEXT_OFF with `context: false`, and what `deferrer.defer()` throws
  */
 export function defer(task: (info: DeferInfo) => unknown, options?: Omit<DeferWorkOptions, 'durable'>): void {
-  const deferrer = Deferrer.ofCaller();
-  if (deferrer === null) throw off('defer()');
-  deferrer.defer(task, options);
+  Deferrer.ofCaller().defer(task, options);
 }

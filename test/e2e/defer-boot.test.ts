@@ -196,6 +196,26 @@ class Asks {
   constructor(@Inject(Deferrer) readonly deferrer: Deferrer) {}
 }
 
+const codeOfDefer = (): unknown => {
+  try {
+    return defer(() => {});
+  } catch (error) {
+    return (error as { code: string }).code;
+  }
+};
+
+@Controller('calls')
+class CallsBack {
+  @Get('at-once')
+  atOnce() {
+    return codeOfDefer();
+  }
+  @Get('later')
+  later() {
+    return new Promise((resolve) => setTimeout(() => resolve(codeOfDefer()), 1));
+  }
+}
+
 describe.each(adapters)('switches of deferred work on %s', (adapter) => {
   let running: TestApp | null = null;
   afterEach(async () => {
@@ -214,6 +234,22 @@ describe.each(adapters)('switches of deferred work on %s', (adapter) => {
     expect(() => deferrer.stats()).toThrow('PERF_ERR_OFF: `deferrer.stats()`');
     await expect(deferrer.idle()).rejects.toThrow('PERF_ERR_OFF: `deferrer.idle()`');
   });
+
+  it.each([{}, { eventLoop: false }])(
+    'defer: false: defer() throws PERF_ERR_OFF, whatever else runs in the process: %j',
+    async (perf) => {
+      running = await startApp(adapter, { perf: { ...perf, defer: false }, metadata: { controllers: [CallsBack] } });
+      const codes = async (): Promise<unknown> =>
+        Promise.all(['at-once', 'later'].map(async (path) => (await fetch(`${running!.url}/calls/${path}`)).text()));
+      expect(await codes()).toEqual(['PERF_ERR_OFF', 'PERF_ERR_OFF']);
+      const other = await startApp(adapter, { perf, metadata });
+      for (let i = 0; i < 2; i++) expect(await codes()).toEqual(['PERF_ERR_OFF', 'PERF_ERR_OFF']);
+      const { accepted } = other.app.get(Deferrer).stats();
+      defer(() => {});
+      expect([accepted, other.app.get(Deferrer).stats().accepted]).toEqual([0, 1]);
+      await other.close();
+    },
+  );
 
   it('context off: defer() and deferrer.defer() throw PERF_ERR_CONTEXT_OFF and never run early', async () => {
     running = await startApp(adapter, { perf: { context: false }, metadata });
