@@ -228,17 +228,24 @@ export class Deferrer {
     if (armed === null) return;
     if (requestWork !== null) return requestWork.arm(armed);
     this.requests.enableContext();
-    // Any of these may be the one that has called, of whichever application: none may still wait for its response.
-    const candidates = [...runningDeferrers].flatMap((deferrer) =>
+    // Where its own requests can all be told, none of them calls.
+    const mayCall = this.requests.outsideContext().length > 0 ? [...runningDeferrers] : [];
+    // Any of these may be the one that has called, of whichever application: all must have ended, and one as `when` says.
+    const candidates = mayCall.flatMap((deferrer) =>
       deferrer.engine === null ? [] : deferrer.requests.outsideContext().map((state) => deferrer.workOf(state)),
     );
     let left = candidates.length;
     if (left === 0) return armed.commit(null);
-    const ended = (): void => {
+    let wanted = false;
+    const ended = (holds: boolean): void => {
       left -= 1;
-      if (left === 0) armed.commit(null);
+      wanted ||= holds;
+      if (left > 0) return;
+      if (wanted) armed.commit(null);
+      else armed.discard();
     };
-    for (const candidate of candidates) candidate.arm({ when: 'always', commit: ended, discard: ended });
+    const { when } = armed;
+    for (const candidate of candidates) candidate.arm({ when, commit: () => ended(true), discard: () => ended(false) });
   }
 
   private ready(what: string): DeferEngine {
@@ -255,7 +262,7 @@ export class Deferrer {
 
 /**
  * {@link Deferrer.defer} without injection. Never runs early: where it cannot be told which request calls, the work waits for
- * all that might be the one, and from the next request on it can be told.
+ * all that might be the one, and runs if one ended as `when` says. From the next request on it can be told.
  * @throws PERF_ERR_CONTEXT_OFF with `context: false`, and what `deferrer.defer()` throws
  */
 export function defer(task: (info: DeferInfo) => unknown, options?: Omit<DeferWorkOptions, 'durable'>): void {

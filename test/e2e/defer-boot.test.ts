@@ -1,9 +1,11 @@
 import {
+  BadRequestException,
   Controller,
   Get,
   Inject,
   Injectable,
   Module,
+  Param,
   Post,
   UseInterceptors,
   type ModuleMetadata,
@@ -216,11 +218,37 @@ class CallsBack {
   }
 }
 
+@Controller('later')
+class DefersLater {
+  @Post(':status')
+  async create(@Param('status') status: string) {
+    await new Promise<void>((resolve) => {
+      setTimeout(() => {
+        defer(() => void ran.push('success'));
+        defer(() => void ran.push('error'), { when: 'error' });
+        defer(() => void ran.push('always'), { when: 'always' });
+        resolve();
+      }, 1);
+    });
+    if (status === '400') throw new BadRequestException('refused');
+  }
+}
+
+let letGo: (() => void) | null = null;
+@Controller('waits')
+class Waits {
+  @Get()
+  get() {
+    return new Promise<void>((resolve) => (letGo = resolve));
+  }
+}
+
 describe.each(adapters)('switches of deferred work on %s', (adapter) => {
   let running: TestApp | null = null;
   afterEach(async () => {
     await running?.close();
     running = null;
+    letGo = null;
     ran.length = 0;
   });
   const metadata = { controllers: [WorkController] };
@@ -260,6 +288,29 @@ describe.each(adapters)('switches of deferred work on %s', (adapter) => {
     expect((await fetch(`${running.url}/work/defer`)).status).toBe(500);
     await settle(running.app);
     expect(early).toBe(false);
+  });
+
+  it('the first defer() of all heeds `when`, also where it cannot be told which request calls', async () => {
+    for (const status of [400, 201]) {
+      running = await startApp(adapter, { metadata: { controllers: [DefersLater] } });
+      expect((await fetch(`${running.url}/later/${status}`, { method: 'POST' })).status).toBe(status);
+      await settle(running.app);
+      expect(ran.splice(0)).toEqual(status === 400 ? ['error', 'always'] : ['success', 'always']);
+      await running.close();
+    }
+  });
+
+  it('an injected Deferrer waits for no request of another application', async () => {
+    const other = await startApp(adapter, { metadata: { controllers: [Waits] } });
+    running = await startApp(adapter, { metadata: { providers: [Asks] } });
+    const answered = fetch(`${other.url}/waits`);
+    await until('the request', () => letGo !== null);
+    const { deferrer } = running.app.get(Asks);
+    deferrer.defer(() => void ran.push('outside'));
+    await until('the work', () => ran.includes('outside'));
+    letGo!();
+    await answered;
+    await other.close();
   });
 
   it('@DeferWork needs no context store, nor latency', async () => {
