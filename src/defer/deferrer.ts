@@ -33,6 +33,10 @@ export const off = (what: string): PerfError =>
     `\`${what}\` needs deferred work, which is switched off. Remove \`defer: false\` from PerfModule.forRoot().`,
   );
 
+const NOBODY_RUNS =
+  '`defer()` needs an application that imports PerfModule and has booted, and none runs in this process. ' +
+  'Call it within a request, or between the end of the boot and `app.close()`.';
+
 export const noStore = (what: string): PerfError =>
   new PerfError(
     'PERF_ERR_STORE',
@@ -205,7 +209,8 @@ export class Deferrer {
   static ofCaller(): Deferrer {
     const owner = requestContext.getStore()?.owner;
     const found = owner === undefined ? Deferrer.likeliest() : DEFERRER.get(owner);
-    if (found === null || found.engine === null) throw off('defer()');
+    if (found === null) throw new PerfError('PERF_ERR_OFF', NOBODY_RUNS);
+    if (found.engine === null) throw off('defer()');
     return found;
   }
 
@@ -263,7 +268,7 @@ export class Deferrer {
 /**
  * {@link Deferrer.defer} without injection. Never runs early: where it cannot be told which request calls, the work waits for
  * all that might be the one, and runs if one ended as `when` says. From the next request on it can be told.
- * @throws PERF_ERR_CONTEXT_OFF with `context: false`, and what `deferrer.defer()` throws
+ * @throws PERF_ERR_CONTEXT_OFF with `context: false`, PERF_ERR_OFF where no application runs, and what `deferrer.defer()` throws
  */
 export function defer(task: (info: DeferInfo) => unknown, options?: Omit<DeferWorkOptions, 'durable'>): void {
   Deferrer.ofCaller().defer(task, options);
