@@ -1,5 +1,5 @@
 import type { Queue } from 'bullmq';
-import { number, object, optional, optionError, string, value, type Option } from '../../core/option.js';
+import { feature, number, object, optional, optionError, string, value, type Option } from '../../core/option.js';
 import { applicationPackage } from '../../core/application-package.js';
 import { within } from '../../core/within.js';
 import { PerfError } from '../../core/perf.error.js';
@@ -78,15 +78,6 @@ const queuesRow: Option<ReadonlyMap<string, QueueWorkerOptions>> = {
     );
   },
 };
-const WORKER = '`true`, `false` or an object';
-const workerRow: Option<QueueWorkerOptions | null> = {
-  expected: WORKER,
-  read(given = true, path) {
-    if (typeof given === 'boolean') return given ? alone.read(undefined, path) : null;
-    if (typeof given !== 'object') throw optionError(path, WORKER, given);
-    return alone.read(given, path);
-  },
-};
 /** A Cluster client is duplicated in another way, and its queue names need hash tags: not supported, so not accepted. */
 function isConnection(given: unknown): boolean {
   type Given = { isCluster?: unknown; keyPrefix?: string; options?: { keyPrefix?: string } };
@@ -101,7 +92,7 @@ const table = object({
   ),
   queue: optional(string({ what: 'a queue name without `:`', test: isQueueName })),
   queues: queuesRow,
-  worker: workerRow,
+  worker: feature({ concurrency }),
   spillPath: optional(string({ what: 'a path', test: (path) => path !== '' })),
   spillMaxBytes: number({ default: 1024 ** 3, unit: 'a whole number of bytes', min: 1, integer: true }),
 });
