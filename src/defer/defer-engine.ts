@@ -105,28 +105,20 @@ export class DeferEngine {
       return this.armTask(work, run, arming, id);
     }
     const batchWork = instance as DeferredBatchWork;
-    const known = this.lanes.find((one) => one.isOf(batchWork, work));
-    const lane = known ?? new BatchLane(batchWork, work, this.queue);
-    if (known === undefined) this.lanes.push(lane);
+    let lane = this.lanes.find((one) => one.isOf(batchWork, work));
+    if (lane === undefined) this.lanes.push((lane = new BatchLane(batchWork, work, this.queue)));
     if (!this.hold(work.name, arming)) return null;
     return new ArmedWork(id, work, when, origin, this.queue, (item) => lane.add(item), data);
   }
 
   /** A job of the user's own queue; null when the policy drops it. A queue that is dead starves no other. */
-  armJob(
-    queue: JobQueue,
-    name: string,
-    data: unknown,
-    options: object | undefined,
-    origin: Origin | null,
-    sequence?: TaskSequence,
-  ) {
+  armJob(queue: JobQueue, name: string, data: unknown, options: object | undefined, arming: Arming) {
     let outbox = this.jobs.get(queue);
     if (outbox === undefined) {
       this.jobs.set(queue, (outbox = new JobOutbox(queue, this.outboxCapacity(), this.shared)));
       if (this.closed) outbox.close(CUT_OFF);
     }
-    return outbox.arm(name, data, options, origin, sequence);
+    return outbox.arm(name, data, options, arming);
   }
 
   /** A handler starts; call what it returns once, when its work is armed. */

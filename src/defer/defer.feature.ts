@@ -18,7 +18,7 @@ class DeferFeature implements Feature {
   private readonly queues = new Set<string>();
 
   constructor(
-    private readonly options: ResolvedDeferOptions | null,
+    options: ResolvedDeferOptions | null,
     private readonly host: FeatureHost,
   ) {
     const { recorder, report, requests } = host;
@@ -69,7 +69,7 @@ class DeferFeature implements Feature {
 
   async drain(): Promise<void> {
     runningDeferrers.delete(this.service);
-    if (this.engine !== null && this.options !== null) await this.engine.drain(this.options.drainTimeoutMs);
+    await this.engine?.drain(this.engine.options.drainTimeoutMs);
   }
 
   private plan(engine: DeferEngine, providers: WorkProviders): AroundFactory {

@@ -153,8 +153,8 @@ export class Deferrer {
     if (typeof queue?.addBulk !== 'function') {
       throw misuse('`deferrer.addJob()` takes a BullMQ queue: an object with `addBulk()`.');
     }
-    const { origin, requestWork, arming } = this.callerOf(null);
-    this.place(engine.armJob(queue, name, data, options, origin, arming.sequence), requestWork);
+    const { requestWork, arming } = this.callerOf(null);
+    this.place(engine.armJob(queue, name, data, options, arming), requestWork);
   }
 
   /** Resolves when nothing is pending, running, or waiting to be stored, and no ended response still awaits its close. */

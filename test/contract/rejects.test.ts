@@ -7,7 +7,7 @@ import { Queue } from 'bullmq';
 import { afterEach, expect, inject, it, vi } from 'vitest';
 import { lineOf } from '../../src/defer/spill/line.js';
 import { until } from '../fixtures/until.js';
-import { engineWith } from '../unit/defer/engine.fixture.js';
+import { engineWith, OUTSIDE } from '../unit/defer/engine.fixture.js';
 import { entryOf, NO_WORKER } from '../unit/defer/durable-entry.js';
 import { expectBalanced } from '../unit/defer/balanced.js';
 import type { DurableEntry } from '../../src/defer/durable/durable-entry.js';
@@ -28,7 +28,7 @@ it('what BullMQ refuses for good is told, counted, and can be read and sent agai
   const { engine, reports } = engineWith();
   cleanups.push(() => engine.drain(100));
   const add = (name: string, data: unknown, opts?: object): void =>
-    engine.armJob(queue, name, data, opts, null)!.commit(null);
+    engine.armJob(queue, name, data, opts, OUTSIDE)!.commit(null);
   for (let i = 0; i < 7; i++) add('small', { i });
   add('large', 'x'.repeat(100), { jobId: 'large-1', sizeLimit: 10 });
   // It is one job's fault only where others get through.
@@ -124,9 +124,9 @@ it('jobs of two queues may have one id: each is among the rejects', async () => 
       return jobs.some((job) => job.name === 'bad') ? Promise.reject(new Error('refused')) : Promise.resolve([]);
     },
   }));
-  for (const queue of queues) engine.armJob(queue, 'bad', {}, { jobId: 'order-1' }, null)!.commit(null);
+  for (const queue of queues) engine.armJob(queue, 'bad', {}, { jobId: 'order-1' }, OUTSIDE)!.commit(null);
   const others = setInterval(() => {
-    for (const queue of queues) engine.armJob(queue, 'good', {}, undefined, null)!.commit(null);
+    for (const queue of queues) engine.armJob(queue, 'good', {}, undefined, OUTSIDE)!.commit(null);
   }, 50);
   cleanups.push(() => clearInterval(others));
   await until('both to be refused', () => engine.stats().failed === 2);

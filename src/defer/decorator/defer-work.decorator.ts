@@ -54,21 +54,14 @@ export function refuseStrayWork(modules: ModulesContainer): void {
   for (const { metatype } of wrappersOf(modules)) {
     if (typeof metatype !== 'function') continue;
     const methods = [...methodsOf((metatype.prototype ?? {}) as object)];
-    if (worksOn(metatype).length > 0 && !methods.some(([, method]) => servesRoute(method))) {
-      const advice = 'It is for controllers of HTTP. Inject `Deferrer` and call `deferrer.defer()` there.';
-      throw new PerfError(
-        'PERF_ERR_DECORATOR',
-        `@DeferWork stands on "${metatype.name}", which serves no HTTP route. ${advice}`,
-      );
-    }
-    for (const [name, method] of methods) {
-      if (worksOn(method).length === 0 || servesRoute(method)) continue;
-      const advice = 'Inject `Deferrer` and call `deferrer.defer()` there.';
-      throw new PerfError(
-        'PERF_ERR_DECORATOR',
-        `@DeferWork stands on "${metatype.name}.${name}", which serves no HTTP route. ${advice}`,
-      );
-    }
+    const isStray = worksOn(metatype).length > 0 && !methods.some(([, method]) => servesRoute(method));
+    const stray = methods.find(([, method]) => worksOn(method).length > 0 && !servesRoute(method));
+    if (!isStray && stray === undefined) continue;
+    const place = isStray ? metatype.name : `${metatype.name}.${stray![0]}`;
+    throw new PerfError(
+      'PERF_ERR_DECORATOR',
+      `@DeferWork stands on "${place}", which serves no HTTP route. Inject \`Deferrer\` and call \`deferrer.defer()\` there.`,
+    );
   }
 }
 

@@ -55,7 +55,7 @@ export class HandlerWorks {
 
   /** What goes around one handler. `streams`: it returns server-sent events, which have no result. */
   around(works: readonly PlannedWork[], streams: boolean): Around {
-    const run: Around = async (origin, request, proceed) => {
+    const run = async (...[origin, request, proceed]: Parameters<Around>): Promise<unknown> => {
       const requestWork = origin === null ? null : this.workOf(origin);
       // An interceptor tries the handler again: what the failed call has armed is not wanted any more.
       requestWork?.retract(works);
@@ -73,13 +73,9 @@ export class HandlerWorks {
       await this.succeeded(end, streams ? undefined : value);
       return value;
     };
-    return async (...call) => {
+    return (...call) => {
       const ended = this.engine.handlerStarted();
-      try {
-        return await run(...call);
-      } finally {
-        ended();
-      }
+      return run(...call).finally(ended);
     };
   }
 

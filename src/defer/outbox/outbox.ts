@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { reasonOf } from '../../core/reason.js';
 import { NEWER, type Capacity } from '../capacity.js';
-import { namesOf, unstarted, type Counters, type Ended, type Origin } from '../counters.js';
+import { namesOf, unstarted, type Counters, type Ended } from '../counters.js';
+import type { Arming } from '../defer-engine.js';
 import type { DeferWhen, JobQueue } from '../deferred-work.js';
 import type { Armed } from '../request-work.js';
 import type { Place } from '../spill/segment.js';
@@ -217,13 +218,7 @@ export class JobOutbox extends Outbox<JobParcel> {
   }
 
   /** Null when the policy drops it. @throws PERF_ERR_SERIALIZE, PERF_ERR_DEFER_FULL with `'reject'` */
-  arm(
-    jobName: string,
-    data: unknown,
-    options: (object & { jobId?: string }) | undefined,
-    origin: Origin | null,
-    sequence: TaskSequence | undefined,
-  ) {
+  arm(jobName: string, data: unknown, options: { jobId?: string } | undefined, { origin, sequence }: Arming) {
     const id = options?.jobId ?? randomUUID();
     const parcel = {
       ...namesOf(origin),

@@ -6,8 +6,9 @@ import { deferOption, type DeferOptions } from '../../../src/defer/defer.options
 import type { DeferInfo } from '../../../src/defer/deferred-work.js';
 import { TaskSequence } from '../../../src/defer/tasks/task.js';
 
-/** As of code outside a request. */
 export const armingIn = (sequence: TaskSequence): Arming => ({ when: null, origin: null, sequence, reserved: false });
+/** As of code outside a request. */
+export const OUTSIDE = armingIn(new TaskSequence());
 
 /** A request that was answered with 200. */
 export const answered = { response: null, aborted: false, status: 200 } as RequestState;
