@@ -22,6 +22,8 @@ export interface OpenCall {
   readonly of: RequestCalls;
   readonly use: Use;
   readonly startedMs: number;
+  /** Of a client that tells of a failure late: whether the call has failed already. */
+  hasFailed?: () => boolean;
 }
 
 /** URLs and commands of one request that are told apart for one target. */
@@ -82,7 +84,7 @@ export class RequestCalls {
       this.sinceMs = nowMs;
       this.sinceIdleMs = this.clock.idleMs();
     }
-    const call = { of: this, use, startedMs: nowMs };
+    const call: OpenCall = { of: this, use, startedMs: nowMs };
     this.open.add(call);
     return call;
   }
@@ -91,16 +93,14 @@ export class RequestCalls {
   end(call: OpenCall, nowMs: number, failed: boolean): void {
     if (!this.open.delete(call)) return;
     if (failed) call.use.errors += 1;
-    call.use.took(nowMs - call.startedMs);
+    call.use.took(Math.max(0, nowMs - call.startedMs));
     if (this.open.size === 0) this.closeStretch(nowMs);
   }
 
   /** The request ends. */
   close(nowMs: number): void {
     this.ended = true;
-    for (const { use, startedMs } of this.open) use.took(Math.max(0, nowMs - startedMs));
-    if (this.open.size > 0) this.closeStretch(nowMs);
-    this.open.clear();
+    for (const call of this.open) this.end(call, nowMs, call.hasFailed?.() === true);
   }
 
   /** The union of its calls until now, and how long the loop was idle in it. */

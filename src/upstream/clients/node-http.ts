@@ -9,6 +9,7 @@ const DEFAULT_PORT: Readonly<Record<string, RegExp>> = { 'http:': /:80$/, 'https
 /** `node:http` and `node:https`: https://nodejs.org/api/diagnostics_channel.html#http. */
 export function hearNodeHttp(channels: Channels, upstream: Upstream): void {
   const calls = new WeakMap<ClientRequest, Call>();
+  const responses = new WeakMap<ClientRequest, IncomingMessage>();
   const failing = new WeakSet<ClientRequest>();
   const begin = ({ request }: { request: ClientRequest }): void => {
     if (calls.has(request)) return;
@@ -19,6 +20,9 @@ export function hearNodeHttp(channels: Channels, upstream: Upstream): void {
     const call = upstream.begin({ kind: 'http', host, method, path });
     if (call === null) return;
     calls.set(request, call);
+    // Who gives it up may have answered before Node tells.
+    const isGivenUp = () => request.destroyed && responses.get(request)?.complete !== true;
+    if (call.timed !== null) call.timed.hasFailed = () => failing.has(request) || isGivenUp();
     // After the body, or a failure: Node has no channel for it.
     request.once('close', () => upstream.end(call, failing.has(request)));
   };
@@ -29,6 +33,7 @@ export function hearNodeHttp(channels: Channels, upstream: Upstream): void {
   channels.on(
     'http.client.response.finish',
     ({ request, response }: { request: ClientRequest; response: IncomingMessage }) => {
+      responses.set(request, response);
       if ((response.statusCode ?? 0) >= 500) failing.add(request);
       response.once('aborted', () => failing.add(request));
     },
