@@ -99,10 +99,20 @@ export class Upstream implements RequestObserver {
     target.calls += 1;
     target.inFlight += 1;
     if (state === null && !background) this.unplaced += 1;
+    return { target, startedMs, timed: this.timed(state, target, what, startedMs) };
+  }
+
+  /** Places a call on its request, where nobody knew it when the call began. */
+  place(call: Call, state: RequestState, what: string): Call {
+    this.unplaced -= 1;
+    return { ...call, timed: this.timed(state, call.target, what, call.startedMs) };
+  }
+
+  private timed(state: RequestState | null, target: Target, what: string | null, startedMs: number): OpenCall | null {
     const timer = state === null || state.closed ? null : TIMER.get(state);
-    if (timer === null) return { target, startedMs, timed: null };
-    const calls = (timer.calls ??= new RequestCalls(this.clock, this.maxTimedCalls));
-    return { target, startedMs, timed: calls.begin(target, what, startedMs) };
+    if (timer === null) return null;
+    timer.calls ??= new RequestCalls(this.clock, this.maxTimedCalls);
+    return timer.calls.begin(target, what, startedMs);
   }
 
   end({ target, startedMs, timed }: Call, failed: boolean): void {

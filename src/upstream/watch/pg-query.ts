@@ -1,6 +1,6 @@
 import { EventEmitter, errorMonitor } from 'node:events';
 import { putOn } from '../../core/stand-in.js';
-import type { EndCall } from './watched-call.js';
+import { askWhenLinked, type EndCall } from './watched-call.js';
 
 type Callback = (...results: unknown[]) => unknown;
 type Query = (...given: unknown[]) => unknown;
@@ -50,9 +50,8 @@ function standBefore(client: object, isPool: boolean): Heard {
     if (hearers.size === 0 || config === null || passedOn.has(given[0] as object))
       return Reflect.apply(query, this, given);
     const ends = [...hearers].map((begin) => begin(config.text ?? ''));
-    const end: EndCall = (failed) => {
-      for (const one of ends.splice(0)) one(failed);
-    };
+    const endAll = (failed: boolean): void => ends.splice(0).forEach((one) => one(failed));
+    const end: EndCall = Object.assign(endAll, { askAgain: () => ends.forEach((one) => one.askAgain?.()) });
     if (isPool) passedOn.add(config);
     const text = typeof given[0] === 'string' && !isPool ? given[0] : config;
     return run((...rest) => Reflect.apply(query, this, [text, ...rest]), config, given.slice(1), end);
@@ -90,17 +89,19 @@ function run(query: Query, config: Config, rest: readonly unknown[], end: EndCal
     end(true);
     throw error;
   }
-  if (!(result instanceof Promise)) return result;
-  return result.then(
-    (value: unknown) => {
-      end(false);
-      return value;
-    },
-    (error: unknown) => {
-      end(true);
-      throw error;
-    },
-  );
+  return result instanceof Promise ? untilEnd(result, end) : result;
+}
+
+async function untilEnd(result: Promise<unknown>, end: EndCall): Promise<unknown> {
+  await askWhenLinked(end);
+  try {
+    const value = await result;
+    end(false);
+    return value;
+  } catch (error) {
+    end(true);
+    throw error;
+  }
 }
 
 /** A cursor, a stream or a `Query` tells of its end itself. */

@@ -15,7 +15,24 @@ export interface WatchedCall {
 }
 
 /** Ends a call, once. */
-export type EndCall = (failed: boolean) => void;
+export interface EndCall {
+  (failed: boolean): void;
+  /** Where nobody knew who makes the call, and who awaits it may tell. */
+  readonly askAgain?: () => void;
+}
+
+/** Who awaits it gets on a microtask later. */
+const SETTLED = Promise.resolve();
+
+/**
+ * Asks once V8 knows who awaits what async functions, or a thenable, have returned: it links such promises in microtasks of
+ * their own. Whoever awaits the call must await this.
+ */
+export async function askWhenLinked({ askAgain }: EndCall): Promise<void> {
+  await SETTLED;
+  await SETTLED;
+  askAgain?.();
+}
 
 /** Who hears what a watched client tells. */
 export interface Hearer {

@@ -7,7 +7,7 @@ import { watchMongo } from './mongodb.js';
 import { watchPgClient, watchPgPool } from './pg.js';
 import { watchPrisma } from './prisma.js';
 import { watchTypeOrm } from './typeorm.js';
-import type { Hearer, Watch, WatchedCall } from './watched-call.js';
+import type { EndCall, Hearer, Watch, WatchedCall } from './watched-call.js';
 
 const CLIENTS: readonly Watch[] = [watchTypeOrm, watchKnex, watchMongo, watchPrisma, watchPgPool, watchPgClient];
 
@@ -62,12 +62,18 @@ function hearerOf(upstream: Upstream, named: string | null): Hearer {
       if (caller === 'foreign' || (!driven && upstream.driven.take(client, what, caller))) return () => {};
       let call: Call | null = upstream.beginFor(caller, targetOf(told), what);
       const endStatement = driven ? upstream.driven.begin(client, what, caller) : null;
-      return (failed) => {
+      const end: EndCall = (failed) => {
         if (call === null) return;
         endStatement?.();
         upstream.end(call, failed);
         call = null;
       };
+      if (!known || caller !== null) return end;
+      const askAgain = (): void => {
+        const found = upstream.caller();
+        if (call !== null && found !== null && found !== 'foreign') call = upstream.place(call, found, what);
+      };
+      return Object.assign(end, { askAgain });
     },
     ended: (told, durationMs) => upstream.endedUnplaced(targetOf(told), durationMs),
   };

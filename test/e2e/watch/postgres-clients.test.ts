@@ -91,14 +91,19 @@ describe.each(adapters)('calls to a real PostgreSQL, on %s, of', (adapter) => {
     expectCalls((await running.requests()).at(-1)!, 2, 1);
   });
 
+  it('a pg Pool that are made when somebody awaits them are of who does', async () => {
+    expect(await answerOf('thenable')).toEqual([{ '?column?': 1 }]);
+    expectCalls((await running.requests()).at(-1)!, 2, 0);
+  });
+
   it('TypeORM count with their errors', async () => {
     expect(await answerOf('typeorm/7')).toEqual({ total: 70 });
     expectCalls((await running.requests()).at(-1)!, 2, 1);
   });
 
-  it('sixty users at once, who wait for three connections, are each of their own request', async () => {
-    const paths = ['of/pool', 'of/knex', 'of/typeorm', 'none'];
-    await Promise.all(Array.from({ length: 60 }, (_, i) => answerOf(paths[i % 4]!)));
+  it('75 users at once, who wait for three connections, are each of their own request', async () => {
+    const paths = ['of/pool', 'of/knex', 'of/typeorm', 'none', 'thenable'];
+    await Promise.all(Array.from({ length: 75 }, (_, i) => answerOf(paths[i % 5]!)));
     const records = (await running.requests()).slice(1);
     const calls = (route: string) =>
       records.filter((one) => one.route === route).map(({ upstream }) => upstream!.map((use) => use.calls));
@@ -106,10 +111,11 @@ describe.each(adapters)('calls to a real PostgreSQL, on %s, of', (adapter) => {
       ['/of/pool', 2],
       ['/of/knex', 1],
       ['/of/typeorm', 1],
+      ['/thenable', 2],
     ] as const)
       expect(calls(route)).toEqual(Array.from({ length: 15 }, () => [count]));
     expect(calls('/none')).toEqual(Array.from({ length: 15 }, () => []));
-    expect(asked()).toMatchObject({ calls: 15 * 4, inFlight: 0 });
+    expect(asked()).toMatchObject({ calls: 15 * 6, inFlight: 0 });
   });
 
   it('a query that nobody catches are still an unhandled rejection', async () => {
