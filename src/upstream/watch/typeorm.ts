@@ -1,5 +1,5 @@
 import { PerfError } from '../../core/perf.error.js';
-import { hasMethods, serverName, serverOf, type EndCall, type Hearer } from './watched-call.js';
+import { askWhenLinked, hasMethods, serverName, serverOf, type EndCall, type Hearer } from './watched-call.js';
 
 /** https://typeorm.io/docs/advanced-topics/listeners-and-subscribers#beforequery */
 interface QueryEvent {
@@ -33,11 +33,13 @@ export function watchTypeOrm(client: object, hearer: Hearer): (() => void) | nul
   const call = { kind: 'sql', client: name, host, method: 'query', driven: true } as const;
   const open = new WeakMap<object, OpenQuery[]>();
   const subscriber = {
-    beforeQuery({ queryRunner, query, parameters }: QueryEvent): void {
+    /** TypeORM waits for it: of every query, so that they keep their order. */
+    async beforeQuery({ queryRunner, query, parameters }: QueryEvent): Promise<void> {
       const end = hearer.begin({ ...call, what: query });
       const queries = open.get(queryRunner);
       if (queries === undefined) open.set(queryRunner, [{ query, parameters, end }]);
       else queries.push({ query, parameters, end });
+      await askWhenLinked(end);
     },
     afterQuery({ queryRunner, query, parameters, success }: QueryEvent): void {
       const queries = open.get(queryRunner) ?? [];

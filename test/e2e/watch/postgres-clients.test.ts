@@ -96,6 +96,10 @@ describe.each(adapters)('calls to a real PostgreSQL, on %s, of', (adapter) => {
     expectCalls((await running.requests()).at(-1)!, 2, 0);
   });
 
+  it('TypeORM in a transaction are of its request', async () => {
+    expectCalls(await recordOf('typeorm-transaction'), 5, 0);
+  });
+
   it('TypeORM count with their errors', async () => {
     expect(await answerOf('typeorm/7')).toEqual({ total: 70 });
     expectCalls((await running.requests()).at(-1)!, 2, 1);
