@@ -17,7 +17,9 @@ const watchOptions = object({
 
 /** The clients that one application watches, until it closes. */
 export class WatchedClients {
-  private readonly stops = new Map<object, () => void>();
+  // A client that is forgotten takes with it what stops hearing it.
+  private readonly stops = new WeakMap<object, () => void>();
+  private readonly heard = new Set<WeakRef<object>>();
   private closed = false;
 
   constructor(private readonly upstream: Upstream) {}
@@ -25,12 +27,15 @@ export class WatchedClients {
   /** @throws PERF_ERR_WATCH, PERF_ERR_OPTION */
   watch(client: object, options: { target?: string } = {}): void {
     const { target } = watchOptions.read(options, 'perf.watch options');
-    if (this.closed || this.stops.has(client)) return;
+    const key = isObject(client) ? heardAs(client) : client;
+    if (this.closed || this.stops.has(key)) return;
     const hearer = hearerOf(this.upstream, target);
     for (const watch of CLIENTS) {
       const stop = isObject(client) ? watch(client, hearer) : null;
       if (stop === null) continue;
-      this.stops.set(client, stop);
+      this.stops.set(key, stop);
+      for (const one of this.heard) if (one.deref() === undefined) this.heard.delete(one);
+      this.heard.add(new WeakRef(key));
       return;
     }
     throw new PerfError(
@@ -42,13 +47,17 @@ export class WatchedClients {
 
   close(): void {
     this.closed = true;
-    for (const stop of this.stops.values()) stop();
-    this.stops.clear();
+    for (const one of this.heard) this.stops.get(one.deref() ?? one)?.();
+    this.heard.clear();
   }
 }
 
 const isObject = (given: unknown): boolean =>
   (typeof given === 'object' && given !== null) || typeof given === 'function';
+
+/** Of a DataSource its list of subscribers: `initialize()` makes a new one. */
+const heardAs = (client: { subscribers?: unknown }): object =>
+  Array.isArray(client.subscribers) ? client.subscribers : client;
 
 function hearerOf(upstream: Upstream, named: string | null): Hearer {
   const targetOf = ({ kind, client, host, method }: WatchedCall): Target =>
