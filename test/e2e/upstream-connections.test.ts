@@ -60,6 +60,19 @@ it('counts no call for what never ends for undici: a WebSocket, and the tunnel o
   expect(rows).toMatchObject([{ target: 'http feed:3000', calls: 1, inFlight: 0 }]);
 });
 
+it('ends a call of undici that has become another protocol, of which no channel tells more', async () => {
+  const { app } = await buildApp(adapterOf('express'));
+  const send = (headers: string): void => {
+    const request = { origin: 'http://feed:3000', method: 'GET', path: '/', headers: [] };
+    channel('undici:request:create').publish({ request });
+    channel('undici:client:sendHeaders').publish({ request, headers });
+  };
+  send('GET / HTTP/1.1\r\nhost: feed:3000\r\nconnection: upgrade\r\nupgrade: chat\r\n');
+  send('GET / HTTP/1.1\r\nhost: feed:3000\r\nconnection: keep-alive\r\n');
+  const rows = app.get(PerfService).snapshot().upstream;
+  expect(rows).toMatchObject([{ target: 'http feed:3000', calls: 2, errors: 0, inFlight: 1 }]);
+});
+
 it('knows the commands of BullMQ by the keys of its queues', async () => {
   const { app } = await buildApp(adapterOf('express'));
   const { hostname: host, port } = new URL(inject('redisUrl'));

@@ -29,6 +29,10 @@ export function hearUndici(channels: Channels, upstream: Upstream): void {
     const call = upstream.begin({ kind: 'http', host, method, path });
     if (call !== null) calls.set(request, call);
   });
+  channels.on('undici:client:sendHeaders', ({ request, headers }: { request: UndiciRequest; headers: string }) => {
+    // What has become another protocol, by `undici.upgrade()`: no channel tells more of it.
+    if (/\r\nupgrade: /i.test(headers)) end(request, false);
+  });
   channels.on(
     'undici:request:headers',
     ({ request, response }: { request: UndiciRequest; response: { statusCode: number } }) => {

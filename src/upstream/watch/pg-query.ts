@@ -1,6 +1,7 @@
 import { EventEmitter, errorMonitor } from 'node:events';
 import { putOn } from '../../core/stand-in.js';
-import { askWhenLinked, type EndCall } from './watched-call.js';
+import { isThenable } from '../../core/thenable.js';
+import { askWhenLinked, hasMethods, type EndCall } from './watched-call.js';
 
 type Callback = (...results: unknown[]) => unknown;
 type Query = (...given: unknown[]) => unknown;
@@ -89,24 +90,34 @@ function run(query: Query, config: Config, rest: readonly unknown[], end: EndCal
     end(true);
     throw error;
   }
-  return result instanceof Promise ? untilEnd(result, end) : result;
+  if (!isThenable(result)) return result;
+  if (Object.getPrototypeOf(result) === Promise.prototype) return linked(result, end);
+  // Of a pool's `Promise` option, and stays one.
+  return untilEnd(result, end);
 }
 
-async function untilEnd(result: Promise<unknown>, end: EndCall): Promise<unknown> {
+async function linked(result: PromiseLike<unknown>, end: EndCall): Promise<unknown> {
   await askWhenLinked(end);
-  try {
-    const value = await result;
-    end(false);
-    return value;
-  } catch (error) {
-    end(true);
-    throw error;
-  }
+  return await untilEnd(result, end);
 }
+
+const untilEnd = (result: PromiseLike<unknown>, end: EndCall): PromiseLike<unknown> =>
+  result.then(
+    (value) => {
+      end(false);
+      return value;
+    },
+    (error) => {
+      end(true);
+      throw error;
+    },
+  );
 
 /** A cursor, a stream or a `Query` tells of its end itself. */
 function hearEvents(submitted: unknown, end: EndCall): void {
   if (!(submitted instanceof EventEmitter)) return end(false);
+  // A cursor says nothing of its error unless somebody listens, and fails nobody's code for that.
+  if (hasMethods(submitted, 'read', 'close') && !hasMethods(submitted, 'pipe')) submitted.on('error', () => {});
   submitted.once(errorMonitor, () => end(true));
   for (const event of ['end', 'close']) submitted.once(event, () => end(false));
 }
