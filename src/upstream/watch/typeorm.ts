@@ -3,7 +3,7 @@ import { askWhenLinked, hasMethods, serverName, serverOf, type EndCall, type Hea
 
 /** https://typeorm.io/docs/advanced-topics/listeners-and-subscribers#beforequery */
 interface QueryEvent {
-  readonly queryRunner: object;
+  readonly queryRunner: { getReplicationMode(): string };
   readonly query: string;
   readonly parameters?: unknown;
   /** After it. */
@@ -29,13 +29,14 @@ export function watchTypeOrm(client: object, hearer: Hearer): (() => void) | nul
     );
   const { type } = options;
   const name = type === 'mariadb' ? 'mysql' : String(type);
-  const host = hostOf(options);
-  const call = { kind: 'sql', client: name, host, method: 'query', driven: true } as const;
+  const [main, replica] = [hostOf(options), replicaOf(options)];
+  const call = { kind: 'sql', client: name, method: 'query', driven: true } as const;
   const open = new WeakMap<object, OpenQuery[]>();
   const subscriber = {
     /** TypeORM waits for it: of every query, so that they keep their order. */
     async beforeQuery({ queryRunner, query, parameters }: QueryEvent): Promise<void> {
-      const end = hearer.begin({ ...call, what: query });
+      const host = queryRunner.getReplicationMode() === 'slave' ? replica : main;
+      const end = hearer.begin({ ...call, host, what: query });
       const queries = open.get(queryRunner);
       if (queries === undefined) open.set(queryRunner, [{ query, parameters, end }]);
       else queries.push({ query, parameters, end });
@@ -52,6 +53,14 @@ export function watchTypeOrm(client: object, hearer: Hearer): (() => void) | nul
     const index = subscribers.indexOf(subscriber);
     if (index !== -1) subscribers.splice(index, 1);
   };
+}
+
+/** Where reads go; of several replicas only the driver knows which. */
+function replicaOf(options: DataSource['options']): string {
+  const { slaves = [] } = (options['replication'] ?? {}) as { slaves?: readonly DataSource['options'][] };
+  const hosts = new Set(slaves.map(hostOf));
+  if (hosts.size > 1) return serverName('replicas', undefined, slaves[0]!['database']);
+  return [...hosts][0] ?? hostOf(options);
 }
 
 function hostOf({ url, host, port, database, replication }: DataSource['options']): string {
