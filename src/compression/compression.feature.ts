@@ -10,7 +10,7 @@ import { compressOnExpress, type ExpressApplication } from './express/response-h
 import { compressOnFastify, type FastifyInstance } from './fastify/hooks.js';
 import { tellOfForeignCompressors } from './foreign.js';
 import { compressionSlots, Compressor, Governor } from './codec/compressor.js';
-import { HandlerMetadata, refuseSharedWithoutRoute, warnOfSharedWhileOff } from './handler-metadata.js';
+import { HandlerMetadata, warnOfSharedWhileOff } from './handler-metadata.js';
 import { ROUTE_COMPRESSION, RouteCompression } from './route-compression.js';
 import { isOnePath, preloadOnceListening, type PreloadedRoute } from './shared-response/preload.js';
 import { SharedRoute, type SharedResponseOptions } from './shared-response/shared-route.js';
@@ -36,11 +36,7 @@ class Compression implements Feature {
   async install({ modules, platform, adapter }: FeatureBoot): Promise<void> {
     if (platform === null || adapter === null) return;
     const { handlers, logger, routes } = this.host;
-    refuseSharedWithoutRoute(modules);
-    handlers.around((site) => {
-      this.metadata.read(site);
-      return null;
-    });
+    this.metadata.readAll(modules, handlers);
     routes.listen((route) => this.attach(route));
     const beforeRoutes = await this.installOn(platform);
     const { offHandlers } = this.metadata;
@@ -112,10 +108,15 @@ class Compression implements Feature {
   }
 }
 
-/** Off: `@SharedResponse()` shares nothing, and that is said; not where the whole module is off, which says so itself. */
-const off = ({ logger, enabled }: FeatureHost): Feature => ({
+/**
+ * Off: `@SharedResponse()` shares nothing, and that is said; not where the whole module is off, which says so itself. What it
+ * must not stand on stops the boot all the same.
+ */
+const off = ({ handlers, logger, enabled }: FeatureHost): Feature => ({
   install: ({ modules, platform }) => {
-    if (platform !== null && enabled) warnOfSharedWhileOff(modules, logger);
+    if (platform === null) return;
+    new HandlerMetadata().readAll(modules, handlers);
+    if (enabled) warnOfSharedWhileOff(modules, logger);
   },
 });
 

@@ -3,7 +3,7 @@ import type { ModulesContainer } from '@nestjs/core';
 import { PerfError } from '../core/perf.error.js';
 import type { Reporter } from '../core/reporter.js';
 import type { RouteHandler } from '../core/route.js';
-import type { HandlerSite } from '../http/handlers.js';
+import type { ControllerHandlers, HandlerSite } from '../http/handlers.js';
 import { EXCEPTION_FILTERS_METADATA, GUARDS_METADATA, HOST_METADATA } from '../http/nest-metadata.js';
 import { servesRoute } from '../http/route-handler.js';
 import {
@@ -39,8 +39,16 @@ export class HandlerMetadata {
   /** Names of the handlers that `@NoCompression()` stands on. */
   readonly offHandlers: string[] = [];
 
-  /** @throws PERF_ERR_DECORATOR for `@SharedResponse()` on anything but a GET handler */
-  read(site: HandlerSite): void {
+  /** @throws PERF_ERR_DECORATOR for `@SharedResponse()` on anything but a GET handler, here or when handlers are placed */
+  readAll(modules: ModulesContainer, handlers: ControllerHandlers): void {
+    refuseSharedWithoutRoute(modules);
+    handlers.around((site) => {
+      this.read(site);
+      return null;
+    });
+  }
+
+  private read(site: HandlerSite): void {
     const shared = (Reflect.getMetadata(SHARED_RESPONSE_METADATA, site.method) ?? null) as SharedResponseOptions | null;
     const off =
       Reflect.getMetadata(NO_COMPRESSION_METADATA, site.method) === true ||
@@ -56,11 +64,8 @@ export class HandlerMetadata {
   }
 }
 
-/**
- * Looks for `@SharedResponse()` where no route is: message handlers, resolvers, plain methods.
- * @throws PERF_ERR_DECORATOR
- */
-export function refuseSharedWithoutRoute(modules: ModulesContainer): void {
+/** Looks for `@SharedResponse()` where no route is: message handlers, resolvers, plain methods. */
+function refuseSharedWithoutRoute(modules: ModulesContainer): void {
   for (const { where, method } of sharedMethods(modules)) {
     if (!servesRoute(method)) throw needsGet(where, 'no route');
   }

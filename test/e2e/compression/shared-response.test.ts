@@ -471,11 +471,13 @@ describe('@SharedResponse at boot', () => {
     [PostController, 'PostController.all', 'POST'],
     [EventsController, 'EventsController.all', '@Sse()'],
     [NoRouteController, 'NoRouteController.all', 'no route'],
-  ])('stops on anything but GET: $name', async (controller, name, given) => {
-    await expect(startApp('fastify', { metadata: { controllers: [controller] } })).rejects.toThrow(
-      `PERF_ERR_DECORATOR: @SharedResponse() on "${name}" needs a GET handler, got ${given}. ` +
-        'Only what is read can be shared: remove the decorator, or move it to the GET handler that serves the data.',
-    );
+  ])('stops on anything but GET, also while it shares nothing: $name', async (controller, name, given) => {
+    for (const perf of [{}, { compression: false }, { enabled: false }]) {
+      await expect(startApp('fastify', { perf, metadata: { controllers: [controller] } })).rejects.toThrow(
+        `PERF_ERR_DECORATOR: @SharedResponse() on "${name}" needs a GET handler, got ${given}. ` +
+          'Only what is read can be shared: remove the decorator, or move it to the GET handler that serves the data.',
+      );
+    }
   });
 
   class OpenController {
