@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Server } from 'node:http';
+import type { Socket } from 'node:net';
 import type { ModulesContainer } from '@nestjs/core';
 import { threadId } from 'node:worker_threads';
 import { monotonicMs } from '../core/clock.js';
@@ -36,12 +37,16 @@ interface SeenBlock extends PendingBlock {
   readonly firstOn: RequestState | null;
   readonly severalOn: boolean;
   readonly connections: ReadonlySet<object>;
+  /** How often the loop has come round since. */
+  turns: number;
 }
 
 /** Nothing but the record waits for its lines, and to read the map of a bundle takes the thread some time the first time. */
 const LOCATE_MS = 2_000;
-/** Turns of the loop after a block in which requests arrive that had been waiting: accept, then read. */
-const TURNS_OF_QUEUED = 3;
+/** Times that the loop has come round after a block when what had been waiting is read; who reads it later was not there yet. */
+const TURNS_TO_READ = 2;
+/** The same of a connection that has to be accepted first. */
+const TURNS_TO_ACCEPT_AND_READ = 3;
 
 /** Every block of the event loop over the threshold becomes a record that names the request and the line. */
 export class EventLoop implements RequestObserver {
@@ -198,21 +203,23 @@ export class EventLoop implements RequestObserver {
       severalOn,
       queued: [],
       connections: new Set(inFlight.map((state) => this.connectionOf(state)).filter((one) => one !== null)),
+      turns: 0,
     };
     this.turned();
     this.pending.add(seen);
     this.queueing = seen;
-    this.afterTurns(TURNS_OF_QUEUED, seen);
+    this.countTurns(seen);
   }
 
   /** On one connection, the next request is sent when the one before is answered. */
-  private hasWaited(state: RequestState, { connections }: SeenBlock): boolean {
+  private hasWaited(state: RequestState, { connections, turns }: SeenBlock): boolean {
     const connection = this.connectionOf(state);
-    return connection === null || !connections.has(connection);
+    if (connection !== null && connections.has(connection)) return false;
+    return turns < TURNS_TO_READ || connection?.bytesWritten === 0;
   }
 
   /** Null where several requests share it: HTTP/2. */
-  private connectionOf({ request }: RequestState): object | null {
+  private connectionOf({ request }: RequestState): Socket | null {
     return this.guard.read(
       'the connection',
       () => (request === null || request.httpVersionMajor > 1 ? null : request.socket),
@@ -225,11 +232,13 @@ export class EventLoop implements RequestObserver {
     this.probe?.turned();
   }
 
-  private afterTurns(turns: number, seen: SeenBlock): void {
+  private countTurns(seen: SeenBlock): void {
     inRootContext(() =>
       setImmediate(() => {
-        if (turns > 1) this.afterTurns(turns - 1, seen);
-        else if (this.queueing === seen) this.queueing = null;
+        seen.turns += 1;
+        if (this.queueing !== seen) return;
+        if (seen.turns < TURNS_TO_ACCEPT_AND_READ) this.countTurns(seen);
+        else this.queueing = null;
       }),
     );
   }

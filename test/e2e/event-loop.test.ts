@@ -177,16 +177,20 @@ for (const { adapter, context } of SETUPS) {
       expect(queued(found)).toBeGreaterThanOrEqual(8);
     }, 120_000);
 
-    it('do not tell of a client’s next request, which was sent after the answer', async () => {
-      const client = await RawClient.open(test.port);
+    it('do not tell of a client’s next requests, which were sent after the answer', async () => {
+      const [client, other] = [await RawClient.open(test.port), await RawClient.open(test.port)];
+      other.get('/quick');
+      await other.until('HTTP/1.1 ');
       const found = await untilNamed('answered', async () => {
         client.received = '';
         client.get('/block/loop?ms=130', 'x-request-id: answered\r\n');
         await client.until('HTTP/1.1 ');
-        client.get('/quick');
+        other.received = '';
+        for (const next of [client, other]) next.get('/quick');
         await client.until('HTTP/1.1 ', 2);
+        await other.until('HTTP/1.1 ');
       });
-      client.leave();
+      for (const one of [client, other]) one.leave();
       expect(found.find(({ request }) => request?.id === 'answered')?.delayed).toEqual([]);
     }, 120_000);
 

@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { monotonicMs } from '../../../src/core/clock.js';
 import type { BlockRecord, PerfRecord } from '../../../src/core/record.js';
@@ -47,8 +48,8 @@ describe('the event loop', () => {
     await loop.close();
   });
   const owner = { attached: null, nextId: () => 'id', findRoute: (): null => null };
-  const begin = (findRoute = owner.findRoute): RequestState => {
-    const state = new RequestState(null, null, monotonicMs(), { ...owner, findRoute });
+  const begin = (findRoute = owner.findRoute, request: unknown = null): RequestState => {
+    const state = new RequestState(request as null, null, monotonicMs(), { ...owner, findRoute });
     inFlight.add(state);
     loop.started(state);
     return state;
@@ -89,6 +90,25 @@ describe('the event loop', () => {
       if (records.length !== 1 || records[0]!.record.cause === 'not-scheduled') return false;
       expect(records[0]!.record).toMatchObject({ request: null, delayed: [] });
       expect([one.delayedMs, other.delayedMs, one.blockedMs]).toEqual([0, 0, 0]);
+      return true;
+    });
+  });
+
+  it('tells who waited for as long as what had been waiting is read, and a new connection accepted first', async () => {
+    const connection = (bytesWritten: number) => ({ url: `/${bytesWritten}`, headers: {}, socket: { bytesWritten } });
+    const [used, fresh] = [100, 0];
+    await until('a block that the machine has not added to', async () => {
+      records = [];
+      const culprit = begin();
+      spin(THRESHOLD_MS + 20);
+      end(culprit);
+      for (let turns = 0; turns <= 3; turns++) {
+        for (const bytesWritten of [used, fresh]) end(begin(undefined, connection(bytesWritten)));
+        await turn();
+      }
+      await loop.settled();
+      if (records.length !== 1) return false;
+      expect(records[0]!.record.delayed.map(({ url }) => url)).toEqual(['/100', '/0', '/100', '/0', '/0']);
       return true;
     });
   });
