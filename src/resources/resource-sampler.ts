@@ -1,11 +1,10 @@
 import { type MonotonicClock, monotonicMs } from '../core/clock.js';
-import { optionError } from '../core/option.js';
 import type { ResourceSample } from '../core/record.js';
 import { heapSpaces } from './heap-spaces.js';
 import { type ResourceAdvice, advise } from './resource-advice.js';
 import { ResourceReader, type ResourceReading } from './resource-reading.js';
 import { limitsOf, sampleSince } from './resource-sample.js';
-import { type ResolvedResourcesOptions, type ResourcesOptions, resourcesRows } from './resources.options.js';
+import { type ResolvedResourcesOptions, type ResourcesOptions, samplerRows } from './resources.options.js';
 
 /** What the container allows and uses: CPU, throttling and memory against the real limits. Injection token and type. */
 export abstract class ResourceSampler {
@@ -63,7 +62,6 @@ export interface ResourceSamplerSource {
  * @throws PERF_ERR_OPTION
  */
 export function createResourceSampler(options: ResourcesOptions & ResourceSamplerSource = {}): ResourceSampler {
-  if (typeof options !== 'object' || options === null) throw optionError('', 'an object', options);
-  const { root = '/', now = monotonicMs, ...rest } = options;
-  return new ReadingResourceSampler(new ResourceReader(root, now), resourcesRows.read(rest, ''));
+  const { root, now, ...resolved } = samplerRows.read(options, '');
+  return new ReadingResourceSampler(new ResourceReader(root, now ?? monotonicMs), resolved);
 }

@@ -1,4 +1,5 @@
-import { feature, number, object, optionalNumber, type Resolved } from '../core/option.js';
+import type { MonotonicClock } from '../core/clock.js';
+import { feature, number, object, optional, optionalNumber, string, value, type Resolved } from '../core/option.js';
 
 /** What the container may use, where it cannot be read, and how often it is reported. */
 export interface ResourcesOptions {
@@ -27,5 +28,14 @@ export const resourcesOption = feature(shape);
 
 /** The same without a switch. */
 export const resourcesRows = object(shape);
+
+/** And of what a sampler reads. */
+export const samplerRows = object({
+  ...shape,
+  root: string({ default: '/', what: 'a path' }),
+  now: optional(
+    value<MonotonicClock>('a function that returns monotonic milliseconds', (given) => typeof given === 'function'),
+  ),
+});
 
 export type ResolvedResourcesOptions = Resolved<typeof resourcesRows>;

@@ -9,9 +9,10 @@ const GATE_SEED = 0x67617465;
 /**
  * Gates without a vendor: `true`, `false`, or the share of units that is on (0 to 1), told apart by a hash of the gate's name
  * and the unit's `userId`, so a unit keeps its variant in every process and after every restart.
- * @throws PERF_ERR_OPTION for a value that is neither
+ * @throws PERF_ERR_OPTION for what is neither
  */
 export function staticGates(gates: Readonly<Record<string, boolean | number>>): GateClient {
+  if (typeof gates !== 'object' || gates === null) throw optionError('staticGates', 'an object of gates', gates);
   const shares = new Map<string, { share: number; seed: number }>();
   for (const [name, value] of Object.entries(gates)) {
     const share = typeof value === 'boolean' ? Number(value) : value;

@@ -54,4 +54,10 @@ describe('staticGates', () => {
       `PERF_ERR_OPTION: \`staticGates.some\` must be \`true\`, \`false\` or a share from 0 to 1, got ${given}.`,
     );
   });
+
+  it.each([undefined, null])('is not made of %s', (given) => {
+    expect(() => staticGates(given as never)).toThrow(
+      `PERF_ERR_OPTION: \`staticGates\` must be an object of gates, got \`${given}\`.`,
+    );
+  });
 });
