@@ -44,7 +44,7 @@ export function discoverCgroups(root: string): CgroupLayout {
   const membership = parseMembership(textOf(`${root}/proc/self/cgroup`));
   const mounts = parseMountInfo(textOf(`${root}/proc/self/mountinfo`));
   const find = (path: string | undefined | null, carries: (mount: CgroupMount) => boolean, files: readonly string[]) =>
-    path === undefined || path === null ? null : best(path, mounts.filter(carries), probeOf(root, files));
+    path === undefined || path === null ? null : best(path, mounts.filter(carries), root, files);
 
   const unified = find(membership.v2, (mount) => mount.version === 'v2', V2_FILES);
   const controller = (name: keyof typeof V1_FILES): ControllerCgroup | null =>
@@ -69,10 +69,15 @@ function trustOf({ cpu, cpuacct, memory }: Controllers): CgroupLayout['trust'] {
 }
 
 /** Of several mounts of one hierarchy: the surest, then the usual place, then the one that shows more ancestors. */
-function best(path: string, mounts: readonly CgroupMount[], probe: Probe): ControllerCgroup | null {
+function best(
+  path: string,
+  mounts: readonly CgroupMount[],
+  root: string,
+  files: readonly string[],
+): ControllerCgroup | null {
   const [chosen] = mounts
     .flatMap((mount) => {
-      const located = locateCgroup(path, mount, probe);
+      const located = locateCgroup(path, mount, root, files);
       return located === null ? [] : [{ ...located, mount }];
     })
     .sort(
@@ -87,32 +92,20 @@ function best(path: string, mounts: readonly CgroupMount[], probe: Probe): Contr
         version: chosen.mount.version,
         directories: chosen.directories,
         trust: chosen.doubt <= 1 ? 'exact' : 'guess',
-        isRoot: probe.isRoot(chosen.directories[0]!, chosen.mount.version),
+        isRoot: isRoot(`${root}${chosen.directories[0]!}`, chosen.mount.version),
       };
 }
 
 const isUsualPlace = (point: string): boolean => point === '/sys/fs/cgroup' || point.startsWith('/sys/fs/cgroup/');
 
-/** What is asked of the file system. */
-interface Probe {
-  /** A directory of the controller: it has at least one of its files. */
-  isCgroup(directory: string): boolean;
-  isRoot(directory: string, version: ControllerCgroup['version']): boolean;
-  /** The directory `depth` levels below `top` whose `cgroup.procs` lists the own process. */
-  findOwn(top: string, depth: number): string | null;
-}
+/** A root is told by a file that only it has (v1), or by having none that all others have (v2). */
+const isRoot = (directory: string, version: ControllerCgroup['version']): boolean =>
+  version === 'v1' ? hasOne(directory, [ROOT_V1_FILE]) : !hasOne(directory, BELOW_ROOT_V2_FILES);
 
-function probeOf(root: string, files: readonly string[]): Probe {
-  const has = (directory: string, file: string): boolean => existsSync(`${root}${directory}/${file}`);
-  return {
-    isCgroup: (directory) => files.some((file) => has(directory, file)),
-    isRoot: (directory, version) =>
-      version === 'v1' ? has(directory, ROOT_V1_FILE) : !BELOW_ROOT_V2_FILES.some((file) => has(directory, file)),
-    findOwn: (top, depth) => findOwn(root, top, depth),
-  };
-}
+const hasOne = (directory: string, files: readonly string[]): boolean =>
+  files.some((file) => existsSync(`${directory}/${file}`));
 
-/** Breadth first, because the own cgroup is exactly `depth` levels down. */
+/** The directory exactly `depth` levels below `top` whose `cgroup.procs` lists the own process. */
 function findOwn(root: string, top: string, depth: number): string | null {
   let level = [top];
   let searched = 0;
@@ -157,10 +150,10 @@ interface LocatedCgroup {
 }
 
 /** Finds the directory of the cgroup `path` (of `/proc/self/cgroup`) below `mount`; null when the mount shows nothing usable. */
-function locateCgroup(path: string, mount: CgroupMount, probe: Probe): LocatedCgroup | null {
+function locateCgroup(path: string, mount: CgroupMount, root: string, files: readonly string[]): LocatedCgroup | null {
   const { point } = mount;
   const found = (directory: string, doubt: LocatedCgroup['doubt']): LocatedCgroup | null =>
-    probe.isCgroup(directory) ? { directories: upwards(directory, point), doubt } : null;
+    hasOne(`${root}${directory}`, files) ? { directories: upwards(directory, point), doubt } : null;
 
   const below = pathBelow(path, mount.root);
   const exact = below === null ? null : found(join(point, below), 0);
@@ -168,7 +161,7 @@ function locateCgroup(path: string, mount: CgroupMount, probe: Probe): LocatedCg
 
   // A mount made outside of the cgroup namespace: it starts as many levels above the own cgroup as it has "..".
   if (/^(\/\.\.)+$/.test(mount.root)) {
-    const own = probe.findOwn(point, mount.root.length / 3 + (path === '/' ? 0 : path.split('/').length - 1));
+    const own = findOwn(root, point, mount.root.length / 3 + (path === '/' ? 0 : path.split('/').length - 1));
     const byProcess = own === null ? null : found(own, 1);
     if (byProcess !== null) return byProcess;
   }
