@@ -149,10 +149,9 @@ function waitedFor<S>(claim: Claim<S> | null): Classification<S>['waited'] {
 
 /** Whom the first and the last look at unseen code make likeliest, if they agree. */
 function unseenOf<S>(looks: readonly Look<S>[], evidence: Evidence<S>): S | null {
-  const [first, last] = [looks.at(0), looks.at(-1)];
-  if (first === undefined || last === undefined || looks.some(({ unknown }) => unknown === 'disputed')) return null;
-  const suspect = evidence.suspectAt(first);
-  return suspect !== null && suspect === evidence.suspectAt(last) ? suspect : null;
+  if (looks.some(({ unknown }) => unknown === 'disputed')) return null;
+  const suspect = evidence.suspectAt(looks[0]!);
+  return suspect === evidence.suspectAt(looks.at(-1)!) ? suspect : null;
 }
 
 /**

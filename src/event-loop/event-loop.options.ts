@@ -63,14 +63,12 @@ export interface Timing {
   readonly thresholdMs: number;
   /** A request that starts or ends so soon after the last beat adds none. A block may look that much longer. */
   readonly beatMs: number;
-  /** The loop proves this often that it turns while requests are in flight. */
+  /** The loop proves this often that it turns while requests are in flight; no two looks at a block are closer together. */
   readonly tickMs: number;
   /** And this often when there are none: enough to see that background work blocked, at next to no cost. */
   readonly idleTickMs: number;
   /** A loop that has not turned for so long is looked at. */
   readonly suspectMs: number;
-  /** Shortest time between two looks at one block. */
-  readonly sampleMs: number;
 }
 
 /** Requests must have been absent for so long before the fast tick stops: arming it costs a wake-up of the watchdog. */
@@ -86,12 +84,6 @@ const IDLE_TICK_MS = 500;
 export function timingOf(thresholdMs: number): Timing {
   const tickMs = Math.min(50, Math.max(5, thresholdMs / 5));
   const suspectMs = Math.max(2 * tickMs, Math.min(thresholdMs / 2, 100));
-  return {
-    thresholdMs,
-    beatMs: Math.min(MAX_BEAT_MS, thresholdMs / 100),
-    tickMs,
-    idleTickMs: IDLE_TICK_MS,
-    suspectMs,
-    sampleMs: tickMs,
-  };
+  const beatMs = Math.min(MAX_BEAT_MS, thresholdMs / 100);
+  return { thresholdMs, beatMs, tickMs, idleTickMs: IDLE_TICK_MS, suspectMs };
 }

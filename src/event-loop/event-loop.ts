@@ -25,13 +25,17 @@ import { Naming, progressOf } from './interrupt/naming.js';
 import { LoopWatch, nodeGauges, type Block } from './loop-watch.js';
 import { Mappings, SourceMaps } from './source-maps.js';
 import { ProviderMethods } from './provider-methods.js';
-import { PendingBlocks, type PendingBlock } from './pending-blocks.js';
+import { PendingBlocks } from './pending-blocks.js';
 import { installSafepoints } from './safepoints.js';
 import { stacksObstacle } from './stack-check.js';
 import { Watchdog, watchdogObstacle } from './watchdog.js';
 import type { Look } from './frame.js';
 
-interface SeenBlock extends PendingBlock {
+interface SeenBlock {
+  readonly block: Block;
+  readonly inFlight: readonly RequestState[];
+  /** Came in the first turns after it: they were waiting in the socket. */
+  readonly queued: RequestState[];
   readonly looks: readonly Look<RequestState>[];
   /** Who was the first to get on after the last look; null: nobody before the loop turned. */
   readonly firstOn: RequestState | null;
@@ -159,7 +163,6 @@ export class EventLoop implements RequestObserver {
     this.probe?.close();
     this.gc.stop();
     this.restoreGlobals?.();
-    this.restoreGlobals = null;
   }
 
   private readonly startWatching = (): void => {

@@ -8,18 +8,16 @@ const KEPT = 256;
 /** Remembers the last garbage collections. Entries come in a later turn, so ask one turn after the time in question. */
 export class GcObserver {
   private readonly kept: { startMs: number; endMs: number }[] = [];
-  private observer: PerformanceObserver | null = null;
+  private readonly observer = new PerformanceObserver((list) => {
+    for (const { startTime, duration } of list.getEntries()) this.add(startTime, duration);
+  });
 
   start(): void {
-    this.observer ??= new PerformanceObserver((list) => {
-      for (const { startTime, duration } of list.getEntries()) this.add(startTime, duration);
-    });
     this.observer.observe({ entryTypes: ['gc'] });
   }
 
   stop(): void {
-    this.observer?.disconnect();
-    this.observer = null;
+    this.observer.disconnect();
   }
 
   add(startMs: number, durationMs: number): void {

@@ -10,15 +10,8 @@ const MORE_POLLS = 2;
 const DEADLINE_MS = 200;
 const MAX_PENDING = 100;
 
-export interface PendingBlock {
-  readonly block: Block;
-  readonly inFlight: readonly RequestState[];
-  /** Came in the first turns after it: they were waiting in the socket. */
-  readonly queued: RequestState[];
-}
-
 /** Blocks between their end and their classification, and the request records that must wait for it. */
-export class PendingBlocks<T extends PendingBlock> implements RecordHold {
+export class PendingBlocks<T extends { readonly block: Block }> implements RecordHold {
   private readonly blocks: T[] = [];
   private held: { state: RequestState; release: (state: RequestState) => void }[] = [];
   private waiters: (() => void)[] = [];

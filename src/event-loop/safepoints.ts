@@ -17,9 +17,10 @@ function perfSafepoint(turns: number): number {
 }
 
 // Parameters by name: a copy of the arguments would cost each reply more than all else here.
+const json = JSON as unknown as Record<string, unknown>;
 const targets: { owner: Record<string, unknown>; key: string; wrap: (original: never) => unknown }[] = [
   {
-    owner: JSON as unknown as Record<string, unknown>,
+    owner: json,
     key: 'parse',
     wrap: (original: typeof JSON.parse) =>
       function parse(text: string, reviver?: Parameters<typeof JSON.parse>[1]): unknown {
@@ -29,7 +30,7 @@ const targets: { owner: Record<string, unknown>; key: string; wrap: (original: n
       },
   },
   {
-    owner: JSON as unknown as Record<string, unknown>,
+    owner: json,
     key: 'stringify',
     wrap: (original: (value: unknown, replacer: unknown, space: unknown) => string | undefined) =>
       function stringify(value: unknown, replacer: unknown, space: unknown): string | undefined {

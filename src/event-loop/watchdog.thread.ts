@@ -106,11 +106,9 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
   }
 
   function tellLocations(): void {
-    for (
-      let asked = receiveMessageOnPort(parentPort!);
-      asked !== undefined;
-      asked = receiveMessageOnPort(parentPort!)
-    ) {
+    for (;;) {
+      const asked = receiveMessageOnPort(parentPort!);
+      if (asked === undefined) return;
       const { id, positions } = asked.message as LocationsAsked;
       tell({ id, locations: positions.map(locationOf) });
     }
@@ -119,7 +117,7 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
   /** No wake-up before one can tell anything: they are what this thread costs. */
   function untilSuspicious(): number {
     const leftMs = timing.suspectMs - staleOf(nowMs());
-    return leftMs > 0 ? leftMs + 0.2 : timing.sampleMs;
+    return leftMs > 0 ? leftMs + 0.2 : timing.tickMs;
   }
 
   /** Node aborts when the main thread cleans up after a look while this thread ends: so it says so, and waits. */
@@ -179,7 +177,7 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
     if (now < nextLookMs || !takeToken(now)) return false;
     // Ever rarer, so that a long block is looked at a few dozen times, and its last look still lies near its end. Not
     // quite regular: requests that take turns in step with the looks would otherwise be blamed for one another.
-    nextLookMs = now + Math.max(timing.sampleMs, staleMs * 0.15) * (0.85 + Math.random() * 0.3);
+    nextLookMs = now + Math.max(timing.tickMs, staleMs * 0.15) * (0.85 + Math.random() * 0.3);
     ask(seq);
     return true;
   }

@@ -90,10 +90,13 @@ export class Watchdog {
   }
 
   private startThread(): Worker {
+    const { timing, budget, probeName } = this;
+    const originMs = Number(process.hrtime.bigint()) / 1e6 - monotonicMs();
+    const data: WatchdogData = { memory: this.words.buffer, beat: { ...beat }, timing, budget, originMs, probeName };
     const worker = new Worker(watchdogSource(), {
       eval: true,
       name: 'nestjs-perf watchdog',
-      workerData: this.data(),
+      workerData: data,
       // Nothing of the application's own preloads, loaders or environment: the thread needs none of it.
       env: {},
       execArgv: [],
@@ -136,11 +139,5 @@ export class Watchdog {
     this.answerAll();
     const cause = `the event-loop watchdog ended: ${reasonOf(error)}`;
     this.report.report(cause, `${cause}. Blocks are still measured, but no longer traced to requests.`);
-  }
-
-  private data(): WatchdogData {
-    const { timing, budget, probeName } = this;
-    const originMs = Number(process.hrtime.bigint()) / 1e6 - monotonicMs();
-    return { memory: this.words.buffer, beat: { ...beat }, timing, budget, originMs, probeName };
   }
 }

@@ -39,21 +39,18 @@ export class Identity {
 
   /** `cut`: the frames are not all. Called inside the interrupt. */
   of(frames: readonly Frame[], cut: boolean): Whose {
-    const { naming } = this;
-    const running = naming.current;
-    const named = running ?? naming.named(frames);
-    const source = running === null ? 'named' : 'sync';
-    if (!this.application.contextEnabled)
-      return named === null ? nobody('unseen') : { state: named, source, unknown: null };
-    const part = apply(getStore, requestContext, []) ?? null;
-    const stored = part?.within ?? part;
-    if (stored === null || stored.owner !== this.application) {
-      if (named !== null) return { state: named, source, unknown: null };
-      return nobody(stored === null && !cut && !beginsInRead(frames) ? 'background' : 'unseen');
+    const { naming, application } = this;
+    const named = naming.current ?? naming.named(frames);
+    const part = application.contextEnabled ? apply(getStore, requestContext, []) : undefined;
+    const request = part?.within ?? part;
+    const stored = request?.owner === application ? request : null;
+    if (named !== null && stored !== null && named !== stored) return nobody('disputed');
+    if (named !== null) return { state: named, source: naming.current === null ? 'named' : 'sync', unknown: null };
+    if (stored !== null) {
+      return { state: stored, source: (progressOf(stored)?.handler ?? 0) === 0 ? 'store' : 'aside', unknown: null };
     }
-    if (named !== null && named !== stored) return nobody('disputed');
-    if (named !== null) return { state: named, source, unknown: null };
-    return { state: stored, source: (progressOf(stored)?.handler ?? 0) === 0 ? 'store' : 'aside', unknown: null };
+    const isBackground = application.contextEnabled && part === undefined && !cut && !beginsInRead(frames);
+    return nobody(isBackground ? 'background' : 'unseen');
   }
 }
 

@@ -68,15 +68,12 @@ function bodyOf({ headers, body }: ReplayRequest, maxBytes: number, secrets: Sec
 }
 
 function formOf(data: Record<string, unknown>): string {
-  return Object.entries(data)
-    .flatMap(([name, given]) =>
-      (Array.isArray(given) ? (given as unknown[]) : [given]).map((value) => ({ name, value })),
-    )
-    .map(({ name, value }) => {
-      const text = typeof value === 'string' ? value : JSON.stringify(value);
-      return `${encodeURIComponent(name)}=${text === REDACTED ? REDACTED : encodeURIComponent(text)}`;
-    })
-    .join('&');
+  const fieldOf = (name: string, value: unknown): string => {
+    const text = typeof value === 'string' ? value : JSON.stringify(value);
+    return `${encodeURIComponent(name)}=${text === REDACTED ? REDACTED : encodeURIComponent(text)}`;
+  };
+  const fields = Object.entries(data).flatMap(([name, given]) => [given].flat().map((value) => fieldOf(name, value)));
+  return fields.join('&');
 }
 
 function safeHost(host: unknown): string {

@@ -1,13 +1,15 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { RequestState, type RequestOwner } from '../../../src/core/request-state.js';
-import { PendingBlocks, type PendingBlock } from '../../../src/event-loop/pending-blocks.js';
+import type { Block } from '../../../src/event-loop/loop-watch.js';
+import { PendingBlocks } from '../../../src/event-loop/pending-blocks.js';
 
 const owner: RequestOwner = { attached: null, nextId: () => 'id', findRoute: () => null };
 const request = (startedMs: number): RequestState => new RequestState(null, null, startedMs, owner);
+interface PendingBlock {
+  readonly block: Block;
+}
 const block = (startMs: number, endMs: number): PendingBlock => ({
   block: { seq: 1, startMs, endMs, cpuRatio: 1, lost: () => ({ starvedMs: 0, runDelayMs: 0 }), polls: 10 },
-  inFlight: [],
-  queued: [],
 });
 
 describe('blocks between their end and their classification', () => {
