@@ -29,6 +29,9 @@ export function watchdogObstacle(): string | null {
   return null;
 }
 
+/** Of the main thread's clock on the kernel's, which all threads read. */
+const ORIGIN_MS = Number(process.hrtime.bigint()) / 1e6 - monotonicMs();
+
 type Locations = readonly (string | null)[];
 
 /** The thread that looks at the event loop when it is blocked. */
@@ -91,8 +94,8 @@ export class Watchdog {
 
   private startThread(): Worker {
     const { timing, budget, probeName } = this;
-    const originMs = Number(process.hrtime.bigint()) / 1e6 - monotonicMs();
-    const data: WatchdogData = { memory: this.words.buffer, beat: { ...beat }, timing, budget, originMs, probeName };
+    const memory = this.words.buffer;
+    const data: WatchdogData = { memory, beat: { ...beat }, timing, budget, originMs: ORIGIN_MS, probeName };
     const worker = new Worker(watchdogSource(), {
       eval: true,
       name: 'nestjs-perf watchdog',
