@@ -1,13 +1,12 @@
 import { backoffMs } from '../core/backoff.js';
-import { epochMsOf, MAX_TIMER_MS, type MonotonicClock } from '../core/clock.js';
-import { optionError } from '../core/option.js';
+import { epochMsOf, type MonotonicClock } from '../core/clock.js';
 import type { UpstreamGuardStats } from '../core/snapshot.js';
 import { isThenable } from '../core/thenable.js';
 import type { BreakerState, MakeBreaker } from './breaker.js';
 import { Gate, type Attempt, type CallTime, type GateHost, type Settle } from './gate.js';
 import type { GuardError } from './guard.error.js';
 import type { ResolvedUpstream } from './guard.options.js';
-import type { GuardedCall, GuardedCallOptions, GuardedUpstream } from './guarded-upstream.js';
+import { checkCall, type GuardedCall, type GuardedCallOptions, type GuardedUpstream } from './guarded-upstream.js';
 import { carefully, isUpstreamFailure, type IsFailure, type Outcome } from './outcome.js';
 import { PassedCall } from './passed-call.js';
 import { releaseAnswer } from './release-answer.js';
@@ -97,12 +96,12 @@ export class UpstreamGuard implements GuardedUpstream {
 
   async call<T, F = never>(
     work: (call: GuardedCall) => T | PromiseLike<T>,
-    options: GuardedCallOptions<F> = {},
+    options?: GuardedCallOptions<F>,
   ): Promise<T | F> {
-    const { fallback } = options;
-    const deadlineMs = options.deadlineMs === undefined ? this.options.deadlineMs : checked(options.deadlineMs);
+    checkCall(work, options);
+    const { fallback, deadlineMs = this.options.deadlineMs, idempotent = false } = options ?? {};
     const outcome = this.guards
-      ? await this.gate.enter(deadlineMs, (time) => this.attempts(time, work, options.idempotent === true))
+      ? await this.gate.enter(deadlineMs, (time) => this.attempts(time, work, idempotent))
       : await new PassedCall(deadlineMs).outcomeOf(work, this.isFailure);
     if (outcome.end === 'succeeded' && !outcome.thrown) return outcome.value as T;
     if (fallback !== undefined) {
@@ -141,9 +140,4 @@ export class UpstreamGuard implements GuardedUpstream {
     gate.counters.retriesDenied += 1;
     return null;
   }
-}
-
-function checked(deadlineMs: number): number {
-  if (deadlineMs > 0 && deadlineMs <= MAX_TIMER_MS) return deadlineMs;
-  throw optionError('deadlineMs', `a number of milliseconds above 0 and at most ${MAX_TIMER_MS}`, deadlineMs);
 }

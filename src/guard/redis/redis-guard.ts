@@ -3,7 +3,7 @@ import { optionError } from '../../core/option.js';
 import type { UpstreamGuardStats } from '../../core/snapshot.js';
 import type { BreakerState, MakeBreaker } from '../breaker.js';
 import { Gate, type GateHost, type Settle } from '../gate.js';
-import type { GuardedCall, GuardedCallOptions, GuardedUpstream } from '../guarded-upstream.js';
+import { checkCall, type GuardedCall, type GuardedCallOptions, type GuardedUpstream } from '../guarded-upstream.js';
 import { GuardError } from '../guard.error.js';
 import { carefully, type IsFailure } from '../outcome.js';
 import { PassedCall } from '../passed-call.js';
@@ -85,15 +85,18 @@ export class RedisGuard implements GuardedUpstream {
 
   /**
    * Its commands are guarded one by one: this adds the fallback.
-   * @throws PERF_ERR_OPTION for a `deadlineMs`
+   * @throws PERF_ERR_OPTION, also for a `deadlineMs`
    */
   async call<T, F = never>(
     work: (call: GuardedCall) => T | PromiseLike<T>,
-    { fallback, deadlineMs: given }: GuardedCallOptions<F> = {},
+    options?: GuardedCallOptions<F>,
   ): Promise<T | F> {
+    checkCall(work, options);
+    const { fallback, deadlineMs: given } = options ?? {};
     if (given !== undefined) {
       const advice = 'Its commands have a deadline each: guardRedis(client, { deadlineMs }).';
-      throw optionError('deadlineMs', `left out in a \`call()\` of the Redis client "${this.name}"`, given, advice);
+      const expected = `left out for the Redis client "${this.name}"`;
+      throw optionError('call() options.deadlineMs', expected, given, advice);
     }
     const { host, upstream } = this;
     const deadlineMs = Math.max(0, Math.min(upstream.options.deadlineMs, host.requestDueMs() - host.nowMs()));

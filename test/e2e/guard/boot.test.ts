@@ -24,6 +24,9 @@ class Client {
   constructor(@Upstream('github') readonly github: GuardedUpstream) {}
 }
 
+const client = async (perf: PerfModuleOptions = {}) =>
+  (await boot({ providers: [Client] }, { ...perf, extensions: [github()] })).get(Client);
+
 @Injectable()
 class Mistaken {
   constructor(@Upstream('gihub') readonly upstream: GuardedUpstream) {}
@@ -142,10 +145,31 @@ describe('the options of the guard', () => {
     );
   });
 
-  it('of one call', async () => {
-    const app = await boot({ providers: [Client] }, { extensions: [github()] });
-    await expect(app.get(Client).github.call(() => 1, { deadlineMs: -1 })).rejects.toThrow(
-      'PERF_ERR_OPTION: `deadlineMs` must be a number of milliseconds above 0 and at most 2147483647, got `-1` (number).',
-    );
+  it.each([
+    [
+      { deadlineMs: -1 },
+      '`call() options.deadlineMs` must be a number of milliseconds above 0 and at most 2147483647, got `-1` (number).',
+    ],
+    [{ fallback: 5 }, '`call() options.fallback` must be a function of the failure, got `5` (number).'],
+    [{ idempotent: 'yes' }, '`call() options.idempotent` must be `true` or `false`, got `"yes"` (string).'],
+    [
+      { fallBack: () => 1 },
+      '`call() options` must be of `idempotent`, `deadlineMs` and `fallback`, got `"fallBack"` (string).',
+    ],
+    [null, '`call() options` must be an object, got `null`.'],
+  ])('of one call: %j', async (options, message) => {
+    const { github } = await client();
+    await expect(github.call(() => 1, options as never)).rejects.toThrow(`PERF_ERR_OPTION: ${message}`);
+    expect(github.stats()).toMatchObject({ calls: 0, failed: 0 });
+  });
+
+  it.each([true, false])('where no work is given, as often as it is, with `enabled: %s`', async (enabled) => {
+    const { github } = await client({ enabled });
+    for (let call = 0; call < 25; call++) {
+      await expect(github.call(undefined as never, { fallback: () => 1 })).rejects.toThrow(
+        'PERF_ERR_OPTION: `call() work` must be a function that makes the call, got `undefined`.',
+      );
+    }
+    expect([github.state, github.stats().failed, github.stats().fallbacks]).toEqual(['closed', 0, 0]);
   });
 });

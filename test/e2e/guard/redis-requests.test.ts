@@ -80,6 +80,7 @@ describe('a guarded Redis client', () => {
       code: 'PERF_ERR_OPTION',
       message: expect.stringContaining('guardRedis(client, { deadlineMs })'),
     });
+    await expect(cache.call(undefined as never)).rejects.toMatchObject({ code: 'PERF_ERR_OPTION' });
     expect(await cache.call(({ remainingMs }) => remainingMs)).toBe(20_000);
   });
 });
