@@ -333,7 +333,7 @@ export class PerfRuntime {
       get: (path, answer) => {
         if (platform === null) return;
         this.paths.push(path);
-        platform.rawRoute(path, answer);
+        platform.rawRoute(path, 'a sink', answer);
       },
       report: (cause, message, count) => this.report.report(cause, message, count),
       activeSpan: (current) => {

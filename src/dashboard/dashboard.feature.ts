@@ -39,7 +39,7 @@ class Dashboard implements Feature {
     const names = { script: script.name, style: style.name };
     const answers = new Answers(this.access, new Viewers(host.nowMs), view, names, () => this.tell());
     const get = (path: string, answer: (request: PerfRequest) => ReturnType<RawAnswer>): void =>
-      platform.rawRoute(`${options.path}${path}`, this.safe(answer));
+      platform.rawRoute(`${options.path}${path}`, '`dashboard`', this.safe(answer));
     get('', answers.page);
     get('/', answers.page);
     get('/data', answers.data);

@@ -27,7 +27,10 @@ export interface Platform {
   observe(requests: RequestLifecycle, routes: Routes): void;
   /** The route that the framework has matched; null for none. May throw: it reads what an application can have changed. */
   findRoute(state: RequestState, routes: Routes): Route | null;
-  /** Registers a GET route beside Nest: no guards, no Swagger, no record. */
-  rawRoute(path: string, answer: RawAnswer): void;
+  /**
+   * Registers a GET route beside Nest: no guards, no Swagger, no record. `owner` asks for it, as an error says it.
+   * @throws PERF_ERR_OPTION where the path is taken
+   */
+  rawRoute(path: string, owner: string, answer: RawAnswer): void;
   answer(response: unknown, answer: Answer): void;
 }

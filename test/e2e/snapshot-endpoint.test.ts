@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { Controller, Get } from '@nestjs/common';
 import { describe, expect, it } from 'vitest';
+import { prometheusSink } from '../../src/entries/prometheus.js';
 import { type PerfModuleOptions, type PerfSnapshot, PerfService } from '../../src/index.js';
 import { adapters, startApp } from '../fixtures/app.js';
 import { uncaughtDuring } from '../fixtures/uncaught.js';
@@ -75,6 +76,18 @@ describe.each(adapters)('snapshotEndpoint on %s', (adapter) => {
     const response = await fetch(`${running.url}/_perf`);
     expect([response.status, await response.text()]).toEqual([500, 'Internal Server Error\n']);
     await running.close();
+  });
+
+  it('refuses a path that something else answers', async () => {
+    const snapshotEndpoint = { path: '/perf', authorize: () => true };
+    const twice = 'PERF_ERR_OPTION: GET /perf is asked for twice, by ';
+    const booted = (perf: PerfModuleOptions) => startApp(adapter, { perf: { snapshotEndpoint, ...perf }, metadata });
+    await expect(booted({ dashboard: true })).rejects.toThrow(
+      `${twice}\`dashboard\` and by \`snapshotEndpoint\`, and only one can answer. Give one of them another path.`,
+    );
+    await expect(booted({ sinks: [prometheusSink({ path: '/perf' })] })).rejects.toThrow(
+      `${twice}\`snapshotEndpoint\` and by a sink, and only one can answer.`,
+    );
   });
 
   it.each([

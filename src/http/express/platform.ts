@@ -4,6 +4,7 @@ import { methodLabel, Route, type Routes } from '../../core/route.js';
 import type { HttpOptions } from '../http.options.js';
 import { stateOf, type RequestLifecycle } from '../lifecycle.js';
 import { answerOf, type Answer, type Platform, type RawAnswer } from '../platform.js';
+import { RawPaths } from '../raw-paths.js';
 import type { MountPaths } from './mounts.js';
 import { ExpressProperties, FORGETS_HIDDEN_CLASSES } from './properties.js';
 
@@ -31,6 +32,7 @@ export class ExpressPlatform implements Platform {
   readonly kind = 'express';
   /** By pattern: of routes that no controller has. */
   private readonly found = new Map<string, Route>();
+  private readonly rawPaths = new RawPaths();
 
   constructor(
     readonly application: ExpressApplication,
@@ -87,7 +89,8 @@ export class ExpressPlatform implements Platform {
     return segments(pattern) === segments(baseUrl) ? pattern : `${pattern}/*`;
   }
 
-  rawRoute(path: string, answer: RawAnswer): void {
+  rawRoute(path: string, owner: string, answer: RawAnswer): void {
+    this.rawPaths.take(path, owner);
     const route = new Route('GET', path, null, () => {});
     this.application.get(path, (request, response, next) => {
       const state = stateOf(request);

@@ -3,6 +3,7 @@ import type { RequestState } from '../../core/request-state.js';
 import { methodLabel, Route, type Routes } from '../../core/route.js';
 import type { RequestLifecycle } from '../lifecycle.js';
 import { answerOf, type Answer, type Platform, type RawAnswer } from '../platform.js';
+import { RawPaths } from '../raw-paths.js';
 import { ROUTE, routeOf, runnable, type RouteFunction } from '../route-functions.js';
 
 interface RouteConfig {
@@ -38,6 +39,7 @@ export interface FastifyInstance {
 
 export class FastifyPlatform implements Platform {
   readonly kind = 'fastify';
+  private readonly rawPaths = new RawPaths();
 
   constructor(readonly application: FastifyInstance) {}
 
@@ -71,7 +73,8 @@ export class FastifyPlatform implements Platform {
     return route.forMethod(request.raw.method);
   }
 
-  rawRoute(path: string, answer: RawAnswer): void {
+  rawRoute(path: string, owner: string, answer: RawAnswer): void {
+    this.rawPaths.take(path, owner);
     const config: RouteConfig = { [ROUTE]: new Route('GET', path, null, () => {}) };
     try {
       // Fastify logs each request with its URL, and a URL may hold a token.
