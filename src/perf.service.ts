@@ -72,7 +72,7 @@ export class PerfService {
 
   /**
    * What was, step by step; the running minute included. One minute a step within the last 6 hours, 5 minutes within the last 48,
-   * else an hour, or a multiple of it nearest to `stepMs`. Times are epoch milliseconds.
+   * else an hour, or the next multiple of it that is not shorter than `stepMs`. Times are epoch milliseconds.
    * @param options.route one route: `'GET /users/:id'`. Default: all
    * @throws PERF_ERR_OPTION
    * @example await perf.history({ from: Date.now() - 3_600_000, to: Date.now() }, { route: 'GET /users/:id' })

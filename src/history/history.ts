@@ -95,8 +95,8 @@ export class History implements HistoryReader, HistorySource {
   ): Promise<HistorySeries> {
     checkRange(range, 'range');
     const { stepMs } = range;
-    if (stepMs !== undefined && !(Number.isFinite(stepMs) && stepMs > 0))
-      throw optionError('range.stepMs', 'a number of milliseconds above 0', stepMs);
+    if (stepMs !== undefined && !(isTime(stepMs) && stepMs > 0))
+      throw optionError('range.stepMs', `a number of milliseconds above 0 and at most ${MAX_TIME}`, stepMs);
     checkRoute(route);
     await this.collect();
     return seriesOf(this, range, route, this.parts.now());
@@ -199,10 +199,12 @@ const countsOf = (sums: RouteSums): Counts => ({ count: sums.count, errors: sums
 const RANGE = 'an object with `from` and `to`, epoch milliseconds, `from` below `to`';
 const WHAT = "'day', 'week', 'release', or an object with the ranges `before` and `after`";
 
+/** A Date holds no more. */
+const MAX_TIME = 8.64e15;
+const isTime = (value: unknown): value is number => typeof value === 'number' && Math.abs(value) <= MAX_TIME;
+
 function checkRange(range: unknown, path: string): void {
   const { from, to } = (typeof range === 'object' && range !== null ? range : {}) as Partial<TimeRange>;
-  // A Date holds no more.
-  const isTime = (value: unknown): value is number => typeof value === 'number' && Math.abs(value) <= 8.64e15;
   if (!isTime(from) || !isTime(to) || from >= to) throw optionError(path, RANGE, range);
 }
 

@@ -10,9 +10,9 @@ const tiersFor = (from: number, nowMs: number): TierRule[] =>
 
 export const tierFor = (from: number, nowMs: number): Tier => tiersFor(from, nowMs)[0]!.tier;
 
-/** The finest tier, and its step next to the one asked for; a coarser one with that step where only it has the first as a whole. */
+/** The finest tier, and a multiple of its step, at least what is asked for; a coarser tier where only it has the first step as a whole. */
 function stepsFor({ from, stepMs: asked }: TimeRange & { stepMs?: number }, nowMs: number): readonly [Tier, number] {
-  const stepOf = ({ stepMs }: TierRule): number => Math.max(1, Math.round((asked ?? stepMs) / stepMs)) * stepMs;
+  const stepOf = ({ stepMs }: TierRule): number => Math.ceil((asked ?? stepMs) / stepMs) * stepMs;
   const [finest] = tiersFor(from, nowMs);
   const stepMs = stepOf(finest!);
   const whole = tiersFor(bucketOf(from, stepMs), nowMs).find((rule) => stepOf(rule) === stepMs);

@@ -111,6 +111,7 @@ describe.each(adapters)('history on %s', (adapter) => {
       () => app.perf.history({ from: now, to: now }),
       () => app.perf.history({ from: Number.NaN, to: now }),
       () => app.perf.history({ from: 0, to: now, stepMs: 0 }),
+      () => app.perf.history({ from: 0, to: now, stepMs: 1e20 }),
       () => app.perf.history({ from: 0, to: now }, { route: '' }),
       () => app.perf.compare('month' as 'day'),
       () => app.perf.compare({ before: { from: 1, to: 0 }, after: { from: 0, to: 1 } }),

@@ -51,6 +51,10 @@ describe('history', () => {
     expect([quarters.stepMs, quarters.points.length, quarters.points[0]!.count]).toEqual([15 * MINUTE_MS, 24, 30]);
     const finer = await history.history({ from: nowMs - 7 * HOUR_MS, to: nowMs, stepMs: MINUTE_MS });
     expect(finer.stepMs).toBe(5 * MINUTE_MS);
+    const longer = await history.history({ from: nowMs - 6 * HOUR_MS, to: nowMs, stepMs: MINUTE_MS + 1 });
+    expect([longer.stepMs, longer.points[0]!.count]).toEqual([2 * MINUTE_MS, 4]);
+    const longest = await history.history({ from: nowMs - 6 * HOUR_MS, to: nowMs, stepMs: 8.64e15 });
+    expect(longest.points.map(({ count }) => count)).toEqual([7 * 60 * 2]);
   });
 
   it('has what latency and upstream count, and a step of a process without requests is 0', async () => {
