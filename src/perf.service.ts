@@ -1,7 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { HISTORY, NO_HISTORY } from './core/history.js';
 import type { CompareWhat, HistorySeries, PerfComparison, TimeRange } from './core/history.js';
-import { optionError } from './core/option.js';
+import { object, oneOf, optional, optionError, string } from './core/option.js';
 import type { SizeNote } from './core/record.js';
 import type { PerfSnapshot, UserUse } from './core/snapshot.js';
 import { NO_RECORDING, RECORDING, type Recording } from './core/recording.js';
@@ -33,9 +33,8 @@ export class PerfService {
    * @throws PERF_ERR_OPTION
    */
   users(options?: { by?: 'totalMs' | 'count'; route?: string }): readonly UserUse[] {
-    const { by = 'totalMs', route } = optionsOf('perf.users()', options);
-    if (by !== 'totalMs' && by !== 'count') throw optionError('perf.users().by', "'totalMs' or 'count'", by);
-    return USERS.get(this.runtime.requests)?.(by, route) ?? [];
+    const read = usersOptions.read(options, 'perf.users() options');
+    return USERS.get(this.runtime.requests)?.(read.by, read.route ?? undefined) ?? [];
   }
 
   /**
@@ -78,7 +77,8 @@ export class PerfService {
    * @example await perf.history({ from: Date.now() - 3_600_000, to: Date.now() }, { route: 'GET /users/:id' })
    */
   async history(range: TimeRange & { stepMs?: number }, options?: { route?: string }): Promise<HistorySeries> {
-    return (HISTORY.get(this.runtime.requests) ?? NO_HISTORY).history(range, optionsOf('perf.history()', options));
+    const read = routeOptions.read(options, 'perf.history() options');
+    return (HISTORY.get(this.runtime.requests) ?? NO_HISTORY).history(range, read);
   }
 
   /**
@@ -87,7 +87,8 @@ export class PerfService {
    * @throws PERF_ERR_OPTION
    */
   async compare(what: CompareWhat, options?: { route?: string }): Promise<PerfComparison> {
-    return (HISTORY.get(this.runtime.requests) ?? NO_HISTORY).compare(what, optionsOf('perf.compare()', options));
+    const read = routeOptions.read(options, 'perf.compare() options');
+    return (HISTORY.get(this.runtime.requests) ?? NO_HISTORY).compare(what, read);
   }
 
   /** What has become worse or better: active ones first, then what was resolved in the last days. */
@@ -105,9 +106,6 @@ export class PerfService {
   }
 }
 
-/** `null` and what is no object are told by name, and not as a property that cannot be read. */
-function optionsOf<T extends object>(method: string, given: T | undefined): Partial<T> {
-  if (given === undefined) return {};
-  if (typeof given !== 'object' || given === null) throw optionError(`${method} options`, 'an object', given);
-  return given;
-}
+const route = optional(string({ what: "the name of a route: 'GET /users/:id'", test: (name) => name !== '' }));
+const routeOptions = object({ route });
+const usersOptions = object({ by: oneOf(['totalMs', 'count'], { default: 'totalMs' }), route });

@@ -96,8 +96,8 @@ export interface RouteCounts {
 
 /** Who keeps the history of an application. */
 export interface HistoryReader {
-  history(range: TimeRange & { stepMs?: number }, options?: { route?: string }): Promise<HistorySeries>;
-  compare(what: CompareWhat, options?: { route?: string }): Promise<PerfComparison>;
+  history(range: TimeRange & { stepMs?: number }, options?: { route?: string | null }): Promise<HistorySeries>;
+  compare(what: CompareWhat, options?: { route?: string | null }): Promise<PerfComparison>;
   /** Active ones first, then the resolved of the last days; the newest first. */
   verdicts(): readonly Verdict[];
   /** When each release was first seen in the range, oldest first. */

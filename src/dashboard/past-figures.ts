@@ -47,10 +47,9 @@ export class PastFigures {
 }
 
 async function read(history: History, route: string | null, to: number): Promise<Past> {
-  const of = route === null ? {} : { route };
   const from = to - PAST_MS;
-  const { stepMs, points } = await history.history({ from, to, stepMs: STEP_MS }, of);
-  const lastWeek = await history.history({ from: from - WEEK_MS, to: to - WEEK_MS, stepMs: HOUR_MS }, of);
+  const { stepMs, points } = await history.history({ from, to, stepMs: STEP_MS }, { route });
+  const lastWeek = await history.history({ from: from - WEEK_MS, to: to - WEEK_MS, stepMs: HOUR_MS }, { route });
   const hours = new Map(lastWeek.points.map((point) => [point.at, point]));
   const rows = points.slice(-MAX_POINTS).map(({ at, count, errors, durationMs: { p50, p95, p99 } }): PastRow => {
     const known = (value: number): number | null => (count === 0 ? null : rounded(value));

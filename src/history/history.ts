@@ -97,14 +97,12 @@ export class History implements HistoryReader, HistorySource {
     const { stepMs } = range;
     if (stepMs !== undefined && !(isTime(stepMs) && stepMs > 0))
       throw optionError('range.stepMs', `a number of milliseconds above 0 and at most ${MAX_TIME}`, stepMs);
-    checkRoute(route);
     await this.collect();
     return seriesOf(this, range, route, this.parts.now());
   }
 
   async compare(what: CompareWhat, { route = null }: { route?: string | null } = {}): Promise<PerfComparison> {
     checkWhat(what);
-    checkRoute(route);
     await this.collect();
     const nowMs = this.parts.now();
     const ranges = await rangesOf(what, this, this.parts.own.release, nowMs);
@@ -213,9 +211,4 @@ function checkWhat(what: unknown): void {
   if (typeof what !== 'object' || what === null) throw optionError('what', WHAT, what);
   checkRange((what as { before?: unknown }).before, 'what.before');
   checkRange((what as { after?: unknown }).after, 'what.after');
-}
-
-function checkRoute(route: unknown): void {
-  if (route !== null && (typeof route !== 'string' || route === ''))
-    throw optionError('options.route', "the name of a route: 'GET /users/:id'", route);
 }

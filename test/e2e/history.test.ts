@@ -113,6 +113,8 @@ describe.each(adapters)('history on %s', (adapter) => {
       () => app.perf.history({ from: 0, to: now, stepMs: 0 }),
       () => app.perf.history({ from: 0, to: now, stepMs: 1e20 }),
       () => app.perf.history({ from: 0, to: now }, { route: '' }),
+      () => app.perf.history({ from: 0, to: now }, { rout: 'GET /users/:id' } as object),
+      () => app.perf.compare('day', { route: 5 as never }),
       () => app.perf.compare('month' as 'day'),
       () => app.perf.compare({ before: { from: 1, to: 0 }, after: { from: 0, to: 1 } }),
     ];

@@ -53,10 +53,16 @@ describe.each(adapters)('users, on %s', (adapter) => {
   it('are not listed by what they cannot be listed by', async () => {
     const running = await startApp(adapter, { perf: {}, metadata: {} });
     const perf = running.app.get(PerfService);
-    const by = JSON.parse('"mean"') as 'count';
-    expect(() => perf.users({ by })).toThrow(
-      "PERF_ERR_OPTION: `perf.users().by` must be 'totalMs' or 'count', got `\"mean\"` (string).",
-    );
+    for (const [options, message] of [
+      [{ by: 'mean' }, '`perf.users() options.by` must be one of `"totalMs"`, `"count"`, got `"mean"` (string).'],
+      [{ route: 5 }, "`perf.users() options.route` must be the name of a route: 'GET /users/:id', got `5` (number)."],
+      [
+        { rout: 'GET /feed' },
+        '`perf.users() options.rout` is not an option. Did you mean `perf.users() options.route`?',
+      ],
+      [null, '`perf.users() options` must be an object, got `null`.'],
+    ] as const)
+      expect(() => perf.users(options as never)).toThrow(`PERF_ERR_OPTION: ${message}`);
     await running.close();
   });
 
