@@ -125,7 +125,9 @@ function startOf(pid: number): string {
   try {
     // Field 22 of /proc/<pid>/stat, in clock ticks since boot; the command in field 2 may hold spaces.
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? '-';
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    // One that has ended keeps its pid until its parent asks for it, and some parents never do.
+    return /[ZX]/.test(fields[0]!) ? '-' : (fields[19] ?? '-');
   } catch {
     return isAlive(pid) ? 'alive' : '-';
   }
