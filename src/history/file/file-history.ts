@@ -74,12 +74,15 @@ class HistoryFiles implements OpenHistoryStore {
       await this.adopt();
       await this.sweep();
     } catch (error) {
-      this.lock.release();
+      await this.close();
       throw error;
     }
   }
 
   async write(finished: readonly HistoryRow[], running: readonly HistoryRow[]): Promise<void> {
+    // Another has taken it over while this process stood still: what is to be written waits until that one has ended.
+    if (this.lock?.isLost === true) await this.close();
+    if (this.lock === null) await this.open();
     for (const row of finished) await this.append(row);
     const path = join(this.folder, RUNNING);
     if (running.length === 0) await rm(path, { force: true });
@@ -106,6 +109,7 @@ class HistoryFiles implements OpenHistoryStore {
 
   async close(): Promise<void> {
     this.lock?.release();
+    this.lock = null;
   }
 
   private async append(row: HistoryRow): Promise<void> {

@@ -118,6 +118,25 @@ describe('fileHistory', () => {
     expect(await countsOf(await start())).toEqual([1]);
   });
 
+  it.runIf(existsSync('/proc/self/stat'))('leaves alone what another has taken over, until that one ends', async () => {
+    const store = await start();
+    await store.write([row(1)], [row(2)]);
+    const lock = join(directory, 'history.lock');
+    const [place] = readFileSync(lock, 'utf8').split(' ');
+    const started = readFileSync(`/proc/${process.ppid}/stat`, 'utf8').split(') ')[1]!.split(' ')[19];
+    writeFileSync(lock, `${place} ${process.ppid} ${started}`);
+    writeFileSync(join(directory, 'running.rows'), frameOf(row(7)));
+    for (const tries of [1, 2])
+      await expect(store.write([row(3)], [row(4)]), String(tries)).rejects.toThrow(
+        `is written by process ${process.ppid}`,
+      );
+    expect(await countsOf(store)).toEqual([1, 7]);
+    rmSync(lock);
+    await store.write([row(3)], [row(4)]);
+    expect(await countsOf(store)).toEqual([1, 7, 3, 4]);
+    await expect(fileHistory({ directory }).open(host)).rejects.toThrow('PERF_ERR_STORE');
+  });
+
   it('counts once what a process has left that was killed between two writes', async () => {
     const first = await start();
     const running = row(5);
