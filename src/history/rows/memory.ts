@@ -4,11 +4,13 @@ import { Histogram } from '../../core/histogram.js';
 import type { Collected } from '../collector.js';
 import type { Steps } from '../../core/turns.js';
 import { EncodedWindow, encodeWindow } from './window-codec.js';
-import { bucketOf, HOUR_MS, TIERS, type Tier, type TierRule } from './tiers.js';
+import { bucketOf, MINUTE_MS, TIERS, type Tier, type TierRule } from './tiers.js';
 import { SiteWindow, type RouteWindow } from './window.js';
 
 /** Of a minute's durations: what lies above it counts as it in `typicalMs`. */
 const CAP = 0.98;
+/** So far a clock is set right in steps every day. */
+const WAITED_MS = 2 * MINUTE_MS;
 
 /** A bucket that is over, encoded, or one that runs. */
 export interface Bucket {
@@ -44,8 +46,8 @@ export class MemoryTiers {
 
   /** Adds what was counted at about `atMs`. */
   *add(atMs: number, { process, routes }: Collected): Steps<void> {
-    // A clock that was set back a little; one that was far ahead is not waited for.
-    if (this.finishedUntil - atMs > HOUR_MS) this.finishedUntil = 0;
+    // A clock that was set back a little is waited for: who asks meanwhile for what was until now does not see what is added.
+    if (this.finishedUntil - atMs > WAITED_MS) this.finishedUntil = 0;
     const at = Math.max(atMs, this.finishedUntil);
     const [minute, ...others] = [...this.tiers.values()].map((tier) => runningAt(tier, bucketOf(at, tier.stepMs)));
     for (const window of [minute!, ...others]) window.process.add(process);

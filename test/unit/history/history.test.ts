@@ -133,6 +133,16 @@ describe('history', () => {
     }
   });
 
+  it('tells of what is now when the clock was set back by half an hour', async () => {
+    const scripted = new Scripted();
+    await scripted.minutes(60, (counters) => counters.requests(ROUTE, 5, 20));
+    scripted.nowMs -= 30 * MINUTE_MS;
+    await scripted.minutes(3, (counters) => counters.requests(ROUTE, 7, 20));
+    const { nowMs, history } = scripted;
+    const { points } = await history.history({ from: nowMs - 3 * MINUTE_MS, to: nowMs });
+    expect(points.reduce((sum, { count }) => sum + count, 0)).toBe(3 * 12);
+  });
+
   it('keeps what a bucket had when the clock is set back by hours, or into a bucket that has ended late', async () => {
     for (const [lateMs, backMs] of [
       [0, 2 * HOUR_MS],
