@@ -17,7 +17,7 @@ import { RecentCounts } from './recent-counts.js';
 import type { RecentRecords } from './recent-records.js';
 import { detailOf } from './route-detail.js';
 import { Refreshed } from './refreshed.js';
-import { foundRoutes, otherRoutes, rounded, RouteIds, shownRoute, type ShownRoute } from './route-rows.js';
+import { foundRoutes, otherRoutes, rounded, shownRoute, type ShownRoute } from './route-rows.js';
 import { experimentsOf, rejectedOf } from './slow-figures.js';
 import { Traffic } from './traffic.js';
 import { Versions } from './versions.js';
@@ -49,7 +49,7 @@ export interface Question {
 export class DashboardView {
   private readonly epoch = randomBytes(4).toString('hex');
   private readonly redact = userRedactor(randomBytes(16).toString('hex'));
-  private readonly ids = new RouteIds();
+  private readonly ids = new Map<string, number>();
   private readonly recent = new RecentCounts();
   private readonly traffic = new Traffic();
   private readonly experiments: Refreshed<ExperimentRow[]>;

@@ -1,5 +1,4 @@
 import type { Server } from 'node:http';
-import type { AbstractHttpAdapter } from '@nestjs/core';
 import { guarded } from '../core/guarded.js';
 import type { PerfRequest } from '../core/perf-request.js';
 import type { Feature, FeatureBoot, FeatureDefinition, FeatureHost } from '../http/feature.js';
@@ -46,13 +45,8 @@ class Dashboard implements Feature {
     get(`/${script.name}`, answers.asset({ type: 'text/javascript; charset=utf-8', brotli: script.brotli }));
     get(`/${style.name}`, answers.asset({ type: 'text/css; charset=utf-8', brotli: style.brotli }));
     host.recorder.listen(this.records.hear);
-    this.tellWhenListening(adapter);
-  }
-
-  private tellWhenListening(adapter: AbstractHttpAdapter): void {
-    const server = adapter.getHttpServer() as Server;
-    this.server = server;
-    server.once('listening', () => this.tell());
+    this.server = adapter.getHttpServer() as Server;
+    this.server.once('listening', () => this.tell());
   }
 
   /** Once: where the page is. On a server of the application's own, which is not known here, when somebody looks for it. */

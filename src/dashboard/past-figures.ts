@@ -1,4 +1,4 @@
-import { OVERVIEW, type Overview } from '../core/overview.js';
+import { OVERVIEW } from '../core/overview.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { RequestLifecycle } from '../http/lifecycle.js';
 import { Refreshed } from './refreshed.js';
@@ -15,8 +15,6 @@ const PAST_MS = MAX_POINTS * STEP_MS;
 const MAX_KNOWN = 16;
 const NOTHING: Past = { rows: [], releases: [] };
 
-type History = NonNullable<ReturnType<Overview['past']>>;
-
 /** The last hours of the whole and of single routes. */
 export class PastFigures {
   private readonly known = new Map<string | null, Refreshed<Past>>();
@@ -29,24 +27,19 @@ export class PastFigures {
 
   /** Of one route, or of all. */
   of(route: string | null): Refreshed<Past> {
-    const past = this.known.get(route) ?? this.unknown(route);
+    const load = (): Promise<Past> => read(this.requests, route, Date.now());
+    const past = this.known.get(route) ?? new Refreshed(NOTHING, load, 'the history', this.report, this.nowMs);
     // The one that was asked for last is the last to go.
     this.known.delete(route);
     this.known.set(route, past);
     if (this.known.size > MAX_KNOWN) this.known.delete(this.known.keys().next().value!);
     return past;
   }
-
-  private unknown(route: string | null): Refreshed<Past> {
-    const load = async (): Promise<Past> => {
-      const history = OVERVIEW.get(this.requests)?.past() ?? null;
-      return history === null ? NOTHING : read(history, route, Date.now());
-    };
-    return new Refreshed(NOTHING, load, 'the history', this.report, this.nowMs);
-  }
 }
 
-async function read(history: History, route: string | null, to: number): Promise<Past> {
+async function read(requests: RequestLifecycle, route: string | null, to: number): Promise<Past> {
+  const history = OVERVIEW.get(requests)!.past();
+  if (history === null) return NOTHING;
   const from = to - PAST_MS;
   const { stepMs, points } = await history.history({ from, to, stepMs: STEP_MS }, { route });
   const lastWeek = await history.history({ from: from - WEEK_MS, to: to - WEEK_MS, stepMs: HOUR_MS }, { route });

@@ -1,3 +1,4 @@
+import { entryOf } from '../core/entry-of.js';
 import type { RouteSnapshot } from '../core/snapshot.js';
 import type { RecentCounts } from './recent-counts.js';
 import { nameOf } from './recent-records.js';
@@ -5,17 +6,6 @@ import type { OtherRoutes, RouteRow } from './view.js';
 
 /** Routes of one view. */
 const MAX_ROUTES = 500;
-
-/** Numbers of rows, by what tells a route from another one. */
-export class RouteIds {
-  private readonly ids = new Map<string, number>();
-
-  of(key: string): number {
-    let id = this.ids.get(key);
-    if (id === undefined) this.ids.set(key, (id = this.ids.size + 1));
-    return id;
-  }
-}
 
 export interface FoundRoute {
   /** Its name among the counters. */
@@ -44,8 +34,17 @@ export function foundRoutes(routes: readonly RouteSnapshot[], filter: string): F
     .slice(0, MAX_ROUTES);
 }
 
-export function shownRoute({ key, snapshot }: FoundRoute, ids: RouteIds, recent: RecentCounts): ShownRoute {
-  return { key, snapshot, row: rowOf(snapshot, ids.of(key), recent.gains(key, 0)) };
+/** `ids`: of rows, by key. */
+export function shownRoute(found: FoundRoute, ids: Map<string, number>, recent: RecentCounts): ShownRoute {
+  const { key, snapshot } = found;
+  return {
+    ...found,
+    row: rowOf(
+      snapshot,
+      entryOf(ids, key, () => ids.size + 1),
+      recent.gains(key, 0),
+    ),
+  };
 }
 
 /** What the rows leave out. */

@@ -135,12 +135,8 @@ function upstreamsOf({ upstream = [] }: Partial<Sections>): string {
     .slice(0, 20)
     .map(({ target, calls, errors, inFlight, durationMs: { p50, p95, p99 } }) => [
       target,
-      grouped(calls),
-      grouped(errors),
-      grouped(inFlight),
-      msOf(p50),
-      msOf(p95),
-      msOf(p99),
+      ...[calls, errors, inFlight].map(grouped),
+      ...[p50, p95, p99].map(msOf),
     ]);
   return rows.length === 0 ? '' : table(['target', 'calls', 'errors', 'in flight', 'p50 ms', 'p95 ms', 'p99 ms'], rows);
 }
@@ -152,8 +148,7 @@ function usersOf({ users = [] }: Partial<Sections>): string {
       unit,
       route,
       grouped(count),
-      durationOf(totalMs),
-      durationOf(upstreamMs),
+      ...[totalMs, upstreamMs].map(durationOf),
     ]);
   return rows.length === 0 ? '' : table(['user', 'route', 'requests', 'total', 'upstream'], rows);
 }

@@ -65,14 +65,12 @@ async function watch(look: Look, terminal: Terminal): Promise<string | null> {
     if (isFinal || (look.once && failed)) return text;
     const rows = terminal.rows();
     if (rows === null || look.once) terminal.write(`${text}\n`);
-    else terminal.write(`${HOME}${firstLines(text, rows - 1)}`);
+    else terminal.write(HOME + text.split('\n', rows - 1).join('\n'));
     if (look.once) return null;
     await delay(look.intervalMs, undefined, { signal: terminal.signal }).catch(() => {});
     if (terminal.signal.aborted) return null;
   }
 }
-
-const firstLines = (text: string, count: number): string => text.split('\n').slice(0, count).join('\n');
 
 /** `isFinal`: asking again would not help. */
 async function ask(

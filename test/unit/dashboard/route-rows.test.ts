@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { RouteSnapshot } from '../../../src/core/snapshot.js';
 import { RecentCounts } from '../../../src/dashboard/recent-counts.js';
-import { foundRoutes, RouteIds, shownRoute } from '../../../src/dashboard/route-rows.js';
+import { foundRoutes, shownRoute } from '../../../src/dashboard/route-rows.js';
 
 /** A route as a snapshot tells it; several may have the same name and handler, such as versions of one. */
 const routeOf = (count: number, ms: number, route = '/users'): RouteSnapshot => ({
@@ -21,7 +21,7 @@ const routeOf = (count: number, ms: number, route = '/users'): RouteSnapshot => 
 });
 
 it('routes of one name keep their ids and counters, whichever of them takes more time', () => {
-  const [ids, recent] = [new RouteIds(), new RecentCounts()];
+  const [ids, recent] = [new Map<string, number>(), new RecentCounts()];
   const rowsOf = (routes: RouteSnapshot[], filter: string) =>
     foundRoutes(routes, filter).map((route) => shownRoute(route, ids, recent));
   const sample = (at: number, ...routes: RouteSnapshot[]) => {
