@@ -132,16 +132,16 @@ export class History implements HistoryReader, HistorySource {
 
   async countsSince(from: number, routes: readonly string[]): Promise<RouteCounts> {
     await this.collect();
-    const sums = new Map<string | null, RouteSums>([[null, new RouteSums()]]);
+    const [whole, named] = [new RouteSums(), new Map<string, RouteSums>()];
     const add = ({ window }: ReadBucket): void => {
-      for (const name of [null, ...routes]) {
+      whole.add(window.sums(null)!);
+      for (const name of routes) {
         const found = window.sums(name);
-        if (found !== null) entryOf(sums, name, () => new RouteSums()).add(found);
+        if (found !== null) entryOf(named, name, () => new RouteSums()).add(found);
       }
     };
     await this.read('1m', { from, to: Infinity }, add, false);
-    const [[, whole], ...named] = [...sums] as [[null, RouteSums], ...[string, RouteSums][]];
-    return { whole: countsOf(whole), routes: new Map(named.map(([name, one]) => [name, countsOf(one)])) };
+    return { whole: countsOf(whole), routes: new Map([...named].map(([name, one]) => [name, countsOf(one)])) };
   }
 
   async read(tier: Tier, range: TimeRange, take: (bucket: ReadBucket) => void, withStore = true): Promise<boolean> {

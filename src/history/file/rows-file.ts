@@ -47,7 +47,7 @@ export async function bytesOf(path: string): Promise<Buffer> {
 }
 
 /** The length of a file without a torn tail: behind the last row whose checksum is right. */
-export function wholeLengthOf(bytes: Buffer): number {
+function wholeLengthOf(bytes: Buffer): number {
   let whole = 0;
   for (const { body, end } of framesOf(bytes)) if (body !== null) whole = end;
   return whole;
