@@ -2,13 +2,15 @@ import { createReadStream, createWriteStream, openSync, type WriteStream } from 
 import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { createGunzip, createGzip } from 'node:zlib';
+import { constants, createGunzip, createGzip } from 'node:zlib';
 import { randomBytes } from 'node:crypto';
 import { makeFolder } from '../core/make-folder.js';
 import { PerfError } from '../core/perf.error.js';
 
 /** Lines that wait for a slow disk, bytes. More, and the recording ends. */
 const MAX_WAITING_BYTES = 8 * 1024 * 1024;
+/** So much is lost with a process that is killed. */
+const FLUSH_AFTER_MS = 1_000;
 const OWNER_ONLY = 0o600;
 
 /** A line of the file, by its number from 0: as it was written, changed, or null for one that is left out. */
@@ -18,6 +20,7 @@ export type EditLine = (line: string, index: number) => string | null;
 export class TrafficFile {
   private readonly gzip = createGzip();
   private readonly part: string;
+  private flushing: NodeJS.Timeout | undefined;
   /** Settles when all is on disk. */
   private readonly written: Promise<void>;
 
@@ -53,6 +56,10 @@ export class TrafficFile {
   write(line: string): boolean {
     if (this.gzip.destroyed || this.gzip.writableLength > MAX_WAITING_BYTES) return false;
     this.gzip.write(`${line}\n`);
+    this.flushing ??= setTimeout(() => {
+      this.flushing = undefined;
+      this.gzip.flush(constants.Z_SYNC_FLUSH);
+    }, FLUSH_AFTER_MS).unref();
     return true;
   }
 
@@ -63,6 +70,7 @@ export class TrafficFile {
 
   /** Ends the file. With `edit`, each line goes through it; where that fails, what was recorded stays as `….part`. */
   async finish(edit: EditLine | null): Promise<void> {
+    clearTimeout(this.flushing);
     try {
       this.gzip.end();
       await this.written;

@@ -1,15 +1,18 @@
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { gunzipSync } from 'node:zlib';
+import { constants, gunzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { TrafficFile } from '../../../src/recording/traffic-file.js';
 import { uncaughtDuring } from '../../fixtures/uncaught.js';
+import { until } from '../../fixtures/until.js';
 
 describe('the file of a recording', () => {
   let folder: string;
   let file: TrafficFile;
-  const textOf = (name: string): string => gunzipSync(readFileSync(join(folder, name))).toString();
+  /** As far as it is whole. */
+  const textOf = (name: string): string =>
+    gunzipSync(readFileSync(join(folder, name)), { finishFlush: constants.Z_SYNC_FLUSH }).toString();
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'perf-traffic-'));
     file = TrafficFile.open(folder, 0);
@@ -48,6 +51,14 @@ describe('the file of a recording', () => {
     expect(() => TrafficFile.open('/proc/none/traffic', 0)).toThrow(
       /^PERF_ERR_RECORDING: `record\.directory` "\/proc\/none\/traffic" cannot be written to: ENOENT.* Name a directory that this process may write to/,
     );
+  });
+
+  it('has its lines on disk while it runs: a process that is killed ends nothing', async () => {
+    const onDisk = (): string => textOf(readdirSync(folder)[0]!);
+    await until('the first lines', () => onDisk() === 'one\ntwo\nthree\n');
+    file.write('four');
+    await until('the next one', () => onDisk() === 'one\ntwo\nthree\nfour\n');
+    await file.finish(null);
   });
 
   it('takes lines of any length, and whatever they hold', async () => {
