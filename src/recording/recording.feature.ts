@@ -92,13 +92,7 @@ class Recordings implements Recording {
     clearTimeout(this.timer);
     this.current = null;
     this.unwatch();
-    const finished = recording.finish(this.host.nowMs()).catch((error: unknown) => {
-      throw new PerfError(
-        'PERF_ERR_RECORDING',
-        `The recording could not be written: ${reasonOf(error)}. Is there room in \`record.directory\`?`,
-        { cause: error },
-      );
-    });
+    const finished = recording.finish(this.host.nowMs());
     this.last = finished;
     const { logger } = this.host;
     const why = early === null ? '' : ` before its time: ${early}`;

@@ -1,4 +1,4 @@
-import { createReadStream, createWriteStream, openSync, type WriteStream } from 'node:fs';
+import { createReadStream, createWriteStream, existsSync, openSync, type WriteStream } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
@@ -6,6 +6,7 @@ import { constants, createGunzip, createGzip } from 'node:zlib';
 import { randomBytes } from 'node:crypto';
 import { makeFolder } from '../core/make-folder.js';
 import { PerfError } from '../core/perf.error.js';
+import { reasonOf } from '../core/reason.js';
 
 /** Lines that wait for a slow disk, bytes. More, and the recording ends. */
 const MAX_WAITING_BYTES = 8 * 1024 * 1024;
@@ -68,18 +69,22 @@ export class TrafficFile {
     this.written.catch(listener);
   }
 
-  /** Ends the file. With `edit`, each line goes through it; where that fails, what was recorded stays as `….part`. */
+  /** Ends the file. With `edit`, each line goes through it. Where that fails, what was recorded stays as `….part`. */
   async finish(edit: EditLine | null): Promise<void> {
     clearTimeout(this.flushing);
     try {
       this.gzip.end();
       await this.written;
+      if (edit !== null) await this.rewrite(edit);
+      else await rename(this.part, this.path);
     } catch (error) {
-      await rm(this.part, { force: true });
-      throw error;
+      const kept = existsSync(this.part) ? ` What was written stays in ${this.part}.` : '';
+      throw new PerfError(
+        'PERF_ERR_RECORDING',
+        `The recording could not be written: ${reasonOf(error)}. Is there room in \`record.directory\`?${kept}`,
+        { cause: error },
+      );
     }
-    if (edit !== null) await this.rewrite(edit);
-    else await rename(this.part, this.path);
   }
 
   private async rewrite(edit: EditLine): Promise<void> {

@@ -1,8 +1,8 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import fs, { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { constants, gunzipSync } from 'node:zlib';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { TrafficFile } from '../../../src/recording/traffic-file.js';
 import { uncaughtDuring } from '../../fixtures/uncaught.js';
 import { until } from '../../fixtures/until.js';
@@ -12,7 +12,7 @@ describe('the file of a recording', () => {
   let file: TrafficFile;
   /** As far as it is whole. */
   const textOf = (name: string): string =>
-    gunzipSync(readFileSync(join(folder, name)), { finishFlush: constants.Z_SYNC_FLUSH }).toString();
+    gunzipSync(readFileSync(name), { finishFlush: constants.Z_SYNC_FLUSH }).toString();
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'perf-traffic-'));
     file = TrafficFile.open(folder, 0);
@@ -25,7 +25,7 @@ describe('the file of a recording', () => {
     const [name, ...others] = readdirSync(folder);
     expect(others).toEqual([]);
     expect(name).toMatch(/\.ndjson\.gz$/);
-    expect(textOf(name!)).toBe('ONE\nTHREE\n');
+    expect(textOf(join(folder, name!))).toBe('ONE\nTHREE\n');
     expect(statSync(join(folder, name!)).mode & 0o777).toBe(0o600);
   });
 
@@ -38,7 +38,7 @@ describe('the file of a recording', () => {
     const [name, ...others] = readdirSync(folder);
     expect(others).toEqual([]);
     expect(name).toMatch(/\.ndjson\.gz\.part$/);
-    expect(textOf(name!)).toBe('one\ntwo\nthree\n');
+    expect(textOf(join(folder, name!))).toBe('one\ntwo\nthree\n');
   });
 
   it('says that it is gone, and ends no process, where somebody has removed it', async () => {
@@ -54,11 +54,25 @@ describe('the file of a recording', () => {
   });
 
   it('has its lines on disk while it runs: a process that is killed ends nothing', async () => {
-    const onDisk = (): string => textOf(readdirSync(folder)[0]!);
+    const onDisk = (): string => textOf(join(folder, readdirSync(folder)[0]!));
     await until('the first lines', () => onDisk() === 'one\ntwo\nthree\n');
     file.write('four');
     await until('the next one', () => onDisk() === 'one\ntwo\nthree\nfour\n');
     await file.finish(null);
+  });
+
+  it('keeps what is on disk where there is no room for more, and says where', async () => {
+    const part = join(folder, readdirSync(folder)[0]!);
+    await until('the first lines', () => textOf(part) === 'one\ntwo\nthree\n');
+    const full = vi.spyOn(fs, 'write').mockImplementation((...given: unknown[]) => {
+      (given.at(-1) as (error: Error) => void)(new Error('ENOSPC: no space left on device, write'));
+    });
+    onTestFinished(() => full.mockRestore());
+    file.write('four');
+    await expect(file.finish(null)).rejects.toThrow(
+      `PERF_ERR_RECORDING: The recording could not be written: ENOSPC: no space left on device, write. Is there room in \`record.directory\`? What was written stays in ${part}.`,
+    );
+    expect(textOf(part)).toBe('one\ntwo\nthree\n');
   });
 
   it('takes lines of any length, and whatever they hold', async () => {
