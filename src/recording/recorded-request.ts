@@ -4,7 +4,7 @@ import type { RequestTime } from '../core/record.js';
 import { TIME_SPLIT } from '../core/request-time.js';
 import type { RequestState } from '../core/request-state.js';
 import { methodLabel } from '../core/route.js';
-import { parsedBody, safeBody, safeHeaders, sentUrl } from '../core/safe-request.js';
+import { parsedBody, safeBody, safeHeaders, sentUrl, type Headers } from '../core/safe-request.js';
 
 /** One line of a recording. Version 1: a reader refuses another. */
 export interface RecordedRequest {
@@ -61,7 +61,6 @@ export function recordedRequest(
   const told = safeHeaders(headers, allowHeaders, secrets);
   const untold = new Set(told.filter(([, value]) => value === REDACTED).map(([name]) => name));
   for (const name of Object.keys(headers)) if (secrets.isSecret(name) && !secrets.isSecretValue(name)) untold.add(name);
-  const hasBody = body !== undefined && body !== null && !isEmpty(body);
   return {
     v: 1,
     t: Math.round(epochMsOf(state.startedMs)),
@@ -80,10 +79,16 @@ export function recordedRequest(
     redacted: [
       ...[...untold].toSorted().map((name) => `headers.${name}`),
       ...(url.includes(REDACTED) || url.endsWith('…') ? ['url'] : []),
-      ...(safe === null ? (hasBody ? ['body'] : []) : redactedPaths(safe.data, 'body')),
+      ...(safe === null ? (hasBody(headers, body) ? ['body'] : []) : redactedPaths(safe.data, 'body')),
     ],
   };
 }
+
+/** Uploads are read by the handler's own code: there may be none that is parsed, or only a part of it. */
+const hasBody = (headers: Headers, parsed: unknown): boolean =>
+  Number(headers['content-length']) > 0 ||
+  headers['transfer-encoding'] !== undefined ||
+  (parsed !== undefined && parsed !== null && !isEmpty(parsed));
 
 /** A parser of bodies leaves `{}` for a request without one. */
 const isEmpty = (body: unknown): boolean => typeof body === 'object' && body !== null && Object.keys(body).length === 0;

@@ -29,6 +29,11 @@ class ShopController {
     return { item: body.item, at: new Date() };
   }
 
+  @Post('uploads')
+  upload() {
+    return 'done';
+  }
+
   @Get('health')
   @SkipPerf()
   health() {
@@ -133,6 +138,24 @@ describe.each(adapters)('a recording, on %s', (adapter) => {
       inner: [{ plate: '[redacted]', voucher: '[redacted]' }],
     });
     expect(order.redacted).toEqual(['body.card', 'body.inner[].plate', 'body.inner[].voucher']);
+  });
+
+  it('says of a body that it does not hold that it is left out, whoever was to read it', async () => {
+    const { url, recording, ended } = await shop({ maxBodyBytes: 20 });
+    const post = async (init: RequestInit & { duplex?: 'half' }): Promise<void> =>
+      void (await (await fetch(`${url}/uploads`, { method: 'POST', ...init })).arrayBuffer());
+    const headers = { 'content-type': 'application/json' };
+    const form = new FormData();
+    form.set('file', new Blob(['x']), 'a.txt');
+    recording.start(minute);
+    await post({});
+    await post({ headers, body: '{"item":"shoe"}' });
+    await post({ headers, body: '{"item":"a shoe that is too large"}' });
+    await post({ headers, body: new Blob(['{"item":1}']).stream(), duplex: 'half' });
+    await post({ body: form });
+    const lines = await ended();
+    expect(lines.map(({ body }) => body)).toEqual([null, { item: 'shoe' }, null, null, null]);
+    expect(lines.map(({ redacted }) => redacted.includes('body'))).toEqual([false, false, true, true, true]);
   });
 
   it('begins with the first request after its start: the one that starts it would start another when it is replayed', async () => {

@@ -147,6 +147,37 @@ describe('diff', { timeout: 300_000 }, () => {
     expect([silent.status, refused.status]).toEqual([64, 64]);
   });
 
+  it('does not call alike what it could not ask for: requests without their body, and a route that refuses all', async () => {
+    const came: string[] = [];
+    const url = await serve((request, response) => {
+      came.push(`${request.method} ${request.url}`);
+      response.writeHead(request.url === '/me' ? 401 : 200).end('{}');
+    });
+    const post = { method: 'POST', url: '/search', redacted: ['body'] };
+    const file = recordingOf([
+      ...Array.from({ length: 4 }, (_, i) => ({ url: `/items/${i}`, route: '/items/:id' })),
+      ...Array.from({ length: 2 }, () => ({ url: '/me' })),
+      post,
+      post,
+      { ...post, url: '/upload' },
+      { ...post, url: '/orders', body: {}, redacted: ['body.card'] },
+    ]);
+    const allow = ['/search', '/upload', '/orders'].flatMap((path) => ['--allow', `POST ${path}`]);
+    const ran = await run('diff', file, ...rolesOf([url, url, url]), ...allow);
+    expect(ran.stdout).toContain(
+      '3 requests are left out, since their body is not in the recording, which keeps JSON and forms up to `maxBodyBytes`: POST /search, POST /upload\n',
+    );
+    expect(ran.stdout).toContain('GET /me  is not compared: --primary refuses 40 of 40 requests.\n');
+    expect(ran.stdout).toMatch(/^diff: no difference in 41 requests of 2 routes /m);
+    expect(ran.json.routes).toContainEqual(
+      expect.objectContaining({ name: 'GET /me', notCompared: '--primary refuses 40 of 40 requests' }),
+    );
+    expect(new Set(came.filter((request) => request.startsWith('POST')))).toEqual(new Set(['POST /orders']));
+    const alone = await run('replay', recordingOf([post]), '--target', url, '--allow', 'POST /search');
+    expect(alone.stderr).toMatch(/holds no request that may be sent\. 1 requests are left out, since their body/);
+    expect(alone.status).toBe(64);
+  });
+
   it('keeps the path of a target before that of each request', async () => {
     const came = new Set<string>();
     const url = await serve((request, response) => {

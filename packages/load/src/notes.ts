@@ -4,11 +4,18 @@ import { printable } from './quantity.js';
 import type { Traffic } from './traffic.js';
 
 /** What of a recording is not sent. */
-export function* leftOut({ notAllowed, endsBroken }: Traffic): Generator<string> {
+export function* leftOut({ notAllowed, withoutBody, endsBroken }: Traffic): Generator<string> {
   if (endsBroken) yield 'The last line is not whole and left out: the process ended while it recorded.';
+  yield* bodiesLeftOut(withoutBody);
   if (notAllowed.size === 0) return;
   const names = [...notAllowed.keys()].slice(0, 3).map((name) => `--allow '${printable(name)}'`);
   yield `${sum(notAllowed.values())} requests are left out, since they may change data. If they may be sent: ${names.join(' ')}`;
+}
+
+export function* bodiesLeftOut(withoutBody: Traffic['withoutBody']): Generator<string> {
+  if (withoutBody.size === 0) return;
+  const names = [...withoutBody.keys()].slice(0, 3).map(printable).join(', ');
+  yield `${sum(withoutBody.values())} requests are left out, since their body is not in the recording, which keeps JSON and forms up to \`maxBodyBytes\`: ${names}`;
 }
 
 /** Many answers have another status than the recording's, or than 200 where there is none: then it is not the load that was meant. */

@@ -38,7 +38,7 @@ export class Outcomes {
     // An error is never fast, and a gate must not pass since errors have no time.
     this.latencies.add(failed ? Infinity : latencyMs);
     if (failure !== null || request.status === null || status === request.status) return;
-    if (!failed && status >= 400 && request.status < 400) this.refused += 1;
+    if (!failed && isRefusal(request.status, status)) this.refused += 1;
     increment(this.otherStatus, `${request.status} → ${status}`);
   }
 
@@ -49,6 +49,11 @@ export class Outcomes {
   }
 }
 
-const increment = (counts: Map<string, number>, key: string): void => void counts.set(key, (counts.get(key) ?? 0) + 1);
+/** Nothing was done for what was served when it was recorded. */
+export const isRefusal = (recorded: number | null, status: number): boolean =>
+  recorded !== null && recorded < 400 && status >= 400;
+
+export const increment = (counts: Map<string, number>, key: string): void =>
+  void counts.set(key, (counts.get(key) ?? 0) + 1);
 
 export const sum = (counts: Iterable<number>): number => [...counts].reduce((total, count) => total + count, 0);

@@ -6,6 +6,8 @@ import { constants, createGunzip } from 'node:zlib';
 import type { Allowed } from './allowed.js';
 import { formOf } from './form.js';
 import { isHeaderValue, OF_CONNECTION } from './headers.js';
+import { bodiesLeftOut } from './notes.js';
+import { increment } from './outcomes.js';
 import { UsageError } from './usage.js';
 
 /** What can be held in memory; a recording is 64 MiB unless somebody raised `maxBytes`. */
@@ -50,6 +52,8 @@ export interface Traffic {
   readonly requests: readonly TrafficRequest[];
   /** Left out by `--allow`, by name. */
   readonly notAllowed: ReadonlyMap<string, number>;
+  /** Left out since their body is not in the recording, by name. */
+  readonly withoutBody: ReadonlyMap<string, number>;
   /** Its last line is not whole. */
   readonly endsBroken: boolean;
 }
@@ -62,6 +66,7 @@ export async function readTraffic(file: string, allowed: Allowed): Promise<Traff
   if (!existsSync(file)) throw new UsageError(`There is no file ${file}.`);
   const requests: TrafficRequest[] = [];
   const notAllowed = new Map<string, number>();
+  const withoutBody = new Map<string, number>();
   let [bytes, number] = [0, 0];
   /** A line that is none may be the last one of a process that was killed. */
   let broken: UsageError | null = null;
@@ -79,21 +84,25 @@ export async function readTraffic(file: string, allowed: Allowed): Promise<Traff
         continue;
       }
       const request = requestOf(fields, `${file}:${number}`);
-      if (allowed.has(request)) requests.push(request);
-      else notAllowed.set(nameOf(request), (notAllowed.get(nameOf(request)) ?? 0) + 1);
+      if (!allowed.has(request)) increment(notAllowed, nameOf(request));
+      else if (lacksBody(fields)) increment(withoutBody, nameOf(request));
+      else requests.push(request);
     }
   } catch (error) {
     if (error instanceof UsageError) throw error;
     throw new UsageError(`${file} cannot be read: ${(error as Error).message}`, { cause: error });
   }
   if (requests.length === 0) {
-    if (broken !== null && notAllowed.size === 0) throw broken;
+    if (broken !== null && notAllowed.size + withoutBody.size === 0) throw broken;
     const left = [...notAllowed.keys()].slice(0, 5);
     const advice =
       left.length === 0 ? '' : ` Only GET and HEAD are sent unless you say: --allow '${left.join("' --allow '")}'`;
-    throw new UsageError(`${file} holds no request that may be sent.${advice}`);
+    throw new UsageError(
+      [`${file} holds no request that may be sent.${advice}`, ...bodiesLeftOut(withoutBody)].join(' '),
+    );
   }
-  return { requests: requests.toSorted((a, b) => a.atMs - b.atMs), notAllowed, endsBroken: broken !== null };
+  const inOrder = requests.toSorted((a, b) => a.atMs - b.atMs);
+  return { requests: inOrder, notAllowed, withoutBody, endsBroken: broken !== null };
 }
 
 async function textOf(file: string): Promise<Readable> {
@@ -149,6 +158,9 @@ function requestOf(
     status: typeof status === 'number' ? status : null,
   };
 }
+
+/** It had one: sent without it, it would be another request. */
+const lacksBody = ({ redacted }: Fields): boolean => Array.isArray(redacted) && redacted.includes('body');
 
 /** What is redacted stays away, and what no header may hold. */
 const isSent = (name: string, value: string): boolean =>

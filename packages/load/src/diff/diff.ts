@@ -70,8 +70,6 @@ export async function diff(file: string, options: Given, print: Print): Promise<
     silence.refuse();
     const all = [...routes.values()];
     refuseNothing(primary, print);
-    for (const { name } of all.filter(({ pairs }) => pairs === 0))
-      print(`${printable(name)}  is not compared: none of the three answers in time.`);
     const again = await lookAgain(all, async (request) => {
       const answers = await askAll(request);
       silence.refuseGoneSince(answers);
@@ -80,19 +78,26 @@ export async function diff(file: string, options: Given, print: Print): Promise<
     const findings = findingsOf(all, again);
     for (const { route, text, example } of findings)
       print(`${printable(route)}  ${text}${example === null ? '' : `, such as ${example}`}`);
-    const compared = all.reduce((sum, { pairs }) => sum + pairs, 0);
-    const comparedRoutes = all.filter(({ pairs }) => pairs > 0).length;
-    const counted = `${compared} requests of ${comparedRoutes} ${comparedRoutes === 1 ? 'route' : 'routes'}`;
-    const differing = new Set(findings.map(({ route }) => route)).size;
+    const differing = new Set(findings.map(({ route }) => route));
+    const routesCompared = all.filter(({ name, obstacle }) => obstacle === null || differing.has(name));
+    for (const route of all.filter((each) => !routesCompared.includes(each)))
+      print(`${printable(route.name)}  is not compared: ${route.obstacle}.`);
+    const compared = routesCompared.reduce((sum, { pairs }) => sum + pairs, 0);
+    const counted = `${compared} requests of ${routesCompared.length} ${routesCompared.length === 1 ? 'route' : 'routes'}`;
     print(
       findings.length === 0
         ? `diff: no difference in ${counted} beyond what the same release differs from itself.`
-        : `diff: ${differing} of ${comparedRoutes} routes differ, ${findings.length} ${findings.length === 1 ? 'difference' : 'differences'} in ${counted}.`,
+        : `diff: ${differing.size} of ${routesCompared.length} routes differ, ${findings.length} ${findings.length === 1 ? 'difference' : 'differences'} in ${counted}.`,
     );
     const json = {
       requests: compared,
       findings,
-      routes: all.map((route) => ({ name: route.name, pairs: route.pairs, latency: latencyShift(route) })),
+      routes: all.map((route) => ({
+        name: route.name,
+        pairs: route.pairs,
+        notCompared: routesCompared.includes(route) ? null : route.obstacle,
+        latency: latencyShift(route),
+      })),
     };
     const bars = json.routes.map(({ name, latency }) => ({
       name,

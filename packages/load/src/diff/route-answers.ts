@@ -1,4 +1,5 @@
 import type { Answer } from '../client.js';
+import { isRefusal } from '../outcomes.js';
 import { printable } from '../quantity.js';
 import type { TrafficRequest } from '../traffic.js';
 import { answerDifferences } from './answer-differences.js';
@@ -31,6 +32,8 @@ export interface Tally extends Difference {
 /** What was compared of one route. */
 export class RouteAnswers {
   pairs = 0;
+  /** By the primary, of what was served when it was recorded. */
+  refused = 0;
   readonly tallies = new Map<string, Tally>();
   /** Natural logarithms of the ratios of latencies. */
   readonly logRatios: { candidateToPrimary: number[]; candidateToSecondary: number[]; secondaryToPrimary: number[] } = {
@@ -43,10 +46,17 @@ export class RouteAnswers {
 
   constructor(readonly name: string) {}
 
+  /** Why it says nothing that they are alike; null when it does. */
+  get obstacle(): string | null {
+    if (this.pairs === 0) return 'none of the three answers in time';
+    return this.refused > this.pairs / 2 ? `--primary refuses ${this.refused} of ${this.pairs} requests` : null;
+  }
+
   add(request: TrafficRequest, { primary, secondary, candidate }: Triple): void {
     // Silence is no answer, and no two of them are alike.
     if ([primary, secondary, candidate].every(({ failure }) => failure !== null)) return;
     this.pairs += 1;
+    if (isRefusal(request.status, primary.status)) this.refused += 1;
     const raw = byKey(answerDifferences(primary, candidate));
     const noise = byKey(answerDifferences(primary, secondary));
     for (const [key, difference] of new Map([...raw, ...noise])) {
