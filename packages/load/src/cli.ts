@@ -1,9 +1,9 @@
-import { appendFileSync, writeFileSync } from 'node:fs';
+import { constants } from 'node:os';
 import { diff } from './diff/diff.js';
 import { readArguments, type Command, type CommandResult, type Given, type Print } from './options.js';
-import { pageOf } from './page.js';
 import { ramp } from './ramp/ramp.js';
 import { replay } from './replay.js';
+import { Report } from './report.js';
 import { EXIT, USAGE, UsageError } from './usage.js';
 
 const COMMANDS: Readonly<Record<Command, (operand: string, options: Given, print: Print) => Promise<CommandResult>>> = {
@@ -12,7 +12,7 @@ const COMMANDS: Readonly<Record<Command, (operand: string, options: Given, print
   diff,
 };
 
-const OUTPUTS = ['json', 'html'] as const;
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
 /** Runs a command and returns the exit code of the process. */
 export async function main(args: readonly string[]): Promise<number> {
@@ -20,33 +20,30 @@ export async function main(args: readonly string[]): Promise<number> {
     console.log(USAGE);
     return args.length === 0 ? EXIT.usage : EXIT.holds;
   }
+  let begun: Report | null = null;
+  const stop = (signal: (typeof SIGNALS)[number]): never => {
+    const exitCode = 128 + constants.signals[signal];
+    begun?.fail(exitCode, `It was stopped by ${signal}.`);
+    process.exit(exitCode);
+  };
   try {
     const { command, operand, options } = readArguments(args);
-    // Before ten minutes of load, not after them.
-    for (const name of OUTPUTS) write(options, name, (file) => appendFileSync(file, ''));
-    const said: string[] = [];
-    const { exitCode, json, chart } = await COMMANDS[command](operand, options, (line) => {
-      said.push(line);
-      console.log(line);
-    });
-    const title = `nestjs-perf-load ${command}: ${exitCode}`;
-    const text = `${JSON.stringify({ command, exitCode, ...json }, null, 2)}\n`;
-    write(options, 'json', (file) => writeFileSync(file, text));
-    write(options, 'html', (file) => writeFileSync(file, pageOf(title, said, chart)));
+    const report = new Report(command, options);
+    // Before ten minutes of load, not after them; and no result of an older run stays.
+    report.begin();
+    begun = report;
+    for (const signal of SIGNALS) process.on(signal, stop);
+    const { exitCode, json, chart } = await COMMANDS[command](operand, options, report.print);
+    begun = null;
+    report.write(exitCode, json, chart);
     return exitCode;
   } catch (error) {
     const isUsage = error instanceof UsageError;
     console.error(isUsage ? error.message : error);
-    return isUsage ? EXIT.usage : EXIT.broken;
-  }
-}
-
-function write(options: Given, name: (typeof OUTPUTS)[number], to: (file: string) => void): void {
-  const file = options[name];
-  if (typeof file !== 'string') return;
-  try {
-    to(file);
-  } catch (error) {
-    throw new UsageError(`--${name} ${file} cannot be written: ${(error as Error).message}`, { cause: error });
+    const exitCode = isUsage ? EXIT.usage : EXIT.broken;
+    begun?.fail(exitCode, (error as Error).message);
+    return exitCode;
+  } finally {
+    for (const signal of SIGNALS) process.off(signal, stop);
   }
 }

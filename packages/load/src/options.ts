@@ -79,8 +79,8 @@ export const commonOf = (options: Given): Common => ({
 export const listOf = (options: Given, name: string): string[] => options[name] as string[];
 export const textOf = (options: Given, name: string): string => options[name] as string;
 
-/** Says lines. */
-export type Print = (line: string) => void;
+/** Says a line. `known` is what `--json` holds by now, should nothing follow. */
+export type Print = (line: string, known?: object) => void;
 
 /** What a command came to. */
 export interface CommandResult {

@@ -77,6 +77,7 @@ class Ramp {
   private restedAt: Snapshot | null = null;
   /** Asked in the rest after a step: is the server back? None: it never was there. */
   private probes: readonly Probe[] = [];
+  private readonly tried: Tried[] = [];
   private next = 0;
 
   constructor(
@@ -89,11 +90,10 @@ class Ramp {
   ) {}
 
   async run(): Promise<RampResult> {
-    const { plan, view } = this;
+    const { plan, view, tried } = this;
     this.restedAt = await view.read();
     const slowestMs = plan.gate.slowestMs ?? GOOD_ANSWER_MS;
     if (plan.restMs > 0) this.probes = await usualProbes(probesOf(this.requests), slowestMs, this.send);
-    const tried: Tried[] = [];
     for (const factor of plan.steps) {
       let step = await this.try(factor);
       for (let again = 0; step.outcome === 'void' && again < VOID_AGAIN; again++) step = await this.try(factor);
@@ -102,7 +102,7 @@ class Ramp {
     }
     const [first, last] = [tried[0]!, tried.at(-1)!];
     return {
-      steps: tried.map(({ seen: _seen, ...step }) => step),
+      steps: resultsOf(tried),
       reasons: last.outcome === 'fails' ? (this.told(() => reasonsOf(first.seen, last.seen)) ?? []) : [],
       predictedRate:
         first.outcome === 'holds' ? this.told(() => predictedRate(first.ratePerSecond, plan.holdMs, first.seen)) : null,
@@ -141,15 +141,17 @@ class Ramp {
     for (const line of otherAnswers(judgement, this.isRecorded)) this.print(line);
     const rested = plan.restMs > 0 ? await view.read() : null;
     const memory = this.told(() => memoryRatio(this.restedAt, rested));
-    const step = { factor, ratePerSecond, ...judgement, ...recovery, memoryRatio: memory };
-    this.print(stepLine(step));
-    return { ...step, seen };
+    const step = { factor, ratePerSecond, ...judgement, ...recovery, memoryRatio: memory, seen };
+    this.print(stepLine(step), { steps: resultsOf([...this.tried, step]) });
+    return step;
   }
 
   private readonly send: Send = (request) => this.client.send(request);
 
   private readonly requestAt = (): TrafficRequest => this.requests[this.next++ % this.requests.length]!;
 }
+
+const resultsOf = (tried: readonly Tried[]): StepResult[] => tried.map(({ seen: _seen, ...step }) => step);
 
 function memoryRatio(before: Snapshot | null, after: Snapshot | null): number | null {
   const [was, is] = [before?.resources?.process.rssBytes, after?.resources?.process.rssBytes];

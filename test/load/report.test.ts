@@ -1,0 +1,78 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { folder, recordingOf, run, serve } from './cli.js';
+
+const OLD = '{"command":"ramp","exitCode":0}';
+const reportIn = (file: string) => JSON.parse(readFileSync(file, 'utf8')) as Record<string, unknown>;
+
+/** A ramp over the report of an older run, stopped after its first step. */
+async function stopped(signal: NodeJS.Signals) {
+  const [json, html] = [join(folder, 'stopped.json'), join(folder, 'stopped.html')];
+  writeFileSync(json, OLD);
+  let begun: unknown;
+  const url = await serve((_, response) => {
+    begun ??= reportIn(json);
+    response.end();
+  });
+  const args = ['ramp', url, '--start', '20', '--steps', '1,2', '--hold', '1s', '--rest', '0s'];
+  const child = spawn('node', ['build/packages/load/src/main.js', ...args, '--json', json, '--html', html]);
+  let said = '';
+  child.stdout.on('data', (data) => {
+    said += String(data);
+    if (/^1X/m.test(said)) child.kill(signal);
+  });
+  const [code] = (await once(child, 'close')) as [number | null];
+  return { code, begun, json: reportIn(json), html: readFileSync(html, 'utf8') };
+}
+
+describe('the files of a run', { timeout: 120_000 }, () => {
+  it.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const)(
+    'hold what is known when %s stops it, and nothing of an older run from its start',
+    async (signal, exit) => {
+      const ran = await stopped(signal);
+      expect(ran.begun).toEqual({ command: 'ramp', exitCode: null, error: 'It has not ended.' });
+      expect(ran.code).toBe(exit);
+      expect(ran.json).toMatchObject({
+        command: 'ramp',
+        exitCode: exit,
+        error: `It was stopped by ${signal}.`,
+        steps: [{ factor: 1, requests: 20 }],
+      });
+      expect(ran.html).toContain(`<h1>nestjs-perf-load ramp: ${exit}</h1>`);
+      expect(ran.html).toContain('1X');
+    },
+  );
+
+  it('hold why it failed', async () => {
+    const gone = 'http://127.0.0.1:1';
+    const ran = await run(
+      'diff',
+      recordingOf([{ url: '/' }]),
+      '--primary',
+      gone,
+      '--secondary',
+      gone,
+      '--candidate',
+      gone,
+    );
+    expect(ran.json).toEqual({ command: 'diff', exitCode: 64, error: ran.stderr.trimEnd() });
+    expect(ran.stderr).toMatch(/^--\w+ http:\S+ does not answer: ECONNREFUSED\n$/);
+  });
+
+  it('are asked for before any load', async () => {
+    let asked = false;
+    const url = await serve((_, response) => {
+      asked = true;
+      response.end();
+    });
+    const ran = await run('ramp', url, '--hold', '1s', '--html', '/nowhere/a.html');
+    expect(ran.stderr).toMatch(/^--html \/nowhere\/a\.html cannot be written: ENOENT/);
+    expect([ran.status, asked]).toEqual([64, false]);
+  });
+});
