@@ -134,6 +134,26 @@ describe('diff', { timeout: 300_000 }, () => {
     expect(ran.status).toBe(1);
   });
 
+  it('tells another type of content and another place to go to, but not the own origin in it', async () => {
+    const pages =
+      (type: string, place: string): RequestListener =>
+      ({ url, headers }, response) => {
+        if (url === '/page') response.setHeader('content-type', type).end('<b>');
+        else response.writeHead(302, { location: url === '/own' ? `http://${headers.host}/home` : place }).end();
+      };
+    const file = recordingOf([
+      ...Array.from({ length: 4 }, () => ({ url: '/page' })),
+      ...['/login', '/own'].map((url) => ({ url, status: 302 })),
+    ]);
+    const running = [await serve(pages('text/plain', '/home')), await serve(pages('text/plain', '/home'))];
+    const ran = await run('diff', file, ...rolesOf([...running, await serve(pages('text/html', '//evil.com'))]));
+    expect(ran.stdout).toContain('GET /page  header content-type has another value in 40 of 40 answers');
+    expect(ran.stdout).toContain('GET /login  header location has another value in 40 of 40 answers');
+    expect(ran.stdout).not.toContain('GET /own  header');
+    expect(ran.json.findings[0]).toMatchObject({ kind: 'header', path: 'content-type' });
+    expect(ran.status).toBe(1);
+  });
+
   it('says so where there is nothing to compare: nobody answers, or all refuse what was served', async () => {
     const gone = 'http://127.0.0.1:1';
     const post = recordingOf([{ method: 'POST', url: '/search', route: '/search' }]);

@@ -89,9 +89,27 @@ describe('what differs between two answers', () => {
       failure: null,
       body: Buffer.from(json),
       type: 'application/json',
+      location: '',
     });
     const found = answerDifferences(answer(from), answer(to));
     expect(found.map(({ kind, path }) => `${kind} ${path}`)).toEqual(expected);
+  });
+
+  it('is seen in the type of its content, and in where it leads to', () => {
+    const answer = (status: number, type: string, location: string): Answer => ({
+      status,
+      type,
+      location,
+      failure: null,
+      body: Buffer.from('{}'),
+    });
+    const found = (from: Answer, to: Answer): string[] =>
+      answerDifferences(from, to).map(({ kind, path }) => `${kind} ${path}`);
+    const json = answer(200, 'application/json', '/a');
+    expect(found(json, answer(200, 'Application/JSON; charset=utf-8', '/b'))).toEqual([]);
+    expect(found(json, answer(200, 'text/html', '/a'))).toEqual(['header content-type']);
+    expect(found(answer(302, '', '/a'), answer(302, '', '/b'))).toEqual(['header location']);
+    expect(found(json, answer(201, 'text/html', '/b'))).toEqual(['status ']);
   });
 
   it('is seen in integers beside texts of any length', () => {

@@ -9,6 +9,8 @@ export interface Answer {
   /** Its body, when it was asked for. */
   readonly body: Buffer | null;
   readonly type: string;
+  /** Where it leads to, without the target's own origin. */
+  readonly location: string;
 }
 
 type Sent = Pick<TrafficRequest, 'method' | 'path' | 'headers' | 'body'>;
@@ -17,6 +19,7 @@ type Sent = Pick<TrafficRequest, 'method' | 'path' | 'headers' | 'body'>;
 export class Client {
   private readonly pool: Pool;
 
+  private readonly origin: string;
   /** Before each path; without a slash at its end. */
   private readonly prefix: string;
 
@@ -27,6 +30,7 @@ export class Client {
     private readonly headers: Readonly<Record<string, string>>,
   ) {
     this.prefix = base.pathname.replace(/\/+$/, '');
+    this.origin = base.origin;
     this.pool = new Pool(base.origin, { connections: null, pipelining: 1, headersTimeout: 0, bodyTimeout: 0 });
   }
 
@@ -41,13 +45,15 @@ export class Client {
         signal: AbortSignal.timeout(this.timeoutMs),
       });
       const type = String(response.headers['content-type'] ?? '');
-      if (keepBody)
-        return { status: response.statusCode, failure: null, type, body: Buffer.from(await response.body.bytes()) };
+      const location = String(response.headers['location'] ?? '').replace(this.origin, '');
+      const head = { status: response.statusCode, failure: null, type, location };
+      if (keepBody) return { ...head, body: Buffer.from(await response.body.bytes()) };
       for await (const chunk of response.body) void chunk;
-      return { status: response.statusCode, failure: null, type, body: null };
+      return { ...head, body: null };
     } catch (error) {
       const { name, code, message } = error as NodeJS.ErrnoException;
-      return { status: 0, failure: name === 'TimeoutError' ? 'timeout' : (code ?? message), type: '', body: null };
+      const failure = name === 'TimeoutError' ? 'timeout' : (code ?? message);
+      return { status: 0, failure, type: '', location: '', body: null };
     }
   }
 

@@ -2,9 +2,18 @@ import type { Answer } from '../client.js';
 import { jsonDifferences, type Difference } from './json-differences.js';
 import { longIntegerDifferences } from './long-integers.js';
 
-/** What differs between two answers to one request. Bodies are compared where the status is the same. */
+/** What differs between two answers to one request. Their headers and bodies are compared where the status is the same. */
 export function answerDifferences(from: Answer, to: Answer): Difference[] {
   if (from.status !== to.status) return [{ kind: 'status', path: '' }];
+  return [...headerDifferences(from, to), ...bodyDifferences(from, to)];
+}
+
+function* headerDifferences(from: Answer, to: Answer): Generator<Difference> {
+  if (mediaTypeOf(from) !== mediaTypeOf(to)) yield { kind: 'header', path: 'content-type' };
+  if (Math.floor(from.status / 100) === 3 && from.location !== to.location) yield { kind: 'header', path: 'location' };
+}
+
+function bodyDifferences(from: Answer, to: Answer): Difference[] {
   if (from.body === null || to.body === null || from.body.equals(to.body)) return [];
   const [a, b] = [jsonOf(from), jsonOf(to)];
   if (a === null || b === null) return [{ kind: a === b ? 'value' : 'type', path: '' }];
@@ -12,6 +21,9 @@ export function answerDifferences(from: Answer, to: Answer): Difference[] {
   const places = new Set(found.map(({ path }) => path));
   return [...found, ...longIntegerDifferences(a.text, b.text).filter(({ path }) => !places.has(path))];
 }
+
+/** Without its parameters. */
+const mediaTypeOf = ({ type }: Answer): string => type.split(';', 1)[0]!.trim().toLowerCase();
 
 function jsonOf({ type, body }: Answer): { text: string; data: unknown } | null {
   if (!/^application\/(?:[\w.+-]+\+)?json\b/.test(type)) return null;

@@ -8,7 +8,7 @@ import { standing } from './statistics.js';
 /** What a reader is told of one change. */
 export interface Finding {
   readonly route: string;
-  readonly kind: 'status' | 'shape' | 'field' | 'latency';
+  readonly kind: 'status' | 'header' | 'shape' | 'field' | 'latency';
   readonly path: string;
   readonly text: string;
   readonly example: string | null;
@@ -16,6 +16,7 @@ export interface Finding {
 
 const KINDS: Readonly<Record<DifferenceKind, Finding['kind']>> = {
   status: 'status',
+  header: 'header',
   missing: 'shape',
   added: 'shape',
   type: 'shape',
@@ -32,7 +33,7 @@ interface Test {
   readonly counts: boolean;
 }
 
-const ORDER: readonly Finding['kind'][] = ['status', 'shape', 'field', 'latency'];
+const ORDER: readonly Finding['kind'][] = ['status', 'header', 'shape', 'field', 'latency'];
 
 /**
  * What differs beyond chance and beyond what the same release differs from itself. `again` holds the p-values of differences that
@@ -80,6 +81,7 @@ function findingOf({ name, pairs }: RouteAnswers, { kind, path, shown, raw, nois
   const place = path === '' ? 'the body' : printable(path);
   const words = {
     status: `status ${shown}`,
+    header: `header ${path} has another value`,
     missing: `${place} is missing`,
     added: `${place} is new`,
     type: `${place} has another type`,

@@ -1,5 +1,5 @@
 /** How an answer differs at one place. */
-export type DifferenceKind = 'status' | 'missing' | 'added' | 'type' | 'value' | 'length';
+export type DifferenceKind = 'status' | 'header' | 'missing' | 'added' | 'type' | 'value' | 'length';
 
 export interface Difference {
   readonly kind: DifferenceKind;
