@@ -65,7 +65,7 @@ describe('the files of a run', { timeout: 120_000 }, () => {
     expect(ran.stderr).toMatch(/^--\w+ http:\S+ does not answer: ECONNREFUSED\n$/);
   });
 
-  it('are asked for before any load', async () => {
+  it('are asked for before any load, and a step without any is refused', async () => {
     let asked = false;
     const url = await serve((_, response) => {
       asked = true;
@@ -74,5 +74,8 @@ describe('the files of a run', { timeout: 120_000 }, () => {
     const ran = await run('ramp', url, '--hold', '1s', '--html', '/nowhere/a.html');
     expect(ran.stderr).toMatch(/^--html \/nowhere\/a\.html cannot be written: ENOENT/);
     expect([ran.status, asked]).toEqual([64, false]);
+    const none = await run('ramp', url, '--hold', '0s');
+    expect(none.stderr).toBe('--hold must be above 0: a step without requests holds nothing.\n');
+    expect([none.status, asked]).toEqual([64, false]);
   });
 });

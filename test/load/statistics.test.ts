@@ -95,6 +95,19 @@ describe('what differs between two answers', () => {
     expect(found.map(({ kind, path }) => `${kind} ${path}`)).toEqual(expected);
   });
 
+  it('is seen field by field in JSON under any spelling of its type, and behind a mark of the byte order', () => {
+    const answer = (json: string): Answer => ({
+      status: 200,
+      failure: null,
+      body: Buffer.from(json),
+      type: 'Application/JSON ; charset=utf-8',
+      location: '',
+    });
+    expect(answerDifferences(answer('\ufeff{"a":1,"b":1}'), answer('{"a":1,"b":2}'))).toEqual([
+      { kind: 'value', path: 'b' },
+    ]);
+  });
+
   it('is seen in the type of its content, and in where it leads to', () => {
     const answer = (status: number, type: string, location: string): Answer => ({
       status,

@@ -23,12 +23,13 @@ function bodyDifferences(from: Answer, to: Answer): Difference[] {
 }
 
 /** Without its parameters. */
-const mediaTypeOf = ({ type }: Answer): string => type.split(';', 1)[0]!.trim().toLowerCase();
+const mediaTypeOf = ({ type }: Answer): string => type.split(/[;,]/, 1)[0]!.trim().toLowerCase();
 
-function jsonOf({ type, body }: Answer): { text: string; data: unknown } | null {
-  if (!/^application\/(?:[\w.+-]+\+)?json\b/.test(type)) return null;
+function jsonOf(answer: Answer): { text: string; data: unknown } | null {
+  if (!/^application\/(?:[\w.+-]+\+)?json$/.test(mediaTypeOf(answer))) return null;
   try {
-    const text = body!.toString();
+    // A decoder leaves out the mark of the byte order, as clients do.
+    const text = new TextDecoder().decode(answer.body);
     return { text, data: JSON.parse(text) };
   } catch {
     return null;

@@ -44,6 +44,7 @@ export async function ramp(url: string, options: Given, print: Print): Promise<C
     restMs: durationMs(textOf(options, 'rest'), '--rest'),
     gate: new Gate(textOf(options, 'gate')),
   };
+  if (plan.holdMs === 0) throw new UsageError('--hold must be above 0: a step without requests holds nothing.');
   const most = plan.start * plan.steps.at(-1)!;
   if (most > MAX_PER_SECOND || (most * plan.holdMs) / 1_000 > MAX_REQUESTS)
     throw new UsageError(
