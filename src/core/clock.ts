@@ -4,8 +4,8 @@ import { performance } from 'node:perf_hooks';
 /** Monotonic time in milliseconds, for durations. */
 export type MonotonicClock = () => number;
 
-/** The process's own monotonic clock: `performance.now()`, in milliseconds since the process started; what fake timers replace later does not move it. */
-export const monotonicMs: MonotonicClock = performance.now.bind(performance);
+/** The process's own monotonic clock: `performance.now()`, in milliseconds since the process started. */
+export const monotonicMs: MonotonicClock = () => performance.now();
 
 /** Epoch milliseconds of a {@link monotonicMs} reading, so that one clock serves durations and time stamps. */
 export const epochMsOf = (monotonic: number): number => performance.timeOrigin + monotonic;

@@ -8,10 +8,11 @@ const file = fileURLToPath(new URL('../../build/test/fixtures/watchdog-thread.pr
 
 // It writes to the process's own stderr, so each needs a process: about 0.5 s, and the looks at 1.5 s are 0.2 s apart.
 describe.each(nodeBinaries())('what the watchdog says while a block lasts, on $name', ({ execPath }) => {
-  const run = async (...options: string[]): Promise<{ stdout: string; said: string[] }> => {
+  const run = async (...options: string[]): Promise<{ stdout: string; said: string[]; longestMs: number }> => {
     const { stdout, stderr } = await promisify(execFile)(execPath, [file, ...options], { timeout: 20_000 });
     const said = stderr.split('\n').filter((line) => line.startsWith('[Perf] '));
-    return { stdout, said: said.map((line) => line.replace(/\d+ ms/, 'N ms')) };
+    const longestMs = Math.max(...said.map((line) => Number(/(\d+) ms/.exec(line)![1])));
+    return { stdout, said: said.map((line) => line.replace(/\d+ ms/, 'N ms')), longestMs };
   };
 
   it('is of that block: not the request and not the line of an earlier one', async () => {
@@ -21,6 +22,12 @@ describe.each(nodeBinaries())('what the watchdog says while a block lasts, on $n
       '[Perf] The event loop has been blocked for N ms and still is',
     ]);
     expect(stdout).toBe('');
+  }, 30_000);
+
+  it('is not hours long under fake timers that a test has set before its application boots', async () => {
+    const { longestMs } = await run('--fake-hrtime');
+    expect(longestMs).toBeGreaterThan(1_000);
+    expect(longestMs).toBeLessThan(60_000);
   }, 30_000);
 
   it('names the compiled line where the thread cannot read source maps, and goes on', async () => {
