@@ -21,6 +21,9 @@ import { RequestWork, type Armed } from './request-work.js';
 import { TaskSequence } from './tasks/task.js';
 import { readEnqueueOptions, readWorkOptions } from './work-options.js';
 
+/** Says nothing of what T is: `NoInfer`, which TypeScript has from 5.4 on. */
+type GivenFor<T> = [T][T extends unknown ? 0 : never];
+
 /** Of an application: where `defer()` arms work. */
 export const DEFERRER = attach<Deferrer>('application');
 /** Those of the applications that run in this process: `defer()` is called without one. */
@@ -71,7 +74,7 @@ export class Deferrer {
    * With `durable: true` it goes through `defer.store` once the response has ended.
    * @throws PERF_ERR_DEFER_WORK, PERF_ERR_STORE, PERF_ERR_SERIALIZE, and what the function form throws
    */
-  defer<T>(work: Type<DeferredWork<T> | DeferredBatchWork<T>>, data: NoInfer<T>, options?: EnqueueOptions): void;
+  defer<T>(work: Type<DeferredWork<T> | DeferredBatchWork<T>>, data: GivenFor<T>, options?: EnqueueOptions): void;
   defer(work: Type<AnyWork> | ((info: DeferInfo) => unknown), ...more: [unknown?, EnqueueOptions?]): void {
     const engine = this.ready('deferrer.defer()');
     if (typeof work !== 'function') {
@@ -115,7 +118,7 @@ export class Deferrer {
    */
   async enqueue<T>(
     work: Type<DeferredWork<T> | DeferredBatchWork<T>>,
-    data: NoInfer<T>,
+    data: GivenFor<T>,
     options?: EnqueueOptions,
   ): Promise<{ id: string }> {
     const what = 'deferrer.enqueue()';
