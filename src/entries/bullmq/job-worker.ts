@@ -21,6 +21,8 @@ const OFFER_MS = 20;
 const MAX_STALLED_COUNT = 10;
 /** When a job that was cut off at shutdown, or came too late for it, runs again, milliseconds. */
 const PUT_BACK_MS = 1_000;
+/** How soon Redis is asked again that was away, or has refused, milliseconds. */
+const RETRY_MS = 1_000;
 /** For jobs to end that were told to, and for connections to close that may never have been made, milliseconds. */
 const ABORT_MS = 100;
 
@@ -30,7 +32,9 @@ export interface QueueWorkerOptions {
 }
 
 export class JobWorker {
-  private readonly worker: Worker;
+  private worker: Worker;
+  /** One to which INFO was refused; BullMQ 5 must not close it while one of its connections still waits for that. */
+  private refused: Worker | null = null;
   private readonly active = new Set<{ readonly job: Job; readonly token: string | undefined }>();
   /** Jobs that have ended and that Redis has not been told of, in their order. */
   private readonly untold = new Set<string | undefined>();
@@ -47,29 +51,56 @@ export class JobWorker {
     private readonly bullmq: Bullmq,
     private readonly queueName: string,
     private readonly connection: Connection,
-    { concurrency, limiter }: QueueWorkerOptions,
+    private readonly options: QueueWorkerOptions,
     private readonly host: DurableStoreHost,
   ) {
-    this.worker = new bullmq.Worker(queueName, (job: Job, token?: string) => this.process(job, token), {
-      connection: connection.options,
+    this.worker = this.open(false);
+  }
+
+  /** Runs once Redis has told its version: a worker to which INFO is refused would ask again for ever, and give up no turn. */
+  private open(skipVersionCheck: boolean): Worker {
+    const { bullmq, queueName, host } = this;
+    const { concurrency, limiter } = this.options;
+    const worker = new bullmq.Worker(queueName, (job: Job, token?: string) => this.process(job, token), {
+      connection: this.connection.options,
       concurrency,
       ...(limiter ? { limiter } : {}),
+      autorun: false,
+      skipVersionCheck,
       // How soon it asks again after Redis was away; 15 s otherwise, which would also hold up the end of the process.
-      runRetryDelay: 1_000,
+      runRetryDelay: RETRY_MS,
       maxStalledCount: MAX_STALLED_COUNT,
       settings: { backoffStrategy: boundedBackoff },
     });
-    this.worker.on('completed', ({ id }) => this.told(id));
-    this.worker.on('failed', (job, error) => {
+    worker.on('completed', ({ id }) => this.told(id));
+    worker.on('failed', (job, error) => {
       this.told(job?.id);
       if (job !== undefined && !this.given.has(job)) host.givenUp?.(readJob(job)?.jobs ?? [], job.attemptsMade, error);
     });
-    this.worker.on('error', (error) => {
+    worker.on('error', (error) => {
       // A job that was put back has no lock any more, when it ends after all.
       if (this.stopping.signal.aborted) return;
       const cause = `worker of queue "${queueName}": ${reasonOf(error)}`;
       host.report(cause, `${cause}. It goes on by itself when Redis is back.`);
+      // Where a command is refused, by a right that is missing or for want of memory, BullMQ asks again at once.
+      if (error.name === 'ReplyError' && worker.isRunning()) this.rest(worker);
     });
+    worker.waitUntilReady().then(
+      () => void worker.run().catch((error: Error) => worker.emit('error', error)),
+      () => {
+        if (this.paused || skipVersionCheck) return;
+        this.refused = worker;
+        this.worker = this.open(true);
+      },
+    );
+    return worker;
+  }
+
+  private rest(worker: Worker): void {
+    void worker.pause(true);
+    setTimeout(() => {
+      if (!this.paused) void worker.resume();
+    }, RETRY_MS).unref();
   }
 
   async pause(): Promise<void> {
@@ -96,6 +127,7 @@ export class JobWorker {
       const putBack = left.map(({ job, token }) => job.moveToDelayed(Date.now() + PUT_BACK_MS, token));
       await within(LAST_WORD_MS, () => Promise.allSettled(putBack));
     }
+    void this.refused?.close(true);
     // With nothing to tell, Redis is waited for only as long as it takes when it is there.
     const hasNews = this.active.size + this.untold.size > 0;
     const closed = await within(hasNews ? leftMs() : LAST_WORD_MS, () => this.worker.close(this.active.size > 0));

@@ -15,6 +15,8 @@ class StubWorker extends EventEmitter {
     super();
     StubWorker.last = this;
   }
+  waitUntilReady = async (): Promise<void> => {};
+  run = async (): Promise<void> => {};
   pause = async (): Promise<void> => {};
   close = (): Promise<void> => new Promise(() => {});
   disconnect = async (): Promise<void> => {};

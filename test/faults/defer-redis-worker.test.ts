@@ -1,0 +1,91 @@
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { Redis } from 'ioredis';
+import { startRedis } from '../../scripts/redis.mjs';
+import { bullmqStore } from '../../src/entries/bullmq.js';
+import type { RedisConnection } from '../../src/entries/bullmq/connection.js';
+import { jobNamed } from '../contract/durable-store.contract.js';
+import { until } from '../fixtures/until.js';
+import { NO_WORKER } from '../unit/defer/durable-entry.js';
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
+}, 60_000);
+
+async function ownRedis() {
+  const redis = await startRedis({ own: true });
+  const admin = new Redis(redis.port, '127.0.0.1', { retryStrategy: null });
+  cleanups.push(async () => {
+    admin.disconnect();
+    await redis.stop();
+  });
+  return { port: redis.port, admin };
+}
+
+async function startStore(connection: RedisConnection, worker: boolean) {
+  const [ran, reports]: [string[], string[]] = [[], []];
+  const store = bullmqStore({ connection, queue: 'worker', worker });
+  await store.start({
+    ...NO_WORKER,
+    run: async ({ id }) => void ran.push(id),
+    report: (_, message) => reports.push(message),
+  });
+  store.startWorker?.();
+  cleanups.push(async () => {
+    await store.stopWorker(1_000);
+    await store.close();
+  });
+  return { store, ran, reports };
+}
+
+/** Stores jobs from another process, so to speak. */
+async function startProducer(port: number) {
+  const { store } = await startStore({ host: '127.0.0.1', port }, false);
+  return async (id: string, delayMs = 0): Promise<void> => {
+    const job = jobNamed(id);
+    const options = { ...job.options, delayMs };
+    await until(`${id} to be stored`, () =>
+      store.add([{ ...job, options }], { envelope: false }).then(
+        () => true,
+        () => false,
+      ),
+    );
+  };
+}
+
+describe('a worker with ACLs', () => {
+  const userWith = async (admin: Redis, port: number, ...rules: string[]) => {
+    await admin.call('ACL', 'SETUSER', 'app', 'on', '>word', '~*', '&*', '+@all', ...rules);
+    return { host: '127.0.0.1', port, username: 'app', password: 'word' };
+  };
+
+  it('works without INFO, and the process goes on', async () => {
+    // ioredis has a word to say of it, too.
+    vi.spyOn(console, 'warn').mockImplementation(() => {});
+    cleanups.push(() => vi.restoreAllMocks());
+    const { port, admin } = await ownRedis();
+    const add = await startProducer(port);
+    const { ran } = await startStore(await userWith(admin, port, '-info'), true);
+    await add('first');
+    await add('later', 50);
+    await until('both to run', () => ran.length === 2);
+  });
+
+  it.each([['-evalsha', '-eval'], ['-bzpopmin']])(
+    'under %s asks again after a while, and works once it may',
+    async (...rules) => {
+      const { port, admin } = await ownRedis();
+      const add = await startProducer(port);
+      const { ran, reports } = await startStore(await userWith(admin, port, ...rules), true);
+      await add('first');
+      await until('the refusal to be told', () => reports.some((text) => text.includes('NOPERM')));
+      await admin.config('RESETSTAT');
+      await new Promise((resolve) => setTimeout(resolve, 2_500));
+      const refused = [...(await admin.info('commandstats')).matchAll(/rejected_calls=(\d+)/g)];
+      // A loop without a wait would have asked thousands of times.
+      expect(refused.reduce((sum, [, calls]) => sum + Number(calls), 0)).toBeLessThan(20);
+      await admin.call('ACL', 'SETUSER', 'app', '+@all');
+      await until('the job to run', () => ran.length === 1);
+    },
+  );
+});
