@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Queue } from 'bullmq';
@@ -8,6 +7,7 @@ import { Redis } from 'ioredis';
 import { afterEach, describe, expect, it } from 'vitest';
 import { startRedis, type RunningRedis } from '../../scripts/redis.mjs';
 import { bullmqStore } from '../../src/entries/bullmq.js';
+import { startProxy } from '../fixtures/redis-proxy.js';
 import { until } from '../fixtures/until.js';
 import { engineWith } from '../unit/defer/engine.fixture.js';
 import { entryOf, NO_WORKER } from '../unit/defer/durable-entry.js';
@@ -117,39 +117,16 @@ describe('durable work while Redis refuses to write', () => {
   });
 });
 
-/** Between a store and a server that can be changed, or hold every connection it has. */
-async function startProxy(port: number) {
-  let target = port;
-  const sockets: Socket[] = [];
-  const server = createServer((client) => {
-    const upstream = connect(target, '127.0.0.1');
-    sockets.push(client, upstream);
-    for (const socket of [client, upstream]) socket.on('error', () => {});
-    client.pipe(upstream).pipe(client);
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  cleanups.push(() => {
-    for (const socket of sockets) socket.destroy();
-    server.close();
-  });
-  return {
-    port: (server.address() as AddressInfo).port,
-    /** New connections lead there; the present ones stay. */
-    leadTo: (other: number) => void (target = other),
-    /** Whatever is connected gets no answer any more, and no end. */
-    hold: () => {
-      for (const socket of sockets) {
-        socket.unpipe();
-        socket.pause();
-      }
-    },
-  };
-}
+const proxyTo = async (port: number) => {
+  const proxy = await startProxy(port);
+  cleanups.push(proxy.close);
+  return proxy;
+};
 
 describe('a connection that leads nowhere', () => {
   it('to a server that was demoted is made anew: work goes to the new primary', async () => {
     const [old, next] = [await ownRedis(), await ownRedis()];
-    const proxy = await startProxy(old.port);
+    const proxy = await proxyTo(old.port);
     const { engine, add, accepted } = await startStore(proxy.port);
     await add();
     await engine.idle();
@@ -164,7 +141,7 @@ describe('a connection that leads nowhere', () => {
 
   it.runIf(LONG)('because it is half open is given up after 10 s', { timeout: 60_000 }, async () => {
     const redis = await ownRedis();
-    const proxy = await startProxy(redis.port);
+    const proxy = await proxyTo(redis.port);
     const { engine, add, accepted } = await startStore(proxy.port);
     await add();
     await engine.idle();

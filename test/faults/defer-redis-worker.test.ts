@@ -4,8 +4,11 @@ import { startRedis } from '../../scripts/redis.mjs';
 import { bullmqStore } from '../../src/entries/bullmq.js';
 import type { RedisConnection } from '../../src/entries/bullmq/connection.js';
 import { jobNamed } from '../contract/durable-store.contract.js';
+import { startProxy } from '../fixtures/redis-proxy.js';
 import { until } from '../fixtures/until.js';
 import { NO_WORKER } from '../unit/defer/durable-entry.js';
+
+const LONG = process.env['PERF_LONG'] !== undefined;
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -88,4 +91,17 @@ describe('a worker with ACLs', () => {
       await until('the job to run', () => ran.length === 1);
     },
   );
+});
+
+it.runIf(LONG)('a worker whose connections are half open makes new ones', { timeout: 90_000 }, async () => {
+  const { port } = await ownRedis();
+  const add = await startProducer(port);
+  const proxy = await startProxy(port);
+  cleanups.push(proxy.close);
+  const { ran } = await startStore({ host: '127.0.0.1', port: proxy.port }, true);
+  await add('before');
+  await until('the first to run', () => ran.length === 1);
+  proxy.hold();
+  await add('after');
+  await until('the second to run', () => ran.length === 2, 60_000);
 });

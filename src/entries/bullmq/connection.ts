@@ -14,8 +14,9 @@ export interface Connection {
   release(): void;
 }
 
-/** A connection that owes an answer for so long is half open, milliseconds: it is made anew. */
+/** A connection that owes an answer for so long is half open, milliseconds: it is made anew. A worker's reads wait for up to 10 s. */
 const SILENT_MS = 10_000;
+const WORKER_SILENT_MS = 15_000;
 /** A connection that cannot write is made anew this often, milliseconds. */
 const ANEW_MS = 1_000;
 
@@ -74,7 +75,7 @@ export const producerConnection = (connection: RedisConnection): Connection =>
 
 /** For the worker: it may wait for as long as it takes, and BullMQ demands it. */
 export const workerConnection = (connection: RedisConnection): Connection =>
-  connect(connection, { enableOfflineQueue: true, maxRetriesPerRequest: null });
+  connect(connection, { enableOfflineQueue: true, maxRetriesPerRequest: null, socketTimeout: WORKER_SILENT_MS });
 
 function connect(connection: RedisConnection, override: object): Connection {
   let released = false;
