@@ -105,3 +105,17 @@ it.runIf(LONG)('a worker whose connections are half open makes new ones', { time
   await add('after');
   await until('the second to run', () => ran.length === 2, 60_000);
 });
+
+it.each(['options', 'a client'])('a worker waits longer for a job than commands of %s may take', async (kind) => {
+  const { port } = await ownRedis();
+  const add = await startProducer(port);
+  const options = { host: '127.0.0.1', port, commandTimeout: 200 };
+  const client = kind === 'a client' ? new Redis({ ...options, lazyConnect: true }) : null;
+  const { ran, reports } = await startStore(client ?? options, true);
+  await add('first');
+  await until('the first to run', () => ran.length === 1);
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  await add('second');
+  await until('the second to run', () => ran.length === 2);
+  expect(reports).toEqual([]);
+});

@@ -73,9 +73,14 @@ export function needsAnew(words: RegExp): (error: Error) => boolean {
 export const producerConnection = (connection: RedisConnection): Connection =>
   connect(connection, { enableOfflineQueue: false, maxRetriesPerRequest: 1, socketTimeout: SILENT_MS });
 
-/** For the worker: it may wait for as long as it takes, and BullMQ demands it. */
+/** For the worker: it may wait for as long as it takes, and BullMQ demands it. The application's own bound would end its reads. */
 export const workerConnection = (connection: RedisConnection): Connection =>
-  connect(connection, { enableOfflineQueue: true, maxRetriesPerRequest: null, socketTimeout: WORKER_SILENT_MS });
+  connect(connection, {
+    enableOfflineQueue: true,
+    maxRetriesPerRequest: null,
+    commandTimeout: undefined,
+    socketTimeout: WORKER_SILENT_MS,
+  });
 
 function connect(connection: RedisConnection, override: object): Connection {
   let released = false;
