@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Redis } from 'ioredis';
 import { startRedis } from '../../scripts/redis.mjs';
@@ -118,4 +120,24 @@ it.each(['options', 'a client'])('a worker waits longer for a job than commands 
   await add('second');
   await until('the second to run', () => ran.length === 2);
   expect(reports).toEqual([]);
+});
+
+it('with all Sentinels away nobody is asked any more once the application has closed', async () => {
+  let asked = 0;
+  const sentinel = createServer((socket) => {
+    asked += 1;
+    socket.destroy();
+  }).listen(0, '127.0.0.1');
+  cleanups.push(() => sentinel.close());
+  await once(sentinel, 'listening');
+  const { port } = sentinel.address() as AddressInfo;
+  const sentinels = { sentinels: [{ host: '127.0.0.1', port }], name: 'main', sentinelRetryStrategy: () => 10 };
+  const { store } = await startStore(sentinels, true);
+  await until('several attempts', () => asked > 10);
+  await store.stopWorker(100);
+  await store.close();
+  const before = asked;
+  await new Promise((resolve) => setTimeout(resolve, 1_000));
+  // Each of three connections may have been about to ask.
+  expect(asked - before).toBeLessThan(10);
 });
