@@ -9,6 +9,7 @@ import { redisHistory } from '../../src/entries/redis.js';
 import { OncePerCause } from '../../src/core/reporter.js';
 import { History } from '../../src/history/history.js';
 import { startApp } from '../fixtures/app.js';
+import { startProxy } from '../fixtures/redis-proxy.js';
 import { ScriptedCounters } from '../fixtures/scripted-counters.js';
 
 @Controller()
@@ -19,6 +20,7 @@ class HelloController {
   }
 }
 
+const LONG = process.env['PERF_LONG'] !== undefined;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 
@@ -96,6 +98,39 @@ describe('redisHistory', () => {
     await a.history.close(5_000);
     expect(await b.total()).toBe(await a.total());
     await b.history.close(5_000);
+  });
+
+  it('demoted while its name leads elsewhere: what has waited arrives at the new primary', async () => {
+    const [old, next] = [await startRedis({ own: true }), await startRedis({ own: true })];
+    const proxy = await startProxy(old.port);
+    cleanups.push(
+      () => old.stop(),
+      () => next.stop(),
+      proxy.close,
+    );
+    const a = new Pod('a', redisHistory({ connection: { host: '127.0.0.1', port: proxy.port } }));
+    const b = new Pod('b', redisHistory({ connection: { host: '127.0.0.1', port: next.port } }));
+    await a.minute(1);
+    proxy.leadTo(next.port);
+    const { Redis } = await import('ioredis');
+    const admin = new Redis(old.port, '127.0.0.1');
+    await admin.replicaof('127.0.0.1', 1);
+    admin.disconnect();
+    await expect.poll(async () => (await a.minute(10), await b.total()), { interval: 20 }).toBeGreaterThanOrEqual(20);
+    for (const pod of [a, b]) await pod.history.close(5_000);
+  });
+
+  it.runIf(LONG)('half open: the connection is made anew after 10 s', { timeout: 90_000 }, async () => {
+    const redis = await startRedis({ own: true });
+    const proxy = await startProxy(redis.port);
+    cleanups.push(() => redis.stop(), proxy.close);
+    const a = new Pod('a', redisHistory({ connection: { host: '127.0.0.1', port: proxy.port } }));
+    const b = new Pod('b', redisHistory({ connection: { host: '127.0.0.1', port: redis.port } }));
+    await a.minute(1);
+    proxy.hold();
+    const arrives = expect.poll(async () => (await a.minute(10), await b.total()), { interval: 20, timeout: 30_000 });
+    await arrives.toBeGreaterThanOrEqual(20);
+    for (const pod of [a, b]) await pod.history.close(5_000);
   });
 
   it('not there for a quarter of an hour: each minute that tried it leaves nothing behind', async () => {

@@ -6,9 +6,9 @@ import { PerfError } from '../../core/perf.error.js';
 import { reasonOf } from '../../core/reason.js';
 import type { NewDurableJob, DurableStore, DurableStoreHost } from '../../defer/durable/durable-store.js';
 import { isQueueName } from '../../defer/work-options.js';
+import { needsAnew } from '../redis/connection.js';
 import {
   importBullmq,
-  needsAnew,
   producerConnection,
   workerConnection,
   type Bullmq,

@@ -1,6 +1,6 @@
 import type { ConnectionOptions } from 'bullmq';
 import { PerfError } from '../../core/perf.error.js';
-import { isClient, reconnectInMs } from '../redis/connection.js';
+import { isClient, needsAnew, reconnectInMs } from '../redis/connection.js';
 
 export type Bullmq = typeof import('bullmq');
 
@@ -17,8 +17,6 @@ export interface Connection {
 /** A connection that owes an answer for so long is half open, milliseconds: it is made anew. A worker's reads wait for up to 10 s. */
 const SILENT_MS = 10_000;
 const WORKER_SILENT_MS = 15_000;
-/** A connection that cannot write is made anew this often, milliseconds. */
-const ANEW_MS = 1_000;
 
 type RetryStrategy = (times: number) => unknown;
 
@@ -49,21 +47,6 @@ export async function importBullmq(connection: RedisConnection): Promise<Bullmq>
       { cause: error },
     );
   }
-}
-
-/**
- * Whether an error speaks for a connection made anew. READONLY: after a failover the server's name leads to the new primary,
- * but the connection still to the old one. NOSCRIPT: in the transactions of older BullMQs, ioredis takes a script for loaded
- * that the server has refused or forgotten, for as long as the connection lives.
- */
-export function needsAnew(words: RegExp): (error: Error) => boolean {
-  let triedMs = -Infinity;
-  return ({ message }) => {
-    // Each command of a bulk gets the same answer.
-    if (!words.test(message) || performance.now() - triedMs < ANEW_MS) return false;
-    triedMs = performance.now();
-    return true;
-  };
 }
 
 /**

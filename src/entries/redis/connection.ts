@@ -13,6 +13,24 @@ export type RedisCacheConnection = string | RedisOptions | RedisCacheClient;
 /** Back soon after an outage, and not with all other pods at once. */
 export const reconnectInMs = (times: number): number => backoffMs(times, { baseMs: 100, maxMs: 2_000 });
 
+/** A connection that cannot write is made anew this often, milliseconds. */
+const ANEW_MS = 1_000;
+
+/**
+ * Whether an error speaks for a connection made anew. READONLY: after a failover the server's name leads to the new primary,
+ * but the connection still to the old one. NOSCRIPT: in the transactions of older BullMQs, ioredis takes a script for loaded
+ * that the server has refused or forgotten, for as long as the connection lives.
+ */
+export function needsAnew(words: RegExp): (error: Error) => boolean {
+  let triedMs = -Infinity;
+  return ({ message }) => {
+    // Each command of a bulk gets the same answer.
+    if (!words.test(message) || performance.now() - triedMs < ANEW_MS) return false;
+    triedMs = performance.now();
+    return true;
+  };
+}
+
 /** A command that cannot be sent now fails at once. */
 const ALWAYS = { enableOfflineQueue: false, lazyConnect: true, retryStrategy: reconnectInMs };
 
@@ -25,7 +43,7 @@ export const loadRedis = (neededBy: string): Promise<Pick<typeof import('ioredis
  * @throws PERF_ERR_MISSING_PEER
  */
 export async function clientOf(connection: RedisCacheConnection, own: object, neededBy: string): Promise<Redis> {
-  const override: object = { ...own, ...ALWAYS };
+  const override: object = { ...own, ...ALWAYS, reconnectOnError: needsAnew(/READONLY/) };
   if (isClient(connection)) return connection.duplicate(override) as Redis;
   const { Redis } = await loadRedis(neededBy);
   if (typeof connection === 'string') return new Redis(connection, override);

@@ -69,6 +69,8 @@ const OVERRIDES = {
   maxRetriesPerRequest: 1,
   connectTimeout: 5_000,
   commandTimeout: 5_000,
+  // A connection that owes an answer for longer is half open, and made anew.
+  socketTimeout: 10_000,
 };
 
 /** Keys that are asked for in one round trip. */

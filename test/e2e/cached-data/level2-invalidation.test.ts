@@ -6,6 +6,7 @@ import { startRedis } from '../../../scripts/redis.mjs';
 import { Cached } from '../../../src/entries/cache.js';
 import { redisCache } from '../../../src/entries/redis.js';
 import { answering, cacheOf, closeCaches } from '../../fixtures/cached-data.js';
+import { startProxy } from '../../fixtures/redis-proxy.js';
 import { until } from '../../fixtures/until.js';
 
 const cleanups: (() => unknown)[] = [];
@@ -56,6 +57,19 @@ describe('level 2 in Redis', () => {
       const values = await Promise.all((await admin.keys(`${what}:*`)).map((key) => admin.get(key)));
       return values.some((value) => /^\d+$/.test(value ?? ''));
     });
+  });
+
+  it('invalidates in the new primary when the old one was demoted and the name leads elsewhere', async () => {
+    const [old, next] = [await startRedis({ own: true }), await startRedis({ own: true })];
+    const proxy = await startProxy(old.port);
+    const [oldAdmin, nextAdmin] = [new Redis(old.url), new Redis(next.url)];
+    cleanups.push(() => [old.stop(), next.stop(), proxy.close(), oldAdmin.disconnect(), nextAdmin.disconnect()]);
+    const { of, cache } = await podOf(`redis://127.0.0.1:${proxy.port}`, 'moved');
+    await of.product('1');
+    proxy.leadTo(next.port);
+    await oldAdmin.replicaof('127.0.0.1', 1);
+    cache.invalidate(Catalogue, 'product', '1');
+    await until('invalidated', async () => (await nextAdmin.keys('moved:*')).length === 1);
   });
 
   it('tells keys apart whose text is no Unicode', async () => {
