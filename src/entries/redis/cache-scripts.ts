@@ -21,8 +21,9 @@ end
 redis.call('SET', KEYS[1], ARGV[1] .. ':' .. ARGV[2], 'PX', ARGV[3])
 return 1`;
 
-/** KEYS: value or method. ARGV: milliseconds to keep it, channel, message. */
+/** KEYS: value or method. ARGV: milliseconds to keep it, channel, message. Without memory the value goes all the same, and others hear. */
 export const INVALIDATE = `${NOW}
-redis.call('SET', KEYS[1], string.format('%.0f', now), 'PX', ARGV[1])
+local kept = redis.pcall('SET', KEYS[1], string.format('%.0f', now), 'PX', ARGV[1])
+if kept.err then redis.call('DEL', KEYS[1]) end
 redis.call('PUBLISH', ARGV[2], ARGV[3])
-return 1`;
+return kept`;

@@ -59,6 +59,21 @@ describe('level 2 in Redis', () => {
     });
   });
 
+  it('reaches other pods while Redis has no memory left', async () => {
+    price = 1;
+    const redis = await startRedis({ own: true });
+    const admin = new Redis(redis.url);
+    cleanups.push(() => [redis.stop(), admin.disconnect()]);
+    const [one, other] = [await podOf(redis.url, 'full'), await podOf(redis.url, 'full')];
+    for (const { of } of [one, other]) await of.product('1');
+    await until('the value', async () => (await admin.keys('full:*')).length === 1);
+    await admin.config('SET', 'maxmemory', '1');
+    price = 2;
+    one.cache.invalidate(Catalogue, 'product', '1');
+    await until('the other to have it', async () => (await other.of.product('1')).price === 2);
+    expect(await admin.keys('full:*')).toEqual([]);
+  });
+
   it('invalidates in the new primary when the old one was demoted and the name leads elsewhere', async () => {
     const [old, next] = [await startRedis({ own: true }), await startRedis({ own: true })];
     const proxy = await startProxy(old.port);
