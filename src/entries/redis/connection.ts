@@ -2,9 +2,10 @@ import type { Redis, RedisOptions } from 'ioredis';
 import { backoffMs } from '../../core/backoff.js';
 import { optionalPeer } from '../../core/optional-peer.js';
 
-/** An ioredis client, of whichever major. */
+/** An ioredis client, of whichever major. One of node-redis has no `pipeline`. */
 export interface RedisCacheClient {
   duplicate(override: object): object;
+  pipeline(...given: never[]): object;
 }
 
 /** A URL, ioredis options, or an ioredis client, which is duplicated and never touched otherwise. */
@@ -51,5 +52,14 @@ export async function clientOf(connection: RedisCacheConnection, own: object, ne
   return new Redis(options);
 }
 
-export const isClient = <C extends RedisCacheClient>(connection: C | object | string): connection is C =>
+type Duplicated = Pick<RedisCacheClient, 'duplicate'>;
+export const isClient = <C extends Duplicated>(connection: C | object | string): connection is C =>
   typeof (connection as Partial<C>).duplicate === 'function';
+
+/** Of one server: a Cluster has `nodes`. */
+export const isConnection = (given: unknown): boolean =>
+  typeof given === 'object' &&
+  given !== null &&
+  !Array.isArray(given) &&
+  !('nodes' in given) &&
+  (!isClient(given) || 'pipeline' in given);

@@ -6,7 +6,7 @@ import { asOwnCalls } from '../../core/own-calls.js';
 import type { HistoryStore, HistoryStoreHost, OpenHistoryStore } from '../../history/history-store.js';
 import { decodeRow, encodeRow, type HistoryRow } from '../../history/rows/row.js';
 import { bucketOf, ruleOf, type Tier } from '../../history/rows/tiers.js';
-import { clientOf, isClient, loadRedis } from './connection.js';
+import { clientOf, isClient, isConnection, loadRedis } from './connection.js';
 
 export interface RedisHistoryOptions {
   /** Options of `ioredis`, or a client of it: a connection of its own is made from either. Cluster is not supported. */
@@ -19,10 +19,7 @@ export interface RedisHistoryOptions {
 }
 
 const shape = object({
-  connection: value<RedisOptions | Redis>(
-    'options of ioredis, or a client',
-    (given) => typeof given === 'object' && given !== null && !('nodes' in given),
-  ),
+  connection: value<RedisOptions | Redis>('options of ioredis, or a client of it, and no Cluster', isConnection),
   prefix: optional(string({ what: 'a text that is not empty', test: (prefix) => prefix !== '' })),
 });
 

@@ -2,7 +2,7 @@ import { applicationPackage } from '../../core/application-package.js';
 import { MAX_TIMER_MS } from '../../core/clock.js';
 import { number, object, optional, string, value } from '../../core/option.js';
 import type { CacheLevel2, Level2Maker } from '../../cached-data/level2.js';
-import { clientOf, type RedisCacheConnection } from './connection.js';
+import { clientOf, isConnection, type RedisCacheConnection } from './connection.js';
 import { RedisLevel2 } from './redis-level2.js';
 
 /** What `redisCache()` takes. */
@@ -32,13 +32,11 @@ const OVERRIDES = {
 };
 const ownClient = (connection: RedisCacheConnection) => clientOf(connection, OVERRIDES, '`redisCache()`');
 
-const CONNECTION = 'a URL, ioredis options or an ioredis client, and no Cluster';
 const table = object({
-  connection: value<RedisCacheConnection>(CONNECTION, (given) => {
-    if (typeof given === 'string') return given !== '';
-    if (typeof given !== 'object' || given === null || Array.isArray(given)) return false;
-    return !('isCluster' in given && given.isCluster === true);
-  }),
+  connection: value<RedisCacheConnection>(
+    'a URL, ioredis options or an ioredis client, and no Cluster',
+    (given) => given !== '' && (typeof given === 'string' || isConnection(given)),
+  ),
   prefix: optional(string({ what: 'a text', test: (text) => text !== '' })),
   deadlineMs: number({ default: 50, unit: 'a number of milliseconds', max: MAX_TIMER_MS }),
 });

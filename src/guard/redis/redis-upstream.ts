@@ -1,8 +1,9 @@
 import { object, optional, optionalNumber, optionError, value, type Resolved } from '../../core/option.js';
 import { breakerOption, deadlineOption, maxInFlight, type BreakerOptions } from '../gate.options.js';
 
-/** What is asked of an ioredis client, `Redis` or `Cluster`: structural, so that each version of it fits. */
+/** What is asked of an ioredis client, `Redis` or `Cluster`: structural, so that each version of it fits. One of node-redis has no `pipeline`. */
 export interface RedisClient {
+  pipeline(...given: never[]): unknown;
   sendCommand(...given: never[]): unknown;
 }
 
@@ -53,7 +54,7 @@ export class RedisUpstream {
  */
 export function guardRedis(client: RedisClient, options: RedisGuardOptions): RedisUpstream {
   const candidate = client as Partial<RedisClient> | null | undefined;
-  if (typeof candidate?.sendCommand !== 'function') {
+  if (typeof candidate?.sendCommand !== 'function' || typeof candidate.pipeline !== 'function') {
     throw optionError('guardRedis(client)', 'a client of ioredis, a `Redis` or a `Cluster`', client);
   }
   return new RedisUpstream(client, redisOption.read(options, 'guardRedis'));

@@ -130,8 +130,13 @@ describe('the options of the guard', () => {
       '`guardRedis(client)` must be a client of ioredis, a `Redis` or a `Cluster`, got an object.',
     ],
     [
+      'a client of node-redis',
+      () => guardRedis({ sendCommand: () => {}, multi: () => {} } as never, { deadlineMs: 1 }),
+      '`guardRedis(client)` must be a client of ioredis, a `Redis` or a `Cluster`, got an object.',
+    ],
+    [
       'no deadline of Redis',
-      () => guardRedis({ sendCommand: () => {} }, {} as never),
+      () => guardRedis({ sendCommand: () => {}, pipeline: () => {} }, {} as never),
       '`guardRedis.deadlineMs` must be a number of milliseconds above 0 and at most 2147483647, got `undefined`.',
     ],
   ])('%s', (_name, given, message) => {
