@@ -20,12 +20,15 @@ export function optionError(path: string, expected: string, given: unknown, advi
 }
 
 const secrets = new SecretNames([]);
+/** Perhaps of a URL, whose password may hold what should have been escaped. */
+const MAYBE_CREDENTIALS = /:.*@/s;
 
 /** A value and its type, short and on one line. Objects are named, never printed: they may hold secrets, as a text may that looks it. */
 export function describe(value: unknown): string {
   if (value === null || value === undefined) return `\`${String(value)}\``;
   if (typeof value === 'string') {
-    return `\`${JSON.stringify(secrets.isSecretValue(value) ? REDACTED : value.slice(0, 60))}\` (string)`;
+    const hide = MAYBE_CREDENTIALS.test(value) || secrets.isSecretValue(value);
+    return `\`${JSON.stringify(hide ? REDACTED : value.slice(0, 60))}\` (string)`;
   }
   if (typeof value === 'number' || typeof value === 'boolean') return `\`${String(value)}\` (${typeof value})`;
   if (typeof value === 'bigint') return `\`${value}n\` (bigint)`;

@@ -18,6 +18,9 @@ const SECRET_PARTS = (
   'signingkey sshkey token twofa twofactor verifier 2fa'
 ).split(' ');
 
+/** `userpass`, `dbpass`; neither `bypass` nor `compass`. */
+const PASS_AT_END = /(?<!by|com|over|sur|tres|under)pass$/;
+
 /** Values that are secret whatever they are called: JSON web tokens, well-known key formats, PEM, HTTP credentials. */
 const KEY =
   /(?<![\w-])eyJ[\w-]{6,}\.[\w.-]{4,}|\b(?:sk|pk|rk|whsec)[_-][\w-]{12,}|\bgh[pousr]_\w{16,}|\bgithub_pat_\w{16,}|\bglpat-[\w-]{16,}|\bxox[a-z]-[\w-]{8,}|\b(?:AKIA|ASIA)[A-Z0-9]{12,}|\bAIza[\w-]{20,}|\bSG\.[\w-]{12,}|\bnpm_\w{20,}/;
@@ -80,7 +83,11 @@ export class SecretNames {
       .toLowerCase()
       .split(/[^a-z]+/);
     return [flat, ...words].some(
-      (word) => SECRET_WORDS.has(word) || SECRET_WORDS.has(word.replace(/s$/, '')) || this.denied.has(word),
+      (word) =>
+        SECRET_WORDS.has(word) ||
+        SECRET_WORDS.has(word.replace(/s$/, '')) ||
+        PASS_AT_END.test(word) ||
+        this.denied.has(word),
     );
   }
 
