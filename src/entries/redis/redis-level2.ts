@@ -113,10 +113,12 @@ export class RedisLevel2 implements Level2 {
     this.sendUnsent();
   }
 
-  /** An invalidation may have failed on a connection that lives: a Redis without memory refuses writes. */
+  /** On a connection that lives an invalidation may have failed, for want of memory, or have missed us: a demoted primary refuses any write. */
   private beat(): void {
     this.subscriber.ping().catch(() => {});
-    if (this.isReady) this.sendUnsent();
+    if (!this.isReady) return;
+    this.commands.del(`${this.channel}:beat`).catch((error: unknown) => this.failed('write', error));
+    this.sendUnsent();
   }
 
   private sendUnsent(): void {
@@ -180,7 +182,10 @@ export class RedisLevel2 implements Level2 {
   }
 
   private failed(what: string, error: unknown): void {
-    this.listener.report(`redisCache ${what}`, `redisCache() could not ${what}: ${reasonOf(error)}`);
+    const reason = reasonOf(error);
+    this.listener.report(`redisCache ${what}`, `redisCache() could not ${what}: ${reason}`);
+    // Others may publish elsewhere by now. The connection for commands is made anew by itself.
+    if (reason.includes('READONLY') && this.subscriber.status === 'ready') this.subscriber.disconnect(true);
   }
 
   /** Without `key`: of what is invalidated as a whole. */

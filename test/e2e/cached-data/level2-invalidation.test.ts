@@ -74,17 +74,24 @@ describe('level 2 in Redis', () => {
     expect(await admin.keys('full:*')).toEqual([]);
   });
 
-  it('invalidates in the new primary when the old one was demoted and the name leads elsewhere', async () => {
+  it('reaches, through the new primary, pods that are still with one that was demoted', async () => {
+    price = 1;
     const [old, next] = [await startRedis({ own: true }), await startRedis({ own: true })];
     const proxy = await startProxy(old.port);
     const [oldAdmin, nextAdmin] = [new Redis(old.url), new Redis(next.url)];
     cleanups.push(() => [old.stop(), next.stop(), proxy.close(), oldAdmin.disconnect(), nextAdmin.disconnect()]);
-    const { of, cache } = await podOf(`redis://127.0.0.1:${proxy.port}`, 'moved');
-    await of.product('1');
+    // The beat on which each asks whether it can still write.
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    const url = `redis://127.0.0.1:${proxy.port}`;
+    const [one, other] = [await podOf(url, 'moved'), await podOf(url, 'moved')];
+    for (const { of } of [one, other]) await of.product('1');
     proxy.leadTo(next.port);
     await oldAdmin.replicaof('127.0.0.1', 1);
-    cache.invalidate(Catalogue, 'product', '1');
+    price = 2;
+    one.cache.invalidate(Catalogue, 'product', '1');
     await until('invalidated', async () => (await nextAdmin.keys('moved:*')).length === 1);
+    vi.advanceTimersByTime(10_000);
+    await until('the other to have it', async () => (await other.of.product('1')).price === 2);
   });
 
   it('tells keys apart whose text is no Unicode', async () => {
