@@ -8,7 +8,7 @@ import type { Feature, FeatureBoot, FeatureHost } from '../http/feature.js';
 import type { MakeBound } from './bound.js';
 import { keyMaker } from './cache-key.js';
 import { Batched, OneByOne } from './cached-method.js';
-import type { ResolvedCache, ResolvedCached, ResolvedPreloaded } from './cached.options.js';
+import type { ResolvedCache, ResolvedCached } from './cached.options.js';
 import { decoratedInstances } from './decorated-instances.js';
 import { GhostMethod } from './ghost-method.js';
 import { GhostRoutes } from './ghost-routes.js';
@@ -55,7 +55,11 @@ class CachedDataFeature extends PerfCache implements Feature {
       for (const [property, declared] of methods) {
         const method = `${name}.${property}`;
         this.place(instance, property, (source) => {
-          if (declared.kind === 'preloaded') return this.preload(method, source, declared.options, parts);
+          if (declared.kind === 'preloaded') {
+            const preloaded = new PreloadedMethod(method, source, declared.options, parts);
+            this.preloaded.push(preloaded);
+            return preloaded;
+          }
           const { options } = declared;
           if (options.ghost) {
             return new GhostMethod(method, source, options, parts, new GhostRoutes(this.host.requests));
@@ -110,12 +114,6 @@ class CachedDataFeature extends PerfCache implements Feature {
     let standIn!: StandIn;
     const takeAway = place(instance, property, (source) => (standIn = make(source)));
     this.placed.push({ instance, property, standIn, takeAway });
-  }
-
-  private preload(method: string, source: Source, options: ResolvedPreloaded, parts: CacheParts): StandIn {
-    const preloaded = new PreloadedMethod(method, source, options, parts);
-    this.preloaded.push(preloaded);
-    return preloaded;
   }
 
   /** Two instances that have one name would read each other's values. */

@@ -61,7 +61,12 @@ export class PreloadedMethod extends MethodCache<null> {
   call(): Promise<unknown> {
     if (this.options.required || this.wasLoaded) return this.get(KEY, null);
     this.counters.misses += 1;
-    return Promise.reject(this.notLoaded());
+    const error = new PerfError(
+      'PERF_ERR_NOT_LOADED',
+      `\`@Preloaded({ required: false })\` on "${this.method}" has no value yet: its first load has not succeeded. ` +
+        'With `required: true` the application starts only with one.',
+    );
+    return Promise.reject(error);
   }
 
   keysOf(): readonly null[] {
@@ -148,14 +153,6 @@ export class PreloadedMethod extends MethodCache<null> {
     const jittered = ms * (1 + JITTER * (2 * Math.random() - 1));
     clearTimeout(this.timer);
     this.timer = inRootContext(() => setTimeout(() => this.load(KEY, null), jittered).unref());
-  }
-
-  private notLoaded(): PerfError {
-    return new PerfError(
-      'PERF_ERR_NOT_LOADED',
-      `\`@Preloaded({ required: false })\` on "${this.method}" has no value yet: its first load has not succeeded. ` +
-        'With `required: true` the application starts only with one.',
-    );
   }
 }
 

@@ -52,7 +52,10 @@ export class RedisLevel2 implements Level2 {
     for (const client of [commands, subscriber]) {
       client.on('error', (error: Error) => listener.report('redisCache', `redisCache(): ${error.message}`));
     }
-    commands.on('ready', () => this.ready());
+    commands.on('ready', () => {
+      this.isReady = true;
+      this.sendUnsent();
+    });
     commands.on('close', () => (this.isReady = false));
     subscriber.on('message', (_channel: string, message: string) => this.heard(message));
     const subscribed = new Promise<void>((resolve) => {
@@ -106,11 +109,6 @@ export class RedisLevel2 implements Level2 {
     if (this.isReady) await within(CLOSE_MS, () => commands.quit()).catch(() => {});
     this.isReady = false;
     for (const client of [commands, subscriber]) client.disconnect();
-  }
-
-  private ready(): void {
-    this.isReady = true;
-    this.sendUnsent();
   }
 
   /** On a connection that lives an invalidation may have failed, for want of memory, or have missed us: a demoted primary refuses any write. */
