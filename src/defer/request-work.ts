@@ -94,11 +94,14 @@ export class RequestWork extends TaskSequence {
     if (this.watching !== null) return;
     this.undecided.add(this);
     this.watching = setTimeout(() => this.handlerEnded(true), GRACE_MS).unref();
+    const answered = (): void => this.handlerEnded(response.statusCode < 400);
     const end = response.end.bind(response) as (...parameters: unknown[]) => ServerResponse;
     response.end = (...parameters: unknown[]) => {
-      this.handlerEnded(response.statusCode < 400);
+      answered();
       return end(...parameters);
     };
+    // A stream never ends a response that is gone: `unpipe` tells that it was at it, `pipe` that it comes too late.
+    response.once('unpipe', answered).once('pipe', answered);
   }
 
   private decide(status: number | null, success: boolean): void {

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { PassThrough, type Writable } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import {
   type ArgumentsHost,
@@ -13,7 +14,9 @@ import {
   Inject,
   Injectable,
   Req,
+  Res,
   Scope,
+  StreamableFile,
   UseFilters,
 } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
@@ -41,6 +44,14 @@ class Receipt implements DeferredWork<string> {
   constructor(@Inject(Log) private readonly log: Log) {}
   run(data: string): void {
     this.log.lines.push(`receipt ${data}`);
+  }
+}
+
+@Injectable()
+class FileReceipt implements DeferredWork {
+  constructor(@Inject(Log) private readonly log: Log) {}
+  run(): void {
+    this.log.lines.push('receipt of a file');
   }
 }
 
@@ -106,6 +117,20 @@ class OrdersController {
     return 'o-1';
   }
 
+  /** Its stream has sent nothing when the client leaves. */
+  @Get('file')
+  @DeferWork(FileReceipt)
+  file(@Req() request: unknown) {
+    void this.outliveClient(request);
+    return new StreamableFile(new PassThrough());
+  }
+
+  @Get('late-file')
+  @DeferWork(FileReceipt)
+  lateFile(@Req() request: unknown, @Res() response: { raw?: Writable } & Writable): void {
+    void this.outliveClient(request).then(() => new PassThrough().pipe(response.raw ?? response));
+  }
+
   @Get('streams')
   @DeferWork(Receipt)
   async streams(@Req() request: unknown) {
@@ -137,7 +162,7 @@ describe.each(adapters)('closing on %s while a handler outlives its client', (ad
     cleanups.push(() => rmSync(folder, { recursive: true }));
     const place = new MemoryPlace();
     const store = new MemoryStore(place, false, { path: join(folder, 'spill'), maxBytes: 1024 ** 2 });
-    const metadata = { controllers: [OrdersController], providers: [Log, Receipt] };
+    const metadata = { controllers: [OrdersController], providers: [Log, Receipt, FileReceipt] };
     const { app, port } = await startApp(adapter, { metadata, perf: { defer: { store, ...defer } } });
     cleanups.push(() => app.close());
     const log = app.get(Log);
@@ -175,6 +200,17 @@ describe.each(adapters)('closing on %s while a handler outlives its client', (ad
     await closing;
     expect(log.lines).toEqual(['the handler ends']);
   });
+
+  it.each(['/file', '/late-file'])(
+    'a stream that it has answered with is not waited for: %s',
+    { timeout: 20_000 },
+    async (path) => {
+      const { log, closing } = await closeDuring(path, { drainTimeoutMs: 120_000 });
+      log.open();
+      await closing;
+      expect(log.lines.toSorted()).toEqual(['receipt of a file', 'the handler ends']);
+    },
+  );
 
   it('one that has not ended at the deadline counts as successful', async () => {
     const { log, closing } = await closeDuring('/fails', { drainTimeoutMs: 50 });
