@@ -23,6 +23,8 @@ import type { WorkOptions } from './work-options.js';
 const CUT_OFF = 'the application closed before it was done';
 /** For what the last durable jobs have deferred, also when the deadline has passed, milliseconds. */
 const LAST_MS = 100;
+/** A shutdown that takes longer says what it waits for, milliseconds. */
+const LONG_DRAIN_MS = 1_000;
 
 /** A class of work and how it is to run. */
 export interface ClassWork extends WorkOptions, ProvidedWork {
@@ -157,6 +159,7 @@ export class DeferEngine {
     const startedMs = performance.now();
     const leftMs = (): number => Math.max(0, deadlineMs - (performance.now() - startedMs));
     this.queue.hurry();
+    const saying = setTimeout(() => this.sayWaits(deadlineMs), LONG_DRAIN_MS).unref();
     const workerStopped = this.durable?.stopWorker(leftMs());
     await within(leftMs(), () => this.drained());
     await workerStopped;
@@ -164,6 +167,7 @@ export class DeferEngine {
     for (const work of this.undecided) work.handlerEnded(true);
     // The last durable jobs may have deferred something themselves.
     await within(Math.max(LAST_MS, leftMs()), () => this.drained());
+    clearTimeout(saying);
     this.closed = true;
     const { report } = this.shared;
     const cut = [this.queue, ...this.buffers()].flatMap((part) => part.close(CUT_OFF));
@@ -178,6 +182,13 @@ export class DeferEngine {
     }
     this.counters.close();
     await this.durable?.closeStore();
+  }
+
+  private sayWaits(deadlineMs: number): void {
+    const { pending, running } = this.stats();
+    const handlers = Math.max(this.handlers, this.undecided.size);
+    const waits = `${handlers} handlers and ${pending + running} deferred tasks`;
+    this.shared.report('the shutdown waits', `The shutdown waits for ${waits}, ${deadlineMs} ms at the most.`);
   }
 
   private async drained(): Promise<void> {

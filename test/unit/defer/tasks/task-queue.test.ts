@@ -290,6 +290,19 @@ describe('drain', () => {
     expect(engine.stats()).toMatchObject({ accepted: 3, failed: 1, dropped: 2, pending: 0, running: 0 });
   });
 
+  it('says what it waits for when it takes long', async () => {
+    const { engine, defer, reports } = engineWith();
+    const ended = engine.handlerStarted();
+    let finish = (): void => {};
+    defer(() => new Promise<void>((resolve) => (finish = resolve)));
+    const drained = engine.drain(60_000);
+    await until('what it says', () => reports.length > 0);
+    expect(reports).toEqual(['The shutdown waits for 1 handlers and 1 deferred tasks, 60000 ms at the most.']);
+    ended();
+    finish();
+    await drained;
+  });
+
   it('does not wait out the backoff of a task that waits for its next attempt', async () => {
     const { engine, defer } = engineWith();
     let attempts = 0;
