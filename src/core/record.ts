@@ -38,7 +38,7 @@ export interface RequestTime {
   busyMs: number;
   /** Of `upstreamMs`: the event loop was busy, so the answer may have been there already. */
   upstreamBusyMs: number;
-  /** No other request was in flight, from its start to its end: then `busyMs` is its own. */
+  /** No other request was in flight, and it waited for nobody's block: then `busyMs` is its own. */
   alone: boolean;
   /** Calls that began while it was in flight, and could not be placed on any request. */
   unplacedCalls: number;

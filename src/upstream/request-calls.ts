@@ -159,10 +159,6 @@ export class RequestTimer implements TimeSplit {
     private readonly beganAlone: boolean,
   ) {}
 
-  isAlone(starts: number): boolean {
-    return this.beganAlone && starts === this.startsAtStart;
-  }
-
   /** Its parts as of now; `durationMs` is the sum of the first three. */
   measure(durationMs: number, loopIdleMs: number, starts: number, unplaced: number, union: Union): void {
     this.upstreamMs = Math.min(durationMs, union.unionMs);
@@ -170,7 +166,7 @@ export class RequestTimer implements TimeSplit {
     this.idleMs = Math.min(restMs, Math.max(0, loopIdleMs - this.idleMsAtStart - union.unionIdleMs));
     this.busyMs = restMs - this.idleMs;
     this.upstreamBusyMs = Math.max(0, this.upstreamMs - union.unionIdleMs);
-    this.alone = this.isAlone(starts);
+    this.alone = this.beganAlone && starts === this.startsAtStart;
     this.unplacedCalls = unplaced - this.unplacedAtStart;
   }
 

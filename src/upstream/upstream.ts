@@ -1,6 +1,7 @@
 import { attach } from '../core/attachment.js';
 import { CURRENT_REQUEST, storedRequest, type RequestState } from '../core/request-state.js';
 import type { RequestTime } from '../core/record.js';
+import { RECORD_HOLD } from '../core/record-hold.js';
 import { TIME_SPLIT } from '../core/request-time.js';
 import type { RequestLifecycle, RequestObserver } from '../http/lifecycle.js';
 import { isMeasured, type Route } from '../core/route.js';
@@ -56,8 +57,15 @@ export class Upstream implements RequestObserver {
     if (times === undefined) this.routes.set(route, (times = new RouteTimes()));
     times.ended += 1;
     times.durationMs += state.endedMs - state.startedMs;
-    if (!state.aborted) times.add(timer);
+    if (RECORD_HOLD.get(this.lifecycle)?.hold(state, this.judged) !== true) this.judged(state);
   }
+
+  /** It is known by now how long it has waited for blocks: one that did was not alone, whoever blocked. */
+  private readonly judged = (state: RequestState): void => {
+    const timer = TIMER.get(state)!;
+    timer.alone &&= state.delayedMs === 0;
+    if (!state.aborted) this.routes.get(state.route!)!.add(timer);
+  };
 
   private tellTargets(timer: RequestTimer, calls: RequestCalls, state: RequestState): void {
     const rows = [...calls.rows()];
