@@ -1,3 +1,4 @@
+import type { Type } from '@nestjs/common';
 import type { ModulesContainer } from '@nestjs/core';
 import { PerfError } from './core/perf.error.js';
 
@@ -21,8 +22,14 @@ export const secondNest = (): PerfError =>
  * An application is measured once. `PerfModule` itself may be imported again where it is not global.
  * @throws PERF_ERR_REGISTERED_TWICE
  */
-export function refuseSecondRegistration(modules: ModulesContainer, host: unknown, perfModule: unknown): void {
+export function refuseSecondRegistration(modules: ModulesContainer, host: Type, perfModule: unknown): void {
   const all = [...modules.values()];
+  if (all.some(({ metatype }) => metatype !== host && metatype.name === host.name))
+    throw new PerfError(
+      'PERF_ERR_REGISTERED_TWICE',
+      'Two copies of nestjs-perf are in this application, and both would measure it. `npm ls nestjs-perf` shows them, ' +
+        'unless it is one that is loaded by `import` and by `require()`. Import `PerfModule` of one of them.',
+    );
   const imported = all.filter(({ metatype }) => metatype === perfModule);
   const isGlobal = imported.some((module) => module.isGlobal);
   const count = isGlobal ? imported.length : all.filter(({ metatype }) => metatype === host).length;

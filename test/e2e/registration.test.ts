@@ -1,7 +1,7 @@
 import { Inject, Injectable, Module, type DynamicModule, type ModuleMetadata } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { PerfModule, PerfService, type PerfModuleOptions } from '../../src/index.js';
 import { memorySink } from '../../src/entries/testing.js';
 import type { ProvidedOptions } from '../../src/perf.options.js';
@@ -204,6 +204,22 @@ describe.each(adapters)('registered with %s', (adapter) => {
       );
     },
   );
+
+  it('of two copies of the package stops the boot and says how to find them', async () => {
+    vi.resetModules();
+    const copy = await import('../../src/index.js');
+    expect(copy.PerfModule).not.toBe(PerfModule);
+    await expect(boot(adapter, { imports: [PerfModule.forRoot(), copy.PerfModule.forRoot()] })).rejects.toThrow(
+      /^PERF_ERR_REGISTERED_TWICE: Two copies of nestjs-perf are in this application.*`npm ls nestjs-perf`/,
+    );
+  });
+
+  it("leaves an application's own class of the same name alone", async () => {
+    const Own = { PerfModule: class PerfModule {} }.PerfModule;
+    Module({})(Own);
+    const app = await boot(adapter, { imports: [PerfModule.forRoot(), Own] });
+    await app.close();
+  });
 
   it('with `isGlobal: false` twice stops the boot and says how other modules get it', async () => {
     const perf = () => PerfModule.forRoot({ isGlobal: false, latency: { slowMs: (started.length += 1) } });
