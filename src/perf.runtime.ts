@@ -54,7 +54,8 @@ export class PerfRuntime {
   private readonly release: string | null;
   /** Of raw routes, for the first line of the log. */
   private readonly paths: string[] = [];
-  private endRegistration: () => void = () => {};
+  /** Gives back what stood for handlers and adapter while Nest registered routes. */
+  routesRegistered: () => void = () => {};
   private endKeptConnections: () => void = () => {};
   private starting: Promise<void> = Promise.resolve();
   private started: Promise<void> | null = null;
@@ -187,16 +188,11 @@ export class PerfRuntime {
         registering = true;
       },
     });
-    this.endRegistration = () => {
-      this.endRegistration = () => {};
+    this.routesRegistered = () => {
+      this.routesRegistered = () => {};
       unwatch();
       handlers.giveBack();
     };
-  }
-
-  /** Gives back what stood for handlers and adapter while Nest registered routes. */
-  routesRegistered(): void {
-    this.endRegistration();
   }
 
   async bootstrapped(): Promise<void> {

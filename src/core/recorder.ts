@@ -22,7 +22,6 @@ export class Recorder {
   private pending: PerfRecord[] = [];
   private timer: NodeJS.Timeout | null = null;
   private immediate: NodeJS.Immediate | null = null;
-  private closing: Promise<void> | null = null;
 
   constructor(
     private readonly report: OncePerCause,
@@ -70,24 +69,21 @@ export class Recorder {
 
   /** Gives every sink what is held and lets each send it; resolves within the deadline, and reports who did not. */
   async flush(deadlineMs: number): Promise<void> {
-    await inRootContext(() => {
-      this.deliver();
-      return Promise.all(this.lanes.map((lane) => lane.flush(deadlineMs)));
-    });
+    await this.deliverAnd((lane) => lane.flush(deadlineMs));
   }
 
-  /** Flushes and closes every sink within one deadline. Later records are dropped and counted. */
-  close(deadlineMs: number): Promise<void> {
-    return (this.closing ??= this.flushAndClose(deadlineMs));
-  }
-
-  private async flushAndClose(deadlineMs: number): Promise<void> {
-    await inRootContext(() => {
-      this.deliver();
-      return Promise.all(this.lanes.map((lane) => lane.flushAndClose(deadlineMs)));
-    });
+  /** Flushes and closes every sink within one deadline, once. Later records are dropped and counted. */
+  async close(deadlineMs: number): Promise<void> {
+    await this.deliverAnd((lane) => lane.flushAndClose(deadlineMs));
     this.cancelTimers();
     this.report.flush();
+  }
+
+  private async deliverAnd(then: (lane: SinkLane) => Promise<void>): Promise<void> {
+    await inRootContext(() => {
+      this.deliver();
+      return Promise.all(this.lanes.map(then));
+    });
   }
 
   private readonly deliver = (): void => {
@@ -180,13 +176,10 @@ class SinkLane {
   async flushAndClose(deadlineMs: number): Promise<void> {
     const startedMs = performance.now();
     await this.flush(deadlineMs);
-    await this.close(Math.max(0, deadlineMs - (performance.now() - startedMs)));
-  }
-
-  private async close(deadlineMs: number): Promise<void> {
     this.usable = false;
+    const leftMs = Math.max(0, deadlineMs - (performance.now() - startedMs));
     try {
-      if (!(await within(deadlineMs, async () => this.sink.close?.(this.host)))) {
+      if (!(await within(leftMs, async () => this.sink.close?.(this.host)))) {
         throw new Error(`close() did not settle in time`);
       }
     } catch (error) {

@@ -1,4 +1,5 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { entryOf } from '../../core/entry-of.js';
 import type { RequestState } from '../../core/request-state.js';
 import { methodLabel, Route, type Routes } from '../../core/route.js';
 import type { HttpOptions } from '../http.options.js';
@@ -56,12 +57,8 @@ export class ExpressPlatform implements Platform {
     if (request === null) return null;
     const pattern = this.patternFor(request);
     if (pattern === null) return null;
-    let route = this.found.get(pattern);
-    if (route === undefined) {
-      route = routes.create(methodLabel(request.method), pattern, null);
-      this.found.set(pattern, route);
-    }
-    return route.forMethod(request.method);
+    const create = (): Route => routes.create(methodLabel(request.method), pattern, null);
+    return entryOf(this.found, pattern, create).forMethod(request.method);
   }
 
   private patternFor(request: ExpressRequest): string | null {
