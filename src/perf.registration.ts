@@ -24,7 +24,7 @@ export const secondNest = (): PerfError =>
  */
 export function refuseSecondRegistration(modules: ModulesContainer, host: Type, perfModule: unknown): void {
   const all = [...modules.values()];
-  if (all.some(({ metatype }) => metatype !== host && metatype.name === host.name))
+  if (all.some(({ metatype }) => metatype !== host && metatype.name === 'PerfHostModule'))
     throw new PerfError(
       'PERF_ERR_REGISTERED_TWICE',
       'Two copies of nestjs-perf are in this application, and both would measure it. `npm ls nestjs-perf` shows them, ' +
