@@ -2,7 +2,7 @@ import type { Server } from 'node:http';
 import { guarded } from '../core/guarded.js';
 import type { PerfRequest } from '../core/perf-request.js';
 import type { Feature, FeatureBoot, FeatureDefinition, FeatureHost } from '../http/feature.js';
-import type { RawAnswer } from '../http/platform.js';
+import type { RawAnswer } from '../http/answer.js';
 import { Access } from './access.js';
 import { addressOf } from './address.js';
 import { Answers } from './answers.js';

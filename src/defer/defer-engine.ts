@@ -1,45 +1,30 @@
 import { AsyncResource } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
-import type { Type } from '@nestjs/common';
 import type { DeferredRecord } from '../core/record.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { DeferStats } from '../core/snapshot.js';
 import { within } from '../core/within.js';
-import { Capacity, type Reserved } from './capacity.js';
+import type { Arming, ClassWork } from './arming.js';
+import { Capacity } from './capacity.js';
 import { Counters, namesOf, unstarted, type Origin } from './counters.js';
-import type { AnyWork, ProvidedWork } from './decorator/work-providers.js';
+import type { AnyWork } from './decorator/work-providers.js';
 import type { ResolvedDeferOptions } from './defer.options.js';
-import type { DeferredBatchWork, DeferredWork, DeferWhen, JobQueue } from './deferred-work.js';
+import type { DeferredBatchWork, DeferredWork, JobQueue } from './deferred-work.js';
 import { durableEntry } from './durable/durable-entry.js';
 import { DurableOutbox } from './durable/durable-outbox.js';
 import { JobOutbox, type OutboxShared } from './outbox/outbox.js';
 import { Rejects, type RejectedWork } from './outbox/rejects.js';
-import type { Armed, RequestWork } from './request-work.js';
+import type { Armed } from './armed.js';
+import type { RequestWork } from './request-work.js';
 import { BatchLane } from './tasks/batches.js';
-import { ArmedWork, Task, type TaskRun, type TaskSequence, type TaskSpec } from './tasks/task.js';
+import { ArmedWork, Task, type TaskRun, type TaskSpec } from './tasks/task.js';
 import { TaskQueue } from './tasks/task-queue.js';
-import type { WorkOptions } from './work-options.js';
 
 const CUT_OFF = 'the application closed before it was done';
 /** For what the last durable jobs have deferred, also when the deadline has passed, milliseconds. */
 const LAST_MS = 100;
 /** A shutdown that takes longer says what it waits for, milliseconds. */
 const LONG_DRAIN_MS = 1_000;
-
-/** A class of work and how it is to run. */
-export interface ClassWork extends WorkOptions, ProvidedWork {
-  readonly name: string;
-  readonly type: Type<AnyWork>;
-  /** For errors: where it was started. */
-  readonly place: string;
-}
-
-export interface Arming {
-  readonly when: DeferWhen | null;
-  readonly origin: Origin | null;
-  readonly sequence: TaskSequence;
-  readonly reserved: Reserved;
-}
 
 /**
  * All deferred work of one application: arms it, runs or sends what is committed, drains. It knows neither Nest nor HTTP.

@@ -17,7 +17,8 @@ import type {
   JobQueue,
 } from './deferred-work.js';
 import type { RejectedWork } from './outbox/rejects.js';
-import { RequestWork, type Armed } from './request-work.js';
+import type { Armed } from './armed.js';
+import { RequestWork } from './request-work.js';
 import { TaskSequence } from './tasks/task.js';
 import { readEnqueueOptions, readWorkOptions } from './work-options.js';
 
@@ -221,10 +222,14 @@ export class Deferrer {
     const running = [...runningDeferrers].toSorted((a, b) => Number(b.booted) - Number(a.booted));
     const caller = running.find(({ requests }) => currentRequest(requests) !== null);
     if (caller !== undefined) return caller;
-    const mayCall = running.filter(({ requests }) => requests.outsideContext().length > 0);
+    const serves = ({ engine, requests }: Deferrer): boolean => engine !== null && requests.contextAllowed;
+    // Requests that can never be told say nothing where another application can serve.
+    const mayCall = running.filter(
+      ({ requests }) => requests.outsideContext().length > 0 && (requests.contextAllowed || !running.some(serves)),
+    );
     const likely = mayCall.length > 0 ? mayCall : running;
     for (const { requests } of running) requests.enableContext();
-    return likely.find(({ engine, requests }) => engine !== null && requests.contextAllowed) ?? likely[0] ?? null;
+    return likely.find(serves) ?? likely[0] ?? null;
   }
 
   /** A request has ended. @internal */

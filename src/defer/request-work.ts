@@ -1,24 +1,12 @@
 import type { ServerResponse } from 'node:http';
 import type { RequestState } from '../core/request-state.js';
+import type { Armed } from './armed.js';
 import { NEWER, type Capacity } from './capacity.js';
 import type { DeferWhen } from './deferred-work.js';
 import { TaskSequence } from './tasks/task.js';
 
 /** After so long, a handler whose client has left counts as successful: it may have given up writing to it. */
 const GRACE_MS = 30_000;
-
-/** Work that was armed during a request and has its capacity; it is either committed or discarded, once. */
-export interface Armed {
-  /** Null is the default: success while the request is open, anything once it has been decided. */
-  readonly when: DeferWhen | null;
-  /** Resolves when it is on disk, as far as it must be: the handler's answer waits for it. */
-  readonly written?: Promise<unknown>;
-  /** The room that it takes, and gives back when it is dropped for newer work; left out where it is not. */
-  readonly holds?: Capacity;
-  drop?(why: string): void;
-  commit(status: number | null): void;
-  discard(): void;
-}
 
 /**
  * What one request has armed, in order, and its tasks of this process. It is decided once: by the final status, or, when

@@ -1,5 +1,3 @@
-import type { Source, Unknown } from './interrupt/probe.js';
-
 /** One call of a stack, as raw as the engine tells it. */
 export interface Frame {
   readonly name: string | null;
@@ -13,6 +11,15 @@ export interface Frame {
   /** The call waits for what runs: it is not on the machine's stack. */
   readonly async: boolean;
 }
+
+/** How a request is known. `store`: from the store, before its handler; `aside`: the same, and its handler awaits something else. */
+export type Source = 'sync' | 'named' | 'store' | 'aside';
+
+/**
+ * Why no request is known. `unseen`: one whose chain the stack does not show may run. `disputed`: two are known, and do not
+ * agree. `background`: the store says that no request's code runs.
+ */
+export type Unknown = 'unseen' | 'disputed' | 'background';
 
 /** One look at the blocked stack. `S` names a request. */
 export interface Look<S> {

@@ -7,7 +7,7 @@ import { reasonOf } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
 import { requestContext, RequestState, type RequestOwner } from '../core/request-state.js';
 import type { Route, Routes } from '../core/route.js';
-import type { Platform } from './platform.js';
+import type { Answer } from './answer.js';
 
 const STATE: unique symbol = Symbol('perf:state');
 /** The states that applications had of a request before it went on to another one. */
@@ -35,6 +35,13 @@ export function stateOf(requestOrResponse: unknown): RequestState | null {
   return given[STATE] ?? given.req?.[STATE] ?? given.raw?.[STATE] ?? given.raw?.req?.[STATE] ?? null;
 }
 
+/** What a server framework knows of a request, and does for it. */
+export interface RequestPlatform {
+  /** The route that the framework has matched; null for none. May throw: it reads what an application can have changed. */
+  findRoute(state: RequestState, routes: Routes): Route | null;
+  answer(response: unknown, answer: Answer): void;
+}
+
 export const lifecycleOf = (state: RequestState): RequestLifecycle => state.owner as RequestLifecycle;
 
 /** What a feature may do when a request starts and when it has ended. Runs on the request path. */
@@ -52,7 +59,7 @@ export class RequestLifecycle extends Attachable implements RequestOwner {
   private contextSinceMs = Infinity;
   /** False: they never may (`context: false`). */
   contextAllowed = true;
-  platform: Platform | null = null;
+  platform: RequestPlatform | null = null;
   private readonly starting: ((state: RequestState) => void)[] = [];
   private readonly ending: ((state: RequestState) => void)[] = [];
   private readonly endingElsewhere: ((state: RequestState) => void)[] = [];

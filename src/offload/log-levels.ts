@@ -1,12 +1,16 @@
 import { workerData } from 'node:worker_threads';
-import { LOG_LEVELS, Logger, type LogLevel } from '@nestjs/common';
+import { Logger, type LogLevel } from '@nestjs/common';
 
 const LEVELS_DATA = 'nestjs-perf:log-levels';
+/** Early Nest 11 has no list of them. */
+const ALL: readonly LogLevel[] = ['verbose', 'debug', 'log', 'warn', 'error', 'fatal'];
+/** Where Nest tells none, because none was chosen or nothing is to be logged: what nobody should miss. */
+const LEAST: readonly LogLevel[] = ['warn', 'error', 'fatal'];
 
-/** For the `workerData` of a thread: what this one logs. Nest 11 tells no level where none was chosen: then it is all. */
+/** For the `workerData` of a thread: what this one logs. */
 export function logLevelsData(): Record<string, readonly LogLevel[]> {
-  const levels = LOG_LEVELS.filter((level) => Logger.isLevelEnabled(level));
-  return { [LEVELS_DATA]: levels.length === 0 ? LOG_LEVELS : levels };
+  const levels = ALL.filter((level) => Logger.isLevelEnabled(level));
+  return { [LEVELS_DATA]: levels.length === 0 ? LEAST : levels };
 }
 
 /** In a worker: what the main thread logs. */

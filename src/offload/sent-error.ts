@@ -35,8 +35,11 @@ function described(thrown: Error, within: readonly Error[]): SentError {
     if (sent !== null) properties[key] = sent;
   }
   const classes: string[] = [];
-  let at: object = thrown;
-  while ((at = Object.getPrototypeOf(at) as object) !== Error.prototype) classes.push(at.constructor.name);
+  for (let at = thrown; (at = Object.getPrototypeOf(at) as Error) !== Error.prototype;) {
+    // A class may have a static member of that name.
+    const { name: className } = at.constructor as { name: unknown };
+    classes.push(String(className));
+  }
   return { name: String(name), classes, message: String(message), stack, http, properties };
 }
 

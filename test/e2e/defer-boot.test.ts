@@ -279,6 +279,21 @@ describe.each(adapters)('switches of deferred work on %s', (adapter) => {
     },
   );
 
+  it.each([{ context: false }, { context: false, defer: false }])(
+    'defer() of one application runs while another that can never be told is busy: %j',
+    async (perf) => {
+      const other = await startApp(adapter, { perf, metadata: { controllers: [Waits] } });
+      running = await startApp(adapter, { metadata: { providers: [Asks] } });
+      const answered = fetch(`${other.url}/waits`);
+      await until('the request', () => letGo !== null);
+      for (let i = 0; i < 2; i++) defer(() => void ran.push('outside'));
+      await until('the work', () => ran.length === 2);
+      letGo!();
+      await answered;
+      await other.close();
+    },
+  );
+
   it('context off: defer() and deferrer.defer() throw PERF_ERR_CONTEXT_OFF and never run early', async () => {
     running = await startApp(adapter, { perf: { context: false }, metadata });
     let early = false;

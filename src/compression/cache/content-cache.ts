@@ -1,7 +1,7 @@
 import { unpooled } from '../../core/unpooled.js';
 import type { Compressor, Encoded } from '../codec/compressor.js';
 import type { ContentCoding } from '../rules/accept-encoding.js';
-import { contentTag } from '../rules/entity-tag.js';
+import { contentTag } from '../rules/content-tag.js';
 
 /** A response body as frameworks hand it over. */
 export type Body = string | Uint8Array;

@@ -1,16 +1,9 @@
-import { createHash } from 'node:crypto';
-import type { Body, CachedBody } from '../cache/content-cache.js';
 import type { ResponseView } from '../response-view.js';
 import type { ContentCoding } from './accept-encoding.js';
 import { hasMember, isWritable } from './policy.js';
 
 /** Tags that Express makes by itself: a weak one of the body's length and its SHA-1. */
 const EXPRESS_TAG = /^W\/"([0-9a-f]+)-[A-Za-z0-9+/]{27}"$/;
-
-/** A strong tag of the identity representation. */
-export function contentTag(body: string | Uint8Array): string {
-  return `"${createHash('sha256').update(body).digest('base64url').slice(0, 27)}"`;
-}
 
 /** Whether the tag is Express's own of these bytes, so that it stands for the content and not for something the application means. */
 export function isExpressTag(tag: string, body: string | Uint8Array): boolean {
@@ -51,8 +44,8 @@ export function tagAsNamed(view: ResponseView): void {
  */
 export function conditionOf(
   view: ResponseView,
-  body: Body,
-  entry: CachedBody | null,
+  body: string | Uint8Array,
+  entry: { readonly tag: string } | null,
 ): (coding: ContentCoding | null) => boolean {
   const given = view.header('etag');
   const own = typeof given === 'string' ? given : null;

@@ -1,6 +1,6 @@
-import type { Body, CachedBody } from '../cache/content-cache.js';
+import type { MonotonicClock } from '../../core/clock.js';
+import type { Body, CachedBody, ContentCache } from '../cache/content-cache.js';
 import type { Compressor } from '../codec/compressor.js';
-import type { ResponseView } from '../response-view.js';
 import {
   argumentOf,
   hasMember,
@@ -12,7 +12,6 @@ import {
   type FieldValue,
   type ResponseHead,
 } from '../rules/policy.js';
-import type { SharedRoute } from './shared-route.js';
 
 /** Response headers by name. */
 export type Headers = Readonly<Record<string, FieldValue>>;
@@ -55,7 +54,22 @@ export class KeptResponse {
   }
 }
 
-type SharedHead = ResponseHead & Pick<ResponseView, 'method' | 'headers'>;
+interface SharedHead extends ResponseHead {
+  readonly method: string;
+  headers(): Headers;
+}
+
+/** What a flight asks of its route, and tells it. */
+interface FlightRoute {
+  readonly cache: ContentCache;
+  readonly nowMs: MonotonicClock;
+  readonly ttlMs: number;
+  readonly waitMs: number;
+  readonly varies: boolean;
+  notShared(why: string): void;
+  /** `kept` null: it has made nothing that serves others. */
+  ended(flight: SharedFlight, kept: KeptResponse | null): void;
+}
 
 type Result = KeptResponse | 'not-shareable' | 'abandoned' | 'late';
 
@@ -69,7 +83,7 @@ export class SharedFlight {
   private readonly deadline: NodeJS.Timeout;
 
   constructor(
-    private readonly route: SharedRoute,
+    private readonly route: FlightRoute,
     readonly key: string,
     readonly previous: KeptResponse | null,
     private readonly headersBefore: Headers,

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { epochMsOf } from '../../core/clock.js';
 import { namesOf, type Origin } from '../counters.js';
-import type { ClassWork } from '../defer-engine.js';
+import type { ClassWork } from '../arming.js';
 import { fromJson, toJson } from '../outbox/json.js';
 import type { NewDurableJob } from './durable-store.js';
 

@@ -7,7 +7,7 @@ import type { DeferWhen } from '../deferred-work.js';
 import { bytesOf, fromJson } from '../outbox/json.js';
 import { Outbox, OutboxItem, type OutboxShared } from '../outbox/outbox.js';
 import type { RejectedWork } from '../outbox/rejects.js';
-import type { Armed } from '../request-work.js';
+import type { Armed } from '../armed.js';
 import type { Place } from '../spill/segment.js';
 import { Spill } from '../spill/spill.js';
 import type { TaskSequence } from '../tasks/task.js';

@@ -1,12 +1,11 @@
 import type { AsyncResource } from 'node:async_hooks';
 import type { Linked } from '../../core/linked-list.js';
 import type { Capacity } from '../capacity.js';
-import { namesOf, unstarted, type Ended, type Origin } from '../counters.js';
+import { namesOf, unstarted, type Counters, type Ended, type Origin } from '../counters.js';
 import type { DeferWhen } from '../deferred-work.js';
-import type { Armed } from '../request-work.js';
+import type { Armed } from '../armed.js';
 import type { Running, Told } from './attempt.js';
 import type { WorkOptions } from '../work-options.js';
-import type { TaskQueue } from './task-queue.js';
 
 export interface TaskSpec extends Pick<WorkOptions, 'timeoutMs' | 'attempts' | 'backoffMs' | 'maxBackoffMs'> {
   readonly name: string;
@@ -27,7 +26,7 @@ export class ArmedWork implements Armed {
     readonly spec: TaskSpec,
     readonly when: DeferWhen | null,
     private origin: Origin | null,
-    private readonly queue: TaskQueue,
+    private readonly queue: { readonly capacity: Capacity; readonly counters: Counters },
     private accept: ((item: ArmedWork) => void) | null,
     readonly data?: unknown,
   ) {}

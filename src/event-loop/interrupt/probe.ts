@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks';
 import { runInThisContext } from 'node:vm';
 import { requestContext, type RequestOwner, type RequestState } from '../../core/request-state.js';
 import { SEQ, LATE_MS } from '../beat.js';
-import { beginsInRead, type Frame, type Look } from '../frame.js';
+import { beginsInRead, type Frame, type Look, type Source, type Unknown } from '../frame.js';
 import { progressOf, type Naming } from './naming.js';
 
 // This file's functions run inside an interrupt, on top of whatever blocks the loop. A regular expression in here, run
@@ -16,15 +16,6 @@ const { getStore } = requestContext;
 const { includes, startsWith } = String.prototype;
 const { apply } = Reflect;
 const nowMs: () => number = performance.now.bind(performance);
-
-/** How a request is known. `store`: from the store, before its handler; `aside`: the same, and its handler awaits something else. */
-export type Source = 'sync' | 'named' | 'store' | 'aside';
-
-/**
- * Why no request is known. `unseen`: one whose chain the stack does not show may run. `disputed`: two are known, and do not
- * agree. `background`: the store says that no request's code runs.
- */
-export type Unknown = 'unseen' | 'disputed' | 'background';
 
 export type Whose =
   | { readonly state: RequestState; readonly source: Source; readonly unknown: null }

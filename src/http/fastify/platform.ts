@@ -2,7 +2,8 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { RequestState } from '../../core/request-state.js';
 import { methodLabel, Route, type Routes } from '../../core/route.js';
 import type { RequestLifecycle } from '../lifecycle.js';
-import { answerOf, type Answer, type Platform, type RawAnswer } from '../platform.js';
+import { answerOf, type Answer, type RawAnswer } from '../answer.js';
+import type { Platform } from '../platform.js';
 import { RawPaths } from '../raw-paths.js';
 import { ROUTE, routeOf, runnable, type RouteFunction } from '../route-functions.js';
 

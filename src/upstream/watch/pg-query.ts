@@ -90,7 +90,7 @@ function run(query: Query, config: Config, rest: readonly unknown[], end: EndCal
     end(true);
     throw error;
   }
-  if (!isThenable(result)) return result;
+  if (isSubmittable(config) || !isThenable(result)) return result;
   if (Object.getPrototypeOf(result) === Promise.prototype) return linked(result, end);
   // Of a pool's `Promise` option, and stays one.
   return untilEnd(result, end);

@@ -47,7 +47,10 @@ export class WatchedClients {
 
   close(): void {
     this.closed = true;
-    for (const one of this.heard) this.stops.get(one.deref() ?? one)?.();
+    for (const one of this.heard) {
+      const client = one.deref();
+      if (client !== undefined) this.stops.get(client)?.();
+    }
     this.heard.clear();
   }
 }

@@ -1,7 +1,8 @@
 import type { DeferredRecord } from '../../../src/core/record.js';
 import type { RequestState } from '../../../src/core/request-state.js';
 import { OncePerCause } from '../../../src/core/reporter.js';
-import { DeferEngine, type Arming } from '../../../src/defer/defer-engine.js';
+import type { Arming } from '../../../src/defer/arming.js';
+import { DeferEngine } from '../../../src/defer/defer-engine.js';
 import { deferOption, type DeferOptions } from '../../../src/defer/defer.options.js';
 import type { DeferInfo } from '../../../src/defer/deferred-work.js';
 import { TaskSequence } from '../../../src/defer/tasks/task.js';

@@ -158,6 +158,10 @@ describe('an error on its way', () => {
     expect(travelled(Object.assign(new Error('x'), { name: Symbol('s') })).message).toBe(unreadable);
     expect(travelled(Object.create(null)).message).toBe(unreadable);
     expect(travelled(null).message).toBe('Not an error was thrown: null');
+    class Named extends Error {
+      static override name(): void {}
+    }
+    expect(travelled(new Named('x'))).toMatchObject({ message: 'x' });
     // A class of Node's that is no error of Nest's, and the other way round.
     expect(travelled(Object.assign(new Error('x'), { name: 'Module' }))).not.toBeInstanceOf(Module);
   });

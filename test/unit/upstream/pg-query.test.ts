@@ -40,6 +40,15 @@ it('listens to no errors of a stream, which would be nobody else’s', () => {
   expect(rows.listenerCount('error')).toBe(0);
 });
 
+it('runs no query object that would be run by awaiting it', () => {
+  const { client } = heard();
+  let runs = 0;
+  // eslint-disable-next-line unicorn/no-thenable -- what is tested
+  const lazy = Object.assign(new EventEmitter(), { submit() {}, then: () => (runs += 1) });
+  expect(client.query(lazy)).toBe(lazy);
+  expect(runs).toBe(0);
+});
+
 it("hears of the end of a query whose promise is of the pool's own kind, and leaves it that", async () => {
   class OwnPromise extends Promise<unknown> {}
   const ends: boolean[] = [];

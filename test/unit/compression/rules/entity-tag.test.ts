@@ -1,11 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import {
-  contentTag,
-  isExpressTag,
-  namesTag,
-  representationTag,
-  weakened,
-} from '../../../../src/compression/rules/entity-tag.js';
+import { contentTag } from '../../../../src/compression/rules/content-tag.js';
+import { isExpressTag, namesTag, representationTag, weakened } from '../../../../src/compression/rules/entity-tag.js';
 
 describe('entity tags', () => {
   it('are strong, the same for one content and different for every representation', () => {

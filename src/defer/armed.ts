@@ -1,0 +1,15 @@
+import type { Capacity } from './capacity.js';
+import type { DeferWhen } from './deferred-work.js';
+
+/** Work that was armed during a request and has its capacity; it is either committed or discarded, once. */
+export interface Armed {
+  /** Null is the default: success while the request is open, anything once it has been decided. */
+  readonly when: DeferWhen | null;
+  /** Resolves when it is on disk, as far as it must be: the handler's answer waits for it. */
+  readonly written?: Promise<unknown>;
+  /** The room that it takes, and gives back when it is dropped for newer work; left out where it is not. */
+  readonly holds?: Capacity;
+  drop?(why: string): void;
+  commit(status: number | null): void;
+  discard(): void;
+}
