@@ -25,13 +25,14 @@ export interface ReplayRules {
 export function replayOf(state: RequestState, rules: ReplayRules, secrets: SecretNames): string | null {
   const { request, route } = state;
   if (request === null) return null;
+  // An HTTP/2 request has lost its socket by now.
   const socket = request.socket as { encrypted?: boolean } | undefined;
   return curlOf(
     {
       method: methodLabel(request.method),
       url: sentUrl(state),
       pattern: route?.pattern ?? null,
-      secure: socket?.encrypted === true,
+      secure: socket?.encrypted === true || request.headers[':scheme'] === 'https',
       headers: request.headers,
       body: parsedBody(state),
     },
@@ -46,6 +47,7 @@ export function curlOf(request: ReplayRequest, rules: ReplayRules, secrets: Secr
   const host = safeHost(headers['host'] ?? headers[':authority']);
   const url = `${request.secure ? 'https' : 'http'}://${host}${redactUrl(request.url, request.pattern, secrets)}`;
   const words = ['curl'];
+  if (!request.secure && headers[':scheme'] !== undefined) words.push('--http2-prior-knowledge');
   if (method === 'HEAD') words.push('--head');
   else if (method !== 'GET') words.push('-X', quote(method));
   // Brackets and braces in a URL are ranges to curl.

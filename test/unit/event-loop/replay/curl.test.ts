@@ -1,8 +1,14 @@
 import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { connect, createSecureServer, createServer } from 'node:http2';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { curlOf, quote, type ReplayRequest } from '../../../../src/event-loop/replay/curl.js';
+import { curlOf, quote, replayOf, type ReplayRequest } from '../../../../src/event-loop/replay/curl.js';
 import { SecretNames } from '../../../../src/core/redact.js';
+import { RequestState } from '../../../../src/core/request-state.js';
+import { CERTIFICATE, KEY } from '../../../fixtures/certificate.js';
 
 const secrets = new SecretNames([]);
 const request: ReplayRequest = {
@@ -81,5 +87,30 @@ describe('curl line', () => {
       ),
       { numRuns: 25 },
     );
+  });
+});
+
+describe('curl line of an HTTP/2 request that is answered', () => {
+  it.each([
+    {
+      name: 'with TLS',
+      protocol: 'https',
+      flags: '',
+      create: () => createSecureServer({ key: KEY, cert: CERTIFICATE }),
+    },
+    { name: 'without TLS', protocol: 'http', flags: ' --http2-prior-knowledge', create: () => createServer() },
+  ])('$name asks in the same way', async ({ protocol, flags, create }) => {
+    const server = create().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const session = connect(`${protocol}://${host}`, { rejectUnauthorized: false });
+    session.request({ ':path': '/reports/7' }).resume();
+    const [asked, response] = (await once(server, 'request')) as unknown as [IncomingMessage, ServerResponse];
+    response.end('x');
+    await once(response, 'close');
+    const state = new RequestState(asked, response, 0, { findRoute: () => null } as never);
+    expect(replayOf(state, rules, secrets)).toBe(`curl${flags} --globoff '${protocol}://${host}/reports/7'`);
+    session.close();
+    server.close();
   });
 });
