@@ -11,7 +11,7 @@ describe.each(nodeBinaries())('what the watchdog says while a block lasts, on $n
   const run = async (...options: string[]): Promise<{ stdout: string; said: string[]; longestMs: number }> => {
     const { stdout, stderr } = await promisify(execFile)(execPath, [file, ...options], { timeout: 20_000 });
     const said = stderr.split('\n').filter((line) => line.startsWith('[Perf] '));
-    const longestMs = Math.max(...said.map((line) => Number(/(\d+) ms/.exec(line)![1])));
+    const longestMs = Math.max(...said.map((line) => Number(/(\d+) ms/.exec(line)?.[1] ?? 0)));
     return { stdout, said: said.map((line) => line.replace(/\d+ ms/, 'N ms')), longestMs };
   };
 
@@ -22,6 +22,14 @@ describe.each(nodeBinaries())('what the watchdog says while a block lasts, on $n
       '[Perf] The event loop has been blocked for N ms and still is',
     ]);
     expect(stdout).toBe('');
+  }, 30_000);
+
+  it('is nothing where looks meet an idle loop, until one is let in no more', async () => {
+    const { said } = await run('--idle');
+    expect(said.slice(2)).toEqual([
+      '[Perf] The loop was idle so far',
+      expect.stringContaining('[Perf] The event loop has been blocked for N ms and still is'),
+    ]);
   }, 30_000);
 
   it('is not hours long under fake timers that a test has set before its application boots', async () => {
