@@ -23,10 +23,11 @@ export function watchdogObstacle(): string | null {
   if (!isMainThread) return 'the application runs in a worker thread';
   if (!process.features.inspector) return 'this Node was built without the inspector';
   const permission = (process as { permission?: { has(scope: string): boolean } }).permission;
-  if (permission !== undefined && !(permission.has('inspector') && permission.has('worker'))) {
-    return 'the permission model is on without `--allow-inspector` and `--allow-worker`';
-  }
-  return null;
+  const missing = ['inspector', 'worker'].filter((scope) => permission?.has(scope) === false);
+  if (missing.length === 0) return null;
+  if (!process.allowedNodeEnvironmentFlags.has('--allow-inspector'))
+    return 'the permission model is on, and this version of Node has no `--allow-inspector`';
+  return `the permission model is on without ${missing.map((scope) => `\`--allow-${scope}\``).join(' and ')}`;
 }
 
 /** Of the main thread's clock on the kernel's, which all threads read. */

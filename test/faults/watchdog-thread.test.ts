@@ -4,7 +4,8 @@ import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { nodeBinaries } from '../fixtures/node-versions.js';
 
-const file = fileURLToPath(new URL('../../build/test/fixtures/watchdog-thread.process.js', import.meta.url));
+const built = (path: string): string => fileURLToPath(new URL(`../../build/${path}`, import.meta.url));
+const file = built('test/fixtures/watchdog-thread.process.js');
 
 // It writes to the process's own stderr, so each needs a process: about 0.5 s, and the looks at 1.5 s are 0.2 s apart.
 describe.each(nodeBinaries())('what the watchdog says while a block lasts, on $name', ({ execPath }) => {
@@ -44,4 +45,33 @@ describe.each(nodeBinaries())('what the watchdog says while a block lasts, on $n
     expect(said).toHaveLength(2);
     expect(stdout).toBe('');
   }, 30_000);
+});
+
+describe.each(nodeBinaries())('under the permission model on $name', ({ execPath, major }) => {
+  const obstacle = async (...allowed: string[]): Promise<string> => {
+    const flag = major >= 22 ? '--permission' : '--experimental-permission';
+    const script = `import(${JSON.stringify(built('src/event-loop/watchdog.js'))}).then((it) => console.log(it.watchdogObstacle()))`;
+    const flags = [flag, '--allow-fs-read=*', ...allowed];
+    return (await promisify(execFile)(execPath, [...flags, '--eval', script])).stdout.trim();
+  };
+
+  it.runIf(major < 24)('says that no flag can help', async () => {
+    const none = 'the permission model is on, and this version of Node has no `--allow-inspector`';
+    expect([await obstacle(), await obstacle('--allow-worker')]).toEqual([none, none]);
+  });
+
+  it.runIf(major >= 24)('names the flags that are missing, and no other', async () => {
+    const without = 'the permission model is on without';
+    expect([
+      await obstacle(),
+      await obstacle('--allow-worker'),
+      await obstacle('--allow-inspector'),
+      await obstacle('--allow-worker', '--allow-inspector'),
+    ]).toEqual([
+      `${without} \`--allow-inspector\` and \`--allow-worker\``,
+      `${without} \`--allow-inspector\``,
+      `${without} \`--allow-worker\``,
+      'null',
+    ]);
+  });
 });
