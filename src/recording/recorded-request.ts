@@ -1,10 +1,12 @@
+import type { IncomingMessage } from 'node:http';
+import type { ServerHttp2Stream } from 'node:http2';
 import { epochMsOf } from '../core/clock.js';
 import { redactUrl, REDACTED, type SecretNames } from '../core/redact.js';
 import type { RequestTime } from '../core/record.js';
 import { TIME_SPLIT } from '../core/request-time.js';
 import type { RequestState } from '../core/request-state.js';
 import { methodLabel } from '../core/route.js';
-import { parsedBody, safeBody, safeHeaders, sentUrl, type Headers } from '../core/safe-request.js';
+import { parsedBody, safeBody, safeHeaders, sentUrl } from '../core/safe-request.js';
 
 /** One line of a recording. Version 1: a reader refuses another. */
 export interface RecordedRequest {
@@ -79,16 +81,25 @@ export function recordedRequest(
     redacted: [
       ...[...untold].toSorted().map((name) => `headers.${name}`),
       ...(url.includes(REDACTED) || url.endsWith('…') ? ['url'] : []),
-      ...(safe === null ? (hasBody(headers, body) ? ['body'] : []) : redactedPaths(safe.data, 'body')),
+      ...(safe === null ? (hasBody(state, body) ? ['body'] : []) : redactedPaths(safe.data, 'body')),
     ],
   };
 }
 
 /** Uploads are read by the handler's own code: there may be none that is parsed, or only a part of it. */
-const hasBody = (headers: Headers, parsed: unknown): boolean =>
-  Number(headers['content-length']) > 0 ||
-  headers['transfer-encoding'] !== undefined ||
-  (parsed !== undefined && parsed !== null && !isEmpty(parsed));
+function hasBody({ request }: RequestState, parsed: unknown): boolean {
+  const { headers, stream }: Request = request!;
+  const length = headers['content-length'];
+  return (
+    Number(length) > 0 ||
+    headers['transfer-encoding'] !== undefined ||
+    // Of HTTP/2, where no header needs to tell: it has a type, and has not ended with its headers.
+    (length === undefined && headers['content-type'] !== undefined && stream?.endAfterHeaders === false) ||
+    (parsed !== undefined && parsed !== null && !isEmpty(parsed))
+  );
+}
+
+type Request = IncomingMessage & { readonly stream?: ServerHttp2Stream };
 
 /** A parser of bodies leaves `{}` for a request without one. */
 const isEmpty = (body: unknown): boolean => typeof body === 'object' && body !== null && Object.keys(body).length === 0;

@@ -1,13 +1,18 @@
+import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import type { OutgoingHttpHeaders } from 'node:http';
+import { connect } from 'node:http2';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { Body, Controller, Get, HttpCode, Inject, Param, Post, Req } from '@nestjs/common';
+import type { AbstractHttpAdapter } from '@nestjs/core';
+import type { FastifyAdapter } from '@nestjs/platform-fastify';
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { record, type RecordOptions } from '../../src/entries/record.js';
 import { PerfService, SkipPerf, type PerfModuleOptions, type PerfRequest } from '../../src/index.js';
 import { settle } from '../../src/entries/testing.js';
-import { adapters, startApp, type Adapter, type TestApp } from '../fixtures/app.js';
+import { adapterOf, adapters, startApp, type TestApp } from '../fixtures/app.js';
 import { linesOf } from '../fixtures/recordings.js';
 import { until } from '../fixtures/until.js';
 
@@ -71,10 +76,18 @@ describe.each(adapters)('a recording, on %s', (adapter) => {
     started = null;
   });
 
-  async function shop(options: Partial<RecordOptions> = {}, perf: PerfModuleOptions = {}, name: Adapter = adapter) {
+  async function shop(
+    options: Partial<RecordOptions> = {},
+    perf: PerfModuleOptions = {},
+    server?: AbstractHttpAdapter,
+  ) {
     const extensions = [record({ directory, sessions: session, ...options })];
     const metadata = { controllers: [ShopController, AdminController] };
-    const test = await startApp(name, { perf: { ...perf, extensions }, metadata });
+    const test = await startApp(adapter, {
+      perf: { ...perf, extensions },
+      metadata,
+      ...(server && { adapter: server }),
+    });
     started = test;
     const { recording } = test.app.get(PerfService);
     const get = async (path: string, headers: Record<string, string> = {}): Promise<void> =>
@@ -156,6 +169,37 @@ describe.each(adapters)('a recording, on %s', (adapter) => {
     const lines = await ended();
     expect(lines.map(({ body }) => body)).toEqual([null, { item: 'shoe' }, null, null, null]);
     expect(lines.map(({ redacted }) => redacted.includes('body'))).toEqual([false, false, true, true, true]);
+  });
+
+  it.runIf(adapter === 'fastify')('says it of HTTP/2, where no header tells of a body, as well', async () => {
+    const http2 = adapterOf('fastify', { http2: true }) as AbstractHttpAdapter & FastifyAdapter;
+    // As an upload: the handler reads it.
+    http2
+      .getInstance()
+      .addContentTypeParser(
+        'multipart/form-data',
+        (_request: unknown, _payload: unknown, done: (error: null) => void) => done(null),
+      );
+    const { url, recording, ended } = await shop({}, {}, http2);
+    const client = connect(url);
+    const send = async (headers: OutgoingHttpHeaders, body: string | null): Promise<void> => {
+      const stream = client.request(
+        { ':method': 'POST', ':path': '/uploads', ...headers },
+        { endStream: body === null },
+      );
+      await once(stream.end(body).resume(), 'close');
+    };
+    const [upload, json] = ['multipart/form-data; boundary=x', 'application/json'];
+    recording.start(minute);
+    await send({ 'content-type': upload }, '--x--');
+    await send({ 'content-type': json }, '{}');
+    await send({ 'content-type': json, 'content-length': 2 }, '{}');
+    await send({ ':method': 'GET', ':path': '/items/7', 'content-type': json }, null);
+    await send({}, '');
+    client.close();
+    const lines = await ended();
+    expect(lines.map(({ body }) => body)).toEqual([null, null, {}, null, null]);
+    expect(lines.map(({ redacted }) => redacted.includes('body'))).toEqual([true, true, false, false, false]);
   });
 
   it('begins with the first request after its start: the one that starts it would start another when it is replayed', async () => {
