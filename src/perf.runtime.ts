@@ -14,7 +14,7 @@ import { Recorder } from './core/recorder.js';
 import { OncePerCause, safeReporter } from './core/reporter.js';
 import { RequestUnits } from './core/request-unit.js';
 import { Routes } from './core/route.js';
-import type { PerfSinkHost } from './core/sink.js';
+import type { PerfSink, PerfSinkHost } from './core/sink.js';
 import type { PerfSnapshot } from './core/snapshot.js';
 import { inOneTurn, type Steps } from './core/turns.js';
 import type { MountPaths } from './http/express/mounts.js';
@@ -141,7 +141,7 @@ export class PerfRuntime {
       installSnapshotEndpoint(platform, snapshotEndpoint, () => this.snapshot(), this.report);
     }
     if (adapter !== null) this.watchServer(adapter);
-    await this.recorder.start(this.hostFor(platform), this.options.flushTimeoutMs);
+    await this.recorder.start((sink) => this.hostFor(sink, platform), this.options.flushTimeoutMs);
     if (adapter !== null) this.beginRegistration(adapter, modules);
   }
 
@@ -321,7 +321,7 @@ export class PerfRuntime {
     ].join('. ');
   }
 
-  private hostFor(platform: Platform | null): PerfSinkHost {
+  private hostFor({ name }: PerfSink, platform: Platform | null): PerfSinkHost {
     const latency = LATENCY_FIGURES.get(this.requests);
     return {
       snapshot: () => this.snapshot(),
@@ -329,7 +329,7 @@ export class PerfRuntime {
       get: (path, answer) => {
         if (platform === null) return;
         this.paths.push(path);
-        platform.rawRoute(path, 'a sink', answer);
+        platform.rawRoute(path, `sink "${name}"`, answer);
       },
       report: (cause, message, count) => this.report.report(cause, message, count),
       activeSpan: (current) => {

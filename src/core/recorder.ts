@@ -11,6 +11,8 @@ const MAX_HELD = 10_000;
 const BATCH = 500;
 const FLUSH_EVERY_MS = 1_000;
 
+type HostOf = (sink: PerfSink) => PerfSinkHost;
+
 /** Bounded buffer, batches, sinks, each with a lane of its own: one that throws or hangs costs the others nothing. */
 export class Recorder {
   /** Lost because the buffer was full, before any sink saw them. */
@@ -46,8 +48,8 @@ export class Recorder {
   }
 
   /** Starts every sink. A sink whose options are wrong stops the boot; one that fails otherwise is reported and left out. */
-  async start(host: PerfSinkHost, deadlineMs: number): Promise<void> {
-    for (const lane of this.lanes) await lane.start(host, deadlineMs);
+  async start(hostOf: HostOf, deadlineMs: number): Promise<void> {
+    for (const lane of this.lanes) await lane.start(hostOf, deadlineMs);
   }
 
   /** Hears of each record within its push: it must be quick, and must not throw. */
@@ -128,7 +130,8 @@ class SinkLane {
     private readonly report: OncePerCause,
   ) {}
 
-  async start(host: PerfSinkHost, deadlineMs: number): Promise<void> {
+  async start(hostOf: HostOf, deadlineMs: number): Promise<void> {
+    const host = hostOf(this.sink);
     this.host = host;
     try {
       const started = await within(deadlineMs, async () => this.sink.start?.(host));

@@ -2,15 +2,20 @@ import { PerfError } from '../core/perf.error.js';
 
 /** Who has which raw path of an application: of two with the same one Express asks only the first, without a word. */
 export class RawPaths {
-  private readonly owners = new Map<string, string>();
+  private readonly taken = new Map<string, { readonly path: string; readonly owner: string }>();
+
+  /** `asOne`: what the framework takes for one path has one text there. */
+  constructor(private readonly asOne: (path: string) => string = String) {}
 
   /** @throws PERF_ERR_OPTION */
   take(path: string, owner: string): void {
-    const other = this.owners.get(path);
-    if (other !== undefined) {
-      const message = `GET ${path} is asked for twice, by ${other} and by ${owner}, and only one can answer. Give one of them another path.`;
-      throw new PerfError('PERF_ERR_OPTION', message);
-    }
-    this.owners.set(path, owner);
+    const key = this.asOne(path);
+    const other = this.taken.get(key);
+    this.taken.set(key, other ?? { path, owner });
+    // One that asks for both forms of a path wants both, where a framework tells them apart.
+    if (other === undefined || (other.owner === owner && other.path !== path)) return;
+    const as = other.path === path ? '' : ` as ${other.path}`;
+    const message = `GET ${path} is asked for twice, by ${other.owner}${as} and by ${owner}, and only one can answer. Give one of them another path.`;
+    throw new PerfError('PERF_ERR_OPTION', message);
   }
 }

@@ -105,7 +105,7 @@ export function sinkContract(name: string, make: () => SinkUnderTest | Promise<S
       const recorder = recorderOf([...others, made.sink], new OncePerCause(reporter, () => performance.now()));
       const host = new FakeHost();
       try {
-        await recorder.start(host, DEADLINE_MS);
+        await recorder.start(() => host, DEADLINE_MS);
         await test({
           ...made,
           recorder,
@@ -174,7 +174,7 @@ export function sinkContract(name: string, make: () => SinkUnderTest | Promise<S
         },
       });
       const recorder = recorderOf([watched], new OncePerCause(console, () => performance.now()));
-      await recorder.start(new FakeHost(), DEADLINE_MS);
+      await recorder.start(() => new FakeHost(), DEADLINE_MS);
       calls.length = 0;
       for (let i = 0; i < 1_000; i++) recorder.push(requestRecord());
       expect(calls).toEqual([]);
@@ -216,7 +216,7 @@ export function sinkContract(name: string, make: () => SinkUnderTest | Promise<S
         const host = new FakeHost();
         for (let application = 1; application <= 2; application++) {
           const recorder = recorderOf([made.sink], new OncePerCause(console, () => performance.now()));
-          await recorder.start(host, DEADLINE_MS);
+          await recorder.start(() => host, DEADLINE_MS);
           host.count(requestRecord());
           recorder.push(recordFor(made, requestRecord()));
           await recorder.flush(DEADLINE_MS);

@@ -86,8 +86,16 @@ describe.each(adapters)('snapshotEndpoint on %s', (adapter) => {
       `${twice}\`dashboard\` and by \`snapshotEndpoint\`, and only one can answer. Give one of them another path.`,
     );
     await expect(booted({ sinks: [prometheusSink({ path: '/perf' })] })).rejects.toThrow(
-      `${twice}\`snapshotEndpoint\` and by a sink, and only one can answer.`,
+      `${twice}\`snapshotEndpoint\` and by sink "prometheus", and only one can answer.`,
     );
+    for (const path of ['/Perf', '/perf/']) {
+      const booting = booted({ sinks: [prometheusSink({ path })] });
+      if (adapter === 'fastify') await (await booting).close();
+      else
+        await expect(booting).rejects.toThrow(
+          `GET ${path} is asked for twice, by \`snapshotEndpoint\` as /perf and by sink "prometheus", and only one can answer.`,
+        );
+    }
   });
 
   it.each([

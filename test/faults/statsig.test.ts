@@ -125,7 +125,7 @@ describe('statsigSink when Statsig does not answer well', () => {
     const warnings: string[] = [];
     const reporter = { log: () => {}, warn: (text: string) => void warnings.push(text), error: () => {} };
     const recorder = recorderOf([sink], new OncePerCause(reporter, () => performance.now()));
-    await recorder.start(host, 1_000);
+    await recorder.start(() => host, 1_000);
     statsig.ingest = 'hang';
     for (let batch = 0; batch < 60; batch++) {
       for (const record of requests(500)) recorder.push(record);

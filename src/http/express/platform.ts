@@ -34,7 +34,7 @@ export class ExpressPlatform implements Platform {
   readonly kind = 'express';
   /** By pattern: of routes that no controller has. */
   private readonly found = new Map<string, Route>();
-  private readonly rawPaths = new RawPaths();
+  private readonly rawPaths = new RawPaths(withoutCase);
 
   constructor(
     readonly application: ExpressApplication,
@@ -116,5 +116,8 @@ function isRoute(value: unknown): value is ExpressRoute {
   const { path, stack } = value as { path?: unknown; stack?: unknown };
   return Array.isArray(stack) && (typeof path === 'string' || path instanceof RegExp || Array.isArray(path));
 }
+
+/** Express asks for neither the case of a path nor the slashes at its end, unless its settings say so. */
+const withoutCase = (path: string): string => path.toLowerCase().replace(/\/+$/, '');
 
 const segments = (path: string): number => path.split('/').length;

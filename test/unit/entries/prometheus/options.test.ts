@@ -164,7 +164,7 @@ describe('prometheusSink with a port of its own', () => {
     const recorders = [everything(), everything()].map((host) => ({ host, recorder: recorderOf([sink], silent) }));
     const urls: string[] = [];
     for (const { host, recorder } of recorders) {
-      await recorder.start(host, 1_000);
+      await recorder.start(() => host, 1_000);
       urls.push(urlOf(sink, '/metrics'));
     }
     const [first, second] = urls as [string, string];
@@ -182,7 +182,7 @@ describe('prometheusSink with a port of its own', () => {
     const warnings: string[] = [];
     const reporter = { log: () => {}, warn: (text: string) => void warnings.push(text), error: () => {} };
     const recorder = recorderOf([prometheusSink({ port })], new OncePerCause(reporter, () => 0));
-    await recorder.start(everything(), 1_000);
+    await recorder.start(() => everything(), 1_000);
     expect(warnings.join()).toMatch(
       /sink "prometheus" failed in start\(\): listen EADDRINUSE.* Requests and other sinks/,
     );
