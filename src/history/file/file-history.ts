@@ -7,6 +7,7 @@ import { object, string } from '../../core/option.js';
 import { PerfError } from '../../core/perf.error.js';
 import type { HistoryStore, HistoryStoreHost, OpenHistoryStore } from '../history-store.js';
 import type { HistoryRow } from '../rows/row.js';
+import { observedMsOf } from '../rows/window-codec.js';
 import { DAY_MS, HOUR_MS, ruleOf, TIERS, type Tier } from '../rows/tiers.js';
 import { appendRow, bytesOf, frameOf, rowsOf } from './rows-file.js';
 
@@ -98,13 +99,19 @@ class HistoryFiles implements OpenHistoryStore {
     const files = (await this.rowsFiles()).filter(
       (file) => file.tier === tier && file.to > range.from && file.from < range.to,
     );
-    for (const path of [...files.map(({ path }) => path), join(this.folder, RUNNING)]) {
+    const latestOf = async (path: string): Promise<Map<string, HistoryRow>> => {
       const latest = new Map<string, HistoryRow>();
       for (const row of rowsOf(await bytesOf(path))) {
         if (row.tier === tier && row.at >= range.from && row.at < range.to) latest.set(keyOf(row), row);
       }
-      yield* latest.values();
+      return latest;
+    };
+    // First: what ends meanwhile is in a file then. It replaces what another has adopted of a bucket that goes on.
+    const running = await latestOf(join(this.folder, RUNNING));
+    for (const { path } of files) {
+      for (const [key, row] of await latestOf(path)) if (!running.has(key)) yield row;
     }
+    yield* running.values();
   }
 
   async close(): Promise<void> {
@@ -126,9 +133,9 @@ class HistoryFiles implements OpenHistoryStore {
     const path = join(this.folder, RUNNING);
     for (const row of rowsOf(await bytesOf(path))) {
       const rows = [...rowsOf(await bytesOf(join(this.folder, fileNameOf(row))))];
-      // Killed between the two writes.
-      const isThere = rows.some(({ at, instance }) => at === row.at && instance === row.instance);
-      if (!isThere) await this.append(row);
+      // There when it was killed between the two writes, or another had taken over: then its own is the later one.
+      const written = rows.findLast((other) => keyOf(other) === keyOf(row));
+      if (written === undefined || observedMsOf(row.data) > observedMsOf(written.data)) await this.append(row);
     }
     await rm(path, { force: true });
   }

@@ -97,6 +97,9 @@ function decodeRoute(bytes: Uint8Array): RouteWindow {
   return route;
 }
 
+/** How long a bucket has been observed: it only grows. */
+export const observedMsOf = (data: Uint8Array): number => new ByteReader(data).ms();
+
 /** A bucket as it was written; each route is decoded when it is asked for. */
 export class EncodedWindow {
   readonly process = new ProcessSums();

@@ -17,7 +17,9 @@ import { fileHistory } from '../../../src/index.js';
 import type { OpenHistoryStore } from '../../../src/history/history-store.js';
 import { frameOf } from '../../../src/history/file/rows-file.js';
 import { keptMs, type Tier } from '../../../src/history/rows/tiers.js';
-import { countOf, rowOf } from '../../fixtures/history.js';
+import { encodeWindow } from '../../../src/history/rows/window-codec.js';
+import { countOf, rowOf, windowOf } from '../../fixtures/history.js';
+import { allOf } from '../../fixtures/steps.js';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -146,6 +148,23 @@ describe('fileHistory', () => {
     await end(first);
     writeFileSync(join(directory, 'running.rows'), left);
     expect(await countsOf(await start())).toEqual([5]);
+  });
+
+  it('keeps the later row of a bucket that went on after another had taken its first part over', async () => {
+    const early = row(5);
+    const site = windowOf(8);
+    site.process.observedMs *= 2;
+    const late = { ...early, data: allOf(encodeWindow(site)) };
+    const first = await start();
+    await first.write([early], [late]);
+    expect(await countsOf(first)).toEqual([8]);
+    const left = readFileSync(join(directory, 'running.rows'));
+    await end(first);
+    const second = await start();
+    expect(await countsOf(second)).toEqual([8]);
+    await end(second);
+    writeFileSync(join(directory, 'running.rows'), Buffer.concat([frameOf(early), left]));
+    expect(await countsOf(await start())).toEqual([8]);
   });
 
   it('forgets what is too old, and then the oldest until the rest is small enough', async () => {
