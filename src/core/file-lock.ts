@@ -14,6 +14,8 @@ export type InUse = (owner: string) => PerfError;
 export interface FileLock {
   /** Another may have taken it over while this process stood still. */
   readonly isLost: boolean;
+  /** Not where it is gone, either: who took it over may have ended since. */
+  readonly isHeld: boolean;
   release(): void;
 }
 
@@ -74,9 +76,10 @@ function takeAway(lock: string, text: string): void {
 }
 
 function keep(lock: string, text: string): FileLock {
+  const isHeld = (): boolean => read(lock)?.text === text;
   const beat = setInterval(() => {
     try {
-      if (read(lock)?.text === text) utimesSync(lock, new Date(), new Date());
+      if (isHeld()) utimesSync(lock, new Date(), new Date());
     } catch {
       // The disk refuses; what it says to the next write is reported there.
     }
@@ -85,9 +88,12 @@ function keep(lock: string, text: string): FileLock {
     get isLost() {
       return (read(lock)?.text ?? text) !== text;
     },
+    get isHeld() {
+      return isHeld();
+    },
     release() {
       clearInterval(beat);
-      if (read(lock)?.text === text) rmSync(lock);
+      if (isHeld()) rmSync(lock);
     },
   };
 }

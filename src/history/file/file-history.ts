@@ -82,7 +82,7 @@ class HistoryFiles implements OpenHistoryStore {
 
   async write(finished: readonly HistoryRow[], running: readonly HistoryRow[]): Promise<void> {
     // Another has taken it over while this process stood still: what is to be written waits until that one has ended.
-    if (this.lock?.isLost === true) await this.close();
+    if (this.lock?.isHeld === false) await this.close();
     if (this.lock === null) await this.open();
     for (const row of finished) await this.append(row);
     const path = join(this.folder, RUNNING);

@@ -139,6 +139,16 @@ describe('fileHistory', () => {
     await expect(fileHistory({ directory }).open(host)).rejects.toThrow('PERF_ERR_STORE');
   });
 
+  it('takes its folder again, and what another has left there that came and went', async () => {
+    const store = await start();
+    await store.write([row(1)], [row(2)]);
+    rmSync(join(directory, 'history.lock'));
+    writeFileSync(join(directory, 'running.rows'), frameOf(row(7)));
+    await store.write([row(3)], [row(4)]);
+    expect(await countsOf(store)).toEqual([1, 7, 3, 4]);
+    await expect(fileHistory({ directory }).open(host)).rejects.toThrow('PERF_ERR_STORE');
+  });
+
   it('counts once what a process has left that was killed between two writes', async () => {
     const first = await start();
     const running = row(5);
