@@ -134,24 +134,46 @@ describe('diff', { timeout: 300_000 }, () => {
     expect(ran.status).toBe(1);
   });
 
-  it('tells another type of content and another place to go to, but not the own origin in it', async () => {
+  it('tells another type of content and another place to go to', async () => {
     const pages =
       (type: string, place: string): RequestListener =>
-      ({ url, headers }, response) => {
+      ({ url }, response) => {
         if (url === '/page') response.setHeader('content-type', type).end('<b>');
-        else response.writeHead(302, { location: url === '/own' ? `http://${headers.host}/home` : place }).end();
+        else response.writeHead(302, { location: place }).end();
       };
-    const file = recordingOf([
-      ...Array.from({ length: 4 }, () => ({ url: '/page' })),
-      ...['/login', '/own'].map((url) => ({ url, status: 302 })),
-    ]);
+    const file = recordingOf([...Array.from({ length: 4 }, () => ({ url: '/page' })), { url: '/login', status: 302 }]);
     const running = [await serve(pages('text/plain', '/home')), await serve(pages('text/plain', '/home'))];
     const ran = await run('diff', file, ...rolesOf([...running, await serve(pages('text/html', '//evil.com'))]));
     expect(ran.stdout).toContain('GET /page  header content-type has another value in 40 of 40 answers');
     expect(ran.stdout).toContain('GET /login  header location has another value in 40 of 40 answers');
-    expect(ran.stdout).not.toContain('GET /own  header');
     expect(ran.json.findings[0]).toMatchObject({ kind: 'header', path: 'content-type' });
     expect(ran.status).toBe(1);
+  });
+
+  it('does not call the own origin and path another place, however they stand in it', async () => {
+    const places = ['/absolute', '/relative', '/root', '/back', '/neighbour'];
+    const leading =
+      (prefix: string, issuer = 'issuer.example'): RequestListener =>
+      ({ url, headers }, response) => {
+        const own = `http://${headers.host}${prefix}`;
+        const location = [
+          `${own}/home`,
+          `${prefix}/home`,
+          prefix === '' ? '/' : prefix,
+          `https://${issuer}/?a=${own}/home&b=${encodeURIComponent(own)}%2Fcb&c=${encodeURIComponent(own)}`,
+          `${own}@evil.example/home`,
+        ][places.findIndex((place) => prefix + place === url)];
+        response.writeHead(302, { location }).end();
+      };
+    const file = recordingOf(places.map((url) => ({ url, status: 302 })));
+    const running = await serve(leading(''));
+    const compare = async (candidate: string) =>
+      (await run('diff', file, ...rolesOf([running, running, candidate]))).json.findings.map(
+        ({ route }: { route: string }) => route,
+      );
+    // Behind such text stands another host.
+    expect(await compare(`${await serve(leading('/v2'))}/v2`)).toEqual(['GET /neighbour']);
+    expect(await compare(await serve(leading('', 'evil.example')))).toEqual(['GET /back', 'GET /neighbour']);
   });
 
   it('says so where there is nothing to compare: nobody answers, or all refuse what was served', async () => {

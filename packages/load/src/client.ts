@@ -9,7 +9,7 @@ export interface Answer {
   /** Its body, when it was asked for. */
   readonly body: Buffer | null;
   readonly type: string;
-  /** Where it leads to, without the target's own origin. */
+  /** Where it leads to, without the place of the target itself. */
   readonly location: string;
 }
 
@@ -19,18 +19,20 @@ type Sent = Pick<TrafficRequest, 'method' | 'path' | 'headers' | 'body'>;
 export class Client {
   private readonly pool: Pool;
 
-  private readonly origin: string;
   /** Before each path; without a slash at its end. */
   private readonly prefix: string;
+  /** Its own place as it stands in a URL, encoded too. */
+  private readonly own: RegExp;
 
   constructor(
-    base: URL,
+    private readonly base: URL,
     private readonly timeoutMs: number,
     /** Beside each request's own. */
     private readonly headers: Readonly<Record<string, string>>,
   ) {
     this.prefix = base.pathname.replace(/\/+$/, '');
-    this.origin = base.origin;
+    const own = [base.origin + this.prefix, base.origin].flatMap((place) => [place, encodeURIComponent(place)]);
+    this.own = new RegExp(`(?:${own.map(escaped).join('|')})(?=[/?#&]|%2F|%3F|%23|%26|$)`, 'gi');
     this.pool = new Pool(base.origin, { connections: null, pipelining: 1, headersTimeout: 0, bodyTimeout: 0 });
   }
 
@@ -45,7 +47,7 @@ export class Client {
         signal: AbortSignal.timeout(this.timeoutMs),
       });
       const type = String(response.headers['content-type'] ?? '');
-      const location = String(response.headers['location'] ?? '').replace(this.origin, '');
+      const location = this.placeOf(String(response.headers['location'] ?? ''), path);
       const head = { status: response.statusCode, failure: null, type, location };
       if (keepBody) return { ...head, body: Buffer.from(await response.body.bytes()) };
       for await (const chunk of response.body) void chunk;
@@ -57,8 +59,17 @@ export class Client {
     }
   }
 
+  /** Two targets of one release lead to the same place, each its own. */
+  private placeOf(location: string, path: string): string {
+    const asked = this.base.origin + this.prefix + path;
+    if (location === '' || !URL.canParse(location, asked)) return location;
+    return new URL(location, asked).href.replaceAll(this.own, '') || '/';
+  }
+
   /** Gives up what is still in flight. */
   close(): Promise<void> {
     return this.pool.destroy();
   }
 }
+
+const escaped = (text: string): string => text.replaceAll(/[$()*+.?[\\\]^{|}]/g, '\\$&');
