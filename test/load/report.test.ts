@@ -1,7 +1,8 @@
-import { spawn } from 'node:child_process';
+import { exec, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { folder, recordingOf, run, serve } from './cli.js';
 
@@ -65,6 +66,26 @@ describe('the files of a run', { timeout: 120_000 }, () => {
     expect(ran.stderr).toMatch(/^--\w+ http:\S+ does not answer: ECONNREFUSED\n$/);
   });
 
+  it('hold what was measured, and how it ended, where the other one cannot be written any more', async () => {
+    const gone = mkdtempSync(join(folder, 'gone-'));
+    const url = await serve((_, response) => {
+      rmSync(gone, { recursive: true, force: true });
+      response.end();
+    });
+    const ran = await run('replay', recordingOf([{ url: '/' }]), '--target', url, '--html', join(gone, 'a.html'));
+    expect(ran.stderr).toMatch(/^--html \S+ cannot be written: ENOENT.*\n$/);
+    expect(ran.status).toBe(64);
+    expect(ran.json).toMatchObject({ exitCode: 64, requests: 1, error: ran.stderr.trimEnd() });
+  });
+
+  it.skipIf(process.platform === 'win32')('are written once where one is a pipe', async () => {
+    const url = await serve((_, response) => response.end());
+    const args = ['replay', recordingOf([{ url: '/' }]), '--target', url, '--json', '/dev/fd/3'];
+    const command = `node build/packages/load/src/main.js ${args.join(' ')} 3>&1 >/dev/null | cat`;
+    const { stdout } = await promisify(exec)(command);
+    expect(JSON.parse(stdout)).toMatchObject({ command: 'replay', requests: 1 });
+  });
+
   it('are asked for before any load, and a step without any is refused', async () => {
     let asked = false;
     const url = await serve((_, response) => {
@@ -73,6 +94,7 @@ describe('the files of a run', { timeout: 120_000 }, () => {
     });
     const ran = await run('ramp', url, '--hold', '1s', '--html', '/nowhere/a.html');
     expect(ran.stderr).toMatch(/^--html \/nowhere\/a\.html cannot be written: ENOENT/);
+    expect(ran.json).toEqual({ command: 'ramp', exitCode: 64, error: ran.stderr.trimEnd() });
     expect([ran.status, asked]).toEqual([64, false]);
     const none = await run('ramp', url, '--hold', '0s');
     expect(none.stderr).toBe('--hold must be above 0: a step without requests holds nothing.\n');

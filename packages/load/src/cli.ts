@@ -28,14 +28,12 @@ export async function main(args: readonly string[]): Promise<number> {
   };
   try {
     const { command, operand, options } = readArguments(args);
-    const report = new Report(command, options);
+    begun = new Report(command, options);
     // Before ten minutes of load, not after them; and no result of an older run stays.
-    report.begin();
-    begun = report;
+    begun.begin();
     for (const signal of SIGNALS) process.on(signal, stop);
-    const { exitCode, json, chart } = await COMMANDS[command](operand, options, report.print);
-    begun = null;
-    report.write(exitCode, json, chart);
+    const { exitCode, json, chart } = await COMMANDS[command](operand, options, begun.print);
+    begun.write(exitCode, json, chart);
     return exitCode;
   } catch (error) {
     const isUsage = error instanceof UsageError;

@@ -1,9 +1,12 @@
-import { writeFileSync } from 'node:fs';
+import { statSync, writeFileSync } from 'node:fs';
 import type { Command, Given, Print } from './options.js';
 import { pageOf, type Chart } from './page.js';
 import { UsageError } from './usage.js';
 
 const NOTHING: Chart = { title: 'Nothing was measured', bars: [] };
+
+/** The JSON last: it tells the exit code, and a pipe cannot take it back. */
+const FILES = ['html', 'json'] as const;
 
 /** What is said of a run, and the files that hold it. */
 export class Report {
@@ -29,27 +32,41 @@ export class Report {
 
   /** With what is known. */
   fail(exitCode: number, error: string): void {
-    try {
-      this.write(exitCode, { error, ...this.known });
-    } catch (cause) {
-      console.error((cause as Error).message);
+    for (const name of FILES) {
+      try {
+        this.to(name, exitCode, { ...this.known, error });
+      } catch (cause) {
+        // That it cannot be written may be the error.
+        if ((cause as Error).message !== error) console.error((cause as Error).message);
+      }
     }
   }
 
   /** @throws UsageError where a file cannot be written any more */
   write(exitCode: number | null, json: object, chart = NOTHING): void {
-    const { command, said } = this;
-    this.to('json', `${JSON.stringify({ command, exitCode, ...json }, null, 2)}\n`);
-    this.to('html', pageOf(`nestjs-perf-load ${command}: ${exitCode ?? 'not ended'}`, said, chart));
+    this.known = json;
+    for (const name of FILES) this.to(name, exitCode, json, chart);
   }
 
-  private to(name: 'json' | 'html', text: string): void {
+  private to(name: (typeof FILES)[number], exitCode: number | null, json: object, chart = NOTHING): void {
+    const { command, said } = this;
     const file = this.options[name];
     if (typeof file !== 'string') return;
     try {
+      // What is no file keeps all that it is given: only the end of the run.
+      if (exitCode === null && isStream(file)) return;
+      const text =
+        name === 'json'
+          ? `${JSON.stringify({ command, exitCode, ...json }, null, 2)}\n`
+          : pageOf(`nestjs-perf-load ${command}: ${exitCode ?? 'not ended'}`, said, chart);
       writeFileSync(file, text);
     } catch (error) {
       throw new UsageError(`--${name} ${file} cannot be written: ${(error as Error).message}`, { cause: error });
     }
   }
+}
+
+function isStream(file: string): boolean {
+  const found = statSync(file, { throwIfNoEntry: false });
+  return found !== undefined && !found.isFile() && !found.isDirectory();
 }
