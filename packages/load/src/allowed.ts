@@ -1,5 +1,10 @@
-import type { TrafficRequest } from './traffic.js';
 import { UsageError } from './usage.js';
+
+interface Asked {
+  readonly method: string;
+  readonly path: string;
+  readonly route: string;
+}
 
 /** Which requests may be sent: GET and HEAD, and what `--allow 'POST /search'` names. */
 export class Allowed {
@@ -14,7 +19,7 @@ export class Allowed {
     });
   }
 
-  has({ method, path, route }: TrafficRequest): boolean {
+  has({ method, path, route }: Asked): boolean {
     if (isSafe(method)) return true;
     const asked = path.split('?', 1)[0]!;
     return this.rules.some(([of, pattern]) => of === method && (pattern === route || matches(pattern, asked)));

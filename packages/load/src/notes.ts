@@ -1,7 +1,7 @@
 import type { Judgement } from './judgement.js';
-import { sum } from './outcomes.js';
+import { sum } from './counts.js';
 import { printable } from './quantity.js';
-import type { Traffic } from './traffic.js';
+import { bodiesLeftOut, type Traffic } from './traffic.js';
 
 /** What of a recording is not sent. */
 export function* leftOut({ notAllowed, withoutBody, endsBroken }: Traffic): Generator<string> {
@@ -10,12 +10,6 @@ export function* leftOut({ notAllowed, withoutBody, endsBroken }: Traffic): Gene
   if (notAllowed.size === 0) return;
   const names = [...notAllowed.keys()].slice(0, 3).map((name) => `--allow '${printable(name)}'`);
   yield `${sum(notAllowed.values())} requests are left out, since they may change data. If they may be sent: ${names.join(' ')}`;
-}
-
-export function* bodiesLeftOut(withoutBody: Traffic['withoutBody']): Generator<string> {
-  if (withoutBody.size === 0) return;
-  const names = [...withoutBody.keys()].slice(0, 3).map(printable).join(', ');
-  yield `${sum(withoutBody.values())} requests are left out, since their body is not in the recording, which keeps JSON and forms up to \`maxBodyBytes\`: ${names}`;
 }
 
 /** Many answers have another status than the recording's, or than 200 where there is none: then it is not the load that was meant. */

@@ -1,4 +1,5 @@
 import type { Answer } from './client.js';
+import { increment, sum } from './counts.js';
 import { Latencies, type LatencyFigures } from './figures.js';
 import type { TrafficRequest } from './traffic.js';
 
@@ -52,8 +53,3 @@ export class Outcomes {
 /** Nothing was done for what was served when it was recorded. */
 export const isRefusal = (recorded: number | null, status: number): boolean =>
   recorded !== null && recorded < 400 && status >= 400;
-
-export const increment = (counts: Map<string, number>, key: string): void =>
-  void counts.set(key, (counts.get(key) ?? 0) + 1);
-
-export const sum = (counts: Iterable<number>): number => [...counts].reduce((total, count) => total + count, 0);

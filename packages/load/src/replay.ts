@@ -1,10 +1,11 @@
 import { Allowed } from './allowed.js';
 import { Client, type Answer } from './client.js';
+import { sum } from './counts.js';
 import { Gate } from './gate.js';
 import { columnsOf, errorsOf, judged, wordsOf } from './judgement.js';
 import { leftOut, otherAnswers } from './notes.js';
 import { runOpenLoop } from './open-loop.js';
-import { Outcomes, sum } from './outcomes.js';
+import { Outcomes } from './outcomes.js';
 import { commonOf, textOf, type CommandResult, type Given, type Print } from './options.js';
 import { ms, positive, printable } from './quantity.js';
 import { baseOf, targetOf } from './target.js';

@@ -4,10 +4,10 @@ import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { constants, createGunzip } from 'node:zlib';
 import type { Allowed } from './allowed.js';
+import { increment, sum } from './counts.js';
 import { formOf } from './form.js';
 import { isHeaderValue, OF_CONNECTION } from './headers.js';
-import { bodiesLeftOut } from './notes.js';
-import { increment } from './outcomes.js';
+import { printable } from './quantity.js';
 import { UsageError } from './usage.js';
 
 /** What can be held in memory; a recording is 64 MiB unless somebody raised `maxBytes`. */
@@ -103,6 +103,12 @@ export async function readTraffic(file: string, allowed: Allowed): Promise<Traff
   }
   const inOrder = requests.toSorted((a, b) => a.atMs - b.atMs);
   return { requests: inOrder, notAllowed, withoutBody, endsBroken: broken !== null };
+}
+
+export function* bodiesLeftOut(withoutBody: Traffic['withoutBody']): Generator<string> {
+  if (withoutBody.size === 0) return;
+  const names = [...withoutBody.keys()].slice(0, 3).map(printable).join(', ');
+  yield `${sum(withoutBody.values())} requests are left out, since their body is not in the recording, which keeps JSON and forms up to \`maxBodyBytes\`: ${names}`;
 }
 
 async function textOf(file: string): Promise<Readable> {
