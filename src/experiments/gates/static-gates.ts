@@ -12,7 +12,9 @@ const GATE_SEED = 0x67617465;
  * @throws PERF_ERR_OPTION for what is neither
  */
 export function staticGates(gates: Readonly<Record<string, boolean | number>>): GateClient {
-  if (typeof gates !== 'object' || gates === null) throw optionError('staticGates', 'an object of gates', gates);
+  // Neither an array nor a `Map`: its gates would be lost.
+  if (typeof gates !== 'object' || gates === null || Symbol.iterator in gates)
+    throw optionError('staticGates', 'a plain object of gates', gates);
   const shares = new Map<string, { share: number; seed: number }>();
   for (const [name, value] of Object.entries(gates)) {
     const share = typeof value === 'boolean' ? Number(value) : value;

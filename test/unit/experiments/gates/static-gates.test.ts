@@ -55,9 +55,14 @@ describe('staticGates', () => {
     );
   });
 
-  it.each([undefined, null])('is not made of %s', (given) => {
+  it.each<[unknown, string]>([
+    [undefined, '`undefined`'],
+    [null, '`null`'],
+    [['new-checkout'], 'an array of 1'],
+    [new Map([['new-checkout', true]]), 'an object'],
+  ])('is not made of %s', (given, told) => {
     expect(() => staticGates(given as never)).toThrow(
-      `PERF_ERR_OPTION: \`staticGates\` must be an object of gates, got \`${given}\`.`,
+      `PERF_ERR_OPTION: \`staticGates\` must be a plain object of gates, got ${told}.`,
     );
   });
 });
