@@ -10,7 +10,7 @@ import { compressOnExpress, type ExpressApplication } from './express/response-h
 import { compressOnFastify, type FastifyInstance } from './fastify/hooks.js';
 import { tellOfForeignCompressors } from './foreign.js';
 import { compressionSlots, Compressor, Governor } from './codec/compressor.js';
-import { HandlerMetadata, warnOfSharedWhileOff } from './handler-metadata.js';
+import { HandlerMetadata, refuseMisplaced, warnOfSharedWhileOff } from './handler-metadata.js';
 import { ROUTE_COMPRESSION, RouteCompression } from './route-compression.js';
 import { isOnePath, preloadOnceListening, type PreloadedRoute } from './shared-response/preload.js';
 import { SharedRoute, type SharedResponseOptions } from './shared-response/shared-route.js';
@@ -36,7 +36,8 @@ class Compression implements Feature {
   async install({ modules, platform, adapter }: FeatureBoot): Promise<void> {
     if (platform === null || adapter === null) return;
     const { handlers, logger, routes } = this.host;
-    this.metadata.readAll(modules, handlers);
+    refuseMisplaced(modules, handlers);
+    this.metadata.readAll(handlers);
     routes.listen((route) => this.attach(route));
     const beforeRoutes = await this.installOn(platform);
     const { offHandlers } = this.metadata;
@@ -115,7 +116,7 @@ class Compression implements Feature {
 const off = ({ handlers, logger, enabled }: FeatureHost): Feature => ({
   install: ({ modules, platform }) => {
     if (platform === null) return;
-    new HandlerMetadata().readAll(modules, handlers);
+    refuseMisplaced(modules, handlers);
     if (enabled) warnOfSharedWhileOff(modules, logger);
   },
 });

@@ -39,9 +39,8 @@ export class HandlerMetadata {
   /** Names of the handlers that `@NoCompression()` stands on. */
   readonly offHandlers: string[] = [];
 
-  /** @throws PERF_ERR_DECORATOR for `@SharedResponse()` on anything but a GET handler, here or when handlers are placed */
-  readAll(modules: ModulesContainer, handlers: ControllerHandlers): void {
-    refuseSharedWithoutRoute(modules);
+  /** When handlers are placed. */
+  readAll(handlers: ControllerHandlers): void {
     handlers.around((site) => {
       this.read(site);
       return null;
@@ -49,11 +48,10 @@ export class HandlerMetadata {
   }
 
   private read(site: HandlerSite): void {
-    const shared = (Reflect.getMetadata(SHARED_RESPONSE_METADATA, site.method) ?? null) as SharedResponseOptions | null;
+    const shared = sharedOn(site);
     const off =
       Reflect.getMetadata(NO_COMPRESSION_METADATA, site.method) === true ||
       Reflect.getMetadata(NO_COMPRESSION_METADATA, site.controller) === true;
-    if (shared !== null) checkShared(site);
     if (off) this.offHandlers.push(site.handler.name);
     const byHost = Reflect.getMetadata(HOST_METADATA, site.controller) !== undefined;
     if (shared !== null || off) this.known.set(site.handler, { off, shared, byHost });
@@ -64,11 +62,21 @@ export class HandlerMetadata {
   }
 }
 
-/** Looks for `@SharedResponse()` where no route is: message handlers, resolvers, plain methods. */
-function refuseSharedWithoutRoute(modules: ModulesContainer): void {
+const sharedOn = ({ method }: HandlerSite): SharedResponseOptions | null =>
+  (Reflect.getMetadata(SHARED_RESPONSE_METADATA, method) ?? null) as SharedResponseOptions | null;
+
+/**
+ * Looks for `@SharedResponse()` where no route is: message handlers, resolvers, plain methods; and then on routes.
+ * @throws PERF_ERR_DECORATOR on anything but a GET handler, here or when handlers are placed
+ */
+export function refuseMisplaced(modules: ModulesContainer, handlers: ControllerHandlers): void {
   for (const { where, method } of sharedMethods(modules)) {
     if (!servesRoute(method)) throw needsGet(where, 'no route');
   }
+  handlers.around((site) => {
+    if (sharedOn(site) !== null) checkShared(site);
+    return null;
+  });
 }
 
 /** Says that `@SharedResponse()` shares nothing while compression is off. The answers are right, so the boot goes on. */

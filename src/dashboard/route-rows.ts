@@ -37,14 +37,8 @@ export function foundRoutes(routes: readonly RouteSnapshot[], filter: string): F
 /** `ids`: of rows, by key. */
 export function shownRoute(found: FoundRoute, ids: Map<string, number>, recent: RecentCounts): ShownRoute {
   const { key, snapshot } = found;
-  return {
-    ...found,
-    row: rowOf(
-      snapshot,
-      entryOf(ids, key, () => ids.size + 1),
-      recent.gains(key, 0),
-    ),
-  };
+  const id = entryOf(ids, key, () => ids.size + 1);
+  return { ...found, row: rowOf(snapshot, id, recent.gains(key, 0)) };
 }
 
 /** What the rows leave out. */

@@ -79,9 +79,10 @@ export async function diff(file: string, options: Given, print: Print): Promise<
     for (const { route, text, example } of findings)
       print(`${printable(route)}  ${text}${example === null ? '' : `, such as ${example}`}`);
     const differing = new Set(findings.map(({ route }) => route));
-    const routesCompared = all.filter(({ name, obstacle }) => obstacle === null || differing.has(name));
-    for (const route of all.filter((each) => !routesCompared.includes(each)))
-      print(`${printable(route.name)}  is not compared: ${route.obstacle}.`);
+    const isCompared = ({ name, obstacle }: RouteAnswers): boolean => obstacle === null || differing.has(name);
+    const routesCompared = all.filter(isCompared);
+    for (const route of all)
+      if (!isCompared(route)) print(`${printable(route.name)}  is not compared: ${route.obstacle}.`);
     const compared = routesCompared.reduce((sum, { pairs }) => sum + pairs, 0);
     const counted = `${compared} requests of ${routesCompared.length} ${routesCompared.length === 1 ? 'route' : 'routes'}`;
     print(
@@ -95,7 +96,7 @@ export async function diff(file: string, options: Given, print: Print): Promise<
       routes: all.map((route) => ({
         name: route.name,
         pairs: route.pairs,
-        notCompared: routesCompared.includes(route) ? null : route.obstacle,
+        notCompared: isCompared(route) ? null : route.obstacle,
         latency: latencyShift(route),
       })),
     };
