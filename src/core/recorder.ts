@@ -22,6 +22,7 @@ export class Recorder {
   private sinks: readonly PerfSink[] = [];
   private readonly listeners: ((record: PerfRecord) => void)[] = [];
   private pending: PerfRecord[] = [];
+  private closing: Promise<void> | null = null;
   private timer: NodeJS.Timeout | null = null;
   private immediate: NodeJS.Immediate | null = null;
 
@@ -75,7 +76,11 @@ export class Recorder {
   }
 
   /** Flushes and closes every sink within one deadline, once. Later records are dropped and counted. */
-  async close(deadlineMs: number): Promise<void> {
+  close(deadlineMs: number): Promise<void> {
+    return (this.closing ??= this.flushAndClose(deadlineMs));
+  }
+
+  private async flushAndClose(deadlineMs: number): Promise<void> {
     await this.deliverAnd((lane) => lane.flushAndClose(deadlineMs));
     this.cancelTimers();
     this.report.flush();
