@@ -11,6 +11,7 @@ const fewTests = [
   'test/unit/experiments/statistics/compare-variants.input.test.ts',
 ];
 const unequalTests = ['test/unit/experiments/statistics/unequal-units.test.ts'];
+const pairedTests = ['test/unit/experiments/report/switchback-report.test.ts'];
 const splitTests = ['test/unit/experiments/statistics/simulation.test.ts'];
 
 /** @type {import('./index.d.mts').Mutation[]} */
@@ -54,8 +55,22 @@ export const statistics = [
     name: 'a switchback’s pairs are taken for equal',
     file: `${folder}/paired.ts`,
     find: '(share + control.shares[i]!) / 2',
-    replace: '1 / pairs.length + 0 * share * control.shares[i]!',
+    replace: '1 / perPair.length + 0 * share * control.shares[i]!',
     tests: unequalTests,
+  },
+  {
+    name: 'one failure of the control is a proof that the treatment has none',
+    file: `${folder}/paired.ts`,
+    find: 'ratio || 1',
+    replace: 'ratio',
+    tests: pairedTests,
+  },
+  {
+    name: 'errors are compared as if the slices were not in pairs',
+    file: `${folder}/paired.ts`,
+    find: 'liftOf(means, treatment - control, 1, 1)',
+    replace: 'liftOf(means, treatment - control, 0, 1)',
+    tests: pairedTests,
   },
   {
     name: 'units without a request add degrees of freedom',

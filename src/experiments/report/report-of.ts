@@ -1,12 +1,11 @@
-import { absoluteDifference, type AbsoluteDifference } from '../../core/statistics/inference.js';
+import { absoluteDifference } from '../../core/statistics/inference.js';
 import { compareArms, sampleRatio, type Comparison } from '../statistics/compare-variants.js';
 import type { ExperimentTotals } from '../totals/experiment-totals.js';
 import type { ExperimentReport, FleetEffect, ReportOptions, RequestMetric } from './experiment-report.js';
 import { armOf, COLUMNS, isUncountable, matches, observedGate, type ObservedGate } from './observed-gate.js';
 import { switchbackReport } from './switchback-report.js';
-import { answer, caveatsOf, FEW_UNITS, percent, pValue, rate, titleOf, unanswered } from './wording.js';
+import { ALPHA, answers, caveatsOf, FEW_UNITS, percent, pValue, titleOf, unanswered } from './wording.js';
 
-const ALPHA = 0.05;
 /** A split this near to even was meant to be even, when nobody says what was meant; so was one that chance explains. */
 const NEARLY_EVEN = 0.05;
 /** So many buckets of units a variant must be left for a comparison without the warm-up. */
@@ -69,31 +68,12 @@ function unitReport(
   const areFew = Math.min(control.units, treatment.units) < FEW_UNITS;
   const fleet = fleetEffect(totals, subject, comparison);
   const parts = [
-    control.mean === 0 ? absolute(metric, comparison, errors, areFew) : answer(metric, comparison, 'units', areFew),
-    ...(metric === 'errors' ? [] : [errorsPart(errors)]),
+    ...answers(metric, comparison, errors, 'units', areFew),
     sampleRatioPart(comparison, treatmentShare),
     ...(fleet === null ? [] : [`${percent(fleet.relativeDelta)} over all routes`]),
   ];
   return { ...subject, comparison, caveats, text: `${titleOf(subject)}: ${parts.join('; ')}`, fleet };
 }
-
-/** A control mean of 0 leaves no relative difference. */
-function absolute(
-  metric: RequestMetric,
-  { control, treatment }: Comparison,
-  errors: AbsoluteDifference,
-  areFew: boolean,
-): string {
-  const units = `${treatment.units} / ${control.units} units${areFew ? ', too few units to rely on it' : ''}`;
-  if (metric === 'errors') return `errors ${rateChange(errors)}, ${units}`;
-  return `${metric} ${control.mean.toFixed(1)} → ${treatment.mean.toFixed(1)} ms a request, no relative difference, ${units}`;
-}
-
-const errorsPart = (errors: AbsoluteDifference): string =>
-  errors.pValue < ALPHA ? `errors ${rateChange(errors)}` : 'errors unchanged';
-
-const rateChange = (errors: AbsoluteDifference): string =>
-  `${rate(errors.control)} → ${rate(errors.treatment)}, ${pValue(errors.pValue)}`;
 
 function sampleRatioPart({ sampleRatioMismatch }: Comparison, treatmentShare: number | null): string {
   if (treatmentShare === null) return 'sample ratio not checked';

@@ -1,12 +1,11 @@
 import type { Row } from '../../core/statistics/ratio-mean.js';
-import { comparePairs, type RowPair } from '../statistics/paired.js';
+import { comparePairs, pairedDifference, type RowPair } from '../statistics/paired.js';
 import { COLUMN, type Cell } from '../totals/route-tally.js';
 import type { ExperimentTotals, SliceTotals } from '../totals/experiment-totals.js';
 import type { ExperimentMetric, ExperimentReport } from './experiment-report.js';
 import { COLUMNS, matches } from './observed-gate.js';
-import { answer, titleOf, unanswered } from './wording.js';
+import { ALPHA, answers, latencyCaveats, titleOf, unanswered } from './wording.js';
 
-const ALPHA = 0.05;
 /** Below this many pairs an interval is wide and leans on its assumptions. */
 const FEW_PAIRS = 10;
 
@@ -21,15 +20,15 @@ export function switchbackReport(
   if (route !== null && (metric === 'cpu' || metric === 'memory')) {
     return unanswered(subject, `${metric} is of the whole process; ask without \`route\``);
   }
-  const pairs = pairsOf(
-    totals.slices.filter((slice) => slice.gate === gate),
-    (slice) => rowOf(slice, metric, route),
-  );
+  const slices = totals.slices.filter((slice) => slice.gate === gate);
+  const pairs = pairsOf(slices, (slice) => rowOf(slice, metric, route));
+  const errors = pairedDifference(pairsOf(slices, (slice) => rowOf(slice, 'errors', route)));
   const caveats = [
     'A switchback compares time slices of one process at a time: what a variant leaves behind for longer than the wash-out (caches, heap) counts for the other.',
     ...(pairs.length < FEW_PAIRS
       ? [`Few pairs: ${pairs.length}; ${FEW_PAIRS} or more give an interval to trust.`]
       : []),
+    ...latencyCaveats(metric, errors),
   ];
   const comparison = comparePairs(pairs, ALPHA);
   if (comparison === null)
@@ -38,7 +37,7 @@ export function switchbackReport(
     ...subject,
     comparison,
     caveats,
-    text: `${titleOf(subject)}: ${answer(metric, comparison, 'slices', pairs.length < FEW_PAIRS)}`,
+    text: `${titleOf(subject)}: ${answers(metric, comparison, errors, 'slices', pairs.length < FEW_PAIRS).join('; ')}`,
     fleet: null,
   };
 }

@@ -1,8 +1,11 @@
 import type { Comparison } from '../statistics/compare-variants.js';
 import type { AbsoluteDifference } from '../../core/statistics/inference.js';
 import { MAX_WARM_UP_REQUESTS, WARM_UP_REQUESTS } from '../totals/route-tally.js';
-import type { ExperimentReport, RequestMetric } from './experiment-report.js';
+import type { ExperimentMetric, ExperimentReport, RequestMetric } from './experiment-report.js';
 import { isUncountable, type ObservedGate, totalOf } from './observed-gate.js';
+
+/** Error probability of every interval and test in a report. */
+export const ALPHA = 0.05;
 
 /** A relative change with its sign: `-4.9 %`. */
 export const percent = (share: number): string => `${signed(share * 100)} %`;
@@ -14,23 +17,46 @@ function signed(value: number): string {
 }
 
 /** A share without a sign: `0.4 %`. */
-export const rate = (share: number): string => `${(share * 100).toFixed(share > 0 && share < 0.00095 ? 2 : 1)} %`;
+const rate = (share: number): string => `${(share * 100).toFixed(share > 0 && share < 0.00095 ? 2 : 1)} %`;
 
 export const pValue = (p: number): string => (p < 0.0001 ? 'p < 0.0001' : `p ${p.toFixed(4)}`);
 
-/** `latency -4.9 % (95 % CI -5.9 … -3.9), p 0.0001, 412 / 398 units, MDE 1.4 %`; with few units it says so. */
-export function answer(metric: string, comparison: Comparison, unitName: string, areFew: boolean): string {
-  const { relativeDelta, ci, control, treatment, minimumDetectableEffect } = comparison;
+/**
+ * `latency -4.9 % (95 % CI -5.9 … -3.9), p 0.0001, 412 / 398 units, MDE 1.4 %`; with few units it says so. Behind it the
+ * errors, beside every other metric of requests.
+ */
+export function answers(
+  metric: ExperimentMetric,
+  comparison: Comparison,
+  errors: AbsoluteDifference,
+  unitName: string,
+  areFew: boolean,
+): string[] {
+  const { ci, control, treatment, minimumDetectableEffect } = comparison;
   const hasInterval = Number.isFinite(ci[0]) && Number.isFinite(ci[1]);
-  const interval = hasInterval ? `95 % CI ${signed(ci[0] * 100)} … ${signed(ci[1] * 100)}` : 'no interval';
-  return [
-    `${metric} ${percent(relativeDelta)} (${interval})`,
-    pValue(comparison.pValue),
+  const answer = [
+    control.mean === 0 ? absolute(metric, comparison, errors) : relative(metric, comparison, hasInterval),
     `${treatment.units} / ${control.units} ${unitName}`,
     ...(hasInterval ? [`MDE ${rate(minimumDetectableEffect)}`] : []),
     ...(areFew ? [`too few ${unitName} to rely on it`] : []),
   ].join(', ');
+  if (metric === 'errors' || metric === 'memory') return [answer];
+  return [answer, errors.pValue < ALPHA ? `errors ${rateChange(errors)}` : 'errors unchanged'];
 }
+
+function relative(metric: string, { relativeDelta, ci, pValue: p }: Comparison, hasInterval: boolean): string {
+  const interval = hasInterval ? `95 % CI ${signed(ci[0] * 100)} … ${signed(ci[1] * 100)}` : 'no interval';
+  return `${metric} ${percent(relativeDelta)} (${interval}), ${pValue(p)}`;
+}
+
+/** A control mean of 0 leaves no relative difference. */
+const absolute = (metric: string, { treatment }: Comparison, errors: AbsoluteDifference): string =>
+  metric === 'errors'
+    ? `errors ${rateChange(errors)}`
+    : `${metric} 0.0 → ${treatment.mean.toFixed(1)} ms a request, no relative difference`;
+
+const rateChange = (errors: AbsoluteDifference): string =>
+  `${rate(errors.control)} → ${rate(errors.treatment)}, ${pValue(errors.pValue)}`;
 
 /** A report that says why there is no answer. */
 export const unanswered = (
@@ -110,9 +136,7 @@ export function caveatsOf(findings: Findings): string[] {
   caveats.push(
     'Both variants share one event loop, heap and CPU: a slow variant slows the other too, and CPU and memory cannot be split by request (a switchback can).',
   );
-  if (metric === 'latency' && errors.pValue < 0.05) {
-    caveats.push('Latency is of successful requests only, and the variants do not fail equally often.');
-  }
+  caveats.push(...latencyCaveats(metric, errors));
   const abortedOn = abortedShare(observed, 'on');
   const abortedOff = abortedShare(observed, 'off');
   if (Math.abs(abortedOn - abortedOff) > ABORT_EXCESS) {
@@ -127,6 +151,11 @@ export function caveatsOf(findings: Findings): string[] {
   }
   return caveats;
 }
+
+export const latencyCaveats = (metric: ExperimentMetric, errors: AbsoluteDifference): string[] =>
+  metric === 'latency' && errors.pValue < ALPHA
+    ? ['Latency is of successful requests only, and the variants do not fail equally often.']
+    : [];
 
 function abortedShare(observed: ObservedGate, variant: 'on' | 'off'): number {
   const aborted = totalOf(observed[variant], 'aborted');

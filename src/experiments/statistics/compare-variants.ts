@@ -135,24 +135,26 @@ export function compareArms(
     treatment: shownMean(treatment, treatmentUnits),
     sampleRatioMismatch: sampleRatio(controlUnits, treatmentUnits, plan.treatmentShare),
   };
-  const nothing = {
-    relativeDelta: 0,
-    ci: [-Infinity, Infinity] as const,
-    pValue: 1,
-    minimumDetectableEffect: Infinity,
-  };
   const leastUnits = plan.sequential ? LEAST_UNITS_SEQUENTIAL : LEAST_UNITS;
-  if (Math.min(control.units, treatment.units) < leastUnits) return { ...shown, ...nothing };
+  if (Math.min(control.units, treatment.units) < leastUnits) return { ...shown, ...NO_DIFFERENCE };
   const estimate = adjustByPrePeriod(arms, { control, treatment });
-  if (control.mean === 0 || estimate.control.mean === 0) return { ...shown, ...nothing };
+  if (control.mean === 0 || estimate.control.mean === 0) return { ...shown, ...NO_DIFFERENCE };
   const lift = relativeLift(estimate.control, estimate.treatment);
-  if (!Number.isFinite(lift.delta) || !Number.isFinite(lift.standardError)) return { ...shown, ...nothing };
+  if (!Number.isFinite(lift.delta) || !Number.isFinite(lift.standardError)) return { ...shown, ...NO_DIFFERENCE };
   const inference = plan.sequential
     ? anytimeValid(lift, control.units + treatment.units, plan.alpha)
     : fixedHorizon(lift, plan.alpha);
   const least = [...controlArm, ...treatmentArm].some(({ sum }) => sum < 0) ? -Infinity : -1;
   return { ...shown, relativeDelta: Math.max(least, lift.delta), ...notBelow(least, inference) };
 }
+
+/** What is said of a relative difference that nothing is known of. */
+export const NO_DIFFERENCE = {
+  relativeDelta: 0,
+  ci: [-Infinity, Infinity],
+  pValue: 1,
+  minimumDetectableEffect: Infinity,
+} as const;
 
 /** A unit without an observation was drawn, so it is part of the split; of the mean and its spread it says nothing. */
 const active = (arm: Arm): Arm => arm.filter(({ count }) => count > 0);

@@ -1,4 +1,4 @@
-import type { Comparison, VariantMean } from './compare-variants.js';
+import { type Comparison, NO_DIFFERENCE, type VariantMean } from './compare-variants.js';
 import {
   effectiveDegrees,
   meanVariance,
@@ -6,7 +6,14 @@ import {
   type RatioMean,
   type Row,
 } from '../../core/statistics/ratio-mean.js';
-import { deltaOf, fixedHorizon, type Lift, notBelow } from '../../core/statistics/inference.js';
+import {
+  type AbsoluteDifference,
+  deltaOf,
+  fixedHorizon,
+  type Lift,
+  notBelow,
+  twoSided,
+} from '../../core/statistics/inference.js';
 
 export interface RowPair {
   control: Row;
@@ -19,29 +26,53 @@ const LEAST_PAIRS = 2;
 /**
  * Compares by pair: what both slices of a pair share (the hour, the load, the pod) cancels. The lift's variance is the
  * jackknife's with the covariance kept, from one value per pair: e = residual_t/Rc - Rt/Rc²·residual_c
- * (the paired t test; Bojinov, Simchi-Levi & Zhao 2023 on switchbacks). Null when nothing can be said.
+ * (the paired t test; Bojinov, Simchi-Levi & Zhao 2023 on switchbacks). Null with too few pairs.
  */
 export function comparePairs(pairs: readonly RowPair[], alpha: number): Comparison | null {
-  const control = ratioMean(pairs.map((pair) => pair.control));
-  const treatment = ratioMean(pairs.map((pair) => pair.treatment));
-  if (pairs.length < LEAST_PAIRS || control.mean === 0 || control.count === 0 || treatment.count === 0) return null;
+  if (pairs.length < LEAST_PAIRS) return null;
+  const means = meansOf(pairs);
+  const { control, treatment } = means;
+  const shown = {
+    control: meanOf(control),
+    treatment: meanOf(treatment),
+    // Every pair has one slice of each: there is no split that could go wrong.
+    sampleRatioMismatch: { pValue: 1, suspect: false },
+  };
+  if (control.mean === 0) return { ...shown, ...NO_DIFFERENCE };
   const ratio = treatment.mean / control.mean;
-  const perPair = treatment.residuals.map((value, i) => (value - ratio * control.residuals[i]!) / control.mean);
+  // Times a ratio of 0 the control would have no spread, and one failure of it would be a proof.
+  const lift = liftOf(means, deltaOf(ratio), ratio || 1, control.mean);
+  return { ...shown, relativeDelta: lift.delta, ...notBelow(-1, fixedHorizon(lift, alpha)) };
+}
+
+/** Two rates by pair, the same test without the control's mean below the line: for rates that may be 0. */
+export function pairedDifference(pairs: readonly RowPair[]): AbsoluteDifference {
+  const means = meansOf(pairs);
+  const [control, treatment] = [means.control.mean, means.treatment.mean];
+  const pValue = pairs.length < LEAST_PAIRS ? 1 : twoSided(liftOf(means, treatment - control, 1, 1));
+  return { control, treatment, pValue };
+}
+
+interface Means {
+  control: RatioMean;
+  treatment: RatioMean;
+}
+
+const meansOf = (pairs: readonly RowPair[]): Means => ({
+  control: ratioMean(pairs.map((pair) => pair.control)),
+  treatment: ratioMean(pairs.map((pair) => pair.treatment)),
+});
+
+/** `delta` with the spread of (treatment - ratio · control) / unit between pairs. */
+function liftOf({ control, treatment }: Means, delta: number, ratio: number, unit: number): Lift {
+  const perPair = treatment.residuals.map((value, i) => (value - ratio * control.residuals[i]!) / unit);
   const shares = treatment.shares.map((share, i) => (share + control.shares[i]!) / 2);
-  const lift: Lift = {
-    delta: deltaOf(ratio),
+  return {
+    delta,
     standardError: Math.sqrt(meanVariance(perPair, shares, ratio)),
     degrees: effectiveDegrees(shares),
     // Each pair could have been dealt the other way round.
-    leastPValue: 2 ** (1 - pairs.length),
-  };
-  return {
-    control: meanOf(control),
-    treatment: meanOf(treatment),
-    relativeDelta: lift.delta,
-    ...notBelow(-1, fixedHorizon(lift, alpha)),
-    // Every pair has one slice of each: there is no split that could go wrong.
-    sampleRatioMismatch: { pValue: 1, suspect: false },
+    leastPValue: 2 ** (1 - perPair.length),
   };
 }
 
