@@ -14,14 +14,15 @@ const LEAST_WARM_ROWS = 10;
 /** The report of one gate from totals: by time slices where a switchback alternates it, else by units. */
 export function reportOf(totals: ExperimentTotals, gate: string, options: ReportOptions = {}): ExperimentReport {
   const { route = null, metric = 'latency' } = options;
-  if (totals.slices.some((slice) => slice.gate === gate)) return switchbackReport(totals, gate, route, metric);
   const subject = { gate, route, metric };
-  if (metric === 'cpu' || metric === 'memory') {
+  const isOfProcess = metric === 'cpu' || metric === 'memory';
+  if (!isOfProcess && !Object.hasOwn(COLUMNS, metric)) {
+    return unanswered(subject, 'there is no such metric; there are latency, errors, blocked, cpu and memory');
+  }
+  if (totals.slices.some((slice) => slice.gate === gate)) return switchbackReport(totals, gate, route, metric);
+  if (isOfProcess) {
     const reason = `both variants share one process, so ${metric} cannot be split by request; alternate the gate with \`switchback\``;
     return unanswered(subject, reason);
-  }
-  if (!Object.hasOwn(COLUMNS, metric)) {
-    return unanswered(subject, 'there is no such metric; there are latency, errors, blocked, cpu and memory');
   }
   const observed = observedGate(totals, gate, route);
   if (observed === null) return unanswered(subject, 'no request has checked the gate');

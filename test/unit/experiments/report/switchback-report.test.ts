@@ -62,6 +62,12 @@ describe('a switchback whose control never fails', () => {
   });
 });
 
+it('knows no other metrics', () => {
+  const { text, comparison } = report(2, () => ({ on: 0, off: 0 }), { metric: 'p95' as never });
+  expect(text).toContain('there is no such metric');
+  expect(comparison).toBeNull();
+});
+
 it('cancels what both slices of a pair share', () => {
   const errorsOf: ErrorsOf = (pair) => ({ on: pair * 4 + 1 + (pair % 2), off: pair * 4 });
   expect(report(20, errorsOf).text).toMatch(/; errors 38\.0 % → 39\.5 %, p < 0\.0001$/);
