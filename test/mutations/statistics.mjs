@@ -96,14 +96,14 @@ export const statistics = [
   {
     name: 'the control’s error is left out of the lift',
     file: `${core}/inference.ts`,
-    find: 'Math.hypot(relativeTreatmentError, ratio * relativeControlError)',
+    find: 'Math.hypot(relativeTreatmentError, (ratio || 1) * relativeControlError)',
     replace: 'relativeTreatmentError + 0 * relativeControlError',
     tests,
   },
   {
     name: 'the control’s error is not scaled by the ratio',
     file: `${core}/inference.ts`,
-    find: 'ratio * relativeControlError',
+    find: '(ratio || 1) * relativeControlError',
     replace: 'relativeControlError',
     tests,
   },

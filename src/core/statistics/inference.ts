@@ -25,13 +25,14 @@ const ROUNDING = 1e-12;
 /**
  * Δ = Rt/Rc - 1 of two independent means, Var = Vt/Rc² + Rt²·Vc/Rc⁴ by the delta method (GrowthBook and Eppo, statistics
  * pages), Welch and Satterthwaite's degrees of freedom ν = (Vt+Vc)² / (Vt²/νt + Vc²/νc) (Welch 1947).
- * The control's mean must not be 0.
+ * At Rt = 0, as of errors that the treatment never had, that would leave no error at all: there it is that of Rt = Rc, which the
+ * test assumes. The control's mean must not be 0.
  */
 export function relativeLift(control: Estimate, treatment: Estimate): Lift {
   const ratio = treatment.mean / control.mean;
   const relativeControlError = Math.sqrt(control.variance) / Math.abs(control.mean);
   const relativeTreatmentError = Math.sqrt(treatment.variance) / Math.abs(control.mean);
-  const standardError = Math.hypot(relativeTreatmentError, ratio * relativeControlError);
+  const standardError = Math.hypot(relativeTreatmentError, (ratio || 1) * relativeControlError);
   const degrees = welchDegrees(control, treatment);
   return { delta: deltaOf(ratio), standardError, degrees, leastPValue: leastPValue(control.units, treatment.units) };
 }

@@ -35,6 +35,18 @@ describe('compareVariants', () => {
     expect(1 + back.relativeDelta).toBeCloseTo(1 / (1 + forth.relativeDelta), 12);
   });
 
+  it('does not take one error of the control for a proof where the treatment has none', () => {
+    const errors = (of: number): UnitTotals[] =>
+      Array.from({ length: 200 }, (_, i) =>
+        row(`u${i}`, i % 2 === 0 ? 'off' : 'on', 100, i % 2 === 0 && i < 2 * of ? 1 : 0),
+      );
+    const few = compareVariants(errors(1), ON_OFF);
+    expect(few.relativeDelta).toBe(-1);
+    expect(few.pValue).toBeGreaterThan(0.2);
+    expect(few.ci[1]).toBeGreaterThan(0);
+    expect(compareVariants(errors(40), ON_OFF).pValue).toBeLessThan(0.001);
+  });
+
   it('widens the interval for a smaller alpha', () => {
     const units = drawUnits(new SeededRandom(3), { unitsPerArm: 12, unitEffect: 0.1, effect: -0.2 });
     const width = (alpha: number): number => {
