@@ -7,6 +7,8 @@ import { medianOf, type WeekProfile } from './week-profile.js';
 const MIN_PAST = 12;
 /** What is usual changes slowly: it is worked out anew so often. */
 const REFRESH_MS = 30 * 60_000;
+/** Fewer weeks cannot outvote one with a change or an incident: the day must say the same. */
+const SURE_WEEKS = 3;
 /** A route that follows a sure one needs no more than this. */
 const LIKELY = 2;
 /** Share of verdicts of chance among all (Benjamini and Hochberg, 1995). */
@@ -45,21 +47,24 @@ export function assess(route: string, track: RouteTrack, index: number, profile:
   const { past, recent } = track;
   if (recent.length < RECENT || past.length < MIN_PAST) return null;
   const { at } = recent.at(-1)!;
-  const isWeekly = rule.metric === 'latency' && profile.isEnough(at) && profile.expected(route, at) !== null;
-  const expected = (time: number): number | null => (isWeekly ? profile.expected(route, time) : 0);
   let known = track.usual[index];
-  if (known === undefined || known.isWeekly !== isWeekly || at - known.at >= REFRESH_MS) {
-    const residuals = past.flatMap(({ at: time, levels }) => {
-      const [level, usual] = [levels[index] ?? null, expected(time)];
-      return level === null || usual === null ? [] : [level - usual];
+  if (known === undefined || known.shape?.levelAt(at) === null || at - known.at >= REFRESH_MS) {
+    const shape = rule.metric === 'latency' ? profile.shapeOf(route, at) : null;
+    const units = past.flatMap(({ at: time, levels }) => {
+      const [level, expected] = [levels[index] ?? null, shape === null ? 0 : shape.levelAt(time)];
+      return level === null || expected === null ? [] : { level, residual: level - expected };
     });
-    if (residuals.length < MIN_PAST) return null;
-    const center = medianOf(residuals);
-    known = { at, isWeekly, center, spread: spreadOf(residuals, center), units: residuals.length };
+    if (units.length < MIN_PAST) return null;
+    const residuals = units.map(({ residual }) => residual);
+    const [center, day] = [medianOf(residuals), medianOf(units.map(({ level }) => level))];
+    known = { at, shape, center, day, spread: spreadOf(residuals, center), units: units.length };
     track.usual[index] = known;
   }
-  const { center, units } = known;
-  const usual: Usual = { levelAt: (time) => (expected(time) ?? 0) + center, against: isWeekly ? 'week' : 'day' };
+  const { shape, center, day, units } = known;
+  const usual: Usual = {
+    levelAt: (time) => (shape?.levelAt(time) ?? 0) + center,
+    against: shape === null ? 'day' : 'week',
+  };
   const levels = recent.map((unit) => ({ now: rule.level(unit), before: usual.levelAt(unit.at) }));
   if (levels.some(({ now }) => now === null)) return null;
   const meanOf = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
@@ -67,14 +72,17 @@ export function assess(route: string, track: RouteTrack, index: number, profile:
   const now = meanOf(levels.map((level) => level.now!));
   const counts = recent.map(({ sums }) => sums.count);
   const direction = Math.sign(now - before);
-  const matters = levels.every(
-    (level) => rule.matters(level.before, level.now!) && Math.sign(level.now! - level.before) === direction,
+  const isSure = shape === null || shape.weeks >= SURE_WEEKS;
+  const matters = levels.every((level) =>
+    (isSure ? [level.before] : [level.before, day]).every(
+      (from) => rule.matters(from, level.now!) && Math.sign(level.now! - from) === direction,
+    ),
   );
   const [since, count] = [recent[0]!.at, counts.reduce((sum, one) => sum + one, 0)];
   // Most routes, most of the time: no verdict tells of it, and how sure it is costs time to say.
   const quiet = { error: 0, degrees: 1, pValue: 1, likely: false };
   if (!matters) return { route, rule, usual, before, now, matters, since, count, ...quiet };
-  const spread = Math.max(known.spread, rule.leastSpread(before, Math.min(...counts), isWeekly));
+  const spread = Math.max(known.spread, rule.leastSpread(before, Math.min(...counts), shape !== null));
   // Neighbouring windows resemble each other: the recent ones are one observation.
   const error = spread * Math.sqrt(1 + 1 / units);
   const degrees = units - 1;

@@ -1,6 +1,9 @@
 import type { Verdict } from '../../core/verdict.js';
 import type { RouteSums } from '../rows/window.js';
 
+/** Fewer requests are no unit: a quiet route's windows are put together. */
+export const MIN_REQUESTS = 50;
+
 /** Requests of one route that are judged as one: of five minutes, or of as many windows as bring enough of them. */
 export interface Unit {
   readonly at: number;

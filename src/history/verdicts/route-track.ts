@@ -1,10 +1,9 @@
 import { entryOf } from '../../core/entry-of.js';
 import { bucketOf, DAY_MS, HOUR_MS, WINDOW_MS } from '../rows/tiers.js';
 import { ProcessSums, RouteSums } from '../rows/window.js';
-import { METRICS, type Unit } from './metrics.js';
+import { METRICS, MIN_REQUESTS, type Unit } from './metrics.js';
+import type { WeekShape } from './week-profile.js';
 
-/** Fewer requests are no unit: a quiet route's windows are put together. */
-export const MIN_REQUESTS = 50;
 /** A change must show in so many units in a row. */
 export const RECENT = 2;
 
@@ -14,12 +13,14 @@ export interface PastUnit {
   readonly levels: readonly (number | null)[];
 }
 
-/** The usual of one metric: the median of its units, and how they spread. */
+/** The usual of one metric: the median of its units against the shape of the week, and how they spread. */
 export interface UsualLevel {
   /** When it was worked out. */
   readonly at: number;
-  /** Against the same hours of the weeks before. */
-  readonly isWeekly: boolean;
+  /** How it goes with the hours of the week, where that is known. */
+  readonly shape: WeekShape | null;
+  /** The median of its units, whatever the hour. */
+  readonly day: number;
   readonly center: number;
   readonly spread: number;
   readonly units: number;

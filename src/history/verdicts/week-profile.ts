@@ -1,11 +1,10 @@
 import { entryOf } from '../../core/entry-of.js';
 import { bucketOf, DAY_MS, HOUR_MS, WEEK_MS } from '../rows/tiers.js';
 import type { RouteSums } from '../rows/window.js';
-import { MIN_REQUESTS } from './route-track.js';
+import { MIN_REQUESTS } from './metrics.js';
 
 const WEEKS = 5;
-/** With less, there is no week to compare with. */
-const ENOUGH_MS = 8 * DAY_MS;
+const HOURS = 24;
 
 export const medianOf = (values: readonly number[]): number => {
   // Typed: a sort without a comparator is several times faster.
@@ -14,7 +13,15 @@ export const medianOf = (values: readonly number[]): number => {
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
 };
 
-/** The usual latency of each route at each hour of the week: the median of up to five weeks, as logarithms. */
+/** How a route goes up and down with the hours of the week. */
+export interface WeekShape {
+  /** So many weeks know it: of three and more, one with an incident or a change is outvoted. */
+  readonly weeks: number;
+  /** Null where that hour was never seen before. */
+  readonly levelAt: (time: number) => number | null;
+}
+
+/** The latency of each route at each hour of up to five weeks, as logarithms. */
 export class WeekProfile {
   private readonly hours = new Map<number, Map<string, { count: number; typicalMs: number }>>();
   private oldest = Infinity;
@@ -31,18 +38,31 @@ export class WeekProfile {
     this.oldest = Math.min(this.oldest, hour);
   }
 
-  /** Whether it reaches back for more than a week. */
-  isEnough(at: number): boolean {
-    return at - this.oldest >= ENOUGH_MS;
+  /**
+   * The median of the weeks, each against its own level of the day until `at`: what a route has become for good moves none.
+   * Null with less than a week and its day before, or where that hour was never seen.
+   */
+  shapeOf(route: string, at: number): WeekShape | null {
+    const weeks: { agoMs: number; level: number }[] = [];
+    const mostMs = Math.min(WEEKS * WEEK_MS, at - DAY_MS - this.oldest);
+    for (let agoMs = WEEK_MS; agoMs <= mostMs; agoMs += WEEK_MS) {
+      if (this.levelOf(route, at - agoMs) === null) continue;
+      const day = Array.from({ length: HOURS }, (_, hour) => this.levelOf(route, at - agoMs - hour * HOUR_MS) ?? []);
+      weeks.push({ agoMs, level: medianOf(day.flat()) });
+    }
+    if (weeks.length === 0) return null;
+    const levelAt = (time: number): number | null => {
+      const levels = weeks.flatMap(({ agoMs, level }) => {
+        const one = this.levelOf(route, time - agoMs);
+        return one === null ? [] : one - level;
+      });
+      return levels.length === 0 ? null : medianOf(levels);
+    };
+    return { weeks: weeks.length, levelAt };
   }
 
-  /** Null where that hour was never seen before. */
-  expected(route: string, at: number): number | null {
-    const levels: number[] = [];
-    for (let week = 1; week <= WEEKS; week++) {
-      const sums = this.hours.get(bucketOf(at, HOUR_MS) - week * WEEK_MS)?.get(route);
-      if (sums !== undefined && sums.count >= MIN_REQUESTS) levels.push(Math.log(sums.typicalMs / sums.count));
-    }
-    return levels.length === 0 ? null : medianOf(levels);
+  private levelOf(route: string, at: number): number | null {
+    const sums = this.hours.get(bucketOf(at, HOUR_MS))?.get(route);
+    return sums === undefined || sums.count < MIN_REQUESTS ? null : Math.log(sums.typicalMs / sums.count);
   }
 }
