@@ -52,13 +52,21 @@ function routesOf({ moved, all }: ScopeQuestion): Scope {
 
 /** One pod has changed, and the others together hardly. */
 function podOf({ moved, windows }: ScopeQuestion): Scope | null {
-  const pods = new Set(windows.flatMap((window) => [...window.pods.keys()]));
-  if (pods.size < 2) return null;
-  const changes = [...pods].map((pod) => ({ pod, change: changeIn(moved, windows, (name) => name === pod) }));
+  const pods = servingOf(moved, windows.at(-1)!);
+  if (pods.length < 2) return null;
+  const changes = pods.map((pod) => ({ pod, change: changeIn(moved, windows, (name) => name === pod) }));
   const [most] = changes.toSorted((a, b) => Math.abs(b.change) - Math.abs(a.change));
   const others = changeIn(moved, windows, (name) => name !== most!.pod);
   if (Math.abs(others) > (1 - EXPLAINS) * Math.abs(most!.change)) return null;
-  return { scope: 'pod', name: most!.pod, detail: `1 of ${pods.size} pods` };
+  return { scope: 'pod', name: most!.pod, detail: `1 of ${pods.length} pods` };
+}
+
+/** Pods that serve the moved routes and are there for most of the window: in a deploy, others end or begin. */
+function servingOf(moved: readonly Assessment[], { pods }: JudgedWindow): string[] {
+  const mostMs = Math.max(...[...pods.values()].map(({ process }) => process.observedMs));
+  return [...pods].flatMap(([pod, { process, routes }]) =>
+    process.observedMs >= mostMs / 2 && moved.some(({ route }) => routes.has(route)) ? pod : [],
+  );
 }
 
 /** Mean change of the moved routes in some of the pods, on the metric's scale. */

@@ -78,6 +78,55 @@ describe('what a verdict does not hide', () => {
   it('is told once where one change shows in several figures', () => {
     expect(toldOf(4, () => ({ ms: 2_000, errors: 0.6 }))).toEqual(['worse errors active']);
   });
+});
+
+describe('whose doing a change is', () => {
+  /** What is told when the pods of each window, and their own work a request, become others; a share of a window is a pod that ends or begins in it. */
+  const toldOfPods = (podsAt: (index: number) => Readonly<Record<string, { ms: number; share: number }>>): string[] => {
+    const engine = new VerdictEngine(() => []);
+    const told: string[] = [];
+    for (let index = -72; index < 6; index++) {
+      const window = new JudgedWindow(START + index * WINDOW_MS);
+      const all = new RouteSums();
+      for (const [pod, { ms, share }] of Object.entries(podsAt(index))) {
+        const process = Object.assign(new ProcessSums(), { observedMs: share * WINDOW_MS });
+        window.process.add(process);
+        const sums = sumsOf(300 * share, ms + (Math.abs(index) % 3), 0);
+        window.pods.set(pod, { process, routes: new Map(ms === 0 ? [] : [['GET /a', sums]]) });
+        if (ms > 0) all.add(sums);
+      }
+      window.routes.set('GET /a', all);
+      for (const { scope } of allOf(engine.judge(window))) told.push(scope);
+    }
+    return told;
+  };
+  const [fast, slow] = [100, 400].map((ms) => ({ ms, share: 1 })) as [
+    { ms: number; share: number },
+    { ms: number; share: number },
+  ];
+
+  it('is no pod’s where a deploy has replaced the only one', () => {
+    expect(
+      toldOfPods((index) => {
+        if (index < 0) return { old: fast };
+        return index === 0 ? { old: { ...fast, share: 0.5 }, young: { ...slow, share: 0.5 } } : { young: slow };
+      }),
+    ).toEqual(['routes']);
+    expect(
+      toldOfPods((index) => {
+        if (index < 0) return { old: fast };
+        return index < 2 ? { old: { ...fast, share: 0.2 }, young: slow } : { young: slow };
+      }),
+    ).toEqual(['routes']);
+  });
+
+  it('is no pod’s where the other one does not serve the route', () => {
+    expect(toldOfPods((index) => ({ web: index < 0 ? fast : slow, worker: { ms: 0, share: 1 } }))).toEqual(['routes']);
+  });
+
+  it('is a pod’s where the others have not changed', () => {
+    expect(toldOfPods((index) => ({ a: fast, b: index < 0 ? fast : slow, c: fast }))).toEqual(['pod']);
+  });
 
   it('is the one pod of several that blocks more than all usually do', () => {
     const engine = new VerdictEngine(() => []);
