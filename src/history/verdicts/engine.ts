@@ -10,6 +10,7 @@ import type { Steps } from '../../core/turns.js';
 import { assess, changeOf, leftOf, significant, type Assessment } from './assess.js';
 import type { JudgedWindow } from './judged-window.js';
 import { METRICS, type MetricRule } from './metrics.js';
+import { ReleaseTrack } from './release-track.js';
 import { ProcessTrack, RECENT, RouteTrack } from './route-track.js';
 import { scopeOf } from './scope.js';
 import { openedText, resolvedText } from './text.js';
@@ -26,8 +27,6 @@ const JOINS_MS = HOUR_MS;
 const OVER = 0.5;
 /** What lasts so long is the usual. */
 const USUAL_MS: Record<Verdict['kind'], number> = { worse: 7 * DAY_MS, better: DAY_MS };
-/** A change so soon after a release is the release's. */
-const AFTER_RELEASE_MS = 30 * 60_000;
 /** What gets better by itself is told of these only. */
 const BETTER: ReadonlySet<string> = new Set(['latency', 'errors']);
 
@@ -47,7 +46,7 @@ export class VerdictEngine {
   private readonly process = new ProcessTrack();
   private readonly profile = new WeekProfile();
   private readonly windows: JudgedWindow[] = [];
-  private readonly releases = new Map<string, number>();
+  private readonly releases = new ReleaseTrack();
   private active: Active[] = [];
   private resolved: Verdict[] = [];
 
@@ -67,8 +66,8 @@ export class VerdictEngine {
 
   /** Judges a window, each later than the one before. Returns the verdicts that it opens and resolves. */
   *judge(window: JudgedWindow): Steps<Verdict[]> {
+    this.releases.take(window, this.windows.at(-1));
     pushBounded(this.windows, window, RECENT);
-    for (const release of window.releases) if (!this.releases.has(release)) this.releases.set(release, window.at);
     const covered = this.coveredBy(() => true);
     this.process.take(window.at, window.process, this.active.length === 0);
     const fresh = new Set<string>();
@@ -153,7 +152,7 @@ export class VerdictEngine {
     const { windows, usersOf } = this;
     const scope = scopeOf({ moved, all, before, after, windows, because, usersOf });
     const since = Math.min(...moved.map((one) => one.since));
-    const release = this.releaseAt(since);
+    const release = this.releases.cameBefore(since);
     const against = release === null ? moved[0]!.usual.against : 'release';
     const id = createHash('sha256').update(`${kind} ${rule.metric} ${since} ${routes[0]}`).digest('hex').slice(0, 12);
     const text = openedText({ kind, since, scope, moved, because, against, release });
@@ -191,14 +190,6 @@ export class VerdictEngine {
       before: { process: this.process.before.total(), routes: before },
       after: { process: this.process.now(), routes: after },
     };
-  }
-
-  /** The release that came shortly before a change, where another was there before it. */
-  private releaseAt(since: number): { name: string; at: number } | null {
-    if (this.releases.size < 2) return null;
-    const [newest] = [...this.releases].toSorted(([, a], [, b]) => b - a);
-    const [name, at] = newest!;
-    return since - at <= AFTER_RELEASE_MS && at - since <= WINDOW_MS ? { name, at } : null;
   }
 
   private resolve({ at }: JudgedWindow, fresh: ReadonlySet<string>): Verdict[] {

@@ -148,3 +148,34 @@ describe('whose doing a change is', () => {
     expect(told).toEqual([expect.stringMatching(/^blocked pod: .*on pod b \(1 of 3 pods\)/)]);
   });
 });
+
+/** The release that the verdict on a route names that is slow from window 0 on. */
+function releaseNamed(releasesAt: (index: number) => readonly string[]): string | undefined {
+  const engine = new VerdictEngine(() => []);
+  for (let index = -72; index < 4; index++) {
+    const window = new JudgedWindow(START + index * WINDOW_MS);
+    window.process.observedMs = WINDOW_MS;
+    for (const release of releasesAt(index)) window.releases.add(release);
+    window.routes.set('GET /a', sumsOf(300, (index < 0 ? 100 : 400) + (Math.abs(index) % 3), 0));
+    const [verdict] = allOf(engine.judge(window));
+    if (verdict !== undefined) return /release v. since .{16}/.exec(verdict.text)?.[0];
+  }
+  return 'no verdict';
+}
+
+describe('the release of a change', () => {
+  it.each<[string, string | undefined, (index: number) => readonly string[]]>([
+    ['the one that came just before it', 'release v2 since 2026-01-04 23:50', (at) => [at < -2 ? 'v1' : 'v2']],
+    [
+      'one that has come again',
+      'release v2 since 2026-01-05 00:00',
+      (at) => [at < -50 || (at >= -40 && at < 0) ? 'v1' : 'v2'],
+    ],
+    ['the old one, after a rollback', 'release v1 since 2026-01-04 23:45', (at) => [at < -6 || at >= -3 ? 'v1' : 'v2']],
+    ['none where a canary has ended', undefined, (at) => (at >= -6 && at < -3 ? ['v1', 'v2'] : ['v1'])],
+    ['none of long ago', undefined, (at) => [at < -12 ? 'v1' : 'v2']],
+    ['none where there was no other', undefined, () => ['v1']],
+  ])('is %s', (_, expected, releasesAt) => {
+    expect(releaseNamed(releasesAt)).toBe(expected);
+  });
+});
