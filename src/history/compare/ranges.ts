@@ -1,8 +1,8 @@
-import { entryOf } from '../../core/entry-of.js';
 import type { CompareWhat, TimeRange } from '../../core/history.js';
 import type { HistorySource } from '../reader.js';
-import { bucketOf, DAY_MS, HOUR_MS, MINUTE_MS, ruleOf, TIERS, WEEK_MS } from '../rows/tiers.js';
+import { bucketOf, DAY_MS, HOUR_MS, MINUTE_MS, ruleOf, WEEK_MS } from '../rows/tiers.js';
 import { tierFor } from '../series.js';
+import { servedBy } from './served.js';
 
 /** Two ranges; with releases, only what they have served. */
 export interface ComparedRanges {
@@ -49,54 +49,29 @@ const TOGETHER_MS = HOUR_MS;
 
 async function releaseRanges(source: HistorySource, release: string, nowMs: number): Promise<ComparedRanges> {
   if (release === '') return withNothing({ from: nowMs - 1, to: nowMs }, 'No release is known: set `release`.');
-  const served = await releasesOf(source, nowMs);
-  const now = served.get(release) ?? { from: nowMs, to: nowMs, fromStepMs: 0, toStepMs: 0 };
+  const served = await servedBy(source, nowMs);
+  const now = served.get(release)?.at(-1) ?? { from: nowMs, to: nowMs, fromStepMs: 0, toStepMs: 0 };
   served.delete(release);
-  const [previous] = [...served].toSorted(([, a], [, b]) => b.from - a.from || b.to - a.to);
+  const [previous] = [...served]
+    .map(([old, times]) => ({ old, times, was: times.at(-1)! }))
+    .toSorted((a, b) => b.was.from - a.was.from || b.was.to - a.was.to);
   const after = { from: now.from, to: Math.max(nowMs, now.from + 1) };
   if (previous === undefined) return withNothing(after, `No release before ${release} is known.`);
-  const [old, was] = previous;
+  const { old, times, was } = previous;
   const releases = { before: old, after: release };
   // Each end is known to a bucket: what is left of it without them is sure.
-  if (was.to - was.toStepMs - (now.from + now.fromStepMs) >= TOGETHER_MS - 2 * MINUTE_MS) {
-    const range = { from: now.from, to: was.to };
+  const [later, sooner] = [now.from < was.from ? was : now, now.to < was.to ? now : was];
+  if (sooner.to - sooner.toStepMs - (later.from + later.fromStepMs) >= TOGETHER_MS - 2 * MINUTE_MS) {
+    const range = { from: later.from, to: sooner.to };
     return { before: range, after: range, releases, atOnce: true, caveats: [] };
   }
   const lengthMs = Math.min(after.to - after.from, WEEK_MS);
   // Hours reach back so far; of the running one, both have the whole.
   const hourEndMs = bucketOf(nowMs, HOUR_MS) + HOUR_MS;
   const weekBefore = { from: now.from - WEEK_MS, to: Math.min(now.from, hourEndMs - WEEK_MS) };
-  if (was.from <= weekBefore.from) return { before: weekBefore, after, releases, atOnce: false, caveats: [] };
+  if (times.some(({ from, to }) => from <= weekBefore.from && to > weekBefore.from))
+    return { before: weekBefore, after, releases, atOnce: false, caveats: [] };
   const before = { from: Math.max(was.from, was.to - Math.max(lengthMs, HOUR_MS)), to: was.to };
   const caveats = [`Release ${old} has not served the same hours a week ago: its last hours are taken.`];
   return { before, after, releases, atOnce: false, caveats };
-}
-
-/** When a release has served, and how exactly both ends are known: the buckets that they stand in. */
-interface Served extends TimeRange {
-  readonly fromStepMs: number;
-  readonly toStepMs: number;
-}
-
-/** When each release has served, from the beginning of its first bucket to the end of the last. The finer tiers know better, and reach less far back. */
-async function releasesOf(source: HistorySource, nowMs: number): Promise<Map<string, Served>> {
-  const served = new Map<string, Served>();
-  for (const { tier, stepMs, keepMs } of TIERS.toReversed()) {
-    const finer = new Map<string, TimeRange>();
-    const from = nowMs - (tier === '1h' ? 5 * WEEK_MS : keepMs);
-    await source.read(tier, { from, to: nowMs + 1 }, ({ at, release }) => {
-      if (release === '') return;
-      const known = entryOf(finer, release, () => ({ from: at, to: at + stepMs }));
-      known.from = Math.min(at, known.from);
-      known.to = Math.max(at + stepMs, known.to);
-    });
-    for (const [release, { from: first, to }] of finer) {
-      const known = served.get(release);
-      // What began before this tier does is only known to the coarser one.
-      const { from: begun, fromStepMs } =
-        known !== undefined && known.from < from ? known : { from: first, fromStepMs: stepMs };
-      served.set(release, { from: begun, fromStepMs, to, toStepMs: stepMs });
-    }
-  }
-  return served;
 }

@@ -28,9 +28,10 @@ it('two releases that an hour’s bucket holds one after the other have not serv
   expect(ranges.after.to - ranges.after.from).toBeGreaterThan(70 * HOUR_MS);
 });
 
+const minutes = (from: number, count: number): number[] =>
+  Array.from({ length: count }, (_, i) => from + i * MINUTE_MS);
+
 it('two releases that have served an hour together are compared by that hour', async () => {
-  const minutes = (from: number, count: number): number[] =>
-    Array.from({ length: count }, (_, i) => from + i * MINUTE_MS);
   const a = minutes(ago(5), 180);
   const b = minutes(ago(3), 180);
   const ranges = await rangesOf('release', sourceOf({ a, b }), 'b', now);
@@ -52,4 +53,31 @@ it('a release is compared with the same hours of a week ago, the running one inc
   const { before, after } = await rangesOf('release', source, 'b', now);
   expect(after).toEqual({ from: ago(5), to: now });
   expect(before).toEqual({ from: ago(5) - 168 * HOUR_MS, to: bucketOf(now, HOUR_MS) + HOUR_MS - 168 * HOUR_MS });
+});
+
+it('after a rollback, what serves now is compared with what it has replaced', async () => {
+  const a = [...minutes(ago(20), 600), ...minutes(ago(4), 240)];
+  const ranges = await rangesOf('release', sourceOf({ a, b: minutes(ago(10), 360) }), 'a', now);
+  expect(ranges).toMatchObject({
+    atOnce: false,
+    releases: { before: 'b', after: 'a' },
+    before: { from: ago(8), to: ago(4) },
+    after: { from: ago(4), to: now },
+  });
+});
+
+it('a release that is deployed again is compared with the same hours of a week ago', async () => {
+  const hours = (from: number, to: number): number[] => minutes(ago(from), (from - to) * 60);
+  const source = sourceOf({ a: [...hours(300, 10), ...hours(8, 1)], b: [...hours(10, 8), ...hours(1, 0)] });
+  const { before, after, atOnce } = await rangesOf('release', source, 'b', now);
+  expect([atOnce, after, before.from]).toEqual([false, { from: ago(1), to: now }, ago(169)]);
+});
+
+it('a canary that has ended is compared by its own hours, its restart included', async () => {
+  const source = sourceOf({
+    a: minutes(ago(30), 1_800),
+    b: [...minutes(ago(5), 60), ...minutes(ago(4, 5), 115)],
+  });
+  const range = { from: ago(5), to: ago(2) };
+  expect(await rangesOf('release', source, 'a', now)).toMatchObject({ atOnce: true, before: range, after: range });
 });
