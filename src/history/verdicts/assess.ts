@@ -30,6 +30,8 @@ export interface Assessment {
   readonly usual: Usual;
   readonly before: number;
   readonly now: number;
+  /** Of each recent unit; `now` is their mean. */
+  readonly nows: readonly number[];
   readonly error: number;
   readonly degrees: number;
   readonly pValue: number;
@@ -69,7 +71,8 @@ export function assess(route: string, track: RouteTrack, index: number, profile:
   if (levels.some(({ now }) => now === null)) return null;
   const meanOf = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
   const before = meanOf(levels.map((level) => level.before));
-  const now = meanOf(levels.map((level) => level.now!));
+  const nows = levels.map((level) => level.now!);
+  const now = meanOf(nows);
   const counts = recent.map(({ sums }) => sums.count);
   const direction = Math.sign(now - before);
   const isSure = shape === null || shape.weeks >= SURE_WEEKS;
@@ -81,7 +84,7 @@ export function assess(route: string, track: RouteTrack, index: number, profile:
   const [since, count] = [recent[0]!.at, counts.reduce((sum, one) => sum + one, 0)];
   // Most routes, most of the time: no verdict tells of it, and how sure it is costs time to say.
   const quiet = { error: 0, degrees: 1, pValue: 1, likely: false };
-  if (!matters) return { route, rule, usual, before, now, matters, since, count, ...quiet };
+  if (!matters) return { route, rule, usual, before, now, nows, matters, since, count, ...quiet };
   const spread = Math.max(known.spread, rule.leastSpread(before, Math.min(...counts), shape !== null));
   // Neighbouring windows resemble each other: the recent ones are one observation.
   const error = spread * Math.sqrt(1 + 1 / units);
@@ -89,7 +92,7 @@ export function assess(route: string, track: RouteTrack, index: number, profile:
   const t = (now - before) / error;
   const pValue = Math.min(1, 2 * studentUpperTail(Math.abs(t), degrees));
   const likely = Math.abs(t) >= LIKELY;
-  return { route, rule, usual, before, now, matters, since, count, error, degrees, pValue, likely };
+  return { route, rule, usual, before, now, nows, matters, since, count, error, degrees, pValue, likely };
 }
 
 /** Days have quiet and noisy hours: the greater of a robust and a plain spread. */
@@ -127,4 +130,12 @@ export function changeOf(moved: readonly Assessment[]): { change: number; ci: re
 export function leftOf({ rule, usual, before, now }: Assessment, unit: Unit): number | null {
   const level = rule.level(unit);
   return level === null ? null : (level - usual.levelAt(unit.at)) / (now - before);
+}
+
+/** Twice what a verdict has told, in every recent unit: news. It told the mean of units of which the first may have been half calm. */
+export function isFarBeyond(told: Assessment | undefined, { rule, before, nows }: Assessment): boolean {
+  if (told === undefined) return false;
+  const last = told.nows.at(-1)!;
+  const least = 2 * rule.change(told.before, last);
+  return nows.every((now) => now > last && rule.matters(last, now) && rule.change(before, now) >= least);
 }

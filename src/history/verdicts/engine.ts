@@ -3,17 +3,18 @@ import { entryOf } from '../../core/entry-of.js';
 import { pushBounded } from '../../core/push-bounded.js';
 import type { UserUse } from '../../core/snapshot.js';
 import type { Verdict } from '../../core/verdict.js';
-import { becauseOf, type SiteSums } from '../compare/because.js';
+import type { SiteSums } from '../compare/because.js';
 import { DAY_MS, HOUR_MS, WINDOW_MS } from '../rows/tiers.js';
 import type { RouteSums } from '../rows/window.js';
 import type { Steps } from '../../core/turns.js';
-import { assess, changeOf, leftOf, significant, type Assessment } from './assess.js';
+import { assess, changeOf, isFarBeyond, leftOf, significant, type Assessment } from './assess.js';
 import type { JudgedWindow } from './judged-window.js';
 import { METRICS, type MetricRule } from './metrics.js';
+import { reasonsOf } from './reasons.js';
 import { ReleaseTrack } from './release-track.js';
 import { ProcessTrack, RECENT, RouteTrack } from './route-track.js';
 import { scopeOf } from './scope.js';
-import { openedText, resolvedText } from './text.js';
+import { openedText, resolvedText, type Ending } from './text.js';
 import { WeekProfile } from './week-profile.js';
 
 /** Active verdicts at a time. */
@@ -86,19 +87,24 @@ export class VerdictEngine {
     return entryOf(this.tracks, route, () => new RouteTrack());
   }
 
-  /** Routes of such active verdicts, and those that they blame. */
-  private coveredBy(isOne: (active: Active) => boolean): Set<string> {
+  /** Routes of active verdicts, and those that they blame, where they hide the route. */
+  private coveredBy(hides: (active: Active, route: string) => boolean): Set<string> {
     return new Set(
-      this.active
-        .filter(isOne)
-        .flatMap(({ verdict, moved }) => [...moved.keys(), ...verdict.because.map(({ name }) => name)]),
+      this.active.flatMap((active) =>
+        [...active.moved.keys(), ...active.verdict.because.map(({ name }) => name)].filter((route) =>
+          hides(active, route),
+        ),
+      ),
     );
   }
 
-  /** Of one change the first metric tells. What a verdict told long ago hides no errors that came later, and what got better nothing that is worse. */
-  private told(kind: Verdict['kind'], { metric }: MetricRule, at: number): Set<string> {
-    return this.coveredBy(({ verdict, openedAt }) => {
-      if (openedAt === at || verdict.metric === metric) return true;
+  /** Of one change the first metric tells. What a verdict told long ago hides no errors that came later, nor what is far worse; and what got better nothing that is worse. */
+  private told(kind: Verdict['kind'], { metric }: MetricRule, at: number, all: readonly Assessment[]): Set<string> {
+    const worse = new Map(all.filter(({ matters }) => matters && kind === 'worse').map((one) => [one.route, one]));
+    return this.coveredBy(({ verdict, moved, openedAt }, route) => {
+      if (openedAt === at) return true;
+      const now = verdict.kind === 'worse' ? worse.get(route) : undefined;
+      if (verdict.metric === metric) return now === undefined || !isFarBeyond(moved.get(route), now);
       return verdict.kind === 'better' ? kind === 'better' : metric !== 'errors';
     });
   }
@@ -114,7 +120,7 @@ export class VerdictEngine {
     const opened: Verdict[] = [];
     for (const kind of ['worse', 'better'] as const) {
       if (kind === 'better' && !BETTER.has(rule.metric)) continue;
-      const covered = this.told(kind, rule, window.at);
+      const covered = this.told(kind, rule, window.at, all);
       const sure = significantly.filter(({ route }) => fresh.has(route) && !covered.has(route));
       const isOne = ({ before, now }: Assessment): boolean => now > before === (kind === 'worse');
       if (!sure.some(isOne)) continue;
@@ -141,6 +147,7 @@ export class VerdictEngine {
         one.verdict.kind === kind &&
         one.rule === rule &&
         window.at - one.verdict.since <= JOINS_MS &&
+        !routes.some((route) => one.moved.has(route)) &&
         (one.verdict.scope === 'site' || one.verdict.because[0]?.name === because[0]?.name),
     );
     if (same !== undefined) {
@@ -195,20 +202,30 @@ export class VerdictEngine {
   private resolve({ at }: JudgedWindow, fresh: ReadonlySet<string>): Verdict[] {
     const over: Verdict[] = [];
     for (const one of this.active) {
-      const isUsual = at - one.verdict.since >= USUAL_MS[one.verdict.kind];
-      const left = this.leftOf(one, fresh);
-      if (left !== null) one.calm = left < OVER ? one.calm + 1 : 0;
-      if (one.calm < RECENT && !isUsual) continue;
-      const text = resolvedText(one.verdict, at + WINDOW_MS, isUsual);
+      const ending = this.endingOf(one, at, fresh);
+      if (ending === null) continue;
+      const text = resolvedText(one.verdict, at + WINDOW_MS, ending);
       one.verdict = { ...one.verdict, state: 'resolved', text };
-      if (isUsual) for (const route of one.moved.keys()) this.trackOf(route).relearn();
-      // What was judged may not be judged again.
-      for (const route of one.moved.keys()) this.trackOf(route).recent.length = 0;
+      for (const route of one.moved.keys()) {
+        const track = this.trackOf(route);
+        if (ending === 'usual') track.relearn();
+        // What was judged may not be judged again.
+        if (ending !== 'turned') track.recent.length = 0;
+      }
       over.push(one.verdict);
     }
     this.active = this.active.filter(({ verdict }) => verdict.state === 'active');
     this.resolved.push(...over);
     return over;
+  }
+
+  /** Null while it lasts. */
+  private endingOf(one: Active, at: number, fresh: ReadonlySet<string>): Ending | null {
+    const left = this.leftOf(one, fresh);
+    if (left !== null) one.calm = left < OVER ? one.calm + 1 : 0;
+    if (at - one.verdict.since >= USUAL_MS[one.verdict.kind]) return 'usual';
+    if (left !== null && one.calm >= RECENT) return left <= -1 ? 'turned' : 'over';
+    return [...one.moved.keys()].some((route) => this.trackOf(route).isCurrent(at, DAY_MS)) ? null : 'unused';
   }
 
   /** Of the routes that have a new unit; null when none has. */
@@ -223,25 +240,4 @@ export class VerdictEngine {
     }
     return weight === 0 ? null : sum / weight;
   }
-}
-
-/** Of latency what the added time is; of the others, which routes. */
-function reasonsOf(
-  { metric }: MetricRule,
-  moved: readonly Assessment[],
-  before: SiteSums,
-  after: SiteSums,
-): Verdict['because'] {
-  if (metric === 'latency' || metric === 'over')
-    return becauseOf(
-      before,
-      after,
-      moved.map(({ route }) => route),
-    );
-  const part = metric === 'blocked' ? ('own' as const) : ('unexplained' as const);
-  const changes = moved.map(({ route, now, before: usual, count }) => {
-    return { part, name: route, ms: Math.abs(now - usual) * (metric === 'blocked' ? 1 : count) };
-  });
-  const total = changes.reduce((sum, { ms }) => sum + ms, 0);
-  return changes.map(({ name, ms }) => ({ part, name, share: ms / total })).toSorted((a, b) => b.share - a.share);
 }

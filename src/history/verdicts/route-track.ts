@@ -98,9 +98,9 @@ export class RouteTrack {
     return now;
   }
 
-  /** Whether its last units say something of now. */
-  isCurrent(at: number): boolean {
-    return at - this.endedAt < HOUR_MS;
+  /** Whether its last units say something of now; `withinMs`: whether it has had any. */
+  isCurrent(at: number, withinMs = HOUR_MS): boolean {
+    return at - this.endedAt < withinMs;
   }
 
   /** What is wrong now is the usual from here on. */

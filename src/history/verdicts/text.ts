@@ -62,12 +62,20 @@ export function openedText({ kind, since, scope, moved, because, against, releas
   );
 }
 
+/** Why a verdict is resolved. */
+export type Ending = 'over' | 'turned' | 'usual' | 'unused';
+const ENDINGS: Record<Ending, string> = {
+  over: 'back to what it was',
+  turned: 'now as far the other way',
+  usual: 'the usual from now on',
+  unused: 'hardly asked for in the last 24 hours',
+};
+
 /** `'resolved after 40 minutes: GET /insights (worse since …, +1,183 %)'` */
-export function resolvedText({ kind, since, routes, change, metric }: Verdict, at: number, isUsual: boolean): string {
+export function resolvedText({ kind, since, routes, change, metric }: Verdict, at: number, ending: Ending): string {
   const minutes = Math.round((at - since) / 60_000);
   const lasted = minutes < 180 ? `${minutes} minutes` : `${Math.round(minutes / 60)} hours`;
   const names = routes.length > SHOWN_ROUTES ? `${routes.length} routes` : routes.join(', ');
-  const how = isUsual ? 'the usual from now on' : 'back to what it was';
   const points = metric === 'latency' ? percentText(change) : `${percentText(change)} of all`;
-  return `resolved after ${lasted}: ${names} ${metric}, ${how} (${kind} since ${timeText(since)}, ${points}).`;
+  return `resolved after ${lasted}: ${names} ${metric}, ${ENDINGS[ending]} (${kind} since ${timeText(since)}, ${points}).`;
 }

@@ -46,18 +46,23 @@ describe('what a verdict says of the event loop', () => {
 });
 
 /** What is told of `GET /orders`, a calm route for six hours, beside four that stay calm. */
-function toldOf(hours: number, of: (window: number) => { ms: number; errors: number }): string[] {
+function toldOf(hours: number, of: (window: number) => { ms: number; errors: number } | null): string[] {
   const engine = new VerdictEngine(() => []);
   const told: string[] = [];
   for (let index = -72; index < hours * 12; index++) {
     const window = new JudgedWindow(START + index * WINDOW_MS);
     window.process.observedMs = WINDOW_MS;
     window.process.busyMs = 0.2 * WINDOW_MS;
-    const { ms, errors } = index < 0 ? { ms: 100, errors: 0 } : of(index);
-    const orders = sumsOf(300, ms + (Math.abs(index) % 3), 0);
-    window.routes.set('GET /orders', Object.assign(orders, { errors: 300 * errors }));
+    const figures = index < 0 ? { ms: 100, errors: 0 } : of(index);
+    if (figures !== null) {
+      const orders = sumsOf(300, figures.ms + (Math.abs(index) % 3), 0);
+      window.routes.set('GET /orders', Object.assign(orders, { errors: 300 * figures.errors }));
+    }
     for (let i = 0; i < 4; i++) window.routes.set(`GET /calm/${i}`, sumsOf(300, 50 + ((Math.abs(index) + i) % 3), 0));
-    for (const { kind, metric, state } of allOf(engine.judge(window))) told.push(`${kind} ${metric} ${state}`);
+    for (const { kind, metric, state, text } of allOf(engine.judge(window))) {
+      const ending = state === 'active' ? state : /, ([^,(]*) \(/.exec(text)![1];
+      told.push(`${kind} ${metric} ${ending}`);
+    }
   }
   return told;
 }
@@ -72,6 +77,40 @@ describe('what a verdict does not hide', () => {
     expect(toldOf(4, (window) => ({ ms: 200, errors: errors(window) }))).toEqual([
       'worse latency active',
       'worse errors active',
+    ]);
+  });
+
+  it('is what gets far worse than was told, until it is as it was told', () => {
+    const levels = (window: number): number => [0.05, 0.95, 0.05, 0][Math.floor(window / 24)]!;
+    expect(toldOf(8, (window) => ({ ms: 100, errors: levels(window) }))).toEqual([
+      'worse errors active',
+      'worse errors active',
+      'worse errors back to what it was',
+      'worse errors back to what it was',
+    ]);
+    expect(toldOf(4, (window) => ({ ms: window < 24 ? 180 : 5_000, errors: 0 }))).toEqual([
+      'worse latency active',
+      'worse latency active',
+    ]);
+  });
+
+  it('is not what was half calm in its first window, nor what gets somewhat worse', () => {
+    expect(toldOf(4, (window) => ({ ms: window < 1 ? 200 : 2_000, errors: 0 }))).toEqual(['worse latency active']);
+    expect(toldOf(4, (window) => ({ ms: window < 24 ? 200 : 280, errors: 0 }))).toEqual(['worse latency active']);
+  });
+
+  it('is what is slow after it had got faster, and nothing is said to be as it was', () => {
+    expect(toldOf(4, (window) => ({ ms: window < 24 ? 60 : 2_000, errors: 0 }))).toEqual([
+      'better latency active',
+      'better latency now as far the other way',
+      'worse latency active',
+    ]);
+  });
+
+  it('is not for ever a route that is gone', () => {
+    expect(toldOf(48, (window) => (window < 12 ? { ms: 1_000, errors: 0 } : null))).toEqual([
+      'worse latency active',
+      'worse latency hardly asked for in the last 24 hours',
     ]);
   });
 
