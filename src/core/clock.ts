@@ -7,8 +7,16 @@ export type MonotonicClock = () => number;
 /** The process's own monotonic clock: `performance.now()`, in milliseconds since the process started. */
 export const monotonicMs: MonotonicClock = () => performance.now();
 
+/** A wall clock that is further off has been set; below it, time stamps keep the order of the monotonic clock. */
+const STEP_MS = 100;
+let offsetMs: number = performance.timeOrigin;
+
 /** Epoch milliseconds of a {@link monotonicMs} reading, so that one clock serves durations and time stamps. */
-export const epochMsOf = (monotonic: number): number => performance.timeOrigin + monotonic;
+export function epochMsOf(monotonic: number): number {
+  const nowMs = Date.now() - performance.now();
+  if (Math.abs(nowMs - offsetMs) > STEP_MS) offsetMs = nowMs;
+  return offsetMs + monotonic;
+}
 
 /** Node's timers cannot count further, and fire at once; milliseconds. */
 export const MAX_TIMER_MS = 2_147_483_647;
