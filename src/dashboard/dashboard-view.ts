@@ -58,8 +58,8 @@ export class DashboardView {
   private readonly rows = new Versions<number>();
   private readonly sections = new Versions<keyof Sections>();
   private readonly process: ProcessInfo;
-  /** The application, not the process: epoch milliseconds. */
-  private readonly startedAt = Date.now();
+  /** The application, not the process. */
+  private readonly startedMs: number;
   private shown: readonly ShownRoute[] = [];
   private other: OtherRoutes | null = null;
   private snapshot: PerfSnapshot | null = null;
@@ -76,6 +76,7 @@ export class DashboardView {
     private readonly redactUsers: boolean,
   ) {
     const { requests, report, nowMs } = host;
+    this.startedMs = nowMs();
     this.experiments = new Refreshed([], () => experimentsOf(requests), 'experiments', report, nowMs);
     this.rejected = new Refreshed([], () => rejectedOf(requests), 'rejects', report, nowMs);
     this.past = new PastFigures(requests, report, nowMs);
@@ -95,7 +96,8 @@ export class DashboardView {
     const snapshot = this.snapshot!;
     const after = this.positionOf(since);
     const found = filter === '' ? null : this.find(snapshot, filter);
-    const isNew = ([at]: readonly [number, ...unknown[]]): boolean => at > (after?.at ?? 0);
+    // Later than now are points of before the wall clock went back.
+    const isNew = ([at]: readonly [number, ...unknown[]]): boolean => at > (after?.at ?? 0) && at <= snapshot.at;
     const routes = this.rows.entriesSince(after?.sample ?? 0).map(([, row]) => row);
     const sections = this.sections.entriesSince(after?.sample ?? 0).map(([name, section]) => `"${name}":${section}`);
     const others: Omit<DashboardData, 'routes' | 'sections'> = {
@@ -150,9 +152,9 @@ export class DashboardView {
     const overview = OVERVIEW.get(requests)!;
     const work = new MeasuredWork(nowMs);
     const snapshot = await work.inTurns(overview.snapshot());
-    const isFirst = this.traffic.isAfterGap(snapshot.at);
-    const earlier = isFirst ? await earlierCounts(snapshot, requests, this.startedAt) : null;
-    await work.inTurns(this.show(snapshot, overview, earlier));
+    const isFirst = this.traffic.isAfterGap(takenAtMs);
+    const earlier = isFirst ? await earlierCounts(snapshot, requests, takenAtMs - this.startedMs) : null;
+    await work.inTurns(this.show(snapshot, takenAtMs, overview, earlier));
     this.maxAgeMs = Math.min(LONGEST_AGE_MS, Math.max(MAX_AGE_MS, work.ms * AGE_OF_COST));
     this.takenAtMs = takenAtMs;
     this.snapshot = snapshot;
@@ -160,12 +162,17 @@ export class DashboardView {
   }
 
   /** `earlier`: of the time before this sample, where nobody has looked. */
-  private *show(snapshot: PerfSnapshot, overview: Overview, earlier: EarlierCounts | null): Steps<void> {
+  private *show(
+    snapshot: PerfSnapshot,
+    takenAtMs: number,
+    overview: Overview,
+    earlier: EarlierCounts | null,
+  ): Steps<void> {
     const { at, eventLoop } = snapshot;
     this.sample += 1;
-    this.recent.next(at, earlier?.spanMs ?? null);
+    this.recent.next(takenAtMs, earlier?.spanMs ?? null);
     const totals = LATENCY_FIGURES.get(this.host.requests)?.totals() ?? null;
-    yield* this.traffic.add(at, totals, eventLoop, earlier);
+    yield* this.traffic.add(at, takenAtMs, totals, eventLoop, earlier);
     this.countRecent(snapshot);
     const shown: ShownRoute[] = [];
     for (const found of foundRoutes(snapshot.routes, '')) {
@@ -271,12 +278,12 @@ export class DashboardView {
   private readonly nameOf = (unit: string): string =>
     this.redactUsers && REDACT_USER.get(this.host.requests) === null ? this.redact(unit) : unit;
 
-  /** Where a cursor was; null where it is of another process, or too old to know what has changed since. */
+  /** Where a cursor was; null where it is of another process, too old to know what has changed since, or of a time to come. */
   private positionOf(cursor: string): { sample: number; at: number } | null {
     const [epoch, ...numbers] = cursor.split('.');
     const [sample = Number.NaN, at = Number.NaN] = numbers.map(Number);
     const isKnown = epoch === this.epoch && sample >= 1 && sample <= this.sample && this.rows.remembers(sample);
-    return isKnown && Number.isFinite(at) ? { sample, at } : null;
+    return isKnown && at <= this.snapshot!.at ? { sample, at } : null;
   }
 }
 

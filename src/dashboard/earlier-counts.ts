@@ -20,7 +20,7 @@ export interface EarlierCounts {
 export async function earlierCounts(
   { at, routes }: PerfSnapshot,
   requests: RequestLifecycle,
-  startedAt: number,
+  upMs: number,
 ): Promise<EarlierCounts> {
   const troubles = ({ errors, over }: RouteSnapshot): number => errors + (over[0]?.count ?? 0);
   const suspects = routes
@@ -28,15 +28,14 @@ export async function earlierCounts(
     .toSorted((a, b) => troubles(b) - troubles(a))
     .slice(0, MAX_ROUTES);
   const history = OVERVIEW.get(requests)!.past();
-  if (history === null)
-    return { spanMs: at - startedAt, whole: null, routes: new Map(suspects.map((route) => [route, route])) };
+  if (history === null) return { spanMs: upMs, whole: null, routes: new Map(suspects.map((route) => [route, route])) };
   const found = await history.countsSince(at - SPAN_MS, suspects.map(historyNameOf));
   const counts = new Map<RouteSnapshot, Counts>();
   for (const route of suspects) {
     const known = found.routes.get(historyNameOf(route));
     if (known !== undefined) counts.set(route, known);
   }
-  return { spanMs: Math.min(SPAN_MS, at - startedAt), whole: found.whole, routes: counts };
+  return { spanMs: Math.min(SPAN_MS, upMs), whole: found.whole, routes: counts };
 }
 
 /** Whole, as the history has it; the row's is cut. */

@@ -30,14 +30,14 @@ export class RecentCounts {
   }
 
   /** A new sample begins. After a gap only {@link before} tells of the time before it; null goes on from the last one. */
-  next(at: number, gapMs: number | null): void {
+  next(nowMs: number, gapMs: number | null): void {
     this.sample += 1;
     if (gapMs !== null) {
       this.series.clear();
-      this.times = [at - gapMs];
+      this.times = [nowMs - gapMs];
       this.firstSample = this.sample;
     }
-    pushBounded(this.times, at, WINDOW + 1);
+    pushBounded(this.times, nowMs, WINDOW + 1);
     for (const [name, { sample }] of this.series) if (this.sample - sample > WINDOW) this.series.delete(name);
   }
 

@@ -13,35 +13,38 @@ const GAP_MS = 30_000;
 /** The application's traffic between samples, which are taken only while somebody looks. */
 export class Traffic {
   readonly points: TrafficPoint[] = [];
-  private lastAt = -Infinity;
+  private lastAt = 0;
+  private lastMs = -Infinity;
   /** All requests, and those that failed, as they were at the last sample. */
   private readonly known = new Histogram();
   private knownErrors = 0;
 
   /** Whether the time since the last sample is unknown. */
-  isAfterGap(at: number): boolean {
-    return at - this.lastAt > GAP_MS;
+  isAfterGap(nowMs: number): boolean {
+    return nowMs - this.lastMs > GAP_MS;
   }
 
   /**
-   * `totals`: null where requests are not measured. `earlier`: what is known of the time before the first sample, and of that
-   * before one after a gap.
+   * Spans are of `nowMs`, which nobody sets; `at` is for the chart. `totals`: null where requests are not measured. `earlier`: what
+   * is known of the time before the first sample, and of that before one after a gap.
    */
   *add(
     at: number,
+    nowMs: number,
     totals: Iterable<RouteTotals> | null,
     loop: EventLoopSnapshot | null,
     earlier: EarlierCounts | null,
   ): Steps<void> {
-    const { lastAt } = this;
-    const isAfterGap = this.isAfterGap(at);
+    const { lastAt, lastMs } = this;
+    const isAfterGap = this.isAfterGap(nowMs);
     this.lastAt = at;
+    this.lastMs = nowMs;
     const taken = totals === null ? null : yield* this.take(totals);
     if (!isAfterGap) {
-      this.push(at, loop, taken === null ? UNKNOWN : figuresOf(taken, at - lastAt, taken.fresh));
+      this.push(at, loop, taken === null ? UNKNOWN : figuresOf(taken, nowMs - lastMs, taken.fresh));
       return;
     }
-    if (lastAt !== -Infinity) this.push(lastAt + 1, null, UNKNOWN);
+    if (lastMs !== -Infinity) this.push(lastAt + 1, null, UNKNOWN);
     const { whole = null, spanMs = 0 } = earlier ?? {};
     if (taken !== null && whole !== null) this.push(at, loop, figuresOf(whole, spanMs, null));
   }

@@ -1,6 +1,6 @@
 import { Controller, Get, type INestApplication, Logger, ServiceUnavailableException } from '@nestjs/common';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { pageAssets } from '../../src/dashboard/page-assets.js';
 import { top, type Terminal } from '../../src/dashboard/top/top.js';
 import { HISTORY } from '../../src/core/history.js';
@@ -35,6 +35,7 @@ const metadata = { controllers: [UsersController] };
 const HTML = { accept: 'text/html' };
 
 afterEach(async () => {
+  vi.restoreAllMocks();
   await closeApps();
   Logger.overrideLogger(false);
 });
@@ -117,6 +118,26 @@ describe.each(adapters)('answers of the dashboard on %s', (adapter) => {
     expect(sections.now![0]!.text).toMatch(/^GET \/users\/:id\/broken failed 5 of 5 times/);
     // What was before is in no sample.
     expect(routes.map(({ recent }) => recent)).toEqual([undefined, undefined]);
+  });
+
+  it.each([-3_600_000, -1_900, 60_000])('have true rates when the wall clock is set by %i ms', async (stepMs) => {
+    const { url, token } = await start(adapter);
+    const first = await dataOf(url, token);
+    const now = Date.now;
+    vi.spyOn(Date, 'now').mockImplementation(() => now() + stepMs);
+    for (let i = 0; i < 30; i++) await fetch(`${url}/users/7`);
+    let next = first;
+    await until('a new sample', async () => {
+      next = await dataOf(url, token, `?since=${first.cursor}`);
+      return next.at !== first.at;
+    });
+    // Of a time to come: the page begins anew, and knows no point that is later than now.
+    expect(next.whole).toBe(next.at < first.at);
+    expect(next.traffic.map(([at]) => at)).toEqual([next.at]);
+    // Samples are at least 1.5 s apart.
+    const perSecond = next.traffic.at(-1)![1]!;
+    expect(perSecond).toBeGreaterThan(0);
+    expect(perSecond).toBeLessThanOrEqual(30 / 1.5);
   });
 
   it('say what is off, and do not take what is not measured for nothing', async () => {
