@@ -98,11 +98,9 @@ const OWN_LABELS: ReadonlySet<string> = new Set([
   ]),
 ]);
 
-/** Each process of a container sees the same container, so its figures must not be added up. */
-function aggregatorOf({ name, kind }: Metric): 'sum' | 'average' | 'max' {
-  if (name.startsWith('container.')) return 'max';
-  return kind === 'gauge' ? 'average' : 'sum';
-}
+/** Each process of a container sees the same container. Of the other gauges the worst worker counts: a mean would hide it. */
+const aggregatorOf = ({ name, kind }: Metric): 'sum' | 'max' =>
+  kind === 'gauge' || name.startsWith('container.') ? 'max' : 'sum';
 
 /** A registry asks all its metrics in one turn of the event loop: they share one snapshot. */
 function oncePerTurn<T extends object>(make: () => T): () => T {

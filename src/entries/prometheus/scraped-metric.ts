@@ -24,7 +24,7 @@ export class ScrapedMetric {
     readonly help: string,
     readonly type: 'counter' | 'gauge' | 'histogram',
     /** How cluster mode merges the processes of one container. */
-    readonly aggregator: 'sum' | 'average' | 'max',
+    readonly aggregator: 'sum' | 'max',
     private readonly values: () => MetricValue[],
   ) {}
 

@@ -227,15 +227,22 @@ describe('prometheusSink', () => {
     }
   });
 
-  it('merges the workers of a cluster: requests add up, the container is one', async () => {
+  it('merges the workers of a cluster: requests add up, the container is one, of gauges the worst counts', async () => {
     const [one, two] = [new Registry(), new Registry()];
-    await started({ registry: one }, everything());
+    const idle = everything();
+    Object.assign(idle.snapshots, {
+      eventLoop: { utilization: 0.1, delayMs: { p50: 11, p99: 12, max: 13 }, blocks: 0, blockedMs: 0 },
+      guard: { github: { ...idle.snapshots.guard!['github'], state: 'closed' } },
+    });
+    await started({ registry: one }, idle);
     await started({ registry: two }, everything());
     const merged = AggregatorRegistry.aggregate([await one.getMetricsAsJSON(), await two.getMetricsAsJSON()]);
     const families = parseExposition(await merged.metrics());
     expect(valueOf(families, 'http_server_request_duration_seconds_count', { http_route: '/users/:id' })).toBe(10);
     expect(valueOf(families, 'container_cpu_periods_total')).toBe(1_000);
     expect(valueOf(families, 'nodejs_eventloop_utilization_ratio')).toBe(0.4);
+    expect(valueOf(families, 'nodejs_eventloop_delay_seconds', { stat: 'max' })).toBe(0.13);
+    expect(valueOf(families, 'perf_guard_open_ratio', { upstream: 'github' })).toBe(0.5);
     expect(valueOf(families, 'perf_deferred_pending')).toBe(10);
   });
 
