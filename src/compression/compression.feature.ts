@@ -11,7 +11,7 @@ import { compressOnFastify, type FastifyInstance } from './fastify/hooks.js';
 import { tellOfForeignCompressors } from './foreign.js';
 import { compressionSlots, Compressor, Governor } from './codec/compressor.js';
 import { HandlerMetadata, refuseMisplaced, warnOfSharedWhileOff } from './handler-metadata.js';
-import { ROUTE_COMPRESSION, RouteCompression } from './route-compression.js';
+import { CompressionCounters, ROUTE_COMPRESSION, RouteCompression } from './route-compression.js';
 import { isOnePath, preloadOnceListening, type PreloadedRoute } from './shared-response/preload.js';
 import { SharedRoute, type SharedResponseOptions } from './shared-response/shared-route.js';
 
@@ -58,20 +58,21 @@ class Compression implements Feature {
   }
 
   snapshot(): Pick<PerfSnapshot, 'compression'> {
-    const { responses, compressed, cacheHits, bytesIn, bytesOut } = this.engine.totals;
-    const cacheBytes = this.cache.bytes;
-    const routes = this.routeStats();
-    return { compression: { responses, compressed, cacheHits, bytesIn, bytesOut, cacheBytes, routes } };
-  }
-
-  private routeStats(): RouteCompressionStats[] {
-    const rows: RouteCompressionStats[] = [];
+    const totals = new CompressionCounters();
+    for (const { counters } of [this.engine.unrouted, this.engine.off]) totals.add(counters);
+    const routes: RouteCompressionStats[] = [];
     for (const route of this.host.routes.all) {
-      const { compressed = 0, cacheHits = 0, bytesIn = 0, bytesOut = 0 } = ROUTE_COMPRESSION.get(route)?.counters ?? {};
-      if (compressed === 0) continue;
-      rows.push({ method: route.method, route: route.pattern, compressed, cacheHits, bytesIn, bytesOut });
+      const counters = ROUTE_COMPRESSION.get(route)?.counters;
+      if (counters === undefined) continue;
+      totals.add(counters);
+      const { compressed, cacheHits, bytesIn, bytesOut } = counters;
+      if (compressed > 0) {
+        routes.push({ method: route.method, route: route.pattern, compressed, cacheHits, bytesIn, bytesOut });
+      }
     }
-    return rows;
+    const { responses, compressed, cacheHits, bytesIn, bytesOut } = totals;
+    const cacheBytes = this.cache.bytes;
+    return { compression: { responses, compressed, cacheHits, bytesIn, bytesOut, cacheBytes, routes } };
   }
 
   closing(): void {

@@ -6,7 +6,7 @@ import { compressStream } from './codec/codec.js';
 import type { Compressor, Encoded } from './codec/compressor.js';
 import type { ResolvedCompression } from './compression.options.js';
 import type { ResponseView } from './response-view.js';
-import { CompressionCounters, RouteCompression } from './route-compression.js';
+import { RouteCompression } from './route-compression.js';
 import { negotiate, type ContentCoding } from './rules/accept-encoding.js';
 import { conditionOf, expressTagLength, isExpressTag, tagAsNamed, weakened } from './rules/entity-tag.js';
 import { isLeftAlone, mayEncode, mayKeep, varyWithAcceptEncoding } from './rules/policy.js';
@@ -17,9 +17,10 @@ export type Deliver = (body: Body | null) => void;
 
 /** Decides for every response whether and how it is encoded. The same on both adapters; what differs is behind {@link ResponseView}. */
 export class CompressionEngine {
-  readonly totals = new CompressionCounters();
   /** For responses whose route it does not know. */
   readonly unrouted = new RouteCompression(false, null);
+  /** For those of Fastify's routes with `compress: false`. */
+  readonly off = new RouteCompression(true, null);
 
   constructor(
     private readonly options: ResolvedCompression,
@@ -189,17 +190,14 @@ export class CompressionEngine {
   }
 
   private seen({ route }: ResponseView): void {
-    this.totals.responses += 1;
     route.counters.responses += 1;
   }
 
   private encoded(route: RouteCompression, bytesIn: number, bytesOut: number): void {
-    this.totals.encoded(bytesIn, bytesOut);
     route.counters.encoded(bytesIn, bytesOut);
   }
 
   private hit(route: RouteCompression): void {
-    this.totals.cacheHits += 1;
     route.counters.cacheHits += 1;
   }
 

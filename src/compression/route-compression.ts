@@ -17,6 +17,14 @@ export class CompressionCounters {
     this.bytesIn += bytesIn;
     this.bytesOut += bytesOut;
   }
+
+  add({ responses, compressed, cacheHits, bytesIn, bytesOut }: CompressionCounters): void {
+    this.responses += responses;
+    this.compressed += compressed;
+    this.cacheHits += cacheHits;
+    this.bytesIn += bytesIn;
+    this.bytesOut += bytesOut;
+  }
 }
 
 /** Where so many responses on end found no body in the cache, so many more pass it by. */
@@ -51,8 +59,11 @@ export const ROUTE_COMPRESSION = attach<RouteCompression>('route');
 /** The shared answer that a request makes or gets; null for an answer of its own. */
 export const SHARED_ANSWER = attach<SharedFlight | KeptResponse>('request');
 
+/** Of the module's own paths, such as `/metrics`: they are encoded, and no figure counts them. */
+const OWN_PATHS = new RouteCompression(false, null);
+
 /** What compression keeps for a request's route; null where it does not know it. */
 export function compressionOf(state: RequestState | null): RouteCompression | null {
   const route = state?.route ?? null;
-  return route === null ? null : ROUTE_COMPRESSION.get(route);
+  return route === null ? null : (ROUTE_COMPRESSION.get(route) ?? OWN_PATHS);
 }

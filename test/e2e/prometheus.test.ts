@@ -85,6 +85,20 @@ describe.each(adapters)('prometheusSink on %s', (adapter) => {
     await running.close();
   });
 
+  it('is encoded, and in no figure of compression', async () => {
+    const running = await start();
+    for (const path of ['/users/7', '/nobody', '/metrics']) await ask(running, path);
+    const { headers } = await fetch(`${running.url}/metrics`, { method: 'HEAD' });
+    const response = await fetch(`${running.url}/metrics`);
+    expect(response.headers.get('content-encoding')).not.toBeNull();
+    expect(headers.get('vary')).toBe(response.headers.get('vary'));
+    const families = parseExposition(await response.text());
+    expect(valueOf(families, 'perf_compression_bytes_total', { direction: 'in' })).toBe(0);
+    const none = { compressed: 0, cacheHits: 0, bytesIn: 0, bytesOut: 0, cacheBytes: 0, routes: [] };
+    expect(running.app.get(PerfService).snapshot().compression).toEqual({ responses: 2, ...none });
+    await running.close();
+  });
+
   it('is no request of its own: not recorded, not counted, not stopped by guards, outside the global prefix', async () => {
     const running = await start([prometheusSink()], {
       metadata: { controllers, providers: [{ provide: APP_GUARD, useClass: NobodyGuard }] },

@@ -3,7 +3,7 @@ import { ReadableStream } from 'node:stream/web';
 import { stateOf } from '../../http/lifecycle.js';
 import type { Body } from '../cache/content-cache.js';
 import type { CompressionEngine } from '../engine.js';
-import { compressionOf, RouteCompression } from '../route-compression.js';
+import { compressionOf } from '../route-compression.js';
 import { seal } from '../sealed-response.js';
 import { checkRouteLevels, registerPlugin, type FastifyPlugin, type RouteCompressOption } from './plugin.js';
 import { decompressRequest, type PreParsing } from './request-decompression.js';
@@ -55,11 +55,10 @@ export async function compressOnFastify(
     if (Array.isArray(route.onRequest)) route.onRequest = [...(route.onRequest as unknown[])];
     if (Array.isArray(route.onSend)) route.onSend = [...(route.onSend as unknown[])];
   });
-  const off = new RouteCompression(true, null);
   fastify.addHook('onSend', (request, reply, payload, done) => {
     // Fastify makes these options anew for each who asks.
     const config: RouteOptions['config'] = someOff ? request.routeOptions.config : undefined;
-    const route = config?.[OFF] === true ? off : (compressionOf(stateOf(request)) ?? engine.unrouted);
+    const route = config?.[OFF] === true ? engine.off : (compressionOf(stateOf(request)) ?? engine.unrouted);
     const view = new FastifyResponseView(request, reply, route);
     if (typeof payload === 'string' && engine.passes(view, payload)) return done(null, payload);
     const body = payload instanceof ReadableStream ? Readable.fromWeb(payload) : payload;
