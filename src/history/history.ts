@@ -20,7 +20,7 @@ import { MemoryTiers, type Bucket } from './rows/memory.js';
 import type { HistoryRow } from './rows/row.js';
 import { EncodedWindow } from './rows/window-codec.js';
 import { RouteSums } from './rows/window.js';
-import { keptMs, TIERS, type Tier } from './rows/tiers.js';
+import { keptMs, MINUTE_MS, TIERS, type Tier } from './rows/tiers.js';
 import { overOf, seriesOf, tierFor } from './series.js';
 import { StoreKeeper } from './store-keeper.js';
 import { inTurns, Turns, type Steps } from '../core/turns.js';
@@ -183,10 +183,11 @@ export class History implements HistoryReader, HistorySource {
   }
 
   private *take(nowMs: number): Steps<void> {
-    // Counted between the two looks: it belongs to the bucket in the middle of them.
-    const middleMs = Math.min(nowMs, (this.collectedMs + nowMs) / 2);
+    // Looks are a minute apart at most: where the wall clock tells another time, it was set.
+    const passedMs = Math.min(Math.max(0, nowMs - this.collectedMs), MINUTE_MS);
     this.collectedMs = nowMs;
-    yield* this.memory.add(middleMs, this.collector.collect());
+    // Counted between the two looks: it belongs to the bucket in the middle of them.
+    yield* this.memory.add(nowMs - passedMs / 2, this.collector.collect());
   }
 
   private readonly rowOf = ({ tier, at, data }: Bucket): HistoryRow => ({ tier, at, data, ...this.parts.own });

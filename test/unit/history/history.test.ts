@@ -143,6 +143,21 @@ describe('history', () => {
     expect(points.reduce((sum, { count }) => sum + count, 0)).toBe(3 * 12);
   });
 
+  it('puts what was counted before the clock was set forward by hours into the last minute, not between', async () => {
+    const scripted = new Scripted();
+    await scripted.minutes(2, (counters) => counters.requests(ROUTE, 5, 20));
+    scripted.counters.requests(ROUTE, 7, 20);
+    scripted.nowMs += 4 * HOUR_MS;
+    await scripted.minutes(1, (counters) => counters.requests(ROUTE, 1, 20));
+    const { points } = await scripted.history.history({ from: START, to: scripted.nowMs, stepMs: MINUTE_MS });
+    const counted = points.filter(({ count }) => count > 0).map(({ at, count }) => [(at - START) / MINUTE_MS, count]);
+    expect(counted).toEqual([
+      [0, 5],
+      [1, 5],
+      [4 * 60 + 2, 8],
+    ]);
+  });
+
   it('keeps what a bucket had when the clock is set back by hours, or into a bucket that has ended late', async () => {
     for (const [lateMs, backMs] of [
       [0, 2 * HOUR_MS],
