@@ -5,7 +5,7 @@ import { inRootContext } from '../core/root-context.js';
 import type { OffloadStats } from '../core/snapshot.js';
 import { within } from '../core/within.js';
 import { Call, type Job } from './call.js';
-import type { OffloadCounters } from './offload-counters.js';
+import type { OffloadCounters, Spent } from './offload-counters.js';
 import { full, offloadError, timedOut } from './offload.errors.js';
 import { errorFrom } from './sent-error.js';
 import type { OffloadContext } from './thread-pool.js';
@@ -245,9 +245,9 @@ export class Dispatcher {
 const closedBefore = (name: string): Error =>
   offloadError(`"${name}" was waiting for a worker when the application closed.`);
 
-function spentOn(call: Call, { runMs, busyMs }: { runMs: number; busyMs: number }) {
+function spentOn(call: Call, spent: Pick<Spent, 'runMs' | 'busyMs' | 'lostClass'>): Spent {
   const waitMs = Math.max(0, (call.startedAt ?? call.calledAt) - call.calledAt);
-  return { runMs, busyMs, cloneMs: call.cloneMs, waitMs };
+  return { ...spent, cloneMs: call.cloneMs, waitMs };
 }
 
 /** Longer than others: advice stands at its end. */

@@ -12,6 +12,13 @@ export interface Spent {
   readonly busyMs: number;
   readonly cloneMs: number;
   readonly waitMs: number;
+  readonly lostClass?: string | null;
+}
+
+/** What is told once of a method. */
+export interface Advice {
+  dear(name: string, row: { runMs: number; cloneMs: number }): void;
+  lost(name: string, className: string): void;
 }
 
 interface Row {
@@ -19,6 +26,7 @@ interface Row {
   failed: number;
   runMs: number;
   cloneMs: number;
+  toldLost: boolean;
 }
 
 /** What has become of the calls of one application. */
@@ -34,7 +42,7 @@ export class OffloadCounters {
   private busyMs = 0;
   private readonly rows = new Map<string, Row>();
 
-  constructor(private readonly dear: (name: string, row: { runMs: number; cloneMs: number }) => void) {}
+  constructor(private readonly advice: Advice) {}
 
   ended(name: string, outcome: 'done' | 'failed', spent: Spent | null = null): void {
     this[outcome] += 1;
@@ -44,11 +52,14 @@ export class OffloadCounters {
     this.wait.record(spent.waitMs);
     this.busyMs += spent.busyMs;
     let row = this.rows.get(name);
-    if (row === undefined) this.rows.set(name, (row = { done: 0, failed: 0, runMs: 0, cloneMs: 0 }));
+    if (row === undefined) this.rows.set(name, (row = { done: 0, failed: 0, runMs: 0, cloneMs: 0, toldLost: false }));
     row[outcome] += 1;
     row.runMs += spent.runMs;
     row.cloneMs += spent.cloneMs;
-    if (callsOf(row) === JUDGED_AFTER && row.cloneMs > row.runMs * DEAR_RATIO) this.dear(name, meansOf(row));
+    if (callsOf(row) === JUDGED_AFTER && row.cloneMs > row.runMs * DEAR_RATIO) this.advice.dear(name, meansOf(row));
+    if (row.toldLost || typeof spent.lostClass !== 'string') return;
+    row.toldLost = true;
+    this.advice.lost(name, spent.lostClass);
   }
 
   stats(now: Pick<OffloadStats, 'threads' | 'running' | 'pending' | 'throttledMs'>): OffloadStats {

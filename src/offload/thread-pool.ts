@@ -32,7 +32,14 @@ export type Said =
   /** The application is up, and the work begins; epoch milliseconds. */
   | { readonly said: 'started'; readonly at: number }
   | { readonly said: 'booted'; readonly methods: readonly string[] }
-  | { readonly said: 'done'; readonly value: unknown; readonly runMs: number; readonly busyMs: number }
+  | {
+      readonly said: 'done';
+      readonly value: unknown;
+      /** Of an instance in the value, which arrives without it. */
+      readonly lostClass: string | null;
+      readonly runMs: number;
+      readonly busyMs: number;
+    }
   | { readonly said: 'failed'; readonly error: SentError; readonly runMs: number; readonly busyMs: number }
   /** There is no application in this worker, which ends. */
   | { readonly said: 'not-booted'; readonly error: SentError };

@@ -52,6 +52,27 @@ export function movableIn(root: unknown): ArrayBuffer[] {
   return [...buffers].filter(({ byteLength }) => byteLength > 0);
 }
 
+/** Items of an array that are looked at for their class. */
+const MOST_ITEMS = 10;
+
+/** The class of an instance in a value, which a copy does not have: of itself, its items or values, or theirs. Null: of none. */
+export function classLostIn(value: unknown, levels = 2): string | null {
+  if (typeof value !== 'object' || value === null) return null;
+  const isList = Array.isArray(value);
+  if (!isList) {
+    // What has a name of its own there is Node's: a Map or a Date stays one.
+    if (Object.prototype.toString.call(value) !== '[object Object]') return null;
+    const prototype = Object.getPrototypeOf(value) as { constructor?: { name: string } } | null;
+    if (prototype !== null && Object.getPrototypeOf(prototype) !== null) return prototype.constructor?.name ?? 'Object';
+  }
+  if (levels === 0) return null;
+  for (const inner of isList ? value.slice(0, MOST_ITEMS) : Object.values(value)) {
+    const lost = classLostIn(inner, levels - 1);
+    if (lost !== null) return lost;
+  }
+  return null;
+}
+
 /** Where the value is that cannot be cloned, as `'.customer.save (a function)'`; null when it is not found. */
 export function uncloneableIn(root: unknown): string | null {
   for (const { value, path } of valuesIn(root)) {

@@ -88,7 +88,9 @@ function waitersOf({ delayed }: BlockRecord): string {
 }
 
 function adviceOn({ offloadable }: BlockRecord): string {
-  return offloadable === undefined ? '' : `; \`@Offload()\` on ${offloadable} would take it off the loop`;
+  return offloadable === undefined
+    ? ''
+    : `; \`@Offload()\` on ${offloadable} could take it off the loop (docs/offload.md)`;
 }
 
 /** Samples of one loop land on different columns. */

@@ -5,7 +5,7 @@ import { notCloneable, offloadError } from '../offload.errors.js';
 import { withOffloadContext } from '../offload-context.js';
 import { sentError } from '../sent-error.js';
 import type { Order, Said, ThreadTask } from '../thread-pool.js';
-import { movableIn } from '../transferables.js';
+import { classLostIn, movableIn } from '../transferables.js';
 import { WorkerApplication } from './application.js';
 import { exportsOf, functionIn } from './load.js';
 
@@ -88,7 +88,7 @@ async function run(
     const value = await withOffloadContext(context!, () => work(parameters));
     const times = spent();
     try {
-      say(port, { said: 'done', value, ...times }, transfer ? movableIn(value) : []);
+      say(port, { said: 'done', value, lostClass: classLostIn(value), ...times }, transfer ? movableIn(value) : []);
     } catch (error) {
       throw notCloneable(`The result of "${name}"`, error, value);
     }

@@ -81,6 +81,17 @@ describe('an offloaded method', () => {
     expect(await echoed).toEqual([[{ id: 1 }], new Map([['a', new Date(5)]]), undefined, 7n]);
   });
 
+  it('says once that a result has lost its class', async () => {
+    const { reports, lines } = shared;
+    expect(Object.getPrototypeOf(await reports.user())).toBe(Object.prototype);
+    await reports.user();
+    await reports.echo({ name: 'ada' });
+    expect(lines.filter((line) => line.includes('without its class'))).toEqual([
+      'What "Reports.user" returns arrives from its worker without its class User, as a plain object. ' +
+        "Its methods and class-transformer's @Exclude() are lost: return only what clients may see.",
+    ]);
+  });
+
   it('is timed right where the machine has corrected its clock since the process began', async () => {
     const { reports, offloader } = shared;
     await reports.whereabouts();

@@ -2,7 +2,7 @@ import { BadRequestException, HttpException, Module, NotFoundException } from '@
 import { describe, expect, it } from 'vitest';
 import { PerfError } from '../../../src/index.js';
 import { errorFrom, sentError } from '../../../src/offload/sent-error.js';
-import { movableIn, uncloneableIn } from '../../../src/offload/transferables.js';
+import { classLostIn, movableIn, uncloneableIn } from '../../../src/offload/transferables.js';
 import { exportsOf, functionIn, moduleIn } from '../../../src/offload/worker/load.js';
 
 describe('what is moved', () => {
@@ -59,6 +59,25 @@ describe('what cannot be cloned', () => {
     ],
   ])('is named: %o', (value, place) => {
     expect(uncloneableIn(value)).toBe(place);
+  });
+});
+
+describe('a class that a copy does not have', () => {
+  class User {
+    readonly password = '$2b$10$';
+  }
+  const user = new User();
+  it.each<[unknown, string | null]>([
+    [user, 'User'],
+    [[null, user], 'User'],
+    [{ data: [user], total: 1 }, 'User'],
+    [[[user], 1], 'User'],
+    [[{ user }], 'User'],
+    [{ page: { data: [user] } }, null],
+    [[{ id: 1 }, Object.create(null), new Map(), new Date(), Buffer.from('a'), new URL('http://a'), /a/, 'a'], null],
+    [Object.create(Object.create(Object.create(null))), 'Object'],
+  ])('is named: %o', (value, name) => {
+    expect(classLostIn(value)).toBe(name);
   });
 });
 

@@ -45,7 +45,7 @@ describe('a block as a line', () => {
     ],
     [
       { ...nobody, offloadable: 'Reports.render' },
-      'Something blocked the event loop for 312 ms at src/reports/render.ts:48:11 (renderRows); `@Offload()` on Reports.render would take it off the loop',
+      'Something blocked the event loop for 312 ms at src/reports/render.ts:48:11 (renderRows); `@Offload()` on Reports.render could take it off the loop (docs/offload.md)',
     ],
     [
       { ...nobody, suspect: ref('/p'), location: null, stack: [] },
