@@ -31,10 +31,10 @@ export function routeUpstreams(targets: readonly Target[], of: readonly Route[],
 
 /** From so many requests that were alone on they tell more than the regression. */
 const MANY_ALONE = 30;
-/** Fewer say too little. */
-const MIN_ALONE = 5;
-/** Two-sided 95 % of Student's distribution with four degrees of freedom, for as long as there are few; then of the normal one. */
-const [T_95, Z_95] = [2.776, 1.96];
+/** Fewer say too little: most of them may be from the start, before code was warm. */
+const MIN_ALONE = 12;
+/** Two-sided 95 % of Student's distribution with eleven degrees of freedom, for as long as there are few; then of the normal one. */
+const [T_95, Z_95] = [2.201, 1.96];
 
 /** What {@link routeTime} asks. */
 export interface TimeFigures {
@@ -65,7 +65,7 @@ export function routeTime(
   }
   if (count === 0) return null;
   const few = alone < MANY_ALONE && routes.length === 1 ? estimateOf(routes[0]!) : null;
-  const estimate = few ?? meanOf(alone, aloneMs, squares);
+  const estimate = few ?? meanOf(alone, aloneMs, squares, busyMs / count);
   const provenMs = blockedMs / Math.max(1, ended);
   const ownCpuMs = estimate === null ? null : atLeast(estimate, provenMs);
   // Of too few that were alone it is known at least that they waited for nobody.
@@ -78,12 +78,14 @@ export function routeTime(
   };
 }
 
-function meanOf(count: number, sum: number, squares: number): Estimate | null {
+/** `mostMs`: how long the loop was busy in the mean of all requests; those that were alone may be the slow ones of the start. */
+function meanOf(count: number, sum: number, squares: number, mostMs: number): Estimate | null {
   if (count < MIN_ALONE) return null;
   const mean = sum / count;
   const variance = Math.max(0, (squares - count * mean * mean) / (count - 1));
   const half = (count < MANY_ALONE ? T_95 : Z_95) * Math.sqrt(variance / count);
-  return { mean, ci: [Math.max(0, mean - half), mean + half], from: 'alone', with: [] };
+  const least = Math.max(0, Math.min(mostMs, mean - half));
+  return { mean: Math.min(mostMs, mean), ci: [least, mean + half], from: 'alone', with: [] };
 }
 
 /** A route has worked at least for as long as it is proven to have blocked the loop: a regression misses what is rare. */
