@@ -68,6 +68,10 @@ export function ownOf({ time, count, blockedMs = 0 }: RouteRow): { ms: number | 
   return { ms: blockedMs === 0 ? null : blockedMs / count, isWhole: false };
 }
 
+/** What is left of the mean: timers, and whom nobody hears. Own work that is not known is in it, too. */
+export const idleOf = (row: RouteRow): number | null =>
+  row.time === undefined ? null : Math.max(0, row.ms[0] - (ownOf(row).ms ?? 0) - row.time[1] - row.time[2]);
+
 /** The line of the application's code; else the innermost call that says something. */
 export const placeOf = ({ location, stack }: Pick<BlockRow, 'location' | 'stack'>): string | null =>
   location ?? innermostCall(stack);

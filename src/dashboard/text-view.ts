@@ -1,6 +1,18 @@
 import { printable } from '../core/printable.js';
 import { describeResources } from '../core/resource-text.js';
-import { bytesOf, counted, durationOf, grouped, msOf, ownOf, percentOf, placeOf, rateOf, spanOf } from './format.js';
+import {
+  bytesOf,
+  counted,
+  durationOf,
+  grouped,
+  idleOf,
+  msOf,
+  ownOf,
+  percentOf,
+  placeOf,
+  rateOf,
+  spanOf,
+} from './format.js';
 import { MAX_CURL } from './recent-records.js';
 import type { BlockRow, DashboardData, Past, RouteRow, Sections } from './view.js';
 
@@ -52,7 +64,7 @@ function nowOf({ sections: { now = [] }, totals }: DashboardData): string {
 function requestsOf({ routes, overMs, other, totals }: DashboardData): string {
   if (totals === null) return 'off';
   if (routes.length === 0) return 'none yet';
-  const head = ['route', 'count', '5xx', 'p50 ms', 'p95 ms', 'p99 ms', 'own / upstream / wait ms'];
+  const head = ['route', 'count', '5xx', 'p50 ms', 'p95 ms', 'p99 ms', 'own / upstream / loop wait / idle ms'];
   const shown = [...routes].sort((a, b) => b.count * b.ms[0] - a.count * a.ms[0]).slice(0, SHOWN_ROUTES);
   const rows = shown.map((row) => {
     const {
@@ -69,13 +81,13 @@ function requestsOf({ routes, overMs, other, totals }: DashboardData): string {
   return `${table([...head, ...overMs.map((ms) => `>${durationOf(ms)}`)], rows)}${rest}`;
 }
 
-/** Means of a request: own work, upstream, waiting for the loop, which may be work while the own is not known as a whole. */
+/** Means of a request: own work, upstream, waiting for the loop, idle; the last two may be work while the own is not known as a whole. */
 function splitOf(row: RouteRow): string {
   if (row.time === undefined) return '–';
   const [, upstream, wait] = row.time;
   const { ms, isWhole } = ownOf(row);
   const [least, most] = isWhole ? ['', ''] : ['≥', '≤'];
-  return `${ms === null ? '–' : least + msOf(ms)} / ${msOf(upstream)} / ${most}${msOf(wait)}`;
+  return `${ms === null ? '–' : least + msOf(ms)} / ${msOf(upstream)} / ${most}${msOf(wait)} / ${most}${msOf(idleOf(row))}`;
 }
 
 function pastOf({ rows, releases }: Past, route: string | null): string {

@@ -1,5 +1,5 @@
 import { useMemo, useState } from 'preact/hooks';
-import { counted, durationOf, grouped, msOf, ownOf } from '../format.js';
+import { counted, durationOf, grouped, idleOf, msOf, ownOf } from '../format.js';
 import { WINDOW, type RouteRow } from '../view.js';
 import { classOf, Empty, ownText, RouteName, Section, Sparkline, waitName, type Column } from './parts.js';
 import { Detail } from './route-detail.js';
@@ -59,6 +59,9 @@ export function Requests({ state, filter, onFilter, open, onOpen }: RequestsProp
             </span>
             <span>
               <i class="swatch warn" /> waiting for the event loop
+            </span>
+            <span>
+              <i class="swatch" /> idle
             </span>
             {rows.some(({ time }) => time?.[0] === null) && (
               <span>
@@ -178,7 +181,7 @@ function Route({ row, columns, state, isOpen, onOpen }: RouteProps) {
   );
 }
 
-/** Parts of the mean; what is left is time that nobody tells of, as timers. */
+/** Parts of the mean; what is left is idle. */
 function Split({ row }: { row: RouteRow }) {
   const { ms, time } = row;
   if (time === undefined) return <span class="none">–</span>;
@@ -186,7 +189,7 @@ function Split({ row }: { row: RouteRow }) {
   const { ms: own, isWhole } = ownOf(row);
   const mean = Math.max(ms[0], (own ?? 0) + upstream + wait, 0.001);
   const part = (value: number): { width: string } => ({ width: `${(value / mean) * 100}%` });
-  const text = `${own === null ? '' : `own ${ownText(row)}, `}upstream ${durationOf(upstream)}, ${waitName(row)} ${durationOf(wait)} of ${durationOf(ms[0])}`;
+  const text = `${own === null ? '' : `own ${ownText(row)}, `}upstream ${durationOf(upstream)}, ${waitName(row)} ${durationOf(wait)}, idle ${durationOf(idleOf(row))} of ${durationOf(ms[0])}`;
   return (
     <span class="split" title={text}>
       <span class="unseen">{text}</span>

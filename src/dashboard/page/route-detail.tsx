@@ -1,4 +1,4 @@
-import { counted, durationOf, grouped, percentOf } from '../format.js';
+import { counted, durationOf, grouped, idleOf, percentOf } from '../format.js';
 import type { RouteDetail, RouteRow } from '../view.js';
 import { LastHours } from './last-hours.js';
 import { Cells, Figures, ownText, Table, waitName, type Column } from './parts.js';
@@ -32,6 +32,7 @@ export function Detail({ row, state }: { row: RouteRow; state: State }) {
           ['own CPU', ownText(row)],
           ['upstream', durationOf(upstream)],
           [waitName(row), durationOf(wait)],
+          ['idle', durationOf(idleOf(row))],
           ['in flight', grouped(row.inFlight ?? 0)],
           ['aborted', grouped(row.aborted ?? 0)],
           ['blocked the loop', durationOf(row.blockedMs ?? 0), (row.blockedMs ?? 0) > 0 ? 'warn' : ''],
