@@ -7,7 +7,13 @@ export function slowText(record: RequestRecord): string {
   const { durationMs, status, blockedMs, delayedMs, note, id } = record;
   const blocked = blockedMs < 1 ? '' : `, blocked the event loop for ${blockedMs.toFixed(0)} ms`;
   const delayed = delayedMs < 1 ? '' : `, waited ${delayedMs.toFixed(0)} ms for others' blocks`;
-  return `${nameOf(record)} took ${durationMs.toFixed(0)} ms: status ${status}${blocked}${delayed}${sizeOf(note)}, id ${id}`;
+  return `${nameOf(record)} took ${durationMs.toFixed(0)} ms: status ${status}${blocked}${delayed}${idleOf(record)}${sizeOf(note)}, id ${id}`;
+}
+
+/** Where it was most of the time, and no upstream call is known. */
+function idleOf({ durationMs, time, upstream }: RequestRecord): string {
+  if (time === null || upstream?.length !== 0 || time.unplacedCalls > 0 || time.idleMs < durationMs / 2) return '';
+  return `, ${time.idleMs.toFixed(0)} ms of it idle: waiting for something that is not heard (docs/upstream.md)`;
 }
 
 /** The same for JSON loggers: `time` is when pino wrote the line. */

@@ -1,0 +1,31 @@
+import { expect, it } from 'vitest';
+import type { RequestTime, UpstreamUse } from '../../../src/core/record.js';
+import { slowText } from '../../../src/sinks/slow-lines.js';
+import { requestRecord } from '../../fixtures/records.js';
+
+const IDLE: RequestTime = {
+  upstreamMs: 0,
+  idleMs: 1_185,
+  busyMs: 25,
+  upstreamBusyMs: 0,
+  alone: false,
+  unplacedCalls: 0,
+};
+const CALL: UpstreamUse = { target: 'sql db', kind: 'sql', calls: 1, wallMs: 5, maxMs: 5, errors: 0 };
+const lineOf = (time: RequestTime | null, upstream: UpstreamUse[] | null): string =>
+  slowText(requestRecord({ durationMs: 1_210, time, upstream }));
+
+it('a slow request that was idle for most of it, and called nobody that is heard, says so', () => {
+  expect(lineOf(IDLE, [])).toBe(
+    'GET /users/:id (UsersController.findOne) took 1210 ms: status 200, 1185 ms of it idle: waiting for something that is not heard (docs/upstream.md), id r-1',
+  );
+});
+
+it.each<[string, RequestTime | null, UpstreamUse[] | null]>([
+  ['was busy for most of it', { ...IDLE, idleMs: 600, busyMs: 610 }, []],
+  ['has called somebody', IDLE, [CALL]],
+  ['may have called somebody', { ...IDLE, unplacedCalls: 1 }, []],
+  ['is not split', null, null],
+])('one that %s does not', (_which, time, upstream) => {
+  expect(lineOf(time, upstream)).toBe('GET /users/:id (UsersController.findOne) took 1210 ms: status 200, id r-1');
+});
