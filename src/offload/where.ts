@@ -1,8 +1,7 @@
 import { extname } from 'node:path';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { optionError } from '../core/option.js';
-import { fileOption } from './offload.options.js';
+import { PerfError } from '../core/perf.error.js';
 
 const TYPESCRIPT = /\.[cm]?tsx?$/;
 /** What makes a worker load TypeScript with Nest's decorators; Node itself strips types, and has no decorators. */
@@ -16,7 +15,7 @@ export function obstacleTo(file: URL, execArgv: readonly string[] = process.exec
   const path = fileURLToPath(file);
   const source = TYPESCRIPT.test(path) ? path : sourceBeside(path);
   if (!existsSync(source ?? path)) {
-    throw optionError('offload.module', fileOption.expected, file.href, 'There is no such file.');
+    throw new PerfError('PERF_ERR_OPTION', `\`offload.module\` "${path}" does not exist.`);
   }
   const loaders = [...execArgv, process.env['NODE_OPTIONS'] ?? ''].join(' ');
   return source === null || LOADERS.test(loaders) ? null : `a worker cannot load the TypeScript of ${source}`;

@@ -92,7 +92,7 @@ describe('a file for workers', () => {
 
   it('must be there', () => {
     expect(() => obstacleTo(module, [])).toThrow(
-      'PERF_ERR_OPTION: `offload.module` must be a file URL or an absolute path, got `"file:///app/offload.module.js"` (string). There is no such file.',
+      'PERF_ERR_OPTION: `offload.module` "/app/offload.module.js" does not exist.',
     );
     expect(obstacleTo(new URL('../../../package.json', import.meta.url), [])).toBeNull();
   });
