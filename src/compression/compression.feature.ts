@@ -32,7 +32,7 @@ class Compression implements Feature {
     this.engine = new CompressionEngine(options, compressor, this.cache, host.report);
   }
 
-  /** @throws PERF_ERR_DECORATOR for `@SharedResponse()` on anything but a GET handler */
+  /** @throws PERF_ERR_DECORATOR for `@SharedResponse()` on anything but a GET handler, `@NoCompression()` on anything but a route */
   async install({ modules, platform, adapter }: FeatureBoot): Promise<void> {
     if (platform === null || adapter === null) return;
     const { handlers, logger, routes } = this.host;
@@ -111,8 +111,8 @@ class Compression implements Feature {
 }
 
 /**
- * Off: `@SharedResponse()` shares nothing, and that is said; not where the whole module is off, which says so itself. What it
- * must not stand on stops the boot all the same.
+ * Off: `@SharedResponse()` shares nothing, and that is said; not where the whole module is off, which says so itself. Misplaced
+ * decorators stop the boot all the same.
  */
 const off = ({ handlers, logger, enabled }: FeatureHost): Feature => ({
   install: ({ modules, platform }) => {

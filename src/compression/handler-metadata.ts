@@ -18,7 +18,8 @@ const NO_COMPRESSION_METADATA = 'perf:no-compression';
 /**
  * Sends the responses of a handler, or of every handler of a controller, without a content coding and keeps none of them
  * (beside `@SharedResponse()` the answer is shared unencoded). For responses that mix a secret (a token, a CSRF value, a
- * signed URL) with text that a request can choose: their length would tell about the secret (BREACH).
+ * signed URL) with text that a request can choose: their length would tell about the secret (BREACH). On a method that serves
+ * no route the boot stops with `PERF_ERR_DECORATOR`.
  */
 export const NoCompression = (): CustomDecorator => SetMetadata(NO_COMPRESSION_METADATA, true);
 
@@ -66,12 +67,20 @@ const sharedOn = ({ method }: HandlerSite): SharedResponseOptions | null =>
   (Reflect.getMetadata(SHARED_RESPONSE_METADATA, method) ?? null) as SharedResponseOptions | null;
 
 /**
- * Looks for `@SharedResponse()` where no route is: message handlers, resolvers, plain methods; and then on routes.
- * @throws PERF_ERR_DECORATOR on anything but a GET handler, here or when handlers are placed
+ * Looks for `@SharedResponse()` and `@NoCompression()` where no route is: message handlers, resolvers, plain methods; for the
+ * first then on routes.
+ * @throws PERF_ERR_DECORATOR there, and for the first on anything but a GET handler, here or when handlers are placed
  */
 export function refuseMisplaced(modules: ModulesContainer, handlers: ControllerHandlers): void {
-  for (const { where, method } of sharedMethods(modules)) {
+  for (const { where, method } of methodsWith(SHARED_RESPONSE_METADATA, modules)) {
     if (!servesRoute(method)) throw needsGet(where, 'no route');
+  }
+  for (const { where, method } of methodsWith(NO_COMPRESSION_METADATA, modules)) {
+    if (servesRoute(method)) continue;
+    throw new PerfError(
+      'PERF_ERR_DECORATOR',
+      `@NoCompression() on "${where}" needs a route handler, got no route. Move it to the handler that answers, or to its controller.`,
+    );
   }
   handlers.around((site) => {
     if (sharedOn(site) !== null) checkShared(site);
@@ -81,7 +90,7 @@ export function refuseMisplaced(modules: ModulesContainer, handlers: ControllerH
 
 /** Says that `@SharedResponse()` shares nothing while compression is off. The answers are right, so the boot goes on. */
 export function warnOfSharedWhileOff(modules: ModulesContainer, report: Reporter): void {
-  const names = new Set([...sharedMethods(modules)].map(({ where }) => where));
+  const names = new Set([...methodsWith(SHARED_RESPONSE_METADATA, modules)].map(({ where }) => where));
   if (names.size === 0) return;
   report.warn(
     `@SharedResponse() on ${[...names].join(', ')} shares nothing: \`compression: false\` has switched off what it needs. ` +
@@ -89,13 +98,13 @@ export function warnOfSharedWhileOff(modules: ModulesContainer, report: Reporter
   );
 }
 
-function* sharedMethods(modules: ModulesContainer): IterableIterator<{ where: string; method: object }> {
+function* methodsWith(key: string, modules: ModulesContainer): IterableIterator<{ where: string; method: object }> {
   for (const { controllers, providers } of modules.values()) {
     for (const { metatype } of [...controllers.values(), ...providers.values()]) {
       if (typeof metatype !== 'function' || typeof metatype.prototype !== 'object' || metatype.prototype === null)
         continue;
       for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(metatype.prototype))) {
-        if (typeof value !== 'function' || !Reflect.hasMetadata(SHARED_RESPONSE_METADATA, value as object)) continue;
+        if (typeof value !== 'function' || !Reflect.hasMetadata(key, value as object)) continue;
         yield { where: `${metatype.name}.${name}`, method: value as object };
       }
     }

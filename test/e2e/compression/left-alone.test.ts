@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { Controller, Get, Header, HttpCode, Res } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
 import { afterEach, describe, expect, it } from 'vitest';
-import { SharedResponse } from '../../../src/index.js';
+import { NoCompression, SharedResponse } from '../../../src/index.js';
 import { adapters, startApp, type TestApp } from '../../fixtures/app.js';
 import { CompressionController, textOf } from '../../fixtures/compression.controller.js';
 import { callAccepting } from '../../fixtures/http-client.js';
@@ -120,4 +120,19 @@ describe.each(adapters)('compression on %s', (adapter) => {
       expect(state).toBe(true);
     },
   );
+});
+
+class Totals {
+  @NoCompression()
+  sum(): number {
+    return 1;
+  }
+}
+
+it.each(adapters)('@NoCompression() on a method that serves no route stops the boot, on %s', async (adapter) => {
+  for (const perf of [{}, { compression: false }]) {
+    await expect(startApp(adapter, { perf, metadata: { providers: [Totals] } })).rejects.toThrow(
+      'PERF_ERR_DECORATOR: @NoCompression() on "Totals.sum" needs a route handler, got no route. Move it to the handler that answers, or to its controller.',
+    );
+  }
 });
