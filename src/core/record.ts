@@ -128,7 +128,7 @@ export interface BlockRecord {
   /** `'file:line:column'` of the first frame in the user's code, source-mapped. */
   location: string | null;
   stack: readonly string[];
-  /** `'Reports.render'`: the provider's method that `@Offload()` would take off the loop; absent where none ran. */
+  /** `'Reports.render'`: the provider's method that `@Offload()` could take off the loop; absent where none ran. */
   offloadable?: string;
   /** Milliseconds of garbage collection inside the block. */
   gcMs: number;

@@ -17,7 +17,7 @@ export interface DeferStats {
 
 /** Counters of compression since the application started; `cacheBytes` is of now. */
 export interface CompressionStats {
-  /** All responses that compression has seen. */
+  /** All responses that compression has seen, but those of the module's own paths. */
   responses: number;
   /** Those that were sent encoded. */
   compressed: number;

@@ -52,7 +52,7 @@ export function movableIn(root: unknown): ArrayBuffer[] {
   return [...buffers].filter(({ byteLength }) => byteLength > 0);
 }
 
-/** Items of an array that are looked at for their class. */
+/** Items or values of one that are looked at for their class. */
 const MOST_ITEMS = 10;
 
 /** The class of an instance in a value, which a copy does not have: of itself, its items or values, or theirs. Null: of none. */
@@ -66,7 +66,7 @@ export function classLostIn(value: unknown, levels = 2): string | null {
     if (prototype !== null && Object.getPrototypeOf(prototype) !== null) return prototype.constructor?.name ?? 'Object';
   }
   if (levels === 0) return null;
-  for (const inner of isList ? value.slice(0, MOST_ITEMS) : Object.values(value)) {
+  for (const inner of Object.values(value).slice(0, MOST_ITEMS)) {
     const lost = classLostIn(inner, levels - 1);
     if (lost !== null) return lost;
   }
