@@ -5,6 +5,7 @@ import type { Body } from '../cache/content-cache.js';
 import type { CompressionEngine } from '../engine.js';
 import { compressionOf } from '../route-compression.js';
 import { seal } from '../sealed-response.js';
+import { showCondition } from './hidden-condition.js';
 import { checkRouteLevels, registerPlugin, type FastifyPlugin, type RouteCompressOption } from './plugin.js';
 import { decompressRequest, type PreParsing } from './request-decompression.js';
 import { FastifyResponseView, type FastifyReply, type FastifyRequest } from './response-view.js';
@@ -56,9 +57,11 @@ export async function compressOnFastify(
     if (Array.isArray(route.onSend)) route.onSend = [...(route.onSend as unknown[])];
   });
   fastify.addHook('onSend', (request, reply, payload, done) => {
+    const state = stateOf(request);
+    if (state !== null) showCondition(state, request);
     // Fastify makes these options anew for each who asks.
     const config: RouteOptions['config'] = someOff ? request.routeOptions.config : undefined;
-    const route = config?.[OFF] === true ? engine.off : (compressionOf(stateOf(request)) ?? engine.unrouted);
+    const route = config?.[OFF] === true ? engine.off : (compressionOf(state) ?? engine.unrouted);
     const view = new FastifyResponseView(request, reply, route);
     if (typeof payload === 'string' && engine.passes(view, payload)) return done(null, payload);
     const body = payload instanceof ReadableStream ? Readable.fromWeb(payload) : payload;

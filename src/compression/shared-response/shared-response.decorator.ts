@@ -15,6 +15,8 @@ import { boolean, number, object, oneOf, optional, optionalNumber, value } from 
 import type { RequestState } from '../../core/request-state.js';
 import { isHttp } from '../../http/handler.interceptor.js';
 import { lifecycleOf, stateOf } from '../../http/lifecycle.js';
+import { hideCondition } from '../fastify/hidden-condition.js';
+import type { FastifyRequest } from '../fastify/response-view.js';
 import { compressionOf, SHARED_ANSWER } from '../route-compression.js';
 import type { Headers, KeptResponse, SharedFlight } from './shared-flight.js';
 import type { SharedResponseOptions } from './shared-route.js';
@@ -77,6 +79,7 @@ interface HttpRequest extends IncomingMessage {
   baseUrl?: string;
 }
 interface HttpResponse {
+  send(body?: unknown): unknown;
   getHeaders(): Headers;
   removeHeader(name: string): unknown;
   /** Fastify's: what middleware has put there would show through. */
@@ -106,7 +109,7 @@ export class SharedResponseGuard implements CanActivate {
     });
     if (admission.kind === 'gone') throw new SharedResponseFound(null);
     if (admission.kind === 'kept') throw new SharedResponseFound(admission.kept);
-    if (admission.kind === 'lead') lead(admission.flight, state, request);
+    if (admission.kind === 'lead') lead(admission.flight, state, request, context.getArgByIndex(1));
     return true;
   }
 }
@@ -118,11 +121,17 @@ function targetOf({ originalUrl, baseUrl = '', url = '' }: HttpRequest): string 
 }
 
 /** Runs the handler for others too. */
-function lead(flight: SharedFlight, state: RequestState, request: HttpRequest): void {
+function lead(
+  flight: SharedFlight,
+  state: RequestState,
+  request: HttpRequest | FastifyRequest,
+  reply: HttpResponse,
+): void {
   SHARED_ANSWER.set(state, flight);
   // Express would drop the body of an answer that this client has already, and with it the answer of everybody who
   // waits. The client still gets its 304, from the body.
-  if (!('raw' in request)) Object.defineProperty(request, 'fresh', { value: false, configurable: true });
+  if ('raw' in request) hideCondition(state, request, reply);
+  else Object.defineProperty(request, 'fresh', { value: false, configurable: true });
   const { response } = state;
   if (response === null || response.destroyed) flight.close(false);
   else response.once('close', () => flight.close(response.headersSent));
