@@ -9,7 +9,7 @@ import type { ResponseView } from './response-view.js';
 import { RouteCompression } from './route-compression.js';
 import { negotiate, type ContentCoding } from './rules/accept-encoding.js';
 import { conditionOf, expressTagLength, isExpressTag, tagAsNamed, weakened } from './rules/entity-tag.js';
-import { isLeftAlone, mayEncode, mayKeep, varyWithAcceptEncoding } from './rules/policy.js';
+import { isCompressible, isLeftAlone, mayEncode, mayKeep, varyWithAcceptEncoding } from './rules/policy.js';
 import { KeptResponse, SharedFlight } from './shared-response/shared-flight.js';
 
 /** Sends the body that a response has in the end; null for one without a body (304). */
@@ -69,7 +69,7 @@ export class CompressionEngine {
   sendNothing(view: ResponseView, deliver: () => void): void {
     this.seen(view);
     const { shared } = view;
-    if (view.status === 304 && !view.route.off && !isLeftAlone(view) && !this.isSmallByTag(view)) {
+    if (view.status === 304 && this.wasEncoded(view)) {
       addVary(view);
       tagAsNamed(view);
     }
@@ -183,10 +183,13 @@ export class CompressionEngine {
     return body.length * 3 < thresholdBytes || Buffer.byteLength(body) < thresholdBytes;
   }
 
-  /** Express's own tag begins with the length of the body that there would have been. */
-  private isSmallByTag(view: ResponseView): boolean {
+  /** Whether the 200 that a 304 stands for may be encoded, as far as its head still tells. */
+  private wasEncoded(view: ResponseView): boolean {
+    if (view.route.off || isLeftAlone(view)) return false;
+    if (!isCompressible(String(view.header('content-type') ?? 'text/plain'))) return false;
+    // Express's own tag begins with the length of the body that there would have been.
     const length = expressTagLength(String(view.header('etag')));
-    return length !== null && length < this.options.thresholdBytes;
+    return length === null || length >= this.options.thresholdBytes;
   }
 
   private seen({ route }: ResponseView): void {

@@ -63,6 +63,8 @@ export async function compressOnFastify(
     const config: RouteOptions['config'] = someOff ? request.routeOptions.config : undefined;
     const route = config?.[OFF] === true ? engine.off : (compressionOf(state) ?? engine.unrouted);
     const view = new FastifyResponseView(request, reply, route);
+    // As `@fastify/etag` answers who has the body already.
+    if (payload === '' && view.status === 304) return engine.sendNothing(view, () => done(null, payload));
     if (typeof payload === 'string' && engine.passes(view, payload)) return done(null, payload);
     const body = payload instanceof ReadableStream ? Readable.fromWeb(payload) : payload;
     if (typeof body === 'string' || body instanceof Uint8Array) {

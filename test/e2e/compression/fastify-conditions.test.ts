@@ -21,6 +21,12 @@ class ConditionsController {
     return textOf(5_000);
   }
 
+  @Get('image')
+  @Header('content-type', 'image/png')
+  image(): string {
+    return textOf(5_000);
+  }
+
   @Get('own')
   @Header('content-type', 'text/plain')
   own(): string {
@@ -61,6 +67,20 @@ describe('a hook of `main.ts` that answers conditions, as `@fastify/etag` does',
     answers.push(await get('shared', has), await get('shared'));
     expect(answers.map(({ status }) => status)).toEqual([304, 304, 304, 200]);
     expect([runs, answers.at(-1)!.text]).toEqual([1, textOf(5_000)]);
+  });
+
+  it.each(['own', 'shared'])('gets the `Vary` and the tag of its 200 on a 304: %s', async (path) => {
+    const { headers } = await get(path);
+    const etag = `W/${tagOf(textOf(5_000))}`;
+    expect(headers).toMatchObject({ etag, vary: 'accept-encoding', 'content-encoding': 'gzip' });
+    const again = await get(path, { 'if-none-match': etag });
+    expect([again.status, again.headers.etag, again.headers.vary]).toEqual([304, etag, 'accept-encoding']);
+  });
+
+  it('adds no `Vary` to the 304 of what is never encoded', async () => {
+    const { headers } = await get('image');
+    const again = await get('image', { 'if-none-match': String(headers.etag) });
+    expect([again.status, headers.vary, again.headers.vary]).toEqual([304, undefined, undefined]);
   });
 
   it('does not keep from others what the client has sent', async () => {
