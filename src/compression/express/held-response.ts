@@ -116,16 +116,14 @@ export class HeldResponse implements Sending {
   }
 
   private bodyOf(chunk: unknown, encoding: unknown): Body | null {
-    if (this.request.method === 'HEAD') {
-      // Express itself has found that the client has it.
-      if (this.response.statusCode === 304) return null;
-      const body = this.sentBody ?? (isChunk(chunk) ? chunk : null);
-      return typeof body === 'string' ? Buffer.from(body) : body;
-    }
-    if (!isChunk(chunk) || chunk.length === 0) return null;
+    const isHead = this.request.method === 'HEAD';
+    // Express itself has found that the client has it.
+    if (isHead && this.response.statusCode === 304) return null;
+    const body = isHead ? (this.sentBody ?? chunk) : chunk;
+    if (!isChunk(body) || (body.length === 0 && !isHead)) return null;
     // A kept answer stands for itself, encodings included: its text need not become bytes again for each caller.
-    if (typeof chunk !== 'string' || this.view.shared instanceof KeptResponse) return chunk;
-    return Buffer.from(chunk, typeof encoding === 'string' ? (encoding as BufferEncoding) : 'utf8');
+    if (typeof body !== 'string' || this.view.shared instanceof KeptResponse) return body;
+    return Buffer.from(body, typeof encoding === 'string' ? (encoding as BufferEncoding) : 'utf8');
   }
 
   private endWith(body: Body, ...given: End): void {

@@ -60,6 +60,12 @@ class AloneController {
     setImmediate(() => server.closeIdleConnections());
   }
 
+  @Get('latin1')
+  latin1(@Res() response: ServerResponse): void {
+    response.setHeader('content-type', 'text/plain; charset=iso-8859-1');
+    response.end('äöü '.repeat(1_000), 'latin1');
+  }
+
   /** Streams of other packages have what Node's own have, but are none. */
   @Get('foreign-stream')
   foreignStream(@Res() reply: FastifyReply): void {
@@ -111,6 +117,19 @@ describe.each(adapters)('compression on %s', (adapter) => {
     const { headers, text } = await get('alone/foreign-stream');
     expect([headers['content-encoding'], text]).toEqual(['gzip', textOf(20_000)]);
   });
+
+  it.runIf(adapter === 'express')(
+    'answers HEAD of a text in another encoding with the headers of its GET',
+    async () => {
+      await start();
+      for (const coding of ['gzip', 'identity']) {
+        const answers = ['GET', 'HEAD'].map((method) => callAccepting(`${test.url}/alone/latin1`, coding, { method }));
+        const [viaGet, viaHead] = await Promise.all(answers);
+        expect(viaHead!.headers['etag']).toBe(viaGet!.headers['etag']);
+        if (coding === 'gzip') expect(viaHead!.headers['content-length']).toBe(viaGet!.headers['content-length']);
+      }
+    },
+  );
 
   it.runIf(adapter === 'express')(
     'lets a response look ended while its body is encoded, and not be cut off by a server that closes',
