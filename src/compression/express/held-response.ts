@@ -31,7 +31,8 @@ export class HeldResponse implements Sending {
   private phase: Phase = 'open';
   private encoder: Transform | null = null;
   private unseal: (() => void) | null = null;
-  private sentBody: Body | null = null;
+  /** Null: `res.send()` was given nothing; undefined: it was not called. */
+  private sentBody: Body | null | undefined;
   private readonly view: ExpressResponseView;
 
   constructor(
@@ -47,7 +48,7 @@ export class HeldResponse implements Sending {
   /** Express counts a body by itself, and drops that of HEAD, whose length and tag are those of GET's. */
   sends(body: unknown): void {
     this.view.sends();
-    if (typeof body === 'string' || body instanceof Uint8Array) this.sentBody = body;
+    this.sentBody = isChunk(body) ? body : null;
   }
 
   /** An explicit head: what follows is treated as a stream, because its length and its end are not known yet. */
@@ -141,7 +142,8 @@ export class HeldResponse implements Sending {
   private endWithout(done: Callback | undefined): void {
     const { engine, view } = this;
     const deliver = (): void => this.deliver(undefined, undefined, done);
-    if (this.request.method !== 'HEAD' || this.response.statusCode === 304) return engine.sendNothing(view, deliver);
+    const isStream = this.request.method === 'HEAD' && this.response.statusCode !== 304 && this.sentBody === undefined;
+    if (!isStream) return engine.sendNothing(view, deliver);
     // HEAD of a stream: the headers of its GET.
     engine.openStream(view);
     deliver();

@@ -1,6 +1,16 @@
 import type { ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Controller, Get, type INestApplication, Logger, Param, Res, Version, VersioningType } from '@nestjs/common';
+import {
+  Controller,
+  Get,
+  HttpCode,
+  type INestApplication,
+  Logger,
+  Param,
+  Res,
+  Version,
+  VersioningType,
+} from '@nestjs/common';
 import type { AbstractHttpAdapter } from '@nestjs/core';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { FastifyInstance } from 'fastify';
@@ -58,6 +68,11 @@ class SharedController {
   nothing(@Res({ passthrough: true }) reply: Reply): void {
     reply.header('x-count', String(count('nothing')));
   }
+
+  @Get('no-content')
+  @HttpCode(204)
+  @SharedResponse({ ttlMs: 60_000 })
+  noContent(): void {}
 
   @Get('empty')
   @SharedResponse({ ttlMs: 60_000 })
@@ -204,6 +219,20 @@ describe.each(adapters)('@SharedResponse() on %s', (adapter) => {
     }));
     expect(told).toEqual([told[0], told[0], told[0]]);
     expect(told[0]).toMatchObject({ status: 200, text: '' });
+  });
+
+  it.each(['nothing', 'no-content'])('says nothing of HEAD where GET has no body: %s', async (name) => {
+    const warn = vi.spyOn(Logger.prototype, 'warn').mockImplementation(() => {});
+    await start();
+    const answers: unknown[] = [];
+    for (const method of ['GET', 'HEAD']) {
+      const { status, headers } = await callAccepting(`${test.url}/api/shared/${name}`, 'gzip', { method });
+      answers.push([status, headers.vary]);
+    }
+    // Its flight ends with its response: the application's end waits for that.
+    await test.close();
+    expect(answers).toEqual([answers[0], answers[0]]);
+    expect(warn.mock.calls.filter(([text]) => String(text).includes('@SharedResponse()'))).toEqual([]);
   });
 
   it('lets nobody wait longer than `waitMs` for a handler that is stuck', async () => {
