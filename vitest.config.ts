@@ -117,7 +117,11 @@ const bullmq5 = existsSync(new URL(`./${BULLMQ5}/node_modules`, import.meta.url)
         test: {
           ...fork,
           name: 'bullmq5',
-          include: ['test/e2e/defer-{durable,two-services}.test.ts', 'test/contract/durable-store.test.ts'],
+          include: [
+            'test/e2e/defer-{durable,two-services}.test.ts',
+            'test/contract/durable-store.test.ts',
+            'test/faults/defer-redis-worker.test.ts',
+          ],
           env: { NEST_MAJOR: '11', BULLMQ_MAJOR: '5' },
         },
       },

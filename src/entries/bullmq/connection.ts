@@ -18,6 +18,9 @@ export interface Connection {
 const SILENT_MS = 10_000;
 const WORKER_SILENT_MS = 15_000;
 
+/** BullMQ's loop asks again at once when Redis has refused its command: when it may, milliseconds. */
+const REFUSED_MS = 1_000;
+
 type RetryStrategy = (times: number) => unknown;
 
 /** What is asked of an ioredis client. Not BullMQ's own type: BullMQ 5's is that of ioredis 5 only. */
@@ -58,21 +61,41 @@ export const producerConnection = (connection: RedisConnection): Connection =>
 
 /** For the worker: it may wait for as long as it takes, and BullMQ demands it. The application's own bound would end its reads. */
 export const workerConnection = (connection: RedisConnection): Connection =>
-  connect(connection, {
-    enableOfflineQueue: true,
-    maxRetriesPerRequest: null,
-    commandTimeout: undefined,
-    socketTimeout: WORKER_SILENT_MS,
-  });
+  connect(
+    connection,
+    {
+      enableOfflineQueue: true,
+      maxRetriesPerRequest: null,
+      commandTimeout: undefined,
+      socketTimeout: WORKER_SILENT_MS,
+    },
+    isRefused,
+  );
 
-function connect(connection: RedisConnection, override: object): Connection {
+/** An error that `endsTurn` is answered by a connection made anew, after `REFUSED_MS`: until then commands wait. */
+function connect(
+  connection: RedisConnection,
+  override: object,
+  endsTurn: (error: Error) => boolean = () => false,
+): Connection {
   let released = false;
+  let refused = false;
   const given = (isClient(connection) ? connection.options : connection) as RedisClient['options'];
   // BullMQ's own default waits up to 20 s.
   const usual = given?.retryStrategy ?? reconnectInMs;
   // ioredis gives up, and lets the process end, when its strategy returns no number.
-  const retryStrategy: RetryStrategy = (times) => (released ? null : usual(times));
-  const reconnectOnError = given?.reconnectOnError ?? needsAnew(/READONLY/);
+  const retryStrategy: RetryStrategy = (times) => {
+    if (released) return null;
+    const pausesMs = refused ? REFUSED_MS : usual(times);
+    refused = false;
+    return pausesMs;
+  };
+  const usualAnew = given?.reconnectOnError ?? needsAnew(/READONLY/);
+  const reconnectOnError = (error: Error): unknown => {
+    const ends = endsTurn(error);
+    refused ||= ends;
+    return usualAnew(error) || ends;
+  };
   const options = { ...override, retryStrategy, reconnectOnError };
   const client = isClient(connection) ? connection.duplicate(options) : null;
   return {
@@ -82,4 +105,10 @@ function connect(connection: RedisConnection, override: object): Connection {
       client?.disconnect();
     },
   };
+}
+
+/** For a right that is missing, say, or for want of memory. What BullMQ's scripts have to say themselves is no error. */
+function isRefused(error: Error): boolean {
+  const { command } = error as { command?: { name: string } };
+  return /^(eval|evalsha|bzpopmin)$/.test(command?.name ?? '') && !error.message.startsWith('NOSCRIPT');
 }

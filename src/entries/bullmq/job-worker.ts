@@ -82,8 +82,6 @@ export class JobWorker {
       if (this.stopping.signal.aborted) return;
       const cause = `worker of queue "${queueName}": ${reasonOf(error)}`;
       host.report(cause, `${cause}. It goes on by itself when Redis is back.`);
-      // Where a command is refused, by a right that is missing or for want of memory, BullMQ asks again at once.
-      if (error.name === 'ReplyError' && worker.isRunning()) this.rest(worker);
     });
     worker.waitUntilReady().then(
       () => void worker.run().catch((error: Error) => worker.emit('error', error)),
@@ -94,13 +92,6 @@ export class JobWorker {
       },
     );
     return worker;
-  }
-
-  private rest(worker: Worker): void {
-    void worker.pause(true);
-    setTimeout(() => {
-      if (!this.paused) void worker.resume();
-    }, RETRY_MS).unref();
   }
 
   async pause(): Promise<void> {
