@@ -2,7 +2,7 @@ import { EventEmitter, once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Redis } from 'ioredis';
-import { startRedis } from '../../scripts/redis.mjs';
+import { freePort, startRedis } from '../../scripts/redis.mjs';
 import { bullmqStore } from '../../src/entries/bullmq.js';
 import type { RedisConnection } from '../../src/entries/bullmq/connection.js';
 import { jobNamed } from '../contract/durable-store.contract.js';
@@ -20,8 +20,8 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
 }, 60_000);
 
-async function ownRedis() {
-  const redis = await startRedis({ own: true });
+async function ownRedis(given = {}) {
+  const redis = await startRedis({ own: true, ...given });
   const admin = new Redis(redis.port, '127.0.0.1', { retryStrategy: null });
   cleanups.push(async () => {
     admin.disconnect();
@@ -153,6 +153,27 @@ it.each(['options', 'a client'])('a worker waits longer for a job than commands 
   await add('second');
   await until('the second to run', () => ran.length === 2);
   expect(reports).toEqual([]);
+});
+
+it.each(['options', 'a client'])('with Redis away at boot, %s may say lazyConnect', async (kind) => {
+  const port = await freePort();
+  const options = { host: '127.0.0.1', port, lazyConnect: true };
+  const { ran, reports } = await startStore(kind === 'a client' ? new Redis(options) : options, true);
+  await until('the outage to be told', () => reports.length > 0);
+  await ownRedis({ port });
+  const add = await startProducer(port);
+  await add('first');
+  await until('the first to run', () => ran.length === 1);
+});
+
+it('a worker whose connection has ended makes another', async () => {
+  const port = await freePort();
+  const { ran, reports } = await startStore({ host: '127.0.0.1', port, retryStrategy: () => null }, true);
+  await until('the outage to be told', () => reports.length > 0);
+  await ownRedis({ port });
+  const add = await startProducer(port);
+  await add('first');
+  await until('the first to run', () => ran.length === 1);
 });
 
 itOnBullmq6('with all Sentinels away nobody is asked any more once the application has closed', async () => {

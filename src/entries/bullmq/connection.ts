@@ -96,7 +96,8 @@ function connect(
     refused ||= ends;
     return usualAnew(error) || ends;
   };
-  const options = { ...override, retryStrategy, reconnectOnError };
+  // Else BullMQ's first attempt would be its last.
+  const options = { ...override, lazyConnect: false, retryStrategy, reconnectOnError };
   const client = isClient(connection) ? connection.duplicate(options) : null;
   return {
     options: client ?? ({ ...connection, ...options } as ConnectionOptions),

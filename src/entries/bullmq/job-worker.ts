@@ -33,7 +33,7 @@ export interface QueueWorkerOptions {
 
 export class JobWorker {
   private worker: Worker;
-  /** One to which INFO was refused; BullMQ 5 must not close it while one of its connections still waits for that. */
+  /** The one before, to which INFO was refused, say; BullMQ 5 must not close it while one of its connections still waits for that. */
   private refused: Worker | null = null;
   private readonly active = new Set<{ readonly job: Job; readonly token: string | undefined }>();
   /** Jobs that have ended and that Redis has not been told of, in their order. */
@@ -85,13 +85,16 @@ export class JobWorker {
     });
     worker.waitUntilReady().then(
       () => void worker.run().catch((error: Error) => worker.emit('error', error)),
-      () => {
-        if (this.paused || skipVersionCheck) return;
-        this.refused = worker;
-        this.worker = this.open(true);
-      },
+      () => setTimeout(() => this.openAgain(), RETRY_MS).unref(),
     );
     return worker;
+  }
+
+  private openAgain(): void {
+    if (this.paused) return;
+    void this.refused?.close(true);
+    this.refused = this.worker;
+    this.worker = this.open(true);
   }
 
   async pause(): Promise<void> {
