@@ -176,6 +176,27 @@ it('a worker whose connection has ended makes another', async () => {
   await until('the first to run', () => ran.length === 1);
 });
 
+it('once a worker has stopped no timer holds up the end of the process', async () => {
+  const { port } = await ownRedis();
+  // Timers of what went before end.
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+  const before = timers();
+  const { store, ran } = await startStore({ host: '127.0.0.1', port }, true);
+  await until('the first to be stored', () =>
+    store.add([jobNamed('first')], { envelope: false }).then(
+      () => true,
+      () => false,
+    ),
+  );
+  await until('the first to run', () => ran.length === 1);
+  // The worker waits for the next.
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  await store.stopWorker(1_000);
+  await store.close();
+  await until('its timers to end', () => timers() <= before, 5_000);
+});
+
 itOnBullmq6('with all Sentinels away nobody is asked any more once the application has closed', async () => {
   let asked = 0;
   const sentinel = createServer((socket) => {

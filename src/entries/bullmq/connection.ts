@@ -1,4 +1,4 @@
-import type { ConnectionOptions } from 'bullmq';
+import type { ConnectionOptions, Worker } from 'bullmq';
 import { PerfError } from '../../core/perf.error.js';
 import { isClient, needsAnew, reconnectInMs } from '../redis/connection.js';
 
@@ -14,9 +14,9 @@ export interface Connection {
   release(): void;
 }
 
-/** A connection that owes an answer for so long is half open, milliseconds: it is made anew. A worker's reads wait for up to 10 s. */
+/** A connection that owes an answer for so long is half open, milliseconds: it is made anew. */
 const SILENT_MS = 10_000;
-const WORKER_SILENT_MS = 15_000;
+const WORKER_BEAT_MS = 8_000;
 
 /** BullMQ's loop asks again at once when Redis has refused its command: when it may, milliseconds. */
 const REFUSED_MS = 1_000;
@@ -59,7 +59,7 @@ export async function importBullmq(connection: RedisConnection): Promise<Bullmq>
 export const producerConnection = (connection: RedisConnection): Connection =>
   connect(connection, { enableOfflineQueue: false, maxRetriesPerRequest: 1, socketTimeout: SILENT_MS });
 
-/** For the worker: it may wait for as long as it takes, and BullMQ demands it. The application's own bound would end its reads. */
+/** For the worker: it may wait for as long as it takes, and BullMQ demands it. The application's own bounds would end its reads. */
 export const workerConnection = (connection: RedisConnection): Connection =>
   connect(
     connection,
@@ -67,7 +67,7 @@ export const workerConnection = (connection: RedisConnection): Connection =>
       enableOfflineQueue: true,
       maxRetriesPerRequest: null,
       commandTimeout: undefined,
-      socketTimeout: WORKER_SILENT_MS,
+      socketTimeout: undefined,
     },
     isRefused,
   );
@@ -106,6 +106,32 @@ function connect(
       client?.disconnect();
     },
   };
+}
+
+interface WorkerClient {
+  readonly status: string;
+  disconnect(reconnect: boolean): void;
+  ping(): Promise<unknown>;
+}
+
+/**
+ * Gives up a half-open connection of a worker that is ready. Of reads that wait BullMQ does so itself; ioredis' `socketTimeout`
+ * would end those as well, and in ioredis 5 hold up the end of the process.
+ */
+export function watchConnection(worker: Worker): void {
+  // BullMQ 5, and BullMQ 6.
+  const of = worker as { client?: Promise<WorkerClient>; getBackend?(): object };
+  let owed = false;
+  const beat = async (): Promise<void> => {
+    const client = await (of.client ?? (of.getBackend!() as { client: Promise<WorkerClient> }).client);
+    if (client.status !== 'ready') return;
+    if (owed) return client.disconnect(true);
+    owed = true;
+    await client.ping().catch(() => {});
+    owed = false;
+  };
+  const beats = setInterval(() => void beat(), WORKER_BEAT_MS).unref();
+  worker.once('closing', () => clearInterval(beats));
 }
 
 /** For a right that is missing, say, or for want of memory. What BullMQ's scripts have to say themselves is no error. */

@@ -4,7 +4,7 @@ import { reasonOf } from '../../core/reason.js';
 import { within } from '../../core/within.js';
 import { backoffMs } from '../../core/backoff.js';
 import type { DurableStoreHost, WorkKind } from '../../defer/durable/durable-store.js';
-import type { Bullmq, Connection } from './connection.js';
+import { watchConnection, type Bullmq, type Connection } from './connection.js';
 import { openEnvelope } from './envelope.js';
 import { BOUNDED_BACKOFF, readJob, type ReadJob } from './job-data.js';
 
@@ -84,7 +84,10 @@ export class JobWorker {
       host.report(cause, `${cause}. It goes on by itself when Redis is back.`);
     });
     worker.waitUntilReady().then(
-      () => void worker.run().catch((error: Error) => worker.emit('error', error)),
+      () => {
+        watchConnection(worker);
+        worker.run().catch((error: Error) => worker.emit('error', error));
+      },
       () => setTimeout(() => this.openAgain(), RETRY_MS).unref(),
     );
     return worker;

@@ -15,6 +15,7 @@ class StubWorker extends EventEmitter {
     super();
     StubWorker.last = this;
   }
+  client = Promise.resolve({ status: 'end' });
   waitUntilReady = async (): Promise<void> => {};
   run = async (): Promise<void> => {};
   pause = async (): Promise<void> => {};
