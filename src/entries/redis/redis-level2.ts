@@ -32,6 +32,8 @@ export class RedisLevel2 implements Level2 {
   private readonly unsent = new Map<string, Unsent>();
   private isReady = false;
   private hasSubscribed = false;
+  /** A write was refused as READONLY. The connection for commands is made anew by itself, that of the subscriber on the next beat. */
+  private wasDemoted = false;
   private late = 0;
   private leftAloneUntilMs = 0;
   private ping: NodeJS.Timeout | undefined;
@@ -66,7 +68,7 @@ export class RedisLevel2 implements Level2 {
     // Nothing is a gap yet that was there before the first load.
     this.hasSubscribed = true;
     // A connection that is half open owes the answer, and is made anew.
-    this.ping = setInterval(() => this.beat(), PING_MS).unref();
+    this.ping = setInterval(() => void this.beat(), PING_MS).unref();
   }
 
   async read({ method, key }: Level2Key): Promise<Level2Answer | null> {
@@ -112,11 +114,14 @@ export class RedisLevel2 implements Level2 {
   }
 
   /** On a connection that lives an invalidation may have failed, for want of memory, or have missed us: a demoted primary refuses any write. */
-  private beat(): void {
+  private async beat(): Promise<void> {
     this.subscriber.ping().catch(() => {});
     if (!this.isReady) return;
-    this.commands.del(`${this.channel}:beat`).catch((error: unknown) => this.failed('write', error));
     this.sendUnsent();
+    await this.commands.del(`${this.channel}:beat`).catch((error: unknown) => this.failed('write', error));
+    // Others may publish elsewhere by now. Not more often: each time what this pod knows is forgotten.
+    if (this.wasDemoted && this.subscriber.status === 'ready') this.subscriber.disconnect(true);
+    this.wasDemoted = false;
   }
 
   private sendUnsent(): void {
@@ -182,8 +187,7 @@ export class RedisLevel2 implements Level2 {
   private failed(what: string, error: unknown): void {
     const reason = reasonOf(error);
     this.listener.report(`redisCache ${what}`, `redisCache() could not ${what}: ${reason}`);
-    // Others may publish elsewhere by now. The connection for commands is made anew by itself.
-    if (reason.includes('READONLY') && this.subscriber.status === 'ready') this.subscriber.disconnect(true);
+    if (reason.includes('READONLY')) this.wasDemoted = true;
   }
 
   /** Without `key`: of what is invalidated as a whole. */

@@ -94,6 +94,21 @@ describe('level 2 in Redis', () => {
     await until('the other to have it', async () => (await other.of.product('1')).price === 2);
   });
 
+  it('is listened for on the same connection while writes are refused', async () => {
+    const redis = await startRedis({ own: true });
+    const admin = new Redis(redis.url);
+    cleanups.push(() => [redis.stop(), admin.disconnect()]);
+    const { of } = await podOf(redis.url, 'read-only');
+    const listeners = async (): Promise<string> =>
+      /id=\d+/.exec(String(await admin.client('LIST', 'TYPE', 'PUBSUB')))![0];
+    const before = await listeners();
+    await admin.replicaof('127.0.0.1', 1);
+    await of.product('1');
+    await until('a write to be refused', async () => /errorstat_READONLY/.test(await admin.info('errorstats')));
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    expect(await listeners()).toBe(before);
+  });
+
   it('tells keys apart whose text is no Unicode', async () => {
     const prefix = `test-surrogates-${process.pid}`;
     const { of } = await podOf(inject('redisUrl'), prefix);
