@@ -31,6 +31,8 @@ export class Counters {
   private readonly items = { ...NOWHERE };
   /** How often items were tried, or sent, once more. */
   retried = 0;
+  /** Jobs that their store runs here, and that are counted nowhere else before they end. */
+  jobs = 0;
   private expected = 0;
   private waiters: (() => void)[] = [];
   private closed = false;

@@ -172,7 +172,7 @@ export class DeferEngine {
   private sayWaits(deadlineMs: number): void {
     const { pending, running } = this.stats();
     const handlers = Math.max(this.handlers, this.undecided.size);
-    const waits = `${handlers} handlers and ${pending + running} deferred tasks`;
+    const waits = `${handlers} handlers and ${pending + running + this.counters.jobs} deferred tasks`;
     this.shared.report('the shutdown waits', `The shutdown waits for ${waits}, ${deadlineMs} ms at the most.`);
   }
 

@@ -36,6 +36,7 @@ export class DurableWorker implements DurableStoreHost {
     return new Promise((resolve, reject) => {
       const settled = (running: Attempt<readonly DurableJob[]>, outcome: AttemptOutcome, error: unknown): void => {
         signal?.removeEventListener('abort', stop);
+        this.counters.jobs -= 1;
         // What a shutdown cuts off runs again: it has not failed.
         if (outcome === 'completed' || signal?.aborted !== true) this.record(running, outcome, error);
         if (outcome === 'completed') resolve();
@@ -44,6 +45,7 @@ export class DurableWorker implements DurableStoreHost {
       const running = new Attempt(jobs, { id, requestId, status, attempt, traceparent }, settled);
       const stop = (): void => running.abort(new Error('the application closes'));
       signal?.addEventListener('abort', stop);
+      this.counters.jobs += 1;
       running.start(run, new AsyncResource('PerfDurableJob'), timeoutMs);
     });
   }

@@ -21,6 +21,21 @@ function start(place: MemoryPlace, run: () => unknown) {
   return { engine, reports, durable: engine.durable!, worker };
 }
 
+it('a shutdown that waits for a durable job counts it', async () => {
+  let finish: (() => void) | null = null;
+  const { engine, reports, durable, worker } = start(new MemoryPlace(), () => {
+    return new Promise<void>((resolve) => (finish = resolve));
+  });
+  await durable.start(worker);
+  await durable.enqueue({ ...entryOf('a'), timeoutMs: 60_000 });
+  await until('it to run', () => finish !== null);
+  const drained = engine.drain(60_000);
+  await until('what it says', () => reports.length > 0);
+  expect(reports).toEqual(['The shutdown waits for 0 handlers and 1 deferred tasks, 60000 ms at the most.']);
+  finish!();
+  await drained;
+});
+
 describe('after the application has closed', () => {
   it('a job that fails at last is neither counted nor told: another process runs it again', async () => {
     const place = new MemoryPlace();
