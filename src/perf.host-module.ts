@@ -13,7 +13,7 @@ import {
 import { HttpAdapterHost, ModulesContainer } from '@nestjs/core';
 import { needsContext } from './perf.context.js';
 import { resolveOptions, type ProvidedOptions } from './perf.options.js';
-import { noOptions, refuseSecondRegistration, secondNest } from './perf.registration.js';
+import { HOST, noOptions, refuseSecondRegistration, secondNest } from './perf.registration.js';
 import { PerfRuntime } from './perf.runtime.js';
 import { PerfService } from './perf.service.js';
 import {
@@ -62,6 +62,7 @@ export class PerfHostModule
     BeforeApplicationShutdown,
     OnApplicationShutdown
 {
+  static readonly [HOST] = true;
   private configured = false;
 
   constructor(

@@ -2,6 +2,9 @@ import type { Type } from '@nestjs/common';
 import type { ModulesContainer } from '@nestjs/core';
 import { PerfError } from './core/perf.error.js';
 
+/** Marks `PerfHostModule`, of each copy of this package. */
+export const HOST = Symbol.for('nestjs-perf:host');
+
 /** `PerfModule` was imported, and nobody has called `forRoot()`. */
 export const noOptions = (): PerfError =>
   new PerfError(
@@ -24,7 +27,7 @@ export const secondNest = (): PerfError =>
  */
 export function refuseSecondRegistration(modules: ModulesContainer, host: Type, perfModule: unknown): void {
   const all = [...modules.values()];
-  if (all.some(({ metatype }) => metatype !== host && metatype.name === 'PerfHostModule'))
+  if (all.some(({ metatype }) => metatype !== host && HOST in metatype))
     throw new PerfError(
       'PERF_ERR_REGISTERED_TWICE',
       'Two copies of nestjs-perf are in this application, and both would measure it. `npm ls nestjs-perf` shows them, ' +

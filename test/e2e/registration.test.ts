@@ -214,10 +214,10 @@ describe.each(adapters)('registered with %s', (adapter) => {
     );
   });
 
-  it("leaves an application's own class of the same name alone", async () => {
-    const Own = { PerfModule: class PerfModule {} }.PerfModule;
-    Module({})(Own);
-    const app = await boot(adapter, { imports: [PerfModule.forRoot(), Own] });
+  it("leaves an application's own classes of the same names alone", async () => {
+    const Own = { PerfModule: class PerfModule {}, PerfHostModule: class PerfHostModule {} };
+    for (const own of Object.values(Own)) Module({})(own);
+    const app = await boot(adapter, { imports: [PerfModule.forRoot(), ...Object.values(Own)] });
     await app.close();
   });
 
