@@ -130,7 +130,8 @@ export function watchConnection(worker: Worker): void {
     await client.ping().catch(() => {});
     owed = false;
   };
-  const beats = setInterval(() => void beat(), WORKER_BEAT_MS).unref();
+  const failed = (error: Error): boolean => worker.emit('error', error);
+  const beats = setInterval(() => void beat().catch(failed), WORKER_BEAT_MS).unref();
   worker.once('closing', () => clearInterval(beats));
 }
 

@@ -95,9 +95,13 @@ export class JobWorker {
 
   private openAgain(): void {
     if (this.paused) return;
-    void this.refused?.close(true);
+    this.closeRefused();
     this.refused = this.worker;
     this.worker = this.open(true);
+  }
+
+  private closeRefused(): void {
+    this.refused?.close(true).catch((error: Error) => this.worker.emit('error', error));
   }
 
   async pause(): Promise<void> {
@@ -124,7 +128,7 @@ export class JobWorker {
       const putBack = left.map(({ job, token }) => job.moveToDelayed(Date.now() + PUT_BACK_MS, token));
       await within(LAST_WORD_MS, () => Promise.allSettled(putBack));
     }
-    void this.refused?.close(true);
+    this.closeRefused();
     // With nothing to tell, Redis is waited for only as long as it takes when it is there.
     const hasNews = this.active.size + this.untold.size > 0;
     const closed = await within(hasNews ? leftMs() : LAST_WORD_MS, () => this.worker.close(this.active.size > 0));
