@@ -56,7 +56,7 @@ export function safeBody(
   if (!(length <= maxBytes)) return null;
   const redacted = redactData(body, secrets);
   if (redacted === null) return null;
-  const type = String(headers['content-type'] ?? '');
+  const type = String(headers['content-type'] ?? '').toLowerCase();
   const isForm = type.startsWith('application/x-www-form-urlencoded');
   if (!isForm && !/^application\/(?:[\w.+-]+\+)?json\b/.test(type)) return null;
   // One that was sent compressed is longer than it says.

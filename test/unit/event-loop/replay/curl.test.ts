@@ -57,8 +57,8 @@ describe('curl line', () => {
     );
   });
 
-  it('repeats a form', () => {
-    const headers = { ...post.headers, 'content-type': 'application/x-www-form-urlencoded' };
+  it.each(['application/x-www-form-urlencoded', 'Application/X-WWW-Form-URLencoded'])('repeats a form: %s', (type) => {
+    const headers = { ...post.headers, 'content-type': type };
     expect(curlOf({ ...post, headers }, { ...rules, maxBodyBytes: 1_000 }, secrets)).toContain(
       "--data-raw 'name=O'\\''Hara&password=[redacted]'",
     );
