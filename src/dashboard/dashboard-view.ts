@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
+import { epochMsOf } from '../core/clock.js';
 import type { Counts } from '../core/history.js';
 import { LATENCY_FIGURES } from '../core/latency-figures.js';
 import { OVERVIEW, type Overview } from '../core/overview.js';
@@ -57,7 +58,7 @@ export class DashboardView {
   private readonly past: PastFigures;
   private readonly rows = new Versions<number>();
   private readonly sections = new Versions<keyof Sections>();
-  private readonly process: ProcessInfo;
+  private readonly process: Omit<ProcessInfo, 'startedAt'>;
   /** The application, not the process. */
   private readonly startedMs: number;
   private shown: readonly ShownRoute[] = [];
@@ -85,7 +86,6 @@ export class DashboardView {
       pid: process.pid,
       release: host.release,
       node: process.version,
-      startedAt: Math.round(performance.timeOrigin),
     };
   }
 
@@ -106,7 +106,7 @@ export class DashboardView {
       at: snapshot.at,
       tookMs: 0,
       assets: this.assets,
-      process: this.process,
+      process: { ...this.process, startedAt: Math.round(epochMsOf(0)) },
       overMs: snapshot.routes[0]?.over.map(({ ms }) => ms) ?? [],
       gone: after === null ? [] : this.rows.goneSince(after.sample),
       other: this.other,

@@ -134,6 +134,8 @@ describe.each(adapters)('answers of the dashboard on %s', (adapter) => {
     // Of a time to come: the page begins anew, and knows no point that is later than now.
     expect(next.whole).toBe(next.at < first.at);
     expect(next.traffic.map(([at]) => at)).toEqual([next.at]);
+    expect(next.at - next.process.startedAt).toBeLessThan(performance.now() + 1_000);
+    expect(next.at).toBeGreaterThan(next.process.startedAt);
     // Samples are at least 1.5 s apart.
     const perSecond = next.traffic.at(-1)![1]!;
     expect(perSecond).toBeGreaterThan(0);
