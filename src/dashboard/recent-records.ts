@@ -1,6 +1,7 @@
 import type { BlockRecord, DeferredRecord, PerfRecord, RequestRef, ResourceSample } from '../core/record.js';
 import { pushBounded } from '../core/push-bounded.js';
-import { MAX_POINTS, type BlockRow, type ContainerPoint, type FailedWork } from './view.js';
+import { pushPoint } from './push-point.js';
+import { type BlockRow, type ContainerPoint, type FailedWork } from './view.js';
 
 const MAX_BLOCKS = 30;
 const MAX_TIMES = 200;
@@ -64,7 +65,7 @@ export class RecentRecords {
   private addSample({ at, cpu, memory }: ResourceSample): void {
     const { window } = cpu;
     const used = memory.workingSetBytes ?? memory.usageBytes;
-    pushBounded(this.container, [at, window?.usageCores ?? null, used, window?.throttledRatio ?? null], MAX_POINTS);
+    pushPoint(this.container, [at, window?.usageCores ?? null, used, window?.throttledRatio ?? null]);
   }
 }
 

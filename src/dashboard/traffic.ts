@@ -4,8 +4,8 @@ import type { RouteTotals } from '../core/latency-figures.js';
 import type { EventLoopSnapshot } from '../core/snapshot.js';
 import type { Steps } from '../core/turns.js';
 import type { EarlierCounts } from './earlier-counts.js';
-import { pushBounded } from '../core/push-bounded.js';
-import { MAX_POINTS, type TrafficPoint } from './view.js';
+import { pushPoint } from './push-point.js';
+import type { TrafficPoint } from './view.js';
 
 /** Nobody looked: the line has a gap there. */
 const GAP_MS = 30_000;
@@ -51,7 +51,7 @@ export class Traffic {
 
   private push(at: number, loop: EventLoopSnapshot | null, figures: Figures): void {
     const { utilization = null, delayMs } = loop ?? {};
-    pushBounded(this.points, [at, ...figures, utilization, delayMs?.p99 ?? null], MAX_POINTS);
+    pushPoint(this.points, [at, ...figures, utilization, delayMs?.p99 ?? null]);
   }
 
   private *take(totals: Iterable<RouteTotals>): Steps<Pick<Counts, 'count' | 'errors'> & { fresh: Histogram }> {
