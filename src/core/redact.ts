@@ -18,9 +18,8 @@ const SECRET_PARTS = (
   'signingkey sshkey token twofa twofactor verifier 2fa'
 ).split(' ');
 
-/** `userpass`, `dbpass`; neither `bypass` nor `boardingpass`. */
-const PASS_AT_END =
-  /(?:account|admin|app|basic|client|database|db|email|ftp|http|login|mail|my|mysql|new|old|pg|proxy|redis|root|service|smtp|sql|ssh|user|web|wifi)pass$/;
+/** `userpass`, `ldappass`; neither `bypass` nor `boardingpass`. */
+const PASS_AT_END = /(?<!by|com|over|sur|tres|under|boarding|season|ski|high|low|band)pass$/;
 
 /** Values that are secret whatever they are called: JSON web tokens, well-known key formats, PEM, HTTP credentials. */
 const KEY =
