@@ -22,17 +22,31 @@ const POWER_Z = 0.8416212335729143;
 /** Two means that agree to this many digits are equal: what is left is rounding. */
 const ROUNDING = 1e-12;
 
+/** A mean whose standard error is a smaller share of it is well known. */
+const WELL_KNOWN = 0.1;
+/** A smaller ratio is a fall that the delta method takes for too certain where the control is not well known. */
+const GREAT_FALL = 0.5;
+
+/**
+ * The ratio at which the spread of a relative difference is taken. The delta method takes the one that was seen: near 0 the
+ * control would have none, and six errors against one would be a proof. There it is that of no difference, which the test assumes.
+ */
+export const ratioOfSpread = (ratio: number, relativeControlError: number): number =>
+  ratio === 0 || (Math.abs(ratio) < GREAT_FALL && relativeControlError > WELL_KNOWN) ? 1 : ratio;
+
 /**
  * Δ = Rt/Rc - 1 of two independent means, Var = Vt/Rc² + Rt²·Vc/Rc⁴ by the delta method (GrowthBook and Eppo, statistics
- * pages), Welch and Satterthwaite's degrees of freedom ν = (Vt+Vc)² / (Vt²/νt + Vc²/νc) (Welch 1947).
- * At Rt = 0, as of errors that the treatment never had, that would leave no error at all: there it is that of Rt = Rc, which the
- * test assumes. The control's mean must not be 0.
+ * pages), with {@link ratioOfSpread} for Rt/Rc in it, and Welch and Satterthwaite's degrees of freedom
+ * ν = (Vt+Vc)² / (Vt²/νt + Vc²/νc) (Welch 1947). The control's mean must not be 0.
  */
 export function relativeLift(control: Estimate, treatment: Estimate): Lift {
   const ratio = treatment.mean / control.mean;
   const relativeControlError = Math.sqrt(control.variance) / Math.abs(control.mean);
   const relativeTreatmentError = Math.sqrt(treatment.variance) / Math.abs(control.mean);
-  const standardError = Math.hypot(relativeTreatmentError, (ratio || 1) * relativeControlError);
+  const standardError = Math.hypot(
+    relativeTreatmentError,
+    ratioOfSpread(ratio, relativeControlError) * relativeControlError,
+  );
   const degrees = welchDegrees(control, treatment);
   return { delta: deltaOf(ratio), standardError, degrees, leastPValue: leastPValue(control.units, treatment.units) };
 }

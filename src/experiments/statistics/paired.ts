@@ -1,6 +1,7 @@
 import { type Comparison, NO_DIFFERENCE, type VariantMean } from './compare-variants.js';
 import {
   effectiveDegrees,
+  estimateOf,
   meanVariance,
   ratioMean,
   type RatioMean,
@@ -12,6 +13,7 @@ import {
   fixedHorizon,
   type Lift,
   notBelow,
+  ratioOfSpread,
   twoSided,
 } from '../../core/statistics/inference.js';
 
@@ -40,8 +42,8 @@ export function comparePairs(pairs: readonly RowPair[], alpha: number): Comparis
   };
   if (control.mean === 0) return { ...shown, ...NO_DIFFERENCE };
   const ratio = treatment.mean / control.mean;
-  // Times a ratio of 0 the control would have no spread, and one failure of it would be a proof.
-  const lift = liftOf(means, deltaOf(ratio), ratio || 1, control.mean);
+  const controlError = Math.sqrt(estimateOf(control).variance) / Math.abs(control.mean);
+  const lift = liftOf(means, deltaOf(ratio), ratioOfSpread(ratio, controlError), control.mean);
   return { ...shown, relativeDelta: lift.delta, ...notBelow(-1, fixedHorizon(lift, alpha)) };
 }
 

@@ -82,6 +82,11 @@ it('takes one failure for no difference, whichever variant it is of', () => {
   }
 });
 
+it('takes many failures of one slice for no difference, also against one failure', () => {
+  const text = report(20, (pair) => ({ on: pair === 5 ? 1 : 0, off: pair === 3 ? 50 : 0 }), { metric: 'errors' }).text;
+  expect(text).toContain('p 0.3400');
+});
+
 it.each([0.0005, 0.003, 0.05])('finds errors in one of 20 A/A runs at most, a share of %s failing', (share) => {
   const random = randomOf(3);
   const draw = (): number => Array.from({ length: 100 }, random).filter((value) => value < share).length;

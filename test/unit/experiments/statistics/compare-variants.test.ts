@@ -47,6 +47,24 @@ describe('compareVariants', () => {
     expect(compareVariants(errors(40), ON_OFF).pValue).toBeLessThan(0.001);
   });
 
+  it.each([0, 1])('does not take a dozen errors of one user against %i for a proof', (inTreatment) => {
+    const units = Array.from({ length: 200 }, (_, i) =>
+      row(`u${i}`, i % 2 === 0 ? 'off' : 'on', 100, [12, inTreatment][i] ?? 0),
+    );
+    expect(compareVariants(units, ON_OFF).pValue).toBeGreaterThan(0.2);
+  });
+
+  it('finds few errors to differ in one of 20 A/A runs at most', () => {
+    const random = new SeededRandom(7);
+    const draw = (): number => Array.from({ length: 100 }, () => random.next()).filter((value) => value < 0.001).length;
+    let found = 0;
+    for (let run = 0; run < 400; run++) {
+      const units = Array.from({ length: 100 }, (_, i) => row(`u${i}`, i % 2 === 0 ? 'off' : 'on', 100, draw()));
+      if (compareVariants(units, ON_OFF).pValue < 0.05) found += 1;
+    }
+    expect(found / 400).toBeLessThan(0.06);
+  });
+
   it('widens the interval for a smaller alpha', () => {
     const units = drawUnits(new SeededRandom(3), { unitsPerArm: 12, unitEffect: 0.1, effect: -0.2 });
     const width = (alpha: number): number => {
