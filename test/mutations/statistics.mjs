@@ -61,8 +61,8 @@ export const statistics = [
   {
     name: 'one failure of the control is a proof that the treatment has none',
     file: `${folder}/paired.ts`,
-    find: 'ratio || 1',
-    replace: 'ratio',
+    find: 'ratioOfSpread(ratio, controlError)',
+    replace: 'ratio + 0 * controlError',
     tests: pairedTests,
   },
   {
@@ -96,14 +96,14 @@ export const statistics = [
   {
     name: 'the control’s error is left out of the lift',
     file: `${core}/inference.ts`,
-    find: 'Math.hypot(relativeTreatmentError, (ratio || 1) * relativeControlError)',
-    replace: 'relativeTreatmentError + 0 * relativeControlError',
+    find: 'ratioOfSpread(ratio, relativeControlError) * relativeControlError',
+    replace: '0 * relativeControlError',
     tests,
   },
   {
     name: 'the control’s error is not scaled by the ratio',
     file: `${core}/inference.ts`,
-    find: '(ratio || 1) * relativeControlError',
+    find: 'ratioOfSpread(ratio, relativeControlError) * relativeControlError',
     replace: 'relativeControlError',
     tests,
   },
