@@ -121,8 +121,11 @@ export function redactUrl(url: string, pattern: string | null, secrets: SecretNa
 
 /** Parameters in their order and own encoding; a query or a form's body. */
 export function redactQuery(query: string, secrets: SecretNames): string {
-  return query
-    .split('&')
+  const parameters = query.split('&');
+  const isSecretOperation = parameters.some(
+    (parameter) => parameter.startsWith('query=') && !isSafeText('query', parameter.slice('query='.length), secrets),
+  );
+  return parameters
     .map((parameter) => {
       const equals = parameter.indexOf('=');
       const rawName = equals < 0 ? parameter : parameter.slice(0, equals);
@@ -130,7 +133,9 @@ export function redactQuery(query: string, secrets: SecretNames): string {
       // JSON, or an address, in the place of a name.
       if (name === null || !isSafeText('', rawName, secrets)) return REDACTED;
       if (equals < 0) return parameter;
-      return isSafeText(name, parameter.slice(equals + 1), secrets) ? parameter : `${rawName}=${REDACTED}`;
+      const isSafe =
+        isSafeText(name, parameter.slice(equals + 1), secrets) && !(isSecretOperation && name === VARIABLES);
+      return isSafe ? parameter : `${rawName}=${REDACTED}`;
     })
     .join('&');
 }
@@ -157,11 +162,14 @@ function redactEncoded(data: unknown, secrets: SecretNames, encodings: number): 
     const properties = Object.getOwnPropertyDescriptors(value) as Record<string, PropertyDescriptor>;
     // `{ name: 'password', value: … }`, as forms and headers are listed; `path` of a JSON Patch (RFC 6902).
     const isPair = Object.values(properties).some(({ value: name }) => isName(name) && namesSecret(name));
+    const operation: unknown = properties['query']?.value;
+    const isSecretOperation = typeof operation === 'string' && !isSafeText('', operation, secrets, encodings + 1);
     for (const [key, property] of Object.entries(properties)) {
       if (property.enumerable !== true) continue;
       const safe =
         'value' in property &&
         !secrets.isSecret(key) &&
+        !(isSecretOperation && key === VARIABLES) &&
         !(isPair && key !== 'op' && (PAIR_VALUES.has(key) || mayBeValue(property.value)));
       // JSON in the place of a name: a body that is no form, sent as one.
       if (!isSafeText('', key, secrets, encodings + 1)) result[REDACTED] = REDACTED;
@@ -177,6 +185,8 @@ function redactEncoded(data: unknown, secrets: SecretNames, encodings: number): 
   }
 }
 
+/** Of a GraphQL request: where its `query` names a secret, as in `login(password: $p)`, any of them may hold it. */
+const VARIABLES = 'variables';
 const TOO_LARGE = new Error('too large to redact');
 const PAIR_VALUES: ReadonlySet<string> = new Set(['value', 'values', 'content', 'text', 'data', 'v', 'val']);
 

@@ -193,6 +193,24 @@ describe('URL', () => {
   });
 });
 
+const LOGIN = 'mutation L($u: String!, $p: String!) { login(username: $u, password: $p) { id } }';
+
+describe('a GraphQL request', () => {
+  it('is without its variables where its operation names a secret, whatever they are called', () => {
+    const body = { operationName: 'L', query: LOGIN, variables: { u: 'jane', p: 'hunter2' } };
+    const hidden = { operationName: 'L', query: '[redacted]', variables: '[redacted]' };
+    expect(redactData(body, secrets)?.data).toEqual(hidden);
+    expect(redactData([body], secrets)?.data).toEqual([hidden]);
+    const url = `/graphql?${new URLSearchParams({ variables: '{"p":"hunter2"}', query: LOGIN }).toString()}`;
+    expect(redactUrl(url, null, secrets)).toBe('/graphql?variables=[redacted]&query=[redacted]');
+  });
+
+  it('has them otherwise', () => {
+    const body = { query: 'query Q($id: ID!) { user(id: $id) { id } }', variables: { id: '7' } };
+    expect(redactData(body, secrets)?.data).toEqual(body);
+  });
+});
+
 describe('data', () => {
   it('redacts fields at any depth and leaves the rest', () => {
     const body = {
