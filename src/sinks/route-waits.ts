@@ -12,8 +12,14 @@ export interface RouteWait {
 const MIN_SHARE = 0.5;
 
 interface Waited {
+  /** Requests that ended with an answer. */
+  count: number;
   /** At least one call was under way. */
   upstreamMs: number;
+  /** The event loop was busy, so that an answer may have lain there already. */
+  busyMs: number;
+  /** Of that, the route's own work in a mean request. */
+  ownMs: number;
   /** The sum of the calls to each target. */
   readonly wallMs: Map<string, number>;
 }
@@ -39,17 +45,25 @@ export class RouteWaits {
       if (ms > mostMs) [target, mostMs] = [name, ms];
     }
     if (sumMs === 0) return null;
+    // Nothing tells how much of the wait for the loop was during calls: all of it is taken off.
+    const loopWaitMs = Math.max(0, waited.busyMs - waited.ownMs * waited.count);
     // Calls at the same time count once in `upstreamMs`: each target has its part of that.
-    const share = Math.min(1, waited.upstreamMs / totalMs) * (mostMs / sumMs);
+    const share = Math.min(1, (waited.upstreamMs - loopWaitMs) / totalMs) * (mostMs / sumMs);
     return share < MIN_SHARE ? null : { target, share };
   }
 }
 
 function waitedBy({ routes, upstream }: PerfSnapshot): Map<string, Waited> {
   const all = new Map<string, Waited>();
-  const of = (route: string): Waited => entryOf(all, route, () => ({ upstreamMs: 0, wallMs: new Map() }));
+  const of = (route: string): Waited =>
+    entryOf(all, route, () => ({ count: 0, upstreamMs: 0, busyMs: 0, ownMs: 0, wallMs: new Map() }));
   for (const { method, route, count, aborted, time } of routes) {
-    if (time !== null) of(`${method} ${route}`).upstreamMs += time.upstreamMs * (count - aborted);
+    if (time === null) continue;
+    const waited = of(`${method} ${route}`);
+    waited.ownMs = time.ownCpuMs?.mean ?? 0;
+    waited.count = count - aborted;
+    waited.upstreamMs = time.upstreamMs * waited.count;
+    waited.busyMs = (time.loopWaitMs + waited.ownMs) * waited.count;
   }
   for (const { target, routes: asking } of upstream) {
     for (const { route, wallMs } of asking) {
@@ -60,8 +74,13 @@ function waitedBy({ routes, upstream }: PerfSnapshot): Map<string, Waited> {
   return all;
 }
 
-function since(before: Waited | undefined, { upstreamMs, wallMs }: Waited): Waited {
-  if (before === undefined) return { upstreamMs, wallMs };
-  const fresh = [...wallMs].map(([target, ms]) => [target, ms - (before.wallMs.get(target) ?? 0)] as const);
-  return { upstreamMs: upstreamMs - before.upstreamMs, wallMs: new Map(fresh) };
+function since(before: Waited | undefined, now: Waited): Waited {
+  if (before === undefined) return now;
+  return {
+    count: now.count - before.count,
+    upstreamMs: now.upstreamMs - before.upstreamMs,
+    busyMs: now.busyMs - before.busyMs,
+    ownMs: now.ownMs,
+    wallMs: new Map([...now.wallMs].map(([target, ms]) => [target, ms - (before.wallMs.get(target) ?? 0)])),
+  };
 }

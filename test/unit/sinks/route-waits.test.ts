@@ -6,10 +6,16 @@ const TIME = { ownCpuMs: null, loopWaitMs: 0, loopShare: 0 };
 const times = (count: number, ms: number): number[] => Array.from({ length: count }, () => ms);
 
 /** All that `count` requests of GET /insights have waited since the start, a request, and which calls were under way then. */
-function waited(host: FakeHost, count: number, upstreamMs: number, calls: Readonly<Record<string, number>>): void {
+function waited(
+  host: FakeHost,
+  count: number,
+  upstreamMs: number,
+  calls: Readonly<Record<string, number>>,
+  loopWaitMs = 0,
+): void {
   Object.assign(host.snapshots, {
     routes: [
-      routeSnapshot({ route: '/insights', count, time: { ...TIME, upstreamMs } }),
+      routeSnapshot({ route: '/insights', count, time: { ...TIME, upstreamMs, loopWaitMs } }),
       routeSnapshot({ route: '/a' }),
     ],
     upstream: Object.entries(calls).map(([target, wallMs]) =>
@@ -48,4 +54,13 @@ it('speaks of the last window: what was slow before is forgotten, what is slow n
   host.requests('GET', '/insights', 200, times(100, 100));
   waited(host, 200, 455, { 'http ghe.acme.com': 455 });
   expect(summaryText(summaries.next(host)!)).not.toContain('ghe');
+});
+
+it('does not name an upstream whose answers lay there while the event loop was busy', () => {
+  const host = new FakeHost().requests('GET', '/insights', 200, times(10, 200));
+  waited(host, 10, 184, { 'postgres shop': 184 }, 120);
+  expect(summaryText(new Summaries(60_000).next(host)!)).not.toContain('postgres');
+  const free = new FakeHost().requests('GET', '/insights', 200, times(10, 200));
+  waited(free, 10, 184, { 'postgres shop': 184 }, 20);
+  expect(summaryText(new Summaries(60_000).next(free)!)).toContain('82 % waiting for postgres shop');
 });
