@@ -31,7 +31,6 @@ class ProxyController {
 }
 
 const sent = JSON.stringify({ rows: rows(20_000) });
-const { zstdCompressSync } = zlib as { zstdCompressSync?: (body: string) => Buffer };
 const post = (url: string, coding: string, body: string | Buffer, type = 'application/json') =>
   call(`${url}/echo`, { method: 'POST', headers: { 'content-type': type, 'content-encoding': coding }, body });
 
@@ -60,13 +59,12 @@ describe('requests with a Content-Encoding, on fastify', () => {
     ['X-Gzip ', zlib.gzipSync(sent)],
     ['deflate', zlib.deflateSync(sent)],
     ['br', zlib.brotliCompressSync(sent)],
-    ...(zstdCompressSync === undefined ? [] : [['zstd', zstdCompressSync(sent)] as [string, Buffer]]),
   ])('are decoded: %s', async (coding, body) => {
     const { status, text } = await post(test.url, coding, body);
     expect([status, JSON.parse(text)]).toEqual([201, { body: JSON.parse(sent), coding: coding.trim() }]);
   });
 
-  it.each(['utf-8', 'snappy', 'aws-chunked', 'identity', 'gzip, br', 'constructor', ''])(
+  it.each(['utf-8', 'snappy', 'aws-chunked', 'identity', 'zstd', 'gzip, br', 'constructor', ''])(
     'are the application’s own business, as without the module: "%s"',
     async (coding) => {
       const [ours, without] = [await post(test.url, coding, sent), await post(bareUrl, coding, sent)];
