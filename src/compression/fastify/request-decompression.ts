@@ -6,8 +6,9 @@ import type { FastifyReply, FastifyRequest } from './response-view.js';
 type Done = (error: unknown, payload?: unknown) => void;
 export type PreParsing = (request: FastifyRequest, reply: FastifyReply, payload: IncomingMessage, done: Done) => void;
 
+type Decoder = Transform & zlib.Zlib;
 /** Without zstd: Node's decoder passes over all frames but the first, and Node 22's takes a body that was cut off for a whole one. */
-const DECODERS: Readonly<Record<string, (() => Transform) | undefined>> = {
+const DECODERS: Readonly<Record<string, (() => Decoder) | undefined>> = {
   gzip: zlib.createGunzip,
   'x-gzip': zlib.createGunzip,
   deflate: zlib.createInflate,
@@ -26,8 +27,7 @@ export const decompressRequest: PreParsing = (request, reply, payload, done) => 
   const create = Object.hasOwn(DECODERS, coding) ? DECODERS[coding] : undefined;
   if (create === undefined) return done(null, payload);
   const inflating = create();
-  const counted = countEncoded(inflating, payload);
-  limit(inflating, request.routeOptions.bodyLimit, counted);
+  watch(inflating, payload, request.routeOptions.bodyLimit);
   inflating.on('error', (error) => {
     if (!('statusCode' in error)) asFastifyError(error, 400, `The body is not valid ${coding}: ${error.message}`);
   });
@@ -47,25 +47,6 @@ function whenRead(inflating: Transform, begin: () => void): void {
   inflating.on('newListener', heard);
 }
 
-interface Counted {
-  /** Fastify counts what it reads itself: a parser may have a limit of its own. */
-  byFastify: boolean;
-}
-
-/** `receivedEncodedLength`, which Fastify compares with `Content-Length` where it reads a body whole. */
-function countEncoded(inflating: Transform, payload: IncomingMessage): Counted {
-  const counted = { byFastify: false };
-  let encodedBytes = 0;
-  inflating.once('pipe', () => payload.on('data', (chunk: Buffer) => (encodedBytes += chunk.byteLength)));
-  Object.defineProperty(inflating, 'receivedEncodedLength', {
-    get: () => {
-      counted.byFastify = true;
-      return encodedBytes;
-    },
-  });
-  return counted;
-}
-
 function feed(inflating: Transform, payload: IncomingMessage): void {
   inflating.once('close', () => {
     payload.unpipe(inflating);
@@ -77,15 +58,35 @@ function feed(inflating: Transform, payload: IncomingMessage): void {
   payload.pipe(inflating);
 }
 
-/** Not by a `data` listener: one would set it flowing before its reader is there. */
-function limit(inflating: Transform, maxBytes: number, counted: Counted): void {
+/**
+ * Counts both sides: for Fastify, which compares `receivedEncodedLength` with `Content-Length` where it reads a body whole, and
+ * for what is refused. Not by a `data` listener of the decoder: one would set it flowing before its reader is there.
+ */
+function watch(inflating: Decoder, payload: IncomingMessage, maxBytes: number): void {
+  let encodedBytes = 0;
   let bytes = 0;
+  // Then it counts what it reads itself: a parser may have a limit of its own.
+  let byFastify = false;
+  inflating.once('pipe', () => payload.on('data', (chunk: Buffer) => (encodedBytes += chunk.byteLength)));
+  Object.defineProperty(inflating, 'receivedEncodedLength', {
+    get: () => {
+      byFastify = true;
+      return encodedBytes;
+    },
+  });
   const push = inflating.push.bind(inflating);
   inflating.push = (chunk: Buffer | null): boolean => {
     bytes += chunk?.byteLength ?? 0;
-    if (bytes <= maxBytes || counted.byFastify) return push(chunk);
-    inflating.destroy(asFastifyError(new Error(), 413, 'Request body is too large'));
-    return false;
+    if (bytes > maxBytes && !byFastify) {
+      inflating.destroy(asFastifyError(new Error(), 413, 'Request body is too large'));
+      return false;
+    }
+    // Node's decoders pass over what they have no use for.
+    if (chunk === null && inflating.bytesWritten < encodedBytes) {
+      inflating.destroy(new Error('more bytes follow its end'));
+      return false;
+    }
+    return push(chunk);
   };
 }
 

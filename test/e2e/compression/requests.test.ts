@@ -57,6 +57,7 @@ describe('requests with a Content-Encoding, on fastify', () => {
     ['GZIP', zlib.gzipSync(sent)],
     ['x-gzip', zlib.gzipSync(sent)],
     ['X-Gzip ', zlib.gzipSync(sent)],
+    ['gzip', Buffer.concat([zlib.gzipSync(sent.slice(0, 5_000)), zlib.gzipSync(sent.slice(5_000))])],
     ['deflate', zlib.deflateSync(sent)],
     ['br', zlib.brotliCompressSync(sent)],
   ])('are decoded: %s', async (coding, body) => {
@@ -77,6 +78,10 @@ describe('requests with a Content-Encoding, on fastify', () => {
     ['is no gzip', 'gzip', Buffer.from(sent)],
     ['ends too early', 'gzip', zlib.gzipSync(sent).subarray(0, 100)],
     ['is no brotli', 'br', Buffer.from('no brotli at all')],
+    ['goes on after its end', 'gzip', Buffer.concat([zlib.gzipSync(sent), Buffer.from('more')])],
+    ['goes on after its end', 'deflate', Buffer.concat([zlib.deflateSync(sent), Buffer.from('more')])],
+    ['goes on after its end', 'br', Buffer.concat([zlib.brotliCompressSync(sent), Buffer.from('more')])],
+    ['is two of them', 'br', Buffer.concat([zlib.brotliCompressSync('[1]'), zlib.brotliCompressSync('[2]')])],
   ])('get 400, and why, where the body %s', async (_what, coding, body) => {
     const { status, text } = await post(test.url, coding, body);
     expect([status, (JSON.parse(text) as { message: string }).message]).toEqual([
