@@ -83,7 +83,11 @@ export async function compressOnFastify(
     else done(null, body);
   });
   if (!foreign) {
-    fastify.addHook('preParsing', decompressRequest);
+    fastify.addHook('preParsing', (request, reply, payload, done) => {
+      // A plugin may have parsers of its own for its routes: a proxy's pass the body on under the headers that it came with.
+      if (request.server !== fastify) return done(null, payload);
+      decompressRequest(request, reply, payload, done);
+    });
     await registerPlugin(fastify);
   }
   return foreign;

@@ -15,6 +15,9 @@ const DECODERS: Readonly<Record<string, (() => Decoder) | undefined>> = {
   br: zlib.createBrotliDecompress,
 };
 
+/** Codes of errors about the bytes; brotli's have two forms. Any other is its reader's own. */
+const OF_ZLIB = /^(Z_|ERR__ERROR_|ERR_BROTLI)/;
+
 /**
  * Decodes the bodies of requests. Codings that it does not know, several at once among them, are the application's own business.
  * Bodies that are not what they say are answered with 400, and what passes the body limit is inflated no further.
@@ -28,8 +31,8 @@ export const decompressRequest: PreParsing = (request, reply, payload, done) => 
   if (create === undefined) return done(null, payload);
   const inflating = create();
   watch(inflating, payload, request.routeOptions.bodyLimit);
-  inflating.on('error', (error) => {
-    if (!('statusCode' in error)) asFastifyError(error, 400, `The body is not valid ${coding}: ${error.message}`);
+  inflating.on('error', (error: NodeJS.ErrnoException) => {
+    if (OF_ZLIB.test(error.code ?? '')) asFastifyError(error, 400, `The body is not valid ${coding}: ${error.message}`);
   });
   whenRead(inflating, () => feed(inflating, payload));
   // Of a body that nobody has read the rest must not stay on the connection.
@@ -83,7 +86,7 @@ function watch(inflating: Decoder, payload: IncomingMessage, maxBytes: number): 
     }
     // Node's decoders pass over what they have no use for.
     if (chunk === null && inflating.bytesWritten < encodedBytes) {
-      inflating.destroy(new Error('more bytes follow its end'));
+      inflating.destroy(Object.assign(new Error('more bytes follow its end'), { code: 'Z_DATA_ERROR' }));
       return false;
     }
     return push(chunk);

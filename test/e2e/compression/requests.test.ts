@@ -132,6 +132,41 @@ describe('requests with a Content-Encoding, where main.ts has its own rules', ()
     await proxying.close();
   });
 
+  it.each(['awaited', 'not awaited'])('are left to a plugin’s own routes, as of a proxy, %s', async (how) => {
+    const proxying = await startApp('fastify', {
+      metadata: { controllers: [EchoController] },
+      beforeInit: async (app) => {
+        const registered = (app as unknown as NestFastifyApplication).register((plugin, _options, done) => {
+          plugin.addContentTypeParser('*', (_request, payload, parsed) => parsed(null, payload));
+          plugin.post('/proxied', (request, reply) => reply.send(request.body));
+          done();
+        });
+        if (how === 'awaited') await registered;
+      },
+    });
+    const body = zlib.gzipSync('{"a":1}');
+    const headers = { 'content-type': 'application/x-proxied', 'content-encoding': 'gzip' };
+    const answer = await call(`${proxying.url}/proxied`, { method: 'POST', headers, body });
+    expect([answer.status, answer.body.equals(body)]).toEqual([200, true]);
+    expect((await post(proxying.url, 'gzip', body)).status).toBe(201);
+    await proxying.close();
+  });
+
+  it('keep the error that their reader ends them with', async () => {
+    const url = await start((app) => {
+      const fastify = app.getHttpAdapter().getInstance();
+      fastify.addContentTypeParser('application/x-read', (_request, payload, done) => done(null, payload));
+      fastify.post('/read', (request, reply) => {
+        const body = request.body as Readable;
+        body.once('error', (error) => reply.code(502).send(error.message));
+        body.destroy(new Error('upstream is not there'));
+      });
+    });
+    const headers = { 'content-type': 'application/x-read', 'content-encoding': 'gzip' };
+    const { status, text } = await call(`${url}/read`, { method: 'POST', headers, body: zlib.gzipSync('{}') });
+    expect([status, text]).toEqual([502, 'upstream is not there']);
+  });
+
   it.each(['application/json', 'application/json-patch+json'])(
     'get 413 at the limit also from a parser that reads a stream, as %s',
     async (type) => {
