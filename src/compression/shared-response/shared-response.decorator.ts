@@ -12,6 +12,7 @@ import {
 import type { IncomingMessage } from 'node:http';
 import { MAX_TIMER_MS, monotonicMs } from '../../core/clock.js';
 import { boolean, number, object, oneOf, optional, optionalNumber, value } from '../../core/option.js';
+import { PerfError } from '../../core/perf.error.js';
 import type { RequestState } from '../../core/request-state.js';
 import { isHttp } from '../../http/handler.interceptor.js';
 import { lifecycleOf, stateOf } from '../../http/lifecycle.js';
@@ -37,11 +38,19 @@ export const SHARED_RESPONSE_METADATA = 'perf:shared-response';
  * ```
  * A request with `Authorization` gets an answer of its own unless something says that it may share.
  *
- * @throws PERF_ERR_OPTION naming the handler and the option
+ * @throws PERF_ERR_OPTION naming the handler and the option; PERF_ERR_DECORATOR where one stands already
  */
 export function SharedResponse(options: SharedResponseOptions): MethodDecorator {
   return (target, property, descriptor) => {
-    table.read(options, `${target.constructor.name}.${String(property)} @SharedResponse`);
+    const where = `${target.constructor.name}.${String(property)}`;
+    table.read(options, `${where} @SharedResponse`);
+    // The second one's guard would wait for the answer that the first one's has begun.
+    if (Reflect.hasOwnMetadata(SHARED_RESPONSE_METADATA, descriptor.value as object)) {
+      throw new PerfError(
+        'PERF_ERR_DECORATOR',
+        `@SharedResponse() stands on "${where}" twice, and one must say how its answer is shared. Remove the other, which may be part of a composed decorator.`,
+      );
+    }
     applyDecorators(
       SetMetadata(SHARED_RESPONSE_METADATA, Object.freeze({ ...options })),
       UseGuards(new SharedResponseGuard()),

@@ -1,6 +1,7 @@
 import * as http from 'node:http';
 import type { ServerResponse } from 'node:http';
 import {
+  applyDecorators,
   type CallHandler,
   type CanActivate,
   Controller,
@@ -478,6 +479,17 @@ describe('@SharedResponse at boot', () => {
           'Only what is read can be shared: remove the decorator, or move it to the GET handler that serves the data.',
       );
     }
+  });
+
+  it('stops on a second one, also within a composed decorator', () => {
+    class TwiceController {
+      all(): void {}
+    }
+    const composed = applyDecorators(Get(), SharedResponse({ ttlMs: 60_000 })) as MethodDecorator;
+    expect(() => decorate(TwiceController, [composed, SharedResponse({ ttlMs: 30_000 })])).toThrow(
+      'PERF_ERR_DECORATOR: @SharedResponse() stands on "TwiceController.all" twice, and one must say how its answer is shared. ' +
+        'Remove the other, which may be part of a composed decorator.',
+    );
   });
 
   class OpenController {
