@@ -155,11 +155,11 @@ function mixOf(before: SiteRange, after: SiteRange, names: readonly string[]): n
 
 const TRAFFIC = 0.2;
 
-function confoundedBy({ releases, atOnce, before, after }: ComparedRanges, whole: RouteComparison): string | null {
+function confoundedBy({ releases, atOnce, awayMs, ...ranges }: ComparedRanges, whole: RouteComparison): string | null {
   if (releases === null || atOnce) return null;
   const reason = `confounded: deployed to all pods at once`;
-  const perMs = (count: number, { from, to }: TimeRange): number => count / (to - from);
-  const traffic = perMs(whole.after.count, after) / perMs(whole.before.count, before) - 1;
+  const [beforeMs, afterMs] = [ranges.before, ranges.after].map(({ from, to }) => to - from) as [number, number];
+  const traffic = whole.after.count / afterMs / (whole.before.count / (beforeMs - awayMs)) - 1;
   if (!Number.isFinite(traffic) || Math.abs(traffic) < TRAFFIC) return reason;
   return `${reason}, traffic ${traffic > 0 ? '+' : ''}${Math.round(traffic * 100)} %`;
 }

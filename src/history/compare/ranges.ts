@@ -1,8 +1,8 @@
 import type { CompareWhat, TimeRange } from '../../core/history.js';
 import type { HistorySource } from '../reader.js';
-import { bucketOf, DAY_MS, HOUR_MS, MINUTE_MS, ruleOf, WEEK_MS } from '../rows/tiers.js';
+import { bucketOf, DAY_MS, HOUR_MS, ruleOf, WEEK_MS } from '../rows/tiers.js';
 import { tierFor } from '../series.js';
-import { servedBy } from './served.js';
+import { hoursAtOnce, servedBy, type Served } from './served.js';
 
 /** Two ranges; with releases, only what they have served. */
 export interface ComparedRanges {
@@ -11,6 +11,8 @@ export interface ComparedRanges {
   readonly releases: { readonly before: string; readonly after: string } | null;
   /** Both releases served at the same time. */
   readonly atOnce: boolean;
+  /** Of the range before, what its release has not served. */
+  readonly awayMs: number;
   readonly caveats: readonly string[];
 }
 
@@ -19,6 +21,7 @@ const plain = (before: TimeRange, after: TimeRange): ComparedRanges => ({
   after: { from: after.from, to: after.to },
   releases: null,
   atOnce: true,
+  awayMs: 0,
   caveats: [],
 });
 
@@ -44,34 +47,40 @@ const withNothing = (after: TimeRange, caveat: string): ComparedRanges => ({
   caveats: [caveat],
 });
 
-/** A canary: both releases have served for so long. */
-const TOGETHER_MS = HOUR_MS;
-
 async function releaseRanges(source: HistorySource, release: string, nowMs: number): Promise<ComparedRanges> {
   if (release === '') return withNothing({ from: nowMs - 1, to: nowMs }, 'No release is known: set `release`.');
   const served = await servedBy(source, nowMs);
-  const now = served.get(release)?.at(-1) ?? { from: nowMs, to: nowMs, fromStepMs: 0, toStepMs: 0 };
+  const own = served.get(release) ?? [{ from: nowMs, to: nowMs, fromStepMs: 0, toStepMs: 0 }];
+  const now = own.at(-1)!;
   served.delete(release);
-  const [previous] = [...served]
-    .map(([old, times]) => ({ old, times, was: times.at(-1)! }))
-    .toSorted((a, b) => b.was.from - a.was.from || b.was.to - a.was.to);
+  const others = [...served]
+    .flatMap(([old, times]) => times.map((was) => ({ old, times, was })))
+    .toSorted((a, b) => Math.min(b.was.to, now.from) - Math.min(a.was.to, now.from) || b.was.from - a.was.from);
+  // One that came later is a canary of it, or was there for a moment.
+  const previous = others.find(({ was }) => was.from <= now.from || hoursAtOnce(now, was) !== null) ?? others[0];
   const after = { from: now.from, to: Math.max(nowMs, now.from + 1) };
   if (previous === undefined) return withNothing(after, `No release before ${release} is known.`);
-  const { old, times, was } = previous;
-  const releases = { before: old, after: release };
-  // Each end is known to a bucket: what is left of it without them is sure.
-  const [later, sooner] = [now.from < was.from ? was : now, now.to < was.to ? now : was];
-  if (sooner.to - sooner.toStepMs - (later.from + later.fromStepMs) >= TOGETHER_MS - 2 * MINUTE_MS) {
-    const range = { from: later.from, to: sooner.to };
-    return { before: range, after: range, releases, atOnce: true, caveats: [] };
-  }
-  const lengthMs = Math.min(after.to - after.from, WEEK_MS);
+  const { old, times } = previous;
+  const compared = { after, releases: { before: old, after: release }, atOnce: false, awayMs: 0, caveats: [] };
+  const range = own.flatMap((is) => times.flatMap((was) => hoursAtOnce(is, was) ?? [])).at(-1);
+  if (range !== undefined) return { ...compared, before: range, after: range, atOnce: true };
   // Hours reach back so far; of the running one, both have the whole.
   const hourEndMs = bucketOf(nowMs, HOUR_MS) + HOUR_MS;
   const weekBefore = { from: now.from - WEEK_MS, to: Math.min(now.from, hourEndMs - WEEK_MS) };
   if (times.some(({ from, to }) => from <= weekBefore.from && to > weekBefore.from))
-    return { before: weekBefore, after, releases, atOnce: false, caveats: [] };
-  const before = { from: Math.max(was.from, was.to - Math.max(lengthMs, HOUR_MS)), to: was.to };
+    return { ...compared, before: weekBefore };
   const caveats = [`Release ${old} has not served the same hours a week ago: its last hours are taken.`];
-  return { before, after, releases, atOnce: false, caveats };
+  return { ...compared, ...lastOf(times, Math.max(HOUR_MS, Math.min(after.to - after.from, WEEK_MS))), caveats };
+}
+
+/** So much of the last that a release has served. */
+function lastOf(times: readonly Served[], lengthMs: number): Pick<ComparedRanges, 'before' | 'awayMs'> {
+  const { to } = times.at(-1)!;
+  let [from, leftMs] = [to, lengthMs];
+  for (const time of times.toReversed()) {
+    if (leftMs <= 0) break;
+    from = Math.max(time.from, time.to - leftMs);
+    leftMs -= time.to - from;
+  }
+  return { before: { from, to }, awayMs: to - from - (lengthMs - leftMs) };
 }

@@ -1,10 +1,7 @@
 import { entryOf } from '../../core/entry-of.js';
 import type { TimeRange } from '../../core/history.js';
 import type { HistorySource } from '../reader.js';
-import { MINUTE_MS, TIERS, WEEK_MS } from '../rows/tiers.js';
-
-/** A release that is away for no longer has restarted. */
-const RESTART_MS = 10 * MINUTE_MS;
+import { HOUR_MS, MINUTE_MS, TIERS, WEEK_MS } from '../rows/tiers.js';
 
 /** A time that a release has served without another in its place, and how exactly both ends are known: the buckets that they stand in. */
 export interface Served extends TimeRange {
@@ -13,26 +10,39 @@ export interface Served extends TimeRange {
   toStepMs: number;
 }
 
-/** When each release has served, oldest first: after a rollback, more than once. */
-export async function servedBy(source: HistorySource, nowMs: number): Promise<Map<string, Served[]>> {
-  const served = new Map<string, Served[]>();
-  const away = new Set<string>();
-  for (const { at, stepMs, releases } of await bucketsOf(source, nowMs)) {
-    for (const release of served.keys()) if (!releases.has(release)) away.add(release);
-    for (const release of releases) {
-      const times = entryOf(served, release, (): Served[] => []);
-      const last = times.at(-1);
-      const isNew = last === undefined || (away.has(release) && at - last.to > RESTART_MS);
-      if (isNew) times.push({ from: at, fromStepMs: stepMs, to: at + stepMs, toStepMs: stepMs });
-      else Object.assign(last, { to: at + stepMs, toStepMs: stepMs });
-      away.delete(release);
-    }
-  }
-  return served;
+/** Whether there is an hour between two ends. Each is known to a bucket: what is left of it without them is sure. */
+const isHour = ({ from, fromStepMs }: Served, { to, toStepMs }: Served): boolean =>
+  to - toStepMs - (from + fromStepMs) >= HOUR_MS - 2 * MINUTE_MS;
+
+/** The hours of both, where they have served at once for one: a canary, and no deploy. */
+export function hoursAtOnce(a: Served, b: Served): TimeRange | null {
+  const [later, sooner] = [a.from < b.from ? b : a, b.to < a.to ? b : a];
+  return isHour(later, sooner) ? { from: later.from, to: sooner.to } : null;
 }
 
-/** Buckets with the releases in them, oldest first. The finer tiers know better, and reach less far back. */
-async function bucketsOf(source: HistorySource, nowMs: number) {
+/** When each release has served, oldest first: after a rollback, more than once. */
+export class ServedTimes {
+  readonly byRelease = new Map<string, Served[]>();
+
+  /** The releases of a bucket, each bucket later than the one before. */
+  take(at: number, stepMs: number, releases: ReadonlySet<string>): void {
+    for (const release of [...releases].filter((one) => this.comes(one, at)))
+      entryOf(this.byRelease, release, () => []).push({ from: at, fromStepMs: stepMs, to: at, toStepMs: 0 });
+    for (const release of releases)
+      Object.assign(this.byRelease.get(release)!.at(-1)!, { to: at + stepMs, toStepMs: stepMs });
+  }
+
+  /** Whether it is new, or another has replaced it: for more than an hour, or one that was not there an hour before it went. */
+  private comes(release: string, at: number): boolean {
+    const last = this.byRelease.get(release)?.at(-1);
+    if (last === undefined) return true;
+    const others = [...this.byRelease.values()].map((times) => times.at(-1)!);
+    return others.some((other) => other.to > last.to && (at - last.to > HOUR_MS || !isHour(other, last)));
+  }
+}
+
+/** From everything that is known. The finer tiers know better, and reach less far back. */
+export async function servedBy(source: HistorySource, nowMs: number): Promise<Map<string, Served[]>> {
   let buckets: { at: number; stepMs: number; releases: Set<string> }[] = [];
   for (const { tier, stepMs, keepMs } of TIERS.toReversed()) {
     const finer = new Map<number, Set<string>>();
@@ -41,8 +51,13 @@ async function bucketsOf(source: HistorySource, nowMs: number) {
       if (release !== '') entryOf(finer, at, () => new Set()).add(release);
     });
     const times = [...finer.keys()].toSorted((a, b) => a - b);
-    buckets = buckets.filter(({ at }) => times[0] === undefined || at < times[0]);
+    const [first = Infinity] = times;
+    buckets = buckets.flatMap((one) =>
+      one.at < first ? { ...one, stepMs: Math.min(one.stepMs, first - one.at) } : [],
+    );
     for (const at of times) buckets.push({ at, stepMs, releases: finer.get(at)! });
   }
-  return buckets;
+  const served = new ServedTimes();
+  for (const { at, stepMs, releases } of buckets) served.take(at, stepMs, releases);
+  return served.byRelease;
 }

@@ -1,20 +1,26 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { compareRanges } from '../../../src/history/compare/compare.js';
 import { rangesOf } from '../../../src/history/compare/ranges.js';
 import type { HistorySource, ReadBucket } from '../../../src/history/reader.js';
 import { bucketOf, HOUR_MS, keptMs, TIERS } from '../../../src/history/rows/tiers.js';
+import { encodeWindow, EncodedWindow } from '../../../src/history/rows/window-codec.js';
+import { windowOf } from '../../fixtures/history.js';
+import { allOf } from '../../fixtures/steps.js';
 
 const MINUTE_MS = 60_000;
 const now = Date.UTC(2026, 10, 27, 12, 30);
 const ago = (hours: number, minutes = 0): number => now - hours * HOUR_MS + minutes * MINUTE_MS;
 
-/** What a store holds of releases that have served in these minutes. */
+const window = new EncodedWindow(allOf(encodeWindow(windowOf(10))));
+
+/** What a store holds of releases that have served in these minutes, each bucket with ten requests. */
 function sourceOf(served: Readonly<Record<string, readonly number[]>>): HistorySource {
   return {
     read: async (tier, { from, to }, take) => {
       const { stepMs } = TIERS.find((rule) => rule.tier === tier)!;
       for (const [release, minutes] of Object.entries(served))
         for (const at of new Set(minutes.map((minute) => bucketOf(minute, stepMs))))
-          if (at >= from && at < to && at >= now - keptMs(tier, 35)) take({ at, release } as ReadBucket);
+          if (at >= from && at < to && at >= now - keptMs(tier, 35)) take({ at, release, window } as ReadBucket);
       return true;
     },
   };
@@ -80,4 +86,86 @@ it('a canary that has ended is compared by its own hours, its restart included',
   });
   const range = { from: ago(5), to: ago(2) };
   expect(await rangesOf('release', source, 'a', now)).toMatchObject({ atOnce: true, before: range, after: range });
+});
+
+describe('a release that is away', () => {
+  const spanOf = async (served: Readonly<Record<string, readonly number[]>>, release: string) => {
+    const { before, after, releases, atOnce } = await rangesOf('release', sourceOf(served), release, now);
+    return { before, after, release: releases?.before, atOnce };
+  };
+  const minutesUntil = (from: number, to: number): number[] => minutes(from, (to - from) / MINUTE_MS);
+
+  it.each(['a', 'b'])('as a canary, for some minutes, has its hours beside the other: %s', async (release) => {
+    const b = [...minutesUntil(ago(10), ago(1, 30)), ...minutesUntil(ago(1, 42), now)];
+    const range = { from: ago(10), to: now };
+    expect(await spanOf({ a: minutesUntil(ago(20), now), b }, release)).toMatchObject({ before: range, atOnce: true });
+  });
+
+  it('as a canary, again and again, is soon compared with what runs beside it', async () => {
+    const b = [0, 30, 60].flatMap((minute) => minutes(ago(2, minute + 25), 15));
+    const range = { from: ago(2, 25), to: ago(2, 100) };
+    expect(await spanOf({ a: minutesUntil(ago(20), now), b }, 'b')).toMatchObject({ before: range, atOnce: true });
+  });
+
+  it('as a canary, for hours, has the last that both have served at once', async () => {
+    const b = [...minutesUntil(ago(20), ago(10)), ...minutes(ago(0, -18), 18)];
+    const range = { from: ago(20), to: ago(10) };
+    expect(await spanOf({ a: minutesUntil(ago(30), now), b }, 'b')).toMatchObject({ before: range, atOnce: true });
+  });
+
+  it('while a canary that is taken back serves everybody, is compared by the hours before that', async () => {
+    const a = [...minutesUntil(ago(20), ago(10)), ...minutesUntil(ago(4), now)];
+    const range = { from: ago(14), to: ago(10) };
+    const served = { a, b: minutesUntil(ago(14), ago(4)) };
+    expect(await spanOf(served, 'a')).toMatchObject({ before: range, after: range, atOnce: true });
+  });
+
+  it('while a bad deploy lasts some minutes, counts from then on and is the one before the next', async () => {
+    const served = {
+      a: [...minutesUntil(ago(80), ago(6, -9)), ...minutesUntil(ago(6), ago(1))],
+      b: minutes(ago(6, -9), 9),
+    };
+    expect(await spanOf(served, 'a')).toMatchObject({
+      release: 'b',
+      before: { from: bucketOf(ago(6, -9), 5 * MINUTE_MS) },
+      after: { from: ago(6) },
+    });
+    expect(await spanOf({ ...served, c: minutesUntil(ago(1), now) }, 'c')).toMatchObject({
+      release: 'a',
+      before: { from: ago(2), to: ago(1) },
+      after: { from: ago(1), to: now },
+    });
+  });
+
+  it('as a canary that was taken back is not the one before the next', async () => {
+    const served = { a: minutesUntil(ago(80), ago(5)), b: minutesUntil(ago(10), ago(7)), c: minutesUntil(ago(5), now) };
+    expect(await spanOf(served, 'c')).toMatchObject({ release: 'a', before: { from: ago(10), to: ago(5) } });
+  });
+
+  it('and is seen for one more minute has its last hours, and is not the one before', async () => {
+    const a = [...minutesUntil(ago(77), ago(5)), ago(5, 30)];
+    const c = minutesUntil(ago(5), now);
+    const before = { from: ago(10, 1), to: ago(5, 31) };
+    expect(await spanOf({ a, c }, 'c')).toMatchObject({ release: 'a', before, atOnce: false });
+    const b = minutesUntil(ago(20), ago(5));
+    for (const seen of [ago(5, 30), ago(12)])
+      expect(await spanOf({ a: [...minutesUntil(ago(77), ago(20)), seen], b, c }, 'c')).toMatchObject({
+        release: 'b',
+        before: { from: ago(10), to: ago(5) },
+      });
+  });
+
+  it('is said to have had as much traffic as when it served', async () => {
+    const a = [...minutesUntil(ago(6), ago(3)), ...minutes(ago(1, -20), 20)];
+    const source = sourceOf({ a, b: minutesUntil(ago(3), ago(1, -20)), c: minutesUntil(ago(1), now) });
+    const ranges = await rangesOf('release', source, 'c', now);
+    expect(ranges).toMatchObject({ before: { from: ago(3, -40), to: ago(1) }, awayMs: 100 * MINUTE_MS });
+    const { confounded } = await compareRanges(source, ranges, null, now);
+    expect(confounded).toBe('confounded: deployed to all pods at once');
+  });
+
+  it('and stands in an hour of which the finer history knows less goes on there', async () => {
+    const served = { a: minutesUntil(ago(80), now), b: minutes(ago(48, -25), 5) };
+    expect((await spanOf(served, 'a')).after.from).toBeLessThanOrEqual(ago(79));
+  });
 });
