@@ -67,7 +67,7 @@ export class VerdictEngine {
 
   /** Judges a window, each later than the one before. Returns the verdicts that it opens and resolves. */
   *judge(window: JudgedWindow): Steps<Verdict[]> {
-    this.releases.take(window, this.windows.at(-1));
+    this.releases.take(window);
     pushBounded(this.windows, window, RECENT);
     const covered = this.coveredBy(() => true);
     this.process.take(window.at, window.process, this.active.length === 0);

@@ -212,6 +212,13 @@ describe('the release of a change', () => {
     ],
     ['the old one, after a rollback', 'release v1 since 2026-01-04 23:45', (at) => [at < -6 || at >= -3 ? 'v1' : 'v2']],
     ['none where a canary has ended', undefined, (at) => (at >= -6 && at < -3 ? ['v1', 'v2'] : ['v1'])],
+    ['none where one of two was away for a moment', undefined, (at) => (at === -3 ? ['v2'] : ['v1', 'v2'])],
+    ['none where a canary has restarted', undefined, (at) => (at < -40 || at === -2 ? ['v1'] : ['v1', 'v2'])],
+    [
+      'none where the old one has restarted beside a canary',
+      undefined,
+      (at) => (at < -40 ? ['v1'] : at === -2 ? ['v2'] : ['v1', 'v2']),
+    ],
     ['none of long ago', undefined, (at) => [at < -12 ? 'v1' : 'v2']],
     ['none where there was no other', undefined, () => ['v1']],
   ])('is %s', (_, expected, releasesAt) => {
