@@ -3,12 +3,20 @@ import type { ReadBucket } from '../reader.js';
 import { ProcessSums, RouteSums } from '../rows/window.js';
 import { OTHER_ROUTES, type EncodedWindow } from '../rows/window-codec.js';
 
+/** Five minutes of the processes of a host. */
+export class PodWindow {
+  readonly process = new ProcessSums();
+  readonly routes = new Map<string, RouteSums>();
+  /** Of the process that was observed longest, milliseconds. */
+  longestMs = 0;
+}
+
 /** Five minutes of all processes together. */
 export class JudgedWindow {
   readonly process = new ProcessSums();
   readonly routes = new Map<string, RouteSums>();
   /** The same by host; with one host there is nothing to compare. */
-  readonly pods = new Map<string, { readonly process: ProcessSums; readonly routes: Map<string, RouteSums> }>();
+  readonly pods = new Map<string, PodWindow>();
   readonly releases = new Set<string>();
   readonly instances = new Set<string>();
 
@@ -19,8 +27,9 @@ export class JudgedWindow {
     this.process.add(window.process);
     this.instances.add(instance);
     if (release !== '') this.releases.add(release);
-    const ofPod = entryOf(this.pods, pod, () => ({ process: new ProcessSums(), routes: new Map<string, RouteSums>() }));
+    const ofPod = entryOf(this.pods, pod, () => new PodWindow());
     ofPod.process.add(window.process);
+    ofPod.longestMs = Math.max(ofPod.longestMs, window.process.observedMs);
     for (const [name, sums] of judgedRoutes(window))
       for (const routes of [this.routes, ofPod.routes]) entryOf(routes, name, () => new RouteSums()).add(sums);
   }

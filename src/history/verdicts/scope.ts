@@ -61,12 +61,11 @@ function podOf({ moved, windows }: ScopeQuestion): Scope | null {
   return { scope: 'pod', name: most!.pod, detail: `1 of ${pods.length} pods` };
 }
 
-/** Pods that serve the moved routes and are there for most of the window: in a deploy, others end or begin. */
+/** Pods that serve the moved routes and of which a process is there for most of the window: in a deploy, others end or begin. */
 function servingOf(moved: readonly Assessment[], { pods }: JudgedWindow): string[] {
-  const mostMs = Math.max(...[...pods.values()].map(({ process }) => process.observedMs));
-  return [...pods].flatMap(([pod, { process, routes }]) =>
-    process.observedMs >= mostMs / 2 && moved.some(({ route }) => routes.has(route)) ? pod : [],
-  );
+  const serving = [...pods].filter(([, { routes }]) => moved.some(({ route }) => routes.has(route)));
+  const mostMs = Math.max(...serving.map(([, { longestMs }]) => longestMs));
+  return serving.filter(([, { longestMs }]) => longestMs >= mostMs / 2).map(([pod]) => pod);
 }
 
 /** Mean change of the moved routes in some of the pods, on the metric's scale. */

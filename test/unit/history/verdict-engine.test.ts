@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { ProcessSums, RouteSums } from '../../../src/history/rows/window.js';
+import { encodeWindow, EncodedWindow } from '../../../src/history/rows/window-codec.js';
+import { ProcessSums, RouteSums, SiteWindow } from '../../../src/history/rows/window.js';
 import { VerdictEngine } from '../../../src/history/verdicts/engine.js';
 import { JudgedWindow } from '../../../src/history/verdicts/judged-window.js';
+import { windowOf } from '../../fixtures/history.js';
 import { allOf } from '../../fixtures/steps.js';
 
 const WINDOW_MS = 300_000;
@@ -120,29 +122,32 @@ describe('what a verdict does not hide', () => {
 });
 
 describe('whose doing a change is', () => {
-  /** What is told when the pods of each window, and their own work a request, become others; a share of a window is a pod that ends or begins in it. */
-  const toldOfPods = (podsAt: (index: number) => Readonly<Record<string, { ms: number; share: number }>>): string[] => {
+  /** What processes of a pod do: `ms` a request, 0 without any; `share`: of a window, where the pod ends or begins in it. */
+  interface Pod {
+    readonly ms: number;
+    readonly share: number;
+    readonly processes?: number;
+  }
+
+  /** What is told when the pods of each window become others. */
+  const toldOfPods = (podsAt: (index: number) => Readonly<Record<string, Pod>>): string[] => {
     const engine = new VerdictEngine(() => []);
     const told: string[] = [];
     for (let index = -72; index < 6; index++) {
-      const window = new JudgedWindow(START + index * WINDOW_MS);
-      const all = new RouteSums();
-      for (const [pod, { ms, share }] of Object.entries(podsAt(index))) {
-        const process = Object.assign(new ProcessSums(), { observedMs: share * WINDOW_MS });
-        window.process.add(process);
-        const sums = sumsOf(300 * share, ms + (Math.abs(index) % 3), 0);
-        window.pods.set(pod, { process, routes: new Map(ms === 0 ? [] : [['GET /a', sums]]) });
-        if (ms > 0) all.add(sums);
+      const judged = new JudgedWindow(START + index * WINDOW_MS);
+      for (const [pod, { ms, share, processes = 1 }] of Object.entries(podsAt(index))) {
+        const site = ms === 0 ? new SiteWindow() : windowOf(300 * share, 'GET /a', ms + (Math.abs(index) % 3));
+        site.process.observedMs = share * WINDOW_MS;
+        const window = new EncodedWindow(allOf(encodeWindow(site)));
+        for (let i = 0; i < processes; i++)
+          judged.add({ at: judged.at, pod, instance: `${pod}/${i}`, release: '', window });
       }
-      window.routes.set('GET /a', all);
-      for (const { scope } of allOf(engine.judge(window))) told.push(scope);
+      for (const { scope } of allOf(engine.judge(judged))) told.push(scope);
     }
     return told;
   };
-  const [fast, slow] = [100, 400].map((ms) => ({ ms, share: 1 })) as [
-    { ms: number; share: number },
-    { ms: number; share: number },
-  ];
+  const fast: Pod = { ms: 100, share: 1 };
+  const slow: Pod = { ms: 400, share: 1 };
 
   it('is no pod’s where a deploy has replaced the only one', () => {
     expect(
@@ -167,6 +172,15 @@ describe('whose doing a change is', () => {
     expect(toldOfPods((index) => ({ a: fast, b: index < 0 ? fast : slow, c: fast }))).toEqual(['pod']);
   });
 
+  it('is a pod’s also where others have more processes, and where what serves has begun late in the window', () => {
+    const batch = { ms: 0, share: 1, processes: 4 };
+    expect(toldOfPods((at) => ({ a: fast, b: fast, c: at < 0 ? fast : slow, batch }))).toEqual(['pod']);
+    const [many, few] = [8, 3].map((processes) => ({ ...fast, processes }));
+    expect(toldOfPods((at) => ({ a: many!, b: many!, c: { ...few!, ms: at < 0 ? 100 : 3_000 } }))).toEqual(['pod']);
+    const late = (at: number, ms: number): Pod => ({ ms, share: at === 1 ? 0.4 : 1 });
+    expect(toldOfPods((at) => ({ a: late(at, 100), b: late(at, at < 0 ? 100 : 400), batch }))).toEqual(['pod']);
+  });
+
   it('is the one pod of several that blocks more than all usually do', () => {
     const engine = new VerdictEngine(() => []);
     const told: string[] = [];
@@ -178,7 +192,7 @@ describe('whose doing a change is', () => {
         const share = index >= 0 && pod === 'b' ? 0.15 : 0.03;
         const sums = Object.assign(sumsOf(300, 50 + (Math.abs(index) % 3), 0), { blockedMs: share * WINDOW_MS });
         const process = Object.assign(new ProcessSums(), { observedMs: WINDOW_MS });
-        window.pods.set(pod, { process, routes: new Map([['GET /a', sums]]) });
+        window.pods.set(pod, { process, routes: new Map([['GET /a', sums]]), longestMs: WINDOW_MS });
         all.add(sums);
       }
       window.routes.set('GET /a', all);
