@@ -100,12 +100,11 @@ export class VerdictEngine {
 
   /** Of one change the first metric tells. What a verdict told long ago hides no errors that came later, nor what is far worse; and what got better nothing that is worse. */
   private told(kind: Verdict['kind'], { metric }: MetricRule, at: number, all: readonly Assessment[]): Set<string> {
-    const worse = new Map(all.filter(({ matters }) => matters && kind === 'worse').map((one) => [one.route, one]));
     return this.coveredBy(({ verdict, moved, openedAt }, route) => {
       if (openedAt === at) return true;
-      const now = verdict.kind === 'worse' ? worse.get(route) : undefined;
-      if (verdict.metric === metric) return now === undefined || !isFarBeyond(moved.get(route), now);
-      return verdict.kind === 'better' ? kind === 'better' : metric !== 'errors';
+      if (verdict.metric !== metric) return verdict.kind === 'better' ? kind === 'better' : metric !== 'errors';
+      const now = verdict.kind === 'worse' ? all.find((one) => one.route === route) : undefined;
+      return now === undefined || !isFarBeyond(moved.get(route), now);
     });
   }
 
