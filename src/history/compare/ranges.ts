@@ -56,12 +56,14 @@ async function releaseRanges(source: HistorySource, release: string, nowMs: numb
   const others = [...served]
     .flatMap(([old, times]) => times.map((was) => ({ old, times, was })))
     .toSorted((a, b) => Math.min(b.was.to, now.from) - Math.min(a.was.to, now.from) || b.was.from - a.was.from);
-  // One that came later is a canary of it, or was there for a moment.
-  const previous = others.find(({ was }) => was.from <= now.from || hoursAtOnce(now, was) !== null) ?? others[0];
+  const earlier = others.find(({ was }) => was.from <= now.from);
+  // Where none came earlier, a canary beside it: also then the newer one stands against the older.
+  const previous = earlier ?? others.find(({ was }) => hoursAtOnce(now, was) !== null);
   const after = { from: now.from, to: Math.max(nowMs, now.from + 1) };
   if (previous === undefined) return withNothing(after, `No release before ${release} is known.`);
   const { old, times } = previous;
-  const compared = { after, releases: { before: old, after: release }, atOnce: false, awayMs: 0, caveats: [] };
+  const releases = earlier === undefined ? { before: release, after: old } : { before: old, after: release };
+  const compared = { after, releases, atOnce: false, awayMs: 0, caveats: [] };
   const range = own.flatMap((is) => times.flatMap((was) => hoursAtOnce(is, was) ?? [])).at(-1);
   if (range !== undefined) return { ...compared, before: range, after: range, atOnce: true };
   // Hours reach back so far; of the running one, both have the whole.

@@ -88,6 +88,22 @@ it('a canary that has ended is compared by its own hours, its restart included',
   expect(await rangesOf('release', source, 'a', now)).toMatchObject({ atOnce: true, before: range, after: range });
 });
 
+it('a canary beside a release is not the one before it, and the newer one where none was before', async () => {
+  const [a, canary] = [minutes(ago(30), 1_800), minutes(ago(10), 540)];
+  const before = minutes(ago(50), 1_200);
+  expect(await rangesOf('release', sourceOf({ before, a, canary }), 'a', now)).toMatchObject({
+    releases: { before: 'before', after: 'a' },
+    atOnce: false,
+  });
+  for (const asked of ['a', 'canary'])
+    expect(await rangesOf('release', sourceOf({ a, canary }), asked, now)).toMatchObject({
+      releases: { before: 'a', after: 'canary' },
+      atOnce: true,
+    });
+  const { caveats } = await rangesOf('release', sourceOf({ a, next: minutes(ago(0, -5), 5) }), 'a', now);
+  expect(caveats).toEqual(['No release before a is known.']);
+});
+
 describe('a release that is away', () => {
   const spanOf = async (served: Readonly<Record<string, readonly number[]>>, release: string) => {
     const { before, after, releases, atOnce } = await rangesOf('release', sourceOf(served), release, now);
