@@ -1,6 +1,7 @@
 import { HttpException, Inject, Injectable } from '@nestjs/common';
 import type { CallHandler, ExecutionContext, NestInterceptor } from '@nestjs/common';
 import { defer, Observable } from 'rxjs';
+import { entryOf } from '../core/entry-of.js';
 import { requestContext, storedRequest, type RequestState } from '../core/request-state.js';
 import { type Route, Routes } from '../core/route.js';
 import { RequestLifecycle, stateOf } from '../http/lifecycle.js';
@@ -28,8 +29,8 @@ interface ResolveInfo {
  */
 @Injectable()
 export class PerfInterceptor implements NestInterceptor {
-  /** By handler, and then by GraphQL operation: found without building a string. */
-  private readonly known = new WeakMap<object, Map<string, Route>>();
+  /** By class, handler (subclasses share theirs), and then by GraphQL operation: found without building a string. */
+  private readonly known = new Map<object, Map<object, Map<string, Route>>>();
   private readonly operations = new Set<string>();
 
   /** @internal */
@@ -77,18 +78,15 @@ export class PerfInterceptor implements NestInterceptor {
   }
 
   private routeOf(context: ExecutionContext, method: string): Route {
-    const handler = context.getHandler();
+    const [owner, handler] = [context.getClass(), context.getHandler()];
     const operation = method === METHODS['graphql'] ? this.operationOf(infoOf(context)) : '';
-    let routes = this.known.get(handler);
-    if (routes === undefined) this.known.set(handler, (routes = new Map()));
-    let route = routes.get(operation);
-    if (route === undefined) {
-      const named = routeHandlerOf(context.getClass(), handler, handler.name);
+    const handlers = entryOf(this.known, owner, () => new Map<object, Map<string, Route>>());
+    const routes = entryOf(handlers, handler, () => new Map<string, Route>());
+    return entryOf(routes, operation, () => {
+      const named = routeHandlerOf(owner, handler, handler.name);
       const pattern = patternOf(context) ?? named.name;
-      route = this.routes.create(method, operation === '' ? pattern : `${pattern} (${operation})`, named);
-      routes.set(operation, route);
-    }
-    return route;
+      return this.routes.create(method, operation === '' ? pattern : `${pattern} (${operation})`, named);
+    });
   }
 
   /** `''` for an operation without a name, and for what comes beyond {@link MAX_OPERATIONS}. */

@@ -7,13 +7,14 @@ import { requestContext, type RequestState } from '../../../src/core/request-sta
 import { RequestLifecycle } from '../../../src/http/lifecycle.js';
 import { Routes } from '../../../src/core/route.js';
 import { PerfInterceptor } from '../../../src/latency/perf.interceptor.js';
+import { SkipPerf } from '../../../src/latency/route.decorators.js';
 
 class UsersResolver {
   user(this: void) {}
 }
 
-function contextOf(type: string, info?: object): ExecutionContext {
-  const context = new ExecutionContextHost([undefined, {}, {}, info], UsersResolver, UsersResolver.prototype.user);
+function contextOf(type: string, info?: object, owner = UsersResolver): ExecutionContext {
+  const context = new ExecutionContextHost([undefined, {}, {}, info], owner, owner.prototype.user);
   context.setType(type);
   return context;
 }
@@ -54,6 +55,23 @@ const asked = (operation: string) =>
     fieldName: 'user',
     operation: { name: { value: operation } },
   });
+
+it.each(['rpc', 'ws', 'graphql'])('tells classes that inherit one %s handler apart, whoever is first', async (type) => {
+  @SkipPerf()
+  class Noisy extends UsersResolver {}
+  class Bids extends UsersResolver {}
+  for (const order of [
+    [Noisy, Bids],
+    [Bids, Noisy],
+  ]) {
+    const { run, ended } = setUp();
+    for (const owner of [...order, ...order]) await run(contextOf(type, undefined, owner), () => of(1));
+    const seen = ended.map(({ route }) => [route!.handler!.name, route!.handler!.skipped]);
+    const expected = order.map((owner) => [`${owner.name}.user`, owner === Noisy]);
+    expect(seen).toEqual([...expected, ...expected]);
+    expect(ended[0]!.route).toBe(ended[2]!.route);
+  }
+});
 
 it('names the operation that asked, one row each', async () => {
   const { run, ended } = setUp();
