@@ -84,7 +84,7 @@ export class PerfInterceptor implements NestInterceptor {
     const routes = entryOf(handlers, handler, () => new Map<string, Route>());
     return entryOf(routes, operation, () => {
       const named = routeHandlerOf(owner, handler, handler.name);
-      const pattern = patternOf(context) ?? named.name;
+      const pattern = patternOf(context) || named.name;
       return this.routes.create(method, operation === '' ? pattern : `${pattern} (${operation})`, named);
     });
   }
@@ -102,17 +102,17 @@ export class PerfInterceptor implements NestInterceptor {
 /** The fourth argument of every resolver. */
 const infoOf = (context: ExecutionContext): ResolveInfo | undefined => context.getArgByIndex(3);
 
-function patternOf(context: ExecutionContext): string | null {
+/** `''` where nothing tells. Which of a handler's several patterns a message had, not every transport says: it names them all. */
+function patternOf(context: ExecutionContext): string {
   if (context.getType<string>() === 'graphql') {
     const info = infoOf(context);
-    return info?.fieldName === undefined ? null : `${info.parentType?.name ?? ''}.${info.fieldName}`;
+    return info?.fieldName === undefined ? '' : `${info.parentType?.name ?? ''}.${info.fieldName}`;
   }
   const handler = context.getHandler();
   const pattern: unknown =
     Reflect.getMetadata(PATTERN_METADATA, handler) ?? Reflect.getMetadata(MESSAGE_METADATA, handler);
-  const first: unknown = Array.isArray(pattern) ? pattern[0] : pattern;
-  if (first === undefined || first === null) return null;
-  return typeof first === 'string' ? first : JSON.stringify(first);
+  const all = [pattern].flat().map((each) => (typeof each === 'string' ? each : JSON.stringify(each)));
+  return all.join(', ');
 }
 
 function statusOf(error: unknown): number {

@@ -50,6 +50,10 @@ class MeasuredController {
   fail() {
     throw new RpcException('not today');
   }
+  @MessagePattern(['price', { cmd: 'price' }])
+  price() {
+    return 5;
+  }
   @EventPattern('happened')
   async happened(@Payload() ms: number) {
     await delay(ms);
@@ -149,6 +153,15 @@ describe('a TCP microservice', () => {
       ['fail', 1, 1, 0],
       ['happened', 1, 0, 0],
     ]);
+  });
+
+  it('has one row for a handler of several patterns, and the row names them all', async () => {
+    const service = await startMicroservice();
+    for (const pattern of [{ cmd: 'price' }, 'price']) expect(await ask(service, pattern, '')).toBe(5);
+    const records = await service.records(2);
+    await service.close();
+    const row = ['RPC', 'price, {"cmd":"price"}', 'MeasuredController.price', 200, 'completed'];
+    expect(brief(records)).toEqual([row, row]);
   });
 
   it('never mixes the contexts of streams that run at the same time', async () => {
