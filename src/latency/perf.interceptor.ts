@@ -14,6 +14,8 @@ const METHODS: Readonly<Record<string, string>> = { rpc: 'RPC', ws: 'WS', graphq
 /** Clients choose the names of operations: no more of them than this get rows of their own. */
 const MAX_OPERATIONS = 100;
 const MAX_OPERATION_LENGTH = 100;
+/** Calls under way: one that is asked for globally and by its class as well is measured once. */
+const MEASURED = new WeakSet<ExecutionContext>();
 
 interface ResolveInfo {
   readonly fieldName?: string;
@@ -41,9 +43,10 @@ export class PerfInterceptor implements NestInterceptor {
 
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
     const method = METHODS[context.getType<string>()];
-    if (method === undefined) return next.handle();
+    if (method === undefined || MEASURED.has(context)) return next.handle();
     const route = this.routeOf(context, method);
     return new Observable((subscriber) => {
+      MEASURED.add(context);
       const within = method === METHODS['graphql'] ? this.requestOf(context) : null;
       const state = this.lifecycle.begin(within);
       state.route = route;
@@ -63,6 +66,7 @@ export class PerfInterceptor implements NestInterceptor {
         }),
       );
       return () => {
+        MEASURED.delete(context);
         subscription.unsubscribe();
         this.lifecycle.end(state, 499, true);
       };

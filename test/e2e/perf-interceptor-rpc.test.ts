@@ -1,7 +1,15 @@
 import type { AddressInfo, Server } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Controller, Get, Inject, Module, UseInterceptors, type INestApplicationContext } from '@nestjs/common';
-import { NestFactory } from '@nestjs/core';
+import {
+  Controller,
+  Get,
+  Inject,
+  Module,
+  UseInterceptors,
+  type INestApplicationContext,
+  type Provider,
+} from '@nestjs/common';
+import { APP_INTERCEPTOR, NestFactory } from '@nestjs/core';
 import {
   ClientProxyFactory,
   EventPattern,
@@ -110,9 +118,9 @@ function serviceOf(app: INestApplicationContext, server: Server, sink: MemorySin
   };
 }
 
-async function startMicroservice(): Promise<Service> {
+async function startMicroservice(providers: Provider[] = []): Promise<Service> {
   const sink = memorySink();
-  @Module({ imports: [PerfModule.forRoot({ sinks: [sink] })], controllers })
+  @Module({ imports: [PerfModule.forRoot({ sinks: [sink] })], controllers, providers })
   class ServiceModule {}
   const app = await NestFactory.createMicroservice<MicroserviceOptions>(ServiceModule, { ...tcp, logger: false });
   await app.listen();
@@ -162,6 +170,15 @@ describe('a TCP microservice', () => {
     await service.close();
     const row = ['RPC', 'price, {"cmd":"price"}', 'MeasuredController.price', 200, 'completed'];
     expect(brief(records)).toEqual([row, row]);
+  });
+
+  it('has messages measured once where PerfInterceptor is global as well', async () => {
+    const service = await startMicroservice([{ provide: APP_INTERCEPTOR, useClass: PerfInterceptor }]);
+    expect(await ask(service, 'plain', 'text')).toBe('plain text');
+    expect(await ask(service, { cmd: 'sum' }, [1, 2])).toBe(3);
+    const records = await service.records(2);
+    await service.close();
+    expect(records.map(({ route }) => route)).toEqual(['plain', '{"cmd":"sum"}']);
   });
 
   it('never mixes the contexts of streams that run at the same time', async () => {

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Controller, Get, Inject, UseInterceptors } from '@nestjs/common';
+import { Controller, Get, Inject, UseInterceptors, type Provider } from '@nestjs/common';
+import { APP_INTERCEPTOR } from '@nestjs/core';
 import { WsAdapter } from '@nestjs/platform-ws';
 import { MessageBody, SubscribeMessage, WebSocketGateway, WsException, type WsResponse } from '@nestjs/websockets';
 import { concatMap, from, interval, map, type Observable } from 'rxjs';
@@ -55,9 +56,9 @@ class HttpController {
   }
 }
 
-const start = (adapter: Adapter): Promise<TestApp> =>
+const start = (adapter: Adapter, providers: Provider[] = []): Promise<TestApp> =>
   startApp(adapter, {
-    metadata: { providers: [MeasuredGateway], controllers: [HttpController] },
+    metadata: { providers: [MeasuredGateway, ...providers], controllers: [HttpController] },
     beforeInit: (app) => void app.useWebSocketAdapter(new WsAdapter(app)),
   });
 
@@ -108,6 +109,7 @@ describe.each(adapters)('a WebSocket gateway beside %s', (adapter) => {
     const answered = answers(socket, 1);
     send(socket, 'echo', { text: 'hello' });
     expect(await answered).toEqual([{ event: 'echo', data: { text: 'hello' } }]);
+    await recordsOnce(running, 1);
     send(socket, 'fail', null);
     await recordsOnce(running, 2);
     await (await fetch(`${running.url}/http`)).text();
@@ -120,6 +122,19 @@ describe.each(adapters)('a WebSocket gateway beside %s', (adapter) => {
       ['WS', 'fail', 'MeasuredGateway.fail', 500, 'completed'],
       ['GET', '/http', 'HttpController.http', 200, 'completed'],
     ]);
+  });
+
+  it('has messages measured once where PerfInterceptor is global as well; gateways have global ones since Nest 12', async () => {
+    const running = await start(adapter, [{ provide: APP_INTERCEPTOR, useClass: PerfInterceptor }]);
+    const socket = await connect(running);
+    const answered = answers(socket, 2);
+    send(socket, 'plain', null);
+    send(socket, 'echo', null);
+    await answered;
+    const reached = process.env['NEST_MAJOR'] === '11' ? ['echo'] : ['echo', 'plain'];
+    const routes = (await recordsOnce(running, reached.length)).map(({ route }) => route);
+    await end(running, socket);
+    expect(routes.sort()).toEqual(reached);
   });
 
   it('never mixes the contexts of streams that run at the same time', async () => {

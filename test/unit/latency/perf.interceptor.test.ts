@@ -30,7 +30,7 @@ function setUp() {
     new Promise<unknown>((resolve) => {
       interceptor.intercept(context, { handle }).subscribe({ error: resolve, complete: () => resolve('complete') });
     });
-  return { ended, lifecycle, interceptor, run };
+  return { ended, lifecycle, routes, interceptor, run };
 }
 
 const outcomes = (ended: RequestState[]) =>
@@ -70,6 +70,16 @@ it.each(['rpc', 'ws', 'graphql'])('tells classes that inherit one %s handler apa
     const expected = order.map((owner) => [`${owner.name}.user`, owner === Noisy]);
     expect(seen).toEqual([...expected, ...expected]);
     expect(ended[0]!.route).toBe(ended[2]!.route);
+  }
+});
+
+it('measures a call once that is asked for twice, and each attempt of one that is repeated', async () => {
+  const { run, ended, lifecycle, routes } = setUp();
+  const inner = new PerfInterceptor(lifecycle, routes);
+  const context = contextOf('rpc');
+  for (let i = 1; i <= 2; i++) {
+    await run(context, () => inner.intercept(context, { handle: () => of(1) }));
+    expect(ended).toHaveLength(i);
   }
 });
 
