@@ -81,13 +81,13 @@ function requestsOf({ routes, overMs, other, totals }: DashboardData): string {
   return `${table([...head, ...overMs.map((ms) => `>${durationOf(ms)}`)], rows)}${rest}`;
 }
 
-/** Means of a request: own work, upstream, waiting for the loop, idle; the last two may be work while the own is not known as a whole. */
+/** Means of a request: own work, upstream, waiting for the loop (`≤`: some of it may be own work), idle. */
 function splitOf(row: RouteRow): string {
   if (row.time === undefined) return '–';
   const [, upstream, wait] = row.time;
   const { ms, isWhole } = ownOf(row);
   const [least, most] = isWhole ? ['', ''] : ['≥', '≤'];
-  return `${ms === null ? '–' : least + msOf(ms)} / ${msOf(upstream)} / ${most}${msOf(wait)} / ${most}${msOf(idleOf(row))}`;
+  return `${ms === null ? '–' : least + msOf(ms)} / ${msOf(upstream)} / ${most}${msOf(wait)} / ${msOf(idleOf(row))}`;
 }
 
 function pastOf({ rows, releases }: Past, route: string | null): string {

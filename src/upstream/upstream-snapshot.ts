@@ -68,8 +68,7 @@ export function routeTime(
   const estimate = few ?? meanOf(alone, aloneMs, squares, busyMs / count);
   const provenMs = blockedMs / Math.max(1, ended);
   const ownCpuMs = estimate === null ? null : atLeast(estimate, provenMs);
-  // Of too few that were alone it is known at least that they waited for nobody.
-  const own = ownCpuMs?.mean ?? Math.max(provenMs, alone === 0 ? 0 : aloneMs / alone);
+  const own = ownCpuMs?.mean ?? provenMs;
   return {
     ownCpuMs,
     upstreamMs: upstreamMs / count,

@@ -61,10 +61,10 @@ it('a block without a line of the application shows the innermost line that is k
   expect(text([route], [{ ...block, location: null, stack: [], cause: 'gc' }])).toMatch(/GET \/reports\/:id {2}gc /);
 });
 
-it('waiting and idling that may be work is told as the most it can be', () => {
+it('waiting that may be work is told as the most it can be', () => {
   expect(text([route], [])).not.toContain('≤');
-  expect(text([{ ...route, time: [null, 0, 100] }], [])).toMatch(/– \/ 0 \/ ≤100 \/ ≤20\.0$/m);
-  expect(text([{ ...route, blockedMs: 300, time: [null, 0, 20] }], [])).toMatch(/≥100 \/ 0 \/ ≤20\.0 \/ ≤0$/m);
+  expect(text([{ ...route, time: [null, 0, 100] }], [])).toMatch(/– \/ 0 \/ ≤100 \/ 20\.0$/m);
+  expect(text([{ ...route, blockedMs: 300, time: [null, 0, 20] }], [])).toMatch(/≥100 \/ 0 \/ ≤20\.0 \/ 0$/m);
   expect(text([{ ...route, time: [110, 0, 10] }], [])).toMatch(/110 \/ 0 \/ 10\.0 \/ 0$/m);
 });
 
