@@ -13,7 +13,7 @@ export function slowText(record: RequestRecord): string {
 /** Where it was most of the time, and no upstream call is known. */
 function idleOf({ durationMs, time, upstream }: RequestRecord): string {
   if (time === null || upstream?.length !== 0 || time.unplacedCalls > 0 || time.idleMs < durationMs / 2) return '';
-  return `, ${time.idleMs.toFixed(0)} ms of it idle: waiting for something that is not heard (docs/upstream.md)`;
+  return `, ${time.idleMs.toFixed(0)} ms of it idle: waiting for something that is not heard, or for the client to send or read (docs/upstream.md)`;
 }
 
 /** The same for JSON loggers: `time` is when pino wrote the line. */
