@@ -54,6 +54,7 @@ export function movableIn(root: unknown): ArrayBuffer[] {
 
 /** Items or values of one that are looked at for their class. */
 const MOST_ITEMS = 10;
+const FIRST_ITEMS = new Uint8Array(MOST_ITEMS);
 
 /** The class of an instance in a value, which a copy does not have: of itself, its items or values, or theirs. Null: of none. */
 export function classLostIn(value: unknown, levels = 2): string | null {
@@ -62,12 +63,19 @@ export function classLostIn(value: unknown, levels = 2): string | null {
   if (!isList) {
     // What has a name of its own there is Node's: a Map or a Date stays one.
     if (Object.prototype.toString.call(value) !== '[object Object]') return null;
-    const prototype = Object.getPrototypeOf(value) as { constructor?: { name: string } } | null;
-    if (prototype !== null && Object.getPrototypeOf(prototype) !== null) return prototype.constructor?.name ?? 'Object';
+    const prototype = Object.getPrototypeOf(value) as { constructor?: { name: unknown } } | null;
+    if (prototype !== null && Object.getPrototypeOf(prototype) !== null) {
+      // A class may have a static member of that name.
+      const name = prototype.constructor?.name;
+      return typeof name === 'string' ? name : 'Object';
+    }
   }
   if (levels === 0) return null;
-  for (const inner of Object.values(value).slice(0, MOST_ITEMS)) {
-    const lost = classLostIn(inner, levels - 1);
+  let looked = 0;
+  // Calls no getter, and does not read all of a large value.
+  for (const key in isList ? FIRST_ITEMS : value) {
+    if (looked++ === MOST_ITEMS) break;
+    const lost = classLostIn(Object.getOwnPropertyDescriptor(value, key)?.value, levels - 1);
     if (lost !== null) return lost;
   }
   return null;

@@ -79,6 +79,27 @@ describe('a class that a copy does not have', () => {
   ])('is named: %o', (value, name) => {
     expect(classLostIn(value)).toBe(name);
   });
+
+  it('is text, whatever static members the class has', () => {
+    class Named {
+      static name(): void {}
+    }
+    expect(classLostIn(new Named())).toBe('Object');
+  });
+
+  it('is looked for without a call of a getter, in no more than ten items', () => {
+    let calls = 0;
+    const get = (): User => ((calls += 1), user);
+    expect(classLostIn(Object.defineProperty({}, 'user', { get, enumerable: true }))).toBeNull();
+    expect(classLostIn(Object.defineProperty([user], 0, { get }))).toBeNull();
+    const numbers = Array.from({ length: 1_000 }, (_, i) => i);
+    const getOwnPropertyDescriptor = (target: number[], key: string) => (
+      (calls += 1),
+      Object.getOwnPropertyDescriptor(target, key)
+    );
+    expect(classLostIn(new Proxy(numbers, { get, getOwnPropertyDescriptor }))).toBeNull();
+    expect(calls).toBe(10);
+  });
 });
 
 describe('an error on its way', () => {
