@@ -56,8 +56,8 @@ export function movableIn(root: unknown): ArrayBuffer[] {
 const MOST_ITEMS = 10;
 const FIRST_ITEMS = new Uint8Array(MOST_ITEMS);
 
-/** The class of an instance in a value, which a copy does not have: of itself, its items or values, or theirs. Null: of none. */
-export function classLostIn(value: unknown, levels = 2): string | null {
+/** The class of an instance in a value or in `levels` below it, which a copy does not have. Null: of none. */
+export function classLostIn(value: unknown, levels = 3): string | null {
   if (typeof value !== 'object' || value === null) return null;
   const isList = Array.isArray(value);
   if (!isList) {

@@ -73,7 +73,8 @@ describe('a class that a copy does not have', () => {
     [{ data: [user], total: 1 }, 'User'],
     [[[user], 1], 'User'],
     [[{ user }], 'User'],
-    [{ page: { data: [user] } }, null],
+    [{ page: { data: [user] } }, 'User'],
+    [[{ page: { data: [user] } }], null],
     [[{ id: 1 }, Object.create(null), new Map(), new Date(), Buffer.from('a'), new URL('http://a'), /a/, 'a'], null],
     [Object.create(Object.create(Object.create(null))), 'Object'],
   ])('is named: %o', (value, name) => {
