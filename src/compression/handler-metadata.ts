@@ -104,7 +104,9 @@ function* methodsWith(key: string, modules: ModulesContainer): IterableIterator<
       if (typeof metatype !== 'function' || typeof metatype.prototype !== 'object' || metatype.prototype === null)
         continue;
       for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(metatype.prototype))) {
-        if (typeof value !== 'function' || !Reflect.hasMetadata(key, value as object)) continue;
+        // The constructor is the class: what stands on that is for the routes that it may have.
+        if (name === 'constructor' || typeof value !== 'function' || !Reflect.hasMetadata(key, value as object))
+          continue;
         yield { where: `${metatype.name}.${name}`, method: value as object };
       }
     }

@@ -1,6 +1,6 @@
 import type { Server, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
-import { Controller, Get, Header, HttpCode, Res } from '@nestjs/common';
+import { Controller, Get, Header, HttpCode, Injectable, Res } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
 import { afterEach, describe, expect, it } from 'vitest';
 import { NoCompression, SharedResponse } from '../../../src/index.js';
@@ -155,3 +155,20 @@ it.each(adapters)('@NoCompression() on a method that serves no route stops the b
     );
   }
 });
+
+@NoCompression()
+class Unencoded {}
+
+@Injectable()
+class UnencodedTotals extends Unencoded {}
+
+it.each(adapters)(
+  '@NoCompression() on a class without routes, or on its base, stops no boot, on %s',
+  async (adapter) => {
+    for (const perf of [{}, { enabled: false }]) {
+      const metadata = { providers: [Unencoded, UnencodedTotals] };
+      const { close } = await startApp(adapter, { perf, metadata });
+      await close();
+    }
+  },
+);
