@@ -51,7 +51,9 @@ function flat(result: unknown): Observable<unknown> {
 export function bringHandlerInterceptors(controller: { readonly prototype: object }): void {
   for (const { value } of Object.values(Object.getOwnPropertyDescriptors(controller.prototype))) {
     const method: unknown = value;
-    if (typeof method === 'function' && servesRoute(method)) bringHandlerInterceptor(method);
+    // The constructor is the class, which has a path of its own.
+    if (typeof method !== 'function' || method === controller) continue;
+    if (servesRoute(method)) bringHandlerInterceptor(method);
   }
 }
 

@@ -289,6 +289,27 @@ describe.each(adapters)('work on %s', (adapter) => {
     expect(app.deferrer.stats()).toMatchObject({ accepted: 1, completed: 1 });
   });
 
+  it.each([true, false])(
+    'runs once a request with the decorator on a request-scoped class, above @Controller(): %s',
+    async (above) => {
+      let runs = 0;
+      class Scoping {
+        scoped() {
+          return 'done';
+        }
+      }
+      const handler = Object.getOwnPropertyDescriptor(Scoping.prototype, 'scoped')!;
+      Get('scoped')(Scoping.prototype, 'scoped', handler);
+      const decorators = [Controller({ scope: Scope.REQUEST }), DeferWork(() => void (runs += 1))];
+      for (const decorate of above ? decorators : decorators.toReversed()) (decorate as ClassDecorator)(Scoping);
+      const app = await startApp(adapter, { metadata: { controllers: [Scoping] } });
+      cleanups.push(() => app.app.close());
+      expect((await fetch(`${app.url}/scoped`)).status).toBe(200);
+      await app.app.get(Deferrer).idle();
+      expect(runs).toBe(1);
+    },
+  );
+
   it('gives back the room of what prepare() declined', async () => {
     const app = await start({ maxPending: 1, overflow: 'reject' });
     for (let i = 0; i < 5; i++) await get(app, '/orders/free');
