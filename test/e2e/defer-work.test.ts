@@ -301,7 +301,7 @@ describe.each(adapters)('work on %s', (adapter) => {
       const handler = Object.getOwnPropertyDescriptor(Scoping.prototype, 'scoped')!;
       Get('scoped')(Scoping.prototype, 'scoped', handler);
       const decorators = [Controller({ scope: Scope.REQUEST }), DeferWork(() => void (runs += 1))];
-      for (const decorate of above ? decorators : decorators.toReversed()) (decorate as ClassDecorator)(Scoping);
+      for (const decorate of above ? decorators : decorators.toReversed()) decorate(Scoping);
       const app = await startApp(adapter, { metadata: { controllers: [Scoping] } });
       cleanups.push(() => app.app.close());
       expect((await fetch(`${app.url}/scoped`)).status).toBe(200);
