@@ -166,14 +166,23 @@ it.each(['options', 'a client'])('with Redis away at boot, %s may say lazyConnec
   await until('the first to run', () => ran.length === 1);
 });
 
-it('a worker whose connection has ended makes another', async () => {
+it.each([
+  ['options', null],
+  ['a client', undefined],
+])('a retryStrategy of %s that gives up ends the connection of neither producer nor worker', async (kind, gaveUp) => {
   const port = await freePort();
-  const { ran, reports } = await startStore({ host: '127.0.0.1', port, retryStrategy: () => null }, true);
-  await until('the outage to be told', () => reports.length > 0);
+  const options = { host: '127.0.0.1', port, lazyConnect: true, retryStrategy: () => gaveUp as null };
+  const { store, ran, reports } = await startStore(kind === 'a client' ? new Redis(options) : options, true);
+  await until('both to tell of the outage', () => new Set(reports.map((text) => text.split(' ')[0])).size === 2);
   await ownRedis({ port });
-  const add = await startProducer(port);
-  await add('first');
+  await until('the first to be stored', () =>
+    store.add([jobNamed('first')], { envelope: false }).then(
+      () => true,
+      () => false,
+    ),
+  );
   await until('the first to run', () => ran.length === 1);
+  expect(reports.filter((text) => text.includes('closed'))).toEqual([]);
 });
 
 it('once a worker has stopped no timer holds up the end of the process', async () => {

@@ -83,12 +83,12 @@ function connect(
   const given = (isClient(connection) ? connection.options : connection) as RedisClient['options'];
   // BullMQ's own default waits up to 20 s.
   const usual = given?.retryStrategy ?? reconnectInMs;
-  // ioredis gives up, and lets the process end, when its strategy returns no number.
+  // ioredis gives up, and lets the process end, when its strategy returns no number. The application's own may give up for its client.
   const retryStrategy: RetryStrategy = (times) => {
     if (released) return null;
     const pausesMs = refused ? REFUSED_MS : usual(times);
     refused = false;
-    return pausesMs;
+    return typeof pausesMs === 'number' ? pausesMs : reconnectInMs(times);
   };
   const usualAnew = given?.reconnectOnError ?? needsAnew(/READONLY/);
   const reconnectOnError = (error: Error): unknown => {
