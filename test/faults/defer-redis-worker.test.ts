@@ -141,6 +141,37 @@ it.runIf(LONG)('a worker whose connections are half open makes new ones', { time
   await until('the second to run', () => ran.length === 2, 60_000);
 });
 
+it.runIf(LONG).each(['options', 'a client'])(
+  'a worker of %s whose connections are half open before the first answer makes new ones, at boot and after an outage',
+  { timeout: 120_000 },
+  async (kind) => {
+    const { port, admin } = await ownRedis();
+    const silent = createServer(() => {}).listen(0, '127.0.0.1');
+    cleanups.push(() => silent.close());
+    await once(silent, 'listening');
+    const silentPort = (silent.address() as AddressInfo).port;
+    const add = await startProducer(port);
+    const proxy = await startProxy(silentPort);
+    cleanups.push(proxy.close);
+    const options = { host: '127.0.0.1', port: proxy.port };
+    const { ran } = await startStore(
+      kind === 'a client' ? new Redis({ ...options, lazyConnect: true }) : options,
+      true,
+    );
+    await until('three connections', () => proxy.connections() === 3);
+    proxy.leadTo(port);
+    await add('at boot');
+    await until('the first to run', () => ran.length === 1, 40_000);
+    proxy.leadTo(silentPort);
+    const before = proxy.connections();
+    await admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    await until('three more', () => proxy.connections() === before + 3);
+    proxy.leadTo(port);
+    await add('later');
+    await until('the second to run', () => ran.length === 2, 40_000);
+  },
+);
+
 it.each(['options', 'a client'])('a worker waits longer for a job than commands of %s may take', async (kind) => {
   const { port } = await ownRedis();
   const add = await startProducer(port);

@@ -10,7 +10,8 @@ import { needsAnew } from '../redis/connection.js';
 import {
   importBullmq,
   producerConnection,
-  workerConnection,
+  reconnect,
+  workerConnections,
   type Bullmq,
   type Connection,
   type RedisConnection,
@@ -127,6 +128,7 @@ class BullmqStore implements BullmqDurableStore {
   private readonly served = new Set<string>();
   private started: { bullmq: Bullmq; connection: Connection; host: DurableStoreHost } | null = null;
   private working = false;
+  private connectWorker: (() => Connection) | null = null;
   private readonly needsAnew = needsAnew(/READONLY|NOSCRIPT/);
   /** That of the application that booted last. */
   private newest: BullmqStore | null = null;
@@ -154,9 +156,14 @@ class BullmqStore implements BullmqDurableStore {
   }
 
   startWorker(): void {
-    const { host } = this.started!;
+    const queue = this.queues.get(this.ownQueue)!;
     this.working = true;
-    for (const name of [...this.served, ...this.options.queues.keys(), ...host.queues()]) this.serve(name);
+    const connecting = workerConnections(this.options.connection, queue).then((connect) => {
+      this.connectWorker = connect;
+      for (const name of [...this.served, ...this.options.queues.keys(), ...this.started!.host.queues()])
+        this.serve(name);
+    });
+    connecting.catch((error: Error) => queue.emit('error', error));
   }
 
   queue(name = this.ownQueue): Queue {
@@ -222,18 +229,12 @@ class BullmqStore implements BullmqDurableStore {
   /** Makes its worker, where and when there are workers. */
   private serve(name: string): void {
     this.served.add(name);
-    const { worker, queues, connection } = this.options;
-    if (worker === null || !this.working || this.workers.has(name)) return;
+    const { worker, queues } = this.options;
+    if (worker === null || !this.working || this.connectWorker === null || this.workers.has(name)) return;
     const { bullmq, host } = this.started!;
     const options = queues.get(name) ?? (name === this.ownQueue ? worker : alone.read(undefined, name));
-    this.workers.set(name, new JobWorker(bullmq, name, workerConnection(connection), options, host));
+    this.workers.set(name, new JobWorker(bullmq, name, this.connectWorker, options, host));
   }
-}
-
-/** BullMQ 6 has no `client`, and adds in a pipeline, whose errors ioredis does hear. */
-async function reconnect(queue: object): Promise<void> {
-  const { client } = queue as { client?: Promise<{ disconnect(reconnect: boolean): void }> };
-  (await client)?.disconnect(true);
 }
 
 async function closeQueue(queue: Queue): Promise<void> {

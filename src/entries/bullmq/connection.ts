@@ -1,4 +1,4 @@
-import type { ConnectionOptions, Worker } from 'bullmq';
+import type { ConnectionOptions, Queue } from 'bullmq';
 import { PerfError } from '../../core/perf.error.js';
 import { isClient, needsAnew, reconnectInMs } from '../redis/connection.js';
 
@@ -27,6 +27,14 @@ type RetryStrategy = (times: number) => unknown;
 export interface RedisClient {
   readonly options?: { retryStrategy?: RetryStrategy | null; reconnectOnError?: ((error: Error) => unknown) | null };
   duplicate(override: object): { disconnect(): void } & object;
+}
+
+/** A client of ioredis as BullMQ hands it out. */
+export interface WorkerClient {
+  readonly status: string;
+  disconnect(reconnect?: boolean): void;
+  ping(): Promise<unknown>;
+  duplicate(override: object): WorkerClient;
 }
 
 export type RedisConnection = ConnectionOptions | RedisClient;
@@ -59,24 +67,63 @@ export async function importBullmq(connection: RedisConnection): Promise<Bullmq>
 export const producerConnection = (connection: RedisConnection): Connection =>
   connect(connection, { enableOfflineQueue: false, maxRetriesPerRequest: 1, socketTimeout: SILENT_MS });
 
-/** For the worker: it may wait for as long as it takes, and BullMQ demands it. The application's own bounds would end its reads. */
-export const workerConnection = (connection: RedisConnection): Connection =>
-  connect(
-    connection,
-    {
-      enableOfflineQueue: true,
-      maxRetriesPerRequest: null,
-      commandTimeout: undefined,
-      socketTimeout: undefined,
+/** BullMQ 6 has no `client`, and adds in a pipeline, whose errors ioredis does hear. */
+export async function reconnect(queue: object): Promise<void> {
+  const { client } = queue as { client?: Promise<{ disconnect(reconnect: boolean): void }> };
+  (await client)?.disconnect(true);
+}
+
+/**
+ * How to connect workers: by duplicates of a queue's client, which BullMQ tells of at once. Of options it would make clients that
+ * nobody sees before they are ready, and one that is half open until then would never be given up.
+ */
+export async function workerConnections(connection: RedisConnection, queue: Queue): Promise<() => Connection> {
+  // BullMQ 5, and BullMQ 6.
+  const of = queue as { client?: Promise<unknown>; getBackend?(): object };
+  const pattern = await (of.client ?? (of.getBackend!() as { client: Promise<unknown> }).client);
+  return () => workerConnection(connection, pattern as WorkerClient);
+}
+
+/**
+ * A worker may wait for as long as it takes, and BullMQ demands it. The application's own bounds would end its reads. So would
+ * ioredis' `socketTimeout`, which in ioredis 5 also holds up the end of the process: what is half open is given up here.
+ */
+function workerConnection(connection: RedisConnection, pattern: WorkerClient): Connection {
+  const override = {
+    enableOfflineQueue: true,
+    maxRetriesPerRequest: null,
+    commandTimeout: undefined,
+    socketTimeout: undefined,
+  };
+  const made = connect(connection, override, isRefused, pattern);
+  const client = made.options as unknown as WorkerClient;
+  const beats = [watch(client, true)];
+  const copies: WorkerClient[] = [];
+  const duplicate = client.duplicate.bind(client);
+  client.duplicate = (given) => {
+    const copy = duplicate(given);
+    copies.push(copy);
+    // Reads that wait BullMQ gives up itself.
+    beats.push(watch(copy, false));
+    return copy;
+  };
+  return {
+    options: made.options,
+    release: () => {
+      for (const beat of beats) clearInterval(beat);
+      made.release();
+      // Another goodbye to one that has ended would hold up the end of the process for 2 s.
+      for (const copy of copies) if (copy.status !== 'end') copy.disconnect();
     },
-    isRefused,
-  );
+  };
+}
 
 /** An error that `endsTurn` is answered by a connection made anew, after `REFUSED_MS`: until then commands wait. */
 function connect(
   connection: RedisConnection,
   override: object,
   endsTurn: (error: Error) => boolean = () => false,
+  pattern: object = connection,
 ): Connection {
   let released = false;
   let refused = false;
@@ -98,7 +145,7 @@ function connect(
   };
   // Else BullMQ's first attempt would be its last.
   const options = { ...override, lazyConnect: false, retryStrategy, reconnectOnError };
-  const client = isClient(connection) ? connection.duplicate(options) : null;
+  const client = isClient<RedisClient>(pattern) ? pattern.duplicate(options) : null;
   return {
     options: client ?? ({ ...connection, ...options } as ConnectionOptions),
     release: () => {
@@ -108,31 +155,20 @@ function connect(
   };
 }
 
-interface WorkerClient {
-  readonly status: string;
-  disconnect(reconnect: boolean): void;
-  ping(): Promise<unknown>;
-}
-
-/**
- * Gives up a half-open connection of a worker that is ready. Of reads that wait BullMQ does so itself; ioredis' `socketTimeout`
- * would end those as well, and in ioredis 5 hold up the end of the process.
- */
-export function watchConnection(worker: Worker): void {
-  // BullMQ 5, and BullMQ 6.
-  const of = worker as { client?: Promise<WorkerClient>; getBackend?(): object };
-  let owed = false;
-  const beat = async (): Promise<void> => {
-    const client = await (of.client ?? (of.getBackend!() as { client: Promise<WorkerClient> }).client);
-    if (client.status !== 'ready') return;
-    if (owed) return client.disconnect(true);
-    owed = true;
-    await client.ping().catch(() => {});
-    owed = false;
+/** Makes a connection anew that waits for the answer to a ping, or to its greeting, from one beat to the next. */
+function watch(client: WorkerClient, pings: boolean): NodeJS.Timeout {
+  let owing: string | null = null;
+  const answered = (): void => void (owing = null);
+  const beat = (): void => {
+    const { status } = client;
+    if (status === owing) {
+      owing = null;
+      return client.disconnect(true);
+    }
+    owing = status === 'connect' || (status === 'ready' && pings) ? status : null;
+    if (owing === 'ready') client.ping().then(answered, answered);
   };
-  const failed = (error: Error): boolean => worker.emit('error', error);
-  const beats = setInterval(() => void beat().catch(failed), WORKER_BEAT_MS).unref();
-  worker.once('closing', () => clearInterval(beats));
+  return setInterval(beat, WORKER_BEAT_MS).unref();
 }
 
 /** For a right that is missing, say, or for want of memory. What BullMQ's scripts have to say themselves is no error. */

@@ -4,7 +4,7 @@ import { reasonOf } from '../../core/reason.js';
 import { within } from '../../core/within.js';
 import { backoffMs } from '../../core/backoff.js';
 import type { DurableStoreHost, WorkKind } from '../../defer/durable/durable-store.js';
-import { watchConnection, type Bullmq, type Connection } from './connection.js';
+import type { Bullmq, Connection } from './connection.js';
 import { openEnvelope } from './envelope.js';
 import { BOUNDED_BACKOFF, readJob, type ReadJob } from './job-data.js';
 
@@ -23,7 +23,7 @@ const MAX_STALLED_COUNT = 10;
 const PUT_BACK_MS = 1_000;
 /** How soon Redis is asked again that was away, or has refused, milliseconds. */
 const RETRY_MS = 1_000;
-/** For jobs to end that were told to, and for connections to close that may never have been made, milliseconds. */
+/** For jobs to end that were told to, milliseconds. */
 const ABORT_MS = 100;
 
 export interface QueueWorkerOptions {
@@ -33,8 +33,9 @@ export interface QueueWorkerOptions {
 
 export class JobWorker {
   private worker: Worker;
-  /** The one before, to which INFO was refused, say; BullMQ 5 must not close it while one of its connections still waits for that. */
-  private refused: Worker | null = null;
+  private connection!: Connection;
+  /** Ends the one before, to which INFO was refused, say; not while one of its connections still waits for that: BullMQ 5 minds. */
+  private endRefused = (): void => {};
   private readonly active = new Set<{ readonly job: Job; readonly token: string | undefined }>();
   /** Jobs that have ended and that Redis has not been told of, in their order. */
   private readonly untold = new Set<string | undefined>();
@@ -50,7 +51,7 @@ export class JobWorker {
   constructor(
     private readonly bullmq: Bullmq,
     private readonly queueName: string,
-    private readonly connection: Connection,
+    private readonly connect: () => Connection,
     private readonly options: QueueWorkerOptions,
     private readonly host: DurableStoreHost,
   ) {
@@ -61,6 +62,7 @@ export class JobWorker {
   private open(skipVersionCheck: boolean): Worker {
     const { bullmq, queueName, host } = this;
     const { concurrency, limiter } = this.options;
+    this.connection = this.connect();
     const worker = new bullmq.Worker(queueName, (job: Job, token?: string) => this.process(job, token), {
       connection: this.connection.options,
       concurrency,
@@ -84,10 +86,7 @@ export class JobWorker {
       host.report(cause, `${cause}. It goes on by itself when Redis is back.`);
     });
     worker.waitUntilReady().then(
-      () => {
-        watchConnection(worker);
-        worker.run().catch((error: Error) => worker.emit('error', error));
-      },
+      () => void worker.run().catch((error: Error) => worker.emit('error', error)),
       () => setTimeout(() => this.openAgain(), RETRY_MS).unref(),
     );
     return worker;
@@ -95,13 +94,13 @@ export class JobWorker {
 
   private openAgain(): void {
     if (this.paused) return;
-    this.closeRefused();
-    this.refused = this.worker;
+    this.endRefused();
+    const { worker, connection } = this;
+    this.endRefused = () => {
+      const closed = worker.close(true).catch((error: Error) => this.worker.emit('error', error));
+      void closed.then(() => connection.release());
+    };
     this.worker = this.open(true);
-  }
-
-  private closeRefused(): void {
-    this.refused?.close(true).catch((error: Error) => this.worker.emit('error', error));
   }
 
   async pause(): Promise<void> {
@@ -128,12 +127,11 @@ export class JobWorker {
       const putBack = left.map(({ job, token }) => job.moveToDelayed(Date.now() + PUT_BACK_MS, token));
       await within(LAST_WORD_MS, () => Promise.allSettled(putBack));
     }
-    this.closeRefused();
+    this.endRefused();
     // With nothing to tell, Redis is waited for only as long as it takes when it is there.
     const hasNews = this.active.size + this.untold.size > 0;
-    const closed = await within(hasNews ? leftMs() : LAST_WORD_MS, () => this.worker.close(this.active.size > 0));
+    await within(hasNews ? leftMs() : LAST_WORD_MS, () => this.worker.close(this.active.size > 0));
     this.connection.release();
-    if (!closed) await within(ABORT_MS, () => this.worker.disconnect());
   }
 
   private idle(): Promise<void> {

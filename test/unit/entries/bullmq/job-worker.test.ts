@@ -15,18 +15,16 @@ class StubWorker extends EventEmitter {
     super();
     StubWorker.last = this;
   }
-  client = Promise.resolve({ status: 'end' });
   waitUntilReady = async (): Promise<void> => {};
   run = async (): Promise<void> => {};
   pause = async (): Promise<void> => {};
   close = (): Promise<void> => new Promise(() => {});
-  disconnect = async (): Promise<void> => {};
 }
 
 it('a job that has lost its lock does not hold up the end of the process later on', async () => {
   const bullmq = { Worker: StubWorker } as never;
-  const connection = { options: {}, release: () => {} };
-  const worker = new JobWorker(bullmq, 'mail', connection, { concurrency: 1 }, NO_WORKER);
+  const connect = () => ({ options: {}, release: () => {} });
+  const worker = new JobWorker(bullmq, 'mail', connect, { concurrency: 1 }, NO_WORKER);
   const run = async (id: string): Promise<object> => {
     const job = { id, name: 'receipt', attemptsMade: 0, data: { work: 'SendReceipt', timeoutMs: 1 }, opts: {} };
     await StubWorker.last.process(job);
@@ -45,8 +43,8 @@ it('work that heeds the signal of a shutdown is put back: it has not failed', as
   const bullmq = { Worker: StubWorker, DelayedError } as never;
   const run = (_job: unknown, _attempt: number, signal?: AbortSignal): Promise<void> =>
     new Promise((_, reject) => signal!.addEventListener('abort', () => reject(new Error('The operation was aborted'))));
-  const connection = { options: {}, release: () => {} };
-  const worker = new JobWorker(bullmq, 'mail', connection, { concurrency: 1 }, { ...NO_WORKER, run });
+  const connect = () => ({ options: {}, release: () => {} });
+  const worker = new JobWorker(bullmq, 'mail', connect, { concurrency: 1 }, { ...NO_WORKER, run });
   let putBack = 0;
   const moveToDelayed = async (): Promise<void> => void (putBack += 1);
   const data = { work: 'SendReceipt', timeoutMs: 1 };
