@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { Controller, Get, type INestApplication, Logger, ServiceUnavailableException } from '@nestjs/common';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { afterEach, describe, expect, it, vi } from 'vitest';
@@ -285,6 +287,18 @@ describe.each(adapters)('answers of the dashboard on %s', (adapter) => {
     stopped.abort();
     expect(await watching).toBe(0);
   });
+
+  it.each([['--once'], ['--interval', '0.5']])(
+    'come to `nestjs-perf top %s`, which ends when nobody reads',
+    async (...how) => {
+      const { url, token } = await start(adapter);
+      const child = spawn('node', ['build/src/dashboard/top/main.js', 'top', url, '--token', token, ...how]);
+      child.stdout.destroy();
+      let complaints = '';
+      child.stderr.on('data', (data) => (complaints += String(data)));
+      expect([await once(child, 'close'), complaints]).toEqual([[0, null], '']);
+    },
+  );
 });
 
 it('`top` has a screen of its own, on which no line wraps, and complains when it has left that', async () => {

@@ -86,6 +86,22 @@ describe('the files of a run', { timeout: 120_000 }, () => {
     expect(JSON.parse(stdout)).toMatchObject({ command: 'replay', requests: 1 });
   });
 
+  it('are written, and the exit code is true, where nobody reads what is printed', async () => {
+    const json = join(folder, 'unread.json');
+    const url = await serve((_, response) => response.end());
+    const args = ['ramp', url, '--start', '20', '--steps', '1,2', '--hold', '1s', '--rest', '0s', '--json', json];
+    const child = spawn('node', ['build/packages/load/src/main.js', ...args]);
+    child.stdout.destroy();
+    let complaints = '';
+    child.stderr.on('data', (data) => (complaints += String(data)));
+    const [exitCode] = (await once(child, 'close')) as [number | null];
+    expect(complaints).toBe('');
+    expect(reportIn(json)).toMatchObject({
+      exitCode,
+      steps: expect.arrayContaining([expect.objectContaining({ requests: 20 })]),
+    });
+  });
+
   it('are asked for before any load, and a step without any is refused', async () => {
     let asked = false;
     const url = await serve((_, response) => {

@@ -7,4 +7,9 @@ try {
 } catch {
   // Only some may: else late starts make a step void.
 }
+for (const stream of [process.stdout, process.stderr])
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    // Who reads may leave early, as `head` does: the run goes on, for its files and its exit code.
+    if (error.code !== 'EPIPE') throw error;
+  });
 process.exitCode = await main(process.argv.slice(2));

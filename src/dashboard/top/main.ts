@@ -6,6 +6,12 @@ const stopped = new AbortController();
 process.once('SIGINT', () => stopped.abort());
 process.once('SIGTERM', () => stopped.abort());
 const { stdout, stderr, env } = process;
+for (const stream of [stdout, stderr])
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    // Who reads has seen enough, as `head` has.
+    if (error.code !== 'EPIPE') throw error;
+    stopped.abort();
+  });
 process.exitCode = await top(process.argv.slice(2), {
   write: (text) => void stdout.write(text),
   complain: (text) => void stderr.write(text),
