@@ -277,7 +277,7 @@ describe.each(adapters)('answers of the dashboard on %s', (adapter) => {
     expect(said.err).toContain(`${url}/perf/ answers 401. Unauthorized: the token stands in the log`);
     const away = terminal();
     expect(await top(['top', 'http://127.0.0.1:1/perf', '--once'], away.kept)).toBe(1);
-    expect(away.said.err).toMatch(/does not answer/);
+    expect(away.said.err).toMatch(/does not answer \(.+\)\.\n$/);
     expect(await top(['top', 'ftp://x'], away.kept)).toBe(2);
     expect(await top(['--help'], away.kept)).toBe(0);
     const stopped = new AbortController();

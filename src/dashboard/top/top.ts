@@ -74,9 +74,10 @@ async function watch(look: Look, terminal: Terminal): Promise<string | null> {
 
 /** `isFinal`: asking again would not help. */
 async function ask(
-  { url, token }: Look,
+  { url, token, once }: Look,
   signal: AbortSignal,
 ): Promise<{ text: string; isFinal?: boolean; failed?: boolean }> {
+  const again = once ? '' : ' Trying again.';
   const headers = { accept: 'text/plain', ...(token !== undefined && { authorization: `Bearer ${token}` }) };
   try {
     const response = await fetch(url, { headers, signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]) });
@@ -85,14 +86,14 @@ async function ask(
       return { text: body };
     }
     if (response.status === 429 || response.status >= 500) {
-      return { text: `${url.href} answers ${response.status}. Trying again.`, failed: true };
+      return { text: `${url.href} answers ${response.status}.${again}`, failed: true };
     }
     const reason =
       response.status === 401 || response.status === 403 ? body.trim() : 'There is no dashboard at this address.';
     return { text: `${url.href} answers ${response.status}. ${reason}`, isFinal: true };
   } catch (error) {
     const { message, cause } = error as Error & { cause?: { code?: string } };
-    return { text: safe(`${url.href} does not answer (${cause?.code ?? message}). Trying again.`), failed: true };
+    return { text: safe(`${url.href} does not answer (${cause?.code ?? message}).${again}`), failed: true };
   }
 }
 
