@@ -144,6 +144,25 @@ describe.each(adapters)('durable work on %s', (adapter) => {
     expect(deferredIn(running)).toMatchObject([{ name: 'SendReceipt', outcome: 'completed', requestId: 'r-o-1' }]);
   });
 
+  it.each(['options', 'a client'])('is stored at the first attempt while %s still connect', async (kind) => {
+    const [queue, mail] = [queueName(), queueName()];
+    @Injectable()
+    class Boot {
+      constructor(@Inject(Deferrer) private readonly deferrer: Deferrer) {}
+      async onModuleInit(): Promise<void> {
+        await this.deferrer.enqueue(SendReceipt, { orderId: 'at boot' });
+      }
+    }
+    const given = kind === 'options' ? connection : new Redis({ ...connection, lazyConnect: true });
+    const store = bullmqStore({ connection: given, queue, worker: false });
+    const providers = [...metadata.providers, Boot];
+    const running = await startApp(adapter, { metadata: { providers }, perf: { defer: { store } } });
+    cleanups.push(() => running.close());
+    const deferrer = running.app.get(Deferrer);
+    await deferrer.enqueue(SendReceipt, { orderId: 'later' }, { queue: mail });
+    expect(deferrer.stats()).toMatchObject({ stored: 2, retried: 0 });
+  });
+
   it('is handed to a worker in another application that has no controllers', async () => {
     const queue = queueName();
     const running = await start({ connection, queue, worker: false });

@@ -607,7 +607,8 @@ describe.each(adapters)('work on %s', (adapter) => {
     await until('it to be put back', async () => (await queue.getDelayedCount()) === 1);
     await older.close();
     const knowing = await start(durable(name));
-    for (const job of await queue.getDelayed()) await job.promote();
+    // While it is only offered to others it is due by itself.
+    for (const job of await queue.getDelayed()) await job.promote().catch(() => {});
     await until('it to run', () => knowing.log.ran.length === 1);
     expect(knowing.log.ran).toMatchObject([{ data: { order: 'o-1' }, attempt: 1 }]);
   });

@@ -8,6 +8,7 @@ import type { NewDurableJob, DurableStore, DurableStoreHost } from '../../defer/
 import { isQueueName } from '../../defer/work-options.js';
 import { needsAnew } from '../redis/connection.js';
 import {
+  attempted,
   importBullmq,
   producerConnection,
   reconnect,
@@ -186,6 +187,7 @@ class BullmqStore implements BullmqDurableStore {
     }
     this.serve(name);
     const queue = this.queue(name);
+    await attempted(queue);
     try {
       return await queue.addBulk(envelope ? [envelopeOf(jobs)] : jobs.map(bulkJobOf));
     } catch (error) {

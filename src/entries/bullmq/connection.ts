@@ -1,3 +1,4 @@
+import { once, type EventEmitter } from 'node:events';
 import type { ConnectionOptions, Queue } from 'bullmq';
 import { PerfError } from '../../core/perf.error.js';
 import { isClient, needsAnew, reconnectInMs } from '../redis/connection.js';
@@ -78,10 +79,25 @@ export async function reconnect(queue: object): Promise<void> {
  * nobody sees before they are ready, and one that is half open until then would never be given up.
  */
 export async function workerConnections(connection: RedisConnection, queue: Queue): Promise<() => Connection> {
+  const pattern = await clientOf(queue);
+  return () => workerConnection(connection, pattern);
+}
+
+function clientOf(queue: Queue): Promise<WorkerClient & EventEmitter> {
   // BullMQ 5, and BullMQ 6.
   const of = queue as { client?: Promise<unknown>; getBackend?(): object };
-  const pattern = await (of.client ?? (of.getBackend!() as { client: Promise<unknown> }).client);
-  return () => workerConnection(connection, pattern as WorkerClient);
+  return (of.client ?? (of.getBackend!() as { client: Promise<unknown> }).client) as ReturnType<typeof clientOf>;
+}
+
+/** Resolves when no connection is being made any more: commands of a producer would fail until then, though nothing is wrong. */
+export async function attempted(queue: Queue): Promise<void> {
+  const client = await clientOf(queue);
+  if (!client.status.startsWith('connect')) return;
+  const over = new AbortController();
+  const ends = ['ready', 'close'].map((event) => once(client, event, { signal: over.signal }));
+  // Rejects where the client tells of an error.
+  await Promise.race(ends).catch(() => {});
+  over.abort();
 }
 
 /**
