@@ -15,7 +15,7 @@ const VALUES: Readonly<Record<string, { functions: string[]; classes: string[] }
       'Req',
       'UseInterceptors',
     ],
-    classes: ['NotFoundException'],
+    classes: ['ServiceUnavailableException'],
   },
   '@nestjs/core': { functions: [], classes: ['NestFactory'] },
   'nestjs-perf': {
