@@ -49,10 +49,19 @@ export class Spill {
 
   /**
    * Resolves with how many entries an earlier process has left behind.
-   * @throws PERF_ERR_STORE when a living process uses the same path, and what the disk says
+   * @throws PERF_ERR_STORE when a living process uses the same path, or the disk refuses it
    */
   async open(report: Report): Promise<number> {
     this.report = report;
+    try {
+      await this.takeOver();
+    } catch (error) {
+      throw error instanceof PerfError ? error : unusable(this.options.path, error);
+    }
+    return this.parked;
+  }
+
+  private async takeOver(): Promise<void> {
     this.file = await fileAt(resolve(this.options.path));
     this.lock = await lockFile(this.file, (owner) => inUse(this.file, owner));
     this.rejects = new RejectFile(`${this.file}.rejects`);
@@ -64,7 +73,6 @@ export class Spill {
       this.reportDamage(path, segment.damagedLines);
     }
     await this.removeFinished();
-    return this.parked;
   }
 
   /** Resolves when the entry is on disk, with its place; null when the disk refuses it, which is reported, or it is closed. */
@@ -268,5 +276,14 @@ function inUse(file: string, owner: string): PerfError {
     'PERF_ERR_STORE',
     `\`spillPath\` is in use by ${owner}: ${file}. Each application needs a file of its own. ` +
       'Give every worker of a cluster, and every application of a process, its own path, the same one at each start.',
+  );
+}
+
+function unusable(path: string, error: unknown): PerfError {
+  return new PerfError(
+    'PERF_ERR_STORE',
+    `\`spillPath\` "${path}" cannot be used: ${reasonOf(error)}. Name a path in a folder that this process may write to; ` +
+      'with a read-only root file system, mount a volume there.',
+    { cause: error },
   );
 }

@@ -2,6 +2,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
   appendFileSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -76,6 +77,19 @@ async function takeAll(spill: Spill): Promise<string[]> {
 }
 
 describe('the spill', () => {
+  it('says at the boot which option names a path that cannot be used, and what to do', async () => {
+    writeFileSync(join(folder, 'file'), '');
+    mkdirSync(`${file}.lock`);
+    const useless = [file, join(folder, 'file/below'), ...(existsSync('/proc/self') ? ['/proc/none/below'] : [])];
+    for (const path of useless) {
+      const refusal = open(path);
+      await expect(refusal).rejects.toMatchObject({ code: 'PERF_ERR_STORE', cause: { code: expect.any(String) } });
+      await expect(refusal).rejects.toThrow(
+        /^PERF_ERR_STORE: `spillPath` "\/.*" cannot be used: E[A-Z]+: .* Name a path in a folder that this process may write to;/,
+      );
+    }
+  });
+
   it('has an entry on disk before append() resolves, readable by anyone who looks', async () => {
     const { spill } = await open();
     expect(await put(spill, 'a-1', { orderId: 'x\ny' })).toBe(true);
