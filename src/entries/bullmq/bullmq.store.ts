@@ -67,11 +67,13 @@ const queueRow = object({
     }),
   ),
 });
+const isRecord = (given: unknown): given is object =>
+  typeof given === 'object' && given !== null && !Array.isArray(given);
 const QUEUES = 'an object of queue names and their options';
 const queuesRow: Option<ReadonlyMap<string, QueueWorkerOptions>> = {
   expected: QUEUES,
   read(given = {}, path) {
-    if (typeof given !== 'object' || given === null) throw optionError(path, QUEUES, given);
+    if (!isRecord(given)) throw optionError(path, QUEUES, given);
     return new Map(
       Object.entries(given).map(([name, options]) => {
         if (!isQueueName(name)) throw optionError(path, 'queue names without `:`', name);
@@ -85,7 +87,7 @@ function isConnection(given: unknown): boolean {
   type Given = { isCluster?: unknown; keyPrefix?: string; options?: { keyPrefix?: string } };
   const { isCluster, keyPrefix, options } = (given ?? {}) as Given;
   // BullMQ throws at a prefix of ioredis, but only once it connects.
-  return typeof given === 'object' && given !== null && isCluster !== true && !(keyPrefix ?? options?.keyPrefix);
+  return isRecord(given) && isCluster !== true && !(keyPrefix ?? options?.keyPrefix);
 }
 const table = object({
   connection: value<RedisConnection>(

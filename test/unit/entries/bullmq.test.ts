@@ -67,6 +67,14 @@ describe('bullmqStore', () => {
       '`bullmqStore.connection` must be ioredis options or an ioredis client, of one server (no Cluster) and without `keyPrefix`, got an object.',
     ],
     [
+      { connection: [] },
+      '`bullmqStore.connection` must be ioredis options or an ioredis client, of one server (no Cluster) and without `keyPrefix`, got an array of 0.',
+    ],
+    [
+      { connection, queues: ['mail'] },
+      '`bullmqStore.queues` must be an object of queue names and their options, got an array of 1.',
+    ],
+    [
       { connection, queues: { mail: { concurrency: 0 } } },
       '`bullmqStore.queues.mail.concurrency` must be a whole number of jobs of 1 or more, got `0` (number).',
     ],
