@@ -106,7 +106,8 @@ export class Upstream implements RequestObserver {
     const startedMs = this.clock.nowMs();
     target.calls += 1;
     target.inFlight += 1;
-    if (state === null && !background) this.unplaced += 1;
+    // A request that has ended has its record already.
+    if ((state === null || state.closed) && !background) this.unplaced += 1;
     return { target, startedMs, timed: this.timed(state, target, what, startedMs) };
   }
 

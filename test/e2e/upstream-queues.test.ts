@@ -1,0 +1,121 @@
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Controller, Get } from '@nestjs/common';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { PerfService, type RequestRecord } from '../../src/index.js';
+import { adapters, startApp, type TestApp } from '../fixtures/app.js';
+import { gate } from '../fixtures/cached-data.js';
+import { undici, type UndiciPool } from '../fixtures/clients.js';
+
+let pool: UndiciPool;
+/** The only connection is busy until it is opened. */
+let answer = gate();
+/** What the test knows to have happened. */
+let asked = gate();
+let queued = 0;
+/** The route that opens the connection stays in flight until it is opened. */
+let leave = gate();
+
+const call = async (): Promise<void> => {
+  const { body } = await pool.request({ path: '/', method: 'GET' });
+  await body.text();
+};
+
+@Controller()
+class PoolController {
+  @Get('warm')
+  async warm() {
+    await call();
+    return {};
+  }
+
+  @Get('first')
+  async first() {
+    const called = call();
+    asked.open();
+    await called;
+    await leave.passed;
+    return {};
+  }
+
+  @Get('both')
+  async both() {
+    await Promise.all([call(), call()]);
+    return {};
+  }
+
+  @Get('second')
+  async second() {
+    const called = call();
+    queued += 1;
+    if (queued === 3) answer.open();
+    await called;
+    return {};
+  }
+}
+
+describe.each(adapters)('a queue for the connections of undici, on %s', (adapter) => {
+  let upstream: Server;
+  let running: TestApp;
+  beforeEach(async () => {
+    [answer, asked, leave] = [gate(), gate(), gate()];
+    queued = 0;
+    upstream = createServer((_, response) => void answer.passed.then(() => response.end('{}')));
+    await once(upstream.listen(0, '127.0.0.1'), 'listening');
+    pool = poolOf(1);
+    running = await startApp(adapter, { perf: { context: true }, metadata: { controllers: [PoolController] } });
+  });
+  afterEach(async () => {
+    await running.close();
+    await pool.close();
+    upstream.close();
+  });
+  const poolOf = (connections: number): UndiciPool =>
+    new undici.Pool(`http://127.0.0.1:${(upstream.address() as AddressInfo).port}`, { connections });
+  const ask = async (path: string): Promise<void> => void (await (await fetch(`${running.url}/${path}`)).text());
+  const callsOf = ({ upstream: uses }: RequestRecord): number => uses!.reduce((sum, { calls }) => sum + calls, 0);
+  const poolCalls = (): number | undefined => {
+    const { port } = upstream.address() as AddressInfo;
+    const rows = running.app.get(PerfService).snapshot().upstream;
+    return rows.find(({ target }) => target === `http 127.0.0.1:${port}`)?.calls;
+  };
+
+  it('gives none of the calls in it to the request that opened the connection', async () => {
+    const first = ask('first');
+    await asked.passed;
+    await Promise.all([ask('second'), ask('second'), ask('second')]);
+    leave.open();
+    await first;
+    const records = await running.requests();
+    expect(records.map((record) => [record.route, callsOf(record)])).toEqual([
+      ['/first', 1],
+      ['/second', 0],
+      ['/second', 0],
+      ['/second', 0],
+    ]);
+    expect(records[0]!.time!.unplacedCalls).toBeGreaterThanOrEqual(3);
+    expect(poolCalls()).toBe(4);
+  });
+
+  it('counts them as unplaced when that request has ended', async () => {
+    answer.open();
+    await ask('warm');
+    answer = gate();
+    await Promise.all([ask('second'), ask('second'), ask('second')]);
+    const records = (await running.requests()).filter(({ route }) => route === '/second');
+    expect(records.map(callsOf).toSorted((a, b) => a - b)).toEqual([0, 0, 1]);
+    for (const record of records) expect(callsOf(record) + record.time!.unplacedCalls).toBeGreaterThanOrEqual(1);
+    expect(poolCalls()).toBe(4);
+  });
+
+  it('is none where a request opens the connections for all that it asks at once', async () => {
+    answer.open();
+    await pool.close();
+    pool = poolOf(2);
+    await ask('both');
+    const [record] = await running.requests();
+    expect(callsOf(record!)).toBe(2);
+    expect(record!.time!.unplacedCalls).toBe(0);
+  });
+});
