@@ -111,10 +111,12 @@ export class Upstream implements RequestObserver {
     return { target, startedMs, timed: this.timed(state, target, what, startedMs) };
   }
 
-  /** Places a call on its request, where nobody knew it when the call began. */
-  place(call: Call, state: RequestState, what: string): Call {
+  /** Asks again who makes a call, where nobody knew it when the call began. */
+  askAgain(call: Call, what: string | null): Call {
+    const found = this.caller();
+    if (found === null || found === 'foreign') return call;
     this.unplaced -= 1;
-    return { ...call, timed: this.timed(state, call.target, what, call.startedMs) };
+    return { ...call, timed: this.timed(found, call.target, what, call.startedMs) };
   }
 
   private timed(state: RequestState | null, target: Target, what: string | null, startedMs: number): OpenCall | null {

@@ -28,7 +28,7 @@ const SETTLED = Promise.resolve();
  * Asks once V8 knows who awaits what async functions, or a thenable, have returned: it links such promises in microtasks of
  * their own. Whoever awaits the call must await this.
  */
-export async function askWhenLinked({ askAgain }: EndCall): Promise<void> {
+export async function askWhenLinked({ askAgain }: Pick<EndCall, 'askAgain'>): Promise<void> {
   await SETTLED;
   await SETTLED;
   askAgain?.();

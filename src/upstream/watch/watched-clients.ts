@@ -82,8 +82,7 @@ function hearerOf(upstream: Upstream, named: string | null): Hearer {
       };
       if (!known || caller !== null) return end;
       const askAgain = (): void => {
-        const found = upstream.caller();
-        if (call !== null && found !== null && found !== 'foreign') call = upstream.place(call, found, what);
+        if (call !== null) call = upstream.askAgain(call, what);
       };
       return Object.assign(end, { askAgain });
     },
