@@ -1,19 +1,23 @@
 import { once } from 'node:events';
-import { createServer, get, type Server } from 'node:http';
+import { createServer, get, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Controller, Get } from '@nestjs/common';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { PerfService } from '../../src/index.js';
 import { freePort } from '../../scripts/redis.mjs';
 import { adapters, startApp } from '../fixtures/app.js';
 
-/** Answers `/1`, and nothing else. */
+/** Answers `/1`, `/moved` with a redirect to it, and nothing else. */
 let server: Server;
 let silent = '';
 /** Nobody listens there. */
 let closed = '';
 
 beforeAll(async () => {
-  server = createServer((request, response) => void (request.url === '/1' && response.end('answer')));
+  server = createServer((request, response) => {
+    if (request.url === '/1') response.end('answer');
+    if (request.url === '/moved') response.writeHead(302, { location: '/1' }).end('moved '.repeat(40_000));
+  });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   silent = `127.0.0.1:${(server.address() as AddressInfo).port}`;
   closed = `127.0.0.1:${await freePort()}`;
@@ -42,6 +46,17 @@ class GivenUpController {
     request.destroy();
     return {};
   }
+
+  /** As axios follows a redirect. */
+  @Get('moved')
+  async moved() {
+    const request = get(`http://${silent}/moved`).on('error', () => {});
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
+    request.destroy();
+    response.destroy();
+    await read(`http://${silent}${response.headers.location}`);
+    return {};
+  }
 }
 
 it.each(adapters)('on %s, calls of node:http are errors of a request that ends before Node tells', async (adapter) => {
@@ -54,4 +69,15 @@ it.each(adapters)('on %s, calls of node:http are errors of a request that ends b
     [{ target: `http ${silent}`, calls: 2, errors: 1 }],
   ]);
   await running.close();
+});
+
+it.each(adapters)('on %s, a redirect that is followed and left unread is no error of node:http', async (adapter) => {
+  const perf = { context: true };
+  const running = await startApp(adapter, { perf, metadata: { controllers: [GivenUpController] } });
+  await (await fetch(`${running.url}/moved`)).text();
+  const [record] = await running.requests();
+  const rows = running.app.get(PerfService).snapshot().upstream;
+  await running.close();
+  expect(record!.upstream).toMatchObject([{ target: `http ${silent}`, calls: 2, errors: 0 }]);
+  expect(rows).toContainEqual(expect.objectContaining({ target: `http ${silent}`, calls: 2, errors: 0, inFlight: 0 }));
 });

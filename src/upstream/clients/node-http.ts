@@ -2,6 +2,7 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Channels } from '../channels.js';
 import type { Call, Upstream } from '../upstream.js';
 import { isExporter } from './exporters.js';
+import { isRedirect } from './redirects.js';
 
 const HOST = /^[\w.:[\]-]{1,255}$/;
 const DEFAULT_PORT: Readonly<Record<string, RegExp>> = { 'http:': /:80$/, 'https:': /:443$/ };
@@ -11,6 +12,12 @@ export function hearNodeHttp(channels: Channels, upstream: Upstream): void {
   const calls = new WeakMap<ClientRequest, Call>();
   const responses = new WeakMap<ClientRequest, IncomingMessage>();
   const failing = new WeakSet<ClientRequest>();
+  const end = (request: ClientRequest): void => {
+    const call = calls.get(request);
+    if (call === undefined) return;
+    calls.delete(request);
+    upstream.end(call, failing.has(request));
+  };
   const begin = ({ request }: { request: ClientRequest }): void => {
     if (calls.has(request)) return;
     const host = hostOf(request);
@@ -24,7 +31,7 @@ export function hearNodeHttp(channels: Channels, upstream: Upstream): void {
     const isGivenUp = () => request.destroyed && responses.get(request)?.complete !== true;
     if (call.timed !== null) call.timed.hasFailed = () => failing.has(request) || isGivenUp();
     // After the body, or a failure: Node has no channel for it.
-    request.once('close', () => upstream.end(call, failing.has(request)));
+    request.once('close', () => end(request));
   };
   // In the caller's context; older Nodes tell only when the request has its socket.
   channels.on('http.client.request.created', begin);
@@ -33,6 +40,7 @@ export function hearNodeHttp(channels: Channels, upstream: Upstream): void {
   channels.on(
     'http.client.response.finish',
     ({ request, response }: { request: ClientRequest; response: IncomingMessage }) => {
+      if (isRedirect(response.statusCode)) return end(request);
       responses.set(request, response);
       if ((response.statusCode ?? 0) >= 500) failing.add(request);
       response.once('aborted', () => failing.add(request));

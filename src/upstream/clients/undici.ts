@@ -3,6 +3,7 @@ import { storedRequest, type RequestState } from '../../core/request-state.js';
 import type { Channels } from '../channels.js';
 import type { Call, Upstream } from '../upstream.js';
 import { isExporter } from './exporters.js';
+import { isRedirect } from './redirects.js';
 
 /** The part of undici's request that is documented for its channels. */
 interface UndiciRequest {
@@ -42,8 +43,7 @@ export function hearUndici(channels: Channels, upstream: Upstream): void {
     ({ request, response }: { request: UndiciRequest; response: { statusCode: number } }) => {
       const { statusCode } = response;
       if (statusCode >= 500) failing.add(request);
-      // Who follows it drops the connection without reading the rest, and no channel tells of that.
-      if (REDIRECTS.has(statusCode)) end(request, false);
+      if (isRedirect(statusCode)) end(request, false);
     },
   );
   channels.on('undici:request:trailers', ({ request }: { request: UndiciRequest }) =>
@@ -80,9 +80,6 @@ function hearQueues(channels: Channels): () => boolean {
     return connects || !isMakers;
   };
 }
-
-/** https://fetch.spec.whatwg.org/#redirect-status */
-const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 /** A WebSocket, or a proxy's tunnel: no channel tells of its end. The calls in a tunnel are heard of themselves. */
 const isTunnel = ({ method, headers }: UndiciRequest): boolean =>
