@@ -7,8 +7,8 @@ import { Cached, cache } from '../../src/entries/cache.js';
 import { adapters, startApp, type TestApp } from '../fixtures/app.js';
 
 /** As ioredis and mysql2 tell of a call. */
-const tell = (name: string, call: object): unknown =>
-  tracingChannel(name).tracePromise(() => Promise.resolve('OK'), { serverAddress: 'db', serverPort: 1, ...call });
+const tell = (name: string, call: object, waitMs = 0): unknown =>
+  tracingChannel(name).tracePromise(() => delay(waitMs), { serverAddress: 'db', serverPort: 1, ...call });
 const hgets = (): void =>
   ['name', 'mail', 'age'].forEach((field) => tell('ioredis:command', { command: 'hget', args: ['user', field] }));
 
@@ -36,6 +36,13 @@ class AlikeController {
   @Get('statements')
   statements() {
     for (const table of ['a', 'b', 'c', 'd', 'e']) tell('mysql2:query', { query: `SELECT * FROM ${table}` });
+    return {};
+  }
+
+  /** As mysql2's `query(sql, values)` tells of them: the values are in the statement. */
+  @Get('rows')
+  async rows() {
+    for (const id of [1, 2, 3]) await tell('mysql2:query', { query: `SELECT * FROM users WHERE id = ${id}` }, 5);
     return {};
   }
 }
@@ -121,6 +128,13 @@ describe.each(adapters)('findings, on %s', (adapter) => {
     const { upstream } = running.app.get(PerfService).snapshot();
     const routes = upstream.flatMap((row) => row.routes.map(({ route }) => route));
     expect(routes.toSorted()).toEqual(['GET /statements', 'GET /three']);
+  });
+
+  it('name a route that asks three times for one statement with other values in it', async () => {
+    await start();
+    for (let i = 0; i < 5; i++) await (await fetch(`${running.url}/rows`)).text();
+    await running.requests();
+    expect(findings()).toMatchObject([{ kind: 'repeated-calls', route: 'GET /rows' }]);
   });
 
   it('say nothing of a route that seldom asks, nor of one that few requests have asked for', async () => {

@@ -5,6 +5,7 @@ import type { Channels } from '../channels.js';
 import type { Call, Caller, Upstream } from '../upstream.js';
 import type { MadeCall } from '../target.js';
 import { BullMqQueues } from './bullmq-queues.js';
+import { shapeOf } from './statement.js';
 
 /** What the clients tell of a call on their tracing channels. */
 interface Traced {
@@ -141,5 +142,5 @@ function madeCall(kind: UpstreamKind, client: string, traced: Traced): MadeCall 
   const named = kind === 'sql' && typeof database === 'string' && database !== '';
   const host = named ? `${serverOf(traced)}/${database}` : serverOf(traced);
   const call = { kind, client, host, method: command?.toUpperCase() ?? 'query', path: '' };
-  return query === undefined ? call : { ...call, what: query };
+  return query === undefined ? call : { ...call, what: shapeOf(query) };
 }
