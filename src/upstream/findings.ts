@@ -8,6 +8,8 @@ import type { Target } from './target.js';
 const MIN_REQUESTS = 5;
 /** So many calls of one URL or command in a request could mostly be one. */
 const MIN_ALIKE = 3;
+/** Of the wait: a pipeline, or calls at the same time, are one already. */
+const MIN_SAVED = 0.2;
 /** A route whose `@SlowMs()` says so is meant to be fast. */
 const FAST_MS = 250;
 
@@ -25,7 +27,7 @@ function repeatedCalls(targets: readonly Target[], times: ReadonlyMap<Route, Rou
     for (const [route, { calls, alike, waitMs, repeatedMs }] of routes) {
       // All of its requests: those that asked for nothing are its average, too.
       const { ended, durationMs } = times.get(route)!;
-      if (ended < MIN_REQUESTS || alike / ended < MIN_ALIKE) continue;
+      if (ended < MIN_REQUESTS || alike / ended < MIN_ALIKE || repeatedMs < MIN_SAVED * waitMs) continue;
       const asks = routeName(route);
       const text =
         `${asks} calls ${name} ${Math.round(calls / ended)} times a request, which is ${percent(waitMs / durationMs)} of its time: ` +

@@ -21,6 +21,8 @@ export const NO_CALLS: Union = { unionMs: 0, unionIdleMs: 0 };
 export interface OpenCall {
   readonly of: RequestCalls;
   readonly use: Use;
+  /** With those that ask for the same; null: it is like no other. */
+  readonly alike: Alike | null;
   readonly startedMs: number;
   /** Of a client that tells of a failure late: whether the call has failed already. */
   hasFailed?: () => boolean;
@@ -29,25 +31,54 @@ export interface OpenCall {
 /** URLs and commands of one request that are told apart for one target. */
 const MAX_SAME = 64;
 
+/** Calls of one URL or command. */
+class Alike {
+  calls = 0;
+  private open = 0;
+  private sinceMs = 0;
+  private unionMs = 0;
+  private maxMs = 0;
+
+  began(nowMs: number): void {
+    if (this.open === 0) this.sinceMs = nowMs;
+    this.open += 1;
+  }
+
+  ended({ startedMs }: OpenCall, nowMs: number): void {
+    this.open -= 1;
+    if (this.open === 0) this.unionMs += Math.max(0, nowMs - this.sinceMs);
+    this.maxMs = Math.max(this.maxMs, nowMs - startedMs);
+  }
+
+  /** Milliseconds that one call in their place would save. */
+  get repeatedMs(): number {
+    return Math.max(0, this.unionMs - this.maxMs);
+  }
+}
+
 class Use {
   calls = 0;
   wallMs = 0;
   maxMs = 0;
   errors = 0;
   /** How often each URL or command was asked for. */
-  private readonly same = new Map<string, number>();
+  private readonly same = new Map<string, Alike>();
 
   constructor(readonly target: Target) {}
 
-  asked(what: string): void {
-    const times = this.same.get(what);
-    if (times !== undefined) this.same.set(what, times + 1);
-    else if (this.same.size < MAX_SAME) this.same.set(what, 1);
+  asked(what: string): Alike | null {
+    let alike = this.same.get(what);
+    if (alike === undefined) {
+      if (this.same.size >= MAX_SAME) return null;
+      this.same.set(what, (alike = new Alike()));
+    }
+    alike.calls += 1;
+    return alike;
   }
 
-  /** Calls of the URL or command that was asked for most. */
-  get mostAlike(): number {
-    return Math.max(0, ...this.same.values());
+  /** The URL or command that was asked for most. */
+  get mostAlike(): Alike {
+    return [...this.same.values()].reduce((most, one) => (one.calls > most.calls ? one : most), new Alike());
   }
 
   took(ms: number): void {
@@ -77,14 +108,15 @@ export class RequestCalls {
   begin(target: Target, what: string | null, nowMs: number): OpenCall | null {
     const use = this.useOf(target);
     use.calls += 1;
-    if (what !== null) use.asked(what);
+    const alike = what === null ? null : use.asked(what);
     if (this.ended || this.timed >= this.maxTimed) return null;
     this.timed += 1;
     if (this.open.size === 0) {
       this.sinceMs = nowMs;
       this.sinceIdleMs = this.clock.idleMs();
     }
-    const call: OpenCall = { of: this, use, startedMs: nowMs };
+    alike?.began(nowMs);
+    const call: OpenCall = { of: this, use, alike, startedMs: nowMs };
     this.open.add(call);
     return call;
   }
@@ -94,6 +126,7 @@ export class RequestCalls {
     if (!this.open.delete(call)) return;
     if (failed) call.use.errors += 1;
     call.use.took(Math.max(0, nowMs - call.startedMs));
+    call.alike?.ended(call, nowMs);
     if (this.open.size === 0) this.closeStretch(nowMs);
   }
 
@@ -115,7 +148,7 @@ export class RequestCalls {
   }
 
   /** For each target, what it was asked. */
-  *rows(): Generator<{ target: Target; use: UpstreamUse; mostAlike: number }> {
+  *rows(): Generator<{ target: Target; use: UpstreamUse; mostAlike: Alike }> {
     for (const { target, calls, wallMs, maxMs, errors, mostAlike } of this.uses.values()) {
       yield { target, use: { target: target.name, kind: target.kind, calls, wallMs, maxMs, errors }, mostAlike };
     }

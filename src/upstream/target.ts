@@ -15,12 +15,12 @@ export interface AskedBy {
   alike: number;
   /** What they waited for this target: their calls to several at once are shared out. */
   waitMs: number;
-  /** Of `waitMs`: calls of the most frequent URL or command but the first. */
+  /** Of `waitMs`: what one call would have saved in place of those of the most frequent URL or command. */
   repeatedMs: number;
 }
 
 /** What one request has asked of a target. */
-export type Asked = Readonly<Omit<AskedBy, 'requests' | 'repeatedMs'>>;
+export type Asked = Readonly<Omit<AskedBy, 'requests'>>;
 
 /** One upstream: what has been asked of it, and by whom. */
 export class Target {
@@ -44,7 +44,7 @@ export class Target {
   }
 
   /** Adds what a request of a route has asked. */
-  askedBy(route: Route, { calls, wallMs, alike, waitMs }: Asked): void {
+  askedBy(route: Route, { calls, wallMs, alike, waitMs, repeatedMs }: Asked): void {
     let row = this.routes.get(route);
     if (row === undefined) {
       row = { requests: 0, calls: 0, wallMs: 0, alike: 0, waitMs: 0, repeatedMs: 0 };
@@ -55,7 +55,7 @@ export class Target {
     row.wallMs += wallMs;
     row.alike += alike;
     row.waitMs += waitMs;
-    if (alike > 1) row.repeatedMs += (waitMs * (alike - 1)) / calls;
+    row.repeatedMs += repeatedMs;
   }
 }
 

@@ -73,10 +73,11 @@ export class Upstream implements RequestObserver {
     const { route } = state;
     if (route === null || !isMeasured(route)) return;
     const sumMs = rows.reduce((sum, { use }) => sum + use.wallMs, 0);
-    for (const { target, use, mostAlike: alike } of rows) {
+    for (const { target, use, mostAlike } of rows) {
       const { calls: asked, wallMs } = use;
       const waitMs = sumMs === 0 ? 0 : (timer.upstreamMs * wallMs) / sumMs;
-      target.askedBy(route, { calls: asked, wallMs, alike, waitMs });
+      const repeatedMs = Math.min(waitMs, mostAlike.repeatedMs);
+      target.askedBy(route, { calls: asked, wallMs, alike: mostAlike.calls, waitMs, repeatedMs });
     }
   }
 

@@ -7,42 +7,58 @@ import { Cached, cache } from '../../src/entries/cache.js';
 import { adapters, startApp, type TestApp } from '../fixtures/app.js';
 
 /** As ioredis and mysql2 tell of a call. */
-const tell = (name: string, call: object, waitMs = 0): unknown =>
-  tracingChannel(name).tracePromise(() => delay(waitMs), { serverAddress: 'db', serverPort: 1, ...call });
-const hgets = (): void =>
-  ['name', 'mail', 'age'].forEach((field) => tell('ioredis:command', { command: 'hget', args: ['user', field] }));
+const tell = (name: string, call: object, answer: Promise<unknown>): Promise<unknown> =>
+  tracingChannel(name).tracePromise(() => answer, { serverAddress: 'db', serverPort: 1, ...call });
+/** Far above what a request takes beside its calls. */
+const answered = (): Promise<void> => delay(20);
+const FIELDS = ['name', 'mail', 'age'];
+const hget = (field: string, answer: Promise<unknown>): Promise<unknown> =>
+  tell('ioredis:command', { command: 'hget', args: ['user', field] }, answer);
+async function hgets(): Promise<void> {
+  for (const field of FIELDS) await hget(field, answered());
+}
 
 @Controller()
 class AlikeController {
   @Get('three')
-  three() {
-    hgets();
+  async three() {
+    await hgets();
+    return {};
+  }
+
+  /** A pipeline looks the same. */
+  @Get('together')
+  async together() {
+    const answer = answered();
+    await Promise.all(FIELDS.map((field) => hget(field, answer)));
     return {};
   }
 
   @Get('rarely')
-  rarely(@Query('asks') asks?: string) {
-    if (asks !== undefined) hgets();
+  async rarely(@Query('asks') asks?: string) {
+    if (asks !== undefined) await hgets();
     return {};
   }
 
   @Get('skipped')
   @SkipPerf()
-  skipped() {
-    hgets();
+  async skipped() {
+    await hgets();
     return {};
   }
 
   @Get('statements')
-  statements() {
-    for (const table of ['a', 'b', 'c', 'd', 'e']) tell('mysql2:query', { query: `SELECT * FROM ${table}` });
+  async statements() {
+    for (const table of ['a', 'b', 'c', 'd', 'e'])
+      await tell('mysql2:query', { query: `SELECT * FROM ${table}` }, answered());
     return {};
   }
 
   /** As mysql2's `query(sql, values)` tells of them: the values are in the statement. */
   @Get('rows')
   async rows() {
-    for (const id of [1, 2, 3]) await tell('mysql2:query', { query: `SELECT * FROM users WHERE id = ${id}` }, 5);
+    for (const id of [1, 2, 3])
+      await tell('mysql2:query', { query: `SELECT * FROM users WHERE id = ${id}` }, answered());
     return {};
   }
 }
@@ -135,6 +151,16 @@ describe.each(adapters)('findings, on %s', (adapter) => {
     for (let i = 0; i < 5; i++) await (await fetch(`${running.url}/rows`)).text();
     await running.requests();
     expect(findings()).toMatchObject([{ kind: 'repeated-calls', route: 'GET /rows' }]);
+  });
+
+  it('say nothing of calls that are under way at the same time: they are one wait already', async () => {
+    await start();
+    for (let i = 0; i < 5; i++) await (await fetch(`${running.url}/together`)).text();
+    await running.requests();
+    expect(running.app.get(PerfService).snapshot().upstream).toContainEqual(
+      expect.objectContaining({ target: 'redis db:1', calls: 15 }),
+    );
+    expect(findings()).toEqual([]);
   });
 
   it('say nothing of a route that seldom asks, nor of one that few requests have asked for', async () => {
