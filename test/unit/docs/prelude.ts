@@ -113,10 +113,16 @@ declare module 'knex' {
 declare module 'typeorm' {
   export class DataSource {}
 }
+declare module '@prisma/adapter-pg' {
+  export class PrismaPg {
+    readonly provider: 'postgres';
+    constructor(options: { connectionString: string });
+  }
+}
 declare module '@prisma/client' {
   type Operation = { args: unknown; query: (args: unknown) => Promise<unknown> };
   export class PrismaClient {
-    constructor(options?: { log: { emit: 'event'; level: 'query' }[] });
+    constructor(options: { adapter: import('@prisma/adapter-pg').PrismaPg; log?: { emit: 'event'; level: 'query' }[] });
     $extends(extension: { query: { $allOperations: (operation: Operation) => Promise<unknown> } }): this;
   }
 }
