@@ -57,7 +57,7 @@ export class PerfService {
 
   /**
    * Runs `work` as a call to an upstream that no client tells of, until what it returns has settled. It is timed for its target
-   * and for the request that makes it. Passes on what it returns or throws.
+   * and for the request that makes it. Passes on what it returns or throws; what can be awaited as a plain promise.
    * @example await perf.timed('s3 uploads', () => s3.send(command))
    * @throws PERF_ERR_OPTION
    */
