@@ -9,7 +9,7 @@ export class Entry implements Bounded, Times {
   readonly freshUntilMs: number;
   readonly staleUntilMs: number;
   failures = 0;
-  /** No load before, milliseconds. */
+  /** No refresh is tried before this, monotonic milliseconds. */
   retryAtMs = 0;
   evicted: () => void = () => {};
 
@@ -31,6 +31,6 @@ export class Entry implements Bounded, Times {
   }
 }
 
-/** When so much of a value's fresh time is over. */
+/** When this share of a value's fresh time has passed. */
 export const aheadMs = ({ loadedAtMs, freshUntilMs }: Times, share: number): number =>
   loadedAtMs + (freshUntilMs - loadedAtMs) * share;

@@ -156,7 +156,7 @@ export abstract class MethodCache<Input> implements StandIn {
     counters.savedMs += entry.loadMs;
     counters.ageMs.record(nowMs - entry.loadedAtMs);
     values.use(entry);
-    // What is overdue and serves without a bound gives none to what is made of it.
+    // An overdue value that serves without a bound does not shorten the life of what is made of it.
     if (nowMs < entry.freshUntilMs || rules.staleMs !== Infinity) reader?.reads(entry);
     return entry.promise;
   }

@@ -25,7 +25,7 @@ export class Values {
     for (const bound of this.bounds) bound.use(entry);
   }
 
-  /** In the place of what has its key. False: there is no room, or the cache has failed, and it is none. */
+  /** Replaces the value of the same key, which goes in any case. False: it is not kept. */
   add(entry: Entry): boolean {
     const { bounds, entries, method, report } = this;
     try {

@@ -114,8 +114,8 @@ function soleHeader({ rawHeaders }: IncomingMessage, wanted: string): string | n
 export const requestContext = new AsyncLocalStorage<RequestState>();
 
 /**
- * Tells the request whose code calls, without the context store; null when it cannot. Costs some microseconds, fewer with
- * `below`: the outermost of our own functions in the stack.
+ * Tells the request whose code calls, without the context store; null when it cannot. Costs some microseconds. `below`: the
+ * outermost of our own functions in the stack; it and what it has called are skipped.
  */
 export const CURRENT_REQUEST = attach<(below: Function) => RequestState | null>('application');
 

@@ -28,9 +28,9 @@ export interface Candidate<S> {
 const HIDDEN: ReadonlySet<Phase> = new Set(['before', 'route', 'open', 'after']);
 
 /**
- * Who may have run where the stack shows no request: one whose chain no stack shows, else one whose callbacks none shows, else
- * one that is done. Of several that are alike the first to get on after the block, since whoever ran goes on before others get
- * their turn; else the one that got there in the block. Null: nobody is likelier than others.
+ * Guesses who ran where the stack shows no request: first those whose code no stack can show, then those that wait in their
+ * handler, then those that are done. Of several the first to get on after the block, since whoever ran goes on before others get
+ * their turn; else the last to have entered its phase, where that was in the block. Null: nobody is likelier than others.
  */
 export function likeliest<S>(
   candidates: readonly Candidate<S>[],

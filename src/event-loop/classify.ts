@@ -78,7 +78,7 @@ interface Claim<S> {
   insideCall: boolean;
 }
 
-/** Decides who blocked the loop. Nobody is named but for half of the window, in looks that follow one another (rule A). */
+/** Decides who blocked the loop. Nobody is named but for half of the window, in looks that follow one another. */
 export function classify<S>(evidence: Evidence<S>): Classification<S> {
   const windowMs = evidence.endMs - evidence.startMs;
   const starved = evidence.starvedMs / windowMs;
@@ -187,7 +187,7 @@ function claimsOf<S>({ looks, runDelayMs }: Evidence<S>): Claim<S>[] {
     claim.looks.push(look);
     const waitedMs = look.servedMs - look.requestedMs;
     const follows = before !== null && before.state === look.state && !(look.cut && look.state === null);
-    // Rule B: a look that came late proves that a native call ran, and whose only where the stack shows the call.
+    // A look that came late proves that a native call ran, and whose only where the stack shows the call.
     if (waitedMs <= LATE_MS) {
       if (follows) claim.provenMs += look.servedMs - before!.servedMs;
     } else if (showsItsCall(look)) {

@@ -47,9 +47,9 @@ interface SeenBlock {
 
 /** Nothing but the record waits for its lines, and to read the map of a bundle takes the thread some time the first time. */
 const LOCATE_MS = 2_000;
-/** Times that the loop has come round after a block when what had been waiting is read; who reads it later was not there yet. */
+/** So many turns after a block, all that waited in sockets has been read: a request that starts later was not held up by it. */
 const TURNS_TO_READ = 2;
-/** The same of a connection that has to be accepted first. */
+/** The same where the connection had to be accepted first. */
 const TURNS_TO_ACCEPT_AND_READ = 3;
 
 /** Every block of the event loop over the threshold becomes a record that names the request and the line. */

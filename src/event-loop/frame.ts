@@ -12,7 +12,10 @@ export interface Frame {
   readonly async: boolean;
 }
 
-/** How a request is known. `store`: from the store, before its handler; `aside`: the same, and its handler awaits something else. */
+/**
+ * How a request is known. `sync`: its code is on the stack; `named`: its name is; `store`: only the context store tells, before
+ * its handler; `aside`: the same, once its handler has begun.
+ */
 export type Source = 'sync' | 'named' | 'store' | 'aside';
 
 /**

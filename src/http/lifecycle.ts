@@ -55,7 +55,7 @@ export interface RequestObserver {
 
 /** Start and end of every request of one application, each exactly once, and those in flight. */
 export class RequestLifecycle extends Attachable implements RequestOwner {
-  /** Requests enter the context store that have started since then, monotonic milliseconds; Infinity: none does. */
+  /** Requests that have started since then enter the context store, monotonic milliseconds; Infinity: none do. */
   private contextSinceMs = Infinity;
   /** False: they never may (`context: false`). */
   contextAllowed = true;
@@ -166,7 +166,7 @@ export class RequestLifecycle extends Attachable implements RequestOwner {
     return this.states().filter(({ request, startedMs }) => request !== null && startedMs < this.contextSinceMs);
   }
 
-  /** Starts a scope that has no HTTP response of its own; {@link end} must be called for it. A part of a request is none in flight. */
+  /** Starts a scope that has no HTTP response of its own; {@link end} must be called for it. A part of a request is not counted as in flight. */
   begin(within: RequestState | null = null): RequestState {
     const state = new RequestState(null, null, this.nowMs(), this);
     state.within = within;

@@ -4,7 +4,7 @@ import { PerfError } from '../core/perf.error.js';
 export class RawPaths {
   private readonly taken = new Map<string, { readonly path: string; readonly owner: string }>();
 
-  /** `asOne`: what the framework takes for one path has one text there. */
+  /** `asOne` maps a path to a key: paths that the framework takes for one have one key. */
   constructor(private readonly asOne: (path: string) => string = String) {}
 
   /** @throws PERF_ERR_OPTION */

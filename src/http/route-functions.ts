@@ -36,9 +36,9 @@ export interface Registration {
   readonly routes: Routes;
   /** Whether a handler is one of its own: several applications may share an adapter. */
   knows(this: void, handler: RouteHandler): boolean;
-  /** Nest is about to read a handler's parameters; said again for each. */
+  /** Nest is about to read a handler's parameters; called for each. */
   begins(this: void): void;
-  /** A controller's route is registered; said again for each. */
+  /** A controller's route is registered; called for each. */
   registers(this: void): void;
 }
 

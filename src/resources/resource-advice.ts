@@ -46,7 +46,7 @@ export function flagsText({ oldSpaceMb, semiSpaceMb }: HeapFlags): string {
 }
 
 /**
- * A limit above what the machine has is none.
+ * A limit above what the machine has counts as no limit.
  * @param youngBytes What V8's young space may take beside the old one.
  */
 export function advise(

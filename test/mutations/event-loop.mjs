@@ -4,7 +4,7 @@ const classifyTests = ['test/unit/event-loop/classify.test.ts', 'test/unit/event
 /** @type {import('./index.d.mts').Mutation[]} */
 export const eventLoop = [
   {
-    name: 'rule A off: a request is named whatever share of the window it was seen for',
+    name: 'a request is named whatever share of the window it was seen for',
     file: classify,
     find: 'const PROVEN_RATIO = 0.5;',
     replace: 'const PROVEN_RATIO = 0;',

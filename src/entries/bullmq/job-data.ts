@@ -38,8 +38,8 @@ export function bulkJobOf(job: NewDurableJob) {
 }
 
 /**
- * Its id comes from all its items: sent again they make the same job, while other items make another, even behind the same
- * first. After a crash a journal's items are put together anew, and what is taken for stored is struck off.
+ * Its id comes from all its items: sent again they make the same job. After a crash the spill's entries are grouped anew, and
+ * with an id of the first item alone another group would pass for stored.
  */
 export function envelopeOf(jobs: readonly NewDurableJob[]) {
   const ids = jobs.map(({ id }) => `${id}\n`).join('');

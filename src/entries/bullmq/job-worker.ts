@@ -139,7 +139,7 @@ export class JobWorker {
     return new Promise((resolve) => this.waiters.push(resolve));
   }
 
-  /** Redis knows of it, and has answered for what ended before: of a lost lock, no event tells. */
+  /** Redis knows that this job has ended, so it has answered for those before it too; one that lost its lock emits no event. */
   private told(id: string | undefined): void {
     if (!this.untold.has(id)) return;
     for (const other of this.untold) {
@@ -193,7 +193,7 @@ export class JobWorker {
 
   /** For a process that has its class. What is due later is due for all, and who is nearest to Redis has it each time. */
   private async leaveToOthers(job: Job, token: string | undefined): Promise<never> {
-    // It has met the wait that was under way: there is none now.
+    // This worker still waited when it offered the job to others, and got it back. It does not wait any more.
     if (this.offered === job.id) return this.putBack(job, token, 0);
     const startedMs = performance.now();
     if (this.offered !== null || startedMs < this.nextOfferMs)

@@ -20,7 +20,7 @@ export type Phase =
   /** The route function is done, and the response has begun. */
   | 'done';
 
-/** By which change a request entered each phase; 0: not yet. */
+/** For each phase, the value of {@link Naming.changes} at which the request entered it; 0: not entered. */
 export interface Progress {
   route: number;
   handler: number;

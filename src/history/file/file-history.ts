@@ -22,7 +22,7 @@ const shape = object({
 
 /**
  * Keeps the history in a folder, which only its owner may read: `node:fs` alone, no `fsync`. A row is written when its bucket ends
- * or the application closes, and what runs every minute: a crash loses the last minute.
+ * or the application closes. Running buckets are written every minute: a crash loses the last minute.
  * @throws PERF_ERR_OPTION
  */
 export function fileHistory(options: FileHistoryOptions): HistoryStore {

@@ -9,7 +9,7 @@ import { SiteWindow, type RouteWindow } from './window.js';
 
 /** Of a minute's durations: what lies above it counts as it in `typicalMs`. */
 const CAP = 0.98;
-/** So far a clock is set right in steps every day. */
+/** Corrections of the clock up to this size happen every day: they are waited out. */
 const WAITED_MS = 2 * MINUTE_MS;
 
 /** A bucket that is over, encoded, or one that runs. */

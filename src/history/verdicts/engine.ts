@@ -98,7 +98,10 @@ export class VerdictEngine {
     );
   }
 
-  /** Of one change the first metric tells. What a verdict told long ago hides no errors that came later, nor what is far worse; and what got better nothing that is worse. */
+  /**
+   * One change is told once, by its first metric. An older verdict hides neither new errors nor what is far worse by its own
+   * metric; an improvement hides no worsening of another one.
+   */
   private told(kind: Verdict['kind'], { metric }: MetricRule, at: number, all: readonly Assessment[]): Set<string> {
     return this.coveredBy(({ verdict, moved, openedAt }, route) => {
       if (openedAt === at) return true;

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { classify, type Evidence } from '../../../src/event-loop/classify.js';
 import { frame, probe, deep, resumed, look, late, looks, evidence, judged } from '../../fixtures/looks.js';
 
-describe('rule A: nobody is named for one look', () => {
+describe('nobody is named for one look', () => {
   it.each<[string, Partial<Evidence<string>>, object]>([
     [
       'seen for most of the window',
@@ -56,7 +56,7 @@ describe('rule A: nobody is named for one look', () => {
   });
 });
 
-describe('rule B: a late look proves a native call, not whose', () => {
+describe('a late look proves a native call, not whose', () => {
   it('suspects whose function was resumed', () => {
     expect(judged({ looks: [late('b', 20, 98)] })).toEqual({ cause: 'javascript', culprit: null, suspect: 'b' });
   });
