@@ -139,7 +139,7 @@ const isRelease = (text: string): boolean => text !== '' && text.length <= 200;
 
 /**
  * The features, in the order in which they are installed and hear of a request. What one asks of another stands before it: the
- * event loop before those whose records wait for its verdicts, deferred work behind them, since it begins when all is recorded.
+ * event loop before those whose records wait for classifications, deferred work behind them, since it begins when all is recorded.
  */
 const list = [
   resourcesFeature,

@@ -14,7 +14,7 @@ const GRACE_MS = 30_000;
  */
 export class RequestWork extends TaskSequence {
   private armed: { readonly entry: Armed; readonly retractable: object | null }[] = [];
-  private verdict: { readonly status: number | null; readonly success: boolean } | null = null;
+  private decision: { readonly status: number | null; readonly success: boolean } | null = null;
   /** Set when the client has left before there was a status. */
   private abandoned: ServerResponse | null = null;
   private watching: NodeJS.Timeout | null = null;
@@ -27,8 +27,8 @@ export class RequestWork extends TaskSequence {
 
   /** @param retractable under which it may be taken back, see {@link retract}; null when it may not */
   arm(entry: Armed, retractable: object | null = null): void {
-    if (entry.written !== undefined && this.verdict === null) this.waitFor(entry.written);
-    if (this.verdict !== null) return this.settle(entry, entry.when ?? 'always');
+    if (entry.written !== undefined && this.decision === null) this.waitFor(entry.written);
+    if (this.decision !== null) return this.settle(entry, entry.when ?? 'always');
     this.armed.push({ entry, retractable });
     if (this.abandoned !== null) this.watch(this.abandoned);
   }
@@ -93,8 +93,8 @@ export class RequestWork extends TaskSequence {
   }
 
   private decide(status: number | null, success: boolean): void {
-    if (this.verdict !== null) return;
-    this.verdict = { status, success };
+    if (this.decision !== null) return;
+    this.decision = { status, success };
     if (this.watching !== null) clearTimeout(this.watching);
     this.undecided.delete(this);
     const { armed } = this;
@@ -103,7 +103,7 @@ export class RequestWork extends TaskSequence {
   }
 
   private settle(entry: Armed, when: DeferWhen): void {
-    const { status, success } = this.verdict!;
+    const { status, success } = this.decision!;
     if (runsAfter(when, success)) entry.commit(status);
     else entry.discard();
   }

@@ -99,7 +99,7 @@ export class EventLoop implements RequestObserver {
       monotonicMs,
       () => (this.watchdog?.running === true ? this.watch.polls : null),
       (block) => this.judge(block),
-      (error) => this.guard.failed('a verdict', error),
+      (error) => this.guard.failed('a classification', error),
     );
     const secrets = new SecretNames(replay?.denyNames ?? []);
     this.rules = { secrets, replay, ownFolder: ownFolder(), guard: this.guard, methods: null };

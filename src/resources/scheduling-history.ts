@@ -3,7 +3,7 @@ import type { SchedulingLoss, SchedulingPressure } from '../core/scheduling.js';
 import type { ResourceReading } from './resource-reading.js';
 import { lossBetween } from './resource-window.js';
 
-/** A verdict comes soon after the block, but a look or two may have been taken in between. */
+/** A classification comes soon after the block, but a look or two may have been taken in between. */
 const KEPT = 4;
 /** A little less than the second between two looks: a timer may come early after one that came late. */
 const APART_MS = 900;
