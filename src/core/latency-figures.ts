@@ -4,7 +4,7 @@ import type { Route } from './route.js';
 import type { RouteHistogram } from './sink.js';
 
 /** What has been counted of one route since the application started. */
-export interface RouteTotals {
+export interface CountedRoute {
   readonly route: Route;
   readonly byStatus: ReadonlyMap<number, Histogram>;
   readonly abortedCount: number;
@@ -15,7 +15,7 @@ export interface RouteTotals {
 /** What others may ask of who measures requests. */
 export interface LatencyFigures {
   histograms(): Iterable<RouteHistogram>;
-  totals(): Iterable<RouteTotals>;
+  totals(): Iterable<CountedRoute>;
 }
 
 /** An application's; there is none with latency off. */

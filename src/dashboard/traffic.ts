@@ -1,6 +1,6 @@
 import { Histogram } from '../core/histogram.js';
 import type { Counts } from '../core/history.js';
-import type { RouteTotals } from '../core/latency-figures.js';
+import type { CountedRoute } from '../core/latency-figures.js';
 import type { EventLoopSnapshot } from '../core/snapshot.js';
 import type { Steps } from '../core/turns.js';
 import type { EarlierCounts } from './earlier-counts.js';
@@ -31,7 +31,7 @@ export class Traffic {
   *add(
     at: number,
     nowMs: number,
-    totals: Iterable<RouteTotals> | null,
+    totals: Iterable<CountedRoute> | null,
     loop: EventLoopSnapshot | null,
     earlier: EarlierCounts | null,
   ): Steps<void> {
@@ -54,7 +54,7 @@ export class Traffic {
     pushPoint(this.points, [at, ...figures, utilization, delayMs?.p99 ?? null]);
   }
 
-  private *take(totals: Iterable<RouteTotals>): Steps<Pick<Counts, 'count' | 'errors'> & { fresh: Histogram }> {
+  private *take(totals: Iterable<CountedRoute>): Steps<Pick<Counts, 'count' | 'errors'> & { fresh: Histogram }> {
     const [now, fresh] = [new Histogram(), new Histogram()];
     let failed = 0;
     for (const { route, byStatus } of totals) {

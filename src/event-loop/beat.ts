@@ -13,7 +13,7 @@ export const WORDS = 8;
 
 /** Values of {@link MODE}. */
 export const PARKED = 0;
-export const ARMED = 1;
+export const AWAKE = 1;
 export const STOPPED = 2;
 
 export const UNITS_PER_MS = 16;

@@ -20,7 +20,7 @@ const MAX_POSITIONS = 1_000;
 const IN_DEPENDENCY = /(?:^|\/)node_modules\//;
 
 /** Reads what an application may have put on a request, a getter that throws among it. */
-export class Guard {
+export class CarefulReader {
   constructor(private readonly report: OncePerCause) {}
 
   /** What `read` returns; `otherwise` where it throws, which is reported once for each `what`. */
@@ -56,7 +56,7 @@ export interface RecordRules {
   readonly replay: ReplayRules | null;
   /** Files of this library, which are not the user's. */
   readonly ownFolder: string | null;
-  readonly guard: Guard;
+  readonly reader: CarefulReader;
   readonly methods: ProviderMethods | null;
 }
 
@@ -72,14 +72,14 @@ export function blockRecordOf(
   locate: Locate | null,
   rules: RecordRules,
 ): BlockRecord {
-  const { secrets, replay, guard } = rules;
+  const { secrets, replay, reader } = rules;
   const { culprit, suspect } = classification;
   const isUsers = locate === null ? null : usersFrames(rules.ownFolder, locate);
   const shown = isUsers === null ? null : shownStack(classification.shown, isUsers);
-  const refOf = (state: RequestState | null) => (state === null ? null : requestRefOf(state, secrets, guard));
+  const refOf = (state: RequestState | null) => (state === null ? null : requestRefOf(state, secrets, reader));
   const running = classification.cause === 'javascript' && shown?.user != null ? shown.frames : [];
   const methods = isUsers === null ? null : rules.methods;
-  const offloadable = guard.read('the methods', () => methods?.runningIn(running, isUsers!) ?? null, null);
+  const offloadable = reader.read('the methods', () => methods?.runningIn(running, isUsers!) ?? null, null);
   return {
     kind: 'block',
     startedAt: epochMsOf(block.startMs),
@@ -92,11 +92,11 @@ export function blockRecordOf(
     stack: shown === null ? [] : shown.frames.slice(0, MAX_STACK).map((frame) => lineOf(frame, locate!)),
     ...(offloadable === null ? null : { offloadable }),
     gcMs,
-    delayed: delayed.slice(0, MAX_DELAYED).map((state) => requestRefOf(state, secrets, guard)),
+    delayed: delayed.slice(0, MAX_DELAYED).map((state) => requestRefOf(state, secrets, reader)),
     curl:
       culprit === null || replay === null
         ? null
-        : guard.read('the curl line', () => replayOf(culprit, replay, secrets), null),
+        : reader.read('the curl line', () => replayOf(culprit, replay, secrets), null),
     note: (culprit ?? suspect)?.note ?? null,
   };
 }
@@ -134,17 +134,17 @@ function traceIdSent(state: RequestState): string | null {
 }
 
 /** Names a request in a record, without its secrets. Never throws: what cannot be read is left out. */
-export function requestRefOf(state: RequestState, secrets: SecretNames, guard: Guard): RequestRef {
+export function requestRefOf(state: RequestState, secrets: SecretNames, reader: CarefulReader): RequestRef {
   const { span } = state;
-  const route = guard.read('the route', () => state.route, null);
-  const method = guard.read('the method', () => state.request?.method, undefined);
+  const route = reader.read('the route', () => state.route, null);
+  const method = reader.read('the method', () => state.request?.method, undefined);
   return {
-    id: guard.read('the id', () => state.id, ''),
+    id: reader.read('the id', () => state.id, ''),
     method: method === undefined ? (route?.method ?? '_OTHER') : methodLabel(method),
     route: route?.pattern ?? '',
     handler: route?.handler?.name ?? null,
-    url: guard.read('the URL', () => redactUrl(sentUrl(state), route?.pattern ?? null, secrets), ''),
-    traceId: span?.traceId ?? guard.read('the trace', () => traceIdSent(state), null),
+    url: reader.read('the URL', () => redactUrl(sentUrl(state), route?.pattern ?? null, secrets), ''),
+    traceId: span?.traceId ?? reader.read('the trace', () => traceIdSent(state), null),
     // Not the one of the header: that is the caller's span.
     ...(span === null ? null : { spanId: span.spanId }),
   };

@@ -71,10 +71,10 @@ export interface Timing {
   readonly suspectMs: number;
 }
 
-/** Requests must have been absent for so long before the fast tick stops: arming it costs a wake-up of the watchdog. */
-export const DISARM_AFTER_MS = 1_000;
+/** Requests must have been absent for so long before the fast tick stops: starting it costs a wake-up of the watchdog. */
+export const PARK_AFTER_MS = 1_000;
 /** Requests in flight that have begun before this and are alone (open event streams) do not keep the fast tick on. */
-export const DISARM_QUIET_AFTER_MS = 30_000;
+export const PARK_QUIET_AFTER_MS = 30_000;
 /** Far below a tick, and below what a block's duration is told by. */
 const MAX_BEAT_MS = 0.5;
 /** A wake-up costs up to 300 µs of a small virtual machine's idle CPU. */

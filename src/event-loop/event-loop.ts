@@ -15,7 +15,7 @@ import type { SchedulingLoss, SchedulingPressure } from '../core/scheduling.js';
 import type { EventLoopSnapshot } from '../core/snapshot.js';
 import type { Around } from '../http/handler.interceptor.js';
 import type { RequestLifecycle, RequestObserver } from '../http/lifecycle.js';
-import { blockRecordOf, Guard, locateBy, positionsOf, type RecordRules } from './block-record.js';
+import { blockRecordOf, CarefulReader, locateBy, positionsOf, type RecordRules } from './block-record.js';
 import { aloneIn, sharesWork, suspectAt } from './candidates.js';
 import { classify, type Classification } from './classify.js';
 import { timingOf, type eventLoopOption, type Timing } from './event-loop.options.js';
@@ -60,7 +60,7 @@ export class EventLoop implements RequestObserver {
   private readonly timing: Timing;
   private readonly watch: LoopWatch;
   private readonly gc = new GcObserver();
-  private readonly guard: Guard;
+  private readonly reader: CarefulReader;
   private rules: RecordRules;
   /** Positions in the compiled code. */
   private readonly compiled = new SourceMaps(process.cwd(), 0, Mappings);
@@ -94,15 +94,15 @@ export class EventLoop implements RequestObserver {
       () => this.turned(),
     );
     this.naming = new Naming(`perf:${this.id}:`, this.watch.beat.words);
-    this.guard = new Guard(report);
+    this.reader = new CarefulReader(report);
     this.pending = new PendingBlocks(
       monotonicMs,
       () => (this.watchdog?.running === true ? this.watch.polls : null),
       (block) => this.judge(block),
-      (error) => this.guard.failed('a classification', error),
+      (error) => this.reader.failed('a classification', error),
     );
     const secrets = new SecretNames(replay?.denyNames ?? []);
-    this.rules = { secrets, replay, ownFolder: ownFolder(), guard: this.guard, methods: null };
+    this.rules = { secrets, replay, ownFolder: ownFolder(), reader: this.reader, methods: null };
   }
 
   /** Before routes are registered. No thread yet: an application that serves nothing pays nothing. */
@@ -223,7 +223,7 @@ export class EventLoop implements RequestObserver {
 
   /** Null where several requests share it: HTTP/2. */
   private connectionOf({ request }: RequestState): Socket | null {
-    return this.guard.read(
+    return this.reader.read(
       'the connection',
       () => (request === null || request.httpVersionMajor > 1 ? null : request.socket),
       null,
@@ -281,7 +281,7 @@ export class EventLoop implements RequestObserver {
     if (culprit === null) return;
     const ms = msInside(block, culprit);
     culprit.blockedMs += ms;
-    const route = this.guard.read('the route', () => culprit.route, null);
+    const route = this.reader.read('the route', () => culprit.route, null);
     if (route !== null) ROUTE_BLOCKS.get(route)?.blocked(ms);
   }
 
@@ -299,7 +299,7 @@ export class EventLoop implements RequestObserver {
         : null;
       this.recorder.push(blockRecordOf(block, classification, gcMs, delayed, locate, this.rules));
     } catch (error) {
-      this.guard.failed('a record', error);
+      this.reader.failed('a record', error);
     }
   }
 }

@@ -1,8 +1,8 @@
 import { performance } from 'node:perf_hooks';
 import { type MonotonicClock, monotonicMs } from '../core/clock.js';
 import { inRootContext } from '../core/root-context.js';
-import { ARMED, BEAT_AT, MODE, PARKED, POLLS, RUN_DELAY_US, SEQ, STARVED_US, UNITS_PER_MS, WORDS } from './beat.js';
-import { DISARM_AFTER_MS, DISARM_QUIET_AFTER_MS, type Timing } from './event-loop.options.js';
+import { AWAKE, BEAT_AT, MODE, PARKED, POLLS, RUN_DELAY_US, SEQ, STARVED_US, UNITS_PER_MS, WORDS } from './beat.js';
+import { PARK_AFTER_MS, PARK_QUIET_AFTER_MS, type Timing } from './event-loop.options.js';
 import { LoopStatistics } from './loop-statistics.js';
 
 /** Proves that the event loop turns, by a counter in shared memory: who reads it may see it late, never wrong. */
@@ -74,7 +74,7 @@ export class LoopWatch {
   readonly statistics: LoopStatistics;
   private timer: NodeJS.Timeout | null = null;
   /** There are requests: the tick is fast, and the watchdog awake. */
-  private armed = false;
+  private awake = false;
   private lastRequestMs = 0;
   /** The last tick, with the counters as they were. */
   private ticked!: { ms: number; idleMs: number; cpuMs: number; starvedUs: number; runDelayUs: number };
@@ -116,8 +116,8 @@ export class LoopWatch {
   requestStarted(nowMs: number): void {
     this.lastRequestMs = nowMs;
     if (!this.begun) this.begin(nowMs);
-    else if (nowMs - this.beat.lastMs >= this.timing.beatMs || !this.armed) this.beat.at(nowMs);
-    if (!this.armed) this.arm(nowMs);
+    else if (nowMs - this.beat.lastMs >= this.timing.beatMs || !this.awake) this.beat.at(nowMs);
+    if (!this.awake) this.wake(nowMs);
   }
 
   requestEnded(nowMs: number): void {
@@ -132,18 +132,18 @@ export class LoopWatch {
     this.baseline(nowMs);
   }
 
-  private arm(nowMs: number): void {
-    this.armed = true;
+  private wake(nowMs: number): void {
+    this.awake = true;
     this.baseline(nowMs);
     this.tickEvery(this.timing.tickMs);
     const { words } = this.beat;
-    Atomics.store(words, MODE, ARMED);
+    Atomics.store(words, MODE, AWAKE);
     Atomics.notify(words, MODE);
   }
 
-  private disarm(): void {
-    this.armed = false;
-    Atomics.compareExchange(this.beat.words, MODE, ARMED, PARKED);
+  private park(): void {
+    this.awake = false;
+    Atomics.compareExchange(this.beat.words, MODE, AWAKE, PARKED);
     this.tickEvery(this.timing.idleTickMs);
   }
 
@@ -160,14 +160,14 @@ export class LoopWatch {
   private readonly tick = (): void => {
     const nowMs = this.gauges.nowMs();
     if (!this.begun) return this.begin(nowMs);
-    const intervalMs = this.armed ? this.timing.tickMs : this.timing.idleTickMs;
+    const intervalMs = this.awake ? this.timing.tickMs : this.timing.idleTickMs;
     this.beat.at(nowMs);
     this.statistics.delayed(nowMs, Math.max(0, nowMs - this.ticked.ms - intervalMs));
     this.lateInPieces(nowMs, nowMs);
     this.baseline(nowMs);
     this.onTick();
     const quietMs = nowMs - this.lastRequestMs;
-    if (this.armed && quietMs > (this.inFlight() > 0 ? DISARM_QUIET_AFTER_MS : DISARM_AFTER_MS)) this.disarm();
+    if (this.awake && quietMs > (this.inFlight() > 0 ? PARK_QUIET_AFTER_MS : PARK_AFTER_MS)) this.park();
   };
 
   private baseline(ms: number): void {
@@ -190,7 +190,7 @@ export class LoopWatch {
 
   /** Many requests queued one behind the other. Told without what is told already, or time would be charged twice. */
   private lateInPieces(endMs: number, nowMs: number): void {
-    const leastMs = this.timing.thresholdMs + (this.armed ? this.timing.tickMs : this.timing.idleTickMs);
+    const leastMs = this.timing.thresholdMs + (this.awake ? this.timing.tickMs : this.timing.idleTickMs);
     // In time, as nearly always: spares the question how long it was idle.
     if (endMs - this.told.ms < leastMs) return;
     const busyMs = endMs - this.told.ms - (this.gauges.idleMs() - this.told.idleMs);

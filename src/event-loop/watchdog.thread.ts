@@ -96,7 +96,7 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
     for (;;) {
       const current = Atomics.load(words, beat.MODE);
       if (current === beat.STOPPED) return stop();
-      const waitMs = current === beat.ARMED ? untilSuspicious() : idlePollMs;
+      const waitMs = current === beat.AWAKE ? untilSuspicious() : idlePollMs;
       const beforeMs = nowMs();
       lastLateMs = 0;
       if (Atomics.wait(words, beat.MODE, current, waitMs) === 'timed-out') account(beforeMs, waitMs);
@@ -172,7 +172,7 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
     }
     const staleMs = staleOf(now);
     const suspectMs =
-      Atomics.load(words, beat.MODE) === beat.ARMED ? timing.suspectMs : timing.idleTickMs + timing.suspectMs;
+      Atomics.load(words, beat.MODE) === beat.AWAKE ? timing.suspectMs : timing.idleTickMs + timing.suspectMs;
     accountRunDelay(staleMs >= suspectMs);
     if (staleMs < suspectMs) return false;
     // Below the probe there is only the evaluated script's own top-level frame.

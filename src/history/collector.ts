@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks';
 import { getHeapStatistics } from 'node:v8';
 import { entryOf } from '../core/entry-of.js';
 import { Histogram } from '../core/histogram.js';
-import type { LatencyFigures, RouteTotals } from '../core/latency-figures.js';
+import type { CountedRoute, LatencyFigures } from '../core/latency-figures.js';
 import { routeName, type Route } from '../core/route.js';
 import type { RouteTimeFigures } from '../core/route-time.js';
 import type { SchedulingPressure } from '../core/scheduling.js';
@@ -58,7 +58,7 @@ export class Collector {
   }
 
   /** Null when nothing has happened. */
-  private takeRoute(totals: RouteTotals, times: RouteTimeFigures | null): RouteWindow | null {
+  private takeRoute(totals: CountedRoute, times: RouteTimeFigures | null): RouteWindow | null {
     const { route, byStatus, abortedCount: aborted, blockedMs, over } = totals;
     let [completed, errors] = [0, 0];
     for (const [status, { count }] of byStatus) {

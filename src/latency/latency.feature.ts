@@ -1,6 +1,6 @@
 import type { Resolved } from '../core/option.js';
 import { epochMsOf } from '../core/clock.js';
-import { LATENCY_FIGURES, type LatencyFigures, type RouteTotals } from '../core/latency-figures.js';
+import { LATENCY_FIGURES, type CountedRoute, type LatencyFigures } from '../core/latency-figures.js';
 import type { RequestRecord, Unit } from '../core/record.js';
 import { RECORD_HOLD } from '../core/record-hold.js';
 import type { Recorder } from '../core/recorder.js';
@@ -16,7 +16,7 @@ import type { Feature, FeatureDefinition, FeatureHost } from '../http/feature.js
 import type { RequestObserver } from '../http/lifecycle.js';
 import { globOf } from './glob.js';
 import { latencyOption } from './latency.options.js';
-import { routeHistograms, routeTotals, ROUTE_STATS, RouteStats, snapshotRoutes } from './route-stats.js';
+import { countedRoutes, routeHistograms, ROUTE_STATS, RouteStats, snapshotRoutes } from './route-stats.js';
 import { addServerTiming } from './server-timing.js';
 
 type Options = NonNullable<Resolved<typeof latencyOption>>;
@@ -74,8 +74,8 @@ class Latency implements Feature, RequestObserver, LatencyFigures {
     return routeHistograms(this.host.routes.all);
   }
 
-  totals(): Iterable<RouteTotals> {
-    return routeTotals(this.host.routes.all, this.options.overMs);
+  totals(): Iterable<CountedRoute> {
+    return countedRoutes(this.host.routes.all, this.options.overMs);
   }
 
   private measure(route: Route): void {

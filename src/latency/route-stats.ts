@@ -1,6 +1,6 @@
 import { attach } from '../core/attachment.js';
 import { Histogram } from '../core/histogram.js';
-import type { RouteTotals } from '../core/latency-figures.js';
+import type { CountedRoute } from '../core/latency-figures.js';
 import type { Route } from '../core/route.js';
 import type { RouteTimeFigures } from '../core/route-time.js';
 import type { RouteHistogram } from '../core/sink.js';
@@ -57,7 +57,7 @@ export function* snapshotRoutes(
   return rows;
 }
 
-export function* routeTotals(routes: readonly Route[], overMs: readonly number[]): Generator<RouteTotals> {
+export function* countedRoutes(routes: readonly Route[], overMs: readonly number[]): Generator<CountedRoute> {
   for (const route of routes) {
     const stats = ROUTE_STATS.get(route);
     if (stats === null) continue;

@@ -7,7 +7,7 @@ import { blockRecordOf, locateBy, positionsOf } from '../../../src/event-loop/bl
 import type { Classification } from '../../../src/event-loop/classify.js';
 import type { Frame, Look } from '../../../src/event-loop/frame.js';
 import { SecretNames } from '../../../src/core/redact.js';
-import { Guard } from '../../../src/event-loop/block-record.js';
+import { CarefulReader } from '../../../src/event-loop/block-record.js';
 import { OncePerCause } from '../../../src/core/reporter.js';
 import { Mappings, SourceMaps } from '../../../src/event-loop/source-maps.js';
 
@@ -36,14 +36,14 @@ const block = {
   polls: 1,
 };
 const told: string[] = [];
-const guard = new Guard(
+const reader = new CarefulReader(
   new OncePerCause({ log() {}, error() {}, warn: (message) => void told.push(message) }, () => 0),
 );
 const rules = {
   secrets: new SecretNames([]),
   replay: { allowHeaders: [], maxBodyBytes: 0 },
   ownFolder: null,
-  guard,
+  reader,
   methods: null,
 };
 const maps = new SourceMaps(folder, 1_000_000, Mappings);

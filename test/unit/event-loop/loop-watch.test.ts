@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { ARMED, MODE, PARKED, SEQ } from '../../../src/event-loop/beat.js';
+import { AWAKE, MODE, PARKED, SEQ } from '../../../src/event-loop/beat.js';
 import { timingOf } from '../../../src/event-loop/event-loop.options.js';
 import { LoopWatch, type Block } from '../../../src/event-loop/loop-watch.js';
 
@@ -105,20 +105,20 @@ describe('watching the loop', () => {
     expect(loop.blocks[0]!.startMs).toBeCloseTo(loop.nowMs - 50.4, 3);
   });
 
-  it('arms for a request that comes right after a tick', async () => {
+  it('wakes for a request that comes right after a tick', async () => {
     await loop.wait(500);
     request();
-    expect(loop.watch.beat.words[MODE]).toBe(ARMED);
+    expect(loop.watch.beat.words[MODE]).toBe(AWAKE);
   });
 
-  it('stays armed for a request that comes right after a tick, beside one that is open for long', async () => {
+  it('stays awake for a request that comes right after a tick, beside one that is open for long', async () => {
     request();
     await loop.wait(30_000);
-    expect(loop.watch.beat.words[MODE]).toBe(ARMED);
+    expect(loop.watch.beat.words[MODE]).toBe(AWAKE);
     // The loop's time goes by whole milliseconds here, so the tick is of this very moment.
     request();
     await loop.wait(100);
-    expect(loop.watch.beat.words[MODE]).toBe(ARMED);
+    expect(loop.watch.beat.words[MODE]).toBe(AWAKE);
   });
 
   it('does not count time that the loop waited: the process was stopped', async () => {
@@ -221,7 +221,7 @@ describe('watching the loop', () => {
     expect(await beats(1_000)).toBe(2);
     expect(words[MODE]).toBe(PARKED);
     request();
-    expect(words[MODE]).toBe(ARMED);
+    expect(words[MODE]).toBe(AWAKE);
     expect(await beats(1_000)).toBe(100);
     loop.inFlight = 0;
     await loop.wait(1_200);
@@ -232,11 +232,11 @@ describe('watching the loop', () => {
   it('stops the fast tick for requests that go on and on while nothing else comes', async () => {
     request();
     await loop.wait(29_000);
-    expect(loop.watch.beat.words[MODE]).toBe(ARMED);
+    expect(loop.watch.beat.words[MODE]).toBe(AWAKE);
     await loop.wait(2_000);
     expect(loop.watch.beat.words[MODE]).toBe(PARKED);
     request();
-    expect(loop.watch.beat.words[MODE]).toBe(ARMED);
+    expect(loop.watch.beat.words[MODE]).toBe(AWAKE);
   });
 
   it('sees background work that blocks while no request is in flight', async () => {

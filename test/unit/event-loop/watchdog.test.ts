@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { OncePerCause } from '../../../src/core/reporter.js';
 import { Beat } from '../../../src/event-loop/loop-watch.js';
-import { ARMED, MODE } from '../../../src/event-loop/beat.js';
+import { AWAKE, MODE } from '../../../src/event-loop/beat.js';
 import { timingOf } from '../../../src/event-loop/event-loop.options.js';
 import { Watchdog } from '../../../src/event-loop/watchdog.js';
 import { until } from '../../fixtures/until.js';
@@ -37,7 +37,7 @@ describe('the watchdog', () => {
     const before = threads();
     const watchdog = new Watchdog(words, timing, PROBE, report);
     watchdog.start();
-    Atomics.store(words, MODE, ARMED);
+    Atomics.store(words, MODE, AWAKE);
     await until('a look', () => looks > 0);
     Reflect.deleteProperty(globalThis, PROBE);
     const its = threads().filter((thread) => !before.includes(thread));
@@ -76,7 +76,7 @@ describe('the watchdog', () => {
     watchdog.start();
     // eslint-disable-next-line no-extend-native
     Function.prototype.toString = toString;
-    Atomics.store(words, MODE, ARMED);
+    Atomics.store(words, MODE, AWAKE);
     Atomics.notify(words, MODE);
     await until('the looks have failed', () => told.length > 0);
     expect(told[0]).toMatch(
