@@ -7,7 +7,7 @@ export interface Armed {
   readonly when: DeferWhen | null;
   /** Resolves when it is on disk, as far as it must be: the handler's answer waits for it. */
   readonly written?: Promise<unknown>;
-  /** The room that it takes, and gives back when it is dropped for newer work; left out where it is not. */
+  /** The capacity that it takes, and gives back when it is dropped for newer work; left out where it is not. */
   readonly holds?: Capacity;
   drop?(why: string): void;
   commit(status: number | null): void;

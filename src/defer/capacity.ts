@@ -4,7 +4,7 @@ import type { DeferOverflow } from './defer.options.js';
 /** Why the oldest of all is dropped. */
 export const NEWER = 'newer work took its place';
 
-/** What has room since before its handler started, with `overflow: 'reject'`: in memory, or on a disk that took entries then. */
+/** Where work got its capacity before its handler started, with `overflow: 'reject'`: in memory, or on a disk that took entries then. */
 export type Reserved = 'memory' | 'disk' | false;
 
 /** How much may be held. It is taken when work is armed, so that what waits for its response is bounded as well. */
@@ -40,7 +40,7 @@ export class Capacity {
   takeFor(name: string, dropOldest: () => boolean, bytes = 0): boolean {
     if (this.take(bytes)) return true;
     if (this.overflow === 'reject') throw this.deferFullError(name);
-    // What is too large for all the room makes none by dropping others.
+    // What is larger than all of it makes none free by dropping others.
     if (this.overflow === 'drop-new' || bytes > this.maxBytes) return false;
     while (dropOldest()) if (this.take(bytes)) return true;
     return false;

@@ -54,8 +54,8 @@ export class RequestWork extends TaskSequence {
     for (const { entry, retractable } of armed) if (retractable === owner) entry.discard();
   }
 
-  override dropArmed(room: Capacity): boolean {
-    const at = this.armed.findIndex(({ entry }) => entry.holds === room);
+  override dropArmed(capacity: Capacity): boolean {
+    const at = this.armed.findIndex(({ entry }) => entry.holds === capacity);
     if (at >= 0) this.armed.splice(at, 1)[0]!.entry.drop!(NEWER);
     return at >= 0;
   }

@@ -31,7 +31,7 @@ export type PlannedWork = ClassWork | (WorkOptions & { readonly name: string; re
 /** A promise for request-scoped work, which must be made first. */
 type MaybeArmed = Armed | null | Promise<Armed | null>;
 
-/** By work, the room that it has taken before the handler started; null where a disk has room. Empty without `overflow: 'reject'`. */
+/** By work, the capacity taken before the handler started; null where a disk takes it. Empty without `overflow: 'reject'`. */
 type Reservations = ReadonlyMap<PlannedWork, Capacity | null>;
 const NOTHING: Reservations = new Map();
 
@@ -135,7 +135,7 @@ export class HandlerWorks {
     };
   }
 
-  /** With `overflow: 'reject'`, takes room for all the handler's work before it starts, or answers 503. */
+  /** With `overflow: 'reject'`, takes capacity for all the handler's work before it starts, or answers 503. */
   private reserve(works: readonly PlannedWork[]): Reservations {
     if (this.engine.options.overflow !== 'reject') return NOTHING;
     const taken = new Map<PlannedWork, Capacity | null>();
@@ -217,8 +217,8 @@ export class HandlerWorks {
 
   private arm(work: PlannedWork, when: DeferWhen, end: HandlerEnd): MaybeArmed {
     const { origin, requestWork } = end;
-    const room = end.reserved.get(work);
-    const reserved = room === undefined ? false : room === null ? 'disk' : 'memory';
+    const capacity = end.reserved.get(work);
+    const reserved = capacity === undefined ? false : capacity === null ? 'disk' : 'memory';
     const arming: Arming = { when, origin, reserved, sequence: requestWork ?? new TaskSequence() };
     if ('run' in work) {
       return this.engine.armTask(work, ({ told }) => work.run(contextOf(end, told.status)), arming);

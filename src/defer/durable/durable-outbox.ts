@@ -22,8 +22,8 @@ const READ_AGAIN_MS = 1_000;
 type Item = OutboxItem<DurableEntry>;
 
 /**
- * Durable work on its way to the store. With a spill, it is on disk before it is taken over, and what memory has no room
- * for stays there until there is; so does what an earlier process has left.
+ * Durable work on its way to the store. With a spill, it is on disk before it is taken over, and what memory has no
+ * capacity for stays there until there is; so does what an earlier process has left.
  */
 export class DurableOutbox extends Outbox<DurableEntry> {
   private readonly spill: Spill | null;
@@ -46,7 +46,7 @@ export class DurableOutbox extends Outbox<DurableEntry> {
     return this.spill !== null;
   }
 
-  /** Whether prepared data needs no room in memory: a disk holds it, and takes more. */
+  /** Whether prepared data needs no capacity in memory: a disk holds it, and takes more. */
   diskTakesMore(): boolean {
     return this.spill?.takesEntries() === true;
   }
@@ -107,9 +107,9 @@ export class DurableOutbox extends Outbox<DurableEntry> {
 
   private armOnDisk(spill: Spill, entry: DurableEntry, when: DeferWhen | null, reserved: Reserved): Armed {
     const { capacity, shared } = this;
-    const holdsRoom = this.takeBeforeWriting(entry, reserved);
+    const isTaken = this.takeBeforeWriting(entry, reserved);
     const writing = this.write(spill, entry).then((place): Armed | null => {
-      if (holdsRoom) return new OutboxItem(this, entry, when, place);
+      if (isTaken) return new OutboxItem(this, entry, when, place);
       if (place === null) return this.armUnwritten(entry, when);
       if (capacity.take(bytesOf(entry.json))) return new OutboxItem(this, entry, when, place);
       return { when, commit: () => this.park(spill, place), discard: () => spill.strike([place]) };
@@ -127,7 +127,7 @@ export class DurableOutbox extends Outbox<DurableEntry> {
   }
 
   /**
-   * Room in memory for what a disk that refuses would leave without any: once it is being written, nobody hears it any more.
+   * Capacity for what a disk that refuses would leave without any: once it is being written, nobody hears it any more.
    * @throws PERF_ERR_DEFER_FULL with `'reject'`
    */
   private takeBeforeWriting({ name, json }: DurableEntry, reserved: Reserved): boolean {
@@ -139,7 +139,7 @@ export class DurableOutbox extends Outbox<DurableEntry> {
     );
   }
 
-  /** The disk has refused what was taken in: with `'reject'` it is kept, as others of the same moment, however little room there is. */
+  /** The disk has refused what was taken in: with `'reject'` it is kept, as others of the same moment, however full memory is. */
   private armUnwritten(entry: DurableEntry, when: DeferWhen | null): Armed | null {
     if (this.capacity.overflow !== 'reject') return this.armInMemory(entry, when);
     this.capacity.fill(bytesOf(entry.json));
@@ -157,13 +157,13 @@ export class DurableOutbox extends Outbox<DurableEntry> {
       throw new PerfError('PERF_ERR_STORE', `"${entry.name}" cannot be stored: the application has closed.`);
     }
     const place = spill === null ? null : await this.write(spill, entry);
-    const hasRoom = capacity.take(bytesOf(entry.json));
+    const isTaken = capacity.take(bytesOf(entry.json));
     if (spill !== null && place !== null) {
-      if (hasRoom) this.add(new OutboxItem(this, entry, null, place));
+      if (isTaken) this.add(new OutboxItem(this, entry, null, place));
       else this.park(spill, place);
       return;
     }
-    if (!hasRoom) throw capacity.deferFullError(entry.name);
+    if (!isTaken) throw capacity.deferFullError(entry.name);
     await new Promise<void>((resolve, reject) => {
       const ended = (error: Error | null): void => (error === null ? resolve() : reject(error));
       this.add(new OutboxItem(this, entry, null, null, ended));
@@ -182,7 +182,7 @@ export class DurableOutbox extends Outbox<DurableEntry> {
     }));
   }
 
-  /** Sends those of them with these ids again, all without ids; returns how many there was room for. */
+  /** Sends those of them with these ids again, all without ids; returns how many there was capacity for. */
   async resend(ids: readonly string[] | undefined): Promise<number> {
     const again: Item[] = [];
     for (const { error: _, rejectedAt: __, ...entry } of (await this.spill?.rejected()) ?? []) {
@@ -238,7 +238,7 @@ export class DurableOutbox extends Outbox<DurableEntry> {
     void this.takeBack();
   }
 
-  /** Sends what is on disk only, as far as memory has room. */
+  /** Sends what is on disk only, as far as there is capacity. */
   private async takeBack(): Promise<void> {
     const { spill, capacity } = this;
     const limit = Math.min(TAKE_BACK, capacity.left);

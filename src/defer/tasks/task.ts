@@ -130,8 +130,8 @@ export class TaskSequence implements Linked<TaskSequence> {
     return this.tasks.shift() ?? null;
   }
 
-  /** Drops what was armed first of what holds this room and is not decided yet; false when there is none. */
-  dropArmed(_room: Capacity): boolean {
+  /** Drops what was armed first of what holds this capacity and is not decided yet; false when there is none. */
+  dropArmed(_capacity: Capacity): boolean {
     return false;
   }
 }
