@@ -124,15 +124,6 @@ export function locateBy(
 
 const keyOf = ({ file, line, column }: Position): string => `${file}:${line}:${column}`;
 
-/** `version-traceid-parentid-flags`, W3C Trace Context. */
-const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}/;
-
-/** The caller's trace, which a tracer of ours would have taken over. */
-function traceIdSent(state: RequestState): string | null {
-  const traceparent = state.request?.headers['traceparent'];
-  return typeof traceparent === 'string' ? (TRACEPARENT.exec(traceparent)?.[1] ?? null) : null;
-}
-
 /** Names a request in a record, without its secrets. Never throws: what cannot be read is left out. */
 export function requestRefOf(state: RequestState, secrets: SecretNames, reader: CarefulReader): RequestRef {
   const { span } = state;
@@ -144,7 +135,8 @@ export function requestRefOf(state: RequestState, secrets: SecretNames, reader: 
     route: route?.pattern ?? '',
     handler: route?.handler?.name ?? null,
     url: reader.read('the URL', () => redactUrl(sentUrl(state), route?.pattern ?? null, secrets), ''),
-    traceId: span?.traceId ?? reader.read('the trace', () => traceIdSent(state), null),
+    // Without a span the caller's trace, which a tracer of ours would have taken over.
+    traceId: span?.traceId ?? reader.read('the trace', () => state.traceparent?.slice(3, 35) ?? null, null),
     // Not the one of the header: that is the caller's span.
     ...(span === null ? null : { spanId: span.spanId }),
   };

@@ -118,6 +118,25 @@ describe('the size beside a block', () => {
   });
 });
 
+describe("the caller's trace", () => {
+  const trace = '0af7651916cd43dd8448eb211c80319c';
+  const sent = `00-${trace}-b7ad6b7169203331-01`;
+
+  it.each([
+    [[sent], trace],
+    [[sent, sent], null],
+    [[`${sent}-more`], null],
+    [[], null],
+  ])('of the headers %j is %j', (values, traceId) => {
+    const headers = { traceparent: values.join(', ') };
+    const request = { method: 'GET', url: '/', headers, rawHeaders: values.flatMap((value) => ['traceparent', value]) };
+    const owner = { attached: null, nextId: () => 'id', findRoute: () => null };
+    const culprit = new RequestState(request as never, null, 0, owner);
+    const found = { ...classificationOf([frame('own', 2)]), culprit };
+    expect(blockRecordOf(block, found, 0, [], null, rules).request).toMatchObject({ traceId });
+  });
+});
+
 describe('a request on which the application has put what cannot be read', () => {
   const throwing = (what: string) => ({
     get() {
