@@ -1,3 +1,4 @@
+import { entryOf } from '../core/entry-of.js';
 import { Histogram } from '../core/histogram.js';
 import type { OffloadMethodStats, OffloadStats } from '../core/snapshot.js';
 
@@ -51,8 +52,7 @@ export class OffloadCounters {
     this.clone.record(spent.cloneMs);
     this.wait.record(spent.waitMs);
     this.busyMs += spent.busyMs;
-    let row = this.rows.get(name);
-    if (row === undefined) this.rows.set(name, (row = { done: 0, failed: 0, runMs: 0, cloneMs: 0, toldLost: false }));
+    const row = entryOf(this.rows, name, () => ({ done: 0, failed: 0, runMs: 0, cloneMs: 0, toldLost: false }));
     row[outcome] += 1;
     row.runMs += spent.runMs;
     row.cloneMs += spent.cloneMs;

@@ -1,4 +1,5 @@
 import { pushBounded } from '../core/push-bounded.js';
+import { medianOf } from '../core/statistics/median.js';
 
 /** Length of a window. */
 export const TREND_WINDOW_MS = 10_000;
@@ -64,10 +65,4 @@ function rankSumZ(values: readonly number[], others: readonly number[]): number 
   }
   const pairs = values.length * others.length;
   return (above - pairs / 2 - 0.5) / Math.sqrt((pairs * (values.length + others.length + 1)) / 12);
-}
-
-function medianOf(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
 }

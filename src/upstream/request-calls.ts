@@ -1,3 +1,4 @@
+import { entryOf } from '../core/entry-of.js';
 import type { RequestTime, UpstreamUse } from '../core/record.js';
 import type { TimeSplit } from '../core/request-time.js';
 import type { Target } from './target.js';
@@ -106,7 +107,7 @@ export class RequestCalls {
 
   /** A call begins; null when it is counted and not timed. */
   begin(target: Target, what: string | null, nowMs: number): OpenCall | null {
-    const use = this.useOf(target);
+    const use = entryOf(this.uses, target, () => new Use(target));
     use.calls += 1;
     const alike = what === null ? null : use.asked(what);
     if (this.ended || this.timed >= this.maxTimed) return null;
@@ -158,15 +159,6 @@ export class RequestCalls {
     const ms = Math.max(0, nowMs - this.sinceMs);
     this.unionMs += ms;
     this.unionIdleMs += Math.min(ms, Math.max(0, this.clock.idleMs() - this.sinceIdleMs));
-  }
-
-  private useOf(target: Target): Use {
-    let use = this.uses.get(target);
-    if (use === undefined) {
-      use = new Use(target);
-      this.uses.set(target, use);
-    }
-    return use;
   }
 }
 

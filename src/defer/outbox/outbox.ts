@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { entryOf } from '../../core/entry-of.js';
 import { reasonOf } from '../../core/reason.js';
 import { NEWER, type Capacity } from '../capacity.js';
 import { namesOf, unstarted, type Counters, type Ended } from '../counters.js';
@@ -132,9 +133,7 @@ export abstract class Outbox<P extends Parcel = Parcel> implements BulkEvents<Ou
 
   private laneFor({ parcel }: OutboxItem<P>): BulkSender<OutboxItem<P>> {
     const { key, limits } = this.laneOf(parcel);
-    let lane = this.lanes.get(key);
-    if (lane === undefined) this.lanes.set(key, (lane = new BulkSender(limits ?? this.shared.limits, this)));
-    return lane;
+    return entryOf(this.lanes, key, () => new BulkSender(limits ?? this.shared.limits, this));
   }
 
   /** Drops what has waited longest, and is neither on its way nor on disk; false when nothing is. */

@@ -1,3 +1,4 @@
+import { entryOf } from '../../core/entry-of.js';
 import type { RouteHistogram } from '../../core/sink.js';
 import type { Duration, Series, SeriesIndex } from '../metrics/durations.js';
 import type { Labels, MetricValue } from './scraped-metric.js';
@@ -43,10 +44,7 @@ export class DurationHistogram {
     for (const histogram of histograms) {
       const series = this.index.of(histogram);
       if (series.duration !== this.duration || histogram.count === 0) continue;
-      let totals = all.get(series);
-      if (totals === undefined) {
-        all.set(series, (totals = { buckets: this.boundsMs.map(() => 0), count: 0, sumMs: 0 }));
-      }
+      const totals = entryOf(all, series, () => ({ buckets: this.boundsMs.map(() => 0), count: 0, sumMs: 0 }));
       for (const [i, count] of histogram.countsAtMost(this.boundsMs).entries()) totals.buckets[i]! += count;
       totals.count += histogram.count;
       totals.sumMs += histogram.sumMs;

@@ -1,7 +1,8 @@
 import { studentQuantile, studentUpperTail } from '../../core/statistics/distributions.js';
+import { medianOf } from '../../core/statistics/median.js';
 import { METRICS, type MetricRule, type Unit } from './metrics.js';
 import { RECENT, type RouteTrack } from './route-track.js';
-import { medianOf, type WeekProfile } from './week-profile.js';
+import type { WeekProfile } from './week-profile.js';
 
 /** Units before, at least: an hour of a busy route. */
 const MIN_PAST = 12;

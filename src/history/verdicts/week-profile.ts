@@ -1,17 +1,11 @@
 import { entryOf } from '../../core/entry-of.js';
+import { medianOf } from '../../core/statistics/median.js';
 import { bucketOf, DAY_MS, HOUR_MS, WEEK_MS } from '../rows/tiers.js';
 import type { RouteSums } from '../rows/window.js';
 import { MIN_REQUESTS } from './metrics.js';
 
 const WEEKS = 5;
 const HOURS = 24;
-
-export const medianOf = (values: readonly number[]): number => {
-  // Typed: a sort without a comparator is several times faster.
-  const sorted = Float64Array.from(values).sort();
-  const middle = sorted.length >> 1;
-  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
-};
 
 /** How a route goes up and down with the hours of the week. */
 export interface WeekShape {
