@@ -17,6 +17,7 @@ type HostOf = (sink: PerfSink) => PerfSinkHost;
 export class Recorder {
   /** Lost because the buffer was full, before any sink saw them. */
   dropped = 0;
+  private closed = false;
   private reportedDropped = 0;
   private lanes: readonly SinkLane[] = [];
   private sinks: readonly PerfSink[] = [];
@@ -61,6 +62,7 @@ export class Recorder {
   /** Takes a record. Never throws, never waits. */
   push(record: PerfRecord): void {
     for (const listener of this.listeners) listener(record);
+    if (this.closed) return;
     if (this.pending.length >= MAX_HELD) {
       this.dropped += 1;
       return;
@@ -75,13 +77,14 @@ export class Recorder {
     await this.deliverAnd((lane) => lane.flush(deadlineMs));
   }
 
-  /** Flushes and closes every sink within one deadline, once. Later records are dropped and counted. */
+  /** Flushes and closes every sink within one deadline, once. Later records are dropped. */
   close(deadlineMs: number): Promise<void> {
     return (this.closing ??= this.flushAndClose(deadlineMs));
   }
 
   private async flushAndClose(deadlineMs: number): Promise<void> {
     await this.deliverAnd((lane) => lane.flushAndClose(deadlineMs));
+    this.closed = true;
     this.cancelTimers();
     this.report.flush();
   }

@@ -1,5 +1,5 @@
 import { once, EventEmitter } from 'node:events';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { PerfRecord, PerfSink } from '../../src/index.js';
 import { recorderOf } from '../fixtures/recorder.js';
 import { requestRecord } from '../fixtures/records.js';
@@ -154,7 +154,10 @@ describe('the recorder', () => {
     const { recorder } = recording([sink]);
     recorder.push(record());
     await Promise.all([recorder.close(50), recorder.close(50)]);
+    vi.useFakeTimers();
     recorder.push(record());
+    expect(vi.getTimerCount()).toBe(0);
+    vi.useRealTimers();
     await recorder.flush(50);
     expect(calls).toEqual(['publish 1', 'flush', 'close']);
   });
