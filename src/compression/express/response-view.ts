@@ -37,8 +37,7 @@ export class ExpressResponseView extends ResponseView {
 
   /** Not where the application has switched Express's tags off. */
   override get tags(): boolean {
-    const { app } = this.response;
-    return app === undefined || typeof app.get('etag fn') === 'function';
+    return this.response.app?.get('etag') !== false;
   }
 
   /** `res.send()` begins: from now on the length is Express's own. */

@@ -6,6 +6,7 @@ import { CompressionController, rows } from '../../fixtures/compression.controll
 import { callAccepting } from '../../fixtures/http-client.js';
 
 type Middleware = (request: IncomingMessage, response: ServerResponse, next: () => void) => void;
+type Settings = { set: (setting: string, value: unknown) => void };
 
 let test: TestApp;
 const start = async (...middleware: Middleware[]): Promise<void> => {
@@ -15,6 +16,26 @@ const start = async (...middleware: Middleware[]): Promise<void> => {
   });
 };
 const feed = (): ReturnType<typeof callAccepting> => callAccepting(`${test.url}/c/json/60000`, 'br');
+
+describe('the `etag` setting of Express', () => {
+  afterEach(() => test.close());
+
+  it.each([
+    [false, false],
+    [true, true],
+    ['weak', true],
+    ['strong', true],
+    [() => '"own"', true],
+  ])('`%s`: a compressed answer has a tag: %s', async (setting, hasTag) => {
+    test = await startApp('express', {
+      metadata: { controllers: [CompressionController] },
+      beforeInit: (app) => (app.getHttpAdapter().getInstance() as Settings).set('etag', setting),
+    });
+    const { headers } = await feed();
+    expect(headers['content-encoding']).toBe('br');
+    expect(headers.etag !== undefined).toBe(hasTag);
+  });
+});
 
 describe("middleware of main.ts that replaces a response's functions", () => {
   afterEach(() => test.close());
