@@ -7,6 +7,15 @@ export const ROUTE_ARGS_METADATA = '__routeArguments__';
 export const GUARDS_METADATA = '__guards__';
 export const INTERCEPTORS_METADATA = '__interceptors__';
 export const EXCEPTION_FILTERS_METADATA = '__exceptionFilters__';
+export const MODULE_METADATA = {
+  IMPORTS: 'imports',
+  PROVIDERS: 'providers',
+  CONTROLLERS: 'controllers',
+  EXPORTS: 'exports',
+};
+/** Of `@MessagePattern()` and `@EventPattern()`, and of `@SubscribeMessage()`. */
+export const PATTERN_METADATA = 'microservices:pattern';
+export const MESSAGE_METADATA = 'message';
 /** Types from the compiler, then `@Inject()` on parameters and on properties. */
 export const PARAMTYPES_METADATA = 'design:paramtypes';
 export const SELF_DECLARED_DEPS_METADATA = 'self:paramtypes';

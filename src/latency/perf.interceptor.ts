@@ -5,11 +5,9 @@ import { entryOf } from '../core/entry-of.js';
 import { requestContext, storedRequest, type RequestState } from '../core/request-state.js';
 import { type Route, Routes } from '../core/route.js';
 import { RequestLifecycle, stateOf } from '../http/lifecycle.js';
+import { MESSAGE_METADATA, PATTERN_METADATA } from '../http/nest-metadata.js';
 import { routeHandlerOf } from '../http/route-handler.js';
 
-/** Nest's metadata keys of `@MessagePattern()` / `@EventPattern()` and of `@SubscribeMessage()`. */
-const PATTERN_METADATA = 'microservices:pattern';
-const MESSAGE_METADATA = 'message';
 const METHODS: Readonly<Record<string, string>> = { rpc: 'RPC', ws: 'WS', graphql: 'GRAPHQL' };
 /** Clients choose the names of operations: no more of them than this get rows of their own. */
 const MAX_OPERATIONS = 100;

@@ -1,11 +1,9 @@
 import type { DynamicModule, Type } from '@nestjs/common';
+import { MODULE_METADATA } from '../../http/nest-metadata.js';
 import { offloadError } from '../offload.errors.js';
 
 type Exports = Readonly<Record<string, unknown>>;
 type FileFunction = (input: unknown) => unknown;
-
-/** Nest's metadata keys of a module class. */
-const OF_MODULES = ['imports', 'providers', 'controllers', 'exports'];
 
 /** What a file exports, whether it is ESM or CommonJS. */
 export async function exportsOf(file: URL, load: (href: string) => Promise<unknown>): Promise<Exports> {
@@ -21,7 +19,9 @@ export function moduleIn(exported: Exports, file: string): Type | DynamicModule 
   const { default: byDefault } = exported;
   if (typeof byDefault === 'function' || isDynamicModule(byDefault)) return byDefault as Type | DynamicModule;
   const classes = Object.values(exported).filter((each) => typeof each === 'function');
-  const modules = classes.filter((each) => OF_MODULES.some((key) => Reflect.hasMetadata(key, each)));
+  const modules = classes.filter((each) =>
+    Object.values(MODULE_METADATA).some((key) => Reflect.hasMetadata(key, each)),
+  );
   const [only, another] = new Set(modules.length === 0 ? classes : modules);
   if (only !== undefined && another === undefined) return only as Type;
   throw offloadError(

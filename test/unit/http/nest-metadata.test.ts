@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
+import 'reflect-metadata';
 import { expect, it } from 'vitest';
 import * as keys from '../../../src/http/nest-metadata.js';
 
@@ -10,7 +11,8 @@ it.each([
   const { resolve } = createRequire(new URL(tree, import.meta.url));
   const constantsOf = async (name: string) =>
     (await import(pathToFileURL(resolve(`${name}/constants`)).href)) as Record<string, unknown>;
-  const constants = { ...(await constantsOf('@nestjs/common')), ...(await constantsOf('@nestjs/platform-fastify')) };
+  const packages = ['common', 'platform-fastify', 'microservices', 'websockets'];
+  const constants = Object.assign({}, ...(await Promise.all(packages.map((name) => constantsOf(`@nestjs/${name}`)))));
   expect(Object.keys(keys).length).toBeGreaterThan(10);
   expect(constants).toMatchObject({ ...keys });
 });
