@@ -2,14 +2,10 @@ import { Inject, Injectable, Logger, Optional } from '@nestjs/common';
 import { HttpAdapterHost, ModuleRef, type AbstractHttpAdapter, type ModulesContainer } from '@nestjs/core';
 import { releaseOf } from './core/application-package.js';
 import { monotonicMs } from './core/clock.js';
-import { currentPart } from './core/request-state.js';
 import { holdingProcess } from './core/held-process.js';
 import { HISTORY } from './core/history.js';
 import { LATENCY_FIGURES } from './core/latency-figures.js';
 import { OVERVIEW } from './core/overview.js';
-import { contextOff } from './core/perf.error.js';
-import { describe } from './core/option.js';
-import type { SizeNote } from './core/record.js';
 import { Recorder } from './core/recorder.js';
 import { OncePerCause, safeReporter } from './core/reporter.js';
 import { RequestUnits } from './core/request-unit.js';
@@ -127,7 +123,8 @@ export class PerfRuntime {
   ): Promise<void> {
     refuseMissingExtensions(modules, new Set(this.extensions.map(({ name }) => name)));
     if (this.recorder.wanted) this.recorder.use(resolveSinks(this.sinks, this.application));
-    const platform = adapter === null ? null : this.platformOf(adapter);
+    const { http } = this.options;
+    const platform = adapter === null ? null : platformOf(adapter, http, this.mounts, this.logger);
     this.requests.contextAllowed = this.options.context !== false;
     if (contextEnabled) this.requests.enableContext();
     this.requests.platform = platform;
@@ -143,17 +140,6 @@ export class PerfRuntime {
     if (adapter !== null) this.watchServer(adapter);
     await this.recorder.start((sink) => this.hostFor(sink, platform), this.options.flushTimeoutMs);
     if (adapter !== null) this.beginRegistration(adapter, modules);
-  }
-
-  private platformOf(adapter: AbstractHttpAdapter): Platform | null {
-    const platform = platformOf(adapter, this.options.http, this.mounts);
-    if (platform === null) {
-      this.logger.warn(
-        `PerfModule knows the HTTP adapters "fastify" and "express", not "${adapter.getType()}": requests are neither measured nor ` +
-          'compressed, and @DeferWork does nothing. Resources and the event loop are still observed.',
-      );
-    }
-    return platform;
   }
 
   private watchServer(adapter: AbstractHttpAdapter): void {
@@ -278,32 +264,6 @@ export class PerfRuntime {
   private healthOf(snapshot: PerfSnapshot): PerfHealth {
     const others = this.features.flatMap((feature) => feature.reasons?.() ?? []);
     return healthOf(snapshot, this.options.defer?.maxPending ?? null, others);
-  }
-
-  note(size: SizeNote): void {
-    if (!this.requests.contextAllowed) throw contextOff('PerfService.note()');
-    const state = currentPart(this.requests);
-    if (state === null) {
-      // The next requests can be told.
-      this.requests.enableContext();
-      const cause = 'PerfService.note() outside a request';
-      this.report.report(cause, `${cause}: what it says is not recorded.`);
-      return;
-    }
-    for (const field of ['rows', 'bytes'] as const) {
-      const added = size[field];
-      if (added === undefined) continue;
-      if (Number.isFinite(added) && added >= 0) {
-        const note = (state.note ??= {});
-        note[field] = (note[field] ?? 0) + added;
-      } else {
-        const cause = `PerfService.note() with \`${field}\` that is no size`;
-        this.report.report(
-          cause,
-          `${cause}: a number of 0 or more is expected, got ${describe(added)}. It is left out.`,
-        );
-      }
-    }
   }
 
   /** What is on, and where to look. */

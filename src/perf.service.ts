@@ -1,10 +1,12 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { HISTORY, NO_HISTORY } from './core/history.js';
 import type { CompareWhat, HistorySeries, PerfComparison, TimeRange } from './core/history.js';
-import { object, oneOf, optional, optionError, string } from './core/option.js';
+import { describe, object, oneOf, optional, optionError, string } from './core/option.js';
+import { contextOff } from './core/perf.error.js';
 import type { SizeNote } from './core/record.js';
 import type { PerfSnapshot, UserUse } from './core/snapshot.js';
 import { NO_RECORDING, RECORDING, type Recording } from './core/recording.js';
+import { currentPart } from './core/request-state.js';
 import { USERS } from './core/users.js';
 import { UPSTREAM_CALLS } from './core/upstream-calls.js';
 import type { Verdict } from './core/verdict.js';
@@ -102,7 +104,27 @@ export class PerfService {
    * @throws PERF_ERR_CONTEXT_OFF with `context: false`
    */
   note(size: SizeNote): void {
-    this.runtime.note(size);
+    const { requests, report } = this.runtime;
+    if (!requests.contextAllowed) throw contextOff('PerfService.note()');
+    const state = currentPart(requests);
+    if (state === null) {
+      // The next requests can be told.
+      requests.enableContext();
+      const cause = 'PerfService.note() outside a request';
+      report.report(cause, `${cause}: what it says is not recorded.`);
+      return;
+    }
+    for (const field of ['rows', 'bytes'] as const) {
+      const added = size[field];
+      if (added === undefined) continue;
+      if (Number.isFinite(added) && added >= 0) {
+        const note = (state.note ??= {});
+        note[field] = (note[field] ?? 0) + added;
+      } else {
+        const cause = `PerfService.note() with \`${field}\` that is no size`;
+        report.report(cause, `${cause}: a number of 0 or more is expected, got ${describe(added)}. It is left out.`);
+      }
+    }
   }
 }
 

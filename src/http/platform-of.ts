@@ -1,4 +1,5 @@
 import type { AbstractHttpAdapter } from '@nestjs/core';
+import type { Reporter } from '../core/reporter.js';
 import { MountPaths } from './express/mounts.js';
 import { ExpressPlatform, type ExpressApplication } from './express/platform.js';
 import { FastifyPlatform } from './fastify/platform.js';
@@ -6,15 +7,22 @@ import type { HttpOptions } from './http.options.js';
 import { stateOf, type RequestLifecycle } from './lifecycle.js';
 import type { Platform } from './platform.js';
 
-/** The platform behind Nest's adapter; null for a framework that this library does not know. */
+/** The platform behind Nest's adapter; null, with a warning, for a framework that this library does not know. */
 export function platformOf(
   adapter: AbstractHttpAdapter,
   options: Required<HttpOptions>,
   mounts: MountPaths,
+  logger: Reporter,
 ): Platform | null {
   const type = adapter.getType();
   if (type === 'fastify') return new FastifyPlatform(adapter.getInstance());
-  if (type !== 'express') return null;
+  if (type !== 'express') {
+    logger.warn(
+      `PerfModule knows the HTTP adapters "fastify" and "express", not "${type}": requests are neither measured nor ` +
+        'compressed, and @DeferWork does nothing. Resources and the event loop are still observed.',
+    );
+    return null;
+  }
   mounts.watch(adapter);
   return new ExpressPlatform(adapter.getInstance(), adapter.getHttpServer(), options, mounts);
 }
