@@ -39,7 +39,7 @@ export class PerfRuntime {
   readonly logger = safeReporter(new Logger('Perf'));
   readonly report = new OncePerCause(this.logger, monotonicMs);
   readonly recorder: Recorder;
-  readonly routes = new Routes();
+  readonly routes = new Routes(this.report);
   readonly requests = new RequestLifecycle(monotonicMs, this.routes, this.report);
   private readonly handlers = new ControllerHandlers();
   private readonly extensions: readonly Extension[];

@@ -1,6 +1,7 @@
 import type { PerfRecord } from './record.js';
 import type { OncePerCause } from './reporter.js';
 import type { PerfSink, PerfSinkHost } from './sink.js';
+import { tellAll } from './listeners.js';
 import { PerfError } from './perf.error.js';
 import { reasonOf } from './reason.js';
 import { inRootContext } from './root-context.js';
@@ -54,14 +55,14 @@ export class Recorder {
     for (const lane of this.lanes) await lane.start(hostOf, deadlineMs);
   }
 
-  /** Hears of each record within its push: it must be quick, and must not throw. */
+  /** Hears of each record within its push: it must be quick. */
   listen(listener: (record: PerfRecord) => void): void {
     this.listeners.push(listener);
   }
 
   /** Takes a record. Never throws, never waits. */
   push(record: PerfRecord): void {
-    for (const listener of this.listeners) listener(record);
+    tellAll(this.listeners, record, this.report, 'a listener to records');
     if (this.closed) return;
     if (this.pending.length >= MAX_HELD) {
       this.dropped += 1;

@@ -1,4 +1,6 @@
 import { attach, Attachable } from './attachment.js';
+import { tellAll } from './listeners.js';
+import type { OncePerCause } from './reporter.js';
 
 /** The controller method behind a route. One object per method and application. */
 export interface RouteHandler {
@@ -77,6 +79,8 @@ export class Routes {
   private readonly listeners: RouteListener[] = [];
   private unmatchedRoute: Route | null = null;
 
+  constructor(private readonly report: OncePerCause) {}
+
   /** Hears of each route made from now on. */
   listen(listener: RouteListener): void {
     this.listeners.push(listener);
@@ -93,6 +97,6 @@ export class Routes {
 
   private readonly announce = (route: Route): void => {
     this.all.push(route);
-    for (const listener of this.listeners) listener(route);
+    tellAll(this.listeners, route, this.report, 'a listener to routes');
   };
 }

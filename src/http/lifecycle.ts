@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import { Attachable } from '../core/attachment.js';
 import type { MonotonicClock } from '../core/clock.js';
 import { LinkedList } from '../core/linked-list.js';
+import { tellAll } from '../core/listeners.js';
 import { reasonOf } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
 import { requestContext, RequestState, type RequestOwner } from '../core/request-state.js';
@@ -88,7 +89,8 @@ export class RequestLifecycle extends Attachable implements RequestOwner {
     try {
       return this.platform.findRoute(state, this.routes);
     } catch (error) {
-      this.failed('the route of a request could not be read', error);
+      const cause = `the route of a request could not be read: ${reasonOf(error)}`;
+      this.report.report(cause, `${cause}. The request is not affected.`);
       return null;
     }
   }
@@ -210,13 +212,7 @@ export class RequestLifecycle extends Attachable implements RequestOwner {
   }
 
   private tell(observers: readonly ((state: RequestState) => void)[], state: RequestState): void {
-    for (let i = 0; i < observers.length; i++) {
-      try {
-        observers[i]!(state);
-      } catch (error) {
-        this.failed('a request observer failed', error);
-      }
-    }
+    tellAll(observers, state, this.report, 'a request observer');
   }
 
   /** Resolves when no request whose response has been ended is still in flight. Open streams are not waited for. */
@@ -271,11 +267,6 @@ export class RequestLifecycle extends Attachable implements RequestOwner {
       const aborted = state.endedMs === 0 || wasReset(this);
       lifecycle.end(state, aborted ? statusOfAbort(state, this) : statusOf(this), aborted);
     })(this);
-
-  private failed(what: string, error: unknown): void {
-    const cause = `${what}: ${reasonOf(error)}`;
-    this.report.report(cause, `${cause}. The request is not affected.`);
-  }
 }
 
 /** Not by its `stream`: an application may keep one of its own there. */

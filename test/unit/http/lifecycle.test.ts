@@ -10,7 +10,7 @@ import { Routes } from '../../../src/core/route.js';
 function application(name: string, ended: string[], warnings: string[] = []): RequestLifecycle {
   const warn = (message: string): void => void warnings.push(message);
   const report = new OncePerCause({ log: warn, warn, error: warn }, () => 0);
-  const lifecycle = new RequestLifecycle(() => 0, new Routes(), report);
+  const lifecycle = new RequestLifecycle(() => 0, new Routes(report), report);
   lifecycle.observe({
     ended: ({ request, status, aborted }: RequestState) => {
       ended.push(`${name} ${request!.url} ${status} ${aborted ? 'aborted' : 'completed'}`);
@@ -83,6 +83,6 @@ describe('a request', () => {
       response.emit('finish');
     }
     expect(ended).toEqual(['a /1 200 completed', 'then 200', 'a /2 200 completed', 'then 200']);
-    expect(warnings).toEqual(['a request observer failed: nobody counts. The request is not affected.']);
+    expect(warnings).toEqual(['a request observer failed: nobody counts. Requests are not affected.']);
   });
 });

@@ -21,8 +21,8 @@ function contextOf(type: string, info?: object, owner = UsersResolver): Executio
 
 function setUp() {
   const ended: RequestState[] = [];
-  const routes = new Routes();
   const report = new OncePerCause({ log() {}, warn() {}, error() {} }, () => 0);
+  const routes = new Routes(report);
   const lifecycle = new RequestLifecycle(() => 0, routes, report);
   lifecycle.observe({ ended: (state) => void ended.push(state) });
   const interceptor = new PerfInterceptor(lifecycle, routes);

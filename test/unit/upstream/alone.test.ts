@@ -10,7 +10,7 @@ import { Upstream } from '../../../src/upstream/upstream.js';
 function requestThatWaited(delayedMs: number) {
   const report = { report() {} } as never;
   let now = 0;
-  const routes = new Routes();
+  const routes = new Routes(report);
   const requests = new RequestLifecycle(() => now, routes, report);
   const clock = { nowMs: () => now, idleMs: () => 0 };
   const upstream = new Upstream(new Targets({ target: null, maxTargets: 10 }, report), requests, clock, 10);
