@@ -1,6 +1,7 @@
 import type { ModulesContainer } from '@nestjs/core';
 import { PerfError } from '../core/perf.error.js';
 import { prototypeOf } from '../http/prototypes.js';
+import { isTakenFromClass } from '../http/route-handler.js';
 import { declaredOn, type Declared } from './decorators.js';
 
 type Wrapper =
@@ -30,6 +31,9 @@ export function decoratedInstances(modules: ModulesContainer): DecoratedInstance
         refuse(wrapper, what, 'Move the method to a provider of the default scope, which depends on none of another.');
       }
       const methods = methodsOf(wrapper);
+      const handlers = [...methods].filter(([name]) => isTakenFromClass(Reflect.get(prototypeOf(wrapper)!, name)));
+      const handler = 'a handler of WebSocket messages or of GraphQL, which Nest takes from its class';
+      refuse(wrapper, handler, 'Move the method to a provider that the handler calls.', handlers);
       const instance = wrapper.instance as object;
       if (methods.size === 0 || found.has(instance)) continue;
       found.set(instance, { instance, methods, name: nameOf(wrapper, instance) });
@@ -51,9 +55,14 @@ function nameOf({ token }: Wrapper, instance: object): string {
   return `${type.name}(${typeof token === 'function' ? token.name : String(token)})`;
 }
 
-/** @throws PERF_ERR_DECORATOR where it has a decorated method */
-function refuse(wrapper: Wrapper, what: string, advice: string): void {
-  for (const [method, { kind }] of methodsOf(wrapper)) {
+/** @throws PERF_ERR_DECORATOR where there is a decorated method */
+function refuse(
+  wrapper: Wrapper,
+  what: string,
+  advice: string,
+  methods: Iterable<readonly [string, Declared]> = methodsOf(wrapper),
+): void {
+  for (const [method, { kind }] of methods) {
     const decorator = kind === 'cached' ? '@Cached()' : '@Preloaded()';
     throw new PerfError(
       'PERF_ERR_DECORATOR',

@@ -20,5 +20,10 @@ export const MESSAGE_METADATA = 'message';
 export const PARAMTYPES_METADATA = 'design:paramtypes';
 export const SELF_DECLARED_DEPS_METADATA = 'self:paramtypes';
 export const PROPERTY_DEPS_METADATA = 'self:properties_metadata';
+/** On handlers of WebSocket messages, and on those of GraphQL. */
+export const MESSAGE_MAPPING_METADATA = 'websockets:message_mapping';
+export const RESOLVER_TYPE_METADATA = 'graphql:resolver_type';
+export const RESOLVER_PROPERTY_METADATA = 'graphql:resolve_property';
+export const RESOLVER_REFERENCE_METADATA = 'graphql:resolve_reference';
 /** What its Fastify adapter copies to a route's `config`, as `@RouteConfig()` writes it. */
 export const FASTIFY_ROUTE_CONFIG_METADATA = '__fastify_route_config__';

@@ -1,6 +1,7 @@
 import type { ModulesContainer } from '@nestjs/core';
 import { offloadOptionsOf } from '../core/offload-thread.js';
 import { methodsOf, prototypeOf, type wrappersOf } from '../http/prototypes.js';
+import { isTakenFromClass } from '../http/route-handler.js';
 import { misplaced } from './offload.errors.js';
 import type { ResolvedMethodOptions } from './offload.options.js';
 
@@ -22,6 +23,9 @@ const NO_PROVIDERS = [
     'a guard, pipe, interceptor or filter of a handler is no provider. Put it on a method of a provider that it injects.',
   ],
 ] as const;
+const TAKEN_FROM_CLASS =
+  'Nest takes a handler of WebSocket messages or of GraphQL from its class, past what stands for it. ' +
+  'Put it on a method of a provider that the handler calls.';
 
 /**
  * The decorated methods of an application's providers.
@@ -57,10 +61,11 @@ function decoratedIn(wrapper: Wrapper): OffloadedMethod[] {
   const prototype = prototypeOf(wrapper);
   if (prototype === null) return [];
   const instance = (wrapper.instance ?? {}) as Record<string, unknown>;
-  return methodsOf(prototype).flatMap(([methodName]) => {
+  return methodsOf(prototype).flatMap(([methodName, method]) => {
     const options = offloadOptionsOf(prototype, methodName) as ResolvedMethodOptions | undefined;
-    return options === undefined
-      ? []
-      : [{ name: `${prototype.constructor.name}.${methodName}`, methodName, instance, options }];
+    if (options === undefined) return [];
+    const name = `${prototype.constructor.name}.${methodName}`;
+    if (isTakenFromClass(method)) throw misplaced(name, TAKEN_FROM_CLASS);
+    return [{ name, methodName, instance, options }];
   });
 }

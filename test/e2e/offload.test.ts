@@ -1,5 +1,6 @@
 import { Controller, Get, Inject, Injectable, Module, Scope, UseGuards, type ModuleMetadata } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
+import { SubscribeMessage } from '@nestjs/websockets';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Offload, offload, offloadContext, Offloader } from '../../src/entries/offload.js';
 import { PerfModule, PerfService, type PerfModuleOptions } from '../../src/index.js';
@@ -158,6 +159,25 @@ describe('@Offload() stops the boot', () => {
     await refused({ providers: [Scoped] }).toThrow(
       '"Scoped.render": the provider is request-scoped or transient, and no worker has that instance.',
     );
+  });
+
+  it('on a handler of WebSocket messages, in whichever order the decorators stand', async () => {
+    class Above {
+      @Offload()
+      @SubscribeMessage('render')
+      async render(): Promise<void> {}
+    }
+    class Below {
+      @SubscribeMessage('render')
+      @Offload()
+      async render(): Promise<void> {}
+    }
+    for (const of of [Above, Below]) {
+      await refused({ providers: [of] }).toThrow(
+        `\`@Offload()\` on "${of.name}.render": Nest takes a handler of WebSocket messages or of GraphQL from its class, past what ` +
+          'stands for it. Put it on a method of a provider that the handler calls.',
+      );
+    }
   });
 
   it('on two providers of one name, and on a frozen one', async () => {
