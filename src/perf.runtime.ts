@@ -89,8 +89,9 @@ export class PerfRuntime {
       reasons: (snapshot) => this.healthOf(snapshot).reasons,
       past: () => HISTORY.get(requests),
     });
-    this.extensions = [...extensions, ...options.extensions] as Extension[];
-    refuseTwice(this.extensions);
+    const given = [...extensions, ...options.extensions] as Extension[];
+    refuseTwice(given);
+    this.extensions = given.toSorted((a, b) => Number(b.innermost ?? false) - Number(a.innermost ?? false));
     const own = FEATURES.map((feature) => feature.create(options[feature.name], host));
     this.features = [...own, ...this.extensions.map((extension) => extension.create(host))];
     REQUEST_SCOPED.set(requests, handlers.requestScoped);

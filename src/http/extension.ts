@@ -22,6 +22,8 @@ export interface Extension extends PerfExtension {
   readonly services?: readonly ExtensionService[];
   /** It looks at requests, also where no feature does. */
   readonly observesRequests?: true;
+  /** What it puts in a method's place stands beneath what others put there, wherever it stands in the list. */
+  readonly innermost?: true;
   create(host: FeatureHost): Feature;
 }
 

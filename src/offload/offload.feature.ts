@@ -32,6 +32,8 @@ export function offloadExtension(options: OffloadOptions, pools: ThreadPools): E
   const resolved = offloadOption.read(options, 'offload');
   return {
     name: 'offload',
+    // What is cached needs no worker.
+    innermost: true,
     services: [{ token: Offloader, of: (feature) => feature }],
     create: (host) => new OffloadFeature(resolved, pools, host),
   };

@@ -2,6 +2,7 @@ import { Controller, Get, Inject, Injectable, Module, Scope, UseGuards, type Mod
 import { NestFactory } from '@nestjs/core';
 import { SubscribeMessage } from '@nestjs/websockets';
 import { afterEach, describe, expect, it } from 'vitest';
+import { cache, Cached, PerfCache } from '../../src/entries/cache.js';
 import { Offload, offload, offloadContext, Offloader } from '../../src/entries/offload.js';
 import { PerfModule, PerfService, type PerfModuleOptions } from '../../src/index.js';
 import { adapterOf, adapters, type Adapter } from '../fixtures/app.js';
@@ -87,6 +88,26 @@ describe('offload()', () => {
     expect(lines.filter((line) => line.includes('offload()'))).toEqual([
       'offload() runs everything on the main thread, and starts no worker: these are the sources of nestjs-perf.',
     ]);
+  });
+
+  it.each([
+    ['cache(), offload()', [cache(), offload({ module, inline: true })]],
+    ['offload(), cache()', [offload({ module, inline: true }), cache()]],
+  ])('is not asked for what is cached, with %s', async (_order, extensions) => {
+    class Totals {
+      @Cached({ ttlMs: 60_000 })
+      @Offload()
+      async total(month: string): Promise<string> {
+        return `total of ${month}`;
+      }
+    }
+    const { app } = await boot('fastify', { extensions }, { providers: [Totals] });
+    const totals = app.get(Totals);
+    expect([await totals.total('May'), await totals.total('May')]).toEqual(['total of May', 'total of May']);
+    expect(app.get(PerfCache).stats()).toMatchObject([{ hits: 1, misses: 1 }]);
+    expect(app.get(Offloader).stats().done).toBe(1);
+    await app.close();
+    expect(Object.getOwnPropertyNames(totals)).toEqual([]);
   });
 
   it('is nothing that an application without it has to know of', async () => {
