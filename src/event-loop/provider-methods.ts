@@ -1,10 +1,23 @@
 import type { ModulesContainer } from '@nestjs/core';
 import { offloadOptionsOf } from '../core/offload-thread.js';
 import { methodsOf, prototypeOf } from '../http/prototypes.js';
+import { isTakenFromClass } from '../http/route-handler.js';
 import { runningFrames, withoutProbe, type Frame } from './frame.js';
 
-/** Nest calls these with the request or its context, which cannot travel to a worker. */
-const OF_REQUESTS: ReadonlySet<string> = new Set(['use', 'canActivate', 'intercept', 'transform', 'catch']);
+/** Nest calls these with the request, its context or a socket, which cannot travel to a worker. */
+const OF_REQUESTS: ReadonlySet<string> = new Set([
+  'use',
+  'canActivate',
+  'intercept',
+  'transform',
+  'catch',
+  'afterInit',
+  'handleConnection',
+  'handleDisconnect',
+]);
+/** Of the class that works a queue of BullMQ, and of its methods that hear of jobs: a job cannot travel either. */
+const PROCESSOR_METADATA = 'bullmq:processor_metadata';
+const ON_WORKER_EVENT_METADATA = 'bullmq:worker_events_metadata';
 
 /** The methods of an application that could run in worker threads: those of its providers, where `@Offload()` may stand. */
 export class ProviderMethods {
@@ -33,10 +46,20 @@ function* namesOf(modules: ModulesContainer): Generator<string> {
       if (wrapper.isTransient || !wrapper.isDependencyTreeStatic()) continue;
       const prototype = prototypeOf(wrapper);
       if (prototype === null) continue;
-      for (const [name] of methodsOf(prototype)) {
-        if (OF_REQUESTS.has(name) || offloadOptionsOf(prototype, name) !== undefined) continue;
+      for (const [name, method] of methodsOf(prototype)) {
+        if (OF_REQUESTS.has(name) || isTakenFromClass(method) || hearsOfJobs(prototype, name, method)) continue;
+        if (!isAsync(prototype, name, method) || offloadOptionsOf(prototype, name) !== undefined) continue;
         yield `${prototype.constructor.name}.${name}`;
       }
     }
   }
 }
+
+const hearsOfJobs = (prototype: object, name: string, method: object): boolean =>
+  Reflect.hasMetadata(ON_WORKER_EVENT_METADATA, method) ||
+  (name === 'process' && Reflect.hasMetadata(PROCESSOR_METADATA, prototype.constructor));
+
+/** `@Offload()` would make a promise of what another returns. Of a function that a decorator has put there the compiler's type tells. */
+const isAsync = (prototype: object, name: string, method: { [Symbol.toStringTag]?: string }): boolean =>
+  method[Symbol.toStringTag] === 'AsyncFunction' ||
+  Reflect.getMetadata('design:returntype', prototype, name) === Promise;

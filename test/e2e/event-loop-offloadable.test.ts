@@ -47,7 +47,7 @@ class Reports {
     return `${compute()}`;
   }
 
-  hidden(): Promise<string> {
+  async hidden(): Promise<string> {
     return this.#sum();
   }
 
@@ -81,7 +81,10 @@ class BusyMiddleware {
 
 @Controller()
 class ReportsController {
-  constructor(@Inject(Reports) private readonly reports: Reports) {}
+  constructor(
+    @Inject(Reports) private readonly reports: Reports,
+    @Inject(Rows) private readonly rows: Rows,
+  ) {}
 
   @Get('rendered') async rendered(): Promise<string> {
     return this.reports.render();
@@ -91,6 +94,9 @@ class ReportsController {
   }
   @Get('offloaded') async offloaded(): Promise<string> {
     return this.reports.offloaded();
+  }
+  @Get('hydrated') hydrated(): string {
+    return this.rows.hydrate();
   }
   @Get('own') own(): string {
     return `${compute()}`;
@@ -153,6 +159,7 @@ describe.each(adapters)('a block on %s', (adapter) => {
   it.each([
     ['the provider’s method that was called, not a helper of it', '/rendered', 'Reports.render'],
     ['a public one', '/hidden', 'Reports.hidden'],
+    ['none of which callers expect no promise', '/hydrated', undefined],
     ['none where the handler itself computes', '/own', undefined],
     ['none where a guard does', '/guarded', undefined],
     ['none where no worker could have the instance', '/scoped', undefined],
