@@ -47,7 +47,7 @@ const LONG = process.env['PERF_LONG'] !== undefined;
 /** Suites of what a process was before or leaves behind, or that start processes of their own: each has a fresh one. */
 const APART = [
   'test/e2e/{boot-noise,default-install,defer-release,event-loop-off,kill-switch,native-promises,opentelemetry,resources,root-context}.test.ts',
-  'test/faults/{compression-memory,event-loop-exit,event-loop-hostile,event-loop-told,event-loop-worker,history-killed,many-apps}.test.ts',
+  'test/faults/{compression-memory,event-loop-exit,event-loop-hostile,event-loop-loader,event-loop-told,event-loop-worker,history-killed,many-apps}.test.ts',
   'test/unit/experiments/flat-memory.test.ts',
 ];
 /** Suites that measure the event loop or the CPU: each has the machine to itself as well. */

@@ -10,7 +10,7 @@ import type { Block } from './loop-watch.js';
 import { sentUrl } from '../core/safe-request.js';
 import { replayOf, type ReplayRules } from './replay/curl.js';
 import { redactUrl, type SecretNames } from '../core/redact.js';
-import type { Position } from './source-maps.js';
+import { SourceMaps, type Position } from './source-maps.js';
 
 /** Requests that are named as delayed; each costs a few microseconds when the record is built. */
 export const MAX_DELAYED = 200;
@@ -101,11 +101,12 @@ export function blockRecordOf(
   };
 }
 
+/** The positions that the watchdog can tell more of; of others Node knows the map, or nobody. */
 export function positionsOf({ shown }: Classification<RequestState>): Position[] {
   const positions = new Map<string, Position>();
   for (const { frames } of shown) {
     for (const { file, line, column } of withoutProbe(frames)) {
-      if (file !== null && !file.startsWith('node:'))
+      if (file !== null && !file.startsWith('node:') && !SourceMaps.isTypeScript(file))
         positions.set(keyOf({ file, line, column }), { file, line, column });
     }
   }

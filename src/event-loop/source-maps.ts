@@ -25,10 +25,15 @@ export class SourceMaps {
 
   constructor(
     private readonly workingDirectory: string,
-    /** Positions in files with longer mappings stay those of the compiled code; 0: no map is read. */
+    /** Positions in files with longer mappings stay those of the compiled code; 0: no file is read. */
     private readonly maxMappingBytes: number,
     private readonly Decoded: typeof Mappings,
   ) {}
+
+  /** Of what a loader makes of such a file, Node may know the map, in the thread that loaded it; the disk does not. */
+  static isTypeScript(file: string): boolean {
+    return /\.[cm]?tsx?$/.test(file);
+  }
 
   /** `file:line:column`, relative to the working directory where the file lies in it. Never throws. */
   locationOf({ file: fileOrUrl, line, column }: Position): string | null {
@@ -52,14 +57,14 @@ export class SourceMaps {
   }
 
   private mapOf(file: string): Finder | null {
-    if (this.maxMappingBytes === 0 || !this.path.isAbsolute(file)) return null;
+    if (!this.path.isAbsolute(file)) return null;
     // A dependency's sources are seldom installed, and may be named as if they lay in the application.
     if (/[/\\]node_modules[/\\]/.test(file)) return null;
     const known = this.maps.get(file);
     if (known !== undefined) return known;
     let map: Finder | null = null;
     try {
-      map = this.readMap(file);
+      map = SourceMaps.isTypeScript(file) ? (this.module.findSourceMap(file) ?? null) : this.readMap(file);
     } catch {
       // No map, a broken one, or a file that is gone: the position in the compiled code is still true.
     }
@@ -68,7 +73,7 @@ export class SourceMaps {
   }
 
   private readMap(file: string): Finder | null {
-    const text = this.textOf(file);
+    const text = this.maxMappingBytes === 0 ? null : this.textOf(file);
     if (text === null) return null;
     const { sources, sourceRoot, mappings, ...rest } = JSON.parse(text) as SourceMapPayload;
     // Of sections Node makes 26 times their length.

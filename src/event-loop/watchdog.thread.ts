@@ -13,6 +13,8 @@ export interface WatchdogData {
   readonly originMs: number;
   /** The property of the main context's global object that holds the probe. */
   readonly probeName: string;
+  /** The main thread has maps of its own of what a loader made. */
+  readonly loaderMaps: boolean;
 }
 
 /** How often the watchdog may look. */
@@ -52,7 +54,7 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
   const { parentPort, receiveMessageOnPort, workerData } = process.getBuiltinModule('node:worker_threads');
   const { Session } = process.getBuiltinModule('node:inspector');
   const fs = process.getBuiltinModule('node:fs');
-  const { memory, beat, timing, budget, originMs, probeName } = workerData as WatchdogData;
+  const { memory, beat, timing, budget, originMs, probeName, loaderMaps } = workerData as WatchdogData;
   /** The watchdog's own polling while no request is in flight. */
   const idlePollMs = 1_000;
   /** After so long a block is told on stderr while it lasts. */
@@ -277,7 +279,8 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
   function locationOf({ file, line, column }: Position): string | null {
     try {
       maps ??= new Maps(workingDirectory, maxMappingBytes, Decoded);
-      return maps.locationOf({ file, line, column });
+      const location = maps.locationOf({ file, line, column });
+      return loaderMaps && Maps.isTypeScript(file ?? '') ? location!.replace(/:\d+:\d+$/, '') : location;
     } catch {
       // The line is worth more than its map; an error here would end the watchdog in the middle of a hang.
       return file === null ? null : `${file}:${line}:${column}`;

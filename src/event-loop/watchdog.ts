@@ -96,7 +96,15 @@ export class Watchdog {
   private startThread(): Worker {
     const { timing, budget, probeName } = this;
     const memory = this.words.buffer;
-    const data: WatchdogData = { memory, beat: { ...beat }, timing, budget, originMs: ORIGIN_MS, probeName };
+    const data: WatchdogData = {
+      memory,
+      beat: { ...beat },
+      timing,
+      budget,
+      originMs: ORIGIN_MS,
+      probeName,
+      loaderMaps: process.sourceMapsEnabled,
+    };
     const worker = new Worker(watchdogSource(), {
       eval: true,
       name: 'nestjs-perf watchdog',

@@ -90,6 +90,7 @@ describe('positions that the watchdog has not told', () => {
     const classification = classificationOf([
       frame('own', 2),
       { ...frame('read', 7), file: 'node:fs' },
+      { ...frame('loaded', 8), file: '/srv/app/main.ts' },
       frame('own', 2),
     ]);
     const positions = positionsOf(classification);

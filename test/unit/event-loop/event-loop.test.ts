@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate as turn } from 'node:timers/promises';
+import { runInThisContext } from 'node:vm';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { monotonicMs } from '../../../src/core/clock.js';
 import type { BlockRecord, PerfRecord } from '../../../src/core/record.js';
@@ -127,6 +128,7 @@ describe('the event loop', () => {
   });
 
   it('waits for lines that its thread is still looking for', async () => {
+    const compiledSpin = runInThisContext(`(${spin.toString()})`, { filename: '/srv/dist/render.js' }) as typeof spin;
     // As long as it takes to read the map of a bundle on a busy machine.
     const restore = inThread(
       'positions.map(locationOf)',
@@ -136,7 +138,7 @@ describe('the event loop', () => {
     restore();
     await until('a block with its line', async () => {
       const state = begin();
-      loop.naming.runRoute(state, () => spin(THRESHOLD_MS * 4), undefined, 1, 2, 3);
+      loop.naming.runRoute(state, () => compiledSpin(THRESHOLD_MS * 4), undefined, 1, 2, 3);
       end(state);
       await loop.settled();
       return records.some(({ record }) => record.location === 'src/render.ts:4:2');

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import { Mappings, SourceMaps } from '../../../src/event-loop/source-maps.js';
 
 const MAX_BYTES = 1_000_000;
@@ -96,6 +96,18 @@ describe('source maps', () => {
     // eslint-disable-next-line typescript/no-implied-eval
     const Alone = new Function(`return ${SourceMaps.toString()}`)() as typeof SourceMaps;
     expect(new Alone(folder, MAX_BYTES, Mappings).locationOf(frame(file))).toBe('src/t.ts:5:7');
+  });
+
+  it('of TypeScript are those that Node knows of its loader, and no file is read', () => {
+    const module = process.getBuiltinModule('node:module');
+    const file = write('d.ts', inlined(map('../src/of-the-disk.ts')));
+    const found = vi.spyOn(module, 'findSourceMap');
+    found.mockReturnValue(new module.SourceMap({ ...map('src/d.ts'), file: '', sourcesContent: [], sourceRoot: '' }));
+    expect(new SourceMaps(folder, 0, Mappings).locationOf(frame(file))).toBe('dist/src/d.ts:5:7');
+    expect(found.mock.calls).toEqual([[file]]);
+    found.mockReturnValue(undefined);
+    expect(new SourceMaps(folder, MAX_BYTES, Mappings).locationOf(frame(file))).toBe('dist/d.ts:2:3');
+    found.mockRestore();
   });
 
   it('leave files outside the working directory absolute, and unknown ones as they are', () => {
