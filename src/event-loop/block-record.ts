@@ -75,7 +75,7 @@ export function blockRecordOf(
   const { secrets, replay, reader } = rules;
   const { culprit, suspect } = classification;
   const isUsers = locate === null ? null : usersFrames(rules.ownFolder, locate);
-  const shown = isUsers === null ? null : shownStack(classification.shown, isUsers);
+  const shown = isUsers === null ? null : shownStack(classification.shown, isUsers, locate!);
   const refOf = (state: RequestState | null) => (state === null ? null : requestRefOf(state, secrets, reader));
   const running = classification.cause === 'javascript' && shown?.user != null ? shown.frames : [];
   const methods = isUsers === null ? null : rules.methods;
@@ -157,13 +157,13 @@ const usersFrames =
   (frame) =>
     isUserFrame(frame, ownFolder) && !IN_DEPENDENCY.test(locate(frame) ?? '');
 
-/** The stack of the place that was seen most often, and the user's frame in it. */
-function shownStack(looks: readonly Look<RequestState>[], isUsers: IsUsers): Place | null {
+/** The stack of the source line that was seen most often, and the user's frame in it: compiled code may have one line. */
+function shownStack(looks: readonly Look<RequestState>[], isUsers: IsUsers, locate: Locate): Place | null {
   const places = new Map<string, Place>();
   for (const look of looks) {
     const frames = withoutProbe(look.frames);
     const user = frames.find(isUsers) ?? null;
-    const key = user === null ? '' : `${user.file}:${user.line}`;
+    const key = user === null ? '' : locate(user)!.replace(/:\d+$/, '');
     const place = places.get(key) ?? { frames, user, count: 0 };
     place.count += 1;
     places.set(key, place);

@@ -85,6 +85,16 @@ describe('the line of a block in a bundle', () => {
   });
 });
 
+it('the line of a block is the one seen most often in the source, where the compiled code has one line', () => {
+  const minified = join(folder, 'min.js');
+  writeFileSync(minified, 'before();own();//# sourceMappingURL=min.js.map\n');
+  writeFileSync(`${minified}.map`, JSON.stringify({ version: 3, sources: ['a.ts'], names: [], mappings: 'AAAA,SACA' }));
+  const at = (column: number) => ({ ...classificationOf([{ ...frame('own', 1), file: minified, column }]).shown[0]! });
+  const classification = { ...classificationOf([]), shown: [at(1), at(10), at(12)] };
+  const record = blockRecordOf(block, classification, 0, [], (position) => maps.locationOf(position), rules);
+  expect(record.location).toBe('a.ts:2:1');
+});
+
 describe('positions that the watchdog has not told', () => {
   it('are those of the compiled code', () => {
     const classification = classificationOf([
