@@ -84,7 +84,8 @@ export class ResourceDiagnostics {
     const ratio = seen.throttled / seen.all;
     const isBad = ratio > BADLY_THROTTLED;
     if (ratio <= THROTTLED || (!isBad && this.said.has('badly throttled'))) return;
-    const limit = limits.cpuCores === null ? '' : ` at a limit of ${Math.round(limits.cpuCores * 100) / 100} cores`;
+    const limit =
+      limits.cpuCores === null ? '' : ` (the lowest limit is ${Math.round(limits.cpuCores * 100) / 100} cores)`;
     this.warnOnce(
       isBad ? 'badly throttled' : 'throttled',
       `The CPU was throttled in ${(ratio * 100).toFixed(0)} % of periods${limit}: requests wait though the mean use is ` +

@@ -1,4 +1,5 @@
 import type { ResourceSample } from '../core/record.js';
+import { UNKNOWN_THROTTLING } from './cgroup/cpu.js';
 import type { ResourceReading } from './resource-reading.js';
 import { windowBetween } from './resource-window.js';
 import type { ResolvedResourcesOptions } from './resources.options.js';
@@ -7,7 +8,7 @@ import type { ResolvedResourcesOptions } from './resources.options.js';
 export function limitsOf(reading: ResourceReading, overrides: ResolvedResourcesOptions): ResourceSample['limits'] {
   const { cpuLimit, memory, layout } = reading;
   const { cpuLimitCores, memoryLimitBytes } = overrides;
-  const isReadable = reading.isCgroupUsage || memory !== null || cpuLimit.heldBy !== null;
+  const isReadable = reading.isCgroupUsage || memory !== null || cpuLimit.limitCores !== null;
   const isOverridden = cpuLimitCores !== null || memoryLimitBytes !== null;
   return {
     version: layout.version,
@@ -49,7 +50,8 @@ export function sampleSince(
   return {
     at: Date.now(),
     limits,
-    cpu: { ...reading.cpuUsage, ...reading.cpuLimit.throttling, window: window.cpu },
+    // Counters are those of the lowest limit, whichever is hit: a counter of now this cgroup, now that, would be none.
+    cpu: { ...reading.cpuUsage, ...(reading.cpuLimit.throttling[0] ?? UNKNOWN_THROTTLING), window: window.cpu },
     memory: memoryOf(reading, options.memoryLimitBytes),
     pressure: window.pressure,
     process: reading.process,

@@ -1,6 +1,6 @@
 import type { ResourceSample } from '../core/record.js';
 import type { SchedulingLoss } from '../core/scheduling.js';
-import type { CpuLimit, Throttling } from './cgroup/cpu.js';
+import { type CpuLimit, type Throttling, UNKNOWN_THROTTLING } from './cgroup/cpu.js';
 import type { ResourceReading } from './resource-reading.js';
 
 type CpuWindow = NonNullable<ResourceSample['cpu']['window']>;
@@ -48,7 +48,9 @@ function cpuBetween(
   const usedSeconds = difference(before.cpuUsage.usageSeconds, after.cpuUsage.usageSeconds);
   if (usedSeconds === null) return null;
   const usageCores = usedSeconds / (ms / 1_000);
-  const { periods, throttledPeriods, throttledSeconds } = throttlingBetween(before.cpuLimit, after.cpuLimit);
+  const { periods, throttledPeriods, throttledSeconds, ratio } = worst(
+    throttlingBetween(before.cpuLimit, after.cpuLimit),
+  );
   return {
     ms,
     usageCores,
@@ -57,7 +59,7 @@ function cpuBetween(
     requestUtilization: requestCores === null ? null : usageCores / requestCores,
     periods,
     throttledPeriods,
-    throttledRatio: share(throttledPeriods, periods),
+    throttledRatio: ratio,
     throttledMs: milliseconds(throttledSeconds),
     throttledByHiddenAncestor: isThrottledUnseen(before.cpuLimit, after.cpuLimit),
     runQueueMs: difference(before.runQueueMs, after.runQueueMs),
@@ -67,25 +69,41 @@ function cpuBetween(
 /** What the kernel held back between two readings, for the event loop. Null when they do not compare. */
 export function lossBetween(before: ResourceReading, after: ResourceReading): SchedulingLoss | null {
   if (msBetween(before, after) === null) return null;
-  const { throttledPeriods, throttledSeconds } = throttlingBetween(before.cpuLimit, after.cpuLimit);
+  const throttling = throttlingBetween(before.cpuLimit, after.cpuLimit);
   const anySeconds = difference(before.cpuLimit.anySeconds, after.cpuLimit.anySeconds);
   // Kernels that do not tell of hidden limits still tell of all that can be seen.
-  const visibleSeconds =
-    throttledSeconds === null ? null : difference(before.cpuLimit.visibleSeconds, after.cpuLimit.visibleSeconds);
-  return { throttledPeriods, throttledMs: milliseconds(anySeconds ?? visibleSeconds) };
+  const throttledSeconds = anySeconds ?? (throttling.length === 0 ? null : visibleSeconds(throttling));
+  return { throttledPeriods: worst(throttling).throttledPeriods, throttledMs: milliseconds(throttledSeconds) };
 }
 
-/** Unknown when another level has become the lowest: its counters have another past. */
-function throttlingBetween(before: CpuLimit, after: CpuLimit): Throttling {
-  const of = (key: keyof Throttling): number | null =>
-    before.heldBy === after.heldBy ? difference(before.throttling[key], after.throttling[key]) : null;
-  return { periods: of('periods'), throttledPeriods: of('throttledPeriods'), throttledSeconds: of('throttledSeconds') };
+type ThrottlingBetween = Throttling & { ratio: number | null };
+const UNKNOWN: ThrottlingBetween = { ...UNKNOWN_THROTTLING, ratio: null };
+
+/** Of each limit. Unknown when they are others than before, or in another order: their counters have another past. */
+function throttlingBetween(before: CpuLimit, after: CpuLimit): ThrottlingBetween[] {
+  if (before.heldBy !== after.heldBy) return [UNKNOWN];
+  return after.throttling.map((now, index) => {
+    const of = (key: keyof Throttling): number | null => difference(before.throttling[index]![key], now[key]);
+    const [periods, throttledPeriods] = [of('periods'), of('throttledPeriods')];
+    const ratio = share(throttledPeriods, periods);
+    return { periods, throttledPeriods, throttledSeconds: of('throttledSeconds'), ratio };
+  });
 }
+
+/** That of the limit which was hit most: it holds the process back, whichever is the lowest. What is unknown may be worse. */
+const worst = (limits: readonly ThrottlingBetween[]): ThrottlingBetween =>
+  limits.toSorted((a, b) => (b.ratio ?? Infinity) - (a.ratio ?? Infinity))[0] ?? UNKNOWN;
+
+const visibleSeconds = (limits: readonly Throttling[]): number | null =>
+  limits.reduce<number | null>(
+    (sum, { throttledSeconds }) => (sum === null || throttledSeconds === null ? null : sum + throttledSeconds),
+    0,
+  );
 
 /** The kernel throttled here, yet no limit that can be seen did: a pod's or a task's quota above the container's mount. */
 function isThrottledUnseen(before: CpuLimit, after: CpuLimit): boolean | null {
   const any = difference(before.anySeconds, after.anySeconds);
-  const visible = difference(before.visibleSeconds, after.visibleSeconds);
+  const visible = visibleSeconds(throttlingBetween(before, after));
   return any === null || visible === null ? null : any > 0 && visible === 0;
 }
 

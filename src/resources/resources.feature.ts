@@ -26,7 +26,8 @@ export class ResourcesFeature implements Feature {
       return { limit, request: this.settings.cpuRequestCores, machine: reading.machine.cpus };
     },
     throttledMs: () => {
-      const seconds = this.reader.read().cpuLimit.throttling.throttledSeconds;
+      const { anySeconds, throttling } = this.reader.read().cpuLimit;
+      const seconds = anySeconds ?? throttling[0]?.throttledSeconds ?? null;
       return seconds === null ? null : seconds * 1_000;
     },
   };

@@ -120,6 +120,23 @@ describe.skipIf(skipped !== null)('a process in real cgroups (v1, hybrid)', { ti
     expect(cpu.window!.periods).toBeGreaterThan(2);
   });
 
+  it('tells of a parent’s limit that a sibling uses up, though its own is lower', async () => {
+    const own = group('pod');
+    own.limit('parent', { cores: 0.6 });
+    own.limit('leaf', { cores: 0.5 });
+    const [sampled, sibling] = [child(), child()];
+    own.join(sampled.pid);
+    own.join(sibling.pid, 'parent');
+    await sampled.sample();
+    await Promise.all(
+      [sampled, sibling].map((each) => each.order({ do: 'burn', ms: BURN_MS, busyMs: 10, everyMs: 10 })),
+    );
+    const { limits, cpu } = (await sampled.sample()).sample;
+    expect(limits).toMatchObject({ cpuCores: 0.5, byAncestor: { cpu: false } });
+    expect(cpu.window!.throttledPeriods).toBeGreaterThan(cpu.throttledPeriods!);
+    expect(cpu.window!.throttledRatio).toBeGreaterThan(0.25);
+  });
+
   it('notices that it was moved, and outlives the cgroup that it has left', async () => {
     const first = group('before');
     const second = group('after');

@@ -14,22 +14,22 @@ export const cgroups = [
   {
     name: 'the own cgroup’s CPU limit counts, not the lowest above it',
     file: quota,
-    find: 'if (reading.limitCores !== null && limitCores >= reading.limitCores) continue;',
-    replace: 'if (reading.limitCores !== null) continue;',
+    find: '  limits.sort((a, b) => a.cores - b.cores);',
+    replace: '',
     tests,
   },
   {
     name: 'the highest CPU limit counts',
     file: quota,
-    find: 'limitCores >= reading.limitCores',
-    replace: 'limitCores <= reading.limitCores',
+    find: 'a.cores - b.cores',
+    replace: 'b.cores - a.cores',
     tests,
   },
   {
     name: 'throttling is read from the own cgroup, not from the one that holds the limit',
     file: quota,
-    find: 'textOf(`${root}${directory}/cpu.stat`)',
-    replace: 'textOf(`${root}${directories[0]}/cpu.stat`)',
+    find: '`${directory}/cpu.stat`',
+    replace: '`${directories[0]}/cpu.stat`',
     tests,
   },
   {
@@ -105,8 +105,15 @@ export const cgroups = [
   {
     name: 'counters of two levels make a throttled ratio',
     file: window,
-    find: 'before.heldBy === after.heldBy ?',
-    replace: 'before.heldBy !== undefined ?',
+    find: 'before.heldBy !== after.heldBy',
+    replace: "before.heldBy === '?'",
+    tests,
+  },
+  {
+    name: 'the lowest limit’s throttling is told, though another is hit',
+    file: window,
+    find: 'limits.toSorted((a, b) => (b.ratio ?? Infinity) - (a.ratio ?? Infinity))[0]',
+    replace: 'limits[0]',
     tests,
   },
   {

@@ -10,26 +10,26 @@ export type CpuUsage = Pick<CpuFigures, 'userSeconds' | 'systemSeconds'> & { usa
 /** How often the cgroup was stopped at its own quota. */
 export type Throttling = Pick<CpuFigures, 'periods' | 'throttledPeriods' | 'throttledSeconds'>;
 
-/** The effective CPU limit, with the throttling of the cgroup that holds it. */
+/** The effective CPU limit, with the throttling of each limit that can be seen. */
 export interface CpuLimit {
   limitCores: number | null;
   byAncestor: boolean;
-  /** Whose throttling this is: it cannot be compared with another cgroup's. */
-  heldBy: string | null;
-  throttling: Throttling;
-  /** Seconds throttled by every limit that can be seen. */
-  visibleSeconds: number | null;
+  /** Whose throttling this is: it cannot be compared with that of other cgroups. */
+  heldBy: string;
+  /** Of every limit up the tree, the lowest first. */
+  throttling: readonly Throttling[];
   /** Seconds throttled by any limit, hidden ones included (`cpu.stat.local`, since Linux 6.6). */
   anySeconds: number | null;
 }
+
+export const UNKNOWN_THROTTLING: Throttling = { periods: null, throttledPeriods: null, throttledSeconds: null };
 
 /** What an unlimited cgroup, or none, tells of throttling. */
 export const NOT_LIMITED: CpuLimit = {
   limitCores: null,
   byAncestor: false,
-  heldBy: null,
-  throttling: { periods: null, throttledPeriods: null, throttledSeconds: null },
-  visibleSeconds: 0,
+  heldBy: '',
+  throttling: [],
   anySeconds: null,
 };
 
@@ -64,21 +64,22 @@ function usageV1(read: (name: string) => string): Usage {
   return { usageSeconds: usageSeconds ?? sum, userSeconds, systemSeconds };
 }
 
-/** The lowest CPU quota up to the mount point. The kernel counts throttling only in the cgroup that holds it. */
+/** The CPU quotas up to the mount point. The kernel counts throttling only in the cgroup that holds the quota. */
 export function readCpuLimit(root: string, { version, directories }: ControllerCgroup): CpuLimit {
-  const local = parseThrottling(textOf(`${root}${directories[0]}/cpu.stat.local`), version);
-  const reading = { ...NOT_LIMITED, anySeconds: local.throttledSeconds };
-  for (const directory of directories) {
-    const limitCores = quotaOf(version, `${root}${directory}`);
-    if (limitCores === null) continue;
-    const throttling = parseThrottling(textOf(`${root}${directory}/cpu.stat`), version);
-    const { throttledSeconds } = throttling;
-    reading.visibleSeconds =
-      reading.visibleSeconds === null || throttledSeconds === null ? null : reading.visibleSeconds + throttledSeconds;
-    if (reading.limitCores !== null && limitCores >= reading.limitCores) continue;
-    Object.assign(reading, { limitCores, byAncestor: directory !== directories[0], heldBy: directory, throttling });
-  }
-  return reading;
+  const throttlingIn = (file: string): Throttling => parseThrottling(textOf(`${root}${file}`), version);
+  const limits = directories.flatMap((directory) => {
+    const cores = quotaOf(version, `${root}${directory}`);
+    return cores === null ? [] : [{ directory, cores, throttling: throttlingIn(`${directory}/cpu.stat`) }];
+  });
+  limits.sort((a, b) => a.cores - b.cores);
+  const [lowest] = limits;
+  return {
+    limitCores: lowest?.cores ?? null,
+    byAncestor: lowest !== undefined && lowest.directory !== directories[0],
+    heldBy: limits.map(({ directory }) => directory).join('\n'),
+    throttling: limits.map(({ throttling }) => throttling),
+    anySeconds: throttlingIn(`${directories[0]}/cpu.stat.local`).throttledSeconds,
+  };
 }
 
 /** Throttled time is summed over CPUs; v1 counts it in nanoseconds, v2 in microseconds. */

@@ -73,8 +73,8 @@ describe('what the container figures mean, in words', () => {
     const { said, diagnostics: d } = diagnostics();
     for (const ratio of [0, 0.05, 0.06, 0.2, 0.38, 0.5, 0.07]) d.weighThrottling(throttled(ratio));
     expect(said).toEqual([
-      expect.stringContaining('throttled in 6 % of periods at a limit of 0.5 cores'),
-      'The CPU was throttled in 38 % of periods at a limit of 0.5 cores: requests wait though the mean use is only 0.31 cores. ' +
+      expect.stringContaining('throttled in 6 % of periods (the lowest limit is 0.5 cores)'),
+      'The CPU was throttled in 38 % of periods (the lowest limit is 0.5 cores): requests wait though the mean use is only 0.31 cores. ' +
         'Raise the CPU limit, or run less in parallel (workers, UV_THREADPOOL_SIZE).',
     ]);
   });

@@ -1,14 +1,19 @@
 import { describe, expect, it } from 'vitest';
-import type { CpuLimit } from '../../../src/resources/cgroup/cpu.js';
+import { type CpuLimit, NOT_LIMITED, type Throttling } from '../../../src/resources/cgroup/cpu.js';
 import type { ResourceReading } from '../../../src/resources/resource-reading.js';
 import { SchedulingHistory } from '../../../src/resources/scheduling-history.js';
+
+const own = (nowMs: number): Throttling => ({
+  periods: nowMs / 100,
+  throttledPeriods: nowMs / 200,
+  throttledSeconds: nowMs / 4_000,
+});
 
 const limit = (nowMs: number, parts: Partial<CpuLimit> = {}): CpuLimit => ({
   limitCores: 0.5,
   byAncestor: false,
   heldBy: '/own',
-  throttling: { periods: nowMs / 100, throttledPeriods: nowMs / 200, throttledSeconds: nowMs / 4_000 },
-  visibleSeconds: nowMs / 4_000,
+  throttling: [own(nowMs)],
   anySeconds: nowMs / 2_000,
   ...parts,
 });
@@ -51,23 +56,26 @@ describe('what was lost since a moment', () => {
   });
 
   it('counts all limits that can be seen where the kernel does not tell of the others', () => {
-    next = at(2_000, limit(2_000, { anySeconds: null, visibleSeconds: 0.8 }));
-    const looks = history(at(1_000, limit(1_000, { anySeconds: null, visibleSeconds: 0.2 })));
-    expect(looks.since(1_000)?.throttledMs).toBeCloseTo(600, 9);
+    const both = (nowMs: number, throttledSeconds: number): ResourceReading => {
+      const pod = { periods: nowMs / 100, throttledPeriods: nowMs / 100, throttledSeconds };
+      return at(nowMs, limit(nowMs, { anySeconds: null, heldBy: '/pod/own\n/pod', throttling: [own(nowMs), pod] }));
+    };
+    next = both(2_000, 0.5);
+    // Periods are of the limit that was hit most.
+    expect(history(both(1_000, 0.15)).since(1_000)).toEqual({ throttledPeriods: 10, throttledMs: 600 });
   });
 
   it('is unknown for a counter that went back, is not there, or is another level’s', () => {
     const without = history(at(1_000, limit(1_000, { anySeconds: null })));
     const reset = { periods: 0, throttledPeriods: 10, throttledSeconds: 0.5 };
-    next = at(2_000, limit(2_000, { anySeconds: null, throttling: reset }));
+    next = at(2_000, limit(2_000, { anySeconds: null, throttling: [reset] }));
     expect(without.since(1_000)).toEqual({ throttledPeriods: 5, throttledMs: 250 });
-    next = at(2_000, limit(2_000, { anySeconds: null, throttling: { ...reset, throttledPeriods: 0 } }));
+    next = at(2_000, limit(2_000, { anySeconds: null, throttling: [{ ...reset, throttledPeriods: 0 }] }));
     expect(without.since(1_000)).toMatchObject({ throttledPeriods: null });
     // A new holder's total is of its whole life.
-    next = at(2_000, limit(2_000, { anySeconds: null, heldBy: '/', visibleSeconds: 120 }));
+    next = at(2_000, limit(2_000, { anySeconds: null, heldBy: '/' }));
     expect(without.since(1_000)).toEqual({ throttledPeriods: null, throttledMs: null });
-    const none = { periods: null, throttledPeriods: null, throttledSeconds: null };
-    next = at(2_000, limit(2_000, { anySeconds: null, heldBy: null, throttling: none, visibleSeconds: 0 }));
+    next = at(2_000, NOT_LIMITED);
     expect(without.since(1_000)).toEqual({ throttledPeriods: null, throttledMs: null });
   });
 

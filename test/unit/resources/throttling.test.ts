@@ -41,6 +41,53 @@ describe('throttling', () => {
   });
 });
 
+describe('throttling of several limits', () => {
+  interface Counts {
+    periods: number;
+    throttled: number;
+    throttledUs: number;
+  }
+  const counts = (periods: number, throttled: number): Counts => ({
+    periods,
+    throttled,
+    throttledUs: throttled * 50_000,
+  });
+  const files = (pod: Counts, own: Counts) => ({
+    ...v2Cgroup(`${OWN}/pod`, { cpuMax: '60000 100000', ...pod }),
+    ...v2Cgroup(`${OWN}/pod/own`, { cpuMax: '50000 100000', ...own }),
+  });
+
+  it.each([
+    ['the pod’s, which a sidecar uses up', counts(70, 35), counts(80, 1), [70, 35, 0.5, 1_750]],
+    ['the own one', counts(70, 1), counts(80, 20), [80, 20, 0.25, 1_000]],
+    ['the lowest where none was hit', counts(70, 0), counts(80, 0), [80, 0, 0, 0]],
+  ])(
+    'is told of the one that was hit most: %s',
+    (_, pod, own, [periods, throttledPeriods, throttledRatio, throttledMs]) => {
+      let nowMs = 0;
+      const tree = kernelTree({
+        ...machine(),
+        '/proc/self/cgroup': '0::/pod/own\n',
+        '/proc/self/mountinfo': v2Mount(),
+        ...files(counts(0, 0), counts(0, 0)),
+      });
+      try {
+        const sampler = createResourceSampler({ root: tree.root, now: () => nowMs });
+        sampler.sample();
+        nowMs += 7_000;
+        tree.write(files(pod, own));
+        const { limits, cpu } = sampler.sample();
+        expect(limits).toMatchObject({ cpuCores: 0.5, byAncestor: { cpu: false } });
+        expect(cpu.window).toMatchObject({ periods, throttledPeriods, throttledRatio, throttledMs });
+        // Counters are of one cgroup, the one with the lowest limit.
+        expect(cpu).toMatchObject({ periods: own.periods, throttledPeriods: own.throttled });
+      } finally {
+        tree.dispose();
+      }
+    },
+  );
+});
+
 describe('throttling by an ancestor that cannot be seen', () => {
   const files = (local: number, visible: number | null) =>
     v2Cgroup(OWN, {
