@@ -42,8 +42,15 @@ function loopReasons({ utilization, delayMs }: EventLoopSnapshot): string[] {
 
 function resourceReasons({ cpu, memory, limits, process: own }: ResourceSample): string[] {
   const reasons: string[] = [];
-  const throttledRatio = cpu.window?.throttledRatio ?? 0;
+  const { window } = cpu;
+  const throttledRatio = window?.throttledRatio ?? 0;
+  // How often a limit that cannot be seen throttles, nothing tells; for how long the main thread waited for a CPU, the kernel does.
+  const waitedRatio = window?.throttledByHiddenAncestor === true ? (window.runQueueMs ?? 0) / window.ms : 0;
   if (throttledRatio > BADLY_THROTTLED) reasons.push(`throttling: ${percent(throttledRatio)} of CPU periods`);
+  else if (waitedRatio > BADLY_THROTTLED)
+    reasons.push(
+      `throttling: by a limit outside the container; the main thread waited ${percent(waitedRatio)} of the time`,
+    );
   const memoryBytes = memoryBoundOf(limits);
   const { availableBytes } = memory;
   if (memoryBytes !== null && availableBytes !== null && isMemoryLow(availableBytes, memoryBytes))

@@ -51,7 +51,9 @@ export class ResourceDiagnostics {
       this.warnOnce(
         'hidden limit',
         'The CPU is throttled by a limit that cannot be seen from inside the container, such as that of a pod or a task. ' +
-          'Name it in `resources.cpuLimitCores`, so that utilization is a share of it.',
+          (sample.limits.cpuCores === null
+            ? 'Name it in `resources.cpuLimitCores`, so that utilization is a share of it.'
+            : 'It is shared with other containers: raise it, or give them less.'),
       );
     }
   }

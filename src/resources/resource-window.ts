@@ -8,6 +8,9 @@ type CpuWindow = NonNullable<ResourceSample['cpu']['window']>;
 /** Below this two readings are too close for a rate. */
 const MIN_WINDOW_MS = 1;
 
+/** By so much the kernel's seconds of one level may differ from another's that was throttled with it. */
+const INEXACT = 0.1;
+
 /** Null at first, after a move to another cgroup, and when the clock went back. */
 function msBetween(before: ResourceReading | null, after: ResourceReading): number | null {
   if (before === null || before.place !== after.place) return null;
@@ -100,11 +103,15 @@ const visibleSeconds = (limits: readonly Throttling[]): number | null =>
     0,
   );
 
-/** The kernel throttled here, yet no limit that can be seen did: a pod's or a task's quota above the container's mount. */
+/** The kernel throttled here for longer than the limits that can be seen did: by a pod's or a task's quota above the container's mount. */
 function isThrottledUnseen(before: CpuLimit, after: CpuLimit): boolean | null {
-  const any = difference(before.anySeconds, after.anySeconds);
+  // Its readings lie within those of the others, so that it cannot be more without a hidden limit.
+  const any = difference(before.anySeconds, after.earlierSeconds);
   const visible = visibleSeconds(throttlingBetween(before, after));
-  return any === null || visible === null ? null : any > 0 && visible === 0;
+  if (any === null || visible === null) return null;
+  if (any > visible * (1 + INEXACT)) return true;
+  // A parent's seconds are those of its other children too: a hidden limit's may be among them.
+  return any > 0 && any < visible * (1 - INEXACT) ? null : false;
 }
 
 /** Null when either is unknown or the counter went back: it was reset, or is another one. */

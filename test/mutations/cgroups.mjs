@@ -117,6 +117,20 @@ export const cgroups = [
     tests,
   },
   {
+    name: 'a hidden limit throttles only while none that can be seen does',
+    file: window,
+    find: 'if (any > visible * (1 + INEXACT)) return true;',
+    replace: 'if (any > 0 && visible === 0) return true;',
+    tests,
+  },
+  {
+    name: 'what siblings lost to a parent is taken for all that there was',
+    file: window,
+    find: 'any < visible * (1 - INEXACT) ? null : false',
+    replace: 'any < 0 ? null : false',
+    tests,
+  },
+  {
     name: 'a path ends at its colon',
     file: membership,
     find: 'line.slice(afterControllers + 1)',

@@ -43,6 +43,11 @@ describe('health', () => {
       ({ eventLoop }) => (eventLoop.delayMs.p99 = 800),
     ],
     ['throttling: 40 % of CPU periods', ({ resources }) => (resources.cpu.window!.throttledRatio = 0.4)],
+    [
+      'throttling: by a limit outside the container; the main thread waited 40 % of the time',
+      ({ resources }) =>
+        Object.assign(resources.cpu.window!, { throttledByHiddenAncestor: true, ms: 1_000, runQueueMs: 400 }),
+    ],
     ['memory: 50 of 1024 MB left', ({ resources }) => (resources.memory.availableBytes = 50 * MIB)],
     [
       'memory: 50 of 512 MB left',

@@ -20,6 +20,8 @@ export interface CpuLimit {
   throttling: readonly Throttling[];
   /** Seconds throttled by any limit, hidden ones included (`cpu.stat.local`, since Linux 6.6). */
   anySeconds: number | null;
+  /** The same, read before all else: the kernel adds to it while the files are read. */
+  earlierSeconds: number | null;
 }
 
 export const UNKNOWN_THROTTLING: Throttling = { periods: null, throttledPeriods: null, throttledSeconds: null };
@@ -31,6 +33,7 @@ export const NOT_LIMITED: CpuLimit = {
   heldBy: '',
   throttling: [],
   anySeconds: null,
+  earlierSeconds: null,
 };
 
 /** Null when the kernel does not say. A running process has used CPU, so a total of 0 is a stub (gVisor). */
@@ -67,6 +70,8 @@ function usageV1(read: (name: string) => string): Usage {
 /** The CPU quotas up to the mount point. The kernel counts throttling only in the cgroup that holds the quota. */
 export function readCpuLimit(root: string, { version, directories }: ControllerCgroup): CpuLimit {
   const throttlingIn = (file: string): Throttling => parseThrottling(textOf(`${root}${file}`), version);
+  const local = `${directories[0]}/cpu.stat.local`;
+  const earlierSeconds = throttlingIn(local).throttledSeconds;
   const limits = directories.flatMap((directory) => {
     const cores = quotaOf(version, `${root}${directory}`);
     return cores === null ? [] : [{ directory, cores, throttling: throttlingIn(`${directory}/cpu.stat`) }];
@@ -78,7 +83,8 @@ export function readCpuLimit(root: string, { version, directories }: ControllerC
     byAncestor: lowest !== undefined && lowest.directory !== directories[0],
     heldBy: limits.map(({ directory }) => directory).join('\n'),
     throttling: limits.map(({ throttling }) => throttling),
-    anySeconds: throttlingIn(`${directories[0]}/cpu.stat.local`).throttledSeconds,
+    anySeconds: earlierSeconds === null ? null : throttlingIn(local).throttledSeconds,
+    earlierSeconds,
   };
 }
 

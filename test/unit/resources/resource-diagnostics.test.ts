@@ -97,6 +97,12 @@ describe('what the container figures mean, in words', () => {
     expect(said).toEqual([expect.stringContaining('Name it in `resources.cpuLimitCores`')]);
   });
 
+  it('asks for no name of a hidden limit where another one can be seen', () => {
+    const { said, diagnostics: d } = diagnostics();
+    d.watch(resourceSample({ cores: 0.4, window: { throttledByHiddenAncestor: true } }));
+    expect(said).toEqual([expect.stringContaining('It is shared with other containers: raise it, or give them less.')]);
+  });
+
   it('warns of low memory when it stays low', () => {
     const { said, diagnostics: d } = diagnostics();
     for (const left of [19, 60, 19]) d.watch(memory(128 * MIB, left * MIB));

@@ -15,6 +15,7 @@ const limit = (nowMs: number, parts: Partial<CpuLimit> = {}): CpuLimit => ({
   heldBy: '/own',
   throttling: [own(nowMs)],
   anySeconds: nowMs / 2_000,
+  earlierSeconds: nowMs / 2_000,
   ...parts,
 });
 

@@ -99,6 +99,7 @@ describe('throttling by an ancestor that cannot be seen', () => {
   it.each([
     ['the kernel throttled, no visible limit did', files(0, null), files(40_000, null), true],
     ['the kernel throttled by the visible limit', files(0, 0), files(40_000, 40_000), false],
+    ['by the visible limit and by another one', files(0, 0), files(70_000, 40_000), true],
     ['nothing was throttled', files(10, null), files(10, null), false],
     ['the kernel has no cpu.stat.local', v2Cgroup(OWN, {}), v2Cgroup(OWN, {}), null],
   ])('%s', (_, before, after, expected) => {
@@ -108,6 +109,37 @@ describe('throttling by an ancestor that cannot be seen', () => {
       '/proc/self/cgroup': '0::/\n',
       '/proc/self/mountinfo': v2Mount(),
       ...before,
+    });
+    try {
+      const sampler = createResourceSampler({ root: tree.root, now: () => nowMs });
+      sampler.sample();
+      nowMs += 1_000;
+      tree.write(after);
+      expect(sampler.sample().cpu.window?.throttledByHiddenAncestor).toBe(expected);
+    } finally {
+      tree.dispose();
+    }
+  });
+});
+
+describe('throttling beside siblings', () => {
+  const files = (local: number, own: number, pod: number) => ({
+    ...v2Cgroup(`${OWN}/pod`, { cpuMax: '60000 100000', throttledUs: pod }),
+    ...v2Cgroup(`${OWN}/pod/own`, { cpuMax: '50000 100000', throttledUs: own, localThrottledUs: local }),
+  });
+
+  it.each([
+    ['all of it by limits that can be seen', files(90_000, 50_000, 40_000), false],
+    ['more than by limits that can be seen', files(150_000, 50_000, 40_000), true],
+    ['of a pod whose seconds are a sibling’s too', files(90_000, 50_000, 400_000), null],
+    ['of siblings only', files(0, 0, 400_000), false],
+  ])('tells whether a limit that cannot be seen takes part: %s', (_, after, expected) => {
+    let nowMs = 0;
+    const tree = kernelTree({
+      ...machine(),
+      '/proc/self/cgroup': '0::/pod/own\n',
+      '/proc/self/mountinfo': v2Mount(),
+      ...files(0, 0, 0),
     });
     try {
       const sampler = createResourceSampler({ root: tree.root, now: () => nowMs });
