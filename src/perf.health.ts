@@ -1,8 +1,7 @@
 import { mb, percent } from './core/figures.js';
 import type { ResourceSample } from './core/record.js';
 import type { DeferStats, EventLoopSnapshot, PerfSnapshot } from './core/snapshot.js';
-import { BADLY_THROTTLED, isMemoryLow } from './resources/resource-diagnostics.js';
-import { memoryBoundOf } from './resources/resource-sample.js';
+import { BADLY_THROTTLED } from './resources/resource-diagnostics.js';
 
 /** Whether the process can do its work, for a health check. */
 export interface PerfHealth {
@@ -40,7 +39,8 @@ function loopReasons({ utilization, delayMs }: EventLoopSnapshot): string[] {
   return reasons;
 }
 
-function resourceReasons({ cpu, memory, limits, process: own }: ResourceSample): string[] {
+/** Low memory is watched every second: no sample tells what the kernel could take back. */
+function resourceReasons({ cpu, process: own }: ResourceSample): string[] {
   const reasons: string[] = [];
   const { window } = cpu;
   const throttledRatio = window?.throttledRatio ?? 0;
@@ -51,10 +51,6 @@ function resourceReasons({ cpu, memory, limits, process: own }: ResourceSample):
     reasons.push(
       `throttling: by a limit outside the container; the main thread waited ${percent(waitedRatio)} of the time`,
     );
-  const memoryBytes = memoryBoundOf(limits);
-  const { availableBytes } = memory;
-  if (memoryBytes !== null && availableBytes !== null && isMemoryLow(availableBytes, memoryBytes))
-    reasons.push(`memory: ${mb(availableBytes)} of ${mb(memoryBytes)} MB left`);
   if (own.heapUsedBytes > own.heapLimitBytes * HEAP_FULL)
     reasons.push(`memory: heap ${mb(own.heapUsedBytes)} of ${mb(own.heapLimitBytes)} MB`);
   return reasons;

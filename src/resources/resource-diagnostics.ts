@@ -20,6 +20,8 @@ const LOW_MEMORY_SAMPLES = 2;
 export class ResourceDiagnostics {
   private readonly said = new Set<string>();
   private periods = { all: 0, throttled: 0, usedMs: 0, ms: 0 };
+  /** What keeps the process from its work, of the last second. */
+  reasons: readonly string[] = [];
   private lowSamples = 0;
   private oomKills: number | null = null;
 
@@ -43,9 +45,9 @@ export class ResourceDiagnostics {
     );
   }
 
-  /** Every second: what cannot wait for the next record. */
-  watch(sample: ResourceSample): void {
-    this.watchHeadroom(sample);
+  /** Every second: what cannot wait for the next record. `leftBytes`: before the kernel kills. */
+  watch(sample: ResourceSample, leftBytes: number | null = null): void {
+    this.watchHeadroom(sample.limits, leftBytes);
     this.watchOomKills(sample.memory.oomKills);
     if (!this.isCpuLimitNamed && sample.cpu.window?.throttledByHiddenAncestor === true) {
       this.warnOnce(
@@ -58,10 +60,11 @@ export class ResourceDiagnostics {
     }
   }
 
-  private watchHeadroom({ limits, memory: { availableBytes } }: ResourceSample): void {
+  private watchHeadroom(limits: ResourceSample['limits'], leftBytes: number | null): void {
     const memoryBytes = memoryBoundOf(limits);
-    if (memoryBytes === null || availableBytes === null) return;
-    const isLow = isMemoryLow(availableBytes, memoryBytes);
+    if (memoryBytes === null || leftBytes === null) return;
+    const isLow = leftBytes < Math.min(memoryBytes * LOW_MEMORY_SHARE, LOW_MEMORY_BYTES);
+    this.reasons = isLow ? [`memory: ${mb(leftBytes)} of ${mb(memoryBytes)} MB left`] : [];
     this.lowSamples = isLow ? this.lowSamples + 1 : 0;
     if (this.lowSamples < LOW_MEMORY_SAMPLES) return;
     const then = isHighFirst(limits)
@@ -69,7 +72,7 @@ export class ResourceDiagnostics {
       : 'kills the process (exit code 137). Raise the memory limit';
     this.warnOnce(
       'memory low',
-      `Only ${mb(availableBytes)} of ${mb(memoryBytes)} MB memory are left; at 0 the kernel ${then}, ` +
+      `Only ${mb(leftBytes)} of ${mb(memoryBytes)} MB memory are left; at 0 the kernel ${then}, ` +
         'or lower --max-old-space-size so that the garbage collector works earlier.',
     );
   }
@@ -114,7 +117,3 @@ export class ResourceDiagnostics {
     this.reporter.warn(message);
   }
 }
-
-/** Whether so little is left of a limit that the kernel may soon kill. */
-export const isMemoryLow = (leftBytes: number, limitBytes: number): boolean =>
-  leftBytes < Math.min(limitBytes * LOW_MEMORY_SHARE, LOW_MEMORY_BYTES);

@@ -60,7 +60,7 @@ export function sampleSince(
 
 /** Where no cgroup tells, the process stands for the container. */
 function memoryOf(reading: ResourceReading, overrideBytes: number | null): ResourceSample['memory'] {
-  const { memory, machine, machineAvailableBytes } = reading;
+  const { memory } = reading;
   const { rssBytes } = reading.process;
   const figures = memory?.figures ?? {
     usageBytes: rssBytes,
@@ -72,11 +72,24 @@ function memoryOf(reading: ResourceReading, overrideBytes: number | null): Resou
     oomKills: null,
   };
   const usedBytes = figures.workingSetBytes ?? figures.usageBytes ?? rssBytes;
+  return { ...figures, availableBytes: leastLeft(reading, overrideBytes, usedBytes, memory?.headroomBytes) };
+}
+
+/** What may still be used before the kernel kills or throttles: it takes file pages back first, which `availableBytes` may count as used. */
+export const memoryLeft = (reading: ResourceReading, overrideBytes: number | null): number | null =>
+  leastLeft(reading, overrideBytes, reading.memory?.heldBytes ?? reading.process.rssBytes, reading.memory?.leftBytes);
+
+function leastLeft(
+  { machine, machineAvailableBytes }: ResourceReading,
+  overrideBytes: number | null,
+  usedBytes: number,
+  headroomBytes: number | null | undefined,
+): number | null {
   const leftOf = (limitBytes: number | null): number => (limitBytes === null ? Infinity : limitBytes - usedBytes);
   const least = Math.min(
     leftOf(overrideBytes),
-    memory?.headroomBytes ?? Infinity,
+    headroomBytes ?? Infinity,
     machineAvailableBytes ?? leftOf(machine.memoryBytes),
   );
-  return { ...figures, availableBytes: least === Infinity ? null : Math.max(0, least) };
+  return least === Infinity ? null : Math.max(0, least);
 }

@@ -6,7 +6,7 @@ import type { Feature, FeatureDefinition, FeatureHost } from '../http/feature.js
 import { disagreement, nodeFigures } from './node-figures.js';
 import { ResourceDiagnostics } from './resource-diagnostics.js';
 import { ResourceReader, type ResourceReading } from './resource-reading.js';
-import { limitsOf, sampleSince } from './resource-sample.js';
+import { limitsOf, memoryLeft, sampleSince } from './resource-sample.js';
 import { ReadingResourceSampler, ResourceSampler } from './resource-sampler.js';
 import { type ResolvedResourcesOptions, resourcesRows, resourcesOption } from './resources.options.js';
 import { SchedulingHistory } from './scheduling-history.js';
@@ -80,6 +80,10 @@ export class ResourcesFeature implements Feature {
     return { resources: sampleSince(since, reading, this.settings) };
   }
 
+  reasons(): readonly string[] {
+    return this.diagnostics.reasons;
+  }
+
   drain(): void {
     for (const timer of this.timers) clearInterval(timer);
     this.timers = [];
@@ -88,7 +92,8 @@ export class ResourcesFeature implements Feature {
   private readonly watch = (): void => {
     const reading = this.reader.read();
     this.history.keep(reading);
-    this.diagnostics.watch(sampleSince(this.watched, reading, this.settings));
+    const leftBytes = memoryLeft(reading, this.settings.memoryLimitBytes);
+    this.diagnostics.watch(sampleSince(this.watched, reading, this.settings), leftBytes);
     this.watched = reading;
   };
 

@@ -63,15 +63,29 @@ export const cgroups = [
   {
     name: 'what siblings use of a parent’s limit is free',
     file: memory,
-    find: 'Math.max(ownUsedBytes, levelUsedBytes)',
-    replace: 'Math.max(ownUsedBytes, 0 * levelUsedBytes)',
+    find: 'Math.max(ownUse.workingSetBytes, workingSetBytes)',
+    replace: 'Math.max(ownUse.workingSetBytes, 0 * workingSetBytes)',
     tests,
+  },
+  {
+    name: 'page cache of any age is memory that is gone',
+    file: memory,
+    find: ' - line(STAT[version].activeFile)',
+    replace: '',
+    tests: ['test/unit/resources/memory-left.test.ts'],
+  },
+  {
+    name: 'what siblings hold of a parent’s limit is left',
+    file: memory,
+    find: 'Math.max(ownUse.heldBytes, heldBytes)',
+    replace: 'Math.max(ownUse.heldBytes, 0 * heldBytes)',
+    tests: ['test/unit/resources/memory-left.test.ts'],
   },
   {
     name: 'v1’s limit of ancestors that cannot be seen is overlooked',
     file: memory,
-    find: 'if (lowestBytes !== null) {',
-    replace: 'if (lowestBytes === -1) {',
+    find: 'if (lowestBytes !== null) bounds',
+    replace: 'if (lowestBytes === -1) bounds',
     tests,
   },
   {

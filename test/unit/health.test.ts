@@ -4,13 +4,11 @@ import { resourceSample } from '../fixtures/records.js';
 import { everything } from '../fixtures/sink-host.js';
 
 const MIB = 2 ** 20;
-/** A quiet process with 1 GB. */
+/** A quiet process. */
 function snapshot() {
   const sample = resourceSample();
   const { snapshots } = everything();
   snapshots.resources = resourceSample({
-    limits: { ...sample.limits, memoryBytes: 1_024 * MIB },
-    memory: { ...sample.memory, availableBytes: 512 * MIB },
     process: { ...sample.process, heapUsedBytes: 100 * MIB, heapLimitBytes: 500 * MIB },
   });
   return { ...snapshots, eventLoop: snapshots.eventLoop!, resources: snapshots.resources, defer: snapshots.defer! };
@@ -48,12 +46,6 @@ describe('health', () => {
       ({ resources }) =>
         Object.assign(resources.cpu.window!, { throttledByHiddenAncestor: true, ms: 1_000, runQueueMs: 400 }),
     ],
-    ['memory: 50 of 1024 MB left', ({ resources }) => (resources.memory.availableBytes = 50 * MIB)],
-    [
-      'memory: 50 of 512 MB left',
-      ({ resources: { memory, limits } }) =>
-        Object.assign(memory, { availableBytes: 50 * MIB }) && (limits.memoryHighBytes = 512 * MIB),
-    ],
     ['memory: heap 480 of 500 MB', ({ resources }) => (resources.process.heapUsedBytes = 480 * MIB)],
     ['deferred work: 85 of 100 pending', ({ defer }) => (defer.pending = 85)],
   ])('is degraded: %s', (reason, wrong) => {
@@ -66,7 +58,6 @@ describe('health', () => {
     const given = snapshot();
     given.eventLoop.utilization = 1;
     given.defer.pending = 100;
-    given.resources.memory.availableBytes = null;
     given.resources.cpu.window = null;
     expect(healthOf(given, 100).reasons).toEqual(['event loop: 100 % busy', 'deferred work: 100 of 100 pending']);
   });

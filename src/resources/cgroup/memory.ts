@@ -12,8 +12,12 @@ export interface MemoryReading {
   limitBytes: number | null;
   highBytes: number | null;
   byAncestor: boolean;
-  /** The least that any limit, or `memory.high`, still allows; siblings use up a parent's limit too. */
+  /** The least that any limit, or `memory.high`, leaves of its working set; siblings use up a parent's limit too. */
   headroomBytes: number | null;
+  /** The same of what the kernel cannot take back: at 0 it kills. */
+  leftBytes: number | null;
+  /** Of the own cgroup, what the kernel cannot take back. */
+  heldBytes: number;
 }
 
 type Version = ControllerCgroup['version'];
@@ -32,8 +36,8 @@ const FILES = {
 
 /** Lines of `memory.stat`. On v1 descendants count only with `total_`: the kubelet reads the same lines. */
 const STAT = {
-  v1: { inactiveFile: 'total_inactive_file', anon: 'total_rss', file: 'total_cache' },
-  v2: { inactiveFile: 'inactive_file', anon: 'anon', file: 'file' },
+  v1: { inactiveFile: 'total_inactive_file', activeFile: 'total_active_file', anon: 'total_rss', file: 'total_cache' },
+  v2: { inactiveFile: 'inactive_file', activeFile: 'active_file', anon: 'anon', file: 'file' },
 } as const;
 
 /** Kernel memory by its parts, before Linux 5.18 had a line for the sum. */
@@ -64,22 +68,23 @@ export function readMemory(
     return { directory, usageBytes, limitBytes, highBytes, boundBytes };
   });
   const ownStat = own === undefined ? '' : statOf(own.directory);
-  const ownUsedBytes = own === undefined ? rssBytes : usedBytes(own.usageBytes, ownStat, version);
+  const ownUse =
+    own === undefined ? { workingSetBytes: rssBytes, heldBytes: rssBytes } : useOf(own.usageBytes, ownStat, version);
+  const leftOf = (boundBytes: number, { workingSetBytes, heldBytes } = NOTHING) => ({
+    // A parent uses at least what its child does.
+    headroomBytes: Math.max(0, boundBytes - Math.max(ownUse.workingSetBytes, workingSetBytes)),
+    leftBytes: Math.max(0, boundBytes - Math.max(ownUse.heldBytes, heldBytes)),
+  });
 
   const bounds = levels.flatMap(({ directory, limitBytes, boundBytes, usageBytes }) => {
     if (boundBytes === null) return [];
     const isOther = directory !== own?.directory && usageBytes !== null;
-    const levelUsedBytes = isOther ? usedBytes(usageBytes, statOf(directory), version) : 0;
-    // A parent uses at least what its child does.
-    const headroomBytes = Math.max(0, boundBytes - Math.max(ownUsedBytes, levelUsedBytes));
-    return [{ limitBytes, headroomBytes, byAncestor: directory !== directories[0] }];
+    const left = leftOf(boundBytes, isOther ? useOf(usageBytes, statOf(directory), version) : undefined);
+    return [{ limitBytes, ...left, byAncestor: directory !== directories[0] }];
   });
   // v1 tells the lowest limit up the tree even where the ancestors cannot be seen (the task limit of ECS).
   const lowestBytes = version === 'v1' ? limitOf(exactCount(lineNumber(ownStat, 'hierarchical_memory_limit'))) : null;
-  if (lowestBytes !== null) {
-    const headroomBytes = Math.max(0, lowestBytes - ownUsedBytes);
-    bounds.push({ limitBytes: lowestBytes, headroomBytes, byAncestor: true });
-  }
+  if (lowestBytes !== null) bounds.push({ limitBytes: lowestBytes, ...leftOf(lowestBytes), byAncestor: true });
 
   const highBytes = least(levels.map((level) => level.highBytes));
   if (own === undefined && bounds.length === 0) return null;
@@ -99,6 +104,8 @@ export function readMemory(
     highBytes,
     byAncestor: bounds.find((bound) => limitBytes !== null && bound.limitBytes === limitBytes)?.byAncestor ?? false,
     headroomBytes: least(bounds.map((bound) => bound.headroomBytes)),
+    leftBytes: least(bounds.map((bound) => bound.leftBytes)),
+    heldBytes: ownUse.heldBytes,
   };
 }
 
@@ -120,9 +127,16 @@ export function parseMemoryStat(
   };
 }
 
-/** The working set; all of the usage where `memory.stat` does not tell (gVisor). */
-const usedBytes = (usageBytes: number, stat: string, version: Version): number =>
-  parseMemoryStat(stat, usageBytes, version).workingSetBytes ?? usageBytes;
+const NOTHING = { workingSetBytes: 0, heldBytes: 0 };
+
+/** The working set, all of the usage where `memory.stat` does not tell (gVisor); and what is left of it without all that the kernel takes back. */
+function useOf(usageBytes: number, stat: string, version: Version): typeof NOTHING {
+  const workingSetBytes = parseMemoryStat(stat, usageBytes, version).workingSetBytes ?? usageBytes;
+  const line = (key: string): number => exactCount(lineNumber(stat, key)) ?? 0;
+  // tmpfs is in neither. v1 does not tell the slabs.
+  const heldBytes = Math.max(0, workingSetBytes - line(STAT[version].activeFile) - line('slab_reclaimable'));
+  return { workingSetBytes, heldBytes };
+}
 
 /** v1 has no word for "no limit": it writes 2^63 rounded down to a page, which is no exact count. 0 would allow no process. */
 const limitOf = (bytes: number | null): number | null => (bytes === 0 ? null : bytes);

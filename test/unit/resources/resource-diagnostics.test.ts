@@ -19,8 +19,7 @@ const throttled = (ratio: number, periods = 100): ResourceSample =>
     window: { periods, throttledPeriods: ratio * periods, throttledRatio: ratio, usageCores: 0.31 },
   });
 
-const memory = (limitBytes: number, availableBytes: number): ResourceSample =>
-  resourceSample({ memoryLimitBytes: limitBytes, memory: { availableBytes } });
+const limited = (memoryLimitBytes: number): ResourceSample => resourceSample({ memoryLimitBytes });
 
 /** Young spaces differ by major. */
 const node20 = heapSpaces(259 * MIB, '', '20.19.0');
@@ -105,10 +104,10 @@ describe('what the container figures mean, in words', () => {
 
   it('warns of low memory when it stays low', () => {
     const { said, diagnostics: d } = diagnostics();
-    for (const left of [19, 60, 19]) d.watch(memory(128 * MIB, left * MIB));
+    for (const left of [19, 60, 19]) d.watch(limited(128 * MIB), left * MIB);
     expect(said).toEqual([]);
-    d.watch(memory(128 * MIB, 18 * MIB));
-    d.watch(memory(128 * MIB, 2 * MIB));
+    d.watch(limited(128 * MIB), 18 * MIB);
+    d.watch(limited(128 * MIB), 2 * MIB);
     expect(said).toEqual([
       'Only 18 of 128 MB memory are left; at 0 the kernel kills the process (exit code 137). ' +
         'Raise the memory limit, or lower --max-old-space-size so that the garbage collector works earlier.',
@@ -120,11 +119,10 @@ describe('what the container figures mean, in words', () => {
     const sample = resourceSample({
       memoryLimitBytes: 4 * GIB,
       memoryHighBytes: 512 * MIB,
-      memory: { availableBytes: MIB },
       process: { heapLimitBytes: 1_048 * MIB },
     });
     d.start(sample, heapSpaces(1_048 * MIB, '', '20.19.0'));
-    for (let i = 0; i < 2; i++) d.watch(sample);
+    for (let i = 0; i < 2; i++) d.watch(sample, MIB);
     expect(said).toEqual([
       'The heap may grow to 1048 MB, but the container has 512 MB (memory.high): the kernel would throttle the process before ' +
         'the garbage collector runs short. Start Node with --max-old-space-size=384, for example NODE_OPTIONS=--max-old-space-size=384.',
@@ -133,9 +131,18 @@ describe('what the container figures mean, in words', () => {
     ]);
   });
 
+  it('gives low memory as a reason while it is low', () => {
+    const { diagnostics: d } = diagnostics();
+    const reasons = [19, 20, null].map((left) => {
+      d.watch(limited(128 * MIB), left === null ? null : left * MIB);
+      return d.reasons;
+    });
+    expect(reasons).toEqual([['memory: 19 of 128 MB left'], [], []]);
+  });
+
   it('calls 256 MB left of a large container enough', () => {
     const { said, diagnostics: d } = diagnostics();
-    for (let i = 0; i < 3; i++) d.watch(memory(16 * GIB, 257 * MIB));
+    for (let i = 0; i < 3; i++) d.watch(limited(16 * GIB), 257 * MIB);
     expect(said).toEqual([]);
   });
 

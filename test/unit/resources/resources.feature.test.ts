@@ -92,6 +92,14 @@ describe('the publishing timer', () => {
     ]);
   });
 
+  it('says each second whether memory is low, for health', () => {
+    const made = resources({ memoryLimitBytes: 2 ** 20 });
+    made.start();
+    expect(made.reasons()).toEqual([]);
+    pass(1_000);
+    expect(made.reasons()).toEqual(['memory: 0 of 1 MB left']);
+  });
+
   it('stops with the application', () => {
     const made = resources({ intervalMs: 1_000 });
     made.start();
