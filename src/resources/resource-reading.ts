@@ -8,7 +8,7 @@ import { parsePressure, parseRunQueueMs, textOf } from './cgroup/kernel-file.js'
 import { type MemoryReading, readMemory } from './cgroup/memory.js';
 import { availableOn, type Machine, readMachine } from './machine.js';
 
-/** Mounts and affinity are looked at again after this time, at about 0.3 ms. */
+/** Mounts are looked at again after this time, at about 0.3 ms. */
 const REDISCOVER_EVERY_MS = 30_000;
 
 /** Everything that is counted for this process at one moment, before windows and overrides. Unknown is null. */
@@ -35,7 +35,6 @@ interface Found {
   atMs: number;
   membership: string;
   layout: CgroupLayout;
-  machine: Machine;
 }
 
 /** Reads the accounts of whatever cgroup the process is in now. Shared by readers that each keep their own baseline. */
@@ -69,13 +68,14 @@ export class ResourceReader {
       atMs: this.now(),
       membership: this.membership(),
       layout: discoverCgroups(this.root),
-      machine: readMachine(this.root),
     };
     return this.found;
   }
 
-  private readAt({ layout, machine }: Found): ResourceReading {
+  private readAt({ layout }: Found): ResourceReading {
     const { root } = this;
+    // A cpuset is changed in place.
+    const machine = readMachine(root);
     const { cpu, cpuacct, memory, unified } = layout;
     const nowMs = this.now();
     const cgroupUsage = cpuacct === null ? null : readCpuUsage(root, cpuacct);

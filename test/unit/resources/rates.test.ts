@@ -149,6 +149,15 @@ describe('rates of a v2 container', () => {
     expect(sampler.sample().cpu.window).toMatchObject({ usageCores: 1, utilization: 0.25, throttledRatio: null });
   });
 
+  it('sees at the next sample that the cpuset was changed in place', () => {
+    tree.write({ [`${OWN}/cpu.max`]: 'max 100000\n' });
+    sampler.sample();
+    nowMs += 1_000;
+    tree.write({ ...machine({ cpus: '1' }), [`${OWN}/cpu.stat`]: 'usage_usec 10500000\n' });
+    expect(sampler.sample().cpu.window).toMatchObject({ usageCores: 0.5, utilization: 0.5 });
+    expect(sampler.recommend().workers).toBe(1);
+  });
+
   it('may exceed 1: bursts are real', () => {
     sampler.sample();
     nowMs += 1_000;
