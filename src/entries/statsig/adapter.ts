@@ -42,7 +42,7 @@ class LegacyAdapter implements StatsigAdapter {
   }
 }
 
-/** `@statsig/statsig-node-core`: a Rust core that keeps failed batches itself, within a bound. */
+/** `@statsig/statsig-node-core`: a Rust core that posts most failed batches again, within a bound, and drops refused ones. */
 class CoreAdapter implements StatsigAdapter {
   private User: StatsigUserClass | null = null;
   /** Most events are of the pod, and a user made per call costs more than the call. */
@@ -67,9 +67,10 @@ class CoreAdapter implements StatsigAdapter {
     this.client.logEvent(this.userOf(user) as never, name, value, metadata);
   }
 
+  /** 0.23 says success whatever becomes of the post. */
   async flush(): Promise<void> {
     const result = await this.client.flushEvents?.();
-    if (result?.isSuccess === false) throw new Error('the post failed; the SDK keeps what it can and tries again');
+    if (result?.isSuccess === false) throw new Error('the SDK says that the post failed');
   }
 
   private userOf(fields: StatsigUserFields): object {

@@ -57,7 +57,7 @@ describe('statsigSink with a client of the core SDK', () => {
     await sink.close?.();
     expect(client.logged).toHaveLength(4);
     expect(host.reports).toEqual([
-      'sink "statsig" could not deliver events: the post failed; the SDK keeps what it can and tries again (2 now). Requests are not affected.',
+      'sink "statsig" could not deliver events: the SDK says that the post failed (2 now). Requests are not affected.',
     ]);
   });
 });
