@@ -5,6 +5,10 @@ import type { Measured, Metric, Point } from '../metrics/metric.js';
 
 /** Figures of the process, which each of its applications tells. */
 const OF_PROCESS = /^(?:container|process|nodejs|perf\.eventloop)\./;
+/** Counters that every application reads from the kernel; all others are counted here. */
+const OF_KERNEL = /^(?:container|process)\./;
+/** What the SDK tells apart by itself: beyond it, it puts all further series of a metric into one. */
+const MAX_SERIES = 2_000;
 
 /** The observers of meters: a provider gives all applications of a process the same one. */
 const observers = new WeakMap<Meter, MeterObserver>();
@@ -24,6 +28,8 @@ export function observe(meter: Meter, measure: () => Measured): () => void {
 class MeterObserver {
   private readonly observed: readonly { readonly metric: Metric; readonly instrument: Observable }[];
   private readonly measures = new Set<() => Measured>();
+  /** What applications had counted when they closed: while another one runs, no counter may go back. */
+  private readonly closed = new Map<Metric, readonly Point[]>();
 
   constructor(private readonly meter: Meter) {
     this.observed = METRICS.map((metric) => ({ metric, instrument: instrumentOf(meter, metric) }));
@@ -36,29 +42,37 @@ class MeterObserver {
     measures.add(measure);
     return () => {
       measures.delete(measure);
-      if (measures.size === 0) meter.removeBatchObservableCallback(this.callback, instruments);
+      if (measures.size > 0) return this.keepCounters(measure());
+      this.closed.clear();
+      meter.removeBatchObservableCallback(this.callback, instruments);
     };
+  }
+
+  private keepCounters(last: Measured): void {
+    for (const { metric } of this.observed) {
+      if (metric.kind !== 'counter' || OF_KERNEL.test(metric.name)) continue;
+      this.closed.set(metric, this.together(metric, [last]).slice(0, MAX_SERIES));
+    }
   }
 
   private readonly callback = (result: BatchObservableResult): void => {
     const all = [...this.measures].map((measure) => measure());
     for (const { metric, instrument } of this.observed) {
-      for (const { value, attributes } of together(metric, all))
+      for (const { value, attributes } of this.together(metric, all))
         result.observe(instrument, value, otelAttributes(attributes));
     }
   };
-}
 
-function together(metric: Metric, all: readonly Measured[]): Iterable<Point> {
-  if (all.length === 1) return metric.read(all[0]!);
-  const points = new Map<string, Point>();
-  for (const point of all.flatMap((now) => metric.read(now))) {
-    const key = JSON.stringify(point.attributes);
-    const known = points.get(key);
-    if (known === undefined) points.set(key, { ...point });
-    else known.value = OF_PROCESS.test(metric.name) ? Math.max(known.value, point.value) : known.value + point.value;
+  private together(metric: Metric, all: readonly Measured[]): readonly Point[] {
+    const points = new Map<string, Point>();
+    for (const point of [...(this.closed.get(metric) ?? []), ...all.flatMap((now) => metric.read(now))]) {
+      const key = JSON.stringify(point.attributes);
+      const known = points.get(key);
+      if (known === undefined) points.set(key, { ...point });
+      else known.value = OF_PROCESS.test(metric.name) ? Math.max(known.value, point.value) : known.value + point.value;
+    }
+    return [...points.values()];
   }
-  return points.values();
 }
 
 const STATUS_OF: readonly string[] = ['http.response.status_code', 'status'];
