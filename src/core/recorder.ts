@@ -204,7 +204,8 @@ class SinkLane {
     await Promise.resolve();
     for (let batch = this.queue.shift(); batch !== undefined; batch = this.queue.shift()) {
       try {
-        await this.sink.publish(batch);
+        // A copy: a sink may do with it what it likes.
+        await this.sink.publish(batch.slice());
       } catch (error) {
         this.lose(batch.length);
         this.fail('publish', error);

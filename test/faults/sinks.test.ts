@@ -64,6 +64,24 @@ describe('a sink that fails', () => {
     expect(causes.filter((message) => !message.includes('more since')).length).toBeLessThanOrEqual(4);
   });
 
+  it('and empties its batches takes nothing from another sink or from its own bound', async () => {
+    let received = 0;
+    const emptying: PerfSink = {
+      name: 'emptying',
+      publish(batch) {
+        received += (batch as PerfRecord[]).splice(0).length;
+      },
+    };
+    const good = counting();
+    const { recorder, messages } = recording([emptying, good]);
+    for (let i = 0; i < 3; i++) {
+      for (let j = 0; j < 4_000; j++) recorder.push(record());
+      await recorder.flush(1_000);
+    }
+    await recorder.close(1_000);
+    expect([received, good.received, messages]).toEqual([12_000, 12_000, []]);
+  });
+
   it('takes no time from another one that closes slowly', async () => {
     let closed = false;
     const slow: PerfSink = {
