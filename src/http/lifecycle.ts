@@ -72,7 +72,7 @@ export class RequestLifecycle extends Attachable implements RequestOwner {
   constructor(
     private readonly nowMs: MonotonicClock,
     private readonly routes: Routes,
-    private readonly report: OncePerCause,
+    readonly report: OncePerCause,
   ) {
     super();
   }

@@ -7,6 +7,10 @@ export class RawPaths {
   /** `asOne` maps a path to a key: paths that the framework takes for one have one key. */
   constructor(private readonly asOne: (path: string) => string = String) {}
 
+  ownerOf(path: string): string | null {
+    return this.taken.get(this.asOne(path))?.owner ?? null;
+  }
+
   /** @throws PERF_ERR_OPTION */
   take(path: string, owner: string): void {
     const key = this.asOne(path);

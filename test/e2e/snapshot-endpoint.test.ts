@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { Controller, Get } from '@nestjs/common';
+import { Controller, Get, Post } from '@nestjs/common';
 import { describe, expect, it } from 'vitest';
 import { prometheusSink } from '../../src/entries/prometheus.js';
 import { type PerfModuleOptions, type PerfSnapshot, PerfService } from '../../src/index.js';
@@ -96,6 +96,32 @@ describe.each(adapters)('snapshotEndpoint on %s', (adapter) => {
           `GET ${path} is asked for twice, by \`snapshotEndpoint\` as /perf and by sink "prometheus", and only one can answer.`,
         );
     }
+  });
+
+  it('says at the start which route of the application it answers in place of, where the framework lets both be', async () => {
+    @Controller('perf')
+    class TakenController {
+      @Get()
+      all() {
+        return 'own';
+      }
+      @Post()
+      create() {
+        return 'created';
+      }
+    }
+    const warnings: unknown[] = [];
+    const logger = { log() {}, error() {}, warn: (message: unknown) => void warnings.push(message) };
+    const perf = { snapshotEndpoint: { path: '/perf', authorize: () => true } };
+    const booting = startApp(adapter, { perf, metadata: { controllers: [TakenController] }, nest: { logger } });
+    if (adapter === 'fastify')
+      return expect(booting).rejects.toThrow("Method 'GET' already declared for route '/perf'");
+    const { url, close } = await booting;
+    expect(warnings.filter((message) => String(message).includes('GET'))).toEqual([
+      'GET /perf is answered by `snapshotEndpoint` and never by TakenController.all. Give one of them another path.',
+    ]);
+    expect(await (await fetch(`${url}/perf`, { method: 'POST' })).text()).toBe('created');
+    await close();
   });
 
   it.each([

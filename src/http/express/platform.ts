@@ -43,7 +43,15 @@ export class ExpressPlatform implements Platform {
     private readonly mounts: MountPaths,
   ) {}
 
-  observe(requests: RequestLifecycle): void {
+  observe(requests: RequestLifecycle, routes: Routes): void {
+    // Raw routes are there before Nest's, and Express asks the first; Fastify refuses two of one path.
+    routes.listen(({ method, pattern, handler }) => {
+      const owner = this.rawPaths.ownerOf(pattern);
+      // `_OTHER` is `@All()`.
+      if (owner === null || handler === null || !/^(?:GET|_OTHER)$/.test(method)) return;
+      const cause = `GET ${pattern} is answered by ${owner} and never by ${handler.name}`;
+      requests.report.report(cause, `${cause}. Give one of them another path.`);
+    });
     // Nest registers the body parsers before any module can add a middleware; the server's own event sees their answers too.
     this.server.prependListener('request', requests.arrive);
     if (FORGETS_HIDDEN_CLASSES && this.options.expressProperties) {
