@@ -240,13 +240,13 @@ function headOf(url: string): string {
   return `${url.slice(0, end + 1)}…`;
 }
 
-/** Path and query; the scheme, credentials and host of an absolute request target are dropped, and any fragment. */
+/** Path (an empty one is `/`) and query; the scheme, credentials and host of an absolute target are dropped, and any fragment. */
 function splitUrl(url: string): [path: string, query: string | null] {
   const target = url.replace(/^[a-z][\w+.-]*:\/\/[^/?#]*/i, '');
   const end = target.indexOf('#');
   const whole = end < 0 ? target : target.slice(0, end);
   const mark = whole.indexOf('?');
-  return mark < 0 ? [whole, null] : [whole.slice(0, mark), whole.slice(mark + 1)];
+  return mark < 0 ? [whole || '/', null] : [whole.slice(0, mark) || '/', whole.slice(mark + 1)];
 }
 
 function redactPath(path: string, pattern: string | null, secrets: SecretNames): string {

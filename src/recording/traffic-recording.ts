@@ -56,7 +56,9 @@ export class TrafficRecording {
     const session = this.sampled(state);
     const name = routeName(route);
     if (!this.wants(session, name)) return;
-    const line = lineOf(recordedRequest(state, session.session, ANSWER.get(state), this.rules));
+    const recorded = recordedRequest(state, session.session, ANSWER.get(state), this.rules);
+    if (!SENDABLE.test(`${recorded.method} ${recorded.url}`)) return;
+    const line = lineOf(recorded);
     this.bytes += Buffer.byteLength(line) + 1;
     if (this.bytes > this.options.maxBytes) return this.full(`\`maxBytes\` (${this.options.maxBytes}) are written`);
     if (!this.file.write(line)) return this.full('the disk cannot follow');
@@ -97,6 +99,9 @@ export class TrafficRecording {
     return { file: this.file.path, requests: kept.filter((how) => how !== 'out').length };
   }
 }
+
+/** Neither `OPTIONS *` nor a method that is not known by its name: no tool could send it again. */
+const SENDABLE = /^[A-Z]+ \//;
 
 /** One line to every reader: some end a line at U+2028, which JSON does not escape. */
 const lineOf = (request: RecordedRequest): string => printable(JSON.stringify(request), Infinity);

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import type { OutgoingHttpHeaders } from 'node:http';
 import { connect } from 'node:http2';
+import { createConnection } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
@@ -207,6 +208,19 @@ describe.each(adapters)('a recording, on %s', (adapter) => {
     await get('/record');
     await get('/items/7');
     expect((await ended()).map(({ url }) => url)).toEqual(['/items/7']);
+  });
+
+  it('has only what can be sent again: no `OPTIONS *`, no unknown method, and a path where a client sent none', async () => {
+    const { url, recording, ended } = await shop();
+    recording.start(minute);
+    const port = Number(new URL(url).port);
+    for (const line of ['OPTIONS *', 'M-SEARCH /items/7', 'GET http://api.local?x=1', 'GET /items/7']) {
+      const socket = createConnection(port, '127.0.0.1');
+      socket.end(`${line} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
+      await once(socket.resume(), 'close');
+    }
+    const lines = await ended();
+    expect(lines.map(({ method, url: sent }) => `${method} ${sent}`)).toEqual(['GET /?x=1', 'GET /items/7']);
   });
 
   it('has one line a request, whatever a body holds', async () => {

@@ -7,6 +7,7 @@ import { Gate } from '../../packages/load/src/gate.js';
 import { runOpenLoop } from '../../packages/load/src/open-loop.js';
 import { evenly } from '../../packages/load/src/pacer.js';
 import { durationMs, headersOf, percent, stepsOf } from '../../packages/load/src/quantity.js';
+import { leftOut } from '../../packages/load/src/notes.js';
 import { predictedRate } from '../../packages/load/src/ramp/prediction.js';
 import { reasonsOf } from '../../packages/load/src/ramp/reasons.js';
 import type { Snapshot } from '../../packages/load/src/ramp/server-view.js';
@@ -274,10 +275,28 @@ describe('a recording', () => {
 
   it.each([
     ['another version', { v: 2, url: '/' }, 'has version 2, and this reads version 1'],
-    ['no URL', { url: 'http://evil.com/' }, 'has no URL that begins with "/"'],
-    ['no method', { url: '/', method: 'GET\r\n' }, 'has no method'],
+    ['no method', { url: '/', method: null }, 'has no method or no URL'],
+    [
+      'nothing else than what cannot be sent',
+      { url: '/', method: 'GET\r\n' },
+      'holds no request that may be sent. 1 requests are left out, since their method or path cannot be sent: GET�� /',
+    ],
   ])('is refused with %s', async (_what, line, message) => {
     await expect(readTraffic(recordingOf([line]), get)).rejects.toThrow(message);
+  });
+
+  it('is read without the lines that cannot be sent, and says which', async () => {
+    const odd = [
+      { url: '*', method: 'OPTIONS' },
+      { url: '?x=1' },
+      { url: 'http://evil.com/' },
+      { url: '/', method: '_OTHER' },
+    ];
+    const traffic = await readTraffic(recordingOf([...odd, { url: '/a' }]), get);
+    expect(traffic.requests.map(({ path }) => path)).toEqual(['/a']);
+    expect([...leftOut(traffic)]).toEqual([
+      '4 requests are left out, since their method or path cannot be sent: OPTIONS *, GET , GET http://evil.com/',
+    ]);
   });
 
   it('is refused when it is another file', async () => {

@@ -1,12 +1,12 @@
 import type { Judgement } from './judgement.js';
 import { sum } from './counts.js';
 import { printable } from './quantity.js';
-import { bodiesLeftOut, type Traffic } from './traffic.js';
+import { notSendable, type Traffic } from './traffic.js';
 
 /** What of a recording is not sent. */
-export function* leftOut({ notAllowed, withoutBody, endsBroken }: Traffic): Generator<string> {
+export function* leftOut({ notAllowed, unsendable, endsBroken }: Traffic): Generator<string> {
   if (endsBroken) yield 'The last line is not whole and left out: the process ended while it recorded.';
-  yield* bodiesLeftOut(withoutBody);
+  yield* notSendable(unsendable);
   if (notAllowed.size === 0) return;
   const names = [...notAllowed.keys()].slice(0, 3).map((name) => `--allow '${printable(name)}'`);
   yield `${sum(notAllowed.values())} requests are left out, since they may change data. If they may be sent: ${names.join(' ')}`;

@@ -52,8 +52,8 @@ export interface Traffic {
   readonly requests: readonly TrafficRequest[];
   /** Left out by `--allow`, by name. */
   readonly notAllowed: ReadonlyMap<string, number>;
-  /** Left out since their body is not in the recording, by name. */
-  readonly withoutBody: ReadonlyMap<string, number>;
+  /** Left out since they cannot be sent as they were: by why, then by name. */
+  readonly unsendable: ReadonlyMap<string, ReadonlyMap<string, number>>;
   /** Its last line is not whole. */
   readonly endsBroken: boolean;
 }
@@ -66,7 +66,7 @@ export async function readTraffic(file: string, allowed: Allowed): Promise<Traff
   if (!existsSync(file)) throw new UsageError(`There is no file ${file}.`);
   const requests: TrafficRequest[] = [];
   const notAllowed = new Map<string, number>();
-  const withoutBody = new Map<string, number>();
+  const unsendable = new Map<string, Map<string, number>>();
   let [bytes, number] = [0, 0];
   /** A line that is none may be the last one of a process that was killed. */
   let broken: UsageError | null = null;
@@ -84,31 +84,35 @@ export async function readTraffic(file: string, allowed: Allowed): Promise<Traff
         continue;
       }
       const request = requestOf(fields, `${file}:${number}`);
-      if (!allowed.has(request)) increment(notAllowed, nameOf(request));
-      else if (lacksBody(fields)) increment(withoutBody, nameOf(request));
-      else requests.push(request);
+      const why = unsendableSince(request, fields);
+      if (why !== ODD && !allowed.has(request)) increment(notAllowed, nameOf(request));
+      else if (why === null) requests.push(request);
+      else {
+        const counts = unsendable.get(why) ?? new Map<string, number>();
+        unsendable.set(why, counts);
+        increment(counts, nameOf(request));
+      }
     }
   } catch (error) {
     if (error instanceof UsageError) throw error;
     throw new UsageError(`${file} cannot be read: ${(error as Error).message}`, { cause: error });
   }
   if (requests.length === 0) {
-    if (broken !== null && notAllowed.size + withoutBody.size === 0) throw broken;
+    if (broken !== null && notAllowed.size + unsendable.size === 0) throw broken;
     const left = [...notAllowed.keys()].slice(0, 5);
     const advice =
       left.length === 0 ? '' : ` Only GET and HEAD are sent unless you say: --allow '${left.join("' --allow '")}'`;
-    throw new UsageError(
-      [`${file} holds no request that may be sent.${advice}`, ...bodiesLeftOut(withoutBody)].join(' '),
-    );
+    throw new UsageError([`${file} holds no request that may be sent.${advice}`, ...notSendable(unsendable)].join(' '));
   }
   const inOrder = requests.toSorted((a, b) => a.atMs - b.atMs);
-  return { requests: inOrder, notAllowed, withoutBody, endsBroken: broken !== null };
+  return { requests: inOrder, notAllowed, unsendable, endsBroken: broken !== null };
 }
 
-export function* bodiesLeftOut(withoutBody: Traffic['withoutBody']): Generator<string> {
-  if (withoutBody.size === 0) return;
-  const names = [...withoutBody.keys()].slice(0, 3).map(printable).join(', ');
-  yield `${sum(withoutBody.values())} requests are left out, since their body is not in the recording, which keeps JSON and forms up to \`maxBodyBytes\`: ${names}`;
+export function* notSendable(unsendable: Traffic['unsendable']): Generator<string> {
+  for (const [why, counts] of unsendable) {
+    const names = [...counts.keys()].slice(0, 3).map(printable).join(', ');
+    yield `${sum(counts.values())} requests are left out, since ${why}: ${names}`;
+  }
 }
 
 async function textOf(file: string): Promise<Readable> {
@@ -145,8 +149,7 @@ function requestOf(
     throw new UsageError(
       `${at} has version ${JSON.stringify(v) ?? 'none'}, and this reads version 1: how its secrets were redacted is not known.`,
     );
-  if (typeof method !== 'string' || !/^[A-Z]+$/.test(method)) throw new UsageError(`${at} has no method.`);
-  if (typeof url !== 'string' || !url.startsWith('/')) throw new UsageError(`${at} has no URL that begins with "/".`);
+  if (typeof method !== 'string' || typeof url !== 'string') throw new UsageError(`${at} has no method or no URL.`);
   const headers: Record<string, string> = {};
   for (const [name, value] of Object.entries((given ?? {}) as Fields))
     if (typeof value === 'string' && isSent(name, value)) headers[name.toLowerCase()] = value;
@@ -165,8 +168,14 @@ function requestOf(
   };
 }
 
-/** It had one: sent without it, it would be another request. */
-const lacksBody = ({ redacted }: Fields): boolean => Array.isArray(redacted) && redacted.includes('body');
+const ODD = 'their method or path cannot be sent';
+const WITHOUT_BODY = 'their body is not in the recording, which keeps JSON and forms up to `maxBodyBytes`';
+
+/** Sent without what it had, it would be another request. */
+function unsendableSince({ method, path }: TrafficRequest, { redacted }: Fields): string | null {
+  if (!/^[A-Z]+$/.test(method) || !path.startsWith('/')) return ODD;
+  return Array.isArray(redacted) && redacted.includes('body') ? WITHOUT_BODY : null;
+}
 
 /** What is redacted stays away, and what no header may hold. */
 const isSent = (name: string, value: string): boolean =>

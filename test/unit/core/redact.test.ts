@@ -130,6 +130,8 @@ describe('URL', () => {
     ['/x?%E0%A4%A=1', '/x', '/x?[redacted]'],
     ['/x?a=%E0%A4%A', '/x', '/x?a=[redacted]'],
     ['http://me:pw@host/x?a=1', '/x', '/x?a=1'],
+    ['http://host?a=1', '/', '/?a=1'],
+    ['http://host', '/', '/'],
     ['/x#token', '/x', '/x'],
     [`/x?${encodeURIComponent('{"password":"hunter2"}')}`, '/x', '/x?[redacted]'],
     ['/x?{"password":"x=hunter2"}', '/x', '/x?[redacted]'],
