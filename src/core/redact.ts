@@ -77,6 +77,8 @@ export class SecretNames {
   isSecret(name: string): boolean {
     const flat = plain(name);
     if (this.denied.has(flat) || SECRET_PARTS.some((part) => flat.includes(part))) return true;
+    // `a[inviteRef]`, `a.inviteRef`, `/a/inviteRef`
+    if (this.denied.size > 0 && name.split(/[^\w\s-]+/).some((part) => this.denied.has(plain(part)))) return true;
     const words = name
       .replace(/([a-z0-9])([A-Z])/g, '$1 $2')
       .replace(/([A-Z])([A-Z][a-z])/g, '$1 $2')
@@ -251,8 +253,8 @@ function splitUrl(url: string): [path: string, query: string | null] {
 
 function redactPath(path: string, pattern: string | null, secrets: SecretNames): string {
   const names = (pattern ?? '').split('/');
-  // Which segment is the secret one cannot be told: `/files{/:id}/:token`.
-  const isVague = /[*{?]/.test(pattern ?? '') && names.some((name) => name.includes(':') && secrets.isSecret(name));
+  // Which segments are secret cannot be told: `/files{/:id}/:token`, `/files/*token`.
+  const isVague = /[*{?]/.test(pattern ?? '') && names.some((name) => /[:*]/.test(name) && secrets.isSecret(name));
   const fixed = isVague ? new Set(names.map((name) => name.replaceAll(/[{}]/g, ''))) : null;
   let afterWildcard = false;
   return path

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { redactData, redactUrl, SecretNames } from '../../../src/core/redact.js';
 
-const secrets = new SecretNames(['x-tenant', 'IBAN2']);
+const secrets = new SecretNames(['x-tenant', 'IBAN2', 'inviteRef']);
 const jwt = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln';
 
 describe('secret names', () => {
@@ -31,6 +31,12 @@ describe('secret names', () => {
     'X-Tenant',
     'x_tenant',
     'iban2',
+    'a[inviteRef]',
+    'a[invite_ref][]',
+    'a.inviteRef',
+    '/a/inviteRef',
+    ':page-:inviteRef',
+    'a[iban2]',
     'OTPCode',
     'userJWTValue',
     'CVVNumber',
@@ -72,6 +78,7 @@ describe('secret names', () => {
     'content-type',
     'pinned',
     'passage',
+    'a[ref]',
   ])('%s is not', (name) => {
     expect(secrets.isSecret(name)).toBe(false);
   });
@@ -145,6 +152,10 @@ describe('URL', () => {
     ['/files/a/hunter2', '/files{/:folder}/a/:token', '/files/a/[redacted]'],
     ['/any/where/hunter2/end', '/*path/:token/end', '/[redacted]/[redacted]/[redacted]/end'],
     ['/verify/hunter2', '/verify/:token?', '/verify/[redacted]'],
+    ['/w/hunter2', '/w/*token', '/w/[redacted]'],
+    ['/w/a/hunter2', '/w{/*inviteRef}', '/w/[redacted]/[redacted]'],
+    ['/w/a/b', '/w/*path', '/w/a/b'],
+    ['/x?a[inviteRef]=hunter2&b[ref]=1', '/x', '/x?a[inviteRef]=[redacted]&b[ref]=1'],
     ['/files/a/b', '/files{/:folder}/:page', '/files/a/b'],
     ['*', null, '*'],
   ])('%s', (url, pattern, expected) => {
