@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { RequestListener } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { recordingOf, run, serve } from './cli.js';
@@ -219,6 +220,28 @@ describe('diff', { timeout: 300_000 }, () => {
     expect(alone.stderr).toMatch(/holds no request that may be sent\. 1 requests are left out, since their body/);
     expect(alone.status).toBe(64);
   });
+
+  it(
+    'does not call alike what never repeats: pages with a nonce, whose size alone is known',
+    { retry: 2 },
+    async () => {
+      const pages =
+        (items: number): RequestListener =>
+        (_, response) => {
+          response.setHeader('content-type', 'text/html');
+          response.end(`<script nonce="${randomUUID()}"></script>${'<li>flight</li>'.repeat(items)}`);
+        };
+      const [running, again] = [await serve(pages(500)), await serve(pages(500))];
+      const page = recordingOf([{ url: '/page' }]);
+      const nothing = await run('diff', page, ...rolesOf([running, again, await serve(pages(500))]));
+      expect(nothing.stdout).toBe('GET /page  is not compared: its answers hardly ever repeat.\n');
+      expect(nothing.stderr).toBe('There is nothing to compare: no route is left.\n');
+      expect(nothing.status).toBe(64);
+      const broken = await run('diff', page, ...rolesOf([running, again, await serve(pages(1))]));
+      expect(broken.stdout).toContain('GET /page  the body has another length in 40 of 40 answers');
+      expect(broken.status).toBe(1);
+    },
+  );
 
   it('keeps the path of a target before that of each request', async () => {
     const came = new Set<string>();

@@ -1,3 +1,4 @@
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import jstat from 'jstat';
 import { describe, expect, it } from 'vitest';
 import { answerDifferences } from '../../packages/load/src/diff/answer-differences.js';
@@ -89,6 +90,7 @@ describe('what differs between two answers', () => {
       failure: null,
       body: Buffer.from(json),
       type: 'application/json',
+      encoding: '',
       location: '',
     });
     const found = answerDifferences(answer(from), answer(to));
@@ -101,6 +103,7 @@ describe('what differs between two answers', () => {
       failure: null,
       body: Buffer.from(json),
       type: 'Application/JSON ; charset=utf-8',
+      encoding: '',
       location: '',
     });
     expect(answerDifferences(answer('\ufeff{"a":1,"b":1}'), answer('{"a":1,"b":2}'))).toEqual([
@@ -108,11 +111,48 @@ describe('what differs between two answers', () => {
     ]);
   });
 
+  it.each<[string, (text: string) => Buffer]>([
+    ['gzip', gzipSync],
+    ['X-GZIP', gzipSync],
+    ['deflate', deflateSync],
+    ['br', brotliCompressSync],
+  ])('is seen field by field in what a server compresses unasked: %s', (encoding, compress) => {
+    const answer = (json: string): Answer => ({
+      status: 200,
+      failure: null,
+      body: compress(json),
+      type: 'application/json',
+      encoding,
+      location: '',
+    });
+    expect(answerDifferences(answer('{"at":1,"price":1}'), answer('{"at":2,"price":"1"}'))).toEqual([
+      { kind: 'value', path: 'at' },
+      { kind: 'type', path: 'price' },
+    ]);
+    expect(answerDifferences({ ...answer(''), body: Buffer.from('{}') }, answer('{}'))).toEqual([]);
+  });
+
+  it('is seen in the whole of another body, and in its size where that is another', () => {
+    const answer = (text: string): Answer => ({
+      status: 200,
+      failure: null,
+      body: Buffer.from(text),
+      type: 'text/html',
+      encoding: '',
+      location: '',
+    });
+    const found = (from: string, to: string): string[] =>
+      answerDifferences(answer(from), answer(to)).map(({ kind, path }) => `${kind} ${path}`);
+    expect(found('<p>0123456789 a', '<p>0123456789 bc')).toEqual(['value ']);
+    expect(found('<p>0123456789 a', '<p>broken')).toEqual(['value ', 'length ']);
+  });
+
   it('is seen in the type of its content, and in where it leads to', () => {
     const answer = (status: number, type: string, location: string): Answer => ({
       status,
       type,
       location,
+      encoding: '',
       failure: null,
       body: Buffer.from('{}'),
     });

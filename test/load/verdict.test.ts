@@ -169,7 +169,7 @@ describe('a run', () => {
         while (performance.now() < endsAt);
         return request;
       },
-      send: () => Promise.resolve({ status: 200, failure: null, body: null, type: '', location: '' }),
+      send: () => Promise.resolve({ status: 200, failure: null, body: null, type: '', encoding: '', location: '' }),
     });
     const { latencies } = outcomes;
     expect(outcomes.figures().requests).toBe(30);

@@ -9,6 +9,8 @@ export interface Answer {
   /** Its body, when it was asked for. */
   readonly body: Buffer | null;
   readonly type: string;
+  /** `content-encoding`, of the body. */
+  readonly encoding: string;
   /** Where it leads to, without the place of the target itself. */
   readonly location: string;
 }
@@ -47,15 +49,16 @@ export class Client {
         signal: AbortSignal.timeout(this.timeoutMs),
       });
       const type = String(response.headers['content-type'] ?? '');
+      const encoding = String(response.headers['content-encoding'] ?? '');
       const location = this.placeOf(String(response.headers['location'] ?? ''), path);
-      const head = { status: response.statusCode, failure: null, type, location };
+      const head = { status: response.statusCode, failure: null, type, encoding, location };
       if (keepBody) return { ...head, body: Buffer.from(await response.body.bytes()) };
       for await (const chunk of response.body) void chunk;
       return { ...head, body: null };
     } catch (error) {
       const { name, code, message } = error as NodeJS.ErrnoException;
       const failure = name === 'TimeoutError' ? 'timeout' : (code ?? message);
-      return { status: 0, failure, type: '', location: '', body: null };
+      return { status: 0, failure, type: '', encoding: '', location: '', body: null };
     }
   }
 

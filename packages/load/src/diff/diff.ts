@@ -83,6 +83,7 @@ export async function diff(file: string, options: Given, print: Print): Promise<
     const routesCompared = all.filter(isCompared);
     for (const route of all)
       if (!isCompared(route)) print(`${printable(route.name)}  is not compared: ${route.obstacle}.`);
+    if (routesCompared.length === 0) throw new UsageError('There is nothing to compare: no route is left.');
     const compared = routesCompared.reduce((sum, { pairs }) => sum + pairs, 0);
     const counted = `${compared} requests of ${routesCompared.length} ${routesCompared.length === 1 ? 'route' : 'routes'}`;
     print(

@@ -29,6 +29,9 @@ export interface Tally extends Difference {
   shown: string;
 }
 
+/** Bodies that are not read field by field, and differ so often from those of the same release, tell nothing. */
+const NEARLY_ALL = 0.9;
+
 /** What was compared of one route. */
 export class RouteAnswers {
   pairs = 0;
@@ -49,7 +52,9 @@ export class RouteAnswers {
   /** Why it says nothing that they are alike; null when it does. */
   get obstacle(): string | null {
     if (this.pairs === 0) return 'none of the three answers in time';
-    return this.refused > this.pairs / 2 ? `--primary refuses ${this.refused} of ${this.pairs} requests` : null;
+    if (this.refused > this.pairs / 2) return `--primary refuses ${this.refused} of ${this.pairs} requests`;
+    const whole = this.tallies.get(keyOf({ kind: 'value', path: '' }));
+    return (whole?.noise ?? 0) > NEARLY_ALL * this.pairs ? 'its answers hardly ever repeat' : null;
   }
 
   add(request: TrafficRequest, { primary, secondary, candidate }: Triple): void {
