@@ -299,6 +299,25 @@ describe('a recording', () => {
     ]);
   });
 
+  it('is read without requests whose URL was redacted or cut: they would be others', async () => {
+    const cut = { url: '/search?…', redacted: ['url'] };
+    const file = recordingOf([
+      { url: '/files/[redacted]', route: '/files/:id', redacted: ['url'] },
+      cut,
+      { ...cut, method: 'POST' },
+      { url: '/a', redacted: ['headers.cookie'] },
+    ]);
+    const traffic = await readTraffic(file, get);
+    expect(traffic.requests.map(({ path }) => path)).toEqual(['/a']);
+    expect([...leftOut(traffic)]).toEqual([
+      '2 requests are left out, since their URL is not in the recording as it was: it held a secret, or was too long: GET /files/:id, GET /search',
+      expect.stringMatching(/^1 requests are left out, since they may change data\./),
+    ]);
+    await expect(readTraffic(recordingOf([cut]), get)).rejects.toThrow(
+      /holds no request that may be sent\. 1 requests are left out, since their URL is not in the recording/,
+    );
+  });
+
   it('is refused when it is another file', async () => {
     await expect(readTraffic('package.json', get)).rejects.toThrow(
       'package.json:1 is no JSON. Is it a recording of perf.recording?',

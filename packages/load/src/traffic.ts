@@ -169,12 +169,14 @@ function requestOf(
 }
 
 const ODD = 'their method or path cannot be sent';
+const WITHOUT_URL = 'their URL is not in the recording as it was: it held a secret, or was too long';
 const WITHOUT_BODY = 'their body is not in the recording, which keeps JSON and forms up to `maxBodyBytes`';
 
 /** Sent without what it had, it would be another request. */
 function unsendableSince({ method, path }: TrafficRequest, { redacted }: Fields): string | null {
   if (!/^[A-Z]+$/.test(method) || !path.startsWith('/')) return ODD;
-  return Array.isArray(redacted) && redacted.includes('body') ? WITHOUT_BODY : null;
+  if (!Array.isArray(redacted)) return null;
+  return redacted.includes('url') ? WITHOUT_URL : redacted.includes('body') ? WITHOUT_BODY : null;
 }
 
 /** What is redacted stays away, and what no header may hold. */
