@@ -4,7 +4,15 @@ import { redactData, redactQuery, REDACTED, type SecretNames } from './redact.js
 import type { RequestState } from './request-state.js';
 
 /** Headers that change what a handler does and say nothing about who asked. */
-const ALLOWED_HEADERS = ['accept', 'accept-encoding', 'accept-language', 'content-type', 'range'] as const;
+const ALLOWED_HEADERS = [
+  'accept',
+  'accept-encoding',
+  'accept-language',
+  'content-type',
+  'if-modified-since',
+  'if-none-match',
+  'range',
+] as const;
 
 /** A longer header is no part of what a handler decides by, and it would fill the log. */
 const MAX_HEADER_LENGTH = 512;

@@ -154,6 +154,17 @@ describe.each(adapters)('a recording, on %s', (adapter) => {
     expect(order.redacted).toEqual(['body.card', 'body.inner[].plate', 'body.inner[].voucher']);
   });
 
+  it('holds what a client has already, so that a 304 is one when it is replayed', async () => {
+    const { recording, get, ended } = await shop();
+    recording.start(minute);
+    const known = { 'if-none-match': 'W/"2c-abc"', 'if-modified-since': 'Tue, 24 Nov 2026 13:00:00 GMT' };
+    await get('/items/7', known);
+    await get('/items/8', { 'if-none-match': '"4f5b2c9d8e7f6a5b4c3d2e1f0a9b8c7d"' });
+    const [item, hash] = await ended();
+    expect(item!.headers).toMatchObject(known);
+    expect(hash).toMatchObject({ headers: { 'if-none-match': '[redacted]' }, redacted: ['headers.if-none-match'] });
+  });
+
   it('says of a body that it does not hold that it is left out, whoever was to read it', async () => {
     const { url, recording, ended } = await shop({ maxBodyBytes: 20 });
     const post = async (init: RequestInit & { duplex?: 'half' }): Promise<void> =>

@@ -243,6 +243,20 @@ describe('diff', { timeout: 300_000 }, () => {
     },
   );
 
+  it('compares whole answers where a client had one already', async () => {
+    const known =
+      (price: unknown): RequestListener =>
+      ({ headers }, response) => {
+        if (headers['if-none-match'] !== undefined) response.writeHead(304).end();
+        else response.setHeader('content-type', 'application/json').end(JSON.stringify({ price }));
+      };
+    const file = recordingOf([{ url: '/item', status: 304, headers: { 'if-none-match': '"updated at noon"' } }]);
+    const running = await serve(known(1));
+    const ran = await run('diff', file, ...rolesOf([running, running, await serve(known('1'))]));
+    expect(ran.stdout).toMatch(/^GET \/item {2}shape: price has another type in 40 of 40 answers/);
+    expect(ran.status).toBe(1);
+  });
+
   it('keeps the path of a target before that of each request', async () => {
     const came = new Set<string>();
     const url = await serve((request, response) => {

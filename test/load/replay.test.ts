@@ -89,6 +89,22 @@ describe('replay', { timeout: 300_000 }, () => {
     expect(html).not.toMatch(/<script|https?:/);
   });
 
+  it('fails where all are sent to a login: that is no work', async () => {
+    const page = recordingOf(Array.from({ length: 20 }, (_, i) => ({ url: '/me', status: i % 2 === 0 ? 200 : 301 })));
+    const login: RequestListener = (_, response) => response.writeHead(302, { location: '/login' }).end();
+    const target = ['--target', await serve(login)];
+    const ran = await runUntilNotVoid('replay', page, ...target);
+    expect(ran.stdout).toContain('20 of 20 answers have another status than was recorded, most 200 → 302.');
+    // Ten were redirections already: half is not more than half.
+    expect(ran.status).toBe(0);
+    const own = recordingOf(Array.from({ length: 20 }, () => ({ url: '/me' })));
+    const refused = await runUntilNotVoid('replay', own, ...target);
+    expect(refused.stdout).toMatch(/fails 20 of 20 answers refuse what was to be answered$/m);
+    expect(refused.status).toBe(1);
+    const known = ['--target', await serve((_, response) => response.writeHead(304).end())];
+    expect((await runUntilNotVoid('replay', own, ...known)).status).toBe(0);
+  });
+
   it('says why there was no answer, and ends with 1 where nobody answers, also without a gate', async () => {
     const file = recordingOf(Array.from({ length: 5 }, () => ({ url: '/me' })));
     const ran = await runUntilNotVoid('replay', file, '--target', 'http://127.0.0.1:1');

@@ -28,7 +28,7 @@ export class Outcomes {
   readonly otherStatus = new Map<string, number>();
   /** Of any status. */
   answers = 0;
-  /** Answers of 400 to 499 to what was answered with less: nothing was done for them. */
+  /** Answers that have not failed, and still have not done what was done when it was recorded. */
   refused = 0;
   private count = 0;
 
@@ -50,6 +50,9 @@ export class Outcomes {
   }
 }
 
-/** Nothing was done for what was served when it was recorded. */
+/**
+ * Nothing was done for what was served when it was recorded: 400 and above, and a redirection, as to a login, of what had none.
+ * 304 is no refusal: the client has the answer.
+ */
 export const isRefusal = (recorded: number | null, status: number): boolean =>
-  recorded !== null && recorded < 400 && status >= 400;
+  recorded !== null && recorded < 400 && status >= (recorded < 300 ? 300 : 400) && status !== 304;
