@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http';
 import type { ServerHttp2Stream } from 'node:http2';
-import { epochMsOf } from '../core/clock.js';
 import { redactUrl, REDACTED, type SecretNames } from '../core/redact.js';
 import type { RequestTime } from '../core/record.js';
 import { TIME_SPLIT } from '../core/request-time.js';
@@ -51,6 +50,7 @@ export interface RedactionRules {
 /** A request that has ended, without its secrets. */
 export function recordedRequest(
   state: RequestState,
+  startedAt: number,
   session: string | null,
   answer: Answer | null,
   { secrets, allowHeaders, maxBodyBytes }: RedactionRules,
@@ -65,7 +65,7 @@ export function recordedRequest(
   for (const name of Object.keys(headers)) if (secrets.isSecret(name) && !secrets.isSecretValue(name)) untold.add(name);
   return {
     v: 1,
-    t: Math.round(epochMsOf(state.startedMs)),
+    t: Math.round(startedAt),
     id: secrets.isSecretValue(state.id) ? REDACTED : state.id,
     method: methodLabel(state.request!.method),
     url,

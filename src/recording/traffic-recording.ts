@@ -1,4 +1,5 @@
 import { attach } from '../core/attachment.js';
+import { epochMsOf } from '../core/clock.js';
 import type { RecordedTraffic } from '../core/recording.js';
 import type { RequestState } from '../core/request-state.js';
 import { printable } from '../core/printable.js';
@@ -26,6 +27,8 @@ export class TrafficRecording {
   private readonly sample = new SessionSample();
   private readonly lines = new WrittenLines();
   private bytes = 0;
+  /** One for all lines: a clock that is set while it records would tear their times apart. */
+  private readonly epochOffsetMs: number;
 
   constructor(
     private readonly file: TrafficFile,
@@ -37,6 +40,7 @@ export class TrafficRecording {
     /** Why it must end. */
     private readonly full: (reason: string) => void,
   ) {
+    this.epochOffsetMs = epochMsOf(startedMs) - startedMs;
     file.onError((error) => full(`its file cannot be written: ${error.message}`));
   }
 
@@ -56,7 +60,8 @@ export class TrafficRecording {
     const session = this.sampled(state);
     const name = routeName(route);
     if (!this.wants(session, name)) return;
-    const recorded = recordedRequest(state, session.session, ANSWER.get(state), this.rules);
+    const startedAt = this.epochOffsetMs + state.startedMs;
+    const recorded = recordedRequest(state, startedAt, session.session, ANSWER.get(state), this.rules);
     if (!SENDABLE.test(`${recorded.method} ${recorded.url}`)) return;
     const line = lineOf(recorded);
     this.bytes += Buffer.byteLength(line) + 1;

@@ -234,6 +234,19 @@ describe.each(adapters)('a recording, on %s', (adapter) => {
     expect(lines.map(({ method, url: sent }) => `${method} ${sent}`)).toEqual(['GET /?x=1', 'GET /items/7']);
   });
 
+  it('keeps the time between requests when the clock is set meanwhile', async () => {
+    const { recording, get, ended } = await shop();
+    recording.start(minute);
+    await get('/items/1');
+    const now = Date.now.bind(Date);
+    const clock = vi.spyOn(Date, 'now').mockImplementation(() => now() + 3_600_000);
+    onTestFinished(() => clock.mockRestore());
+    await get('/items/2');
+    const [before, after] = await ended();
+    expect(after!.t - before!.t).toBeLessThan(1_800_000);
+    expect(Math.abs(before!.t - now())).toBeLessThan(60_000);
+  });
+
   it('has one line a request, whatever a body holds', async () => {
     const { url, recording, ended } = await shop();
     recording.start(minute);
