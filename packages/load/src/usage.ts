@@ -28,4 +28,4 @@ diff       Sends each request of a recording to the running release (--primary),
   --speed 2                  replay: twice as fast
   --requests-per-route 200   diff: at most, up to 2000; routes with less than 40 are asked again
 
-Exit codes: 0 holds, 1 fails its gate (diff: differs; replay without a gate: nobody answers), 2 does not recover, 3 void (the generator was late), 64 what was asked for is wrong, 70 a defect of this tool, 130 and 143 stopped.`;
+Exit codes: 0 holds, 1 fails its gate (diff: differs; replay without a gate: nobody answers, or most refuse), 2 does not recover, 3 void (the generator was late), 64 what was asked for is wrong, 70 a defect of this tool, 130 and 143 stopped.`;
