@@ -1,9 +1,10 @@
 import { exec, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
+import { Report } from '../../packages/load/src/report.js';
 import { folder, recordingOf, run, serve } from './cli.js';
 
 const OLD = '{"command":"ramp","exitCode":0}';
@@ -84,6 +85,7 @@ describe('the files of a run', { timeout: 120_000 }, () => {
     const command = `node build/packages/load/src/main.js ${args.join(' ')} 3>&1 >/dev/null | cat`;
     const { stdout } = await promisify(exec)(command);
     expect(JSON.parse(stdout)).toMatchObject({ command: 'replay', requests: 1 });
+    expect(() => new Report('ramp', { html: '/dev/null', json: '/dev/null' }, undefined)).not.toThrow();
   });
 
   it('are written, and the exit code is true, where nobody reads what is printed', async () => {
@@ -100,6 +102,29 @@ describe('the files of a run', { timeout: 120_000 }, () => {
       exitCode,
       steps: expect.arrayContaining([expect.objectContaining({ requests: 20 })]),
     });
+  });
+
+  it('are never the recording, by whatever name, nor each other: it is as it was', async () => {
+    const url = await serve((_, response) => response.end());
+    const file = recordingOf([{ url: '/' }]);
+    const link = join(folder, 'link.html');
+    symlinkSync(file, link);
+    const was = readFileSync(file);
+    const target = ['--target', url];
+    for (const args of [
+      ['replay', file, ...target, '--html', link],
+      ['replay', link, ...target, '--html', file],
+      ['ramp', url, '--from', file, '--html', file],
+    ]) {
+      const ran = await run(...args);
+      expect(ran.stderr).toBe(`--html ${args.at(-1)} is the recording itself: name another file.\n`);
+      expect([ran.status, ran.json]).toEqual([64, null]);
+    }
+    const own = { html: join(folder, 'fresh.html'), json: `${folder}/./fresh.html` };
+    expect(() => new Report('replay', own, file)).toThrow(
+      `--html and --json are one file, ${own.json}: name another one.`,
+    );
+    expect(readFileSync(file)).toEqual(was);
   });
 
   it('are asked for before any load, and a step without any is refused', async () => {

@@ -1,6 +1,6 @@
 import { constants } from 'node:os';
 import { diff } from './diff/diff.js';
-import { readArguments, type Command, type CommandResult, type Given, type Print } from './options.js';
+import { readArguments, textOf, type Command, type CommandResult, type Given, type Print } from './options.js';
 import { ramp } from './ramp/ramp.js';
 import { replay } from './replay.js';
 import { Report } from './report.js';
@@ -28,7 +28,7 @@ export async function main(args: readonly string[]): Promise<number> {
   };
   try {
     const { command, operand, options } = readArguments(args);
-    begun = new Report(command, options);
+    begun = new Report(command, options, command === 'ramp' ? textOf(options, 'from') : operand);
     // Before ten minutes of load, not after them; and no result of an older run stays.
     begun.begin();
     for (const signal of SIGNALS) process.on(signal, stop);

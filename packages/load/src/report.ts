@@ -1,4 +1,5 @@
-import { statSync, writeFileSync } from 'node:fs';
+import { statSync, writeFileSync, type BigIntStats } from 'node:fs';
+import { resolve } from 'node:path';
 import type { Command, Given, Print } from './options.js';
 import { pageOf, type Chart } from './page.js';
 import { UsageError } from './usage.js';
@@ -14,10 +15,17 @@ export class Report {
   private known: object = {};
   private readonly said: string[] = [];
 
+  /** @throws UsageError where one file would overwrite another: `read` is the recording */
   constructor(
     private readonly command: Command,
     private readonly options: Given,
-  ) {}
+    read: string | undefined,
+  ) {
+    const { html, json } = options as Record<string, string | undefined>;
+    for (const [name, file] of Object.entries({ html, json }))
+      if (isSameFile(file, read)) throw new UsageError(`--${name} ${file} is the recording itself: name another file.`);
+    if (isSameFile(html, json)) throw new UsageError(`--html and --json are one file, ${json}: name another one.`);
+  }
 
   readonly print: Print = (line, known) => {
     this.said.push(line);
@@ -66,7 +74,23 @@ export class Report {
   }
 }
 
+/** By whatever name. A stream is given both, one after the other. */
+function isSameFile(one: string | undefined, other: string | undefined): boolean {
+  if (one === undefined || other === undefined || isStream(one)) return false;
+  const [a, b] = [statOf(one), statOf(other)];
+  return a !== null && b !== null ? a.dev === b.dev && a.ino === b.ino : resolve(one) === resolve(other);
+}
+
 function isStream(file: string): boolean {
-  const found = statSync(file, { throwIfNoEntry: false });
-  return found !== undefined && !found.isFile() && !found.isDirectory();
+  const found = statOf(file);
+  return found !== null && !found.isFile() && !found.isDirectory();
+}
+
+/** Null where there is none yet, or none that may be looked at. */
+function statOf(file: string): BigIntStats | null {
+  try {
+    return statSync(file, { bigint: true });
+  } catch {
+    return null;
+  }
 }
