@@ -10,6 +10,9 @@ export interface Served extends TimeRange {
   toStepMs: number;
 }
 
+/** A deploy, and a rollout of it, take no longer. */
+const RESTART_MS = 10 * MINUTE_MS;
+
 /** Whether there is an hour between two ends. Each is known to a bucket: what is left of it without them is sure. */
 const isHour = ({ from, fromStepMs }: Served, { to, toStepMs }: Served): boolean =>
   to - toStepMs - (from + fromStepMs) >= HOUR_MS - 2 * MINUTE_MS;
@@ -26,18 +29,26 @@ export class ServedTimes {
 
   /** The releases of a bucket, each bucket later than the one before. */
   take(at: number, stepMs: number, releases: ReadonlySet<string>): void {
-    for (const release of [...releases].filter((one) => this.comes(one, at)))
-      entryOf(this.byRelease, release, () => []).push({ from: at, fromStepMs: stepMs, to: at, toStepMs: 0 });
-    for (const release of releases)
-      Object.assign(this.byRelease.get(release)!.at(-1)!, { to: at + stepMs, toStepMs: stepMs });
+    const end = { to: at + stepMs, toStepMs: stepMs };
+    const coming = [...releases].filter((release) => this.comes(release, at));
+    for (const release of releases) {
+      const times = entryOf(this.byRelease, release, () => []);
+      if (coming.includes(release)) times.push({ from: at, fromStepMs: stepMs, ...end });
+      else Object.assign(times.at(-1)!, end);
+    }
   }
 
-  /** Whether it is new, or another has replaced it: for more than an hour, or one that was not there an hour before it went. */
+  /** Whether it is new, or another has replaced it meanwhile, rather than served beside it while it restarted. */
   private comes(release: string, at: number): boolean {
     const last = this.byRelease.get(release)?.at(-1);
     if (last === undefined) return true;
+    const awayMs = at - last.to;
     const others = [...this.byRelease.values()].map((times) => times.at(-1)!);
-    return others.some((other) => other.to > last.to && (at - last.to > HOUR_MS || !isHour(other, last)));
+    return others.some((other) => {
+      if (other.to <= last.to) return false;
+      // A canary may be away for longer than a release whose canary it was.
+      return awayMs > (other.from > last.from ? RESTART_MS : HOUR_MS) || !isHour(other, last);
+    });
   }
 }
 

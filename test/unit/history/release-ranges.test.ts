@@ -136,6 +136,22 @@ describe('a release that is away', () => {
     expect(await spanOf(served, 'a')).toMatchObject({ before: range, after: range, atOnce: true });
   });
 
+  it('while its canary, of some hours, serves everybody for more than some minutes, has come again', async () => {
+    const a = [...minutesUntil(ago(20), ago(3)), ...minutesUntil(ago(2), now)];
+    const b = minutesUntil(ago(6), ago(2));
+    const range = { from: ago(6), to: ago(3) };
+    expect(await rangesOf('release', sourceOf({ a, b }), 'a', now)).toMatchObject({
+      releases: { before: 'b', after: 'a' },
+      before: range,
+      after: range,
+    });
+    const restarted = [...minutesUntil(ago(20), ago(3)), ...minutesUntil(ago(3, 8), now)];
+    expect(await rangesOf('release', sourceOf({ a: restarted, b }), 'a', now)).toMatchObject({
+      releases: { before: 'a', after: 'b' },
+      before: { from: ago(6), to: ago(2) },
+    });
+  });
+
   it('while a bad deploy lasts some minutes, counts from then on and is the one before the next', async () => {
     const served = {
       a: [...minutesUntil(ago(80), ago(6, -9)), ...minutesUntil(ago(6), ago(1))],
