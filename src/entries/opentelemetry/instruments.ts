@@ -1,6 +1,7 @@
 import type { Attributes as OtelAttributes, BatchObservableResult, Meter, Observable } from '@opentelemetry/api';
 import { METRICS } from '../metrics/catalogue.js';
 import type { Attributes } from '../metrics/durations.js';
+import { entryOf } from '../../core/entry-of.js';
 import type { Measured, Metric, Point } from '../metrics/metric.js';
 
 /** Figures of the process, which each of its applications tells. */
@@ -28,7 +29,7 @@ export function observe(meter: Meter, measure: () => Measured): () => void {
 class MeterObserver {
   private readonly observed: readonly { readonly metric: Metric; readonly instrument: Observable }[];
   private readonly measures = new Set<() => Measured>();
-  /** What applications had counted when they closed: while another one runs, no counter may go back. */
+  /** What is added to the counts of those that run since others have closed: no counter may go back, and each goes on. */
   private readonly closed = new Map<Metric, readonly Point[]>();
 
   constructor(private readonly meter: Meter) {
@@ -49,31 +50,44 @@ class MeterObserver {
   }
 
   private keepCounters(last: Measured): void {
+    const running = [...this.measures].map((measure) => measure());
     for (const { metric } of this.observed) {
       if (metric.kind !== 'counter' || OF_KERNEL.test(metric.name)) continue;
-      this.closed.set(metric, this.together(metric, [last]).slice(0, MAX_SERIES));
+      const left = aggregated(metric, running);
+      const kept = [...this.together(metric, [...running, last])].map(([key, { attributes, value }]) => ({
+        attributes,
+        value: value - (left.get(key)?.value ?? 0),
+      }));
+      this.closed.set(metric, kept.slice(0, MAX_SERIES));
     }
   }
 
   private readonly callback = (result: BatchObservableResult): void => {
     const all = [...this.measures].map((measure) => measure());
     for (const { metric, instrument } of this.observed) {
-      for (const { value, attributes } of this.together(metric, all))
+      for (const { value, attributes } of this.together(metric, all).values())
         result.observe(instrument, value, otelAttributes(attributes));
     }
   };
 
-  private together(metric: Metric, all: readonly Measured[]): readonly Point[] {
-    const points = new Map<string, Point>();
-    for (const point of [...(this.closed.get(metric) ?? []), ...all.flatMap((now) => metric.read(now))]) {
-      const key = JSON.stringify(point.attributes);
-      const known = points.get(key);
-      if (known === undefined) points.set(key, { ...point });
-      else known.value = OF_PROCESS.test(metric.name) ? Math.max(known.value, point.value) : known.value + point.value;
-    }
-    return [...points.values()];
+  private together(metric: Metric, all: readonly Measured[]): Map<string, Point> {
+    const points = aggregated(metric, all);
+    for (const point of this.closed.get(metric) ?? [])
+      entryOf(points, keyOf(point), () => ({ ...point, value: 0 })).value += point.value;
+    return points;
   }
 }
+
+function aggregated(metric: Metric, all: readonly Measured[]): Map<string, Point> {
+  const points = new Map<string, Point>();
+  for (const point of all.flatMap((now) => [...metric.read(now)])) {
+    const known = entryOf(points, keyOf(point), () => ({ ...point, value: 0 }));
+    known.value = OF_PROCESS.test(metric.name) ? Math.max(known.value, point.value) : known.value + point.value;
+  }
+  return points;
+}
+
+const keyOf = ({ attributes }: Point): string => JSON.stringify(attributes);
 
 const STATUS_OF: readonly string[] = ['http.response.status_code', 'status'];
 

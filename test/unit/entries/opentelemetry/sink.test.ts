@@ -121,12 +121,12 @@ describe('openTelemetrySink on the real metrics SDK', () => {
     const second = everything();
     await sink.start?.(second);
     await sink.close?.();
-    const before = host.snapshotsTaken;
+    const [first, others] = [host.snapshotsTaken, second.snapshotsTaken];
     await otel.collect();
-    expect([host.snapshotsTaken, second.snapshotsTaken]).toEqual([before, 1]);
+    expect([host.snapshotsTaken, second.snapshotsTaken]).toEqual([first, others + 1]);
     await sink.close?.();
     await otel.collect();
-    expect([host.snapshotsTaken, second.snapshotsTaken]).toEqual([before, 1]);
+    expect([host.snapshotsTaken, second.snapshotsTaken]).toEqual([first, others + 1]);
   });
 
   it('adds up what two applications have counted on one provider; figures of the process stay what they are', async () => {
@@ -154,9 +154,11 @@ describe('openTelemetrySink on the real metrics SDK', () => {
     expect(await counted()).toEqual([18_000, 2, 12, 6]);
     await first.sink.close?.();
     expect(await counted()).toEqual([18_000, 2, 12, 3]);
+    await second.sink.publish([blockRecord()]);
+    expect((await counted())[1]).toBe(3);
     const third = await started(everything());
     await second.sink.close?.();
-    expect(await counted()).toEqual([27_000, 2, 12, 3]);
+    expect(await counted()).toEqual([27_000, 3, 12, 3]);
     await third.sink.close?.();
     await started(everything());
     expect((await counted())[0]).toBe(9_000);
