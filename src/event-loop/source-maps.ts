@@ -31,15 +31,15 @@ export class SourceMaps {
   ) {}
 
   /** Of what a loader makes of such a file, Node may know the map, in the thread that loaded it; the disk does not. */
-  static isTypeScript(file: string): boolean {
-    return /\.[cm]?tsx?$/.test(file);
+  static isTypeScript(fileOrUrl: string): boolean {
+    return /\.[cm]?tsx?(?:\?.*)?$/.test(fileOrUrl);
   }
 
   /** `file:line:column`, relative to the working directory where the file lies in it. Never throws. */
   locationOf({ file: fileOrUrl, line, column }: Position): string | null {
     if (fileOrUrl === null) return null;
     const file = this.pathOf(fileOrUrl);
-    const entry: Partial<Origin> | undefined = this.mapOf(file)?.findEntry(line - 1, column - 1);
+    const entry: Partial<Origin> | undefined = this.mapOf(file, fileOrUrl)?.findEntry(line - 1, column - 1);
     // A source may be null in a map.
     if (typeof entry?.originalSource !== 'string') {
       return `${this.shortened(file)}:${line}:${column}`;
@@ -56,19 +56,19 @@ export class SourceMaps {
     return (inside ? below : file).split(path.sep).join('/');
   }
 
-  private mapOf(file: string): Finder | null {
+  private mapOf(file: string, asLoaded: string): Finder | null {
     if (!this.path.isAbsolute(file)) return null;
     // A dependency's sources are seldom installed, and may be named as if they lay in the application.
     if (/[/\\]node_modules[/\\]/.test(file)) return null;
-    const known = this.maps.get(file);
+    const known = this.maps.get(asLoaded);
     if (known !== undefined) return known;
     let map: Finder | null = null;
     try {
-      map = SourceMaps.isTypeScript(file) ? (this.module.findSourceMap(file) ?? null) : this.readMap(file);
+      map = SourceMaps.isTypeScript(file) ? (this.module.findSourceMap(asLoaded) ?? null) : this.readMap(file);
     } catch {
       // No map, a broken one, or a file that is gone: the position in the compiled code is still true.
     }
-    this.maps.set(file, map);
+    this.maps.set(asLoaded, map);
     return map;
   }
 

@@ -104,7 +104,10 @@ describe('source maps', () => {
     const found = vi.spyOn(module, 'findSourceMap');
     found.mockReturnValue(new module.SourceMap({ ...map('src/d.ts'), file: '', sourcesContent: [], sourceRoot: '' }));
     expect(new SourceMaps(folder, 0, Mappings).locationOf(frame(file))).toBe('dist/src/d.ts:5:7');
-    expect(found.mock.calls).toEqual([[file]]);
+    const loaded = `${pathToFileURL(file).href}?v=1`;
+    expect(new SourceMaps(folder, 0, Mappings).locationOf(frame(loaded))).toBe('dist/src/d.ts:5:7');
+    expect(found.mock.calls).toEqual([[file], [loaded]]);
+    expect([file, loaded, 'file:///a.ts.js'].map((name) => SourceMaps.isTypeScript(name))).toEqual([true, true, false]);
     found.mockReturnValue(undefined);
     expect(new SourceMaps(folder, MAX_BYTES, Mappings).locationOf(frame(file))).toBe('dist/d.ts:2:3');
     found.mockRestore();
