@@ -159,10 +159,11 @@ describe.each(adapters)('a recording, on %s', (adapter) => {
     recording.start(minute);
     const known = { 'if-none-match': 'W/"2c-abc"', 'if-modified-since': 'Tue, 24 Nov 2026 13:00:00 GMT' };
     await get('/items/7', known);
-    await get('/items/8', { 'if-none-match': '"4f5b2c9d8e7f6a5b4c3d2e1f0a9b8c7d"' });
+    const looksRandom = { 'if-none-match': '"4f5b2c9d8e7f6a5b4c3d2e1f0a9b8c7d"' };
+    await get('/items/8', looksRandom);
     const [item, hash] = await ended();
     expect(item!.headers).toMatchObject(known);
-    expect(hash).toMatchObject({ headers: { 'if-none-match': '[redacted]' }, redacted: ['headers.if-none-match'] });
+    expect(hash).toMatchObject({ headers: looksRandom, redacted: [] });
   });
 
   it('says of a body that it does not hold that it is left out, whoever was to read it', async () => {

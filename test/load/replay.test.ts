@@ -103,6 +103,20 @@ describe('replay', { timeout: 300_000 }, () => {
     expect(refused.status).toBe(1);
     const known = ['--target', await serve((_, response) => response.writeHead(304).end())];
     expect((await runUntilNotVoid('replay', own, ...known)).status).toBe(0);
+    const fresh = recordingOf(Array.from({ length: 20 }, () => ({ url: '/me', status: 304 })));
+    expect((await runUntilNotVoid('replay', fresh, ...target)).status).toBe(1);
+  });
+
+  it('sends a condition only where it was met: of the others it does not know all that was asked for', async () => {
+    const asked: unknown[] = [];
+    const url = await serve(({ headers }, response) => {
+      asked.push(headers['if-none-match']);
+      response.end();
+    });
+    const headers = { 'if-none-match': '"a"' };
+    const file = recordingOf([200, 304].map((status) => ({ url: '/me', status, headers })));
+    await run('replay', file, '--target', url);
+    expect(asked.slice(0, 2)).toEqual([undefined, '"a"']);
   });
 
   it('says why there was no answer, and ends with 1 where nobody answers, also without a gate', async () => {

@@ -55,4 +55,4 @@ export class Outcomes {
  * 304 is no refusal: the client has the answer.
  */
 export const isRefusal = (recorded: number | null, status: number): boolean =>
-  recorded !== null && recorded < 400 && status >= (recorded < 300 ? 300 : 400) && status !== 304;
+  recorded !== null && recorded < 400 && status >= (recorded < 300 || recorded === 304 ? 300 : 400) && status !== 304;

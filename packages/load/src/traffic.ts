@@ -127,6 +127,7 @@ async function textOf(file: string): Promise<Readable> {
   return raw.pipe(gunzip);
 }
 
+const CONDITIONS = ['if-none-match', 'if-modified-since'];
 /** Of the connection, or made anew for each request. */
 const OWN_HEADERS = new Set([...OF_CONNECTION, 'host', 'connection', 'te']);
 
@@ -154,7 +155,10 @@ function requestOf(
   for (const [name, value] of Object.entries((given ?? {}) as Fields))
     if (typeof value === 'string' && isSent(name, value)) headers[name.toLowerCase()] = value;
   const atMs = typeof t === 'number' ? t : 0;
-  const path = encodeURI(url).replaceAll('%25', '%');
+  // Half a surrogate pair has no encoding.
+  const path = /\p{Surrogate}/u.test(url) ? '' : encodeURI(url).replaceAll('%25', '%');
+  // What else the client asked for, as `no-cache`, is not known.
+  if (status !== 304) for (const name of CONDITIONS) delete headers[name];
   return {
     method,
     path,
