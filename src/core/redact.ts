@@ -19,7 +19,7 @@ const SECRET_PARTS = (
 ).split(' ');
 
 /** `userpass`, `ldappass`; neither `bypass` nor `boardingpass`. */
-const PASS_AT_END = /(?<!by|com|over|sur|tres|under|boarding|season|ski|high|low|band)pass$/;
+const PASS_AT_END = /^(?!(?:by|com|encom|over|sur|tres|under|boarding|season|ski|high|low|band)pass$).*pass$/;
 
 /** Values that are secret whatever they are called: JSON web tokens, well-known key formats, PEM, HTTP credentials. */
 const KEY =

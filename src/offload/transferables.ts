@@ -72,7 +72,7 @@ export function classLostIn(value: unknown, levels = 3): string | null {
   }
   if (levels === 0) return null;
   let looked = 0;
-  // Calls no getter, and does not read all of a large value.
+  // Calls no getter.
   for (const key in isList ? FIRST_ITEMS : value) {
     if (looked++ === MOST_ITEMS) break;
     const lost = classLostIn(Object.getOwnPropertyDescriptor(value, key)?.value, levels - 1);

@@ -48,8 +48,8 @@ export class ExpressPlatform implements Platform {
     routes.listen(({ method, pattern, handler }) => {
       const owner = this.rawPaths.ownerOf(pattern);
       // `_OTHER` is `@All()`.
-      if (owner === null || handler === null || !/^(?:GET|_OTHER)$/.test(method)) return;
-      const cause = `GET ${pattern} is answered by ${owner} and never by ${handler.name}`;
+      if (owner === null || handler === null || !/^(?:GET|HEAD|_OTHER)$/.test(method)) return;
+      const cause = `${method === 'HEAD' ? method : 'GET'} ${pattern} is answered by ${owner} and never by ${handler.name}`;
       requests.report.report(cause, `${cause}. Give one of them another path.`);
     });
     // Nest registers the body parsers before any module can add a middleware; the server's own event sees their answers too.

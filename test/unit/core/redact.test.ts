@@ -46,6 +46,7 @@ describe('secret names', () => {
     'DBPASS2',
     'smtppass',
     'ldappass',
+    'derbypass',
     'confirmpass',
     'postgrespass',
     'Passwort',
