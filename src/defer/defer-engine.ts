@@ -154,19 +154,24 @@ export class DeferEngine {
     await within(Math.max(LAST_MS, leftMs()), () => this.drained());
     clearTimeout(saying);
     this.closed = true;
-    const { report } = this.shared;
-    const cut = [this.queue, ...this.buffers()].flatMap((part) => part.close(CUT_OFF));
-    if (cut.length > 0) {
-      const message = `${cut.length} deferred tasks were cut off after ${deadlineMs} ms: ${listOf(cut)}. `;
-      report('deferred tasks were cut off', `${message}Raise \`defer.drainTimeoutMs\`, or make the work durable.`);
-    }
+    const closing = `were cut off after ${deadlineMs} ms`;
+    const inProcess = [this.queue, ...this.lanes, ...this.jobs.values()].flatMap((part) => part.close(CUT_OFF));
+    this.sayCut(`deferred tasks ${closing}`, inProcess, 'make the work durable');
+    const unstored = this.durable?.close(CUT_OFF) ?? [];
+    this.sayCut(`durable jobs that were not stored ${closing}`, unstored, 'give the store a `spillPath`');
     const onDisk = this.durable?.onDisk ?? 0;
     if (onDisk > 0) {
       const cause = `${onDisk} durable items are not stored yet`;
-      report(cause, `${cause}: they stay in the spill file and are sent at the next start.`);
+      this.shared.report(cause, `${cause}: they stay in the spill file and are sent at the next start.`);
     }
     this.counters.close();
     await this.durable?.closeStore();
+  }
+
+  private sayCut(what: string, names: readonly string[], advice: string): void {
+    if (names.length === 0) return;
+    const message = `${names.length} ${what}: ${listOf(names)}. Raise \`defer.drainTimeoutMs\`, or ${advice}.`;
+    this.shared.report(what, message);
   }
 
   private sayWaits(deadlineMs: number): void {

@@ -230,6 +230,21 @@ describe('durable work in front of a store that comes and goes', () => {
     await engine.drain(100);
   });
 
+  it('what could not be stored before the deadline is told as durable, apart from what was not', async () => {
+    const place = new MemoryPlace();
+    place.away = true;
+    const { engine, reports, defer } = engineWith({ store: new MemoryStore(place, false) });
+    await engine.durable!.start(NO_WORKER);
+    const enqueued = ['a', 'b'].map((id) => engine.durable!.enqueue(entryOf(id)).catch(() => {}));
+    defer(() => new Promise(() => {}), { name: 'Audit' });
+    await engine.drain(20);
+    await Promise.all(enqueued);
+    expect(reports.filter((text) => text.includes('were cut off'))).toEqual([
+      '1 deferred tasks were cut off after 20 ms: Audit. Raise `defer.drainTimeoutMs`, or make the work durable.',
+      '2 durable jobs that were not stored were cut off after 20 ms: receipt (2). Raise `defer.drainTimeoutMs`, or give the store a `spillPath`.',
+    ]);
+  });
+
   it('a boot that fails because the spill file is in use closes the store again', async () => {
     const path = join(folder, 'spill.ndjson');
     const first = engineWith({ store: new MemoryStore(new MemoryPlace(), false, { path, maxBytes: 1024 ** 3 }) });
