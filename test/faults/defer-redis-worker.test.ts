@@ -12,9 +12,6 @@ import { NO_WORKER } from '../unit/defer/durable-entry.js';
 
 const LONG = process.env['PERF_LONG'] !== undefined;
 
-// BullMQ 5 leaves a rejection of its own unhandled.
-const itOnBullmq6 = it.skipIf(process.env['BULLMQ_MAJOR'] === '5');
-
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
   for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
@@ -237,7 +234,7 @@ it('once a worker has stopped no timer holds up the end of the process', async (
   await until('its timers to end', () => timers() <= before, 5_000);
 });
 
-itOnBullmq6('with all Sentinels away nobody is asked any more once the application has closed', async () => {
+it('with all Sentinels away nobody is asked any more once the application has closed', async () => {
   let asked = 0;
   const sentinel = createServer((socket) => {
     asked += 1;

@@ -12,7 +12,7 @@ export interface Connection {
    * Ends reconnecting, also on connections that BullMQ has copied from it, and a client that we have made: BullMQ leaves
    * alone what it was handed, and does not get through to a connection that was never made.
    */
-  release(): void;
+  readonly release: () => void;
 }
 
 /** A connection that owes an answer for so long is half open, milliseconds: it is made anew. */

@@ -43,6 +43,8 @@ export class JobWorker {
   private readonly given = new WeakSet<Job>();
   private readonly stopping = new AbortController();
   private paused = false;
+  /** BullMQ works jobs off; before that there is nothing to pause, and its `close` would leave its errors without a listener. */
+  private runs = false;
   /** Id of the job that is offered to other workers. */
   private offered: string | null | undefined = null;
   private nextOfferMs = 0;
@@ -86,7 +88,11 @@ export class JobWorker {
       host.report(cause, `${cause}. It goes on by itself when Redis is back.`);
     });
     worker.waitUntilReady().then(
-      () => void worker.run().catch((error: Error) => worker.emit('error', error)),
+      () => {
+        if (this.paused) return;
+        this.runs = true;
+        worker.run().catch((error: Error) => worker.emit('error', error));
+      },
       () => setTimeout(() => this.openAgain(), RETRY_MS).unref(),
     );
     return worker;
@@ -95,17 +101,13 @@ export class JobWorker {
   private openAgain(): void {
     if (this.paused) return;
     this.endRefused();
-    const { worker, connection } = this;
-    this.endRefused = () => {
-      const closed = worker.close(true).catch((error: Error) => this.worker.emit('error', error));
-      void closed.then(() => connection.release());
-    };
+    this.endRefused = this.connection.release;
     this.worker = this.open(true);
   }
 
   async pause(): Promise<void> {
     this.paused = true;
-    await this.worker.pause(true);
+    if (this.runs) await this.worker.pause(true);
   }
 
   /**
@@ -130,7 +132,7 @@ export class JobWorker {
     this.endRefused();
     // With nothing to tell, Redis is waited for only as long as it takes when it is there.
     const hasNews = this.active.size + this.untold.size > 0;
-    await within(hasNews ? leftMs() : LAST_WORD_MS, () => this.worker.close(this.active.size > 0));
+    if (this.runs) await within(hasNews ? leftMs() : LAST_WORD_MS, () => this.worker.close(this.active.size > 0));
     this.connection.release();
   }
 

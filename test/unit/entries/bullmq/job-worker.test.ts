@@ -54,3 +54,17 @@ it('work that heeds the signal of a shutdown is put back: it has not failed', as
   expect(await ended).toBeInstanceOf(DelayedError);
   expect(putBack).toBe(1);
 });
+
+it('BullMQ is not asked to end a worker that never ran: it would take away the listener of errors still to come', async () => {
+  class NeverReady extends StubWorker {
+    override waitUntilReady = (): Promise<void> => new Promise(() => {});
+    override pause = (): Promise<void> => Promise.reject(new Error('asked'));
+    override close = (): Promise<void> => Promise.reject(new Error('asked'));
+  }
+  let released = 0;
+  const connect = () => ({ options: {}, release: () => void (released += 1) });
+  const worker = new JobWorker({ Worker: NeverReady } as never, 'mail', connect, { concurrency: 1 }, NO_WORKER);
+  await worker.pause();
+  await worker.stop(10);
+  expect(released).toBe(1);
+});
