@@ -1,5 +1,6 @@
 import { once, type EventEmitter } from 'node:events';
 import type { ConnectionOptions, Queue } from 'bullmq';
+import { within } from '../../core/within.js';
 import { PerfError } from '../../core/perf.error.js';
 import { isClient, needsAnew, reconnectInMs } from '../redis/connection.js';
 
@@ -18,6 +19,8 @@ export interface Connection {
 /** A connection that owes an answer for so long is half open, milliseconds: it is made anew. */
 const SILENT_MS = 10_000;
 const WORKER_BEAT_MS = 8_000;
+/** A Sentinel that owes an answer for so long is given up, and the next is asked, milliseconds. */
+const SENTINEL_MS = 3_000;
 
 /** BullMQ's loop asks again at once when Redis has refused its command: when it may, milliseconds. */
 const REFUSED_MS = 1_000;
@@ -29,6 +32,11 @@ export interface RedisClient {
   readonly options?: { retryStrategy?: RetryStrategy | null; reconnectOnError?: ((error: Error) => unknown) | null };
   duplicate(override: object): { disconnect(): void } & object;
 }
+
+type GivenOptions = RedisClient['options'] & {
+  readonly sentinelRetryStrategy?: RetryStrategy | null;
+  readonly sentinelCommandTimeout?: number;
+};
 
 /** A client of ioredis as BullMQ hands it out. */
 export interface WorkerClient {
@@ -83,21 +91,23 @@ export async function workerConnections(connection: RedisConnection, queue: Queu
   return () => workerConnection(connection, pattern);
 }
 
-function clientOf(queue: Queue): Promise<WorkerClient & EventEmitter> {
+export function clientOf(queue: Queue): Promise<WorkerClient & EventEmitter> {
   // BullMQ 5, and BullMQ 6.
   const of = queue as { client?: Promise<unknown>; getBackend?(): object };
   return (of.client ?? (of.getBackend!() as { client: Promise<unknown> }).client) as ReturnType<typeof clientOf>;
 }
 
-/** Resolves when no connection is being made any more: commands of a producer would fail until then, though nothing is wrong. */
+/** Waits while a connection is being made, `SILENT_MS` at most: commands of a producer would fail until then, though nothing is wrong. */
 export async function attempted(queue: Queue): Promise<void> {
-  const client = await clientOf(queue);
-  if (!client.status.startsWith('connect')) return;
   const over = new AbortController();
-  const ends = ['ready', 'close'].map((event) => once(client, event, { signal: over.signal }));
-  // Rejects where the client tells of an error.
-  await Promise.race(ends).catch(() => {});
-  over.abort();
+  const ended = async (): Promise<void> => {
+    const client = await clientOf(queue);
+    if (!client.status.startsWith('connect')) return;
+    const ends = ['ready', 'close'].map((event) => once(client, event, { signal: over.signal }));
+    // Rejects where the client tells of an error.
+    await Promise.race(ends).catch(() => {});
+  };
+  await within(SILENT_MS, ended).finally(() => over.abort());
 }
 
 /**
@@ -143,16 +153,17 @@ function connect(
 ): Connection {
   let released = false;
   let refused = false;
-  const given = (isClient(connection) ? connection.options : connection) as RedisClient['options'];
-  // BullMQ's own default waits up to 20 s.
-  const usual = given?.retryStrategy ?? reconnectInMs;
-  // ioredis gives up, and lets the process end, when its strategy returns no number. The application's own may give up for its client.
-  const retryStrategy: RetryStrategy = (times) => {
-    if (released) return null;
-    const pausesMs = refused ? REFUSED_MS : usual(times);
-    refused = false;
-    return typeof pausesMs === 'number' ? pausesMs : reconnectInMs(times);
-  };
+  const given = (isClient(connection) ? connection.options : connection) as GivenOptions | undefined;
+  // ioredis gives up, and lets the process end, when a strategy returns no number. The application's own may give up for its client.
+  const untilReleased =
+    // BullMQ's own default waits up to 20 s.
+    (usual: RetryStrategy | null = reconnectInMs): RetryStrategy =>
+      (times) => {
+        if (released) return null;
+        const pausesMs = refused ? REFUSED_MS : usual?.(times);
+        refused = false;
+        return typeof pausesMs === 'number' ? pausesMs : reconnectInMs(times);
+      };
   const usualAnew = given?.reconnectOnError ?? needsAnew(/READONLY/);
   const reconnectOnError = (error: Error): unknown => {
     const ends = endsTurn(error);
@@ -160,7 +171,14 @@ function connect(
     return usualAnew(error) || ends;
   };
   // Else BullMQ's first attempt would be its last.
-  const options = { ...override, lazyConnect: false, retryStrategy, reconnectOnError };
+  const options = {
+    ...override,
+    lazyConnect: false,
+    retryStrategy: untilReleased(given?.retryStrategy),
+    sentinelRetryStrategy: untilReleased(given?.sentinelRetryStrategy),
+    sentinelCommandTimeout: given?.sentinelCommandTimeout ?? SENTINEL_MS,
+    reconnectOnError,
+  };
   const client = isClient<RedisClient>(pattern) ? pattern.duplicate(options) : null;
   return {
     options: client ?? ({ ...connection, ...options } as ConnectionOptions),

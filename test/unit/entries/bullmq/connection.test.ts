@@ -1,5 +1,6 @@
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { workerConnections } from '../../../../src/entries/bullmq/connection.js';
+import { EventEmitter } from 'node:events';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { attempted, producerConnection, workerConnections } from '../../../../src/entries/bullmq/connection.js';
 
 /** A client of ioredis, whose server answers its pings or does not. */
 class StubClient {
@@ -77,4 +78,41 @@ it('what BullMQ has ended is not ended again: the timer of ioredis for that woul
   reads.status = 'end';
   release();
   expect(reads.ended).toBe(false);
+});
+
+it('a send waits for a connection that is being made, but not without bound', async () => {
+  const client = Object.assign(new EventEmitter(), { status: 'connecting' });
+  let sent = 0;
+  const send = () => attempted({ client: Promise.resolve(client) } as never).then(() => (sent += 1));
+  const first = send();
+  await vi.advanceTimersByTimeAsync(1);
+  expect(sent).toBe(0);
+  client.emit('ready');
+  await first;
+  const second = send();
+  await vi.advanceTimersByTimeAsync(10_000);
+  await second;
+  expect(client.eventNames()).toEqual([]);
+});
+
+describe('Sentinels', () => {
+  interface Asked {
+    sentinelCommandTimeout: number;
+    sentinelRetryStrategy(times: number): unknown;
+  }
+  const sentinels = [{ host: '127.0.0.1', port: 1 }];
+
+  it('that owe an answer are given up, after the time that the application has set', () => {
+    const askedOf = (own: object) => producerConnection({ sentinels, ...own }).options as unknown as Asked;
+    expect(askedOf({}).sentinelCommandTimeout).toBe(3_000);
+    expect(askedOf({ sentinelCommandTimeout: 500 }).sentinelCommandTimeout).toBe(500);
+  });
+
+  it.each([undefined, null, () => null, () => 7])('are asked until the connection is released, given %s', (own) => {
+    const { options, release } = producerConnection({ sentinels, sentinelRetryStrategy: own });
+    const asked = options as unknown as Asked;
+    expect(asked.sentinelRetryStrategy(1)).toEqual(own?.() ?? expect.any(Number));
+    release();
+    expect(asked.sentinelRetryStrategy(2)).toBe(null);
+  });
 });
