@@ -1,6 +1,7 @@
 import type { Queue } from 'bullmq';
 import { feature, number, object, optional, optionError, string, value, type Option } from '../../core/option.js';
 import { applicationPackage } from '../../core/application-package.js';
+import { backoffMs } from '../../core/backoff.js';
 import { within } from '../../core/within.js';
 import { PerfError } from '../../core/perf.error.js';
 import { reasonOf } from '../../core/reason.js';
@@ -9,6 +10,7 @@ import { isQueueName } from '../../defer/work-options.js';
 import { needsAnew } from '../redis/connection.js';
 import {
   attempted,
+  clientOf,
   importBullmq,
   producerConnection,
   reconnect,
@@ -22,6 +24,8 @@ import { JobWorker, type QueueWorkerOptions } from './job-worker.js';
 
 /** For a last word with Redis, which nothing depends on any more, milliseconds. */
 const CLOSE_TIMEOUT_MS = 300;
+/** When a queue is made anew to which Redis has refused its first connection. */
+const OPEN_AGAIN = { baseMs: 1_000, maxMs: 60_000 };
 
 export interface BullmqStoreOptions {
   /** ioredis options, or an ioredis client, which is duplicated and never touched otherwise. */
@@ -131,6 +135,7 @@ class BullmqStore implements BullmqDurableStore {
   private readonly served = new Set<string>();
   private started: { bullmq: Bullmq; connection: Connection; host: DurableStoreHost } | null = null;
   private working = false;
+  private closed = false;
   private connectWorker: (() => Connection) | null = null;
   private readonly needsAnew = needsAnew(/READONLY|NOSCRIPT/);
   /** That of the application that booted last. */
@@ -159,14 +164,8 @@ class BullmqStore implements BullmqDurableStore {
   }
 
   startWorker(): void {
-    const queue = this.queues.get(this.ownQueue)!;
     this.working = true;
-    const connecting = workerConnections(this.options.connection, queue).then((connect) => {
-      this.connectWorker = connect;
-      for (const name of [...this.served, ...this.options.queues.keys(), ...this.started!.host.queues()])
-        this.serve(name);
-    });
-    connecting.catch((error: Error) => queue.emit('error', error));
+    this.serveAll();
   }
 
   queue(name = this.ownQueue): Queue {
@@ -210,11 +209,12 @@ class BullmqStore implements BullmqDurableStore {
   }
 
   async close(): Promise<void> {
+    this.closed = true;
     await Promise.all([...this.queues.values()].map(closeQueue));
     this.started?.connection.release();
   }
 
-  private open(name: string): Queue {
+  private open(name: string, times = 1): Queue {
     const { bullmq, connection, host } = this.started!;
     const queue = new bullmq.Queue(name, {
       connection: connection.options,
@@ -227,7 +227,27 @@ class BullmqStore implements BullmqDurableStore {
       host.report(cause, `${cause}. Durable work is kept and sent when Redis is back.`);
     });
     this.queues.set(name, queue);
+    workerConnections(this.options.connection, queue).then(
+      (connect) => {
+        this.connectWorker ??= connect;
+        this.serveAll();
+      },
+      // BullMQ before 5.38 asks for INFO all the same; once that was refused, the queue never connects.
+      () => setTimeout(() => this.openAgain(queue, times), backoffMs(times, OPEN_AGAIN)).unref(),
+    );
     return queue;
+  }
+
+  private openAgain(refused: Queue, times: number): void {
+    if (this.closed) return;
+    void closeQueue(refused);
+    this.open(refused.name, times + 1);
+  }
+
+  private serveAll(): void {
+    if (!this.working) return;
+    for (const name of [...this.served, ...this.options.queues.keys(), ...this.started!.host.queues()])
+      this.serve(name);
   }
 
   /** Makes its worker, where and when there are workers. */
@@ -242,9 +262,11 @@ class BullmqStore implements BullmqDurableStore {
 }
 
 async function closeQueue(queue: Queue): Promise<void> {
+  // Before its first connection, which only BullMQ before 5.38 waits for, its errors would have no listener: `release` ends it.
+  if (!(await within(CLOSE_TIMEOUT_MS, () => clientOf(queue).catch(() => {})))) return;
   // Redis away: there is nobody to say goodbye to. What remains is to stop reconnecting.
   const closed = await within(CLOSE_TIMEOUT_MS, () => queue.close()).catch(() => false);
-  if (!closed) await within(CLOSE_TIMEOUT_MS, () => queue.disconnect());
+  if (!closed) await within(CLOSE_TIMEOUT_MS, () => queue.disconnect()).catch(() => {});
 }
 
 /** Services that share a Redis have a queue each. BullMQ allows no colon, and dashboards no slash. */
