@@ -17,10 +17,34 @@ let queued = 0;
 /** The route that opens the connection stays in flight until it is opened. */
 let leave = gate();
 
-const call = async (): Promise<void> => {
-  const { body } = await pool.request({ path: '/', method: 'GET' });
+const call = async (path = '/', by = pool): Promise<void> => {
+  const { body } = await by.request({ path, method: 'GET' });
   await body.text();
 };
+
+/** From where a request makes its second call, which is no promise's job. */
+const places: Record<string, () => Promise<void>> = {
+  'process.nextTick()': async () => {
+    await call();
+    await new Promise<void>((resolve) => process.nextTick(() => resolve(call())));
+  },
+  'setTimeout()': async () => {
+    await call();
+    await new Promise<void>((resolve) => setTimeout(() => resolve(call()), 1));
+  },
+  'setImmediate()': async () => {
+    await call();
+    await new Promise<void>((resolve) => setImmediate(() => resolve(call())));
+  },
+  "undici's retry interceptor": () => call('/flaky', pool.compose(undici.interceptors.retry({ minTimeout: 1 }))),
+  "undici's redirect interceptor": () =>
+    call('/moved', pool.compose(undici.interceptors.redirect({ maxRedirections: 1 }))),
+};
+let place = '';
+/** How the upstream answers, by path, the first time. */
+const firstAnswers: Record<string, number> = { '/flaky': 503, '/moved': 302 };
+let answered = new Set<string>();
+let closing = false;
 
 @Controller()
 class PoolController {
@@ -45,6 +69,12 @@ class PoolController {
     return {};
   }
 
+  @Get('again')
+  async again() {
+    await places[place]!();
+    return {};
+  }
+
   @Get('second')
   async second() {
     const called = call();
@@ -61,7 +91,15 @@ describe.each(adapters)('a queue for the connections of undici, on %s', (adapter
   beforeEach(async () => {
     [answer, asked, leave] = [gate(), gate(), gate()];
     queued = 0;
-    upstream = createServer((_, response) => void answer.passed.then(() => response.end('{}')));
+    answered = new Set();
+    closing = false;
+    upstream = createServer(({ url, headers: { host } }, response) => {
+      response.statusCode = (!answered.has(url!) && firstAnswers[url!]) || 200;
+      answered.add(url!);
+      if (url === '/moved') response.setHeader('location', `http://${host}/`);
+      if (closing) response.setHeader('connection', 'close');
+      void answer.passed.then(() => response.end('{}'));
+    });
     await once(upstream.listen(0, '127.0.0.1'), 'listening');
     pool = poolOf(1);
     running = await startApp(adapter, { perf: { context: true }, metadata: { controllers: [PoolController] } });
@@ -71,8 +109,8 @@ describe.each(adapters)('a queue for the connections of undici, on %s', (adapter
     await pool.close();
     upstream.close();
   });
-  const poolOf = (connections: number): UndiciPool =>
-    new undici.Pool(`http://127.0.0.1:${(upstream.address() as AddressInfo).port}`, { connections });
+  const poolOf = (connections: number, pipelining = 1): UndiciPool =>
+    new undici.Pool(`http://127.0.0.1:${(upstream.address() as AddressInfo).port}`, { connections, pipelining });
   const ask = async (path: string): Promise<void> => void (await (await fetch(`${running.url}/${path}`)).text());
   const callsOf = ({ upstream: uses }: RequestRecord): number => uses!.reduce((sum, { calls }) => sum + calls, 0);
   const poolCalls = (): number | undefined => {
@@ -96,6 +134,35 @@ describe.each(adapters)('a queue for the connections of undici, on %s', (adapter
     ]);
     expect(records[0]!.time!.unplacedCalls).toBeGreaterThanOrEqual(3);
     expect(poolCalls()).toBe(4);
+  });
+
+  it.each([
+    ['that the upstream closes after each answer', 1, true],
+    ['that takes several calls at a time', 2, false],
+  ])('gives none of them to who opened a connection %s', async (_, pipelining, closes) => {
+    closing = closes;
+    await pool.close();
+    pool = poolOf(1, pipelining);
+    const first = ask('first');
+    await asked.passed;
+    await Promise.all([ask('second'), ask('second'), ask('second')]);
+    leave.open();
+    await first;
+    const opener = (await running.requests()).find(({ route }) => route === '/first')!;
+    expect(callsOf(opener)).toBe(1);
+    expect(opener.time!.unplacedCalls).toBeGreaterThanOrEqual(4 - pipelining);
+    expect(poolCalls()).toBe(4);
+  });
+
+  it.each(Object.keys(places))('is none for the second call of its opener, from %s', async (name) => {
+    answer.open();
+    place = name;
+    await pool.close();
+    pool = poolOf(2);
+    await ask('again');
+    const [record] = await running.requests();
+    expect(callsOf(record!)).toBe(2);
+    expect(record!.time!.unplacedCalls).toBe(0);
   });
 
   it('counts them as unplaced when that request has ended', async () => {

@@ -1,7 +1,8 @@
-import { AsyncResource, executionAsyncId, executionAsyncResource } from 'node:async_hooks';
-import { storedRequest, type RequestState } from '../../core/request-state.js';
+import { AsyncResource, executionAsyncResource } from 'node:async_hooks';
+import type { Socket } from 'node:net';
+import { storedRequest } from '../../core/request-state.js';
 import type { Channels } from '../channels.js';
-import type { Call, Upstream } from '../upstream.js';
+import type { Call, Caller, Upstream } from '../upstream.js';
 import { isExporter } from './exporters.js';
 import { isRedirect } from './redirects.js';
 
@@ -19,7 +20,8 @@ export function hearUndici(channels: Channels, upstream: Upstream): void {
   // The channels after the first fire in the socket's context: told apart by the request itself.
   const calls = new WeakMap<UndiciRequest, Call>();
   const failing = new WeakSet<UndiciRequest>();
-  const isQueued = hearQueues(channels);
+  const makers = new WeakMap<UndiciRequest, Caller>();
+  const { isQueued, answered } = hearQueues(channels);
   const end = (request: UndiciRequest, failed: boolean): void => {
     const call = calls.get(request);
     if (call === undefined) return;
@@ -33,6 +35,7 @@ export function hearUndici(channels: Channels, upstream: Upstream): void {
     const caller = isQueued() ? null : upstream.caller();
     const call = upstream.begin({ kind: 'http', host, method, path }, caller);
     if (call !== null) calls.set(request, call);
+    makers.set(request, caller);
   });
   channels.on('undici:client:sendHeaders', ({ request, headers }: { request: UndiciRequest; headers: string }) => {
     // What has become another protocol, by `undici.upgrade()`: no channel tells more of it.
@@ -46,38 +49,43 @@ export function hearUndici(channels: Channels, upstream: Upstream): void {
       if (isRedirect(statusCode)) end(request, false);
     },
   );
-  channels.on('undici:request:trailers', ({ request }: { request: UndiciRequest }) =>
-    end(request, failing.has(request)),
-  );
+  channels.on('undici:request:trailers', ({ request }: { request: UndiciRequest }) => {
+    // A redirect has ended before: undici's interceptor follows it here, in the context of its maker or of another request.
+    answered(!calls.has(request) && makers.get(request) === storedRequest());
+    end(request, failing.has(request));
+  });
   channels.on('undici:request:error', ({ request }: { request: UndiciRequest }) => end(request, true));
 }
 
 /**
- * Whether a call may have waited for a free connection of its pool: it begins in the context of the request that opened that.
- * A maker runs before that, in a promise's job, or in a resource that keeps its context, as undici 8 does; a queue in the socket's callbacks.
+ * Whether undici may be sending what has waited for a connection of its pool: it does so in the context of who opened that,
+ * or reads from it. Undici 8 keeps the maker's, in an AsyncResource.
  */
-function hearQueues(channels: Channels): () => boolean {
-  /** With the callback in which they first opened one. */
-  const openers = new WeakMap<RequestState, number>();
-  let connects = false;
-  const connected = (): void => {
-    connects = true;
-    queueMicrotask(() => (connects = false));
+function hearQueues(channels: Channels): { isQueued: () => boolean; answered: (followed: boolean) => void } {
+  let drains = false;
+  const open = (): void => void (drains = true);
+  const close = (): void => void (drains = false);
+  /** Until the callback ends, or the promise's job. */
+  const openForJob = (): void => {
+    open();
+    process.nextTick(close);
+    queueMicrotask(close);
   };
-  channels.on('undici:client:beforeConnect', () => {
-    const opener = storedRequest();
-    if (opener !== undefined && !openers.has(opener)) openers.set(opener, executionAsyncId());
+  channels.on('undici:client:connected', ({ socket }: { socket: Socket }) => {
+    openForJob();
+    socket.prependOnceListener('close', open).once('close', close);
   });
-  // Undici 6 sends what has waited in the very job that connects.
-  channels.on('undici:client:connected', connected);
-  channels.on('undici:client:connectError', connected);
-  return () => {
-    const stored = storedRequest();
-    const openedIn = stored && openers.get(stored);
-    if (openedIn === undefined) return false;
-    const [id, resource] = [executionAsyncId(), executionAsyncResource()];
-    const isMakers = id === 0 || id === openedIn || resource instanceof Promise || resource instanceof AsyncResource;
-    return connects || !isMakers;
+  channels.on('undici:client:connectError', openForJob);
+  channels.on('undici:request:headers', openForJob);
+  return {
+    isQueued: () => drains && !(executionAsyncResource() instanceof AsyncResource),
+    // A connection for several calls at a time takes its next one right here, each other in an immediate that undici sets.
+    answered: (followed) => {
+      if (followed) close();
+      else openForJob();
+      setImmediate(open);
+      process.nextTick(setImmediate, close);
+    },
   };
 }
 
