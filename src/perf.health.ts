@@ -39,7 +39,7 @@ function loopReasons({ utilization, delayMs }: EventLoopSnapshot): string[] {
   return reasons;
 }
 
-/** Low memory is watched every second: no sample tells what the kernel could take back. */
+/** Low memory is among the others: no sample tells what the kernel could take back. */
 function resourceReasons({ cpu, process: own }: ResourceSample): string[] {
   const reasons: string[] = [];
   const { window } = cpu;

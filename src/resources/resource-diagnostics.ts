@@ -16,12 +16,18 @@ const LOW_MEMORY_BYTES = 256 * MIB;
 /** One sample may catch a peak that the garbage collector is about to undo. */
 const LOW_MEMORY_SAMPLES = 2;
 
+/** What is left of how much, in words, when it is low; `leftBytes`: before the kernel kills. */
+export function lowMemory(limits: ResourceSample['limits'], leftBytes: number | null): string | null {
+  const memoryBytes = memoryBoundOf(limits);
+  if (memoryBytes === null || leftBytes === null) return null;
+  const isLow = leftBytes < Math.min(memoryBytes * LOW_MEMORY_SHARE, LOW_MEMORY_BYTES);
+  return isLow ? `${mb(leftBytes)} of ${mb(memoryBytes)} MB` : null;
+}
+
 /** What the container's figures mean, said in words and once each, with what to do. */
 export class ResourceDiagnostics {
   private readonly said = new Set<string>();
   private periods = { all: 0, throttled: 0, usedMs: 0, ms: 0 };
-  /** What keeps the process from its work, of the last second. */
-  reasons: readonly string[] = [];
   private lowSamples = 0;
   private oomKills: number | null = null;
 
@@ -45,7 +51,7 @@ export class ResourceDiagnostics {
     );
   }
 
-  /** Every second: what cannot wait for the next record. `leftBytes`: before the kernel kills. */
+  /** Every second: what cannot wait for the next record. */
   watch(sample: ResourceSample, leftBytes: number | null = null): void {
     this.watchHeadroom(sample.limits, leftBytes);
     this.watchOomKills(sample.memory.oomKills);
@@ -61,18 +67,15 @@ export class ResourceDiagnostics {
   }
 
   private watchHeadroom(limits: ResourceSample['limits'], leftBytes: number | null): void {
-    const memoryBytes = memoryBoundOf(limits);
-    if (memoryBytes === null || leftBytes === null) return;
-    const isLow = leftBytes < Math.min(memoryBytes * LOW_MEMORY_SHARE, LOW_MEMORY_BYTES);
-    this.reasons = isLow ? [`memory: ${mb(leftBytes)} of ${mb(memoryBytes)} MB left`] : [];
-    this.lowSamples = isLow ? this.lowSamples + 1 : 0;
+    const low = lowMemory(limits, leftBytes);
+    this.lowSamples = low === null ? 0 : this.lowSamples + 1;
     if (this.lowSamples < LOW_MEMORY_SAMPLES) return;
     const then = isHighFirst(limits)
       ? 'throttles the process. Raise memory.high'
       : 'kills the process (exit code 137). Raise the memory limit';
     this.warnOnce(
       'memory low',
-      `Only ${mb(leftBytes)} of ${mb(memoryBytes)} MB memory are left; at 0 the kernel ${then}, ` +
+      `Only ${low} memory are left; at 0 the kernel ${then}, ` +
         'or lower --max-old-space-size so that the garbage collector works earlier.',
     );
   }

@@ -4,7 +4,7 @@ import { SCHEDULING } from '../core/scheduling.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
 import type { Feature, FeatureDefinition, FeatureHost } from '../http/feature.js';
 import { disagreement, nodeFigures } from './node-figures.js';
-import { ResourceDiagnostics } from './resource-diagnostics.js';
+import { lowMemory, ResourceDiagnostics } from './resource-diagnostics.js';
 import { ResourceReader, type ResourceReading } from './resource-reading.js';
 import { limitsOf, memoryLeft, sampleSince } from './resource-sample.js';
 import { ReadingResourceSampler, ResourceSampler } from './resource-sampler.js';
@@ -80,8 +80,12 @@ export class ResourcesFeature implements Feature {
     return { resources: sampleSince(since, reading, this.settings) };
   }
 
+  /** Low memory, as of now: a probe asks before the first watch, and after a block that held it up. */
   reasons(): readonly string[] {
-    return this.diagnostics.reasons;
+    if (this.options === null) return [];
+    const reading = this.reader.read();
+    const low = lowMemory(limitsOf(reading, this.settings), memoryLeft(reading, this.settings.memoryLimitBytes));
+    return low === null ? [] : [`memory: ${low} left`];
   }
 
   drain(): void {

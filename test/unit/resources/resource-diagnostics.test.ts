@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { ResourceSample } from '../../../src/core/record.js';
 import { disagreement } from '../../../src/resources/node-figures.js';
 import { heapSpaces } from '../../../src/resources/heap-spaces.js';
-import { ResourceDiagnostics } from '../../../src/resources/resource-diagnostics.js';
+import { lowMemory, ResourceDiagnostics } from '../../../src/resources/resource-diagnostics.js';
 import { heapFlags } from '../../../src/resources/resource-advice.js';
 import { GIB, MIB } from '../../fixtures/kernel/kernel-files.js';
 import { resourceSample } from '../../fixtures/resource-sample.js';
@@ -131,13 +131,9 @@ describe('what the container figures mean, in words', () => {
     ]);
   });
 
-  it('gives low memory as a reason while it is low', () => {
-    const { diagnostics: d } = diagnostics();
-    const reasons = [19, 20, null].map((left) => {
-      d.watch(limited(128 * MIB), left === null ? null : left * MIB);
-      return d.reasons;
-    });
-    expect(reasons).toEqual([['memory: 19 of 128 MB left'], [], []]);
+  it('calls less than 15 % of the limit low', () => {
+    const { limits } = limited(128 * MIB);
+    expect([19 * MIB, 20 * MIB, null].map((left) => lowMemory(limits, left))).toEqual(['19 of 128 MB', null, null]);
   });
 
   it('calls 256 MB left of a large container enough', () => {
