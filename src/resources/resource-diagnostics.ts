@@ -1,6 +1,7 @@
 import { mb, MIB, THROTTLED } from '../core/figures.js';
 import type { ResourceSample } from '../core/record.js';
 import type { Reporter } from '../core/reporter.js';
+import type { CpuQuota } from './cgroup/cpu.js';
 import { type HeapSpaces, heapSpaces } from './heap-spaces.js';
 import { flagsText, HEAP_SHARE, heapFlags } from './resource-advice.js';
 import { isHighFirst, memoryBoundOf } from './resource-sample.js';
@@ -9,6 +10,7 @@ import { isHighFirst, memoryBoundOf } from './resource-sample.js';
 export const BADLY_THROTTLED = 0.25;
 /** Fewer periods than this (of 100 ms) are no trend. */
 const MIN_PERIODS = 20;
+const NO_PERIODS = { all: 0, throttled: 0, usedMs: 0, ms: 0, quota: null as CpuQuota | null };
 
 /** Memory is low below this share of the limit, or below this much where the share would be a lot. */
 const LOW_MEMORY_SHARE = 0.15;
@@ -27,7 +29,7 @@ export function lowMemory(limits: ResourceSample['limits'], leftBytes: number | 
 /** What the container's figures mean, said in words and once each, with what to do. */
 export class ResourceDiagnostics {
   private readonly said = new Set<string>();
-  private periods = { all: 0, throttled: 0, usedMs: 0, ms: 0 };
+  private periods = { ...NO_PERIODS };
   private lowSamples = 0;
   private oomKills: number | null = null;
 
@@ -80,24 +82,25 @@ export class ResourceDiagnostics {
     );
   }
 
-  /** With each record. Short windows are added up until they are a trend. */
-  weighThrottling({ cpu: { window }, limits }: ResourceSample): void {
+  /** With each record. Short windows are added up until they are a trend. `quota`: the limit that was hit most, if any. */
+  weighThrottling({ cpu: { window } }: ResourceSample, quota: CpuQuota | null): void {
     const seen = this.periods;
+    seen.quota = quota ?? seen.quota;
     seen.all += window?.periods ?? 0;
     seen.throttled += window?.throttledPeriods ?? 0;
     seen.usedMs += window?.periods == null ? 0 : window.usageCores * window.ms;
     seen.ms += window?.periods == null ? 0 : window.ms;
     if (seen.all < MIN_PERIODS) return;
-    this.periods = { all: 0, throttled: 0, usedMs: 0, ms: 0 };
+    this.periods = { ...NO_PERIODS };
     const ratio = seen.throttled / seen.all;
     const isBad = ratio > BADLY_THROTTLED;
-    if (ratio <= THROTTLED || (!isBad && this.said.has('badly throttled'))) return;
-    const limit =
-      limits.cpuCores === null ? '' : ` (the lowest limit is ${Math.round(limits.cpuCores * 100) / 100} cores)`;
+    if (seen.quota === null || ratio <= THROTTLED || (!isBad && this.said.has('badly throttled'))) return;
+    const { cores, isAncestor } = seen.quota;
+    const limit = `the limit of ${Math.round(cores * 100) / 100} cores${isAncestor ? ' of a parent cgroup' : ''}`;
     this.warnOnce(
       isBad ? 'badly throttled' : 'throttled',
-      `The CPU was throttled in ${(ratio * 100).toFixed(0)} % of periods${limit}: requests wait though the mean use is ` +
-        `only ${(seen.usedMs / seen.ms).toFixed(2)} cores. Raise the CPU limit, or run less in parallel (workers, UV_THREADPOOL_SIZE).`,
+      `The CPU was throttled in ${(ratio * 100).toFixed(0)} % of periods by ${limit}: requests wait though the mean use is ` +
+        `only ${(seen.usedMs / seen.ms).toFixed(2)} cores. Raise that limit, or run less in parallel (workers, UV_THREADPOOL_SIZE).`,
     );
   }
 

@@ -8,17 +8,18 @@ import type { ResolvedResourcesOptions } from './resources.options.js';
 export function limitsOf(reading: ResourceReading, overrides: ResolvedResourcesOptions): ResourceSample['limits'] {
   const { cpuLimit, memory, layout } = reading;
   const { cpuLimitCores, memoryLimitBytes } = overrides;
-  const isReadable = reading.isCgroupUsage || memory !== null || cpuLimit.limitCores !== null;
+  const [lowest] = cpuLimit.quotas;
+  const isReadable = reading.isCgroupUsage || memory !== null || lowest !== undefined;
   const isOverridden = cpuLimitCores !== null || memoryLimitBytes !== null;
   return {
     version: layout.version,
     source: isOverridden ? 'override' : isReadable ? 'cgroup' : 'process',
     trust: isReadable ? layout.trust : 'none',
-    cpuCores: cpuLimitCores ?? cpuLimit.limitCores,
+    cpuCores: cpuLimitCores ?? lowest?.cores ?? null,
     memoryBytes: memoryLimitBytes ?? memory?.limitBytes ?? null,
     memoryHighBytes: memory?.highBytes ?? null,
     byAncestor: {
-      cpu: cpuLimitCores === null && cpuLimit.byAncestor,
+      cpu: cpuLimitCores === null && lowest?.isAncestor === true,
       memory: memoryLimitBytes === null && memory?.byAncestor === true,
     },
     ofMachine: {
@@ -51,7 +52,7 @@ export function sampleSince(
     at: Date.now(),
     limits,
     // Counters are those of the lowest limit, whichever is hit: a counter of now this cgroup, now that, would be none.
-    cpu: { ...reading.cpuUsage, ...(reading.cpuLimit.throttling[0] ?? UNKNOWN_THROTTLING), window: window.cpu },
+    cpu: { ...reading.cpuUsage, ...(reading.cpuLimit.quotas[0]?.throttling ?? UNKNOWN_THROTTLING), window: window.cpu },
     memory: memoryOf(reading, options.memoryLimitBytes),
     pressure: window.pressure,
     process: reading.process,

@@ -1,6 +1,6 @@
 import type { ResourceSample } from '../core/record.js';
 import type { SchedulingLoss } from '../core/scheduling.js';
-import { type CpuLimit, type Throttling, UNKNOWN_THROTTLING } from './cgroup/cpu.js';
+import { type CpuLimit, type CpuQuota, type Throttling, UNKNOWN_THROTTLING } from './cgroup/cpu.js';
 import type { ResourceReading } from './resource-reading.js';
 
 type CpuWindow = NonNullable<ResourceSample['cpu']['window']>;
@@ -79,23 +79,32 @@ export function lossBetween(before: ResourceReading, after: ResourceReading): Sc
   return { throttledPeriods: worst(throttling).throttledPeriods, throttledMs: milliseconds(throttledSeconds) };
 }
 
-type ThrottlingBetween = Throttling & { ratio: number | null };
-const UNKNOWN: ThrottlingBetween = { ...UNKNOWN_THROTTLING, ratio: null };
+type ThrottlingBetween = Throttling & { ratio: number | null; quota: CpuQuota | null };
+const UNKNOWN: ThrottlingBetween = { ...UNKNOWN_THROTTLING, ratio: null, quota: null };
 
-/** Of each limit. Unknown when they are others than before, or in another order: their counters have another past. */
+/** Of each limit. Unknown where it was not there before, and where another one is gone: what that one did is not told. */
 function throttlingBetween(before: CpuLimit, after: CpuLimit): ThrottlingBetween[] {
-  if (before.heldBy !== after.heldBy) return [UNKNOWN];
-  return after.throttling.map((now, index) => {
-    const of = (key: keyof Throttling): number | null => difference(before.throttling[index]![key], now[key]);
+  if (before.quotas.length !== after.quotas.length) return [UNKNOWN];
+  return after.quotas.map((quota) => {
+    const past = before.quotas.find(({ directory }) => directory === quota.directory);
+    if (past === undefined) return UNKNOWN;
+    const of = (key: keyof Throttling): number | null => difference(past.throttling[key], quota.throttling[key]);
     const [periods, throttledPeriods] = [of('periods'), of('throttledPeriods')];
     const ratio = share(throttledPeriods, periods);
-    return { periods, throttledPeriods, throttledSeconds: of('throttledSeconds'), ratio };
+    return { periods, throttledPeriods, throttledSeconds: of('throttledSeconds'), ratio, quota };
   });
 }
 
 /** That of the limit which was hit most: it holds the process back, whichever is the lowest. What is unknown may be worse. */
 const worst = (limits: readonly ThrottlingBetween[]): ThrottlingBetween =>
   limits.toSorted((a, b) => (b.ratio ?? Infinity) - (a.ratio ?? Infinity))[0] ?? UNKNOWN;
+
+/** Whose throttling the window between two readings tells of; null when nothing was throttled, or it is unknown. */
+export function hitMost(before: ResourceReading | null, after: ResourceReading): CpuQuota | null {
+  if (before === null) return null;
+  const { ratio, quota } = worst(throttlingBetween(before.cpuLimit, after.cpuLimit));
+  return ratio === 0 ? null : quota;
+}
 
 const visibleSeconds = (limits: readonly Throttling[]): number | null =>
   limits.reduce<number | null>(

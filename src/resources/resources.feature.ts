@@ -8,6 +8,7 @@ import { lowMemory, ResourceDiagnostics } from './resource-diagnostics.js';
 import { ResourceReader, type ResourceReading } from './resource-reading.js';
 import { limitsOf, memoryLeft, sampleSince } from './resource-sample.js';
 import { ReadingResourceSampler, ResourceSampler } from './resource-sampler.js';
+import { hitMost } from './resource-window.js';
 import { type ResolvedResourcesOptions, resourcesRows, resourcesOption } from './resources.options.js';
 import { SchedulingHistory } from './scheduling-history.js';
 
@@ -26,8 +27,8 @@ export class ResourcesFeature implements Feature {
       return { limit, request: this.settings.cpuRequestCores, machine: reading.machine.cpus };
     },
     throttledMs: () => {
-      const { anySeconds, throttling } = this.reader.read().cpuLimit;
-      const seconds = anySeconds ?? throttling[0]?.throttledSeconds ?? null;
+      const { anySeconds, quotas } = this.reader.read().cpuLimit;
+      const seconds = anySeconds ?? quotas[0]?.throttling.throttledSeconds ?? null;
       return seconds === null ? null : seconds * 1_000;
     },
   };
@@ -104,9 +105,9 @@ export class ResourcesFeature implements Feature {
   private readonly publish = (): void => {
     const reading = this.reader.read();
     const sample = sampleSince(this.published, reading, this.settings);
+    this.diagnostics.weighThrottling(sample, hitMost(this.published, reading));
     this.publishedBefore = this.published;
     this.published = reading;
-    this.diagnostics.weighThrottling(sample);
     const { recorder } = this.host;
     if (recorder.wanted) recorder.push({ kind: 'resource', sample });
   };

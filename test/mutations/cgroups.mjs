@@ -14,8 +14,8 @@ export const cgroups = [
   {
     name: 'the own cgroup’s CPU limit counts, not the lowest above it',
     file: quota,
-    find: '  limits.sort((a, b) => a.cores - b.cores);',
-    replace: '',
+    find: 'quotas.toSorted((a, b) => a.cores - b.cores)',
+    replace: 'quotas',
     tests,
   },
   {
@@ -119,8 +119,8 @@ export const cgroups = [
   {
     name: 'counters of two levels make a throttled ratio',
     file: window,
-    find: 'before.heldBy !== after.heldBy',
-    replace: "before.heldBy === '?'",
+    find: 'directory === quota.directory',
+    replace: "directory !== '?'",
     tests,
   },
   {

@@ -10,14 +10,19 @@ export type CpuUsage = Pick<CpuFigures, 'userSeconds' | 'systemSeconds'> & { usa
 /** How often the cgroup was stopped at its own quota. */
 export type Throttling = Pick<CpuFigures, 'periods' | 'throttledPeriods' | 'throttledSeconds'>;
 
-/** The effective CPU limit, with the throttling of each limit that can be seen. */
-export interface CpuLimit {
-  limitCores: number | null;
-  byAncestor: boolean;
+/** The CPU limit that one cgroup holds. */
+export interface CpuQuota {
   /** Whose throttling this is: it cannot be compared with that of other cgroups. */
-  heldBy: string;
-  /** Of every limit up the tree, the lowest first. */
-  throttling: readonly Throttling[];
+  directory: string;
+  isAncestor: boolean;
+  cores: number;
+  throttling: Throttling;
+}
+
+/** What limits the CPU, and how much it did. */
+export interface CpuLimit {
+  /** Every limit up the tree that can be seen, the lowest first. */
+  quotas: readonly CpuQuota[];
   /** Seconds throttled by any limit, hidden ones included (`cpu.stat.local`, since Linux 6.6). */
   anySeconds: number | null;
   /** The same, read before all else: the kernel adds to it while the files are read. */
@@ -27,14 +32,7 @@ export interface CpuLimit {
 export const UNKNOWN_THROTTLING: Throttling = { periods: null, throttledPeriods: null, throttledSeconds: null };
 
 /** What an unlimited cgroup, or none, tells of throttling. */
-export const NOT_LIMITED: CpuLimit = {
-  limitCores: null,
-  byAncestor: false,
-  heldBy: '',
-  throttling: [],
-  anySeconds: null,
-  earlierSeconds: null,
-};
+export const NOT_LIMITED: CpuLimit = { quotas: [], anySeconds: null, earlierSeconds: null };
 
 /** Null when the kernel does not say. A running process has used CPU, so a total of 0 is a stub (gVisor). */
 export function readCpuUsage(root: string, { version, directories }: ControllerCgroup): CpuUsage | null {
@@ -72,17 +70,13 @@ export function readCpuLimit(root: string, { version, directories }: ControllerC
   const throttlingIn = (file: string): Throttling => parseThrottling(textOf(`${root}${file}`), version);
   const local = `${directories[0]}/cpu.stat.local`;
   const earlierSeconds = throttlingIn(local).throttledSeconds;
-  const limits = directories.flatMap((directory) => {
+  const quotas = directories.flatMap((directory, level) => {
     const cores = quotaOf(version, `${root}${directory}`);
-    return cores === null ? [] : [{ directory, cores, throttling: throttlingIn(`${directory}/cpu.stat`) }];
+    if (cores === null) return [];
+    return [{ directory, isAncestor: level > 0, cores, throttling: throttlingIn(`${directory}/cpu.stat`) }];
   });
-  limits.sort((a, b) => a.cores - b.cores);
-  const [lowest] = limits;
   return {
-    limitCores: lowest?.cores ?? null,
-    byAncestor: lowest !== undefined && lowest.directory !== directories[0],
-    heldBy: limits.map(({ directory }) => directory).join('\n'),
-    throttling: limits.map(({ throttling }) => throttling),
+    quotas: quotas.toSorted((a, b) => a.cores - b.cores),
     anySeconds: earlierSeconds === null ? null : throttlingIn(local).throttledSeconds,
     earlierSeconds,
   };

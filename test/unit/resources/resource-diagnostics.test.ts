@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ResourceSample } from '../../../src/core/record.js';
 import { disagreement } from '../../../src/resources/node-figures.js';
+import { type CpuQuota, UNKNOWN_THROTTLING } from '../../../src/resources/cgroup/cpu.js';
 import { heapSpaces } from '../../../src/resources/heap-spaces.js';
 import { lowMemory, ResourceDiagnostics } from '../../../src/resources/resource-diagnostics.js';
 import { heapFlags } from '../../../src/resources/resource-advice.js';
@@ -18,6 +19,13 @@ const throttled = (ratio: number, periods = 100): ResourceSample =>
     cores: 0.5,
     window: { periods, throttledPeriods: ratio * periods, throttledRatio: ratio, usageCores: 0.31 },
   });
+
+const quota = (cores: number, isAncestor = false): CpuQuota => ({
+  directory: '/',
+  isAncestor,
+  cores,
+  throttling: UNKNOWN_THROTTLING,
+});
 
 const limited = (memoryLimitBytes: number): ResourceSample => resourceSample({ memoryLimitBytes });
 
@@ -70,21 +78,28 @@ describe('what the container figures mean, in words', () => {
 
   it('speaks of throttling above 5 %, louder above 25 %, once each', () => {
     const { said, diagnostics: d } = diagnostics();
-    for (const ratio of [0, 0.05, 0.06, 0.2, 0.38, 0.5, 0.07]) d.weighThrottling(throttled(ratio));
+    for (const ratio of [0, 0.05, 0.06, 0.2, 0.38, 0.5, 0.07]) d.weighThrottling(throttled(ratio), quota(0.5));
     expect(said).toEqual([
-      expect.stringContaining('throttled in 6 % of periods (the lowest limit is 0.5 cores)'),
-      'The CPU was throttled in 38 % of periods (the lowest limit is 0.5 cores): requests wait though the mean use is only 0.31 cores. ' +
-        'Raise the CPU limit, or run less in parallel (workers, UV_THREADPOOL_SIZE).',
+      expect.stringContaining('throttled in 6 % of periods by the limit of 0.5 cores: '),
+      'The CPU was throttled in 38 % of periods by the limit of 0.5 cores: requests wait though the mean use is only 0.31 cores. ' +
+        'Raise that limit, or run less in parallel (workers, UV_THREADPOOL_SIZE).',
     ]);
+  });
+
+  it('names the limit that throttled, which need not be the lowest nor the own one', () => {
+    const { said, diagnostics: d } = diagnostics();
+    d.weighThrottling(throttled(1, 10), quota(0.6, true));
+    d.weighThrottling(throttled(0, 10), null);
+    expect(said).toEqual([expect.stringContaining('in 50 % of periods by the limit of 0.6 cores of a parent cgroup:')]);
   });
 
   it('draws no conclusion from a handful of periods', () => {
     const { said, diagnostics: d } = diagnostics();
-    d.weighThrottling(throttled(1, 19));
+    d.weighThrottling(throttled(1, 19), quota(0.5));
     expect(said).toEqual([]);
-    d.weighThrottling(resourceSample({}));
+    d.weighThrottling(resourceSample({}), null);
     expect(said).toEqual([]);
-    d.weighThrottling(throttled(0, 19));
+    d.weighThrottling(throttled(0, 19), null);
     expect(said).toEqual([expect.stringContaining('throttled in 50 % of periods')]);
   });
 

@@ -1,19 +1,23 @@
 import { describe, expect, it } from 'vitest';
-import { type CpuLimit, NOT_LIMITED, type Throttling } from '../../../src/resources/cgroup/cpu.js';
+import { type CpuLimit, type CpuQuota, NOT_LIMITED, type Throttling } from '../../../src/resources/cgroup/cpu.js';
 import type { ResourceReading } from '../../../src/resources/resource-reading.js';
 import { SchedulingHistory } from '../../../src/resources/scheduling-history.js';
 
-const own = (nowMs: number): Throttling => ({
+const quota = (directory: string, throttling: Throttling): CpuQuota => ({
+  directory,
+  isAncestor: directory !== '/own',
+  cores: 0.5,
+  throttling,
+});
+
+const counts = (nowMs: number): Throttling => ({
   periods: nowMs / 100,
   throttledPeriods: nowMs / 200,
   throttledSeconds: nowMs / 4_000,
 });
 
 const limit = (nowMs: number, parts: Partial<CpuLimit> = {}): CpuLimit => ({
-  limitCores: 0.5,
-  byAncestor: false,
-  heldBy: '/own',
-  throttling: [own(nowMs)],
+  quotas: [quota('/own', counts(nowMs))],
   anySeconds: nowMs / 2_000,
   earlierSeconds: nowMs / 2_000,
   ...parts,
@@ -59,7 +63,8 @@ describe('what was lost since a moment', () => {
   it('counts all limits that can be seen where the kernel does not tell of the others', () => {
     const both = (nowMs: number, throttledSeconds: number): ResourceReading => {
       const pod = { periods: nowMs / 100, throttledPeriods: nowMs / 100, throttledSeconds };
-      return at(nowMs, limit(nowMs, { anySeconds: null, heldBy: '/pod/own\n/pod', throttling: [own(nowMs), pod] }));
+      const quotas = [quota('/own', counts(nowMs)), quota('/pod', pod)];
+      return at(nowMs, limit(nowMs, { anySeconds: null, quotas }));
     };
     next = both(2_000, 0.5);
     // Periods are of the limit that was hit most.
@@ -69,12 +74,13 @@ describe('what was lost since a moment', () => {
   it('is unknown for a counter that went back, is not there, or is another level’s', () => {
     const without = history(at(1_000, limit(1_000, { anySeconds: null })));
     const reset = { periods: 0, throttledPeriods: 10, throttledSeconds: 0.5 };
-    next = at(2_000, limit(2_000, { anySeconds: null, throttling: [reset] }));
+    next = at(2_000, limit(2_000, { anySeconds: null, quotas: [quota('/own', reset)] }));
     expect(without.since(1_000)).toEqual({ throttledPeriods: 5, throttledMs: 250 });
-    next = at(2_000, limit(2_000, { anySeconds: null, throttling: [{ ...reset, throttledPeriods: 0 }] }));
+    const quotas = [quota('/own', { ...reset, throttledPeriods: 0 })];
+    next = at(2_000, limit(2_000, { anySeconds: null, quotas }));
     expect(without.since(1_000)).toMatchObject({ throttledPeriods: null });
     // A new holder's total is of its whole life.
-    next = at(2_000, limit(2_000, { anySeconds: null, heldBy: '/' }));
+    next = at(2_000, limit(2_000, { anySeconds: null, quotas: [quota('/', counts(2_000))] }));
     expect(without.since(1_000)).toEqual({ throttledPeriods: null, throttledMs: null });
     next = at(2_000, NOT_LIMITED);
     expect(without.since(1_000)).toEqual({ throttledPeriods: null, throttledMs: null });

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { ResourceReader } from '../../../src/resources/resource-reading.js';
 import { createResourceSampler } from '../../../src/resources/resource-sampler.js';
+import { hitMost } from '../../../src/resources/resource-window.js';
 import {
   MIB,
   machine,
@@ -15,7 +17,10 @@ import { kernelTree } from '../../fixtures/kernel/kernel-tree.js';
 const OWN = '/sys/fs/cgroup';
 
 describe('throttling', () => {
-  it('of two cgroups is not compared when the limit moves to another level', () => {
+  it.each([
+    ['moves to', { cpuMax: 'max 100000' }],
+    ['is lower at', { cpuMax: '50000 100000', periods: 110, throttled: 10, throttledUs: 2_000 }],
+  ])('of two cgroups is not compared when the limit %s another level', (_, root) => {
     let nowMs = 0;
     const own = (parts: Parameters<typeof v2Cgroup>[1]) => v2Cgroup(`${OWN}/own`, parts);
     const tree = kernelTree({
@@ -29,6 +34,7 @@ describe('throttling', () => {
       const sampler = createResourceSampler({ root: tree.root, now: () => nowMs });
       expect(sampler.sample().cpu).toMatchObject({ periods: 100, throttledPeriods: 10 });
       nowMs += 1_000;
+      tree.write(v2Cgroup(OWN, root));
       tree.write(own({ cpuMax: '20000 100000', usageUs: 1_100_000, periods: 900, throttled: 900 }));
       const { limits, cpu } = sampler.sample();
       expect(limits.cpuCores).toBe(0.2);
@@ -88,6 +94,35 @@ describe('throttling of several limits', () => {
   );
 });
 
+describe('the limit that was hit most', () => {
+  const pod = (throttled: number) => v2Cgroup(`${OWN}/pod`, { cpuMax: '60000 100000', periods: 100, throttled });
+  const own = (throttled: number, cpuMax = '50000 100000') =>
+    v2Cgroup(`${OWN}/pod/own`, { cpuMax, periods: 100, throttled });
+
+  it.each([
+    ['a parent’s', { ...pod(90), ...own(10) }, { cores: 0.6, isAncestor: true }],
+    ['the own one', { ...pod(10), ...own(90) }, { cores: 0.5, isAncestor: false }],
+    ['the own one, raised above the parent’s', { ...pod(10), ...own(90, '70000 100000') }, { cores: 0.7 }],
+  ])('is known by its cores: %s', (_, after, expected) => {
+    const tree = kernelTree({
+      ...machine(),
+      '/proc/self/cgroup': '0::/pod/own\n',
+      '/proc/self/mountinfo': v2Mount(),
+      ...v2Cgroup(`${OWN}/pod`, { cpuMax: '60000 100000' }),
+      ...v2Cgroup(`${OWN}/pod/own`, { cpuMax: '50000 100000' }),
+    });
+    try {
+      const reader = new ResourceReader(tree.root, () => 0);
+      const before = reader.read();
+      expect(hitMost(before, reader.read())).toBeNull();
+      tree.write(after);
+      expect(hitMost(before, reader.read())).toMatchObject(expected);
+    } finally {
+      tree.dispose();
+    }
+  });
+});
+
 describe('throttling by an ancestor that cannot be seen', () => {
   const files = (local: number, visible: number | null) =>
     v2Cgroup(OWN, {
@@ -133,6 +168,7 @@ describe('throttling beside siblings', () => {
     ['more than by limits that can be seen', files(150_000, 50_000, 40_000), true],
     ['of a pod whose seconds are a sibling’s too', files(90_000, 50_000, 400_000), null],
     ['of siblings only', files(0, 0, 400_000), false],
+    ['of a limit that is gone', { ...files(90_000, 0, 0), [`${OWN}/pod/own/cpu.max`]: 'max 100000\n' }, null],
   ])('tells whether a limit that cannot be seen takes part: %s', (_, after, expected) => {
     let nowMs = 0;
     const tree = kernelTree({
