@@ -119,7 +119,7 @@ function isThrottledUnseen(before: CpuLimit, after: CpuLimit): boolean | null {
   const visible = visibleSeconds(throttlingBetween(before, after));
   if (any === null || visible === null) return null;
   if (any > visible * (1 + INEXACT)) return true;
-  // A parent's seconds are those of its other children too: a hidden limit's may be among them.
+  // A parent counts its other children's seconds, and two limits at once the same ones: a hidden limit's may be among them.
   return any > 0 && any < visible * (1 - INEXACT) ? null : false;
 }
 

@@ -167,6 +167,7 @@ describe('throttling beside siblings', () => {
     ['all of it by limits that can be seen', files(90_000, 50_000, 40_000), false],
     ['more than by limits that can be seen', files(150_000, 50_000, 40_000), true],
     ['of a pod whose seconds are a sibling’s too', files(90_000, 50_000, 400_000), null],
+    ['of two limits at the same time', files(60_000, 50_000, 40_000), null],
     ['of siblings only', files(0, 0, 400_000), false],
     ['of a limit that is gone', { ...files(90_000, 0, 0), [`${OWN}/pod/own/cpu.max`]: 'max 100000\n' }, null],
   ])('tells whether a limit that cannot be seen takes part: %s', (_, after, expected) => {
