@@ -172,8 +172,9 @@ class BullmqStore implements BullmqDurableStore {
     const { bullmq, connection, host } = this.started!;
     const queue = new bullmq.Queue(name, {
       connection: connection.options,
-      // Without these two, a queue made while Redis is away waits for ever, and so does every `add`.
-      skipWaitingForReady: true,
+      // Without these two, a queue made while Redis is away waits for ever, and so does every `add`. BullMQ 5.50 asks for INFO
+      // before it is connected, which fails: its next one waits.
+      skipWaitingForReady: times === 1,
       skipVersionCheck: true,
     });
     queue.on('error', (error) => {
