@@ -16,6 +16,24 @@ import { kernelTree } from '../../fixtures/kernel/kernel-tree.js';
 
 const OWN = '/sys/fs/cgroup';
 
+type Files = Readonly<Record<string, string | null>>;
+
+/** What a sampler says of a hidden limit, in a cgroup whose files become `after` within a second. */
+function hiddenAncestorIn(cgroup: string, before: Files, after: Files): boolean | null | undefined {
+  let nowMs = 0;
+  const files = { '/proc/self/cgroup': `0::${cgroup}\n`, '/proc/self/mountinfo': v2Mount() };
+  const tree = kernelTree({ ...machine(), ...files, ...before });
+  try {
+    const sampler = createResourceSampler({ root: tree.root, now: () => nowMs });
+    sampler.sample();
+    nowMs += 1_000;
+    tree.write(after);
+    return sampler.sample().cpu.window?.throttledByHiddenAncestor;
+  } finally {
+    tree.dispose();
+  }
+}
+
 describe('throttling', () => {
   it.each([
     ['moves to', { cpuMax: 'max 100000' }],
@@ -138,22 +156,7 @@ describe('throttling by an ancestor that cannot be seen', () => {
     ['nothing was throttled', files(10, null), files(10, null), false],
     ['the kernel has no cpu.stat.local', v2Cgroup(OWN, {}), v2Cgroup(OWN, {}), null],
   ])('%s', (_, before, after, expected) => {
-    let nowMs = 0;
-    const tree = kernelTree({
-      ...machine(),
-      '/proc/self/cgroup': '0::/\n',
-      '/proc/self/mountinfo': v2Mount(),
-      ...before,
-    });
-    try {
-      const sampler = createResourceSampler({ root: tree.root, now: () => nowMs });
-      sampler.sample();
-      nowMs += 1_000;
-      tree.write(after);
-      expect(sampler.sample().cpu.window?.throttledByHiddenAncestor).toBe(expected);
-    } finally {
-      tree.dispose();
-    }
+    expect(hiddenAncestorIn('/', before, after)).toBe(expected);
   });
 });
 
@@ -171,22 +174,7 @@ describe('throttling beside siblings', () => {
     ['of siblings only', files(0, 0, 400_000), false],
     ['of a limit that is gone', { ...files(90_000, 0, 0), [`${OWN}/pod/own/cpu.max`]: 'max 100000\n' }, null],
   ])('tells whether a limit that cannot be seen takes part: %s', (_, after, expected) => {
-    let nowMs = 0;
-    const tree = kernelTree({
-      ...machine(),
-      '/proc/self/cgroup': '0::/pod/own\n',
-      '/proc/self/mountinfo': v2Mount(),
-      ...files(0, 0, 0),
-    });
-    try {
-      const sampler = createResourceSampler({ root: tree.root, now: () => nowMs });
-      sampler.sample();
-      nowMs += 1_000;
-      tree.write(after);
-      expect(sampler.sample().cpu.window?.throttledByHiddenAncestor).toBe(expected);
-    } finally {
-      tree.dispose();
-    }
+    expect(hiddenAncestorIn('/pod/own', files(0, 0, 0), after)).toBe(expected);
   });
 });
 
