@@ -1,5 +1,6 @@
 import type { ModulesContainer } from '@nestjs/core';
 import { offloadOptionsOf } from '../core/offload-thread.js';
+import { ON_WORKER_EVENT_METADATA, PROCESSOR_METADATA } from '../http/nest-metadata.js';
 import { methodsOf, prototypeOf } from '../http/prototypes.js';
 import { isTakenFromClass } from '../http/route-handler.js';
 import { runningFrames, withoutProbe, type Frame } from './frame.js';
@@ -15,9 +16,6 @@ const OF_REQUESTS: ReadonlySet<string> = new Set([
   'handleConnection',
   'handleDisconnect',
 ]);
-/** Of the class that works a queue of BullMQ, and of its methods that hear of jobs: a job cannot travel either. */
-const PROCESSOR_METADATA = 'bullmq:processor_metadata';
-const ON_WORKER_EVENT_METADATA = 'bullmq:worker_events_metadata';
 
 /** The methods of an application that could run in worker threads: those of its providers, where `@Offload()` may stand. */
 export class ProviderMethods {
@@ -55,6 +53,7 @@ function* namesOf(modules: ModulesContainer): Generator<string> {
   }
 }
 
+/** The class that works a queue of BullMQ, and its methods that hear of jobs: a job cannot travel either. */
 const hearsOfJobs = (prototype: object, name: string, method: object): boolean =>
   Reflect.hasMetadata(ON_WORKER_EVENT_METADATA, method) ||
   (name === 'process' && Reflect.hasMetadata(PROCESSOR_METADATA, prototype.constructor));
