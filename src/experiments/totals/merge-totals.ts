@@ -9,7 +9,7 @@ import { UnitBitmap } from './unit-bitmap.js';
  * @throws PERF_ERR_UNITS for what is no totals, or totals of another format
  */
 export function mergeTotals(...totals: readonly ExperimentTotals[]): ExperimentTotals {
-  totals.forEach(checkTotals);
+  totals.forEach((one, index) => totalsCheck(one, `totals[${index}]`));
   return {
     version: 2,
     sources: totals.flatMap(({ sources }) => sources).sort(),
@@ -39,18 +39,15 @@ function mergedBy<T>(items: readonly T[], keyOf: (item: T) => string, merge: (a:
 
 const nameOf = ({ method, route }: { method: string; route: string }): string => `${method} ${route}`;
 
-function joinGates(a: GateTotals, b: GateTotals): GateTotals {
-  return {
-    gate: a.gate,
-    // Pods that disagree are in the middle of a rollout: then no single share is the expected one.
-    treatmentShare: a.treatmentShare === b.treatmentShare ? a.treatmentShare : null,
-    routes: [...a.routes, ...b.routes],
-  };
-}
+const joinGates = (a: GateTotals, b: GateTotals): GateTotals => ({
+  ...a,
+  // Pods that disagree are in the middle of a rollout: then no single share is the expected one.
+  treatmentShare: a.treatmentShare === b.treatmentShare ? a.treatmentShare : null,
+  routes: [...a.routes, ...b.routes],
+});
 
 const mergeRoutes = (a: RouteTotals, b: RouteTotals): RouteTotals => ({
-  method: a.method,
-  route: a.route,
+  ...a,
   on: mergeVariants(a.on, b.on),
   off: mergeVariants(a.off, b.off),
 });
@@ -68,10 +65,12 @@ export function mergeVariants(a: VariantTotals, b: VariantTotals): VariantTotals
   return { units: units.toString(), buckets: [...buckets.values()].sort((x, y) => x[0]! - y[0]!) };
 }
 
+const BITMAP = 'a bitmap of units, deflated, base64';
+
 /** @throws PERF_ERR_UNITS */
 export function bitmapOf({ units }: VariantTotals): UnitBitmap {
   const bitmap = UnitBitmap.parse(units);
-  if (bitmap === null) throw noData('totals.….units', 'a bitmap of units, deflated, base64', units);
+  if (bitmap === null) throw noData('totals.….units', BITMAP, units);
   return bitmap;
 }
 
@@ -81,20 +80,33 @@ const addTraffic = (a: TrafficTotals, b: TrafficTotals): TrafficTotals => ({
   succeededMs: a.succeededMs + b.succeededMs,
 });
 
-type Fields = Readonly<Record<string, unknown>>;
-/** What a value must be, in words, and whether it is. */
-type Rule = readonly [expected: string, is: (value: unknown) => boolean];
+/** @throws PERF_ERR_UNITS with the place. */
+type Check = (value: unknown, path: string) => void;
+
+const must =
+  (expected: string, is: (value: unknown) => boolean, advice?: string): Check =>
+  (value, path) => {
+    if (!is(value)) throw noData(path, expected, value, advice);
+  };
+const listOf =
+  (check: Check): Check =>
+  (values, path) => {
+    if (!Array.isArray(values)) throw noData(path, 'an array', values);
+    values.forEach((value, index) => check(value, `${path}[${index}]`));
+  };
+const fields =
+  (checks: Readonly<Record<string, Check>>): Check =>
+  (value, path) => {
+    if (typeof value !== 'object' || value === null) throw noData(path, 'an object of `experiments.totals()`', value);
+    for (const [key, check] of Object.entries(checks)) check((value as Record<string, unknown>)[key], `${path}.${key}`);
+  };
 
 const isSum = (value: unknown): boolean => typeof value === 'number' && Number.isFinite(value) && value >= 0;
-const TEXT: Rule = ['a text', (value) => typeof value === 'string'];
-const SUM: Rule = ['a number of 0 or more', isSum];
-const SUM_OR_NULL: Rule = ['a number of 0 or more, or null', (value) => value === null || isSum(value)];
-const FLAG: Rule = ['`true` or `false`', (value) => typeof value === 'boolean'];
-const BITMAP: Rule = [
-  'a bitmap of units, deflated, base64',
-  (value) => typeof value === 'string' && UnitBitmap.parse(value) !== null,
-];
-const BUCKET: Rule = [
+const text = must('a text', (value) => typeof value === 'string');
+const sum = must('a number of 0 or more', isSum);
+const sumOrNull = must('a number of 0 or more, or null', (value) => value === null || isSum(value));
+const bitmap = must(BITMAP, (value) => typeof value === 'string' && UnitBitmap.parse(value) !== null);
+const bucket = must(
   `a bucket below ${BUCKETS} and its ${CELLS.length} sums`,
   (value) =>
     Array.isArray(value) &&
@@ -102,70 +114,38 @@ const BUCKET: Rule = [
     value.every(isSum) &&
     Number.isInteger(value[0]) &&
     (value[0] as number) < BUCKETS,
-];
-const SLICE_ROUTE: Rule = [
+);
+const sliceRoute = must(
   'a method, a pattern and sums',
   (value) =>
     Array.isArray(value) &&
     value.length === SLICE_CELLS + 2 &&
     value.slice(0, 2).every((name) => typeof name === 'string') &&
     value.slice(2).every(isSum),
-];
+);
+const variant = fields({ units: bitmap, buckets: listOf(bucket) });
+const ofRoute = { method: text, route: text };
 
-/**
- * Totals come over the network: what is none, or of another version, must not become a wrong answer.
- * @throws PERF_ERR_UNITS with the place
- */
-export function checkTotals(totals: unknown, index: number): void {
-  const path = `totals[${index}]`;
-  const given = fields(totals, path);
-  if (given['version'] !== 2) {
-    throw noData(`${path}.version`, '2', given['version'], 'Let all pods run one version of nestjs-perf.');
-  }
-  each(given['sources'], `${path}.sources`, (source, at) => must(source, at, TEXT));
-  each(given['gates'], `${path}.gates`, checkGate);
-  each(given['traffic'], `${path}.traffic`, (traffic, at) => {
-    check(traffic, at, { method: TEXT, route: TEXT, succeeded: SUM, succeededMs: SUM });
-  });
-  each(given['slices'], `${path}.slices`, (slice, at) => {
-    const { routes } = check(slice, at, {
-      gate: TEXT,
-      pair: TEXT,
-      on: FLAG,
-      cpuMs: SUM_OR_NULL,
-      memoryBytes: SUM_OR_NULL,
-    });
-    each(routes, `${at}.routes`, (row, place) => must(row, place, SLICE_ROUTE));
-  });
-}
-
-function checkGate(gate: unknown, path: string): void {
-  const { routes } = check(gate, path, { gate: TEXT, treatmentShare: SUM_OR_NULL });
-  each(routes, `${path}.routes`, (route, at) => {
-    const variants = check(route, at, { method: TEXT, route: TEXT });
-    for (const name of ['on', 'off']) {
-      const { buckets } = check(variants[name], `${at}.${name}`, { units: BITMAP });
-      each(buckets, `${at}.${name}.buckets`, (row, place) => must(row, place, BUCKET));
-    }
-  });
-}
-
-function check(value: unknown, path: string, rules: Readonly<Record<string, Rule>>): Fields {
-  const given = fields(value, path);
-  for (const [key, rule] of Object.entries(rules)) must(given[key], `${path}.${key}`, rule);
-  return given;
-}
-
-function fields(value: unknown, path: string): Fields {
-  if (typeof value !== 'object' || value === null) throw noData(path, 'an object of `experiments.totals()`', value);
-  return value as Fields;
-}
-
-function each(values: unknown, path: string, visit: (value: unknown, path: string) => void): void {
-  if (!Array.isArray(values)) throw noData(path, 'an array', values);
-  values.forEach((value, index) => visit(value, `${path}[${index}]`));
-}
-
-function must(value: unknown, path: string, [expected, is]: Rule): void {
-  if (!is(value)) throw noData(path, expected, value);
-}
+/** Totals come over the network: what is none, or of another version, must not become a wrong answer. */
+const totalsCheck = fields({
+  version: must('2', (value) => value === 2, 'Let all pods run one version of nestjs-perf.'),
+  sources: listOf(text),
+  gates: listOf(
+    fields({
+      gate: text,
+      treatmentShare: sumOrNull,
+      routes: listOf(fields({ ...ofRoute, on: variant, off: variant })),
+    }),
+  ),
+  traffic: listOf(fields({ ...ofRoute, succeeded: sum, succeededMs: sum })),
+  slices: listOf(
+    fields({
+      gate: text,
+      pair: text,
+      on: must('`true` or `false`', (value) => typeof value === 'boolean'),
+      cpuMs: sumOrNull,
+      memoryBytes: sumOrNull,
+      routes: listOf(sliceRoute),
+    }),
+  ),
+});
