@@ -1,7 +1,7 @@
 import { entryOf } from '../../core/entry-of.js';
 import type { TimeRange } from '../../core/history.js';
 import type { HistorySource } from '../reader.js';
-import { HOUR_MS, MINUTE_MS, TIERS, WEEK_MS } from '../rows/tiers.js';
+import { HOUR_MS, MINUTE_MS, TIERS, WEEK_MS, WINDOW_MS } from '../rows/tiers.js';
 
 /** A time that a release has served without another in its place, and how exactly both ends are known: the buckets that they stand in. */
 export interface Served extends TimeRange {
@@ -12,6 +12,8 @@ export interface Served extends TimeRange {
 
 /** A deploy, and a rollout of it, take no longer. */
 const RESTART_MS = 10 * MINUTE_MS;
+/** A change so soon after a release is the release's. */
+const AFTER_RELEASE_MS = 30 * MINUTE_MS;
 
 /** Whether there is an hour between two ends. Each is known to a bucket: what is left of it without them is sure. */
 const isHour = ({ from, fromStepMs }: Served, { to, toStepMs }: Served): boolean =>
@@ -36,6 +38,16 @@ export class ServedTimes {
       if (coming.includes(release)) times.push({ from: at, fromStepMs: stepMs, ...end });
       else Object.assign(times.at(-1)!, end);
     }
+  }
+
+  /** The release that came shortly before a change and serves in it, where another was there before it. */
+  cameBefore(since: number): { name: string; at: number } | null {
+    if (this.byRelease.size < 2) return null;
+    const last = [...this.byRelease].map(([name, times]) => ({ name, at: times.at(-1)!.from, to: times.at(-1)!.to }));
+    const [newest = null] = last
+      .filter(({ at, to }) => since - at <= AFTER_RELEASE_MS && at - since <= WINDOW_MS && since < to)
+      .toSorted((a, b) => b.at - a.at);
+    return newest;
   }
 
   /** Whether it is new, or another has replaced it meanwhile, rather than served beside it while it restarted. */

@@ -4,6 +4,7 @@ import { pushBounded } from '../../core/push-bounded.js';
 import type { UserUse } from '../../core/snapshot.js';
 import type { Verdict } from '../../core/verdict.js';
 import type { SiteSums } from '../compare/because.js';
+import { ServedTimes } from '../compare/served.js';
 import { DAY_MS, HOUR_MS, WINDOW_MS } from '../rows/tiers.js';
 import type { RouteSums } from '../rows/window.js';
 import type { Steps } from '../../core/turns.js';
@@ -11,7 +12,6 @@ import { assess, changeOf, isFarBeyond, leftOf, significant, type Assessment } f
 import type { JudgedWindow } from './judged-window.js';
 import { METRICS, type MetricRule } from './metrics.js';
 import { reasonsOf } from './reasons.js';
-import { ReleaseTrack } from './release-track.js';
 import { ProcessTrack, RECENT, RouteTrack } from './route-track.js';
 import { scopeOf } from './scope.js';
 import { openedText, resolvedText, type Ending } from './text.js';
@@ -47,7 +47,7 @@ export class VerdictEngine {
   private readonly process = new ProcessTrack();
   private readonly profile = new WeekProfile();
   private readonly windows: JudgedWindow[] = [];
-  private readonly releases = new ReleaseTrack();
+  private readonly releases = new ServedTimes();
   private active: Active[] = [];
   private resolved: Verdict[] = [];
 
@@ -67,7 +67,7 @@ export class VerdictEngine {
 
   /** Judges a window, each later than the one before. Returns the verdicts that it opens and resolves. */
   *judge(window: JudgedWindow): Steps<Verdict[]> {
-    this.releases.take(window);
+    this.releases.take(window.at, WINDOW_MS, window.releases);
     pushBounded(this.windows, window, RECENT);
     const covered = this.coveredBy(() => true);
     this.process.take(window.at, window.process, this.active.length === 0);
