@@ -10,7 +10,7 @@ import { isMeasured, type Route } from '../core/route.js';
 import { within } from '../core/within.js';
 import type { RequestObserver } from '../http/lifecycle.js';
 import type { ResolvedExperiments } from './experiments.options.js';
-import { GateDecisions, type GateCheck } from './gate-decisions.js';
+import { GateDecisions } from './gate-decisions.js';
 import { type SliceTally, Switchback } from './switchback/switchback.js';
 import type { ExperimentTotals } from './totals/experiment-totals.js';
 import { RouteTally, type Outcome } from './totals/route-tally.js';
@@ -30,9 +30,11 @@ interface RequestNotes {
 
 const NOTES = attach<RequestNotes>('request');
 const TALLY = attach<RouteTally>('route');
+/** An application's; there is none with experiments off. */
+export const EXPERIMENTS = attach<ExperimentEngine>('application');
 
 /** Decides variants while requests run, and sums up what became of them when they have ended. One per application. */
-export class ExperimentEngine implements RequestObserver, GateCheck {
+export class ExperimentEngine implements RequestObserver {
   private readonly decisions: GateDecisions;
   private readonly units: RequestUnits;
   private readonly switchback: Switchback | null;

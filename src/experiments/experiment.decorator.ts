@@ -5,7 +5,7 @@ import { storedRequest } from '../core/request-state.js';
 import { bringHandlerInterceptor, bringHandlerInterceptors } from '../http/handler.interceptor.js';
 import type { AroundFactory } from '../http/handlers.js';
 import { stateOf } from '../http/lifecycle.js';
-import { GATES, type GateCheck } from './gate-decisions.js';
+import { type ExperimentEngine, EXPERIMENTS } from './experiment-engine.js';
 
 const EXPERIMENT_METADATA = 'perf:experiment';
 
@@ -35,16 +35,16 @@ export const Variant = (gate: string): ParameterDecorator => {
 
 const variantOf = createParamDecorator((gate: string, context: ExecutionContext): 'on' | 'off' => {
   const state = stateOf(context.switchToHttp().getRequest()) ?? storedRequest() ?? null;
-  return state !== null && GATES.get(state.owner)?.isOn(state, gate) === true ? 'on' : 'off';
+  return state !== null && EXPERIMENTS.get(state.owner)?.isOn(state, gate) === true ? 'on' : 'off';
 });
 
 /** Evaluates the gates of decorated handlers before they run. */
-export function aroundExperiments(check: GateCheck): AroundFactory {
+export function aroundExperiments(engine: ExperimentEngine): AroundFactory {
   return ({ controller, method }) => {
     const gates = [...gatesOf(controller), ...gatesOf(method)];
     if (gates.length === 0) return null;
     return (state, _request, proceed) => {
-      if (state !== null) for (const gate of gates) check.isOn(state, gate);
+      if (state !== null) for (const gate of gates) engine.isOn(state, gate);
       return proceed();
     };
   };

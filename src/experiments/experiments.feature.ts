@@ -2,10 +2,9 @@ import { EXPERIMENT_ANSWERS } from '../core/experiment-answers.js';
 import { RECORD_HOLD } from '../core/record-hold.js';
 import type { Feature, FeatureDefinition, FeatureHost } from '../http/feature.js';
 import { aroundExperiments } from './experiment.decorator.js';
-import { ExperimentEngine } from './experiment-engine.js';
+import { ExperimentEngine, EXPERIMENTS } from './experiment-engine.js';
 import { Experiments } from './experiments.js';
 import { experimentsOption, type ResolvedExperiments } from './experiments.options.js';
-import { GATES } from './gate-decisions.js';
 
 /** Experiments, wired to one application's requests. Exists with the feature off as well: every check is then false. */
 class ExperimentsFeature implements Feature {
@@ -26,7 +25,7 @@ class ExperimentsFeature implements Feature {
     const { engine } = this;
     if (engine === null) return;
     const { handlers, requests } = this.host;
-    GATES.set(requests, engine);
+    EXPERIMENTS.set(requests, engine);
     EXPERIMENT_ANSWERS.set(requests, {
       gates: () => engine.totals().gates.map(({ gate }) => gate),
       answer: (gate) => this.service.report(gate),

@@ -1,17 +1,7 @@
-import { attach } from '../core/attachment.js';
 import { reasonOf } from '../core/reason.js';
 import type { Unit } from '../core/record.js';
 import type { OncePerCause } from '../core/reporter.js';
-import type { RequestState } from '../core/request-state.js';
-import type { GateAnswer, GateClient } from './gates/gate-client.js';
-
-export interface GateCheck {
-  /** The variant of a request, decided at the first question and kept. Never throws. */
-  isOn(state: RequestState, gate: string): boolean;
-}
-
-/** An application's; there is none with experiments off. */
-export const GATES = attach<GateCheck>('application');
+import type { GateClient } from './gates/gate-client.js';
 
 /** Gate names that are told apart. They stand in code; more come from names that are built from what clients send. */
 const MAX_GATES = 100;
@@ -27,9 +17,9 @@ export class GateDecisions {
 
   /** `counted` is false for a fallback: it was not drawn, so it must not be compared. */
   decide(gate: string, unit: Unit): { on: boolean; counted: boolean } {
-    const { on, problem } = this.ask(gate, unit);
-    if (problem === undefined) return { on, counted: this.isKnown(gate) };
-    this.complain(gate, problem);
+    const answer = this.ask(gate, unit);
+    if (typeof answer === 'boolean') return { on: answer, counted: this.isKnown(gate) };
+    this.complain(gate, answer);
     return { on: false, counted: false };
   }
 
@@ -42,15 +32,15 @@ export class GateDecisions {
     }
   }
 
-  private ask(gate: string, unit: Unit): GateAnswer {
+  /** What is no decision is a text that says why. */
+  private ask(gate: string, unit: Unit): boolean | string {
     try {
       // Written by users: nothing in the answer is certain.
       const answer = this.gates.check(gate, unit) as { on?: unknown; problem?: unknown } | null | undefined;
-      if (answer?.problem != null) return { on: false, problem: reasonOf(answer.problem) };
-      if (typeof answer?.on === 'boolean') return { on: answer.on };
-      return { on: false, problem: 'the client answered without `on`' };
+      if (answer?.problem != null) return reasonOf(answer.problem);
+      return typeof answer?.on === 'boolean' ? answer.on : 'the client answered without `on`';
     } catch (error) {
-      return { on: false, problem: reasonOf(error) };
+      return reasonOf(error);
     }
   }
 
