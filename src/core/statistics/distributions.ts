@@ -7,9 +7,6 @@ export function normalUpperTail(z: number): number {
   return z >= 0 ? half : 1 - half;
 }
 
-/** P(X > x) of the chi-squared distribution. */
-export const chiSquaredUpperTail = (x: number, degrees: number): number => upperGammaRatio(degrees / 2, x / 2);
-
 /** P(T > t) of Student's t distribution; the degrees of freedom need not be whole (Numerical Recipes, 6.14.3). */
 export function studentUpperTail(t: number, degrees: number): number {
   if (degrees > MANY_DEGREES) return normalUpperTail(normalEquivalent(t, degrees));

@@ -1,6 +1,7 @@
+import { entryOf } from '../../core/entry-of.js';
 import { describe } from '../../core/option.js';
 import { PerfError } from '../../core/perf.error.js';
-import { chiSquaredUpperTail } from '../../core/statistics/distributions.js';
+import { normalUpperTail } from '../../core/statistics/distributions.js';
 import { anytimeValid, fixedHorizon, notBelow, relativeLift } from '../../core/statistics/inference.js';
 import { adjustByPrePeriod, ratioMean, type Arm, type RatioMean, type Row } from '../../core/statistics/ratio-mean.js';
 
@@ -168,7 +169,7 @@ const shownMean = (ratio: RatioMean, { units }: UnitCount): VariantMean => ({
 /** Alarm below this p-value (GrowthBook's default): one false alarm in a thousand experiments. */
 const ALARM = 0.001;
 
-/** Pearson's χ² test of the split (Fabijan et al. 2019). Counts that were estimated widen what chance explains. */
+/** Pearson's χ² test of the split (Fabijan et al. 2019), of one degree of freedom: its χ is normal. Counts that were estimated widen what chance explains. */
 export function sampleRatio(control: UnitCount, treatment: UnitCount, treatmentShare: number | null): SampleRatio {
   const units = control.units + treatment.units;
   if (treatmentShare === null || units === 0) return { pValue: 1, suspect: false };
@@ -178,7 +179,7 @@ export function sampleRatio(control: UnitCount, treatment: UnitCount, treatmentS
     units * treatmentShare * controlShare +
     controlShare * controlShare * treatment.variance +
     treatmentShare * treatmentShare * control.variance;
-  const pValue = chiSquaredUpperTail((excess * excess) / variance, 1);
+  const pValue = 2 * normalUpperTail(Math.abs(excess) / Math.sqrt(variance));
   return { pValue, suspect: pValue < ALARM };
 }
 
@@ -197,8 +198,7 @@ export function armsOf(
   if (!Array.isArray(units)) throw noData('units', 'an array of unit totals', units);
   const controlRows = new Map<string, Row>();
   const treatmentRows = new Map<string, Row>();
-  for (let index = 0; index < units.length; index++) {
-    const row = units[index]!;
+  for (const [index, row] of units.entries()) {
     check(row, index);
     if (row.variant === control) add(controlRows, row);
     else if (row.variant === treatment) add(treatmentRows, row);
@@ -211,11 +211,7 @@ export function armsOf(
 }
 
 function add(rows: Map<string, Row>, { unit, count, sum, beforeCount = 0, beforeSum = 0 }: UnitTotals): void {
-  const row = rows.get(unit);
-  if (row === undefined) {
-    rows.set(unit, { count, sum, beforeCount, beforeSum });
-    return;
-  }
+  const row = entryOf(rows, unit, () => ({ count: 0, sum: 0, beforeCount: 0, beforeSum: 0 }));
   row.count += count;
   row.sum += sum;
   row.beforeCount += beforeCount;

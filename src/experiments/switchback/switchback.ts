@@ -1,3 +1,4 @@
+import { entryOf } from '../../core/entry-of.js';
 import { residentBytes } from '../../core/resident-set.js';
 import type { Route } from '../../core/route.js';
 import type { ResolvedExperiments } from '../experiments.options.js';
@@ -98,11 +99,7 @@ export class SliceTally {
 
   /** Also after the slice was closed: a request belongs to the slice in which it was given its variant. */
   add(route: Route, outcome: Outcome): void {
-    let sums = this.routes.get(route);
-    if (sums === undefined) {
-      sums = new Float64Array(SLICE_CELLS);
-      this.routes.set(route, sums);
-    }
+    const sums = entryOf(this.routes, route, () => new Float64Array(SLICE_CELLS));
     addOutcome(sums, 0, outcome);
   }
 

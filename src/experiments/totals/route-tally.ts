@@ -1,3 +1,4 @@
+import { entryOf } from '../../core/entry-of.js';
 import type { VariantTotals } from './experiment-totals.js';
 import { UnitBitmap } from './unit-bitmap.js';
 
@@ -82,11 +83,11 @@ export class RouteTally {
   }
 
   add(gate: string, on: boolean, unitHash: number, outcome: Outcome): void {
-    let tallies = this.gates.get(gate);
-    if (tallies === undefined) {
-      tallies = { on: new VariantTally(), off: new VariantTally(), warmUp: new WarmUp() };
-      this.gates.set(gate, tallies);
-    }
+    const tallies = entryOf(this.gates, gate, () => ({
+      on: new VariantTally(),
+      off: new VariantTally(),
+      warmUp: new WarmUp(),
+    }));
     const isWarmUp = !outcome.aborted && tallies.warmUp.takes(on);
     (on ? tallies.on : tallies.off).add(unitHash, outcome, this.before, isWarmUp);
   }

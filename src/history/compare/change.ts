@@ -14,7 +14,7 @@ type CountAndSum = (unit: Unit) => readonly [count: number, sum: number];
 
 function meanOf(units: readonly Unit[], of: CountAndSum): RatioMean {
   const counted = units.map((unit) => of(unit)).filter(([count]) => count > 0);
-  return ratioMean(counted.map(([count, sum]) => ({ count, sum, beforeCount: 0, beforeSum: 0 })));
+  return ratioMean(counted.map(([count, sum]) => ({ count, sum })));
 }
 
 /** The relative change of the mean duration. */

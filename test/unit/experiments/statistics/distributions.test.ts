@@ -1,13 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import jstat from 'jstat';
 import {
-  chiSquaredUpperTail,
+  betaRatio,
+  logGamma,
   normalQuantile,
   normalUpperTail,
   studentQuantile,
   studentUpperTail,
+  upperGammaRatio,
 } from '../../../../src/core/statistics/distributions.js';
-import { betaRatio, logGamma, upperGammaRatio } from '../../../../src/core/statistics/distributions.js';
 
 const { jStat } = jstat;
 const relative = (a: number, b: number): number => Math.abs(a - b) / Math.abs(b);
@@ -24,17 +25,12 @@ describe('distributions', () => {
     }
   });
 
-  it('agree with jstat on the tails of t, normal and chi-squared', () => {
+  it('agree with jstat on the tails of t and normal', () => {
     for (const x of [-3, -0.5, 0, 0.3, 1.96, 4]) {
       for (const degrees of DEGREES) {
         expect(studentUpperTail(x, degrees)).toBeCloseTo(1 - jStat.studentt.cdf(x, degrees), 7);
       }
       expect(normalUpperTail(x)).toBeCloseTo(1 - jStat.normal.cdf(x, 0, 1), 9);
-    }
-    for (const x of [0.1, 1, 3.84, 10.83]) {
-      for (const degrees of [1, 2, 5]) {
-        expect(chiSquaredUpperTail(x, degrees)).toBeCloseTo(1 - jStat.chisquare.cdf(x, degrees), 9);
-      }
     }
   });
 
@@ -44,7 +40,6 @@ describe('distributions', () => {
     expect(studentQuantile(0.025, 10)).toBeCloseTo(2.228138851986275, 12);
     expect(normalQuantile(0.025)).toBeCloseTo(1.959963984540054, 12);
     expect(relative(normalUpperTail(8), 6.220960574271785e-16)).toBeLessThan(1e-13);
-    expect(chiSquaredUpperTail(3.841458820694124, 1)).toBeCloseTo(0.05, 13);
   });
 
   it('are inverted by their quantiles far into the tail', () => {
