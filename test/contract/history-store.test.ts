@@ -11,7 +11,7 @@ import { keptMs, type Tier } from '../../src/history/rows/tiers.js';
 import { encodeWindow, EncodedWindow } from '../../src/history/rows/window-codec.js';
 import { SiteWindow } from '../../src/history/rows/window.js';
 import { countOf, rowOf } from '../fixtures/history.js';
-import { allOf } from '../fixtures/steps.js';
+import { inOneTurn } from '../../src/core/turns.js';
 
 const host = {
   keptMs: (tier: Tier) => keptMs(tier, 35),
@@ -120,7 +120,7 @@ it('a row holds each route and the whole, with percentiles within 1.6 %', () => 
     window.called('http api.github.com', 12, 345.5);
     window.over.set(1_000, 7);
   }
-  const encoded = new EncodedWindow(allOf(encodeWindow(site)));
+  const encoded = new EncodedWindow(inOneTurn(encodeWindow(site)));
   expect(encoded.routeNames).toEqual(['GET /a', 'GET /b']);
   expect(encoded.window(null)!.count).toBe(2_000);
   expect(encoded.window('GET /c')).toBeNull();

@@ -2,25 +2,21 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { OncePerCause } from '../../../src/core/reporter.js';
 import { fileHistory } from '../../../src/index.js';
-import { History } from '../../../src/history/history.js';
 import { keptMs, type Tier } from '../../../src/history/rows/tiers.js';
 import { encodeWindow } from '../../../src/history/rows/window-codec.js';
 import { SiteWindow } from '../../../src/history/rows/window.js';
 import { VerdictKeeper } from '../../../src/history/verdicts/verdict-keeper.js';
-import { randomOf } from '../../fixtures/incidents/world.js';
-import { ScriptedCounters } from '../../fixtures/scripted-counters.js';
-import { allOf } from '../../fixtures/steps.js';
+import { normal, randomOf } from '../../fixtures/random.js';
+import { ScriptedHistory } from '../../fixtures/scripted-history.js';
+import { inOneTurn } from '../../../src/core/turns.js';
 
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
+const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const ROUTES = Array.from({ length: 50 }, (_, i) => `GET /route-${i}/:id`);
 const random = randomOf(5);
 /** From 2 ms to some seconds, as requests are. */
-const duration = (): number =>
-  20 * Math.exp(1.2 * Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random()));
+const duration = (): number => 20 * Math.exp(1.2 * normal(random));
 
 /** A bucket of 50 routes, with so many requests each. */
 function bucketOf(requests: number): Buffer {
@@ -34,37 +30,30 @@ function bucketOf(requests: number): Buffer {
     for (const target of ['postgres db:5432/shop', 'redis cache:6379', 'http api.github.com'])
       window.called(target, 40, 900);
   }
-  return allOf(encodeWindow(site));
+  return inOneTurn(encodeWindow(site));
 }
 
 describe('what the history of 50 routes costs', () => {
   const directory = mkdtempSync(join(tmpdir(), 'perf-history-cost-'));
   afterAll(() => rmSync(directory, { recursive: true, force: true }));
-  const report = new OncePerCause({ log() {}, warn() {}, error() {} }, () => 0);
   const own = { pod: 'pod-1', instance: 'pod-1/1/a', release: '1.0.0' };
 
   it('a thousandth of a core: 60 ms of CPU a minute, with a file and verdicts', async () => {
-    const counters = new ScriptedCounters();
-    let nowMs = Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 2 * DAY_MS;
+    const from = Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 2 * DAY_MS;
     const judge = new VerdictKeeper({ own, shared: false, usersOf: () => [], tell: () => {}, failed: () => {} });
     const store = fileHistory({ directory: join(directory, 'minutes') });
-    const history = new History(
-      { own, store, keepDays: 35, maxBytes: 2 ** 26, counters: counters.all, report, now: () => nowMs },
-      judge,
-    );
-    history.begin();
+    const scripted = new ScriptedHistory(from, { own, store, judge });
     let usedMs = 0;
     const minutes = 90;
     for (let minute = 0; minute < minutes; minute++) {
       for (const route of ROUTES)
-        for (let i = 0; i < 30; i++) counters.requests(route, 1, duration(), { upstreamMs: 1 });
-      nowMs += MINUTE_MS;
+        for (let i = 0; i < 30; i++) scripted.counters.requests(route, 1, duration(), { upstreamMs: 1 });
       const begin = process.cpuUsage();
-      await history.tick();
+      await scripted.tick();
       const { user, system } = process.cpuUsage(begin);
       usedMs += (user + system) / 1_000;
     }
-    await history.close(10_000);
+    await scripted.history.close(10_000);
     expect(usedMs / minutes).toBeLessThan(60);
   });
 
@@ -75,7 +64,7 @@ describe('what the history of 50 routes costs', () => {
   });
 
   it('a bucket of a quiet application keeps no memory but its own', () => {
-    const data = allOf(encodeWindow(new SiteWindow()));
+    const data = inOneTurn(encodeWindow(new SiteWindow()));
     expect(data.buffer.byteLength).toBe(data.length);
   });
 
@@ -85,22 +74,13 @@ describe('what the history of 50 routes costs', () => {
     const open = await store.open(host);
     const newest = Math.floor(Date.now() / HOUR_MS) * HOUR_MS - HOUR_MS;
     const days = process.env['PERF_LONG'] === undefined ? 5 : 35;
-    const rows = Array.from({ length: days * 24 }, (_, i) => ({
-      ...own,
-      instance: 'before',
-      tier: '1h' as const,
-      at: newest - i * HOUR_MS,
-    }));
     const data = bucketOf(3_600);
-    await open.write(
-      rows.map((row) => ({ ...row, data })),
-      [],
-    );
+    const rows = Array.from({ length: days * 24 }, (_, i) => {
+      return { ...own, instance: 'before', tier: '1h' as const, at: newest - i * HOUR_MS, data };
+    });
+    await open.write(rows, []);
     await open.close();
-    const counters = new ScriptedCounters();
-    const parts = { own, store, keepDays: 35, maxBytes: 2 ** 26, counters: counters.all, report, now: Date.now };
-    const history = new History(parts, null);
-    history.begin();
+    const { history } = new ScriptedHistory(Date.now(), { own, store });
     const range = { from: Date.now() - 35 * DAY_MS + HOUR_MS, to: Date.now() };
     const { points } = await history.history(range);
     await history.close(10_000);

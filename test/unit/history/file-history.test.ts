@@ -19,7 +19,7 @@ import { frameOf } from '../../../src/history/file/rows-file.js';
 import { keptMs, type Tier } from '../../../src/history/rows/tiers.js';
 import { encodeWindow } from '../../../src/history/rows/window-codec.js';
 import { countOf, rowOf, windowOf } from '../../fixtures/history.js';
-import { allOf } from '../../fixtures/steps.js';
+import { inOneTurn } from '../../../src/core/turns.js';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -164,7 +164,7 @@ describe('fileHistory', () => {
     const early = row(5);
     const site = windowOf(8);
     site.process.observedMs *= 2;
-    const late = { ...early, data: allOf(encodeWindow(site)) };
+    const late = { ...early, data: inOneTurn(encodeWindow(site)) };
     const first = await start();
     await first.write([early], [late]);
     expect(await countsOf(first)).toEqual([8]);

@@ -5,13 +5,13 @@ import type { HistorySource, ReadBucket } from '../../../src/history/reader.js';
 import { bucketOf, HOUR_MS, keptMs, TIERS } from '../../../src/history/rows/tiers.js';
 import { encodeWindow, EncodedWindow } from '../../../src/history/rows/window-codec.js';
 import { windowOf } from '../../fixtures/history.js';
-import { allOf } from '../../fixtures/steps.js';
+import { inOneTurn } from '../../../src/core/turns.js';
 
 const MINUTE_MS = 60_000;
 const now = Date.UTC(2026, 10, 27, 12, 30);
 const ago = (hours: number, minutes = 0): number => now - hours * HOUR_MS + minutes * MINUTE_MS;
 
-const window = new EncodedWindow(allOf(encodeWindow(windowOf(10))));
+const window = new EncodedWindow(inOneTurn(encodeWindow(windowOf(10))));
 
 /** What a store holds of releases that have served in these minutes, each bucket with ten requests. */
 function sourceOf(served: Readonly<Record<string, readonly number[]>>): HistorySource {

@@ -4,7 +4,7 @@ import { ProcessSums, RouteSums, SiteWindow } from '../../../src/history/rows/wi
 import { VerdictEngine } from '../../../src/history/verdicts/engine.js';
 import { JudgedWindow } from '../../../src/history/verdicts/judged-window.js';
 import { windowOf } from '../../fixtures/history.js';
-import { allOf } from '../../fixtures/steps.js';
+import { inOneTurn } from '../../../src/core/turns.js';
 
 const WINDOW_MS = 300_000;
 const START = Date.UTC(2026, 0, 5);
@@ -27,7 +27,7 @@ function blamed(calm: number, reports: (window: number) => number): string {
     window.process.busyMs = (isBusy ? 0.6 : 0.2) * WINDOW_MS;
     window.routes.set('GET /feed', sumsOf(300, 20 + (index % 3), isBusy ? 200 : 50));
     if (reports(index) > 0) window.routes.set('GET /report', sumsOf(reports(index), 1_000, 50));
-    const [verdict] = allOf(engine.judge(window));
+    const [verdict] = inOneTurn(engine.judge(window));
     if (verdict !== undefined) return `${verdict.because[0]!.part}: ${verdict.because[0]!.name}`;
   }
   return 'nothing';
@@ -61,7 +61,7 @@ function toldOf(hours: number, of: (window: number) => { ms: number; errors: num
       window.routes.set('GET /orders', Object.assign(orders, { errors: 300 * figures.errors }));
     }
     for (let i = 0; i < 4; i++) window.routes.set(`GET /calm/${i}`, sumsOf(300, 50 + ((Math.abs(index) + i) % 3), 0));
-    for (const { kind, metric, state, text } of allOf(engine.judge(window))) {
+    for (const { kind, metric, state, text } of inOneTurn(engine.judge(window))) {
       const ending = state === 'active' ? state : /, ([^,(]*) \(/.exec(text)![1];
       told.push(`${kind} ${metric} ${ending}`);
     }
@@ -138,11 +138,11 @@ describe('whose doing a change is', () => {
       for (const [pod, { ms, share, processes = 1 }] of Object.entries(podsAt(index))) {
         const site = ms === 0 ? new SiteWindow() : windowOf(300 * share, 'GET /a', ms + (Math.abs(index) % 3));
         site.process.observedMs = share * WINDOW_MS;
-        const window = new EncodedWindow(allOf(encodeWindow(site)));
+        const window = new EncodedWindow(inOneTurn(encodeWindow(site)));
         for (let i = 0; i < processes; i++)
           judged.add({ at: judged.at, pod, instance: `${pod}/${i}`, release: '', window });
       }
-      for (const { scope } of allOf(engine.judge(judged))) told.push(scope);
+      for (const { scope } of inOneTurn(engine.judge(judged))) told.push(scope);
     }
     return told;
   };
@@ -196,7 +196,7 @@ describe('whose doing a change is', () => {
         all.add(sums);
       }
       window.routes.set('GET /a', all);
-      for (const { metric, scope, text } of allOf(engine.judge(window))) told.push(`${metric} ${scope}: ${text}`);
+      for (const { metric, scope, text } of inOneTurn(engine.judge(window))) told.push(`${metric} ${scope}: ${text}`);
     }
     expect(told).toEqual([expect.stringMatching(/^blocked pod: .*on pod b \(1 of 3 pods\)/)]);
   });
@@ -210,7 +210,7 @@ function releaseNamed(releasesAt: (index: number) => readonly string[]): string 
     window.process.observedMs = WINDOW_MS;
     for (const release of releasesAt(index)) window.releases.add(release);
     window.routes.set('GET /a', sumsOf(300, (index < 0 ? 100 : 400) + (Math.abs(index) % 3), 0));
-    const [verdict] = allOf(engine.judge(window));
+    const [verdict] = inOneTurn(engine.judge(window));
     if (verdict !== undefined) return /release v. since .{16}/.exec(verdict.text)?.[0];
   }
   return 'no verdict';

@@ -2,16 +2,14 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Logger } from '@nestjs/common';
-import { afterEach, describe, expect, it } from 'vitest';
-import { OncePerCause } from '../../../src/core/reporter.js';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Verdict } from '../../../src/core/verdict.js';
 import { fileHistory, loggerSink, type HistoryStore } from '../../../src/index.js';
-import { History } from '../../../src/history/history.js';
 import type { HistoryRow } from '../../../src/history/rows/row.js';
 import { VerdictKeeper } from '../../../src/history/verdicts/verdict-keeper.js';
 import { Lines } from '../../fixtures/lines.js';
 import { verdictRecord } from '../../fixtures/records.js';
-import { ScriptedCounters } from '../../fixtures/scripted-counters.js';
+import { ScriptedHistory } from '../../fixtures/scripted-history.js';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -36,44 +34,38 @@ function sharedStore({ shared = true, isAway = (): boolean => false } = {}): His
   };
 }
 
-/** A process with scripted requests, from `nowMs` on. */
-class Pod {
-  readonly counters = new ScriptedCounters();
-  readonly told: Verdict[] = [];
-  readonly history: History;
+// How long a process was there is of its scripted minutes, not of this machine.
+vi.spyOn(performance, 'eventLoopUtilization').mockReturnValue({ active: 0, idle: MINUTE_MS, utilization: 0 });
 
-  constructor(
-    pod: string,
-    store: HistoryStore | null,
-    public nowMs = START,
-    verdicts = true,
-  ) {
+/** A process with scripted requests, from `nowMs` on. */
+class Pod extends ScriptedHistory {
+  readonly told: Verdict[];
+
+  constructor(pod: string, store: HistoryStore | null, nowMs = START, verdicts = true) {
     const own = { pod, instance: `${pod}/1/${nowMs}`, release: '1.0.0' };
-    const report = new OncePerCause({ log() {}, warn() {}, error() {} }, () => 0);
+    const told: Verdict[] = [];
     const judge = new VerdictKeeper({
       own,
       shared: store?.shared === true,
       usersOf: () => [],
-      tell: (verdict) => this.told.push(verdict),
+      tell: (verdict) => told.push(verdict),
       failed: (error) => {
         throw error;
       },
     });
-    const parts = { own, store, keepDays: 35, maxBytes: 2 ** 26, counters: this.counters.all, report };
-    this.history = new History({ ...parts, now: () => this.nowMs }, verdicts ? judge : null);
-    this.history.begin();
+    super(nowMs, { own, store, judge: verdicts ? judge : null });
+    this.told = told;
   }
 
-  async minute(insightsMs: number): Promise<void> {
-    for (let i = 0; i < 20; i++) {
-      this.counters.requests('GET /insights', 1, insightsMs + (i % 5), {
-        target: 'http ghe.acme.com',
-        upstreamMs: insightsMs - 20,
-      });
-      this.counters.requests('GET /cart', 1, 40 + (i % 3));
-    }
-    this.nowMs += MINUTE_MS;
-    await this.history.tick();
+  /** So many minutes in which `GET /insights` takes so long. */
+  async serve(minutes: number, insightsMs: number): Promise<void> {
+    const waits = { target: 'http ghe.acme.com', upstreamMs: insightsMs - 20 };
+    await this.minutes(minutes, (counters) => {
+      for (let i = 0; i < 20; i++) {
+        counters.requests('GET /insights', 1, insightsMs + (i % 5), waits);
+        counters.requests('GET /cart', 1, 40 + (i % 3));
+      }
+    });
   }
 }
 
@@ -86,21 +78,21 @@ describe('verdicts of a process', () => {
 
   it('go on after the clock was a day ahead for ten minutes, and none is told twice', async () => {
     const pod = new Pod('a', null);
-    for (let minute = 0; minute < 120; minute++) await pod.minute(100);
+    await pod.serve(120, 100);
     pod.nowMs += 24 * HOUR_MS;
-    for (let minute = 0; minute < 10; minute++) await pod.minute(100);
+    await pod.serve(10, 100);
     pod.nowMs -= 24 * HOUR_MS;
-    for (let minute = 0; minute < 120; minute++) await pod.minute(100);
+    await pod.serve(120, 100);
     expect(pod.told).toEqual([]);
-    for (let minute = 0; minute < 60; minute++) await pod.minute(2_000);
+    await pod.serve(60, 2_000);
     expect(pod.told.map(({ metric, state }) => `${metric} ${state}`)).toEqual(['latency active']);
   });
 
   it('open and are resolved once, and stand in the list with what they are made of', async () => {
     const pod = new Pod('a', null);
-    for (let minute = 0; minute < 120; minute++) await pod.minute(100);
+    await pod.serve(120, 100);
     expect(pod.history.verdicts()).toEqual([]);
-    for (let minute = 0; minute < 40; minute++) await pod.minute(2_000);
+    await pod.serve(40, 2_000);
     const [active, ...others] = pod.history.verdicts();
     expect(others).toEqual([]);
     expect(active).toMatchObject({
@@ -118,17 +110,17 @@ describe('verdicts of a process', () => {
     expect(active!.text).toMatch(
       /^worse since .* UTC: GET \/insights 102 → 2,002 ms; calls to http ghe\.acme\.com\. 100 % of it is/,
     );
-    for (let minute = 0; minute < 40; minute++) await pod.minute(100);
+    await pod.serve(40, 100);
     expect(pod.history.verdicts().map(({ state, id }) => [state, id])).toEqual([['resolved', active!.id]]);
     expect(pod.told.map(({ state }) => state)).toEqual(['active', 'resolved']);
   });
 
   it('begin when it became slow, not with the last requests before the night', async () => {
     const pod = new Pod('a', null);
-    for (let minute = 0; minute < 121; minute++) await pod.minute(100);
+    await pod.serve(121, 100);
     pod.nowMs += 7 * HOUR_MS - MINUTE_MS;
     await pod.history.tick();
-    for (let minute = 0; minute < 20; minute++) await pod.minute(2_000);
+    await pod.serve(20, 2_000);
     const [slow, ...others] = pod.history.verdicts().filter(({ routes }) => routes.includes('GET /insights'));
     expect(others).toEqual([]);
     expect((slow!.since - START) / HOUR_MS).toBe(9);
@@ -138,7 +130,7 @@ describe('verdicts of a process', () => {
     const pod = new Pod('a', null);
     for (let minute = 0; minute < 400; minute++) {
       if (minute < 150) for (let i = 0; i < 20; i++) pod.counters.requests('GET /old', 1, minute < 130 ? 100 : 130);
-      await pod.minute(minute < 380 ? 100 : 2_000);
+      await pod.serve(1, minute < 380 ? 100 : 2_000);
     }
     expect(pod.history.verdicts()).toMatchObject([{ routes: ['GET /insights'] }]);
   });
@@ -162,15 +154,15 @@ describe('verdicts of a process', () => {
     directory = mkdtempSync(join(tmpdir(), 'perf-verdicts-'));
     const store = fileHistory({ directory });
     const first = new Pod('a', store);
-    for (let minute = 0; minute < 120; minute++) await first.minute(100);
-    for (let minute = 0; minute < 20; minute++) await first.minute(2_000);
+    await first.serve(120, 100);
+    await first.serve(20, 2_000);
     expect(first.told.length).toBe(1);
     await first.history.close(5_000);
     const second = new Pod('a', store, first.nowMs);
-    for (let minute = 0; minute < 10; minute++) await second.minute(2_000);
+    await second.serve(10, 2_000);
     expect(second.history.verdicts().map(({ id, state }) => [id, state])).toEqual([[first.told[0]!.id, 'active']]);
     expect(second.told).toEqual([]);
-    for (let minute = 0; minute < 20; minute++) await second.minute(100);
+    await second.serve(20, 100);
     expect(second.told.map(({ id, state }) => [id, state])).toEqual([[first.told[0]!.id, 'resolved']]);
     await second.history.close(5_000);
   });
@@ -182,18 +174,19 @@ describe('verdicts of a process', () => {
     let isAway = false;
     const store = sharedStore({ shared: false, isAway: () => isAway });
     const first = new Pod('a', store);
-    for (let minute = 0; minute < 120; minute++) await first.minute(100);
-    for (let minute = 0; minute < 20; minute++) await first.minute(slowFrom === 0 ? 2_000 : 100);
+    await first.serve(120, 100);
+    await first.serve(20, slowFrom === 0 ? 2_000 : 100);
     await first.history.close(5_000);
     expect(first.told.length).toBe(slowFrom === 0 ? 1 : 0);
     isAway = true;
     const second = new Pod('a', store, first.nowMs);
-    for (let minute = 0; minute < 40; minute++) await second.minute(minute < slowFrom ? 100 : 2_000);
+    await second.serve(slowFrom, 100);
+    await second.serve(40 - slowFrom, 2_000);
     expect([second.history.verdicts(), second.told]).toEqual([[], []]);
     isAway = false;
-    for (let minute = 0; minute < 10; minute++) await second.minute(2_000);
+    await second.serve(10, 2_000);
     expect(second.history.verdicts()).toMatchObject([{ state: 'active', routes: ['GET /insights'] }]);
-    for (let minute = 0; minute < 40; minute++) await second.minute(100);
+    await second.serve(40, 100);
     const told = [...first.told, ...second.told];
     expect(told.map(({ id, state }) => [id, state])).toEqual([
       [told[0]!.id, 'active'],
@@ -204,11 +197,8 @@ describe('verdicts of a process', () => {
   it('of several pods are judged together, and told by one of them', async () => {
     const store = sharedStore();
     const pods = ['a', 'b', 'c'].map((name) => new Pod(name, store));
-    const minute = async (ofB: number): Promise<void> => {
-      for (const pod of pods) await pod.minute(pod === pods[1] ? ofB : 100);
-    };
-    for (let i = 0; i < 90; i++) await minute(100);
-    for (let i = 0; i < 25; i++) await minute(2_000);
+    for (let minute = 0; minute < 115; minute++)
+      for (const pod of pods) await pod.serve(1, pod === pods[1] && minute >= 90 ? 2_000 : 100);
     for (const pod of pods) {
       expect(pod.history.verdicts()).toMatchObject([{ scope: 'pod', state: 'active', routes: ['GET /insights'] }]);
       expect(pod.history.verdicts()[0]!.text).toContain('on pod b (1 of 3 pods)');
@@ -230,7 +220,7 @@ describe('verdicts of a process', () => {
         pods = old.slice(ending);
       }
       if (minute === begins) pods.push(...['0', 'd'].map((name) => new Pod(name, store, START + begins * MINUTE_MS)));
-      for (const pod of pods) await pod.minute(minute < 90 ? 100 : 2_000);
+      for (const pod of pods) await pod.serve(1, minute < 90 ? 100 : 2_000);
     }
     for (const pod of pods) expect(pod.history.verdicts()).toMatchObject([{ routes: ['GET /insights'] }]);
     expect([...old, ...pods.filter((pod) => !old.includes(pod))].flatMap(({ told }) => told).length).toBe(1);
@@ -238,25 +228,23 @@ describe('verdicts of a process', () => {
 
   it('are of routes, not of the many small ones that a bucket has no room for', async () => {
     const pod = new Pod('a', null);
-    for (let window = 0; window < 20; window++) {
-      for (let i = 0; i < 330; i++) {
-        const isSmall = i >= 299;
-        pod.counters.requests(
-          `GET /route-${i}`,
-          isSmall ? 5 : 60,
-          isSmall && window >= 16 ? 2_000 : 100 + (window % 5),
-        );
-      }
-      pod.nowMs += 5 * MINUTE_MS;
-      await pod.history.tick();
-    }
+    await pod.minutes(
+      20,
+      (counters, window) => {
+        for (let i = 0; i < 299; i++) counters.requests(`GET /route-${i}`, 60, 100 + (window % 5));
+        for (let i = 299; i < 330; i++)
+          counters.requests(`GET /route-${i}`, 5, window < 16 ? 100 + (window % 5) : 2_000);
+      },
+      5 * MINUTE_MS,
+    );
     expect(await pod.history.routes({ from: START, to: pod.nowMs })).toContain('other routes');
     expect(pod.history.verdicts()).toEqual([]);
   });
 
   it('are not made with `verdicts: false`', async () => {
     const pod = new Pod('a', null, START, false);
-    for (let minute = 0; minute < 100; minute++) await pod.minute(minute < 75 ? 100 : 2_000);
+    await pod.serve(75, 100);
+    await pod.serve(25, 2_000);
     expect([pod.history.verdicts(), pod.told]).toEqual([[], []]);
   });
 

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { RouteSums } from '../../../src/history/rows/window.js';
 import { VerdictEngine } from '../../../src/history/verdicts/engine.js';
 import { JudgedWindow } from '../../../src/history/verdicts/judged-window.js';
-import { allOf } from '../../fixtures/steps.js';
+import { inOneTurn } from '../../../src/core/turns.js';
 
 const [WINDOW_MS, HOUR_MS, DAY_MS] = [300_000, 3_600_000, 86_400_000];
 /** A Monday. */
@@ -31,7 +31,7 @@ function toldUntil(to: number, msAt: (day: number) => number): string[] {
     const window = new JudgedWindow(at);
     window.process.observedMs = WINDOW_MS;
     for (const [route, one] of sums(at, 300)) window.routes.set(route, one);
-    for (const { kind, state, against } of allOf(engine.judge(window))) told.push(`${kind} ${state} ${against}`);
+    for (const { kind, state, against } of inOneTurn(engine.judge(window))) told.push(`${kind} ${state} ${against}`);
   }
   return told;
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { estimateOwnCpu, type BusyWindow } from '../../../src/upstream/own-cpu.js';
 import { poisson, randomOf } from '../../fixtures/random.js';
-import { allOf } from '../../fixtures/steps.js';
+import { inOneTurn } from '../../../src/core/turns.js';
 
 /** Routes with a cost (ms) and a rate (a second); each request costs between half and one and a half of its mean. */
 const ROUTES = [
@@ -29,7 +29,7 @@ describe('the CPU of a request, from the loop’s busy time', () => {
       const [held, near] = [ROUTES.map(() => 0), ROUTES.map(() => 0)];
       for (let seed = 1; seed <= runs; seed++) {
         const random = randomOf(seed);
-        allOf(estimateOwnCpu(simulate(seconds, random))).forEach((estimate, route) => {
+        inOneTurn(estimateOwnCpu(simulate(seconds, random))).forEach((estimate, route) => {
           const { ms } = ROUTES[route]!;
           if (Math.abs(estimate!.mean / ms - 1) < 0.2) near[route]! += 1;
           if (estimate!.ci[0] <= ms && ms <= estimate!.ci[1]) held[route]! += 1;
@@ -48,7 +48,7 @@ describe('the CPU of a request, from the loop’s busy time', () => {
       busyMs: busyMs + 2 * first!,
       counts: [first!, ...rest, first!],
     }));
-    const [first, , , twin] = allOf(estimateOwnCpu(windows));
+    const [first, , , twin] = inOneTurn(estimateOwnCpu(windows));
     expect(first).toMatchObject({ with: [3] });
     expect(twin).toMatchObject({ with: [0], mean: first!.mean });
     expect(first!.mean).toBeGreaterThan(3);
@@ -56,9 +56,9 @@ describe('the CPU of a request, from the loop’s busy time', () => {
   });
 
   it('is unknown of what was not seen, and with too few windows', () => {
-    expect(allOf(estimateOwnCpu([]))).toEqual([]);
+    expect(inOneTurn(estimateOwnCpu([]))).toEqual([]);
     const windows = simulate(60, randomOf(3)).map(({ busyMs, counts }) => ({ busyMs, counts: [...counts, 0] }));
-    expect(allOf(estimateOwnCpu(windows)).at(-1)).toBeNull();
-    expect(allOf(estimateOwnCpu(windows.slice(0, 20)))).toEqual([null, null, null, null]);
+    expect(inOneTurn(estimateOwnCpu(windows)).at(-1)).toBeNull();
+    expect(inOneTurn(estimateOwnCpu(windows.slice(0, 20)))).toEqual([null, null, null, null]);
   });
 });
