@@ -1,14 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Logger } from '@nestjs/common';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Verdict } from '../../../src/core/verdict.js';
-import { fileHistory, loggerSink, type HistoryStore } from '../../../src/index.js';
+import { fileHistory, type HistoryStore } from '../../../src/index.js';
 import type { HistoryRow } from '../../../src/history/rows/row.js';
 import { VerdictKeeper } from '../../../src/history/verdicts/verdict-keeper.js';
-import { Lines } from '../../fixtures/lines.js';
-import { verdictRecord } from '../../fixtures/records.js';
 import { ScriptedHistory } from '../../fixtures/scripted-history.js';
 
 const MINUTE_MS = 60_000;
@@ -73,7 +70,6 @@ describe('verdicts of a process', () => {
   let directory = '';
   afterEach(() => {
     if (directory !== '') rmSync(directory, { recursive: true, force: true });
-    Logger.overrideLogger(false);
   });
 
   it('go on after the clock was a day ahead for ten minutes, and none is told twice', async () => {
@@ -246,14 +242,5 @@ describe('verdicts of a process', () => {
     await pod.serve(75, 100);
     await pod.serve(25, 2_000);
     expect([pod.history.verdicts(), pod.told]).toEqual([[], []]);
-  });
-
-  it('are one line each in the log: a warning when something became worse', async () => {
-    const lines = new Lines();
-    Logger.overrideLogger(lines);
-    const sink = loggerSink();
-    const { verdict } = verdictRecord();
-    await sink.publish([verdictRecord(), verdictRecord({ state: 'resolved', text: 'resolved after 40 minutes: …' })]);
-    expect(lines.all.slice(-2)).toEqual([verdict.text, 'resolved after 40 minutes: …']);
   });
 });
