@@ -25,52 +25,31 @@ describe('`experiments`', () => {
     });
   });
 
-  const table: [string, unknown, string][] = [
+  it.each<[object, string]>([
+    [{ gates: undefined }, '.gates` must be a gate client: an object with a `check()` method, got `undefined`.'],
+    [{ gates: { on: 1 } }, '.gates` must be a gate client: an object with a `check()` method, got an object.'],
+    [{ unit: 'user' }, '.unit` must be a function, got `"user"` (string).'],
+    [{ prePeriodMs: -1 }, '.prePeriodMs` must be a number of milliseconds of 0 or more, got `-1` (number).'],
+    [{ switchback: {} }, '.switchback.gate` must be the name of a gate, got `undefined`.'],
     [
-      '`true`, because gates come from somewhere',
-      true,
-      '`experiments` must be `false` or an object with `gates`, got `true` (boolean). Gates come from `staticGates({ … })` or `statsigGates(client)`.',
-    ],
-    ['no gates', {}, '`experiments.gates` must be a gate client: an object with a `check()` method, got `undefined`.'],
-    [
-      'gates that cannot be checked',
-      { gates: { faster: true } },
-      '`experiments.gates` must be a gate client: an object with a `check()` method, got an object.',
+      { switchback: { gate: 'faster', sliceMs: 0 } },
+      '.switchback.sliceMs` must be a number of milliseconds above 0 and at most 2147483647, got `0` (number).',
     ],
     [
-      'a unit that is no function',
-      { gates, unit: 'user' },
-      '`experiments.unit` must be a function, got `"user"` (string).',
+      { switchback: { gate: 'faster', sliceMs: 5_000 } },
+      '.switchback.washoutMs` must be shorter than `sliceMs` (5000), got `5000` (number).',
     ],
-    [
-      'a pre-period that is no time',
-      { gates, prePeriodMs: -1 },
-      '`experiments.prePeriodMs` must be a number of milliseconds of 0 or more, got `-1` (number).',
-    ],
-    [
-      'a switchback without a gate',
-      { gates, switchback: {} },
-      '`experiments.switchback.gate` must be the name of a gate, got `undefined`.',
-    ],
-    [
-      'slices of no length',
-      { gates, switchback: { gate: 'faster', sliceMs: 0 } },
-      '`experiments.switchback.sliceMs` must be a number of milliseconds above 0 and at most 2147483647, got `0` (number).',
-    ],
-    [
-      'a wash-out as long as the slice',
-      { gates, switchback: { gate: 'faster', sliceMs: 5_000 } },
-      '`experiments.switchback.washoutMs` must be shorter than `sliceMs` (5000), got `5000` (number).',
-    ],
-    [
-      'a misspelt option',
-      { gates, switchBack: {} },
-      '`experiments.switchBack` is not an option. Did you mean `experiments.switchback`?',
-    ],
-  ];
-  it.each(table)('refuses %s', (_name, experiments, message) => {
+    [{ switchBack: {} }, '.switchBack` is not an option. Did you mean `experiments.switchback`?'],
+  ])('refuses %o', (wrong, message) => {
+    const experiments = { gates, ...wrong };
     expect(() => resolveOptions({ experiments })).toThrow(
-      expect.objectContaining({ code: 'PERF_ERR_OPTION', message: `PERF_ERR_OPTION: ${message}` }),
+      expect.objectContaining({ code: 'PERF_ERR_OPTION', message: `PERF_ERR_OPTION: \`experiments${message}` }),
+    );
+  });
+
+  it('is not `true`, because gates come from somewhere', () => {
+    expect(() => resolveOptions({ experiments: true as never })).toThrow(
+      'PERF_ERR_OPTION: `experiments` must be `false` or an object with `gates`, got `true` (boolean). Gates come from `staticGates({ … })` or `statsigGates(client)`.',
     );
   });
 });

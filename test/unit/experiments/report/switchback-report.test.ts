@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { reportOf } from '../../../../src/index.js';
 import type { ExperimentReport, ReportOptions } from '../../../../src/experiments/report/experiment-report.js';
 import { mergeTotals } from '../../../../src/experiments/totals/merge-totals.js';
-import { randomOf } from '../../../fixtures/random.js';
+import { binomial, randomOf } from '../../../fixtures/random.js';
 
 type ErrorsOf = (pair: number) => { on: number; off: number };
 
@@ -89,7 +89,7 @@ it('takes many failures of one slice for no difference, also against one failure
 
 it.each([0.0005, 0.003, 0.05])('finds errors in one of 20 A/A runs at most, a share of %s failing', (share) => {
   const random = randomOf(3);
-  const draw = (): number => Array.from({ length: 100 }, random).filter((value) => value < share).length;
+  const draw = (): number => binomial(100, share, random);
   let found = 0;
   for (let run = 0; run < 400; run++) {
     if (!report(20, () => ({ on: draw(), off: draw() })).text.endsWith('errors unchanged')) found += 1;

@@ -56,94 +56,47 @@ describe('compareVariants, when there is little to say', () => {
     expect(profit.ci[0]).toBeLessThan(-2);
   });
 
-  const good = row('a', 'off', 1, 1);
-  it.each<[string, unknown, object, string]>([
-    [
-      'NaN',
-      [{ ...good, sum: NaN }],
-      ON_OFF,
-      '`units[0].sum` must be a number from -1e100 to 1e100, got `NaN` (number).',
-    ],
-    [
-      'no end',
-      [good, { ...good, count: Infinity }],
-      ON_OFF,
-      '`units[1].count` must be a number from 0 to 1e100, got `Infinity` (number).',
-    ],
-    [
-      'a negative count',
-      [{ ...good, count: -1 }],
-      ON_OFF,
-      '`units[0].count` must be a number from 0 to 1e100, got `-1` (number).',
-    ],
-    [
-      'a sum of nothing',
-      [{ ...good, count: 0 }],
-      ON_OFF,
-      '`units[0].sum` must be 0, because `count` is 0, got `1` (number).',
-    ],
-    [
-      'half a pre-period',
-      [{ ...good, beforeCount: 2 }],
-      ON_OFF,
-      '`units[0].beforeSum` must be a number from -1e100 to 1e100, got `undefined`.',
-    ],
-    [
-      'a negative pre-period',
-      [{ ...good, beforeCount: -2, beforeSum: 1 }],
-      ON_OFF,
-      '`units[0].beforeCount` must be a number from 0 to 1e100, got `-2` (number).',
-    ],
-    ['a unit without a name', [{ ...good, unit: 7 }], ON_OFF, '`units[0].unit` must be a string, got `7` (number).'],
-    ['no row', [null], ON_OFF, '`units[0]` must be an object, got `null`.'],
-    ['no list', 'rows', ON_OFF, '`units` must be an array of unit totals, got `"rows"` (string).'],
-    [
-      'a variant nobody named',
-      [{ ...good, variant: 'blue' }],
-      ON_OFF,
-      '`units[0].variant` must be `"off"` or `"on"`, got `"blue"` (string). Leave out the rows of other variants.',
-    ],
-    [
-      'equal variants',
-      [good],
-      { control: 'off', treatment: 'off' },
-      '`options.treatment` must be the name of a variant other than the control, got `"off"` (string).',
-    ],
-    [
-      'a missing variant',
-      [good],
-      { treatment: 'off' },
-      '`options.control` must be the name of a variant, got `undefined`.',
-    ],
-    [
-      'an alpha of 1',
-      [good],
-      { ...ON_OFF, alpha: 1 },
-      '`options.alpha` must be a number between 0 and 1, got `1` (number).',
-    ],
-    [
-      'an alpha of NaN',
-      [good],
-      { ...ON_OFF, alpha: NaN },
-      '`options.alpha` must be a number between 0 and 1, got `NaN` (number).',
-    ],
-    [
-      'a share of 0',
-      [good],
-      { ...ON_OFF, treatmentShare: 0 },
-      '`options.treatmentShare` must be a number between 0 and 1, or null, got `0` (number).',
-    ],
-    [
-      'a mode that is no boolean',
-      [good],
-      { ...ON_OFF, sequential: 1 },
-      '`options.sequential` must be `true` or `false`, got `1` (number).',
-    ],
-    ['no options', [good], undefined as never, '`options` must be an object, got `undefined`.'],
-  ])('refuses %s', (_name, units, options, message) => {
+  const refused = (units: unknown, options: unknown, message: string): void => {
     const compare = (): unknown => compareVariants(units as UnitTotals[], options as typeof ON_OFF);
     expect(compare).toThrow(PerfError);
     expect(compare).toThrow(expect.objectContaining({ code: 'PERF_ERR_UNITS', message: `PERF_ERR_UNITS: ${message}` }));
+  };
+  const good = row('a', 'off', 1, 1);
+
+  it.each<[object, string]>([
+    [{ sum: NaN }, '`units[1].sum` must be a number from -1e100 to 1e100, got `NaN` (number).'],
+    [{ count: Infinity }, '`units[1].count` must be a number from 0 to 1e100, got `Infinity` (number).'],
+    [{ count: -1 }, '`units[1].count` must be a number from 0 to 1e100, got `-1` (number).'],
+    [{ count: 0 }, '`units[1].sum` must be 0, because `count` is 0, got `1` (number).'],
+    [{ beforeCount: 2 }, '`units[1].beforeSum` must be a number from -1e100 to 1e100, got `undefined`.'],
+    [{ beforeCount: -2, beforeSum: 1 }, '`units[1].beforeCount` must be a number from 0 to 1e100, got `-2` (number).'],
+    [{ unit: 7 }, '`units[1].unit` must be a string, got `7` (number).'],
+    [
+      { variant: 'blue' },
+      '`units[1].variant` must be `"off"` or `"on"`, got `"blue"` (string). Leave out the rows of other variants.',
+    ],
+  ])('refuses a row with %o', (wrong, message) => {
+    refused([good, { ...good, ...wrong }], ON_OFF, message);
+  });
+
+  it.each<[object, string]>([
+    [
+      { treatment: 'off' },
+      '`options.treatment` must be the name of a variant other than the control, got `"off"` (string).',
+    ],
+    [{ control: undefined }, '`options.control` must be the name of a variant, got `undefined`.'],
+    [{ alpha: 1 }, '`options.alpha` must be a number between 0 and 1, got `1` (number).'],
+    [{ alpha: NaN }, '`options.alpha` must be a number between 0 and 1, got `NaN` (number).'],
+    [{ treatmentShare: 0 }, '`options.treatmentShare` must be a number between 0 and 1, or null, got `0` (number).'],
+    [{ sequential: 1 }, '`options.sequential` must be `true` or `false`, got `1` (number).'],
+  ])('refuses the options %o', (wrong, message) => {
+    refused([good], { ...ON_OFF, ...wrong }, message);
+  });
+
+  it('refuses what is no row, no list and no options', () => {
+    refused([null], ON_OFF, '`units[0]` must be an object, got `null`.');
+    refused('rows', ON_OFF, '`units` must be an array of unit totals, got `"rows"` (string).');
+    refused([good], undefined, '`options` must be an object, got `undefined`.');
   });
 
   it('never answers NaN, whatever the figures', () => {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { compareVariants } from '../../../../src/experiments/statistics/compare-variants.js';
-import type { UnitTotals } from '../../../../src/experiments/statistics/compare-variants.js';
+import { compareVariants, type UnitTotals } from '../../../../src/experiments/statistics/compare-variants.js';
 import { drawUnits } from '../../../fixtures/experiments/simulate.js';
 import { SeededRandom } from '../../../fixtures/experiments/seeded-random.js';
+import { binomial } from '../../../fixtures/random.js';
 
 const ON_OFF = { control: 'off', treatment: 'on' } as const;
 const row = (unit: string, variant: string, count: number, sum: number): UnitTotals => ({ unit, variant, count, sum });
@@ -56,7 +56,7 @@ describe('compareVariants', () => {
 
   it('finds few errors to differ in one of 20 A/A runs at most', () => {
     const random = new SeededRandom(7);
-    const draw = (): number => Array.from({ length: 100 }, () => random.next()).filter((value) => value < 0.001).length;
+    const draw = (): number => binomial(100, 0.001, random.next);
     let found = 0;
     for (let run = 0; run < 400; run++) {
       const units = Array.from({ length: 100 }, (_, i) => row(`u${i}`, i % 2 === 0 ? 'off' : 'on', 100, draw()));
