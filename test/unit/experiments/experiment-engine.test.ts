@@ -1,38 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { OncePerCause } from '../../../src/core/reporter.js';
-import { RequestUnits, userOf } from '../../../src/core/request-unit.js';
-import { requestContext, RequestState, type RequestOwner } from '../../../src/core/request-state.js';
+import { requestContext, type RequestOwner } from '../../../src/core/request-state.js';
 import { Route } from '../../../src/core/route.js';
-import { ExperimentEngine } from '../../../src/experiments/experiment-engine.js';
 import { Experiments } from '../../../src/experiments/experiments.js';
-import { experimentsOption } from '../../../src/experiments/experiments.options.js';
-import type { ExperimentsOptions, GateClient } from '../../../src/index.js';
-
-const owner = (): RequestOwner => ({ attached: null, nextId: () => 'request-1', findRoute: () => null });
-const allOn: GateClient = { check: () => ({ on: true }) };
-
-function engineWith(options: Partial<ExperimentsOptions> = {}) {
-  const warnings: string[] = [];
-  const quiet = { log: () => {}, warn: (message: string) => void warnings.push(message), error: () => {} };
-  const report = new OncePerCause(quiet, () => 0);
-  const resolved = experimentsOption.read({ gates: allOn, ...options }, 'experiments')!;
-  const engine = new ExperimentEngine(
-    resolved,
-    () => 0,
-    report,
-    new RequestUnits('unit', userOf, report),
-    () => null,
-  );
-  return { engine, report, warnings };
-}
-
-function end(engine: ExperimentEngine, state: RequestState): void {
-  state.route = new Route('GET', '/work', null, () => {});
-  state.status = 200;
-  state.endedMs = 10;
-  state.closed = true;
-  engine.ended(state);
-}
+import type { GateClient } from '../../../src/index.js';
+import { end, engineWith, owner, request, routeOf } from '../../fixtures/experiments/engine.js';
 
 describe('the engine of experiments', () => {
   it('asks once a gate and request, and asks for the unit once a request', () => {
@@ -41,7 +12,7 @@ describe('the engine of experiments', () => {
       gates: { check: (_gate, { userId }) => ({ on: (checks += 1) % 2 === 1, rule: userId }) },
       unit: () => ({ userId: `unit-${(units += 1)}` }),
     });
-    const state = new RequestState(null, null, 0, owner());
+    const state = request();
     state.frameworkRequest = {};
     expect([engine.isOn(state, 'a'), engine.isOn(state, 'b'), engine.isOn(state, 'a')]).toEqual([true, false, true]);
     expect([checks, units, state.unit?.userId]).toEqual([2, 1, 'unit-1']);
@@ -49,7 +20,7 @@ describe('the engine of experiments', () => {
 
   it('answers work that runs after the response, without changing the record that was written', () => {
     const { engine } = engineWith();
-    const state = new RequestState(null, null, 0, owner());
+    const state = request();
     engine.isOn(state, 'before');
     end(engine, state);
     expect([engine.isOn(state, 'before'), engine.isOn(state, 'after')]).toEqual([true, true]);
@@ -60,7 +31,7 @@ describe('the engine of experiments', () => {
   it('keeps totals of at most 100 gates, and says so', () => {
     const { engine, warnings } = engineWith();
     for (let i = 0; i < 150; i++) {
-      const state = new RequestState(null, null, 0, owner());
+      const state = request();
       expect(engine.isOn(state, `gate-${i}`)).toBe(true);
       end(engine, state);
     }
@@ -73,7 +44,7 @@ describe('the engine of experiments', () => {
   it('never throws for a user that cannot be asked, and takes an answer with a problem for none', () => {
     const answer = { on: true, problem: new Error('stale rules') as never };
     const { engine, warnings } = engineWith({ gates: { check: () => answer } });
-    const state = new RequestState(null, null, 0, owner());
+    const state = request();
     state.frameworkRequest = {
       get user(): never {
         throw new Error('no session');
@@ -89,20 +60,30 @@ describe('the engine of experiments', () => {
 
   it('decides a gate that is named like a property of every object', () => {
     const { engine } = engineWith();
-    const state = new RequestState(null, null, 0, owner());
+    const state = request();
     expect(['a', 'constructor'].map((gate) => engine.isOn(state, gate))).toEqual([true, true]);
     expect(state.variants).toMatchObject({ constructor: 'on' });
   });
 
   it('leaves out what @SkipPerf() stands on', () => {
     const { engine } = engineWith();
-    const state = new RequestState(null, null, 0, owner());
+    const state = request();
     engine.isOn(state, 'a');
     const handler = { className: 'C', methodName: 'm', name: 'C.m', skipped: true, slowMs: null };
-    state.route = new Route('GET', '/skipped', handler, () => {});
-    state.status = 200;
-    engine.ended(state);
+    end(engine, state, new Route('GET', '/skipped', handler, () => {}));
     expect(engine.totals()).toMatchObject({ gates: [], traffic: [] });
+  });
+
+  it('has no figure of a request that was aborted', () => {
+    const { engine } = engineWith();
+    const route = routeOf('/work');
+    for (const aborted of [true, false]) {
+      const state = request();
+      engine.isOn(state, 'a');
+      end(engine, Object.assign(state, { aborted }), route);
+    }
+    expect(engine.totals().traffic).toMatchObject([{ succeeded: 1 }]);
+    expect(engine.totals().gates[0]!.routes[0]!.on.buckets).toMatchObject([{ 1: 1, 3: 1, 6: 1 }]);
   });
 
   it('survives a share, a check and a close that fail', async () => {
@@ -114,7 +95,7 @@ describe('the engine of experiments', () => {
       close: () => Promise.reject(new Error('no close')),
     };
     const { engine, warnings } = engineWith({ gates: broken });
-    expect(engine.isOn(new RequestState(null, null, 0, owner()), 'a')).toBe(false);
+    expect(engine.isOn(request(), 'a')).toBe(false);
     await engine.close(100);
     expect(warnings).toEqual([
       'gate `a`: the client answered without `on`. Its requests are left out of the comparison.',
@@ -128,12 +109,22 @@ describe('Experiments.check()', () => {
     const { engine, report, warnings } = engineWith();
     const mine = owner();
     const experiments = new Experiments(engine, mine, report);
-    const state = (of: RequestOwner) => new RequestState(null, null, 0, of);
-    expect(requestContext.run(state(mine), () => experiments.check('a'))).toBe(true);
-    expect(requestContext.run(state(owner()), () => experiments.check('a'))).toBe(false);
+    const checkIn = (of: RequestOwner) => requestContext.run(request(of), () => experiments.check('a'));
+    expect([checkIn(mine), checkIn(owner())]).toEqual([true, false]);
     expect(experiments.check('a')).toBe(false);
     expect(warnings).toEqual([
       'Experiments.check() outside a request, or with the context store off (`context: true` switches it on): it is false.',
     ]);
+  });
+
+  it('is false without the name of a gate, whoever decides', () => {
+    const { engine, report, warnings } = engineWith();
+    const mine = owner();
+    const experiments = new Experiments(engine, mine, report);
+    const state = request(mine);
+    for (const gate of [undefined, null, 7, Symbol('even')])
+      expect(requestContext.run(state, () => experiments.check(gate as never))).toBe(false);
+    expect(state.variants).toBeNull();
+    expect(warnings).toContain('Experiments.check() without the name of a gate, got `undefined`: it is false.');
   });
 });

@@ -1,13 +1,8 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
-import { OncePerCause } from '../../../src/core/reporter.js';
-import { RequestUnits, userOf } from '../../../src/core/request-unit.js';
-import { RequestState, type RequestOwner } from '../../../src/core/request-state.js';
-import { Route } from '../../../src/core/route.js';
-import { ExperimentEngine } from '../../../src/experiments/experiment-engine.js';
-import { experimentsOption } from '../../../src/experiments/experiments.options.js';
 import { staticGates } from '../../../src/index.js';
+import { end, engineWith, owner, request, routeOf } from '../../fixtures/experiments/engine.js';
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
@@ -23,27 +18,14 @@ it(
   'a million users cost no more memory than a thousand, and are still counted and compared',
   { timeout: 120_000 },
   () => {
-    const owner: RequestOwner = { attached: null, nextId: () => 'id', findRoute: () => null };
-    const quiet = { log: () => {}, warn: () => {}, error: () => {} };
-    const options = experimentsOption.read({ gates: staticGates({ faster: 0.5 }) }, 'experiments')!;
-    const report = new OncePerCause(quiet, () => 0);
-    const engine = new ExperimentEngine(
-      options,
-      () => 0,
-      report,
-      new RequestUnits('unit', userOf, report),
-      () => null,
-    );
+    const { engine } = engineWith({ gates: staticGates({ faster: 0.5 }) });
+    const [mine, route] = [owner(), routeOf('/work')];
     engine.start();
-    const route = new Route('GET', '/work', null, () => {});
     const visit = (from: number, to: number): void => {
       for (let user = from; user < to; user++) {
-        const state = new RequestState(null, null, 0, owner);
+        const state = request(mine);
         state.frameworkRequest = { user: { id: user } };
-        state.route = route;
-        state.endedMs = (10 + (user % 7)) * (engine.isOn(state, 'faster') ? 0.9 : 1);
-        state.status = 200;
-        engine.ended(state);
+        end(engine, state, route, (10 + (user % 7)) * (engine.isOn(state, 'faster') ? 0.9 : 1));
       }
     };
     visit(0, 1_000);
