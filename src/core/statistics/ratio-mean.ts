@@ -101,10 +101,10 @@ interface Pair<T> {
  * A unit that was not seen before counts as average. Without a pre-period this is the plain estimate.
  */
 export function adjustByPrePeriod(arms: Pair<Arm>, ratios: Pair<RatioMean>): Pair<Estimate> {
-  const before = prePeriods(arms);
-  const fit = before === null ? null : regression(ratios, before);
-  if (before === null || fit === null)
-    return { control: estimateOf(ratios.control), treatment: estimateOf(ratios.treatment) };
+  const isKnown = seenBefore(arms.control) && seenBefore(arms.treatment);
+  const before = { control: beforeOf(arms.control), treatment: beforeOf(arms.treatment) };
+  const fit = isKnown ? regression(ratios, before) : null;
+  if (fit === null) return { control: estimateOf(ratios.control), treatment: estimateOf(ratios.treatment) };
   const count = before.control.count + before.treatment.count;
   // Centred on both arms together: an arm that was slow before keeps its distance, which is what is corrected.
   const center = (before.control.mean * before.control.count + before.treatment.mean * before.treatment.count) / count;
@@ -114,16 +114,11 @@ export function adjustByPrePeriod(arms: Pair<Arm>, ratios: Pair<RatioMean>): Pai
   };
 }
 
-function prePeriods({ control, treatment }: Pair<Arm>): Pair<RatioMean> | null {
-  if (!seenBefore(control) || !seenBefore(treatment)) return null;
-  const of = (arm: Arm): RatioMean =>
-    ratioMean(arm.map(({ beforeCount, beforeSum }) => ({ count: beforeCount, sum: beforeSum })));
-  return { control: of(control), treatment: of(treatment) };
-}
+const beforeOf = (arm: Arm): RatioMean =>
+  ratioMean(arm.map(({ beforeCount, beforeSum }) => ({ count: beforeCount, sum: beforeSum })));
 
 function seenBefore(arm: Arm): boolean {
-  let seen = 0;
-  for (const row of arm) if (row.beforeCount > 0) seen += 1;
+  const seen = arm.filter(({ beforeCount }) => beforeCount > 0).length;
   return seen >= 2 && seen >= arm.length * LEAST_SHARE_SEEN_BEFORE;
 }
 
