@@ -1,5 +1,7 @@
 import { studentQuantile, studentUpperTail } from '../../core/statistics/distributions.js';
 import { medianOf } from '../../core/statistics/median.js';
+import type { Verdict } from '../../core/verdict.js';
+import { becauseOf, type SiteSums } from '../compare/because.js';
 import { METRICS, type MetricRule, type Unit } from './metrics.js';
 import { RECENT, type RouteTrack } from './route-track.js';
 import type { WeekProfile } from './week-profile.js';
@@ -83,17 +85,16 @@ export function assess(route: string, track: RouteTrack, index: number, profile:
     ),
   );
   const [since, count] = [recent[0]!.at, counts.reduce((sum, one) => sum + one, 0)];
+  const found = { route, rule, usual, before, now, nows, matters, since, count };
   // Most routes, most of the time: no verdict tells of it, and how sure it is costs time to say.
-  const quiet = { error: 0, degrees: 1, pValue: 1, likely: false };
-  if (!matters) return { route, rule, usual, before, now, nows, matters, since, count, ...quiet };
+  if (!matters) return { ...found, error: 0, degrees: 1, pValue: 1, likely: false };
   const spread = Math.max(known.spread, rule.leastSpread(before, Math.min(...counts), shape !== null));
   // Neighbouring windows resemble each other: the recent ones are one observation.
   const error = spread * Math.sqrt(1 + 1 / units);
   const degrees = units - 1;
   const t = (now - before) / error;
   const pValue = Math.min(1, 2 * studentUpperTail(Math.abs(t), degrees));
-  const likely = Math.abs(t) >= LIKELY;
-  return { route, rule, usual, before, now, nows, matters, since, count, error, degrees, pValue, likely };
+  return { ...found, error, degrees, pValue, likely: Math.abs(t) >= LIKELY };
 }
 
 /** Days have quiet and noisy hours: the greater of a robust and a plain spread. */
@@ -125,6 +126,19 @@ export function changeOf(moved: readonly Assessment[]): { change: number; ci: re
     change: rule.change(before, now),
     ci: [rule.change(before, now - margin), rule.change(before, now + margin)],
   };
+}
+
+/** Of latency what the added time is; of the others, which routes. */
+export function reasonsOf(moved: readonly Assessment[], before: SiteSums, after: SiteSums): Verdict['because'] {
+  const { metric } = moved[0]!.rule;
+  const routes = moved.map(({ route }) => route);
+  if (metric === 'latency' || metric === 'over') return becauseOf(before, after, routes);
+  const part = metric === 'blocked' ? 'own' : 'unexplained';
+  const changes = moved.map((one) => Math.abs(one.now - one.before) * (metric === 'blocked' ? 1 : one.count));
+  const total = changes.reduce((sum, change) => sum + change, 0);
+  return routes
+    .map((name, index) => ({ part, name, share: changes[index]! / total }) as const)
+    .toSorted((a, b) => b.share - a.share);
 }
 
 /** How far a unit still is from the usual, as a share of the change that the verdict told: 1 is all of it. */

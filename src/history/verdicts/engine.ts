@@ -8,10 +8,9 @@ import { ServedTimes } from '../compare/served.js';
 import { DAY_MS, HOUR_MS, WINDOW_MS } from '../rows/tiers.js';
 import type { RouteSums } from '../rows/window.js';
 import type { Steps } from '../../core/turns.js';
-import { assess, changeOf, isFarBeyond, leftOf, significant, type Assessment } from './assess.js';
+import { assess, changeOf, isFarBeyond, leftOf, reasonsOf, significant, type Assessment } from './assess.js';
 import type { JudgedWindow } from './judged-window.js';
 import { METRICS, type MetricRule } from './metrics.js';
-import { reasonsOf } from './reasons.js';
 import { ProcessTrack, RECENT, RouteTrack } from './route-track.js';
 import { scopeOf } from './scope.js';
 import { openedText, resolvedText, type Ending } from './text.js';
@@ -33,7 +32,6 @@ const BETTER: ReadonlySet<string> = new Set(['latency', 'errors']);
 
 interface Active {
   verdict: Verdict;
-  readonly rule: MetricRule;
   /** As it was when the verdict opened, by route. */
   readonly moved: Map<string, Assessment>;
   /** In which window it opened. */
@@ -143,11 +141,11 @@ export class VerdictEngine {
   ): Verdict | null {
     const routes = moved.map(({ route }) => route);
     const { before, after } = this.sides(window.at);
-    const because = reasonsOf(rule, moved, before, after);
+    const because = reasonsOf(moved, before, after);
     const same = this.active.find(
       (one) =>
         one.verdict.kind === kind &&
-        one.rule === rule &&
+        one.verdict.metric === rule.metric &&
         window.at - one.verdict.since <= JOINS_MS &&
         !routes.some((route) => one.moved.has(route)) &&
         (one.verdict.scope === 'site' || one.verdict.because[0]?.name === because[0]?.name),
@@ -180,7 +178,6 @@ export class VerdictEngine {
     };
     this.active.push({
       verdict,
-      rule,
       moved: new Map(moved.map((one) => [one.route, one])),
       openedAt: window.at,
       calm: 0,
