@@ -3,19 +3,11 @@ import { encodeWindow, EncodedWindow } from '../../../src/history/rows/window-co
 import { ProcessSums, RouteSums, SiteWindow } from '../../../src/history/rows/window.js';
 import { VerdictEngine } from '../../../src/history/verdicts/engine.js';
 import { JudgedWindow } from '../../../src/history/verdicts/judged-window.js';
-import { windowOf } from '../../fixtures/history.js';
+import { sumsOf, windowOf } from '../../fixtures/history.js';
 import { inOneTurn } from '../../../src/core/turns.js';
 
 const WINDOW_MS = 300_000;
 const START = Date.UTC(2026, 0, 5);
-
-/** So many requests, each of `ownMs` of its own work and `waitMs` for the event loop. */
-function sumsOf(requests: number, ownMs: number, waitMs: number): RouteSums {
-  const ms = ownMs + waitMs;
-  const all = { completed: requests, timed: requests, ownOf: requests, ownMs: requests * ownMs };
-  const times = { sumMs: requests * ms, typicalMs: requests * ms, busyMs: requests * ms };
-  return Object.assign(new RouteSums(), all, times);
-}
 
 /** What the first verdict blames when background work begins after `calm` windows; `reports`: how many are asked for in a window. */
 function blamed(calm: number, reports: (window: number) => number): string {

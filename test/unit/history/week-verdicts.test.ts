@@ -1,21 +1,13 @@
 import { expect, it } from 'vitest';
-import { RouteSums } from '../../../src/history/rows/window.js';
+import type { RouteSums } from '../../../src/history/rows/window.js';
 import { VerdictEngine } from '../../../src/history/verdicts/engine.js';
 import { JudgedWindow } from '../../../src/history/verdicts/judged-window.js';
+import { sumsOf } from '../../fixtures/history.js';
 import { inOneTurn } from '../../../src/core/turns.js';
 
 const [WINDOW_MS, HOUR_MS, DAY_MS] = [300_000, 3_600_000, 86_400_000];
 /** A Monday. */
 const START = Date.UTC(2026, 0, 5);
-
-const sumsOf = (requests: number, ms: number): RouteSums =>
-  Object.assign(new RouteSums(), {
-    completed: requests,
-    timed: requests,
-    sumMs: requests * ms,
-    typicalMs: requests * ms,
-    busyMs: requests * ms,
-  });
 
 /** What is told of the last hours until day `to`, after a day of windows, and of hours before it; days begin at 0. */
 function toldUntil(to: number, msAt: (day: number) => number): string[] {
