@@ -3,15 +3,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { afterAll, describe, expect, inject, it } from 'vitest';
+import { inOneTurn } from '../../src/core/turns.js';
 import { redisHistory } from '../../src/entries/redis.js';
 import { fileHistory } from '../../src/history/file/file-history.js';
 import type { HistoryStore, OpenHistoryStore } from '../../src/history/history-store.js';
 import type { HistoryRow } from '../../src/history/rows/row.js';
-import { keptMs, type Tier } from '../../src/history/rows/tiers.js';
+import { HOUR_MS, keptMs, type Tier } from '../../src/history/rows/tiers.js';
 import { encodeWindow, EncodedWindow } from '../../src/history/rows/window-codec.js';
 import { SiteWindow } from '../../src/history/rows/window.js';
 import { countOf, rowOf } from '../fixtures/history.js';
-import { inOneTurn } from '../../src/core/turns.js';
 
 const host = {
   keptMs: (tier: Tier) => keptMs(tier, 35),
@@ -21,8 +21,6 @@ const host = {
     return new AbortController().signal;
   },
 };
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
 const hour = Math.floor(Date.now() / HOUR_MS) * HOUR_MS;
 
 const root = mkdtempSync(join(tmpdir(), 'perf-history-store-'));

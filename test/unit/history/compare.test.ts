@@ -1,10 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../src/history/rows/tiers.js';
 import type { ScriptedCounters } from '../../fixtures/scripted-counters.js';
 import { ScriptedHistory } from '../../fixtures/scripted-history.js';
 
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
 const START = Date.UTC(2026, 0, 5);
 const ROUTE = 'GET /users/:id';
 

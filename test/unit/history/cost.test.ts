@@ -2,17 +2,15 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
+import { inOneTurn } from '../../../src/core/turns.js';
 import { fileHistory } from '../../../src/index.js';
-import { keptMs, type Tier } from '../../../src/history/rows/tiers.js';
+import { DAY_MS, HOUR_MS, keptMs, type Tier } from '../../../src/history/rows/tiers.js';
 import { encodeWindow } from '../../../src/history/rows/window-codec.js';
 import { SiteWindow } from '../../../src/history/rows/window.js';
 import { VerdictKeeper } from '../../../src/history/verdicts/verdict-keeper.js';
 import { normal, randomOf } from '../../fixtures/random.js';
 import { ScriptedHistory } from '../../fixtures/scripted-history.js';
-import { inOneTurn } from '../../../src/core/turns.js';
 
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 const ROUTES = Array.from({ length: 50 }, (_, i) => `GET /route-${i}/:id`);
 const random = randomOf(5);
 /** From 2 ms to some seconds, as requests are. */

@@ -13,16 +13,14 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { inOneTurn } from '../../../src/core/turns.js';
 import { fileHistory } from '../../../src/index.js';
 import type { OpenHistoryStore } from '../../../src/history/history-store.js';
 import { frameOf } from '../../../src/history/file/rows-file.js';
-import { keptMs, type Tier } from '../../../src/history/rows/tiers.js';
+import { DAY_MS, HOUR_MS, keptMs, type Tier } from '../../../src/history/rows/tiers.js';
 import { encodeWindow } from '../../../src/history/rows/window-codec.js';
 import { countOf, rowOf, windowOf } from '../../fixtures/history.js';
-import { inOneTurn } from '../../../src/core/turns.js';
 
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 const host = {
   keptMs: (tier: Tier) => keptMs(tier, 35),
   maxBytes: 64 * 1024 * 1024,

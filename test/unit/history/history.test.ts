@@ -1,12 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import { inOneTurn } from '../../../src/core/turns.js';
 import { MemoryTiers } from '../../../src/history/rows/memory.js';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../src/history/rows/tiers.js';
 import { windowOf } from '../../fixtures/history.js';
 import { ScriptedHistory } from '../../fixtures/scripted-history.js';
-import { inOneTurn } from '../../../src/core/turns.js';
 
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
 const START = Date.UTC(2026, 0, 5);
 const ROUTE = 'GET /users/:id';
 

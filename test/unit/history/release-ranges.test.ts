@@ -1,13 +1,12 @@
 import { describe, expect, it } from 'vitest';
+import { inOneTurn } from '../../../src/core/turns.js';
 import { compareRanges } from '../../../src/history/compare/compare.js';
 import { rangesOf } from '../../../src/history/compare/ranges.js';
 import type { HistorySource, ReadBucket } from '../../../src/history/reader.js';
-import { bucketOf, HOUR_MS, keptMs, TIERS } from '../../../src/history/rows/tiers.js';
+import { bucketOf, HOUR_MS, keptMs, MINUTE_MS, TIERS } from '../../../src/history/rows/tiers.js';
 import { encodeWindow, EncodedWindow } from '../../../src/history/rows/window-codec.js';
 import { windowOf } from '../../fixtures/history.js';
-import { inOneTurn } from '../../../src/core/turns.js';
 
-const MINUTE_MS = 60_000;
 const now = Date.UTC(2026, 10, 27, 12, 30);
 const ago = (hours: number, minutes = 0): number => now - hours * HOUR_MS + minutes * MINUTE_MS;
 

@@ -2,10 +2,10 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { HistoryStore } from '../../../src/history/history-store.js';
 import type { HistoryRow } from '../../../src/history/rows/row.js';
 import { EncodedWindow } from '../../../src/history/rows/window-codec.js';
+import { MINUTE_MS } from '../../../src/history/rows/tiers.js';
 import { countOf } from '../../fixtures/history.js';
 import { ScriptedHistory } from '../../fixtures/scripted-history.js';
 
-const MINUTE_MS = 60_000;
 const START = Date.UTC(2026, 0, 5);
 const ROUTES = Array.from({ length: 5_000 }, (_, i) => `GET /things-${i}/:id`);
 

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
+import { inOneTurn } from '../../../src/core/turns.js';
 import { encodeWindow, EncodedWindow } from '../../../src/history/rows/window-codec.js';
 import { ProcessSums, RouteSums, SiteWindow } from '../../../src/history/rows/window.js';
 import { VerdictEngine } from '../../../src/history/verdicts/engine.js';
 import { JudgedWindow } from '../../../src/history/verdicts/judged-window.js';
+import { WINDOW_MS } from '../../../src/history/rows/tiers.js';
 import { sumsOf, windowOf } from '../../fixtures/history.js';
-import { inOneTurn } from '../../../src/core/turns.js';
 
-const WINDOW_MS = 300_000;
 const START = Date.UTC(2026, 0, 5);
 
 /** What the first verdict blames when background work begins after `calm` windows; `reports`: how many are asked for in a window. */

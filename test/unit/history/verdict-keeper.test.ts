@@ -6,10 +6,9 @@ import type { Verdict } from '../../../src/core/verdict.js';
 import { fileHistory, type HistoryStore } from '../../../src/index.js';
 import type { HistoryRow } from '../../../src/history/rows/row.js';
 import { VerdictKeeper } from '../../../src/history/verdicts/verdict-keeper.js';
+import { HOUR_MS, MINUTE_MS } from '../../../src/history/rows/tiers.js';
 import { ScriptedHistory } from '../../fixtures/scripted-history.js';
 
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
 const START = Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 10 * HOUR_MS;
 
 /** What several pods share, in memory; it can be away. */

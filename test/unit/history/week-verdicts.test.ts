@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest';
+import { inOneTurn } from '../../../src/core/turns.js';
 import type { RouteSums } from '../../../src/history/rows/window.js';
 import { VerdictEngine } from '../../../src/history/verdicts/engine.js';
 import { JudgedWindow } from '../../../src/history/verdicts/judged-window.js';
+import { DAY_MS, HOUR_MS, WINDOW_MS } from '../../../src/history/rows/tiers.js';
 import { sumsOf } from '../../fixtures/history.js';
-import { inOneTurn } from '../../../src/core/turns.js';
 
-const [WINDOW_MS, HOUR_MS, DAY_MS] = [300_000, 3_600_000, 86_400_000];
 /** A Monday. */
 const START = Date.UTC(2026, 0, 5);
 

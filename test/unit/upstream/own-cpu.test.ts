@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { inOneTurn } from '../../../src/core/turns.js';
 import { estimateOwnCpu, type BusyWindow } from '../../../src/upstream/own-cpu.js';
 import { poisson, randomOf } from '../../fixtures/random.js';
-import { inOneTurn } from '../../../src/core/turns.js';
 
 /** Routes with a cost (ms) and a rate (a second); each request costs between half and one and a half of its mean. */
 const ROUTES = [
