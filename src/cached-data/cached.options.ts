@@ -101,7 +101,7 @@ const MOST_ENTRIES = 10_000_000;
 
 const entries = { unit: 'a whole number of entries', integer: true, max: MOST_ENTRIES };
 
-const cachedTable = object({
+export const cachedOption = object({
   ttlMs: number({ unit: MILLISECONDS }),
   staleMs: number({ default: 0, unit: MILLISECONDS, min: 0 }),
   key: optional(
@@ -115,12 +115,12 @@ const cachedTable = object({
   ghost: boolean({ default: false }),
   level2: boolean({ default: true }),
 });
-const preloadedTable = object({
+export const preloadedOption = object({
   everyMs: number({ unit: MILLISECONDS, max: MAX_INTERVAL_MS }),
   required: boolean({ default: true }),
   timeoutMs: number({ default: 30_000, unit: MILLISECONDS, max: MAX_TIMER_MS }),
 });
-const cacheTable = object({
+export const cacheOption = object({
   maxEntries: number({ ...entries, default: 10_000 }),
   maxBytes: number({ default: 2 ** 26, unit: 'a whole number of bytes', integer: true }),
   level2: optional(
@@ -131,14 +131,6 @@ const cacheTable = object({
   ),
 });
 
-export type ResolvedCached = Resolved<typeof cachedTable>;
-export type ResolvedPreloaded = Resolved<typeof preloadedTable>;
-export type ResolvedCache = Resolved<typeof cacheTable>;
-
-/** @throws PERF_ERR_OPTION */
-export const readCached = (options: unknown, where: string): ResolvedCached => cachedTable.read(options, where);
-/** @throws PERF_ERR_OPTION */
-export const readPreloaded = (options: unknown, where: string): ResolvedPreloaded =>
-  preloadedTable.read(options, where);
-/** @throws PERF_ERR_OPTION */
-export const readCache = (options: unknown): ResolvedCache => cacheTable.read(options, 'cache');
+export type ResolvedCached = Resolved<typeof cachedOption>;
+export type ResolvedPreloaded = Resolved<typeof preloadedOption>;
+export type ResolvedCache = Resolved<typeof cacheOption>;

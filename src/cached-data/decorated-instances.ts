@@ -1,18 +1,17 @@
 import type { ModulesContainer } from '@nestjs/core';
 import { PerfError } from '../core/perf.error.js';
-import { prototypeOf } from '../http/prototypes.js';
+import { prototypeOf, wrappersOf } from '../http/prototypes.js';
 import { isTakenFromClass } from '../http/route-handler.js';
 import { declaredOn, type Declared } from './decorators.js';
 
-type Wrapper =
-  ModulesContainer extends Map<string, infer M> ? (M extends { providers: Map<unknown, infer W> } ? W : never) : never;
+type Wrapper = ReturnType<typeof wrappersOf>[number];
 
 /** One provider with decorated methods. */
 export interface DecoratedInstance {
   readonly instance: object;
   /** `'Catalogue'`, with the token where that is not its class: what tells it apart in every pod. */
   readonly name: string;
-  readonly methods: ReadonlyMap<string, Declared>;
+  readonly methods: readonly (readonly [property: string, declared: Declared, method: object])[];
 }
 
 /**
@@ -20,53 +19,41 @@ export interface DecoratedInstance {
  * @throws PERF_ERR_DECORATOR for what is no provider of the whole application
  */
 export function decoratedInstances(modules: ModulesContainer): DecoratedInstance[] {
+  const controllers = new Set<Wrapper>([...modules.values()].flatMap((module) => [...module.controllers.values()]));
   const found = new Map<object, DecoratedInstance>();
-  for (const module of modules.values()) {
-    for (const wrapper of module.controllers.values()) {
-      refuse(wrapper, 'a controller', 'Move the method to a provider; for whole responses there is @SharedResponse().');
+  for (const wrapper of wrappersOf(modules)) {
+    const prototype = prototypeOf(wrapper);
+    const methods = prototype === null ? [] : declaredOn(prototype);
+    for (const [property, { kind }, method] of methods) {
+      const obstacle = controllers.has(wrapper)
+        ? 'a controller. Move the method to a provider; for whole responses there is @SharedResponse().'
+        : obstacleTo(wrapper, method);
+      if (obstacle === null) continue;
+      const decorator = kind === 'cached' ? '@Cached()' : '@Preloaded()';
+      const where = `${decorator} on "${wrapper.name}.${property}"`;
+      throw new PerfError('PERF_ERR_DECORATOR', `${where} stands on ${obstacle}`);
     }
-    for (const wrapper of [...module.providers.values(), ...module.injectables.values()]) {
-      if (!wrapper.isDependencyTreeStatic() || wrapper.isTransient) {
-        const what = wrapper.isTransient ? 'a transient provider' : 'a request-scoped provider';
-        refuse(wrapper, what, 'Move the method to a provider of the default scope, which depends on none of another.');
-      }
-      const methods = methodsOf(wrapper);
-      const handlers = [...methods].filter(([name]) => isTakenFromClass(Reflect.get(prototypeOf(wrapper)!, name)));
-      const handler = 'a handler of WebSocket messages or of GraphQL, which Nest takes from its class';
-      refuse(wrapper, handler, 'Move the method to a provider that the handler calls.', handlers);
-      const instance = wrapper.instance as object;
-      if (methods.size === 0 || found.has(instance)) continue;
-      found.set(instance, { instance, methods, name: nameOf(wrapper, instance) });
-    }
+    const instance = wrapper.instance as object;
+    if (methods.length === 0 || found.has(instance)) continue;
+    found.set(instance, { instance, methods, name: nameOf(wrapper, instance) });
   }
   return [...found.values()];
 }
 
-const NOTHING: ReadonlyMap<string, Declared> = new Map();
-
-function methodsOf(wrapper: Wrapper): ReadonlyMap<string, Declared> {
-  const prototype = prototypeOf(wrapper);
-  return prototype === null ? NOTHING : declaredOn(prototype);
+/** What the method of a provider stands on, in words, and what to do; null where it can be cached. */
+function obstacleTo(wrapper: Wrapper, method: object): string | null {
+  const advice = 'Move the method to a provider of the default scope, which depends on none of another.';
+  if (wrapper.isTransient) return `a transient provider. ${advice}`;
+  if (!wrapper.isDependencyTreeStatic()) return `a request-scoped provider. ${advice}`;
+  if (!isTakenFromClass(method)) return null;
+  return (
+    'a handler of WebSocket messages or of GraphQL, which Nest takes from its class. ' +
+    'Move the method to a provider that the handler calls.'
+  );
 }
 
 function nameOf({ token }: Wrapper, instance: object): string {
   const type = instance.constructor;
   if (token === type) return type.name;
   return `${type.name}(${typeof token === 'function' ? token.name : String(token)})`;
-}
-
-/** @throws PERF_ERR_DECORATOR where there is a decorated method */
-function refuse(
-  wrapper: Wrapper,
-  what: string,
-  advice: string,
-  methods: Iterable<readonly [string, Declared]> = methodsOf(wrapper),
-): void {
-  for (const [method, { kind }] of methods) {
-    const decorator = kind === 'cached' ? '@Cached()' : '@Preloaded()';
-    throw new PerfError(
-      'PERF_ERR_DECORATOR',
-      `${decorator} on "${wrapper.name}.${method}" stands on ${what}. ${advice}`,
-    );
-  }
 }

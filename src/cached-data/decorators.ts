@@ -1,15 +1,10 @@
+import { methodMetadata } from '../core/method-metadata.js';
 import { PerfError } from '../core/perf.error.js';
 import { needExtension } from '../http/extension.js';
-import {
-  readCached,
-  readPreloaded,
-  type CachedOptions,
-  type PreloadedOptions,
-  type ResolvedCached,
-  type ResolvedPreloaded,
-} from './cached.options.js';
+import { methodsOf } from '../http/prototypes.js';
+import { cachedOption, preloadedOption } from './cached.options.js';
+import type { CachedOptions, PreloadedOptions, ResolvedCached, ResolvedPreloaded } from './cached.options.js';
 
-/** On a prototype: what its own decorated methods ask for. */
 const DECLARED_METADATA = 'perf:cached-data';
 
 /** What stands on a method. */
@@ -37,11 +32,7 @@ export type AsyncMethodDecorator = <T extends Source>(
  * @throws PERF_ERR_OPTION, PERF_ERR_DECORATOR where it stands
  */
 export function Cached(options: CachedOptions): AsyncMethodDecorator {
-  return (target, property, descriptor) => {
-    const name = '@Cached()';
-    const where = declare(target, property, descriptor, name);
-    add(target, property, name, { kind: 'cached', options: readCached(options, `${where} @Cached`) });
-  };
+  return declare('@Cached()', (where) => ({ kind: 'cached', options: cachedOption.read(options, `${where} @Cached`) }));
 }
 
 /**
@@ -55,48 +46,35 @@ export function Cached(options: CachedOptions): AsyncMethodDecorator {
  * @throws PERF_ERR_OPTION, PERF_ERR_DECORATOR where it stands
  */
 export function Preloaded(options: PreloadedOptions): AsyncMethodDecorator {
-  return (target, property, descriptor) => {
-    const name = '@Preloaded()';
-    const where = declare(target, property, descriptor, name);
-    if (descriptor.value!.length > 0) {
-      throw misuse(name, where, 'it must take no arguments', 'For a value by arguments use @Cached().');
+  return declare('@Preloaded()', (where, { length }) => {
+    if (length > 0) {
+      throw misuse('@Preloaded()', where, 'it must take no arguments. For a value by arguments use @Cached().');
     }
-    add(target, property, name, { kind: 'preloaded', options: readPreloaded(options, `${where} @Preloaded`) });
+    return { kind: 'preloaded', options: preloadedOption.read(options, `${where} @Preloaded`) };
+  });
+}
+
+function declare(decorator: string, read: (where: string, method: Source) => Declared): AsyncMethodDecorator {
+  return (target, property, descriptor) => {
+    const where = `${(typeof target === 'function' ? target : target.constructor).name}.${String(property)}`;
+    const method = (descriptor as PropertyDescriptor | undefined)?.value as unknown;
+    if (typeof method !== 'function' || typeof target === 'function' || typeof property === 'symbol') {
+      throw misuse(decorator, where, 'it must be a method of an instance, with a name. Move it to one.');
+    }
+    if (Reflect.hasOwnMetadata(DECLARED_METADATA, target, property)) {
+      throw misuse(decorator, where, 'one of its kind may stand there.');
+    }
+    needExtension(method, { name: 'cache', decorator, add: 'extensions: [cache()]' });
+    Reflect.defineMetadata(DECLARED_METADATA, read(where, method as Source), target, property);
   };
 }
 
-/** What is declared on a class and those that it extends; a method that is overridden stands for itself. */
-export function declaredOn(prototype: object): ReadonlyMap<string, Declared> {
-  const found = new Map<string, Declared>();
-  const overridden = new Set<string>();
-  for (let at: object | null = prototype; at !== null && at !== Object.prototype; at = Reflect.getPrototypeOf(at)) {
-    for (const [name, declared] of ownOf(at)) if (!overridden.has(name)) found.set(name, declared);
-    for (const name of Object.getOwnPropertyNames(at)) overridden.add(name);
-  }
-  return found;
-}
+const misuse = (decorator: string, where: string, problem: string): PerfError =>
+  new PerfError('PERF_ERR_DECORATOR', `${decorator} on "${where}": ${problem}`);
 
-function declare(target: object, property: string | symbol, descriptor: unknown, decorator: string): string {
-  const where = `${(typeof target === 'function' ? target : target.constructor).name}.${String(property)}`;
-  const method = (descriptor as PropertyDescriptor | undefined)?.value as unknown;
-  if (typeof method !== 'function' || typeof target === 'function' || typeof property === 'symbol') {
-    throw misuse(decorator, where, 'it must be a method of an instance, with a name', 'Move it to one.');
-  }
-  needExtension(method, { name: 'cache', decorator, add: 'extensions: [cache()]' });
-  return where;
-}
-
-function add(target: object, property: string | symbol, decorator: string, declared: Declared): void {
-  const name = String(property);
-  const own = ownOf(target);
-  if (own.has(name))
-    throw misuse(decorator, `${target.constructor.name}.${name}`, 'one of its kind may stand there', '');
-  Reflect.defineMetadata(DECLARED_METADATA, new Map(own).set(name, declared), target);
-}
-
-const ownOf = (prototype: object): ReadonlyMap<string, Declared> =>
-  (Reflect.getOwnMetadata(DECLARED_METADATA, prototype) ?? new Map()) as ReadonlyMap<string, Declared>;
-
-function misuse(decorator: string, where: string, problem: string, advice: string): PerfError {
-  return new PerfError('PERF_ERR_DECORATOR', `${decorator} on "${where}": ${problem}. ${advice}`.trimEnd());
-}
+/** The decorated methods of a class and those that it extends. */
+export const declaredOn = (prototype: object): (readonly [name: string, declared: Declared, method: object])[] =>
+  methodsOf(prototype).flatMap(([name, method]) => {
+    const declared = methodMetadata(DECLARED_METADATA, prototype, name) as Declared | undefined;
+    return declared === undefined ? [] : [[name, declared, method] as const];
+  });

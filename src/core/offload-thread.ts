@@ -1,19 +1,16 @@
 import { isMainThread, workerData } from 'node:worker_threads';
+import { methodMetadata } from './method-metadata.js';
 
 /** In the `workerData` of a thread that `offload()` has started: its file of the application's module. */
 export const OFFLOAD_DATA = 'nestjs-perf:offload';
 const OFFLOAD_METADATA = 'perf:offload';
 
-/** Of a method's name: another decorator may put a function of its own in the method's place. */
 export const putOffloadOptions = (prototype: object, name: string, options: object): void =>
   Reflect.defineMetadata(OFFLOAD_METADATA, options, prototype, name);
 
 /** What `@Offload()` says of a method; undefined where it does not stand, as on one that overrides another. */
-export function offloadOptionsOf(prototype: object, name: string): unknown {
-  let owner = prototype;
-  while (!Object.hasOwn(owner, name)) owner = Object.getPrototypeOf(owner) as object;
-  return Reflect.getOwnMetadata(OFFLOAD_METADATA, owner, name);
-}
+export const offloadOptionsOf = (prototype: object, name: string): unknown =>
+  methodMetadata(OFFLOAD_METADATA, prototype, name);
 
 /** The module's file, in a thread that `offload()` has started; null in every other. */
 export function offloadModule(): string | null {

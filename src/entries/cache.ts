@@ -1,5 +1,5 @@
 import { cachedData } from '../cached-data/cached-data.feature.js';
-import { readCache, type CacheOptions } from '../cached-data/cached.options.js';
+import { cacheOption, type CacheOptions } from '../cached-data/cached.options.js';
 import type { PerfExtension } from '../http/extension.js';
 import { lruBounds } from './cache/lru-bound.js';
 
@@ -7,7 +7,8 @@ import { lruBounds } from './cache/lru-bound.js';
  * Lets `@Cached()` and `@Preloaded()` work: `PerfModule.forRoot({ extensions: [cache()] })`. Needs the package lru-cache.
  * @throws PERF_ERR_OPTION; PERF_ERR_MISSING_PEER at boot
  */
-export const cache = (options?: CacheOptions): PerfExtension => cachedData(readCache(options), lruBounds);
+export const cache = (options?: CacheOptions): PerfExtension =>
+  cachedData(cacheOption.read(options, 'cache'), lruBounds);
 
 export { Cached, Preloaded, type AsyncMethodDecorator } from '../cached-data/decorators.js';
 export { PerfCache } from '../cached-data/perf-cache.js';

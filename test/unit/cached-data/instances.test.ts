@@ -157,11 +157,6 @@ describe('a decorated method', () => {
     class Bound extends Catalogue {
       override product = super.product.bind(this);
     }
-    Reflect.defineMetadata(
-      'perf:cached-data',
-      Reflect.getOwnMetadata('perf:cached-data', Catalogue.prototype),
-      Bound.prototype,
-    );
     const { of, app } = await cacheOf(Bound);
     expect(await twice(of)).toBe(1);
     await app.close();
