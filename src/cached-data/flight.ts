@@ -53,18 +53,8 @@ function late(method: string, timeoutMs: number): PerfError {
 }
 
 /** Runs `work` in no request: neither in the async context of who asks first nor in the stack. */
-export function outsideRequests<T>(work: () => T | PromiseLike<T>): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const run = (): void => {
-      try {
-        resolve(work());
-      } catch (error) {
-        reject(error);
-      }
-    };
-    inRootContext(() => queueMicrotask(run));
-  });
-}
+export const outsideRequests = <T>(work: () => T | PromiseLike<T>): Promise<T> =>
+  inRootContext(() => Promise.resolve().then(work));
 
 /** How long to wait after so many failures in a row: 1 s, 2 s, 4 s … 30 s on average. */
 export const retryAfterMs = (failures: number): number => backoffMs(failures, { baseMs: 2_000, maxMs: 60_000 });

@@ -13,19 +13,7 @@ export class MethodCounters {
   readonly loadMs = new Histogram();
 
   stats(method: string, entries: number, ghost: CachedMethodStats['ghost'] = null): CachedMethodStats {
-    const { hits, stale, misses, loads, failed, savedMs } = this;
-    return {
-      method,
-      entries,
-      hits,
-      stale,
-      misses,
-      loads,
-      failed,
-      ageMs: this.ageMs.figures(),
-      loadMs: this.loadMs.figures(),
-      savedMs,
-      ghost,
-    };
+    const { ageMs, loadMs, ...counts } = this;
+    return { method, entries, ...counts, ageMs: ageMs.figures(), loadMs: loadMs.figures(), ghost };
   }
 }

@@ -1,5 +1,6 @@
 import { entryOf } from '../core/entry-of.js';
 import { Histogram } from '../core/histogram.js';
+import type { OncePerCause } from '../core/reporter.js';
 import type { OffloadMethodStats, OffloadStats } from '../core/snapshot.js';
 
 /** Calls after which the price of cloning is told, and the share of the run from which it is. */
@@ -14,12 +15,6 @@ export interface Spent {
   readonly cloneMs: number;
   readonly waitMs: number;
   readonly lostClass?: string | null;
-}
-
-/** What is told once of a method. */
-export interface Advice {
-  dear(name: string, row: { runMs: number; cloneMs: number }): void;
-  lost(name: string, className: string): void;
 }
 
 interface Row {
@@ -43,7 +38,7 @@ export class OffloadCounters {
   private busyMs = 0;
   private readonly rows = new Map<string, Row>();
 
-  constructor(private readonly advice: Advice) {}
+  constructor(private readonly report: OncePerCause) {}
 
   ended(name: string, outcome: 'done' | 'failed', spent: Spent | null = null): void {
     this[outcome] += 1;
@@ -56,10 +51,19 @@ export class OffloadCounters {
     row[outcome] += 1;
     row.runMs += spent.runMs;
     row.cloneMs += spent.cloneMs;
-    if (callsOf(row) === JUDGED_AFTER && row.cloneMs > row.runMs * DEAR_RATIO) this.advice.dear(name, meansOf(row));
+    if (callsOf(row) === JUDGED_AFTER && row.cloneMs > row.runMs * DEAR_RATIO) {
+      const { runMs, cloneMs } = meansOf(row);
+      this.tell(
+        `"${name}" spends ${cloneMs.toFixed(1)} ms of the event loop on sending what takes a worker ${runMs.toFixed(1)} ms`,
+        'Pass ids and load the data in the worker, or move buffers with `transfer: true`.',
+      );
+    }
     if (row.toldLost || typeof spent.lostClass !== 'string') return;
     row.toldLost = true;
-    this.advice.lost(name, spent.lostClass);
+    this.tell(
+      `What "${name}" returns arrives from its worker without its class ${spent.lostClass}, as a plain object`,
+      "Its methods and class-transformer's @Exclude() are lost: return only what clients may see.",
+    );
   }
 
   stats(now: Pick<OffloadStats, 'threads' | 'running' | 'pending' | 'throttledMs'>): OffloadStats {
@@ -79,6 +83,10 @@ export class OffloadCounters {
         return { name, done: row.done, failed: row.failed, ...meansOf(row) };
       }),
     };
+  }
+
+  private tell(cause: string, advice: string): void {
+    this.report.report(cause, `${cause}. ${advice}`);
   }
 }
 

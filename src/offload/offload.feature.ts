@@ -55,19 +55,7 @@ class OffloadFeature extends Offloader implements Feature {
     private readonly host: FeatureHost,
   ) {
     super();
-    const tell = (cause: string, advice: string): void => host.report.report(cause, `${cause}. ${advice}`);
-    this.counters = new OffloadCounters({
-      dear: (name, { runMs, cloneMs }) =>
-        tell(
-          `"${name}" spends ${cloneMs.toFixed(1)} ms of the event loop on sending what takes a worker ${runMs.toFixed(1)} ms`,
-          'Pass ids and load the data in the worker, or move buffers with `transfer: true`.',
-        ),
-      lost: (name, className) =>
-        tell(
-          `What "${name}" returns arrives from its worker without its class ${className}, as a plain object`,
-          "Its methods and class-transformer's @Exclude() are lost: return only what clients may see.",
-        ),
-    });
+    this.counters = new OffloadCounters(host.report);
     this.dispatcher = this.dispatcherFor(1, 0);
   }
 
