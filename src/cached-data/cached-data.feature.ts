@@ -67,8 +67,9 @@ class CachedDataFeature extends PerfCache implements Feature {
           const own = options.maxEntries;
           const bounds = own === null ? [bound] : [bound, makeBound({ maxEntries: own, maxBytes: null })];
           const level2 = this.level2For(options, method, isAlone);
-          const rules = { ...options, method, isPlain: options.key === null, bounds, level2 };
-          return new (options.batch ? Batched : OneByOne)(source, rules, keyMaker(method, options.key), parts);
+          const keyOf = keyMaker(method, options.key);
+          const rules = { ...options, method, keyOf, isPlain: options.key === null, bounds, level2 };
+          return new (options.batch ? Batched : OneByOne)(source, rules, parts);
         });
       }
     }

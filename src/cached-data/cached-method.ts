@@ -1,25 +1,17 @@
-import { Batch } from './batch.js';
-import { itemsOf, type MakeKey } from './cache-key.js';
-import { MethodCache, type CacheParts, type MethodRules } from './method-cache.js';
-import type { LoadTimes } from './readings.js';
-import type { Source } from './stand-in.js';
+import { describe } from '../core/option.js';
+import { PerfError } from '../core/perf.error.js';
+import { itemsOf } from './cache-key.js';
+import { MethodCache } from './method-cache.js';
+import type { LoadTimes, Times } from './readings.js';
+import { atEndOfTurn } from './turn.js';
 
 /** Of a `@Cached()` method: one value for the arguments of a call. */
 export class OneByOne extends MethodCache<unknown[]> {
-  constructor(
-    private readonly source: Source,
-    rules: MethodRules,
-    private readonly keyOf: MakeKey,
-    parts: CacheParts,
-  ) {
-    super(rules, parts);
-  }
-
   /** Not `async`: a promise more would cost as much as all of this. */
   call(args: unknown[]): Promise<unknown> {
     let key: string;
     try {
-      key = this.keyOf(args);
+      key = this.rules.keyOf(args);
     } catch (error) {
       return Promise.reject(error);
     }
@@ -27,7 +19,7 @@ export class OneByOne extends MethodCache<unknown[]> {
   }
 
   keysOf(args: readonly unknown[]): readonly string[] {
-    return [this.keyOf(args)];
+    return [this.rules.keyOf(args)];
   }
 
   protected async loadOne(args: unknown[], times: LoadTimes): Promise<unknown> {
@@ -35,31 +27,52 @@ export class OneByOne extends MethodCache<unknown[]> {
   }
 }
 
-/** With `batch: true`: one value for each item of the array that the method takes. */
-export class Batched extends MethodCache<unknown> {
-  private readonly batch: Batch;
+/** Who waits for one item. */
+interface Asked {
+  readonly item: unknown;
+  readonly times: LoadTimes;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (reason: unknown) => void;
+}
 
-  constructor(
-    source: Source,
-    rules: MethodRules,
-    private readonly keyOf: MakeKey,
-    parts: CacheParts,
-  ) {
-    super(rules, parts);
-    this.batch = new Batch(rules.method, parts.readings, source);
-  }
+/** With `batch: true`: one value for each item of the array that the method takes, one call for all that a turn of the loop asks for. */
+export class Batched extends MethodCache<unknown> {
+  private asked: Asked[] = [];
 
   async call(args: unknown[]): Promise<unknown[]> {
     const items = itemsOf(args, this.method);
+    // All of them first: one that has none must leave no load behind.
     const keys = this.keysOf(args);
     return Promise.all(keys.map((key, index) => this.get(key, items[index])));
   }
 
   keysOf(args: readonly unknown[]): readonly string[] {
-    return itemsOf(args, this.method).map((item) => this.keyOf([item]));
+    return itemsOf(args, this.method).map((item) => this.rules.keyOf([item]));
   }
 
   protected loadOne(item: unknown, times: LoadTimes): Promise<unknown> {
-    return this.batch.load(item, times);
+    if (this.asked.length === 0) atEndOfTurn(() => void this.loadAsked());
+    return new Promise((resolve, reject) => this.asked.push({ item, times, resolve, reject }));
+  }
+
+  private async loadAsked(): Promise<void> {
+    const asked = this.asked.splice(0);
+    const reader = { reads: (read: Times) => asked.forEach(({ times }) => times.reads(read)) };
+    try {
+      const items = asked.map(({ item }) => item);
+      const values = await this.parts.readings.run(reader, () => this.source(items));
+      if (!Array.isArray(values) || values.length !== asked.length) throw this.notOneEach(values, asked.length);
+      asked.forEach(({ resolve }, index) => resolve(values[index]));
+    } catch (error) {
+      for (const { reject } of asked) reject(error);
+    }
+  }
+
+  private notOneEach(values: unknown, count: number): PerfError {
+    return new PerfError(
+      'PERF_ERR_DECORATOR',
+      `@Cached({ batch: true }) on "${this.method}": it must return an array with a value for each of ${count} items, ` +
+        `got ${describe(values)}. Return \`undefined\` for an item that there is none of.`,
+    );
   }
 }

@@ -3,13 +3,15 @@ import type { OncePerCause } from '../core/reporter.js';
 import type { CachedMethodStats } from '../core/snapshot.js';
 import { within } from '../core/within.js';
 import type { Bound } from './bound.js';
+import type { MakeKey } from './cache-key.js';
+import type { ResolvedCached } from './cached.options.js';
 import { aheadMs, Entry } from './entry.js';
 import { Flight, outsideRequests, retryAfterMs } from './flight.js';
 import type { Level2Answer } from './level2.js';
 import { MethodCounters } from './method-counters.js';
 import type { MethodLevel2 } from './method-level2.js';
 import { LoadTimes, type Reader, type Readings } from './readings.js';
-import type { StandIn } from './stand-in.js';
+import type { Source, StandIn } from './stand-in.js';
 import { copyOf } from './value.js';
 import { Values } from './values.js';
 
@@ -24,16 +26,14 @@ export interface CacheParts {
   readonly waits: <T>(method: string, wait: () => Promise<T>) => Promise<T>;
 }
 
-/** What one method asks for. */
-export interface MethodRules {
+/** What one method asks for; with a `staleMs` of Infinity a value serves until the next one is there. */
+export interface MethodRules extends Pick<
+  ResolvedCached,
+  'ttlMs' | 'staleMs' | 'waitMs' | 'timeoutMs' | 'refreshAhead'
+> {
   /** `'Catalogue.product'` */
   readonly method: string;
-  readonly ttlMs: number;
-  /** Infinity: it serves until the next value is there. */
-  readonly staleMs: number;
-  readonly waitMs: number;
-  readonly timeoutMs: number;
-  readonly refreshAhead: number | null;
+  readonly keyOf: MakeKey;
   /** What a call is given tells its key, so that it is plain data. */
   readonly isPlain: boolean;
   readonly bounds: readonly Bound[];
@@ -48,6 +48,7 @@ export abstract class MethodCache<Input> implements StandIn {
   private droppedAtMs = -Infinity;
 
   constructor(
+    protected readonly source: Source,
     protected readonly rules: MethodRules,
     protected readonly parts: CacheParts,
   ) {

@@ -22,15 +22,15 @@ export class PreloadedMethod extends MethodCache<null> {
 
   constructor(
     method: string,
-    private readonly source: Source,
+    source: Source,
     private readonly options: ResolvedPreloaded,
     parts: CacheParts,
   ) {
     const { everyMs, timeoutMs } = options;
     // From the beginning of a load to the end of the next.
     const ttlMs = everyMs * (1 + JITTER) + timeoutMs;
-    const rules = { method, ttlMs, staleMs: Infinity, waitMs: 0, timeoutMs, refreshAhead: null, isPlain: false };
-    super({ ...rules, bounds: [], level2: null }, parts);
+    const times = { ttlMs, staleMs: Infinity, waitMs: 0, timeoutMs, refreshAhead: null };
+    super(source, { ...times, method, keyOf: () => KEY, isPlain: false, bounds: [], level2: null }, parts);
   }
 
   override get keepMs(): number {
