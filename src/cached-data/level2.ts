@@ -1,23 +1,9 @@
-/** A value that the second level holds. */
-export interface Level2Value {
-  /** As it was written. */
-  readonly text: string;
-  /** How old it is, milliseconds. */
-  readonly ageMs: number;
-}
-
 /** What the second level says of one key. */
 export interface Level2Answer {
   /** The time of its own clock, milliseconds: what begins to load now is newer than what was invalidated before. */
   readonly atMs: number;
-  readonly value: Level2Value | null;
-}
-
-/** What a level holds under one key. */
-export interface Level2Key {
-  /** `'Catalogue.product'` */
-  readonly method: string;
-  readonly key: string;
+  /** As it was written, and how old it is; null: there is none. */
+  readonly value: { readonly text: string; readonly ageMs: number } | null;
 }
 
 /** What a write says beside the text. */
@@ -27,11 +13,11 @@ export interface Level2Write {
   readonly keepMs: number;
 }
 
-/** Values that all pods share, as texts. Nothing here throws or rejects, and nothing waits long. */
+/** Values that all pods share, as texts, of methods like `'Catalogue.product'`. Nothing here throws or rejects, and nothing waits long. */
 export interface Level2 {
   /** Null where it cannot tell soon: then nothing may be written for this load. */
-  read(of: Level2Key): Promise<Level2Answer | null>;
-  write(of: Level2Key, text: string, write: Level2Write): void;
+  read(method: string, key: string): Promise<Level2Answer | null>;
+  write(method: string, key: string, text: string, write: Level2Write): void;
   /** For all pods; `key` null: everything of the method. */
   invalidate(method: string, key: string | null, keepMs: number): void;
   close(): Promise<void>;

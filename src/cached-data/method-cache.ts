@@ -223,7 +223,7 @@ export abstract class MethodCache<Input> implements StandIn {
     // What is to replace a value must not be as old.
     const isHeld = this.values.get(key) !== undefined;
     const usableUntilMs = isHeld ? aheadMs(times, refreshAhead ?? 1) : times.staleUntilMs;
-    const read = this.parts.nowMs() < usableUntilMs ? level2!.valueOf(found) : null;
+    const read = this.parts.nowMs() < usableUntilMs ? level2!.valueOf(found.text) : null;
     if (read === null) return null;
     this.parts.freeze(read.value, this.method);
     return new Entry(key, read.value, times, startedMs, this.counters.loadMs.meanMs);

@@ -1,16 +1,16 @@
 import type { OncePerCause } from '../core/reporter.js';
 import type { Entry } from './entry.js';
-import type { Level2, Level2Answer, Level2Value } from './level2.js';
+import type { Level2, Level2Answer } from './level2.js';
 import { atEndOfTurn } from './turn.js';
 import { fromText, toText } from './value.js';
 
 /** Items that are asked for in one turn of the event loop. */
 interface Turn {
   readonly reads: Promise<unknown>[];
-  readonly end: Promise<void>;
+  readonly end: Promise<unknown>;
 }
 
-/** What one method has in the second level. Never throws: what fails is reported, and the source is asked. */
+/** What one method has in the second level. Never throws: what is of no use is reported, and the source is asked. */
 export class MethodLevel2 {
   private turn: Turn | null = null;
 
@@ -23,7 +23,7 @@ export class MethodLevel2 {
 
   /** The reads of one turn end together for a batch: what none of them finds is then asked for in one call. */
   async read(key: string): Promise<Level2Answer | null> {
-    const answer = this.readOne(key);
+    const answer = this.level2.read(this.method, key);
     if (this.isBatch) {
       this.turn ??= this.newTurn();
       this.turn.reads.push(answer);
@@ -34,25 +34,16 @@ export class MethodLevel2 {
 
   private newTurn(): Turn {
     const reads: Promise<unknown>[] = [];
-    const end = new Promise<void>((resolve) => {
+    const end = new Promise((resolve) => {
       atEndOfTurn(() => {
         this.turn = null;
-        void Promise.all(reads).then(() => resolve());
+        resolve(Promise.all(reads));
       });
     });
     return { reads, end };
   }
 
-  private async readOne(key: string): Promise<Level2Answer | null> {
-    try {
-      return await this.level2.read({ method: this.method, key });
-    } catch (error) {
-      this.report.report('reading level 2', `Level 2 failed: ${String(error)}`);
-      return null;
-    }
-  }
-
-  valueOf({ text }: Level2Value): { readonly value: unknown } | null {
+  valueOf(text: string): { readonly value: unknown } | null {
     try {
       return { value: fromText(text) };
     } catch (error) {
@@ -72,7 +63,6 @@ export class MethodLevel2 {
       this.report.report(cause, `${cause}: JSON would lose something of its value. ${advice}`);
       return;
     }
-    const { method, level2 } = this;
-    level2.write({ method, key }, text, { loadedAtMs: atMs - (startedMs - loadedAtMs), keepMs });
+    this.level2.write(this.method, key, text, { loadedAtMs: atMs - (startedMs - loadedAtMs), keepMs });
   }
 }

@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
-import type { Level2, Level2Answer, Level2Key, Level2Listener, Level2Write } from '../../cached-data/level2.js';
+import type { Level2, Level2Answer, Level2Listener, Level2Write } from '../../cached-data/level2.js';
 import { reasonOf } from '../../core/reason.js';
 import { within } from '../../core/within.js';
 import { INVALIDATE, READ, WRITE } from './cache-scripts.js';
@@ -71,7 +71,7 @@ export class RedisLevel2 implements Level2 {
     this.ping = setInterval(() => void this.beat(), PING_MS).unref();
   }
 
-  async read({ method, key }: Level2Key): Promise<Level2Answer | null> {
+  async read(method: string, key: string): Promise<Level2Answer | null> {
     if (!this.isReady || performance.now() < this.leftAloneUntilMs) return null;
     try {
       let answer: [number, number?, string?] | undefined;
@@ -92,7 +92,7 @@ export class RedisLevel2 implements Level2 {
     }
   }
 
-  write({ method, key }: Level2Key, text: string, { loadedAtMs, keepMs }: Level2Write): void {
+  write(method: string, key: string, text: string, { loadedAtMs, keepMs }: Level2Write): void {
     if (!this.isReady) return;
     const names = [this.nameOf(method, key), this.nameOf(method)];
     const given = [String(Math.floor(loadedAtMs)), text, String(Math.max(1, Math.floor(keepMs)))];

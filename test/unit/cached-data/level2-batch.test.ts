@@ -25,7 +25,7 @@ const answersOneByOne: Level2Maker = {
   open: async () => {
     let reads = 0;
     return {
-      read: async ({ key }) => {
+      read: async (_method, key) => {
         reads += 1;
         for (let turns = reads; turns > 0; turns -= 1) await new Promise(setImmediate);
         return { atMs: 0, value: key.includes('2') ? { ageMs: 0, text: '"of another pod"' } : null };
