@@ -26,8 +26,6 @@ export interface GateHost {
   readonly deadlines: Deadlines;
   /** Says each cause once. */
   report(cause: string, message: string): void;
-  /** Every error passes here before anybody sees it. */
-  made(error: GuardError): GuardError;
   /** When the request whose code calls has used up its time, monotonic milliseconds; Infinity where that is not set. */
   requestDueMs(): number;
   readonly requestDeadlineMs: number | null;
@@ -122,9 +120,9 @@ export class Gate {
     const { maxInFlight } = this.rules;
     const call = { upstream: name, spentMs: 0, attempt: 0 };
     if (maxInFlight !== null && counters.inFlight >= maxInFlight)
-      return new Outcome('refusedBusy', true, host.made(busyError(call, maxInFlight)));
+      return new Outcome('refusedBusy', true, busyError(call, maxInFlight));
     if (dueMs > startedMs) return null;
-    return new Outcome('ownDeadlines', true, host.made(noTimeLeft(call, host.requestDeadlineMs!)));
+    return new Outcome('ownDeadlines', true, noTimeLeft(call, host.requestDeadlineMs!));
   }
 
   private async inside(work: () => Promise<Outcome>): Promise<Outcome> {
@@ -165,7 +163,7 @@ export class Gate {
       const deadline = host.deadlines.start(time, (blockedMs, atMs) => {
         const isOurs = this.isOurs(time, blockedMs, atMs);
         if (!isOurs) counters.deadlines += 1;
-        const error = host.made(deadlineError(this.unanswered(attempt), time.dueMs - time.startedMs, blockedMs));
+        const error = deadlineError(this.unanswered(attempt), time.dueMs - time.startedMs, blockedMs);
         end(isOurs ? 'ownDeadlines' : 'failed', true, error);
         attempt.expired?.(error);
       });
@@ -194,7 +192,7 @@ export class Gate {
   private refused(attempt: Attempt): Outcome {
     const sent = attempt.attempt - 1;
     const error = openError({ ...this.unanswered(attempt), attempt: sent }, this.rules.breaker!.openMs);
-    return new Outcome('refusedOpen', true, this.host.made(error));
+    return new Outcome('refusedOpen', true, error);
   }
 
   private unanswered({ time, attempt }: Attempt): UnansweredCall {

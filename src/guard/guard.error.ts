@@ -13,6 +13,9 @@ export interface UnansweredCall {
   readonly attempt: number;
 }
 
+/** When the client of an answer is to come back, seconds; by its body, which reaches the adapter when the error does not. */
+export const retryAfterOfBody = new WeakMap<object, number>();
+
 /**
  * An upstream did not answer in time (504), or was not asked (503). Nest answers requests with the status, and with `Retry-After`
  * where it is known; the client reads nothing of the upstream. It is a `PerfError` and an `HttpException`.
@@ -36,6 +39,7 @@ export class GuardError extends HttpException {
     this.spentMs = Math.round(call.spentMs);
     this.attempt = call.attempt;
     this.message = `${code}: ${message}`;
+    if (retryAfterSeconds !== null) retryAfterOfBody.set(this.getResponse() as object, retryAfterSeconds);
   }
 }
 markAsPerfError(GuardError.prototype);

@@ -6,19 +6,19 @@ import type { Feature, FeatureBoot, FeatureHost } from '../http/feature.js';
 import type { MakeBreaker } from './breaker.js';
 import { Deadlines } from './deadlines.js';
 import type { GateHost } from './gate.js';
+import type { Guard } from './guard.js';
 import { guardOption, type GuardOptions, type ResolvedGuard } from './guard.options.js';
 import type { GuardedUpstream } from './guarded-upstream.js';
 import { RedisGuard } from './redis/redis-guard.js';
 import { RedisUpstream } from './redis/redis-upstream.js';
-import { answerRetryAfter, rememberRetryAfter } from './retry-after.js';
+import { answerRetryAfter } from './retry-after.js';
 import { UpstreamGuard } from './upstream-guard.js';
 import { refuseUnknownUpstreams, upstreamToken } from './upstream.decorator.js';
 
 /** The guarded upstreams of one application. */
 class GuardFeature implements Feature {
   private readonly deadlines: Deadlines;
-  private readonly guards = new Map<string, UpstreamGuard | RedisGuard>();
-  private readonly retryAfterSeconds = new WeakMap<object, number>();
+  private readonly guards = new Map<string, Guard>();
   private giveAdapterBack: () => void = () => {};
 
   constructor(
@@ -47,7 +47,7 @@ class GuardFeature implements Feature {
     const makeBreaker = await this.loadBreakers();
     for (const guard of this.guards.values()) guard.use(makeBreaker);
     if (this.options.requestDeadlineMs !== null) this.enableContext();
-    if (adapter !== null) this.giveAdapterBack = answerRetryAfter(adapter, this.retryAfterSeconds);
+    if (adapter !== null) this.giveAdapterBack = answerRetryAfter(adapter);
   }
 
   /** By which a call knows its request. */
@@ -71,7 +71,7 @@ class GuardFeature implements Feature {
 
   /** After the last request: whoever still calls in its own shutdown is guarded, with timers that hold nothing open. */
   close(): void {
-    for (const guard of this.guards.values()) if (guard instanceof RedisGuard) guard.close();
+    for (const guard of this.guards.values()) guard.close();
     this.deadlines.close();
     this.giveAdapterBack();
   }
@@ -84,7 +84,6 @@ class GuardFeature implements Feature {
       deadlines: this.deadlines,
       requestDeadlineMs,
       report: (cause, message) => report.report(cause, message),
-      made: (error) => rememberRetryAfter(this.retryAfterSeconds, error),
       requestDueMs: () => {
         if (requestDeadlineMs === null) return Infinity;
         const request = currentRequest(requests);

@@ -55,7 +55,6 @@ const callOptions: ReadonlyMap<string, Option<unknown>> = new Map<string, Option
  */
 export function checkCall(work: unknown, options: unknown): void {
   if (typeof work !== 'function') throw optionError('call() work', 'a function that makes the call', work);
-  if (options === undefined) return;
   if (typeof options !== 'object' || options === null) throw optionError('call() options', 'an object', options);
   for (const key in options) {
     const option = callOptions.get(key);

@@ -1,6 +1,6 @@
 import type { AbstractHttpAdapter } from '@nestjs/core';
 import { watchReplies } from '../http/replies.js';
-import type { GuardError } from './guard.error.js';
+import { retryAfterOfBody } from './guard.error.js';
 
 /** What HTTP clients throw and return: `fetch` has `Headers`, others plain objects, axios and got a response in the error. */
 interface HttpOutcome {
@@ -44,19 +44,12 @@ function retryAfterOf(given: unknown): unknown {
 }
 
 /**
- * Has an adapter answer with `Retry-After` where it sends the body of a {@link GuardError}, whichever filter had it do so.
+ * Has an adapter answer with `Retry-After` where it sends the body of a `GuardError`, whichever filter had it do so.
  * Returns what gives the adapter back.
  */
-export function answerRetryAfter(adapter: AbstractHttpAdapter, seconds: WeakMap<object, number>): () => void {
+export function answerRetryAfter(adapter: AbstractHttpAdapter): () => void {
   return watchReplies(adapter, (response, body, status) => {
-    if (status !== 503 || typeof body !== 'object' || body === null) return;
-    const known = seconds.get(body);
+    const known = status === 503 ? retryAfterOfBody.get(body as object) : undefined;
     if (known !== undefined) adapter.setHeader(response, 'Retry-After', String(known));
   });
-}
-
-/** Remembers when the answer that an error becomes asks its client to come back. */
-export function rememberRetryAfter(seconds: WeakMap<object, number>, error: GuardError): GuardError {
-  if (error.retryAfterSeconds !== null) seconds.set(error.getResponse() as object, error.retryAfterSeconds);
-  return error;
 }

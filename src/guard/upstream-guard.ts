@@ -1,21 +1,18 @@
 import { backoffMs } from '../core/backoff.js';
 import { epochMsOf, type MonotonicClock } from '../core/clock.js';
-import type { UpstreamGuardStats } from '../core/snapshot.js';
 import { isThenable } from '../core/thenable.js';
-import type { BreakerState, MakeBreaker } from './breaker.js';
+import type { MakeBreaker } from './breaker.js';
 import { Gate, type Attempt, type CallTime, type GateHost, type Settle } from './gate.js';
 import type { GuardError } from './guard.error.js';
 import type { ResolvedUpstream } from './guard.options.js';
-import { checkCall, type GuardedCall, type GuardedCallOptions, type GuardedUpstream } from './guarded-upstream.js';
+import { Guard, type Work } from './guard.js';
+import type { GuardedCall, GuardedCallOptions } from './guarded-upstream.js';
 import { carefully, isUpstreamFailure, type IsFailure, type Outcome } from './outcome.js';
-import { PassedCall } from './passed-call.js';
 import { releaseAnswer } from './release-answer.js';
 import { RetryBudget } from './retry-budget.js';
 import { retryAfterMs } from './retry-after.js';
 
 const RETRY = { baseMs: 100, maxMs: 2_000 };
-
-type Work = (call: GuardedCall) => unknown;
 
 /** One call with all its attempts: what its work is told, and its time. */
 class RunningCall implements GuardedCall, Attempt {
@@ -64,52 +61,34 @@ class RunningCall implements GuardedCall, Attempt {
   }
 }
 
-/** One upstream. Until {@link use} is called, and with the kill switch on, calls pass as they are. */
-export class UpstreamGuard implements GuardedUpstream {
-  readonly gate: Gate;
+/** One upstream that the application calls itself. */
+export class UpstreamGuard extends Guard {
   private readonly budget: RetryBudget;
   private readonly isFailure: IsFailure;
   private guards = false;
 
   constructor(
-    readonly name: string,
+    name: string,
     private readonly options: ResolvedUpstream,
     private readonly host: GateHost,
   ) {
-    this.gate = new Gate(name, options, host);
+    super(new Gate(name, options, host));
     this.budget = new RetryBudget(host.nowMs);
     this.isFailure = carefully(options.isFailure ?? isUpstreamFailure, host);
   }
 
-  use(makeBreaker: MakeBreaker): void {
+  override use(makeBreaker: MakeBreaker): void {
     this.gate.use(makeBreaker);
     this.guards = true;
   }
 
-  get state(): BreakerState {
-    return this.gate.state;
-  }
+  override close(): void {}
 
-  stats(): UpstreamGuardStats {
-    return this.gate.stats();
-  }
-
-  async call<T, F = never>(
-    work: (call: GuardedCall) => T | PromiseLike<T>,
-    options?: GuardedCallOptions<F>,
-  ): Promise<T | F> {
-    checkCall(work, options);
-    const { fallback, deadlineMs = this.options.deadlineMs, idempotent = false } = options ?? {};
-    const outcome = this.guards
-      ? await this.gate.enter(deadlineMs, (time) => this.attempts(time, work, idempotent))
-      : await new PassedCall(deadlineMs).outcomeOf(work, this.isFailure);
-    if (outcome.end === 'succeeded' && !outcome.thrown) return outcome.value as T;
-    if (fallback !== undefined) {
-      this.gate.counters.fallbacks += 1;
-      return fallback(outcome.value);
-    }
-    if (outcome.thrown) throw outcome.value;
-    return outcome.value as T;
+  protected override outcomeOf(work: Work, options: GuardedCallOptions<unknown>): Promise<Outcome> {
+    const { deadlineMs = this.options.deadlineMs, idempotent = false } = options;
+    return this.guards
+      ? this.gate.enter(deadlineMs, (time) => this.attempts(time, work, idempotent))
+      : this.passed(work, deadlineMs, this.isFailure);
   }
 
   private async attempts(time: CallTime, work: Work, idempotent: boolean): Promise<Outcome> {

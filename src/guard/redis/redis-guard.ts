@@ -1,12 +1,11 @@
 import type { EventEmitter } from 'node:events';
 import { optionError } from '../../core/option.js';
-import type { UpstreamGuardStats } from '../../core/snapshot.js';
-import type { BreakerState, MakeBreaker } from '../breaker.js';
+import type { MakeBreaker } from '../breaker.js';
 import { Gate, type GateHost, type Settle } from '../gate.js';
-import { checkCall, type GuardedCall, type GuardedCallOptions, type GuardedUpstream } from '../guarded-upstream.js';
+import { Guard, type Work } from '../guard.js';
+import type { GuardedCallOptions } from '../guarded-upstream.js';
 import { GuardError } from '../guard.error.js';
-import { carefully, type IsFailure } from '../outcome.js';
-import { PassedCall } from '../passed-call.js';
+import { carefully, type IsFailure, type Outcome } from '../outcome.js';
 import { blocks, isOfConnection, isRedisFailure, type RedisCommand } from './redis-command.js';
 import { placeSendCommand, type SendCommand } from './send-command.js';
 import type { RedisUpstream } from './redis-upstream.js';
@@ -27,8 +26,7 @@ const NOT_AWAITED = new DOMException('It takes as long as it takes', 'AbortError
  * A Redis client's commands, each with a deadline. Where a command waits does not matter: it ends for its caller when its time is
  * up, and when a queue of ioredis hands it in again after that, it is not sent.
  */
-export class RedisGuard implements GuardedUpstream {
-  readonly gate: Gate;
+export class RedisGuard extends Guard {
   /** And the promise they had then: a cluster gives a pipeline's commands new ones when it sends them elsewhere. */
   private readonly seen = new WeakMap<RedisCommand, Promise<unknown>>();
   private readonly expired = new WeakSet<RedisCommand>();
@@ -39,11 +37,11 @@ export class RedisGuard implements GuardedUpstream {
   private giveBack: () => void = () => {};
 
   constructor(
-    readonly name: string,
+    name: string,
     private readonly upstream: RedisUpstream,
     private readonly host: GateHost,
   ) {
-    this.gate = new Gate(name, upstream.options, host);
+    super(new Gate(name, upstream.options, host));
     const { isFailure } = upstream.options;
     this.isFailure = carefully(
       (error, thrown) => thrown && error !== NOT_AWAITED && (isFailure ?? isRedisFailure)(error),
@@ -51,7 +49,7 @@ export class RedisGuard implements GuardedUpstream {
     );
   }
 
-  use(makeBreaker: MakeBreaker): void {
+  override use(makeBreaker: MakeBreaker): void {
     this.gate.use(makeBreaker);
     this.giveBack = placeSendCommand(this.upstream.client, {
       client: (command, pipeline, send) => this.send(command, pipeline, send),
@@ -61,7 +59,7 @@ export class RedisGuard implements GuardedUpstream {
     this.emitter.on?.('close', this.connectionClosed);
   }
 
-  close(): void {
+  override close(): void {
     this.emitter.off?.('close', this.connectionClosed);
     this.giveBack();
   }
@@ -75,36 +73,15 @@ export class RedisGuard implements GuardedUpstream {
     this.transaction = null;
   };
 
-  get state(): BreakerState {
-    return this.gate.state;
-  }
-
-  stats(): UpstreamGuardStats {
-    return this.gate.stats();
-  }
-
-  /**
-   * Its commands are guarded one by one: this adds the fallback.
-   * @throws PERF_ERR_OPTION, also for a `deadlineMs`
-   */
-  async call<T, F = never>(
-    work: (call: GuardedCall) => T | PromiseLike<T>,
-    options?: GuardedCallOptions<F>,
-  ): Promise<T | F> {
-    checkCall(work, options);
-    const { fallback, deadlineMs: given } = options ?? {};
+  /** Its commands are guarded one by one: a call adds the fallback. */
+  protected override outcomeOf(work: Work, { deadlineMs: given }: GuardedCallOptions<unknown>): Promise<Outcome> {
+    const { gate, host, upstream } = this;
     if (given !== undefined) {
       const advice = 'Its commands have a deadline each: guardRedis(client, { deadlineMs }).';
-      const expected = `left out for the Redis client "${this.name}"`;
-      throw optionError('call() options.deadlineMs', expected, given, advice);
+      throw optionError('call() options.deadlineMs', `left out for the Redis client "${gate.name}"`, given, advice);
     }
-    const { host, upstream } = this;
     const deadlineMs = Math.max(0, Math.min(upstream.options.deadlineMs, host.requestDueMs() - host.nowMs()));
-    const { thrown, value } = await new PassedCall(deadlineMs).outcomeOf(work, () => false);
-    if (!thrown) return value as T;
-    if (fallback === undefined) throw value;
-    this.gate.counters.fallbacks += 1;
-    return fallback(value);
+    return this.passed(work, deadlineMs, () => false);
   }
 
   private readonly send: SendCommand = (command, pipeline, send) => {

@@ -32,7 +32,6 @@ async function upstream(deadlineMs: number, requestDeadlineMs: number | null = n
       nowMs: clock,
       deadlines: new Deadlines(clock),
       report: () => {},
-      made: (error) => error,
       requestDueMs: () => (requestDeadlineMs === null ? Infinity : nowMs + requestDeadlineMs),
       requestDeadlineMs,
     },
