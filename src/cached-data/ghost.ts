@@ -22,15 +22,9 @@ export class Ghost {
     const hash = hashOf(key);
     if (hash % this.oneIn !== 0) return null;
     this.calls += 1;
-    const loaded = this.loadedAtMs.get(hash);
-    if (loaded === undefined) {
-      this.loadedAtMs.set(
-        hash,
-        TTLS_MS.map(() => nowMs),
-      );
-      if (this.loadedAtMs.size > MAX_KEYS) this.followHalf();
-      return TTLS_MS.map(() => false);
-    }
+    const loaded = this.loadedAtMs.get(hash) ?? TTLS_MS.map(() => -Infinity);
+    this.loadedAtMs.set(hash, loaded);
+    if (this.loadedAtMs.size > MAX_KEYS) this.followHalf();
     return TTLS_MS.map((ttlMs, i) => {
       if (nowMs - loaded[i]! < ttlMs) return true;
       loaded[i] = nowMs;
@@ -50,10 +44,6 @@ export class Ghost {
   /** It was not loaded after all. */
   forget(key: string): void {
     this.loadedAtMs.delete(hashOf(key));
-  }
-
-  get keys(): number {
-    return this.loadedAtMs.size;
   }
 
   figures(): GhostFigure[] {

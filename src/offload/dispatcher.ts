@@ -1,12 +1,11 @@
 import type { MonotonicClock } from '../core/clock.js';
-import { reasonOf } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
 import { inRootContext } from '../core/root-context.js';
 import type { OffloadStats } from '../core/snapshot.js';
 import { within } from '../core/within.js';
 import { Call, type Job } from './call.js';
 import type { OffloadCounters, Spent } from './offload-counters.js';
-import { full, offloadError, timedOut } from './offload.errors.js';
+import { closedBefore, full, offloadError, timedOut, whyEnded } from './offload.errors.js';
 import { errorFrom } from './sent-error.js';
 import type { OffloadContext } from './thread-pool.js';
 import { Threads, type ThreadRules } from './threads.js';
@@ -242,16 +241,7 @@ export class Dispatcher {
   }
 }
 
-const closedBefore = (name: string): Error =>
-  offloadError(`"${name}" was waiting for a worker when the application closed.`);
-
 function spentOn(call: Call, spent: Pick<Spent, 'runMs' | 'busyMs' | 'lostClass'>): Spent {
   const waitMs = Math.max(0, (call.startedAt ?? call.calledAt) - call.calledAt);
   return { ...spent, cloneMs: call.cloneMs, waitMs };
-}
-
-/** Longer than others: advice stands at its end. */
-function whyEnded(error: unknown): string {
-  const isFull = (error as NodeJS.ErrnoException | null)?.code === 'ERR_WORKER_OUT_OF_MEMORY';
-  return `${reasonOf(error, 500)}${isFull ? ' (`heapLimitMb`)' : ''}`;
 }

@@ -41,6 +41,15 @@ export const timedOut = (name: string, timeoutMs: number, wasRunning: boolean): 
 export const offloadError = (message: string, cause?: unknown): PerfError =>
   new PerfError('PERF_ERR_OFFLOAD', message, { cause });
 
+export const closedBefore = (name: string): PerfError =>
+  offloadError(`"${name}" was waiting for a worker when the application closed.`);
+
+/** Why a worker has. Longer than other reasons: advice stands at its end. */
+export function whyEnded(error: unknown): string {
+  const isFull = (error as NodeJS.ErrnoException | null)?.code === 'ERR_WORKER_OUT_OF_MEMORY';
+  return `${reasonOf(error, 500)}${isFull ? ' (`heapLimitMb`)' : ''}`;
+}
+
 /** Something that cannot go from one thread to the other; `value` tells where in it. */
 export function notCloneable(what: string, error: unknown, value?: unknown): PerfError {
   const place = uncloneableIn(value);
