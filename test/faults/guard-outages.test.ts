@@ -3,17 +3,14 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
 import { freePort } from '../../scripts/redis.mjs';
-import { guard, upstreamToken, type GuardedUpstream, type UpstreamGuardOptions } from '../../src/entries/guard.js';
-import { startApp } from '../fixtures/app.js';
+import type { GuardedUpstream, UpstreamGuardOptions } from '../../src/entries/guard.js';
+import { cleanups, cleanUp, guarded } from '../fixtures/guard.js';
 import { until } from '../fixtures/until.js';
 
 const LONG = process.env['PERF_LONG'] !== undefined;
 const PROGRAM = fileURLToPath(new URL('../fixtures/upstream-process.mjs', import.meta.url));
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
-});
+afterEach(cleanUp);
 
 interface Upstream {
   readonly url: string;
@@ -34,12 +31,10 @@ async function startUpstream(at = 0): Promise<Upstream> {
 }
 
 let sinceMs = 0;
-async function guarded(options: Partial<UpstreamGuardOptions> = {}): Promise<GuardedUpstream> {
-  const upstreams = { api: { deadlineMs: 300, ...options } };
-  const app = await startApp('fastify', { perf: { extensions: [guard({ upstreams })] } });
-  cleanups.push(() => app.close());
+async function guardedApi(options: Partial<UpstreamGuardOptions> = {}): Promise<GuardedUpstream> {
+  const { api } = await guarded({ deadlineMs: 300, ...options });
   sinceMs = performance.now();
-  return app.app.get(upstreamToken('api'));
+  return api;
 }
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -79,7 +74,7 @@ describe('our own loop blocked for 400 ms', () => {
   const rounds = LONG ? 20 : 1;
   it(`fails no call that was answered meanwhile, whenever the block begins (3 times ${rounds})`, async () => {
     const upstream = await startUpstream();
-    const api = await guarded();
+    const api = await guardedApi();
     for (let round = 0; round < rounds; round++) {
       for (const beforeMs of [0, 5, 30]) {
         const paths = Array.from({ length: 20 }, (_, i) => `${round}-${beforeMs}-${i}`);
@@ -102,7 +97,7 @@ describe('our own loop blocked for 400 ms', () => {
 
   it('that keeps calls from being sent is counted apart, and opens nothing', async () => {
     const upstream = await startUpstream();
-    const api = await guarded({ breaker: { atLeast: 5 } });
+    const api = await guardedApi({ breaker: { atLeast: 5 } });
     await upstream.set({ afterMs: 200 });
     const asked = Array.from({ length: 20 }, () => ask(api, upstream.url));
     // Not one byte has been sent: connections are made in later turns of the loop.
@@ -113,7 +108,7 @@ describe('our own loop blocked for 400 ms', () => {
 
   it('ends what a stalled upstream holds right after the block', async () => {
     const upstream = await startUpstream();
-    const api = await guarded();
+    const api = await guardedApi();
     upstream.child.kill('SIGSTOP');
     const asked = ask(api, upstream.url);
     await pause(100);
@@ -130,7 +125,7 @@ describe('an upstream that', () => {
   it('is killed is asked no more, and asked again when it is back', async () => {
     // One that no client is given while nobody listens there.
     const upstream = await startUpstream(await freePort());
-    const api = await guarded({ breaker });
+    const api = await guardedApi({ breaker });
     await load(api, upstream.url, 100);
     upstream.child.kill('SIGKILL');
     await once(upstream.child, 'exit');
@@ -148,7 +143,7 @@ describe('an upstream that', () => {
 
   it('stalls costs its callers the deadline until the breaker is open, and little after it', async () => {
     const upstream = await startUpstream();
-    const api = await guarded({ breaker: { ...breaker, openMs: 5_000 } });
+    const api = await guardedApi({ breaker: { ...breaker, openMs: 5_000 } });
     await load(api, upstream.url, 100);
     upstream.child.kill('SIGSTOP');
     await load(api, upstream.url, LONG ? 12_000 : 700);
@@ -162,7 +157,7 @@ describe('an upstream that', () => {
 
   it('is ten times slower but in time is asked as before', async () => {
     const upstream = await startUpstream();
-    const api = await guarded({ deadlineMs: 5_000, breaker });
+    const api = await guardedApi({ deadlineMs: 5_000, breaker });
     await upstream.set({ afterMs: 200 });
     const ended = await load(api, upstream.url, LONG ? 5_000 : 500);
     expect([...codesOf(ended)]).toEqual(['answered']);
@@ -171,7 +166,7 @@ describe('an upstream that', () => {
 
   it('flaps gets no more than a fifth of calls on top, and its callers an answer when it is well', async () => {
     const upstream = await startUpstream();
-    const api = await guarded({ deadlineMs: 2_000, breaker });
+    const api = await guardedApi({ deadlineMs: 2_000, breaker });
     for (let i = 0; i < (LONG ? 10 : 3); i++) {
       await upstream.set({ broken: true });
       await load(api, upstream.url, 300);

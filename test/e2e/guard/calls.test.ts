@@ -1,29 +1,22 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Controller, Get, Inject, Injectable } from '@nestjs/common';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import {
-  GuardError,
-  guard,
-  Upstream,
-  upstreamToken,
-  type GuardedUpstream,
-  type UpstreamGuardOptions,
-} from '../../../src/entries/guard.js';
-import { PerfError, PerfService, type PerfModuleOptions } from '../../../src/index.js';
-import { adapters, startApp, type Adapter, type TestApp } from '../../fixtures/app.js';
+import { GuardError, Upstream, type GuardedUpstream } from '../../../src/entries/guard.js';
+import { PerfError, PerfService } from '../../../src/index.js';
+import { adapters } from '../../fixtures/app.js';
+import { cleanups, cleanUp, guarded } from '../../fixtures/guard.js';
 import { scriptedServer, type ScriptedServer } from '../../fixtures/scripted-server.js';
 
 let server: ScriptedServer;
-const running: TestApp[] = [];
-beforeEach(async () => void (server = await scriptedServer()));
-afterEach(async () => {
-  for (const { close } of running.splice(0)) await close();
-  await server.close();
+beforeEach(async () => {
+  server = await scriptedServer();
+  cleanups.push(server.close);
 });
+afterEach(cleanUp);
 
 @Injectable()
 class Client {
-  constructor(@Upstream('github') readonly github: GuardedUpstream) {}
+  constructor(@Upstream('api') readonly api: GuardedUpstream) {}
 }
 
 @Controller()
@@ -31,7 +24,7 @@ class ClientController {
   constructor(@Inject(Client) private readonly client: Client) {}
   @Get('call')
   async call() {
-    const response = await this.client.github.call(({ signal }) => fetch(server.url, { signal }));
+    const response = await this.client.api.call(({ signal }) => fetch(server.url, { signal }));
     return { status: response.status };
   }
 
@@ -39,24 +32,12 @@ class ClientController {
   afterwards: Promise<number> | null = null;
   @Get('start')
   start() {
-    this.afterwards = delay(150).then(() => this.client.github.call(() => 1));
+    this.afterwards = delay(150).then(() => this.client.api.call(() => 1));
     return {};
   }
 }
 
-async function start(
-  options: Partial<UpstreamGuardOptions> = {},
-  adapter: Adapter = 'fastify',
-  perf: PerfModuleOptions = {},
-) {
-  const app = await startApp(adapter, {
-    metadata: { controllers: [ClientController], providers: [Client] },
-    perf: { ...perf, extensions: [guard({ upstreams: { github: { deadlineMs: 60_000, ...options } } })] },
-  });
-  running.push(app);
-  return { ...app, github: app.app.get<GuardedUpstream>(upstreamToken('github')) };
-}
-
+const metadata = { controllers: [ClientController], providers: [Client] };
 const asked = ({ signal }: { signal: AbortSignal }): Promise<Response> => fetch(server.url, { signal });
 const errorOf = (promise: Promise<unknown>): Promise<GuardError> =>
   promise.then(
@@ -66,7 +47,7 @@ const errorOf = (promise: Promise<unknown>): Promise<GuardError> =>
 
 describe.each(adapters)('a guarded call in a request, on %s', (adapter) => {
   it('answers 504 when the upstream has not answered in time', async () => {
-    const { url } = await start({ deadlineMs: 50 }, adapter);
+    const { url } = await guarded({ deadlineMs: 50 }, { adapter, metadata });
     server.answer = 'never';
     const response = await fetch(`${url}/call`);
     expect(response.status).toBe(504);
@@ -80,9 +61,12 @@ describe.each(adapters)('a guarded call in a request, on %s', (adapter) => {
 
   it('answers 503 with Retry-After while the breaker is open, and when too many calls are under way', async () => {
     const breaker = { atLeast: 2, openMs: 4_200 };
-    const { url, github } = await start({ deadlineMs: 10_000, breaker, maxInFlight: 1, retries: 0 }, adapter);
+    const { url, api } = await guarded(
+      { deadlineMs: 10_000, breaker, maxInFlight: 1, retries: 0 },
+      { adapter, metadata },
+    );
     server.answer = 'never';
-    const held = github.call(asked).catch(() => {});
+    const held = api.call(asked).catch(() => {});
     const busy = await fetch(`${url}/call`);
     expect([busy.status, busy.headers.get('retry-after')]).toEqual([503, '1']);
     server.answer = 'break';
@@ -92,12 +76,12 @@ describe.each(adapters)('a guarded call in a request, on %s', (adapter) => {
     const open = await fetch(`${url}/call`);
     expect([open.status, open.headers.get('retry-after')]).toEqual([503, '5']);
     expect(await open.json()).toMatchObject({ statusCode: 503, error: 'Service Unavailable' });
-    expect(github.state).toBe('open');
+    expect(api.state).toBe('open');
   });
 });
 
 it.each(adapters)('stands at the adapter of %s while the application lives', async (adapter) => {
-  const { app, close } = await start({}, adapter);
+  const { app, close } = await guarded({}, { adapter });
   const http = app.getHttpAdapter();
   expect(Object.hasOwn(http, 'reply')).toBe(true);
   await close();
@@ -106,14 +90,14 @@ it.each(adapters)('stands at the adapter of %s while the application lives', asy
 
 describe('a guarded call', () => {
   it('gives the result, and tells its work the attempt and what is left', async () => {
-    const { github } = await start();
+    const { api } = await guarded();
     const told: unknown[] = [];
-    const answer = await github.call(async ({ attempt, remainingMs, signal }) => {
+    const answer = await api.call(async ({ attempt, remainingMs, signal }) => {
       told.push(attempt, remainingMs > 1_000 && remainingMs <= 60_000, signal.aborted);
       return 'answer';
     });
     expect([answer, ...told]).toEqual(['answer', 1, true, false]);
-    expect(github.stats()).toMatchObject({
+    expect(api.stats()).toMatchObject({
       state: 'closed',
       inFlight: 0,
       calls: 1,
@@ -124,11 +108,11 @@ describe('a guarded call', () => {
   });
 
   it('at its deadline aborts its signal, and says how long it took in an error that is PerfError and HttpException', async () => {
-    const { github } = await start({ deadlineMs: 200 });
+    const { api } = await guarded({ deadlineMs: 200 });
     let signal!: AbortSignal;
     const startedMs = performance.now();
     const error = await errorOf(
-      github.call((call) => {
+      api.call((call) => {
         ({ signal } = call);
         return new Promise(() => {});
       }),
@@ -136,70 +120,60 @@ describe('a guarded call', () => {
     const tookMs = performance.now() - startedMs;
     expect(error).toBeInstanceOf(PerfError);
     expect(error).toBeInstanceOf(GuardError);
-    expect(error).toMatchObject({ code: 'PERF_ERR_DEADLINE', upstream: 'github', attempt: 1 });
+    expect(error).toMatchObject({ code: 'PERF_ERR_DEADLINE', upstream: 'api', attempt: 1 });
     expect(error.getStatus()).toBe(504);
-    expect(error.message).toContain('PERF_ERR_DEADLINE: upstream "github" has not answered within 200 ms.');
+    expect(error.message).toContain('PERF_ERR_DEADLINE: upstream "api" has not answered within 200 ms.');
     expect(signal.aborted).toBe(true);
     expect(signal.reason).toBe(error);
     expect(tookMs).toBeGreaterThanOrEqual(199);
-    const { failed, ownDeadlines, inFlight } = github.stats();
+    const { failed, ownDeadlines, inFlight } = api.stats();
     expect([failed + ownDeadlines, inFlight]).toEqual([1, 0]);
   });
 
   it('throws what its work throws, and returns a result that is a failure', async () => {
-    const { github } = await start();
+    const { api } = await guarded();
     await expect(
-      github.call(() => {
+      api.call(() => {
         throw new Error('at once');
       }),
     ).rejects.toThrow('at once');
     server.answer = 503;
-    expect((await github.call(asked)).status).toBe(503);
-    expect(github.stats()).toMatchObject({ calls: 2, failed: 2, retries: 0 });
+    expect((await api.call(asked)).status).toBe(503);
+    expect(api.stats()).toMatchObject({ calls: 2, failed: 2, retries: 0 });
   });
 
   it('stands in the snapshot by upstream', async () => {
-    const { github, app } = await start();
-    await github.call(() => 1);
-    expect(app.get(PerfService).snapshot().guard).toEqual({ github: github.stats() });
+    const { api, app } = await guarded();
+    await api.call(() => 1);
+    expect(app.get(PerfService).snapshot().guard).toEqual({ api: api.stats() });
   });
 
   it('has no more time than its request', async () => {
     server.answer = 'never';
-    const app = await startApp('fastify', {
-      metadata: { controllers: [ClientController], providers: [Client] },
-      perf: { extensions: [guard({ upstreams: { github: { deadlineMs: 30_000 } }, requestDeadlineMs: 80 })] },
-    });
-    running.push(app);
-    expect((await fetch(`${app.url}/call`)).status).toBe(504);
+    const { url, api } = await guarded({ deadlineMs: 30_000 }, { metadata, requestDeadlineMs: 80 });
+    expect((await fetch(`${url}/call`)).status).toBe(504);
     // The upstream was not given its time: that is not its failure.
-    expect(app.app.get<GuardedUpstream>(upstreamToken('github')).stats()).toMatchObject({ failed: 0, ownDeadlines: 1 });
+    expect(api.stats()).toMatchObject({ failed: 0, ownDeadlines: 1 });
   });
 
   it('that a request has left behind has its own time', async () => {
-    const app = await startApp('fastify', {
-      metadata: { controllers: [ClientController], providers: [Client] },
-      perf: {
-        context: true,
-        extensions: [guard({ upstreams: { github: { deadlineMs: 30_000 } }, requestDeadlineMs: 80 })],
-      },
-    });
-    running.push(app);
-    await (await fetch(`${app.url}/start`)).text();
-    expect(await app.app.get(ClientController).afterwards).toBe(1);
+    const around = { metadata, requestDeadlineMs: 80, perf: { context: true } };
+    const { app, url } = await guarded({ deadlineMs: 30_000 }, around);
+    await (await fetch(`${url}/start`)).text();
+    expect(await app.get(ClientController).afterwards).toBe(1);
   });
 
   it('of two applications knows nothing of the other', async () => {
-    const [one, other] = [await start({ breaker: { atLeast: 1 }, retries: 0 }), await start()];
+    const [one, other] = [await guarded({ breaker: { atLeast: 1 }, retries: 0 }), await guarded()];
     server.answer = 500;
-    await one.github.call(asked);
-    expect([one.github.state, other.github.state]).toEqual(['open', 'closed']);
-    expect(other.github.stats().calls).toBe(0);
+    await one.api.call(asked);
+    expect([one.api.state, other.api.state]).toEqual(['open', 'closed']);
+    expect(other.api.stats().calls).toBe(0);
   });
 
   it('that is under way when the application closes keeps its deadline', async () => {
-    const { github, close } = await start({ deadlineMs: 150 });
-    const late = errorOf(github.call(() => new Promise(() => {})));
+    const { api, close } = await guarded({ deadlineMs: 150 });
+    const late = errorOf(api.call(() => new Promise(() => {})));
     await close();
     expect((await late).code).toBe('PERF_ERR_DEADLINE');
   });
@@ -207,16 +181,21 @@ describe('a guarded call', () => {
 
 describe('with the kill switch on', () => {
   it('calls pass as they are, and only the fallback still answers', async () => {
-    const { github, app, url } = await start({ deadlineMs: 20, maxInFlight: 1, breaker: { atLeast: 1 } }, 'express', {
-      enabled: false,
-    });
+    const { api, app, url } = await guarded(
+      { deadlineMs: 20, maxInFlight: 1, breaker: { atLeast: 1 } },
+      {
+        adapter: 'express',
+        metadata,
+        perf: { enabled: false },
+      },
+    );
     const slow = (): Promise<string> => new Promise((resolve) => setTimeout(() => resolve('slow'), 60));
-    expect(await Promise.all([github.call(slow), github.call(slow)])).toEqual(['slow', 'slow']);
+    expect(await Promise.all([api.call(slow), api.call(slow)])).toEqual(['slow', 'slow']);
     server.answer = 500;
-    for (let i = 0; i < 3; i++) expect((await github.call(asked)).status).toBe(500);
-    expect(await github.call(asked, { fallback: () => null })).toBeNull();
-    await expect(github.call(() => Promise.reject(new Error('as it is')))).rejects.toThrow('as it is');
-    expect([github.state, app.get(PerfService).snapshot().guard]).toEqual(['closed', null]);
+    for (let i = 0; i < 3; i++) expect((await api.call(asked)).status).toBe(500);
+    expect(await api.call(asked, { fallback: () => null })).toBeNull();
+    await expect(api.call(() => Promise.reject(new Error('as it is')))).rejects.toThrow('as it is');
+    expect([api.state, app.get(PerfService).snapshot().guard]).toEqual(['closed', null]);
     server.answer = 200;
     expect(await (await fetch(`${url}/call`)).json()).toEqual({ status: 200 });
   });

@@ -1,106 +1,97 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { guard, upstreamToken, type GuardedUpstream, type UpstreamGuardOptions } from '../../../src/entries/guard.js';
-import { startApp, type TestApp } from '../../fixtures/app.js';
+import { cleanups, cleanUp, guarded } from '../../fixtures/guard.js';
 import { scriptedServer, type ScriptedServer } from '../../fixtures/scripted-server.js';
 import { until } from '../../fixtures/until.js';
 
 let server: ScriptedServer;
-const running: TestApp[] = [];
-beforeEach(async () => void (server = await scriptedServer()));
-afterEach(async () => {
-  for (const { close } of running.splice(0)) await close();
-  await server.close();
+beforeEach(async () => {
+  server = await scriptedServer();
+  cleanups.push(server.close);
 });
+afterEach(cleanUp);
 
-async function start(options: Partial<UpstreamGuardOptions> = {}): Promise<{ github: GuardedUpstream }> {
-  const app = await startApp('express', {
-    perf: { extensions: [guard({ upstreams: { github: { deadlineMs: 60_000, ...options } } })] },
-  });
-  running.push(app);
-  return { github: app.app.get<GuardedUpstream>(upstreamToken('github')) };
-}
 const asked = ({ signal }: { signal: AbortSignal }): Promise<Response> => fetch(server.url, { signal });
 
 describe('a guarded call', () => {
   it('has its fallback answer for what fails, is refused or comes too late, and counts the failure all the same', async () => {
-    const { github } = await start({ deadlineMs: 200, maxInFlight: 1, breaker: false });
+    const { api } = await guarded({ deadlineMs: 200, maxInFlight: 1, breaker: false });
     const failures: unknown[] = [];
     const fallback = (failure: unknown): string => {
       failures.push((failure as { code?: string }).code ?? (failure as Response).status);
       return 'stale';
     };
-    const late = github.call(() => new Promise<string>(() => {}), { fallback });
-    expect(await github.call(asked, { fallback })).toBe('stale');
+    const late = api.call(() => new Promise<string>(() => {}), { fallback });
+    expect(await api.call(asked, { fallback })).toBe('stale');
     expect(await late).toBe('stale');
     server.answer = 500;
-    expect(await github.call(asked, { fallback, deadlineMs: 60_000 })).toBe('stale');
+    expect(await api.call(asked, { fallback, deadlineMs: 60_000 })).toBe('stale');
     expect(failures).toEqual(['PERF_ERR_BUSY', 'PERF_ERR_DEADLINE', 500]);
-    const { failed, ownDeadlines, ...stats } = github.stats();
+    const { failed, ownDeadlines, ...stats } = api.stats();
     expect(stats).toMatchObject({ calls: 3, succeeded: 0, refusedBusy: 1, fallbacks: 3 });
     expect(failed + ownDeadlines).toBe(2);
   });
 
   it('counts results with 4xx as answers, 429, 5xx and all that is thrown as failures', async () => {
-    const { github } = await start();
+    const { api } = await guarded();
     for (const status of [404, 429, 502]) {
       server.answer = status;
-      await github.call(asked);
+      await api.call(asked);
     }
-    await github.call(() => Promise.reject(Object.assign(new Error(), { response: { status: 404 } }))).catch(() => {});
-    await github.call(() => Promise.reject(Object.assign(new Error(), { status: 503 }))).catch(() => {});
-    expect(github.stats()).toMatchObject({ succeeded: 1, failed: 4 });
+    await api.call(() => Promise.reject(Object.assign(new Error(), { response: { status: 404 } }))).catch(() => {});
+    await api.call(() => Promise.reject(Object.assign(new Error(), { status: 503 }))).catch(() => {});
+    expect(api.stats()).toMatchObject({ succeeded: 1, failed: 4 });
   });
 
   it("reads a result's own status and headers before those of a response within", async () => {
-    const { github } = await start({ deadlineMs: 5_000 });
+    const { api } = await guarded({ deadlineMs: 5_000 });
     for (const result of [
       { status: 503, response: {} },
       { statusCode: 503, response: { status: 200 } },
       { response: { status: 503 } },
     ]) {
-      expect(await github.call(() => result)).toBe(result);
+      expect(await api.call(() => result)).toBe(result);
     }
-    expect(github.stats()).toMatchObject({ succeeded: 0, failed: 3 });
+    expect(api.stats()).toMatchObject({ succeeded: 0, failed: 3 });
     const headers = { 'retry-after': '60' };
     const now = { status: 503, headers, response: { headers: {} } };
     // There is no time for the wait that it asks for.
-    await github.call(() => now, { idempotent: true });
-    expect(github.stats()).toMatchObject({ failed: 4, retries: 0 });
+    await api.call(() => now, { idempotent: true });
+    expect(api.stats()).toMatchObject({ failed: 4, retries: 0 });
   });
 
   it('lets `isFailure` make answers of what a client throws for a 404', async () => {
-    const { github } = await start({
+    const { api } = await guarded({
       isFailure: (outcome, thrown) => thrown && (outcome as { status?: number }).status !== 404,
     });
     for (const status of [404, 400]) {
-      await github.call(() => Promise.reject(Object.assign(new Error(), { status }))).catch(() => {});
+      await api.call(() => Promise.reject(Object.assign(new Error(), { status }))).catch(() => {});
     }
-    expect(github.stats()).toMatchObject({ succeeded: 1, failed: 1 });
+    expect(api.stats()).toMatchObject({ succeeded: 1, failed: 1 });
   });
 
   it('learns nothing from what the application has aborted itself: a breaker that tries again goes on trying', async () => {
-    const { github } = await start({ breaker: { atLeast: 1, openMs: 50, probes: 2 } });
-    await expect(github.call(() => Promise.reject(new Error('down')))).rejects.toThrow('down');
-    await until('it is tried again', () => github.state === 'half-open');
+    const { api } = await guarded({ breaker: { atLeast: 1, openMs: 50, probes: 2 } });
+    await expect(api.call(() => Promise.reject(new Error('down')))).rejects.toThrow('down');
+    await until('it is tried again', () => api.state === 'half-open');
     const controller = new AbortController();
     controller.abort();
     for (let i = 0; i < 5; i++) {
-      await expect(github.call(() => fetch(server.url, { signal: controller.signal }))).rejects.toThrow('aborted');
+      await expect(api.call(() => fetch(server.url, { signal: controller.signal }))).rejects.toThrow('aborted');
     }
-    expect(github.state).toBe('half-open');
-    expect(github.stats()).toMatchObject({ failed: 1, durationMs: { max: 0 } });
-    for (let i = 0; i < 2; i++) await github.call(asked);
-    expect(github.state).toBe('closed');
+    expect(api.state).toBe('half-open');
+    expect(api.stats()).toMatchObject({ failed: 1, durationMs: { max: 0 } });
+    for (let i = 0; i < 2; i++) await api.call(asked);
+    expect(api.state).toBe('closed');
   });
 
   it('lets `isFailure` decide, and reports one that throws', async () => {
-    const { github } = await start({ isFailure: (outcome) => (outcome as Response).status === 418 });
+    const { api } = await guarded({ isFailure: (outcome) => (outcome as Response).status === 418 });
     for (const status of [500, 418]) {
       server.answer = status;
-      await github.call(asked);
+      await api.call(asked);
     }
-    expect(github.stats()).toMatchObject({ succeeded: 1, failed: 1 });
-    const { github: broken } = await start({
+    expect(api.stats()).toMatchObject({ succeeded: 1, failed: 1 });
+    const { api: broken } = await guarded({
       isFailure: () => {
         throw new Error('broken rule');
       },
@@ -111,24 +102,24 @@ describe('a guarded call', () => {
   });
 
   it('ends whatever its work returns or throws', async () => {
-    const { github } = await start({ breaker: false });
+    const { api } = await guarded({ breaker: false });
     const hostile = {
       get status(): number {
         throw new Error('status');
       },
     };
-    expect(await github.call(() => hostile, { idempotent: true })).toBe(hostile);
+    expect(await api.call(() => hostile, { idempotent: true })).toBe(hostile);
     const headers = {
       get: () => {
         throw new Error('headers');
       },
     };
-    await expect(github.call(() => ({ status: 503, headers }), { idempotent: true })).rejects.toThrow('headers');
+    await expect(api.call(() => ({ status: 503, headers }), { idempotent: true })).rejects.toThrow('headers');
     // oxlint-disable-next-line unicorn/no-thenable -- a client's own promise, and a broken one
     const broken = { then: () => { throw new Error('then'); } }; // prettier-ignore
-    await expect(github.call(() => broken as never)).rejects.toThrow('then');
-    for (const value of [null, undefined, 0, '', Symbol.iterator]) expect(await github.call(() => value)).toBe(value);
-    await expect(github.call(() => Promise.reject(undefined as never))).rejects.toBeUndefined();
-    expect(github.stats().inFlight).toBe(0);
+    await expect(api.call(() => broken as never)).rejects.toThrow('then');
+    for (const value of [null, undefined, 0, '', Symbol.iterator]) expect(await api.call(() => value)).toBe(value);
+    await expect(api.call(() => Promise.reject(undefined as never))).rejects.toBeUndefined();
+    expect(api.stats().inFlight).toBe(0);
   });
 });

@@ -2,46 +2,34 @@ import { Controller, Get } from '@nestjs/common';
 import { Redis } from 'ioredis';
 import { afterEach, describe, expect, inject, it } from 'vitest';
 import { startRedis } from '../../../scripts/redis.mjs';
-import { guard, guardRedis, upstreamToken, type GuardedUpstream } from '../../../src/entries/guard.js';
-import { adapters, startApp, type Adapter } from '../../fixtures/app.js';
+import { adapters } from '../../fixtures/app.js';
+import { cleanups, cleanUp, guardedRedis } from '../../fixtures/guard.js';
 import { until } from '../../fixtures/until.js';
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
-});
+afterEach(cleanUp);
 
-async function guarded(client: Redis, adapter: Adapter = 'fastify', requestDeadlineMs?: number) {
-  client.on('error', () => {});
-  cleanups.push(() => client.disconnect());
-  @Controller()
-  class KeysController {
-    @Get('late')
-    late() {
-      return client.get('guard:late');
-    }
-
-    @Get('too-late')
-    async tooLate() {
-      await new Promise((resolve) => setTimeout(resolve, 100));
-      return client.incr('guard:never-sent');
-    }
-  }
-  const cache = guardRedis(client, { deadlineMs: 20_000 });
-  const perf = {
-    extensions: [guard({ upstreams: { cache }, ...(requestDeadlineMs === undefined ? {} : { requestDeadlineMs }) })],
-  };
-  const app = await startApp(adapter, { perf, metadata: { controllers: [KeysController] } });
-  cleanups.push(() => app.close());
-  return { ...app, cache: app.app.get<GuardedUpstream>(upstreamToken('cache')) };
-}
+const patient = { deadlineMs: 20_000 };
 
 describe.each(adapters)('a command of a guarded Redis client, on %s', (adapter) => {
   it('has no more time than its request', async () => {
     const redis = await startRedis({ own: true });
     cleanups.push(() => redis.stop());
     const client = new Redis(redis.port);
-    const { url, cache } = await guarded(client, adapter, 80);
+    @Controller()
+    class KeysController {
+      @Get('late')
+      late() {
+        return client.get('guard:late');
+      }
+
+      @Get('too-late')
+      async tooLate() {
+        await new Promise((resolve) => setTimeout(resolve, 100));
+        return client.incr('guard:never-sent');
+      }
+    }
+    const around = { adapter, requestDeadlineMs: 80, metadata: { controllers: [KeysController] } };
+    const { url, cache } = await guardedRedis(client, patient, around);
     await until('a connection', () => client.status === 'ready');
     expect((await fetch(`${url}/too-late`)).status).toBe(504);
     expect(cache.stats()).toMatchObject({ attempts: 0, failed: 0, ownDeadlines: 1 });
@@ -56,7 +44,7 @@ describe.each(adapters)('a command of a guarded Redis client, on %s', (adapter) 
 describe('a guarded Redis client', () => {
   it('guards again after a connection that was lost within a transaction', async () => {
     const client = new Redis(inject('redisUrl'));
-    const { cache } = await guarded(client);
+    const { cache } = await guardedRedis(client, patient);
     await until('a connection', () => client.status === 'ready');
     await client.multi({ pipeline: false });
     client.disconnect(true);
@@ -69,13 +57,13 @@ describe('a guarded Redis client', () => {
     const client = new Redis(inject('redisUrl'));
     await until('a connection', () => client.status === 'ready');
     const before = client.listenerCount('close');
-    const { close } = await guarded(client);
+    const { close } = await guardedRedis(client, patient);
     await close();
     expect(client.listenerCount('close')).toBe(before);
   });
 
   it('refuses a deadline for one `call()`, whose commands have their own', async () => {
-    const { cache } = await guarded(new Redis(inject('redisUrl')));
+    const { cache } = await guardedRedis(new Redis(inject('redisUrl')), patient);
     await expect(cache.call(() => 1, { deadlineMs: 5 })).rejects.toMatchObject({
       code: 'PERF_ERR_OPTION',
       message: expect.stringContaining('guardRedis(client, { deadlineMs })'),

@@ -3,35 +3,10 @@ import { Queue, Worker } from 'bullmq';
 import { Cluster, Redis } from 'ioredis';
 import { afterEach, describe, expect, inject, it } from 'vitest';
 import { startRedis } from '../../../scripts/redis.mjs';
-import {
-  guard,
-  guardRedis,
-  upstreamToken,
-  type GuardedUpstream,
-  type RedisGuardOptions,
-} from '../../../src/entries/guard.js';
-import { startApp } from '../../fixtures/app.js';
+import { cleanups, cleanUp, codeOf, guardedRedis } from '../../fixtures/guard.js';
 import { until } from '../../fixtures/until.js';
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
-});
-
-async function guarded(client: Redis | Cluster, options: RedisGuardOptions): Promise<GuardedUpstream> {
-  client.on('error', () => {});
-  cleanups.push(() => client.disconnect());
-  const app = await startApp('fastify', {
-    perf: { extensions: [guard({ upstreams: { cache: guardRedis(client, options) } })] },
-  });
-  cleanups.push(() => app.close());
-  return app.app.get(upstreamToken('cache'));
-}
-const codeOf = (promise: Promise<unknown>): Promise<string> =>
-  promise.then(
-    (value) => `answered ${String(value)}`,
-    (error: { code?: string; message: string }) => error.code ?? error.message,
-  );
+afterEach(cleanUp);
 
 describe('a guarded cluster', () => {
   it('has deadlines in every queue, and sends nothing from one whose time is up', async () => {
@@ -41,7 +16,7 @@ describe('a guarded cluster', () => {
     cleanups.push(() => admin.disconnect());
     const options = { clusterRetryStrategy: () => 20 };
     const cluster = new Cluster([{ host: '127.0.0.1', port: redis.port }], options);
-    await guarded(cluster, { deadlineMs: 150, breaker: false });
+    await guardedRedis(cluster, { deadlineMs: 150, breaker: false });
     // Not ready: its own queue.
     expect(await codeOf(cluster.incr('guard:early'))).toBe('PERF_ERR_DEADLINE');
     await admin.call('CLUSTER', 'ADDSLOTSRANGE', '0', '16383');
@@ -57,7 +32,7 @@ describe('a guarded cluster', () => {
     });
     // A node whose connection is not made yet: the queue of that connection.
     const second = new Cluster([{ host: '127.0.0.1', port: redis.port }], { enableReadyCheck: false });
-    await guarded(second, { deadlineMs: 150, breaker: false });
+    await guardedRedis(second, { deadlineMs: 150, breaker: false });
     await until('it knows its nodes', () => second.status === 'ready');
     expect(second.nodes('all').map(({ status }) => status)).toEqual(['wait']);
     redis.child?.kill('SIGSTOP');
@@ -72,7 +47,7 @@ describe('a guarded cluster', () => {
 describe('a guarded client that BullMQ was given', () => {
   it('leaves the connections alone that BullMQ makes of it: a worker waits for as long as it takes', async () => {
     const client = new Redis(inject('redisUrl'), { maxRetriesPerRequest: null });
-    const cache = await guarded(client, { deadlineMs: 2_000 });
+    const { cache } = await guardedRedis(client, { deadlineMs: 2_000 });
     const name = `guard-${process.pid}-${Date.now()}`;
     const done: unknown[] = [];
     const worker = new Worker(name, async ({ data }) => void done.push(data), { connection: client, drainDelay: 1 });

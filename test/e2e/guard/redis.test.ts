@@ -1,34 +1,11 @@
 import { Redis } from 'ioredis';
 import { afterEach, describe, expect, inject, it } from 'vitest';
 import { freePort, startRedis } from '../../../scripts/redis.mjs';
-import {
-  guard,
-  guardRedis,
-  upstreamToken,
-  type GuardedUpstream,
-  type RedisGuardOptions,
-} from '../../../src/entries/guard.js';
-import { startApp } from '../../fixtures/app.js';
+import { cleanups, cleanUp, codeOf, guardedRedis } from '../../fixtures/guard.js';
 import { until } from '../../fixtures/until.js';
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
-});
+afterEach(cleanUp);
 
-async function guarded(client: Redis, options: Partial<RedisGuardOptions> = {}) {
-  client.on('error', () => {});
-  cleanups.push(() => client.disconnect());
-  const cache = guardRedis(client, { deadlineMs: 100, ...options });
-  const app = await startApp('fastify', { perf: { extensions: [guard({ upstreams: { cache } })] } });
-  cleanups.push(() => app.close());
-  return { app, cache: app.app.get<GuardedUpstream>(upstreamToken('cache')) };
-}
-const codeOf = (promise: Promise<unknown>): Promise<string> =>
-  promise.then(
-    (value) => `answered ${String(value)}`,
-    (error: { code?: string; message: string }) => error.code ?? error.message,
-  );
 const ownRedis = async (port?: number) => {
   const redis = await startRedis({ own: true, appendOnly: true, ...(port === undefined ? {} : { port }) });
   cleanups.push(() => redis.stop());
@@ -38,7 +15,7 @@ const ownRedis = async (port?: number) => {
 describe('a guarded Redis client', () => {
   it('does what it did before, and counts it', async () => {
     const client = new Redis(inject('redisUrl'));
-    const { cache } = await guarded(client, { deadlineMs: 5_000 });
+    const { cache } = await guardedRedis(client, { deadlineMs: 5_000 });
     await client.set('guard:a', '1');
     expect(await client.incrby('guard:a', 2)).toBe(3);
     expect(await client.pipeline().get('guard:a').incr('guard:a').exec()).toEqual([
@@ -59,7 +36,7 @@ describe('a guarded Redis client', () => {
 
   it('has an own `sendCommand` while the application lives, and its duplicates have none', async () => {
     const client = new Redis(inject('redisUrl'));
-    const { app } = await guarded(client);
+    const { app } = await guardedRedis(client);
     expect(Object.hasOwn(client, 'sendCommand')).toBe(true);
     const duplicate = client.duplicate();
     cleanups.push(() => duplicate.disconnect());
@@ -72,7 +49,7 @@ describe('a guarded Redis client', () => {
   it('ends a command that waits for a connection, and never sends it afterwards', async () => {
     const port = await freePort();
     const client = new Redis({ port, maxRetriesPerRequest: null, retryStrategy: () => 20 });
-    const { cache } = await guarded(client, { breaker: false });
+    const { cache } = await guardedRedis(client, { breaker: false });
     const startedMs = performance.now();
     const lost = [client.incr('guard:n'), client.pipeline().incr('guard:n').incr('guard:n').exec()] as const;
     expect(await codeOf(lost[0])).toBe('PERF_ERR_DEADLINE');
@@ -102,7 +79,7 @@ describe('a guarded Redis client', () => {
   it('ends commands that a stalled server holds, refuses further ones, and lets them through when it is back', async () => {
     const redis = await ownRedis();
     const client = new Redis(redis.port);
-    const { cache } = await guarded(client, { deadlineMs: 150, breaker: { atLeast: 5, openMs: 300, probes: 2 } });
+    const { cache } = await guardedRedis(client, { deadlineMs: 150, breaker: { atLeast: 5, openMs: 300, probes: 2 } });
     await until('it is set', async () => (await codeOf(client.set('guard:b', 'kept'))) === 'answered OK');
     redis.child?.kill('SIGSTOP');
     const held = Array.from({ length: 8 }, () => codeOf(client.get('guard:b')));
@@ -128,7 +105,7 @@ describe('a guarded Redis client', () => {
 
   it('lets blocking commands, subscriptions and transactions without a pipeline wait for as long as they want', async () => {
     const client = new Redis(inject('redisUrl'));
-    const { cache } = await guarded(client, { deadlineMs: 30 });
+    const { cache } = await guardedRedis(client, { deadlineMs: 30 });
     const other = new Redis(inject('redisUrl'));
     cleanups.push(() => other.disconnect());
     await until('a connection', () => client.status === 'ready');
@@ -150,7 +127,7 @@ describe('a guarded Redis client', () => {
   it('guards what comes after a MULTI that was refused: it has begun no transaction', async () => {
     const port = await freePort();
     const client = new Redis({ port, enableOfflineQueue: false, retryStrategy: () => 20 });
-    const { cache } = await guarded(client, { breaker: false });
+    const { cache } = await guardedRedis(client, { breaker: false });
     await expect(client.multi({ pipeline: false })).rejects.toThrow('enableOfflineQueue');
     await expect(client.get('guard:a')).rejects.toThrow('enableOfflineQueue');
     expect(cache.stats()).toMatchObject({ calls: 1 });
@@ -160,7 +137,7 @@ describe('a guarded Redis client', () => {
     'a pipeline has failed when one of its commands has (%s)',
     async (order) => {
       const client = new Redis((await ownRedis()).port);
-      const { cache } = await guarded(client, {
+      const { cache } = await guardedRedis(client, {
         deadlineMs: 20_000,
         breaker: { ratio: 0.1, atLeast: 1, openMs: 60_000 },
       });
@@ -181,7 +158,7 @@ describe('a guarded Redis client', () => {
   it('a pipeline that blocks does not say that Redis is back', async () => {
     const port = await freePort();
     const client = new Redis({ port, maxRetriesPerRequest: null, retryStrategy: () => 20 });
-    const { cache } = await guarded(client, { breaker: { atLeast: 1, openMs: 50, probes: 1 } });
+    const { cache } = await guardedRedis(client, { breaker: { atLeast: 1, openMs: 50, probes: 1 } });
     expect(await codeOf(client.get('guard:a'))).toBe('PERF_ERR_DEADLINE');
     await until('it to try again', async () => {
       // A deadline that passed while our own loop stood still is no failure of Redis.
@@ -196,7 +173,7 @@ describe('a guarded Redis client', () => {
 
   it('refuses what is too much at once', async () => {
     const client = new Redis(inject('redisUrl'));
-    const { cache } = await guarded(client, { deadlineMs: 5_000, maxInFlight: 2 });
+    const { cache } = await guardedRedis(client, { deadlineMs: 5_000, maxInFlight: 2 });
     const ended = await Promise.all(Array.from({ length: 4 }, () => codeOf(client.ping())));
     expect(ended).toEqual(['answered PONG', 'answered PONG', 'PERF_ERR_BUSY', 'PERF_ERR_BUSY']);
     await until('all are counted', () => cache.stats().inFlight === 0);

@@ -1,35 +1,25 @@
 import { createServer, get, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { guard, upstreamToken, type GuardedUpstream, type UpstreamGuardOptions } from '../../../src/entries/guard.js';
 import { statusOf } from '../../../src/guard/retry-after.js';
-import { startApp, type TestApp } from '../../fixtures/app.js';
 import { undici } from '../../fixtures/clients.js';
+import { cleanups, cleanUp, guarded } from '../../fixtures/guard.js';
 import { scriptedServer, type ScriptedServer } from '../../fixtures/scripted-server.js';
 import { until } from '../../fixtures/until.js';
 
 let server: ScriptedServer;
-const running: TestApp[] = [];
-beforeEach(async () => void (server = await scriptedServer()));
-afterEach(async () => {
-  for (const { close } of running.splice(0)) await close();
-  await server.close();
+beforeEach(async () => {
+  server = await scriptedServer();
+  cleanups.push(server.close);
 });
-
-async function upstream(options: Partial<UpstreamGuardOptions> = {}): Promise<GuardedUpstream> {
-  const app = await startApp('fastify', {
-    perf: { extensions: [guard({ upstreams: { api: { deadlineMs: 60_000, ...options } } })] },
-  });
-  running.push(app);
-  return app.app.get(upstreamToken('api'));
-}
+afterEach(cleanUp);
 
 const asked = ({ signal }: { signal: AbortSignal }): Promise<Response> => fetch(server.url, { signal });
 const idempotent = { idempotent: true };
 
 describe('retries', () => {
   it('try a call again that is idempotent, after a broken connection and after 503, and no other call', async () => {
-    const api = await upstream({ breaker: false });
+    const { api } = await guarded({ breaker: false });
     server.script.push('break', 503);
     const attempts: number[] = [];
     const response = await api.call((call) => {
@@ -44,7 +34,7 @@ describe('retries', () => {
   });
 
   it('end with the last failure, and do not try what is an answer', async () => {
-    const api = await upstream({ retries: 1 });
+    const { api } = await guarded({ retries: 1 });
     server.answer = 502;
     expect((await api.call(asked, idempotent)).status).toBe(502);
     server.answer = 404;
@@ -53,7 +43,7 @@ describe('retries', () => {
   });
 
   it('wait for as long as `Retry-After` says, and do not begin what cannot end in time', async () => {
-    const api = await upstream({ deadlineMs: 20_000, breaker: false });
+    const { api } = await guarded({ deadlineMs: 20_000, breaker: false });
     server.headers = { 'retry-after': '1' };
     server.script.push(429);
     const startedMs = performance.now();
@@ -88,7 +78,7 @@ describe('retries', () => {
     await new Promise<void>((resolve) => errors.listen(0, '127.0.0.1', resolve));
     const url = `http://127.0.0.1:${(errors.address() as AddressInfo).port}`;
     try {
-      const api = await upstream({ breaker: false });
+      const { api } = await guarded({ breaker: false });
       const path = ({ attempt }: { attempt: number }): string => (attempt === 3 ? '/well' : '/');
       expect(statusOf(await api.call((call) => ask(url + path(call)), idempotent))).toBe(200);
       await until('both to be let go', () => closed === 2);
@@ -99,7 +89,7 @@ describe('retries', () => {
   });
 
   it('are at most a fifth of the calls', async () => {
-    const api = await upstream({ breaker: false });
+    const { api } = await guarded({ breaker: false });
     server.answer = 500;
     await Promise.all(Array.from({ length: 200 }, () => api.call(asked, idempotent)));
     expect(server.received).toBeLessThanOrEqual(240);
@@ -110,7 +100,7 @@ describe('retries', () => {
 
 describe('the breaker', () => {
   it('opens at the share of failures, and refuses', async () => {
-    const api = await upstream({ breaker: { atLeast: 4, ratio: 0.5, openMs: 60_000 }, retries: 0 });
+    const { api } = await guarded({ breaker: { atLeast: 4, ratio: 0.5, openMs: 60_000 }, retries: 0 });
     for (const answer of [200, 200, 500] as const) {
       server.answer = answer;
       await api.call(asked);
@@ -124,7 +114,7 @@ describe('the breaker', () => {
   });
 
   it('opens not before there are enough calls, nor below the share', async () => {
-    const api = await upstream({ breaker: { atLeast: 4, ratio: 0.5, openMs: 60_000 }, retries: 0 });
+    const { api } = await guarded({ breaker: { atLeast: 4, ratio: 0.5, openMs: 60_000 }, retries: 0 });
     for (const answer of [500, 500, 500, 200, 200, 200, 200] as const) {
       server.answer = answer;
       await api.call(asked);
@@ -136,7 +126,7 @@ describe('the breaker', () => {
   });
 
   it('tries with some calls, and closes when all of them succeed', async () => {
-    const api = await upstream({ breaker: { atLeast: 1, openMs: 100, probes: 2 }, retries: 0 });
+    const { api } = await guarded({ breaker: { atLeast: 1, openMs: 100, probes: 2 }, retries: 0 });
     server.answer = 500;
     await api.call(asked);
     await until('it may be tried', () => api.state === 'half-open');
@@ -149,7 +139,7 @@ describe('the breaker', () => {
   });
 
   it('lets no more calls through than it tries with, and opens again when one of them fails', async () => {
-    const api = await upstream({ breaker: { atLeast: 1, openMs: 100, probes: 3 }, retries: 0 });
+    const { api } = await guarded({ breaker: { atLeast: 1, openMs: 100, probes: 3 }, retries: 0 });
     server.answer = 500;
     await api.call(asked);
     await until('it may be tried', () => api.state === 'half-open');
@@ -160,7 +150,7 @@ describe('the breaker', () => {
   });
 
   it('that tries without an answer is open again at the deadline of the call', async () => {
-    const api = await upstream({ deadlineMs: 80, breaker: { atLeast: 1, openMs: 100, probes: 1 } });
+    const { api } = await guarded({ deadlineMs: 80, breaker: { atLeast: 1, openMs: 100, probes: 1 } });
     server.answer = 'never';
     const opens = (times: number): Promise<void> =>
       until(`it opens ${times} times`, async () => {
@@ -175,7 +165,7 @@ describe('the breaker', () => {
   });
 
   it('is told nothing by calls from before it opened: they end late, and badly', async () => {
-    const api = await upstream({ breaker: { atLeast: 2, openMs: 100, probes: 2 }, retries: 0 });
+    const { api } = await guarded({ breaker: { atLeast: 2, openMs: 100, probes: 2 }, retries: 0 });
     const breaks: (() => void)[] = [];
     const hang = (): Promise<never> => new Promise((_, reject) => breaks.push(() => reject(new Error('reset'))));
     const endLate = async (): Promise<unknown> => {
@@ -199,7 +189,7 @@ describe('the breaker', () => {
   });
 
   it('is not opened by 4xx, nor by the application that aborts its own calls', async () => {
-    const api = await upstream({ breaker: { atLeast: 1 } });
+    const { api } = await guarded({ breaker: { atLeast: 1 } });
     server.answer = 404;
     await api.call(asked);
     server.answer = 'never';
