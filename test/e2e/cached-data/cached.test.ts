@@ -2,7 +2,7 @@ import { Controller, Get, Inject, Injectable, Param } from '@nestjs/common';
 import { afterEach, describe, expect, it } from 'vitest';
 import { cache, Cached, PerfCache, Preloaded } from '../../../src/entries/cache.js';
 import { PerfService } from '../../../src/index.js';
-import { adapters, startApp, type TestApp } from '../../fixtures/app.js';
+import { adapters, startApp, type Adapter, type TestApp } from '../../fixtures/app.js';
 
 @Injectable()
 class Catalogue {
@@ -61,13 +61,16 @@ afterEach(async () => {
   for (const app of running.splice(0)) await app.close();
 });
 
+async function start(adapter: Adapter): Promise<TestApp> {
+  const metadata = { controllers: [ShopController], providers: [Catalogue] };
+  const app = await startApp(adapter, { perf: { extensions: [cache()] }, metadata });
+  running.push(app);
+  return app;
+}
+
 describe.each(adapters)('cached data, on %s', (adapter) => {
   it('answers equal calls with one load, calls from within included', async () => {
-    const app = await startApp(adapter, {
-      perf: { extensions: [cache()] },
-      metadata: { controllers: [ShopController], providers: [Catalogue] },
-    });
-    running.push(app);
+    const app = await start(adapter);
     const catalogue = app.app.get(Catalogue);
     expect(catalogue.loads).toEqual(['brands']);
     for (let i = 0; i < 3; i++) {
@@ -92,11 +95,7 @@ describe.each(adapters)('cached data, on %s', (adapter) => {
   });
 
   it('shows who waits for a load in the time of the request, and who does not', async () => {
-    const app = await startApp(adapter, {
-      perf: { extensions: [cache()] },
-      metadata: { controllers: [ShopController], providers: [Catalogue] },
-    });
-    running.push(app);
+    const app = await start(adapter);
     for (let i = 0; i < 2; i++) await (await fetch(`${app.url}/products/slow`)).text();
     const [waited, served] = await app.requests();
     expect(waited!.upstream).toMatchObject([{ target: 'cache Catalogue.product', kind: 'other', calls: 1, errors: 0 }]);
@@ -105,11 +104,7 @@ describe.each(adapters)('cached data, on %s', (adapter) => {
   });
 
   it('shows who waits for a stale value to be replaced in the time of the request too', async () => {
-    const app = await startApp(adapter, {
-      perf: { extensions: [cache()] },
-      metadata: { controllers: [ShopController], providers: [Catalogue] },
-    });
-    running.push(app);
+    const app = await start(adapter);
     await (await fetch(`${app.url}/stock`)).text();
     app.app.get(Catalogue).slow = true;
     await new Promise((resolve) => setTimeout(resolve, 510));

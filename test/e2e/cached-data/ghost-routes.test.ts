@@ -50,11 +50,10 @@ describe.each(adapters)('a ghost cache, on %s', (adapter) => {
       metadata: { controllers: [ShopController], providers: [Catalogue] },
     });
     const get = async (path: string): Promise<void> => void (await (await fetch(`${running.url}/${path}`)).text());
-    for (let round = 0; round < 10; round++) {
-      await Promise.all(
-        [...Array.from({ length: 6 }, () => 'products'), ...(round < 2 ? ['report'] : []), 'live'].map(get),
-      );
-    }
+    // Alone: it waits for a multiple of what a busy machine makes of 20 ms.
+    await get('report');
+    const atOnce = [...Array.from({ length: 6 }, () => 'products'), 'live'];
+    for (let round = 0; round < 10; round++) await Promise.all(atOnce.map(get));
     await running.requests();
     const { findings } = running.app.get(PerfService).snapshot();
     const found = findings.filter(({ kind }) => kind === 'worth-caching');

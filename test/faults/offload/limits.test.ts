@@ -62,19 +62,19 @@ describe.each(adapters)('limits, on %s', (adapter) => {
     expect((await fetch(`${url}/sleep`)).status).toBe(200);
     expect(offloader.stats()).toMatchObject({ done: 4, refused: 17, timedOut: 1, failed: 0, running: 0, pending: 0 });
   });
+});
 
-  it('are an `HttpException` and a `PerfError` to the filters of the application', async () => {
-    const metadata = {
-      controllers: [BusyController],
-      providers: [{ provide: APP_FILTER, useClass: CatchEverythingFilter }],
-    };
-    const { url } = await offloadApp({ adapter, metadata, offload: { threads: 1, maxPending: 0 } });
-    const both = await Promise.all([fetch(`${url}/sleep`), fetch(`${url}/sleep`)]);
-    const answers = await Promise.all(both.map(async (answer) => [answer.status, await answer.json()]));
-    expect(answers).toContainEqual([503, { code: 'PERF_ERR_OFFLOAD_FULL' }]);
-    const late = await fetch(`${url}/hang`);
-    expect([late.status, await late.json()]).toEqual([504, { code: 'PERF_ERR_OFFLOAD_TIMEOUT' }]);
-  });
+it('limits are an `HttpException` and a `PerfError` to the filters of the application', async () => {
+  const metadata = {
+    controllers: [BusyController],
+    providers: [{ provide: APP_FILTER, useClass: CatchEverythingFilter }],
+  };
+  const { url } = await offloadApp({ metadata, offload: { threads: 1, maxPending: 0 } });
+  const both = await Promise.all([fetch(`${url}/sleep`), fetch(`${url}/sleep`)]);
+  const answers = await Promise.all(both.map(async (answer) => [answer.status, await answer.json()]));
+  expect(answers).toContainEqual([503, { code: 'PERF_ERR_OFFLOAD_FULL' }]);
+  const late = await fetch(`${url}/hang`);
+  expect([late.status, await late.json()]).toEqual([504, { code: 'PERF_ERR_OFFLOAD_TIMEOUT' }]);
 });
 
 describe('a pool', () => {

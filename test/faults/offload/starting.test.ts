@@ -14,6 +14,18 @@ afterEach(closeOffloadApps);
 const NOT_THE_SERVER =
   '`module` of offload() is a file of its own with what the workers need, not the file that starts the application.';
 
+let folder: string | null = null;
+afterEach(() => {
+  if (folder !== null) rmSync(folder, { recursive: true });
+  folder = null;
+  delete process.env['OFFLOAD_FAILED_ONCE'];
+});
+function failingOnce() {
+  folder = mkdtempSync(join(tmpdir(), 'offload-'));
+  process.env['OFFLOAD_FAILED_ONCE'] = join(folder, 'failed');
+  return offloadApp({ offload: { module: compiled('failing-once.module'), threads: 1 } });
+}
+
 // One after the other starts.
 describe('workers that do not start', { timeout: 180_000 }, () => {
   it.each<[string, string, string]>([
@@ -40,38 +52,20 @@ describe('workers that do not start', { timeout: 180_000 }, () => {
   });
 
   it('are tried again at once, and the next answers its call, once', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'offload-'));
-    process.env['OFFLOAD_FAILED_ONCE'] = join(folder, 'failed');
-    try {
-      const { reports, offloader } = await offloadApp({
-        offload: { module: compiled('failing-once.module'), threads: 1 },
-      });
-      expect(await reports.whereabouts()).toMatchObject({ isMainThread: false });
-      expect(offloader.stats()).toMatchObject({ done: 1, failed: 0, inline: 0 });
-    } finally {
-      delete process.env['OFFLOAD_FAILED_ONCE'];
-      rmSync(folder, { recursive: true });
-    }
+    const { reports, offloader } = await failingOnce();
+    expect(await reports.whereabouts()).toMatchObject({ isMainThread: false });
+    expect(offloader.stats()).toMatchObject({ done: 1, failed: 0, inline: 0 });
   });
 
   it('fail a call whose arguments have become such that they cannot be sent again, and go on', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'offload-'));
-    process.env['OFFLOAD_FAILED_ONCE'] = join(folder, 'failed');
-    try {
-      const { reports, offloader } = await offloadApp({
-        offload: { module: compiled('failing-once.module'), threads: 1 },
-      });
-      const bytes = new Uint8Array(8);
-      const call = reports.invert(bytes);
-      const next = reports.whereabouts();
-      structuredClone(bytes.buffer, { transfer: [bytes.buffer] });
-      await expect(call).rejects.toThrow('PERF_ERR_SERIALIZE');
-      expect(await next).toMatchObject({ isMainThread: false });
-      expect(offloader.stats()).toMatchObject({ done: 1, failed: 1, running: 0, pending: 0 });
-    } finally {
-      delete process.env['OFFLOAD_FAILED_ONCE'];
-      rmSync(folder, { recursive: true });
-    }
+    const { reports, offloader } = await failingOnce();
+    const bytes = new Uint8Array(8);
+    const call = reports.invert(bytes);
+    const next = reports.whereabouts();
+    structuredClone(bytes.buffer, { transfer: [bytes.buffer] });
+    await expect(call).rejects.toThrow('PERF_ERR_SERIALIZE');
+    expect(await next).toMatchObject({ isMainThread: false });
+    expect(offloader.stats()).toMatchObject({ done: 1, failed: 1, running: 0, pending: 0 });
   });
 
   it('are no more than there may be, whatever `warm` asks for', async () => {

@@ -48,12 +48,17 @@ describe('a key', () => {
     expect(key({ a: 1, b: { c: [2], d: 3 } })).toBe(key({ b: { d: 3, c: [2] }, a: 1 }));
     expect(key('a')).toBe(key('a', undefined));
     expect(key()).toBe(key(undefined));
+    expect(key([[1, 2]])).toBe(key([[1, 2]]));
+    expect(key(Object.assign([], { 2: 'c' }))).toContain('undefined');
     expect(key(Object.assign(Object.create(null) as object, { a: 1 }))).toBe(key({ a: 1 }));
   });
 
   const cycle: Record<string, unknown> = {};
   cycle['self'] = [cycle];
   const symbolic = Object.assign([1], { [Symbol('rows')]: 1 });
+  /** As postgres.js gives its rows. */
+  class Result extends Array<number> {}
+  const [named, sparse] = [Object.assign([1], { tenant: 'a' }), Object.assign([], { 2: 'c', tenant: 'a' })];
   const deep = JSON.parse(`${'['.repeat(5_000)}${']'.repeat(5_000)}`) as unknown;
   it.each<[string, unknown, string]>([
     ['a function', () => {}, 'argument 1 of "Catalogue.find" is a function'],
@@ -67,6 +72,9 @@ describe('a key', () => {
       'argument 1 of "Catalogue.find" has or holds a field named Symbol(gt)',
     ],
     ['a list with a symbol', symbolic, 'argument 1 of "Catalogue.find" has or holds a field named Symbol(rows)'],
+    ['a list of a class', [Result.of(1)], 'argument 1 of "Catalogue.find" is or holds an instance of Result'],
+    ['a list with a field', [named], 'argument 1 of "Catalogue.find" is or holds an instance of Array'],
+    ['one with holes, too', [sparse], 'argument 1 of "Catalogue.find" is or holds an instance of Array'],
     ['what is too deep', deep, 'argument 1 of "Catalogue.find" is nested more than 100 deep'],
   ])('cannot be made of %s, which says what to do', (_what, value, problem) => {
     expect(() => key(value)).toThrow(

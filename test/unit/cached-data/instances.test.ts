@@ -1,7 +1,9 @@
 import { Inject, Injectable, SetMetadata } from '@nestjs/common';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Cached, PerfCache, Preloaded } from '../../../src/entries/cache.js';
+import { Deferrer } from '../../../src/index.js';
 import { cacheOf, closeCaches, fakeTime } from '../../fixtures/cached-data.js';
+import { until } from '../../fixtures/until.js';
 
 afterEach(closeCaches);
 
@@ -74,23 +76,14 @@ describe('a decorated method', () => {
 
   it('is cached on each instance for itself: of classes, factories, values and subclasses', async () => {
     const value = catalogueOf('value');
-    const {
-      of: own,
-      app,
-      cache: perfCache,
-    } = await cacheOf(
-      Catalogue,
-      {},
-      {
-        providers: [
-          { provide: 'factory', useFactory: async () => catalogueOf('factory') },
-          { provide: 'value', useValue: value },
-          { provide: 'alias', useExisting: Catalogue },
-          OtherCatalogue,
-          PlainCatalogue,
-        ],
-      },
-    );
+    const providers = [
+      { provide: 'factory', useFactory: async () => catalogueOf('factory') },
+      { provide: 'value', useValue: value },
+      { provide: 'alias', useExisting: Catalogue },
+      OtherCatalogue,
+      PlainCatalogue,
+    ];
+    const { of: own, app, cache: perfCache } = await cacheOf(Catalogue, {}, { providers });
     const factory = app.get<Catalogue>('factory');
     expect(app.get('alias')).toBe(own);
     const all = [own, factory, value, app.get(OtherCatalogue)];
@@ -163,6 +156,25 @@ describe('a decorated method', () => {
     expect(Object.hasOwn(of, 'product')).toBe(true);
     expect(await twice(of)).toBe(3);
   });
+});
+
+it('deferred work that waits for a load while the application closes waits for no longer than `timeoutMs`', async () => {
+  let asked = 0;
+  class Hung {
+    @Cached({ ttlMs: 60_000, timeoutMs: 300 })
+    value(): Promise<string> {
+      asked += 1;
+      return new Promise(() => {});
+    }
+  }
+  const { app, of } = await cacheOf(Hung, {}, {}, { defer: { drainTimeoutMs: 5_000 } });
+  let ended: unknown = 'lost';
+  app.get(Deferrer).defer(async () => {
+    await of.value().catch((error: { code: string }) => (ended = error.code));
+  });
+  await until('the load', () => asked === 1);
+  await app.close();
+  expect(ended).toBe('PERF_ERR_LOAD_TIMEOUT');
 });
 
 describe('PerfCache', () => {

@@ -1,8 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Injectable } from '@nestjs/common';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Level2Listener, Level2Maker } from '../../../src/cached-data/level2.js';
-import { Cached, Preloaded } from '../../../src/entries/cache.js';
+import { Cached } from '../../../src/entries/cache.js';
 import { cacheOf, closeCaches, gate } from '../../fixtures/cached-data.js';
 import { until } from '../../fixtures/until.js';
 
@@ -57,39 +56,6 @@ async function catalogue(options: Parameters<typeof cacheOf>[1] = {}) {
 }
 
 describe('loads', () => {
-  it('begin anew where invalidations may have been missed; the value that there is serves until then', async () => {
-    const began: ReturnType<typeof gate<string>>[] = [];
-    @Injectable()
-    class Prices {
-      @Preloaded({ everyMs: 60_000 })
-      all() {
-        began.push(gate());
-        return began.at(-1)!.passed;
-      }
-    }
-    let listener!: Level2Listener;
-    const level2: Level2Maker = {
-      name: 'scripted',
-      open: async (heard) => {
-        listener = heard;
-        return { read: async () => null, write: () => {}, invalidate: () => {}, close: async () => {} };
-      },
-    };
-    const starting = cacheOf(Prices, { level2 });
-    await until('the first load', () => began.length === 1);
-    began[0]!.open('first');
-    const { of } = await starting;
-    listener.missed();
-    await until('a second load', () => began.length === 2);
-    listener.missed();
-    await until('a third one', () => began.length === 3);
-    began[1]!.open('too old');
-    await new Promise((resolve) => setImmediate(resolve));
-    expect(await of.all()).toBe('first');
-    began[2]!.open('third');
-    await until('its value', async () => (await of.all()) === 'third');
-  });
-
   it('are one for ten thousand callers at once (cacheable#88, cacheable#888, nestjs-redisx#1)', async () => {
     const { of, row } = await catalogue();
     const answered = gate<string>();
@@ -227,16 +193,18 @@ describe('room', () => {
 describe('a value', () => {
   it('is one object for all, and frozen outside of production', async () => {
     const { of } = await catalogue();
+    class Rows extends Array<number> {}
     source = async () => ({
+      rows: Rows.of(1),
       tags: [{ name: 'new' }],
       made: new (class Made {
         changes = 0;
       })(),
     });
-    const product = (await of.product('1')) as { tags: { name: string }[]; made: { changes: number } };
+    const product = (await of.product('1')) as { rows: Rows; tags: { name: string }[]; made: { changes: number } };
     expect(await of.product('1')).toBe(product);
     expect(() => (product.tags[0]!.name = 'old')).toThrow(TypeError);
-    product.made.changes += 1;
+    product.made.changes += product.rows.push(2);
   });
 
   it('that cannot be frozen or weighed is answered all the same', async () => {
