@@ -1,9 +1,9 @@
 import { describe } from '../core/option.js';
 import { PerfError } from '../core/perf.error.js';
 import { itemsOf } from './cache-key.js';
+import { atEndOfTurn } from './flight.js';
 import { MethodCache } from './method-cache.js';
 import type { LoadTimes, Times } from './readings.js';
-import { atEndOfTurn } from './turn.js';
 
 /** Of a `@Cached()` method: one value for the arguments of a call. */
 export class OneByOne extends MethodCache<unknown[]> {

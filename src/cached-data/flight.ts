@@ -4,10 +4,10 @@ import { PerfError } from '../core/perf.error.js';
 
 /** One load that is under way, and all who wait for it. Settles once: by its result, or when it is late. */
 export class Flight<T> {
-  readonly result: Promise<T>;
   isOver = false;
   private resolve!: (result: T) => void;
   private reject!: (reason: unknown) => void;
+  readonly result = new Promise<T>((resolve, reject) => ([this.resolve, this.reject] = [resolve, reject]));
   private readonly timer: NodeJS.Timeout;
 
   constructor(
@@ -16,10 +16,6 @@ export class Flight<T> {
     /** It has settled, in time or not. */
     private readonly ended: () => void,
   ) {
-    this.result = new Promise<T>((resolve, reject) => {
-      this.resolve = resolve;
-      this.reject = reject;
-    });
     this.timer = inRootContext(() => setTimeout(() => this.fail(late(method, timeoutMs)), timeoutMs).unref());
   }
 
@@ -55,6 +51,10 @@ function late(method: string, timeoutMs: number): PerfError {
 /** Runs `work` in no request: neither in the async context of who asks first nor in the stack. */
 export const outsideRequests = <T>(work: () => T | PromiseLike<T>): Promise<T> =>
   inRootContext(() => Promise.resolve().then(work));
+
+/** When every promise that is settled now has been heard, as DataLoader does. */
+export const atEndOfTurn = (work: () => void): void =>
+  inRootContext(() => queueMicrotask(() => process.nextTick(work)));
 
 /** How long to wait after so many failures in a row: 1 s, 2 s, 4 s … 30 s on average. */
 export const retryAfterMs = (failures: number): number => backoffMs(failures, { baseMs: 2_000, maxMs: 60_000 });

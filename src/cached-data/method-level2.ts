@@ -1,7 +1,7 @@
 import type { OncePerCause } from '../core/reporter.js';
 import type { Entry } from './entry.js';
 import type { Level2, Level2Answer } from './level2.js';
-import { atEndOfTurn } from './turn.js';
+import { atEndOfTurn } from './flight.js';
 import { fromText, toText } from './value.js';
 
 /** Items that are asked for in one turn of the event loop. */

@@ -14,11 +14,12 @@ import {
 } from './guard.error.js';
 import { isAbort, Outcome, type End, type IsFailure } from './outcome.js';
 import { RecentCalls } from './recent-calls.js';
-import { Silence } from './silence.js';
 
 /** What an upstream may lack of its deadline and is to blame all the same: our loop was a little late, as it always is. */
 const ORDINARY_LATE_MS = 50;
 const ORDINARY_LATE_SHARE = 0.1;
+/** Of an upstream's deadlines, for so many our loop must have turned while it was asked and answered nobody. */
+const SILENT_DEADLINES = 5;
 
 /** What gates need of their application. */
 export interface GateHost {
@@ -197,5 +198,24 @@ export class Gate {
 
   private unanswered({ time, attempt }: Attempt): UnansweredCall {
     return { upstream: this.name, spentMs: this.host.nowMs() - time.startedMs, attempt };
+  }
+}
+
+/** For how long an upstream has answered nobody: on a loop that is often blocked, one that is dead would never be to blame. */
+class Silence {
+  private turnedMs = 0;
+  private untilMs = -Infinity;
+
+  answered(): void {
+    this.turnedMs = 0;
+  }
+
+  /** A call has ended without an answer. Those that were under way together are one witness: a single block has ended them all. */
+  isTooLong(startedMs: number, endedMs: number, turnedMs: number, deadlineMs: number): boolean {
+    if (startedMs >= this.untilMs) {
+      this.turnedMs += Math.max(0, turnedMs);
+      this.untilMs = endedMs;
+    }
+    return this.turnedMs >= SILENT_DEADLINES * deadlineMs;
   }
 }

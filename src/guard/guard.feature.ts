@@ -1,6 +1,6 @@
 import { PerfError } from '../core/perf.error.js';
 import { currentRequest } from '../core/request-state.js';
-import type { PerfSnapshot, UpstreamGuardStats } from '../core/snapshot.js';
+import type { PerfSnapshot } from '../core/snapshot.js';
 import type { Extension } from '../http/extension.js';
 import type { Feature, FeatureBoot, FeatureHost } from '../http/feature.js';
 import type { MakeBreaker } from './breaker.js';
@@ -64,9 +64,7 @@ class GuardFeature implements Feature {
 
   snapshot(): Pick<PerfSnapshot, 'guard'> {
     if (!this.host.enabled) return { guard: null };
-    const guard: Record<string, UpstreamGuardStats> = {};
-    for (const [name, { gate }] of this.guards) guard[name] = gate.stats();
-    return { guard };
+    return { guard: Object.fromEntries(Array.from(this.guards, ([name, guard]) => [name, guard.stats()])) };
   }
 
   /** After the last request: whoever still calls in its own shutdown is guarded, with timers that hold nothing open. */

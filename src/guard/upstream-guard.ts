@@ -9,7 +9,7 @@ import { Guard, type Work } from './guard.js';
 import type { GuardedCall, GuardedCallOptions } from './guarded-upstream.js';
 import { carefully, isUpstreamFailure, type IsFailure, type Outcome } from './outcome.js';
 import { releaseAnswer } from './release-answer.js';
-import { RetryBudget } from './retry-budget.js';
+import { RetryBudget } from './recent-calls.js';
 import { retryAfterMs } from './retry-after.js';
 
 const RETRY = { baseMs: 100, maxMs: 2_000 };

@@ -16,17 +16,16 @@ export async function cockatielBreakers(): Promise<MakeBreaker> {
 /** Cockatiel's breaker, with a window of time in which it forgets, and with several probes of which all count. */
 class CircuitBreaker implements Breaker {
   private readonly circuit: ReturnType<Cockatiel['circuitBreaker']>;
-  private readonly isOpen: () => boolean;
   private trial: Trial | null = null;
-  private openedMs = 0;
-  private readonly isOver = (): boolean => monotonicMs() - this.openedMs >= this.rules.openMs;
+  /** Null: it is closed. */
+  private openedMs: number | null = null;
 
   constructor(
     { circuitBreaker, CircuitState, handleWhenResult }: Cockatiel,
     private readonly rules: BreakerRules,
   ) {
     const failed = handleWhenResult((outcome) => (outcome as Judged).judgedAs === 'failure');
-    const { isOver } = this;
+    const isOver = (): boolean => this.isOver;
     const wait = {
       get duration() {
         return isOver() ? -Infinity : Infinity;
@@ -42,27 +41,30 @@ class CircuitBreaker implements Breaker {
         failure: (state) => state !== CircuitState.Closed || rules.tripped(),
       },
     });
-    this.isOpen = () => this.circuit.state !== CircuitState.Closed;
     this.circuit.onBreak(() => {
       this.trial = null;
       this.openedMs = monotonicMs();
       rules.opened();
     });
     this.circuit.onReset(() => {
-      this.trial = null;
+      this.trial = this.openedMs = null;
       rules.closed();
     });
   }
 
   get state(): BreakerState {
-    if (!this.isOpen()) return 'closed';
-    return this.trial !== null || this.isOver() ? 'half-open' : 'open';
+    if (this.openedMs === null) return 'closed';
+    return this.trial !== null || this.isOver ? 'half-open' : 'open';
   }
 
   run<T extends Judged>(attempt: () => Promise<T>): Promise<T> | null {
-    if (this.trial === null && !this.isOpen()) return this.circuit.execute(attempt);
+    if (this.openedMs === null) return this.circuit.execute(attempt);
     this.trial ??= this.tryAgain();
     return this.trial?.probe(attempt) ?? null;
+  }
+
+  private get isOver(): boolean {
+    return monotonicMs() - (this.openedMs ?? 0) >= this.rules.openMs;
   }
 
   /** To cockatiel, all probes together are one call. Null: it is too early. */
@@ -84,16 +86,13 @@ class CircuitBreaker implements Breaker {
 
 /** Some calls that find out whether the upstream is back. The first that fails decides, else the last that succeeds. */
 class Trial {
-  readonly decided: Promise<Judged>;
-  private decide: (outcome: Judged) => void = () => {};
+  private decide!: (outcome: Judged) => void;
+  readonly decided = new Promise<Judged>((resolve) => (this.decide = resolve));
   private succeeded = 0;
   private free: number;
 
   constructor(private readonly probes: number) {
     this.free = probes;
-    this.decided = new Promise((resolve) => {
-      this.decide = resolve;
-    });
   }
 
   probe<T extends Judged>(attempt: () => Promise<T>): Promise<T> | null {

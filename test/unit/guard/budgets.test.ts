@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { RecentCalls } from '../../../src/guard/recent-calls.js';
-import { RetryBudget } from '../../../src/guard/retry-budget.js';
+import { RecentCalls, RetryBudget } from '../../../src/guard/recent-calls.js';
 import { retryAfterMs, statusOf } from '../../../src/guard/retry-after.js';
 
 describe('the counts of the last while', () => {

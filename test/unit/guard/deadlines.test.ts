@@ -1,31 +1,18 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { Deadlines } from '../../../src/guard/deadlines.js';
+import { fakeLoop } from '../../fixtures/fake-loop.js';
 
-/** A loop that is blocked: time goes on, and no timer fires until the end. */
-let nowMs = 0;
-const block = (ms: number): void => void (nowMs += ms);
-const turn = async (ms: number): Promise<void> => {
-  for (let i = 0; i < ms; i++) {
-    nowMs += 1;
-    await vi.advanceTimersByTimeAsync(1);
-  }
-};
-
-beforeEach(() => {
-  nowMs = 1_000;
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'clearImmediate'] });
-});
-afterEach(() => vi.useRealTimers());
+const { nowMs, block, turn } = fakeLoop();
 
 const started = (deadlines: Deadlines, forMs: number) => {
   const expired = vi.fn<(blockedMs: number, atMs: number) => void>();
-  const call = { dueMs: nowMs + forMs, blockedBeforeMs: deadlines.blockedBeforeMs(nowMs) };
+  const call = { dueMs: nowMs() + forMs, blockedBeforeMs: deadlines.blockedBeforeMs(nowMs()) };
   return { expired, deadline: deadlines.start(call, expired) };
 };
 
 describe('deadlines', () => {
   it('expire when they are due, each once, and not when they have been ended', async () => {
-    const deadlines = new Deadlines(() => nowMs);
+    const deadlines = new Deadlines(nowMs);
     const [late, kept, ended] = [started(deadlines, 50), started(deadlines, 500), started(deadlines, 45)];
     expect(deadlines.end(ended.deadline)).toBe(true);
     await turn(49);
@@ -37,14 +24,14 @@ describe('deadlines', () => {
   });
 
   it('that are shorter than the last one still come in time', async () => {
-    const deadlines = new Deadlines(() => nowMs);
+    const deadlines = new Deadlines(nowMs);
     const [long, short] = [started(deadlines, 1_000), started(deadlines, 3)];
     await turn(6);
     expect([long.expired.mock.calls.length, short.expired.mock.calls.length]).toEqual([0, 1]);
   });
 
   it('tell for how long of them the loop was blocked', async () => {
-    const deadlines = new Deadlines(() => nowMs);
+    const deadlines = new Deadlines(nowMs);
     const call = started(deadlines, 300);
     await turn(10);
     block(400);
@@ -55,7 +42,7 @@ describe('deadlines', () => {
   });
 
   it('tell nothing of a block before they started', async () => {
-    const deadlines = new Deadlines(() => nowMs);
+    const deadlines = new Deadlines(nowMs);
     started(deadlines, 5_000);
     await turn(10);
     block(400);
@@ -66,7 +53,7 @@ describe('deadlines', () => {
   });
 
   it('wait for the sockets to be read once after they are due', () => {
-    const deadlines = new Deadlines(() => nowMs);
+    const deadlines = new Deadlines(nowMs);
     const call = started(deadlines, 30);
     block(31);
     vi.runOnlyPendingTimers();
@@ -78,7 +65,7 @@ describe('deadlines', () => {
   });
 
   it('leave no timer when nothing is under way', async () => {
-    const deadlines = new Deadlines(() => nowMs);
+    const deadlines = new Deadlines(nowMs);
     const { deadline } = started(deadlines, 1_000);
     deadlines.end(deadline);
     await turn(25);
@@ -99,7 +86,7 @@ describe('deadlines', () => {
     };
     globalThis.setTimeout = heard as typeof setTimeout;
     try {
-      const deadlines = new Deadlines(() => nowMs);
+      const deadlines = new Deadlines(nowMs);
       const { expired } = started(deadlines, 100);
       deadlines.close();
       await turn(120);

@@ -1,38 +1,22 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { cockatielBreakers } from '../../../src/entries/guard/cockatiel.js';
 import { Deadlines } from '../../../src/guard/deadlines.js';
 import { UpstreamGuard } from '../../../src/guard/upstream-guard.js';
+import { fakeLoop } from '../../fixtures/fake-loop.js';
 
-/** A loop that is blocked: time goes on, and no timer fires until the end. */
-let nowMs = 0;
-const block = (ms: number): void => void (nowMs += ms);
-const turn = async (ms: number): Promise<void> => {
-  for (let i = 0; i < ms; i++) {
-    nowMs += 1;
-    await vi.advanceTimersByTimeAsync(1);
-  }
-};
-
-beforeEach(() => {
-  nowMs = 1_000;
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'clearImmediate'] });
-});
-afterEach(() => {
-  vi.useRealTimers();
-  vi.restoreAllMocks();
-});
+const { nowMs, block, turn } = fakeLoop();
+afterEach(() => void vi.restoreAllMocks());
 
 async function upstream(deadlineMs: number, requestDeadlineMs: number | null = null) {
-  const clock = (): number => nowMs;
   const breaker = { ratio: 0.5, atLeast: 20, windowMs: 30_000, openMs: 5_000, probes: 5 };
   const guard = new UpstreamGuard(
     'api',
     { deadlineMs, retries: 2, maxInFlight: 1_000, breaker, isFailure: null },
     {
-      nowMs: clock,
-      deadlines: new Deadlines(clock),
+      nowMs,
+      deadlines: new Deadlines(nowMs),
       report: () => {},
-      requestDueMs: () => (requestDeadlineMs === null ? Infinity : nowMs + requestDeadlineMs),
+      requestDueMs: () => (requestDeadlineMs === null ? Infinity : nowMs() + requestDeadlineMs),
       requestDeadlineMs,
     },
   );
