@@ -5,7 +5,7 @@ import type { DeferWhen } from './deferred-work.js';
 export interface Armed {
   /** Null is the default: success while the request is open, anything once it has been decided. */
   readonly when: DeferWhen | null;
-  /** Resolves when it is on disk, as far as it must be: the handler's answer waits for it. */
+  /** Resolves, and never rejects, when it is on disk, as far as it must be: the handler's answer waits for it. */
   readonly written?: Promise<unknown>;
   /** The capacity that it takes, and gives back when it is dropped for newer work; left out where it is not. */
   readonly holds?: Capacity;

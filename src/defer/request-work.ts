@@ -35,16 +35,10 @@ export class RequestWork extends TaskSequence {
 
   /** Nothing that is on disk is kept: a request may last for hours. */
   private waitFor(written: Promise<unknown>): void {
-    const before = this.written;
-    const both = before === null ? written : Promise.all([before, written]).then(() => {});
-    this.written = both;
-    both.then(
-      () => {
-        if (this.written === both) this.written = null;
-      },
-      // The handler's answer waits for it, and fails.
-      () => {},
-    );
+    const all: Promise<void> = Promise.all([this.written, written]).then(() => {
+      if (this.written === all) this.written = null;
+    });
+    this.written = all;
   }
 
   /** Takes back what a call that has failed has armed. */
