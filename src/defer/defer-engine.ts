@@ -1,5 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
+import { entryOf } from '../core/entry-of.js';
 import type { DeferredRecord } from '../core/record.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { DeferStats } from '../core/snapshot.js';
@@ -85,10 +86,10 @@ export class DeferEngine {
     }
     const id = work.id ?? randomUUID();
     if (work.kind === 'one') {
-      const run: TaskRun =
-        instance instanceof Promise
-          ? async ({ info }) => ((await instance) as DeferredWork).run(data, info)
-          : ({ info }) => (instance as DeferredWork).run(data, info);
+      const run: TaskRun = ({ info }) => {
+        const runIt = (one: AnyWork): unknown => (one as DeferredWork).run(data, info);
+        return instance instanceof Promise ? instance.then(runIt) : runIt(instance);
+      };
       return this.armTask(work, run, arming, id);
     }
     const batchWork = instance as DeferredBatchWork;
@@ -100,11 +101,8 @@ export class DeferEngine {
 
   /** A job of the user's own queue; null when the policy drops it. A queue that is dead starves no other. */
   armJob(queue: JobQueue, name: string, data: unknown, options: object | undefined, arming: Arming) {
-    let outbox = this.jobs.get(queue);
-    if (outbox === undefined) {
-      this.jobs.set(queue, (outbox = new JobOutbox(queue, this.outboxCapacity(), this.shared)));
-      if (this.closed) outbox.close(CUT_OFF);
-    }
+    const outbox = entryOf(this.jobs, queue, () => new JobOutbox(queue, this.outboxCapacity(), this.shared));
+    if (this.closed) outbox.close(CUT_OFF);
     return outbox.arm(name, data, options, arming);
   }
 
