@@ -1,11 +1,10 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Controller, Get, HttpStatus, Injectable, Post } from '@nestjs/common';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { Deferrer, DeferWork, type DeferContext, type DeferOptions, type DeferredWork } from '../../src/index.js';
 import { MemoryPlace, MemoryStore } from '../contract/memory-store.js';
-import { adapters, startApp } from '../fixtures/app.js';
+import { type Adapter, adapters, startApp } from '../fixtures/app.js';
+import { temporaryFolder } from '../fixtures/disk.js';
 import { until } from '../fixtures/until.js';
 
 let queriesRun = 0;
@@ -54,20 +53,16 @@ class OrdersController {
   }
 }
 
-describe.each(adapters)('limits of deferred work on %s', (adapter) => {
-  const cleanups: (() => unknown)[] = [];
-  afterEach(async () => {
-    for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
+async function start(defer: DeferOptions, adapter: Adapter = 'fastify', eventLoop = true) {
+  const running = await startApp(adapter, {
+    metadata: { controllers: [OrdersController], providers: [SendReceipt] },
+    perf: { defer, eventLoop },
   });
-  async function start(defer: DeferOptions, eventLoop = true) {
-    const running = await startApp(adapter, {
-      metadata: { controllers: [OrdersController], providers: [SendReceipt] },
-      perf: { defer, eventLoop },
-    });
-    cleanups.push(() => running.close());
-    return { ...running, deferrer: running.app.get(Deferrer), sent: running.app.get(SendReceipt).sent };
-  }
+  onTestFinished(() => running.close());
+  return { ...running, deferrer: running.app.get(Deferrer), sent: running.app.get(SendReceipt).sent };
+}
 
+describe.each(adapters)('on %s', (adapter) => {
   it.each([
     ['lazy', true],
     ['lazy', false],
@@ -76,7 +71,11 @@ describe.each(adapters)('limits of deferred work on %s', (adapter) => {
     'a lazy query runs once, and its row is deferred: %s, with the event loop watched: %s',
     async (path, eventLoop) => {
       queriesRun = 0;
-      const { url, deferrer, sent } = await start({ store: new MemoryStore(new MemoryPlace(), true) }, eventLoop);
+      const { url, deferrer, sent } = await start(
+        { store: new MemoryStore(new MemoryPlace(), true) },
+        adapter,
+        eventLoop,
+      );
       const response = await fetch(`${url}/${path}`, { method: 'POST' });
       expect(await response.json()).toEqual({ id: 'row-1' });
       await deferrer.idle();
@@ -84,60 +83,56 @@ describe.each(adapters)('limits of deferred work on %s', (adapter) => {
       expect({ sent, queriesRun }).toEqual({ sent: ['row-1'], queriesRun: 1 });
     },
   );
+});
 
-  it('an envelope holds items of one timeout and number of attempts only', async () => {
-    const place = new MemoryPlace();
-    const { url, deferrer } = await start({ store: new MemoryStore(place, false), batch: { maxWaitMs: 50 } });
-    await Promise.all(['soon', 'late', 'soon', 'late'].map((path) => fetch(`${url}/${path}`)));
-    await deferrer.idle();
-    const envelopes = place.waiting.map(({ items }) =>
-      items.map(({ data, timeoutMs, attempts }) => ({ ...(data as object), timeoutMs, attempts })),
-    );
-    const [soon, late] = [
-      { id: 'soon', timeoutMs: 1_000, attempts: 1 },
-      { id: 'late', timeoutMs: 60_000, attempts: 5 },
-    ];
-    for (const items of envelopes) expect([soon, late]).toContainEqual(items[0]);
-    for (const items of envelopes) expect(items).toEqual(items.map(() => items[0]));
-    expect(envelopes.flat()).toHaveLength(4);
-  });
+it('an envelope holds items of one timeout and number of attempts only', async () => {
+  const place = new MemoryPlace();
+  const { url, deferrer } = await start({ store: new MemoryStore(place, false), batch: { maxWaitMs: 50 } });
+  await Promise.all(['soon', 'late', 'soon', 'late'].map((path) => fetch(`${url}/${path}`)));
+  await deferrer.idle();
+  const envelopes = place.waiting.map(({ items }) =>
+    items.map(({ data, timeoutMs, attempts }) => ({ ...(data as object), timeoutMs, attempts })),
+  );
+  const [soon, late] = [
+    { id: 'soon', timeoutMs: 1_000, attempts: 1 },
+    { id: 'late', timeoutMs: 60_000, attempts: 5 },
+  ];
+  for (const items of envelopes) expect([soon, late]).toContainEqual(items[0]);
+  for (const items of envelopes) expect(items).toEqual(items.map(() => items[0]));
+  expect(envelopes.flat()).toHaveLength(4);
+});
 
-  it('overflow `reject` refuses no durable work that the disk has room for', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'perf-room-'));
-    cleanups.push(() => rmSync(folder, { recursive: true, force: true }));
-    const place = new MemoryPlace();
-    place.away = true;
-    const store = new MemoryStore(place, true, { path: join(folder, 'spill'), maxBytes: 1024 ** 2 });
-    const { url, deferrer, sent } = await start({ store, maxPending: 1, overflow: 'reject' });
-    for (let i = 0; i < 5; i++) {
-      expect((await fetch(`${url}/lazy-durable`, { method: 'POST' })).status).toBe(HttpStatus.CREATED);
-    }
-    place.away = false;
-    await deferrer.idle();
-    await until('all receipts', () => sent.length === 5);
-  });
+it('overflow `reject` refuses no durable work that the disk has room for', async () => {
+  const place = new MemoryPlace();
+  place.away = true;
+  const store = new MemoryStore(place, true, { path: join(temporaryFolder(), 'spill'), maxBytes: 1024 ** 2 });
+  const { url, deferrer, sent } = await start({ store, maxPending: 1, overflow: 'reject' });
+  for (let i = 0; i < 5; i++) {
+    expect((await fetch(`${url}/lazy-durable`, { method: 'POST' })).status).toBe(HttpStatus.CREATED);
+  }
+  place.away = false;
+  await deferrer.idle();
+  await until('all receipts', () => sent.length === 5);
+});
 
-  it('overflow `reject`: whoever is answered once the disk is full is served later, and all others get 503', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'perf-room-'));
-    cleanups.push(() => rmSync(folder, { recursive: true, force: true }));
-    const place = new MemoryPlace();
-    place.away = true;
-    const store = new MemoryStore(place, true, { path: join(folder, 'spill'), maxBytes: 1_000 });
-    const { url, deferrer, sent } = await start({ store, maxPending: 2, overflow: 'reject' });
-    const post = async (): Promise<HttpStatus> => (await fetch(`${url}/lazy-durable`, { method: 'POST' })).status;
-    const statuses = [await post(), await post(), await post()];
-    // What is under way when the disk fills up is kept as well.
-    statuses.push(...(await Promise.all(Array.from({ length: 20 }, post))), await post());
-    const answered = statuses.filter((status) => status === HttpStatus.CREATED).length;
-    expect(answered).toBeGreaterThan(2);
-    expect(statuses.at(-1)).toBe(HttpStatus.SERVICE_UNAVAILABLE);
-    expect(new Set(statuses).size).toBe(2);
-    const byHand = (): void => deferrer.defer(SendReceipt, { id: 'by hand' }, { durable: true });
-    expect(byHand).toThrow('PERF_ERR_DEFER_FULL');
-    place.away = false;
-    await deferrer.idle();
-    await until('all receipts', () => sent.length === answered);
-    expect(deferrer.stats()).toMatchObject({ stored: answered, failed: 0, dropped: 0 });
-    expect(await post()).toBe(HttpStatus.CREATED);
-  });
+it('overflow `reject`: whoever is answered once the disk is full is served later, and all others get 503', async () => {
+  const place = new MemoryPlace();
+  place.away = true;
+  const store = new MemoryStore(place, true, { path: join(temporaryFolder(), 'spill'), maxBytes: 1_000 });
+  const { url, deferrer, sent } = await start({ store, maxPending: 2, overflow: 'reject' });
+  const post = async (): Promise<HttpStatus> => (await fetch(`${url}/lazy-durable`, { method: 'POST' })).status;
+  const statuses = [await post(), await post(), await post()];
+  // What is under way when the disk fills up is kept as well.
+  statuses.push(...(await Promise.all(Array.from({ length: 20 }, post))), await post());
+  const answered = statuses.filter((status) => status === HttpStatus.CREATED).length;
+  expect(answered).toBeGreaterThan(2);
+  expect(statuses.at(-1)).toBe(HttpStatus.SERVICE_UNAVAILABLE);
+  expect(new Set(statuses).size).toBe(2);
+  const byHand = (): void => deferrer.defer(SendReceipt, { id: 'by hand' }, { durable: true });
+  expect(byHand).toThrow('PERF_ERR_DEFER_FULL');
+  place.away = false;
+  await deferrer.idle();
+  await until('all receipts', () => sent.length === answered);
+  expect(deferrer.stats()).toMatchObject({ stored: answered, failed: 0, dropped: 0 });
+  expect(await post()).toBe(HttpStatus.CREATED);
 });

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { PGlite } from '@electric-sql/pglite';
 import {
   Body,
@@ -9,17 +8,15 @@ import {
   type OnApplicationBootstrap,
   type OnModuleDestroy,
 } from '@nestjs/common';
-import { Queue } from 'bullmq';
-import { afterAll, afterEach, beforeAll, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { bullmqStore } from '../../src/entries/bullmq.js';
 import { Deferrer, type DeferredWork } from '../../src/index.js';
-import { startApp } from '../fixtures/app.js';
+import { connection, queueName } from '../fixtures/redis.js';
 import { until } from '../fixtures/until.js';
+import { startDeferring } from '../fixtures/works.js';
 
 // The outbox of docs/deferred-work.md, on PostgreSQL.
 
-const { hostname, port } = new URL(inject('redisUrl'));
-const connection = { host: hostname, port: Number(port) };
 const DATABASE = 'database';
 
 @Injectable()
@@ -103,26 +100,13 @@ beforeAll(async () => {
   `);
 });
 afterAll(() => database.close());
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
-});
 
 async function start() {
-  const queue = `outbox-${randomUUID()}`;
-  const app = await startApp('fastify', {
-    metadata: {
-      controllers: [OrdersController],
-      providers: [Sent, SendReceipt, Outbox, { provide: DATABASE, useValue: database }],
-    },
-    perf: { defer: { store: bullmqStore({ connection, queue }) } },
-  });
-  cleanups.push(async () => {
-    await app.close();
-    const own = new Queue(queue, { connection });
-    await own.obliterate({ force: true });
-    await own.close();
-  });
+  const metadata = {
+    controllers: [OrdersController],
+    providers: [Sent, SendReceipt, Outbox, { provide: DATABASE, useValue: database }],
+  };
+  const app = await startDeferring('fastify', metadata, { store: bullmqStore({ connection, queue: queueName() }) });
   const post = (body: object): Promise<Response> =>
     fetch(`${app.url}/orders`, {
       method: 'POST',

@@ -1,14 +1,24 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { Controller, Get, Inject, Injectable, Req, Sse } from '@nestjs/common';
-import { defer, interval, map, of, take } from 'rxjs';
-import { expect, it, describe, vi, afterEach } from 'vitest';
-import { type DeferContext, type DeferredWork, type DeferOptions, Deferrer, DeferWork } from '../../src/index.js';
+import {
+  type CallHandler,
+  Controller,
+  type ExecutionContext,
+  Get,
+  Inject,
+  Injectable,
+  type NestInterceptor,
+  Req,
+  Sse,
+  UseInterceptors,
+} from '@nestjs/common';
+import { defer, interval, map, of, retry, take, timeout, timer } from 'rxjs';
+import { describe, expect, it, vi } from 'vitest';
+import { type DeferContext, type DeferredWork, type DeferOptions, DeferWork } from '../../src/index.js';
 import { bullmqStore } from '../../src/entries/bullmq.js';
 import { MemoryPlace, MemoryStore } from '../contract/memory-store.js';
-import { adapters, startApp } from '../fixtures/app.js';
+import { adapters } from '../fixtures/app.js';
+import { temporaryFolder } from '../fixtures/disk.js';
 import { until } from '../fixtures/until.js';
+import { startDeferring } from '../fixtures/works.js';
 
 @Injectable()
 class Log {
@@ -35,10 +45,25 @@ class Post implements DeferredWork<string> {
   }
 }
 
+@Injectable()
+class RetryInterceptor implements NestInterceptor {
+  intercept(_: ExecutionContext, next: CallHandler) {
+    return next.handle().pipe(retry(1));
+  }
+}
+
+@Injectable()
+class GiveUpInterceptor implements NestInterceptor {
+  intercept(_: ExecutionContext, next: CallHandler) {
+    return next.handle().pipe(timeout(20));
+  }
+}
+
 const logOf = (request: unknown): Log => (request as { log: Log }).log;
 
 @Controller()
 class ResultsController {
+  private calls = 0;
   constructor(@Inject(Log) private readonly log: Log) {}
   @Get('observed-work')
   @DeferWork(Post)
@@ -60,23 +85,38 @@ class ResultsController {
       map((number) => ({ data: String(number) })),
     );
   }
+  @Get('flaky')
+  @UseInterceptors(RetryInterceptor)
+  @DeferWork(Remember)
+  flaky() {
+    this.calls += 1;
+    if (this.calls === 1) throw new Error('flaky');
+    return 'second';
+  }
+  @Get('late')
+  @UseInterceptors(GiveUpInterceptor)
+  @DeferWork(Remember, { when: 'always' })
+  late() {
+    return timer(5_000).pipe(map(() => 'late'));
+  }
+  @Get('later')
+  @UseInterceptors(GiveUpInterceptor)
+  @DeferWork(Remember, { when: 'always' })
+  async later() {
+    await new Promise((resolve) => setTimeout(resolve, 60));
+    return of('later');
+  }
 }
 
 describe.each(adapters)('what a handler returns, on %s', (adapter) => {
-  const cleanups: (() => unknown)[] = [];
-  afterEach(async () => {
-    vi.restoreAllMocks();
-    for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
-  });
   async function start(defer: DeferOptions = {}) {
     const metadata = { controllers: [ResultsController], providers: [Log, Remember, Post] };
-    const app = await startApp(adapter, { metadata, perf: { defer } });
-    return { ...app, deferrer: app.app.get(Deferrer), log: app.app.get(Log) };
+    const running = await startDeferring(adapter, metadata, defer);
+    return { ...running, log: running.app.get(Log) };
   }
 
   it('as the promise of an observable is its last value', async () => {
     const app = await start();
-    cleanups.push(() => app.close());
     expect(await (await fetch(`${app.url}/promised`)).text()).toBe('2');
     await app.deferrer.idle();
     expect(app.log.results).toEqual([2]);
@@ -84,7 +124,6 @@ describe.each(adapters)('what a handler returns, on %s', (adapter) => {
 
   it('as the promise of server-sent events is no result', async () => {
     const app = await start();
-    cleanups.push(() => app.close());
     expect(await (await fetch(`${app.url}/events`)).text()).toContain('data: 1');
     await app.deferrer.idle();
     expect(app.log.results).toEqual([undefined]);
@@ -92,7 +131,6 @@ describe.each(adapters)('what a handler returns, on %s', (adapter) => {
 
   it('work that returns an observable is done when that completes', async () => {
     const app = await start({ store: new MemoryStore(new MemoryPlace(), true) });
-    cleanups.push(() => app.close());
     await fetch(`${app.url}/observed-work`);
     await app.deferrer.enqueue(Post, 'durable');
     await app.deferrer.idle();
@@ -102,10 +140,8 @@ describe.each(adapters)('what a handler returns, on %s', (adapter) => {
   });
 
   it('and stays on disk when the application closes is waited for by nobody', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'perf-closed-'));
-    cleanups.push(() => rmSync(folder, { recursive: true }));
     const connection = { host: '127.0.0.1', port: 1 };
-    const store = bullmqStore({ connection, queue: 'none', worker: false, spillPath: folder });
+    const store = bullmqStore({ connection, queue: 'none', worker: false, spillPath: temporaryFolder() });
     const app = await start({ store, drainTimeoutMs: 10 });
     await app.deferrer.enqueue(Remember, { result: 1 });
     await app.close();
@@ -122,5 +158,22 @@ describe.each(adapters)('what a handler returns, on %s', (adapter) => {
     await wait;
     spied.mockRestore();
     expect(starts.filter((stack) => /[\\/](?:defer|bullmq)[\\/]/.test(stack))).toEqual([]);
+  });
+
+  it('of a handler that an interceptor has tried again is that of the last call, and work runs once', async () => {
+    const app = await start();
+    await fetch(`${app.url}/flaky`);
+    await app.deferrer.idle();
+    expect(app.log.results).toEqual(['second']);
+  });
+
+  it.each(['late', 'later'])('as an observable that comes %s, when an interceptor has given up', async (path) => {
+    const app = await start({ maxPending: 1, overflow: 'reject' });
+    for (let i = 1; i <= 3; i++) {
+      expect((await fetch(`${app.url}/${path}`)).status).toBe(500);
+      await until('its work to run', () => app.log.results.length === i);
+      await app.deferrer.idle();
+    }
+    expect(app.log.results).toEqual([undefined, undefined, undefined]);
   });
 });

@@ -1,7 +1,5 @@
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough, type Writable } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -25,9 +23,11 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Deferrer, DeferWork, type DeferredWork, type DeferOptions } from '../../src/index.js';
 import { DeferEngine } from '../../src/defer/defer-engine.js';
 import { MemoryPlace, MemoryStore } from '../contract/memory-store.js';
-import { adapters, startApp } from '../fixtures/app.js';
+import { adapters } from '../fixtures/app.js';
+import { temporaryFolder } from '../fixtures/disk.js';
 import { RawClient } from '../fixtures/socket.js';
 import { until } from '../fixtures/until.js';
+import { startDeferring } from '../fixtures/works.js';
 
 /** What happened, in order; and what holds a handler. */
 @Injectable()
@@ -150,21 +150,14 @@ class ForgivenController {
 }
 
 describe.each(adapters)('closing on %s while a handler outlives its client', (adapter) => {
-  const cleanups: (() => unknown)[] = [];
-  afterEach(async () => {
-    vi.restoreAllMocks();
-    for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
-  });
+  afterEach(() => void vi.restoreAllMocks());
 
   /** Resolves when the client has left and the application drains. */
   async function closeDuring(path: string, defer: DeferOptions = {}) {
-    const folder = mkdtempSync(join(tmpdir(), 'perf-shutdown-'));
-    cleanups.push(() => rmSync(folder, { recursive: true }));
     const place = new MemoryPlace();
-    const store = new MemoryStore(place, false, { path: join(folder, 'spill'), maxBytes: 1024 ** 2 });
+    const store = new MemoryStore(place, false, { path: join(temporaryFolder(), 'spill'), maxBytes: 1024 ** 2 });
     const metadata = { controllers: [OrdersController], providers: [Log, Receipt, FileReceipt] };
-    const { app, port } = await startApp(adapter, { metadata, perf: { defer: { store, ...defer } } });
-    cleanups.push(() => app.close());
+    const { app, port, deferrer } = await startDeferring(adapter, metadata, { store, ...defer });
     const log = app.get(Log);
     const client = await RawClient.open(port);
     client.get(path);
@@ -174,7 +167,7 @@ describe.each(adapters)('closing on %s while a handler outlives its client', (ad
     const drain = vi.spyOn(DeferEngine.prototype, 'drain');
     const closing = app.close();
     await until('the application to drain', () => drain.mock.calls.length > 0);
-    return { log, place, closing, deferrer: app.get(Deferrer) };
+    return { log, place, closing, deferrer };
   }
 
   it('what it has deferred does not run when it fails', async () => {
@@ -226,22 +219,21 @@ describe.each(adapters)('request-scoped work that the final status decides, on %
   /** Resolves when its request has been answered, and the work is being made. */
   async function decided() {
     const metadata = { controllers: [ForgivenController], providers: [Log, tenant, TenantReceipt] };
-    const { app, url } = await startApp(adapter, { metadata });
+    const { app, url, deferrer } = await startDeferring(adapter, metadata);
     const log = app.get(Log);
     expect(await (await fetch(`${url}/forgiven`)).text()).toBe('forgiven');
     await until('the work to be made', () => log.entered);
-    return { app, log, deferrer: app.get(Deferrer) };
+    return { app, log, deferrer };
   }
 
   it('is waited for by idle()', async () => {
-    const { app, log, deferrer } = await decided();
+    const { log, deferrer } = await decided();
     const idle = deferrer.idle().then(() => log.lines.push('idle'));
     // Who does not wait for it is done some turns later.
     for (let turn = 0; turn < 20; turn++) await nextTurn();
     log.open();
     await idle;
     expect(log.lines).toEqual(['receipt of acme', 'idle']);
-    await app.close();
   });
 
   it('is waited for when the application closes', async () => {
