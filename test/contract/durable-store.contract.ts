@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { DurableJob, DurableStore, NewDurableJob, WorkKind } from '../../src/defer/durable/durable-store.js';
+import type { DurableJob, DurableStore, NewDurableJob } from '../../src/defer/durable/durable-store.js';
 import { until } from '../fixtures/until.js';
 
 /** Makes stores that share one place: what one adds, another may work off. */
@@ -32,13 +32,11 @@ export function durableStoreContract(name: string, makePlace: () => StorePlace):
     const stores: DurableStore[] = [];
     let place: StorePlace | null = null;
     const reports: string[] = [];
-    const batches: number[] = [];
-    let kind: WorkKind | { whyNot: string } = 'one';
 
     /** A started store that records what it runs; `fail` decides which runs fail. */
     async function start(
       worker: boolean,
-      fail: (job: DurableJob, attempt: number) => boolean = () => false,
+      fail: (job: DurableJob, attempt: number) => boolean | Promise<boolean> = () => false,
     ): Promise<{ store: DurableStore; ran: { job: DurableJob; attempt: number }[] }> {
       place ??= makePlace();
       const ran: { job: DurableJob; attempt: number }[] = [];
@@ -47,14 +45,10 @@ export function durableStoreContract(name: string, makePlace: () => StorePlace):
       await store.start({
         run: async (job, attempt) => {
           ran.push({ job, attempt });
-          if (fail(job, attempt)) throw new Error(`${job.id} fails`);
+          if (await fail(job, attempt)) throw new Error(`${job.id} fails`);
         },
-        runBatch: async (jobs, attempt) => {
-          batches.push(jobs.length);
-          for (const job of jobs) ran.push({ job, attempt });
-          if (jobs.some((job) => fail(job, attempt))) throw new Error('the batch fails');
-        },
-        kindOf: () => kind,
+        runBatch: async () => {},
+        kindOf: () => 'one',
         queues: () => [],
         report: (_, message) => reports.push(message),
       });
@@ -83,8 +77,7 @@ export function durableStoreContract(name: string, makePlace: () => StorePlace):
       }
       await place?.clean();
       place = null;
-      reports.length = batches.length = 0;
-      kind = 'one';
+      reports.length = 0;
     });
 
     it('runs every job once with everything that was stored', async () => {
@@ -168,25 +161,14 @@ export function durableStoreContract(name: string, makePlace: () => StorePlace):
     it('stops: takes no new work, waits for what runs, and leaves the rest to the next worker', async () => {
       let release = (): void => {};
       const gate = new Promise<void>((resolve) => (release = resolve));
-      place = makePlace();
-      const store = place.store({ worker: true });
-      stores.push(store);
-      const started: string[] = [];
       const finished: string[] = [];
-      await store.start({
-        run: async ({ id }) => {
-          started.push(id);
-          await gate;
-          finished.push(id);
-        },
-        runBatch: async () => {},
-        kindOf: () => 'one',
-        queues: () => [],
-        report: (_, message) => reports.push(message),
+      const { store, ran } = await start(true, async ({ id }) => {
+        await gate;
+        finished.push(id);
+        return false;
       });
-      store.startWorker?.();
       await add(store, [jobNamed('job-1')]);
-      await until('the first to run', () => started.length === 1);
+      await until('the first to run', () => ran.length === 1);
       const stopped = store.stopWorker(5_000);
       await new Promise((resolve) => setTimeout(resolve, 20));
       release();
@@ -201,20 +183,9 @@ export function durableStoreContract(name: string, makePlace: () => StorePlace):
     });
 
     it('returns from stopWorker() at its deadline when a job hangs, and says which', async () => {
-      place = makePlace();
-      const store = place.store({ worker: true });
-      stores.push(store);
-      let started = false;
-      await store.start({
-        run: () => ((started = true), new Promise(() => {})),
-        runBatch: async () => {},
-        kindOf: () => 'one',
-        queues: () => [],
-        report: (_, message) => reports.push(message),
-      });
-      store.startWorker?.();
+      const { store, ran } = await start(true, () => new Promise(() => {}));
       await add(store, [jobNamed('job-1')]);
-      await until('it to run', () => started);
+      await until('it to run', () => ran.length === 1);
       const startedMs = performance.now();
       await store.stopWorker(50);
       expect(performance.now() - startedMs).toBeLessThan(3_000);

@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { open } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Queue } from 'bullmq';
-import { afterEach, expect, inject, it, vi } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import { lineOf } from '../../src/defer/spill/line.js';
+import { handlePrototype, temporaryFolder } from '../fixtures/disk.js';
+import { queueName, queueNamed } from '../fixtures/redis.js';
 import { until } from '../fixtures/until.js';
 import { engineWith, OUTSIDE } from '../unit/defer/engine.fixture.js';
 import { entryOf, NO_WORKER } from '../unit/defer/durable-entry.js';
@@ -13,34 +12,24 @@ import { expectBalanced } from '../unit/defer/balanced.js';
 import type { DurableEntry } from '../../src/defer/durable/durable-entry.js';
 import { MemoryPlace, MemoryStore } from './memory-store.js';
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
-});
-
 it('what BullMQ refuses for good is told, counted, and can be read and sent again; the rest of its bulk is stored', async () => {
-  const { hostname, port } = new URL(inject('redisUrl'));
-  const queue = new Queue(`rejects-${randomUUID()}`, { connection: { host: hostname, port: Number(port) } });
-  cleanups.push(async () => {
-    await queue.obliterate({ force: true });
-    await queue.close();
-  });
+  const queue = queueNamed(queueName());
   const { engine, reports } = engineWith();
-  cleanups.push(() => engine.drain(100));
+  onTestFinished(() => engine.drain(100));
   const add = (name: string, data: unknown, opts?: object): void =>
     engine.armJob(queue, name, data, opts, OUTSIDE)!.commit(null);
   for (let i = 0; i < 7; i++) add('small', { i });
   add('large', 'x'.repeat(100), { jobId: 'large-1', sizeLimit: 10 });
   // It is one job's fault only where others get through.
   const others = setInterval(() => add('later', {}), 50);
-  cleanups.push(() => clearInterval(others));
+  onTestFinished(() => clearInterval(others));
   await until('it to be refused', async () => (await engine.rejected()).length > 0);
   clearInterval(others);
   await engine.idle();
   expectBalanced(engine.stats());
   expect(engine.stats()).toMatchObject({ failed: 1, dropped: 0 });
   expect(reports).toContainEqual(
-    expect.stringMatching(/"rejects-[^"]+\/large" failed: The size of job large exceeds the limit 10 bytes/),
+    expect.stringMatching(/"test-[^"]+\/large" failed: The size of job large exceeds the limit 10 bytes/),
   );
   const [rejected] = await engine.rejected();
   expect(rejected).toMatchObject({ id: 'large-1', name: `${queue.name}/large`, data: 'x'.repeat(100) });
@@ -53,8 +42,7 @@ it('what BullMQ refuses for good is told, counted, and can be read and sent agai
 });
 
 it('durable work that its store refuses is among the rejects on disk, over a restart, until it is sent again', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'perf-rejects-'));
-  cleanups.push(() => rmSync(folder, { recursive: true }));
+  const folder = temporaryFolder();
   const place = new MemoryPlace();
   const start = async () => {
     const { engine } = engineWith({ store: new MemoryStore(place, false, { path: folder, maxBytes: 1_000_000 }) });
@@ -69,7 +57,7 @@ it('durable work that its store refuses is among the rejects on disk, over a res
     await armed?.written;
   };
   const others = setInterval(() => void arm(randomUUID()), 50);
-  cleanups.push(() => clearInterval(others));
+  onTestFinished(() => clearInterval(others));
   await arm('bad');
   await until('it to be refused', async () => (await first.rejected()).length > 0);
   clearInterval(others);
@@ -78,7 +66,7 @@ it('durable work that its store refuses is among the rejects on disk, over a res
 
   place.refused.clear();
   const second = await start();
-  cleanups.push(() => second.drain(100));
+  onTestFinished(() => second.drain(100));
   expect(second.stats()).toMatchObject({ accepted: 0 });
   expect(await second.rejected()).toMatchObject([
     { id: 'bad', name: 'receipt', data: { id: 'bad' }, error: 'bad is refused' },
@@ -90,8 +78,7 @@ it('durable work that its store refuses is among the rejects on disk, over a res
 });
 
 it('what is refused again while others are still being sent again stays among the rejects', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'perf-rejects-'));
-  cleanups.push(() => rmSync(folder, { recursive: true }));
+  const folder = temporaryFolder();
   const ids = ['bad', ...Array.from({ length: 80 }, (_, i) => `good-${i}`)];
   const lines = ids.map((id) => lineOf({ ...entryOf(id), error: 'refused', rejectedAt: 1 } as DurableEntry));
   writeFileSync(join(folder, 'deferred.ndjson.rejects'), lines.join(''));
@@ -99,16 +86,14 @@ it('what is refused again while others are still being sent again stays among th
   place.refused.add('bad');
   const { engine } = engineWith({ store: new MemoryStore(place, false, { path: folder, maxBytes: 1_000_000 }) });
   await engine.durable!.start(NO_WORKER);
-  cleanups.push(() => engine.drain(100));
+  onTestFinished(() => engine.drain(100));
   // A disk on which a write takes its time.
-  const file = await open(join(folder, 'deferred.ndjson.rejects'));
-  const sync = vi.spyOn(Object.getPrototypeOf(file) as typeof file, 'datasync');
+  const sync = vi.spyOn(await handlePrototype(), 'datasync');
   sync.mockImplementation(() => new Promise((resolve) => setTimeout(resolve, 25)));
-  cleanups.push(() => sync.mockRestore());
-  await file.close();
+  onTestFinished(() => sync.mockRestore());
   expect(await engine.resend()).toBe(ids.length);
   const others = setInterval(() => void engine.durable!.enqueue(entryOf(randomUUID())), 50);
-  cleanups.push(() => clearInterval(others));
+  onTestFinished(() => clearInterval(others));
   await until('it to be refused', () => engine.stats().failed === 1);
   clearInterval(others);
   await engine.idle();
@@ -117,7 +102,7 @@ it('what is refused again while others are still being sent again stays among th
 
 it('jobs of two queues may have one id: each is among the rejects', async () => {
   const { engine } = engineWith();
-  cleanups.push(() => engine.drain(100));
+  onTestFinished(() => engine.drain(100));
   const queues = ['mail', 'audit'].map((name) => ({
     name,
     addBulk: (jobs: { name: string }[]) => {
@@ -128,7 +113,7 @@ it('jobs of two queues may have one id: each is among the rejects', async () => 
   const others = setInterval(() => {
     for (const queue of queues) engine.armJob(queue, 'good', {}, undefined, OUTSIDE)!.commit(null);
   }, 50);
-  cleanups.push(() => clearInterval(others));
+  onTestFinished(() => clearInterval(others));
   await until('both to be refused', () => engine.stats().failed === 2);
   const rejected = await engine.rejected();
   expect(rejected.map(({ name }) => name).toSorted()).toEqual(['audit/bad', 'mail/bad']);

@@ -1,16 +1,15 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { DurableWorker } from '../../../../src/defer/durable/durable-worker.js';
 import { MemoryPlace, MemoryStore } from '../../../contract/memory-store.js';
+import { temporaryFolder } from '../../../fixtures/disk.js';
 import { until } from '../../../fixtures/until.js';
 import { entryOf } from '../durable-entry.js';
 import { engineWith } from '../engine.fixture.js';
 
 let folder: string;
-beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), 'perf-closed-'))));
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
+beforeEach(() => void (folder = temporaryFolder()));
 
 /** An application whose worker runs `run`. */
 function start(place: MemoryPlace, run: () => unknown) {
