@@ -1,30 +1,20 @@
-import { fork, type ChildProcess } from 'node:child_process';
+import { execFileSync, fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { execFileSync } from 'node:child_process';
 import { Queue, type Job } from 'bullmq';
-import { afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { freePort, startRedis, type RunningRedis } from '../../scripts/redis.mjs';
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { freePort } from '../../scripts/redis.mjs';
+import { temporaryFolder } from '../fixtures/disk.js';
+import { ownRedis } from '../fixtures/redis.js';
 import { until } from '../fixtures/until.js';
 
 /** Once in the normal run, several times in the long one: what is killed is hit at another moment each time. */
 const ROUNDS = process.env['PERF_LONG'] === undefined ? 1 : 5;
 
-const cleanups: (() => unknown)[] = [];
 beforeAll(() => {
   if (!existsSync('dist/entries/bullmq.js')) execFileSync('node', ['scripts/build.mjs']);
 }, 240_000);
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
-}, 60_000);
-
-async function ownRedis(port?: number): Promise<RunningRedis> {
-  const redis = await startRedis({ own: true, ...(port === undefined ? {} : { port }) });
-  cleanups.push(() => redis.stop());
-  return redis;
-}
 
 async function startChild(
   redisPort: number,
@@ -35,7 +25,7 @@ async function startChild(
     execArgv: [],
     silent: true,
   });
-  cleanups.push(() => child.kill('SIGKILL'));
+  onTestFinished(() => void child.kill('SIGKILL'));
   // A full pipe would stop it: the longer Redis is away, the more ioredis writes.
   child.stdout!.resume();
   child.stderr!.resume();
@@ -110,9 +100,7 @@ describe('the end of a process', () => {
 
   it('SIGKILL under load while Redis is away, with the spill file: nothing durable is lost after a restart', async () => {
     for (let round = 0; round < ROUNDS; round++) {
-      const folder = mkdtempSync(join(tmpdir(), 'perf-kill-'));
-      cleanups.push(() => rmSync(folder, { recursive: true, force: true }));
-      const spillPath = join(folder, 'spill.ndjson');
+      const spillPath = join(temporaryFolder(), 'spill.ndjson');
       const port = await freePort();
       const first = await startChild(port, spillPath);
       const orders = placeOrders(first.url);
@@ -121,7 +109,7 @@ describe('the end of a process', () => {
       first.child.kill('SIGKILL');
       await Promise.all([exit, orders.done]);
       expect(readFileSync(`${spillPath}.1`, 'utf8').length).toBeGreaterThan(0);
-      await ownRedis(port);
+      await ownRedis({ port });
       await startChild(port, spillPath);
       await until('the spilled work', async () => lost(orders.accepted, await durableIds(port)).length === 0);
       const stored = await durableIds(port);
@@ -132,9 +120,7 @@ describe('the end of a process', () => {
 
   it('SIGKILL under load with Redis there and the spill file: nothing lost, nothing twice', async () => {
     for (let round = 0; round < ROUNDS; round++) {
-      const folder = mkdtempSync(join(tmpdir(), 'perf-kill-'));
-      cleanups.push(() => rmSync(folder, { recursive: true, force: true }));
-      const spillPath = join(folder, 'spill.ndjson');
+      const spillPath = join(temporaryFolder(), 'spill.ndjson');
       const redis = await ownRedis();
       const first = await startChild(redis.port, spillPath);
       const orders = placeOrders(first.url);

@@ -1,12 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { rmSync } from 'node:fs';
 import { Queue } from 'bullmq';
-import { Redis } from 'ioredis';
-import { afterEach, describe, expect, it } from 'vitest';
-import { startRedis, type RunningRedis } from '../../scripts/redis.mjs';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { bullmqStore } from '../../src/entries/bullmq.js';
+import { temporaryFolder } from '../fixtures/disk.js';
+import { adminOf, ownRedis } from '../fixtures/redis.js';
 import { startProxy } from '../fixtures/redis-proxy.js';
 import { until } from '../fixtures/until.js';
 import { engineWith } from '../unit/defer/engine.fixture.js';
@@ -15,30 +13,13 @@ import { expectBalanced } from '../unit/defer/balanced.js';
 
 const LONG = process.env['PERF_LONG'] !== undefined;
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
-}, 60_000);
-
-async function ownRedis(): Promise<RunningRedis & { admin: Redis }> {
-  const redis = await startRedis({ own: true });
-  const admin = new Redis(redis.port, '127.0.0.1', { retryStrategy: null });
-  cleanups.push(async () => {
-    admin.disconnect();
-    await redis.stop();
-  });
-  return { ...redis, admin };
-}
-
 /** Durable work, with a spill, for a queue of its own. */
 async function startStore(port: number) {
-  const folder = mkdtempSync(join(tmpdir(), 'perf-states-'));
-  cleanups.push(() => rmSync(folder, { recursive: true }));
   const connection = { host: '127.0.0.1', port };
-  const store = bullmqStore({ connection, queue: 'states', worker: false, spillPath: folder });
+  const store = bullmqStore({ connection, queue: 'states', worker: false, spillPath: temporaryFolder() });
   const { engine } = engineWith({ store, drainTimeoutMs: 1_000 });
   await engine.durable!.start(NO_WORKER);
-  cleanups.push(() => engine.drain(1_000));
+  onTestFinished(() => engine.drain(1_000));
   const accepted: string[] = [];
   const add = async (): Promise<void> => {
     const id = `w-${randomUUID()}`;
@@ -71,7 +52,8 @@ describe('durable work while Redis refuses to write', () => {
     '%s, over and over: served throughout, nothing lost, nothing twice, nothing rejected',
     async (name) => {
       const { begin, end } = STATES[name]!;
-      const { port, admin } = await ownRedis();
+      const { port } = await ownRedis();
+      const admin = adminOf({ port });
       const { engine, add, accepted } = await startStore(port);
       const run = async (commands: string[][]): Promise<void> => {
         for (const [command, ...parameters] of commands) await admin.call(command!, ...parameters);
@@ -95,7 +77,8 @@ describe('durable work while Redis refuses to write', () => {
   );
 
   it('MISCONF, because it cannot save: the same', async () => {
-    const { port, admin, dir } = await ownRedis();
+    const { port, dir } = await ownRedis();
+    const admin = adminOf({ port });
     const { engine, add, accepted } = await startStore(port);
     await add();
     await engine.idle();
@@ -119,7 +102,7 @@ describe('durable work while Redis refuses to write', () => {
 
 const proxyTo = async (port: number) => {
   const proxy = await startProxy(port);
-  cleanups.push(proxy.close);
+  onTestFinished(proxy.close);
   return proxy;
 };
 
@@ -131,7 +114,7 @@ describe('a connection that leads nowhere', () => {
     await add();
     await engine.idle();
     proxy.leadTo(next.port);
-    await old.admin.call('REPLICAOF', '127.0.0.1', String(next.port));
+    await adminOf(old).call('REPLICAOF', '127.0.0.1', String(next.port));
     const later = accepted.length;
     for (let i = 0; i < 10; i++) await add();
     await engine.idle();

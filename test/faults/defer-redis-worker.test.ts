@@ -1,31 +1,18 @@
 import { EventEmitter, once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { Redis } from 'ioredis';
-import { freePort, startRedis } from '../../scripts/redis.mjs';
+import { freePort } from '../../scripts/redis.mjs';
 import { bullmqStore } from '../../src/entries/bullmq.js';
+import type { DurableStore, NewDurableJob } from '../../src/index.js';
 import type { RedisConnection } from '../../src/entries/bullmq/connection.js';
 import { jobNamed } from '../contract/durable-store.contract.js';
+import { adminOf, ownRedis } from '../fixtures/redis.js';
 import { startProxy } from '../fixtures/redis-proxy.js';
 import { until } from '../fixtures/until.js';
 import { NO_WORKER } from '../unit/defer/durable-entry.js';
 
 const LONG = process.env['PERF_LONG'] !== undefined;
-
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
-}, 60_000);
-
-async function ownRedis(given = {}) {
-  const redis = await startRedis({ own: true, ...given });
-  const admin = new Redis(redis.port, '127.0.0.1', { retryStrategy: null });
-  cleanups.push(async () => {
-    admin.disconnect();
-    await redis.stop();
-  });
-  return { port: redis.port, admin };
-}
 
 async function startStore(
   connection: RedisConnection,
@@ -43,12 +30,18 @@ async function startStore(
     report: (_, message) => reports.push(message),
   });
   store.startWorker?.();
-  cleanups.push(async () => {
+  onTestFinished(async () => {
     await store.stopWorker(1_000);
     await store.close();
   });
   return { store, ran, reports };
 }
+
+const stored = (store: DurableStore, job: NewDurableJob): Promise<boolean> =>
+  store.add([job], { envelope: false }).then(
+    () => true,
+    () => false,
+  );
 
 /** Stores jobs from another process, so to speak. */
 async function startProducer(port: number) {
@@ -56,12 +49,7 @@ async function startProducer(port: number) {
   return async (id: string, delayMs = 0): Promise<void> => {
     const job = jobNamed(id);
     const options = { ...job.options, delayMs };
-    await until(`${id} to be stored`, () =>
-      store.add([{ ...job, options }], { envelope: false }).then(
-        () => true,
-        () => false,
-      ),
-    );
+    await until(`${id} to be stored`, () => stored(store, { ...job, options }));
   };
 }
 
@@ -74,8 +62,9 @@ describe('a worker with ACLs', () => {
   it('works without INFO, and the process goes on', async () => {
     // ioredis has a word to say of it, too.
     vi.spyOn(console, 'warn').mockImplementation(() => {});
-    cleanups.push(() => vi.restoreAllMocks());
-    const { port, admin } = await ownRedis();
+    onTestFinished(() => void vi.restoreAllMocks());
+    const { port } = await ownRedis();
+    const admin = adminOf({ port });
     const add = await startProducer(port);
     const { ran } = await startStore(await userWith(admin, port, '-info'), true);
     await add('first');
@@ -86,7 +75,8 @@ describe('a worker with ACLs', () => {
   it.each([['-evalsha', '-eval'], ['-bzpopmin']])(
     'under %s asks again after a while, and works once it may',
     async (...rules) => {
-      const { port, admin } = await ownRedis();
+      const { port } = await ownRedis();
+      const admin = adminOf({ port });
       const add = await startProducer(port);
       const { ran, reports } = await startStore(await userWith(admin, port, ...rules), true);
       await add('first');
@@ -103,10 +93,11 @@ describe('a worker with ACLs', () => {
 });
 
 it('a worker that is refused for want of memory goes on once there is some, also beside a job that still runs', async () => {
-  const { port, admin } = await ownRedis();
+  const { port } = await ownRedis();
+  const admin = adminOf({ port });
   const add = await startProducer(port);
   const ends = new EventEmitter();
-  cleanups.push(() => ends.emit('long'));
+  onTestFinished(() => void ends.emit('long'));
   const ending = async (id: string): Promise<void> => void (id === 'next' || (await once(ends, id)));
   const { ran, reports } = await startStore({ host: '127.0.0.1', port }, true, ending);
   await add('long');
@@ -129,7 +120,7 @@ it.runIf(LONG)('a worker whose connections are half open makes new ones', { time
   const { port } = await ownRedis();
   const add = await startProducer(port);
   const proxy = await startProxy(port);
-  cleanups.push(proxy.close);
+  onTestFinished(proxy.close);
   const { ran } = await startStore({ host: '127.0.0.1', port: proxy.port }, true);
   await add('before');
   await until('the first to run', () => ran.length === 1);
@@ -142,14 +133,15 @@ it.runIf(LONG).each(['options', 'a client'])(
   'a worker of %s whose connections are half open before the first answer makes new ones, at boot and after an outage',
   { timeout: 120_000 },
   async (kind) => {
-    const { port, admin } = await ownRedis();
+    const { port } = await ownRedis();
+    const admin = adminOf({ port });
     const silent = createServer(() => {}).listen(0, '127.0.0.1');
-    cleanups.push(() => silent.close());
+    onTestFinished(() => void silent.close());
     await once(silent, 'listening');
     const silentPort = (silent.address() as AddressInfo).port;
     const add = await startProducer(port);
     const proxy = await startProxy(silentPort);
-    cleanups.push(proxy.close);
+    onTestFinished(proxy.close);
     const options = { host: '127.0.0.1', port: proxy.port };
     const { ran } = await startStore(
       kind === 'a client' ? new Redis({ ...options, lazyConnect: true }) : options,
@@ -203,12 +195,7 @@ it.each([
   const { store, ran, reports } = await startStore(kind === 'a client' ? new Redis(options) : options, true);
   await until('both to tell of the outage', () => new Set(reports.map((text) => text.split(' ')[0])).size === 2);
   await ownRedis({ port });
-  await until('the first to be stored', () =>
-    store.add([jobNamed('first')], { envelope: false }).then(
-      () => true,
-      () => false,
-    ),
-  );
+  await until('the first to be stored', () => stored(store, jobNamed('first')));
   await until('the first to run', () => ran.length === 1);
   expect(reports.filter((text) => text.includes('closed'))).toEqual([]);
 });
@@ -220,12 +207,7 @@ it('once a worker has stopped no timer holds up the end of the process', async (
   const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
   const before = timers();
   const { store, ran } = await startStore({ host: '127.0.0.1', port }, true);
-  await until('the first to be stored', () =>
-    store.add([jobNamed('first')], { envelope: false }).then(
-      () => true,
-      () => false,
-    ),
-  );
+  await until('the first to be stored', () => stored(store, jobNamed('first')));
   await until('the first to run', () => ran.length === 1);
   // The worker waits for the next.
   await new Promise((resolve) => setTimeout(resolve, 200));
@@ -240,7 +222,7 @@ it('with all Sentinels away nobody is asked any more once the application has cl
     asked += 1;
     socket.destroy();
   }).listen(0, '127.0.0.1');
-  cleanups.push(() => sentinel.close());
+  onTestFinished(() => void sentinel.close());
   await once(sentinel, 'listening');
   const { port } = sentinel.address() as AddressInfo;
   const sentinels = { sentinels: [{ host: '127.0.0.1', port }], name: 'main', sentinelRetryStrategy: () => 10 };

@@ -3,11 +3,12 @@ import { BullModule, InjectQueue } from '@nestjs/bullmq';
 import { Body, Controller, Get, Inject, Injectable, Post } from '@nestjs/common';
 import { Queue, type Job } from 'bullmq';
 import { Redis } from 'ioredis';
-import { afterEach, describe, expect, it } from 'vitest';
-import { freePort, startRedis, type RunningRedis } from '../../scripts/redis.mjs';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { freePort, type RunningRedis } from '../../scripts/redis.mjs';
 import { Deferrer, DeferWork, type DeferContext, type DeferOptions, type DeferredWork } from '../../src/index.js';
 import { bullmqStore } from '../../src/entries/bullmq.js';
 import { startApp, type TestApp } from '../fixtures/app.js';
+import { adminOf, ownRedis } from '../fixtures/redis.js';
 import { until } from '../fixtures/until.js';
 
 /** The full proof takes minutes: `npm run test:long`. The short form breaks the same things for a moment. */
@@ -63,16 +64,7 @@ class NotesController {
   }
 }
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
-}, 60_000);
-
-async function ownRedis(options: { port?: number; dir?: string } = {}): Promise<RunningRedis> {
-  const redis = await startRedis({ own: true, appendOnly: true, ...options });
-  cleanups.push(() => redis.stop());
-  return redis;
-}
+const durableRedis = (options = {}): Promise<RunningRedis> => ownRedis({ appendOnly: true, ...options });
 
 /** Does not close with the test when it is asked to close earlier: closing twice is harmless. */
 async function startOrders(port: number, defer: DeferOptions = {}): Promise<TestApp> {
@@ -85,7 +77,7 @@ async function startOrders(port: number, defer: DeferOptions = {}): Promise<Test
     },
     perf: { defer: { store: bullmqStore({ connection, queue: 'durable', worker: false }), ...defer } },
   });
-  cleanups.push(() => running.close());
+  onTestFinished(() => running.close());
   return running;
 }
 
@@ -161,10 +153,9 @@ const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 describe('deferred work while Redis fails', () => {
   const kills = LONG ? 30 : 10;
   it(`${kills} CLIENT KILLs, one every 100 ms: nothing lost, nothing twice`, async () => {
-    const redis = await ownRedis();
+    const redis = await durableRedis();
     const running = await startOrders(redis.port);
-    const admin = new Redis(redis.port, '127.0.0.1');
-    cleanups.push(() => admin.disconnect());
+    const admin = adminOf(redis);
     const orders = placeOrders(running);
     for (let i = 0; i < kills; i++) {
       await pause(100);
@@ -180,7 +171,7 @@ describe('deferred work while Redis fails', () => {
 
   const downMs = LONG ? 3_000 : 700;
   it(`killed for ${downMs} ms with AOF: served throughout, nothing lost, nothing twice`, async () => {
-    const redis = await ownRedis();
+    const redis = await durableRedis();
     // Room for all orders that a fast machine places meanwhile.
     const running = await startOrders(redis.port, { maxPending: 100_000 });
     const orders = placeOrders(running);
@@ -191,7 +182,7 @@ describe('deferred work while Redis fails', () => {
     await pause(downMs);
     await until('orders without Redis', () => orders.accepted.length - before > 50);
     expect(orders.timesPlain()).toBeLessThan(MOST_TIMES);
-    await ownRedis({ port: redis.port, dir: redis.dir! });
+    await durableRedis({ port: redis.port, dir: redis.dir! });
     await pause(200);
     const accepted = await orders.stop();
     await running.app.get(Deferrer).idle();
@@ -201,11 +192,11 @@ describe('deferred work while Redis fails', () => {
 
   const stallMs = LONG ? 12_000 : 1_000;
   it(`stalled for ${stallMs} ms: memory stays bounded, what does not fit is counted, the rest arrives`, async () => {
-    const redis = await ownRedis();
+    const redis = await durableRedis();
     const running = await startOrders(redis.port, { maxPending: 5_000 });
     const deferrer = running.app.get(Deferrer);
     const mail = new Queue('mail', { connection: { host: '127.0.0.1', port: redis.port } });
-    cleanups.push(() => mail.close());
+    onTestFinished(() => mail.close());
     await mail.waitUntilReady();
     redis.child?.kill('SIGSTOP');
     collectGarbage();
@@ -239,7 +230,7 @@ describe('deferred work while Redis fails', () => {
     const accepted = await orders.stop();
     const { buffered, dropped } = running.app.get(Deferrer).stats();
     expect({ buffered, dropped }).toEqual({ buffered: accepted.length * 2, dropped: 0 });
-    await ownRedis({ port });
+    await durableRedis({ port });
     await running.app.get(Deferrer).idle();
     await expectEachStoredOnce(port, accepted);
   }, 120_000);
@@ -252,7 +243,7 @@ describe('deferred work while Redis fails', () => {
       const start = async () => {
         const client = new Redis({ ...options, maxRetriesPerRequest: null });
         client.on('error', () => {});
-        cleanups.push(() => client.disconnect());
+        onTestFinished(() => client.disconnect());
         const store = bullmqStore({ connection: given === 'options' ? options : client, queue: 'durable' });
         const running = await startApp('fastify', {
           metadata: { controllers: [NotesController], providers: [Note] },
@@ -268,7 +259,7 @@ describe('deferred work while Redis fails', () => {
       const never = await start();
       await pause(300);
       expect(await closeMs(never.running)).toBeLessThan(3_000);
-      const redis = await ownRedis({ port });
+      const redis = await durableRedis({ port });
       const gone = await start();
       noted = 0;
       await fetch(`${gone.running.url}/notes`, { method: 'POST' });
@@ -292,7 +283,7 @@ describe('deferred work while Redis fails', () => {
       nest: { logger: { log: () => {}, error: () => {}, warn: (text: string) => warnings.push(text) } },
     });
     const client = new Redis({ ...connection, maxRetriesPerRequest: null });
-    cleanups.push(() => client.disconnect());
+    onTestFinished(() => client.disconnect());
     const queue = new Queue('mail', { connection: client });
     queue.on('error', () => {});
     const deferrer = running.app.get(Deferrer);
