@@ -173,13 +173,9 @@ export class DurableOutbox extends Outbox<DurableEntry> {
   /** What the store has refused for good and is on disk, oldest first. */
   async rejected(): Promise<RejectedWork[]> {
     const entries = (await this.spill?.rejected()) ?? [];
-    return entries.map(({ id, name, json, error, rejectedAt }) => ({
-      id,
-      name,
-      data: fromJson(json),
-      error,
-      rejectedAt,
-    }));
+    return entries.map(({ json, id, name, error, rejectedAt }) => {
+      return { id, name, data: fromJson(json), error, rejectedAt };
+    });
   }
 
   /** Sends those of them with these ids again, all without ids; returns how many there was capacity for. */
