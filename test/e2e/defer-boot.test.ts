@@ -294,6 +294,21 @@ describe.each(adapters)('switches of deferred work on %s', (adapter) => {
     },
   );
 
+  it('outside a request, defer() does not go to an application whose boot has failed', async () => {
+    @Injectable()
+    class Unwell {
+      onModuleInit(): void {
+        throw new Error('boot fails');
+      }
+    }
+    await expect(startApp(adapter, { metadata: { providers: [Unwell] } })).rejects.toThrow('boot fails');
+    running = await startApp(adapter);
+    const turns: string[] = [];
+    defer(() => turns.push('task'));
+    await running.app.get(Deferrer).idle();
+    expect(turns).toEqual(['task']);
+  });
+
   it('context off: defer() and deferrer.defer() throw PERF_ERR_CONTEXT_OFF and never run early', async () => {
     running = await startApp(adapter, { perf: { context: false }, metadata });
     let early = false;

@@ -25,7 +25,7 @@ import {
 } from '@nestjs/common';
 import { HttpAdapterHost, REQUEST } from '@nestjs/core';
 import { interval, map, of } from 'rxjs';
-import { afterEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import {
   defer,
   Deferrer,
@@ -36,9 +36,10 @@ import {
   type DeferredWork,
 } from '../../src/index.js';
 import { settle } from '../../src/entries/testing.js';
-import { adapters, startApp, type TestApp, type TestAppOptions } from '../fixtures/app.js';
+import { adapters, type TestApp } from '../fixtures/app.js';
 import { RawClient } from '../fixtures/socket.js';
 import { until } from '../fixtures/until.js';
+import { startDeferring } from '../fixtures/works.js';
 
 /** What ran, in order. Each test has its own. */
 @Injectable()
@@ -311,15 +312,17 @@ const metadata = {
 describe.each(adapters)('deferred work on %s', (adapter) => {
   let running: TestApp;
   let log: Log;
-  async function start(options: TestAppOptions = {}): Promise<void> {
-    running = await startApp(adapter, { metadata, ...options });
-    log = running.app.get(Log);
-  }
-  afterEach(() => running.close());
-  const get = async (path: string): Promise<Response> => {
+  let deferrer: Deferrer;
+  beforeEach(async () => {
+    running = await startDeferring(adapter, metadata);
+    [log, deferrer] = [running.app.get(Log), running.app.get(Deferrer)];
+  });
+  /** Answers with the status, once all of its work has ended. */
+  const get = async (path: string): Promise<number> => {
     const response = await fetch(`${running.url}${path}`);
     await response.text();
-    return response;
+    await settle(running.app);
+    return response.status;
   };
   const deferred = async (): Promise<DeferredRecord[]> => {
     await settle(running.app);
@@ -327,7 +330,6 @@ describe.each(adapters)('deferred work on %s', (adapter) => {
   };
 
   it('runs a class with what prepare() picked, and a function with the final status, after the response', async () => {
-    await start();
     const response = await fetch(`${running.url}/orders`, { method: 'POST', headers: { 'x-request-id': 'req-7' } });
     expect([response.status, await response.json()]).toEqual([201, { id: 'o-1' }]);
     await settle(running.app);
@@ -338,16 +340,13 @@ describe.each(adapters)('deferred work on %s', (adapter) => {
   });
 
   it('runs the controller’s work before the handler’s, each in source order', async () => {
-    await start();
     await fetch(`${running.url}/orders`, { method: 'POST' });
     await settle(running.app);
     expect(log.lines).toEqual(['controller first', 'controller second', 'receipt o-1', 'handler second']);
   });
 
   it('runs what the handler has deferred first, in order, asynchronous work included', async () => {
-    await start();
     await get('/orders/ordered');
-    await settle(running.app);
     expect(log.lines).toEqual([
       'deferred first',
       'deferred second',
@@ -358,14 +357,12 @@ describe.each(adapters)('deferred work on %s', (adapter) => {
   });
 
   it('gives a class without prepare() the handler’s result, the last value of an Observable', async () => {
-    await start();
     expect(await (await fetch(`${running.url}/orders/plain/7`)).json()).toEqual({ id: '7' });
     await settle(running.app);
     expect(log.lines).toContain('plain {"id":"7"}');
   });
 
   it('resolves request-scoped work for its own request', async () => {
-    await start();
     await Promise.all(['1', '2', '3'].map((n) => get(`/orders/scoped?n=${n}`)));
     await settle(running.app);
     expect(log.lines.filter((text) => text.startsWith('scoped')).toSorted()).toEqual([
@@ -376,7 +373,6 @@ describe.each(adapters)('deferred work on %s', (adapter) => {
   });
 
   it('works on request-scoped controllers', async () => {
-    await start();
     expect(await (await fetch(`${running.url}/per-request/5`)).json()).toEqual({ id: '5' });
     await settle(running.app);
     expect(log.lines).toEqual(['plain {"id":"5"}', 'function 200']);
@@ -384,38 +380,29 @@ describe.each(adapters)('deferred work on %s', (adapter) => {
 
   describe('when', () => {
     it('a handler that throws: success work is neither prepared nor run', async () => {
-      await start();
-      expect((await get('/orders/throws')).status).toBe(400);
-      await settle(running.app);
+      expect(await get('/orders/throws')).toBe(400);
       expect(log.lines).toEqual(['controller first', 'on error', 'always']);
       expect(log.details).toEqual([]);
       expect((await deferred()).map(({ outcome }) => outcome)).toEqual(['completed', 'completed', 'completed']);
     });
 
     it('the status decides, not the handler: 404 by @HttpCode is no success', async () => {
-      await start();
-      expect((await get('/orders/four-hundred')).status).toBe(404);
-      await settle(running.app);
+      expect(await get('/orders/four-hundred')).toBe(404);
       expect(log.lines).toEqual(['error only', 'controller first', 'on error']);
     });
 
     it('the status decides, not the handler: an error that a filter turned into 200 is a success', async () => {
-      await start();
-      expect((await get('/orders/forgiven')).status).toBe(200);
-      await settle(running.app);
+      expect(await get('/orders/forgiven')).toBe(200);
       expect(log.lines).toEqual(['controller first', 'controller second', 'after an error that became 200']);
     });
 
     it('a guard that rejects arms nothing, not even `always`', async () => {
-      await start();
-      expect((await get('/orders/guarded')).status).toBe(403);
-      await settle(running.app);
+      expect(await get('/orders/guarded')).toBe(403);
       expect(log.lines).toEqual([]);
-      expect(running.app.get(Deferrer).stats().accepted).toBe(0);
+      expect(deferrer.stats().accepted).toBe(0);
     });
 
     it('a HEAD request runs what its GET would run', async () => {
-      await start();
       const response = await fetch(`${running.url}/orders/ordered`, { method: 'HEAD' });
       expect(response.status).toBe(200);
       await settle(running.app);
@@ -425,7 +412,6 @@ describe.each(adapters)('deferred work on %s', (adapter) => {
 
   describe('clients that leave', () => {
     it('a client that left before a handler that succeeds: everything runs, what is armed late included', async () => {
-      await start();
       const client = await RawClient.open(running.port);
       client.get('/orders/slow');
       await until('the handler to start', () => log.entered);
@@ -442,7 +428,6 @@ describe.each(adapters)('deferred work on %s', (adapter) => {
     });
 
     it('a client that left before a handler that fails: only `error` and `always` run', async () => {
-      await start();
       const client = await RawClient.open(running.port);
       client.get('/orders/slow-failure');
       await until('the handler to start', () => log.entered);
@@ -450,11 +435,10 @@ describe.each(adapters)('deferred work on %s', (adapter) => {
       await until('the work', () => log.lines.length === 2);
       await settle(running.app);
       expect(log.lines).toEqual(['controller first', 'on error']);
-      expect(running.app.get(Deferrer).stats()).toMatchObject({ accepted: 2, completed: 2, pending: 0 });
+      expect(deferrer.stats()).toMatchObject({ accepted: 2, completed: 2, pending: 0 });
     });
 
     it('server-sent events: runs when the client has gone', async () => {
-      await start();
       const client = await RawClient.open(running.port);
       client.get('/orders/events');
       await client.until('data: event 3');
@@ -466,29 +450,23 @@ describe.each(adapters)('deferred work on %s', (adapter) => {
   });
 
   it('waits for the last byte of a stream', async () => {
-    await start();
     expect(await (await fetch(`${running.url}/orders/stream`)).text()).toBe('first last');
     await settle(running.app);
     expect(log.lines).toEqual(['last byte', 'deferred', 'controller first', 'controller second', 'after the stream']);
   });
 
   it('runs after a handler that answers by itself', async () => {
-    await start();
     await get('/orders/res');
     await until('the work', () => log.lines.length === 3);
     expect(log.lines).toEqual(['controller first', 'controller second', 'after a manual answer']);
   });
 
   it('appends what deferred work defers; a `when` of its own still counts', async () => {
-    await start();
     await get('/orders/nested');
-    await settle(running.app);
     expect(log.lines).toEqual(['outer', 'inner']);
   });
 
   it('outside a request, deferrer.defer() and defer() run on the next turn', async () => {
-    await start();
-    const deferrer = running.app.get(Deferrer);
     const turns: string[] = [];
     deferrer.defer(() => turns.push('task'));
     defer(() => turns.push('another'));
@@ -497,44 +475,25 @@ describe.each(adapters)('deferred work on %s', (adapter) => {
     expect(turns).toEqual(['caller', 'task', 'another']);
   });
 
-  it('outside a request, defer() does not go to an application whose boot has failed', async () => {
-    @Injectable()
-    class Unwell {
-      onModuleInit(): void {
-        throw new Error('boot fails');
-      }
-    }
-    await expect(startApp(adapter, { metadata: { providers: [Unwell] } })).rejects.toThrow('boot fails');
-    await start();
-    const turns: string[] = [];
-    defer(() => turns.push('task'));
-    await running.app.get(Deferrer).idle();
-    expect(turns).toEqual(['task']);
-  });
-
   it('survives work that rejects, throws or hangs, and tells each in its record', async () => {
-    await start();
-    const response = await get('/orders/bad-work');
-    expect(response.status).toBe(200);
+    expect(await get('/orders/bad-work')).toBe(200);
     const records = (await deferred()).filter(({ name }) => ['rejects', 'throws', 'hangs'].includes(name));
     expect(records.map(({ name, outcome, error, attempt }) => [name, outcome, error, attempt])).toEqual([
       ['rejects', 'failed', 'rejected', 1],
       ['throws', 'failed', 'thrown', 1],
       ['hangs', 'timeout', 'took longer than 30 ms', 1],
     ]);
-    expect(running.app.get(Deferrer).stats()).toMatchObject({ failed: 3, running: 0, pending: 0 });
+    expect(deferrer.stats()).toMatchObject({ failed: 3, running: 0, pending: 0 });
   });
 
   it('a prepare() that throws costs the client nothing and is counted as failed', async () => {
-    await start();
-    expect((await get('/orders/bad-prepare')).status).toBe(200);
+    expect(await get('/orders/bad-prepare')).toBe(200);
     expect((await deferred()).filter(({ name }) => name === 'Receipt')).toMatchObject([
       { outcome: 'failed', error: expect.stringMatching(/reading 'id'/) as string },
     ]);
   });
 
   it('keeps 100 concurrent requests apart, deferred work inside deferred work included', async () => {
-    await start();
     await Promise.all(
       Array.from({ length: 100 }, (_, i) =>
         fetch(`${running.url}/orders/context/${i}`, { headers: { 'x-request-id': `r-${i}` } }),
@@ -548,10 +507,8 @@ describe.each(adapters)('deferred work on %s', (adapter) => {
   });
 
   it('shows its counters in the snapshot', async () => {
-    await start();
     await get('/orders/ordered');
-    await settle(running.app);
-    const stats = running.app.get(Deferrer).stats();
+    const stats = deferrer.stats();
     expect(stats).toMatchObject({ accepted: 5, completed: 5, failed: 0, dropped: 0, pending: 0, running: 0 });
   });
 });
