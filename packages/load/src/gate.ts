@@ -1,13 +1,12 @@
-import type { Figures } from './outcomes.js';
+import type { Figures, LatencyFigures } from './outcomes.js';
 import { ms, percent } from './quantity.js';
 import { UsageError } from './usage.js';
 
-const METRICS = ['mean', 'p50', 'p90', 'p95', 'p99', 'p99.9', 'max'] as const;
-type Metric = (typeof METRICS)[number] | 'errors';
+const METRICS: readonly (keyof LatencyFigures)[] = ['mean', 'p50', 'p90', 'p95', 'p99', 'p99.9', 'max'];
 
 /** One condition: milliseconds, or the share of errors from 0 to 1. */
 interface Condition {
-  readonly metric: Metric;
+  readonly metric: keyof LatencyFigures | 'errors';
   readonly limit: number;
   /** `<=`: the limit itself holds. */
   readonly includes: boolean;

@@ -1,7 +1,11 @@
 import type { Answer } from './client.js';
 import { increment, sum } from './counts.js';
-import { Latencies, type LatencyFigures } from './figures.js';
 import type { TrafficRequest } from './traffic.js';
+
+const QUANTILES = { p50: 0.5, p90: 0.9, p95: 0.95, p99: 0.99, 'p99.9': 0.999, max: 1 } as const;
+
+/** Milliseconds; NaN of no answer, Infinity where a failed request decides. */
+export type LatencyFigures = Readonly<Record<'mean' | keyof typeof QUANTILES, number>>;
 
 export interface Outcome extends Answer {
   readonly index: number;
@@ -21,7 +25,6 @@ export interface Figures {
 
 /** What has become of the requests of a run, or of one of its routes. */
 export class Outcomes {
-  readonly latencies = new Latencies();
   /** Why answers count as failed: `'timeout'`, `'503'`. */
   readonly failures = new Map<string, number>();
   /** Answers with another status than was expected, by `'200 → 401'`. */
@@ -30,24 +33,34 @@ export class Outcomes {
   answers = 0;
   /** Answers that have not failed, and still have not done what was done when it was recorded. */
   refused = 0;
-  private count = 0;
+  /** Infinity of one that has failed: an error is never fast, and a gate must not pass since errors have no time. */
+  private readonly latenciesMs: number[] = [];
 
   add({ request, status, failure, failed, latencyMs }: Outcome): void {
-    this.count += 1;
     if (failure === null) this.answers += 1;
     if (failed) increment(this.failures, failure ?? String(status));
-    // An error is never fast, and a gate must not pass since errors have no time.
-    this.latencies.add(failed ? Infinity : latencyMs);
+    this.latenciesMs.push(failed ? Infinity : latencyMs);
     if (failure !== null || request.status === null || status === request.status) return;
     if (!failed && isRefusal(request.status, status)) this.refused += 1;
     increment(this.otherStatus, `${request.status} → ${status}`);
   }
 
   figures(): Figures {
-    const errorShare = this.count === 0 ? 0 : sum(this.failures.values()) / this.count;
-    const latencies = this.answers === 0 ? new Latencies() : this.latencies;
-    return { requests: this.count, durationMs: latencies.figures(), errorShare };
+    const requests = this.latenciesMs.length;
+    const errorShare = requests === 0 ? 0 : sum(this.failures.values()) / requests;
+    return { requests, durationMs: figuresOf(this.answers === 0 ? [] : this.latenciesMs), errorShare };
   }
+}
+
+/** Quantiles by the nearest rank. */
+function figuresOf(latenciesMs: readonly number[]): LatencyFigures {
+  const ascending = Float64Array.from(latenciesMs).sort();
+  const quantiles = Object.entries(QUANTILES).map(([name, q]) => [
+    name,
+    ascending[Math.ceil(q * ascending.length) - 1] ?? NaN,
+  ]);
+  const mean = latenciesMs.reduce((total, ms) => total + ms, 0) / latenciesMs.length;
+  return { mean, ...(Object.fromEntries(quantiles) as Record<keyof typeof QUANTILES, number>) };
 }
 
 /**

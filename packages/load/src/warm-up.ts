@@ -1,8 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Client } from './client.js';
-import { runOpenLoop } from './open-loop.js';
-import { evenly } from './pacer.js';
+import { evenly, runOpenLoop } from './open-loop.js';
 import { getOf } from './traffic.js';
 
 const REQUEST = getOf('/');

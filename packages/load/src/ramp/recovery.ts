@@ -1,7 +1,6 @@
 import { isSafe } from '../allowed.js';
-import { runOpenLoop, type Send } from '../open-loop.js';
+import { evenly, runOpenLoop, type Send } from '../open-loop.js';
 import type { Outcome } from '../outcomes.js';
-import { evenly } from '../pacer.js';
 import { nameOf, type TrafficRequest } from '../traffic.js';
 
 /** Few enough to be a rest. */
