@@ -3,8 +3,7 @@ import jstat from 'jstat';
 import { describe, expect, it } from 'vitest';
 import { answerDifferences } from '../../packages/load/src/diff/answer-differences.js';
 import type { Answer } from '../../packages/load/src/client.js';
-import { longIntegerDifferences } from '../../packages/load/src/diff/long-integers.js';
-import { jsonDifferences } from '../../packages/load/src/diff/json-differences.js';
+import { jsonDifferences, longIntegerDifferences } from '../../packages/load/src/diff/json-differences.js';
 import { mcNemar, shiftOf, standing, upperTail } from '../../packages/load/src/diff/statistics.js';
 import { normal, randomOf } from '../fixtures/random.js';
 

@@ -1,7 +1,6 @@
 import { brotliDecompressSync, unzipSync } from 'node:zlib';
 import type { Answer } from '../client.js';
-import { jsonDifferences, type Difference } from './json-differences.js';
-import { longIntegerDifferences } from './long-integers.js';
+import { jsonDifferences, longIntegerDifferences, type Difference } from './json-differences.js';
 
 /** What differs between two answers to one request. Their headers and bodies are compared where the status is the same. */
 export function answerDifferences(from: Answer, to: Answer): Difference[] {

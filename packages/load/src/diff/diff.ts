@@ -22,7 +22,6 @@ import {
   type Triple,
 } from './route-answers.js';
 import { RollCall, Silence } from './silence.js';
-import { mcNemar } from './statistics.js';
 
 /** Sent before anything is measured: connections, caches and compilers are warm then. */
 const WARM_UP = 20;
@@ -155,20 +154,15 @@ async function lookAgain(
 ): Promise<Map<Tally, number>> {
   const open = routes
     .flatMap((route) => [...route.tallies.values()])
-    .filter(
-      (tally) => tally.candidateAlone > tally.secondaryAlone && pValueOf(tally) > 0.001 && isSafe(tally.example.method),
-    )
+    .filter((tally) => tally.raw > tally.noise && pValueOf(tally) > 0.001 && isSafe(tally.example.method))
     .toSorted((a, b) => pValueOf(a) - pValueOf(b))
     .slice(0, LOOKED_AT_AGAIN);
   const looked = new Map<Tally, number>();
   for (const tally of open) {
     const fresh = new RouteAnswers('');
     for (let look = 0; look < LOOKS; look++) fresh.add(tally.example, await askAll(tally.example));
-    const { candidateAlone, secondaryAlone } = fresh.tallies.get(keyOf(tally)) ?? {
-      candidateAlone: 0,
-      secondaryAlone: 0,
-    };
-    looked.set(tally, mcNemar(candidateAlone, secondaryAlone));
+    const seen = fresh.tallies.get(keyOf(tally));
+    looked.set(tally, seen === undefined ? 1 : pValueOf(seen));
   }
   return looked;
 }

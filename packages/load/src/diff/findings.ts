@@ -40,36 +40,29 @@ const ORDER: readonly Finding['kind'][] = ['status', 'header', 'shape', 'field',
  * were looked at again, by themselves.
  */
 export function findingsOf(routes: readonly RouteAnswers[], again: ReadonlyMap<Tally, number>): Finding[] {
-  const tests = routes.flatMap((route): Test[] => {
-    const tallies = [...route.tallies.values()].filter(
-      ({ candidateAlone, secondaryAlone }) => candidateAlone + secondaryAlone > 0,
-    );
-    const latency = latencyShift(route);
-    return [
-      ...tallies.map((tally) => ({
-        pValue: isCertain(route, tally) ? 0 : chanceOf(tally, again.get(tally)),
-        finding: findingOf(route, tally),
-        counts: true,
-      })),
-      ...(latency === null
-        ? []
-        : [{ pValue: latency.pValue, finding: latencyFinding(route, latency), counts: latency.beyondNoise }]),
-    ];
-  });
+  const tests = routes.flatMap((route) => [...testsOf(route, again)]);
   const stands = standing(tests.map(({ pValue }) => pValue));
   const found = tests.filter(({ counts }, i) => stands[i] && counts).map(({ finding }) => finding);
   return found.toSorted((a, b) => ORDER.indexOf(a.kind) - ORDER.indexOf(b.kind));
+}
+
+function* testsOf(route: RouteAnswers, again: ReadonlyMap<Tally, number>): Generator<Test> {
+  for (const tally of route.tallies.values()) {
+    if (tally.raw + tally.noise === 2 * tally.both) continue;
+    const pValue = isCertain(route, tally) ? 0 : chanceOf(tally, again.get(tally));
+    yield { pValue, finding: findingOf(route, tally), counts: true };
+  }
+  const latency = latencyShift(route);
+  if (latency !== null)
+    yield { pValue: latency.pValue, finding: latencyFinding(route, latency), counts: latency.beyondNoise };
 }
 
 /**
  * What may not be asked again cannot be proven by numbers. What the same release never does is told at once: another status, and
  * what differs in each of several answers.
  */
-const isCertain = ({ pairs }: RouteAnswers, { kind, example, raw, noise, secondaryAlone }: Tally): boolean =>
-  !isSafe(example.method) &&
-  noise === 0 &&
-  secondaryAlone === 0 &&
-  (kind === 'status' || (raw === pairs && pairs >= ENOUGH_ALIKE));
+const isCertain = ({ pairs }: RouteAnswers, { kind, example, raw, noise }: Tally): boolean =>
+  !isSafe(example.method) && noise === 0 && (kind === 'status' || (raw === pairs && pairs >= ENOUGH_ALIKE));
 
 /** The better of two looks: twice the chance. */
 function chanceOf(tally: Tally, again: number | undefined): number {

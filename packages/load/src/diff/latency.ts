@@ -1,4 +1,4 @@
-import type { RouteAnswers } from './route-answers.js';
+import type { Role, RouteAnswers } from './route-answers.js';
 import { shiftOf } from './statistics.js';
 
 /** Fewer pairs say nothing. */
@@ -21,17 +21,15 @@ export interface LatencyShift {
 }
 
 /** The candidate against both processes of the running release: it must differ from each, and more than they do. */
-export function latencyShift({ logRatios, primaryMs, candidateMs }: RouteAnswers): LatencyShift | null {
-  if (logRatios.candidateToPrimary.length < MIN_PAIRS) return null;
-  const [primary, secondary, noise] = [
-    shiftOf(logRatios.candidateToPrimary),
-    shiftOf(logRatios.candidateToSecondary),
-    shiftOf(logRatios.secondaryToPrimary),
-  ];
+export function latencyShift({ times }: RouteAnswers): LatencyShift | null {
+  if (times.length < MIN_PAIRS) return null;
+  const shift = (of: Role, from: Role) => shiftOf(times.map((ms) => Math.log(ms[of] / ms[from])));
+  const [primary, secondary] = [shift('candidate', 'primary'), shift('candidate', 'secondary')];
+  const noise = shift('secondary', 'primary');
   const alike = Math.max(ALIKE, Math.abs(noise.middle));
   const slower = primary.low > alike && secondary.low > alike;
   const faster = primary.high < -alike && secondary.high < -alike;
-  const [was, is] = [median(primaryMs), median(candidateMs)];
+  const [was, is] = [median(times.map((ms) => ms.primary)), median(times.map((ms) => ms.candidate))];
   return {
     ratio: Math.exp(primary.middle),
     ci: [Math.exp(primary.low), Math.exp(primary.high)],

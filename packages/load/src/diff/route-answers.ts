@@ -20,9 +20,8 @@ export interface Tally extends Difference {
   /** Differ from the primary: the candidate's answers, the secondary's. */
   raw: number;
   noise: number;
-  /** The candidate's alone, the secondary's alone. */
-  candidateAlone: number;
-  secondaryAlone: number;
+  /** Both of them, for one request. */
+  both: number;
   /** In which the candidate differs: for another look, and to be shown. */
   example: TrafficRequest;
   /** `'200 → 404'` */
@@ -38,14 +37,8 @@ export class RouteAnswers {
   /** By the primary, of what was served when it was recorded. */
   refused = 0;
   readonly tallies = new Map<string, Tally>();
-  /** Natural logarithms of the ratios of latencies. */
-  readonly logRatios: { candidateToPrimary: number[]; candidateToSecondary: number[]; secondaryToPrimary: number[] } = {
-    candidateToPrimary: [],
-    candidateToSecondary: [],
-    secondaryToPrimary: [],
-  };
-  readonly primaryMs: number[] = [];
-  readonly candidateMs: number[] = [];
+  /** Milliseconds of answers of one kind: another kind takes another time. */
+  readonly times: Readonly<Record<Role, number>>[] = [];
 
   constructor(readonly name: string) {}
 
@@ -66,15 +59,7 @@ export class RouteAnswers {
     const noise = byKey(answerDifferences(primary, secondary));
     for (const [key, difference] of new Map([...raw, ...noise])) {
       const [isRaw, isNoise] = [raw.has(key), noise.has(key)];
-      const fresh = {
-        ...difference,
-        raw: 0,
-        noise: 0,
-        candidateAlone: 0,
-        secondaryAlone: 0,
-        example: request,
-        shown: '',
-      };
+      const fresh = { ...difference, raw: 0, noise: 0, both: 0, example: request, shown: '' };
       const tally = this.tallies.get(key) ?? fresh;
       this.tallies.set(key, tally);
       if (isRaw && tally.raw === 0) {
@@ -83,21 +68,15 @@ export class RouteAnswers {
       }
       if (isRaw) tally.raw += 1;
       if (isNoise) tally.noise += 1;
-      if (isRaw && !isNoise) tally.candidateAlone += 1;
-      if (isNoise && !isRaw) tally.secondaryAlone += 1;
+      if (isRaw && isNoise) tally.both += 1;
     }
-    // An answer of another kind takes another time.
-    if ([primary, secondary, candidate].some(({ failure, status }) => failure !== null || status !== primary.status))
-      return;
-    this.logRatios.candidateToPrimary.push(Math.log(candidate.ms / primary.ms));
-    this.logRatios.candidateToSecondary.push(Math.log(candidate.ms / secondary.ms));
-    this.logRatios.secondaryToPrimary.push(Math.log(secondary.ms / primary.ms));
-    this.primaryMs.push(primary.ms);
-    this.candidateMs.push(candidate.ms);
+    if ([primary, secondary, candidate].every(({ failure, status }) => failure === null && status === primary.status))
+      this.times.push({ primary: primary.ms, secondary: secondary.ms, candidate: candidate.ms });
   }
 }
 
-export const pValueOf = ({ candidateAlone, secondaryAlone }: Tally): number => mcNemar(candidateAlone, secondaryAlone);
+/** By those in which the candidate alone differs, and those in which the secondary alone does. */
+export const pValueOf = ({ raw, noise, both }: Tally): number => mcNemar(raw - both, noise - both);
 export const keyOf = ({ kind, path }: Difference): string => `${kind} ${path}`;
 const byKey = (differences: readonly Difference[]): Map<string, Difference> =>
   new Map(differences.map((difference) => [keyOf(difference), difference]));
