@@ -62,14 +62,7 @@ export function readArguments([command = '', ...rest]: readonly string[]): Argum
 }
 
 /** Of every command, checked. */
-export interface Common {
-  readonly allow: readonly string[];
-  readonly mine: readonly string[];
-  readonly headers: Readonly<Record<string, string>>;
-  readonly timeoutMs: number;
-}
-
-export const commonOf = (options: Given): Common => ({
+export const commonOf = (options: Given) => ({
   allow: listOf(options, 'allow'),
   mine: listOf(options, 'target-is-mine'),
   headers: headersOf(listOf(options, 'header'), '--header'),
