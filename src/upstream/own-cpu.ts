@@ -32,18 +32,19 @@ const ENOUGH_MS = 1e-4;
 export function* estimateOwnCpu(windows: readonly BusyWindow[]): Steps<(OwnCpu | null)[]> {
   const classes = windows[0]?.counts.length ?? 0;
   const groups = yield* groupsOf(windows, classes);
-  const blocks: Moments[] = [];
+  const blocks: Float64Array[] = [];
   for (let from = 0; from + BLOCK <= windows.length; from += BLOCK) {
     blocks.push(momentsOf(windows.slice(from, from + BLOCK), groups));
     yield;
   }
   const estimates = Array.from({ length: classes }, (): OwnCpu | null => null);
   if (blocks.length < 3) return estimates;
-  const all = sumOf(blocks);
+  const all = blocks.reduce((sum, block) => sum.map((value, i) => value + block[i]!));
   const means = solve(all, new Float64Array(groups.length + 1));
   const without: Float64Array[] = [];
   for (const block of blocks) {
-    without.push(solve(difference(all, block), means));
+    const left = all.map((value, i) => value - block[i]!);
+    without.push(solve(left, means));
     yield;
   }
   groups.forEach((group, g) => {
@@ -84,53 +85,33 @@ function correlation(a: readonly number[], b: readonly number[]): number {
 
 const meanOf = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
 
-/** Sums of products of a least-squares problem: they add up over blocks. The last unknown is the constant. */
-interface Moments {
-  readonly gram: Float64Array;
-  readonly right: Float64Array;
-}
-
-function momentsOf(windows: readonly BusyWindow[], groups: readonly number[][]): Moments {
-  const size = groups.length + 1;
-  const gram = new Float64Array(size * size);
-  const right = new Float64Array(size);
+/**
+ * Sums of products of all columns of a least-squares problem: they add up over blocks. The last column is the busy time, the one
+ * before it the constant.
+ */
+function momentsOf(windows: readonly BusyWindow[], groups: readonly number[][]): Float64Array {
+  const size = groups.length + 2;
+  const moments = new Float64Array(size * size);
   for (const { busyMs, counts } of windows) {
-    const row = [...groups.map((group) => group.reduce((sum, c) => sum + counts[c]!, 0)), 1];
-    for (let i = 0; i < size; i++) {
-      right[i]! += row[i]! * busyMs;
-      for (let j = 0; j < size; j++) gram[i * size + j]! += row[i]! * row[j]!;
-    }
+    const row = [...groups.map((group) => group.reduce((sum, c) => sum + counts[c]!, 0)), 1, busyMs];
+    for (let i = 0; i < size; i++) for (let j = 0; j < size; j++) moments[i * size + j]! += row[i]! * row[j]!;
   }
-  return { gram, right };
+  return moments;
 }
-
-function sumOf(all: readonly Moments[]): Moments {
-  const gram = new Float64Array(all[0]!.gram.length);
-  const right = new Float64Array(all[0]!.right.length);
-  for (const moments of all) {
-    for (let i = 0; i < gram.length; i++) gram[i]! += moments.gram[i]!;
-    for (let i = 0; i < right.length; i++) right[i]! += moments.right[i]!;
-  }
-  return { gram, right };
-}
-
-const difference = (all: Moments, { gram, right }: Moments): Moments => ({
-  gram: all.gram.map((value, i) => value - gram[i]!),
-  right: all.right.map((value, i) => value - right[i]!),
-});
 
 /** Coordinate descent: each unknown in turn takes its best value that is not negative. `start`: the nearer, the faster. */
-function solve({ gram, right }: Moments, start: Float64Array): Float64Array {
-  const size = right.length;
+function solve(moments: Float64Array, start: Float64Array): Float64Array {
+  const unknowns = start.length;
+  const size = unknowns + 1;
   const solution = start.slice();
   for (let round = 0; round < 200; round++) {
     let change = 0;
-    for (let i = 0; i < size; i++) {
-      const diagonal = gram[i * size + i]!;
+    for (let i = 0; i < unknowns; i++) {
+      const diagonal = moments[i * size + i]!;
       let best = 0;
       if (diagonal !== 0) {
-        let rest = right[i]!;
-        for (let j = 0; j < size; j++) if (j !== i) rest -= gram[i * size + j]! * solution[j]!;
+        let rest = moments[i * size + unknowns]!;
+        for (let j = 0; j < unknowns; j++) if (j !== i) rest -= moments[i * size + j]! * solution[j]!;
         best = Math.max(0, rest / diagonal);
       }
       change = Math.max(change, Math.abs(best - solution[i]!));

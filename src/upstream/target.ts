@@ -1,3 +1,4 @@
+import { entryOf } from '../core/entry-of.js';
 import { Histogram } from '../core/histogram.js';
 import { reasonOf } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
@@ -18,6 +19,8 @@ export interface AskedBy {
   /** Of `waitMs`: what one call would have saved in place of those of the most frequent URL or command. */
   repeatedMs: number;
 }
+
+const NOTHING_ASKED: AskedBy = { requests: 0, calls: 0, wallMs: 0, alike: 0, waitMs: 0, repeatedMs: 0 };
 
 /** What one request has asked of a target. */
 export type Asked = Readonly<Omit<AskedBy, 'requests'>>;
@@ -45,11 +48,7 @@ export class Target {
 
   /** Adds what a request of a route has asked. */
   askedBy(route: Route, { calls, wallMs, alike, waitMs, repeatedMs }: Asked): void {
-    let row = this.routes.get(route);
-    if (row === undefined) {
-      row = { requests: 0, calls: 0, wallMs: 0, alike: 0, waitMs: 0, repeatedMs: 0 };
-      this.routes.set(route, row);
-    }
+    const row = entryOf(this.routes, route, () => ({ ...NOTHING_ASKED }));
     row.requests += 1;
     row.calls += calls;
     row.wallMs += wallMs;

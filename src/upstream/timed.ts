@@ -1,17 +1,14 @@
 import { isThenable } from '../core/thenable.js';
-import type { Call, Upstream } from './upstream.js';
-import { askWhenLinked } from './watch/watched-call.js';
+import type { Upstream } from './upstream.js';
+import { askWhenLinked, endOf, untilEnd } from './watch/watched-call.js';
 
 /** Runs `work` as a call to `target`, until what it returns has settled. Passes on its value and its error. */
 export function timed<T>(upstream: Upstream, target: string, work: () => T, alike = true): T {
   const state = upstream.caller();
   if (state === 'foreign') return work();
   const what = alike ? '' : null;
-  let call: Call | null = upstream.beginFor(state, upstream.targets.named(target, 'other'), what);
-  const end = (failed: boolean): void => {
-    if (call !== null) upstream.end(call, failed);
-    call = null;
-  };
+  const call = upstream.beginFor(state, upstream.targets.named(target, 'other'), what);
+  const end = endOf(upstream, call, what, state === null);
   let result: T;
   try {
     result = work();
@@ -24,20 +21,8 @@ export function timed<T>(upstream: Upstream, target: string, work: () => T, alik
     return result;
   }
   // A query that runs when somebody asks for it is asked once, here; a rejection that nobody handles is still told as one.
-  const settled = result.then(
-    (value) => {
-      end(false);
-      return value;
-    },
-    (reason) => {
-      end(true);
-      throw reason;
-    },
-  );
+  const settled = untilEnd(result, end);
   if (state !== null) return settled as T;
   // Work that a thenable does, as a query of Prisma, begins before anybody is known to await it.
-  const askAgain = (): void => {
-    if (call !== null) call = upstream.askAgain(call, what);
-  };
-  return askWhenLinked({ askAgain }).then(() => settled) as T;
+  return askWhenLinked(end).then(() => settled) as T;
 }

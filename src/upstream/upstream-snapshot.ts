@@ -51,20 +51,14 @@ export function routeTime(
   routes: readonly Route[],
   { times: all, estimateOf, blockedMs, loopBusyMs }: TimeFigures,
 ): RouteTime | null {
-  let [ended, count, upstreamMs, busyMs, alone, aloneMs, squares] = [0, 0, 0, 0, 0, 0, 0];
-  for (const route of routes) {
-    const times = all.get(route);
-    if (times === undefined) continue;
-    ended += times.ended;
-    count += times.count;
-    upstreamMs += times.upstreamMs;
-    busyMs += times.busyMs;
-    alone += times.aloneCount;
-    aloneMs += times.aloneMs;
-    squares += times.aloneSquares;
-  }
+  const known = routes.flatMap((route) => all.get(route) ?? []);
+  const sum = (of: (times: RouteTimes) => number): number => known.reduce((total, times) => total + of(times), 0);
+  const [ended, count] = [sum((times) => times.ended), sum((times) => times.count)];
   if (count === 0) return null;
+  const [upstreamMs, busyMs] = [sum((times) => times.upstreamMs), sum((times) => times.busyMs)];
+  const alone = sum((times) => times.aloneCount);
   const few = alone < MANY_ALONE && routes.length === 1 ? estimateOf(routes[0]!) : null;
+  const [aloneMs, squares] = [sum((times) => times.aloneMs), sum((times) => times.aloneSquares)];
   const estimate = few ?? meanOf(alone, aloneMs, squares, busyMs / count);
   const provenMs = blockedMs / Math.max(1, ended);
   const ownCpuMs = estimate === null ? null : atLeast(estimate, provenMs);

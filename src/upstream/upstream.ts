@@ -1,4 +1,5 @@
 import { attach } from '../core/attachment.js';
+import { entryOf } from '../core/entry-of.js';
 import { CURRENT_REQUEST, storedRequest, type RequestState } from '../core/request-state.js';
 import type { RequestTime } from '../core/record.js';
 import { RECORD_HOLD } from '../core/record-hold.js';
@@ -53,8 +54,7 @@ export class Upstream implements RequestObserver {
     const { route } = state;
     if (calls !== null) this.tellTargets(timer, calls, state);
     if (route === null) return;
-    let times = this.routes.get(route);
-    if (times === undefined) this.routes.set(route, (times = new RouteTimes()));
+    const times = entryOf(this.routes, route, () => new RouteTimes());
     times.ended += 1;
     times.durationMs += state.endedMs - state.startedMs;
     if (RECORD_HOLD.get(this.lifecycle)?.hold(state, this.judged) !== true) this.judged(state);

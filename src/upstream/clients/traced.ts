@@ -43,14 +43,36 @@ export function hearTraced(channels: Channels, upstream: Upstream): void {
   const waited = hearMySqlPool(channels, upstream);
   const queued = hearConnections(channels);
   const queues = new BullMqQueues();
-  for (const client of CLIENTS) hear(client, channels, upstream, { waited, queued, queues });
-}
-
-/** What is known of all clients together. */
-interface Known {
-  readonly waited: Waited;
-  readonly queued: (traced: Traced) => boolean;
-  readonly queues: BullMqQueues;
+  const calls = new WeakMap<Traced, Call>();
+  const end = (traced: Traced): void => {
+    const call = calls.get(traced);
+    if (call === undefined) return;
+    calls.delete(traced);
+    upstream.end(call, traced.error !== undefined);
+  };
+  for (const { channel, kind, client } of CLIENTS) {
+    channels.on(`tracing:${channel}:start`, (traced: Traced) => {
+      if (isOwnCall() || isIntroduction(traced) || (channel === 'node-redis:batch' && traced.batchMode !== 'MULTI'))
+        return;
+      const told = kind !== 'sql' || waited.caller === undefined ? upstream.caller() : waited.caller;
+      if (told === 'foreign') return;
+      // Sent by the code of who came first.
+      const isAnybodys = channel === 'ioredis:command' && queued(traced) && !upstream.isAlone;
+      const caller = isAnybodys ? null : told;
+      // How a worker rests: it says nothing of how fast Redis is. A request that waits so is kept by it.
+      if (kind === 'redis' && caller === null && waitsForWrites(traced)) return;
+      if (kind === 'sql' && upstream.driven.take(client, traced.query ?? '', caller)) return;
+      const made = madeCall(kind, client, traced);
+      const bullmq = kind === 'redis' && queues.isOf(traced);
+      const call = bullmq ? upstream.begin({ ...made, client: 'bullmq' }, caller, true) : upstream.begin(made, caller);
+      if (call !== null) calls.set(traced, call);
+    });
+    channels.on(`tracing:${channel}:asyncEnd`, end);
+    // One that has thrown at once has no asynchronous end.
+    channels.on(`tracing:${channel}:end`, (traced: Traced) => {
+      if (traced.error !== undefined) end(traced);
+    });
+  }
 }
 
 /**
@@ -86,38 +108,6 @@ function hearMySqlPool(channels: Channels, upstream: Upstream): Waited {
   channels.on('tracing:mysql2:pool:connect:asyncStart', (traced: Traced) => (waited.caller = callers.get(traced)));
   channels.on('tracing:mysql2:pool:connect:asyncEnd', () => (waited.caller = undefined));
   return waited;
-}
-
-function hear({ channel, kind, client }: TracedClient, channels: Channels, upstream: Upstream, known: Known): void {
-  const { waited, queued, queues } = known;
-  const calls = new WeakMap<Traced, Call>();
-  const end = (traced: Traced): void => {
-    const call = calls.get(traced);
-    if (call === undefined) return;
-    calls.delete(traced);
-    upstream.end(call, traced.error !== undefined);
-  };
-  channels.on(`tracing:${channel}:start`, (traced: Traced) => {
-    if (isOwnCall() || isIntroduction(traced) || (channel === 'node-redis:batch' && traced.batchMode !== 'MULTI'))
-      return;
-    const told = kind !== 'sql' || waited.caller === undefined ? upstream.caller() : waited.caller;
-    if (told === 'foreign') return;
-    // Sent by the code of who came first.
-    const isAnybodys = channel === 'ioredis:command' && queued(traced) && !upstream.isAlone;
-    const caller = isAnybodys ? null : told;
-    // How a worker rests: it says nothing of how fast Redis is. A request that waits so is kept by it.
-    if (kind === 'redis' && caller === null && waitsForWrites(traced)) return;
-    if (kind === 'sql' && upstream.driven.take(client, traced.query ?? '', caller)) return;
-    const made = madeCall(kind, client, traced);
-    const bullmq = kind === 'redis' && queues.isOf(traced);
-    const call = bullmq ? upstream.begin({ ...made, client: 'bullmq' }, caller, true) : upstream.begin(made, caller);
-    if (call !== null) calls.set(traced, call);
-  });
-  channels.on(`tracing:${channel}:asyncEnd`, end);
-  // One that has thrown at once has no asynchronous end.
-  channels.on(`tracing:${channel}:end`, (traced: Traced) => {
-    if (traced.error !== undefined) end(traced);
-  });
 }
 
 /** How a Redis client introduces itself on a new connection; before Redis 7.2 that is answered with an error, which nobody sees. */

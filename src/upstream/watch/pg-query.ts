@@ -1,7 +1,7 @@
 import { EventEmitter, errorMonitor } from 'node:events';
 import { putOn } from '../../core/stand-in.js';
 import { isThenable } from '../../core/thenable.js';
-import { askWhenLinked, hasMethods, type EndCall } from './watched-call.js';
+import { askWhenLinked, hasMethods, untilEnd, type EndCall } from './watched-call.js';
 
 type Callback = (...results: unknown[]) => unknown;
 type Query = (...given: unknown[]) => unknown;
@@ -100,18 +100,6 @@ async function linked(result: PromiseLike<unknown>, end: EndCall): Promise<unkno
   await askWhenLinked(end);
   return await untilEnd(result, end);
 }
-
-const untilEnd = (result: PromiseLike<unknown>, end: EndCall): PromiseLike<unknown> =>
-  result.then(
-    (value) => {
-      end(false);
-      return value;
-    },
-    (error) => {
-      end(true);
-      throw error;
-    },
-  );
 
 /** A cursor, a stream or a `Query` tells of its end itself. */
 function hearEvents(submitted: unknown, end: EndCall): void {

@@ -37,9 +37,9 @@ export function watchTypeOrm(client: object, hearer: Hearer): (() => void) | nul
     async beforeQuery({ queryRunner, query, parameters }: QueryEvent): Promise<void> {
       const host = queryRunner.getReplicationMode() === 'slave' ? replica : main;
       const end = hearer.begin({ ...call, host, what: query });
-      const queries = open.get(queryRunner);
-      if (queries === undefined) open.set(queryRunner, [{ query, parameters, end }]);
-      else queries.push({ query, parameters, end });
+      const queries = open.get(queryRunner) ?? [];
+      open.set(queryRunner, queries);
+      queries.push({ query, parameters, end });
       await askWhenLinked(end);
     },
     afterQuery({ queryRunner, query, parameters, success }: QueryEvent): void {

@@ -1,4 +1,5 @@
 import type { UpstreamKind } from '../../core/record.js';
+import type { Call, Upstream } from '../upstream.js';
 
 /** A call as a watched client tells of it. */
 export interface WatchedCall {
@@ -33,6 +34,33 @@ export async function askWhenLinked({ askAgain }: Pick<EndCall, 'askAgain'>): Pr
   await SETTLED;
   askAgain?.();
 }
+
+/** Ends a call that has begun; `unplaced`: nobody knows who makes it. */
+export function endOf(upstream: Upstream, begun: Call, what: string | null, unplaced: boolean): EndCall {
+  let call: Call | null = begun;
+  const end = (failed: boolean): void => {
+    if (call !== null) upstream.end(call, failed);
+    call = null;
+  };
+  if (!unplaced) return end;
+  const askAgain = (): void => {
+    if (call !== null) call = upstream.askAgain(call, what);
+  };
+  return Object.assign(end, { askAgain });
+}
+
+/** Passes on what a result settles to, and ends its call then. */
+export const untilEnd = <T>(result: PromiseLike<T>, end: EndCall): PromiseLike<T> =>
+  result.then(
+    (value) => {
+      end(false);
+      return value;
+    },
+    (error) => {
+      end(true);
+      throw error;
+    },
+  );
 
 /** Who hears what a watched client tells. */
 export interface Hearer {

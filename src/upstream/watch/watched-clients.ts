@@ -1,13 +1,13 @@
 import { object, optional, value } from '../../core/option.js';
 import { PerfError } from '../../core/perf.error.js';
 import type { Target } from '../target.js';
-import type { Call, Upstream } from '../upstream.js';
+import type { Upstream } from '../upstream.js';
 import { watchKnex } from './knex.js';
 import { watchMongo } from './mongodb.js';
 import { watchPgClient, watchPgPool } from './pg.js';
 import { watchPrisma } from './prisma.js';
 import { watchTypeOrm } from './typeorm.js';
-import type { EndCall, Hearer, Watch, WatchedCall } from './watched-call.js';
+import { endOf, type Hearer, type Watch, type WatchedCall } from './watched-call.js';
 
 const CLIENTS: readonly Watch[] = [watchTypeOrm, watchKnex, watchMongo, watchPrisma, watchPgPool, watchPgClient];
 
@@ -72,19 +72,14 @@ function hearerOf(upstream: Upstream, named: string | null): Hearer {
       const caller = known ? upstream.caller() : null;
       const { client, what, driven = false } = told;
       if (caller === 'foreign' || (!driven && upstream.driven.take(client, what, caller))) return () => {};
-      let call: Call | null = upstream.beginFor(caller, targetOf(told), what);
-      const endStatement = driven ? upstream.driven.begin(client, what, caller) : null;
-      const end: EndCall = (failed) => {
-        if (call === null) return;
-        endStatement?.();
-        upstream.end(call, failed);
-        call = null;
+      const end = endOf(upstream, upstream.beginFor(caller, targetOf(told), what), what, known && caller === null);
+      if (!driven) return end;
+      const endStatement = upstream.driven.begin(client, what, caller);
+      const endBoth = (failed: boolean): void => {
+        endStatement();
+        end(failed);
       };
-      if (!known || caller !== null) return end;
-      const askAgain = (): void => {
-        if (call !== null) call = upstream.askAgain(call, what);
-      };
-      return Object.assign(end, { askAgain });
+      return Object.assign(endBoth, end);
     },
     ended: (told, durationMs) => upstream.endedUnplaced(targetOf(told), durationMs),
   };
