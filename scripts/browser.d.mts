@@ -1,2 +1,1 @@
-export function findBrowser(): string | null;
 export function ensureBrowser(): string;

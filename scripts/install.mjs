@@ -1,8 +1,8 @@
-// Installs what a lock file says, once: again only when the lock file is newer than what is installed.
+// Installs what a lock file says, once: again only when the lock file is newer than what is installed. And programs that tests need.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, existsSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 
 const CI = ['ci', '--no-audit', '--no-fund', '--loglevel=error'];
 
@@ -36,6 +36,27 @@ function isInstalled(folder) {
 function ended(folder, status) {
   if (status !== 0) throw new Error(`npm ci failed in ${folder}. Its own message is above.`);
   writeFileSync(stampOf(folder), lockOf(folder));
+}
+
+/** The path of the first of these programs on PATH, else null. */
+export function onPath(names) {
+  const folders = (process.env['PATH'] ?? '').split(delimiter).filter((folder) => folder !== '');
+  return folders.flatMap((folder) => names.map((name) => join(folder, name))).find(existsSync) ?? null;
+}
+
+/** The same, installed with apt where this is root; throws `needed` and the command to run where none can be had. */
+export function ensureProgram(names, aptPackage, needed) {
+  const found = onPath(names);
+  if (found !== null) return found;
+  const command = `apt-get update && apt-get install -y --no-install-recommends ${aptPackage}`;
+  if (process.getuid?.() === 0 && existsSync('/usr/bin/apt-get')) {
+    console.log(`There is no ${names[0]}: ${command}`);
+    const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+    const { status } = spawnSync('sh', ['-c', command], { stdio: ['ignore', 'ignore', 'inherit'], env });
+    const installed = onPath(names);
+    if (status === 0 && installed !== null) return installed;
+  }
+  throw new Error(`${needed} as root:\n  ${command}\nor put ${names[0]} on PATH.`);
 }
 
 /** Runs a command and ends this process with its exit code when it fails. */

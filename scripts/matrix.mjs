@@ -1,20 +1,17 @@
 // `npm run test:matrix`: the built package in a real application (test/matrix/app) on every supported Node, Nest, HTTP adapter, BullMQ
 // and ioredis, and beside the packages teams use with it. Installs some 1 GB once. `--only "node 20,express"` runs the cells
 // whose name holds all of these. Writes bench/results/matrix.md when all cells have run.
-import { execFileSync, spawn } from 'node:child_process';
-import { createHash } from 'node:crypto';
+import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { availableParallelism, tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { installLocked, run } from './install.mjs';
+import { eachOf, outside, ROOT, runToEnd } from './outside.mjs';
 import { ensureRedis, startRedis } from './redis.mjs';
 
 const DEADLINE_MS = 300_000;
-const ROOT = resolve(import.meta.dirname, '..');
 const MATRIX = join(ROOT, 'test/matrix');
-/** Outside of the repository: inside, whatever a stack lacks would be found in the root's node_modules. Kept between runs. */
-const OUTSIDE = join(tmpdir(), `nestjs-perf-matrix-${createHash('sha256').update(ROOT).digest('hex').slice(0, 8)}`);
+const OUTSIDE = outside('matrix');
 
 const NODES = ['20.19', '22', '24', '26'];
 const NESTS = ['11', '12'];
@@ -43,18 +40,13 @@ const cells = rows.flatMap((row) => [
 const nameOf = ({ node, nest, adapter, queue, scope }) =>
   `node ${node}, nest ${nest}, ${adapter}, ${scope === 'alone' ? queue : 'beside others'}`;
 const chosen = cells.filter((cell) => wanted(nameOf(cell)));
-const waiting = [...chosen];
-const worker = async () => {
-  for (let cell = waiting.shift(); cell !== undefined; cell = waiting.shift()) {
-    cell.result = await runCell(cell);
-    const { failures, checks, ms } = cell.result;
-    console.log(
-      `${failures.length === 0 ? 'ok  ' : 'FAIL'} ${nameOf(cell)}: ${checks.length} checks, ${(ms / 1000).toFixed(1)} s`,
-    );
-    for (const failure of failures) console.log(failure);
-  }
-};
-await Promise.all(Array.from({ length: Math.min(2, availableParallelism()) }, worker));
+await eachOf(chosen, async (cell) => {
+  cell.result = await runCell(cell);
+  const { failures, checks, ms } = cell.result;
+  const verdict = failures.length === 0 ? 'ok  ' : 'FAIL';
+  console.log(`${verdict} ${nameOf(cell)}: ${checks.length} checks, ${(ms / 1000).toFixed(1)} s`);
+  for (const failure of failures) console.log(failure);
+});
 await redis.stop();
 
 const failed = chosen.filter(({ result }) => result.failures.length > 0);
@@ -111,32 +103,16 @@ function linkAll(from, to) {
 }
 
 /** Runs one application to its own end. */
-function runCell({ node, nest, adapter, queue, scope }) {
-  return new Promise((settle, reject) => {
-    const fromMs = performance.now();
-    const given = JSON.stringify({ scope, adapter, redisPort: redis.port });
-    const child = spawn(nodes[node].path, ['dist/main.js', given], {
-      cwd: stacks[`${nest} ${queue}`],
-      env: { ...process.env, NO_COLOR: '1', NODE_OPTIONS: '' },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    let [stdout, stderr, late] = ['', '', false];
-    child.stdout.on('data', (data) => (stdout += data));
-    child.stderr.on('data', (data) => (stderr += data));
-    const timer = setTimeout(() => ((late = true), child.kill('SIGKILL')), DEADLINE_MS);
-    child.once('error', reject);
-    child.once('close', (code) => {
-      clearTimeout(timer);
-      const checks = stdout
-        .split('\n')
-        .filter((line) => line.startsWith('{"check"'))
-        .map((line) => JSON.parse(line));
-      const failures = checks.filter(({ failed }) => failed !== null).map(({ check, failed }) => `${check}: ${failed}`);
-      if (late) failures.push(`did not end by itself within ${DEADLINE_MS} ms\n${stderr}`);
-      else if (code !== 0 && failures.length === 0) failures.push(`exit code ${code}\n${stdout}${stderr}`);
-      settle({ checks, failures, ms: performance.now() - fromMs });
-    });
-  });
+async function runCell({ node, nest, adapter, queue, scope }) {
+  const fromMs = performance.now();
+  const command = [nodes[node].path, 'dist/main.js', JSON.stringify({ scope, adapter, redisPort: redis.port })];
+  const where = { deadlineMs: DEADLINE_MS, cwd: stacks[`${nest} ${queue}`], env: { NODE_OPTIONS: '' } };
+  const { code, stdout, output } = await runToEnd(command, where);
+  const lines = stdout.split('\n').filter((line) => line.startsWith('{"check"'));
+  const checks = lines.map((line) => JSON.parse(line));
+  const failures = checks.filter(({ failed }) => failed !== null).map(({ check, failed }) => `${check}: ${failed}`);
+  if (code === null || (code !== 0 && failures.length === 0)) failures.push(`exit code ${code}\n${output}`);
+  return { checks, failures, ms: performance.now() - fromMs };
 }
 
 function markdown() {

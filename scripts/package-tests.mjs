@@ -2,13 +2,11 @@
 //
 //   node scripts/package-tests.mjs                all of them
 //   node scripts/package-tests.mjs nest11-cjs     these
-import { spawn, spawnSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { availableParallelism, tmpdir } from 'node:os';
-import { basename, join, resolve } from 'node:path';
+import { basename, join } from 'node:path';
 import {
   holdsEveryTarget,
   holdsOnlyWhatShips,
@@ -17,16 +15,12 @@ import {
   namesNoVendor,
 } from '../test/package/tarball.mjs';
 import { installLocked, run } from './install.mjs';
+import { eachOf, outside, ROOT, runToEnd } from './outside.mjs';
 
 /** For one command; five runs of Jest are the longest. */
 const DEADLINE_MS = 400_000;
-const ROOT = resolve(import.meta.dirname, '..');
 const PACKED = join(ROOT, '.cache', 'packed');
-/** Outside of the repository: inside, whatever a package lacks would be found in the root's node_modules. Kept between runs. */
-const OUTSIDE = join(
-  tmpdir(),
-  `nestjs-perf-package-tests-${createHash('sha256').update(ROOT).digest('hex').slice(0, 8)}`,
-);
+const OUTSIDE = outside('package-tests');
 const OWN_TSC = 'node_modules/.bin/tsc';
 /** The oldest that is promised. */
 const TSC_5_0 = 'node_modules/typescript-5.0/bin/tsc';
@@ -50,15 +44,11 @@ const buildAndRun = [
 ];
 
 const everyEntry = [
-  '--ignoreConfig',
-  '--noEmit',
-  '--strict',
-  '--target',
-  'es2023',
-  '--module',
-  'node16',
+  ...'--ignoreConfig --noEmit --strict --target es2023 --module node16 --types node'.split(' '),
   ...wholly,
-].concat(['--types', 'node', 'dist/entries.cts', 'dist/entries.mts']);
+  'dist/entries.cts',
+  'dist/entries.mts',
+];
 
 const packages = [
   {
@@ -136,19 +126,13 @@ const chosen = packages.filter(({ folder }) => named.length === 0 || named.inclu
 if (chosen.length === 0) throw new Error(`No package is called ${named.join(' or ')}.`);
 if (named.length === 0)
   await report('nestjs-perf-load', 'takes its tarball, and compares a server with itself', loadTool);
-const waiting = [...chosen];
-await Promise.all(Array.from({ length: Math.min(2, availableParallelism()) }, takePackages));
+await eachOf(chosen, async ({ folder, checks }) => {
+  const at = moveOutside(join(ROOT, 'test/package', folder));
+  if (!(await report(folder, 'takes the tarball', () => install(at)))) return;
+  for (const { name, steps } of checks) await report(folder, name, () => inOrder(steps, at));
+});
 console.log(`Package tests: ${failed} failed, ${((performance.now() - startedMs) / 1000).toFixed(0)} s`);
 process.exit(failed === 0 ? 0 : 1);
-
-async function takePackages() {
-  for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-    const { folder, checks } = next;
-    const at = moveOutside(join(ROOT, 'test/package', folder));
-    if (!(await report(folder, 'takes the tarball', () => install(at)))) continue;
-    for (const { name, steps } of checks) await report(folder, name, () => inOrder(steps, at));
-  }
-}
 
 /** The command line tool, as `npx` installs it. */
 async function loadTool() {
@@ -214,45 +198,22 @@ async function inOrder(steps, folder) {
 }
 
 /** Runs a command to its own end; rejects with all it printed when it fails or does not end by itself. */
-function execute([command, ...args], cwd) {
-  return new Promise((settle, reject) => {
-    const child = spawn(command, args, {
-      cwd,
-      env: { ...process.env, NO_COLOR: '1' },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    let output = '';
-    let said = '';
-    child.stdout.on('data', (data) => ((output += data), (said += data)));
-    child.stderr.on('data', (data) => (output += data));
-    const timer = setTimeout(() => {
-      output += `\nDid not end by itself within ${DEADLINE_MS} ms.`;
-      child.kill('SIGKILL');
-    }, DEADLINE_MS);
-    child.once('error', reject);
-    child.once('close', (code) => {
-      clearTimeout(timer);
-      if (code === 0) settle(said);
-      else reject(new Error(`${command} ${args.join(' ')}\n${output}`));
-    });
-  });
+async function execute(command, cwd) {
+  const { code, stdout, output } = await runToEnd(command, { deadlineMs: DEADLINE_MS, cwd });
+  if (code === 0) return stdout;
+  throw new Error(`${command.join(' ')}\n${output}`);
 }
 
 async function report(where, name, work) {
   const fromMs = performance.now();
-  let outcome = 'ok  ';
-  let detail = '';
+  const took = () => `${((performance.now() - fromMs) / 1000).toFixed(1)} s`;
   try {
     const said = await work();
-    detail = said ? `, ${said}` : '';
+    console.log(`ok   ${where}: ${name} (${took()}${said ? `, ${said}` : ''})`);
+    return true;
   } catch (error) {
     failed += 1;
-    outcome = 'FAIL';
-    detail = `\n${error.message}`;
+    console.log(`FAIL ${where}: ${name} (${took()})\n\n${error.message}`);
+    return false;
   }
-  console.log(
-    `${outcome} ${where}: ${name} (${((performance.now() - fromMs) / 1000).toFixed(1)} s${outcome === 'ok  ' ? detail : ''})`,
-  );
-  if (outcome === 'FAIL') console.log(detail);
-  return outcome === 'ok  ';
 }

@@ -1,35 +1,20 @@
 // A real Redis for the tests: REDIS_URL, else a server on PATH, else installed with apt as root, else a clear stop.
-import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
+import { ensureProgram, onPath } from './install.mjs';
 
-const INSTALL = 'apt-get update && apt-get install -y --no-install-recommends redis-server';
+const SERVERS = ['redis-server', 'valkey-server'];
 
-/** Path of the first `redis-server` or `valkey-server` on PATH, else null. */
-export function findRedisServer() {
-  for (const folder of (process.env['PATH'] ?? '').split(delimiter)) {
-    for (const name of ['redis-server', 'valkey-server']) {
-      const file = join(folder, name);
-      if (folder !== '' && existsSync(file)) return file;
-    }
-  }
-  return null;
-}
+/** Path of the first of them on PATH, else null. */
+export const findRedisServer = () => onPath(SERVERS);
 
 /** Makes sure that {@link startRedis} will find a server; throws with the command to run when it cannot. */
 export function ensureRedis() {
-  if (process.env['REDIS_URL'] || findRedisServer()) return;
-  if (process.getuid?.() === 0 && existsSync('/usr/bin/apt-get')) {
-    console.log(`Redis is not installed: ${INSTALL}`);
-    const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
-    const result = spawnSync('sh', ['-c', INSTALL], { stdio: ['ignore', 'ignore', 'inherit'], env });
-    if (result.status === 0 && findRedisServer()) return;
-  }
-  throw new Error(
-    `The tests need a real Redis. Set REDIS_URL, or install a server as root:\n  ${INSTALL}\nor put redis-server on PATH.`,
-  );
+  if (!process.env['REDIS_URL'])
+    ensureProgram(SERVERS, 'redis-server', 'The tests need a real Redis. Set REDIS_URL, or install a server');
 }
 
 /**
@@ -74,30 +59,21 @@ export async function startRedis({ own = false, appendOnly = false, cluster = fa
   if (given && !own)
     return { url: given, port: Number(new URL(given).port || 6379), child: null, stop: async () => {} };
   const binary = findRedisServer();
-  if (!binary) throw new Error(`No redis-server on PATH. As root: ${INSTALL}`);
+  if (!binary) throw new Error('No redis-server on PATH. As root: apt-get install redis-server');
   const listenOn = port ?? (await freePort());
   const folder = dir ?? mkdtempSync(join(tmpdir(), 'nestjs-perf-redis-'));
-  const child = spawn(
-    binary,
-    [
-      '--port',
-      String(listenOn),
-      '--bind',
-      '127.0.0.1',
-      '--save',
-      '',
-      '--dir',
-      folder,
-      ...(cluster ? ['--cluster-enabled', 'yes', '--cluster-announce-ip', '127.0.0.1'] : []),
-      '--appendonly',
-      appendOnly ? 'yes' : 'no',
-      '--appendfsync',
-      'always',
-      '--daemonize',
-      'no',
-    ],
-    { stdio: 'ignore' },
-  );
+  const flags = {
+    port: listenOn,
+    bind: '127.0.0.1',
+    save: '',
+    dir: folder,
+    ...(cluster && { 'cluster-enabled': 'yes', 'cluster-announce-ip': '127.0.0.1' }),
+    appendonly: appendOnly ? 'yes' : 'no',
+    appendfsync: 'always',
+    daemonize: 'no',
+  };
+  const args = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, String(value)]);
+  const child = spawn(binary, args, { stdio: 'ignore' });
   let exited = false;
   const gone = new Promise((resolve) => child.once('exit', () => ((exited = true), resolve())));
   while (!exited && !(await answersPing(listenOn))) await new Promise((resolve) => setTimeout(resolve, 10));
