@@ -34,7 +34,7 @@ const TABLES = {
     { name: 'tap interceptor', file: file('overhead/tap-interceptor.mjs') },
     { name: 'prom-client interceptor', file: file('overhead/prom-client-interceptor.mjs') },
     { name: 'nestjs-pino', file: file('peers/nestjs-pino.mjs') },
-    { name: 'OpenTelemetry http', file: file('peers/opentelemetry.mjs') },
+    { name: 'OpenTelemetry http', file: file('peers/opentelemetry-http.mjs') },
   ],
   express: [
     nest('bare Nest + Express', 'express', 'bare'),

@@ -9,7 +9,7 @@ const TRIES = 4;
 const RATE_SHARE = 0.4;
 
 /**
- * Measures `variants` (see `startServer`; one may have its own `request` and `burst`) against the first of them, the base.
+ * Measures `variants` (see `startServer`) against the first of them, the base.
  * The second, the control, must be the same as the base: it is the noise floor, and a generation in which the two differ by
  * more than `--max-control-error` (median CPU per request) is discarded, counted and repeated.
  *
@@ -23,18 +23,17 @@ const RATE_SHARE = 0.4;
  * - `atOneRate`: p50 and p99 are those of requests that come at 40 % of what the base can do, the same rate for all
  * - `settle(server, requests)`: what a burst has to wait for before its CPU time is read
  *
- * Returns `{ nodeVersion, discarded: [controlRatio], generations: [{ bursts: { [name]: [burst] }, latency: { [name]: … } }] }`.
+ * Returns `{ discarded: [controlRatio], generations: [{ bursts: { [name]: [burst] }, latency: { [name]: … } }] }`.
  * A burst is `{ cpuUs, requestsPerS, p50Ms, p99Ms, bodyBytes }`: `cpuUs` is whole-process CPU time per request.
  */
 export async function runInterleaved(variants, flags, { log = console.error, ...options } = {}) {
   const [base, control] = variants;
   const load = await startLoad();
-  const kept = { nodeVersion: null, discarded: [], generations: [] };
+  const kept = { discarded: [], generations: [] };
   try {
     for (let attempt = 1; kept.generations.length < flags.generations; attempt++) {
       const rounds = share(flags.rounds, flags.generations, kept.generations.length);
-      const { nodeVersion, ...generation } = await runGeneration(variants, { ...flags, rounds }, load, options);
-      kept.nodeVersion = nodeVersion;
+      const generation = await runGeneration(variants, { ...flags, rounds }, load, options);
       const ratio = median(pairedRatios(generation, control.name, base.name, 'cpuUs'));
       const confirmed = Math.abs(ratio - 1) <= flags.maxControlError;
       if (confirmed) kept.generations.push(generation);
@@ -64,16 +63,15 @@ async function runGeneration(variants, flags, load, { request = { path: '/' }, s
   try {
     const startOrder = drawOrder(variants.keys());
     for (const index of startOrder) servers[index] = await startServer(variants[index], flags);
-    const requestOf = (index) => variants[index].request ?? request;
     const burst = (index, requests, connections = flags.connections) =>
-      measureBurst(servers[index], load, requests, { connections, request: requestOf(index), settle });
+      measureBurst(servers[index], load, requests, { connections, request, settle });
     const { warmupConnections = flags.connections } = options;
     const sizes = [];
     for (const index of startOrder) {
       await warmUp((requests) => burst(index, requests, warmupConnections), flags, options);
       const { requestsPerS } = await burst(index, flags.connections * 5);
       const filling = Math.max(flags.connections, Math.round((requestsPerS * options.burstMs) / 1000));
-      sizes[index] = options.burstMs === undefined ? (variants[index].burst ?? flags.burst) : filling;
+      sizes[index] = options.burstMs === undefined ? flags.burst : filling;
     }
     const bursts = Object.fromEntries(variants.map(({ name }) => [name, []]));
     for (let round = 0, order = []; round < flags.rounds; round++) {
@@ -84,13 +82,13 @@ async function runGeneration(variants, flags, load, { request = { path: '/' }, s
     if (options.atOneRate === true) {
       const ratePerS = RATE_SHARE * median(bursts[variants[0].name].map(({ requestsPerS }) => requestsPerS));
       for (const index of drawOrder(servers.keys())) {
-        const target = { port: servers[index].port, connections: flags.connections, request: requestOf(index) };
+        const target = { port: servers[index].port, connections: flags.connections, request };
         const { latencyMs, requests } = await load.rate({ ...target, ratePerS, durationMs: flags.rateMs });
         await settle?.(servers[index], requests);
         latency[variants[index].name] = { ratePerS, p50Ms: latencyMs.p50, p99Ms: latencyMs.p99 };
       }
     }
-    return { nodeVersion: servers[0].nodeVersion, bursts, latency };
+    return { bursts, latency };
   } finally {
     await load.forget();
     await Promise.all(servers.map((server) => server?.stop()));

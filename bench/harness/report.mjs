@@ -44,7 +44,7 @@ export function summarise(variants, flags, { discarded, generations }, { burstMs
   return {
     options: { rounds, generations: generations.length, ...size, warmup, connections, ...ratePerS },
     discardedRuns: discarded.map((ratio) => rounded(ratio, 3)),
-    rows: variants.map(({ name, burst: own }) => {
+    rows: variants.map(({ name }) => {
       const all = (quantity) => median(generations.flatMap(({ bursts }) => bursts[name].map((one) => one[quantity])));
       const ms = (quantity) => {
         const given = generations.flatMap(({ latency }) => latency[name]?.[quantity] ?? []);
@@ -52,8 +52,6 @@ export function summarise(variants, flags, { discarded, generations }, { burstMs
       };
       return {
         name,
-        // Its own, where it differs from the options'.
-        ...(own !== undefined && { burst: own }),
         cpuUsPerRequest: rounded(all('cpuUs'), 2),
         cpuRatio: ratioOf(generations, name, variants[0].name, 'cpuUs'),
         requestsPerS: rounded(all('requestsPerS'), 1),

@@ -9,11 +9,10 @@ const warmUp = new URL('warm-next-tick.mjs', import.meta.url).href;
  */
 export async function startServer({ name, file, args = [], nodeFlags = [] }, { node = process.execPath } = {}) {
   const child = new PinnedProcess(SERVER_CORE, node, ['--import', warmUp, ...nodeFlags, file, ...args]);
-  const { port, version } = await child.ready;
+  const { port } = await child.ready;
   return {
     name,
     port,
-    nodeVersion: version,
     /** CPU time of the whole process so far, all threads, user and system; microseconds. */
     cpuUs: () => child.ask({ type: 'cpu' }),
     /** Asks a handler that the variant's script gave to {@link serveOn}. */
@@ -32,5 +31,5 @@ export function serveOn(port, handlers = {}) {
     globalThis.gc?.();
     return process.memoryUsage().rss;
   };
-  answerParent({ cpu, rss, ...handlers }, { port, version: process.version });
+  answerParent({ cpu, rss, ...handlers }, { port });
 }

@@ -1,4 +1,4 @@
-// OpenTelemetry's http instrumentation, spans batched to an exporter that throws them away. Loaded before anything uses http.
+// OpenTelemetry's instrumentations; spans batched to an exporter that throws them away. Loaded before what they instrument.
 import { registerInstrumentations } from '@opentelemetry/instrumentation';
 import { HttpInstrumentation } from '@opentelemetry/instrumentation-http';
 import { BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
@@ -12,8 +12,9 @@ const exporter = {
   },
   shutdown: async () => {},
 };
-new NodeTracerProvider({ spanProcessors: [new BatchSpanProcessor(exporter)] }).register();
-registerInstrumentations({ instrumentations: [new HttpInstrumentation()] });
 
-const { serveApi } = await import('../overhead/application.mjs');
-await serveApi();
+/** Of http, and these. */
+export function instrument(...others) {
+  new NodeTracerProvider({ spanProcessors: [new BatchSpanProcessor(exporter)] }).register();
+  registerInstrumentations({ instrumentations: [new HttpInstrumentation(), ...others] });
+}
