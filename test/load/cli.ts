@@ -52,6 +52,12 @@ export function run(...given: (string | typeof STARVED)[]): Promise<Ran> {
   });
 }
 
+/** Of the primary, the secondary and the candidate. */
+export function runDiff(file: string, urls: readonly string[], ...args: string[]): Promise<Ran> {
+  const roles = ['--primary', '--secondary', '--candidate'].flatMap((role, i) => [role, urls[i]!]);
+  return run('diff', file, ...roles, ...args);
+}
+
 /** Again while the machine was too busy for the generator: that run says nothing. A server may be a fresh one each time. */
 export async function runUntilNotVoid(
   command: string,

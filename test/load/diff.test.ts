@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { RequestListener } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { recordingOf, run, serve } from './cli.js';
+import { recordingOf, run, runDiff, serve } from './cli.js';
 
 const LONG = process.env['PERF_LONG'] !== undefined;
 
@@ -40,38 +40,8 @@ const recorded = recordingOf([
   ...Array.from({ length: 40 }, (_, i) => ({ url: `/search?q=${i}`, route: '/search' })),
 ]);
 
-async function compared(planted: Planted) {
-  const servers = [
-    '--primary',
-    await serve(release()),
-    '--secondary',
-    await serve(release()),
-    '--candidate',
-    await serve(release(planted)),
-  ];
-  return run('diff', recorded, ...servers);
-}
-
-const items = recordingOf(Array.from({ length: 80 }, (_, i) => ({ url: `/items/${i}`, route: '/items/:id' })));
-const alike: RequestListener = (_, response) => response.end('{}');
-/** Answers so many, and no more. */
-const dying = (answers: number): RequestListener => {
-  let left = answers;
-  return (_, response) => (left-- > 0 ? response.end('{}') : response.destroy());
-};
-/** Leaves some without an answer: of the recording, each this-many-th. */
-const leaving =
-  (each: number): RequestListener =>
-  (request, response) =>
-    Number(request.url!.split('/')[2]) % each === each / 2 ? response.destroy() : response.end('{}');
-const rolesOf = ([primary, secondary, candidate]: readonly string[]): string[] => [
-  '--primary',
-  primary!,
-  '--secondary',
-  secondary!,
-  '--candidate',
-  candidate!,
-];
+const compared = async (planted: Planted) =>
+  runDiff(recorded, [await serve(release()), await serve(release()), await serve(release(planted))]);
 
 const EVERYTHING: Planted = { status: true, missing: true, type: true, value: true, slower: 2 };
 /** What is said of each. */
@@ -114,8 +84,8 @@ describe('diff', { timeout: 300_000 }, () => {
       (_, response) =>
         response.writeHead(status).end('{}');
     const file = recordingOf([{ method: 'POST', url: '/orders', route: '/orders' }]);
-    const servers = ['--primary', await serve(orders(201)), '--secondary', await serve(orders(201))];
-    const ran = await run('diff', file, ...servers, '--candidate', await serve(orders(500)), '--allow', 'POST /orders');
+    const running = await serve(orders(201));
+    const ran = await runDiff(file, [running, running, await serve(orders(500))], '--allow', 'POST /orders');
     expect(ran.stdout).toContain('POST /orders  status 201 → 500 in 1 of 1 answers');
     expect(ran.status).toBe(1);
   });
@@ -126,9 +96,8 @@ describe('diff', { timeout: 300_000 }, () => {
       (_, response) =>
         response.setHeader('content-type', 'application/json').end(JSON.stringify({ ...answer, at: Math.random() }));
     const file = recordingOf(Array.from({ length: 4 }, () => ({ method: 'POST', url: '/search', route: '/search' })));
-    const servers = ['--primary', await serve(search({ price: 1 })), '--secondary', await serve(search({ price: 1 }))];
-    const candidate = ['--candidate', await serve(search({ price: '1', x: 2 })), '--allow', 'POST /search'];
-    const ran = await run('diff', file, ...servers, ...candidate);
+    const [running, candidate] = [await serve(search({ price: 1 })), await serve(search({ price: '1', x: 2 }))];
+    const ran = await runDiff(file, [running, running, candidate], '--allow', 'POST /search');
     expect(ran.stdout).toContain('POST /search  shape: price has another type in 4 of 4 answers');
     expect(ran.stdout).toContain('POST /search  shape: x is new in 4 of 4 answers');
     expect(ran.json.findings).toHaveLength(2);
@@ -144,7 +113,7 @@ describe('diff', { timeout: 300_000 }, () => {
       };
     const file = recordingOf([...Array.from({ length: 4 }, () => ({ url: '/page' })), { url: '/login', status: 302 }]);
     const running = [await serve(pages('text/plain', '/home')), await serve(pages('text/plain', '/home'))];
-    const ran = await run('diff', file, ...rolesOf([...running, await serve(pages('text/html', '//evil.com'))]));
+    const ran = await runDiff(file, [...running, await serve(pages('text/html', '//evil.com'))]);
     expect(ran.stdout).toContain('GET /page  header content-type has another value in 40 of 40 answers');
     expect(ran.stdout).toContain('GET /login  header location has another value in 40 of 40 answers');
     expect(ran.json.findings[0]).toMatchObject({ kind: 'header', path: 'content-type' });
@@ -169,25 +138,10 @@ describe('diff', { timeout: 300_000 }, () => {
     const file = recordingOf(places.map((url) => ({ url, status: 302 })));
     const running = await serve(leading(''));
     const compare = async (candidate: string) =>
-      (await run('diff', file, ...rolesOf([running, running, candidate]))).json.findings.map(
-        ({ route }: { route: string }) => route,
-      );
+      (await runDiff(file, [running, running, candidate])).json.findings.map(({ route }: { route: string }) => route);
     // Behind such text stands another host.
     expect(await compare(`${await serve(leading('/v2'))}/v2`)).toEqual(['GET /neighbour']);
     expect(await compare(await serve(leading('', 'evil.example')))).toEqual(['GET /back', 'GET /neighbour']);
-  });
-
-  it('says so where there is nothing to compare: nobody answers, or all refuse what was served', async () => {
-    const gone = 'http://127.0.0.1:1';
-    const post = recordingOf([{ method: 'POST', url: '/search', route: '/search' }]);
-    const nobody = ['--primary', gone, '--secondary', gone, '--candidate', gone, '--allow', 'POST /search'];
-    const silent = await run('diff', post, ...nobody);
-    expect(silent.stderr).toContain(`--primary ${gone} does not answer: ECONNREFUSED`);
-    const url = await serve((_, response) => response.writeHead(401).end());
-    const refused = await run('diff', recorded, '--primary', url, '--secondary', url, '--candidate', url);
-    expect(refused.stdout).toContain('80 of 80 answers have another status than was recorded, most 200 → 401');
-    expect(refused.stderr).toContain('--primary refuses 80 of 80 requests: there is nothing to compare');
-    expect([silent.status, refused.status]).toEqual([64, 64]);
   });
 
   it('does not call alike what it could not ask for: requests without their body, and a route that refuses all', async () => {
@@ -206,7 +160,7 @@ describe('diff', { timeout: 300_000 }, () => {
       { ...post, url: '/orders', body: {}, redacted: ['body.card'] },
     ]);
     const allow = ['/search', '/upload', '/orders'].flatMap((path) => ['--allow', `POST ${path}`]);
-    const ran = await run('diff', file, ...rolesOf([url, url, url]), ...allow);
+    const ran = await runDiff(file, [url, url, url], ...allow);
     expect(ran.stdout).toContain(
       '3 requests are left out, since their body is not in the recording, which keeps JSON and forms up to `maxBodyBytes`: POST /search, POST /upload\n',
     );
@@ -233,11 +187,11 @@ describe('diff', { timeout: 300_000 }, () => {
         };
       const [running, again] = [await serve(pages(500)), await serve(pages(500))];
       const page = recordingOf([{ url: '/page' }]);
-      const nothing = await run('diff', page, ...rolesOf([running, again, await serve(pages(500))]));
+      const nothing = await runDiff(page, [running, again, await serve(pages(500))]);
       expect(nothing.stdout).toBe('GET /page  is not compared: its answers hardly ever repeat.\n');
       expect(nothing.stderr).toBe('There is nothing to compare: no route is left.\n');
       expect(nothing.status).toBe(64);
-      const broken = await run('diff', page, ...rolesOf([running, again, await serve(pages(1))]));
+      const broken = await runDiff(page, [running, again, await serve(pages(1))]);
       expect(broken.stdout).toContain('GET /page  the body has another length in 40 of 40 answers');
       expect(broken.status).toBe(1);
     },
@@ -252,7 +206,7 @@ describe('diff', { timeout: 300_000 }, () => {
       };
     const file = recordingOf([{ url: '/item', status: 304, headers: { 'if-none-match': '"updated at noon"' } }]);
     const running = await serve(known(1));
-    const ran = await run('diff', file, ...rolesOf([running, running, await serve(known('1'))]));
+    const ran = await runDiff(file, [running, running, await serve(known('1'))]);
     expect(ran.stdout).toMatch(/^GET \/item {2}shape: price has another type in 40 of 40 answers/);
     expect(ran.status).toBe(1);
   });
@@ -264,65 +218,12 @@ describe('diff', { timeout: 300_000 }, () => {
       response.end();
     });
     const file = recordingOf([{ url: '/items/1?q=2', route: '/items/:id' }]);
-    const roles = ['--primary', `${url}/v1`, '--secondary', `${url}/v1/`, '--candidate', `${url}/v2`];
-    const ran = await run('diff', file, ...roles);
+    const ran = await runDiff(file, [`${url}/v1`, `${url}/v1/`, `${url}/v2`]);
     expect(ran.status).toBe(0);
     expect([...came].toSorted()).toEqual(['/v1/items/1?q=2', '/v2/items/1?q=2']);
     const query = await run('replay', file, '--target', `${url}/?a=b`);
     expect(query.stderr).toContain('--target must hold no query');
     expect(query.status).toBe(64);
-  });
-
-  it('asks for no more requests of a route than its statistics can hold', async () => {
-    const roles = rolesOf(['http://127.0.0.1:1', 'http://127.0.0.1:1', 'http://127.0.0.1:1']);
-    const refused = await run('diff', recorded, ...roles, '--requests-per-route', '2001');
-    expect(refused.stderr).toContain('--requests-per-route must be at most 2000: more tell nothing new, got "2001".');
-    expect(refused.status).toBe(64);
-    expect((await run('diff', recorded, ...roles, '--requests-per-route', '2000')).stderr).toContain('ECONNREFUSED');
-  });
-
-  it('says which of them does not answer', async () => {
-    const url = await serve(release());
-    const ran = await run('diff', recorded, '--primary', url, '--secondary', url, '--candidate', 'http://127.0.0.1:1');
-    expect(ran.stderr).toContain('--candidate http://127.0.0.1:1 does not answer: ECONNREFUSED');
-    expect(ran.status).toBe(64);
-  });
-
-  it.each(['primary', 'secondary'])('says that --%s stopped answering, whoever else did not', async (role) => {
-    // The warm-up takes 20.
-    for (const others of [() => alike, () => dying(50)]) {
-      const servers = { primary: others(), secondary: others(), candidate: others(), [role]: dying(50) };
-      const urls = await Promise.all(Object.values(servers).map(serve));
-      const ran = await run('diff', items, ...rolesOf(urls));
-      const named = others() === alike ? role : 'primary';
-      expect(ran.stderr).toMatch(new RegExp(`^--${named} http://\\S+ stopped answering after 30 requests: `));
-      expect(ran.status).toBe(64);
-    }
-  });
-
-  it('says that the running release has not answered too many, and counts only what was compared', async () => {
-    const servers = await Promise.all([serve(leaving(10)), serve(alike), serve(alike)]);
-    const ran = await run('diff', items, ...rolesOf(servers));
-    expect(ran.stderr).toMatch(/^The running release has not answered 8 of 80 requests \(--primary http:\/\/\S+: /);
-    expect(ran.status).toBe(64);
-    const few = await Promise.all([1, 2, 3].map(() => serve(leaving(80))));
-    const compared = await run('diff', items, ...rolesOf(few));
-    expect(compared.stdout).toMatch(/^diff: no difference in 79 requests of 1 route /m);
-    expect(compared.json.requests).toBe(79);
-  });
-
-  it('calls a candidate that dies, or crashes on one route, a difference', async () => {
-    const died = await run('diff', items, ...rolesOf([await serve(alike), await serve(alike), await serve(dying(50))]));
-    expect(died.stdout).toMatch(/^GET \/items\/:id {2}status 200 → \w+ in 50 of 80 answers/m);
-    expect(died.status).toBe(1);
-    const crashing: RequestListener = (request, response) =>
-      request.url === '/b' ? response.destroy() : response.end('{}');
-    const file = recordingOf(Array.from({ length: 40 }, (_, i) => ({ url: i % 2 === 0 ? '/a' : '/b' })));
-    const ran = await run('diff', file, ...rolesOf([await serve(alike), await serve(alike), await serve(crashing)]));
-    expect(ran.stdout).toMatch(/^GET \/b {2}status 200 → \w+ in 40 of 40 answers/m);
-    // Each crash costs the candidate a connection: that takes time, which is another finding.
-    expect(ran.json.findings.filter(({ kind }: { kind: string }) => kind !== 'latency')).toHaveLength(1);
-    expect(ran.status).toBe(1);
   });
 
   it.runIf(LONG)('finds a planted change 19 times of 20, and says nothing of none 19 times of 20', async () => {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { Report } from '../../packages/load/src/report.js';
-import { folder, recordingOf, run, serve } from './cli.js';
+import { folder, recordingOf, run, runDiff, serve } from './cli.js';
 
 const OLD = '{"command":"ramp","exitCode":0}';
 const reportIn = (file: string) => JSON.parse(readFileSync(file, 'utf8')) as Record<string, unknown>;
@@ -53,16 +53,7 @@ describe('the files of a run', { timeout: 120_000 }, () => {
 
   it('hold why it failed', async () => {
     const gone = 'http://127.0.0.1:1';
-    const ran = await run(
-      'diff',
-      recordingOf([{ url: '/' }]),
-      '--primary',
-      gone,
-      '--secondary',
-      gone,
-      '--candidate',
-      gone,
-    );
+    const ran = await runDiff(recordingOf([{ url: '/' }]), [gone, gone, gone]);
     expect(ran.json).toEqual({ command: 'diff', exitCode: 64, error: ran.stderr.trimEnd() });
     expect(ran.stderr).toMatch(/^--\w+ http:\S+ does not answer: ECONNREFUSED\n$/);
   });

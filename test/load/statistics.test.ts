@@ -47,6 +47,16 @@ describe('the statistics of diff', () => {
   });
 });
 
+const answered = (body: string | Buffer, given: Partial<Answer> = {}): Answer => ({
+  status: 200,
+  failure: null,
+  body: Buffer.from(body),
+  type: 'application/json',
+  encoding: '',
+  location: '',
+  ...given,
+});
+
 describe('what differs between two answers', () => {
   const differences = (a: unknown, b: unknown): string[] =>
     jsonDifferences(a, b).map(({ kind, path }) => `${kind} ${path}`);
@@ -84,27 +94,12 @@ describe('what differs between two answers', () => {
     ['nor another spelling', '{"id":10000000000000000}', '{"id":1e16}', []],
     ['and of a text it is its type', '{"id":9007199254740993}', '{"id":"9007199254740992"}', ['type id']],
   ])('is seen in integers %s', (_what, from, to, expected) => {
-    const answer = (json: string): Answer => ({
-      status: 200,
-      failure: null,
-      body: Buffer.from(json),
-      type: 'application/json',
-      encoding: '',
-      location: '',
-    });
-    const found = answerDifferences(answer(from), answer(to));
+    const found = answerDifferences(answered(from), answered(to));
     expect(found.map(({ kind, path }) => `${kind} ${path}`)).toEqual(expected);
   });
 
   it('is seen field by field in JSON under any spelling of its type, and behind a mark of the byte order', () => {
-    const answer = (json: string): Answer => ({
-      status: 200,
-      failure: null,
-      body: Buffer.from(json),
-      type: 'Application/JSON ; charset=utf-8',
-      encoding: '',
-      location: '',
-    });
+    const answer = (json: string) => answered(json, { type: 'Application/JSON ; charset=utf-8' });
     expect(answerDifferences(answer('\ufeff{"a":1,"b":1}'), answer('{"a":1,"b":2}'))).toEqual([
       { kind: 'value', path: 'b' },
     ]);
@@ -116,45 +111,25 @@ describe('what differs between two answers', () => {
     ['deflate', deflateSync],
     ['br', brotliCompressSync],
   ])('is seen field by field in what a server compresses unasked: %s', (encoding, compress) => {
-    const answer = (json: string): Answer => ({
-      status: 200,
-      failure: null,
-      body: compress(json),
-      type: 'application/json',
-      encoding,
-      location: '',
-    });
+    const answer = (json: string) => answered(compress(json), { encoding });
     expect(answerDifferences(answer('{"at":1,"price":1}'), answer('{"at":2,"price":"1"}'))).toEqual([
       { kind: 'value', path: 'at' },
       { kind: 'type', path: 'price' },
     ]);
-    expect(answerDifferences({ ...answer(''), body: Buffer.from('{}') }, answer('{}'))).toEqual([]);
+    expect(answerDifferences(answered('{}', { encoding }), answer('{}'))).toEqual([]);
   });
 
   it('is seen in the whole of another body, and in its size where that is another', () => {
-    const answer = (text: string): Answer => ({
-      status: 200,
-      failure: null,
-      body: Buffer.from(text),
-      type: 'text/html',
-      encoding: '',
-      location: '',
-    });
     const found = (from: string, to: string): string[] =>
-      answerDifferences(answer(from), answer(to)).map(({ kind, path }) => `${kind} ${path}`);
+      answerDifferences(answered(from, { type: 'text/html' }), answered(to, { type: 'text/html' })).map(
+        ({ kind, path }) => `${kind} ${path}`,
+      );
     expect(found('<p>0123456789 a', '<p>0123456789 bc')).toEqual(['value ']);
     expect(found('<p>0123456789 a', '<p>broken')).toEqual(['value ', 'length ']);
   });
 
   it('is seen in the type of its content, and in where it leads to', () => {
-    const answer = (status: number, type: string, location: string): Answer => ({
-      status,
-      type,
-      location,
-      encoding: '',
-      failure: null,
-      body: Buffer.from('{}'),
-    });
+    const answer = (status: number, type: string, location: string) => answered('{}', { status, type, location });
     const found = (from: Answer, to: Answer): string[] =>
       answerDifferences(from, to).map(({ kind, path }) => `${kind} ${path}`);
     const json = answer(200, 'application/json', '/a');

@@ -1,3 +1,4 @@
+import { sum } from './counts.js';
 import type { Gate } from './gate.js';
 import type { LoadResult } from './open-loop.js';
 import type { Figures } from './outcomes.js';
@@ -42,6 +43,19 @@ export function wordsOf({ outcome, because }: Judgement): string {
 export function errorsOf({ failures }: Judgement): string | null {
   const [most] = Object.entries(failures).toSorted(([, a], [, b]) => b - a);
   return most === undefined ? null : `errors: ${most[1]} × ${printable(most[0])}`;
+}
+
+/** Many answers have another status than the recording's, or than 200 where there is none: then it is not the load that was meant. */
+export function* otherAnswers(
+  { otherStatus, requests }: Pick<Judgement, 'otherStatus' | 'requests'>,
+  isRecorded: boolean,
+): Generator<string> {
+  const [most] = Object.entries(otherStatus).toSorted(([, a], [, b]) => b - a);
+  const count = sum(Object.values(otherStatus));
+  if (most === undefined || count < requests / 20) return;
+  const expected = isRecorded ? 'was recorded' : 'expected';
+  const advice = isRecorded ? 'Is a header missing that was redacted?' : 'Is it the right URL, or is a header missing?';
+  yield `${count} of ${requests} answers have another status than ${expected}, most ${most[0]}. ${advice} --header 'authorization: …'`;
 }
 
 const timeOf = (value: number): string => (Number.isNaN(value) ? '-' : value === Infinity ? 'error' : ms(value));

@@ -35,15 +35,11 @@ const COMMANDS = {
 export type Command = keyof typeof COMMANDS;
 export type Given = Readonly<Record<string, string | string[] | undefined>>;
 
-export interface Arguments {
-  readonly command: Command;
-  /** What stands beside the options: a URL or a file. */
-  readonly operand: string;
-  readonly options: Given;
-}
-
-/** @throws UsageError */
-export function readArguments([command = '', ...rest]: readonly string[]): Arguments {
+/**
+ * `operand` stands beside the options: a URL or a file.
+ * @throws UsageError
+ */
+export function readArguments([command = '', ...rest]: readonly string[]) {
   if (!Object.hasOwn(COMMANDS, command))
     throw new UsageError(`"${command}" is no command. There are: ${Object.keys(COMMANDS).join(', ')}. More: --help`);
   const known = command as Command;

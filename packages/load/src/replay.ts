@@ -2,14 +2,13 @@ import { Allowed } from './allowed.js';
 import { Client, type Answer } from './client.js';
 import { sum } from './counts.js';
 import { Gate } from './gate.js';
-import { columnsOf, errorsOf, judged, wordsOf } from './judgement.js';
-import { leftOut, otherAnswers } from './notes.js';
+import { columnsOf, errorsOf, judged, otherAnswers, wordsOf } from './judgement.js';
 import { runOpenLoop } from './open-loop.js';
 import { Outcomes } from './outcomes.js';
 import { commonOf, textOf, type CommandResult, type Given, type Print } from './options.js';
 import { ms, positive, printable } from './quantity.js';
 import { baseOf, targetOf } from './target.js';
-import { nameOf, readTraffic, type TrafficRequest } from './traffic.js';
+import { leftOut, nameOf, readTraffic, type TrafficRequest } from './traffic.js';
 import { warmUp } from './warm-up.js';
 import { EXIT } from './usage.js';
 

@@ -108,7 +108,16 @@ export async function readTraffic(file: string, allowed: Allowed): Promise<Traff
   return { requests: inOrder, notAllowed, unsendable, endsBroken: broken !== null };
 }
 
-export function* notSendable(unsendable: Traffic['unsendable']): Generator<string> {
+/** What of a recording is not sent. */
+export function* leftOut({ notAllowed, unsendable, endsBroken }: Traffic): Generator<string> {
+  if (endsBroken) yield 'The last line is not whole and left out: the process ended while it recorded.';
+  yield* notSendable(unsendable);
+  if (notAllowed.size === 0) return;
+  const names = [...notAllowed.keys()].slice(0, 3).map((name) => `--allow '${printable(name)}'`);
+  yield `${sum(notAllowed.values())} requests are left out, since they may change data. If they may be sent: ${names.join(' ')}`;
+}
+
+function* notSendable(unsendable: Traffic['unsendable']): Generator<string> {
   for (const [why, counts] of unsendable) {
     const names = [...counts.keys()].slice(0, 3).map(printable).join(', ');
     yield `${sum(counts.values())} requests are left out, since ${why}: ${names}`;

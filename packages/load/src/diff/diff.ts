@@ -1,12 +1,12 @@
 import { Allowed, isSafe } from '../allowed.js';
 import { Client } from '../client.js';
-import { leftOut, otherAnswers } from '../notes.js';
+import { otherAnswers } from '../judgement.js';
 import { Outcomes } from '../outcomes.js';
 import { commonOf, textOf, type CommandResult, type Given, type Print } from '../options.js';
 import { ms, positive, printable } from '../quantity.js';
 import { showProgress } from '../progress.js';
 import { baseOf, targetOf } from '../target.js';
-import { nameOf, readTraffic, type TrafficRequest } from '../traffic.js';
+import { leftOut, nameOf, readTraffic, type TrafficRequest } from '../traffic.js';
 import { EXIT, UsageError } from '../usage.js';
 import { findingsOf } from './findings.js';
 import { latencyShift } from './latency.js';

@@ -49,10 +49,7 @@ export class RollCall {
 
 /** What the running release has not answered: a difference to it says nothing then, and neither does none. */
 export class Silence {
-  private readonly failures: { primary: (string | null)[]; secondary: (string | null)[] } = {
-    primary: [],
-    secondary: [],
-  };
+  private readonly failures = { primary: [] as (string | null)[], secondary: [] as (string | null)[] };
 
   constructor(private readonly named: Named) {}
 

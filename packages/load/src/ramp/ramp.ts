@@ -1,17 +1,16 @@
 import { Allowed } from '../allowed.js';
 import { Client } from '../client.js';
 import { Gate } from '../gate.js';
-import { leftOut, otherAnswers } from '../notes.js';
-import { judged } from '../judgement.js';
+import { judged, otherAnswers } from '../judgement.js';
 import { evenly, runOpenLoop, type Send } from '../open-loop.js';
 import { commonOf, listOf, textOf, type CommandResult, type Given, type Print } from '../options.js';
 import { durationMs, headersOf, positive, printable, stepsOf } from '../quantity.js';
 import { baseOf, targetOf } from '../target.js';
-import { getOf, readTraffic, type TrafficRequest } from '../traffic.js';
+import { getOf, leftOut, readTraffic, type TrafficRequest } from '../traffic.js';
 import { UsageError } from '../usage.js';
 import { warmUp } from '../warm-up.js';
 import { predictedRate, reasonsOf, type Seen } from './reasons.js';
-import { probesOf, recover, usualProbes, type Probe, type Recovery } from './recovery.js';
+import { probesOf, recover, usualProbes, type Probe } from './recovery.js';
 import { ServerView, type Snapshot } from './server-view.js';
 import { chartOf, exitCodeOf, stepLine, verdictLines, type RampResult, type StepResult } from './verdict.js';
 
@@ -124,7 +123,7 @@ class Ramp {
     const ratePerSecond = plan.start * factor;
     const before = await view.read();
     let after: Promise<Snapshot | null> = Promise.resolve(null);
-    let rest: Promise<Recovery | null> = Promise.resolve(null);
+    let rest: ReturnType<typeof recover> = Promise.resolve(undefined);
     const load = await runOpenLoop({
       offsetsMs: evenly(ratePerSecond, plan.holdMs),
       requestAt: this.requestAt,
@@ -135,12 +134,12 @@ class Ramp {
       },
     });
     const seen = { before, after: await after };
-    const recovery = await rest;
+    const recoveredAfterMs = await rest;
     const judgement = judged(load, plan.gate);
     for (const line of otherAnswers(judgement, this.isRecorded)) this.print(line);
     const rested = plan.restMs > 0 ? await view.read() : null;
     const memory = this.told(() => memoryRatio(this.restedAt, rested));
-    const step = { factor, ratePerSecond, ...judgement, ...recovery, memoryRatio: memory, seen };
+    const step = { factor, ratePerSecond, ...judgement, recoveredAfterMs, memoryRatio: memory, seen };
     this.print(stepLine(step), { steps: resultsOf([...this.tried, step]) });
     return step;
   }

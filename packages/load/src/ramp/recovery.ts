@@ -52,19 +52,16 @@ export async function usualProbes(asked: readonly TrafficRequest[], slowestMs: n
     .filter(({ goodMs }) => goodMs !== Infinity);
 }
 
-/** During the rest after a step. */
-export interface Recovery {
-  /** From the last start of the step to the first of the good answers; null: it has not come back. */
-  readonly recoveredAfterMs: number | null;
-}
-
-/** Rests, and looks whether the server comes back: good answers to the same requests as before. Null when that cannot be told. */
+/**
+ * Rests, and looks whether the server comes back: good answers to the same requests as before. How long after the step, or null
+ * when it has not come back; undefined when that cannot be told.
+ */
 export async function recover(
   restMs: number,
   ratePerSecond: number,
   probes: readonly Probe[],
   send: Send,
-): Promise<Recovery | null> {
+): Promise<number | null | undefined> {
   const offsetsMs = evenly(Math.min(PROBES_PER_SECOND, ratePerSecond), restMs);
   const probeAt = (index: number): Probe => probes[index % probes.length]!;
   const isGood = ({ index, failed, latencyMs }: Outcome): boolean => !failed && latencyMs <= probeAt(index).goodMs;
@@ -77,7 +74,7 @@ export async function recover(
   });
   const needed = Math.min(IN_A_ROW, good.length);
   const first = good.findIndex((_, i) => i + needed <= good.length && good.slice(i, i + needed).every(Boolean));
+  if (first !== -1) return offsetsMs[first]!;
   // Probes that started late look like slow answers.
-  if (first === -1 && voidBecause !== null) return null;
-  return { recoveredAfterMs: first === -1 ? null : offsetsMs[first]! };
+  return voidBecause === null ? null : undefined;
 }

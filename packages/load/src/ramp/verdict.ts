@@ -9,7 +9,7 @@ export interface StepResult extends Judgement {
   readonly factor: number;
   readonly ratePerSecond: number;
   /** From the end of the step; null: not within the rest. Undefined without a rest. */
-  readonly recoveredAfterMs?: number | null;
+  readonly recoveredAfterMs?: number | null | undefined;
   /** Of the resident memory after the rest, to that before the first step; null where it is not known. */
   readonly memoryRatio: number | null;
 }
