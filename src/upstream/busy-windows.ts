@@ -1,4 +1,3 @@
-import { entryOf } from '../core/entry-of.js';
 import { pushBounded } from '../core/push-bounded.js';
 import { routeName, type Route } from '../core/route.js';
 import type { Estimate } from '../core/snapshot.js';
@@ -20,20 +19,15 @@ const FRESH_WINDOWS = 30;
 
 interface Window {
   readonly busyMs: number;
-  /** Pairs, as there are hundreds of windows: the number of a route, and how many of its requests have ended. */
+  /** Pairs, as there are hundreds of windows: the number of a route, in the order of all, and how many of its requests have ended. */
   readonly ended: Uint32Array;
-}
-
-/** What windows know of a route. */
-interface Counted {
-  readonly number: number;
-  ended: number;
 }
 
 /** How busy the loop was in each second, and how many requests of each route have ended in it. */
 export class BusyWindows {
   private readonly windows: Window[] = [];
-  private readonly counted = new Map<Route, Counted>();
+  /** Requests that had ended by the last tick, of each route. Routes are never taken away, so they keep their number. */
+  private readonly counted: number[] = [];
   private tickedMs = 0;
   private idleMs = 0;
   private estimates: ReadonlyMap<Route, Estimate> = new Map();
@@ -57,10 +51,10 @@ export class BusyWindows {
   tick(): void {
     const [nowMs, idleMs] = [this.clock.nowMs(), this.clock.idleMs()];
     const pairs: number[] = [];
-    for (const [route, { ended }] of this.routes) {
-      const counted = entryOf(this.counted, route, () => ({ number: this.counted.size, ended: 0 }));
-      if (ended > counted.ended) pairs.push(counted.number, ended - counted.ended);
-      counted.ended = ended;
+    for (const [number, { ended }] of [...this.routes.values()].entries()) {
+      const before = this.counted[number] ?? 0;
+      if (ended > before) pairs.push(number, ended - before);
+      this.counted[number] = ended;
     }
     const busyMs = Math.max(0, nowMs - this.tickedMs - (idleMs - this.idleMs));
     pushBounded(this.windows, { busyMs, ended: Uint32Array.from(pairs) }, MAX_WINDOWS);
@@ -83,21 +77,21 @@ export class BusyWindows {
   }
 
   private *estimated(): Steps<Map<Route, Estimate>> {
-    const heaviestFirst = [...this.routes].toSorted(([, a], [, b]) => b.busyMs - a.busyMs).map(([route]) => route);
-    const apart = heaviestFirst.slice(0, MAX_ROUTES);
-    const columns = new Map(apart.map((route, column) => [this.counted.get(route)?.number, column]));
+    const numbered = [...this.routes].map(([route, { busyMs }], number) => ({ route, busyMs, number }));
+    const apart = numbered.toSorted((a, b) => b.busyMs - a.busyMs).slice(0, MAX_ROUTES);
+    const columns = new Map(apart.map(({ number }, column) => [number, column]));
     const windows = this.windows.map(({ busyMs, ended }) => {
       // The last are the others together.
       const counts = Array.from({ length: apart.length + 1 }, () => 0);
-      for (let i = 0; i < ended.length; i += 2) counts[columns.get(ended[i]) ?? apart.length]! += ended[i + 1]!;
+      for (let i = 0; i < ended.length; i += 2) counts[columns.get(ended[i]!) ?? apart.length]! += ended[i + 1]!;
       return { busyMs, counts };
     });
     const estimates = new Map<Route, Estimate>();
     for (const [index, estimate] of (yield* estimateOwnCpu(windows)).entries()) {
-      const route = apart[index];
+      const route = apart[index]?.route;
       if (estimate === null || route === undefined) continue;
       const inseparable = estimate.with.map((other) =>
-        other < apart.length ? routeName(apart[other]!) : 'other routes',
+        other < apart.length ? routeName(apart[other]!.route) : 'other routes',
       );
       estimates.set(route, { mean: estimate.mean, ci: estimate.ci, from: 'regression', with: inseparable });
     }

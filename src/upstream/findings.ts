@@ -21,8 +21,7 @@ export const findingsOf = (targets: readonly Target[], times: ReadonlyMap<Route,
 ];
 
 /** Routes that ask one upstream for the same again and again. */
-function repeatedCalls(targets: readonly Target[], times: ReadonlyMap<Route, RouteTimes>): Finding[] {
-  const findings: Finding[] = [];
+function* repeatedCalls(targets: readonly Target[], times: ReadonlyMap<Route, RouteTimes>): Generator<Finding> {
   for (const { name, routes } of targets) {
     for (const [route, { calls, alike, waitMs, repeatedMs }] of routes) {
       // All of its requests: those that asked for nothing are its average, too.
@@ -32,38 +31,33 @@ function repeatedCalls(targets: readonly Target[], times: ReadonlyMap<Route, Rou
       const text =
         `${asks} calls ${name} ${Math.round(calls / ended)} times a request, which is ${percent(waitMs / durationMs)} of its time: ` +
         `one call for all, or a cache, would save up to ${percent(repeatedMs / durationMs)}`;
-      findings.push({ kind: 'repeated-calls', route: asks, text });
+      yield { kind: 'repeated-calls', route: asks, text };
     }
   }
-  return findings;
 }
 
 /** Routes that are meant to be fast, and wait for somebody else. */
-function callsOfFastRoutes(targets: readonly Target[]): Finding[] {
-  const findings: Finding[] = [];
+function* callsOfFastRoutes(targets: readonly Target[]): Generator<Finding> {
   for (const { name, routes } of targets) {
     for (const [route, { requests, wallMs }] of routes) {
       const slowMs = route.handler?.slowMs ?? Infinity;
       if (requests < MIN_REQUESTS || slowMs > FAST_MS) continue;
       const asks = routeName(route);
       const text = `${asks} is to answer within ${slowMs} ms, and calls ${name} for ${ms(wallMs / requests)} a request`;
-      findings.push({ kind: 'call-on-fast-route', route: asks, text });
+      yield { kind: 'call-on-fast-route', route: asks, text };
     }
   }
-  return findings;
 }
 
 /** Upstreams whose calls take longer than they did. */
-function slowerTargets(targets: readonly Target[]): Finding[] {
-  const findings: Finding[] = [];
+function* slowerTargets(targets: readonly Target[]): Generator<Finding> {
   for (const { name, trend } of targets) {
     const slowdown = trend.slowdown();
     if (slowdown === null) continue;
     const { beforeMs, nowMs } = slowdown;
     const text = `calls to ${name} took ${ms(nowMs)} in the last minute, and ${ms(beforeMs)} before`;
-    findings.push({ kind: 'slower-upstream', route: null, text });
+    yield { kind: 'slower-upstream', route: null, text };
   }
-  return findings;
 }
 
 const ms = (value: number): string => `${value < 10 ? value.toFixed(1) : value.toFixed(0)} ms`;
