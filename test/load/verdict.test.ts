@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { Allowed } from '../../packages/load/src/allowed.js';
 import { Gate } from '../../packages/load/src/gate.js';
-import { evenly, runOpenLoop } from '../../packages/load/src/open-loop.js';
+import { runOpenLoop } from '../../packages/load/src/open-loop.js';
+import { evenly } from '../../packages/load/src/pacer.js';
 import { durationMs, headersOf, percent, stepsOf } from '../../packages/load/src/quantity.js';
 import { predictedRate, reasonsOf } from '../../packages/load/src/ramp/reasons.js';
 import type { Snapshot } from '../../packages/load/src/ramp/server-view.js';

@@ -1,13 +1,9 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Answer } from './client.js';
 import { Outcomes, type Outcome } from './outcomes.js';
+import { pace } from './pacer.js';
 import { showProgress } from './progress.js';
 import type { TrafficRequest } from './traffic.js';
 
-/** Timers count whole milliseconds: a start may be so much too early, and its latency counts from when it really was. */
-const EARLY_MS = 1;
-/** A longer one would fire at once. */
-const LONGEST_TIMER_MS = 2_147_483_647;
 /** A start that is later than this says nothing of the server. */
 const LATE_MS = 5;
 const MAX_LATE_SHARE = 0.05;
@@ -33,7 +29,6 @@ export interface LoadResult {
 export type Send = (request: TrafficRequest, index: number) => Promise<Answer>;
 
 export interface OpenLoop {
-  /** When each is to start: ascending milliseconds. */
   readonly offsetsMs: Float64Array;
   readonly requestAt: (index: number) => TrafficRequest;
   readonly send: Send;
@@ -46,11 +41,10 @@ export interface OpenLoop {
 export async function runOpenLoop({ offsetsMs, requestAt, send, ended, allStarted }: OpenLoop): Promise<LoadResult> {
   const outcomes = new Outcomes();
   let [sent, late, inFlight] = [0, 0, 0];
+  let cpuBefore = process.cpuUsage();
   let idle = (): void => {};
-  const startedMs = performance.now();
-  const nowMs = (): number => performance.now() - startedMs;
 
-  const ask = async (index: number, startMs: number): Promise<void> => {
+  const ask = async (index: number, startMs: number, nowMs: () => number): Promise<void> => {
     const request = requestAt(index);
     const answer = await send(request, index);
     inFlight -= 1;
@@ -64,16 +58,16 @@ export async function runOpenLoop({ offsetsMs, requestAt, send, ended, allStarte
   };
 
   const done = showProgress(() => `${sent} of ${offsetsMs.length} sent, ${inFlight} waiting for their answer`);
-  const cpuBefore = process.cpuUsage();
-  for (const [index, intendedMs] of offsetsMs.entries()) {
-    while (intendedMs - nowMs() > EARLY_MS) await delay(Math.min(LONGEST_TIMER_MS, Math.floor(intendedMs - nowMs())));
-    if (inFlight >= MAX_IN_FLIGHT) break;
-    const reallyMs = nowMs();
+  const { nowMs } = await pace(offsetsMs, (index, pace) => {
+    if (inFlight >= MAX_IN_FLIGHT) return pace.cancel();
+    if (index === 0) cpuBefore = process.cpuUsage();
+    const intendedMs = offsetsMs[index]!;
+    const reallyMs = pace.nowMs();
     if (reallyMs - intendedMs > LATE_MS) late += 1;
     sent += 1;
     inFlight += 1;
-    void ask(index, Math.min(intendedMs, reallyMs));
-  }
+    void ask(index, Math.min(intendedMs, reallyMs), pace.nowMs);
+  });
   const { user, system } = process.cpuUsage(cpuBefore);
   const ownCpu = (user + system) / 1_000 / Math.max(nowMs(), 1);
   allStarted?.();
@@ -87,12 +81,6 @@ export async function runOpenLoop({ offsetsMs, requestAt, send, ended, allStarte
     unsent: offsetsMs.length - sent,
     voidBecause: voidBecause(lateShare, ownCpu) ?? ownFailure(outcomes.failures),
   };
-}
-
-/** So many starts a second, evenly. */
-export function evenly(ratePerSecond: number, forMs: number): Float64Array {
-  const count = Math.max(1, Math.round((ratePerSecond * forMs) / 1_000));
-  return Float64Array.from({ length: count }, (_, i) => (i * 1_000) / ratePerSecond);
 }
 
 /** The generator, not the server, was too slow. */

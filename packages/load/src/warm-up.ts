@@ -1,7 +1,8 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Client } from './client.js';
-import { evenly, runOpenLoop } from './open-loop.js';
+import { runOpenLoop } from './open-loop.js';
+import { evenly } from './pacer.js';
 import { getOf } from './traffic.js';
 
 const REQUEST = getOf('/');

@@ -1,6 +1,7 @@
 import { isSafe } from '../allowed.js';
-import { evenly, runOpenLoop, type Send } from '../open-loop.js';
+import { runOpenLoop, type Send } from '../open-loop.js';
 import type { Outcome } from '../outcomes.js';
+import { evenly } from '../pacer.js';
 import { nameOf, type TrafficRequest } from '../traffic.js';
 
 /** Few enough to be a rest. */
