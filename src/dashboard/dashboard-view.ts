@@ -21,7 +21,7 @@ import { Refreshed } from './refreshed.js';
 import { foundRoutes, otherRoutes, rounded, shownRoute, type ShownRoute } from './route-rows.js';
 import { experimentsOf, rejectedOf } from './slow-figures.js';
 import { Traffic } from './traffic.js';
-import { Versions } from './versions.js';
+import { REMEMBERED, Versions } from './versions.js';
 import type { DashboardData, ExperimentRow, OtherRoutes, Past, ProcessInfo, Sections } from './view.js';
 
 /** So long the page's work keeps the event loop at a time, milliseconds; longer where one step is longer. */
@@ -98,8 +98,10 @@ export class DashboardView {
     const found = filter === '' ? null : this.find(snapshot, filter);
     // Later than now are points of before the wall clock went back.
     const isNew = ([at]: readonly [number, ...unknown[]]): boolean => at > (after?.at ?? 0) && at <= snapshot.at;
-    const routes = this.rows.entriesSince(after?.sample ?? 0).map(([, row]) => row);
-    const sections = this.sections.entriesSince(after?.sample ?? 0).map(([name, section]) => `"${name}":${section}`);
+    const rows = this.rows.changedSince(after?.sample ?? 0);
+    const routes = rows.flatMap(([, row]) => row ?? []);
+    const gone = after === null ? [] : rows.filter(([, row]) => row === null).map(([id]) => id);
+    const sections = this.sections.changedSince(after?.sample ?? 0).map(([name, section]) => `"${name}":${section}`);
     const others: Omit<DashboardData, 'routes' | 'sections'> = {
       cursor: `${this.epoch}.${this.sample}.${snapshot.at}`,
       whole: after === null,
@@ -108,7 +110,7 @@ export class DashboardView {
       assets: this.assets,
       process: { ...this.process, startedAt: Math.round(epochMsOf(0)) },
       overMs: snapshot.routes[0]?.over.map(({ ms }) => ms) ?? [],
-      gone: after === null ? [] : this.rows.goneSince(after.sample),
+      gone,
       other: this.other,
       found: found?.map(({ row }) => row) ?? null,
       totals: LATENCY_FIGURES.get(this.host.requests) === null ? null : totalsOf(snapshot),
@@ -177,9 +179,8 @@ export class DashboardView {
     const shown: ShownRoute[] = [];
     for (const found of foundRoutes(snapshot.routes, '')) {
       yield;
-      this.recent.count(found.key, ...troublesOf(found.snapshot));
       const before = earlier?.routes.get(found.snapshot);
-      if (before !== undefined) this.recent.before(found.key, ...troublesOf(before));
+      this.recent.count(found.key, troublesOf(found.snapshot), before && troublesOf(before));
       shown.push(shownRoute(found, this.ids, this.recent));
     }
     yield;
@@ -189,8 +190,8 @@ export class DashboardView {
   }
 
   private countRecent({ upstream, defer }: PerfSnapshot): void {
-    for (const { target, calls, errors } of upstream) this.recent.count(`upstream ${target}`, calls, errors);
-    if (defer !== null) this.recent.count('defer', defer.failed, defer.dropped);
+    for (const { target, calls, errors } of upstream) this.recent.count(`upstream ${target}`, [calls, errors]);
+    if (defer !== null) this.recent.count('defer', [defer.failed, defer.dropped]);
   }
 
   /** Returns how many bytes they take. */
@@ -282,7 +283,7 @@ export class DashboardView {
   private positionOf(cursor: string): { sample: number; at: number } | null {
     const [epoch, ...numbers] = cursor.split('.');
     const [sample = Number.NaN, at = Number.NaN] = numbers.map(Number);
-    const isKnown = epoch === this.epoch && sample >= 1 && sample <= this.sample && this.rows.remembers(sample);
+    const isKnown = epoch === this.epoch && sample >= 1 && sample <= this.sample && this.sample - sample <= REMEMBERED;
     return isKnown && at <= this.snapshot!.at ? { sample, at } : null;
   }
 }

@@ -3,17 +3,9 @@ import { WINDOW } from './view.js';
 
 interface Series {
   /** Cumulative, at the last sample. */
-  last: readonly number[];
-  readonly gains: readonly Gains[];
-  /** Of the time before the first sample. */
-  before: readonly number[];
-  sample: number;
-}
-
-/** What one counter has gained between samples, the newest last, and in all of them. */
-interface Gains {
-  readonly each: number[];
-  sum: number;
+  readonly last: readonly number[];
+  /** Of each sample, the newest last; of the first one after a gap, what the gap had. */
+  readonly gains: { readonly sample: number; readonly counts: readonly number[] }[];
 }
 
 /** What cumulative counters have gained lately, by name. Whoever is not counted for a window is forgotten. */
@@ -29,7 +21,7 @@ export class RecentCounts {
     return (this.times.at(-1) ?? 0) - (this.times[0] ?? 0);
   }
 
-  /** A new sample begins. After a gap only {@link before} tells of the time before it; null goes on from the last one. */
+  /** A new sample begins. `gapMs`: nothing is known of so long before it but what {@link count} is told; null goes on from the last one. */
   next(nowMs: number, gapMs: number | null): void {
     this.sample += 1;
     if (gapMs !== null) {
@@ -38,46 +30,31 @@ export class RecentCounts {
       this.firstSample = this.sample;
     }
     pushBounded(this.times, nowMs, WINDOW + 1);
-    for (const [name, { sample }] of this.series) if (this.sample - sample > WINDOW) this.series.delete(name);
+    for (const [name, { gains }] of this.series)
+      if (this.sample - gains.at(-1)!.sample > WINDOW) this.series.delete(name);
   }
 
-  /** Once a sample and name; negative where a counter began anew, which counts as nothing. */
-  count(name: string, ...cumulative: readonly number[]): void {
-    const known = this.series.get(name);
-    if (known === undefined) {
-      this.series.set(name, {
-        last: cumulative,
-        gains: cumulative.map(() => ({ each: [], sum: 0 })),
-        before: [],
-        sample: this.sample,
-      });
-      return;
-    }
-    known.gains.forEach((gains, index) => {
-      const gain = Math.max(0, cumulative[index]! - known.last[index]!);
-      gains.sum += gain - (gains.each.length === WINDOW ? gains.each.shift()! : 0);
-      gains.each.push(gain);
-    });
-    known.last = cumulative;
-    known.sample = this.sample;
-  }
-
-  /** What a counter had gained in the gap before the first sample. */
-  before(name: string, ...gained: readonly number[]): void {
-    const known = this.series.get(name);
-    if (known !== undefined) known.before = gained;
+  /** Once a sample and name; negative where a counter began anew, which counts as nothing. `before`: gained in the gap. */
+  count(name: string, cumulative: readonly number[], before?: readonly number[]): void {
+    const { last, gains } = this.series.get(name) ?? { last: null, gains: [] };
+    const counts = cumulative.map((count, i) => (last === null ? (before?.[i] ?? 0) : Math.max(0, count - last[i]!)));
+    pushBounded(gains, { sample: this.sample, counts }, WINDOW);
+    this.series.set(name, { last: cumulative, gains });
   }
 
   /** What the counter at `index` has gained in each sample, the newest last; undefined when it was nothing. */
   gains(name: string, index: number): number[] | undefined {
-    const gains = this.series.get(name)?.gains[index];
-    return gains === undefined || gains.sum === 0 ? undefined : gains.each.slice();
+    const gains = this.since(this.firstSample + 1, name, index);
+    return gains.some((gain) => gain > 0) ? gains : undefined;
   }
 
   /** What it has gained in the whole window. */
   gained(name: string, index: number): number {
-    const known = this.series.get(name);
-    const isBeforeIn = this.sample - this.firstSample < WINDOW;
-    return (known?.gains[index]?.sum ?? 0) + (isBeforeIn ? (known?.before[index] ?? 0) : 0);
+    return this.since(this.sample - WINDOW + 1, name, index).reduce((sum, gain) => sum + gain, 0);
+  }
+
+  private since(first: number, name: string, index: number): number[] {
+    const gains = this.series.get(name)?.gains ?? [];
+    return gains.filter(({ sample }) => sample >= first).map(({ counts }) => counts[index]!);
   }
 }

@@ -27,7 +27,7 @@ it('routes of one name keep their ids and counters, whichever of them takes more
   const sample = (at: number, ...routes: RouteSnapshot[]) => {
     recent.next(at, null);
     const rows = rowsOf(routes, '');
-    for (const { key, snapshot } of rows) recent.count(key, snapshot.count, snapshot.errors, 0);
+    for (const { key, snapshot } of rows) recent.count(key, [snapshot.count, snapshot.errors, 0]);
     return rows.map(({ key, row, snapshot }) => ({ id: row.id, count: row.count, key, of: snapshot }));
   };
   const first = sample(0, routeOf(1_000, 1), routeOf(10, 50), routeOf(1, 1, '/cart'));
