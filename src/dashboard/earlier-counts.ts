@@ -41,3 +41,10 @@ export async function earlierCounts(
 /** Whole, as the history has it; the row's is cut. */
 export const historyNameOf = ({ method, route }: Pick<RouteSnapshot, 'method' | 'route'>): string =>
   `${method} ${route === '' ? '(no route)' : route}`;
+
+/** Requests, and those of them that failed and that were slow. */
+export const troublesOf = ({ count, errors, over }: Counts): [number, number, number] => [
+  count,
+  errors,
+  over[0]?.count ?? 0,
+];

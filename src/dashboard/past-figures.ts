@@ -1,5 +1,5 @@
 import { OVERVIEW } from '../core/overview.js';
-import type { OncePerCause } from '../core/reporter.js';
+import type { FeatureHost } from '../http/feature.js';
 import type { RequestLifecycle } from '../http/lifecycle.js';
 import { Refreshed } from './refreshed.js';
 import { rounded } from './route-rows.js';
@@ -19,16 +19,12 @@ const NOTHING: Past = { rows: [], releases: [] };
 export class PastFigures {
   private readonly known = new Map<string | null, Refreshed<Past>>();
 
-  constructor(
-    private readonly requests: RequestLifecycle,
-    private readonly report: OncePerCause,
-    private readonly nowMs: () => number,
-  ) {}
+  constructor(private readonly host: FeatureHost) {}
 
   /** Of one route, or of all. */
   of(route: string | null): Refreshed<Past> {
-    const load = (): Promise<Past> => read(this.requests, route, Date.now());
-    const past = this.known.get(route) ?? new Refreshed(NOTHING, load, 'the history', this.report, this.nowMs);
+    const load = (): Promise<Past> => read(this.host.requests, route, Date.now());
+    const past = this.known.get(route) ?? new Refreshed(this.host, 'the history', NOTHING, load);
     // The one that was asked for last is the last to go.
     this.known.delete(route);
     this.known.set(route, past);

@@ -27,46 +27,37 @@ export interface Situation {
 
 /** What is wrong now, one sentence each, the worst first. */
 export function problemsOf(situation: Situation): Problem[] {
-  const worse = situation.verdicts.filter(({ kind, state }) => kind === 'worse' && state === 'active');
+  const { verdicts, nameOf, reasons, snapshot } = situation;
+  const worse = verdicts.filter(({ kind, state }) => kind === 'worse' && state === 'active');
   return [
-    ...worse.map(({ text }): Problem => ({
-      level: 'bad',
-      text: sentence(withUserNamed(text, situation.nameOf)),
-      section: 'requests',
-    })),
-    ...situation.reasons.map((text): Problem => ({ level: 'bad', text: sentence(text), section: sectionOf(text) })),
+    ...worse.map(({ text }) => bad('requests', sentence(withUserNamed(text, nameOf)))),
+    ...reasons.map((text) => bad(sectionOf(text), sentence(text))),
     ...failing(situation),
     ...blocking(situation),
     ...slow(situation),
     ...failingUpstreams(situation),
     ...throttled(situation),
     ...lostWork(situation),
-    ...situation.snapshot.findings.map(({ kind, text }): Problem => ({
-      level: 'warn',
-      text: sentence(text),
-      section: kind === 'slower-upstream' ? 'upstreams' : 'requests',
-    })),
+    ...snapshot.findings.map(({ kind, text }) =>
+      warn(kind === 'slower-upstream' ? 'upstreams' : 'requests', sentence(text)),
+    ),
   ];
 }
 
 function failing({ routes, recent }: Situation): Problem[] {
   return ranked(routes, ({ key }) => recent.gained(key, 1))
     .filter(([{ key }, failed]) => failed >= MIN_FAILED && failed >= recent.gained(key, 0) * MIN_FAILED_SHARE)
-    .map(([{ key, row }, failed]) => ({
-      level: 'bad',
-      text: `${row.name} failed ${failed} of ${counted(recent.gained(key, 0), 'time')} ${lately(recent)}.`,
-      section: 'requests',
-    }));
+    .map(([{ key, row }, failed]) =>
+      bad('requests', `${row.name} failed ${failed} of ${counted(recent.gained(key, 0), 'time')} ${lately(recent)}.`),
+    );
 }
 
 function slow({ routes, recent }: Situation): Problem[] {
-  return ranked(routes, ({ key }) => recent.gained(key, 2)).map(([{ key, row, snapshot }, late]) => ({
-    level: 'warn',
-    text:
-      `${row.name} took longer than ${durationOf(snapshot.over[0]!.ms)} for ${late} of ` +
-      `${counted(recent.gained(key, 0), 'request')} ${lately(recent)}.`,
-    section: 'requests',
-  }));
+  return ranked(routes, ({ key }) => recent.gained(key, 2)).map(([{ key, row, snapshot }, late]) => {
+    const requests = counted(recent.gained(key, 0), 'request');
+    const bound = durationOf(snapshot.over[0]!.ms);
+    return warn('requests', `${row.name} took longer than ${bound} for ${late} of ${requests} ${lately(recent)}.`);
+  });
 }
 
 function blocking({ snapshot, blocks }: Situation): Problem[] {
@@ -84,50 +75,38 @@ function blocking({ snapshot, blocks }: Situation): Problem[] {
         : cause === 'pile-up'
           ? 'Short pieces of work piled up on the event loop'
           : `${who} blocked the event loop`;
-    return {
-      level: 'bad',
-      text: `${happened} ${times} in the last 5 minutes, ${durationOf(totalMs)} in all${where}.`,
-      section: 'blocks',
-    };
+    return bad('blocks', `${happened} ${times} in the last 5 minutes, ${durationOf(totalMs)} in all${where}.`);
   });
 }
 
 function failingUpstreams({ snapshot, recent }: Situation): Problem[] {
   return ranked(snapshot.upstream, ({ target }) => recent.gained(`upstream ${target}`, 1))
     .filter(([, failed]) => failed >= MIN_FAILED)
-    .map(([{ target }, failed]) => ({
-      level: 'bad',
-      text: `${target} failed ${failed} of ${counted(recent.gained(`upstream ${target}`, 0), 'call')} ${lately(recent)}.`,
-      section: 'upstreams',
-    }));
+    .map(([{ target }, failed]) => {
+      const calls = counted(recent.gained(`upstream ${target}`, 0), 'call');
+      return bad('upstreams', `${target} failed ${failed} of ${calls} ${lately(recent)}.`);
+    });
 }
 
 function throttled({ snapshot, reasons }: Situation): Problem[] {
   const ratio = snapshot.resources?.cpu.window?.throttledRatio ?? 0;
   // Worse is a reason already.
   if (ratio < THROTTLED || reasons.some((reason) => reason.startsWith('throttling'))) return [];
-  return [
-    {
-      level: 'warn',
-      text: `The kernel held the process back in ${percentOf(ratio)} of CPU periods.`,
-      section: 'container',
-    },
-  ];
+  return [warn('container', `The kernel held the process back in ${percentOf(ratio)} of CPU periods.`)];
 }
 
 function lostWork({ recent, rejected }: Situation): Problem[] {
   const [failed, dropped] = [recent.gained('defer', 0), recent.gained('defer', 1)];
-  const problems: Problem[] = [];
-  if (failed + dropped > 0) {
-    const text = `Deferred work: ${failed} failed and ${dropped} dropped ${lately(recent)}.`;
-    problems.push({ level: 'bad', text, section: 'deferred' });
-  }
-  if (rejected.length > 0) {
-    const text = `Deferred work: ${counted(rejected.length, 'piece')} refused for good, waiting for somebody to look.`;
-    problems.push({ level: 'warn', text, section: 'deferred' });
-  }
-  return problems;
+  const lost = `Deferred work: ${failed} failed and ${dropped} dropped ${lately(recent)}.`;
+  const refused = `Deferred work: ${counted(rejected.length, 'piece')} refused for good, waiting for somebody to look.`;
+  return [
+    ...(failed + dropped > 0 ? [bad('deferred', lost)] : []),
+    ...(rejected.length > 0 ? [warn('deferred', refused)] : []),
+  ];
 }
+
+const bad = (section: Problem['section'], text: string): Problem => ({ level: 'bad', text, section });
+const warn = (section: Problem['section'], text: string): Problem => ({ level: 'warn', text, section });
 
 /** The largest that are not 0. */
 function ranked<T>(items: readonly T[], sizeOf: (item: T) => number): [T, number][] {

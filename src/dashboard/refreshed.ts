@@ -1,6 +1,6 @@
 import { reasonOf } from '../core/reason.js';
-import type { OncePerCause } from '../core/reporter.js';
 import { inRootContext } from '../core/root-context.js';
+import type { FeatureHost } from '../http/feature.js';
 
 const AGE_MS = 30_000;
 
@@ -10,17 +10,16 @@ export class Refreshed<T> {
   private making: Promise<void> | null = null;
 
   constructor(
-    private value: T,
-    private readonly make: () => Promise<T>,
+    private readonly host: Pick<FeatureHost, 'report' | 'nowMs'>,
     /** In words, for the log: `'the history'` */
     private readonly what: string,
-    private readonly report: OncePerCause,
-    private readonly nowMs: () => number,
+    private value: T,
+    private readonly make: () => Promise<T>,
   ) {}
 
   /** As it is known by now. */
   now(): T {
-    if (this.making === null && this.nowMs() - this.madeAtMs >= AGE_MS)
+    if (this.making === null && this.host.nowMs() - this.madeAtMs >= AGE_MS)
       this.making = inRootContext(() => this.makeAnew());
     return this.value;
   }
@@ -39,10 +38,10 @@ export class Refreshed<T> {
       this.value = await this.make();
     } catch (error) {
       const cause = `the dashboard could not read ${this.what}: ${reasonOf(error)}`;
-      this.report.report(cause, `${cause}. It shows what was there before.`);
+      this.host.report.report(cause, `${cause}. It shows what was there before.`);
     } finally {
       this.making = null;
-      this.madeAtMs = this.nowMs();
+      this.madeAtMs = this.host.nowMs();
     }
   }
 }

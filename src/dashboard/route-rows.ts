@@ -1,8 +1,8 @@
 import { entryOf } from '../core/entry-of.js';
-import type { RouteSnapshot } from '../core/snapshot.js';
+import type { PerfSnapshot, RouteSnapshot } from '../core/snapshot.js';
 import type { RecentCounts } from './recent-counts.js';
 import { nameOf } from './recent-records.js';
-import type { OtherRoutes, RouteRow } from './view.js';
+import type { DashboardData, OtherRoutes, RouteRow } from './view.js';
 
 /** Routes of one view. */
 const MAX_ROUTES = 500;
@@ -52,6 +52,18 @@ export function otherRoutes(routes: readonly RouteSnapshot[], shown: readonly Sh
     other.errors += errors;
   }
   return other;
+}
+
+export function totalsOf({ routes }: PerfSnapshot): NonNullable<DashboardData['totals']> {
+  const totals = { count: 0, errors: 0, inFlight: 0, routes: routes.length };
+  for (const { method, count, errors, inFlight } of routes) {
+    // The rows of a resolver's HTTP request count it already.
+    if (method === 'GRAPHQL') continue;
+    totals.count += count;
+    totals.errors += errors;
+    totals.inFlight += inFlight;
+  }
+  return totals;
 }
 
 /** The time of all its requests; of those in flight something is known as well. */

@@ -116,7 +116,7 @@ export interface Sections {
   resources: ResourceSample | null;
   defer: DeferStats | null;
   failedWork: FailedWork[];
-  rejected: Rejected[];
+  rejected: readonly Rejected[];
   upstream: UpstreamSnapshot[];
   users: UserUse[];
   compression: CompressionStats | null;

@@ -1,0 +1,35 @@
+import type { UserUse } from '../core/snapshot.js';
+import { problemsOf, type Situation } from './problems.js';
+import type { Sections } from './view.js';
+
+const MAX_UPSTREAMS = 60;
+const MAX_COMPRESSED = 20;
+const MAX_CALLERS = 5;
+
+/** What is not in the situation. `users`: as they are shown. */
+type Others = Pick<Sections, 'failedWork' | 'experiments' | 'past'> & { readonly users: UserUse[] };
+
+export function sectionsOf(situation: Situation, others: Others): Sections {
+  const { snapshot, blocks, rejected } = situation;
+  const { eventLoop, resources, defer, upstream, compression } = snapshot;
+  return {
+    now: problemsOf(situation),
+    eventLoop,
+    blocks: blocks.map(({ row }) => row),
+    resources,
+    defer,
+    rejected,
+    upstream: largest(upstream, MAX_UPSTREAMS, ({ calls, durationMs }) => calls * durationMs.mean).map((target) => ({
+      ...target,
+      routes: largest(target.routes, MAX_CALLERS, ({ wallMs }) => wallMs),
+    })),
+    compression: compression && {
+      ...compression,
+      routes: largest(compression.routes, MAX_COMPRESSED, ({ bytesIn, bytesOut }) => bytesIn - bytesOut),
+    },
+    ...others,
+  };
+}
+
+const largest = <T>(items: readonly T[], max: number, sizeOf: (item: T) => number): T[] =>
+  [...items].sort((a, b) => sizeOf(b) - sizeOf(a)).slice(0, max);
