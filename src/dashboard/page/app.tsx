@@ -6,6 +6,7 @@ import { Container } from './container.js';
 import { Deferred } from './deferred.js';
 import { Experiments } from './experiments.js';
 import { Now } from './now.js';
+import { Figures, type Figure } from './parts.js';
 import { usePolling, type Link, type Polled } from './polling.js';
 import { Requests } from './requests.js';
 import type { State } from './state.js';
@@ -65,7 +66,7 @@ function Header({ polled: { state, link, everyMs, pause, resume } }: { polled: P
     <header class="top">
       <div class="bar">
         <h1>Perf</h1>
-        {state !== null && <Who state={state} />}
+        {state !== null && <Figures class="who" figures={whoOf(state)} />}
         <p class={`link ${link}`} role="status">
           <i />
           {LINKS[link]}
@@ -80,30 +81,12 @@ function Header({ polled: { state, link, everyMs, pause, resume } }: { polled: P
   );
 }
 
-function Who({ state: { process, at } }: { state: State }) {
-  return (
-    <dl class="who">
-      <div>
-        <dt>pod</dt>
-        <dd>{process.pod}</dd>
-      </div>
-      <div>
-        <dt>release</dt>
-        <dd>{process.release ?? 'unknown'}</dd>
-      </div>
-      <div class="rank2">
-        <dt>up</dt>
-        <dd>{spanOf(at - process.startedAt)}</dd>
-      </div>
-      <div class="rank3">
-        <dt>Node</dt>
-        <dd>
-          {process.node}, pid {process.pid}
-        </dd>
-      </div>
-    </dl>
-  );
-}
+const whoOf = ({ process: { pod, release, node, pid, startedAt }, at }: State): Figure[] => [
+  ['pod', pod],
+  ['release', release ?? 'unknown'],
+  ['up', spanOf(at - startedAt), 'rank2'],
+  ['Node', `${node}, pid ${pid}`, 'rank3'],
+];
 
 function Sections({ state: { sections, totals } }: { state: State }) {
   const entries: [string, string, number | null][] = [

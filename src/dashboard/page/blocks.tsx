@@ -1,6 +1,6 @@
-import { counted, durationOf, grouped, placeOf, spanOf } from '../format.js';
+import { counted, durationOf, placeOf, spanOf } from '../format.js';
 import type { BlockRow } from '../view.js';
-import { Copy, Empty, RouteName, Section } from './parts.js';
+import { Copy, RouteName, Section } from './parts.js';
 import type { State } from './state.js';
 
 const CAUSES: Readonly<Record<BlockRow['cause'], string>> = {
@@ -18,24 +18,24 @@ const NOBODYS: Partial<typeof CAUSES> = {
   'pile-up': 'Many short pieces of work, one after the other',
   gc: 'Garbage collection',
 };
-const titleOf = (cause: BlockRow['cause']): string => NOBODYS[cause] ?? 'Nobody known';
 
 export function Blocks({ state: { sections, at } }: { state: State }) {
+  const nothing =
+    sections.eventLoop === null
+      ? 'The event loop is not observed (`eventLoop: false`).'
+      : 'No block since the process started.';
   return (
-    <Section id="blocks" title="Event-loop blocks" about="Who held everybody up, at which line. The last ones first.">
-      {sections.blocks.length === 0 ? (
-        <Empty>
-          {sections.eventLoop === null
-            ? 'The event loop is not observed (`eventLoop: false`).'
-            : 'No block since the process started.'}
-        </Empty>
-      ) : (
-        <ol class="blocks">
-          {sections.blocks.map((block) => (
-            <Block key={block.id} block={block} now={at} />
-          ))}
-        </ol>
-      )}
+    <Section
+      id="blocks"
+      title="Event-loop blocks"
+      about="Who held everybody up, at which line. The last ones first."
+      empty={sections.blocks.length === 0 && nothing}
+    >
+      <ol class="blocks">
+        {sections.blocks.map((block) => (
+          <Block key={block.id} block={block} now={at} />
+        ))}
+      </ol>
     </Section>
   );
 }
@@ -48,7 +48,7 @@ function Block({ block, now }: { block: BlockRow; now: number }) {
       <p class="what">
         <b class="long">{durationOf(block.durationMs)}</b>
         {route === null ? (
-          <span class="route">{titleOf(block.cause)}</span>
+          <span class="route">{NOBODYS[block.cause] ?? 'Nobody known'}</span>
         ) : (
           <RouteName name={route} handler={handler} />
         )}
@@ -69,8 +69,7 @@ function Block({ block, now }: { block: BlockRow; now: number }) {
         )}
         {block.waited > 0 && (
           <span title={block.waiters.join(', ')}>
-            , {grouped(block.waited)} {block.waited === 1 ? 'request' : 'requests'} waited:{' '}
-            {block.waiters.slice(0, 3).join(', ')}
+            , {counted(block.waited, 'request')} waited: {block.waiters.slice(0, 3).join(', ')}
             {block.waiters.length > 3 ? ', …' : ''}
           </span>
         )}

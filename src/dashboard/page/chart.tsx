@@ -6,15 +6,20 @@ export interface Line {
   readonly label: string;
   /** A custom property of the style: `'--accent'`. */
   readonly color: string;
-  readonly values: readonly (number | null)[];
+  /** Its place in a point. */
+  readonly column: number;
   readonly filled?: boolean;
   readonly dashed?: boolean;
+  /** Left out while nothing is known of it. */
+  readonly optional?: boolean;
 }
+
+/** The time, epoch milliseconds, and a value a column. */
+export type Point = readonly (number | null)[];
 
 interface ChartProps {
   readonly title: string;
-  /** Epoch milliseconds. */
-  readonly times: readonly number[];
+  readonly points: readonly Point[];
   readonly lines: readonly Line[];
   readonly format: (value: number | null) => string;
   /** Of the vertical axis, at the least. */
@@ -29,32 +34,27 @@ interface ChartProps {
 const HEIGHT = 104;
 
 /** A figure, how it came about, and its value at the time that is pointed at. */
-export function Chart({ title, times, lines, format, atLeast, note, group, marks }: ChartProps) {
+export function Chart({ title, note, ...chart }: ChartProps) {
   const [index, setIndex] = useState<number | null>(null);
-  const at = index ?? times.length - 1;
-  const [first] = lines;
+  const { points, format } = chart;
+  const lines = chart.lines.filter(
+    ({ column, optional }) => optional !== true || points.some((point) => point[column] != null),
+  );
+  const at = points[index ?? points.length - 1] ?? [];
+  const valueOf = ({ column }: Line): string => format(at[column] ?? null);
   return (
     <figure class="chart">
       <figcaption>
         <span class="name">{title}</span>
-        <span class="value">{format(first?.values[at] ?? null)}</span>
-        <span class="note">{index === null ? (note ?? '') : timeOf(times[index] ?? 0)}</span>
+        <span class="value">{valueOf(lines[0]!)}</span>
+        <span class="note">{index === null ? (note ?? '') : timeOf(at[0] ?? 0)}</span>
       </figcaption>
-      <Plot
-        times={times}
-        lines={lines}
-        format={format}
-        atLeast={atLeast}
-        group={group}
-        marks={marks}
-        onIndex={setIndex}
-        label={told(title, lines, format)}
-      />
+      <Plot {...chart} lines={lines} onIndex={setIndex} label={told(title, points, lines, format)} />
       <p class="legend">
-        {lines.map(({ label, color, values }) => (
-          <span key={label}>
-            <i class={`swatch ${color.slice(2)}`} />
-            {label} <b>{format(values[at] ?? null)}</b>
+        {lines.map((line) => (
+          <span key={line.label}>
+            <i class={`swatch ${line.color.slice(2)}`} />
+            {line.label} <b>{valueOf(line)}</b>
           </span>
         ))}
       </p>
@@ -62,27 +62,31 @@ export function Chart({ title, times, lines, format, atLeast, note, group, marks
   );
 }
 
+const columnOf = (points: readonly Point[], column: number): (number | null)[] =>
+  points.map((point) => point[column] ?? null);
+
 /** The chart in words, for who does not see it. */
-function told(title: string, lines: readonly Line[], format: ChartProps['format']): string {
-  const parts = lines.map(({ label, values }) => {
-    const known = values.filter((value) => value !== null);
+function told(title: string, points: readonly Point[], lines: readonly Line[], format: ChartProps['format']): string {
+  const parts = lines.map(({ label, column }) => {
+    const known = columnOf(points, column).filter((value) => value !== null);
     if (known.length === 0) return `${label} not known yet`;
     return `${label} between ${format(Math.min(...known))} and ${format(Math.max(...known))}`;
   });
   return `${title}: ${parts.join(', ')}.`;
 }
 
-interface PlotProps extends Pick<ChartProps, 'times' | 'lines' | 'format' | 'atLeast' | 'group' | 'marks'> {
+interface PlotProps extends Omit<ChartProps, 'title' | 'note'> {
   readonly onIndex: (index: number | null) => void;
   readonly label: string;
 }
 
-function Plot({ times, lines, format, atLeast, group, marks, onIndex, label }: PlotProps) {
+function Plot(props: PlotProps) {
+  const { points, lines, label } = props;
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const [dark, setDark] = useState(() => matchMedia('(prefers-color-scheme: dark)').matches);
-  const latest = useRef({ format, onIndex, marks });
-  latest.current = { format, onIndex, marks };
+  const latest = useRef(props);
+  latest.current = props;
   useEffect(() => {
     const scheme = matchMedia('(prefers-color-scheme: dark)');
     const change = (): void => setDark(scheme.matches);
@@ -91,7 +95,7 @@ function Plot({ times, lines, format, atLeast, group, marks, onIndex, label }: P
   }, []);
   useEffect(() => {
     const element = place.current!;
-    const own = new uPlot(optionsOf(element, lines, { atLeast, group }, latest), dataOf(times, lines), element);
+    const own = new uPlot(optionsOf(element, latest), dataOf(points, lines), element);
     plot.current = own;
     const resized = new ResizeObserver(() => own.setSize({ width: element.clientWidth, height: HEIGHT }));
     resized.observe(element);
@@ -102,21 +106,17 @@ function Plot({ times, lines, format, atLeast, group, marks, onIndex, label }: P
     };
     // Colours are painted: another scheme needs another chart.
   }, [dark, lines.length]);
-  useEffect(() => plot.current?.setData(dataOf(times, lines)), [times]);
+  useEffect(() => plot.current?.setData(dataOf(points, lines)), [points]);
   return <div class="plot" ref={place} role="img" aria-label={label} />;
 }
 
-const dataOf = (times: readonly number[], lines: readonly Line[]): uPlot.AlignedData => [
-  times.map((at) => at / 1_000),
-  ...lines.map(({ values }) => [...values]),
+const dataOf = (points: readonly Point[], lines: readonly Line[]): uPlot.AlignedData => [
+  points.map(([at]) => at! / 1_000),
+  ...lines.map(({ column }) => columnOf(points, column)),
 ];
 
-function optionsOf(
-  element: HTMLElement,
-  lines: readonly Line[],
-  { atLeast, group }: Pick<PlotProps, 'atLeast' | 'group'>,
-  latest: { current: Pick<PlotProps, 'format' | 'onIndex' | 'marks'> },
-): uPlot.Options {
+function optionsOf(element: HTMLElement, latest: { readonly current: PlotProps }): uPlot.Options {
+  const { atLeast, group, lines } = latest.current;
   const style = getComputedStyle(element);
   const colorOf = (name: string): string => style.getPropertyValue(name).trim();
   const axis: uPlot.Axis = {

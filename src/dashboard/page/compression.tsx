@@ -1,5 +1,6 @@
+import type { CompressionStats } from '../../core/snapshot.js';
 import { bytesOf, grouped, percentOf } from '../format.js';
-import { Cells, Empty, Figures, RouteName, Section, Table, type Column } from './parts.js';
+import { Figures, RouteName, Section, Table, type Column } from './parts.js';
 import type { State } from './state.js';
 
 const COLUMNS: readonly Column[] = [
@@ -11,48 +12,48 @@ const COLUMNS: readonly Column[] = [
   { name: 'Saved' },
 ];
 
-export function Compression({ state: { sections } }: { state: State }) {
-  const { compression } = sections;
+export const Compression = ({ state: { sections } }: { state: State }) => (
+  <Section
+    id="compression"
+    title="Compression and shared answers"
+    about="Bytes that did not have to travel."
+    empty={sections.compression === null && 'Compression is off (`compression: false`).'}
+  >
+    {sections.compression !== null && <Stats stats={sections.compression} />}
+  </Section>
+);
+
+const saved = (bytesIn: number, bytesOut: number): string => percentOf(bytesIn === 0 ? 0 : 1 - bytesOut / bytesIn);
+
+function Stats({ stats }: { stats: CompressionStats }) {
+  const { responses, compressed, cacheHits, bytesIn, bytesOut, cacheBytes, routes } = stats;
   return (
-    <Section id="compression" title="Compression and shared answers" about="Bytes that did not have to travel.">
-      {compression === null ? (
-        <Empty>Compression is off (`compression: false`).</Empty>
-      ) : (
-        <>
-          <Figures
-            figures={[
-              ['responses', grouped(compression.responses)],
-              [
-                'compressed',
-                percentOf(compression.responses === 0 ? 0 : compression.compressed / compression.responses),
-              ],
-              ['from the cache', grouped(compression.cacheHits)],
-              ['before', bytesOf(compression.bytesIn)],
-              ['after', bytesOf(compression.bytesOut)],
-              ['saved', percentOf(compression.bytesIn === 0 ? 0 : 1 - compression.bytesOut / compression.bytesIn)],
-              ['cache', bytesOf(compression.cacheBytes)],
-            ]}
-          />
-          {compression.routes.length > 0 && (
-            <Table caption="Compression by route" columns={COLUMNS}>
-              {compression.routes.map(({ method, route, compressed, cacheHits, bytesIn, bytesOut }) => (
-                <Cells
-                  key={`${method} ${route}`}
-                  columns={COLUMNS}
-                  values={[
-                    <RouteName name={`${method} ${route}`} />,
-                    grouped(compressed),
-                    grouped(cacheHits),
-                    bytesOf(bytesIn),
-                    bytesOf(bytesOut),
-                    percentOf(bytesIn === 0 ? 0 : 1 - bytesOut / bytesIn),
-                  ]}
-                />
-              ))}
-            </Table>
-          )}
-        </>
+    <>
+      <Figures
+        figures={[
+          ['responses', grouped(responses)],
+          ['compressed', percentOf(responses === 0 ? 0 : compressed / responses)],
+          ['from the cache', grouped(cacheHits)],
+          ['before', bytesOf(bytesIn)],
+          ['after', bytesOf(bytesOut)],
+          ['saved', saved(bytesIn, bytesOut)],
+          ['cache', bytesOf(cacheBytes)],
+        ]}
+      />
+      {routes.length > 0 && (
+        <Table
+          caption="Compression by route"
+          columns={COLUMNS}
+          rows={routes.map((route) => [
+            <RouteName name={`${route.method} ${route.route}`} />,
+            grouped(route.compressed),
+            grouped(route.cacheHits),
+            bytesOf(route.bytesIn),
+            bytesOf(route.bytesOut),
+            saved(route.bytesIn, route.bytesOut),
+          ])}
+        />
       )}
-    </Section>
+    </>
   );
 }

@@ -1,6 +1,6 @@
 import { bytesOf, durationOf, percentOf } from '../format.js';
-import { Chart } from './chart.js';
-import { Empty, Figures, Meter, Section } from './parts.js';
+import { Chart, type Line } from './chart.js';
+import { Figures, Meter, Section } from './parts.js';
 import type { State } from './state.js';
 
 const coresOf = (cores: number | null): string => (cores === null ? '–' : cores.toFixed(cores < 10 ? 2 : 1));
@@ -9,9 +9,7 @@ export function Container({ state: { sections, container } }: { state: State }) 
   const { resources } = sections;
   if (resources === null)
     return (
-      <Section id="container" title="Container">
-        <Empty>No sample yet, or resources are off (`resources: false`).</Empty>
-      </Section>
+      <Section id="container" title="Container" empty="No sample yet, or resources are off (`resources: false`)." />
     );
   const { limits, cpu, memory, process: own, pressure } = resources;
   const used = memory.workingSetBytes ?? memory.usageBytes;
@@ -19,9 +17,11 @@ export function Container({ state: { sections, container } }: { state: State }) 
     value === null || limit === null ? null : value / limit;
   const of = (value: string, limit: string | null): string =>
     limit === null ? `${value}, no limit` : `${value} of ${limit}`;
-  const times = container.map(([at]) => at);
-  const limited = (limit: number | null) =>
-    limit === null ? [] : [{ label: 'limit', color: '--muted', dashed: true, values: container.map(() => limit) }];
+  const points = container.map((point) => [...point, limits.cpuCores, limits.memoryBytes]);
+  const linesOf = (used: number, limit: number): Line[] => [
+    { label: 'used', color: '--accent', filled: true, column: used },
+    { label: 'limit', color: '--muted', dashed: true, column: limit, optional: true },
+  ];
   const throttled = cpu.window?.throttledRatio ?? null;
   return (
     <Section
@@ -54,27 +54,21 @@ export function Container({ state: { sections, container } }: { state: State }) 
         />
         <Meter name="Throttled periods" share={throttled} text={percentOf(throttled)} />
       </div>
-      {times.length > 1 && (
+      {points.length > 1 && (
         <div class="charts">
           <Chart
             group="container"
             title="CPU cores"
-            times={times}
-            lines={[
-              { label: 'used', color: '--accent', filled: true, values: container.map((point) => point[1]) },
-              ...limited(limits.cpuCores),
-            ]}
+            points={points}
+            lines={linesOf(1, 4)}
             format={coresOf}
             atLeast={limits.cpuCores ?? 0.1}
           />
           <Chart
             group="container"
             title="Memory"
-            times={times}
-            lines={[
-              { label: 'used', color: '--accent', filled: true, values: container.map((point) => point[2]) },
-              ...limited(limits.memoryBytes),
-            ]}
+            points={points}
+            lines={linesOf(2, 5)}
             format={bytesOf}
             atLeast={limits.memoryBytes ?? 2 ** 20}
           />

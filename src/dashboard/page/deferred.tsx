@@ -1,5 +1,5 @@
 import { grouped, spanOf } from '../format.js';
-import { Cells, Empty, Figures, Section, Table, type Column } from './parts.js';
+import { Figures, Section, Table, type Column } from './parts.js';
 import type { State } from './state.js';
 
 const FAILED: readonly Column[] = [
@@ -27,7 +27,7 @@ export function Deferred({ state: { sections, at } }: { state: State }) {
       about="Work after the response, in this process and in a durable store."
     >
       {defer === null ? (
-        <Empty>Deferred work is off (`defer: false`).</Empty>
+        <p class="empty">Deferred work is off (`defer: false`).</p>
       ) : (
         <Figures
           figures={[
@@ -46,46 +46,40 @@ export function Deferred({ state: { sections, at } }: { state: State }) {
       {rejected.length > 0 && (
         <>
           <h3>Refused for good</h3>
-          <Table caption="Work that its store has refused for good" columns={REJECTED}>
-            {rejected.toReversed().map(({ id, name, rejectedAt, error }) => (
-              <Cells
-                key={id}
-                columns={REJECTED}
-                values={[
-                  <code>{name}</code>,
-                  `${spanOf(at - rejectedAt)} ago`,
-                  <code>{id}</code>,
-                  <span class="error">{error}</span>,
-                ]}
-              />
-            ))}
-          </Table>
+          <Table
+            caption="Work that its store has refused for good"
+            columns={REJECTED}
+            rows={rejected
+              .toReversed()
+              .map(({ id, name, rejectedAt, error }) => [
+                <code>{name}</code>,
+                `${spanOf(at - rejectedAt)} ago`,
+                <code>{id}</code>,
+                <span class="error">{error}</span>,
+              ])}
+          />
         </>
       )}
       {failedWork.length > 0 && (
         <>
           <h3>Failed lately</h3>
-          <Table caption="Work that failed lately" columns={FAILED}>
-            {failedWork
+          <Table
+            caption="Work that failed lately"
+            columns={FAILED}
+            rows={failedWork
               .toReversed()
               .slice(0, SHOWN)
-              .map((work, index) => (
-                <Cells
-                  key={index}
-                  columns={FAILED}
-                  values={[
-                    <span>
-                      <code>{work.name}</code> {work.route !== null && <small>{work.route}</small>}{' '}
-                      {work.durable && <span class="tag">durable</span>}
-                    </span>,
-                    `${spanOf(at - work.at)} ago`,
-                    work.outcome,
-                    grouped(work.attempt),
-                    <span class="error">{work.error}</span>,
-                  ]}
-                />
-              ))}
-          </Table>
+              .map((work) => [
+                <span>
+                  <code>{work.name}</code> {work.route !== null && <small>{work.route}</small>}{' '}
+                  {work.durable && <span class="tag">durable</span>}
+                </span>,
+                `${spanOf(at - work.at)} ago`,
+                work.outcome,
+                grouped(work.attempt),
+                <span class="error">{work.error}</span>,
+              ])}
+          />
         </>
       )}
     </Section>

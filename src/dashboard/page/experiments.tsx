@@ -1,39 +1,34 @@
 import type { ExperimentRow } from '../view.js';
-import { Empty, Section } from './parts.js';
+import { Section } from './parts.js';
 import type { State } from './state.js';
 
-export function Experiments({ state: { sections } }: { state: State }) {
-  return (
-    <Section
-      id="experiments"
-      title="Experiments"
-      about="Left of the line is faster. The bar is where the difference of the mean latency lies, with 95 % confidence."
-    >
-      {sections.experiments.length === 0 ? (
-        <Empty>No gate has been checked so far, or experiments are off.</Empty>
-      ) : (
-        <ul class="experiments">
-          {sections.experiments.map((row) => (
-            <li key={row.gate}>
-              <h3>
-                <code>{row.gate}</code>
-              </h3>
-              <Interval row={row} />
-              <p>{row.text}</p>
-              {row.caveats.length > 0 && (
-                <ul>
-                  {row.caveats.map((caveat) => (
-                    <li key={caveat}>{caveat}</li>
-                  ))}
-                </ul>
-              )}
-            </li>
-          ))}
-        </ul>
-      )}
-    </Section>
-  );
-}
+export const Experiments = ({ state: { sections } }: { state: State }) => (
+  <Section
+    id="experiments"
+    title="Experiments"
+    about="Left of the line is faster. The bar is where the difference of the mean latency lies, with 95 % confidence."
+    empty={sections.experiments.length === 0 && 'No gate has been checked so far, or experiments are off.'}
+  >
+    <ul class="experiments">
+      {sections.experiments.map((row) => (
+        <li key={row.gate}>
+          <h3>
+            <code>{row.gate}</code>
+          </h3>
+          <Interval row={row} />
+          <p>{row.text}</p>
+          {row.caveats.length > 0 && (
+            <ul>
+              {row.caveats.map((caveat) => (
+                <li key={caveat}>{caveat}</li>
+              ))}
+            </ul>
+          )}
+        </li>
+      ))}
+    </ul>
+  </Section>
+);
 
 const WIDTH = 400;
 

@@ -1,7 +1,7 @@
 import { durationOf, msOf, percentOf } from '../format.js';
 import { Chart } from './chart.js';
 import { LastHours, RequestCharts } from './last-hours.js';
-import { Empty, Section } from './parts.js';
+import { Section } from './parts.js';
 import type { State } from './state.js';
 
 const NOTHING_MEASURED = 'Nothing is known to be wrong. Requests are not measured (`latency: false`).';
@@ -33,15 +33,13 @@ export function Now({ state }: { state: State }) {
 }
 
 function Traffic({ state: { traffic, totals, sections } }: { state: State }) {
-  if (traffic.length < 2) return <Empty>Charts begin with the second answer, and go on while somebody looks.</Empty>;
-  const times = traffic.map(([at]) => at);
-  const column = (index: 1 | 2 | 3 | 4 | 5 | 6 | 7): (number | null)[] => traffic.map((point) => point[index]);
+  if (traffic.length < 2)
+    return <p class="empty">Charts begin with the second answer, and go on while somebody looks.</p>;
   return (
     <div class="charts">
       <RequestCharts
         group="traffic"
-        times={times}
-        column={column}
+        points={traffic}
         notes={[totals === null ? 'not measured' : `${totals.inFlight} in flight`, 'of all routes']}
       />
       {sections.eventLoop !== null && (
@@ -49,8 +47,8 @@ function Traffic({ state: { traffic, totals, sections } }: { state: State }) {
           <Chart
             group="traffic"
             title="Event loop busy"
-            times={times}
-            lines={[{ label: 'busy', color: '--accent', values: column(6), filled: true }]}
+            points={traffic}
+            lines={[{ label: 'busy', color: '--accent', column: 6, filled: true }]}
             format={percentOf}
             atLeast={1}
             note={`${sections.eventLoop.blocks} blocks in the last seconds`}
@@ -58,8 +56,8 @@ function Traffic({ state: { traffic, totals, sections } }: { state: State }) {
           <Chart
             group="traffic"
             title="Event loop delay, p99"
-            times={times}
-            lines={[{ label: 'delay', color: '--accent', values: column(7), filled: true }]}
+            points={traffic}
+            lines={[{ label: 'delay', color: '--accent', column: 7, filled: true }]}
             format={durationOf}
             atLeast={10}
             note={`longest ${msOf(sections.eventLoop.delayMs.max)} ms`}

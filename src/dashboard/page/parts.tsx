@@ -1,30 +1,29 @@
 import type { ComponentChildren } from 'preact';
 import { useRef, useState } from 'preact/hooks';
-import { durationOf, ownOf } from '../format.js';
+import { durationOf, grouped, ownOf } from '../format.js';
 import type { RouteRow } from '../view.js';
 
 interface SectionProps {
   readonly id: string;
   readonly title: string;
   /** What the section tells, in a few words. */
-  readonly about?: ComponentChildren;
+  readonly about?: string | undefined;
   readonly aside?: ComponentChildren;
-  readonly children: ComponentChildren;
+  /** Why there is nothing, and what to do; then the content is not shown. */
+  readonly empty?: string | false | undefined;
+  readonly children?: ComponentChildren;
 }
 
-export const Section = ({ id, title, about, aside, children }: SectionProps) => (
+export const Section = ({ id, title, about, aside, empty = false, children }: SectionProps) => (
   <section id={id} aria-labelledby={`${id}-title`}>
     <header>
       <h2 id={`${id}-title`}>{title}</h2>
       {about !== undefined && <p class="about">{about}</p>}
       {aside}
     </header>
-    {children}
+    {empty === false ? children : <p class="empty">{empty}</p>}
   </section>
 );
-
-/** A section without content: why, and what to do. */
-export const Empty = ({ children }: { children: ComponentChildren }) => <p class="empty">{children}</p>;
 
 export interface Column {
   readonly name: string;
@@ -37,46 +36,85 @@ export interface Column {
 interface TableProps {
   readonly caption: string;
   readonly columns: readonly Column[];
-  readonly children: ComponentChildren;
+  readonly rows?: readonly (readonly ComponentChildren[])[];
+  /** Rows that are more than cells. */
+  readonly children?: ComponentChildren;
+  readonly class?: string;
+  /** By which column it is sorted; who chooses one is heard. */
+  readonly sort?: { readonly name: string; readonly down: boolean; readonly by: (column: Column) => void };
 }
 
-export const classOf = ({ isText, rank }: Column): string =>
-  [isText === true ? 'text' : 'number', rank === undefined ? '' : `rank${rank}`].join(' ').trim();
+const classOf = ({ isText, rank }: Column): string =>
+  `${isText === true ? 'text' : 'number'}${rank === undefined ? '' : ` rank${rank}`}`;
 
-export const Table = ({ caption, columns, children }: TableProps) => (
+export const Table = ({ caption, columns, rows = [], children, class: name = '', sort }: TableProps) => (
   <div class="scroll" tabIndex={0} role="region" aria-label={caption}>
-    <table>
+    <table class={name}>
       <caption class="unseen">{caption}</caption>
       <thead>
         <tr>
           {columns.map((column) => (
-            <th key={column.name} scope="col" class={classOf(column)}>
-              {column.name}
+            <th
+              key={column.name}
+              scope="col"
+              class={classOf(column)}
+              aria-sort={sort && (sort.name !== column.name ? 'none' : sort.down ? 'descending' : 'ascending')}
+            >
+              {sort === undefined ? (
+                column.name
+              ) : (
+                <button type="button" onClick={() => sort.by(column)}>
+                  {column.name}
+                </button>
+              )}
             </th>
           ))}
         </tr>
       </thead>
-      <tbody>{children}</tbody>
+      <tbody>
+        {rows.map((values, index) => (
+          <Row key={index} columns={columns} values={values} />
+        ))}
+        {children}
+      </tbody>
     </table>
   </div>
 );
 
-/** A row of plain cells below {@link Column}s. */
-export const Cells = ({ columns, values }: { columns: readonly Column[]; values: readonly ComponentChildren[] }) => (
-  <tr>
-    {values.map((value, index) => (
-      <td key={columns[index]!.name} class={classOf(columns[index]!)}>
-        {value}
-      </td>
-    ))}
+interface RowProps extends Pick<TableProps, 'columns' | 'class'> {
+  readonly values: readonly ComponentChildren[];
+}
+
+/** The first cell names the others. */
+export const Row = ({ columns, values, class: name = '' }: RowProps) => (
+  <tr class={name}>
+    {columns.map((column, index) =>
+      index === 0 ? (
+        <th key={column.name} scope="row" class={classOf(column)}>
+          {values[index]}
+        </th>
+      ) : (
+        <td key={column.name} class={classOf(column)}>
+          {values[index]}
+        </td>
+      ),
+    )}
   </tr>
 );
 
-export const Figures = ({ figures }: { figures: readonly (readonly [string, ComponentChildren, string?])[] }) => (
-  <dl class="figures">
-    {figures.map(([name, value, state = '']) => (
-      <div key={name} class={state}>
-        <dt>{name}</dt>
+/** A count that is worth a look when it is not 0. */
+export function Count({ count, state = '' }: { count: number; state?: 'bad' | 'warn' | '' }) {
+  if (count === 0) return <span class="none">0</span>;
+  return state === '' ? <>{grouped(count)}</> : <b class={state}>{grouped(count)}</b>;
+}
+
+export type Figure = readonly [name: string, value: ComponentChildren, state?: string];
+
+export const Figures = ({ figures, class: name = 'figures' }: { figures: readonly Figure[]; class?: string }) => (
+  <dl class={name}>
+    {figures.map(([label, value, state = '']) => (
+      <div key={label} class={state}>
+        <dt>{label}</dt>
         <dd>{value}</dd>
       </div>
     ))}
@@ -136,7 +174,13 @@ export function Copy({ text, what }: { text: string; what: string }) {
   const [said, setSaid] = useState('Copy');
   const code = useRef<HTMLElement>(null);
   const copy = async (): Promise<void> => {
-    setSaid((await copied(text, code.current!)) ? 'Copied' : 'Selected: press Ctrl+C');
+    try {
+      await navigator.clipboard.writeText(text);
+      setSaid('Copied');
+    } catch {
+      getSelection()?.selectAllChildren(code.current!);
+      setSaid('Selected: press Ctrl+C');
+    }
     setTimeout(() => setSaid('Copy'), 2_000);
   };
   return (
@@ -147,16 +191,6 @@ export function Copy({ text, what }: { text: string; what: string }) {
       </button>
     </div>
   );
-}
-
-async function copied(text: string, element: HTMLElement): Promise<boolean> {
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch {
-    getSelection()?.selectAllChildren(element);
-    return false;
-  }
 }
 
 /** Until the own work can be told, waiting may be work. */

@@ -1,7 +1,7 @@
 import { useMemo, useState } from 'preact/hooks';
 import { counted, durationOf, grouped, idleOf, msOf, ownOf } from '../format.js';
 import { WINDOW, type RouteRow } from '../view.js';
-import { classOf, Empty, ownText, RouteName, Section, Sparkline, waitName, type Column } from './parts.js';
+import { Count, ownText, RouteName, Row, Section, Sparkline, Table, waitName, type Column } from './parts.js';
 import { Detail } from './route-detail.js';
 import type { State } from './state.js';
 
@@ -19,15 +19,22 @@ interface RequestsProps {
   readonly onOpen: (id: number | null) => void;
 }
 
+const LEGEND = [
+  ['accent', 'own CPU'],
+  ['accent-soft', 'upstream'],
+  ['warn', 'waiting for the event loop'],
+  ['', 'idle'],
+] as const;
+const NOT_TOLD_APART = ['muted', 'one of the two, not told apart yet'] as const;
+
 export function Requests({ state, filter, onFilter, open, onOpen }: RequestsProps) {
   const columns = useMemo(() => columnsOf(state.overMs), [state.overMs.join()]);
   const [sort, setSort] = useState({ name: 'Time', down: true });
   const [all, setAll] = useState(false);
   const rows = useMemo(() => sorted(matching(state, filter), columns, sort), [state, filter, columns, sort]);
-  const shown = all ? rows : rows.slice(0, SHOWN);
   const others = filter === '' ? state.other : null;
   const sortBy = ({ name, isText }: Column): void =>
-    setSort(sort.name === name ? { name, down: !sort.down } : { name, down: isText !== true });
+    setSort({ name, down: sort.name === name ? !sort.down : isText !== true });
   return (
     <Section
       id="requests"
@@ -44,70 +51,41 @@ export function Requests({ state, filter, onFilter, open, onOpen }: RequestsProp
           />
         </label>
       }
+      empty={rows.length === 0 && nothingIn(state, filter)}
     >
-      {rows.length === 0 ? (
-        <Empty>{nothingIn(state, filter)}</Empty>
-      ) : (
-        <>
-          <p class="legend">
-            Mean of a request:
-            <span>
-              <i class="swatch accent" /> own CPU
-            </span>
-            <span>
-              <i class="swatch accent-soft" /> upstream
-            </span>
-            <span>
-              <i class="swatch warn" /> waiting for the event loop
-            </span>
-            <span>
-              <i class="swatch" /> idle
-            </span>
-            {rows.some(({ time }) => time?.[0] === null) && (
-              <span>
-                <i class="swatch muted" /> one of the two, not told apart yet
-              </span>
-            )}
-          </p>
-          <div class="scroll" tabIndex={0} role="region" aria-label="Routes">
-            <table class="routes">
-              <caption class="unseen">Routes</caption>
-              <thead>
-                <tr>
-                  {columns.map((column) => (
-                    <Head key={column.name} column={column} sort={sort} onSort={() => sortBy(column)} />
-                  ))}
-                </tr>
-              </thead>
-              <tbody>
-                {shown.map((row) => (
-                  <Route
-                    key={row.id}
-                    row={row}
-                    columns={columns}
-                    state={state}
-                    isOpen={row.id === open}
-                    onOpen={() => onOpen(row.id === open ? null : row.id)}
-                  />
-                ))}
-              </tbody>
-            </table>
-          </div>
-          <p class="more">
-            {rows.length > SHOWN && (
-              <button type="button" onClick={() => setAll(!all)}>
-                {all ? `Show ${SHOWN}` : `Show all ${grouped(rows.length)}`}
-              </button>
-            )}
-            {others !== null && (
-              <span>
-                {counted(others.routes, 'more route')} with {counted(others.count, 'request')},{' '}
-                {counted(others.errors, 'error')}: find them by name.
-              </span>
-            )}
-          </p>
-        </>
-      )}
+      <p class="legend">
+        Mean of a request:
+        {[...LEGEND, ...(rows.some(({ time }) => time?.[0] === null) ? [NOT_TOLD_APART] : [])].map(([color, name]) => (
+          <span key={name}>
+            <i class={`swatch ${color}`} /> {name}
+          </span>
+        ))}
+      </p>
+      <Table caption="Routes" class="routes" columns={columns} sort={{ ...sort, by: sortBy }}>
+        {(all ? rows : rows.slice(0, SHOWN)).map((row) => (
+          <Route
+            key={row.id}
+            row={row}
+            columns={columns}
+            state={state}
+            isOpen={row.id === open}
+            onOpen={() => onOpen(row.id === open ? null : row.id)}
+          />
+        ))}
+      </Table>
+      <p class="more">
+        {rows.length > SHOWN && (
+          <button type="button" onClick={() => setAll(!all)}>
+            {all ? `Show ${SHOWN}` : `Show all ${grouped(rows.length)}`}
+          </button>
+        )}
+        {others !== null && (
+          <span>
+            {counted(others.routes, 'more route')} with {counted(others.count, 'request')},{' '}
+            {counted(others.errors, 'error')}: find them by name.
+          </span>
+        )}
+      </p>
     </Section>
   );
 }
@@ -115,17 +93,6 @@ export function Requests({ state, filter, onFilter, open, onOpen }: RequestsProp
 function nothingIn({ totals }: State, filter: string): string {
   if (totals === null) return 'Requests are not measured (`latency: false`).';
   return filter === '' ? 'No request has ended yet.' : `No route has “${filter}” in its name or handler.`;
-}
-
-function Head({ column, sort, onSort }: { column: Column; sort: { name: string; down: boolean }; onSort: () => void }) {
-  const isSorted = sort.name === column.name;
-  return (
-    <th scope="col" class={classOf(column)} aria-sort={isSorted ? (sort.down ? 'descending' : 'ascending') : 'none'}>
-      <button type="button" onClick={onSort}>
-        {column.name}
-      </button>
-    </th>
-  );
 }
 
 interface RouteProps {
@@ -137,39 +104,21 @@ interface RouteProps {
 }
 
 function Route({ row, columns, state, isOpen, onOpen }: RouteProps) {
-  const [, p50, p95, p99] = row.ms;
+  const [, ...quantiles] = row.ms.slice(0, 4);
   const cells = [
     <button type="button" class="opens" aria-expanded={isOpen} onClick={onOpen}>
       <RouteName name={row.name} handler={row.handler} />
     </button>,
     grouped(row.count),
-    row.errors === undefined ? <span class="none">0</span> : <b class="bad">{grouped(row.errors)}</b>,
-    msOf(p50),
-    msOf(p95),
-    msOf(p99),
+    <Count count={row.errors ?? 0} state="bad" />,
+    ...quantiles.map(msOf),
     <Split row={row} />,
-    ...state.overMs.map((_, index) => {
-      const count = row.over?.[index] ?? 0;
-      return count === 0 ? <span class="none">0</span> : <b class="warn">{grouped(count)}</b>;
-    }),
+    ...state.overMs.map((_, index) => <Count count={row.over?.[index] ?? 0} state="warn" />),
     <Sparkline values={row.recent} count={WINDOW} />,
   ];
   return (
     <>
-      <tr class={isOpen ? 'open' : ''}>
-        {cells.map((cell, index) => {
-          const column = columns[index]!;
-          return index === 0 ? (
-            <th key={column.name} scope="row" class={classOf(column)}>
-              {cell}
-            </th>
-          ) : (
-            <td key={column.name} class={classOf(column)}>
-              {cell}
-            </td>
-          );
-        })}
-      </tr>
+      <Row columns={columns} values={cells} class={isOpen ? 'open' : ''} />
       {isOpen && (
         <tr class="detail">
           <td colSpan={columns.length}>

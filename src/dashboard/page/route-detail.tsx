@@ -1,7 +1,7 @@
 import { counted, durationOf, grouped, idleOf, percentOf } from '../format.js';
 import type { RouteDetail, RouteRow } from '../view.js';
 import { LastHours } from './last-hours.js';
-import { Cells, Figures, ownText, Table, waitName, type Column } from './parts.js';
+import { Figures, ownText, Table, waitName, type Column, type Figure } from './parts.js';
 import type { State } from './state.js';
 
 const UPSTREAM: readonly Column[] = [
@@ -11,11 +11,13 @@ const UPSTREAM: readonly Column[] = [
 ];
 const USERS: readonly Column[] = [{ name: 'User', isText: true }, { name: 'Requests' }, { name: 'Total time' }];
 
+/** What `ms` of a row holds. */
+const MS = ['mean', 'p50', 'p95', 'p99', 'longest'];
+
 /** One route in depth. */
 export function Detail({ row, state }: { row: RouteRow; state: State }) {
   const { detail } = state;
   if (detail === null || detail.id !== row.id) return <p class="empty">Asking…</p>;
-  const [mean, p50, p95, p99, max] = row.ms;
   const [, upstream = null, wait = null] = row.time ?? [];
   const blocks = state.sections.blocks.filter(({ id }) => detail.blocks.includes(id));
   const statuses = Object.entries(detail.statuses).filter(([, count]) => count > 0);
@@ -23,12 +25,8 @@ export function Detail({ row, state }: { row: RouteRow; state: State }) {
     <div class="route-detail">
       <Figures
         figures={[
-          ['mean', durationOf(mean)],
-          ['p50', durationOf(p50)],
-          ['p95', durationOf(p95)],
-          ['p99', durationOf(p99)],
-          ['longest', durationOf(max)],
-          ...state.overMs.map((ms, index) => [`over ${durationOf(ms)}`, grouped(row.over?.[index] ?? 0)] as const),
+          ...MS.map((name, i): Figure => [name, durationOf(row.ms[i]!)]),
+          ...state.overMs.map((ms, i): Figure => [`over ${durationOf(ms)}`, grouped(row.over?.[i] ?? 0)]),
           ['own CPU', ownText(row)],
           ['upstream', durationOf(upstream)],
           [waitName(row), durationOf(wait)],
@@ -36,33 +34,33 @@ export function Detail({ row, state }: { row: RouteRow; state: State }) {
           ['in flight', grouped(row.inFlight ?? 0)],
           ['aborted', grouped(row.aborted ?? 0)],
           ['blocked the loop', durationOf(row.blockedMs ?? 0), (row.blockedMs ?? 0) > 0 ? 'warn' : ''],
-          ...statuses.map(([name, count]) => [name, grouped(count), name === '5xx' ? 'bad' : ''] as const),
+          ...statuses.map(([name, count]): Figure => [name, grouped(count), name === '5xx' ? 'bad' : '']),
         ]}
       />
       <Distribution detail={detail} count={row.count} />
       <LastHours past={detail.past} group="route-past" />
       <div class="columns">
         {detail.upstream.length > 0 && (
-          <Table caption="Upstreams of this route" columns={UPSTREAM}>
-            {detail.upstream.map(({ target, callsPerRequest, wallMs }) => (
-              <Cells
-                key={target}
-                columns={UPSTREAM}
-                values={[
-                  <code>{target}</code>,
-                  callsPerRequest.toFixed(callsPerRequest < 10 ? 1 : 0),
-                  durationOf(wallMs),
-                ]}
-              />
-            ))}
-          </Table>
+          <Table
+            caption="Upstreams of this route"
+            columns={UPSTREAM}
+            rows={detail.upstream.map(({ target, callsPerRequest, wallMs }) => [
+              <code>{target}</code>,
+              callsPerRequest.toFixed(callsPerRequest < 10 ? 1 : 0),
+              durationOf(wallMs),
+            ])}
+          />
         )}
         {detail.users.length > 0 && (
-          <Table caption="Users of this route in the last hour" columns={USERS}>
-            {detail.users.map(({ unit, count, totalMs }) => (
-              <Cells key={unit} columns={USERS} values={[<code>{unit}</code>, grouped(count), durationOf(totalMs)]} />
-            ))}
-          </Table>
+          <Table
+            caption="Users of this route in the last hour"
+            columns={USERS}
+            rows={detail.users.map(({ unit, count, totalMs }) => [
+              <code>{unit}</code>,
+              grouped(count),
+              durationOf(totalMs),
+            ])}
+          />
         )}
       </div>
       {blocks.map((block) => (

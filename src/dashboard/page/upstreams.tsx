@@ -1,5 +1,5 @@
 import { grouped, msOf } from '../format.js';
-import { Cells, Empty, Section, Table, type Column } from './parts.js';
+import { Count, Section, Table, type Column } from './parts.js';
 import type { State } from './state.js';
 
 const COLUMNS: readonly Column[] = [
@@ -14,37 +14,31 @@ const COLUMNS: readonly Column[] = [
   { name: 'Most for', isText: true, rank: 3 },
 ];
 
-export function Upstreams({ state: { sections } }: { state: State }) {
-  return (
-    <Section id="upstreams" title="Upstreams" about="Whom the application waits for, since it started.">
-      {sections.upstream.length === 0 ? (
-        <Empty>No call to another server so far, or upstreams are off (`upstream: false`).</Empty>
-      ) : (
-        <Table caption="Upstreams" columns={COLUMNS}>
-          {sections.upstream.map(({ target, calls, errors, inFlight, durationMs: { p50, p95, p99, max }, routes }) => (
-            <Cells
-              key={target}
-              columns={COLUMNS}
-              values={[
-                <code>{target}</code>,
-                grouped(calls),
-                errors === 0 ? <span class="none">0</span> : <b class="bad">{grouped(errors)}</b>,
-                inFlight === 0 ? <span class="none">0</span> : grouped(inFlight),
-                msOf(p50),
-                msOf(p95),
-                msOf(p99),
-                msOf(max),
-                <small>
-                  {routes
-                    .slice(0, 2)
-                    .map(({ route }) => route)
-                    .join(', ')}
-                </small>,
-              ]}
-            />
-          ))}
-        </Table>
-      )}
-    </Section>
-  );
-}
+export const Upstreams = ({ state: { sections } }: { state: State }) => (
+  <Section
+    id="upstreams"
+    title="Upstreams"
+    about="Whom the application waits for, since it started."
+    empty={
+      sections.upstream.length === 0 && 'No call to another server so far, or upstreams are off (`upstream: false`).'
+    }
+  >
+    <Table
+      caption="Upstreams"
+      columns={COLUMNS}
+      rows={sections.upstream.map(({ target, calls, errors, inFlight, durationMs: { p50, p95, p99, max }, routes }) => [
+        <code>{target}</code>,
+        grouped(calls),
+        <Count count={errors} state="bad" />,
+        <Count count={inFlight} />,
+        ...[p50, p95, p99, max].map(msOf),
+        <small>
+          {routes
+            .slice(0, 2)
+            .map(({ route }) => route)
+            .join(', ')}
+        </small>,
+      ])}
+    />
+  </Section>
+);

@@ -1,5 +1,5 @@
 import { durationOf, grouped, percentOf } from '../format.js';
-import { Cells, Empty, RouteName, Section, Table, type Column } from './parts.js';
+import { RouteName, Section, Table, type Column } from './parts.js';
 import type { State } from './state.js';
 
 const COLUMNS: readonly Column[] = [
@@ -10,28 +10,25 @@ const COLUMNS: readonly Column[] = [
   { name: 'Of it upstream', rank: 2 },
 ];
 
-export function Users({ state: { sections } }: { state: State }) {
-  return (
-    <Section id="users" title="Users" about="Who took most of the application's time in the last hour.">
-      {sections.users.length === 0 ? (
-        <Empty>No request came from a known user: the option `unit` tells whom a request is for.</Empty>
-      ) : (
-        <Table caption="Users" columns={COLUMNS}>
-          {sections.users.map(({ unit, route, count, totalMs, upstreamMs }) => (
-            <Cells
-              key={`${unit} ${route}`}
-              columns={COLUMNS}
-              values={[
-                <code>{unit}</code>,
-                <RouteName name={route} />,
-                grouped(count),
-                durationOf(totalMs),
-                percentOf(totalMs === 0 ? 0 : upstreamMs / totalMs),
-              ]}
-            />
-          ))}
-        </Table>
-      )}
-    </Section>
-  );
-}
+export const Users = ({ state: { sections } }: { state: State }) => (
+  <Section
+    id="users"
+    title="Users"
+    about="Who took most of the application's time in the last hour."
+    empty={
+      sections.users.length === 0 && 'No request came from a known user: the option `unit` tells whom a request is for.'
+    }
+  >
+    <Table
+      caption="Users"
+      columns={COLUMNS}
+      rows={sections.users.map(({ unit, route, count, totalMs, upstreamMs }) => [
+        <code>{unit}</code>,
+        <RouteName name={route} />,
+        grouped(count),
+        durationOf(totalMs),
+        percentOf(totalMs === 0 ? 0 : upstreamMs / totalMs),
+      ])}
+    />
+  </Section>
+);
