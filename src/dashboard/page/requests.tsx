@@ -142,9 +142,9 @@ function Split({ row }: { row: RouteRow }) {
   return (
     <span class="split" title={text}>
       <span class="unseen">{text}</span>
-      <i class="own" style={part(own ?? 0)} />
-      <i class="upstream" style={part(upstream)} />
-      <i class={isWhole ? 'wait' : 'either'} style={part(wait)} />
+      <i class="accent" style={part(own ?? 0)} />
+      <i class="accent-soft" style={part(upstream)} />
+      <i class={isWhole ? 'warn' : 'muted'} style={part(wait)} />
     </span>
   );
 }
