@@ -28,7 +28,7 @@ const SERVERS = ['test/e2e', 'test/nest'];
 
 /** Suites of what Nest's version has no part in; those of the event loop run on Nest 11 by style of code (test/faults). */
 const ALIKE_ON_ALL_NESTS = [
-  'test/e2e/{agents,block-truth,boot-noise,closing,dashboard-browser,dashboard-hostile,dashboard-many-routes,dashboard-page,defer-outbox,event-loop*,experiment-effect,hostile-input,opentelemetry*,prometheus,repeated-blocks,root-context,statsig,switchback,upstream-accuracy}.test.ts',
+  'test/e2e/{agents,block-truth,boot-noise,closing,dashboard-browser,dashboard-hostile,dashboard-many-routes,dashboard-page,dashboard-text,dashboard-top,defer-outbox,event-loop*,experiment-effect,hostile-input,opentelemetry*,prometheus,repeated-blocks,root-context,statsig,switchback,upstream-accuracy}.test.ts',
   'test/e2e/watch/*.test.ts',
   'test/e2e/guard/{outcomes,redis*,retries}.test.ts',
   'test/e2e/cached-data/level2*.test.ts',
@@ -38,7 +38,7 @@ const ALIKE_ON_ALL_NESTS = [
 /** Suites whose subject is ours, and whose way into Nest test/nest holds: the long form runs them on Nest 11 as well. */
 const ON_NEST_11_WHEN_LONG = [
   'test/e2e/{dashboard,dashboard-answers,default-install,defer,defer-add-job,defer-board,defer-durable,defer-enqueue,defer-limits,defer-release,defer-results,defer-shutdown,defer-spill,defer-store-shared,defer-two-services,defer-work,defer-worker}.test.ts',
-  'test/e2e/{event-matrix,express-properties,history,kill-switch,labels,latency,leaving,log,native-promises,recording,request-path,resources}.test.ts',
+  'test/e2e/{event-matrix,express-properties,history,kill-switch,labels,latency,leaving,log,native-promises,recording,recording-kept,request-path,resources}.test.ts',
   'test/e2e/{snapshot-endpoint,unit-and-release,upstream,upstream-findings,users,cached-data/ghost-routes}.test.ts',
   'test/e2e/compression/!(foreign-compressor|requests|shared-response).test.ts',
 ];

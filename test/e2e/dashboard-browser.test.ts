@@ -7,12 +7,10 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { top } from '../../src/dashboard/top/top.js';
 import type { HistoryRow } from '../../src/history/rows/row.js';
 import { fileHistory } from '../../src/index.js';
-import { adapterOf } from '../fixtures/app.js';
 import { launchBrowser, openPage } from '../fixtures/browser.js';
-import { closeApps, listeningApp, type BuildOptions } from '../fixtures/build-app.js';
-import { tokenIn } from '../fixtures/dashboard.js';
+import { closeApps, type BuildOptions } from '../fixtures/build-app.js';
+import { startDashboard, terminal } from '../fixtures/dashboard.js';
 import { rowOf } from '../fixtures/history.js';
-import { Lines } from '../fixtures/lines.js';
 import { strippingProxy } from '../fixtures/stripping-proxy.js';
 import { until } from '../fixtures/until.js';
 
@@ -45,15 +43,8 @@ describe('the page in a browser', { timeout: 120_000 }, () => {
   });
   afterAll(() => browser?.close());
 
-  async function start(adapter: 'express' | 'fastify', perf: BuildOptions['perf'] = {}) {
-    const lines = new Lines();
-    const running = await listeningApp(adapterOf(adapter), {
-      metadata: { controllers: [UsersController] },
-      perf: { dashboard: true, ...perf },
-      nest: { logger: lines },
-    });
-    return { ...running, token: tokenIn(lines.all) };
-  }
+  const start = (adapter: 'express' | 'fastify', perf: BuildOptions['perf'] = {}) =>
+    startDashboard(adapter, { metadata: { controllers: [UsersController] }, perf });
 
   it.each(['express', 'fastify'] as const)(
     'is whole behind a proxy that strips a part of the path: access, files and data, on %s',
@@ -113,15 +104,13 @@ describe('the page in a browser', { timeout: 120_000 }, () => {
       }
       expect(complaints).toEqual([]);
       await context.close();
-      let shown = '';
-      const write = (part: string): void => void (shown += part);
-      const { signal } = new AbortController();
-      const terminal = { write, complain: write, rows: () => null, token, signal };
-      expect(await top(['top', url, '--route', 'GET /users/:id', '--once'], terminal)).toBe(0);
-      expect(shown).toMatch(/^THE LAST HOUR OF GET \/users\/:id\nsince \(UTC\) [^]*^\d\d:\d\d +1\.0 +0 .* 2\.0 +/m);
-      expect(shown).toMatch(/^release 1\.1\.0 since \d\d:\d\d$/m);
-      expect(await top(['top', url, '--route', 'GET /nowhere', '--once'], terminal)).toBe(0);
-      expect(shown).toContain('No request of it.');
+      const { said, kept } = terminal();
+      const look = (route: string) => top(['top', url, '--token', token, '--route', route, '--once'], kept);
+      expect(await look('GET /users/:id')).toBe(0);
+      expect(said.out).toMatch(/^THE LAST HOUR OF GET \/users\/:id\nsince \(UTC\) [^]*^\d\d:\d\d +1\.0 +0 .* 2\.0 +/m);
+      expect(said.out).toMatch(/^release 1\.1\.0 since \d\d:\d\d$/m);
+      expect(await look('GET /nowhere')).toBe(0);
+      expect(said.out).toContain('No request of it.');
     } finally {
       await closeApps();
       rmSync(directory, { recursive: true });

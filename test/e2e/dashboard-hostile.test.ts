@@ -1,12 +1,10 @@
 import { Controller, Get, HttpException, Inject, Logger } from '@nestjs/common';
-import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { top } from '../../src/dashboard/top/top.js';
 import { PerfService } from '../../src/index.js';
 import { launchBrowser, openPage } from '../fixtures/browser.js';
-import { closeApps, listeningApp, recordsOf } from '../fixtures/build-app.js';
-import { dataOf, tokenIn } from '../fixtures/dashboard.js';
-import { Lines } from '../fixtures/lines.js';
+import { closeApps, recordsOf } from '../fixtures/build-app.js';
+import { dataOf, startDashboard, terminal, textOf as plainText } from '../fixtures/dashboard.js';
 import { until } from '../fixtures/until.js';
 
 const HTML = '<img src=x onerror=alert`1`><script>alert`2`</script>';
@@ -48,18 +46,14 @@ describe('hostile names', { timeout: 120_000 }, () => {
   let token: string;
 
   beforeAll(async () => {
-    const lines = new Lines();
-    const running = await listeningApp(new FastifyAdapter() as never, {
+    const running = await startDashboard('fastify', {
       metadata: { controllers: [HostileController] },
       perf: {
-        dashboard: true,
         release: `1.0${HTML}${TURNS}${ESCAPES}`,
         unit: ({ headers }) => ({ userId: headers['x-user'] as string }),
       },
-      nest: { logger: lines },
     });
-    url = running.url;
-    token = tokenIn(lines.all);
+    ({ url, token } = running);
     const users = ['__proto__', 'constructor', HTML];
     // Of a failing route something is said in a sentence.
     for (const path of [...PATHS, PATHS[2]!, PATHS[2]!])
@@ -75,14 +69,10 @@ describe('hostile names', { timeout: 120_000 }, () => {
   });
 
   it('cannot command a terminal, neither as text nor in `top`', async () => {
-    const headers = { accept: 'text/plain', authorization: `Bearer ${token}` };
-    const text = await (await fetch(`${url}/perf`, { headers })).text();
-    let shown = '';
-    const write = (part: string): void => void (shown += part);
-    const { signal } = new AbortController();
-    const terminal = { write, complain: write, rows: () => null, token: undefined, signal };
-    expect(await top(['top', url, '--token', token, '--once'], terminal)).toBe(0);
-    for (const told of [text, shown]) {
+    const text = await plainText(url, token);
+    const { said, kept } = terminal();
+    expect(await top(['top', url, '--token', token, '--once'], kept)).toBe(0);
+    for (const told of [text, said.out]) {
       expect(told).not.toMatch(COMMANDS);
       expect(told).toMatch(/^GET \/__proto__ +3 /m);
       expect(told).toMatch(/^GET \/turned\/\\u202egnp\.exe\\u202c\\u2067x\\u2069\\u061c/m);

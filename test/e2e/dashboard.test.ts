@@ -5,7 +5,7 @@ import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { afterEach, describe, expect, it } from 'vitest';
 import { adapterOf, adapters } from '../fixtures/app.js';
 import { buildApp, closeApps, listeningApp, type BuildOptions } from '../fixtures/build-app.js';
-import { dataOf, tokenIn } from '../fixtures/dashboard.js';
+import { dataOf, startDashboard, tokenIn } from '../fixtures/dashboard.js';
 import { Lines } from '../fixtures/lines.js';
 
 @Controller('users')
@@ -24,45 +24,35 @@ afterEach(async () => {
 });
 
 describe.each(adapters)('the dashboard on %s', (adapter) => {
-  async function start(options: BuildOptions = {}) {
-    const lines = new Lines();
-    const built = await listeningApp(adapterOf(adapter), {
-      metadata,
-      ...options,
-      perf: { dashboard: true, ...options.perf },
-      nest: { logger: lines },
-    });
-    return { ...built, lines, token: () => tokenIn(lines.all) };
-  }
+  const start = (perf: BuildOptions['perf'] = {}) => startDashboard(adapter, { metadata, perf });
 
   it('is not there unless it is asked for', async () => {
-    const { url, lines } = await start({ perf: { dashboard: false } });
+    const lines = new Lines();
+    const { url } = await listeningApp(adapterOf(adapter), { metadata, nest: { logger: lines } });
     for (const path of ['/perf', '/perf/', '/perf/data']) expect((await fetch(url + path)).status).toBe(404);
     expect(lines.all.join()).not.toContain('dashboard');
   });
 
   it('tells its address with the token once, and lets nobody in without it', async () => {
     const { url, lines, token } = await start();
-    expect(lines.all.filter((line) => line.includes(token()))).toEqual([
-      `Perf dashboard: ${url}/perf?token=${token()}`,
-    ]);
+    expect(lines.all.filter((line) => line.includes(token))).toEqual([`Perf dashboard: ${url}/perf?token=${token}`]);
     for (const path of ['/perf', '/perf/', '/perf/data', '/perf/?token=wrong', '/perf/data?token=']) {
       const response = await fetch(url + path, { headers: HTML, redirect: 'manual' });
       expect([path, response.status, response.headers.get('set-cookie')]).toEqual([path, 401, null]);
-      expect(await response.text()).not.toContain(token());
+      expect(await response.text()).not.toContain(token);
     }
     expect((await fetch(`${url}/perf/data`, { headers: { authorization: 'Bearer wrong' } })).status).toBe(401);
-    expect((await dataOf(url, token())).whole).toBe(true);
-    expect(lines.all.filter((line) => line.includes(token()))).toHaveLength(1);
+    expect((await dataOf(url, token)).whole).toBe(true);
+    expect(lines.all.filter((line) => line.includes(token))).toHaveLength(1);
   });
 
   it('changes the token for a cookie that only its own pages send', async () => {
-    const { url, token } = await start({ perf: { dashboard: { tokenTtlMs: 60_000 } } });
-    const first = await fetch(`${url}/perf?token=${token()}`, { headers: HTML, redirect: 'manual' });
+    const { url, token } = await start({ dashboard: { tokenTtlMs: 60_000 } });
+    const first = await fetch(`${url}/perf?token=${token}`, { headers: HTML, redirect: 'manual' });
     expect([first.status, first.headers.get('location')]).toEqual([303, 'perf/']);
     const set = first.headers.get('set-cookie')!;
     expect(set).toMatch(/^nestjs-perf-[0-9a-f]{8}=[\w.-]+; Max-Age=60; Path=\/; HttpOnly; SameSite=Strict$/);
-    expect(set).not.toContain(token());
+    expect(set).not.toContain(token);
     const cookie = set.split(';')[0]!;
     const page = await fetch(`${url}/perf/`, { headers: { ...HTML, cookie } });
     expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
@@ -83,7 +73,7 @@ describe.each(adapters)('the dashboard on %s', (adapter) => {
     const { url, token } = await start();
     for (const path of ['/perf', '/perf/'])
       for (const accept of ['*/*', 'application/xhtml+xml, */*']) {
-        const page = await fetch(`${url}${path}?token=${token()}`, { headers: { accept } });
+        const page = await fetch(`${url}${path}?token=${token}`, { headers: { accept } });
         expect([path, page.status, page.headers.get('content-type')]).toEqual([path, 200, 'text/html; charset=utf-8']);
       }
   });
@@ -113,7 +103,7 @@ describe.each(adapters)('the dashboard on %s', (adapter) => {
   ])('behind proxies that say `%s`, sends the cookie over TLS alone: %s', async (proto, isSecure) => {
     const { url, token } = await start();
     const headers = { ...HTML, 'x-forwarded-proto': proto };
-    const { headers: answered } = await fetch(`${url}/perf?token=${token()}`, { headers, redirect: 'manual' });
+    const { headers: answered } = await fetch(`${url}/perf?token=${token}`, { headers, redirect: 'manual' });
     expect(answered.get('set-cookie')!.endsWith('; Secure')).toBe(isSecure);
   });
 
@@ -121,7 +111,7 @@ describe.each(adapters)('the dashboard on %s', (adapter) => {
     const { url, token } = await start();
     const cookieBy = async (proto: string): Promise<string> => {
       const headers = { ...HTML, 'x-forwarded-proto': proto };
-      const { headers: answered } = await fetch(`${url}/perf?token=${token()}`, { headers, redirect: 'manual' });
+      const { headers: answered } = await fetch(`${url}/perf?token=${token}`, { headers, redirect: 'manual' });
       return answered.get('set-cookie')!.split(';')[0]!;
     };
     const cookies = [await cookieBy('https'), await cookieBy('http')];

@@ -1,0 +1,53 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { Logger } from '@nestjs/common';
+import { afterEach, expect, it } from 'vitest';
+import { top } from '../../src/dashboard/top/top.js';
+import { closeApps } from '../fixtures/build-app.js';
+import { startDashboard, terminal } from '../fixtures/dashboard.js';
+import { until } from '../fixtures/until.js';
+
+afterEach(async () => {
+  await closeApps();
+  Logger.overrideLogger(false);
+});
+
+it('`top` shows the page, and says what is wrong with its address or token', async () => {
+  const { url, token } = await startDashboard('fastify', {});
+  const { said, kept } = terminal();
+  expect(await top(['top', `${url}/perf?token=${token}`, '--once'], kept)).toBe(0);
+  expect(said.out).toMatch(/^NOW$[\s\S]*^REQUESTS$/m);
+  expect(await top(['top', url, '--token', 'wrong', '--once'], kept)).toBe(1);
+  expect(said.err).toContain(`${url}/perf/ answers 401. Unauthorized: the token stands in the log`);
+  const away = terminal();
+  expect(await top(['top', 'http://127.0.0.1:1/perf', '--once'], away.kept)).toBe(1);
+  expect(away.said.err).toMatch(/does not answer \(.+\)\.\n$/);
+  expect(await top(['top', 'ftp://x'], away.kept)).toBe(2);
+  expect(await top(['--help'], away.kept)).toBe(0);
+  const stopped = new AbortController();
+  const again = terminal(stopped.signal);
+  const watching = top(['top', url, '--token', token, '--interval', '0.5'], again.kept);
+  await until('two looks', () => again.said.out.split('\nNOW\n').length > 2);
+  stopped.abort();
+  expect(await watching).toBe(0);
+});
+
+it.each([['--once'], ['--interval', '0.5']])('`top %s` ends when nobody reads', async (...how) => {
+  const { url, token } = await startDashboard('fastify', {});
+  const child = spawn('node', ['build/src/dashboard/top/main.js', 'top', url, '--token', token, ...how]);
+  child.stdout.destroy();
+  let complaints = '';
+  child.stderr.on('data', (data) => (complaints += String(data)));
+  expect([await once(child, 'close'), complaints]).toEqual([[0, null], '']);
+});
+
+it('`top` has a screen of its own, on which no line wraps, and complains when it has left that', async () => {
+  const { url } = await startDashboard('fastify', {});
+  const written: string[] = [];
+  const write = (text: string): void => void written.push(text);
+  const screen = { ...terminal().kept, write, complain: write, rows: () => 24 };
+  expect(await top(['top', url, '--token', 'wrong'], screen)).toBe(1);
+  expect(written.at(-1)).toMatch(/answers 401\. Unauthorized/);
+  expect(written.at(-2)).toBe('\u001b[?7h\u001b[?25h\u001b[?1049l');
+  expect(written[0]).toBe('\u001b[?1049h\u001b[?25l\u001b[?7l');
+});
