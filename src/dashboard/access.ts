@@ -1,5 +1,7 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { Server } from 'node:http';
 import { hostname } from 'node:os';
+import { Server as TlsServer } from 'node:tls';
 import type { Authorize } from '../core/guarded.js';
 import type { PerfRequest } from '../core/perf-request.js';
 
@@ -95,4 +97,15 @@ function isOfThisSite({ headers }: PerfRequest): boolean {
   // Browsers tell it over TLS and on localhost alone; a script of another origin has `Origin` everywhere, the page's own has none.
   if (site === undefined) return headers.origin === undefined;
   return site === 'same-origin' || site === 'none' || headers['sec-fetch-mode'] === 'navigate';
+}
+
+const EVERY_ADDRESS = new Set(['::', '0.0.0.0', '::1']);
+
+/** Where a server can be reached from its own machine; `''` when it does not listen on a port. */
+export function addressOf(server: Server | null): string {
+  const bound = server?.address() ?? null;
+  if (bound === null || typeof bound === 'string') return '';
+  const { address, port } = bound;
+  const host = EVERY_ADDRESS.has(address) ? 'localhost' : address.includes(':') ? `[${address}]` : address;
+  return `${server instanceof TlsServer ? 'https' : 'http'}://${host}:${port}`;
 }

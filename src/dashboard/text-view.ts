@@ -67,14 +67,8 @@ function requestsOf({ routes, overMs, other, totals }: DashboardData): string {
   const head = ['route', 'count', '5xx', 'p50 ms', 'p95 ms', 'p99 ms', 'own / upstream / loop wait / idle ms'];
   const shown = [...routes].sort((a, b) => b.count * b.ms[0] - a.count * a.ms[0]).slice(0, SHOWN_ROUTES);
   const rows = shown.map((row) => {
-    const {
-      name,
-      count,
-      errors = 0,
-      ms: [, p50, p95, p99],
-      over = overMs.map(() => 0),
-    } = row;
-    return [name, ...[count, errors].map(grouped), ...[p50, p95, p99].map(msOf), splitOf(row), ...over.map(grouped)];
+    const { name, count, errors = 0, ms, over = overMs.map(() => 0) } = row;
+    return [name, grouped(count), grouped(errors), ...ms.slice(1, 4).map(msOf), splitOf(row), ...over.map(grouped)];
   });
   const left = routes.length - shown.length + (other?.routes ?? 0);
   const rest = left === 0 ? '' : `\nand ${grouped(left)} of ${counted(totals.routes, 'route')}`;
@@ -97,8 +91,7 @@ function pastOf({ rows, releases }: Past, route: string | null): string {
   const head = ['since (UTC)', 'req/s', '5xx/s', 'p50 ms', 'p95 ms', 'p99 ms', 'last week: req/s', 'p95 ms'];
   const cells = shown.map(([at, requests, errors, p50, p95, p99, weekRequests, weekP95]) => [
     timeOf(at),
-    rateOf(requests),
-    rateOf(errors),
+    ...[requests, errors].map(rateOf),
     ...[p50, p95, p99].map(msOf),
     rateOf(weekRequests),
     msOf(weekP95),
@@ -150,7 +143,7 @@ function upstreamsOf({ upstream = [] }: Partial<Sections>): string {
       ...[calls, errors, inFlight].map(grouped),
       ...[p50, p95, p99].map(msOf),
     ]);
-  return rows.length === 0 ? '' : table(['target', 'calls', 'errors', 'in flight', 'p50 ms', 'p95 ms', 'p99 ms'], rows);
+  return table(['target', 'calls', 'errors', 'in flight', 'p50 ms', 'p95 ms', 'p99 ms'], rows);
 }
 
 function usersOf({ users = [] }: Partial<Sections>): string {
@@ -162,7 +155,7 @@ function usersOf({ users = [] }: Partial<Sections>): string {
       grouped(count),
       ...[totalMs, upstreamMs].map(durationOf),
     ]);
-  return rows.length === 0 ? '' : table(['user', 'route', 'requests', 'total', 'upstream'], rows);
+  return table(['user', 'route', 'requests', 'total', 'upstream'], rows);
 }
 
 function compressionOf({ compression = null }: Partial<Sections>): string {
@@ -176,8 +169,9 @@ const titled = (title: string, text: string, name = ''): string =>
   text === '' ? '' : `${title.toUpperCase()}${name}\n${text}`;
 const line = (text: string): string => printable(text, 400);
 
-/** Columns as wide as their widest cell; numbers to the right. */
+/** Columns as wide as their widest cell; numbers to the right. `''` without rows. */
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  if (rows.length === 0) return '';
   const cells = [head, ...rows].map((row) => row.map((cell) => printable(cell, MAX_CELL)));
   const isNumber = head.map((_, column) => rows.every((row) => /^[–≤≥\d.,/ ]+$/.test(row[column]!)));
   const widths = head.map((_, column) => Math.max(...cells.map((row) => row[column]!.length)));

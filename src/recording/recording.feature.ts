@@ -20,6 +20,8 @@ const startOption = object({
   forMs: number({ unit: 'a number of milliseconds', max: MAX_TIMER_MS }),
 });
 
+const refused = (text: string): PerfError => new PerfError('PERF_ERR_RECORDING', text);
+
 /** Recordings of one application, one at a time. Between them it costs nothing but the look whether there is one. */
 class Recordings implements Recording {
   adapter: AbstractHttpAdapter | null = null;
@@ -43,19 +45,14 @@ class Recordings implements Recording {
         'PERF_ERR_OFF',
         'Nothing is recorded with `enabled: false` or NESTJS_PERF=off. Take it away to record.',
       );
-    if (this.closed) throw new PerfError('PERF_ERR_RECORDING', 'The application has closed: nothing comes any more.');
+    if (this.closed) throw refused('The application has closed: nothing comes any more.');
     if (this.current !== null)
-      throw new PerfError(
-        'PERF_ERR_RECORDING',
-        'A recording is running already. End it first: await perf.recording.stop().',
-      );
-    const { allowHeaders, denyNames, maxBodyBytes, directory } = this.options;
-    const secrets = new SecretNames([...(DENIED_NAMES.get(requests) ?? []), ...denyNames]);
-    const file = TrafficFile.open(directory, Date.now());
+      throw refused('A recording is running already. End it first: await perf.recording.stop().');
+    const secrets = new SecretNames([...(DENIED_NAMES.get(requests) ?? []), ...this.options.denyNames]);
+    const file = TrafficFile.open(this.options.directory, Date.now());
     const recording = new TrafficRecording(
       file,
-      this.options,
-      { secrets, allowHeaders, maxBodyBytes },
+      { ...this.options, secrets },
       (state) => this.sessionOf(state),
       nowMs(),
       forMs,
@@ -72,11 +69,7 @@ class Recordings implements Recording {
 
   stop(): Promise<RecordedTraffic> {
     if (this.current !== null) this.end(this.current, null);
-    const none = new PerfError(
-      'PERF_ERR_RECORDING',
-      'No recording was started: perf.recording.start({ forMs: 600_000 }).',
-    );
-    return this.last ?? Promise.reject(none);
+    return this.last ?? Promise.reject(refused('No recording was started: perf.recording.start({ forMs: 600_000 }).'));
   }
 
   async close(): Promise<void> {

@@ -11,9 +11,6 @@ import {
 } from '../core/option.js';
 import type { PerfRequest } from '../core/perf-request.js';
 
-/** Tells a request's session; null or undefined for none that is known. */
-export type TellSession = (request: PerfRequest) => string | number | null | undefined;
-
 /** What `record()` takes. Nothing is recorded before `perf.recording.start()`. */
 export interface RecordOptions {
   /** Where files are written; made when it is missing. On a read-only root, a volume. */
@@ -71,7 +68,9 @@ export const recordOption = object({
   perRoute: number({ default: 200, unit: 'a number of requests', min: 0, integer: true }),
   maxBytes: number({ default: 64 * 1024 * 1024, unit: 'a number of bytes', integer: true }),
   maxBodyBytes: number({ default: 16 * 1024, unit: 'a number of bytes', min: 0, integer: true }),
-  sessions: optional(value<TellSession>('a function of the request', (given) => typeof given === 'function')),
+  sessions: optional(
+    value<NonNullable<RecordOptions['sessions']>>('a function of the request', (given) => typeof given === 'function'),
+  ),
   allowHeaders: list(text('the name of a header'), { default: [], what: 'a list of header names' }),
   denyNames: list(text('a name'), { default: [], what: 'a list of names' }),
 });

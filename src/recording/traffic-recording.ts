@@ -32,8 +32,7 @@ export class TrafficRecording {
 
   constructor(
     private readonly file: TrafficFile,
-    private readonly options: ResolvedRecordOptions,
-    private readonly rules: RedactionRules,
+    private readonly options: ResolvedRecordOptions & RedactionRules,
     private readonly sessionOf: (state: RequestState) => string | null,
     private readonly startedMs: number,
     private readonly forMs: number,
@@ -61,7 +60,7 @@ export class TrafficRecording {
     const name = routeName(route);
     if (!this.wants(session, name)) return;
     const startedAt = this.epochOffsetMs + state.startedMs;
-    const recorded = recordedRequest(state, startedAt, session.session, ANSWER.get(state), this.rules);
+    const recorded = recordedRequest(state, startedAt, session.session, ANSWER.get(state), this.options);
     if (!SENDABLE.test(`${recorded.method} ${recorded.url}`)) return;
     const line = lineOf(recorded);
     this.bytes += Buffer.byteLength(line) + 1;
