@@ -1,5 +1,4 @@
-import { entryOf } from '../core/entry-of.js';
-import type { PerfSnapshot } from '../core/snapshot.js';
+import type { RouteSnapshot } from '../core/snapshot.js';
 
 /** The upstream that a route has waited for most, and the share of the route's time in which it did. */
 export interface RouteWait {
@@ -13,13 +12,13 @@ const MIN_SHARE = 0.5;
 
 interface Waited {
   /** Requests that ended with an answer. */
-  count: number;
+  readonly count: number;
   /** At least one call was under way. */
-  upstreamMs: number;
+  readonly upstreamMs: number;
   /** The event loop was busy, so that an answer may have lain there already. */
-  busyMs: number;
+  readonly busyMs: number;
   /** Of that, the route's own work in a mean request. */
-  ownMs: number;
+  readonly ownMs: number;
   /** The sum of the calls to each target. */
   readonly wallMs: Map<string, number>;
 }
@@ -29,8 +28,8 @@ export class RouteWaits {
   private before = new Map<string, Waited>();
   private fresh = new Map<string, Waited>();
 
-  next(snapshot: PerfSnapshot): void {
-    const now = waitedBy(snapshot);
+  next(routes: readonly RouteSnapshot[]): void {
+    const now = waitedBy(routes);
     this.fresh = new Map([...now].map(([route, waited]) => [route, since(this.before.get(route), waited)]));
     this.before = now;
   }
@@ -53,23 +52,19 @@ export class RouteWaits {
   }
 }
 
-function waitedBy({ routes, upstream }: PerfSnapshot): Map<string, Waited> {
+function waitedBy(routes: readonly RouteSnapshot[]): Map<string, Waited> {
   const all = new Map<string, Waited>();
-  const of = (route: string): Waited =>
-    entryOf(all, route, () => ({ count: 0, upstreamMs: 0, busyMs: 0, ownMs: 0, wallMs: new Map() }));
-  for (const { method, route, count, aborted, time } of routes) {
-    if (time === null) continue;
-    const waited = of(`${method} ${route}`);
-    waited.ownMs = time.ownCpuMs?.mean ?? 0;
-    waited.count = count - aborted;
-    waited.upstreamMs = time.upstreamMs * waited.count;
-    waited.busyMs = (time.loopWaitMs + waited.ownMs) * waited.count;
-  }
-  for (const { target, routes: asking } of upstream) {
-    for (const { route, wallMs } of asking) {
-      const known = of(route).wallMs;
-      known.set(target, (known.get(target) ?? 0) + wallMs);
-    }
+  for (const { method, route, count, aborted, time, upstream } of routes) {
+    if (time === null || count === 0) continue;
+    const completed = count - aborted;
+    const ownMs = time.ownCpuMs?.mean ?? 0;
+    all.set(`${method} ${route}`, {
+      count: completed,
+      upstreamMs: time.upstreamMs * completed,
+      busyMs: (time.loopWaitMs + ownMs) * completed,
+      ownMs,
+      wallMs: new Map(upstream.map(({ target, wallMs }) => [target, wallMs * count])),
+    });
   }
   return all;
 }

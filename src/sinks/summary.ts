@@ -58,9 +58,8 @@ export class Summaries {
 
   /** What has happened since the last one; null when no request ended. */
   next(host: PerfSinkHost): Summary | null {
-    const snapshot = host.snapshot();
-    const { routes, eventLoop, resources, defer } = snapshot;
-    this.waits.next(snapshot);
+    const { routes, eventLoop, resources, defer } = host.snapshot();
+    this.waits.next(routes);
     const windows = this.windows.next(host);
     const http = windows.filter(({ method }) => method !== GRAPHQL);
     const longest = windows.sort((a, b) => b.totalMs - a.totalMs).slice(0, SHOWN_ROUTES);

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { Summaries, summaryText } from '../../../src/sinks/summary.js';
-import { FakeHost, routeSnapshot, upstreamSnapshot } from '../../fixtures/sink-host.js';
+import { FakeHost, routeSnapshot } from '../../fixtures/sink-host.js';
 
 const TIME = { ownCpuMs: null, loopWaitMs: 0, loopShare: 0 };
 const times = (count: number, ms: number): number[] => Array.from({ length: count }, () => ms);
@@ -15,12 +15,14 @@ function waited(
 ): void {
   Object.assign(host.snapshots, {
     routes: [
-      routeSnapshot({ route: '/insights', count, time: { ...TIME, upstreamMs, loopWaitMs } }),
+      routeSnapshot({
+        route: '/insights',
+        count,
+        time: { ...TIME, upstreamMs, loopWaitMs },
+        upstream: Object.entries(calls).map(([target, wallMs]) => ({ target, callsPerRequest: 1, wallMs })),
+      }),
       routeSnapshot({ route: '/a' }),
     ],
-    upstream: Object.entries(calls).map(([target, wallMs]) =>
-      upstreamSnapshot({ target, routes: [{ route: 'GET /insights', calls: count, wallMs: wallMs * count }] }),
-    ),
   });
 }
 
