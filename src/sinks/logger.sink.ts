@@ -5,8 +5,7 @@ import type { BlockRecord, PerfRecord, RequestRecord, VerdictRecord } from '../c
 import { RunningApplications } from '../core/running-applications.js';
 import type { PerfSink, PerfSinkHost } from '../core/sink.js';
 import { blockText, kindOfBlock, repeatedFields, repeatedText } from './block-lines.js';
-import { formatFor, type LogFormat } from './log-format.js';
-import { LogObject } from './log-object.js';
+import { formatFor, LogObject, type LogFormat } from './log-format.js';
 import { Repeats } from './repeats.js';
 import { kindOfSlow, slowAgainFields, slowAgainText, slowFields, slowText } from './slow-lines.js';
 import { Summaries, summaryText } from './summary.js';
@@ -49,8 +48,6 @@ class LoggerSink implements PerfSink {
     readonly summaries: Summaries;
     readonly timer: NodeJS.Timeout;
   }>();
-  /** Of the logger that was asked last: the application may set its own after the sink was made. */
-  private detected: { readonly logger: unknown; readonly format: LogFormat } | null = null;
 
   constructor(private readonly options: Resolved<typeof shape>) {}
 
@@ -107,12 +104,9 @@ class LoggerSink implements PerfSink {
     }
   }
 
+  /** Asked for each line: the application may set its logger after the sink was made. */
   private format(): LogFormat {
-    if (this.options.format !== 'auto') return this.options.format;
-    const logger: unknown = this.logger.localInstance;
-    if (this.detected === null || this.detected.logger !== logger) {
-      this.detected = { logger, format: formatFor(logger) };
-    }
-    return this.detected.format;
+    const { format } = this.options;
+    return format === 'auto' ? formatFor(this.logger.localInstance) : format;
   }
 }

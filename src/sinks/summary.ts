@@ -1,10 +1,8 @@
 import { percent } from '../core/figures.js';
-import type { ResourceSample } from '../core/record.js';
 import { describeResources } from '../core/resource-text.js';
 import type { PerfSinkHost } from '../core/sink.js';
-import type { EventLoopSnapshot } from '../core/snapshot.js';
 import { counted, nameOf } from './names.js';
-import { RouteWaits, type RouteWait } from './route-waits.js';
+import { RouteWaits } from './route-waits.js';
 import { quantileMs, RouteWindows } from './window.js';
 
 const SHOWN_ROUTES = 3;
@@ -12,33 +10,6 @@ const SHOWN_ROUTES = 3;
 const MIN_COUNT = 10;
 /** The rows of a resolver's HTTP request count it already. */
 const GRAPHQL = 'GRAPHQL';
-
-/** One window: counts are of the window, `eventLoop` and `resources` of the last seconds of it. */
-export interface Summary {
-  readonly event: 'summary';
-  readonly windowMs: number;
-  readonly requests: number;
-  readonly errors: number;
-  readonly aborted: number;
-  readonly blocks: number;
-  readonly blockedMs: number;
-  /** Deferred tasks that failed or were dropped. */
-  readonly deferredLost: number;
-  /** Those that took most time. */
-  readonly routes: readonly {
-    readonly method: string;
-    readonly route: string;
-    readonly count: number;
-    readonly errors: number;
-    readonly meanMs: number;
-    readonly p50Ms: number;
-    readonly p95Ms: number;
-    /** The upstream that took at least half of its time; null where none did. */
-    readonly waits: RouteWait | null;
-  }[];
-  readonly eventLoop: EventLoopSnapshot | null;
-  readonly resources: ResourceSample | null;
-}
 
 /** Sums up window after window. */
 export class Summaries {
@@ -56,8 +27,8 @@ export class Summaries {
     this.blockedMs += durationMs;
   }
 
-  /** What has happened since the last one; null when no request ended. */
-  next(host: PerfSinkHost): Summary | null {
+  /** What has happened since the last one, `eventLoop` and `resources` of the last seconds of it; null when no request ended. */
+  next(host: PerfSinkHost) {
     const { routes, eventLoop, resources, defer } = host.snapshot();
     this.waits.next(routes);
     const windows = this.windows.next(host);
@@ -71,14 +42,16 @@ export class Summaries {
     [this.abortedBefore, this.lostBefore, this.blocks, this.blockedMs] = [allAborted, allLost, 0, 0];
     if (windows.length === 0 && aborted === 0) return null;
     return {
-      event: 'summary',
+      event: 'summary' as const,
       windowMs,
       requests: sum(http, ({ count }) => count) + aborted,
       errors: sum(http, ({ errors }) => errors),
       aborted,
       blocks,
       blockedMs,
+      /** Deferred tasks that failed or were dropped. */
       deferredLost,
+      /** Those that took most time. */
       routes: longest.map((window) => ({
         method: window.method,
         route: window.route,
@@ -87,6 +60,7 @@ export class Summaries {
         meanMs: window.totalMs / window.count,
         p50Ms: quantileMs(window, 0.5),
         p95Ms: quantileMs(window, 0.95),
+        /** The upstream that took at least half of its time; null where none did. */
         waits: this.waits.of(`${window.method} ${window.route}`, window.totalMs),
       })),
       eventLoop,
@@ -95,17 +69,19 @@ export class Summaries {
   }
 }
 
+type Summary = NonNullable<ReturnType<Summaries['next']>>;
+
 /** One line for people. */
 export function summaryText(summary: Summary): string {
   const { windowMs, requests, errors, aborted, blocks, blockedMs, deferredLost, routes, eventLoop, resources } =
     summary;
-  const lost = [
+  const what = [
+    `${counted(requests, 'request')} in the last ${windowMs === 60_000 ? 'minute' : `${windowMs / 1_000} s`}`,
     errors === 0 ? '' : counted(errors, 'error'),
     aborted === 0 ? '' : `${aborted} aborted`,
     blocks === 0 ? '' : `${counted(blocks, 'block')} of ${blockedMs.toFixed(0)} ms in all`,
     deferredLost === 0 ? '' : `${counted(deferredLost, 'deferred task')} failed or dropped`,
   ];
-  const time = windowMs === 60_000 ? 'minute' : `${windowMs / 1_000} s`;
   const shown = routes.map(
     ({ method, route, count, errors: failed, meanMs, p50Ms, p95Ms, waits }) =>
       `${count} × ${nameOf({ method, route, handler: null })} ` +
@@ -113,21 +89,21 @@ export function summaryText(summary: Summary): string {
       (waits === null ? '' : `, ${percent(waits.share)} waiting for ${waits.target}`) +
       (failed === 0 ? '' : `, ${counted(failed, 'error')}`),
   );
-  const now = [
+  const now = joined('; ', [
     eventLoop === null
       ? ''
       : `event loop ${percent(eventLoop.utilization)} busy, p99 delay ${eventLoop.delayMs.p99.toFixed(0)} ms`,
     resources === null ? '' : describeResources(resources),
-  ].filter((part) => part !== '');
-  return [
-    [`${counted(requests, 'request')} in the last ${time}`, ...lost].filter((part) => part !== '').join(', '),
+  ]);
+  return joined('. ', [
+    joined(', ', what),
     shown.length === 0 ? '' : `Most time: ${shown.join('; ')}`,
-    now.length === 0 ? '' : `Now: ${now.join('; ')}`,
-  ]
-    .filter((part) => part !== '')
-    .join('. ');
+    now === '' ? '' : `Now: ${now}`,
+  ]);
 }
 
+const joined = (separator: string, parts: readonly string[]): string =>
+  parts.filter((part) => part !== '').join(separator);
 const rounded = (ms: number): string => (ms < 10 ? ms.toFixed(1) : ms.toFixed(0));
 const sum = <T>(items: readonly T[], of: (item: T) => number): number =>
   items.reduce((total, item) => total + of(item), 0);

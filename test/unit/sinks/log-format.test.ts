@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { ConsoleLogger, Logger } from '@nestjs/common';
 import { afterEach, describe, expect, it } from 'vitest';
 import { loggerSink } from '../../../src/index.js';
-import { formatFor, pinoLogger } from '../../../src/sinks/log-format.js';
-import type { LogObject } from '../../../src/sinks/log-object.js';
+import { formatFor, type LogObject, pinoLogger } from '../../../src/sinks/log-format.js';
 import { blockRecord, requestRecord } from '../../fixtures/records.js';
 import { FakeHost } from '../../fixtures/sink-host.js';
 
