@@ -6,7 +6,7 @@ import { METRICS } from '../metrics/catalogue.js';
 import { DURATIONS, SeriesIndex, type Attributes } from '../metrics/durations.js';
 import type { Measured, Metric } from '../metrics/metric.js';
 import type { SeriesCap } from '../metrics/series-cap.js';
-import { DurationHistogram } from './duration-histogram.js';
+import { durationHistogram } from './duration-histogram.js';
 import { ScrapedMetric, type Labels } from './scraped-metric.js';
 
 /** A registry of either content type. */
@@ -39,8 +39,8 @@ export function registerMetrics(
   const index = new SeriesIndex(cap, (attributes) => ({ ...base, ...labelsOf(attributes) }));
   const histograms = DURATIONS.map((duration) => {
     const name = `${prefix}${duration.prometheus}`;
-    const histogram = new DurationHistogram(name, duration, boundsSeconds, index);
-    return new ScrapedMetric(name, duration.help, 'histogram', 'sum', () => histogram.values(host.histograms()));
+    const valuesOf = durationHistogram(name, duration, boundsSeconds, index);
+    return new ScrapedMetric(name, duration.help, 'histogram', 'sum', () => valuesOf(host.histograms()));
   });
   const others = byPrometheusName().filter((group) => !isThereAlready(registry, prefix, group[0]));
   const metrics = [...histograms, ...others.map((group) => scrapedMetric(group, prefix, base, measured))];
@@ -69,13 +69,8 @@ function scrapedMetric(group: Group, prefix: string, base: Labels, measured: () 
 }
 
 function byPrometheusName(): Group[] {
-  const groups = new Map<string, [Metric, ...Metric[]]>();
-  for (const metric of METRICS) {
-    const group = groups.get(metric.prometheus.name);
-    if (group === undefined) groups.set(metric.prometheus.name, [metric]);
-    else group.push(metric);
-  }
-  return [...groups.values()];
+  const names = new Set(METRICS.map(({ prometheus }) => prometheus.name));
+  return Array.from(names, (name) => METRICS.filter(({ prometheus }) => prometheus.name === name) as [Metric]);
 }
 
 /** `collectDefaultMetrics()` of prom-client has the same figures of the process. */

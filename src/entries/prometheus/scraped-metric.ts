@@ -28,24 +28,21 @@ export class ScrapedMetric {
     private readonly values: () => MetricValue[],
   ) {}
 
-  get(): Promise<MetricValues> {
-    const values = this.values().map(({ sharedLabels, labels, ...value }) => ({
+  async get(): Promise<MetricValues> {
+    const { values, ...metric } = await this.getForPromString();
+    const merged = values.map(({ sharedLabels, labels, ...value }) => ({
       ...value,
       labels: { ...labels, ...sharedLabels },
     }));
-    return Promise.resolve(this.withValues(values));
+    return { ...metric, values: merged };
   }
 
   /** What a registry asks for instead when it writes text; only there are `sharedLabels` understood. */
-  getForPromString(): Promise<MetricValues> {
-    return Promise.resolve(this.withValues(this.values()));
+  async getForPromString(): Promise<MetricValues> {
+    const { name, help, type, aggregator } = this;
+    return { name, help, type, aggregator, values: this.values() };
   }
 
   /** The counters are the application's, not the registry's. */
   reset(): void {}
-
-  private withValues(values: MetricValue[]): MetricValues {
-    const { name, help, type, aggregator } = this;
-    return { name, help, type, aggregator, values };
-  }
 }
