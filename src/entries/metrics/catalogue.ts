@@ -36,8 +36,12 @@ const loopDelay = (stat: 'p50' | 'p99' | 'max'): Row => [
   single(({ eventLoop }) => eventLoop && eventLoop.delayMs[stat] / 1_000),
 ];
 
+/** A line for each count: its name is the last attribute, after those that all of them have. */
+const linesOf = (counts: Counts | null, ...shared: string[]): Line[] =>
+  Object.entries(counts ?? {}).map(([name, value]): Line => [value, ...shared, name]);
+
 const by = (attribute: string, of: (snapshot: PerfSnapshot) => Counts | null): Reading =>
-  lines([attribute], ({ snapshot }) => Object.entries(of(snapshot) ?? {}).map(([name, value]) => [value, name]));
+  lines([attribute], ({ snapshot }) => linesOf(of(snapshot)));
 
 /** What `PerfInterceptor` measures stands among the routes of a snapshot, and is no request. */
 const httpRoutes = ({ routes }: PerfSnapshot): RouteSnapshot[] => routes.filter(({ method }) => isHttp(method));
@@ -80,17 +84,13 @@ const byUpstream = (of: (stats: Guarded) => number): Reading =>
 
 const byGuardedOutcome = (of: (stats: Guarded) => Counts): Reading =>
   lines(['upstream', 'outcome'], ({ snapshot }) =>
-    Object.entries(snapshot.guard ?? {}).flatMap(([upstream, stats]) =>
-      Object.entries(of(stats)).map(([outcome, value]): Line => [value, upstream, outcome]),
-    ),
+    Object.entries(snapshot.guard ?? {}).flatMap(([upstream, stats]) => linesOf(of(stats), upstream)),
   );
 
 /** Methods are as many as the code has decorators; two instances of a class are one series. */
 const byCacheOutcome = (of: (stats: CachedMethodStats) => Counts): Reading =>
   lines(['method', 'outcome'], ({ snapshot, cap }) =>
-    (snapshot.cache ?? []).flatMap((stats) =>
-      Object.entries(of(stats)).map(([outcome, value]): Line => [value, cap.admit(stats.method), outcome]),
-    ),
+    (snapshot.cache ?? []).flatMap((stats) => linesOf(of(stats), cap.admit(stats.method))),
   );
 
 const ROWS: readonly Row[] = [

@@ -1,3 +1,4 @@
+import { entryOf } from '../../core/entry-of.js';
 import type { SeriesCap } from './series-cap.js';
 
 /** What tells series apart, in a record as in a histogram. */
@@ -73,11 +74,9 @@ export class SeriesIndex<L> {
     const duration = isHttp(method) ? REQUEST : HANDLER;
     const subject = this.cap.admit(duration.subjectOf(measurement));
     const key = `${method} ${status} ${subject}`;
-    let series = this.known.get(key);
-    if (series === undefined) {
-      series = { duration, labels: this.labelsOf(duration.attributesOf(measurement, subject)) };
-      this.known.set(key, series);
-    }
-    return series;
+    return entryOf(this.known, key, () => ({
+      duration,
+      labels: this.labelsOf(duration.attributesOf(measurement, subject)),
+    }));
   }
 }
