@@ -147,8 +147,8 @@ export const cgroups = [
   {
     name: 'a path ends at its colon',
     file: membership,
-    find: 'line.slice(afterControllers + 1)',
-    replace: "line.slice(afterControllers + 1).split(':')[0]!",
+    find: '(\\/.*?)',
+    replace: '(\\/[^:]*).*?',
     tests,
   },
 ];

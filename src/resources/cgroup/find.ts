@@ -190,10 +190,6 @@ const join = (point: string, below: string): string => (point === '/' ? below : 
 
 function upwards(directory: string, top: string): string[] {
   const directories = [directory];
-  let current = directory;
-  while (current.length > top.length && current !== top) {
-    current = current.slice(0, current.lastIndexOf('/')) || '/';
-    directories.push(current);
-  }
+  for (let at = directory; at.length > top.length; directories.push(at)) at = at.slice(0, at.lastIndexOf('/')) || '/';
   return directories;
 }
