@@ -31,16 +31,10 @@ export interface ResourceReading {
   process: ResourceSample['process'];
 }
 
-interface Found {
-  atMs: number;
-  membership: string;
-  layout: CgroupLayout;
-}
-
 /** Reads the accounts of whatever cgroup the process is in now. Shared by readers that each keep their own baseline. */
 export class ResourceReader {
   private readonly root: string;
-  private found: Found | null = null;
+  private found: { atMs: number; membership: string; layout: CgroupLayout } | null = null;
 
   constructor(
     root: string,
@@ -52,27 +46,19 @@ export class ResourceReader {
   read(): ResourceReading {
     const { found } = this;
     if (found !== null && this.now() - found.atMs < REDISCOVER_EVERY_MS) {
-      const reading = this.readAt(found);
+      const reading = this.readAt(found.layout);
       // Asked afterwards: the process may have been moved, and its cgroup removed, at any time before.
       if (this.membership() === found.membership) return reading;
     }
-    return this.readAt(this.discover());
+    this.found = { atMs: this.now(), membership: this.membership(), layout: discoverCgroups(this.root) };
+    return this.readAt(this.found.layout);
   }
 
   private membership(): string {
     return textOf(`${this.root}/proc/self/cgroup`);
   }
 
-  private discover(): Found {
-    this.found = {
-      atMs: this.now(),
-      membership: this.membership(),
-      layout: discoverCgroups(this.root),
-    };
-    return this.found;
-  }
-
-  private readAt({ layout }: Found): ResourceReading {
+  private readAt(layout: CgroupLayout): ResourceReading {
     const { root } = this;
     // A cpuset is changed in place.
     const machine = readMachine(root);
