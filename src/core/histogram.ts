@@ -34,10 +34,7 @@ export class Histogram {
   private readonly octaves = NO_OCTAVES.slice();
 
   record(ms: number): void {
-    const index = this.indexOf(ms);
-    const octave = (this.octaves[index >> BITS_PER_OCTAVE] ??= new Float64Array(PER_OCTAVE));
-    octave[index & (PER_OCTAVE - 1)]! += 1;
-    this.count += 1;
+    this.add(this.indexOf(ms), 1);
     this.sumMs += ms;
     if (ms > this.maxMs) this.maxMs = ms;
     if (ms < this.minMs) this.minMs = ms;
@@ -109,9 +106,12 @@ export class Histogram {
   unfold(bucket: number, count: number): void {
     const index = bucket * FOLD;
     if (!(index >= 0 && index < LAST)) throw new RangeError(`no bucket of a histogram: ${bucket}`);
-    const octave = (this.octaves[index >> BITS_PER_OCTAVE] ??= new Float64Array(PER_OCTAVE));
-    octave[index & (PER_OCTAVE - 1)]! += count / FOLD;
-    octave[(index & (PER_OCTAVE - 1)) + 1]! += count / FOLD;
+    this.add(index, count / FOLD);
+    this.add(index + 1, count / FOLD);
+  }
+
+  private add(index: number, count: number): void {
+    (this.octaves[index >> BITS_PER_OCTAVE] ??= new Float64Array(PER_OCTAVE))[index & (PER_OCTAVE - 1)]! += count;
     this.count += count;
   }
 

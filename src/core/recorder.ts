@@ -21,7 +21,6 @@ export class Recorder {
   private closed = false;
   private reportedDropped = 0;
   private lanes: readonly SinkLane[] = [];
-  private sinks: readonly PerfSink[] = [];
   private readonly listeners: ((record: PerfRecord) => void)[] = [];
   private pending: PerfRecord[] = [];
   private closing: Promise<void> | null = null;
@@ -36,17 +35,16 @@ export class Recorder {
 
   /** Once, before features are installed: a sink may be a provider, which there is only then. */
   use(sinks: readonly PerfSink[]): void {
-    this.sinks = sinks;
     this.lanes = sinks.map((sink) => new SinkLane(sink, this.report));
   }
 
   get sinkNames(): string[] {
-    return this.sinks.map(({ name }) => name);
+    return this.lanes.map(({ sink }) => sink.name);
   }
 
   /** Of which requests some sink wants records. */
   get requestsWanted(): 'all' | 'slow' | 'none' {
-    const wanted = new Set(this.sinks.map(({ requests }) => requests ?? 'all'));
+    const wanted = new Set(this.lanes.map(({ sink }) => sink.requests ?? 'all'));
     return wanted.has('all') ? 'all' : wanted.has('slow') ? 'slow' : 'none';
   }
 
@@ -74,8 +72,8 @@ export class Recorder {
   }
 
   /** Gives every sink what is held and lets each send it; resolves within the deadline, and reports who did not. */
-  async flush(deadlineMs: number): Promise<void> {
-    await this.deliverAnd((lane) => lane.flush(deadlineMs));
+  flush(deadlineMs: number): Promise<void> {
+    return this.deliverAnd((lane) => lane.flush(deadlineMs));
   }
 
   /** Flushes and closes every sink within one deadline, once. Later records are dropped. */
@@ -135,7 +133,7 @@ class SinkLane {
   private host: PerfSinkHost | undefined;
 
   constructor(
-    private readonly sink: PerfSink,
+    readonly sink: PerfSink,
     private readonly report: OncePerCause,
   ) {}
 
@@ -165,8 +163,7 @@ class SinkLane {
 
   async flush(deadlineMs: number): Promise<void> {
     if (!this.usable) return;
-    const startedMs = performance.now();
-    const leftMs = (): number => Math.max(0, deadlineMs - (performance.now() - startedMs));
+    const leftMs = countdown(deadlineMs);
     try {
       const drained = await within(deadlineMs, async () => {
         while (this.busy !== null) await this.busy;
@@ -186,12 +183,11 @@ class SinkLane {
 
   /** Not together with others: what hangs must not take the time in which another one closes. */
   async flushAndClose(deadlineMs: number): Promise<void> {
-    const startedMs = performance.now();
+    const leftMs = countdown(deadlineMs);
     await this.flush(deadlineMs);
     this.usable = false;
-    const leftMs = Math.max(0, deadlineMs - (performance.now() - startedMs));
     try {
-      if (!(await within(leftMs, async () => this.sink.close?.(this.host)))) {
+      if (!(await within(leftMs(), async () => this.sink.close?.(this.host)))) {
         throw new Error(`close() did not settle in time`);
       }
     } catch (error) {
@@ -228,4 +224,10 @@ class SinkLane {
     const cause = `sink "${this.sink.name}" failed in ${step}(): ${reasonOf(error)}`;
     this.report.report(cause, `${cause}. Requests and other sinks are not affected.`);
   }
+}
+
+/** What is left of so many milliseconds from now on. */
+function countdown(ms: number): () => number {
+  const endMs = performance.now() + ms;
+  return () => Math.max(0, endMs - performance.now());
 }

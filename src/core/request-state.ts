@@ -57,7 +57,7 @@ export class RequestState extends Attachable implements Linked<RequestState> {
   /** An incoming `x-request-id` that is safe to log, else a generated one. Built when first asked for. */
   get id(): string {
     if (this.identifier === null) {
-      const given = this.request === null ? null : soleHeader(this.request, REQUEST_ID_HEADER);
+      const given = soleHeader(this.request, REQUEST_ID_HEADER);
       this.identifier = given !== null && SAFE_ID.test(given) ? given : this.owner.nextId();
     }
     return this.identifier;
@@ -74,7 +74,7 @@ export class RequestState extends Attachable implements Linked<RequestState> {
       const { traceId, spanId, traceFlags = 1 } = this.span;
       return `00-${traceId}-${spanId}-0${traceFlags & 1}`;
     }
-    const given = this.request === null ? null : soleHeader(this.request, 'traceparent');
+    const given = soleHeader(this.request, 'traceparent');
     return given !== null && TRACEPARENT.test(given) ? given : null;
   }
 
@@ -98,8 +98,10 @@ export class RequestState extends Attachable implements Linked<RequestState> {
 }
 
 /** A header as the client sent it; null when there is none, or more than one. */
-function soleHeader({ rawHeaders }: IncomingMessage, wanted: string): string | null {
+function soleHeader(request: IncomingMessage | null, wanted: string): string | null {
+  if (request === null) return null;
   // Not `request.headers`: its first reader pays for parsing them all.
+  const { rawHeaders } = request;
   let found: string | null = null;
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i]!;

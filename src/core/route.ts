@@ -1,4 +1,5 @@
 import { attach, Attachable } from './attachment.js';
+import { entryOf } from './entry-of.js';
 import { tellAll } from './listeners.js';
 import type { OncePerCause } from './reporter.js';
 
@@ -32,19 +33,11 @@ export class Route extends Attachable {
 
   /** This route for the method of a request: another than its own with `@All()`, and for the HEAD that comes with each GET. */
   forMethod(requestMethod: string | undefined): Route {
-    return requestMethod === this.method ? this : this.forOther(requestMethod);
-  }
-
-  private forOther(requestMethod: string | undefined): Route {
+    if (requestMethod === this.method) return this;
     const method = methodLabel(requestMethod);
     if (method === this.method) return this;
     this.otherMethods ??= new Map();
-    let route = this.otherMethods.get(method);
-    if (route === undefined) {
-      route = new Route(method, this.pattern, this.handler, this.announce);
-      this.otherMethods.set(method, route);
-    }
-    return route;
+    return entryOf(this.otherMethods, method, () => new Route(method, this.pattern, this.handler, this.announce));
   }
 }
 
