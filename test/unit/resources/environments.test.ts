@@ -1,20 +1,12 @@
-import { afterEach, describe, expect, it } from 'vitest';
-import { createResourceSampler, type ResourceSampler } from '../../../src/resources/resource-sampler.js';
+import { describe, expect, it } from 'vitest';
+import { createResourceSampler } from '../../../src/resources/resource-sampler.js';
 import { ENVIRONMENTS } from '../../fixtures/kernel/environments.js';
-import { type KernelTree, kernelTree } from '../../fixtures/kernel/kernel-tree.js';
+import { kernelTree } from '../../fixtures/kernel/kernel-tree.js';
 
 describe('ResourceSampler in every kind of environment', () => {
-  let tree: KernelTree | null = null;
-  let sampler: ResourceSampler | null = null;
-  afterEach(() => {
-    sampler?.close();
-    tree?.dispose();
-  });
-
   it.each(ENVIRONMENTS.map((environment) => [environment.name, environment] as const))('%s', (_, environment) => {
-    tree = kernelTree(environment.files);
-    sampler = createResourceSampler({ root: tree.root });
-    const { limits, cpu, memory } = sampler.sample();
+    const { root } = kernelTree(environment.files);
+    const { limits, cpu, memory } = createResourceSampler({ root }).sample();
     const { expected } = environment;
     expect(limits).toEqual({
       version: expected.version,

@@ -9,15 +9,11 @@ const V2 = { '/proc/self/mountinfo': v2Mount(), '/proc/self/cgroup': '0::/pod/ow
 
 /** In MB: what is left until the kernel kills, and what the working set leaves, as the kubelet counts. */
 function left(files: KernelTreeFiles, memoryLimitBytes?: number) {
-  const tree = kernelTree({ ...machine(), ...files });
-  try {
-    const reading = new ResourceReader(tree.root, () => 0).read();
-    const options = resourcesRows.read({ memoryLimitBytes }, '');
-    const { availableBytes } = sampleSince(null, reading, options).memory;
-    return { left: memoryLeft(reading, options.memoryLimitBytes)! / MIB, available: availableBytes! / MIB };
-  } finally {
-    tree.dispose();
-  }
+  const { root } = kernelTree({ ...machine(), ...files });
+  const reading = new ResourceReader(root, () => 0).read();
+  const options = resourcesRows.read({ memoryLimitBytes }, '');
+  const { availableBytes } = sampleSince(null, reading, options).memory;
+  return { left: memoryLeft(reading, options.memoryLimitBytes)! / MIB, available: availableBytes! / MIB };
 }
 
 describe('memory that is left until the kernel kills', () => {

@@ -1,8 +1,8 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createResourceSampler } from '../../../src/resources/resource-sampler.js';
 import type { ResourcesOptions } from '../../../src/resources/resources.options.js';
 import { MIB, machine, v2Cgroup, v2Mount } from '../../fixtures/kernel/kernel-files.js';
-import { type KernelTree, type KernelTreeFiles, kernelTree } from '../../fixtures/kernel/kernel-tree.js';
+import { type KernelTreeFiles, kernelTree } from '../../fixtures/kernel/kernel-tree.js';
 
 const container = (files: KernelTreeFiles): KernelTreeFiles => ({
   ...machine(),
@@ -12,11 +12,8 @@ const container = (files: KernelTreeFiles): KernelTreeFiles => ({
 });
 
 describe('overrides of what a container allows', () => {
-  let tree: KernelTree;
-  afterEach(() => tree.dispose());
-
   it('stand for limits that cannot be seen (Fargate)', () => {
-    tree = kernelTree(container(v2Cgroup('/sys/fs/cgroup', { currentBytes: 100 * MIB })));
+    const tree = kernelTree(container(v2Cgroup('/sys/fs/cgroup', { currentBytes: 100 * MIB })));
     const options: ResourcesOptions = { cpuLimitCores: 0.25, memoryLimitBytes: 512 * MIB };
     const { limits, memory } = createResourceSampler({ root: tree.root, ...options }).sample();
     expect(limits).toMatchObject({ source: 'override', trust: 'exact', cpuCores: 0.25, memoryBytes: 512 * MIB });
@@ -24,7 +21,7 @@ describe('overrides of what a container allows', () => {
   });
 
   it('replace what the cgroup says, but never its headroom when that is less', () => {
-    tree = kernelTree(
+    const tree = kernelTree(
       container(
         v2Cgroup('/sys/fs/cgroup', {
           cpuMax: '100000 100000',
@@ -42,7 +39,7 @@ describe('overrides of what a container allows', () => {
   });
 
   it('work without any cgroup, with the process for the container', () => {
-    tree = kernelTree({});
+    const tree = kernelTree({});
     const { limits, memory } = createResourceSampler({ root: tree.root, memoryLimitBytes: 10_000 * MIB }).sample();
     expect(limits).toMatchObject({ version: 'none', source: 'override', trust: 'none', memoryBytes: 10_000 * MIB });
     expect(memory.availableBytes).toBe(10_000 * MIB - memory.workingSetBytes!);
@@ -62,7 +59,6 @@ describe('overrides of what a container allows', () => {
     [{ root: 5 }, 'PERF_ERR_OPTION: `root` must be a path, got `5` (number).'],
     [{ now: 5 }, 'PERF_ERR_OPTION: `now` must be a function that returns monotonic milliseconds, got `5` (number).'],
   ])('rejects %j', (options, message) => {
-    tree = kernelTree({});
     expect(() => createResourceSampler(options as ResourcesOptions)).toThrow(message);
   });
 });

@@ -1,6 +1,6 @@
 import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { createResourceSampler, type ResourceSampler } from '../../../src/resources/resource-sampler.js';
 import { MIB, machine, v2Cgroup, v2Mount } from '../../fixtures/kernel/kernel-files.js';
 import { type KernelTree, kernelTree } from '../../fixtures/kernel/kernel-tree.js';
@@ -29,10 +29,6 @@ describe('rates of a v2 container', () => {
       '/proc/self/schedstat': '4000000000 1000000000 100\n',
     });
     sampler = createResourceSampler({ root: tree.root, now, cpuRequestCores: 0.25 });
-  });
-  afterEach(() => {
-    sampler.close();
-    tree.dispose();
   });
 
   it('has none at first', () => {
@@ -176,7 +172,6 @@ describe('rates of a v2 container', () => {
     nowMs += 1_000;
     sampler.recommend();
     expect(sampler.sample().cpu.window?.ms).toBe(1_000);
-    other.close();
   });
 
   it('notices that the process was moved: new figures, no rate across the move', () => {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { ResourceSample } from '../../../src/core/record.js';
 import { ResourceReader } from '../../../src/resources/resource-reading.js';
 import { createResourceSampler } from '../../../src/resources/resource-sampler.js';
 import { hitMost } from '../../../src/resources/resource-window.js';
@@ -18,50 +19,41 @@ const OWN = '/sys/fs/cgroup';
 
 type Files = Readonly<Record<string, string | null>>;
 
-/** What a sampler says of a hidden limit, in a cgroup whose files become `after` within a second. */
-function hiddenAncestorIn(cgroup: string, before: Files, after: Files): boolean | null | undefined {
+/** Two samples of a process in `cgroup`, whose files become `after` in the `ms` between them. */
+function samplesIn(cgroup: string, before: Files, after: Files, ms = 1_000): [ResourceSample, ResourceSample] {
   let nowMs = 0;
   const files = { '/proc/self/cgroup': `0::${cgroup}\n`, '/proc/self/mountinfo': v2Mount() };
   const tree = kernelTree({ ...machine(), ...files, ...before });
-  try {
-    const sampler = createResourceSampler({ root: tree.root, now: () => nowMs });
-    sampler.sample();
-    nowMs += 1_000;
-    tree.write(after);
-    return sampler.sample().cpu.window?.throttledByHiddenAncestor;
-  } finally {
-    tree.dispose();
-  }
+  const sampler = createResourceSampler({ root: tree.root, now: () => nowMs });
+  const first = sampler.sample();
+  nowMs += ms;
+  tree.write(after);
+  return [first, sampler.sample()];
 }
+
+const hiddenAncestorIn = (...of: Parameters<typeof samplesIn>): boolean | null | undefined =>
+  samplesIn(...of)[1].cpu.window?.throttledByHiddenAncestor;
 
 describe('throttling', () => {
   it.each([
     ['moves to', { cpuMax: 'max 100000' }],
     ['is lower at', { cpuMax: '50000 100000', periods: 110, throttled: 10, throttledUs: 2_000 }],
   ])('of two cgroups is not compared when the limit %s another level', (_, root) => {
-    let nowMs = 0;
     const own = (parts: Parameters<typeof v2Cgroup>[1]) => v2Cgroup(`${OWN}/own`, parts);
-    const tree = kernelTree({
-      ...machine(),
-      '/proc/self/cgroup': '0::/own\n',
-      '/proc/self/mountinfo': v2Mount(),
+    const before = {
       ...v2Cgroup(OWN, { cpuMax: '50000 100000', periods: 100, throttled: 10, throttledUs: 2_000 }),
       ...own({ cpuMax: 'max 100000', usageUs: 1_000_000 }),
-    });
-    try {
-      const sampler = createResourceSampler({ root: tree.root, now: () => nowMs });
-      expect(sampler.sample().cpu).toMatchObject({ periods: 100, throttledPeriods: 10 });
-      nowMs += 1_000;
-      tree.write(v2Cgroup(OWN, root));
-      tree.write(own({ cpuMax: '20000 100000', usageUs: 1_100_000, periods: 900, throttled: 900 }));
-      const { limits, cpu } = sampler.sample();
-      expect(limits.cpuCores).toBe(0.2);
-      expect(cpu).toMatchObject({ periods: 900, throttledPeriods: 900 });
-      const unknown = { periods: null, throttledPeriods: null, throttledRatio: null, throttledMs: null };
-      expect(cpu.window).toMatchObject(unknown);
-    } finally {
-      tree.dispose();
-    }
+    };
+    const after = {
+      ...v2Cgroup(OWN, root),
+      ...own({ cpuMax: '20000 100000', usageUs: 1_100_000, periods: 900, throttled: 900 }),
+    };
+    const [first, { limits, cpu }] = samplesIn('/own', before, after);
+    expect(first.cpu).toMatchObject({ periods: 100, throttledPeriods: 10 });
+    expect(limits.cpuCores).toBe(0.2);
+    expect(cpu).toMatchObject({ periods: 900, throttledPeriods: 900 });
+    const unknown = { periods: null, throttledPeriods: null, throttledRatio: null, throttledMs: null };
+    expect(cpu.window).toMatchObject(unknown);
   });
 });
 
@@ -88,26 +80,11 @@ describe('throttling of several limits', () => {
   ])(
     'is told of the one that was hit most: %s',
     (_, pod, own, [periods, throttledPeriods, throttledRatio, throttledMs]) => {
-      let nowMs = 0;
-      const tree = kernelTree({
-        ...machine(),
-        '/proc/self/cgroup': '0::/pod/own\n',
-        '/proc/self/mountinfo': v2Mount(),
-        ...files(counts(0, 0), counts(0, 0)),
-      });
-      try {
-        const sampler = createResourceSampler({ root: tree.root, now: () => nowMs });
-        sampler.sample();
-        nowMs += 7_000;
-        tree.write(files(pod, own));
-        const { limits, cpu } = sampler.sample();
-        expect(limits).toMatchObject({ cpuCores: 0.5, byAncestor: { cpu: false } });
-        expect(cpu.window).toMatchObject({ periods, throttledPeriods, throttledRatio, throttledMs });
-        // Counters are of one cgroup, the one with the lowest limit.
-        expect(cpu).toMatchObject({ periods: own.periods, throttledPeriods: own.throttled });
-      } finally {
-        tree.dispose();
-      }
+      const [, { limits, cpu }] = samplesIn('/pod/own', files(counts(0, 0), counts(0, 0)), files(pod, own), 7_000);
+      expect(limits).toMatchObject({ cpuCores: 0.5, byAncestor: { cpu: false } });
+      expect(cpu.window).toMatchObject({ periods, throttledPeriods, throttledRatio, throttledMs });
+      // Counters are of one cgroup, the one with the lowest limit.
+      expect(cpu).toMatchObject({ periods: own.periods, throttledPeriods: own.throttled });
     },
   );
 });
@@ -129,15 +106,11 @@ describe('the limit that was hit most', () => {
       ...v2Cgroup(`${OWN}/pod`, { cpuMax: '60000 100000' }),
       ...v2Cgroup(`${OWN}/pod/own`, { cpuMax: '50000 100000' }),
     });
-    try {
-      const reader = new ResourceReader(tree.root, () => 0);
-      const before = reader.read();
-      expect(hitMost(before, reader.read())).toBeNull();
-      tree.write(after);
-      expect(hitMost(before, reader.read())).toMatchObject(expected);
-    } finally {
-      tree.dispose();
-    }
+    const reader = new ResourceReader(tree.root, () => 0);
+    const before = reader.read();
+    expect(hitMost(before, reader.read())).toBeNull();
+    tree.write(after);
+    expect(hitMost(before, reader.read())).toMatchObject(expected);
   });
 });
 
@@ -194,29 +167,25 @@ describe('v1 units', () => {
       ...v1Cpu(at, { quotaUs: 100_000, throttledNs: 1_500_000_000, periods: 10, throttled: 5 }),
       ...v1Cpuacct(at, 4_000_000_000),
     });
-    try {
-      const sampler = createResourceSampler({ root: tree.root, now: () => nowMs });
-      const first = sampler.sample();
-      expect(first.cpu).toMatchObject({ usageSeconds: 4, userSeconds: 3, systemSeconds: 1, throttledSeconds: 1.5 });
-      expect(first.memory).toMatchObject({
-        usageBytes: 60 * MIB,
-        workingSetBytes: 55 * MIB,
-        peakBytes: 61 * MIB,
-        anonBytes: 40 * MIB,
-        fileBytes: 6 * MIB,
-        kernelBytes: 2 * MIB,
-        oomKills: 2,
-      });
-      nowMs = 1_000;
-      tree.write({
-        ...v1Cpu(at, { quotaUs: 100_000, throttledNs: 1_750_000_000, periods: 20, throttled: 9 }),
-        ...v1Cpuacct(at, 4_900_000_000),
-      });
-      expect(sampler.sample().cpu.window).toMatchObject({ periods: 10, throttledRatio: 0.4, throttledMs: 250 });
-      expect(sampler.latest?.cpu.window?.usageCores).toBeCloseTo(0.9, 9);
-    } finally {
-      tree.dispose();
-    }
+    const sampler = createResourceSampler({ root: tree.root, now: () => nowMs });
+    const first = sampler.sample();
+    expect(first.cpu).toMatchObject({ usageSeconds: 4, userSeconds: 3, systemSeconds: 1, throttledSeconds: 1.5 });
+    expect(first.memory).toMatchObject({
+      usageBytes: 60 * MIB,
+      workingSetBytes: 55 * MIB,
+      peakBytes: 61 * MIB,
+      anonBytes: 40 * MIB,
+      fileBytes: 6 * MIB,
+      kernelBytes: 2 * MIB,
+      oomKills: 2,
+    });
+    nowMs = 1_000;
+    tree.write({
+      ...v1Cpu(at, { quotaUs: 100_000, throttledNs: 1_750_000_000, periods: 20, throttled: 9 }),
+      ...v1Cpuacct(at, 4_900_000_000),
+    });
+    expect(sampler.sample().cpu.window).toMatchObject({ periods: 10, throttledRatio: 0.4, throttledMs: 250 });
+    expect(sampler.latest?.cpu.window?.usageCores).toBeCloseTo(0.9, 9);
   });
 
   it('falls back to the 10 ms ticks of cpuacct.stat', () => {
@@ -225,11 +194,7 @@ describe('v1 units', () => {
       ...v1Cpu(at),
       [`${at}/cpuacct.stat`]: 'user 150\nsystem 50\n',
     });
-    try {
-      const { cpu } = createResourceSampler({ root: tree.root }).sample();
-      expect(cpu).toMatchObject({ usageSeconds: 2, userSeconds: 1.5, systemSeconds: 0.5 });
-    } finally {
-      tree.dispose();
-    }
+    const { cpu } = createResourceSampler({ root: tree.root }).sample();
+    expect(cpu).toMatchObject({ usageSeconds: 2, userSeconds: 1.5, systemSeconds: 0.5 });
   });
 });
