@@ -5,8 +5,11 @@ import { timesMore, type Repeated } from './repeats.js';
 
 /** A block as a person wants to read it; the curl line stands below. */
 export function blockText(block: BlockRecord): string {
-  const { curl } = block;
-  const text = `${whatHappened(block)}${placeOf(block)}${sizeOf(block.note)}${waitersOf(block)}${adviceOn(block)}`;
+  const { curl, delayed, note, offloadable } = block;
+  const waited = delayed.length === 0 ? '' : `; ${counted(delayed.length, 'request')} waited`;
+  const advice =
+    offloadable === undefined ? '' : `; \`@Offload()\` on ${offloadable} could take it off the loop (docs/offload.md)`;
+  const text = `${whatHappened(block)}${placeOf(block)}${sizeOf(note)}${waited}${advice}`;
   return curl === null ? text : `${text}\n  ${curl}`;
 }
 
@@ -81,16 +84,6 @@ function placeOf({ location, stack }: BlockRecord): string {
   const call = stack.find((line) => line.endsWith(` (${location})`));
   const name = call?.slice(0, -location.length - 3).replace(/^async /, '');
   return ` at ${location}${name === undefined ? '' : ` (${name})`}`;
-}
-
-function waitersOf({ delayed }: BlockRecord): string {
-  return delayed.length === 0 ? '' : `; ${counted(delayed.length, 'request')} waited`;
-}
-
-function adviceOn({ offloadable }: BlockRecord): string {
-  return offloadable === undefined
-    ? ''
-    : `; \`@Offload()\` on ${offloadable} could take it off the loop (docs/offload.md)`;
 }
 
 /** Samples of one loop land on different columns. */

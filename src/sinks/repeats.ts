@@ -22,11 +22,12 @@ export class Repeats<T extends { readonly durationMs: number }> {
   /** Whether this one is the first of its kind since {@link take}, and to be told. */
   isNew(item: T): boolean {
     const kind = this.kindOf(item);
-    const known = this.seen.get(kind) ?? (this.seen.size < this.maxKinds ? null : this.others());
-    if (known === null) {
+    if (this.seen.size < this.maxKinds && !this.seen.has(kind)) {
       this.seen.set(kind, { first: item, count: 0, totalMs: 0, maxMs: 0 });
       return true;
     }
+    const known =
+      this.seen.get(kind) ?? entryOf(this.seen, '', () => ({ first: null, count: 0, totalMs: 0, maxMs: 0 }));
     known.count += 1;
     known.totalMs += item.durationMs;
     known.maxMs = Math.max(known.maxMs, item.durationMs);
@@ -38,10 +39,6 @@ export class Repeats<T extends { readonly durationMs: number }> {
     const repeated = [...this.seen.values()].filter(({ count }) => count > 0);
     this.seen.clear();
     return repeated;
-  }
-
-  private others(): Repeated<T> {
-    return entryOf(this.seen, '', () => ({ first: null, count: 0, totalMs: 0, maxMs: 0 }));
   }
 }
 
