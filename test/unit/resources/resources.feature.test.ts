@@ -114,7 +114,7 @@ describe('the publishing timer', () => {
       const made = resources({ intervalMs });
       expect(made.history.since(nowMs)).toBeNull();
       made.start();
-      pass(10_000);
+      pass(3_000);
       expect(made.history.since(nowMs - 1_500)).not.toBeNull();
       expect(made.history.since(-1)).toBeNull();
     }
