@@ -94,7 +94,7 @@ describe('a sink that fails', () => {
     };
     const { recorder, messages } = recording([{ name: 'hung', publish: () => new Promise(() => {}) }, slow]);
     recorder.push(record());
-    await recorder.close(2_000);
+    await recorder.close(1_000);
     expect(closed).toBe(true);
     expect(messages.filter((message) => message.includes('sink "slow"'))).toEqual([]);
   });
