@@ -123,19 +123,16 @@ describe.each(adapters)('snapshotEndpoint on %s', (adapter) => {
     expect(await (await fetch(`${url}/perf`, { method: 'POST' })).text()).toBe('created');
     await close();
   });
+});
 
-  it.each([
-    [
-      {},
-      '`snapshotEndpoint.authorize` must be a function of the request that answers with a boolean, got `undefined`.',
-    ],
-    [
-      { authorize: () => true, path: 'perf' },
-      '`snapshotEndpoint.path` must be a path that begins with `/`, got `"perf"` (string).',
-    ],
-    [true, '`snapshotEndpoint` must be an object, got `true` (boolean).'],
-  ])('refuses %j at boot', async (snapshotEndpoint, message) => {
-    const perf = { snapshotEndpoint } as unknown as PerfModuleOptions;
-    await expect(startApp(adapter, { perf, metadata })).rejects.toThrow(`PERF_ERR_OPTION: ${message}`);
-  });
+it.each([
+  [{}, '`snapshotEndpoint.authorize` must be a function of the request that answers with a boolean, got `undefined`.'],
+  [
+    { authorize: () => true, path: 'perf' },
+    '`snapshotEndpoint.path` must be a path that begins with `/`, got `"perf"` (string).',
+  ],
+  [true, '`snapshotEndpoint` must be an object, got `true` (boolean).'],
+])('snapshotEndpoint: %j is refused at boot', async (snapshotEndpoint, message) => {
+  const perf = { snapshotEndpoint } as unknown as PerfModuleOptions;
+  await expect(startApp('fastify', { perf, metadata })).rejects.toThrow(`PERF_ERR_OPTION: ${message}`);
 });

@@ -1,7 +1,6 @@
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
-import { collectDefaultMetrics, Registry } from 'prom-client';
 import { describe, expect, it } from 'vitest';
 import { OncePerCause } from '../../../../src/core/reporter.js';
 import { prometheusSink, type PrometheusSinkOptions } from '../../../../src/entries/prometheus.js';
@@ -65,20 +64,6 @@ describe('prometheusSink', () => {
         `PERF_ERR_OPTION: \`prometheusSink.labels\` must be an object without the labels that metrics have themselves, got an object. The label \`${label}\` is a metric's own: rename it.`,
       );
     }
-  });
-
-  it("shares a registry with prom-client's default metrics, whose figures of the process stay theirs", async () => {
-    const registry = new Registry();
-    collectDefaultMetrics({ register: registry });
-    const { sink } = await started({ registry });
-    const shared = await registry.metrics();
-    expect(shared).toContain('\nnodejs_heap_size_limit_bytes 500000\n');
-    expect(shared).toMatch(/\nprocess_resident_memory_bytes \d+\n/);
-    expect(shared).not.toContain('\nprocess_resident_memory_bytes 300000\n');
-    await sink.close?.();
-    const left = await registry.metrics();
-    expect(left).toContain('\nprocess_resident_memory_bytes ');
-    expect(left).not.toContain('nodejs_heap_size_limit_bytes');
   });
 
   it.each([
