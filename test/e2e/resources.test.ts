@@ -3,7 +3,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import { describe, expect, it, vi } from 'vitest';
 import { PerfService, ResourceSampler, type ResourceRecord } from '../../src/index.js';
 import { settle } from '../../src/entries/testing.js';
-import { adapters, startApp, type TestApp } from '../fixtures/app.js';
+import { startApp, type TestApp } from '../fixtures/app.js';
 
 /** Constructed by Nest, as a user's own service is. */
 @Injectable()
@@ -37,49 +37,43 @@ async function resourceRecords(running: TestApp, atLeast: number): Promise<Resou
   );
 }
 
-describe.each(adapters)('resources on %s', (adapter) => {
+describe('resources of an application', () => {
   it('publishes a record each interval, and shows what is true now in the snapshot', async () => {
-    const running = await startApp(adapter, { perf: { resources: { intervalMs: 40 } } });
-    try {
-      const records = await resourceRecords(running, 3);
-      for (const { sample } of records) expect(sample.process.rssBytes).toBeGreaterThan(10 * 2 ** 20);
-      // On the average: after a timer that the machine made late, the next one comes early.
-      const windowsMs = records.reduce((sum, { sample }) => sum + sample.cpu.window!.ms, 0);
-      expect(windowsMs / records.length).toBeGreaterThan(20);
-      const { resources } = running.app.get(PerfService).snapshot();
-      expect(resources!.at).toBeGreaterThanOrEqual(records[0]!.sample.at);
-    } finally {
-      await running.close();
-    }
+    const running = await startApp('fastify', { perf: { resources: { intervalMs: 40 } } });
+    const records = await resourceRecords(running, 3);
+    for (const { sample } of records) expect(sample.process.rssBytes).toBeGreaterThan(10 * 2 ** 20);
+    // On the average: after a timer that the machine made late, the next one comes early.
+    const windowsMs = records.reduce((sum, { sample }) => sum + sample.cpu.window!.ms, 0);
+    expect(windowsMs / records.length).toBeGreaterThan(20);
+    const { resources } = running.app.get(PerfService).snapshot();
+    expect(resources!.at).toBeGreaterThanOrEqual(records[0]!.sample.at);
+    await running.close();
   });
 
   it('shows a sample from the start on, and injects the sampler', async () => {
-    const running = await startApp(adapter, {
+    const running = await startApp('fastify', {
       perf: { resources: { cpuLimitCores: 0.5, memoryLimitBytes: 512 * 2 ** 20, cpuRequestCores: 0.25 } },
       metadata: { providers: [Autoscaler] },
     });
-    try {
-      expect(running.app.get(PerfService).snapshot().resources).toMatchObject({
-        limits: { source: 'override', cpuCores: 0.5, memoryBytes: 512 * 2 ** 20 },
-      });
-      const { sampler } = running.app.get(Autoscaler);
-      expect(sampler.latest).toBeNull();
-      const first = sampler.sample();
-      expect(first.cpu.window).toBeNull();
-      expect(sampler.latest).toBe(first);
-      expect(sampler.recommend()).toMatchObject({
-        workers: 1,
-        threadPoolSize: 2,
-        maxOldSpaceSizeMb: expect.any(Number),
-      });
-    } finally {
-      await running.close();
-    }
+    expect(running.app.get(PerfService).snapshot().resources).toMatchObject({
+      limits: { source: 'override', cpuCores: 0.5, memoryBytes: 512 * 2 ** 20 },
+    });
+    const { sampler } = running.app.get(Autoscaler);
+    expect(sampler.latest).toBeNull();
+    const first = sampler.sample();
+    expect(first.cpu.window).toBeNull();
+    expect(sampler.latest).toBe(first);
+    expect(sampler.recommend()).toMatchObject({
+      workers: 1,
+      threadPoolSize: 2,
+      maxOldSpaceSizeMb: expect.any(Number),
+    });
+    await running.close();
   });
 
   it('leaves no kernel file open when the application has closed', async () => {
     const before = openKernelFiles();
-    const running = await startApp(adapter, { perf: { resources: { intervalMs: 20 } } });
+    const running = await startApp('fastify', { perf: { resources: { intervalMs: 20 } } });
     await resourceRecords(running, 1);
     running.app.get(ResourceSampler).sample();
     await running.close();
@@ -91,34 +85,28 @@ describe.each(adapters)('resources on %s', (adapter) => {
 
   it('installs nothing when it is off, and still samples', async () => {
     const before = openKernelFiles();
-    const running = await startApp(adapter, { perf: { resources: false } });
-    try {
-      expect(openKernelFiles()).toEqual(before);
-      expect(running.app.get(PerfService).snapshot().resources).toBeNull();
-      const sample = running.app.get(ResourceSampler).sample();
-      expect(sample.cpu.usageSeconds).toBeGreaterThan(0);
-      expect(sample.memory.usageBytes).toBeGreaterThan(0);
-    } finally {
-      await running.close();
-    }
+    const running = await startApp('fastify', { perf: { resources: false } });
+    expect(openKernelFiles()).toEqual(before);
+    expect(running.app.get(PerfService).snapshot().resources).toBeNull();
+    const sample = running.app.get(ResourceSampler).sample();
+    expect(sample.cpu.usageSeconds).toBeGreaterThan(0);
+    expect(sample.memory.usageBytes).toBeGreaterThan(0);
+    await running.close();
     expect(openKernelFiles()).toEqual(before);
   });
 
   it('says once through the logger that the heap may outgrow the container', async () => {
     const warn = vi.spyOn(Logger.prototype, 'warn').mockImplementation(() => {});
-    const running = await startApp(adapter, {
+    const running = await startApp('fastify', {
       perf: { resources: { memoryLimitBytes: 64 * 2 ** 20, intervalMs: 20 } },
     });
-    try {
-      await resourceRecords(running, 2);
-      const said = warn.mock.calls.map(([message]) => String(message));
-      expect(said.filter((message) => message.startsWith('The heap may grow to'))).toEqual([
-        expect.stringContaining('NODE_OPTIONS="--max-old-space-size=32 --max-semi-space-size=4".'),
-      ]);
-      expect(said.filter((message) => message.startsWith('Only 0 of 64 MB memory are left'))).toHaveLength(1);
-    } finally {
-      warn.mockRestore();
-      await running.close();
-    }
+    await resourceRecords(running, 2);
+    const said = warn.mock.calls.map(([message]) => String(message));
+    expect(said.filter((message) => message.startsWith('The heap may grow to'))).toEqual([
+      expect.stringContaining('NODE_OPTIONS="--max-old-space-size=32 --max-semi-space-size=4".'),
+    ]);
+    expect(said.filter((message) => message.startsWith('Only 0 of 64 MB memory are left'))).toHaveLength(1);
+    warn.mockRestore();
+    await running.close();
   });
 });
