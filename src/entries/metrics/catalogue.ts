@@ -115,9 +115,7 @@ const ROWS: readonly Row[] = [
     'Share of the last window in which the event loop was busy.',
     single(({ eventLoop }) => eventLoop?.utilization),
   ],
-  loopDelay('p50'),
-  loopDelay('p99'),
-  loopDelay('max'),
+  ...(['p50', 'p99', 'max'] as const).map(loopDelay),
   [
     counter('perf.eventloop.blocks', '{block}'),
     'Event-loop blocks over the threshold, by cause and by the route proven to be the culprit.',
