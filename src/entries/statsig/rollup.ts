@@ -1,4 +1,3 @@
-import { entryOf } from '../../core/entry-of.js';
 import { Histogram } from '../../core/histogram.js';
 import type { RequestRecord } from '../../core/record.js';
 import type { StatsigEvent, StatsigMetadata } from './client.js';
@@ -50,28 +49,21 @@ export class Rollup {
     return events;
   }
 
-  private groupOf({ method, route, handler, status, outcome, variants }: RequestRecord, pod: string): Group {
-    const statusClass = `${Math.floor(status / 100)}xx`;
-    const key = JSON.stringify([method, route, handler, statusClass, outcome, variants]);
+  private groupOf(record: RequestRecord, pod: string): Group {
+    const { method, outcome } = record;
+    const status = `${Math.floor(record.status / 100)}xx`;
+    const key = JSON.stringify([method, record.route, record.handler, status, outcome, record.variants]);
     const known = this.groups.get(key);
     if (known !== undefined) return known;
     const full = this.groups.size >= MAX_GROUPS;
-    const own = {
-      method,
-      route: full ? OVERFLOW : label(route),
-      status: statusClass,
-      handler: full || handler === null ? null : label(handler),
-      outcome,
-      pod,
-    };
-    return entryOf(this.groups, full ? JSON.stringify([method, OVERFLOW, statusClass, outcome]) : key, () => ({
-      metadata: metadataOf(own, full ? null : variants),
-      count: 0,
-      sum: 0,
-      sumSquares: 0,
-      upstreamMs: 0,
-      split: 0,
-    }));
+    const route = full ? OVERFLOW : label(record.route);
+    const handler = full || record.handler === null ? null : label(record.handler);
+    const metadata = metadataOf({ method, route, status, handler, outcome, pod }, full ? null : record.variants);
+    const groupKey = full ? JSON.stringify([method, OVERFLOW, status, outcome]) : key;
+    let group = this.groups.get(groupKey);
+    if (group === undefined)
+      this.groups.set(groupKey, (group = { metadata, count: 0, sum: 0, sumSquares: 0, upstreamMs: 0, split: 0 }));
+    return group;
   }
 }
 
