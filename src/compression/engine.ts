@@ -40,7 +40,7 @@ export class CompressionEngine {
     const tag = view.header('etag');
     // Express has compared its own tag already.
     if (tag !== undefined && !isExpressTag(String(tag), body)) return false;
-    this.seen(view);
+    view.route.counters.responses += 1;
     return true;
   }
 
@@ -49,7 +49,7 @@ export class CompressionEngine {
    * be waited for. A compressor that fails costs the encoding, not the response.
    */
   send(view: ResponseView, body: Body, deliver: Deliver): void {
-    this.seen(view);
+    view.route.counters.responses += 1;
     const { shared } = view;
     if (shared instanceof KeptResponse && view.status === 200 && body === shared.entry.source) {
       this.hitKept(view, shared);
@@ -67,7 +67,7 @@ export class CompressionEngine {
 
   /** Sends a response without a body; a 304 of the application's own gets the Vary and the tag of its 200 (RFC 9110 section 15.4.5). */
   sendNothing(view: ResponseView, deliver: () => void): void {
-    this.seen(view);
+    view.route.counters.responses += 1;
     const { shared } = view;
     if (view.status === 304 && this.wasEncoded(view)) {
       addVary(view);
@@ -92,7 +92,7 @@ export class CompressionEngine {
    * whose length the application knows is worth more with it: clients show how far they are.
    */
   openStream(view: ResponseView): ContentCoding | null {
-    this.seen(view);
+    view.route.counters.responses += 1;
     const coding = this.choose(view);
     if (coding === null) return null;
     const tag = view.header('etag');
@@ -103,10 +103,9 @@ export class CompressionEngine {
 
   /** What encodes a stream that begins now; counts it when it ends. */
   encoder(view: ResponseView, coding: ContentCoding): Transform {
-    const { compressor } = this;
-    const { route } = view;
-    const level = compressor.levelFor(coding, Number.POSITIVE_INFINITY, compressor.streamEffort);
-    return compressStream(coding, level, (bytesIn, bytesOut) => this.encoded(route, bytesIn, bytesOut));
+    const { counters } = view.route;
+    const level = this.compressor.levelOfStream(coding);
+    return compressStream(coding, level, (bytesIn, bytesOut) => counters.encoded(bytesIn, bytesOut));
   }
 
   /** Reports a failure once for each cause. */
@@ -137,7 +136,7 @@ export class CompressionEngine {
     const known = this.cache.find(body);
     if (known === null) return this.cache.add(body);
     route.repeats();
-    this.hit(route);
+    route.counters.cacheHits += 1;
     return known;
   }
 
@@ -154,7 +153,7 @@ export class CompressionEngine {
       if (encoded === null) return deliver(notModified(null) ? null : body);
       view.set('content-encoding', coding);
       view.set('content-length', encoded.bytes.byteLength);
-      this.encoded(route, entry?.byteLength ?? Buffer.byteLength(body), encoded.bytes.byteLength);
+      route.counters.encoded(entry?.byteLength ?? Buffer.byteLength(body), encoded.bytes.byteLength);
       deliver(encoded.bytes);
     };
     const unencoded = (error: unknown): void => {
@@ -192,20 +191,8 @@ export class CompressionEngine {
     return length === null || length >= this.options.thresholdBytes;
   }
 
-  private seen({ route }: ResponseView): void {
-    route.counters.responses += 1;
-  }
-
-  private encoded(route: RouteCompression, bytesIn: number, bytesOut: number): void {
-    route.counters.encoded(bytesIn, bytesOut);
-  }
-
-  private hit(route: RouteCompression): void {
-    route.counters.cacheHits += 1;
-  }
-
   private hitKept({ route }: ResponseView, { entry }: KeptResponse): void {
-    this.hit(route);
+    route.counters.cacheHits += 1;
     this.cache.touch(entry);
   }
 }

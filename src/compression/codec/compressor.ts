@@ -121,9 +121,9 @@ export class Compressor {
     return levelFor(coding, byteLength, effort, this.levels);
   }
 
-  /** The effort for a stream, which takes no slot: it may last as long as its client is slow. */
-  get streamEffort(): Effort {
-    return this.governor.full ? 'hurried' : 'once';
+  /** A stream takes no slot: it may last as long as its client is slow. */
+  levelOfStream(coding: ContentCoding): number {
+    return this.levelFor(coding, Number.POSITIVE_INFINITY, this.governor.full ? 'hurried' : 'once');
   }
 
   /**
@@ -140,17 +140,10 @@ export class Compressor {
     if (body.byteLength <= MAX_BYTES_NOW && level <= levelFor(coding, 0, 'shared', NO_CHOICE)) {
       return smaller(compressNow(coding, body, level), body, level);
     }
-    return this.encodeOnPool(coding, body, effort, wanted);
-  }
-
-  private encodeOnPool(
-    coding: ContentCoding,
-    body: Uint8Array,
-    effort: Effort,
-    wanted: () => boolean,
-  ): Promise<Encoded | null> {
-    const level = this.levelFor(coding, body.byteLength, this.governor.full ? 'hurried' : effort);
-    return this.governor.run(async () => (wanted() ? smaller(await compress(coding, body, level), body, level) : null));
+    const affordable = this.levelFor(coding, body.byteLength, this.governor.full ? 'hurried' : effort);
+    return this.governor.run(async () =>
+      wanted() ? smaller(await compress(coding, body, affordable), body, affordable) : null,
+    );
   }
 }
 
