@@ -162,24 +162,7 @@ export class PerfRuntime {
       handlers.giveBack();
       throw error;
     }
-    if (handlers.sites.length === 0) return;
-    let registering = false;
-    const unwatch = watchRegistration(adapter, {
-      requests,
-      routes,
-      knows: (handler) => handlers.knows(handler),
-      begins: () => handlers.askForRequests(),
-      registers: () => {
-        // Nest registers all routes in one go. Also when one of them fails, nothing may be left on classes.
-        if (!registering) queueMicrotask(() => this.routesRegistered());
-        registering = true;
-      },
-    });
-    this.routesRegistered = () => {
-      this.routesRegistered = () => {};
-      unwatch();
-      handlers.giveBack();
-    };
+    if (handlers.sites.length > 0) this.routesRegistered = watchRegistration(adapter, handlers, requests, routes);
   }
 
   async bootstrapped(): Promise<void> {

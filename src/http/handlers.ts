@@ -9,8 +9,10 @@ import { stateOf } from './lifecycle.js';
 import { METHOD_METADATA, SSE_METADATA } from './nest-metadata.js';
 import { methodsOf } from './prototypes.js';
 import { RequestParameters, type RequestParameter } from './request-parameter.js';
-import { HANDLER_METADATA } from './route-functions.js';
 import { routeHandlerOf, servesRoute } from './route-handler.js';
+
+/** On what stands for a handler: Nest copies it to the route function. */
+export const HANDLER_METADATA = 'perf:handler';
 
 type Method = (this: unknown, ...parameters: unknown[]) => unknown;
 

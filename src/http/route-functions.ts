@@ -4,11 +4,9 @@ import type { AbstractHttpAdapter } from '@nestjs/core';
 import { attach } from '../core/attachment.js';
 import type { RequestState } from '../core/request-state.js';
 import { methodLabel, type Route, type RouteHandler, type Routes } from '../core/route.js';
+import { HANDLER_METADATA, type ControllerHandlers } from './handlers.js';
 import { stateOf, type RequestLifecycle } from './lifecycle.js';
 import { FASTIFY_ROUTE_CONFIG_METADATA, METHOD_METADATA } from './nest-metadata.js';
-
-/** On what stands for a handler: Nest copies it to the route function. */
-export const HANDLER_METADATA = 'perf:handler';
 
 /** A function that a framework calls for a route. Positional arguments, so that none is copied. */
 export type RouteFunction = (this: unknown, first: unknown, second: unknown, third: unknown) => unknown;
@@ -31,17 +29,6 @@ export const ROUTE_RUNNER = attach<RouteRunner>('application');
 /** Where a Fastify route's `config` carries our {@link Route}. */
 export const ROUTE: unique symbol = Symbol('perf:route');
 
-export interface Registration {
-  readonly requests: RequestLifecycle;
-  readonly routes: Routes;
-  /** Whether a handler is one of its own: several applications may share an adapter. */
-  knows(this: void, handler: RouteHandler): boolean;
-  /** Nest is about to read a handler's parameters; called for each. */
-  begins(this: void): void;
-  /** A controller's route is registered; called for each. */
-  registers(this: void): void;
-}
-
 type RouteTriggered = (requestMethod: RequestMethod, path: string) => unknown;
 /** The part of an adapter that Nest registers routes with, by name: `get`, `post`, … */
 type Registrar = Record<string, ((this: unknown, ...parameters: unknown[]) => unknown) | undefined>;
@@ -50,14 +37,25 @@ const REGISTERING = Object.values(RequestMethod)
   .filter((method) => typeof method === 'string')
   .map((method) => method.toLowerCase());
 
-/** Sees a controller's route functions while Nest registers them: from then on they have a route, and run by name. */
+/**
+ * Sees a controller's route functions while Nest registers them: from then on they have a route, and run by name. Returns what gives
+ * back adapter and `handlers`; it is called at the latest when Nest has registered all, or has failed to.
+ */
 export function watchRegistration(
   adapter: AbstractHttpAdapter,
-  { requests, routes, knows, begins, registers }: Registration,
+  handlers: ControllerHandlers,
+  requests: RequestLifecycle,
+  routes: Routes,
 ): () => void {
+  let hasBegun = false;
   let over = false;
   const registrar = adapter as unknown as Registrar;
-  const undo: (() => void)[] = [];
+  const undo = [() => handlers.giveBack()];
+  const giveBack = (): void => {
+    over = true;
+    for (const restore of undo.splice(0).reverse()) restore();
+  };
+  const begins = (): void => handlers.askForRequests();
   // Nest 11 puts a function without metadata around a route function when somebody has asked to hear of triggered routes.
   // So that is done here, as Nest 12 does it. Not needed any more once Nest 11 is not supported.
   const ask = registrar['getOnRouteTriggered'];
@@ -77,8 +75,11 @@ export function watchRegistration(
       replace(registrar, name, begins, (...parameters) => {
         const [path, given] = parameters;
         const handler = typeof given === 'function' ? handlerOf(given) : null;
-        if (over || handler === null || !knows(handler)) return register.apply(adapter, parameters);
-        registers();
+        // Several applications may share an adapter.
+        if (over || handler === null || !handlers.knows(handler)) return register.apply(adapter, parameters);
+        // Nest registers all routes in one go. Also when one of them fails, nothing may be left on classes.
+        if (!hasBegun) queueMicrotask(giveBack);
+        hasBegun = true;
         const route = routes.create(methodLabel(name.toUpperCase()), String(path), handler);
         const run = runnable(given as RouteFunction, route, requests);
         const told = triggered === undefined ? run : telling(triggered, String(path), given as RouteFunction, run);
@@ -86,10 +87,7 @@ export function watchRegistration(
       }),
     );
   }
-  return () => {
-    over = true;
-    for (const restore of undo.splice(0).reverse()) restore();
-  };
+  return giveBack;
 }
 
 const handlerOf = (routeFunction: object): RouteHandler | null =>
