@@ -11,7 +11,6 @@ import {
   type OnModuleInit,
 } from '@nestjs/common';
 import { HttpAdapterHost, ModulesContainer } from '@nestjs/core';
-import { needsContext } from './perf.context.js';
 import { resolveOptions, type ProvidedOptions } from './perf.options.js';
 import { HOST, noOptions, refuseSecondRegistration, secondNest } from './perf.registration.js';
 import { PerfRuntime } from './perf.runtime.js';
@@ -67,7 +66,6 @@ export class PerfHostModule
 
   constructor(
     @Inject(PerfRuntime) private readonly runtime: PerfRuntime,
-    @Inject(PERF_RESOLVED_OPTIONS) private readonly options: ProvidedOptions,
     @Optional() @Inject(ModulesContainer) private readonly modules: ModulesContainer,
     @Optional() @Inject(HttpAdapterHost) private readonly adapterHost: HttpAdapterHost,
   ) {
@@ -77,13 +75,13 @@ export class PerfHostModule
   /** Nest awaits it before it registers routes, in `NestFactory` and under `@nestjs/testing` alike. */
   async configure(): Promise<void> {
     this.configured = true;
-    await this.runtime.start(this.adapterHost.httpAdapter, this.contextEnabled(), this.modules);
+    await this.runtime.start(this.adapterHost.httpAdapter, this.modules);
   }
 
   async onModuleInit(): Promise<void> {
     this.runtime.routesRegistered();
     // An application without HTTP never calls `configure()`.
-    if (!this.configured) await this.runtime.start(null, this.contextEnabled(), this.modules);
+    if (!this.configured) await this.runtime.start(null, this.modules);
   }
 
   async onApplicationBootstrap(): Promise<void> {
@@ -102,10 +100,6 @@ export class PerfHostModule
 
   async onApplicationShutdown(): Promise<void> {
     await this.runtime.stop();
-  }
-
-  private contextEnabled(): boolean {
-    return needsContext(this.options.resolved, this.modules);
   }
 }
 

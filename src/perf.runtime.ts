@@ -23,6 +23,7 @@ import { mountsOf, platformOf, startBeforeParsers } from './http/platform-of.js'
 import type { Platform } from './http/platform.js';
 import { watchRegistration } from './http/route-functions.js';
 import { afterServerClosed, endKeptConnections, whenUnprotected } from './http/shutdown.js';
+import { needsContext } from './perf.context.js';
 import { FEATURES, type ProvidedOptions, type ResolvedOptions } from './perf.options.js';
 import { installSnapshotEndpoint } from './perf.snapshot-endpoint.js';
 import { healthOf, type PerfHealth } from './perf.health.js';
@@ -51,7 +52,7 @@ export class PerfRuntime {
   /** Of raw routes, for the first line of the log. */
   private readonly paths: string[] = [];
   /** Gives back what stood for handlers and adapter while Nest registered routes. */
-  routesRegistered: () => void = () => {};
+  routesRegistered = (): void => this.handlers.giveBack();
   private endKeptConnections: () => void = () => {};
   private starting: Promise<void> = Promise.resolve();
   private started: Promise<void> | null = null;
@@ -107,27 +108,21 @@ export class PerfRuntime {
   }
 
   /** Before routes are registered. `adapter` is null in an application without HTTP. */
-  start(adapter: AbstractHttpAdapter | null, contextEnabled: boolean, modules: ModulesContainer): Promise<void> {
-    return (this.started ??= (this.starting = this.startOnce(adapter, contextEnabled, modules)).catch(
-      async (error: unknown) => {
-        // Nobody closes an application whose boot has failed.
-        await this.stop();
-        throw error;
-      },
-    ));
+  start(adapter: AbstractHttpAdapter | null, modules: ModulesContainer): Promise<void> {
+    return (this.started ??= (this.starting = this.startOnce(adapter, modules)).catch(async (error: unknown) => {
+      // Nobody closes an application whose boot has failed.
+      await this.stop();
+      throw error;
+    }));
   }
 
-  private async startOnce(
-    adapter: AbstractHttpAdapter | null,
-    contextEnabled: boolean,
-    modules: ModulesContainer,
-  ): Promise<void> {
+  private async startOnce(adapter: AbstractHttpAdapter | null, modules: ModulesContainer): Promise<void> {
     refuseMissingExtensions(modules, new Set(this.extensions.map(({ name }) => name)));
     if (this.recorder.wanted) this.recorder.use(resolveSinks(this.sinks, this.application));
     const { http } = this.options;
     const platform = adapter === null ? null : platformOf(adapter, http, this.mounts, this.logger);
     this.requests.contextAllowed = this.options.context !== false;
-    if (contextEnabled) this.requests.enableContext();
+    if (needsContext(this.options, modules)) this.requests.enableContext();
     this.requests.platform = platform;
     if (!this.options.enabled)
       this.logger.log('Switched off: nothing is measured, compressed or shared. Deferred work still runs.');
@@ -140,7 +135,11 @@ export class PerfRuntime {
     }
     if (adapter !== null) this.watchServer(adapter);
     await this.recorder.start((sink) => this.hostFor(sink, platform), this.options.flushTimeoutMs);
-    if (adapter !== null) this.beginRegistration(adapter, modules);
+    if (adapter === null) return;
+    const { handlers, requests, routes } = this;
+    // Switched off, only what deferred work and extensions run around stays.
+    handlers.place(modules, this.options.enabled);
+    if (handlers.sites.length > 0) this.routesRegistered = watchRegistration(adapter, handlers, requests, routes);
   }
 
   private watchServer(adapter: AbstractHttpAdapter): void {
@@ -151,18 +150,6 @@ export class PerfRuntime {
         'SIGTERM would end this process without draining deferred work or flushing records. Call `app.enableShutdownHooks()` in main.ts.',
       );
     });
-  }
-
-  private beginRegistration(adapter: AbstractHttpAdapter, modules: ModulesContainer): void {
-    const { handlers, requests, routes } = this;
-    // Switched off, only what deferred work and extensions run around stays.
-    try {
-      handlers.place(modules, this.options.enabled);
-    } catch (error) {
-      handlers.giveBack();
-      throw error;
-    }
-    if (handlers.sites.length > 0) this.routesRegistered = watchRegistration(adapter, handlers, requests, routes);
   }
 
   async bootstrapped(): Promise<void> {

@@ -16,7 +16,7 @@ import type { Feature, FeatureDefinition, FeatureHost } from '../http/feature.js
 import type { RequestObserver } from '../http/lifecycle.js';
 import { globOf } from './glob.js';
 import { latencyOption } from './latency.options.js';
-import { countedRoutes, routeHistograms, ROUTE_STATS, RouteStats, snapshotRoutes } from './route-stats.js';
+import { ROUTE_STATS, RouteStats, snapshotRoutes } from './route-stats.js';
 import { addServerTiming } from './server-timing.js';
 
 type Options = NonNullable<Resolved<typeof latencyOption>>;
@@ -70,12 +70,30 @@ class Latency implements Feature, RequestObserver, LatencyFigures {
     return { routes: yield* snapshotRoutes(routes.all, inFlight, this.options.overMs, figures) };
   }
 
-  histograms(): Iterable<RouteHistogram> {
-    return routeHistograms(this.host.routes.all);
+  *histograms(): Iterable<RouteHistogram> {
+    for (const route of this.host.routes.all) {
+      for (const [status, histogram] of ROUTE_STATS.get(route)?.byStatus ?? []) {
+        yield {
+          method: route.method,
+          route: route.pattern,
+          handler: route.handler?.name ?? null,
+          status,
+          count: histogram.count,
+          sumMs: histogram.sumMs,
+          countsAtMost: (boundsMs) => histogram.countsAtMost(boundsMs),
+        };
+      }
+    }
   }
 
-  totals(): Iterable<CountedRoute> {
-    return countedRoutes(this.host.routes.all, this.options.overMs);
+  *totals(): Iterable<CountedRoute> {
+    for (const route of this.host.routes.all) {
+      const stats = ROUTE_STATS.get(route);
+      if (stats === null) continue;
+      const { byStatus, abortedCount, blockedMs } = stats;
+      const over = this.options.overMs.map((ms, index) => ({ ms, count: stats.over[index] ?? 0 }));
+      yield { route, byStatus, abortedCount, over, blockedMs };
+    }
   }
 
   private measure(route: Route): void {

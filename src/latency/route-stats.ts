@@ -1,9 +1,7 @@
 import { attach } from '../core/attachment.js';
 import { Histogram } from '../core/histogram.js';
-import type { CountedRoute } from '../core/latency-figures.js';
 import type { Route } from '../core/route.js';
 import type { RouteTimeFigures } from '../core/route-time.js';
-import type { RouteHistogram } from '../core/sink.js';
 import type { RouteSnapshot } from '../core/snapshot.js';
 import type { Steps } from '../core/turns.js';
 
@@ -55,33 +53,6 @@ export function* snapshotRoutes(
     rows.push(rowOf(unmatched, method, inFlight, overMs, figures));
   }
   return rows;
-}
-
-export function* countedRoutes(routes: readonly Route[], overMs: readonly number[]): Generator<CountedRoute> {
-  for (const route of routes) {
-    const stats = ROUTE_STATS.get(route);
-    if (stats === null) continue;
-    const { byStatus, abortedCount, blockedMs } = stats;
-    const over = overMs.map((ms, index) => ({ ms, count: stats.over[index] ?? 0 }));
-    yield { route, byStatus, abortedCount, over, blockedMs };
-  }
-}
-
-/** Cumulative histograms, one for each method, route and status that was answered. */
-export function* routeHistograms(routes: readonly Route[]): Generator<RouteHistogram> {
-  for (const route of routes) {
-    for (const [status, histogram] of ROUTE_STATS.get(route)?.byStatus ?? []) {
-      yield {
-        method: route.method,
-        route: route.pattern,
-        handler: route.handler?.name ?? null,
-        status,
-        count: histogram.count,
-        sumMs: histogram.sumMs,
-        countsAtMost: (boundsMs) => histogram.countsAtMost(boundsMs),
-      };
-    }
-  }
 }
 
 function hasTraffic(route: Route, inFlight: ReadonlyMap<Route, number>): boolean {

@@ -1,13 +1,17 @@
+import { createHash } from 'node:crypto';
 import { unpooled } from '../../core/unpooled.js';
 import type { Compressor, Encoded } from '../codec/compressor.js';
 import type { ContentCoding } from '../rules/accept-encoding.js';
-import { contentTag } from '../rules/content-tag.js';
 
 /** A response body as frameworks hand it over. */
 export type Body = string | Uint8Array;
 
 /** The body as bytes, without a copy where it is bytes already. */
 export const bytesOf = (body: Body): Uint8Array => (typeof body === 'string' ? Buffer.from(body) : body);
+
+/** A strong tag of the identity representation. */
+export const contentTag = (body: Body): string =>
+  `"${createHash('sha256').update(body).digest('base64url').slice(0, 27)}"`;
 
 /** What one entry costs besides its bytes: objects, map slots, headers. Bounds the number of small entries. */
 const OVERHEAD_BYTES = 1024;
@@ -164,14 +168,9 @@ export class ContentCache {
   }
 
   find(body: Body): CachedBody | null {
-    const candidates = this.byLength.get(body.length);
-    if (candidates === undefined) return null;
-    for (const candidate of candidates) {
-      if (!candidate.matches(body)) continue;
-      this.touch(candidate);
-      return candidate;
-    }
-    return null;
+    const found = this.byLength.get(body.length)?.find((candidate) => candidate.matches(body)) ?? null;
+    if (found !== null) this.touch(found);
+    return found;
   }
 
   has(entry: CachedBody): boolean {
@@ -194,13 +193,12 @@ export class ContentCache {
     if (body.length > this.maxBytes) return null;
     const entry = new CachedBody(body, (grown, bytes) => this.charge(grown, bytes));
     if (entry.bytes > this.maxBytes || !this.makeRoom(entry.bytes)) return null;
-    const siblings = this.byLength.get(body.length);
-    if (siblings === undefined) this.byLength.set(body.length, [entry]);
-    else if (siblings.length < MAX_PER_LENGTH || this.evictOneOf(siblings)) {
-      // Evicting the last sibling would have dropped the list.
-      siblings.push(entry);
-      this.byLength.set(body.length, siblings);
-    } else if (!forOthers) return null;
+    const { length } = body;
+    const siblings = this.byLength.get(length) ?? [];
+    const canBeFound = siblings.length < MAX_PER_LENGTH || this.evictOneOf(siblings);
+    if (!canBeFound && !forOthers) return null;
+    // Asked again: the one that made room is gone.
+    if (canBeFound) this.byLength.set(length, [...(this.byLength.get(length) ?? []), entry]);
     this.entries.add(entry);
     this.held += entry.bytes;
     return entry;
@@ -217,11 +215,10 @@ export class ContentCache {
   evict(entry: CachedBody): void {
     if (!this.entries.delete(entry)) return;
     this.held -= entry.bytes;
-    const length = entry.source.length;
-    const siblings = this.byLength.get(length);
-    const index = siblings?.indexOf(entry) ?? -1;
-    if (index >= 0) siblings!.splice(index, 1);
-    if (siblings?.length === 0) this.byLength.delete(length);
+    const { length } = entry.source;
+    const siblings = (this.byLength.get(length) ?? []).filter((other) => other !== entry);
+    if (siblings.length === 0) this.byLength.delete(length);
+    else this.byLength.set(length, siblings);
     entry.evict();
   }
 

@@ -56,7 +56,7 @@ export class HeldResponse implements Sending {
     if (this.phase === 'waiting') throw headersSentError();
     const { response, original } = this;
     if (this.phase !== 'open' || !isStatus(status)) return original.writeHead.call(response, status, reason, headers);
-    const given = (typeof reason === 'string' ? headers : (headers ?? reason)) as GivenHeaders | undefined;
+    const given = (typeof reason === 'string' ? headers : (headers ?? reason)) as GivenHeaders;
     setAll(response, given);
     response.statusCode = status;
     this.openStream(() => {
@@ -68,10 +68,10 @@ export class HeldResponse implements Sending {
   }
 
   /** Given once more: they outrank what middleware sets within a `writeHead` of its own, as with Node. */
-  private unchanged(given: GivenHeaders | undefined): OutgoingHttpHeaders | undefined {
+  private unchanged(given: GivenHeaders): OutgoingHttpHeaders | undefined {
     if (given === undefined || given === null) return undefined;
-    const names = namesOf(given).filter((name) => !this.view.hasChanged(name.toLowerCase()));
-    return Object.fromEntries(names.map((name) => [name, this.response.getHeader(name)]));
+    const unchanged = pairsOf(given).filter(([name]) => !this.view.hasChanged(name.toLowerCase()));
+    return Object.fromEntries(unchanged.map(([name]) => [name, this.response.getHeader(name)]));
   }
 
   write(chunk: unknown, encoding?: unknown, callback?: unknown): boolean {
@@ -243,28 +243,20 @@ const isStatus = (status: number): boolean => status >= 100 && status <= 999;
 const isReason = (reason: string | undefined): boolean =>
   reason === undefined || /^[\t\x20-\x7e\x80-\xff]*$/.test(reason);
 
-type GivenHeaders = OutgoingHttpHeaders | OutgoingHttpHeader[];
-
 /** `writeHead`'s headers: an object, a flat list of names and values, or a list of pairs. */
-export function setAll(response: ServerResponse, headers: GivenHeaders | undefined): void {
-  if (headers === undefined || headers === null) return;
-  if (!Array.isArray(headers)) {
-    for (const [name, value] of Object.entries(headers)) response.setHeader(name, value!);
-    return;
-  }
+type GivenHeaders = OutgoingHttpHeaders | OutgoingHttpHeader[] | null | undefined;
+
+export function setAll(response: ServerResponse, headers: GivenHeaders): void {
   const pairs = pairsOf(headers);
-  for (const [name] of pairs) response.removeHeader(name);
-  for (const [name, value] of pairs) response.appendHeader(name, value as string | string[]);
+  if (Array.isArray(headers)) {
+    for (const [name] of pairs) response.removeHeader(name);
+    for (const [name, value] of pairs) response.appendHeader(name, value as string | string[]);
+  } else for (const [name, value] of pairs) response.setHeader(name, value);
 }
 
-const pairsOf = (headers: OutgoingHttpHeader[]): [string, OutgoingHttpHeader][] =>
-  Array.isArray(headers[0]) ? (headers as unknown as [string, OutgoingHttpHeader][]) : pairUp(headers);
-
-const namesOf = (headers: NonNullable<GivenHeaders>): string[] =>
-  Array.isArray(headers) ? pairsOf(headers).map(([name]) => name) : Object.keys(headers);
-
-function pairUp(flat: readonly OutgoingHttpHeader[]): [string, OutgoingHttpHeader][] {
-  const pairs: [string, OutgoingHttpHeader][] = [];
-  for (let i = 0; i + 1 < flat.length; i += 2) pairs.push([String(flat[i]), flat[i + 1]!]);
-  return pairs;
+function pairsOf(headers: GivenHeaders): [string, OutgoingHttpHeader][] {
+  if (!Array.isArray(headers)) return Object.entries(headers ?? {}) as [string, OutgoingHttpHeader][];
+  if (Array.isArray(headers[0])) return headers as unknown as [string, OutgoingHttpHeader][];
+  const names = headers.filter((_, index) => index % 2 === 0 && index + 1 < headers.length);
+  return names.map((name, index) => [String(name), headers[2 * index + 1]!]);
 }

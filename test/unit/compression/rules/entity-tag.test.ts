@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { contentTag } from '../../../../src/compression/rules/content-tag.js';
+import { contentTag } from '../../../../src/compression/cache/content-cache.js';
 import { isExpressTag, namesTag, representationTag, weakened } from '../../../../src/compression/rules/entity-tag.js';
 
 describe('entity tags', () => {
