@@ -76,12 +76,16 @@ const metadata = { controllers: [PathController] };
 afterEach(closeApps);
 
 describe.each(adapters)('what an application puts on a request on %s', (adapter) => {
-  describe.each(strangeRoutes)('`request.route` is %s', (_name, route) => {
-    it('set by a middleware that answers', async () => {
+  it.each(strangeRoutes)(
+    '`request.route` is %s, set by a middleware that answers, and by a handler',
+    async (_name, route) => {
+      spoil = (request) => void Object.assign(request, { route });
       const built = await listeningApp(adapterOf(adapter), {
+        metadata,
         beforeInit: (app) => {
-          app.use((request: { route?: unknown }, response: ServerResponse) => {
-            request.route = route;
+          app.use((request: IncomingMessage, response: ServerResponse, next: () => void) => {
+            if (request.url !== '/anything') return next();
+            spoil(request);
             response.statusCode = 203;
             response.end('from the middleware');
           });
@@ -89,23 +93,15 @@ describe.each(adapters)('what an application puts on a request on %s', (adapter)
       });
       const uncaught = await uncaughtDuring(async () => {
         expect((await fetch(`${built.url}/anything`)).status).toBe(203);
-        expect(await recordsOf(built, 1)).toMatchObject([
+        expect(await (await fetch(`${built.url}/reroutes`)).text()).toBe('done');
+        expect(await recordsOf(built, 2)).toMatchObject([
           { route: '', handler: null, status: 203, outcome: 'completed' },
+          { status: 200, outcome: 'completed' },
         ]);
       });
       expect(uncaught).toEqual([]);
-    });
-
-    it('set by a handler', async () => {
-      spoil = (request) => void Object.assign(request, { route });
-      const built = await listeningApp(adapterOf(adapter), { metadata });
-      const uncaught = await uncaughtDuring(async () => {
-        expect(await (await fetch(`${built.url}/reroutes`)).text()).toBe('done');
-        expect(await recordsOf(built, 1)).toMatchObject([{ status: 200, outcome: 'completed' }]);
-      });
-      expect(uncaught).toEqual([]);
-    });
-  });
+    },
+  );
 
   it.each(byTurns(adapter, ['headers', 'url', 'originalUrl', 'method', 'socket', 'route']))(
     'a getter that throws in the place of `request.%s`, during a block and after it',

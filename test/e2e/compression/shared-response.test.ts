@@ -162,14 +162,6 @@ class FeedController {
     return { n: counts.handler };
   }
 
-  @Get('cookie')
-  @SharedResponse({ ttlMs: 60_000 })
-  cookie(@Res({ passthrough: true }) reply: Reply): unknown {
-    counts.handler += 1;
-    reply.header('set-cookie', `sid=${counts.handler}`);
-    return { n: counts.handler };
-  }
-
   @Get('stream')
   @SharedResponse({ ttlMs: 60_000 })
   stream(): StreamableFile {
@@ -407,9 +399,9 @@ describe.each(adapters)('@SharedResponse on %s', (adapter) => {
     expect(counts.handler).toBe(1);
   });
 
-  it.each(['s/cookie', 's/stream'])('runs the handler of %s for everybody', async (path) => {
+  it('runs the handler of a stream for everybody', async () => {
     await start();
-    const answers = await Promise.all([get(path), get(path), get(path)]);
+    const answers = await Promise.all([get('s/stream'), get('s/stream'), get('s/stream')]);
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
     expect(counts.handler).toBe(3);
   });

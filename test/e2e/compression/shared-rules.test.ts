@@ -22,7 +22,6 @@ import { callAccepting } from '../../fixtures/http-client.js';
 
 const counts: Record<string, number> = {};
 const count = (name: string): number => (counts[name] = (counts[name] ?? 0) + 1);
-let release: (() => void) | null = null;
 
 interface Reply {
   header(name: string, value: string): unknown;
@@ -47,14 +46,6 @@ class SharedController {
   @SharedResponse({ ttlMs: 60_000, authorized: 'share' })
   all(): unknown {
     return { n: count('all') };
-  }
-
-  @Get('stuck')
-  @SharedResponse({ ttlMs: 60_000, waitMs: 50 })
-  async stuck(): Promise<unknown> {
-    const n = count('stuck');
-    if (n === 1) await new Promise<void>((resolve) => (release = resolve));
-    return { n };
   }
 
   @Get('cookie')
@@ -142,7 +133,6 @@ describe.each(adapters)('@SharedResponse() on %s', (adapter) => {
   };
   afterEach(async () => {
     vi.restoreAllMocks();
-    release?.();
     await test.close();
   });
 
@@ -235,17 +225,6 @@ describe.each(adapters)('@SharedResponse() on %s', (adapter) => {
     expect(warn.mock.calls.filter(([text]) => String(text).includes('@SharedResponse()'))).toEqual([]);
   });
 
-  it('lets nobody wait longer than `waitMs` for a handler that is stuck', async () => {
-    await start();
-    const stuck = get('shared/stuck');
-    await expect.poll(() => counts['stuck']).toBe(1);
-    const others = await Promise.all([get('shared/stuck'), get('shared/stuck')]);
-    release!();
-    // One that comes after the wait is over makes the next answer.
-    for (const other of others) expect(other).toMatch(/^\{"n":[23]\}$/);
-    expect(await stuck).toBe('{"n":1}');
-  });
-
   it('that is preloaded says nothing of it when the application closes at once', async () => {
     const warn = vi.spyOn(Logger.prototype, 'warn').mockImplementation(() => {});
     for (let i = 0; i < 5; i++) {
@@ -284,20 +263,5 @@ describe.each([
     await test.close();
     expect(warn.mock.calls.filter(([text]) => String(text).includes('was not preloaded'))).toEqual([]);
     vi.restoreAllMocks();
-  });
-});
-
-describe('@SharedResponse() refuses', () => {
-  it.each<[object, string]>([
-    [
-      { ttlMs: 1, waitMs: 0 },
-      'waitMs` must be a number of milliseconds above 0 and at most 2147483647, got `0` (number).',
-    ],
-    [{ ttlMs: 1, authorized: true }, 'authorized` must be one of `"share"`, got `true` (boolean).'],
-    [{ ttlMs: 1, preload: 'yes' }, 'preload` must be `true` or `false`, got `"yes"` (string).'],
-  ])('%j', (options, message) => {
-    const decorator = SharedResponse(options as never);
-    const decorate = (): unknown => decorator(class Feed {}.prototype, 'find', { value: () => {} });
-    expect(decorate).toThrow(`PERF_ERR_OPTION: \`Feed.find @SharedResponse.${message}`);
   });
 });

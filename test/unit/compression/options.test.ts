@@ -114,6 +114,18 @@ describe('@SharedResponse()', () => {
       '`Feed.all @SharedResponse.varyBy` must be a function of the request that returns a string, got `"user"` (string).',
     ],
     [
+      { ttlMs: 1, waitMs: 0 },
+      '`Feed.all @SharedResponse.waitMs` must be a number of milliseconds above 0 and at most 2147483647, got `0` (number).',
+    ],
+    [
+      { ttlMs: 1, authorized: true },
+      '`Feed.all @SharedResponse.authorized` must be one of `"share"`, got `true` (boolean).',
+    ],
+    [
+      { ttlMs: 1, preload: 'yes' },
+      '`Feed.all @SharedResponse.preload` must be `true` or `false`, got `"yes"` (string).',
+    ],
+    [
       { ttlMs: 1, vary: () => 'user' },
       '`Feed.all @SharedResponse.vary` is not an option. Did you mean `Feed.all @SharedResponse.varyBy`?',
     ],

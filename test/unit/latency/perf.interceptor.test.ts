@@ -36,19 +36,6 @@ function setUp() {
 const outcomes = (ended: RequestState[]) =>
   ended.map(({ route, status, aborted }) => [route?.method, route?.pattern, status, aborted]);
 
-it('passes HTTP handlers through untouched', () => {
-  const { interceptor, lifecycle } = setUp();
-  const answer = of(1);
-  expect(interceptor.intercept(contextOf('http'), { handle: () => answer })).toBe(answer);
-  expect(lifecycle.inFlight).toBe(0);
-});
-
-it('names a resolver after its type and field', async () => {
-  const { run, ended } = setUp();
-  await run(contextOf('graphql', { parentType: { name: 'Query' }, fieldName: 'user' }), () => of(1));
-  expect(outcomes(ended)).toEqual([['GRAPHQL', 'Query.user', 200, false]]);
-});
-
 const asked = (operation: string) =>
   contextOf('graphql', {
     parentType: { name: 'Query' },
@@ -133,12 +120,4 @@ it('enters the context inside subscribe and leaves the caller outside of it', as
   measured.subscribe();
   expect(seen).toEqual(['UsersResolver.user']);
   expect(requestContext.getStore()).toBeUndefined();
-});
-
-it('counts an Observable that is left early as aborted, once', () => {
-  const { interceptor, ended } = setUp();
-  const subscription = interceptor.intercept(contextOf('ws'), { handle: () => new Observable(() => {}) }).subscribe();
-  subscription.unsubscribe();
-  subscription.unsubscribe();
-  expect(outcomes(ended)).toEqual([['WS', 'UsersResolver.user', 499, true]]);
 });

@@ -71,11 +71,13 @@ describe('the content cache', () => {
   it('stays within its bytes under 10 000 bodies, encodings included', async () => {
     const cache = new ContentCache(MIB);
     const compressor = new CountingCompressor();
+    let most = 0;
     for (let i = 0; i < 10_000; i++) {
       const entry = cache.add(text(i, 2_000 + (i % 500)));
       if (entry !== null && i % 10 === 0) await entry.encoded('gzip', compressor, false);
-      expect(cache.bytes).toBeLessThanOrEqual(MIB);
+      most = Math.max(most, cache.bytes);
     }
+    expect(most).toBeLessThanOrEqual(MIB);
     expect(cache.bytes).toBeGreaterThan(MIB / 2);
     cache.clear();
     expect(cache.bytes).toBe(0);
@@ -174,13 +176,7 @@ describe('a cached body', () => {
 
   it('is null where encoding would make it larger', () => {
     const compressor = new CountingCompressor();
-    const noise = Buffer.from(Array.from({ length: 3_000 }, (_, i) => (i * 2_654_435_761) >>> 24));
-    const random = new ContentCache(MIB).add(
-      Buffer.concat([noise, Buffer.from(crypto.getRandomValues(new Uint8Array(9_000)))]),
-    )!;
-    const encoded = random.encoded('gzip', compressor, false) as Encoded | null;
-    if (encoded !== null) expect(encoded.bytes.byteLength).toBeLessThan(random.byteLength);
-    const onlyNoise = new ContentCache(MIB).add(crypto.getRandomValues(new Uint8Array(9_000)))!;
-    expect(onlyNoise.encoded('gzip', compressor, false)).toBeNull();
+    const noise = new ContentCache(MIB).add(crypto.getRandomValues(new Uint8Array(9_000)))!;
+    expect(noise.encoded('gzip', compressor, false)).toBeNull();
   });
 });
