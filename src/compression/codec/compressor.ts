@@ -3,11 +3,7 @@ import type { ContentCoding } from '../rules/accept-encoding.js';
 import { compress, compressNow } from './codec.js';
 
 /** Levels that an application has chosen; a coding without one is chosen by size. */
-export interface Levels {
-  readonly zstd: number | null;
-  readonly br: number | null;
-  readonly gzip: number | null;
-}
+export type Levels = Readonly<Record<'zstd' | 'br' | 'gzip', number | null>>;
 
 /**
  * The highest level of each coding that is safe for bodies made per request, the range there is, and what more would cost: CPU

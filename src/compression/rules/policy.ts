@@ -6,10 +6,15 @@ export type FieldValue = string | number | readonly string[] | undefined;
 /** A header that was set to null, as one copied from an answer that lacks it, says nothing. Frameworks accept it, whatever their types say. */
 export const present = (value: FieldValue | null): FieldValue => value ?? undefined;
 
+const textOf = (value: FieldValue): string => (typeof value === 'object' ? value.join(',') : String(value ?? ''));
+
 /** A list-valued header as one string, in lower case. */
-export function listValue(value: FieldValue): string {
-  if (value === undefined) return '';
-  return (typeof value === 'object' ? value.join(',') : String(value)).toLowerCase();
+export const listValue = (value: FieldValue): string => textOf(value).toLowerCase();
+
+/** The members of a list-valued header, as they are written. */
+export function membersOf(value: FieldValue): string[] {
+  const members = textOf(value).split(',');
+  return members.map((member) => member.trim()).filter((member) => member !== '');
 }
 
 /** Whether a list-valued header (`Cache-Control`, `Vary`) has the member, whatever its case or argument. */
@@ -21,10 +26,8 @@ export function hasMember(value: FieldValue, member: string): boolean {
 
 /** What a member of a list-valued header says behind `=`; undefined without. */
 export function argumentOf(value: FieldValue, member: string): string | undefined {
-  const parts = listValue(value)
-    .split(',')
-    .map((part) => part.trim());
-  return parts.find((part) => part.startsWith(`${member}=`))?.slice(member.length + 1);
+  const found = membersOf(listValue(value)).find((part) => part.startsWith(`${member}=`));
+  return found?.slice(member.length + 1);
 }
 
 const VARY = 'accept-encoding';
@@ -34,11 +37,7 @@ const VARY = 'accept-encoding';
  * would add a second one.
  */
 export function varyWithAcceptEncoding(value: FieldValue): string {
-  if (value === undefined || value === '') return VARY;
-  const members = (typeof value === 'object' ? value.join(',') : String(value))
-    .split(',')
-    .map((member) => member.trim())
-    .filter((member) => member !== '' && member.toLowerCase() !== VARY);
+  const members = membersOf(value).filter((member) => member.toLowerCase() !== VARY);
   return members.includes('*') ? '*' : [...members, VARY].join(', ');
 }
 

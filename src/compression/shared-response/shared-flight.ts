@@ -9,6 +9,7 @@ import {
   isWritable,
   listValue,
   mayKeep,
+  membersOf,
   type FieldValue,
   type ResponseHead,
 } from '../rules/policy.js';
@@ -183,10 +184,7 @@ export class SharedFlight {
   private coversVary(vary: FieldValue): boolean {
     if (this.route.varies) return !listValue(vary).includes('*');
     const before = this.headersBefore['vary'];
-    const named = listValue(vary)
-      .split(',')
-      .map((member) => member.trim())
-      .filter((member) => member !== '' && member !== 'accept-encoding');
+    const named = membersOf(listValue(vary)).filter((member) => member !== 'accept-encoding');
     // What CORS has set before the handler is of headers that each request gets for itself.
     if (named.every((member) => OF_CORS.has(member) && hasMember(before, member))) return true;
     this.route.notShared('its `Vary` header names request headers: give `@SharedResponse()` a `varyBy`');
@@ -220,10 +218,8 @@ const OF_ITS_BODY = /^(?:content-(?!security-policy|length)|cache-control$|etag$
 
 /** What the handler has added to a list. */
 function membersBeside(value: FieldValue, before: FieldValue): string {
-  return String(value)
-    .split(',')
-    .map((member) => member.trim())
-    .filter((member) => member !== '' && !hasMember(before, member.toLowerCase()))
+  return membersOf(value)
+    .filter((member) => !hasMember(before, member.toLowerCase()))
     .join(', ');
 }
 
