@@ -90,26 +90,41 @@ describe.each(adapters)('prometheusSink on %s', (adapter) => {
     socket.terminate();
     await running.close();
   });
-});
 
-it('counts requests that took longer than each of `latency.overMs`', async () => {
-  const running = await startApp('fastify', {
-    perf: { sinks: [prometheusSink()], latency: { overMs: [40, 30_000] } },
-    metadata: { controllers: [HttpController] },
-  });
-  for (const path of ['slow', 'slow', 'fast']) await (await fetch(`${running.url}/${path}`)).text();
-  const records = await running.requests();
-  const families = await scrape(`${running.url}/metrics`);
-  const over = (route: string, ms: string): number =>
-    valueOf(families, 'perf_http_requests_over_total', {
-      http_request_method: 'GET',
-      http_route: route,
-      le_ms: ms,
+  it('counts requests that took longer than each of `latency.overMs`', async () => {
+    const running = await startApp(adapter, {
+      perf: { sinks: [prometheusSink()], latency: { overMs: [40, 30_000] } },
+      metadata: { controllers: [HttpController] },
     });
-  expect(over('/slow', '40')).toBe(2);
-  expect(over('/slow', '30000')).toBe(0);
-  expect(over('/fast', '40')).toBe(records.filter((r) => r.route === '/fast' && r.durationMs > 40).length);
-  await running.close();
+    for (const path of ['slow', 'slow', 'fast']) await (await fetch(`${running.url}/${path}`)).text();
+    const records = await running.requests();
+    const families = await scrape(`${running.url}/metrics`);
+    const over = (route: string, ms: string): number =>
+      valueOf(families, 'perf_http_requests_over_total', {
+        http_request_method: 'GET',
+        http_route: route,
+        le_ms: ms,
+      });
+    expect(over('/slow', '40')).toBe(2);
+    expect(over('/slow', '30000')).toBe(0);
+    expect(over('/fast', '40')).toBe(records.filter((r) => r.route === '/fast' && r.durationMs > 40).length);
+    await running.close();
+  });
+
+  it('serves a port of its own and not the application’s, until the application has closed', async () => {
+    const sink = prometheusSink({ port: 0, labels: { team: 'shop' } });
+    const running = await startApp(adapter, { perf: { sinks: [sink] }, metadata: { controllers: [HttpController] } });
+    expect((await fetch(`${running.url}/metrics`)).status).toBe(404);
+    await running.requests();
+    const url = `http://127.0.0.1:${sink.port}/metrics`;
+    expect(valueOf(await scrape(url), REQUESTS, { http_response_status_code: '404', team: 'shop' })).toBe(1);
+    await running.requests();
+    // The scrapes are no requests of the application.
+    expect(samplesOf(await scrape(url), REQUESTS)).toHaveLength(1);
+    await running.close();
+    expect(sink.port).toBeNull();
+    await expect(fetch(url)).rejects.toThrow('fetch failed');
+  });
 });
 
 describe('prometheusSink in a microservice', () => {

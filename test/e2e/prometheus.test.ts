@@ -36,7 +36,16 @@ class SlowController {
     return 'done';
   }
 }
-const controllers = [UsersController, SlowController];
+@Controller('block')
+class BlockController {
+  @Get()
+  block() {
+    const startedMs = performance.now();
+    while (performance.now() - startedMs < 120);
+    return 'blocked';
+  }
+}
+const controllers = [UsersController, SlowController, BlockController];
 
 const scrape = async (running: TestApp): Promise<Map<string, Family>> => {
   const response = await fetch(`${running.url}/metrics`);
@@ -130,6 +139,43 @@ describe.each(adapters)('prometheusSink on %s', (adapter) => {
     await waiting;
     await running.requests();
     expect(await active()).toBe(0);
+    await running.close();
+  });
+
+  it("shows the container's figures as the snapshot knows them, and none with `resources: false`", async () => {
+    const names = ['container_cpu_time_seconds_total', 'container_memory_working_set_bytes'];
+    const running = await start();
+    const families = await scrape(running);
+    const { resources } = running.app.get(PerfService).snapshot();
+    const known = [resources?.cpu.usageSeconds, resources?.memory.workingSetBytes].map((value) => value ?? null);
+    const shown = names.map((name) => samplesOf(families, name)[0]?.value ?? null);
+    // Two readings, moments apart: the same where nothing is known, else within a wide margin of each other.
+    shown.forEach((value, index) => {
+      if (known[index] === null) expect(value).toBeNull();
+      else expect(value! / known[index]!).toBeCloseTo(1, 0);
+    });
+    await running.close();
+    const without = await start([prometheusSink()], { perf: { sinks: [prometheusSink()], resources: false } });
+    const off = await scrape(without);
+    expect(names.flatMap((name) => samplesOf(off, name))).toEqual([]);
+    await without.close();
+  });
+
+  it('counts blocks by culprit and cause as their records do', async () => {
+    const running = await start();
+    await ask(running, '/block');
+    await running.requests();
+    const families = await scrape(running);
+    const blocks = running.sink.records.filter((record) => record.kind === 'block');
+    expect(blocks.length).toBeGreaterThan(0);
+    for (const { request, cause } of blocks) {
+      const same = blocks.filter((block) => block.cause === cause && block.request?.route === request?.route);
+      const labels = { http_route: request?.route ?? '', cause };
+      expect(valueOf(families, 'perf_eventloop_blocks_total', labels)).toBe(same.length);
+      const seconds = same.reduce((sum, { durationMs }) => sum + durationMs / 1_000, 0);
+      expect(valueOf(families, 'perf_eventloop_blocked_seconds_total', labels)).toBeCloseTo(seconds, 9);
+    }
+    expect(valueOf(families, 'nodejs_eventloop_delay_seconds', { stat: 'max' })).toBeGreaterThan(0);
     await running.close();
   });
 });

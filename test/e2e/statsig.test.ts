@@ -1,7 +1,7 @@
 import { Controller, Get, Param, ServiceUnavailableException } from '@nestjs/common';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { statsigSink } from '../../src/entries/statsig.js';
-import { startApp, type TestApp } from '../fixtures/app.js';
+import { statsigSink, type StatsigSinkOptions } from '../../src/entries/statsig.js';
+import { adapters, startApp, type TestApp } from '../fixtures/app.js';
 import { StatsigLoopback } from '../fixtures/statsig-server.js';
 
 @Controller('users')
@@ -9,6 +9,8 @@ class UsersController {
   @Get(':id')
   find(@Param('id') id: string) {
     if (id === 'down') throw new ServiceUnavailableException();
+    const startedMs = performance.now();
+    while (id === 'block' && performance.now() - startedMs < 120);
     return { id };
   }
 }
@@ -19,10 +21,20 @@ beforeEach(async () => {
 });
 afterEach(() => statsig.stop());
 
-describe('statsigSink in an application, with the real SDK', () => {
-  const start = (flushTimeoutMs = 20_000): Promise<TestApp> =>
-    startApp('fastify', {
-      perf: { sinks: [statsigSink({ client: statsig.client(), pod: 'pod-1' })], flushTimeoutMs },
+/** Records come to sinks in batches, so each look at them flushes first. */
+async function settleUntil(running: TestApp, reached: () => boolean): Promise<void> {
+  await expect
+    .poll(async () => {
+      await running.requests();
+      return reached();
+    })
+    .toBe(true);
+}
+
+describe.each(adapters)('statsigSink on %s, with the real SDK', (adapter) => {
+  const start = (options: Partial<StatsigSinkOptions> = {}, flushTimeoutMs = 20_000): Promise<TestApp> =>
+    startApp(adapter, {
+      perf: { sinks: [statsigSink({ client: statsig.client(), pod: 'pod-1', ...options })], flushTimeoutMs },
       metadata: { controllers: [UsersController] },
     });
   /** 40 of one route, 10 failing, 30 unmatched; returns the statuses the clients saw. */
@@ -57,11 +69,79 @@ describe('statsigSink in an application, with the real SDK', () => {
     expect(sum(latency.map(({ metadata }) => Number(metadata['count'])))).toBe(80);
   });
 
+  it('sends a block with its culprit, its cause and its line', async () => {
+    const running = await start();
+    await (await fetch(`${running.url}/users/block`)).text();
+    await running.close();
+    const blocks = running.sink.records.filter((record) => record.kind === 'block');
+    expect(blocks.length).toBeGreaterThan(0);
+    expect(statsig.events('event_loop_block').map(({ value, metadata }) => ({ value, ...metadata }))).toEqual(
+      blocks.map(({ durationMs, request, cause, location }) => ({
+        value: durationMs,
+        route: request?.route ?? null,
+        cause,
+        location: location === null ? null : expect.stringMatching(/statsig\.test\.ts:\d+:\d+$/),
+        pod: 'pod-1',
+      })),
+    );
+  });
+
+  it('rolls requests up: the sums are those of the requests', async () => {
+    const running = await start({ requests: 'rollup' });
+    await traffic(running);
+    const records = await running.requests();
+    await running.close();
+    const events = statsig.events('api_request');
+    expect(events.map(({ metadata: { route, status, count } }) => `${route} ${status} ${count}`).sort()).toEqual([
+      ' 4xx 30',
+      '/users/:id 2xx 40',
+      '/users/:id 5xx 10',
+    ]);
+    for (const { value, metadata } of events) {
+      const durations = records
+        .filter((r) => r.route === metadata['route'] && String(r.status)[0] === String(metadata['status'])[0])
+        .map((r) => r.durationMs);
+      const total = durations.reduce((a, b) => a + b, 0);
+      expect(metadata['sum']).toBeCloseTo(total, 6);
+      expect(metadata['sumSquares']).toBeCloseTo(
+        durations.reduce((a, b) => a + b * b, 0),
+        4,
+      );
+      expect(value).toBeCloseTo(total / durations.length, 6);
+    }
+  });
+
+  it('ends its intervals with the resource samples: figures of the pod, and sums that stay whole', async () => {
+    const running = await startApp(adapter, {
+      perf: {
+        sinks: [statsigSink({ client: statsig.client(), pod: 'pod-1', requests: 'rollup' })],
+        resources: { intervalMs: 50 },
+      },
+      metadata: { controllers: [UsersController] },
+    });
+    const samples = (): number => running.sink.records.filter(({ kind }) => kind === 'resource').length;
+    await traffic(running);
+    await settleUntil(running, () => samples() >= 2);
+    await traffic(running);
+    await running.close();
+    const rollups = statsig.events('api_request').filter(({ metadata }) => metadata['status'] === '2xx');
+    expect(rollups.length).toBeGreaterThanOrEqual(2);
+    expect(rollups.reduce((sum, { metadata }) => sum + Number(metadata['count']), 0)).toBe(80);
+    const pods = statsig.events('pod_resources');
+    expect(pods).toHaveLength(samples());
+    expect(pods.every(({ user }) => user.userID === 'pod-1')).toBe(true);
+    const [last] = running.sink.records.filter((record) => record.kind === 'resource').slice(-1);
+    expect(pods.at(-1)).toMatchObject({
+      value: last!.sample.cpu.window?.usageCores ?? null,
+      metadata: { rssBytes: last!.sample.process.rssBytes, heapUsedBytes: last!.sample.process.heapUsedBytes },
+    });
+  });
+
   it.each(['error', 'hang'] as const)(
     'leaves requests alone and closes in time when Statsig is on "%s"',
     async (ingest) => {
       statsig.ingest = ingest;
-      const running = await start(300);
+      const running = await start({}, 300);
       const statuses = [...(await traffic(running)), ...(await traffic(running))];
       expect(statuses.filter((status) => status === 200)).toHaveLength(80);
       const startedMs = performance.now();
