@@ -58,7 +58,7 @@ export const eventLoopOption = feature({
   safepoints: boolean({ default: false }),
 });
 
-/** How often things happen, milliseconds. All follow from the threshold. */
+/** How often things happen. */
 export interface Timing {
   readonly thresholdMs: number;
   /** A request that starts or ends so soon after the last beat adds none. A block may look that much longer. */
@@ -69,6 +69,8 @@ export interface Timing {
   readonly idleTickMs: number;
   /** A loop that has not turned for so long is looked at. */
   readonly suspectMs: number;
+  /** On average. A look costs the main thread about half a millisecond, also where it is blocked all the time. */
+  readonly looksPerSecond: number;
 }
 
 /** Requests must have been absent for so long before the fast tick stops: starting it costs a wake-up of the watchdog. */
@@ -85,5 +87,5 @@ export function timingOf(thresholdMs: number): Timing {
   const tickMs = Math.min(50, Math.max(5, thresholdMs / 5));
   const suspectMs = Math.max(2 * tickMs, Math.min(thresholdMs / 2, 100));
   const beatMs = Math.min(MAX_BEAT_MS, thresholdMs / 100);
-  return { thresholdMs, beatMs, tickMs, idleTickMs: IDLE_TICK_MS, suspectMs };
+  return { thresholdMs, beatMs, tickMs, idleTickMs: IDLE_TICK_MS, suspectMs, looksPerSecond: 30 };
 }

@@ -63,7 +63,10 @@ export const runningFrames = (frames: readonly Frame[]): readonly Frame[] => {
   return end < 0 ? frames : frames.slice(0, end);
 };
 
-/** Whether a frame is code that the user wrote: no Node internals, no dependency, none of this library's. */
+/**
+ * Whether a frame is code that the user wrote: no Node internals, no dependency, none of this library's. The watchdog's thread is
+ * given this as text (see watchdog-source.ts): it uses nothing from outside.
+ */
 export function isUserFrame(frame: Frame, ownFolder: string | null): boolean {
   const { file, name } = frame;
   if (file === null || file === '' || file.startsWith('node:') || file.startsWith('evalmachine')) return false;

@@ -1,26 +1,21 @@
 import type * as Beat from './beat.js';
 import type { Timing } from './event-loop.options.js';
+import type { isUserFrame } from './frame.js';
+import type { Message } from './interrupt/probe.js';
 import type { Mappings, Position, SourceMaps } from './source-maps.js';
 
 /** What the watchdog thread is given. Plain data: it crosses to another thread. */
 export interface WatchdogData {
-  readonly memory: ArrayBufferLike;
+  readonly words: Int32Array;
   /** The thread's function can import nothing. */
   readonly beat: typeof Beat;
   readonly timing: Timing;
-  readonly budget: LookBudget;
   /** Milliseconds on the kernel's monotonic clock when the main thread's `performance.now()` was 0. */
   readonly originMs: number;
   /** The property of the main context's global object that holds the probe. */
   readonly probeName: string;
   /** The main thread has maps of its own of what a loader made. */
   readonly loaderMaps: boolean;
-}
-
-/** How often the watchdog may look. */
-export interface LookBudget {
-  readonly perSecond: number;
-  readonly burst: number;
 }
 
 /** Asks where positions are in the sources. */
@@ -36,25 +31,15 @@ export type Told =
   /** It has stopped and will look no more: it waits to be told to end. */
   | { readonly stopped: true };
 
-type SeenFrame = Position & { readonly name: string | null };
-
-interface Seen {
-  ok: boolean;
-  method?: string;
-  route?: string;
-  handler?: string;
-  frames?: SeenFrame[];
-}
-
 /**
  * The watchdog thread: when the beat goes stale it has one expression evaluated on top of the blocked stack, and disconnects.
  * It is started from its own source text (see watchdog-source.ts): it must use nothing but what it is given.
  */
-export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings): void {
+export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings, isUsers: typeof isUserFrame): void {
   const { parentPort, receiveMessageOnPort, workerData } = process.getBuiltinModule('node:worker_threads');
   const { Session } = process.getBuiltinModule('node:inspector');
   const fs = process.getBuiltinModule('node:fs');
-  const { memory, beat, timing, budget, originMs, probeName, loaderMaps } = workerData as WatchdogData;
+  const { words, beat, timing, originMs, probeName, loaderMaps } = workerData as WatchdogData;
   /** The watchdog's own polling while no request is in flight. */
   const idlePollMs = 1_000;
   /** After so long a block is told on stderr while it lasts. */
@@ -64,7 +49,6 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
   /** Of a bundle of Nest and all it needs they are 3 MB. */
   const maxMappingBytes = 6_000_000;
   const workingDirectory = process.cwd();
-  const words = new Int32Array(memory);
   const sleeper = new Int32Array(new SharedArrayBuffer(4));
   const ownStartMs = nowMs();
   const schedstatFd = openSchedstat();
@@ -72,7 +56,8 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
 
   let watchedSeq = Atomics.load(words, beat.SEQ);
   let nextLookMs = 0;
-  let tokens = budget.burst;
+  const maxTokens = 3 * timing.looksPerSecond;
+  let tokens = maxTokens;
   let refilledMs = ownStartMs;
   let saidAtMs = 0;
   /** Since the loop last turned: a process that was stopped has blocked nothing. */
@@ -83,7 +68,7 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
   /** Until when the loop counts as turning though no beat says so, as under fake timers: looks met no code that runs. */
   let idleMs = -Infinity;
   let maps: SourceMaps | null = null;
-  let seen: Seen | null = null;
+  let seen: Message | null = null;
   /** The main thread's run delay at the last poll of a block; null while it turns. */
   let runDelayUs: number | null = null;
 
@@ -196,7 +181,7 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
   }
 
   function takeToken(now: number): boolean {
-    tokens = Math.min(budget.burst, tokens + ((now - refilledMs) / 1000) * budget.perSecond);
+    tokens = Math.min(maxTokens, tokens + ((now - refilledMs) / 1000) * timing.looksPerSecond);
     refilledMs = now;
     if (tokens < 1) return false;
     tokens -= 1;
@@ -217,7 +202,7 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
       else if (Atomics.load(words, beat.SEQ) === seq) sayWhileItLasts(beforeMs);
     }, timing.tickMs);
     let done = false;
-    const answered = (answer: Seen | null, failure: unknown = null): void => {
+    const answered = (answer: Message | null, failure: unknown = null): void => {
       if (done) return;
       if (answer !== null) failedLooks = 0;
       else if (failure !== null) lookFailed(failure);
@@ -233,7 +218,8 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
       session.post(
         'Runtime.evaluate',
         { expression: expressionOf(seq, nowMs()), returnByValue: true },
-        (error, reply) => answered((reply as { result?: { value?: Seen } } | undefined)?.result?.value ?? null, error),
+        (error, reply) =>
+          answered((reply as { result?: { value?: Message } } | undefined)?.result?.value ?? null, error),
       );
     } catch (error) {
       answered(null, error);
@@ -266,7 +252,9 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
     const who = seen?.handler === undefined ? (seen?.method ?? '') : `${seen.method} ${seen.route} (${seen.handler})`;
     const frames = seen?.frames ?? [];
     // The evaluated script's own top-level frame stands below its function.
-    const frame = frames.slice(frames.findIndex(({ name }) => name === 'perfProbe') + 2).find(isUserFrame);
+    const frame = frames
+      .slice(frames.findIndex(({ name }) => name === 'perfProbe') + 2)
+      .find((one) => isUsers(one, null));
     const where = frame === undefined ? '' : ` at ${locationOf(frame)} (${frame.name ?? 'anonymous'})`;
     const ms = Math.round(staleMs);
     const said =
@@ -285,11 +273,6 @@ export function watchdogThread(Maps: typeof SourceMaps, Decoded: typeof Mappings
       // The line is worth more than its map; an error here would end the watchdog in the middle of a hang.
       return file === null ? null : `${file}:${line}:${column}`;
     }
-  }
-
-  function isUserFrame({ file, name }: SeenFrame): boolean {
-    if (file === null || file === '' || (name ?? '').startsWith('perf:')) return false;
-    return !file.startsWith('node:') && !file.includes('node_modules');
   }
 
   function writeToStderr(line: string): void {

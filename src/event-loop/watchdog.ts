@@ -7,10 +7,8 @@ import * as beat from './beat.js';
 import type { Position } from './source-maps.js';
 import type { Timing } from './event-loop.options.js';
 import { watchdogSource } from './watchdog-source.js';
-import type { LocationsAsked, LookBudget, Told, WatchdogData } from './watchdog.thread.js';
+import type { LocationsAsked, Told, WatchdogData } from './watchdog.thread.js';
 
-/** A look costs the main thread about half a millisecond: this bounds what a loop pays that is blocked all the time. */
-const LOOK_BUDGET: LookBudget = { perSecond: 30, burst: 90 };
 const STOP_DEADLINE_MS = 1_000;
 /** Room to read a map file of two and a half times the mappings that are kept. */
 const HEAP_MB = 128;
@@ -46,7 +44,6 @@ export class Watchdog {
     private readonly timing: Timing,
     private readonly probeName: string,
     private readonly report: OncePerCause,
-    private readonly budget: LookBudget = LOOK_BUDGET,
   ) {}
 
   get running(): boolean {
@@ -94,13 +91,11 @@ export class Watchdog {
   }
 
   private startThread(): Worker {
-    const { timing, budget, probeName } = this;
-    const memory = this.words.buffer;
+    const { words, timing, probeName } = this;
     const data: WatchdogData = {
-      memory,
+      words,
       beat: { ...beat },
       timing,
-      budget,
       originMs: ORIGIN_MS,
       probeName,
       loaderMaps: process.sourceMapsEnabled,

@@ -50,7 +50,7 @@ const nobody = (unknown: Unknown): Whose => ({ state: null, source: null, unknow
 type Sample = Look<RequestState> & { settledNext: RequestState | null };
 
 /** What the watchdog sends, and takes back with what was seen. Plain values only. */
-interface Message {
+export interface Message {
   seq: number;
   at: number;
   ok: boolean;
