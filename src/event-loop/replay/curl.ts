@@ -4,57 +4,32 @@ import type { RequestState } from '../../core/request-state.js';
 import { methodLabel } from '../../core/route.js';
 import { parsedBody, safeBody, safeHeaders, sentUrl, type Headers } from '../../core/safe-request.js';
 
-export interface ReplayRequest {
-  readonly method: string;
-  /** As it was sent: path and query. */
-  readonly url: string;
-  readonly pattern: string | null;
-  readonly secure: boolean;
-  readonly headers: Headers;
-  /** The parsed body; undefined when there was none, or it is still unread. */
-  readonly body: unknown;
-}
-
 export interface ReplayRules {
   readonly allowHeaders: readonly string[];
   /** 0: no body. */
   readonly maxBodyBytes: number;
 }
 
-/** The curl line of a request; null for one that did not come over HTTP. */
+/** A curl line that sends a request again, without its secrets; null for one that did not come over HTTP. */
 export function replayOf(state: RequestState, rules: ReplayRules, secrets: SecretNames): string | null {
   const { request, route } = state;
   if (request === null) return null;
+  const { headers } = request;
+  const method = methodLabel(request.method);
   // An HTTP/2 request has lost its socket by now.
   const socket = request.socket as { encrypted?: boolean } | undefined;
-  return curlOf(
-    {
-      method: methodLabel(request.method),
-      url: sentUrl(state),
-      pattern: route?.pattern ?? null,
-      secure: socket?.encrypted === true || request.headers[':scheme'] === 'https',
-      headers: request.headers,
-      body: parsedBody(state),
-    },
-    rules,
-    secrets,
-  );
-}
-
-/** A curl line that sends a request again, without its secrets. */
-export function curlOf(request: ReplayRequest, rules: ReplayRules, secrets: SecretNames): string {
-  const { method, headers } = request;
-  const host = safeHost(headers['host'] ?? headers[':authority']);
-  const url = `${request.secure ? 'https' : 'http'}://${host}${redactUrl(request.url, request.pattern, secrets)}`;
+  const secure = socket?.encrypted === true || headers[':scheme'] === 'https';
+  const host = safeHost(headers.host ?? headers[':authority']);
+  const url = `${secure ? 'https' : 'http'}://${host}${redactUrl(sentUrl(state), route?.pattern ?? null, secrets)}`;
   const words = ['curl'];
-  if (!request.secure && headers[':scheme'] !== undefined) words.push('--http2-prior-knowledge');
+  if (!secure && headers[':scheme'] !== undefined) words.push('--http2-prior-knowledge');
   if (method === 'HEAD') words.push('--head');
   else if (method !== 'GET') words.push('-X', quote(method));
   // Brackets and braces in a URL are ranges to curl.
   words.push('--globoff', quote(url));
   for (const [name, value] of safeHeaders(headers, rules.allowHeaders, secrets))
     words.push('-H', quote(`${name}: ${value}`));
-  const body = bodyOf(request, rules.maxBodyBytes, secrets);
+  const body = bodyOf(headers, parsedBody(state), rules.maxBodyBytes, secrets);
   if (body !== null) words.push('--data-raw', quote(body));
   return words.join(' ');
 }
@@ -62,7 +37,7 @@ export function curlOf(request: ReplayRequest, rules: ReplayRules, secrets: Secr
 /** `text` as one word of a POSIX shell. */
 export const quote = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
-function bodyOf({ headers, body }: ReplayRequest, maxBytes: number, secrets: SecretNames): string | null {
+function bodyOf(headers: Headers, body: unknown, maxBytes: number, secrets: SecretNames): string | null {
   const safe = safeBody(headers, body, maxBytes, secrets);
   if (safe === null) return null;
   const text = safe.isForm ? formOf(safe.data as Record<string, unknown>) : JSON.stringify(safe.data);

@@ -5,61 +5,63 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { curlOf, quote, replayOf, type ReplayRequest } from '../../../../src/event-loop/replay/curl.js';
+import { quote, replayOf, type ReplayRules } from '../../../../src/event-loop/replay/curl.js';
 import { SecretNames } from '../../../../src/core/redact.js';
 import { RequestState } from '../../../../src/core/request-state.js';
+import { Route } from '../../../../src/core/route.js';
 import { CERTIFICATE, KEY } from '../../../fixtures/certificate.js';
 
 const secrets = new SecretNames([]);
-const request: ReplayRequest = {
+const request = {
   method: 'GET',
   url: '/reports/7?year=2024',
-  pattern: '/reports/:id',
-  secure: false,
   headers: { host: 'api.test:3000', accept: 'application/json', 'x-tenant': 'acme', authorization: 'Bearer abcdef' },
-  body: undefined,
+  body: undefined as unknown,
 };
-const post: ReplayRequest = {
+const post = {
   ...request,
   method: 'POST',
   headers: { host: 'api.test', 'content-type': 'application/json', 'content-length': '60' },
   body: { name: "O'Hara", password: 'hunter2' },
 };
+const route = new Route('GET', '/reports/:id', null, () => {});
+const curlOf = (given: object, allowed: ReplayRules): string | null =>
+  replayOf(new RequestState(given as never, null, 0, { findRoute: () => route } as never), allowed, secrets);
 const rules = { allowHeaders: [], maxBodyBytes: 0 };
 
 describe('curl line', () => {
   it('sends method, URL and harmless headers', () => {
-    expect(curlOf(request, rules, secrets)).toBe(
+    expect(curlOf(request, rules)).toBe(
       "curl --globoff 'http://api.test:3000/reports/7?year=2024' -H 'accept: application/json'",
     );
   });
 
   it('adds the headers that are allowed, but never a secret one', () => {
-    const line = curlOf(request, { ...rules, allowHeaders: ['X-Tenant', 'Authorization'] }, secrets);
+    const line = curlOf(request, { ...rules, allowHeaders: ['X-Tenant', 'Authorization'] });
     expect(line).toContain("-H 'x-tenant: acme'");
     expect(line).toContain("-H 'authorization: [redacted]'");
   });
 
   it('redacts a parameter inside an allowed header', () => {
     const headers = { host: 'h', accept: 'text/html; token=hunter2' };
-    expect(curlOf({ ...request, headers }, rules, secrets)).toContain("-H 'accept: [redacted]'");
+    expect(curlOf({ ...request, headers }, rules)).toContain("-H 'accept: [redacted]'");
   });
 
   it('leaves the body out unless it is asked for', () => {
-    expect(curlOf(post, rules, secrets)).toBe(
+    expect(curlOf(post, rules)).toBe(
       "curl -X 'POST' --globoff 'http://api.test/reports/7?year=2024' -H 'content-type: application/json'",
     );
   });
 
   it('repeats a JSON body without its secrets, quoted for a shell', () => {
-    expect(curlOf(post, { ...rules, maxBodyBytes: 1_000 }, secrets)).toContain(
+    expect(curlOf(post, { ...rules, maxBodyBytes: 1_000 })).toContain(
       String.raw`--data-raw '{"name":"O'\''Hara","password":"[redacted]"}'`,
     );
   });
 
   it.each(['application/x-www-form-urlencoded', 'Application/X-WWW-Form-URLencoded'])('repeats a form: %s', (type) => {
     const headers = { ...post.headers, 'content-type': type };
-    expect(curlOf({ ...post, headers }, { ...rules, maxBodyBytes: 1_000 }, secrets)).toContain(
+    expect(curlOf({ ...post, headers }, { ...rules, maxBodyBytes: 1_000 })).toContain(
       "--data-raw 'name=O'\\''Hara&password=[redacted]'",
     );
   });
@@ -69,12 +71,12 @@ describe('curl line', () => {
     ['of unknown length', { 'content-type': 'application/json' }],
     ['neither JSON nor a form', { 'content-length': '10', 'content-type': 'application/octet-stream' }],
   ])('leaves out a body that is %s', (_name, headers) => {
-    expect(curlOf({ ...post, headers }, { ...rules, maxBodyBytes: 1_000 }, secrets)).not.toContain('--data-raw');
+    expect(curlOf({ ...post, headers }, { ...rules, maxBodyBytes: 1_000 })).not.toContain('--data-raw');
   });
 
   it('does not repeat a host that is no host', () => {
     const headers = { host: "x' ; rm -rf / #" };
-    expect(curlOf({ ...request, headers }, rules, secrets)).toContain("'http://localhost/reports/7?year=2024'");
+    expect(curlOf({ ...request, headers }, rules)).toContain("'http://localhost/reports/7?year=2024'");
   });
 
   it('is one word for a shell, whatever the text', () => {
