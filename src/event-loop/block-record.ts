@@ -63,33 +63,33 @@ export interface RecordRules {
 /** Where a position is, as a text; null: nowhere that can be told. */
 export type Locate = (position: Position) => string | null;
 
-/** The record of a block that has been judged. `locate` is null where no source line is wanted. */
+/** The record of a block that has been judged. */
 export function blockRecordOf(
   block: Block,
   classification: Classification<RequestState>,
   gcMs: number,
   delayed: readonly RequestState[],
-  locate: Locate | null,
+  locate: Locate,
   rules: RecordRules,
 ): BlockRecord {
-  const { secrets, replay, reader } = rules;
-  const { culprit, suspect } = classification;
-  const isUsers = locate === null ? null : usersFrames(rules.ownFolder, locate);
-  const shown = isUsers === null ? null : shownStack(classification.shown, isUsers, locate!);
+  const { secrets, replay, reader, methods } = rules;
+  const { cause, culprit, suspect } = classification;
+  // In a bundle only the map tells a dependency from the user's code.
+  const isUsers: IsUsers = (frame) => isUserFrame(frame, rules.ownFolder) && !IN_DEPENDENCY.test(locate(frame) ?? '');
+  const { frames, user } = shownStack(classification.shown, isUsers, locate);
   const refOf = (state: RequestState | null) => (state === null ? null : requestRefOf(state, secrets, reader));
-  const running = classification.cause === 'javascript' && shown?.user != null ? shown.frames : [];
-  const methods = isUsers === null ? null : rules.methods;
-  const offloadable = reader.read('the methods', () => methods?.runningIn(running, isUsers!) ?? null, null);
+  const running = cause === 'javascript' && user !== null ? frames : [];
+  const offloadable = reader.read('the methods', () => methods?.runningIn(running, isUsers) ?? null, null);
   return {
     kind: 'block',
     startedAt: epochMsOf(block.startMs),
     durationMs: block.endMs - block.startMs,
     provenMs: classification.provenMs,
-    cause: classification.cause,
+    cause,
     request: refOf(culprit),
     suspect: refOf(suspect),
-    location: shown?.user == null ? null : locate!(shown.user),
-    stack: shown === null ? [] : shown.frames.slice(0, MAX_STACK).map((frame) => lineOf(frame, locate!)),
+    location: user === null ? null : locate(user),
+    stack: frames.slice(0, MAX_STACK).map((frame) => lineOf(frame, locate)),
     ...(offloadable === null ? null : { offloadable }),
     gcMs,
     delayed: delayed.slice(0, MAX_DELAYED).map((state) => requestRefOf(state, secrets, reader)),
@@ -151,14 +151,8 @@ interface Place {
 
 type IsUsers = (frame: Frame) => boolean;
 
-/** In a bundle only the map tells a dependency from the user's code. */
-const usersFrames =
-  (ownFolder: string | null, locate: Locate): IsUsers =>
-  (frame) =>
-    isUserFrame(frame, ownFolder) && !IN_DEPENDENCY.test(locate(frame) ?? '');
-
 /** The stack of the source line that was seen most often, and the user's frame in it: compiled code may have one line. */
-function shownStack(looks: readonly Look<RequestState>[], isUsers: IsUsers, locate: Locate): Place | null {
+function shownStack(looks: readonly Look<RequestState>[], isUsers: IsUsers, locate: Locate): Omit<Place, 'count'> {
   const places = new Map<string, Place>();
   for (const look of looks) {
     const frames = withoutProbe(look.frames);
@@ -168,12 +162,9 @@ function shownStack(looks: readonly Look<RequestState>[], isUsers: IsUsers, loca
     place.count += 1;
     places.set(key, place);
   }
-  const users = [...places.values()].filter(({ user }) => user !== null);
-  const candidates = users.length > 0 ? users : [...places.values()];
-  return candidates.reduce<Place | null>(
-    (most, place) => (most !== null && most.count >= place.count ? most : place),
-    null,
-  );
+  const rankOf = ({ user, count }: Place): number => (user === null ? 0 : count);
+  const [most] = [...places.values()].toSorted((a, b) => rankOf(b) - rankOf(a));
+  return most ?? { frames: [], user: null };
 }
 
 function lineOf(frame: Frame, locate: Locate): string {

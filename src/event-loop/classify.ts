@@ -188,16 +188,15 @@ function claimsOf<S>({ looks, runDelayMs }: Evidence<S>): Claim<S>[] {
     const waitedMs = look.servedMs - look.requestedMs;
     const follows = before !== null && before.state === look.state && !(look.cut && look.state === null);
     // A look that came late proves that a native call ran, and whose only where the stack shows the call.
-    if (waitedMs <= LATE_MS) {
+    if (!isLate(look)) {
       if (follows) claim.provenMs += look.servedMs - before!.servedMs;
     } else if (showsItsCall(look)) {
       claim.insideCall ||= showsNodeCall(look);
       claim.lateMs += waitedMs;
       claim.provenMs += follows ? look.servedMs - before!.servedMs : waitedMs;
-    } else {
-      claim.likelyMs += waitedMs;
+    } else if (follows) {
       // Between the last look and the native call the same request ran on.
-      if (follows) claim.provenMs += Math.max(0, look.requestedMs - before!.servedMs);
+      claim.provenMs += Math.max(0, look.requestedMs - before!.servedMs);
     }
     before = look;
   }
@@ -210,32 +209,25 @@ function claimsOf<S>({ looks, runDelayMs }: Evidence<S>): Claim<S>[] {
   return [...claims.values()];
 }
 
+const isLate = ({ requestedMs, servedMs }: Look<unknown>): boolean => servedMs - requestedMs > LATE_MS;
+
 function newClaim<S>(state: S | null): Claim<S> {
   return { state, provenMs: 0, lateMs: 0, likelyMs: 0, looks: [], insideCall: false };
 }
 
 /** Who probably made the native calls that held the looks up. */
 function likelyOf<S>({ looks }: Evidence<S>, claims: readonly Claim<S>[], windowMs: number): Claim<S> | null {
-  const byState = new Map<S | null, Claim<S>>(claims.map((claim) => [claim.state, { ...claim }]));
+  const byState = new Map<S | null, Claim<S>>(claims.map((claim) => [claim.state, claim]));
   for (const look of looks) {
-    const settled = look.settledNext;
-    const waitedMs = look.servedMs - look.requestedMs;
-    if (settled === null || waitedMs <= LATE_MS || showsItsCall(look)) continue;
-    byState.get(look.state)!.likelyMs -= waitedMs;
-    const claim = byState.get(settled) ?? newClaim(settled);
-    claim.likelyMs += waitedMs;
-    byState.set(settled, claim);
+    if (!isLate(look) || showsItsCall(look)) continue;
+    const state = look.settledNext ?? look.state;
+    const claim = byState.get(state) ?? newClaim(state);
+    byState.set(state, claim);
+    claim.likelyMs += look.servedMs - look.requestedMs;
   }
-  let best: Claim<S> | null = null;
-  for (const claim of byState.values()) {
-    const ms = claim.provenMs + claim.likelyMs;
-    if (
-      claim.likelyMs + claim.lateMs > 0 &&
-      ms >= PROVEN_RATIO * windowMs &&
-      (best === null || ms > best.provenMs + best.likelyMs)
-    ) {
-      best = claim;
-    }
-  }
-  return best;
+  const msOf = ({ provenMs, likelyMs }: Claim<S>): number => provenMs + likelyMs;
+  const likely = [...byState.values()].filter(
+    (claim) => claim.likelyMs + claim.lateMs > 0 && msOf(claim) >= PROVEN_RATIO * windowMs,
+  );
+  return likely.toSorted((a, b) => msOf(b) - msOf(a))[0] ?? null;
 }

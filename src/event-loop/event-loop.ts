@@ -250,7 +250,7 @@ export class EventLoop implements RequestObserver {
     const { block, looks, inFlight, firstOn, severalOn, queued } = seen;
     const { startMs, endMs, cpuRatio } = block;
     const gcMs = this.gc.within(startMs, endMs);
-    const classification = classify<RequestState>({
+    const { shown, ...judged } = classify<RequestState>({
       startMs,
       endMs,
       inPieces: block.seq < 0,
@@ -268,6 +268,7 @@ export class EventLoop implements RequestObserver {
       firstOn,
       alone: aloneIn(inFlight, startMs),
     });
+    const classification = { ...judged, shown: this.options.stack ? shown : [] };
     const waited = waitedOf(inFlight, classification);
     this.charge(block, classification.culprit, waited);
     const recorded = this.record(block, classification, gcMs, [...waited, ...queued]);
@@ -292,11 +293,9 @@ export class EventLoop implements RequestObserver {
     delayed: readonly RequestState[],
   ): Promise<void> {
     try {
-      const positions = this.options.stack ? positionsOf(classification) : [];
+      const positions = positionsOf(classification);
       const locations = (await this.watchdog?.locate(positions, LOCATE_MS)) ?? null;
-      const locate = this.options.stack
-        ? locateBy(positions, locations, (position) => this.compiled.locationOf(position))
-        : null;
+      const locate = locateBy(positions, locations, (position) => this.compiled.locationOf(position));
       this.recorder.push(blockRecordOf(block, classification, gcMs, delayed, locate, this.rules));
     } catch (error) {
       this.reader.failed('a record', error);

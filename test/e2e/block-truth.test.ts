@@ -98,6 +98,7 @@ describe.each(adapters)('the only request there was on %s', (adapter) => {
       const { block, request } = await loneBlock(built, path);
       expect(request.delayedMs).toBe(0);
       expect(block.delayed).toEqual([]);
+      if (!stack) expect([block.location, block.stack]).toEqual([null, []]);
       if (block.request !== null) expect(block.request.id).toBe(request.id);
       // Nobody has proven that: what is unknown is said as unknown.
       expect(lines.all.filter((line) => /code of no request/i.test(line))).toEqual([]);

@@ -3,11 +3,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { RequestState } from '../../../src/core/request-state.js';
-import { blockRecordOf, locateBy, positionsOf } from '../../../src/event-loop/block-record.js';
+import {
+  blockRecordOf,
+  CarefulReader,
+  locateBy,
+  positionsOf,
+  type Locate,
+} from '../../../src/event-loop/block-record.js';
 import type { Classification } from '../../../src/event-loop/classify.js';
 import type { Frame, Look } from '../../../src/event-loop/frame.js';
 import { SecretNames } from '../../../src/core/redact.js';
-import { CarefulReader } from '../../../src/event-loop/block-record.js';
 import { OncePerCause } from '../../../src/core/reporter.js';
 import { Mappings, SourceMaps } from '../../../src/event-loop/source-maps.js';
 
@@ -47,6 +52,7 @@ const rules = {
   methods: null,
 };
 const maps = new SourceMaps(folder, 1_000_000, Mappings);
+const locate: Locate = (position) => maps.locationOf(position);
 const classificationOf = (frames: readonly Frame[]): Classification<RequestState> => {
   const look: Look<RequestState> = {
     requestedMs: 10,
@@ -70,8 +76,7 @@ const classificationOf = (frames: readonly Frame[]): Classification<RequestState
     shown: [look],
   };
 };
-const recordOf = (frames: readonly Frame[]) =>
-  blockRecordOf(block, classificationOf(frames), 0, [], (position) => maps.locationOf(position), rules);
+const recordOf = (frames: readonly Frame[]) => blockRecordOf(block, classificationOf(frames), 0, [], locate, rules);
 
 describe('the line of a block in a bundle', () => {
   it('is the user’s, not that of a dependency in the same file, which stays in the stack', () => {
@@ -91,7 +96,7 @@ it('the line of a block is the one seen most often in the source, where the comp
   writeFileSync(`${minified}.map`, JSON.stringify({ version: 3, sources: ['a.ts'], names: [], mappings: 'AAAA,SACA' }));
   const at = (column: number) => ({ ...classificationOf([{ ...frame('own', 1), file: minified, column }]).shown[0]! });
   const classification = { ...classificationOf([]), shown: [at(1), at(10), at(12)] };
-  const record = blockRecordOf(block, classification, 0, [], (position) => maps.locationOf(position), rules);
+  const record = blockRecordOf(block, classification, 0, [], locate, rules);
   expect(record.location).toBe('a.ts:2:1');
 });
 
@@ -116,7 +121,7 @@ describe('the size beside a block', () => {
   const owner = { attached: null, nextId: () => 'id', findRoute: () => null };
   const request = { method: 'GET', url: '/', headers: {} };
   const noteOf = (state: RequestState) =>
-    blockRecordOf(block, { ...classificationOf([frame('own', 2)]), culprit: state }, 0, [], null, {
+    blockRecordOf(block, { ...classificationOf([frame('own', 2)]), culprit: state }, 0, [], locate, {
       ...rules,
       replay: null,
     }).note;
@@ -144,7 +149,7 @@ describe("the caller's trace", () => {
     const owner = { attached: null, nextId: () => 'id', findRoute: () => null };
     const culprit = new RequestState(request as never, null, 0, owner);
     const found = { ...classificationOf([frame('own', 2)]), culprit };
-    expect(blockRecordOf(block, found, 0, [], null, rules).request).toMatchObject({ traceId });
+    expect(blockRecordOf(block, found, 0, [], locate, rules).request).toMatchObject({ traceId });
   });
 });
 
@@ -176,7 +181,7 @@ describe('a request on which the application has put what cannot be read', () =>
     };
     const state = new RequestState(request as never, response as never, 0, owner);
     const culprit = { ...classificationOf([frame('own', 2)]), culprit: state };
-    const build = () => blockRecordOf(block, culprit, 0, [state, state], null, rules);
+    const build = () => blockRecordOf(block, culprit, 0, [state, state], locate, rules);
     expect(build()).toMatchObject({ request: { method: '_OTHER', route: '', url: '', traceId: null }, curl: null });
     const reports = told.length;
     expect(reports).toBeGreaterThan(3);
