@@ -1,12 +1,5 @@
 import { from, Observable, Subject, takeUntil, type ObservableInput } from 'rxjs';
 
-/** As rxjs itself tells it, also of another copy of rxjs. */
-export function isObservable(value: unknown): value is ObservableInput<unknown> {
-  if (typeof value !== 'object' || value === null) return false;
-  const given = value as { lift?: unknown; subscribe?: unknown };
-  return typeof given.lift === 'function' && typeof given.subscribe === 'function';
-}
-
 /** The same observable, whose subscription and notifications happen within `run`. `ended` is called once. */
 export function knownObservable(
   source: ObservableInput<unknown>,

@@ -158,11 +158,9 @@ export class Mappings {
   private readonly marks: Readonly<State>[] = [
     { at: 0, generatedLine: 0, generatedColumn: 0, source: 0, line: 0, column: 0, mapped: false },
   ];
-  private readonly charsBetweenMarks = 20_000;
+  private readonly charsBetweenMarks = 10_000;
   /** Value of each character of the alphabet. */
   private readonly digits = new Uint8Array(128);
-  /** The numbers of the segment that was read last. */
-  private readonly deltas = new Int32Array(5);
 
   /** Throws when these are no mappings, since what is read comes from a file of anybody's. */
   constructor({ mappings, sources }: { readonly mappings: string; readonly sources: readonly string[] }) {
@@ -175,30 +173,28 @@ export class Mappings {
 
   /** Where the last segment at or before a position came from; empty when from nowhere. Never throws. */
   findEntry(line: number, column: number): Partial<Origin> {
-    const { text, deltas, marks } = this;
+    const { text, marks } = this;
     const isBefore = ({ generatedLine, generatedColumn }: State): boolean =>
       generatedLine < line || (generatedLine === line && generatedColumn <= column);
     const state = { ...(marks.findLast(isBefore) ?? marks[0]!) };
-    while (state.at < text.length && state.generatedLine <= line) {
-      const char = text[state.at];
-      if (char === ';') {
+    const segments = /;|[^,;]+/g;
+    segments.lastIndex = state.at;
+    while (state.generatedLine <= line) {
+      const segment = segments.exec(text)?.[0];
+      if (segment === undefined) break;
+      if (segment === ';') {
         state.generatedLine += 1;
         state.generatedColumn = 0;
-      }
-      if (char === ';' || char === ',') {
-        state.at += 1;
         continue;
       }
-      const end = this.readSegment(state.at);
-      if (state.generatedLine === line && state.generatedColumn + deltas[0]! > column) break;
-      state.at = end.at;
-      state.generatedColumn += deltas[0]!;
-      state.mapped = end.fields >= 4;
-      if (state.mapped) {
-        state.source += deltas[1]!;
-        state.line += deltas[2]!;
-        state.column += deltas[3]!;
-      }
+      const [columns = 0, source = 0, lines = 0, sourceColumns] = this.numbersOf(segment);
+      if (state.generatedLine === line && state.generatedColumn + columns > column) break;
+      state.at = segments.lastIndex;
+      state.generatedColumn += columns;
+      state.mapped = sourceColumns !== undefined;
+      state.source += source;
+      state.line += lines;
+      state.column += sourceColumns ?? 0;
       if (state.at >= marks.at(-1)!.at + this.charsBetweenMarks) marks.push({ ...state });
     }
     const originalSource = state.mapped ? this.sources[state.source] : undefined;
@@ -207,26 +203,18 @@ export class Mappings {
       : { originalSource, originalLine: state.line, originalColumn: state.column };
   }
 
-  /** Reads a segment's numbers into `deltas`: where it ends, and how many there were. */
-  private readSegment(from: number): { at: number; fields: number } {
-    const { text, digits, deltas } = this;
-    let fields = 0;
-    let at = from;
-    while (at < text.length && text[at] !== ',' && text[at] !== ';') {
-      let value = 0;
-      let shift = 0;
-      let digit: number;
-      do {
-        // Past the end this is 0, which ends the number.
-        digit = digits[text.charCodeAt(at)] ?? 0;
-        at += 1;
-        value |= (digit & 31) << shift;
-        shift += 5;
-      } while ((digit & 32) !== 0);
+  private numbersOf(segment: string): number[] {
+    const numbers: number[] = [];
+    let [value, shift] = [0, 0];
+    for (let i = 0; i < segment.length; i++) {
+      const digit = this.digits[segment.charCodeAt(i)] ?? 0;
+      value |= (digit & 31) << shift;
+      shift += 5;
+      if ((digit & 32) !== 0) continue;
       // The lowest bit is the sign.
-      deltas[fields % 5] = (value & 1) === 1 ? -(value >>> 1) : value >>> 1;
-      fields += 1;
+      numbers.push((value & 1) === 1 ? -(value >>> 1) : value >>> 1);
+      [value, shift] = [0, 0];
     }
-    return { at, fields };
+    return numbers;
   }
 }

@@ -1,9 +1,9 @@
-import type { Observable, ObservableInput } from 'rxjs';
+import { isObservable, type Observable, type ObservableInput } from 'rxjs';
 import { attach } from '../../core/attachment.js';
 import type { RequestState } from '../../core/request-state.js';
 import { SEQ } from '../beat.js';
 import type { Frame } from '../frame.js';
-import { isObservable, knownObservable } from '../known-observable.js';
+import { knownObservable } from '../known-observable.js';
 
 /** How far a request is, as its route function and handler tell. */
 export type Phase =
