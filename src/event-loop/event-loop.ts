@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import type { Server } from 'node:http';
-import type { Socket } from 'node:net';
 import type { ModulesContainer } from '@nestjs/core';
 import { threadId } from 'node:worker_threads';
 import { monotonicMs } from '../core/clock.js';
@@ -21,7 +20,7 @@ import { classify, type Classification } from './classify.js';
 import { timingOf, type eventLoopOption, type Timing } from './event-loop.options.js';
 import { GcObserver } from './gc.js';
 import { Identity, captureFrames, captureNames, Probe } from './interrupt/probe.js';
-import { Naming, progressOf } from './interrupt/naming.js';
+import { Naming } from './interrupt/naming.js';
 import { LoopWatch, nodeGauges, type Block } from './loop-watch.js';
 import { Mappings, SourceMaps } from './source-maps.js';
 import { ProviderMethods } from './provider-methods.js';
@@ -29,28 +28,21 @@ import { PendingBlocks } from './pending-blocks.js';
 import { installSafepoints } from './safepoints.js';
 import { stacksObstacle } from './stack-check.js';
 import { Watchdog, watchdogObstacle } from './watchdog.js';
+import { msInside, SocketQueue, waitedOf } from './waiting.js';
 import type { Look } from './frame.js';
 
 interface SeenBlock {
   readonly block: Block;
   readonly inFlight: readonly RequestState[];
-  /** Came in the first turns after it: they were waiting in the socket. */
-  readonly queued: RequestState[];
+  readonly queued: readonly RequestState[];
   readonly looks: readonly Look<RequestState>[];
   /** Who was the first to get on after the last look; null: nobody before the loop turned. */
   readonly firstOn: RequestState | null;
   readonly severalOn: boolean;
-  readonly connections: ReadonlySet<object>;
-  /** How often the loop has come round since. */
-  turns: number;
 }
 
 /** Nothing but the record waits for its lines, and to read the map of a bundle takes the thread some time the first time. */
 const LOCATE_MS = 2_000;
-/** So many turns after a block, all that waited in sockets has been read: a request that starts later was not held up by it. */
-const TURNS_TO_READ = 2;
-/** The same where the connection had to be accepted first. */
-const TURNS_TO_ACCEPT_AND_READ = 3;
 
 /** Every block of the event loop over the threshold becomes a record that names the request and the line. */
 export class EventLoop implements RequestObserver {
@@ -61,6 +53,7 @@ export class EventLoop implements RequestObserver {
   private readonly watch: LoopWatch;
   private readonly gc = new GcObserver();
   private readonly reader: CarefulReader;
+  private readonly queue: SocketQueue;
   private rules: RecordRules;
   /** Positions in the compiled code. */
   private readonly compiled = new SourceMaps(process.cwd(), 0, Mappings);
@@ -73,8 +66,6 @@ export class EventLoop implements RequestObserver {
   private closed = false;
   /** A request whose end the loop is just hearing of: no longer in flight, but it was during the block. */
   private ending: RequestState | null = null;
-  /** The last block, while requests may still come that it has kept waiting. */
-  private queueing: SeenBlock | null = null;
   private readonly recording = new Set<Promise<void>>();
 
   constructor(
@@ -95,6 +86,7 @@ export class EventLoop implements RequestObserver {
     );
     this.naming = new Naming(`perf:${this.id}:`, this.watch.beat.words);
     this.reader = new CarefulReader(report);
+    this.queue = new SocketQueue(this.reader);
     this.pending = new PendingBlocks(
       monotonicMs,
       () => (this.watchdog?.running === true ? this.watch.polls : null),
@@ -125,7 +117,7 @@ export class EventLoop implements RequestObserver {
     if (this.closed) return;
     this.startWatching();
     this.watch.requestStarted(state.startedMs);
-    if (this.queueing !== null && this.hasWaited(state, this.queueing)) this.queueing.queued.push(state);
+    this.queue.started(state);
   }
 
   ended(state: RequestState): void {
@@ -198,52 +190,15 @@ export class EventLoop implements RequestObserver {
     const { ending } = this;
     if (ending !== null && ending.startedMs < block.endMs && !inFlight.includes(ending)) inFlight.push(ending);
     const { firstOn, severalOn } = this.naming;
-    const seen: SeenBlock = {
-      block,
-      looks: this.probe?.samplesOf(block.seq) ?? [],
-      inFlight,
-      firstOn: firstOn ?? ending,
-      severalOn,
-      queued: [],
-      connections: new Set(inFlight.map((state) => this.connectionOf(state)).filter((one) => one !== null)),
-      turns: 0,
-    };
+    const looks = this.probe?.samplesOf(block.seq) ?? [];
     this.turned();
-    this.pending.add(seen);
-    this.queueing = seen;
-    this.countTurns(seen);
-  }
-
-  /** On one connection, the next request is sent when the one before is answered. */
-  private hasWaited(state: RequestState, { connections, turns }: SeenBlock): boolean {
-    const connection = this.connectionOf(state);
-    if (connection !== null && connections.has(connection)) return false;
-    return turns < TURNS_TO_READ || connection?.bytesWritten === 0;
-  }
-
-  /** Null where several requests share it: HTTP/2. */
-  private connectionOf({ request }: RequestState): Socket | null {
-    return this.reader.read(
-      'the connection',
-      () => (request === null || request.httpVersionMajor > 1 ? null : request.socket),
-      null,
-    );
+    const queued = this.queue.openAfter(inFlight);
+    this.pending.add({ block, looks, inFlight, firstOn: firstOn ?? ending, severalOn, queued });
   }
 
   private turned(): void {
     this.naming.turned();
     this.probe?.turned();
-  }
-
-  private countTurns(seen: SeenBlock): void {
-    inRootContext(() =>
-      setImmediate(() => {
-        seen.turns += 1;
-        if (this.queueing !== seen) return;
-        if (seen.turns < TURNS_TO_ACCEPT_AND_READ) this.countTurns(seen);
-        else this.queueing = null;
-      }),
-    );
   }
 
   private judge(seen: SeenBlock): void {
@@ -301,21 +256,6 @@ export class EventLoop implements RequestObserver {
       this.reader.failed('a record', error);
     }
   }
-}
-
-/** Who waited for sure: where the culprit is not known, it may be anyone whose code would not have been seen. */
-function waitedOf(inFlight: readonly RequestState[], classification: Classification<RequestState>): RequestState[] {
-  const { culprit, suspect, ran, waited } = classification;
-  if (waited === 'unknown') return [];
-  const others = inFlight.filter((state) => state !== culprit && state !== suspect && !ran.includes(state));
-  // Before its route function a request may run outside the store.
-  return waited === 'seen' ? others.filter((state) => progressOf(state) !== null) : others;
-}
-
-/** Milliseconds of the block in which a request was in flight. */
-function msInside({ startMs, endMs }: Block, state: RequestState): number {
-  const untilMs = state.endedMs > 0 ? Math.min(endMs, state.endedMs) : endMs;
-  return Math.max(0, untilMs - Math.max(startMs, state.startedMs));
 }
 
 /** Counted from up to some seconds before the block, so it supports other evidence and is none by itself. */
