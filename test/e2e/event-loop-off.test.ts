@@ -8,6 +8,7 @@ import { settle } from '../../src/entries/testing.js';
 import { PerfService } from '../../src/index.js';
 import { adapterOf, adapters, startApp } from '../fixtures/app.js';
 import { buildApp, closeServer, ownServer } from '../fixtures/build-app.js';
+import { until } from '../fixtures/until.js';
 
 @Controller()
 class HelloController {
@@ -28,14 +29,6 @@ const globals = () => [
   Error.prepareStackTrace,
   Error.stackTraceLimit,
 ];
-
-const until = async (condition: () => boolean): Promise<void> => {
-  const deadlineMs = performance.now() + 20_000;
-  while (!condition()) {
-    if (performance.now() > deadlineMs) throw new Error('never became true');
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-};
 
 describe.each(adapters)('the watchdog on %s', (adapter) => {
   it('is not there when the feature is off', async () => {
@@ -61,7 +54,7 @@ describe.each(adapters)('the watchdog on %s', (adapter) => {
       },
     });
     expect(initialised.filter((thread) => !before.has(thread))).toEqual([]);
-    await until(() => threads().some((thread) => !before.has(thread)));
+    await until('a thread', () => threads().some((thread) => !before.has(thread)));
     await running.close();
   });
 
@@ -74,7 +67,7 @@ describe.each(adapters)('the watchdog on %s', (adapter) => {
       await fetch(`${url}/hello`);
       await closeServer(server);
     }
-    await until(() => threads().some((thread) => !before.has(thread)));
+    await until('a thread', () => threads().some((thread) => !before.has(thread)));
     await app.close();
   });
 
@@ -95,7 +88,7 @@ describe.each(adapters)('the watchdog on %s', (adapter) => {
     expect(globals()).toEqual(globalsBefore);
     expect(process.listenerCount('exit')).toBe(listenersBefore);
     // Sockets of the client are closed a little later.
-    await until(() => threads().length <= threadsBefore && descriptors() <= descriptorsBefore);
+    await until('as before', () => threads().length <= threadsBefore && descriptors() <= descriptorsBefore);
   });
 
   it('of two applications in one process blames only its own requests', async () => {

@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { connect } from 'node:net';
-import { setImmediate as turn } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PerfService, type BlockRecord, type RequestRecord } from '../../src/index.js';
 import { settle } from '../../src/entries/testing.js';
@@ -9,14 +8,13 @@ import { adapters, startApp, type TestApp } from '../fixtures/app.js';
 import { BlockersController } from '../fixtures/blockers.controller.js';
 import { Load } from '../fixtures/load.js';
 import { RawClient } from '../fixtures/socket.js';
+import { until } from '../fixtures/until.js';
 
 const LONG = process.env['PERF_LONG'] !== undefined;
 /** Both adapters and both ways of telling requests apart, each at least once; all pairs in the long run. */
 const SETUPS = adapters
   .flatMap((adapter) => [false, true].map((context) => ({ adapter, context })))
   .filter(({ adapter, context }) => LONG || context === (adapter === 'express'));
-const KINDS = ['loop', 'sort', 'regex', 'stringify', 'pbkdf2', 'exec', 'wait'];
-const PLACES = ['block', 'later', 'returned'];
 const INNOCENTS = Array.from({ length: 12 }, (_, i) => `/innocent/${i}`);
 const CULPRITS = /^\/(?:block|later|returned|soon|last|rows|noted|half|victim|big)/;
 
@@ -68,17 +66,6 @@ for (const { adapter, context } of SETUPS) {
       await settle(test.app);
       return test.sink.records.filter((record) => record.kind === 'block');
     };
-    const requests = async (): Promise<RequestRecord[]> => {
-      await settle(test.app);
-      return test.sink.records.filter((record) => record.kind === 'request');
-    };
-    const until = async (condition: () => Promise<boolean>): Promise<void> => {
-      const deadlineMs = performance.now() + 20_000;
-      while (!(await condition())) {
-        if (performance.now() > deadlineMs) throw new Error('never became true');
-        await turn();
-      }
-    };
     /**
      * Blocks by the clock are no blocks of the request where the machine gives the process no CPU: tries again until
      * the blocks are `good`. Whoever else is named on the way fails the test.
@@ -86,9 +73,8 @@ for (const { adapter, context } of SETUPS) {
     const untilBlocks = async (
       good: (found: readonly BlockRecord[]) => boolean,
       attempt: () => Promise<unknown>,
-      { leastMs = 30_000 } = {},
     ): Promise<BlockRecord[]> => {
-      const deadlineMs = performance.now() + leastMs;
+      const deadlineMs = performance.now() + 30_000;
       for (let i = 1; ; i++) {
         await settled();
         await attempt();
@@ -99,30 +85,10 @@ for (const { adapter, context } of SETUPS) {
     };
     const untilNamed = (id: string, attempt: () => Promise<unknown>): Promise<BlockRecord[]> =>
       untilBlocks((found) => found.some(({ request }) => request?.id === id), attempt);
-    const untilSuspected = (id: string, attempt: () => Promise<unknown>, patience = {}): Promise<BlockRecord[]> =>
-      untilBlocks((found) => found.some(({ request, suspect }) => (request ?? suspect)?.id === id), attempt, patience);
+    const untilSuspected = (id: string, attempt: () => Promise<unknown>): Promise<BlockRecord[]> =>
+      untilBlocks((found) => found.some(({ request, suspect }) => (request ?? suspect)?.id === id), attempt);
     const waiting = (n: number) =>
-      until(async () => (await load.get('/waiting')).text === JSON.stringify({ waiting: n }));
-
-    it('name the request among innocent ones, and never an innocent one', async () => {
-      load.loop(INNOCENTS);
-      await settled();
-      let [named, fired] = [0, 0];
-      for (const [k, kind] of KINDS.entries()) {
-        for (const [p, place] of PLACES.entries()) {
-          // The short run fires each kind from one place, another one on each adapter.
-          if (!LONG && (k + p) % 3 !== SETUPS.findIndex((setup) => setup.adapter === adapter)) continue;
-          fired += 1;
-          const id = `${place}-${kind}`;
-          const isNamed = (found: readonly BlockRecord[]): boolean => found.some(({ request }) => request?.id === id);
-          const shoot = () => load.get(`/${place}/${kind}?ms=130`, { 'x-request-id': id });
-          if (isNamed(await untilBlocks(isNamed, shoot, { leastMs: 0 }))) named += 1;
-        }
-      }
-      expect(await load.stopLoops()).toBeGreaterThan(20);
-      // The machine may starve a few; two thirds is what even a busy one shows.
-      expect(named).toBeGreaterThanOrEqual((2 / 3) * fired - 1);
-    }, 240_000);
+      until(`${n} that wait`, async () => (await load.get('/waiting')).text === JSON.stringify({ waiting: n }));
 
     it('name the request whose handler runs on after an await that is over at once', async () => {
       load.loop(INNOCENTS);
@@ -203,7 +169,7 @@ for (const { adapter, context } of SETUPS) {
         await load.get('/later/loop?ms=150', { 'x-request-id': 'culprit' });
         await victim;
       });
-      const records = await requests();
+      const records = await test.requests();
       const culprit = records.find(({ id }) => id === 'culprit')!;
       const waited = records.find(({ id }) => id === 'victim')!;
       expect(block!.request?.id).toBe('culprit');
@@ -235,7 +201,7 @@ for (const { adapter, context } of SETUPS) {
         await load.send({ method: 'POST', path: '/release' });
         await Promise.all(all);
         const told = await blocks();
-        for (const record of (await requests()).filter(({ id }) => accounts.has(id))) {
+        for (const record of (await test.requests()).filter(({ id }) => accounts.has(id))) {
           const { id, blockedMs, delayedMs, durationMs } = record;
           const { idleMs, activeMs } = accounts.get(id)!;
           seen += 1;
@@ -256,15 +222,6 @@ for (const { adapter, context } of SETUPS) {
       for (const block of found) expect(block.request?.route ?? '/big/:times').toBe('/big/:times');
       expect(found.some(({ request, suspect }) => (request ?? suspect)?.id === 'big')).toBe(true);
     });
-
-    it('of a native call that ends its handler: at the least suspected', async () => {
-      load.loop(INNOCENTS);
-      const asked = (): Promise<unknown> => load.get('/last/parse', { 'x-request-id': 'last' });
-      const found = await untilSuspected('last', asked, { leastMs: 90_000 });
-      await load.stopLoops();
-      for (const { request } of found) expect(request?.url ?? '/last/parse').toBe('/last/parse');
-      expect(found.some(({ request, suspect }) => (request ?? suspect)?.url === '/last/parse')).toBe(true);
-    }, 120_000);
 
     it('made of many short pieces are nobody’s', async () => {
       const pileUp = async (): Promise<void> => {
@@ -328,28 +285,12 @@ for (const { adapter, context } of SETUPS) {
         body: '{"ms":150}',
       });
       await victim;
-      await until(async () => armedMs === 0);
+      await until('the timer has run', () => armedMs === 0);
       clearInterval(background);
       const found = await blocks();
       expect(found.length).toBeGreaterThan(0);
       for (const { request, suspect } of found) expect([request, suspect]).toEqual([null, null]);
     });
-
-    it('of garbage collection are nobody’s', async () => {
-      await load.get('/gc');
-      const collected: BlockRecord[] = [];
-      // A machine that does not let the process run says so instead.
-      const deadlineMs = performance.now() + 90_000;
-      while (collected.length === 0 && performance.now() < deadlineMs) {
-        await settled();
-        await load.get('/gc');
-        const found = await blocks();
-        for (const { request } of found) expect(request).toBeNull();
-        collected.push(...found.filter(({ cause }) => cause === 'gc'));
-      }
-      expect(collected.length).toBeGreaterThan(0);
-      for (const { gcMs, durationMs } of collected) expect(gcMs).toBeGreaterThan(0.3 * durationMs);
-    }, 120_000);
 
     it.runIf(context).each(['timer', 'interceptor'])(
       'in its own %s are the request’s',
@@ -366,7 +307,10 @@ for (const { adapter, context } of SETUPS) {
         (all) => all.some(isTold),
         async () => {
           const ahead = load.get('/ahead-in-queue');
-          await until(async () => (await load.get('/queue')).text === JSON.stringify({ running: 1 }));
+          await until(
+            'the first job runs',
+            async () => (await load.get('/queue')).text === JSON.stringify({ running: 1 }),
+          );
           await load.get('/later-in-queue/loop?ms=130');
           await waiting(1);
           await load.send({ method: 'POST', path: '/release' });
@@ -379,7 +323,7 @@ for (const { adapter, context } of SETUPS) {
     it.each(['/forgets', '/answered'])('after a request’s response are not proven to be its own: %s', async (path) => {
       await settled();
       await load.get(path);
-      await until(async () => (await blocks()).length > 0);
+      await until('a block', async () => (await blocks()).length > 0);
       for (const { request } of await blocks()) expect(request).toBeNull();
     });
 
@@ -393,7 +337,7 @@ for (const { adapter, context } of SETUPS) {
           socket.write('GET /left HTTP/1.1\r\nHost: x\r\n\r\n');
           await asked;
           socket.destroy();
-          await until(async () => (await blocks()).length > 0);
+          await until('a block', async () => (await blocks()).length > 0);
         },
       );
       expect(found.some(isTold)).toBe(true);
@@ -403,7 +347,7 @@ for (const { adapter, context } of SETUPS) {
       const found = await untilNamed('noted', () => load.get('/noted', { 'x-request-id': 'noted' }));
       const block = found.find(({ request }) => request?.id === 'noted');
       expect(block?.note).toEqual({ rows: 9_000, bytes: 3_000_000 });
-      expect((await requests()).find(({ id }) => id === 'noted')?.note).toEqual({ rows: 9_000, bytes: 3_000_000 });
+      expect((await test.requests()).find(({ id }) => id === 'noted')?.note).toEqual({ rows: 9_000, bytes: 3_000_000 });
     });
   });
 }

@@ -12,8 +12,8 @@ const ROUNDS = LONG ? 5 : 1;
 const ONE_OF_FEW = LONG ? 0 : 1;
 const INNOCENTS = Array.from({ length: 12 }, (_, i) => `/innocent/${i}`);
 const KINDS = ['loop', 'sort', 'regex', 'stringify', 'pbkdf2', 'readFile', 'exec', 'gzip', 'wait', 'hash'];
-/** Of a handler that is asynchronous, and of one that returns a promise. */
-const PLACES = ['later', 'returned'];
+/** Of a handler that is synchronous, one that is asynchronous, and one that returns a promise. */
+const PLACES = ['block', 'later', 'returned'];
 /** Both identities and both adapters, each at least once; all pairs in the long run. */
 const SETUPS = adapters
   .flatMap((adapter) => [false, true].map((context) => ({ adapter, context })))
@@ -100,7 +100,7 @@ for (const node of nodeBinaries()) {
         for (const [i, kind] of KINDS.entries()) {
           // The short run fires each kind on one of the adapters.
           if (!LONG && i % 2 !== SETUPS.findIndex((setup) => setup.adapter === adapter)) continue;
-          shots.push(...(await fireFairly(`/${PLACES[(round + (i >> 1)) % 2]}/${kind}?ms=130`, kind)));
+          shots.push(...(await fireFairly(`/${PLACES[(round + (i >> 1)) % 3]}/${kind}?ms=130`, kind)));
         }
       }
       const patientUntilMs = performance.now() + 60_000;
