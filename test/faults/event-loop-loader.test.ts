@@ -1,6 +1,5 @@
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
-import { adapters } from '../fixtures/app.js';
 import { BlockersProcess, markedLines } from '../fixtures/blockers-process.js';
 import { Load } from '../fixtures/load.js';
 import { nodeBinaries } from '../fixtures/node-versions.js';
@@ -18,8 +17,8 @@ describe.each(nodeBinaries())('on $name, where a loader transpiles TypeScript,',
     await load.close();
   });
 
-  it.each(adapters)('a block has the lines of the source, and a hang has its file, on %s', async (adapter) => {
-    server = await BlockersProcess.start({ execPath, adapter, execArgv: ['--import', pathToFileURL(loader).href] });
+  it('a block has the lines of the source, and a hang has its file', async () => {
+    server = await BlockersProcess.start({ execPath, execArgv: ['--import', pathToFileURL(loader).href] });
     load = await Load.start(server.port);
     const line = `${FILE}:${markedLines.get('loop')}:`;
     await until(

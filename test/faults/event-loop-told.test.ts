@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { adapters } from '../fixtures/app.js';
 import { BlockersProcess, markedLines, type BlockersOptions } from '../fixtures/blockers-process.js';
@@ -26,11 +25,7 @@ describe.each(nodeBinaries())('on $name the watchdog of a process', ({ execPath 
     const hanging = load.get('/later/loop?ms=600000&token=hunter2').catch((error: unknown) => error);
     const told =
       /\[Perf\] GET \/later\/:kind \(BlockersController\.later\) blocks the event loop for \d+ ms and still does at test\/fixtures\/blockers\.controller\.ts:(\d+):\d+ \(spin\)/;
-    const deadlineMs = performance.now() + DEADLINE_MS;
-    while (!told.test(server.stderr)) {
-      if (performance.now() > deadlineMs) throw new Error(`nothing on stderr but ${server.stderr}`);
-      await delay(20);
-    }
+    await until('the hang to be told of', () => told.test(server.stderr), DEADLINE_MS);
     expect(Number(told.exec(server.stderr)![1])).toBe(markedLines.get('loop'));
     expect(server.stderr).not.toContain('hunter2');
     server.kill();

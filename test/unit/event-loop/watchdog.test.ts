@@ -1,5 +1,5 @@
 import { readdirSync } from 'node:fs';
-import { describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { OncePerCause } from '../../../src/core/reporter.js';
 import { Beat } from '../../../src/event-loop/loop-watch.js';
 import { AWAKE, MODE } from '../../../src/event-loop/beat.js';
@@ -9,17 +9,22 @@ import { until } from '../../fixtures/until.js';
 
 const PROBE = 'nestjs-perf:probe:unit';
 const timing = timingOf(50);
-const reporter = () => {
-  const told: string[] = [];
-  const keep = (message: string): void => void told.push(message);
-  return { told, report: new OncePerCause({ log: keep, warn: keep, error: keep }, () => 0) };
-};
 
 describe('the watchdog', () => {
+  let told: string[];
+  let words: Int32Array;
+  let watchdog: Watchdog;
+  const create = (memory = words, probe = PROBE): Watchdog => {
+    const keep = (message: string): void => void told.push(message);
+    return new Watchdog(memory, timing, probe, new OncePerCause({ log: keep, warn: keep, error: keep }, () => 0));
+  };
+  beforeEach(() => {
+    told = [];
+    ({ words } = new Beat(50, performance.now(), () => {}));
+    watchdog = create();
+  });
+
   it('runs until it is told to stop, and ends by itself', async () => {
-    const { told, report } = reporter();
-    const { words } = new Beat(50, performance.now(), () => {});
-    const watchdog = new Watchdog(words, timing, PROBE, report);
     watchdog.start();
     expect(watchdog.running).toBe(true);
     watchdog.stop();
@@ -30,12 +35,9 @@ describe('the watchdog', () => {
   // While a thread ends, what its looks have left on the main thread must not be taken away: that aborts the process.
   it('that has looked ends when the main thread has come round, and not before', async () => {
     const threads = (): string[] => readdirSync('/proc/self/task');
-    const { report } = reporter();
-    const { words } = new Beat(50, performance.now(), () => {});
     let looks = 0;
     Reflect.set(globalThis, PROBE, () => (looks += 1));
     const before = threads();
-    const watchdog = new Watchdog(words, timing, PROBE, report);
     watchdog.start();
     Atomics.store(words, MODE, AWAKE);
     await until('a look', () => looks > 0);
@@ -49,9 +51,8 @@ describe('the watchdog', () => {
   });
 
   it('whose thread ends by an error says so, and is waited for no longer', async () => {
-    const { told, report } = reporter();
     // Memory that is not shared cannot be waited on.
-    const watchdog = new Watchdog(new Int32Array(8), timing, PROBE, report);
+    watchdog = create(new Int32Array(8));
     watchdog.start();
     await until('the thread has ended', () => told.length > 0);
     expect(told).toEqual([
@@ -64,10 +65,7 @@ describe('the watchdog', () => {
   });
 
   it('whose looks fail one after the other says so once', async () => {
-    const { told, report } = reporter();
-    const { words } = new Beat(50, performance.now(), () => {});
     // What is evaluated is no program then.
-    const watchdog = new Watchdog(words, timing, PROBE, report);
     const { toString } = Function.prototype;
     // eslint-disable-next-line no-extend-native
     Function.prototype.toString = function (this: () => unknown): string {
@@ -86,9 +84,6 @@ describe('the watchdog', () => {
   });
 
   it('tells where positions are in the sources, and nothing when it is not there', async () => {
-    const { report } = reporter();
-    const { words } = new Beat(50, performance.now(), () => {});
-    const watchdog = new Watchdog(words, timing, PROBE, report);
     const position = { file: '/srv/render.js', line: 4, column: 2 };
     expect(await watchdog.locate([position], 1_000)).toBeNull();
     watchdog.start();
@@ -100,10 +95,8 @@ describe('the watchdog', () => {
   });
 
   it('that cannot even begin says so, and starting it does not throw', () => {
-    const { told, report } = reporter();
-    const { words } = new Beat(50, performance.now(), () => {});
     // What cannot be sent to a thread.
-    const watchdog = new Watchdog(words, timing, (() => {}) as never, report);
+    watchdog = create(words, (() => {}) as never);
     watchdog.start();
     expect(told).toHaveLength(1);
     expect(watchdog.running).toBe(false);
