@@ -101,25 +101,21 @@ export function blockRecordOf(
   };
 }
 
-/** The positions that the watchdog can tell more of; of others Node knows the map, or nobody. */
-export function positionsOf({ shown }: Classification<RequestState>): Position[] {
-  const positions = new Map<string, Position>();
-  for (const { frames } of shown) {
-    for (const { file, line, column } of withoutProbe(frames)) {
-      if (file !== null && !file.startsWith('node:') && !SourceMaps.isTypeScript(file))
-        positions.set(keyOf({ file, line, column }), { file, line, column });
-    }
-  }
-  return [...positions.values()].slice(0, MAX_POSITIONS);
-}
-
-/** Looks up what the watchdog has told; what it has not told is where the compiled code is. */
-export function locateBy(
-  positions: readonly Position[],
-  locations: readonly (string | null)[] | null,
+/** Looks up where the positions of a block are. `ask` is the watchdog; what it does not tell is where the compiled code is. */
+export async function locateIn(
+  { shown }: Classification<RequestState>,
+  ask: (positions: readonly Position[]) => Promise<readonly (string | null)[] | null>,
   compiled: Locate,
-): Locate {
-  const told = new Map(positions.map((position, i) => [keyOf(position), locations?.[i] ?? null]));
+): Promise<Locate> {
+  const positions = new Map<string, Position>();
+  for (const { file, line, column } of shown.flatMap(({ frames }) => withoutProbe(frames))) {
+    // Of others Node knows the map, or nobody.
+    if (file !== null && !file.startsWith('node:') && !SourceMaps.isTypeScript(file))
+      positions.set(keyOf({ file, line, column }), { file, line, column });
+  }
+  const keys = [...positions.keys()].slice(0, MAX_POSITIONS);
+  const locations = await ask(keys.map((key) => positions.get(key)!));
+  const told = new Map(keys.map((key, i) => [key, locations?.[i]]));
   return (position) => told.get(keyOf(position)) ?? compiled(position);
 }
 

@@ -78,6 +78,8 @@ interface Claim<S> {
   insideCall: boolean;
 }
 
+const NOBODY = { culprit: null, suspect: null, waited: 'unknown', ran: [], provenMs: 0, shown: [] } as const;
+
 /** Decides who blocked the loop. Nobody is named but for half of the window, in looks that follow one another. */
 export function classify<S>(evidence: Evidence<S>): Classification<S> {
   const windowMs = evidence.endMs - evidence.startMs;
@@ -87,9 +89,8 @@ export function classify<S>(evidence: Evidence<S>): Classification<S> {
   const claims = claimsOf(evidence);
   const best = claims.reduce<Claim<S> | null>((a, b) => (a === null || b.provenMs > a.provenMs ? b : a), null);
   const proven = best !== null && isProven(best, windowMs) ? best : null;
-  const nobody = { culprit: null, suspect: null, ran: [], provenMs: 0, shown: [] };
   const ran = claims.map(({ state }) => state).filter((state) => state !== null);
-  const nobodys = { ...nobody, ran, waited: waitedFor(best) };
+  const nobodys = { ...NOBODY, ran, waited: waitedFor(best) };
 
   // A request that was seen running all along and used a threshold's worth of CPU has blocked, however slow the machine.
   const blockedAnyway = proven?.state != null && evidence.cpuRatio * windowMs >= evidence.thresholdMs;
@@ -106,31 +107,31 @@ export function classify<S>(evidence: Evidence<S>): Classification<S> {
   }
   // Asleep, that is, neither on a CPU nor waiting for one.
   const offCpu = evidence.cpuRatio < IDLE_CPU_RATIO && evidence.cpuRatio + notRunning < ON_CPU_RATIO;
-  if (evidence.debugged && offCpu) return { ...nobody, cause: 'unknown', waited: 'unknown' };
+  if (evidence.debugged && offCpu) return { ...NOBODY, cause: 'unknown' };
   const running = offCpu && gc < SOME_GC_RATIO ? 'sync-io' : 'javascript';
   if (proven !== null) return named(proven, running, evidence);
   if (evidence.inPieces) return { ...nobodys, cause: 'pile-up' };
-  if (evidence.looks.length === 0) return { ...nobody, cause: 'unknown', waited: 'unknown' };
+  if (evidence.looks.length === 0) return { ...NOBODY, cause: 'unknown' };
 
   const likely = likelyOf(evidence, claims, windowMs);
   if (likely !== null) {
     const suspect = likely.state ?? unseenOf(likely.looks, evidence);
-    return { ...nobody, cause: running, suspect, waited: 'unknown' };
+    return { ...NOBODY, cause: running, suspect };
   }
   const [only] = ran;
   // Nobody else was seen, though not for long enough: the watchdog was booting, or held back.
   const seenAlone = claims.length === 1 && (evidence.looks.length > 1 || evidence.alone === only);
   // A process that was stopped has no suspect.
   if (only !== undefined && seenAlone && evidence.cpuRatio >= ON_CPU_RATIO) {
-    return { ...nobody, cause: running, suspect: only, waited: 'unknown', shown: evidence.looks };
+    return { ...NOBODY, cause: running, suspect: only, shown: evidence.looks };
   }
   const cut = evidence.looks.some((look) => look.cut && look.state === null);
-  return cut ? { ...nobody, cause: 'unknown', waited: 'unknown' } : { ...nobodys, cause: 'pile-up' };
+  return cut ? { ...NOBODY, cause: 'unknown' } : { ...nobodys, cause: 'pile-up' };
 }
 
 function named<S>(claim: Claim<S>, cause: BlockCause, evidence: Evidence<S>): Classification<S> {
   const { state, provenMs, looks } = claim;
-  const nobody = { cause, culprit: null, suspect: null, ran: [], provenMs, shown: looks };
+  const nobody = { ...NOBODY, cause, provenMs, shown: looks };
   if (state === null) return { ...nobody, suspect: unseenOf(looks, evidence), waited: waitedFor(claim) };
   const trusted =
     evidence.stacksTrusted &&
@@ -138,7 +139,7 @@ function named<S>(claim: Claim<S>, cause: BlockCause, evidence: Evidence<S>): Cl
   if (trusted) return { ...nobody, culprit: state, waited: 'others' };
   // What it has started and left behind is the application's by now: an interval, a worker.
   const isLeft = evidence.endedBefore(state, looks[0]!.servedMs - LEFT_BEHIND_MS);
-  return { ...nobody, suspect: isLeft ? null : state, waited: 'unknown' };
+  return { ...nobody, suspect: isLeft ? null : state };
 }
 
 /** Who waited while the code of a claim ran, apart from its request. */

@@ -14,7 +14,7 @@ import type { SchedulingLoss, SchedulingPressure } from '../core/scheduling.js';
 import type { EventLoopSnapshot } from '../core/snapshot.js';
 import type { Around } from '../http/handler.interceptor.js';
 import type { RequestLifecycle, RequestObserver } from '../http/lifecycle.js';
-import { blockRecordOf, CarefulReader, locateBy, positionsOf, type RecordRules } from './block-record.js';
+import { blockRecordOf, CarefulReader, locateIn, type RecordRules } from './block-record.js';
 import { aloneIn, sharesWork, suspectAt } from './candidates.js';
 import { classify, type Classification } from './classify.js';
 import { timingOf, type eventLoopOption, type Timing } from './event-loop.options.js';
@@ -22,7 +22,7 @@ import { GcObserver } from './gc.js';
 import { Identity, captureFrames, captureNames, Probe } from './interrupt/probe.js';
 import { Naming } from './interrupt/naming.js';
 import { LoopWatch, nodeGauges, type Block } from './loop-watch.js';
-import { Mappings, SourceMaps } from './source-maps.js';
+import { Mappings, SourceMaps, type Position } from './source-maps.js';
 import { ProviderMethods } from './provider-methods.js';
 import { PendingBlocks } from './pending-blocks.js';
 import { installSafepoints } from './safepoints.js';
@@ -248,9 +248,8 @@ export class EventLoop implements RequestObserver {
     delayed: readonly RequestState[],
   ): Promise<void> {
     try {
-      const positions = positionsOf(classification);
-      const locations = (await this.watchdog?.locate(positions, LOCATE_MS)) ?? null;
-      const locate = locateBy(positions, locations, (position) => this.compiled.locationOf(position));
+      const ask = async (positions: readonly Position[]) => this.watchdog?.locate(positions, LOCATE_MS) ?? null;
+      const locate = await locateIn(classification, ask, (position) => this.compiled.locationOf(position));
       this.recorder.push(blockRecordOf(block, classification, gcMs, delayed, locate, this.rules));
     } catch (error) {
       this.reader.failed('a record', error);

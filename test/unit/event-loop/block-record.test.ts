@@ -3,13 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { RequestState } from '../../../src/core/request-state.js';
-import {
-  blockRecordOf,
-  CarefulReader,
-  locateBy,
-  positionsOf,
-  type Locate,
-} from '../../../src/event-loop/block-record.js';
+import { blockRecordOf, CarefulReader, locateIn, type Locate } from '../../../src/event-loop/block-record.js';
 import type { Classification } from '../../../src/event-loop/classify.js';
 import type { Frame, Look } from '../../../src/event-loop/frame.js';
 import { SecretNames } from '../../../src/core/redact.js';
@@ -40,6 +34,7 @@ const block = {
   lost: () => ({ starvedMs: 0, runDelayMs: 0 }),
   polls: 1,
 };
+const owner = { attached: null, nextId: () => 'id', findRoute: () => null };
 const told: string[] = [];
 const reader = new CarefulReader(
   new OncePerCause({ log() {}, error() {}, warn: (message) => void told.push(message) }, () => 0),
@@ -100,25 +95,24 @@ it('the line of a block is the one seen most often in the source, where the comp
   expect(record.location).toBe('a.ts:2:1');
 });
 
-describe('positions that the watchdog has not told', () => {
-  it('are those of the compiled code', () => {
-    const classification = classificationOf([
-      frame('own', 2),
-      { ...frame('read', 7), file: 'node:fs' },
-      { ...frame('loaded', 8), file: '/srv/app/main.ts' },
-      frame('own', 2),
-    ]);
-    const positions = positionsOf(classification);
-    expect(positions).toEqual([{ file: bundle, line: 2, column: 1 }]);
-    const compiled = ({ line }: { line: number }) => `compiled:${line}`;
-    expect(locateBy(positions, ['src/render.ts:5:1'], compiled)(positions[0]!)).toBe('src/render.ts:5:1');
-    expect(locateBy(positions, null, compiled)(positions[0]!)).toBe('compiled:2');
-    expect(locateBy(positions, ['x'], compiled)({ file: bundle, line: 9, column: 1 })).toBe('compiled:9');
-  });
+it('positions that the watchdog has not told are those of the compiled code', async () => {
+  const classification = classificationOf([
+    frame('own', 2),
+    { ...frame('read', 7), file: 'node:fs' },
+    { ...frame('loaded', 8), file: '/srv/app/main.ts' },
+    frame('own', 2),
+  ]);
+  const own = { file: bundle, line: 2, column: 1 };
+  const compiled = ({ line }: { line: number }) => `compiled:${line}`;
+  const asked: unknown[] = [];
+  const told = await locateIn(classification, async (positions) => (asked.push(positions), ['src/a.ts:5:7']), compiled);
+  expect(asked).toEqual([[own]]);
+  expect([told(own), told({ ...own, line: 9 })]).toEqual(['src/a.ts:5:7', 'compiled:9']);
+  const silent = await locateIn(classification, async () => null, compiled);
+  expect(silent(own)).toBe('compiled:2');
 });
 
 describe('the size beside a block', () => {
-  const owner = { attached: null, nextId: () => 'id', findRoute: () => null };
   const request = { method: 'GET', url: '/', headers: {} };
   const noteOf = (state: RequestState) =>
     blockRecordOf(block, { ...classificationOf([frame('own', 2)]), culprit: state }, 0, [], locate, {
@@ -146,7 +140,6 @@ describe("the caller's trace", () => {
   ])('of the headers %j is %j', (values, traceId) => {
     const headers = { traceparent: values.join(', ') };
     const request = { method: 'GET', url: '/', headers, rawHeaders: values.flatMap((value) => ['traceparent', value]) };
-    const owner = { attached: null, nextId: () => 'id', findRoute: () => null };
     const culprit = new RequestState(request as never, null, 0, owner);
     const found = { ...classificationOf([frame('own', 2)]), culprit };
     expect(blockRecordOf(block, found, 0, [], locate, rules).request).toMatchObject({ traceId });
