@@ -174,7 +174,7 @@ export const eventLoop = [
   {
     name: 'the store is believed where a waiting request says otherwise',
     file: 'src/event-loop/interrupt/probe.ts',
-    find: "    if (named !== null && stored !== null && named !== stored) return nobody('disputed');\n",
+    find: "  if (named !== null && stored !== null && named !== stored) return nobody('disputed');\n",
     replace: '',
     tests: ['test/unit/event-loop/interrupt/identity.test.ts'],
   },

@@ -21,28 +21,22 @@ export type Whose =
   | { readonly state: RequestState; readonly source: Source; readonly unknown: null }
   | { readonly state: null; readonly source: null; readonly unknown: Unknown };
 
-/** Tells whose code runs, by its names and, where the application's requests enter it, by the context store. */
-export class Identity {
-  constructor(
-    private readonly naming: Naming,
-    private readonly application: RequestOwner & { readonly contextEnabled: boolean },
-  ) {}
+/** An application, and whether its requests enter the context store. */
+type Application = RequestOwner & { readonly contextEnabled: boolean };
 
-  /** `cut`: the frames are not all. Called inside the interrupt. */
-  of(frames: readonly Frame[], cut: boolean): Whose {
-    const { naming, application } = this;
-    const named = naming.current ?? naming.named(frames);
-    const part = application.contextEnabled ? apply(getStore, requestContext, []) : undefined;
-    const request = part?.within ?? part;
-    const stored = request?.owner === application ? request : null;
-    if (named !== null && stored !== null && named !== stored) return nobody('disputed');
-    if (named !== null) return { state: named, source: naming.current === null ? 'named' : 'sync', unknown: null };
-    if (stored !== null) {
-      return { state: stored, source: (progressOf(stored)?.handler ?? 0) === 0 ? 'store' : 'aside', unknown: null };
-    }
-    const isBackground = application.contextEnabled && part === undefined && !cut && !beginsInRead(frames);
-    return nobody(isBackground ? 'background' : 'unseen');
+/** Whose code runs, by its names and the context store. `cut`: the frames are not all. Called inside the interrupt. */
+export function whoseCode(frames: readonly Frame[], cut: boolean, naming: Naming, application: Application): Whose {
+  const named = naming.current ?? naming.named(frames);
+  const part = application.contextEnabled ? apply(getStore, requestContext, []) : undefined;
+  const request = part?.within ?? part;
+  const stored = request?.owner === application ? request : null;
+  if (named !== null && stored !== null && named !== stored) return nobody('disputed');
+  if (named !== null) return { state: named, source: naming.current === null ? 'named' : 'sync', unknown: null };
+  if (stored !== null) {
+    return { state: stored, source: (progressOf(stored)?.handler ?? 0) === 0 ? 'store' : 'aside', unknown: null };
   }
+  const isBackground = application.contextEnabled && part === undefined && !cut && !beginsInRead(frames);
+  return nobody(isBackground ? 'background' : 'unseen');
 }
 
 const nobody = (unknown: Unknown): Whose => ({ state: null, source: null, unknown });
@@ -78,8 +72,8 @@ export class Probe {
   constructor(
     readonly name: string,
     private readonly words: Int32Array,
-    private readonly identity: Identity,
     private readonly naming: Naming,
+    private readonly application: Application,
     private readonly now: () => number = nowMs,
   ) {
     Object.defineProperty(this.mainGlobal, name, { value: this.serve, configurable: true, enumerable: false });
@@ -132,7 +126,7 @@ export class Probe {
     const servedMs = this.now();
     const frames = captureFrames();
     const cut = frames.length === 0 || frames.length >= STACK_LIMIT;
-    const whose = this.identity.of(frames, cut);
+    const whose = whoseCode(frames, cut, naming, this.application);
     naming.awaitFirstOn();
     const { changes, changesBeforeTurn: changesBefore } = naming;
     const sample: Sample = { requestedMs, servedMs, ...whose, frames, cut, changes, changesBefore, settledNext: null };

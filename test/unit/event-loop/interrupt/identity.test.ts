@@ -2,16 +2,15 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { requestContext, RequestState, type RequestOwner } from '../../../../src/core/request-state.js';
 import type { Frame } from '../../../../src/event-loop/frame.js';
-import { Identity, type Whose, captureFrames } from '../../../../src/event-loop/interrupt/probe.js';
+import { captureFrames, type Whose, whoseCode } from '../../../../src/event-loop/interrupt/probe.js';
 import { Naming } from '../../../../src/event-loop/interrupt/naming.js';
 
 const owner = { attached: null, nextId: () => 'id', findRoute: () => null };
 const setUp = (contextEnabled: boolean) => {
   const own = { ...owner, contextEnabled };
   const naming = new Naming('perf:', new Int32Array(8));
-  const identity = new Identity(naming, own);
   const stateOf = (application: RequestOwner = own) => new RequestState(null, null, 0, application);
-  const look = (frames: readonly Frame[] = captureFrames(), cut = false): Whose => identity.of(frames, cut);
+  const look = (frames: readonly Frame[] = captureFrames(), cut = false): Whose => whoseCode(frames, cut, naming, own);
   return { naming, look, stateOf };
 };
 

@@ -4,7 +4,7 @@ import { createContext, runInContext, runInThisContext } from 'node:vm';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { RequestState, type RequestOwner } from '../../../../src/core/request-state.js';
 import { Route } from '../../../../src/core/route.js';
-import { type Identity, captureFrames, Probe } from '../../../../src/event-loop/interrupt/probe.js';
+import { captureFrames, Probe } from '../../../../src/event-loop/interrupt/probe.js';
 import { Naming } from '../../../../src/event-loop/interrupt/naming.js';
 
 const owner: RequestOwner = { attached: null, nextId: () => 'id', findRoute: () => null };
@@ -13,19 +13,14 @@ const NAME = 'nestjs-perf:probe:test';
 describe('a look at the stack', () => {
   const words = new Int32Array(8);
   const state = new RequestState(null, null, 0, owner);
-  const identity = { fails: false };
   const naming = new Naming('perf:', words);
   let nowMs = 0;
   let probe: Probe;
   beforeEach(() => {
     words[0] = 7;
     nowMs = 100;
-    identity.fails = false;
-    const of = () => {
-      if (identity.fails) throw new RangeError('Maximum call stack size exceeded');
-      return { state, source: 'named', unknown: null };
-    };
-    probe = new Probe(NAME, words, { of } as unknown as Identity, naming, () => nowMs);
+    naming.current = state;
+    probe = new Probe(NAME, words, naming, { ...owner, contextEnabled: false }, () => nowMs);
   });
   afterEach(() => probe.close());
   const look = (seq: number, at = 99.5): Record<string, unknown> => {
@@ -105,7 +100,10 @@ describe('a look at the stack', () => {
   });
 
   it('that finds no room on the stack is lost, and nothing else', () => {
-    identity.fails = true;
+    const now = (): never => {
+      throw new RangeError('Maximum call stack size exceeded');
+    };
+    probe = new Probe(NAME, words, naming, { ...owner, contextEnabled: false }, now);
     expect(look(7)).toMatchObject({ ok: false });
     expect(probe.failed).toBe(1);
   });
