@@ -27,7 +27,7 @@ import { ProviderMethods } from './provider-methods.js';
 import { PendingBlocks } from './pending-blocks.js';
 import { installSafepoints } from './safepoints.js';
 import { stacksObstacle } from './stack-check.js';
-import { Watchdog, watchdogObstacle } from './watchdog.js';
+import { Watchdog } from './watchdog.js';
 import { msInside, SocketQueue, waitedOf } from './waiting.js';
 import type { Look } from './frame.js';
 
@@ -163,25 +163,22 @@ export class EventLoop implements RequestObserver {
     this.watch.statistics.restart(monotonicMs());
     inRootContext(() => {
       this.gc.start();
-      const obstacle = watchdogObstacle();
-      if (obstacle !== null) return this.tell('event-loop blocks are measured, but not traced to requests', obstacle);
-      void this.checkStacks();
       const { words } = this.watch.beat;
       const probeName = `nestjs-perf:probe:${threadId}:${this.id}`;
+      const watchdog = new Watchdog(words, this.timing, probeName, this.report);
+      watchdog.start();
+      if (!watchdog.running) return;
+      this.watchdog = watchdog;
       this.probe = new Probe(probeName, words, this.naming, this.lifecycle);
-      this.watchdog = new Watchdog(words, this.timing, probeName, this.report);
-      this.watchdog.start();
+      void this.checkStacks();
     });
   };
 
   private async checkStacks(): Promise<void> {
     const obstacle = await stacksObstacle();
     this.stacksTrusted = obstacle === null;
-    if (obstacle !== null) this.tell('event-loop blocks have a suspect at most, no culprit', obstacle);
-  }
-
-  private tell(cause: string, obstacle: string): void {
-    this.report.report(cause, `${cause}: ${obstacle}.`);
+    const cause = 'event-loop blocks have a suspect at most, no culprit';
+    if (obstacle !== null) this.report.report(cause, `${cause}: ${obstacle}.`);
   }
 
   private blocked(block: Block): void {

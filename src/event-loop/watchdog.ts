@@ -50,8 +50,10 @@ export class Watchdog {
     return this.worker !== null;
   }
 
-  /** Starts the thread; it boots while the main thread goes on (or is blocked already). Never throws. */
+  /** Starts the thread, where one can run; it boots while the main thread goes on (or is blocked already). Never throws. */
   start(): void {
+    const obstacle = watchdogObstacle();
+    if (obstacle !== null) return this.notTraced(obstacle);
     try {
       this.worker = inRootContext(() => this.startThread());
       process.on('exit', this.tellToStop);
@@ -114,7 +116,7 @@ export class Watchdog {
     worker.on('message', (told: Told) => {
       // By now what its looks have left here is gone: that runs before a listener does.
       if ('stopped' in told) worker.postMessage('end');
-      else if ('reason' in told) this.looksFail(told.reason);
+      else if ('reason' in told) this.notTraced(`the inspector does not answer (${told.reason.slice(0, 200)})`);
       else this.answer(told.id, told.locations);
     });
     // Last, since a listener of `message` holds the process again.
@@ -122,9 +124,9 @@ export class Watchdog {
     return worker;
   }
 
-  private looksFail(reason: string): void {
+  private notTraced(why: string): void {
     const cause = 'event-loop blocks are measured, but not traced to requests';
-    this.report.report(cause, `${cause}: the inspector does not answer (${reason.slice(0, 200)}).`);
+    this.report.report(cause, `${cause}: ${why}.`);
   }
 
   private answer(id: number, locations: Locations | null): void {

@@ -15,7 +15,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Offload, offload } from '../../src/entries/offload.js';
 import type { BlockRecord } from '../../src/index.js';
 import { settle } from '../../src/entries/testing.js';
-import { adapters, startApp, type TestApp } from '../fixtures/app.js';
+import { adapters, byTurns, startApp, type TestApp } from '../fixtures/app.js';
 import { Load } from '../fixtures/load.js';
 
 const compute = (): number => {
@@ -156,15 +156,16 @@ describe.each(adapters)('a block on %s', (adapter) => {
     throw new Error(`No block of ${url} was seen.`);
   }
 
-  it.each([
+  const cases: [what: string, url: string, offloadable?: string][] = [
     ['the provider’s method that was called, not a helper of it', '/rendered', 'Reports.render'],
     ['a public one', '/hidden', 'Reports.hidden'],
-    ['none of which callers expect no promise', '/hydrated', undefined],
-    ['none where the handler itself computes', '/own', undefined],
-    ['none where a guard does', '/guarded', undefined],
-    ['none where no worker could have the instance', '/scoped', undefined],
-    ['none that has the decorator', '/offloaded', undefined],
-  ])('names for offload() %s', async (_what, url, offloadable) => {
+    ['none of which callers expect no promise', '/hydrated'],
+    ['none where the handler itself computes', '/own'],
+    ['none where a guard does', '/guarded'],
+    ['none where no worker could have the instance', '/scoped'],
+    ['none that has the decorator', '/offloaded'],
+  ];
+  it.each(byTurns(adapter, cases))('names for offload() %s', async (_what, url, offloadable) => {
     const record = await blockOf(url);
     expect(record.offloadable).toBe(offloadable);
     expect('offloadable' in record).toBe(offloadable !== undefined);
