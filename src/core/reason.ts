@@ -1,7 +1,10 @@
 import { printable } from './printable.js';
 import { withoutSecrets } from './redact.js';
 
-/** What is worth saying of a failure, on one line: the message, which may hold what a client sent; never a stack, a key or credentials. */
+/**
+ * What is worth saying of a failure, on one line and without a full stop: the message, which may hold what a client sent; never
+ * a stack, a key or credentials.
+ */
 export function reasonOf(error: unknown, maxLength = 300): string {
   try {
     if (!(error instanceof Error)) return shown(String(error), maxLength);
@@ -16,4 +19,4 @@ export function reasonOf(error: unknown, maxLength = 300): string {
 
 /** What stands behind what is shown may be long, and a key may begin before its end. */
 const shown = (text: string, maxLength: number): string =>
-  printable(withoutSecrets(text.slice(0, 4 * maxLength)), maxLength);
+  printable(withoutSecrets(text.slice(0, 4 * maxLength)), maxLength).replace(/\.$/, '');

@@ -55,7 +55,7 @@ export function notCloneable(what: string, error: unknown, value?: unknown): Per
   const place = uncloneableIn(value);
   return new PerfError(
     'PERF_ERR_SERIALIZE',
-    `${what}${place === null ? '' : `, at ${place},`} cannot go to another thread: ${reasonOf(error).replace(/\.$/, '')}. ` +
+    `${what}${place === null ? '' : `, at ${place},`} cannot go to another thread: ${reasonOf(error)}. ` +
       'Pass plain data (what `structuredClone()` takes): ids instead of entities with methods.',
   );
 }

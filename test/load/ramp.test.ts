@@ -44,6 +44,12 @@ describe('ramp', { timeout: 300_000 }, () => {
     expect(ran.status).toBe(2);
   });
 
+  it('refuses --allow without a recording, of which it would allow something', async () => {
+    const ran = await run('ramp', 'http://127.0.0.1:1', '--allow', 'POST /orders');
+    expect(ran.stderr).toContain('--allow names requests of a recording: give one with --from.');
+    expect(ran.status).toBe(64);
+  });
+
   // A machine that stands still for once proves nothing; a wrong count is wrong each time.
   it('counts from the intended start, as a known server answers', { retry: 2 }, async () => {
     // It stands still for 500 ms of each second: whoever comes then waits for the rest of it.

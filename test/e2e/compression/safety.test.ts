@@ -2,7 +2,7 @@ import * as http from 'node:http';
 import type { ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { Readable } from 'node:stream';
-import { Controller, Get, Headers, Query, Res, StreamableFile } from '@nestjs/common';
+import { Controller, Get, Headers, Logger, Query, Res, StreamableFile } from '@nestjs/common';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { PerfService, type CompressionOptions } from '../../../src/index.js';
@@ -148,6 +148,7 @@ describe.each(adapters)('compression on %s', (adapter) => {
 
   it('sends the body unencoded when the compressor fails, and says so once', async () => {
     await start({ cache: false });
+    const warned = vi.spyOn(Logger.prototype, 'warn');
     const failing = vi
       .spyOn(Compressor.prototype, 'encode')
       .mockImplementation(() => Promise.reject(new Error('zlib is broken')));
@@ -156,6 +157,7 @@ describe.each(adapters)('compression on %s', (adapter) => {
       expect(response.headers['content-encoding']).toBeUndefined();
       expect(response.text).toBe(JSON.stringify(rows(60_000)));
     }
+    expect(warned.mock.calls.filter(([message]) => String(message).includes('zlib is broken'))).toHaveLength(1);
     failing.mockImplementation(() => {
       throw new Error('zlib is very broken');
     });

@@ -52,6 +52,8 @@ export async function ramp(url: string, options: Given, print: Print): Promise<C
   if (snapshot.origin !== target.origin) throw new UsageError('--snapshot-path must be a path such as /perf/snapshot.');
   const view = new ServerView(snapshot, headersOf(listOf(options, 'snapshot-header'), '--snapshot-header'));
   const from = options['from'];
+  if (from === undefined && allow.length > 0)
+    throw new UsageError('--allow names requests of a recording: give one with --from.');
   const traffic = typeof from === 'string' ? await readTraffic(from, new Allowed(allow)) : null;
   if (traffic !== null) for (const line of leftOut(traffic)) print(line);
   const client = new Client(traffic === null ? new URL(target.origin) : baseOf(target, '<url>'), timeoutMs, headers);

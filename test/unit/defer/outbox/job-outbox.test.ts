@@ -109,7 +109,7 @@ describe('jobs for the own queue of an application', () => {
     expect(queue.added).toEqual(['welcome']);
     expect(engine.stats()).toMatchObject({ accepted: 1, completed: 1, retried: 1, stored: 1 });
     expect(reports).toEqual([
-      'jobs for queue "mail" could not be stored: Connection is closed.. All is kept, and sent again under the same ids.',
+      'jobs for queue "mail" could not be stored: Connection is closed. All is kept, and sent again under the same ids.',
     ]);
   });
 
