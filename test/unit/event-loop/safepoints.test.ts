@@ -15,17 +15,20 @@ describe('safepoints', () => {
     restore();
   });
 
-  it('of several applications are gone with the last, whichever that is', () => {
+  it('are one wrap for many applications, and gone with the last', () => {
     const { parse, stringify } = JSON;
     const clone = structuredClone;
     const first = installSafepoints();
+    const wrapped = JSON.parse;
     const second = installSafepoints();
+    expect(JSON.parse).toBe(wrapped);
     first();
     first();
-    expect(JSON.parse).not.toBe(parse);
-    expect(JSON.parse('[1]')).toEqual([1]);
+    expect(JSON.parse).toBe(wrapped);
     second();
-    expect([JSON.parse, JSON.stringify, structuredClone]).toEqual([parse, stringify, clone]);
+    expect(JSON.parse).toBe(parse);
+    expect(JSON.stringify).toBe(stringify);
+    expect(structuredClone).toBe(clone);
   });
 
   it('leave alone what somebody else has wrapped meanwhile', () => {
