@@ -90,7 +90,7 @@ export function classify<S>(evidence: Evidence<S>): Classification<S> {
   const best = claims.reduce<Claim<S> | null>((a, b) => (a === null || b.provenMs > a.provenMs ? b : a), null);
   const proven = best !== null && isProven(best, windowMs) ? best : null;
   const ran = claims.map(({ state }) => state).filter((state) => state !== null);
-  const nobodys = { ...NOBODY, ran, waited: waitedFor(best) };
+  const nobodys = { ...NOBODY, ran, waited: waitedFor(best, evidence) };
 
   // A request that was seen running all along and used a threshold's worth of CPU has blocked, however slow the machine.
   const blockedAnyway = proven?.state != null && evidence.cpuRatio * windowMs >= evidence.thresholdMs;
@@ -132,19 +132,22 @@ export function classify<S>(evidence: Evidence<S>): Classification<S> {
 function named<S>(claim: Claim<S>, cause: BlockCause, evidence: Evidence<S>): Classification<S> {
   const { state, provenMs, looks } = claim;
   const nobody = { ...NOBODY, cause, provenMs, shown: looks };
-  if (state === null) return { ...nobody, suspect: unseenOf(looks, evidence), waited: waitedFor(claim) };
-  const trusted =
-    evidence.stacksTrusted &&
-    looks.every((look) => isTrusted(look, evidence) && !evidence.endedBefore(state, look.servedMs));
-  if (trusted) return { ...nobody, culprit: state, waited: 'others' };
+  if (state === null) return { ...nobody, suspect: unseenOf(looks, evidence), waited: waitedFor(claim, evidence) };
+  if (isItsCode(claim, evidence)) return { ...nobody, culprit: state, waited: 'others' };
   // What it has started and left behind is the application's by now: an interval, a worker.
   const isLeft = evidence.endedBefore(state, looks[0]!.servedMs - LEFT_BEHIND_MS);
   return { ...nobody, suspect: isLeft ? null : state };
 }
 
+/** Whether what ran in the context of a request was its own code for sure, and no other's. */
+const isItsCode = <S>({ state, looks }: Claim<S>, evidence: Evidence<S>): boolean =>
+  state !== null &&
+  evidence.stacksTrusted &&
+  looks.every((look) => isTrusted(look, evidence) && !evidence.endedBefore(state, look.servedMs));
+
 /** Who waited while the code of a claim ran, apart from its request. */
-function waitedFor<S>(claim: Claim<S> | null): Classification<S>['waited'] {
-  if (claim === null || claim.state !== null) return 'others';
+function waitedFor<S>(claim: Claim<S> | null, evidence: Evidence<S>): Classification<S>['waited'] {
+  if (claim === null || isItsCode(claim, evidence)) return 'others';
   return claim.looks.every(({ unknown }) => unknown === 'background') ? 'seen' : 'unknown';
 }
 

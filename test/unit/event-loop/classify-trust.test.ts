@@ -130,6 +130,7 @@ describe('what the store says is not always proof', () => {
 describe('code of a request that no stack shows', () => {
   const unseen = looks(null, 20, 90);
   const background = unseen.map((l) => ({ ...l, unknown: 'background' as const }));
+  const shared = looks('a', 20, 90).map((l) => ({ ...l, source: 'aside' as const }));
 
   it('makes a suspect of whom the first and the last look agree on', () => {
     expect(judged({ looks: unseen, suspectAt: () => 'a' })).toEqual({
@@ -156,6 +157,9 @@ describe('code of a request that no stack shows', () => {
     ['for the machine', { starvedMs: 90, cpuRatio: 0.1 }, 'others'],
     ['for the machine, though unknown code was seen', { looks: unseen, starvedMs: 90, cpuRatio: 0.1 }, 'unknown'],
     ['in a turn of many pieces', { inPieces: true }, 'others'],
+    ['for the collector, where its context may be another’s', { looks: shared, gcMs: 80 }, 'unknown'],
+    ['for the machine, where that is so', { looks: shared, starvedMs: 90, cpuRatio: 0.1 }, 'unknown'],
+    ['in a turn of many pieces, where that is so', { looks: shared.slice(0, 2), inPieces: true }, 'unknown'],
   ])('tells who waited %s', (_name, given, waited) => {
     expect(classify(evidence(given)).waited).toBe(waited);
   });
