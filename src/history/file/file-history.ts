@@ -1,4 +1,4 @@
-import { appendFile, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { TimeRange } from '../../core/history.js';
 import { lockFile, type FileLock } from '../../core/file-lock.js';
@@ -9,7 +9,7 @@ import type { HistoryStore, HistoryStoreHost, OpenHistoryStore } from '../histor
 import type { HistoryRow } from '../rows/row.js';
 import { observedMsOf } from '../rows/window-codec.js';
 import { DAY_MS, HOUR_MS, ruleOf, TIERS, type Tier } from '../rows/tiers.js';
-import { bytesOf, cutTornTail, frameOf, rowsOf } from './rows-file.js';
+import { appendRow, bytesOf, frameOf, rowsOf } from './rows-file.js';
 
 export interface FileHistoryOptions {
   /** The folder of its files, made when it is missing. One process writes to it; every worker of a cluster needs its own. */
@@ -58,8 +58,8 @@ const SWEEP_MS = HOUR_MS;
 
 class HistoryFiles implements OpenHistoryStore {
   private lock: FileLock | null = null;
-  /** Files that may have a torn tail: those that others have written, and where an append has failed. */
-  private torn = new Set<string>();
+  /** After the last append of this process. */
+  private readonly lengths = new Map<string, number>();
   /** What a write that failed has appended: its rows come again. */
   private readonly appended = new Map<string, Uint8Array>();
   private sweptMs = -Infinity;
@@ -72,7 +72,6 @@ class HistoryFiles implements OpenHistoryStore {
   async open(): Promise<void> {
     this.lock = await lockFile(join(this.folder, 'history'), (owner) => inUse(this.folder, owner), this.host.signal);
     try {
-      this.torn = new Set((await this.rowsFiles()).map(({ path }) => path));
       await this.adopt();
       await this.sweep();
     } catch (error) {
@@ -125,10 +124,7 @@ class HistoryFiles implements OpenHistoryStore {
     const known = this.appended.get(key);
     if (known !== undefined && Buffer.compare(known, row.data) === 0) return;
     const path = join(this.folder, fileNameOf(row));
-    if (this.torn.has(path)) await cutTornTail(path);
-    this.torn.add(path);
-    await appendFile(path, frameOf(row), { mode: 0o600 });
-    this.torn.delete(path);
+    this.lengths.set(path, await appendRow(path, row, this.lengths.get(path) ?? null));
     this.appended.set(key, row.data);
   }
 
@@ -147,6 +143,7 @@ class HistoryFiles implements OpenHistoryStore {
   /** Deletes what is too old, and then the oldest until the rest is small enough. */
   private async sweep(): Promise<void> {
     this.sweptMs = Date.now();
+    this.lengths.clear();
     let bytes = 0;
     const left: (RowsFile & { size: number })[] = [];
     for (const file of await this.rowsFiles()) {

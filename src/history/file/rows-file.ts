@@ -1,4 +1,4 @@
-import { readFile, truncate } from 'node:fs/promises';
+import { open, readFile } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import { decodeRow, encodeRow, type HistoryRow } from '../rows/row.js';
 
@@ -46,10 +46,34 @@ export async function bytesOf(path: string): Promise<Buffer> {
   }
 }
 
-/** What a crash has torn stands behind the last row whose checksum is right. */
-export async function cutTornTail(path: string): Promise<void> {
-  const bytes = await bytesOf(path);
+/** The length of a file without a torn tail: behind the last row whose checksum is right. */
+function wholeLengthOf(bytes: Buffer): number {
   let whole = 0;
   for (const { body, end } of framesOf(bytes)) if (body !== null) whole = end;
-  if (whole < bytes.length) await truncate(path, whole);
+  return whole;
+}
+
+/**
+ * Appends one row to a file, and first cuts off what a crash has torn. A write that fails leaves nothing behind.
+ * @param knownLength its length after the last append of this process; null: it is looked at
+ * @returns its length now
+ */
+export async function appendRow(path: string, row: HistoryRow, knownLength: number | null): Promise<number> {
+  const frame = frameOf(row);
+  const file = await open(path, 'a+', 0o600);
+  try {
+    const { size } = await file.stat();
+    const length = size === 0 || knownLength === size ? size : wholeLengthOf(await bytesOf(path));
+    if (length < size) await file.truncate(length);
+    try {
+      await file.appendFile(frame);
+    } catch (error) {
+      // Where even that fails, the next append cuts it off.
+      await file.truncate(length).catch(() => {});
+      throw error;
+    }
+    return length + frame.length;
+  } finally {
+    await file.close();
+  }
 }
