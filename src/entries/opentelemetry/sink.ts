@@ -11,9 +11,6 @@ import { observe, otelAttributes } from './instruments.js';
 
 type Api = typeof import('@opentelemetry/api');
 
-/** The API knows no flush; the SDK's provider has one. */
-type Flushable = MeterProvider & { forceFlush?(options: { timeoutMillis: number }): Promise<void> };
-
 export interface OpenTelemetrySinkOptions {
   /**
    * Where the instruments are made. When it has `forceFlush()`, as the SDK's has, closing the application exports the
@@ -47,7 +44,7 @@ class OpenTelemetrySink implements PerfSink {
   private readonly cap = new SeriesCap();
   private readonly blocks = new BlockTotals(this.cap);
   private readonly series = new SeriesIndex<OtelAttributes>(this.cap, otelAttributes);
-  private provider: Flushable | null = null;
+  private provider: MeterProvider | null = null;
   private readonly histograms = new Map<Duration, Histogram>();
   private readonly unobserve = new RunningApplications<() => void>();
 
@@ -90,7 +87,8 @@ class OpenTelemetrySink implements PerfSink {
   }
 
   async flush(deadlineMs: number): Promise<void> {
-    await this.provider?.forceFlush?.({ timeoutMillis: deadlineMs });
+    const { provider } = this;
+    if (provider !== null && canFlush(provider)) await provider.forceFlush({ timeoutMillis: deadlineMs });
   }
 
   /** The provider is the application's, so it is not shut down. */
@@ -116,3 +114,10 @@ function activeSpan(api: Api): SpanRef | null {
   const context = api.trace.getActiveSpan()?.spanContext();
   return context !== undefined && api.isSpanContextValid(context) ? context : null;
 }
+
+interface Flushable {
+  forceFlush(options: { timeoutMillis: number }): Promise<void>;
+}
+
+const canFlush = (provider: MeterProvider): provider is MeterProvider & Flushable =>
+  typeof (provider as Partial<Flushable>).forceFlush === 'function';
