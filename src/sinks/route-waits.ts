@@ -55,13 +55,15 @@ export class RouteWaits {
 function waitedBy(routes: readonly RouteSnapshot[]): Map<string, Waited> {
   const all = new Map<string, Waited>();
   for (const { method, route, count, aborted, time, upstream } of routes) {
-    if (time === null || count === 0) continue;
+    if (count === 0) continue;
+    // Null while all have left: their calls are in `upstream`, and must not be taken for those of a later window.
+    const { upstreamMs = 0, loopWaitMs = 0, ownCpuMs = null } = time ?? {};
     const completed = count - aborted;
-    const ownMs = time.ownCpuMs?.mean ?? 0;
+    const ownMs = ownCpuMs?.mean ?? 0;
     all.set(`${method} ${route}`, {
       count: completed,
-      upstreamMs: time.upstreamMs * completed,
-      busyMs: (time.loopWaitMs + ownMs) * completed,
+      upstreamMs: upstreamMs * completed,
+      busyMs: (loopWaitMs + ownMs) * completed,
       ownMs,
       wallMs: new Map(upstream.map(({ target, wallMs }) => [target, wallMs * count])),
     });

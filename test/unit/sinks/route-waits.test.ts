@@ -66,3 +66,19 @@ it('does not name an upstream whose answers lay there while the event loop was b
   waited(free, 10, 184, { 'postgres shop': 184 }, 20);
   expect(summaryText(new Summaries(60_000).next(free)!)).toContain('82 % waiting for postgres shop');
 });
+
+it('does not take what requests have waited for that all have left for a wait of the next window', () => {
+  const summaries = new Summaries(60_000);
+  const host = new FakeHost().requests('GET', '/insights', 499, times(20, 1_000));
+  const row = { route: '/insights', count: 20, aborted: 20, time: null };
+  const upstream = (targets: Readonly<Record<string, number>>) =>
+    Object.entries(targets).map(([target, wallMs]) => ({ target, callsPerRequest: 1, wallMs }));
+  Object.assign(host.snapshots, { routes: [routeSnapshot({ ...row, upstream: upstream({ 'http pay': 1_000 }) })] });
+  summaries.next(host);
+  // 25 requests of 40 ms for the database: in the mean of all 45 since the start, 444 ms a request were for `pay`.
+  host.requests('GET', '/insights', 200, times(25, 40));
+  const time = { ...TIME, upstreamMs: 38 };
+  const both = upstream({ 'http pay': (20 * 1_000) / 45, 'postgres shop': (25 * 38) / 45 });
+  Object.assign(host.snapshots, { routes: [routeSnapshot({ ...row, count: 45, time, upstream: both })] });
+  expect(summaryText(summaries.next(host)!)).toContain('95 % waiting for postgres shop');
+});
