@@ -98,7 +98,7 @@ function methodsWith(key: string, modules: ModulesContainer): { where: string; m
   const classes = wrappersOf(modules).flatMap(({ metatype }) => (typeof metatype === 'function' ? [metatype] : []));
   return classes.flatMap(({ name: className, prototype }) =>
     methodsOf((prototype ?? {}) as object)
-      .filter(([name, method]) => Object.hasOwn(prototype as object, name) && Reflect.hasMetadata(key, method))
+      .filter(([, method]) => Reflect.hasMetadata(key, method))
       .map(([name, method]) => ({ where: `${className}.${name}`, method })),
   );
 }
