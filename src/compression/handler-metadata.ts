@@ -5,7 +5,6 @@ import type { Reporter } from '../core/reporter.js';
 import type { RouteHandler } from '../core/route.js';
 import type { ControllerHandlers, HandlerSite } from '../http/handlers.js';
 import { EXCEPTION_FILTERS_METADATA, GUARDS_METADATA, HOST_METADATA } from '../http/nest-metadata.js';
-import { methodsOf, wrappersOf } from '../http/prototypes.js';
 import { servesRoute } from '../http/route-handler.js';
 import {
   SHARED_RESPONSE_METADATA,
@@ -44,14 +43,19 @@ export class HandlerMetadata {
   /** When handlers are placed. */
   readAll(handlers: ControllerHandlers): void {
     handlers.around((site) => {
-      const { controller, handler, method } = site;
-      const shared = sharedOn(site);
-      const off = [method, controller].some((place) => Reflect.getMetadata(NO_COMPRESSION_METADATA, place) === true);
-      if (off) this.offHandlers.push(handler.name);
-      const byHost = Reflect.getMetadata(HOST_METADATA, controller) !== undefined;
-      if (shared !== null || off) this.known.set(handler, { off, shared, byHost });
+      this.read(site);
       return null;
     });
+  }
+
+  private read(site: HandlerSite): void {
+    const shared = sharedOn(site);
+    const off =
+      Reflect.getMetadata(NO_COMPRESSION_METADATA, site.method) === true ||
+      Reflect.getMetadata(NO_COMPRESSION_METADATA, site.controller) === true;
+    if (off) this.offHandlers.push(site.handler.name);
+    const byHost = Reflect.getMetadata(HOST_METADATA, site.controller) !== undefined;
+    if (shared !== null || off) this.known.set(site.handler, { off, shared, byHost });
   }
 
   of(handler: RouteHandler | null): HandlerCompression {
@@ -94,13 +98,19 @@ export function warnOfSharedWhileOff(modules: ModulesContainer, report: Reporter
   );
 }
 
-function methodsWith(key: string, modules: ModulesContainer): { where: string; method: object }[] {
-  const classes = wrappersOf(modules).flatMap(({ metatype }) => (typeof metatype === 'function' ? [metatype] : []));
-  return classes.flatMap(({ name: className, prototype }) =>
-    methodsOf((prototype ?? {}) as object)
-      .filter(([, method]) => Reflect.hasMetadata(key, method))
-      .map(([name, method]) => ({ where: `${className}.${name}`, method })),
-  );
+function* methodsWith(key: string, modules: ModulesContainer): IterableIterator<{ where: string; method: object }> {
+  for (const { controllers, providers } of modules.values()) {
+    for (const { metatype } of [...controllers.values(), ...providers.values()]) {
+      if (typeof metatype !== 'function' || typeof metatype.prototype !== 'object' || metatype.prototype === null)
+        continue;
+      for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(metatype.prototype))) {
+        // The constructor is the class: what stands on that is for the routes that it may have.
+        if (name === 'constructor' || typeof value !== 'function' || !Reflect.hasMetadata(key, value as object))
+          continue;
+        yield { where: `${metatype.name}.${name}`, method: value as object };
+      }
+    }
+  }
 }
 
 function needsGet(where: string, given: string): PerfError {
