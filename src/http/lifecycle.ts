@@ -13,11 +13,11 @@ import type { Answer } from './answer.js';
 const STATE: unique symbol = Symbol('perf:state');
 /** The states that applications had of a request before it went on to another one. */
 const PASSED: unique symbol = Symbol('perf:passed');
-/** On a connection: responses to what came while another request was still being answered (pipelining). */
+/** On a connection: its requests that came while another one was still being answered (pipelining). */
 const QUEUED: unique symbol = Symbol('perf:queued');
 
 interface Connection extends Socket {
-  [QUEUED]?: Set<ServerResponse>;
+  [QUEUED]?: Set<RequestState>;
 }
 interface Marked {
   [STATE]?: RequestState;
@@ -70,7 +70,7 @@ export class RequestLifecycle extends Attachable implements RequestOwner {
   private waiters: (() => void)[] = [];
 
   constructor(
-    readonly nowMs: MonotonicClock,
+    private readonly nowMs: MonotonicClock,
     private readonly routes: Routes,
     readonly report: OncePerCause,
   ) {
@@ -114,11 +114,8 @@ export class RequestLifecycle extends Attachable implements RequestOwner {
     if (known !== undefined && known.owner === this) return known;
     if (known !== undefined) return this.takeOver(known, request, response);
     const state = this.begun(new RequestState(request, response, this.nowMs(), this));
-    mark(state, request, response);
-    response.on('finish', onFinish);
-    response.on('close', onClose);
-    // Such a response gets no `close` when the client leaves before its turn.
-    if (response.socket === null && !isHttp2(response)) watchQueued(request.socket, response);
+    (request as Marked)[STATE] = state;
+    this.watch(state, request, response);
     return state;
   }
 
@@ -129,10 +126,21 @@ export class RequestLifecycle extends Attachable implements RequestOwner {
     passed.push(from);
     const own = passed.find(({ owner }) => owner === this);
     const state = own ?? new RequestState(request, response, from.startedMs, this);
-    mark(state, request, response);
-    if (own === undefined) return this.begun(state);
-    this.open.add(own);
-    return own;
+    (request as Marked)[STATE] = state;
+    if (own !== undefined) this.open.add(own);
+    else {
+      this.begun(state);
+      this.watch(state, request, response);
+    }
+    return state;
+  }
+
+  private watch(state: RequestState, request: IncomingMessage, response: ServerResponse): void {
+    if ((response as Marked).req !== (request as Marked)) (response as Marked)[STATE] = state;
+    response.on('finish', this.onFinish);
+    response.on('close', this.onClose);
+    // Such a response gets no `close` when the client leaves before its turn.
+    if (response.socket === null && !isHttp2(response)) this.watchQueued(request.socket, state);
   }
 
   /** A listener for the server's `request`: what hears of the request after it, and what that awaits, is in the context store. */
@@ -223,38 +231,42 @@ export class RequestLifecycle extends Attachable implements RequestOwner {
     this.waiters = [];
     for (const wake of waiters) wake();
   }
-}
 
-function mark(state: RequestState, request: IncomingMessage, response: ServerResponse): void {
-  (request as Marked)[STATE] = state;
-  if (response.req !== request) (response as Marked)[STATE] = state;
-}
+  private watchQueued(connection: Connection | null, state: RequestState): void {
+    if (typeof connection?.once !== 'function') return;
+    const queued = connection[QUEUED];
+    if (queued !== undefined) {
+      queued.add(state);
+      return;
+    }
+    const states = new Set([state]);
+    connection[QUEUED] = states;
+    connection.once('close', () => {
+      for (const left of states) lifecycleOf(left).end(left, statusOfAbort(left, left.response!), true);
+    });
+  }
 
-function watchQueued(connection: Connection | null, response: ServerResponse): void {
-  if (typeof connection?.once !== 'function') return;
-  const known = connection[QUEUED];
-  if (known !== undefined) return void known.add(response);
-  const queued = (connection[QUEUED] = new Set([response]));
-  connection.once('close', () => queued.forEach((left) => onClose.call(left)));
-}
+  // One function for all responses, told apart by `this`: no closure a request.
 
-// One function for all responses of all applications: no closure a request. The one that owns it then ends it.
+  private readonly onFinish = ((lifecycle: RequestLifecycle) =>
+    function (this: ServerResponse): void {
+      const state = stateOf(this);
+      if (state === null || state.owner !== lifecycle) return;
+      // Of HTTP/2 it comes even when the client has cancelled the stream: `close` knows.
+      if (isHttp2(this)) state.endedMs = lifecycle.nowMs();
+      else lifecycle.end(state, this.statusCode, false);
+    })(this);
 
-function onFinish(this: ServerResponse): void {
-  const state = stateOf(this);
-  if (state === null) return;
-  // Of HTTP/2 it comes even when the client has cancelled the stream: `close` knows.
-  if (isHttp2(this)) state.endedMs = lifecycleOf(state).nowMs();
-  else lifecycleOf(state).end(state, this.statusCode, false);
-}
-
-function onClose(this: ServerResponse): void {
-  const state = stateOf(this);
-  if (state === null) return;
-  (state.request?.socket as Connection | null)?.[QUEUED]?.delete(this);
-  if (state.closed) return;
-  const aborted = state.endedMs === 0 || wasReset(this);
-  lifecycleOf(state).end(state, aborted ? statusOfAbort(state, this) : statusOf(this), aborted);
+  private readonly onClose = ((lifecycle: RequestLifecycle) =>
+    function (this: ServerResponse): void {
+      const state = stateOf(this);
+      if (state === null || state.owner !== lifecycle) return;
+      const queued = (state.request?.socket as Connection | null)?.[QUEUED];
+      if (queued !== undefined) queued.delete(state);
+      if (state.closed) return;
+      const aborted = state.endedMs === 0 || wasReset(this);
+      lifecycle.end(state, aborted ? statusOfAbort(state, this) : statusOf(this), aborted);
+    })(this);
 }
 
 /** Not by its `stream`: an application may keep one of its own there. */
