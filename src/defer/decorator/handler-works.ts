@@ -1,12 +1,14 @@
 import { ServiceUnavailableException } from '@nestjs/common';
 import {
-  concatMap,
+  catchError,
+  concat,
   defer as onSubscription,
-  dematerialize,
   finalize,
+  from,
+  ignoreElements,
   isObservable,
-  materialize,
-  of,
+  tap,
+  throwError,
   type Observable,
 } from 'rxjs';
 import type { PerfRequest } from '../../core/perf-request.js';
@@ -92,22 +94,24 @@ export class HandlerWorks {
       heard = true;
       const handled = this.engine.handlerStarted();
       let [last, hasValue]: [unknown, boolean] = [undefined, false];
-      let armed: Promise<void> | null = null;
+      let ended: Promise<void> | null = null;
+      const armed = (done: Promise<void>): Observable<never> => {
+        ended = done;
+        return from(done).pipe(ignoreElements());
+      };
+      const seen = values.pipe(
+        tap((value) => ([last, hasValue] = [value, true])),
+        catchError((error: unknown) =>
+          concat(
+            armed(this.failed(end, error)),
+            throwError(() => error),
+          ),
+        ),
+      );
+      const completed = onSubscription(() => armed(this.succeeded(end, last)));
       // `first()` has what it wants; `timeout()` has given up.
       const given = (): Promise<void> => (hasValue ? this.succeeded(end, last) : this.failed(end, new Error(GIVEN_UP)));
-      return values.pipe(
-        materialize(),
-        concatMap((event) => {
-          if (event.kind === 'N') {
-            [last, hasValue] = [event.value, true];
-            return of(event);
-          }
-          armed = event.kind === 'C' ? this.succeeded(end, last) : this.failed(end, event.error);
-          return armed.then(() => event);
-        }),
-        dematerialize(),
-        finalize(() => void (armed ?? given()).then(handled, handled)),
-      );
+      return concat(seen, completed).pipe(finalize(() => void (ended ?? given()).then(handled, handled)));
     });
   }
 
