@@ -27,8 +27,9 @@ export class Spill {
   private rejects = new RejectFile('');
   private joining: { readonly entries: DurableEntry[]; readonly written: Promise<Place[]> } | null = null;
   private sweeping = false;
-  /** When the disk has last refused an entry, or was asked again, monotonic milliseconds; null since it has taken one. */
+  /** When the disk has last refused an entry, monotonic milliseconds; null since it has taken one. */
   private refusedMs: number | null = null;
+  private asking = false;
   private closed = false;
   private last: Promise<unknown> = Promise.resolve();
   private lock: FileLock | null = null;
@@ -86,11 +87,14 @@ export class Spill {
   takesEntries(): boolean {
     if (this.heldBytes >= this.options.maxBytes) return false;
     if (this.refusedMs === null) return true;
-    if (performance.now() - this.refusedMs >= ASK_AGAIN_MS) {
-      this.refusedMs = performance.now();
-      void this.heed(this.onDisk('write', async () => (await this.writable()).probe()));
-    }
+    if (!this.asking && performance.now() - this.refusedMs >= ASK_AGAIN_MS) void this.askAgain();
     return false;
+  }
+
+  private async askAgain(): Promise<void> {
+    this.asking = true;
+    await this.heed(this.onDisk('write', async () => (await this.writable()).probe()));
+    this.asking = false;
   }
 
   /** Learns from a write whether the disk takes entries. Never rejects. */
@@ -235,11 +239,15 @@ async function fileAt(path: string): Promise<string> {
   return path;
 }
 
-/**
- * Segments that an earlier process has left, oldest first; 0.1.0 wrote to `<file>` itself, last. `isAside`: damaged, and
- * only kept, so that its number is not given again.
- */
-async function segmentsOf(file: string) {
+interface Left {
+  readonly path: string;
+  readonly number: number;
+  /** Damaged, and only kept: its number is not given again. */
+  readonly isAside: boolean;
+}
+
+/** Segments that an earlier process has left, oldest first; 0.1.0 wrote to `<file>` itself, last. */
+async function segmentsOf(file: string): Promise<Left[]> {
   const name = `${basename(file)}.`;
   const segments = (await readdir(dirname(file)))
     .filter((other) => other.startsWith(name) && /^\d+(\.damaged)?$/.test(other.slice(name.length)))
