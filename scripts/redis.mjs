@@ -59,7 +59,7 @@ export async function startRedis({ own = false, appendOnly = false, cluster = fa
   if (given && !own)
     return { url: given, port: Number(new URL(given).port || 6379), child: null, stop: async () => {} };
   const binary = findRedisServer();
-  if (!binary) throw new Error('No redis-server on PATH. As root: apt-get install redis-server');
+  if (!binary) throw new Error('No redis-server on PATH. As root: apt-get update && apt-get install -y redis-server');
   const listenOn = port ?? (await freePort());
   const folder = dir ?? mkdtempSync(join(tmpdir(), 'nestjs-perf-redis-'));
   const flags = {

@@ -3,9 +3,14 @@ import { WINDOW } from './view.js';
 
 interface Series {
   /** Cumulative, at the last sample. */
-  readonly last: readonly number[];
-  /** Of each sample, the newest last; of the first one after a gap, what the gap had. */
-  readonly gains: { readonly sample: number; readonly counts: readonly number[] }[];
+  last: readonly number[];
+  sample: number;
+  /** Gained in the gap before the first sample. */
+  readonly before: readonly number[];
+  /** Of each sample since, the newest last. */
+  readonly gains: (readonly number[])[];
+  /** Of all gains: looked at for each route and sample. */
+  readonly sums: number[];
 }
 
 /** What cumulative counters have gained lately, by name. Whoever is not counted for a window is forgotten. */
@@ -30,31 +35,34 @@ export class RecentCounts {
       this.firstSample = this.sample;
     }
     pushBounded(this.times, nowMs, WINDOW + 1);
-    for (const [name, { gains }] of this.series)
-      if (this.sample - gains.at(-1)!.sample > WINDOW) this.series.delete(name);
+    for (const [name, { sample }] of this.series) if (this.sample - sample > WINDOW) this.series.delete(name);
   }
 
   /** Once a sample and name; negative where a counter began anew, which counts as nothing. `before`: gained in the gap. */
-  count(name: string, cumulative: readonly number[], before?: readonly number[]): void {
-    const { last, gains } = this.series.get(name) ?? { last: null, gains: [] };
-    const counts = cumulative.map((count, i) => (last === null ? (before?.[i] ?? 0) : Math.max(0, count - last[i]!)));
-    pushBounded(gains, { sample: this.sample, counts }, WINDOW);
-    this.series.set(name, { last: cumulative, gains });
+  count(name: string, cumulative: readonly number[], before: readonly number[] = []): void {
+    const { sample } = this;
+    const known = this.series.get(name);
+    if (known === undefined) {
+      this.series.set(name, { last: cumulative, sample, before, gains: [], sums: cumulative.map(() => 0) });
+      return;
+    }
+    const { last, gains, sums } = known;
+    const left = gains.length === WINDOW ? gains.shift() : undefined;
+    gains.push(cumulative.map((count, i) => Math.max(0, count - last[i]!)));
+    for (const [i, gain] of gains.at(-1)!.entries()) sums[i]! += gain - (left?.[i] ?? 0);
+    Object.assign(known, { last: cumulative, sample });
   }
 
   /** What the counter at `index` has gained in each sample, the newest last; undefined when it was nothing. */
   gains(name: string, index: number): number[] | undefined {
-    const gains = this.since(this.firstSample + 1, name, index);
-    return gains.some((gain) => gain > 0) ? gains : undefined;
+    const known = this.series.get(name);
+    return known?.sums[index] ? known.gains.map((counts) => counts[index]!) : undefined;
   }
 
   /** What it has gained in the whole window. */
   gained(name: string, index: number): number {
-    return this.since(this.sample - WINDOW + 1, name, index).reduce((sum, gain) => sum + gain, 0);
-  }
-
-  private since(first: number, name: string, index: number): number[] {
-    const gains = this.series.get(name)?.gains ?? [];
-    return gains.filter(({ sample }) => sample >= first).map(({ counts }) => counts[index]!);
+    const known = this.series.get(name);
+    const isBeforeIn = this.sample - this.firstSample < WINDOW;
+    return (known?.sums[index] ?? 0) + (isBeforeIn ? (known?.before[index] ?? 0) : 0);
   }
 }

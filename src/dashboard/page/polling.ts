@@ -5,6 +5,8 @@ import { merged, type State } from './state.js';
 const EVERY_MS = 2_000;
 const HIDDEN_EVERY_MS = 10_000;
 const MAX_EVERY_MS = 60_000;
+/** Looking takes at most a fortieth of the server's event loop, also where filter and open route make each answer anew. */
+const PAUSES_OF_COST = 40;
 const IDLE_AFTER_MS = 15 * 60_000;
 const TIMEOUT_MS = 10_000;
 
@@ -50,6 +52,7 @@ export function usePolling(question: Question): Polled {
 class Poller {
   private timer = 0;
   private failures = 0;
+  private tookMs = 0;
   private seenAt = Date.now();
   private busy = false;
   /** Asked for while an answer was under way. */
@@ -124,12 +127,16 @@ class Poller {
       location.reload();
       return this.told.link;
     }
+    this.tookMs = answer.tookMs;
     this.know({ state: merged(state, answer) });
     return 'live';
   }
 
   private everyMs(): number {
-    const ms = document.visibilityState === 'hidden' ? HIDDEN_EVERY_MS : EVERY_MS;
+    const ms = Math.max(
+      document.visibilityState === 'hidden' ? HIDDEN_EVERY_MS : EVERY_MS,
+      PAUSES_OF_COST * this.tookMs,
+    );
     const isRefused = this.told.link === 'refused' || this.told.link === 'full';
     return Math.min(MAX_EVERY_MS, ms * (isRefused ? 8 : 2 ** Math.min(4, this.failures)));
   }
