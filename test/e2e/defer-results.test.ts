@@ -10,7 +10,7 @@ import {
   Sse,
   UseInterceptors,
 } from '@nestjs/common';
-import { defer, interval, map, of, retry, take, timeout, timer } from 'rxjs';
+import { defer, finalize, interval, map, of, retry, take, timeout, timer } from 'rxjs';
 import { describe, expect, it, vi } from 'vitest';
 import { type DeferContext, type DeferredWork, type DeferOptions, DeferWork } from '../../src/index.js';
 import { bullmqStore } from '../../src/entries/bullmq.js';
@@ -33,6 +33,14 @@ class Remember implements DeferredWork<{ result: unknown }> {
   }
   run({ result }: { result: unknown }): void {
     this.log.results.push(result);
+  }
+}
+
+/** Of a row, the state in which the handler has left it. */
+@Injectable()
+class RememberState extends Remember {
+  override prepare({ result }: DeferContext): { result: unknown } {
+    return { result: (result as { state: string }).state };
   }
 }
 
@@ -72,6 +80,12 @@ class ResultsController {
     Object.assign(request, { log: this.log });
     return 'sent';
   }
+  @Get('row')
+  @DeferWork(RememberState)
+  row() {
+    const row = { state: 'open' };
+    return of(row).pipe(finalize(() => (row.state = 'committed')));
+  }
   @Get('promised')
   @DeferWork(Remember)
   async promised() {
@@ -110,7 +124,7 @@ class ResultsController {
 
 describe.each(adapters)('what a handler returns, on %s', (adapter) => {
   async function start(defer: DeferOptions = {}) {
-    const metadata = { controllers: [ResultsController], providers: [Log, Remember, Post] };
+    const metadata = { controllers: [ResultsController], providers: [Log, Remember, RememberState, Post] };
     const running = await startDeferring(adapter, metadata, defer);
     return { ...running, log: running.app.get(Log) };
   }
@@ -120,6 +134,13 @@ describe.each(adapters)('what a handler returns, on %s', (adapter) => {
     expect(await (await fetch(`${app.url}/promised`)).text()).toBe('2');
     await app.deferrer.idle();
     expect(app.log.results).toEqual([2]);
+  });
+
+  it('as an observable is looked at when that is over, and its own `finalize()` has run', async () => {
+    const app = await start();
+    await fetch(`${app.url}/row`);
+    await app.deferrer.idle();
+    expect(app.log.results).toEqual(['committed']);
   });
 
   it('as the promise of server-sent events is no result', async () => {

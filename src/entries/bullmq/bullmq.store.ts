@@ -23,6 +23,8 @@ import { alone, table } from './option-table.js';
 
 /** For a last word with Redis, which nothing depends on any more, milliseconds. */
 const CLOSE_TIMEOUT_MS = 300;
+/** What BullMQ refuses by itself, it refuses at once: booting waits no longer for that. */
+const REFUSED_MS = 100;
 /** When a queue is made anew to which Redis has refused its first connection. */
 const OPEN_AGAIN = { baseMs: 1_000, maxMs: 60_000 };
 
@@ -90,6 +92,8 @@ class BullmqStore implements BullmqDurableStore {
   private started: { bullmq: Bullmq; connection: Connection; host: DurableStoreHost } | null = null;
   private working = false;
   private closed = false;
+  /** BullMQ 5.40 to 5.55 ask for INFO before they are connected, which fails: from then on, queues wait. */
+  private waitsForReady = false;
   private connectWorker: (() => Connection) | null = null;
   private readonly needsAnew = needsAnew(/READONLY|NOSCRIPT/);
   /** That of the application that booted last. */
@@ -113,7 +117,9 @@ class BullmqStore implements BullmqDurableStore {
     const bullmq = await importBullmq(connection);
     this.started = { bullmq, connection: producerConnection(connection), host };
     this.serve(this.ownQueue);
-    this.open(this.ownQueue);
+    const first = this.open(this.ownQueue);
+    // Before anybody holds it, so that nobody holds one that is dead.
+    await within(REFUSED_MS, () => clientOf(first)).catch(() => {});
     this.onStarted(this);
   }
 
@@ -168,16 +174,18 @@ class BullmqStore implements BullmqDurableStore {
     this.started?.connection.release();
   }
 
-  private open(name: string, times = 1): Queue {
+  private open(name: string, refused = 0): Queue {
     const { bullmq, connection, host } = this.started!;
+    const { waitsForReady } = this;
     const queue = new bullmq.Queue(name, {
       connection: connection.options,
-      // Without these two, a queue made while Redis is away waits for ever, and so does every `add`. BullMQ 5.50 asks for INFO
-      // before it is connected, which fails: its next one waits.
-      skipWaitingForReady: times === 1,
+      // Without these two, a queue made while Redis is away waits for ever, and so does every `add`.
+      skipWaitingForReady: !waitsForReady,
       skipVersionCheck: true,
     });
     queue.on('error', (error) => {
+      // Asked too early: no word on Redis.
+      if (!waitsForReady && error.message.startsWith("Stream isn't writeable")) return;
       const cause = `Redis of queue "${name}": ${reasonOf(error)}`;
       host.report(cause, `${cause}. Durable work is kept and sent when Redis is back.`);
     });
@@ -188,15 +196,20 @@ class BullmqStore implements BullmqDurableStore {
         this.serveAll();
       },
       // BullMQ before 5.38 asks for INFO all the same; once that was refused, the queue never connects.
-      () => setTimeout(() => this.openAgain(queue, times), backoffMs(times, OPEN_AGAIN)).unref(),
+      () => {
+        if (waitsForReady)
+          setTimeout(() => this.openAgain(queue, refused + 1), backoffMs(refused + 1, OPEN_AGAIN)).unref();
+        else this.openAgain(queue, 0);
+      },
     );
     return queue;
   }
 
-  private openAgain(refused: Queue, times: number): void {
+  private openAgain(queue: Queue, refused: number): void {
     if (this.closed) return;
-    void closeQueue(refused);
-    this.open(refused.name, times + 1);
+    this.waitsForReady = true;
+    void closeQueue(queue);
+    this.open(queue.name, refused);
   }
 
   private serveAll(): void {

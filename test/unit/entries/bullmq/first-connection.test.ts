@@ -9,6 +9,7 @@ const client = { status: 'ready', duplicate: () => ({ ...client, disconnect: () 
 let queues: StubQueue[] = [];
 let workers: EventEmitter[] = [];
 let refused = 2;
+let refusal = NOPERM;
 
 /** Of BullMQ 5.0: once INFO was refused, all that it is asked ends with that error. */
 class StubQueue extends EventEmitter {
@@ -16,7 +17,7 @@ class StubQueue extends EventEmitter {
   constructor(readonly name: string) {
     super();
     queues.push(this);
-    this.client = queues.length <= refused ? Promise.reject(NOPERM) : Promise.resolve(client);
+    this.client = queues.length <= refused ? Promise.reject(refusal) : Promise.resolve(client);
     this.client.catch((error) => this.emit('error', error));
   }
   addBulk = (): Promise<object> => this.client;
@@ -33,7 +34,7 @@ class StubWorker extends EventEmitter {
 }
 
 beforeEach(() => {
-  [queues, workers] = [[], []];
+  [queues, workers, refusal] = [[], [], NOPERM];
   vi.useFakeTimers();
   vi.doMock('bullmq', () => ({ Queue: StubQueue, Worker: StubWorker, createPostgresBackend: undefined }));
 });
@@ -42,9 +43,9 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-async function start() {
+async function start(report: (cause: string) => void = () => {}) {
   const store = bullmqStore({ connection: client, queue: 'mail' });
-  await store.start(NO_WORKER);
+  await store.start({ ...NO_WORKER, report });
   store.startWorker!();
   return { store, add: () => store.add([jobNamed('first')], { envelope: false }) };
 }
@@ -69,4 +70,16 @@ it('one that is refused for good is let go once the store closes', async () => {
   const made = queues.length;
   await vi.advanceTimersByTimeAsync(600_000);
   expect(queues.length).toBe(made);
+});
+
+it('one that BullMQ 5.40 to 5.55 refuse by themselves is made anew before anybody holds it, without a word', async () => {
+  refused = 1;
+  refusal = new Error("Stream isn't writeable and enableOfflineQueue options is false");
+  const report = vi.fn();
+  const { store, add } = await start(report);
+  expect(store.queue()).toBe(queues[1]);
+  await add();
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(store.queue()).toBe(queues[1]);
+  expect([queues.length, workers.length, report.mock.calls]).toEqual([2, 1, []]);
 });
