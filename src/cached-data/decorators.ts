@@ -1,7 +1,6 @@
-import { methodMetadata } from '../core/method-metadata.js';
+import { decoratedMethods } from '../core/method-metadata.js';
 import { PerfError } from '../core/perf.error.js';
 import { needExtension } from '../http/extension.js';
-import { methodsOf } from '../http/prototypes.js';
 import { cachedOption, preloadedOption } from './cached.options.js';
 import type { CachedOptions, PreloadedOptions, ResolvedCached, ResolvedPreloaded } from './cached.options.js';
 
@@ -59,7 +58,11 @@ function declare(decorator: string, read: (where: string, method: Source) => Dec
     const where = `${(typeof target === 'function' ? target : target.constructor).name}.${String(property)}`;
     const method = (descriptor as PropertyDescriptor | undefined)?.value as unknown;
     if (typeof method !== 'function' || typeof target === 'function' || typeof property === 'symbol') {
-      throw misuse(decorator, where, 'it must be a method of an instance, with a name. Move it to one.');
+      throw misuse(
+        decorator,
+        where,
+        'it must be a method of an instance, with a name. Move it to one, beneath what leaves an accessor there.',
+      );
     }
     if (Reflect.hasOwnMetadata(DECLARED_METADATA, target, property)) {
       throw misuse(decorator, where, 'one of its kind may stand there.');
@@ -73,8 +76,5 @@ const misuse = (decorator: string, where: string, problem: string): PerfError =>
   new PerfError('PERF_ERR_DECORATOR', `${decorator} on "${where}": ${problem}`);
 
 /** The decorated methods of a class and those that it extends. */
-export const declaredOn = (prototype: object): (readonly [name: string, declared: Declared, method: object])[] =>
-  methodsOf(prototype).flatMap(([name, method]) => {
-    const declared = methodMetadata(DECLARED_METADATA, prototype, name) as Declared | undefined;
-    return declared === undefined ? [] : [[name, declared, method] as const];
-  });
+export const declaredOn = (prototype: object) =>
+  decoratedMethods(DECLARED_METADATA, prototype) as [name: string, declared: Declared, placed: object][];

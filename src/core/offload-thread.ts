@@ -1,5 +1,5 @@
 import { isMainThread, workerData } from 'node:worker_threads';
-import { methodMetadata } from './method-metadata.js';
+import { decoratedMethods } from './method-metadata.js';
 
 /** In the `workerData` of a thread that `offload()` has started: its file of the application's module. */
 export const OFFLOAD_DATA = 'nestjs-perf:offload';
@@ -8,9 +8,8 @@ const OFFLOAD_METADATA = 'perf:offload';
 export const putOffloadOptions = (prototype: object, name: string, options: object): void =>
   Reflect.defineMetadata(OFFLOAD_METADATA, options, prototype, name);
 
-/** What `@Offload()` says of a method; undefined where it does not stand, as on one that overrides another. */
-export const offloadOptionsOf = (prototype: object, name: string): unknown =>
-  methodMetadata(OFFLOAD_METADATA, prototype, name);
+/** The methods of a class that `@Offload()` stands on, with what it says. */
+export const offloadedOn = (prototype: object) => decoratedMethods(OFFLOAD_METADATA, prototype);
 
 /** The module's file, in a thread that `offload()` has started; null in every other. */
 export function offloadModule(): string | null {

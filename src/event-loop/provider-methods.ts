@@ -1,5 +1,5 @@
 import type { ModulesContainer } from '@nestjs/core';
-import { offloadOptionsOf } from '../core/offload-thread.js';
+import { offloadedOn } from '../core/offload-thread.js';
 import { ON_WORKER_EVENT_METADATA, PROCESSOR_METADATA } from '../http/nest-metadata.js';
 import { methodsOf, prototypeOf } from '../http/prototypes.js';
 import { isTakenFromClass } from '../http/route-handler.js';
@@ -44,9 +44,10 @@ function* namesOf(modules: ModulesContainer): Generator<string> {
       if (wrapper.isTransient || !wrapper.isDependencyTreeStatic()) continue;
       const prototype = prototypeOf(wrapper);
       if (prototype === null) continue;
+      const offloaded = new Set(offloadedOn(prototype).map(([name]) => name));
       for (const [name, method] of methodsOf(prototype)) {
         if (OF_REQUESTS.has(name) || isTakenFromClass(method) || hearsOfJobs(prototype, name, method)) continue;
-        if (!isAsync(prototype, name, method) || offloadOptionsOf(prototype, name) !== undefined) continue;
+        if (!isAsync(prototype, name, method) || offloaded.has(name)) continue;
         yield `${prototype.constructor.name}.${name}`;
       }
     }

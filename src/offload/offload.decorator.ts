@@ -23,7 +23,8 @@ export function Offload(options: OffloadMethodOptions = {}): OffloadDecorator {
     const label = `${owner}.${String(name)}`;
     if (typeof target === 'function') throw misplaced(label, 'a static method belongs to no provider.');
     if (typeof name === 'symbol') throw misplaced(label, 'give the method a name that is no symbol.');
-    if (typeof value !== 'function') throw misplaced(label, 'it stands on something that is no method.');
+    if (typeof value !== 'function')
+      throw misplaced(label, 'it must be a method. Move it to one, beneath what leaves an accessor there.');
     putOffloadOptions(target, name, resolved);
     if (inOffloadThread()) return;
     const add = "extensions: [offload({ module: new URL('./offload.module.js', import.meta.url) })]";

@@ -1,6 +1,6 @@
 import type { ModulesContainer } from '@nestjs/core';
-import { offloadOptionsOf } from '../core/offload-thread.js';
-import { methodsOf, prototypeOf, type wrappersOf } from '../http/prototypes.js';
+import { offloadedOn } from '../core/offload-thread.js';
+import { prototypeOf, type wrappersOf } from '../http/prototypes.js';
 import { isTakenFromClass } from '../http/route-handler.js';
 import { misplaced } from './offload.errors.js';
 import type { ResolvedMethodOptions } from './offload.options.js';
@@ -61,11 +61,9 @@ function decoratedIn(wrapper: Wrapper): OffloadedMethod[] {
   const prototype = prototypeOf(wrapper);
   if (prototype === null) return [];
   const instance = (wrapper.instance ?? {}) as Record<string, unknown>;
-  return methodsOf(prototype).flatMap(([methodName, method]) => {
-    const options = offloadOptionsOf(prototype, methodName) as ResolvedMethodOptions | undefined;
-    if (options === undefined) return [];
+  return offloadedOn(prototype).map(([methodName, options, method]) => {
     const name = `${prototype.constructor.name}.${methodName}`;
     if (isTakenFromClass(method)) throw misplaced(name, TAKEN_FROM_CLASS);
-    return [{ name, methodName, instance, options }];
+    return { name, methodName, instance, options: options as ResolvedMethodOptions };
   });
 }

@@ -71,6 +71,7 @@ describe('an offloaded method', () => {
   it('is one whatever other decorators put in its place, and none where it is overridden', async () => {
     const { reports } = shared;
     expect([await reports.wrapped(), await reports.overridden()]).toEqual([false, true]);
+    expect(await reports.bound()).toEqual({ isMainThread: false, secret: 42 });
   });
 
   it('gets what structured clone makes of its arguments as they are at the call', async () => {

@@ -2,6 +2,7 @@ import { Inject, Injectable, SetMetadata } from '@nestjs/common';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Cached, PerfCache, Preloaded } from '../../../src/entries/cache.js';
 import { Deferrer } from '../../../src/index.js';
+import { Bound } from '../../fixtures/bound.js';
 import { cacheOf, closeCaches, fakeTime } from '../../fixtures/cached-data.js';
 import { until } from '../../fixtures/until.js';
 
@@ -155,6 +156,28 @@ describe('a decorated method', () => {
     await app.close();
     expect(Object.hasOwn(of, 'product')).toBe(true);
     expect(await twice(of)).toBe(3);
+  });
+
+  it('is one beneath an accessor that binds it, which stays as it is', async () => {
+    class Bindings extends Catalogue {
+      @Bound
+      @Cached({ ttlMs: 60_000 })
+      override product(id: string) {
+        return super.product(id);
+      }
+
+      @Bound
+      @Preloaded({ everyMs: 60_000 })
+      async all() {
+        return this.shop;
+      }
+    }
+    const { app, of, cache } = await cacheOf(Bindings);
+    expect([await twice(of), await of.all()]).toEqual([1, 'own']);
+    cache.invalidate(Bindings, 'product', '1');
+    expect(await twice(of)).toBe(2);
+    await app.close();
+    expect([await twice(of), await twice(new Bindings())]).toEqual([4, 2]);
   });
 });
 

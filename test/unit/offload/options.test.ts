@@ -117,6 +117,6 @@ describe('@Offload()', () => {
       'PERF_ERR_DECORATOR: `@Offload()` on "Reports.render": a static method belongs to no provider.',
     );
     expect(on(Reports.prototype, Symbol('render'), method)).toThrow('give the method a name that is no symbol');
-    expect(on(Reports.prototype, 'render', 5)).toThrow('it stands on something that is no method');
+    expect(on(Reports.prototype, 'render', 5)).toThrow('it must be a method. Move it to one');
   });
 });
