@@ -67,7 +67,7 @@ function declare(decorator: string, read: (where: string, method: Source) => Dec
     if (Reflect.hasOwnMetadata(DECLARED_METADATA, target, property)) {
       throw misuse(decorator, where, 'one of its kind may stand there.');
     }
-    needExtension(method, { name: 'cache', decorator, add: 'extensions: [cache()]' });
+    needExtension({ name: 'cache', decorator, add: 'extensions: [cache()]' }, target, property);
     Reflect.defineMetadata(DECLARED_METADATA, read(where, method as Source), target, property);
   };
 }

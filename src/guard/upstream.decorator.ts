@@ -21,7 +21,7 @@ export function Upstream(name: string): ParameterDecorator & PropertyDecorator {
     const names = namesOf(asking);
     Reflect.defineMetadata(UPSTREAMS_METADATA, [...names, name], asking);
     const add = `extensions: [guard({ upstreams: { ${/^\w+$/.test(name) ? name : `'${name}'`}: { deadlineMs: 2_000 } } })]`;
-    needExtension(asking, { name: 'guard', decorator: `@Upstream('${name}')`, add });
+    needExtension({ name: 'guard', decorator: `@Upstream('${name}')`, add }, asking);
     for (const decorate of decorators)
       (decorate as (target: object, key: unknown, index?: number) => void)(target, key, index);
   };

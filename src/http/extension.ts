@@ -1,9 +1,10 @@
 import type { InjectionToken, Type } from '@nestjs/common';
 import type { ModulesContainer } from '@nestjs/core';
+import { decoratedMethods } from '../core/method-metadata.js';
 import { list, optionError, value } from '../core/option.js';
 import { PerfError } from '../core/perf.error.js';
 import type { Feature, FeatureHost } from './feature.js';
-import { methodsOf, prototypeOf, wrappersOf } from './prototypes.js';
+import { prototypeOf, wrappersOf } from './prototypes.js';
 
 export interface ExtensionService {
   readonly token: InjectionToken;
@@ -42,7 +43,7 @@ export function refuseTwice(extensions: readonly PerfExtension[]): void {
   throw optionError('extensions', expected, extensions, `"${twice}" stands there twice.`);
 }
 
-/** On a method or a class: the extensions without which its decorators would do nothing. */
+/** On a class or the name of a method: the extensions without which its decorators would do nothing. */
 const NEEDED_METADATA = 'perf:extension';
 
 export interface NeededExtension {
@@ -53,17 +54,17 @@ export interface NeededExtension {
   readonly add: string;
 }
 
-/** Lets the boot stop when an application has a decorated method or class, and not its extension. */
-export function needExtension(methodOrClass: object, needed: NeededExtension): void {
-  const own = (Reflect.getOwnMetadata(NEEDED_METADATA, methodOrClass) ?? []) as readonly NeededExtension[];
-  Reflect.defineMetadata(NEEDED_METADATA, [...own, needed], methodOrClass);
+/** Lets the boot stop when an application has a decorated class, or method of a prototype, and not its extension. */
+export function needExtension(needed: NeededExtension, target: object, method?: string): void {
+  const name = method as string;
+  const own = (Reflect.getOwnMetadata(NEEDED_METADATA, target, name) ?? []) as readonly NeededExtension[];
+  Reflect.defineMetadata(NEEDED_METADATA, [...own, needed], target, name);
 }
 
 /** @throws PERF_ERR_EXTENSION with the method and the line to add */
 export function refuseMissingExtensions(modules: ModulesContainer, names: ReadonlySet<string>): void {
-  const refuse = (decorated: object, name: string): void => {
-    const all = (Reflect.getMetadata(NEEDED_METADATA, decorated) ?? []) as readonly NeededExtension[];
-    const needed = all.find(({ name: extensionName }) => !names.has(extensionName));
+  const refuse = (all: unknown, name: string): void => {
+    const needed = (all as readonly NeededExtension[]).find(({ name: extensionName }) => !names.has(extensionName));
     if (needed === undefined) return;
     throw new PerfError(
       'PERF_ERR_EXTENSION',
@@ -71,11 +72,13 @@ export function refuseMissingExtensions(modules: ModulesContainer, names: Readon
         `Add it: PerfModule.forRoot({ ${needed.add} }).`,
     );
   };
-  for (const made of classesOf(modules)) refuse(made, made.name);
+  for (const made of classesOf(modules)) refuse(Reflect.getMetadata(NEEDED_METADATA, made) ?? [], made.name);
   for (const wrapper of wrappersOf(modules)) {
     const prototype = prototypeOf(wrapper);
     if (prototype === null) continue;
-    for (const [name, method] of methodsOf(prototype)) refuse(method, `${prototype.constructor.name}.${name}`);
+    for (const [name, all] of decoratedMethods(NEEDED_METADATA, prototype)) {
+      refuse(all, `${prototype.constructor.name}.${name}`);
+    }
   }
 }
 

@@ -28,6 +28,6 @@ export function Offload(options: OffloadMethodOptions = {}): OffloadDecorator {
     putOffloadOptions(target, name, resolved);
     if (inOffloadThread()) return;
     const add = "extensions: [offload({ module: new URL('./offload.module.js', import.meta.url) })]";
-    needExtension(value, { name: 'offload', decorator: '@Offload()', add });
+    needExtension({ name: 'offload', decorator: '@Offload()', add }, target, name);
   };
 }

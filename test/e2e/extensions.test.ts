@@ -14,6 +14,7 @@ import { needExtension, type Extension } from '../../src/http/extension.js';
 import type { Feature } from '../../src/http/feature.js';
 import { PerfModule } from '../../src/index.js';
 import { adapterOf, adapters } from '../fixtures/app.js';
+import { Bound } from '../fixtures/bound.js';
 
 const GREETING = Symbol('GREETING');
 
@@ -33,8 +34,8 @@ const greeter = (said: string[] = []): Extension => ({
 });
 
 function Greets(): MethodDecorator {
-  return (_target, _name, { value }: PropertyDescriptor) =>
-    needExtension(value as object, { name: 'greeter', decorator: '@Greets()', add: 'extensions: [greeter()]' });
+  return (target, name) =>
+    needExtension({ name: 'greeter', decorator: '@Greets()', add: 'extensions: [greeter()]' }, target, String(name));
 }
 
 @Controller()
@@ -122,6 +123,22 @@ describe('extensions', () => {
     );
   });
 
+  it("stop the boot where another decorator has put a function or an accessor in the method's place", async () => {
+    const Wrapped: MethodDecorator = (_target, _name, descriptor) => {
+      descriptor.value = (() => {}) as never;
+    };
+    for (const Placed of [Wrapped, Bound]) {
+      class Hidden {
+        @Placed
+        @Greets()
+        greet() {}
+      }
+      await expect(boot('fastify', PerfModule.forRoot(), { providers: [Hidden] })).rejects.toThrow(
+        'PERF_ERR_EXTENSION: `@Greets()` on "Hidden.greet" does nothing without its extension.',
+      );
+    }
+  });
+
   it('stop the boot where a decorator of a guard has none', async () => {
     await expect(boot('express', PerfModule.forRoot(), { controllers: [GuardedController] })).rejects.toThrow(
       'PERF_ERR_EXTENSION: `@Greets()` on "GreetingGuard.canActivate" does nothing without its extension.',
@@ -129,12 +146,8 @@ describe('extensions', () => {
   });
 
   it('stop the boot where one of two decorators of a method has none, in whichever order they stand', async () => {
-    const Parts = (): MethodDecorator => (_target, _name, descriptor) =>
-      needExtension(descriptor.value as object, {
-        name: 'parting',
-        decorator: '@Parts()',
-        add: 'extensions: [parting()]',
-      });
+    const Parts = (): MethodDecorator => (target, name) =>
+      needExtension({ name: 'parting', decorator: '@Parts()', add: 'extensions: [parting()]' }, target, String(name));
     class Above {
       @Parts()
       @Greets()
