@@ -40,14 +40,15 @@ function mergedBy<T>(items: readonly T[], keyOf: (item: T) => string, merge: (a:
 const nameOf = ({ method, route }: { method: string; route: string }): string => `${method} ${route}`;
 
 const joinGates = (a: GateTotals, b: GateTotals): GateTotals => ({
-  ...a,
+  gate: a.gate,
   // Pods that disagree are in the middle of a rollout: then no single share is the expected one.
   treatmentShare: a.treatmentShare === b.treatmentShare ? a.treatmentShare : null,
   routes: [...a.routes, ...b.routes],
 });
 
 const mergeRoutes = (a: RouteTotals, b: RouteTotals): RouteTotals => ({
-  ...a,
+  method: a.method,
+  route: a.route,
   on: mergeVariants(a.on, b.on),
   off: mergeVariants(a.off, b.off),
 });
@@ -75,7 +76,8 @@ export function bitmapOf({ units }: VariantTotals): UnitBitmap {
 }
 
 const addTraffic = (a: TrafficTotals, b: TrafficTotals): TrafficTotals => ({
-  ...a,
+  method: a.method,
+  route: a.route,
   succeeded: a.succeeded + b.succeeded,
   succeededMs: a.succeededMs + b.succeededMs,
 });

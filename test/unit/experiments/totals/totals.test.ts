@@ -56,6 +56,14 @@ describe('mergeTotals', () => {
     expect(totals).toEqual(before);
   });
 
+  it('leaves out what it does not know where two become one: it is of one process alone', () => {
+    const noted = structuredClone(totals) as Record<string, any>[];
+    for (const { gates, traffic } of noted) {
+      for (const one of [...gates, ...gates[0].routes, ...traffic]) one.note = 'of one process';
+    }
+    expect(mergeTotals(...(noted as unknown as ExperimentTotals[]))).toEqual(merged);
+  });
+
   it('of nothing is empty', () => {
     expect(mergeTotals()).toEqual({ version: 2, sources: [], gates: [], traffic: [], slices: [] });
   });
