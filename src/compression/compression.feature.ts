@@ -10,7 +10,7 @@ import { compressOnExpress, type ExpressApplication } from './express/response-h
 import { compressOnFastify, type FastifyInstance } from './fastify/hooks.js';
 import { tellOfForeignCompressors } from './foreign.js';
 import { compressionSlots, Compressor, Governor } from './codec/compressor.js';
-import { HandlerMetadata, refuseMisplaced, warnOfSharedWhileOff } from './handler-metadata.js';
+import { HandlerMetadata, refuseMisplaced } from './handler-metadata.js';
 import { CompressionCounters, ROUTE_COMPRESSION, RouteCompression } from './route-compression.js';
 import { isOnePath, preloadOnceListening, type PreloadedRoute } from './shared-response/preload.js';
 import { SharedRoute, type SharedResponseOptions } from './shared-response/shared-route.js';
@@ -114,13 +114,21 @@ class Compression implements Feature {
  * Off: `@SharedResponse()` shares nothing, and that is said; not where the whole module is off, which says so itself. Misplaced
  * decorators stop the boot all the same.
  */
-const off = ({ handlers, logger, enabled }: FeatureHost): Feature => ({
-  install: ({ modules, platform }) => {
-    if (platform === null) return;
-    refuseMisplaced(modules, handlers);
-    if (enabled) warnOfSharedWhileOff(modules, logger);
-  },
-});
+const off = ({ handlers, logger, enabled }: FeatureHost): Feature => {
+  let shared: ReadonlySet<string> = new Set();
+  return {
+    install: ({ modules, platform }) => {
+      if (platform !== null) shared = refuseMisplaced(modules, handlers);
+    },
+    start: () => {
+      if (!enabled || shared.size === 0) return;
+      logger.warn(
+        `@SharedResponse() on ${[...shared].join(', ')} shares nothing: \`compression: false\` has switched off what it needs. ` +
+          'Remove that option, or the decorator. To send a shared answer unencoded, put @NoCompression() beside it.',
+      );
+    },
+  };
+};
 
 export const compressionFeature: FeatureDefinition<'compression', ResolvedCompression> = {
   name: 'compression',

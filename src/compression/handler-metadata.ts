@@ -1,7 +1,6 @@
 import { RequestMethod, SetMetadata, type CustomDecorator } from '@nestjs/common';
 import type { ModulesContainer } from '@nestjs/core';
 import { PerfError } from '../core/perf.error.js';
-import type { Reporter } from '../core/reporter.js';
 import type { RouteHandler } from '../core/route.js';
 import type { ControllerHandlers, HandlerSite } from '../http/handlers.js';
 import { EXCEPTION_FILTERS_METADATA, GUARDS_METADATA, HOST_METADATA } from '../http/nest-metadata.js';
@@ -69,9 +68,10 @@ const sharedOn = ({ method }: HandlerSite): SharedResponseOptions | null =>
 /**
  * Looks for `@SharedResponse()` and `@NoCompression()` where no route is: message handlers, resolvers, plain methods; for the
  * first then on routes.
+ * @returns the names of the handlers that the first stands on, complete when handlers are placed
  * @throws PERF_ERR_DECORATOR there, and for the first on anything but a GET handler, here or when handlers are placed
  */
-export function refuseMisplaced(modules: ModulesContainer, handlers: ControllerHandlers): void {
+export function refuseMisplaced(modules: ModulesContainer, handlers: ControllerHandlers): ReadonlySet<string> {
   for (const { where, method } of methodsWith(SHARED_RESPONSE_METADATA, modules)) {
     if (!servesRoute(method)) throw needsGet(where, 'no route');
   }
@@ -82,20 +82,14 @@ export function refuseMisplaced(modules: ModulesContainer, handlers: ControllerH
       `@NoCompression() on "${where}" needs a route handler, got no route. Move it to the handler that answers, or to its controller.`,
     );
   }
+  const shared = new Set<string>();
   handlers.around((site) => {
-    if (sharedOn(site) !== null) checkShared(site);
+    if (sharedOn(site) === null) return null;
+    checkShared(site);
+    shared.add(site.handler.name);
     return null;
   });
-}
-
-/** Says that `@SharedResponse()` shares nothing while compression is off. The answers are right, so the boot goes on. */
-export function warnOfSharedWhileOff(modules: ModulesContainer, report: Reporter): void {
-  const names = new Set([...methodsWith(SHARED_RESPONSE_METADATA, modules)].map(({ where }) => where));
-  if (names.size === 0) return;
-  report.warn(
-    `@SharedResponse() on ${[...names].join(', ')} shares nothing: \`compression: false\` has switched off what it needs. ` +
-      'Remove that option, or the decorator. To send a shared answer unencoded, put @NoCompression() beside it.',
-  );
+  return shared;
 }
 
 function* methodsWith(key: string, modules: ModulesContainer): IterableIterator<{ where: string; method: object }> {

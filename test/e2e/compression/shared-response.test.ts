@@ -491,12 +491,14 @@ describe('@SharedResponse at boot', () => {
     }
   }
   decorate(OpenController, [SharedResponse({ ttlMs: 60_000 }), NoCompression(), Get()]);
+  @Controller('inherits')
+  class InheritingController extends OpenController {}
 
   it.each(adapters)(
     'on %s says that it shares nothing with `compression: false`, and how to share unencoded',
     async (adapter) => {
       const warn = vi.spyOn(Logger.prototype, 'warn').mockImplementation(() => {});
-      const metadata = { controllers: [OpenController] };
+      const metadata = { controllers: [OpenController, InheritingController] };
       const ask = async (compression: boolean): Promise<number> => {
         counts.handler = 0;
         const test = await startApp(adapter, { perf: { compression }, metadata });
@@ -510,7 +512,7 @@ describe('@SharedResponse at boot', () => {
       };
       expect(await ask(false)).toBe(3);
       expect(warn).toHaveBeenCalledWith(
-        '@SharedResponse() on OpenController.all shares nothing: `compression: false` has switched off what it needs. ' +
+        '@SharedResponse() on OpenController.all, InheritingController.all shares nothing: `compression: false` has switched off what it needs. ' +
           'Remove that option, or the decorator. To send a shared answer unencoded, put @NoCompression() beside it.',
       );
       warn.mockClear();
