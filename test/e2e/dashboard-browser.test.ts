@@ -181,6 +181,17 @@ describe('the page in a browser', { timeout: 120_000 }, () => {
     await context.close();
   });
 
+  it('asks less often where an answer is dear to make: a fortieth of the loop at most', async () => {
+    const { url, token } = await start('fastify');
+    const { page, context } = await openPage(browser, `${url}/perf?token=${token}`);
+    await page.route('**/perf/data?*', async (route) => {
+      const response = await route.fetch();
+      await route.fulfill({ response, json: { ...((await response.json()) as object), tookMs: 200 } });
+    });
+    await page.locator('.every', { hasText: 'every 8 s' }).waitFor();
+    await context.close();
+  });
+
   it('asks for what one types as soon as the answer under way has come, and stays paused whatever that answer is', async () => {
     const { url, token } = await start('fastify');
     const { page, context } = await openPage(browser, `${url}/perf?token=${token}`);
