@@ -135,7 +135,7 @@ class Poller {
   private everyMs(): number {
     const ms = Math.max(
       document.visibilityState === 'hidden' ? HIDDEN_EVERY_MS : EVERY_MS,
-      PAUSES_OF_COST * this.tookMs,
+      1_000 * Math.ceil((PAUSES_OF_COST * this.tookMs) / 1_000),
     );
     const isRefused = this.told.link === 'refused' || this.told.link === 'full';
     return Math.min(MAX_EVERY_MS, ms * (isRefused ? 8 : 2 ** Math.min(4, this.failures)));
