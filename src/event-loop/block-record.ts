@@ -1,4 +1,5 @@
 import { epochMsOf } from '../core/clock.js';
+import { entryOf } from '../core/entry-of.js';
 import type { BlockRecord, RequestRef } from '../core/record.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { RequestState } from '../core/request-state.js';
@@ -147,19 +148,23 @@ interface Place {
 
 type IsUsers = (frame: Frame) => boolean;
 
-/** The stack of the source line that was seen most often, and the user's frame in it: compiled code may have one line. */
+/**
+ * The stack of the source line that was seen most often, and the user's frame in it: compiled code may have one line. Where most
+ * looks show no code of the user's, the stack of the dependency's function that was.
+ */
 function shownStack(looks: readonly Look<RequestState>[], isUsers: IsUsers, locate: Locate): Omit<Place, 'count'> {
   const places = new Map<string, Place>();
+  let ofUsers = 0;
   for (const look of looks) {
     const frames = withoutProbe(look.frames);
     const user = frames.find(isUsers) ?? null;
-    const key = user === null ? '' : locate(user)!.replace(/:\d+$/, '');
-    const place = places.get(key) ?? { frames, user, count: 0 };
-    place.count += 1;
-    places.set(key, place);
+    if (user !== null) ofUsers += 1;
+    const key = user === null ? `${frames[0]?.file} ${frames[0]?.name}` : locate(user)!.replace(/:\d+$/, '');
+    entryOf(places, key, () => ({ frames, user, count: 0 })).count += 1;
   }
-  const rankOf = ({ user, count }: Place): number => (user === null ? 0 : count);
-  const [most] = [...places.values()].toSorted((a, b) => rankOf(b) - rankOf(a));
+  const isMostlyUsers = 2 * ofUsers >= looks.length;
+  const candidates = [...places.values()].filter(({ user }) => (user !== null) === isMostlyUsers);
+  const [most] = candidates.toSorted((a, b) => b.count - a.count);
   return most ?? { frames: [], user: null };
 }
 

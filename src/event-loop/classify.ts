@@ -125,8 +125,9 @@ export function classify<S>(evidence: Evidence<S>): Classification<S> {
   if (only !== undefined && seenAlone && evidence.cpuRatio >= ON_CPU_RATIO) {
     return { ...NOBODY, cause: running, suspect: only, shown: evidence.looks };
   }
+  // One alone may have run all along, unseen: on a machine without a free core, say.
   const cut = evidence.looks.some((look) => look.cut && look.state === null);
-  return cut ? { ...NOBODY, cause: 'unknown' } : { ...nobodys, cause: 'pile-up' };
+  return cut || claims.length === 1 ? { ...NOBODY, cause: 'unknown' } : { ...nobodys, cause: 'pile-up' };
 }
 
 function named<S>(claim: Claim<S>, cause: BlockCause, evidence: Evidence<S>): Classification<S> {

@@ -13,10 +13,14 @@ export function blockText(block: BlockRecord): string {
   return curl === null ? text : `${text}\n  ${curl}`;
 }
 
-/** Blocks of one kind have their route, line and cause in common; one that is proven is told even after suspicions. */
-export function kindOfBlock({ request, suspect, cause, location }: BlockRecord): string {
+/**
+ * Blocks of one kind have their route, cause and line in common, or the function of a dependency; one that is proven is told even
+ * after suspicions.
+ */
+export function kindOfBlock({ request, suspect, cause, location, stack }: BlockRecord): string {
   const { method, route } = request ?? suspect ?? {};
-  return `${cause} ${request === null ? 'suspected' : 'proven'} ${method} ${route} ${lineOnly(location)}`;
+  const place = lineOnly(location) ?? innermostCall(stack)?.replace(/:\d+:\d+\)$/, '');
+  return `${cause} ${request === null ? 'suspected' : 'proven'} ${method} ${route} ${place}`;
 }
 
 /** One line for what blocked again. */

@@ -80,6 +80,13 @@ describe('the line of a block in a bundle', () => {
     expect(record.stack).toEqual(['sortBy (node_modules/lodash/sortBy.js:1:1)', 'renderRows (src/render.ts:5:1)']);
   });
 
+  it('is not the one look at code of the user’s where most looks show a dependency’s alone', () => {
+    const seen = [frame('renderRows', 2), frame('sortBy', 1), frame('sortBy', 1)].map((one) => classificationOf([one]));
+    const classification = { ...classificationOf([]), shown: seen.flatMap(({ shown }) => shown) };
+    const record = blockRecordOf(block, classification, 0, [], locate, rules);
+    expect([record.location, record.stack]).toEqual([null, ['sortBy (node_modules/lodash/sortBy.js:1:1)']]);
+  });
+
   it('is unknown where only dependencies ran', () => {
     expect(recordOf([frame('sortBy', 1)]).location).toBeNull();
   });

@@ -9,7 +9,12 @@ describe('nobody is named for one look', () => {
       { looks: looks('a', 20, 90) },
       { cause: 'javascript', culprit: 'a', suspect: null },
     ],
-    ['seen once', { looks: [look('a', 20)] }, { cause: 'pile-up', culprit: null, suspect: null }],
+    ['seen once', { looks: [look('a', 20)] }, { cause: 'unknown', culprit: null, suspect: null }],
+    [
+      'seen alone, and hardly on the CPU',
+      { looks: [look('a', 20), look('a', 50)], cpuRatio: 0.4 },
+      { cause: 'unknown', culprit: null, suspect: null },
+    ],
     [
       'seen at both ends, another between',
       { looks: [look('a', 20), look('b', 50), look('a', 90)] },

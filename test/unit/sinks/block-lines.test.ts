@@ -141,4 +141,11 @@ describe('a block that came again', () => {
       expect(kindOfBlock({ ...block, ...over })).not.toBe(kind);
     }
   });
+
+  it('is of one kind with another in the same function of a dependency, where no line of the application was seen', () => {
+    const inCall = (call: string) => kindOfBlock({ ...block, location: null, stack: [call, 'native (native)'] });
+    const kind = inCall('closeArrayGaps (node_modules/@nestjs/common/gaps.js:44:31)');
+    expect(inCall('closeArrayGaps (node_modules/@nestjs/common/gaps.js:46:7)')).toBe(kind);
+    expect(inCall('transform (node_modules/class-transformer/executor.js:9:1)')).not.toBe(kind);
+  });
 });
