@@ -32,14 +32,22 @@ const places: Record<string, () => Promise<void>> = {
     await call();
     await new Promise<void>((resolve) => setTimeout(() => resolve(call()), 1));
   },
+  "undici's retry interceptor": () => call('/flaky', retrying()),
+};
+/** The same, where undici sends what others wait for, too. */
+const shared: Record<string, () => Promise<void>> = {
   'setImmediate()': async () => {
     await call();
     await new Promise<void>((resolve) => setImmediate(() => resolve(call())));
   },
-  "undici's retry interceptor": () => call('/flaky', pool.compose(undici.interceptors.retry({ minTimeout: 1 }))),
+  'queueMicrotask()': async () => {
+    await call();
+    await new Promise<void>((resolve) => queueMicrotask(() => resolve(call())));
+  },
   "undici's redirect interceptor": () =>
     call('/moved', pool.compose(undici.interceptors.redirect({ maxRedirections: 1 }))),
 };
+const retrying = (): UndiciPool => pool.compose(undici.interceptors.retry({ minTimeout: 1 }));
 let place = '';
 /** How the upstream answers, by path, the first time. */
 const firstAnswers: Record<string, number> = { '/flaky': 503, '/moved': 302 };
@@ -71,7 +79,13 @@ class PoolController {
 
   @Get('again')
   async again() {
-    await places[place]!();
+    await { ...places, ...shared }[place]!();
+    return {};
+  }
+
+  @Get('retried')
+  async retried() {
+    await call('/flaky', retrying());
     return {};
   }
 
@@ -163,6 +177,29 @@ describe.each(adapters)('a queue for the connections of undici, on %s', (adapter
     const [record] = await running.requests();
     expect(callsOf(record!)).toBe(2);
     expect(record!.time!.unplacedCalls).toBe(0);
+  });
+
+  it.each(byTurns(adapter, Object.keys(shared)))('may hold the second call of its opener, from %s', async (name) => {
+    answer.open();
+    place = name;
+    await pool.close();
+    pool = poolOf(2);
+    await ask('again');
+    const [record] = await running.requests();
+    expect(callsOf(record!)).toBe(1);
+    expect(record!.time!.unplacedCalls).toBe(1);
+  });
+
+  it('gives what is sent again for another request to nobody', async () => {
+    answer.open();
+    const first = ask('first');
+    await asked.passed;
+    await ask('retried');
+    leave.open();
+    await first;
+    const opener = (await running.requests()).find(({ route }) => route === '/first')!;
+    expect(callsOf(opener)).toBe(1);
+    expect(opener.time!.unplacedCalls).toBeGreaterThanOrEqual(1);
   });
 
   it('counts them as unplaced when that request has ended', async () => {

@@ -1,6 +1,6 @@
-import { AsyncResource, executionAsyncResource } from 'node:async_hooks';
+import { AsyncResource, executionAsyncId, executionAsyncResource } from 'node:async_hooks';
 import type { Socket } from 'node:net';
-import { storedRequest } from '../../core/request-state.js';
+import { storedRequest, type RequestState } from '../../core/request-state.js';
 import type { Channels } from '../channels.js';
 import type { Call, Caller, Upstream } from '../upstream.js';
 import { isExporter } from './exporters.js';
@@ -20,8 +20,12 @@ export function hearUndici(channels: Channels, upstream: Upstream): void {
   // The channels after the first fire in the socket's context: told apart by the request itself.
   const calls = new WeakMap<UndiciRequest, Call>();
   const failing = new WeakSet<UndiciRequest>();
+  const repeatable = new WeakSet<UndiciRequest>();
   const makers = new WeakMap<UndiciRequest, Caller>();
-  const { isQueued, answered } = hearQueues(channels);
+  const { isQueued, heard } = hearQueues(channels);
+  /** What failed or moved may be sent again in this context. */
+  const hear = (request: UndiciRequest): void =>
+    heard(repeatable.has(request) && makers.get(request) !== storedRequest());
   const end = (request: UndiciRequest, failed: boolean): void => {
     const call = calls.get(request);
     if (call === undefined) return;
@@ -45,47 +49,60 @@ export function hearUndici(channels: Channels, upstream: Upstream): void {
     'undici:request:headers',
     ({ request, response }: { request: UndiciRequest; response: { statusCode: number } }) => {
       const { statusCode } = response;
+      if (statusCode >= 300) repeatable.add(request);
+      hear(request);
       if (statusCode >= 500) failing.add(request);
       if (isRedirect(statusCode)) end(request, false);
     },
   );
   channels.on('undici:request:trailers', ({ request }: { request: UndiciRequest }) => {
-    // A redirect has ended before: undici's interceptor follows it here, in the context of its maker or of another request.
-    answered(!calls.has(request) && makers.get(request) === storedRequest());
+    hear(request);
     end(request, failing.has(request));
   });
-  channels.on('undici:request:error', ({ request }: { request: UndiciRequest }) => end(request, true));
+  channels.on('undici:request:error', ({ request }: { request: UndiciRequest }) => {
+    repeatable.add(request);
+    hear(request);
+    end(request, true);
+  });
 }
 
 /**
- * Whether undici may be sending what has waited for a connection of its pool: it does so in the context of who opened that,
- * or reads from it. Undici 8 keeps the maker's, in an AsyncResource.
+ * Whether undici may be sending what another request has asked for. It does so in the context of whoever opened, used or read
+ * from a connection: where it is heard of right before, in its immediates and microtasks, and in a timer or a queue of undici 8
+ * that sends again what has failed or moved.
  */
-function hearQueues(channels: Channels): { isQueued: () => boolean; answered: (followed: boolean) => void } {
-  let drains = false;
-  const open = (): void => void (drains = true);
-  const close = (): void => void (drains = false);
-  /** Until the callback ends, or the promise's job. */
-  const openForJob = (): void => {
-    open();
+function hearQueues(channels: Channels): { isQueued: () => boolean; heard: (mayRetry?: boolean) => void } {
+  /** In whose context undici has worked, and in whose it may send another's call again. */
+  const users = new WeakSet<RequestState>();
+  const retriers = new WeakSet<RequestState>();
+  /** The scopes in which undici was heard of, until they end: one inside them is its maker's again. */
+  const drainsIn = new Set<number>();
+  const close = (): void => drainsIn.clear();
+  const heard = (mayRetry = false): void => {
+    const stored = storedRequest();
+    if (stored !== undefined) (mayRetry ? retriers : users).add(stored);
+    drainsIn.add(executionAsyncId());
     process.nextTick(close);
     queueMicrotask(close);
   };
   channels.on('undici:client:connected', ({ socket }: { socket: Socket }) => {
-    openForJob();
-    socket.prependOnceListener('close', open).once('close', close);
+    heard();
+    socket.prependOnceListener('close', () => heard());
   });
-  channels.on('undici:client:connectError', openForJob);
-  channels.on('undici:request:headers', openForJob);
+  channels.on('undici:client:connectError', () => heard());
   return {
-    isQueued: () => drains && !(executionAsyncResource() instanceof AsyncResource),
-    // A connection for several calls at a time takes its next one right here, each other in an immediate that undici sets.
-    answered: (followed) => {
-      if (followed) close();
-      else openForJob();
-      setImmediate(open);
-      process.nextTick(setImmediate, close);
+    isQueued: () => {
+      if (drainsIn.has(executionAsyncId())) return true;
+      const stored = storedRequest();
+      if (stored === undefined) return false;
+      const isUser = users.has(stored);
+      users.add(stored);
+      const resource = executionAsyncResource();
+      if (retriers.has(stored)) return 'hasRef' in resource || resource instanceof AsyncResource;
+      const isImmediate = 'hasRef' in resource && !('refresh' in resource);
+      return isUser && (isImmediate || Object.getPrototypeOf(resource) === AsyncResource.prototype);
     },
+    heard,
   };
 }
 
