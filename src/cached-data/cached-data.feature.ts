@@ -135,7 +135,7 @@ class CachedDataFeature extends PerfCache implements Feature {
       readings: new Readings(requests),
       report,
       freeze: process.env['NODE_ENV'] === 'production' ? () => {} : (value, method) => this.freeze(value, method),
-      waits: (method, wait) => (upstream === null ? wait() : upstream.timed(`cache ${method}`, wait, false)),
+      waits: (method, wait) => (upstream === null ? wait() : upstream.timed(`cache ${method}`, wait)),
     };
   }
 

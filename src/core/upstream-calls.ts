@@ -2,8 +2,7 @@ import { attach } from './attachment.js';
 
 /** Who measures calls that no channel tells of. */
 export interface UpstreamCalls {
-  /** `alike`: many of them in a request could mostly be one. @default true */
-  timed<T>(target: string, work: () => T, alike?: boolean): T;
+  timed<T>(target: string, work: () => T): T;
   /** @throws PERF_ERR_WATCH, PERF_ERR_OPTION */
   watch(client: object, options?: { target?: string }): void;
 }

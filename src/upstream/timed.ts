@@ -3,12 +3,12 @@ import type { Upstream } from './upstream.js';
 import { askWhenLinked, endOf, untilEnd } from './watch/watched-call.js';
 
 /** Runs `work` as a call to `target`, until what it returns has settled. Passes on its value and its error. */
-export function timed<T>(upstream: Upstream, target: string, work: () => T, alike = true): T {
+export function timed<T>(upstream: Upstream, target: string, work: () => T): T {
   const state = upstream.caller();
   if (state === 'foreign') return work();
-  const what = alike ? '' : null;
-  const call = upstream.beginFor(state, upstream.targets.named(target, 'other'), what);
-  const end = endOf(upstream, call, what, state === null);
+  // Nobody knows which of them are alike.
+  const call = upstream.beginFor(state, upstream.targets.named(target, 'other'), null);
+  const end = endOf(upstream, call, null, state === null);
   let result: T;
   try {
     result = work();

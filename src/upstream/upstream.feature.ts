@@ -48,14 +48,18 @@ class UpstreamFeature implements Feature, RouteTimeFigures {
     const { requests, nowMs, report } = host;
     this.targets = new Targets(options, report);
     const clock = { nowMs, idleMs };
-    this.upstream = new Upstream(this.targets, requests, clock, options.maxTimedCalls);
+    this.upstream = new Upstream(this.targets, requests, clock, options.maxTimedCalls, (unplaced, calls) => {
+      if (requests.contextEnabled || !requests.contextAllowed) return;
+      const cause = `${unplaced} of ${calls} upstream calls could not be told whose they are`;
+      report.report(cause, `${cause}: no route has their time. \`context: true\` places them (docs/upstream.md).`);
+    });
     this.windows = new BusyWindows(clock, this.upstream.routes);
     this.channels = new Channels(report);
     this.watched = new WatchedClients(this.upstream);
     ROUTE_TIME_FIGURES.set(requests, this);
     TIME_SO_FAR.set(requests, (state) => this.upstream.splitSoFar(state));
     UPSTREAM_CALLS.set(requests, {
-      timed: (target, work, alike) => timed(this.upstream, target, work, alike),
+      timed: (target, work) => timed(this.upstream, target, work),
       watch: (client, given) => this.watched.watch(client, given),
     });
   }

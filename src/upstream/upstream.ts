@@ -22,6 +22,9 @@ export interface Call {
 /** Who makes a call; null: nobody knows. Foreign: a request of another application. */
 export type Caller = RequestState | null | 'foreign';
 
+/** So many calls tell how well they are placed. */
+const CALLS_TO_JUDGE = 100;
+
 const TIMER = attach<RequestTimer>('request');
 
 /** Every call that the application makes: for its target, and for the request whose call it is. */
@@ -30,12 +33,15 @@ export class Upstream implements RequestObserver {
   readonly driven = new DrivenStatements();
   private starts = 0;
   private unplaced = 0;
+  /** Calls that began while requests were in flight, and those of them that nobody is known to make. */
+  private readonly inRequests = { calls: 0, unplaced: 0 };
 
   constructor(
     readonly targets: Targets,
     private readonly lifecycle: RequestLifecycle,
     private readonly clock: LoopClock,
     private readonly maxTimedCalls: number,
+    private mostlyUnplaced: (unplaced: number, calls: number) => void = () => {},
   ) {}
 
   started(state: RequestState): void {
@@ -53,6 +59,7 @@ export class Upstream implements RequestObserver {
     TIME_SPLIT.set(state, timer);
     const { route } = state;
     if (calls !== null) this.tellTargets(timer, calls, state);
+    this.judgePlacing();
     if (route === null) return;
     const times = entryOf(this.routes, route, () => new RouteTimes());
     times.ended += 1;
@@ -66,6 +73,13 @@ export class Upstream implements RequestObserver {
     timer.alone &&= state.delayedMs === 0;
     if (!state.aborted) this.routes.get(state.route!)!.add(timer);
   };
+
+  private judgePlacing(): void {
+    const { calls, unplaced } = this.inRequests;
+    if (unplaced < CALLS_TO_JUDGE || unplaced < calls / 2) return;
+    this.mostlyUnplaced(unplaced, calls);
+    this.mostlyUnplaced = () => {};
+  }
 
   private tellTargets(timer: RequestTimer, calls: RequestCalls, state: RequestState): void {
     const rows = [...calls.rows()];
@@ -108,7 +122,12 @@ export class Upstream implements RequestObserver {
     target.calls += 1;
     target.inFlight += 1;
     // A request that has ended has its record already.
-    if ((state === null || state.closed) && !background) this.unplaced += 1;
+    const unplaced = (state === null || state.closed) && !background;
+    if (unplaced) this.unplaced += 1;
+    if (this.lifecycle.inFlight > 0 && !background) {
+      this.inRequests.calls += 1;
+      if (unplaced) this.inRequests.unplaced += 1;
+    }
     return { target, startedMs, timed: this.timed(state, target, what, startedMs) };
   }
 
@@ -117,6 +136,7 @@ export class Upstream implements RequestObserver {
     const found = this.caller();
     if (found === null || found === 'foreign') return call;
     this.unplaced -= 1;
+    this.inRequests.unplaced -= 1;
     return { ...call, timed: this.timed(found, call.target, what, call.startedMs) };
   }
 

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { Controller, Get, Inject } from '@nestjs/common';
-import { expect, it } from 'vitest';
+import { type CanActivate, Controller, Get, Inject, Injectable, Logger, UseGuards } from '@nestjs/common';
+import { expect, it, vi } from 'vitest';
 import { PerfService } from '../../src/index.js';
 import { adapters, startApp } from '../fixtures/app.js';
 
@@ -15,6 +15,23 @@ class LazyQuery implements PromiseLike<string> {
   ) {
     // oxlint-disable-next-line promise/no-callback-in-promise -- they are its
     return this.run().then(done, failed);
+  }
+}
+
+/** As a strategy of passport does it. */
+@Injectable()
+class CallbackGuard implements CanActivate {
+  constructor(@Inject(PerfService) private readonly perf: PerfService) {}
+
+  canActivate(): Promise<boolean> {
+    return new Promise((resolve, reject) => {
+      this.ask().then(() => resolve(true), reject);
+    });
+  }
+
+  private async ask(): Promise<void> {
+    await null;
+    for (let i = 0; i < 5; i++) await this.perf.timed('postgres shop', () => delay(1));
   }
 }
 
@@ -36,7 +53,36 @@ class LazyController {
   async together() {
     return { rows: await Promise.all([this.find(10), this.find(20)]) };
   }
+
+  @Get('behind-a-callback')
+  @UseGuards(CallbackGuard)
+  behindACallback() {
+    return {};
+  }
 }
+
+const hasStore = Number.parseInt(process.versions.node, 10) >= 24;
+
+it.skipIf(hasStore)(
+  'where most calls cannot be told whose they are, the log says so once, and how they are',
+  async () => {
+    const warned = vi.spyOn(Logger.prototype, 'warn');
+    const said = () => warned.mock.calls.filter(([message]) => String(message).includes('whose they are'));
+    const answered = async (perf: object): Promise<void> => {
+      const running = await startApp('fastify', { perf, metadata: { controllers: [LazyController] } });
+      for (let i = 0; i < 50; i++) await (await fetch(`${running.url}/behind-a-callback`)).text();
+      await running.close();
+    };
+    await answered({ context: true });
+    await answered({ context: false });
+    expect(said()).toEqual([]);
+    await answered({});
+    expect(said().map(([message]) => message)).toEqual([
+      expect.stringMatching(/^1\d\d of 1\d\d upstream calls .*: no route has their time\. `context: true` places them/),
+    ]);
+    warned.mockRestore();
+  },
+);
 
 it.each(adapters)('on %s, a call that a lazy query makes is of the request that awaits it', async (adapter) => {
   const running = await startApp(adapter, { metadata: { controllers: [LazyController] } });

@@ -41,7 +41,7 @@ export class WatchedClients {
     throw new PerfError(
       'PERF_ERR_WATCH',
       'perf.watch() was given a client that it does not know: it hears a Pool or Client of pg, a MongoClient, knex, a PrismaClient and a TypeORM DataSource. ' +
-        '`fetch`, undici, node:http, ioredis, redis and mysql2 are heard without it. Put `perf.timed()` around calls of others.',
+        '`fetch`, undici, node:http, and ioredis, redis and mysql2 of new versions (docs/upstream.md) are heard without it. Put `perf.timed()` around calls of others.',
     );
   }
 
