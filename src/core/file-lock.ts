@@ -32,7 +32,7 @@ export async function lockFile(file: string, inUse: InUse, signal?: AbortSignal)
   for (;;) {
     try {
       const text = `${here()} ${process.pid} ${startOf(process.pid)}`;
-      writeFileSync(lock, text, { flag: 'wx', mode: 0o600 });
+      create(lock, text);
       return keep(lock, text);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
@@ -75,11 +75,20 @@ function takeAway(lock: string, text: string): void {
   }
 }
 
+/** @throws EEXIST when there is one */
+const create = (lock: string, text: string): void => writeFileSync(lock, text, { flag: 'wx', mode: 0o600 });
+
 function keep(lock: string, text: string): FileLock {
   const isHeld = (): boolean => read(lock)?.text === text;
+  let beatMs = Date.now();
   const beat = setInterval(() => {
     try {
-      if (isHeld()) utimesSync(lock, new Date(), new Date());
+      const found = read(lock)?.text;
+      // 0.1.0 removes it when it ends, whosever it is. After a standstill, who took it over may have ended.
+      if (found === undefined && Date.now() - beatMs < STALE_MS) create(lock, text);
+      else if (found === text) utimesSync(lock, new Date(), new Date());
+      else return clearInterval(beat);
+      beatMs = Date.now();
     } catch {
       // The disk refuses; what it says to the next write is reported there.
     }
@@ -102,7 +111,8 @@ function keep(lock: string, text: string): FileLock {
 function read(lock: string): { text: string; place: string; pid: number; start: string; renewedMs: number } | null {
   try {
     const text = readFileSync(lock, 'utf8');
-    const [place = '', pid = '', start = ''] = text.split(' ');
+    // 0.1.0 wrote no place, and asked for the process wherever it was.
+    const [place = '', pid = '', start = ''] = (/^\d+ \S+$/.test(text) ? `${here()} ${text}` : text).split(' ');
     return { text, place, pid: Number(pid), start, renewedMs: statSync(lock).mtimeMs };
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;

@@ -1,12 +1,17 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
-import { describe, expect, it } from 'vitest';
+import { existsSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { until } from '../../../fixtures/until.js';
 import { spills } from './spill.fixture.js';
 
 const LONG = process.env['PERF_LONG'] !== undefined;
 const { at, crash, open, put, reports } = spills();
+
+const startOf = (pid: number): string => {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]!;
+};
 
 describe('the lock of a spill', () => {
   const lock = (): string => `${at.file}.lock`;
@@ -19,8 +24,7 @@ describe('the lock of a spill', () => {
         'Each application needs a file of its own.',
     );
     const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' });
-    const stat = readFileSync(`/proc/${child.pid}/stat`, 'utf8');
-    const started = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
+    const started = startOf(child.pid!);
     const [place] = readFileSync(lock(), 'utf8').split(' ');
     await crash(first.spill);
     writeFileSync(lock(), `${place} ${child.pid} ${started}`);
@@ -29,6 +33,24 @@ describe('the lock of a spill', () => {
     await once(child, 'exit');
     const { spill } = await open();
     expect(await put(spill, 'a-1')).toBe(true);
+  });
+
+  it('that 0.1.0 wrote keeps a second one out as long as its process lives, and not longer', async () => {
+    const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' });
+    const old = new Date(Date.now() - 60_000);
+    const text = `${child.pid} ${startOf(child.pid!)}`;
+    writeFileSync(lock(), text);
+    utimesSync(lock(), old, old);
+    await expect(open()).rejects.toThrow(`is in use by process ${child.pid}: ${at.file}.`);
+    expect(readFileSync(lock(), 'utf8')).toBe(text);
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    const { spill } = await open();
+    expect(await put(spill, 'a-1')).toBe(true);
+    await crash(spill);
+    // The pid is another process's now.
+    writeFileSync(lock(), `${process.pid} 1`);
+    await open();
   });
 
   it('of a process that died goes to one of many that want it at once', async () => {
@@ -94,5 +116,45 @@ describe('the lock of a spill', () => {
     const old = new Date(Date.now() - 60_000);
     utimesSync(lock(), old, old);
     await until('it to be renewed', () => statSync(lock()).mtimeMs > Date.now() - 30_000);
+  });
+
+  describe('that is gone', () => {
+    beforeEach(() => {
+      vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'Date'] });
+    });
+    afterEach(() => {
+      vi.useRealTimers();
+    });
+    const [beat, standstill] = [2_000, 10_000];
+
+    it('is written again by its owner: 0.1.0 removes it when it ends', async () => {
+      const { spill } = await open();
+      const text = readFileSync(lock(), 'utf8');
+      for (let round = 0; round < 7; round++) {
+        rmSync(lock());
+        vi.advanceTimersByTime(beat);
+        expect(readFileSync(lock(), 'utf8')).toBe(text);
+      }
+      await expect(open()).rejects.toThrow('is in use by process');
+      await spill.close();
+      expect(existsSync(lock())).toBe(false);
+    });
+
+    it('after another has held it is not', async () => {
+      await open();
+      writeFileSync(lock(), `${process.pid} 1`);
+      vi.advanceTimersByTime(beat);
+      rmSync(lock());
+      vi.advanceTimersByTime(beat);
+      expect(existsSync(lock())).toBe(false);
+    });
+
+    it('after its owner stood still is not: another may have held it', async () => {
+      await open();
+      rmSync(lock());
+      vi.setSystemTime(Date.now() + standstill);
+      vi.advanceTimersByTime(beat);
+      expect(existsSync(lock())).toBe(false);
+    });
   });
 });
