@@ -1,5 +1,6 @@
 import { MAX_TIMER_MS } from '../core/clock.js';
-import { feature, number, object, oneOf, optional, value, type Resolved } from '../core/option.js';
+import { feature, number, object, oneOf, optional, value, type Option, type Resolved } from '../core/option.js';
+import { PerfError } from '../core/perf.error.js';
 import type { DurableStore } from './durable/durable-store.js';
 
 /** What happens to new work when `maxPending` is reached. */
@@ -43,6 +44,22 @@ const isStore = (given: unknown): boolean => {
   return typeof candidate?.start === 'function' && typeof candidate.add === 'function';
 };
 
+const anyStore = value<DurableStore>('a store, for example `bullmqStore({ connection })`', isStore);
+
+/** One made for 0.1.0 would keep nothing on disk, or read data that is not there, without a word. */
+const store: Option<DurableStore> = {
+  ...anyStore,
+  read(given, path) {
+    const { journal, readsJson } = Object(given) as { journal?: unknown; readsJson?: unknown };
+    if (!journal && !readsJson) return anyStore.read(given, path);
+    throw new PerfError(
+      'PERF_ERR_OPTION',
+      `\`${path}\` has a \`${journal ? 'journal' : 'readsJson'}\`, as stores of 0.1.0 had: ` +
+        '`spill: { path, maxBytes }` keeps its jobs on disk now, and each job has its `data` (docs/upgrading.md).',
+    );
+  },
+};
+
 /** The `defer` row of the option table. */
 export const deferOption = feature({
   concurrency: number({ default: 64, unit: 'a whole number of tasks', min: 1, integer: true }),
@@ -54,7 +71,7 @@ export const deferOption = feature({
     maxJobs: number({ default: 100, unit: 'a whole number of jobs', min: 1, integer: true }),
     maxWaitMs: number({ default: 5, unit: 'a number of milliseconds', min: 0, max: MAX_TIMER_MS }),
   }),
-  store: optional(value<DurableStore>('a store, for example `bullmqStore({ connection })`', isStore)),
+  store: optional(store),
 });
 
 /** The resolved row. */

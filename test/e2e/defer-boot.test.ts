@@ -76,6 +76,18 @@ describe.each(adapters)('boot errors of deferred work on %s', (adapter) => {
       { store: {} } as never,
       'PERF_ERR_OPTION: `defer.store` must be a store, for example `bullmqStore({ connection })`, got an object.\nTo switch the feature off, set `defer: false`.',
     ],
+    [
+      'a store of 0.1.0, journal',
+      {},
+      { store: Object.assign(new MemoryStore(new MemoryPlace(), false), { journal: {} }) } as never,
+      'PERF_ERR_OPTION: `defer.store` has a `journal`, as stores of 0.1.0 had: `spill: { path, maxBytes }` keeps its jobs on disk now, and each job has its `data` (docs/upgrading.md).\nTo switch the feature off, set `defer: false`.',
+    ],
+    [
+      'a store of 0.1.0, readsJson',
+      {},
+      { store: Object.assign(new MemoryStore(new MemoryPlace(), false), { journal: null, readsJson: true }) } as never,
+      'PERF_ERR_OPTION: `defer.store` has a `readsJson`, as stores of 0.1.0 had: `spill: { path, maxBytes }` keeps its jobs on disk now, and each job has its `data` (docs/upgrading.md).\nTo switch the feature off, set `defer: false`.',
+    ],
   ])('%s', async (_, metadata, option, message) => {
     expect(await bootError(metadata, option)).toBe(message);
   });
