@@ -1,5 +1,6 @@
 import type { Type } from '@nestjs/common';
 import { describe } from '../core/option.js';
+import { isMinified } from '../core/class-name.js';
 import { PerfError } from '../core/perf.error.js';
 import type { CachedMethodStats, PerfSnapshot } from '../core/snapshot.js';
 import { UPSTREAM_CALLS } from '../core/upstream-calls.js';
@@ -117,12 +118,16 @@ class CachedDataFeature extends PerfCache implements Feature {
     this.placed.push({ instance, property, standIn, takeAway });
   }
 
-  /** Two instances that have one name would read each other's values. */
+  /** Two instances that have one name would read each other's values, and so would two builds that give a name to two classes. */
   private level2For({ batch, level2 }: ResolvedCached, method: string, isAlone: boolean): MethodLevel2 | null {
     if (this.level2 === null || !level2) return null;
-    if (isAlone) return new MethodLevel2(this.level2, method, batch, this.host.report);
+    const renamed = isMinified(method.split('.', 1)[0]!);
+    if (isAlone && !renamed) return new MethodLevel2(this.level2, method, batch, this.host.report);
     const cause = `"${method}" stays in level 1`;
-    this.host.report.report(cause, `${cause}: several providers have this name. Give each a token of its own.`);
+    const why = renamed
+      ? 'a minifier has named its class, and another build gives that name to another one. Keep class names (`keepNames` of esbuild)'
+      : 'several providers have this name. Give each a token of its own';
+    this.host.report.report(cause, `${cause}: ${why}.`);
     return null;
   }
 

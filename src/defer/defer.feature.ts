@@ -42,11 +42,11 @@ class DeferFeature implements Feature {
     }
     REJECTED.set(requests, () => engine.rejected());
     requests.observe(this.service);
-    const providers = new WorkProviders(modules);
+    const say = (cause: string, message: string): void => this.host.report.report(cause, message);
+    const providers = new WorkProviders(modules, say);
     handlers.around(this.plan(engine, providers));
     refuseStrayWork(modules);
     this.service.works = providers;
-    const say = (cause: string, message: string): void => this.host.report.report(cause, message);
     await engine.durable?.start(new DurableWorker(providers, engine.counters, this.queues, say));
   }
 

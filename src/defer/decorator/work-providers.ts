@@ -1,5 +1,6 @@
 import type { Type } from '@nestjs/common';
 import { ContextIdFactory, ModuleRef, type ModulesContainer } from '@nestjs/core';
+import { isMinified } from '../../core/class-name.js';
 import { PerfError } from '../../core/perf.error.js';
 import type { DeferredBatchWork, DeferredWork } from '../deferred-work.js';
 import type { WorkKind } from '../durable/durable-store.js';
@@ -29,7 +30,10 @@ export class WorkProviders {
   /** Those that jobs ask for, which carry only the name. */
   private readonly byName = new Map<string, ProvidedWork & { readonly type: unknown }>();
 
-  constructor(private readonly modules: ModulesContainer) {}
+  constructor(
+    private readonly modules: ModulesContainer,
+    private readonly say: (cause: string, message: string) => void,
+  ) {}
 
   /**
    * The provider of a class as a controller's module sees it: its own, an imported one, else any. `durable`: jobs may ask for it.
@@ -60,7 +64,14 @@ export class WorkProviders {
       );
     }
     if (durable) this.byName.set(type.name, provided);
+    if (durable && isMinified(type.name)) this.warnOfMinified(type.name);
     return provided;
+  }
+
+  private warnOfMinified(name: string): void {
+    const cause = `durable work of a class named "${name}" carries a name that a minifier has made`;
+    const advice = 'after the next build its jobs may run in another class. Keep class names: `keepNames` of esbuild';
+    this.say(cause, `${cause}: ${advice}, \`keep_classnames\` of terser.`);
   }
 
   /** The provider for a job, in a process that may have no controller at all. @throws PERF_ERR_DEFER_WORK */

@@ -1,6 +1,6 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import { Redis } from 'ioredis';
-import { afterEach, describe, expect, inject, it } from 'vitest';
+import { afterEach, describe, expect, inject, it, vi } from 'vitest';
 import { freePort, startRedis } from '../../../scripts/redis.mjs';
 import { cache, Cached, PerfCache, Preloaded } from '../../../src/entries/cache.js';
 import { redisCache, type RedisCacheConnection } from '../../../src/entries/redis.js';
@@ -46,6 +46,16 @@ class Catalogue {
   }
 }
 
+/** As a minifier names it: in the next build another class may have the name. */
+@Injectable()
+class c {
+  @Cached({ ttlMs: 60_000 })
+  async find(id: string) {
+    source.loads.push(`find ${id}`);
+    return id;
+  }
+}
+
 const closing: (() => unknown)[] = [];
 afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
@@ -74,7 +84,7 @@ async function pod(
   const level2 = waits ? answering(given) : given;
   const app = await startApp('fastify', {
     perf: { extensions: [cache({ level2 })] },
-    metadata: { providers: [Catalogue] },
+    metadata: { providers: [Catalogue, c] },
   });
   closing.push(() => app.close());
   return { ...app, catalogue: app.app.get(Catalogue), cache: app.app.get(PerfCache) };
@@ -106,6 +116,17 @@ describe('level 2 in Redis', () => {
       await catalogue.since();
     }
     expect(source.loads.filter((load) => load !== 'brands')).toEqual(['secret x', 'since', 'secret x', 'since']);
+  });
+
+  it('is not given what a class keeps that a minifier has named, and the log says so', async () => {
+    const warned = vi.spyOn(Logger.prototype, 'warn');
+    closing.push(() => warned.mockRestore());
+    const prefix = newPrefix();
+    const [first, second] = [await pod(prefix), await pod(prefix)];
+    for (const { app } of [first, second]) expect(await app.get(c).find('1')).toBe('1');
+    expect(source.loads.filter((load) => load === 'find 1')).toHaveLength(2);
+    const said = '"c.find" stays in level 1: a minifier has named its class';
+    expect(warned.mock.calls.filter(([message]) => String(message).startsWith(said))).toHaveLength(2);
   });
 
   it('tells all pods of an invalidation', async () => {
