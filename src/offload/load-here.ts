@@ -5,14 +5,20 @@ import { fileURLToPath } from 'node:url';
 /** What `require()` says of an ES module with top-level `await`, and of all of them where Node is told to require none. */
 const ONLY_IMPORTED = new Set(['ERR_REQUIRE_ASYNC_MODULE', 'ERR_REQUIRE_ESM']);
 
+type ImportFile = (href: string) => Promise<unknown>;
+
 /** Loads a file on the main thread. The CommonJS build has no `import()` that stays one: it is in `program`. */
-export async function loadHere(href: string, program: URL | null): Promise<unknown> {
+export const loadHere = (href: string, program: URL | null): Promise<unknown> =>
+  requireOrImport(href, program && ((file) => (required(program) as { importFile: ImportFile }).importFile(file)));
+
+/** As the process loads its own files, under hooks of `require()` that know TypeScript, too. */
+export async function requireOrImport(href: string, importFile: ImportFile | null): Promise<unknown> {
   try {
     return required(new URL(href));
   } catch (error) {
     const code = (error as NodeJS.ErrnoException | null)?.code ?? '';
-    if (program === null || !ONLY_IMPORTED.has(code)) throw error;
-    return (required(program) as { importFile(file: string): Promise<unknown> }).importFile(href);
+    if (importFile === null || !ONLY_IMPORTED.has(code)) throw error;
+    return importFile(href);
   }
 }
 

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { basename } from 'node:path';
+import { isMinified } from '../core/class-name.js';
 import { CPU_ALLOWANCE } from '../core/cpu-allowance.js';
 import { inOffloadThread, OFFLOAD_DATA } from '../core/offload-thread.js';
 import { currentRequest } from '../core/request-state.js';
@@ -63,7 +64,9 @@ class OffloadFeature extends Offloader implements Feature {
     if (inOffloadThread()) return;
     this.methods = offloadedMethods(modules);
     const { inline, module } = this.options;
-    const obstacle = inline ? '`inline: true`' : (obstacleOf(this.pools.program) ?? obstacleTo(module));
+    const obstacle = inline
+      ? '`inline: true`'
+      : (obstacleOf(this.pools.program) ?? obstacleTo(module) ?? minifiedIn([...this.methods.keys()]));
     if (obstacle !== null) {
       this.host.logger.warn(`offload() runs everything on the main thread, and starts no worker: ${obstacle}.`);
     } else {
@@ -171,6 +174,13 @@ function obstacleOf(program: URL | null): string | null {
   if (program === null) return 'these are the sources of nestjs-perf';
   if (existsSync(program)) return null;
   return `${fileURLToPath(program)} is missing. Leave nestjs-perf and piscina out of the bundle (\`external\`)`;
+}
+
+/** In the module's bundle another class may have that name. */
+function minifiedIn(names: readonly string[]): string | null {
+  const renamed = names.find((name) => isMinified(name.split('.', 1)[0]!));
+  if (renamed === undefined) return null;
+  return `a minifier has named the class of "${renamed}". Keep class names (\`keepNames\` of esbuild, \`keep_classnames\` of terser)`;
 }
 
 /** Starts the application of a worker. */

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { PerfError } from '../core/perf.error.js';
 
-const TYPESCRIPT = /\.[cm]?tsx?$/;
+export const isTypeScript = (path: string): boolean => /\.[cm]?tsx?$/.test(path);
 /** What makes a worker load TypeScript with Nest's decorators; Node itself strips types, and has no decorators. */
 const LOADERS = /\b(tsx|ts-node|swc|esbuild-register|sucrase|oxc-node|jiti)\b/;
 
@@ -13,7 +13,7 @@ const LOADERS = /\b(tsx|ts-node|swc|esbuild-register|sucrase|oxc-node|jiti)\b/;
  */
 export function obstacleTo(file: URL, execArgv: readonly string[] = process.execArgv): string | null {
   const path = fileURLToPath(file);
-  const source = TYPESCRIPT.test(path) ? path : sourceBeside(path);
+  const source = isTypeScript(path) ? path : sourceBeside(path);
   if (!existsSync(source ?? path)) {
     throw new PerfError('PERF_ERR_OPTION', `\`offload.module\` "${path}" does not exist.`);
   }

@@ -35,7 +35,10 @@ export class WorkerApplication {
     const found = this.methods.get(name);
     if (found === undefined) {
       const provider = name.slice(0, name.lastIndexOf('.'));
-      throw offloadError(`No worker has "${name}". Add ${provider} to what "${this.moduleName}" provides or imports.`);
+      throw offloadError(
+        `No worker has "${name}". Add ${provider} to what "${this.moduleName}" provides or imports, or keep class names ` +
+          'where a bundler has renamed it (`keepNames` of esbuild).',
+      );
     }
     const { instance, methodName } = found;
     return (instance[methodName] as (...given: unknown[]) => unknown).apply(instance, parameters);

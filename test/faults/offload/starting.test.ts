@@ -7,7 +7,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Offloader } from '../../../src/entries/offload.js';
 import { closeOffloadApps, compiled, offloadApp, PROGRAM } from '../../fixtures/offload/app.js';
 import { until } from '../../fixtures/until.js';
-import { Measured, Missing } from '../../fixtures/offload/modules.js';
+import { m, Measured, Missing } from '../../fixtures/offload/modules.js';
 
 afterEach(closeOffloadApps);
 
@@ -137,9 +137,17 @@ describe('a method that no worker has', () => {
     );
     const { app } = await offloadApp({ metadata, offload: { threads: 1 } });
     await expect(app.get(Missing).compute()).rejects.toThrow(
-      'PERF_ERR_OFFLOAD: No worker has "Missing.compute". Add Missing to what "OffloadModule" provides or imports.',
+      'PERF_ERR_OFFLOAD: No worker has "Missing.compute". Add Missing to what "OffloadModule" provides or imports, or keep class names',
     );
   });
+});
+
+it('starts no worker where a minifier has named a class: in the bundle of the module another one may have its name', async () => {
+  const { app, lines } = await offloadApp({ metadata: { providers: [m] } });
+  expect(lines.filter((line) => line.includes('offload()'))).toEqual([
+    expect.stringMatching(/starts no worker: a minifier has named the class of "m\.isHere"\. Keep class names/),
+  ]);
+  expect(await app.get(m).isHere()).toBe(true);
 });
 
 describe("a worker's own PerfModule", () => {
