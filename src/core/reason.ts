@@ -19,4 +19,4 @@ export function reasonOf(error: unknown, maxLength = 300): string {
 
 /** What stands behind what is shown may be long, and a key may begin before its end. */
 const shown = (text: string, maxLength: number): string =>
-  printable(withoutSecrets(text.slice(0, 4 * maxLength)), maxLength).replace(/\.$/, '');
+  printable(withoutSecrets(text.slice(0, 4 * maxLength)), maxLength).replace(/(?<!\.)\.$/, '');

@@ -204,6 +204,6 @@ it('data that is no JSON costs the client nothing, and the failure names the wor
   expect(deferredIn(running)).toMatchObject([{ name: 'Unserializable', outcome: 'failed' }]);
   expect(deferredIn(running)[0]?.error).toBe(
     'PERF_ERR_SERIALIZE: the data of Unserializable of "OrdersController.bigint" must be JSON, but cannot be serialised: ' +
-      'Do not know how to serialize a BigInt. Pass plain objects, arrays, strings, numbers, booleans and null.',
+      'Do not know how to serialize a BigInt. Pass plain objects, arrays, strings, numbers, booleans and null',
   );
 });
