@@ -1,9 +1,11 @@
-// `npm test`: installs what is locked, gets a real Redis, builds, then every suite in its bounded form. Other flags are vitest's.
-// `--long` runs the full form of every proof, the mutations and the packed tarball's tests too. Uses node:* only.
+// `npm test`: installs what is locked, gets a real Redis, builds, then each suite that can share the machine, in its bounded form;
+// `--alone`: those that measure it. `--long`: both whole, the mutations and the packed tarball's tests. Other flags are vitest's.
 import { installAllLocked, run } from './install.mjs';
 import { ensureRedis } from './redis.mjs';
 
-const [long, rest] = [process.argv.includes('--long'), process.argv.slice(2).filter((flag) => flag !== '--long')];
+const given = process.argv.slice(2);
+const [long, alone] = [given.includes('--long'), given.includes('--alone')];
+const rest = given.filter((flag) => flag !== '--long' && flag !== '--alone');
 try {
   ensureRedis();
   const longOnly = long ? ['test/node-versions', 'test/bullmq5'] : [];
@@ -15,7 +17,8 @@ try {
 
 const env = { ...process.env, ...(long && { PERF_LONG: '1' }) };
 run('node', ['scripts/build.mjs']);
-run('node_modules/.bin/vitest', ['run', ...rest], { env });
+const bounded = !long && rest.length === 0 ? ['--project', '!*-alone'] : [];
+run('node_modules/.bin/vitest', ['run', ...(alone ? ['--project', '*-alone'] : bounded), ...rest], { env });
 if (long && rest.length === 0) {
   run('node', ['scripts/mutations.mjs']);
   compressionEverywhere();
