@@ -16,7 +16,8 @@ export const Users = ({ state: { sections } }: { state: State }) => (
     title="Users"
     about="Who took most of the application's time in the last hour."
     empty={
-      sections.users.length === 0 && 'No request came from a known user: the option `unit` tells whom a request is for.'
+      sections.users.length === 0 &&
+      'No request came from a known user. A user is `request.user.id`, unless the option `unit` tells whom a request is for.'
     }
   >
     <Table
