@@ -1,6 +1,5 @@
 import type { Type } from '@nestjs/common';
 import { describe } from '../core/option.js';
-import { isMinified } from '../core/class-name.js';
 import { PerfError } from '../core/perf.error.js';
 import type { CachedMethodStats, PerfSnapshot } from '../core/snapshot.js';
 import { UPSTREAM_CALLS } from '../core/upstream-calls.js';
@@ -51,7 +50,7 @@ class CachedDataFeature extends PerfCache implements Feature {
     const parts = this.parts();
     this.level2 = await this.openLevel2();
     const names = instances.map(({ name }) => name);
-    for (const { instance, name, methods } of instances) {
+    for (const { instance, name, isMinified, methods } of instances) {
       const isAlone = names.filter((other) => other === name).length === 1;
       for (const [property, declared] of methods) {
         const method = `${name}.${property}`;
@@ -67,7 +66,7 @@ class CachedDataFeature extends PerfCache implements Feature {
           }
           const own = options.maxEntries;
           const bounds = own === null ? [bound] : [bound, makeBound({ maxEntries: own, maxBytes: null })];
-          const level2 = this.level2For(options, method, isAlone);
+          const level2 = this.level2For(options, method, isAlone, isMinified);
           const keyOf = keyMaker(method, options.key);
           const rules = { ...options, method, keyOf, isPlain: options.key === null, bounds, level2 };
           return new (options.batch ? Batched : OneByOne)(source, rules, parts);
@@ -119,12 +118,16 @@ class CachedDataFeature extends PerfCache implements Feature {
   }
 
   /** Two instances that have one name would read each other's values, and so would two builds that give a name to two classes. */
-  private level2For({ batch, level2 }: ResolvedCached, method: string, isAlone: boolean): MethodLevel2 | null {
+  private level2For(
+    { batch, level2 }: ResolvedCached,
+    method: string,
+    isAlone: boolean,
+    isMinified: boolean,
+  ): MethodLevel2 | null {
     if (this.level2 === null || !level2) return null;
-    const renamed = isMinified(method.split('.', 1)[0]!);
-    if (isAlone && !renamed) return new MethodLevel2(this.level2, method, batch, this.host.report);
+    if (isAlone && !isMinified) return new MethodLevel2(this.level2, method, batch, this.host.report);
     const cause = `"${method}" stays in level 1`;
-    const why = renamed
+    const why = isMinified
       ? 'a minifier has named its class, and another build gives that name to another one. Keep class names (`keepNames` of esbuild)'
       : 'several providers have this name. Give each a token of its own';
     this.host.report.report(cause, `${cause}: ${why}.`);

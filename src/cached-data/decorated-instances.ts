@@ -1,4 +1,5 @@
 import type { ModulesContainer } from '@nestjs/core';
+import { isMinified } from '../core/class-name.js';
 import { PerfError } from '../core/perf.error.js';
 import { prototypeOf, wrappersOf } from '../http/prototypes.js';
 import { isTakenFromClass } from '../http/route-handler.js';
@@ -11,6 +12,8 @@ export interface DecoratedInstance {
   readonly instance: object;
   /** `'Catalogue'`, with the token where that is not its class: what tells it apart in every pod. */
   readonly name: string;
+  /** A minifier has made the name, or a part of it. */
+  readonly isMinified: boolean;
   readonly methods: readonly (readonly [property: string, declared: Declared, method: object])[];
 }
 
@@ -35,7 +38,8 @@ export function decoratedInstances(modules: ModulesContainer): DecoratedInstance
     }
     const instance = wrapper.instance as object;
     if (methods.length === 0 || found.has(instance)) continue;
-    found.set(instance, { instance, methods, name: nameOf(wrapper, instance) });
+    const types = [instance.constructor, wrapper.token].filter((part) => typeof part === 'function');
+    found.set(instance, { instance, methods, name: nameOf(wrapper, instance), isMinified: types.some(isMinified) });
   }
   return [...found.values()];
 }

@@ -1,4 +1,15 @@
-import { mkdirSync, readFileSync, readlinkSync, rmdirSync, statSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  readlinkSync,
+  rmdirSync,
+  statSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PerfError } from './perf.error.js';
@@ -75,8 +86,18 @@ function takeAway(lock: string, text: string): void {
   }
 }
 
-/** @throws EEXIST when there is one */
-const create = (lock: string, text: string): void => writeFileSync(lock, text, { flag: 'wx', mode: 0o600 });
+/** A full disk makes a file and refuses its text: none is left. @throws EEXIST when there is one */
+function create(lock: string, text: string): void {
+  const file = openSync(lock, 'wx', 0o600);
+  try {
+    writeFileSync(file, text);
+  } catch (error) {
+    rmSync(lock);
+    throw error;
+  } finally {
+    closeSync(file);
+  }
+}
 
 function keep(lock: string, text: string): FileLock {
   const isHeld = (): boolean => read(lock)?.text === text;

@@ -50,8 +50,8 @@ const anyStore = value<DurableStore>('a store, for example `bullmqStore({ connec
 const store: Option<DurableStore> = {
   ...anyStore,
   read(given, path) {
-    const { journal, readsJson } = Object(given) as { journal?: unknown; readsJson?: unknown };
-    if (!journal && !readsJson) return anyStore.read(given, path);
+    const { journal, readsJson, spill } = Object(given) as { journal?: unknown; readsJson?: unknown; spill?: unknown };
+    if ((!journal && !readsJson) || spill !== undefined) return anyStore.read(given, path);
     throw new PerfError(
       'PERF_ERR_OPTION',
       `\`${path}\` has a \`${journal ? 'journal' : 'readsJson'}\`, as stores of 0.1.0 had: ` +

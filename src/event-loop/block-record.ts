@@ -150,7 +150,7 @@ type IsUsers = (frame: Frame) => boolean;
 
 /**
  * The stack of the source line that was seen most often, and the user's frame in it: compiled code may have one line. Where most
- * looks show no code of the user's, the stack of the dependency's function that was.
+ * looks show no code of the user's, the stack of the dependency's function that was; a stack that is cut shows nothing.
  */
 function shownStack(looks: readonly Look<RequestState>[], isUsers: IsUsers, locate: Locate): Omit<Place, 'count'> {
   const places = new Map<string, Place>();
@@ -162,7 +162,7 @@ function shownStack(looks: readonly Look<RequestState>[], isUsers: IsUsers, loca
     const key = user === null ? `${frames[0]?.file} ${frames[0]?.name}` : locate(user)!.replace(/:\d+$/, '');
     entryOf(places, key, () => ({ frames, user, count: 0 })).count += 1;
   }
-  const isMostlyUsers = 2 * ofUsers >= looks.length;
+  const isMostlyUsers = ofUsers > 0 && 2 * ofUsers >= looks.filter(({ cut }) => !cut).length;
   const candidates = [...places.values()].filter(({ user }) => (user !== null) === isMostlyUsers);
   const [most] = candidates.toSorted((a, b) => b.count - a.count);
   return most ?? { frames: [], user: null };

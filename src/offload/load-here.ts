@@ -1,6 +1,7 @@
 // Not by its name: bundles often declare a `createRequire` of their own.
 import * as nodeModule from 'node:module';
 import { fileURLToPath } from 'node:url';
+import { isTypeScript } from './where.js';
 
 /** What `require()` says of an ES module with top-level `await`, and of all of them where Node is told to require none. */
 const ONLY_IMPORTED = new Set(['ERR_REQUIRE_ASYNC_MODULE', 'ERR_REQUIRE_ESM']);
@@ -11,8 +12,7 @@ type ImportFile = (href: string) => Promise<unknown>;
 export const loadHere = (href: string, program: URL | null): Promise<unknown> =>
   requireOrImport(href, program && ((file) => (required(program) as { importFile: ImportFile }).importFile(file)));
 
-/** As the process loads its own files, under hooks of `require()` that know TypeScript, too. */
-export async function requireOrImport(href: string, importFile: ImportFile | null): Promise<unknown> {
+async function requireOrImport(href: string, importFile: ImportFile | null): Promise<unknown> {
   try {
     return required(new URL(href));
   } catch (error) {
@@ -21,6 +21,20 @@ export async function requireOrImport(href: string, importFile: ImportFile | nul
     return importFile(href);
   }
 }
+
+/** Loads a file in a worker as the process loads its own: where `import()` cannot read TypeScript, hooks of `require()` may. */
+export async function importOrRequire(href: string, importFile: ImportFile): Promise<unknown> {
+  try {
+    return await importFile(href);
+  } catch (error) {
+    if (!isTypeScript(href) || !isOfItsText(error)) throw error;
+    return required(new URL(href));
+  }
+}
+
+/** Node's own `import()` strips types, or knows none, and has no decorators. */
+const isOfItsText = (error: unknown): boolean =>
+  error instanceof SyntaxError || (error as NodeJS.ErrnoException | null)?.code === 'ERR_UNKNOWN_FILE_EXTENSION';
 
 function required(file: URL): unknown {
   const path = fileURLToPath(file);

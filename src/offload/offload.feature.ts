@@ -66,7 +66,7 @@ class OffloadFeature extends Offloader implements Feature {
     const { inline, module } = this.options;
     const obstacle = inline
       ? '`inline: true`'
-      : (obstacleOf(this.pools.program) ?? obstacleTo(module) ?? minifiedIn([...this.methods.keys()]));
+      : (obstacleOf(this.pools.program) ?? obstacleTo(module) ?? minifiedIn([...this.methods.values()]));
     if (obstacle !== null) {
       this.host.logger.warn(`offload() runs everything on the main thread, and starts no worker: ${obstacle}.`);
     } else {
@@ -177,10 +177,10 @@ function obstacleOf(program: URL | null): string | null {
 }
 
 /** In the module's bundle another class may have that name. */
-function minifiedIn(names: readonly string[]): string | null {
-  const renamed = names.find((name) => isMinified(name.split('.', 1)[0]!));
+function minifiedIn(methods: readonly OffloadedMethod[]): string | null {
+  const renamed = methods.find(({ instance }) => isMinified(instance.constructor));
   if (renamed === undefined) return null;
-  return `a minifier has named the class of "${renamed}". Keep class names (\`keepNames\` of esbuild, \`keep_classnames\` of terser)`;
+  return `a minifier has named the class of "${renamed.name}". Keep class names (\`keepNames\` of esbuild, \`keep_classnames\` of terser)`;
 }
 
 /** Starts the application of a worker. */

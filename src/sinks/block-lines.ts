@@ -14,12 +14,12 @@ export function blockText(block: BlockRecord): string {
 }
 
 /**
- * Blocks of one kind have their route, cause and line in common, or the function of a dependency; one that is proven is told even
- * after suspicions.
+ * Blocks of one kind have their route, cause and line in common, or the dependency whose functions ran; one that is proven is told
+ * even after suspicions.
  */
 export function kindOfBlock({ request, suspect, cause, location, stack }: BlockRecord): string {
   const { method, route } = request ?? suspect ?? {};
-  const place = lineOnly(location) ?? innermostCall(stack)?.replace(/:\d+:\d+\)$/, '');
+  const place = lineOnly(location) ?? dependencyOf(innermostCall(stack) ?? '');
   return `${cause} ${request === null ? 'suspected' : 'proven'} ${method} ${route} ${place}`;
 }
 
@@ -89,6 +89,10 @@ function placeOf({ location, stack }: BlockRecord): string {
   const name = call?.slice(0, -location.length - 3).replace(/^async /, '');
   return ` at ${location}${name === undefined ? '' : ` (${name})`}`;
 }
+
+/** The package of a call; else the function. */
+const dependencyOf = (call: string): string =>
+  /.*node_modules[\\/]((?:@[^\\/]+[\\/])?[^\\/]+)/.exec(call)?.[1] ?? call.replace(/:\d+:\d+\)$/, '');
 
 /** Samples of one loop land on different columns. */
 const lineOnly = (location: string | null): string | undefined => location?.replace(/:\d+$/, '');

@@ -44,6 +44,8 @@ class LoggerSink implements PerfSink {
   private readonly logger = new Logger('Perf');
   private readonly blocks = new Repeats(kindOfBlock);
   private readonly slow = new Repeats(kindOfSlow);
+  /** Asked for once a logger, since that looks for a package. */
+  private detected: { readonly logger: unknown; readonly format: LogFormat } | null = null;
   private readonly running = new RunningApplications<{
     readonly summaries: Summaries;
     readonly timer: NodeJS.Timeout;
@@ -104,9 +106,12 @@ class LoggerSink implements PerfSink {
     }
   }
 
-  /** Asked for each line: the application may set its logger after the sink was made. */
+  /** Looked at for each line: the application may set its logger after the sink was made. */
   private format(): LogFormat {
-    const { format } = this.options;
-    return format === 'auto' ? formatFor(this.logger.localInstance) : format;
+    if (this.options.format !== 'auto') return this.options.format;
+    const logger: unknown = this.logger.localInstance;
+    if (this.detected === null || this.detected.logger !== logger)
+      this.detected = { logger, format: formatFor(logger) };
+    return this.detected.format;
   }
 }

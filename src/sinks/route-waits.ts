@@ -1,3 +1,4 @@
+import { entryOf } from '../core/entry-of.js';
 import type { RouteSnapshot } from '../core/snapshot.js';
 
 /** The upstream that a route has waited for most, and the share of the route's time in which it did. */
@@ -10,15 +11,15 @@ export interface RouteWait {
 /** An upstream matters to a route that spends half of its time there. */
 const MIN_SHARE = 0.5;
 
+/** Sums over requests that ended with an answer; of calls over all. */
 interface Waited {
-  /** Requests that ended with an answer. */
-  readonly count: number;
+  count: number;
   /** At least one call was under way. */
-  readonly upstreamMs: number;
+  upstreamMs: number;
   /** The event loop was busy, so that an answer may have lain there already. */
-  readonly busyMs: number;
-  /** Of that, the route's own work in a mean request. */
-  readonly ownMs: number;
+  busyMs: number;
+  /** Of that, the route's own work. */
+  ownMs: number;
   /** The sum of the calls to each target. */
   readonly wallMs: Map<string, number>;
 }
@@ -45,7 +46,7 @@ export class RouteWaits {
     }
     if (sumMs === 0) return null;
     // Nothing tells how much of the wait for the loop was during calls: all of it is taken off.
-    const loopWaitMs = Math.max(0, waited.busyMs - waited.ownMs * waited.count);
+    const loopWaitMs = Math.max(0, waited.busyMs - waited.ownMs);
     // Calls at the same time count once in `upstreamMs`: each target has its part of that.
     const share = Math.min(1, (waited.upstreamMs - loopWaitMs) / totalMs) * (mostMs / sumMs);
     return share < MIN_SHARE ? null : { target, share };
@@ -59,25 +60,35 @@ function waitedBy(routes: readonly RouteSnapshot[]): Map<string, Waited> {
     // Null while all have left: their calls are in `upstream`, and must not be taken for those of a later window.
     const { upstreamMs = 0, loopWaitMs = 0, ownCpuMs = null } = time ?? {};
     const completed = count - aborted;
-    const ownMs = ownCpuMs?.mean ?? 0;
-    all.set(`${method} ${route}`, {
-      count: completed,
-      upstreamMs: upstreamMs * completed,
-      busyMs: (loopWaitMs + ownMs) * completed,
-      ownMs,
-      wallMs: new Map(upstream.map(({ target, wallMs }) => [target, wallMs * count])),
-    });
+    const ownMs = (ownCpuMs?.mean ?? 0) * completed;
+    // Versions of a handler may have one pattern.
+    const waited = entryOf(all, `${method} ${route}`, () => ({
+      count: 0,
+      upstreamMs: 0,
+      busyMs: 0,
+      ownMs: 0,
+      wallMs: new Map(),
+    }));
+    waited.count += completed;
+    waited.upstreamMs += upstreamMs * completed;
+    waited.busyMs += loopWaitMs * completed + ownMs;
+    waited.ownMs += ownMs;
+    for (const { target, wallMs } of upstream) {
+      waited.wallMs.set(target, (waited.wallMs.get(target) ?? 0) + wallMs * count);
+    }
   }
   return all;
 }
 
 function since(before: Waited | undefined, now: Waited): Waited {
   if (before === undefined) return now;
+  const count = now.count - before.count;
   return {
-    count: now.count - before.count,
+    count,
     upstreamMs: now.upstreamMs - before.upstreamMs,
     busyMs: now.busyMs - before.busyMs,
-    ownMs: now.ownMs,
+    // What a request takes itself is known better and better.
+    ownMs: now.count === 0 ? 0 : (now.ownMs * count) / now.count,
     wallMs: new Map([...now.wallMs].map(([target, ms]) => [target, ms - (before.wallMs.get(target) ?? 0)])),
   };
 }

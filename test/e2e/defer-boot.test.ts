@@ -79,13 +79,19 @@ describe.each(adapters)('boot errors of deferred work on %s', (adapter) => {
     [
       'a store of 0.1.0, journal',
       {},
-      { store: Object.assign(new MemoryStore(new MemoryPlace(), false), { journal: {} }) } as never,
+      { store: Object.assign(new MemoryStore(new MemoryPlace(), false), { journal: {}, spill: undefined }) } as never,
       'PERF_ERR_OPTION: `defer.store` has a `journal`, as stores of 0.1.0 had: `spill: { path, maxBytes }` keeps its jobs on disk now, and each job has its `data` (docs/upgrading.md).\nTo switch the feature off, set `defer: false`.',
     ],
     [
       'a store of 0.1.0, readsJson',
       {},
-      { store: Object.assign(new MemoryStore(new MemoryPlace(), false), { journal: null, readsJson: true }) } as never,
+      {
+        store: Object.assign(new MemoryStore(new MemoryPlace(), false), {
+          journal: null,
+          readsJson: true,
+          spill: undefined,
+        }),
+      } as never,
       'PERF_ERR_OPTION: `defer.store` has a `readsJson`, as stores of 0.1.0 had: `spill: { path, maxBytes }` keeps its jobs on disk now, and each job has its `data` (docs/upgrading.md).\nTo switch the feature off, set `defer: false`.',
     ],
   ])('%s', async (_, metadata, option, message) => {

@@ -6,7 +6,7 @@ export type FieldValue = string | number | readonly string[] | undefined;
 /** A header that was set to null, as one copied from an answer that lacks it, says nothing. Frameworks accept it, whatever their types say. */
 export const present = (value: FieldValue | null): FieldValue => value ?? undefined;
 
-const textOf = (value: FieldValue): string => (typeof value === 'object' ? value.join(',') : String(value ?? ''));
+const textOf = (value: FieldValue | null): string => (Array.isArray(value) ? value.join(',') : String(value ?? ''));
 
 /** A list-valued header as one string, in lower case. */
 export const listValue = (value: FieldValue): string => textOf(value).toLowerCase();

@@ -10,6 +10,7 @@ import {
   listValue,
   mayKeep,
   membersOf,
+  present,
   type FieldValue,
   type ResponseHead,
 } from '../rules/policy.js';
@@ -106,7 +107,6 @@ export class SharedFlight {
       this.end('not-shareable');
       return null;
     }
-    this.flying = false;
     const control = view.header('cache-control');
     const freshMs = freshMsOf(view);
     const now = nowMs();
@@ -123,6 +123,7 @@ export class SharedFlight {
       isForAll(control),
       bornMs,
     );
+    this.flying = false;
     return entry;
   }
 
@@ -194,7 +195,7 @@ export class SharedFlight {
   private changed(view: SharedHead): readonly KeptHeader[] {
     const kept: KeptHeader[] = [];
     for (const [name, value] of Object.entries(view.headers())) {
-      if (value === undefined || name === 'transfer-encoding') continue;
+      if (value === undefined || present(value) === undefined || name === 'transfer-encoding') continue;
       if (name === 'content-length' && !view.hasOwnLength) continue;
       if (name === 'vary') {
         const added = membersBeside(value, this.headersBefore[name]);

@@ -52,7 +52,8 @@ export function usePolling(question: Question): Polled {
 class Poller {
   private timer = 0;
   private failures = 0;
-  private tookMs = 0;
+  /** Of the last two answers: one alone may have been the machine's. */
+  private tookMs: readonly [number, number] = [0, 0];
   private seenAt = Date.now();
   private busy = false;
   /** Asked for while an answer was under way. */
@@ -127,7 +128,7 @@ class Poller {
       location.reload();
       return this.told.link;
     }
-    this.tookMs = answer.tookMs;
+    this.tookMs = [answer.tookMs, this.tookMs[0]];
     this.know({ state: merged(state, answer) });
     return 'live';
   }
@@ -135,7 +136,7 @@ class Poller {
   private everyMs(): number {
     const ms = Math.max(
       document.visibilityState === 'hidden' ? HIDDEN_EVERY_MS : EVERY_MS,
-      1_000 * Math.ceil((PAUSES_OF_COST * this.tookMs) / 1_000),
+      1_000 * Math.ceil((PAUSES_OF_COST * Math.min(...this.tookMs)) / 1_000),
     );
     const isRefused = this.told.link === 'refused' || this.told.link === 'full';
     return Math.min(MAX_EVERY_MS, ms * (isRefused ? 8 : 2 ** Math.min(4, this.failures)));

@@ -64,14 +64,14 @@ export class WorkProviders {
       );
     }
     if (durable) this.byName.set(type.name, provided);
-    if (durable && isMinified(type.name)) this.warnOfMinified(type.name);
+    if (durable && isMinified(type)) this.warnOfMinified(type.name);
     return provided;
   }
 
   private warnOfMinified(name: string): void {
     const cause = `durable work of a class named "${name}" carries a name that a minifier has made`;
-    const advice = 'after the next build its jobs may run in another class. Keep class names: `keepNames` of esbuild';
-    this.say(cause, `${cause}: ${advice}, \`keep_classnames\` of terser.`);
+    const danger = 'after the next build its jobs may run in another class';
+    this.say(cause, `${cause}: ${danger}. Keep class names: \`keepNames\` of esbuild, \`keep_classnames\` of terser.`);
   }
 
   /** The provider for a job, in a process that may have no controller at all. @throws PERF_ERR_DEFER_WORK */

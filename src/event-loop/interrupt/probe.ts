@@ -171,6 +171,10 @@ function capture<T>(copy: (error: unknown, sites: NodeJS.CallSite[]) => T[], bel
 /** V8 knows it, the type declarations do not. */
 type CallSite = NodeJS.CallSite & { isAsync(): boolean; getEnclosingLineNumber?(): number | null };
 
+/** Of code that a bundler runs by `eval()`, what its `sourceURL` says. */
+const fileOf = (site: CallSite): string | null =>
+  (site.getFileName() ?? (site.isEval() ? site.getScriptNameOrSourceURL() : null)) || null;
+
 function copyFrames(_error: unknown, sites: NodeJS.CallSite[]): Frame[] {
   const frames: Frame[] = [];
   for (let i = 0; i < sites.length; i++) {
@@ -178,7 +182,7 @@ function copyFrames(_error: unknown, sites: NodeJS.CallSite[]): Frame[] {
     frames[i] = {
       name: site.getFunctionName(),
       typeName: mayBeOfProvider(site) ? site.getTypeName() : null,
-      file: site.getFileName() ?? null,
+      file: fileOf(site),
       line: site.getLineNumber() ?? 0,
       column: site.getColumnNumber() ?? 0,
       functionLine: site.getEnclosingLineNumber?.() ?? 0,
@@ -190,9 +194,9 @@ function copyFrames(_error: unknown, sites: NodeJS.CallSite[]): Frame[] {
 
 /** Of others a type's name is not asked: each costs as much as the rest of a frame. Neither getters nor proxies run for it. */
 function mayBeOfProvider(site: CallSite): boolean {
-  const file = site.getFileName() ?? '';
+  const file = fileOf(site);
   return (
-    file !== '' && !site.isAsync() && !apply(includes, file, ['node_modules']) && !apply(startsWith, file, ['node:'])
+    file !== null && !site.isAsync() && !apply(includes, file, ['node_modules']) && !apply(startsWith, file, ['node:'])
   );
 }
 

@@ -1,14 +1,12 @@
 import { subscribe } from 'node:diagnostics_channel';
 import { performance } from 'node:perf_hooks';
-import { fileURLToPath } from 'node:url';
 import { receiveMessageOnPort, type MessagePort, type Transferable } from 'node:worker_threads';
-import { requireOrImport } from '../load-here.js';
+import { importOrRequire } from '../load-here.js';
 import { notCloneable, offloadError } from '../offload.errors.js';
 import { withOffloadContext } from '../offload-context.js';
 import { sentError } from '../sent-error.js';
 import type { Order, Said, ThreadTask } from '../thread-pool.js';
 import { classLostIn, movableIn } from '../transferables.js';
-import { isTypeScript } from '../where.js';
 import { WorkerApplication } from './application.js';
 import { exportsOf, functionIn } from './load.js';
 
@@ -16,9 +14,7 @@ import { exportsOf, functionIn } from './load.js';
 const LISTENS = 'tracing:net.server.listen:asyncStart';
 
 const importFile = (href: string): Promise<unknown> => import(href);
-/** Node's own `import()` strips types, and knows no decorators: hooks of `require()` do. */
-const load = (href: string): Promise<unknown> =>
-  isTypeScript(fileURLToPath(href)) ? requireOrImport(href, importFile) : importFile(href);
+const load = (href: string): Promise<unknown> => importOrRequire(href, importFile);
 
 let application: Promise<WorkerApplication> | null = null;
 /** The task that is being served. */

@@ -90,6 +90,12 @@ function hearQueues(channels: Channels): { isQueued: () => boolean; heard: (mayR
     socket.prependOnceListener('close', () => heard());
   });
   channels.on('undici:client:connectError', () => heard());
+  // A bound function runs in a resource of the same class, as a handler behind an interceptor does: it is its maker's own.
+  let tellsMicrotasks = false;
+  const isMicrotask = (resource: object): boolean =>
+    Object.getPrototypeOf(resource) === AsyncResource.prototype &&
+    (!tellsMicrotasks || Object.hasOwn(resource, 'callback'));
+  queueMicrotask(() => (tellsMicrotasks = Object.hasOwn(executionAsyncResource(), 'callback')));
   return {
     isQueued: () => {
       if (drainsIn.has(executionAsyncId())) return true;
@@ -100,7 +106,7 @@ function hearQueues(channels: Channels): { isQueued: () => boolean; heard: (mayR
       const resource = executionAsyncResource();
       if (retriers.has(stored)) return 'hasRef' in resource || resource instanceof AsyncResource;
       const isImmediate = 'hasRef' in resource && !('refresh' in resource);
-      return isUser && (isImmediate || Object.getPrototypeOf(resource) === AsyncResource.prototype);
+      return isUser && (isImmediate || isMicrotask(resource));
     },
     heard,
   };

@@ -25,6 +25,8 @@ const count = (name: string): number => (counts[name] = (counts[name] ?? 0) + 1)
 
 interface Reply {
   header(name: string, value: string): unknown;
+  /** Of Express. */
+  setHeader?(name: string, value: string): unknown;
 }
 
 @Controller('shared')
@@ -77,6 +79,18 @@ class SharedController {
   accepts(@Res({ passthrough: true }) reply: Reply): unknown {
     reply.header('vary', 'accept-language, accept');
     return { n: count('accepts') };
+  }
+}
+
+@Controller('copied')
+class CopyingController {
+  @Get()
+  @SharedResponse({ ttlMs: 60_000 })
+  copied(@Res({ passthrough: true }) reply: Reply): unknown {
+    const ofAnother = null as unknown as string;
+    if (reply.setHeader === undefined) reply.header('vary', ofAnother);
+    else reply.setHeader('vary', ofAnother);
+    return { n: count('copied') };
   }
 }
 
@@ -194,6 +208,11 @@ describe.each(adapters)('@SharedResponse() on %s', (adapter) => {
       }
     });
     expect([await get('shared/accepts'), await get('shared/accepts')]).toEqual(['{"n":1}', '{"n":2}']);
+  });
+
+  it('is shared where a header was copied from an answer that lacks it', async () => {
+    await start([CopyingController]);
+    expect([await get('copied'), await get('copied')]).toEqual(['{"n":1}', '{"n":1}']);
   });
 
   it.each(['nothing', 'empty'])('is one for all where it has no body: %s', async (name) => {

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -28,5 +28,26 @@ describe.runIf(existsSync('/proc/self/stat'))('the lock of a file', () => {
     (await lockFile(file, inUse)).release();
     parent.kill();
     rmSync(directory, { recursive: true });
+  });
+
+  const probe = mkdtempSync(join(tmpdir(), 'perf-lock-mount-'));
+  const mount = (size: string): boolean =>
+    spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'tmpfs', probe]).status === 0;
+  const canMount = mount('64k');
+  if (canMount) spawnSync('umount', [probe]);
+  it.skipIf(!canMount)('leaves no empty one where the disk is full', async () => {
+    mount('64k');
+    try {
+      const full = join(probe, 'full');
+      expect(() => writeFileSync(full, Buffer.alloc(1_000_000))).toThrow('ENOSPC');
+      const file = join(probe, 'history');
+      await expect(lockFile(file, inUse)).rejects.toThrow('ENOSPC');
+      expect(existsSync(`${file}.lock`)).toBe(false);
+      rmSync(full);
+      (await lockFile(file, inUse)).release();
+    } finally {
+      spawnSync('umount', [probe]);
+      rmSync(probe, { recursive: true });
+    }
   });
 });

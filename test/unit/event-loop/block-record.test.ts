@@ -87,6 +87,14 @@ describe('the line of a block in a bundle', () => {
     expect([record.location, record.stack]).toEqual([null, ['sortBy (node_modules/lodash/sortBy.js:1:1)']]);
   });
 
+  it('is the user’s where the looks that show none of it are cut: such a stack shows nothing', () => {
+    const cut = { ...classificationOf([]).shown[0]!, cut: true };
+    const classification = { ...classificationOf([frame('renderRows', 2)]) };
+    const shown = [cut, ...classification.shown, cut, { ...cut, frames: [frame('sortBy', 1)] }];
+    const record = blockRecordOf(block, { ...classification, shown }, 0, [], locate, rules);
+    expect(record.location).toBe('src/render.ts:5:1');
+  });
+
   it('is unknown where only dependencies ran', () => {
     expect(recordOf([frame('sortBy', 1)]).location).toBeNull();
   });

@@ -67,6 +67,14 @@ describe('a block as a line', () => {
       },
       'Something blocked the event loop for 312 ms in row (node_modules/orm/a.js:3:9)',
     ],
+    [
+      {
+        ...nobody,
+        location: null,
+        stack: ['render (native)', 'proceed (/srv/node_modules/nestjs-perf/dist/shared/nestjs-perf.runtime.js:6:3)'],
+      },
+      'Something blocked the event loop for 312 ms in render (native)',
+    ],
     [{ ...nobody, cause: 'unknown', location: null, stack: [] }, 'Something blocked the event loop for 312 ms'],
     [
       { ...nobody, cause: 'gc', gcMs: 300, location: null, stack: [] },
@@ -142,10 +150,11 @@ describe('a block that came again', () => {
     }
   });
 
-  it('is of one kind with another in the same function of a dependency, where no line of the application was seen', () => {
+  it('is of one kind with another in the same dependency, where no line of the application was seen', () => {
     const inCall = (call: string) => kindOfBlock({ ...block, location: null, stack: [call, 'native (native)'] });
     const kind = inCall('closeArrayGaps (node_modules/@nestjs/common/gaps.js:44:31)');
-    expect(inCall('closeArrayGaps (node_modules/@nestjs/common/gaps.js:46:7)')).toBe(kind);
+    expect(inCall('fill (node_modules/.pnpm/x/node_modules/@nestjs/common/fill.js:46:7)')).toBe(kind);
+    expect(inCall('create (node_modules/@nestjs/core/create.js:9:1)')).not.toBe(kind);
     expect(inCall('transform (node_modules/class-transformer/executor.js:9:1)')).not.toBe(kind);
   });
 });

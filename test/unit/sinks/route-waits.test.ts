@@ -38,6 +38,17 @@ it('the summary names the upstream that took at least half of a route’s time, 
   );
 });
 
+it('adds the versions of a handler up, which have one pattern', () => {
+  const host = new FakeHost().requests('GET', '/insights', 200, times(20, 100));
+  const version = (upstreamMs: number, calls: Readonly<Record<string, number>>) => {
+    waited(host, 10, upstreamMs, calls);
+    return host.snapshots.routes[0]!;
+  };
+  const routes = [version(80, { redis: 80 }), version(80, { redis: 80 })];
+  Object.assign(host.snapshots, { routes });
+  expect(summaryText(new Summaries(60_000).next(host)!)).toContain('80 % waiting for redis');
+});
+
 it('is silent of an upstream that takes less than half, or shares it with others', () => {
   const half = new FakeHost().requests('GET', '/insights', 200, times(10, 200));
   waited(half, 10, 90, { 'http ghe.acme.com': 90 });

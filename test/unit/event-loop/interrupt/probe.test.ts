@@ -4,6 +4,7 @@ import { createContext, runInContext, runInThisContext } from 'node:vm';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { RequestState, type RequestOwner } from '../../../../src/core/request-state.js';
 import { Route } from '../../../../src/core/route.js';
+import type { Frame } from '../../../../src/event-loop/frame.js';
 import { captureFrames, Probe } from '../../../../src/event-loop/interrupt/probe.js';
 import { Naming } from '../../../../src/event-loop/interrupt/naming.js';
 
@@ -133,6 +134,14 @@ describe('frames', () => {
     expect(called).toBe(0);
     expect(frames.length).toBeGreaterThan(3);
     expect(frames[0]!.file).toContain('probe.test.ts');
+  });
+
+  it('of code that a bundler runs by `eval()` have the file that its `sourceURL` names', () => {
+    const named = '//# sourceURL=webpack-internal:///./src/reports.ts';
+    const source = `(function render(look) {\n  return look();\n})\n${named}`;
+    const run = runInThisContext(`eval(${JSON.stringify(source)})`) as (look: () => Frame[]) => Frame[];
+    const frame = run(captureFrames).find(({ name }) => name === 'render');
+    expect(frame).toMatchObject({ file: 'webpack-internal:///./src/reports.ts', line: 2 });
   });
 
   it('are none while a stack is being formatted: V8 does not do that twice at a time', () => {

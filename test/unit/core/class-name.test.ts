@@ -1,0 +1,19 @@
+import { runInThisContext } from 'node:vm';
+import { expect, it } from 'vitest';
+import { isMinified } from '../../../src/core/class-name.js';
+
+const classOf = (source: string) => runInThisContext(`(${source})`) as Function;
+
+it.each([
+  ['class a{b(){return`\n`}}', true],
+  ['class a extends Object{}', true],
+  ['function i(){}', true],
+  // Written by people.
+  ['class S3 {}', false],
+  ['class Db {\n}', false],
+  ['class Reports{}', false],
+  // `keepNames`
+  ['class e{static{Object.defineProperty(this,"name",{value:"Reports"})}}', false],
+])('a minifier has named `%s`: %s', (source, expected) => {
+  expect(isMinified(classOf(source))).toBe(expected);
+});
