@@ -32,8 +32,8 @@ export function needsAnew(words: RegExp): (error: Error) => boolean {
   };
 }
 
-/** A command that cannot be sent now fails at once. */
-const ALWAYS = { enableOfflineQueue: false, lazyConnect: true, retryStrategy: reconnectInMs };
+/** A command that cannot be sent now fails at once. ioredis waits for the end of a connection that was refused, too. */
+const ALWAYS = { enableOfflineQueue: false, lazyConnect: true, retryStrategy: reconnectInMs, disconnectTimeout: 100 };
 
 /** @throws PERF_ERR_MISSING_PEER */
 export const loadRedis = (neededBy: string): Promise<Pick<typeof import('ioredis'), 'Redis'>> =>
