@@ -1,4 +1,4 @@
-import { AsyncResource, executionAsyncId, executionAsyncResource } from 'node:async_hooks';
+import { AsyncLocalStorage, AsyncResource, executionAsyncId, executionAsyncResource } from 'node:async_hooks';
 import type { Socket } from 'node:net';
 import { storedRequest, type RequestState } from '../../core/request-state.js';
 import type { Channels } from '../channels.js';
@@ -95,7 +95,13 @@ function hearQueues(channels: Channels): { isQueued: () => boolean; heard: (mayR
   const isMicrotask = (resource: object): boolean =>
     Object.getPrototypeOf(resource) === AsyncResource.prototype &&
     (!tellsMicrotasks || Object.hasOwn(resource, 'callback'));
-  queueMicrotask(() => (tellsMicrotasks = Object.hasOwn(executionAsyncResource(), 'callback')));
+  // Where nothing has a context, Node 24 gives a microtask no resource.
+  const context = new AsyncLocalStorage<true>();
+  const look = (): void => {
+    tellsMicrotasks = Object.hasOwn(executionAsyncResource(), 'callback');
+    context.disable();
+  };
+  context.run(true, () => queueMicrotask(look));
   return {
     isQueued: () => {
       if (drainsIn.has(executionAsyncId())) return true;
