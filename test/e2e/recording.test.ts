@@ -9,6 +9,7 @@ import type { FastifyAdapter } from '@nestjs/platform-fastify';
 import { describe, expect, it } from 'vitest';
 import { settle } from '../../src/entries/testing.js';
 import { adapterOf, adapters, startApp } from '../fixtures/app.js';
+import { gate } from '../fixtures/cached-data.js';
 import { minute, recordedShop, ShopController } from '../fixtures/recorded-shop.js';
 import { linesOf } from '../fixtures/recordings.js';
 
@@ -166,7 +167,12 @@ describe.each(adapters)('a recording, on %s', (adapter) => {
     recording.start(minute);
     expect(adapterOfNest.reply).not.toBe(reply);
     await get('/items/1');
-    await fetch(`${url}/hang`, { signal: AbortSignal.timeout(50) }).catch(() => undefined);
+    ShopController.hangs = gate();
+    const leaving = new AbortController();
+    const left = fetch(`${url}/hang`, { signal: leaving.signal }).catch(() => undefined);
+    await ShopController.hangs.passed;
+    leaving.abort();
+    await left;
     await settle(app);
     await close();
     const { file } = await recording.stop();
