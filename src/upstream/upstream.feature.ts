@@ -51,7 +51,8 @@ class UpstreamFeature implements Feature, RouteTimeFigures {
     this.upstream = new Upstream(this.targets, requests, clock, options.maxTimedCalls, (unplaced, calls) => {
       if (requests.contextEnabled || !requests.contextAllowed) return;
       const cause = `${unplaced} of ${calls} upstream calls could not be told whose they are`;
-      report.report(cause, `${cause}: no route has their time. \`context: true\` places them (docs/upstream.md).`);
+      const advice = '`context: true` places those of requests, and none of work beside them';
+      report.report(cause, `${cause}: no route has their time. ${advice} (docs/upstream.md).`);
     });
     this.windows = new BusyWindows(clock, this.upstream.routes);
     this.channels = new Channels(report);
