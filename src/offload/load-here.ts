@@ -1,7 +1,7 @@
 // Not by its name: bundles often declare a `createRequire` of their own.
 import * as nodeModule from 'node:module';
 import { fileURLToPath } from 'node:url';
-import { isTypeScript } from './where.js';
+import { isTypeScript, LOADER, loadersOf } from './where.js';
 
 /** What `require()` says of an ES module with top-level `await`, and of all of them where Node is told to require none. */
 const ONLY_IMPORTED = new Set(['ERR_REQUIRE_ASYNC_MODULE', 'ERR_REQUIRE_ESM']);
@@ -22,19 +22,11 @@ async function requireOrImport(href: string, importFile: ImportFile | null): Pro
   }
 }
 
-/** Loads a file in a worker as the process loads its own: where `import()` cannot read TypeScript, hooks of `require()` may. */
-export async function importOrRequire(href: string, importFile: ImportFile): Promise<unknown> {
-  try {
-    return await importFile(href);
-  } catch (error) {
-    if (!isTypeScript(href) || !isOfItsText(error)) throw error;
-    return required(new URL(href));
-  }
-}
+/** Loads a file in a worker as the process loads its own: `import()` knows no hooks of `require()`, and they may know TypeScript. */
+export const loadInWorker = (href: string, importFile: ImportFile, loaders = loadersOf()): Promise<unknown> =>
+  isTypeScript(href) && REQUIRED_LOADER.test(loaders) ? requireOrImport(href, importFile) : importFile(href);
 
-/** Node's own `import()` strips types, or knows none, and has no decorators. */
-const isOfItsText = (error: unknown): boolean =>
-  error instanceof SyntaxError || (error as NodeJS.ErrnoException | null)?.code === 'ERR_UNKNOWN_FILE_EXTENSION';
+const REQUIRED_LOADER = new RegExp(`(?:^|\\s)(?:-r|--require)[\\s=]\\S*${LOADER.source}`);
 
 function required(file: URL): unknown {
   const path = fileURLToPath(file);

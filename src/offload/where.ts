@@ -5,7 +5,9 @@ import { PerfError } from '../core/perf.error.js';
 
 export const isTypeScript = (path: string): boolean => /\.[cm]?tsx?$/.test(path);
 /** What makes a worker load TypeScript with Nest's decorators; Node itself strips types, and has no decorators. */
-const LOADERS = /\b(tsx|ts-node|swc|esbuild-register|sucrase|oxc-node|jiti)\b/;
+export const LOADER = /\b(?:tsx|ts-node|swc|esbuild-register|sucrase|oxc-node|jiti)\b/;
+export const loadersOf = (execArgv: readonly string[] = process.execArgv): string =>
+  [...execArgv, process.env['NODE_OPTIONS'] ?? ''].join(' ');
 
 /**
  * Why a worker cannot load the module's file, in words; null when it can, or should try.
@@ -17,8 +19,9 @@ export function obstacleTo(file: URL, execArgv: readonly string[] = process.exec
   if (!existsSync(source ?? path)) {
     throw new PerfError('PERF_ERR_OPTION', `\`offload.module\` "${path}" does not exist.`);
   }
-  const loaders = [...execArgv, process.env['NODE_OPTIONS'] ?? ''].join(' ');
-  return source === null || LOADERS.test(loaders) ? null : `a worker cannot load the TypeScript of ${source}`;
+  return source === null || LOADER.test(loadersOf(execArgv))
+    ? null
+    : `a worker cannot load the TypeScript of ${source}`;
 }
 
 /** A test runs sources: `offload.module.js` is `offload.module.ts` there. */

@@ -78,7 +78,9 @@ it.skipIf(hasStore)(
     expect(said()).toEqual([]);
     await answered({});
     expect(said().map(([message]) => message)).toEqual([
-      expect.stringMatching(/^1\d\d of 1\d\d upstream calls .*: no route has their time\. `context: true` places those of requests/),
+      expect.stringMatching(
+        /^1\d\d of 1\d\d upstream calls .*: no route has their time\. `context: true` places those of requests/,
+      ),
     ]);
     warned.mockRestore();
   },

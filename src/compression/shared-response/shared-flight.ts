@@ -10,7 +10,6 @@ import {
   listValue,
   mayKeep,
   membersOf,
-  present,
   type FieldValue,
   type ResponseHead,
 } from '../rules/policy.js';
@@ -195,7 +194,7 @@ export class SharedFlight {
   private changed(view: SharedHead): readonly KeptHeader[] {
     const kept: KeptHeader[] = [];
     for (const [name, value] of Object.entries(view.headers())) {
-      if (value === undefined || present(value) === undefined || name === 'transfer-encoding') continue;
+      if (value === undefined || name === 'transfer-encoding') continue;
       if (name === 'content-length' && !view.hasOwnLength) continue;
       if (name === 'vary') {
         const added = membersBeside(value, this.headersBefore[name]);

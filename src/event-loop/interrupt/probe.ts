@@ -171,9 +171,13 @@ function capture<T>(copy: (error: unknown, sites: NodeJS.CallSite[]) => T[], bel
 /** V8 knows it, the type declarations do not. */
 type CallSite = NodeJS.CallSite & { isAsync(): boolean; getEnclosingLineNumber?(): number | null };
 
-/** Of code that a bundler runs by `eval()`, what its `sourceURL` says. */
-const fileOf = (site: CallSite): string | null =>
-  (site.getFileName() ?? (site.isEval() ? site.getScriptNameOrSourceURL() : null)) || null;
+/** Of code that a bundler runs by `eval()`, what its `sourceURL` says; that of a template is no file. */
+function fileOf(site: CallSite): string | null {
+  const file = site.getFileName() ?? null;
+  if (file !== null || !site.isEval()) return file;
+  const url = site.getScriptNameOrSourceURL() ?? '';
+  return apply(startsWith, url, ['webpack']) ? url : null;
+}
 
 function copyFrames(_error: unknown, sites: NodeJS.CallSite[]): Frame[] {
   const frames: Frame[] = [];
@@ -196,7 +200,11 @@ function copyFrames(_error: unknown, sites: NodeJS.CallSite[]): Frame[] {
 function mayBeOfProvider(site: CallSite): boolean {
   const file = fileOf(site);
   return (
-    file !== null && !site.isAsync() && !apply(includes, file, ['node_modules']) && !apply(startsWith, file, ['node:'])
+    file !== null &&
+    file !== '' &&
+    !site.isAsync() &&
+    !apply(includes, file, ['node_modules']) &&
+    !apply(startsWith, file, ['node:'])
   );
 }
 

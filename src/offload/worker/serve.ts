@@ -1,7 +1,7 @@
 import { subscribe } from 'node:diagnostics_channel';
 import { performance } from 'node:perf_hooks';
 import { receiveMessageOnPort, type MessagePort, type Transferable } from 'node:worker_threads';
-import { importOrRequire } from '../load-here.js';
+import { loadInWorker } from '../load-here.js';
 import { notCloneable, offloadError } from '../offload.errors.js';
 import { withOffloadContext } from '../offload-context.js';
 import { sentError } from '../sent-error.js';
@@ -14,7 +14,7 @@ import { exportsOf, functionIn } from './load.js';
 const LISTENS = 'tracing:net.server.listen:asyncStart';
 
 const importFile = (href: string): Promise<unknown> => import(href);
-const load = (href: string): Promise<unknown> => importOrRequire(href, importFile);
+const load = (href: string): Promise<unknown> => loadInWorker(href, importFile);
 
 let application: Promise<WorkerApplication> | null = null;
 /** The task that is being served. */

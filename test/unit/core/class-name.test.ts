@@ -8,6 +8,8 @@ it.each([
   ['class a{b(){return`\n`}}', true],
   ['class a extends Object{}', true],
   ['function i(){}', true],
+  ['class s {}', true],
+  ['class JE{}', true],
   // Written by people.
   ['class S3 {}', false],
   ['class Db {\n}', false],

@@ -137,11 +137,14 @@ describe('frames', () => {
   });
 
   it('of code that a bundler runs by `eval()` have the file that its `sourceURL` names', () => {
-    const named = '//# sourceURL=webpack-internal:///./src/reports.ts';
-    const source = `(function render(look) {\n  return look();\n})\n${named}`;
-    const run = runInThisContext(`eval(${JSON.stringify(source)})`) as (look: () => Frame[]) => Frame[];
-    const frame = run(captureFrames).find(({ name }) => name === 'render');
-    expect(frame).toMatchObject({ file: 'webpack-internal:///./src/reports.ts', line: 2 });
+    const framesOf = (url: string) => {
+      const source = `(function render(look) {\n  return look();\n})\n//# sourceURL=${url}`;
+      const run = runInThisContext(`eval(${JSON.stringify(source)})`) as (look: () => Frame[]) => Frame[];
+      return run(captureFrames).find(({ name }) => name === 'render');
+    };
+    const url = 'webpack-internal:///./src/reports.ts';
+    expect(framesOf(url)).toMatchObject({ file: url, line: 2 });
+    expect(framesOf('lodash.templateSources[0]')).toMatchObject({ file: null });
   });
 
   it('are none while a stack is being formatted: V8 does not do that twice at a time', () => {
