@@ -2,11 +2,14 @@ import { reasonOf } from '../core/reason.js';
 import { inRootContext } from '../core/root-context.js';
 import type { FeatureHost } from '../http/feature.js';
 
-const AGE_MS = 30_000;
+const MIN_AGE_MS = 2_000;
+const MAX_AGE_MS = 30_000;
+/** Making takes at most so small a part of the time. */
+const PAUSES_OF_COST = 40;
 
 /** What takes too long for a poll: made anew beside polls, when it is asked for and old. What fails leaves it as it was. */
 export class Refreshed<T> {
-  private madeAtMs = -Infinity;
+  private oldAtMs = -Infinity;
   private making: Promise<void> | null = null;
 
   constructor(
@@ -19,8 +22,7 @@ export class Refreshed<T> {
 
   /** As it is known by now. */
   now(): T {
-    if (this.making === null && this.host.nowMs() - this.madeAtMs >= AGE_MS)
-      this.making = inRootContext(() => this.makeAnew());
+    if (this.making === null && this.host.nowMs() >= this.oldAtMs) this.making = inRootContext(() => this.makeAnew());
     return this.value;
   }
 
@@ -32,6 +34,8 @@ export class Refreshed<T> {
   }
 
   private async makeAnew(): Promise<void> {
+    const { nowMs } = this.host;
+    const startedMs = nowMs();
     try {
       // Not in the turn of the poll.
       await new Promise((resolve) => setImmediate(resolve));
@@ -41,7 +45,8 @@ export class Refreshed<T> {
       this.host.report.report(cause, `${cause}. It shows what was there before.`);
     } finally {
       this.making = null;
-      this.madeAtMs = this.host.nowMs();
+      const tookMs = nowMs() - startedMs;
+      this.oldAtMs = nowMs() + Math.min(MAX_AGE_MS, Math.max(MIN_AGE_MS, PAUSES_OF_COST * tookMs));
     }
   }
 }

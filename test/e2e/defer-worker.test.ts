@@ -63,6 +63,21 @@ it('leaves work of a class that it does not know to others, without burning an a
   expect(knowing.log.ran).toMatchObject([{ data: { order: 'o-1' }, attempt: 1 }]);
 });
 
+it('warns of no leak, however many run at a time', async () => {
+  const warnings: Error[] = [];
+  const heard = (warning: Error): void => void warnings.push(warning);
+  process.on('warning', heard);
+  const app = await start(durable({ worker: { concurrency: 20 } }));
+  let open = (): void => {};
+  app.log.gate = new Promise((resolve) => (open = resolve));
+  await Promise.all(Array.from({ length: 20 }, (_, i) => app.deferrer.enqueue(SendReceipt, { order: `o-${i}` })));
+  await until('all to run', () => app.log.ran.length === 20);
+  open();
+  await app.app.close();
+  process.off('warning', heard);
+  expect(warnings).toEqual([]);
+});
+
 it('counts the failures of its worker', async () => {
   const app = await start(durable());
   app.log.failing.add('o-1');

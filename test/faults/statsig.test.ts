@@ -174,8 +174,11 @@ describe('statsigSink and what the SDK says', () => {
     const initializeAsync = vi
       .fn<() => Promise<void>>()
       .mockRejectedValueOnce(new Error('Invalid key provided'))
+      .mockRejectedValueOnce(new Error('Invalid key provided'))
       .mockResolvedValue();
     const sink = await started({ client: { initializeAsync, logEvent, flush: () => Promise.resolve() } });
+    // Gates are asked before the first events are due.
+    expect(initializeAsync).toHaveBeenCalledOnce();
     await sink.publish(requests(2));
     await sink.flush?.(1_000);
     expect(host.reports).toEqual([expect.stringMatching(/could not be initialised: Invalid key provided \(3 now\)/)]);

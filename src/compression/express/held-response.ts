@@ -55,8 +55,10 @@ export class HeldResponse implements Sending {
   writeHead(status: number, reason?: unknown, headers?: unknown): ServerResponse {
     if (this.phase === 'waiting') throw headersSentError();
     const { response, original } = this;
-    if (this.phase !== 'open' || !isStatus(status)) return original.writeHead.call(response, status, reason, headers);
     const given = (typeof reason === 'string' ? headers : (headers ?? reason)) as GivenHeaders;
+    if (this.phase !== 'open' || !isStatus(status) || isRefused(given, response)) {
+      return original.writeHead.call(response, status, reason, headers);
+    }
     setAll(response, given);
     response.statusCode = status;
     this.openStream(() => {
@@ -245,6 +247,10 @@ const isReason = (reason: string | undefined): boolean =>
 
 /** `writeHead`'s headers: an object, a flat list of names and values, or a list of pairs. */
 type GivenHeaders = OutgoingHttpHeaders | OutgoingHttpHeader[] | null | undefined;
+
+/** Lists that Node refuses: with a name that has no value, and of pairs once there are headers. */
+const isRefused = (given: GivenHeaders, response: ServerResponse): boolean =>
+  Array.isArray(given) && (Array.isArray(given[0]) ? response.getHeaderNames().length > 0 : given.length % 2 === 1);
 
 export function setAll(response: ServerResponse, headers: GivenHeaders): void {
   const pairs = pairsOf(headers);

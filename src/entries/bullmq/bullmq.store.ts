@@ -1,6 +1,7 @@
 import type { Queue } from 'bullmq';
 import { applicationPackage } from '../../core/application-package.js';
 import { backoffMs } from '../../core/backoff.js';
+import { entryOf } from '../../core/entry-of.js';
 import { within } from '../../core/within.js';
 import { PerfError } from '../../core/perf.error.js';
 import { reasonOf } from '../../core/reason.js';
@@ -86,6 +87,7 @@ class BullmqStore implements BullmqDurableStore {
   readonly spill: { readonly path: string; readonly maxBytes: number } | null;
   private readonly ownQueue: string;
   private readonly queues = new Map<string, Queue>();
+  private readonly attempts = new Map<Queue, Promise<void>>();
   private readonly workers = new Map<string, JobWorker>();
   /** Queues that this application stores work in, or works off. One that is only looked at may be somebody else's. */
   private readonly served = new Set<string>();
@@ -148,7 +150,8 @@ class BullmqStore implements BullmqDurableStore {
     }
     this.serve(name);
     const queue = this.queue(name);
-    await attempted(queue);
+    // One wait for all that is stored meanwhile, since each listens to the client.
+    await entryOf(this.attempts, queue, () => attempted(queue).finally(() => this.attempts.delete(queue)));
     try {
       return await queue.addBulk(envelope ? [envelopeOf(jobs)] : jobs.map(bulkJobOf));
     } catch (error) {

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { BackoffStrategy, Job, Worker } from 'bullmq';
 import { reasonOf } from '../../core/reason.js';
@@ -57,6 +58,8 @@ export class JobWorker {
     private readonly options: QueueWorkerOptions,
     private readonly host: DurableStoreHost,
   ) {
+    // All that run at a time listen to it.
+    setMaxListeners(0, this.stopping.signal);
     this.worker = this.open(false);
   }
 

@@ -22,7 +22,10 @@ export const adapterFor = (client: StatsigClient): StatsigAdapter =>
 class LegacyAdapter implements StatsigAdapter {
   constructor(private readonly client: StatsigClient) {}
 
-  async start(): Promise<void> {}
+  /** Gates are asked before the first events are due. Why it fails, `ready()` says. */
+  async start(): Promise<void> {
+    this.ready().catch(() => {});
+  }
 
   /** The client may be given while it still initialises: then this gives back the running initialisation. */
   async ready(): Promise<void> {

@@ -54,6 +54,34 @@ class AloneController {
     setImmediate(() => server.closeIdleConnections());
   }
 
+  /** Node refuses both: a name without a value, and pairs beside the headers of Express. */
+  @Get('refused')
+  refused(@Res() response: ServerResponse): void {
+    const codes = [
+      ['x-odd'],
+      [
+        ['x-one', '1'],
+        ['x-two', '2'],
+      ],
+    ].map((headers) => {
+      try {
+        return response.writeHead(200, headers as never);
+      } catch (error) {
+        return (error as NodeJS.ErrnoException).code;
+      }
+    });
+    response.statusCode = 500;
+    response.end(JSON.stringify(codes));
+  }
+
+  /** Written around Fastify, which is given a body all the same. */
+  @Get('early')
+  early(@Res() reply: FastifyReply): void {
+    reply.raw.on('error', () => undefined).write('early');
+    setTimeout(() => reply.raw.end(), 20);
+    void reply.send(textOf(5_000));
+  }
+
   @Get('latin1')
   latin1(@Res() response: ServerResponse): void {
     response.setHeader('content-type', 'text/plain; charset=iso-8859-1');
@@ -98,6 +126,20 @@ describe.each(adapters)('compression on %s', (adapter) => {
     const small = await get('c/json/100');
     const again = await get('c/json/100', { 'if-none-match': small.headers.etag ?? '"none"' });
     expect([again.status, again.headers.vary]).toEqual([adapter === 'express' ? 304 : 200, undefined]);
+  });
+
+  it.runIf(adapter === 'express')('refuses the lists of headers that Node refuses', async () => {
+    await start();
+    const answer = await get('alone/refused');
+    expect([answer.status, JSON.parse(answer.text)]).toEqual([
+      500,
+      ['ERR_INVALID_ARG_VALUE', expect.stringMatching(/^ERR_INVALID_(HTTP_TOKEN|ARG_TYPE)$/)],
+    ]);
+  });
+
+  it.runIf(adapter === 'fastify')('keeps what was written before a body that Fastify can no longer send', async () => {
+    await start();
+    expect((await get('alone/early')).text).toBe('early');
   });
 
   it.runIf(adapter === 'fastify')("encodes streams that are none of Node's own", async () => {
