@@ -1,89 +1,24 @@
-import { setTimeout as delay } from 'node:timers/promises';
-import { Controller, Get, Header, NotFoundException, Param, Query, Version, VersioningType } from '@nestjs/common';
+import { VersioningType } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { describe, expect, it } from 'vitest';
-import { PerfModule, PerfService, SkipPerf, type RouteSnapshot } from '../../src/index.js';
+import { PerfModule, PerfService, type RouteSnapshot } from '../../src/index.js';
 import { memorySink, settle } from '../../src/entries/testing.js';
 import { adapterOf, adapters, startApp } from '../fixtures/app.js';
+import {
+  BaseController,
+  FirstController,
+  ItemsController,
+  SecondController,
+  ShelvesController,
+  SkippedController,
+  VersionedController,
+} from '../fixtures/items.controller.js';
 import { RawClient } from '../fixtures/socket.js';
 import { until } from '../fixtures/until.js';
 
-@Controller('items')
-class ItemsController {
-  @Get(':id')
-  item(@Param('id') id: string) {
-    return { id };
-  }
-  @Get()
-  async list(@Query('ms') ms = '0') {
-    await delay(Number(ms));
-    return [];
-  }
-  @Get('of/database')
-  @Header('Server-Timing', 'db;dur=5')
-  database() {
-    return [];
-  }
-}
-
-@Controller('health')
-@SkipPerf()
-class SkippedController {
-  @Get()
-  ok() {
-    return 'ok';
-  }
-}
-
-@Controller('versioned')
-class VersionedController {
-  @Get()
-  @Version('1')
-  first() {
-    return 1;
-  }
-  @Get()
-  @Version('2')
-  second() {
-    return 2;
-  }
-}
-
-@Controller('shelves')
-class ShelvesController {
-  @Get('few/:id')
-  few(@Param('id') id: string) {
-    if (id === 'none') throw new NotFoundException();
-    return { id };
-  }
-  @Get('many/:id')
-  many(@Param('id') id: string) {
-    return this.few(id);
-  }
-}
-
-class BaseController {
-  @Get('inherited')
-  inherited() {
-    return 'from the base';
-  }
-}
-@Controller('first')
-class FirstController extends BaseController {}
-@Controller('second')
-class SecondController extends BaseController {}
-
 const controllers = [ItemsController, SkippedController, FirstController, SecondController];
-const everythingOff = {
-  latency: false,
-  eventLoop: false,
-  upstream: false,
-  users: false,
-  history: false,
-  resources: false,
-  compression: false,
-  defer: false as const,
-};
+const features = ['latency', 'eventLoop', 'upstream', 'users', 'history', 'resources', 'compression', 'defer'];
+const everythingOff = Object.fromEntries(features.map((name) => [name, false]));
 const rowOf = (routes: readonly RouteSnapshot[], route: string): RouteSnapshot =>
   routes.find((r) => r.route === route)!;
 

@@ -1,14 +1,22 @@
-import { randomUUID } from 'node:crypto';
-import { BullModule, InjectQueue } from '@nestjs/bullmq';
-import { Body, Controller, Get, Inject, Injectable, Post } from '@nestjs/common';
-import { Queue, type Job } from 'bullmq';
+import { Controller, Injectable, Post } from '@nestjs/common';
+import { Queue } from 'bullmq';
 import { Redis } from 'ioredis';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { freePort, type RunningRedis } from '../../scripts/redis.mjs';
-import { Deferrer, DeferWork, type DeferContext, type DeferOptions, type DeferredWork } from '../../src/index.js';
+import { freePort } from '../../scripts/redis.mjs';
+import { Deferrer, DeferWork, type DeferredWork } from '../../src/index.js';
 import { bullmqStore } from '../../src/entries/bullmq.js';
 import { startApp, type TestApp } from '../fixtures/app.js';
-import { adminOf, ownRedis } from '../fixtures/redis.js';
+import { adminOf } from '../fixtures/redis.js';
+import {
+  durableRedis,
+  expectEachStoredOnce,
+  pause,
+  placeOrders,
+  Receipt,
+  settleSinks,
+  startOrders,
+  storedIn,
+} from '../fixtures/durable-orders.js';
 import { until } from '../fixtures/until.js';
 
 /** The full proof takes minutes: `npm run test:long`. The short form breaks the same things for a moment. */
@@ -16,33 +24,6 @@ const LONG = process.env['PERF_LONG'] !== undefined;
 /** How much longer an order may take than a request that defers nothing. One that waited for Redis would take far more. */
 const MOST_TIMES = 10;
 const collectGarbage = (globalThis as { gc?: () => void }).gc ?? ((): void => {});
-
-@Injectable()
-class Receipt implements DeferredWork<{ id: string }> {
-  prepare({ result }: DeferContext): { id: string } {
-    return result as { id: string };
-  }
-  run(): void {}
-}
-
-/** Each order makes one durable job and one job on the application's own queue. */
-@Controller('orders')
-class OrdersController {
-  constructor(
-    @Inject(Deferrer) private readonly deferrer: Deferrer,
-    @InjectQueue('mail') private readonly mail: Queue,
-  ) {}
-  @Post()
-  @DeferWork(Receipt, { durable: true })
-  create(@Body() order: { id: string }) {
-    this.deferrer.addJob(this.mail, 'welcome', order);
-    return order;
-  }
-  @Get()
-  list() {
-    return [];
-  }
-}
 
 let noted = 0;
 @Injectable()
@@ -63,92 +44,6 @@ class NotesController {
     return {};
   }
 }
-
-const durableRedis = (options = {}): Promise<RunningRedis> => ownRedis({ appendOnly: true, ...options });
-
-/** Does not close with the test when it is asked to close earlier: closing twice is harmless. */
-async function startOrders(port: number, defer: DeferOptions = {}): Promise<TestApp> {
-  const connection = { host: '127.0.0.1', port };
-  const running = await startApp('fastify', {
-    metadata: {
-      imports: [BullModule.forRoot({ connection }), BullModule.registerQueue({ name: 'mail' })],
-      controllers: [OrdersController],
-      providers: [Receipt],
-    },
-    perf: { defer: { store: bullmqStore({ connection, queue: 'durable', worker: false }), ...defer } },
-  });
-  onTestFinished(() => running.close());
-  return running;
-}
-
-/** Orders, ten at a time, until told to stop: which were answered with 201, and how long they take beside a plain GET. */
-function placeOrders(running: TestApp) {
-  const accepted: string[] = [];
-  const [ordersMs, plainMs]: [number[], number[]] = [[], []];
-  const timed = async (into: number[], init?: RequestInit): Promise<Response> => {
-    const startedMs = performance.now();
-    const response = await fetch(`${running.url}/orders`, init);
-    await response.arrayBuffer();
-    into.push(performance.now() - startedMs);
-    return response;
-  };
-  let going = true;
-  const client = async (): Promise<void> => {
-    while (going) {
-      const id = randomUUID();
-      await timed(plainMs);
-      const headers = { 'content-type': 'application/json' };
-      const response = await timed(ordersMs, { method: 'POST', headers, body: JSON.stringify({ id }) });
-      if (response.status === 201) accepted.push(id);
-      await new Promise((resolve) => setTimeout(resolve, 1));
-    }
-  };
-  const clients = Array.from({ length: 10 }, client);
-  return {
-    accepted,
-    /** By their medians, since the last call. */
-    timesPlain: () => median(ordersMs.splice(0)) / median(plainMs.splice(0)),
-    stop: async (): Promise<string[]> => {
-      going = false;
-      await Promise.all(clients);
-      return accepted;
-    },
-  };
-}
-
-const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1]!;
-
-/** The order ids in both queues. */
-async function storedIn(port: number): Promise<{ durable: string[]; mail: string[] }> {
-  const idsOf = async (name: string, read: (job: Job) => string): Promise<string[]> => {
-    const queue = new Queue(name, { connection: { host: '127.0.0.1', port } });
-    const ids = (await queue.getJobs(['waiting', 'prioritized', 'delayed', 'active', 'completed', 'failed'])).map(read);
-    await queue.close();
-    return ids;
-  };
-  return {
-    durable: await idsOf('durable', ({ data }) => (data as { data: { id: string } }).data.id),
-    mail: await idsOf('mail', ({ data }) => (data as { id: string }).id),
-  };
-}
-
-async function expectEachStoredOnce(port: number, accepted: readonly string[]): Promise<void> {
-  const stored = await storedIn(port);
-  for (const ids of [stored.durable, stored.mail]) {
-    expect(ids.length - new Set(ids).size).toBe(0);
-    expect(ids.toSorted()).toEqual([...accepted].toSorted());
-  }
-}
-
-/** What is published so far has reached the sink. */
-async function settleSinks({ sink }: TestApp): Promise<void> {
-  for (let before = -1; before !== sink.records.length;) {
-    before = sink.records.length;
-    await pause(1_100);
-  }
-}
-
-const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 describe('deferred work while Redis fails', () => {
   const kills = LONG ? 30 : 10;

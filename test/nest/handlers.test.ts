@@ -18,8 +18,7 @@ import { adapters } from '../fixtures/app.js';
 import { SkipPerf } from '../../src/index.js';
 import { forms, startApplication } from './applications.js';
 
-type Method = (this: unknown, ...parameters: unknown[]) => unknown;
-type Methods = Record<string, Method>;
+type Methods = Record<string, (this: unknown, ...parameters: unknown[]) => unknown>;
 
 /** Anew for each application: these tests change classes. */
 function build(scope = Scope.DEFAULT) {

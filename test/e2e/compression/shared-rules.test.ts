@@ -1,23 +1,9 @@
 import type { ServerResponse } from 'node:http';
-import { setTimeout as delay } from 'node:timers/promises';
-import {
-  Controller,
-  Get,
-  HttpCode,
-  type INestApplication,
-  Logger,
-  Param,
-  Res,
-  Version,
-  VersioningType,
-} from '@nestjs/common';
-import type { AbstractHttpAdapter } from '@nestjs/core';
-import { FastifyAdapter } from '@nestjs/platform-fastify';
+import { Controller, Get, HttpCode, type INestApplication, Logger, Res, Version, VersioningType } from '@nestjs/common';
 import type { FastifyInstance } from 'fastify';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { SharedResponse } from '../../../src/index.js';
 import { adapters, startApp, type TestApp } from '../../fixtures/app.js';
-import { CERTIFICATE, KEY } from '../../fixtures/certificate.js';
 import { callAccepting } from '../../fixtures/http-client.js';
 
 const counts: Record<string, number> = {};
@@ -91,21 +77,6 @@ class CopyingController {
     if (reply.setHeader === undefined) reply.header('vary', ofAnother);
     else reply.setHeader('vary', ofAnother);
     return { n: count('copied') };
-  }
-}
-
-@Controller('preloaded')
-class PreloadedController {
-  @Get()
-  @SharedResponse({ ttlMs: 60_000, preload: true })
-  preloaded(): unknown {
-    return { n: count('preloaded') };
-  }
-
-  @Get(':id')
-  @SharedResponse({ ttlMs: 60_000, preload: true })
-  one(@Param('id') id: string): unknown {
-    return { id };
   }
 }
 
@@ -242,45 +213,5 @@ describe.each(adapters)('@SharedResponse() on %s', (adapter) => {
     await test.close();
     expect(answers).toEqual([answers[0], answers[0]]);
     expect(warn.mock.calls.filter(([text]) => String(text).includes('@SharedResponse()'))).toEqual([]);
-  });
-
-  it('that is preloaded says nothing of it when the application closes at once', async () => {
-    const warn = vi.spyOn(Logger.prototype, 'warn').mockImplementation(() => {});
-    for (let i = 0; i < 5; i++) {
-      const closed = await startApp(adapter, { metadata: { controllers: [PreloadedController] } });
-      await closed.close();
-    }
-    // A connection that is refused or reset is told in a turn to come.
-    await delay(50);
-    expect(warn.mock.calls.filter(([text]) => String(text).includes('was not preloaded'))).toEqual([]);
-  });
-
-  it('is preloaded where it is asked to, and says where it cannot be', async () => {
-    const warn = vi.spyOn(Logger.prototype, 'warn').mockImplementation(() => {});
-    await start([PreloadedController]);
-    await expect.poll(() => counts['preloaded']).toBe(1);
-    expect(await get('preloaded')).toBe('{"n":1}');
-    expect(warn).toHaveBeenCalledWith(
-      '@SharedResponse() on "PreloadedController.one" is not preloaded: `/api/preloaded/:id` has parameters. Remove `preload`.',
-    );
-  });
-});
-
-describe.each([
-  ['without TLS', { http2: true }],
-  ['with TLS', { http2: true, https: { key: KEY, cert: CERTIFICATE } }],
-] as const)('@SharedResponse() on fastify with HTTP/2 %s', (_how, options) => {
-  it('is preloaded', async () => {
-    delete counts['preloaded'];
-    const warn = vi.spyOn(Logger.prototype, 'warn').mockImplementation(() => {});
-    const adapter: unknown = new FastifyAdapter(options as object);
-    const test = await startApp('fastify', {
-      metadata: { controllers: [PreloadedController] },
-      adapter: adapter as AbstractHttpAdapter,
-    });
-    await expect.poll(() => counts['preloaded']).toBe(1);
-    await test.close();
-    expect(warn.mock.calls.filter(([text]) => String(text).includes('was not preloaded'))).toEqual([]);
-    vi.restoreAllMocks();
   });
 });

@@ -4,7 +4,6 @@ import {
   Controller,
   Get,
   Inject,
-  Logger,
   NotFoundException,
   UseFilters,
   type ArgumentsHost,
@@ -14,7 +13,6 @@ import { PerfService } from '../../../src/index.js';
 import { adapters } from '../../fixtures/app.js';
 import { closeOffloadApps, compiled, offloadApp, type OffloadApp } from '../../fixtures/offload/app.js';
 import { Reports, StockError } from '../../fixtures/offload/reports.js';
-import { until } from '../../fixtures/until.js';
 
 afterEach(closeOffloadApps);
 
@@ -202,33 +200,6 @@ describe('an offloaded method', () => {
 it.each([true, false])('a file with top-level `await` runs on either thread (`inline: %s`)', async (inline) => {
   const { offloader } = await offloadApp({ offload: { threads: 1, inline } });
   expect(await offloader.run(compiled('awaiting'), 4)).toEqual({ isMainThread: inline, product: 8 });
-});
-
-describe("a worker's log", () => {
-  const said = async (): Promise<string> => {
-    const written = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
-    const errors = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
-    const text = (): string => [...written.mock.calls, ...errors.mock.calls].map(([chunk]) => String(chunk)).join('');
-    const { reports } = await offloadApp({ offload: { threads: 1 } });
-    await reports.log();
-    await until('all is said', () => text().includes('all is said') && text().includes('at fatal'));
-    return text();
-  };
-  afterEach(() => vi.restoreAllMocks());
-
-  it('has the levels of the main thread, and no lines of a start', async () => {
-    vi.spyOn(Logger, 'isLevelEnabled').mockImplementation((level) => level !== 'verbose' && level !== 'debug');
-    const text = await said();
-    for (const level of ['log', 'warn', 'error', 'fatal']) expect(text).toContain(`said at ${level}`);
-    for (const other of ['at debug', 'at verbose', 'is made', 'InstanceLoader']) expect(text).not.toContain(other);
-  });
-
-  it('is warnings and errors where Nest tells no level: perhaps nothing is to be logged', async () => {
-    vi.spyOn(Logger, 'isLevelEnabled').mockReturnValue(false);
-    const text = await said();
-    for (const level of ['warn', 'error', 'fatal']) expect(text).toContain(`said at ${level}`);
-    for (const other of ['at log', 'at debug', 'at verbose']) expect(text).not.toContain(other);
-  });
 });
 
 describe.each(adapters)('from a request, on %s', (adapter) => {

@@ -1,0 +1,88 @@
+import type * as http from 'node:http';
+import type { ServerResponse } from 'node:http';
+import { HttpException, type INestApplication } from '@nestjs/common';
+import type { AbstractHttpAdapter } from '@nestjs/core';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
+import { afterEach, describe, expect, it } from 'vitest';
+import { adapters, startApp, type TestApp } from '../../fixtures/app.js';
+import { callAccepting } from '../../fixtures/http-client.js';
+import { feed, FeedController, type Headered } from '../../fixtures/shared-feed.js';
+
+describe.each(adapters)('@SharedResponse between middleware and hooks on %s', (adapter) => {
+  let test: TestApp;
+  const start = async (beforeInit: (app: INestApplication) => void): Promise<void> => {
+    feed.handler = 0;
+    test = await startApp(adapter, { metadata: { controllers: [FeedController] }, beforeInit });
+  };
+  afterEach(() => test.close());
+  const get = (path: string, headers: Record<string, string> = {}) =>
+    callAccepting(`${test.url}/${path}`, 'br', { headers });
+
+  it('removes from every answer what the handler has removed', async () => {
+    const helmet = (_: unknown, response: ServerResponse, next: () => void): void => {
+      response.setHeader('x-frame-options', 'DENY');
+      next();
+    };
+    await start((app) => void app.use(helmet));
+    expect((await get('s/buffer')).headers['x-frame-options']).toBe('DENY');
+    for (const text of ['{"n":2}', '{"n":2}']) {
+      const { headers, text: body } = await get('s/embeddable');
+      expect([body, headers['x-frame-options']]).toEqual([text, undefined]);
+    }
+    expect((await get('s/buffer')).headers['x-frame-options']).toBe('DENY');
+  });
+
+  it('keeps apart what a rewritten URL keeps apart', async () => {
+    const rewritten = (host: unknown): string => `/s/tenant/${String(host).replace(/:.*/, '')}`;
+    const adapterWithRewrite: unknown = new FastifyAdapter({
+      rewriteUrl: ({ headers }: http.IncomingMessage) => rewritten(headers.host),
+    });
+    test = await startApp(adapter, {
+      metadata: { controllers: [FeedController] },
+      ...(adapter === 'fastify' ? { adapter: adapterWithRewrite as AbstractHttpAdapter } : {}),
+      beforeInit: (app) => {
+        if (adapter === 'fastify') return;
+        app.use((request: http.IncomingMessage, _response: unknown, next: () => void) => {
+          request.url = rewritten(request.headers.host);
+          next();
+        });
+      },
+    });
+    for (const host of ['a.test', 'b.test', 'a.test'])
+      expect((await get('data', { host })).text).toBe(`{"tenant":"${host}"}`);
+  });
+
+  it('gives what a later hook has made of it: the error of one that refuses', async () => {
+    if (adapter !== 'fastify') return;
+    await start((app) => {
+      const fastify = app.getHttpAdapter().getInstance() as {
+        addHook(name: 'onSend', hook: (request: Headered, reply: { statusCode: number }) => Promise<unknown>): void;
+      };
+      fastify.addHook('onSend', async ({ headers }, { statusCode }) => {
+        if (headers['x-token'] === 'none' && statusCode === 200) throw new HttpException('not for you', 403);
+        return undefined;
+      });
+    });
+    expect((await get('s/feed')).status).toBe(200);
+    const refused = await get('s/feed', { 'x-token': 'none' });
+    expect([refused.status, refused.text]).toEqual([403, expect.stringContaining('not for you')]);
+  });
+
+  it('repeats what tells of the body, and adds to `Vary` what the handler has added', async () => {
+    await start((app) => {
+      app.use(({ headers }: http.IncomingMessage, response: ServerResponse, next: () => void) => {
+        response.setHeader('content-language', headers['accept-language'] ?? 'en');
+        if (headers.origin !== undefined) response.setHeader('vary', 'Origin');
+        next();
+      });
+    });
+    expect((await get('s/english')).headers).toMatchObject({ 'content-language': 'en' });
+    const { headers, text } = await get('s/english', { 'accept-language': 'de', origin: 'https://a.example' });
+    expect([headers['content-language'], text.includes('"n":1')]).toEqual(['en', true]);
+    expect(String(headers.vary).toLowerCase().split(', ').toSorted()).toEqual([
+      'accept-encoding',
+      'accept-language',
+      'origin',
+    ]);
+  });
+});

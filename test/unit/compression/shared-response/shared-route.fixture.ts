@@ -1,0 +1,56 @@
+import { Compressor } from '../../../../src/compression/codec/compressor.js';
+import { ContentCache } from '../../../../src/compression/cache/content-cache.js';
+import type { FieldValue } from '../../../../src/compression/rules/policy.js';
+import { Governor } from '../../../../src/compression/codec/compressor.js';
+import type { SharedFlight } from '../../../../src/compression/shared-response/shared-flight.js';
+import {
+  SharedRoute,
+  type Admission,
+  type SharedResponseOptions,
+} from '../../../../src/compression/shared-response/shared-route.js';
+
+const compressor = new Compressor({ zstd: null, br: null, gzip: null }, new Governor(1));
+
+export function answer(headers: Record<string, FieldValue> = {}, status = 200) {
+  const head: Record<string, FieldValue> = { 'content-type': 'application/json', ...headers };
+  return { method: 'GET', status, hasOwnLength: false, header: (name: string) => head[name], headers: () => head };
+}
+
+interface Asking {
+  request?: unknown;
+  before?: Record<string, FieldValue>;
+  authorized?: boolean;
+  gone?: boolean;
+}
+
+/** A route with a clock of its own. */
+export function route({
+  maxBytes = 1_000_000,
+  ...options
+}: Partial<SharedResponseOptions> & { maxBytes?: number } = {}) {
+  const clock = { nowMs: 1_000 };
+  const reasons: string[] = [];
+  const cache = new ContentCache(maxBytes);
+  const shared = new SharedRoute(
+    { ttlMs: 100, ...options },
+    cache,
+    () => clock.nowMs,
+    (reason) => reasons.push(reason),
+  );
+  const admit = async (
+    url = '/feed',
+    { request = {}, before = {}, authorized = false, gone = false }: Asking = {},
+  ): Promise<Admission> =>
+    shared.admit({ method: 'GET', url, request, authorized, headers: () => before, gone: () => gone });
+  const land = async (admission: Admission, body: string, view = answer()): Promise<boolean> => {
+    const { flight } = admission as { flight: SharedFlight };
+    const isKept = flight.keep(view, body) !== null;
+    await flight.publish(view, compressor);
+    return isKept;
+  };
+  const slots = (): number => (shared as unknown as { slots: Map<string, unknown> }).slots.size;
+  return { clock, reasons, cache, admit, land, slots };
+}
+
+export const bodyOf = (admission: Admission): unknown =>
+  admission.kind === 'kept' ? admission.kept.entry.source : admission.kind;
