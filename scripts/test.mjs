@@ -21,19 +21,20 @@ const bounded = !long && rest.length === 0 ? ['--project', '!*-alone'] : [];
 run('node_modules/.bin/vitest', ['run', ...(alone ? ['--project', '*-alone'] : bounded), ...rest], { env });
 if (long && rest.length === 0) {
   run('node', ['scripts/mutations.mjs']);
-  compressionEverywhere();
+  onOtherRuntimes();
   run('node', ['scripts/package-tests.mjs'], { env });
 }
 
-/** Codings, their timing and back-pressure are the runtime's: compression's suites run on newer ones too, and with one pool thread. */
-function compressionEverywhere() {
-  const suites = ['--project', 'unit', '--project', 'nest12', 'test/unit/compression', 'test/e2e/compression'];
+/** What is the runtime's: the context store and its resources; codings, their timing and back-pressure, with one pool thread as well. */
+function onOtherRuntimes() {
+  const compression = ['--project', 'unit', '--project', 'nest12', 'test/unit/compression', 'test/e2e/compression'];
+  const applications = ['--project', 'nest12', '--project', 'nest12-apart'];
   const newer = (major) => `test/node-versions/node_modules/node${major}/bin/node`;
-  for (const [node, pool] of [
-    [newer(26), '4'],
-    [newer(24), '4'],
-    [newer(24), '1'],
-    ['node', '1'],
+  for (const [node, pool, suites] of [
+    [newer(26), '4', applications],
+    [newer(24), '4', applications],
+    [newer(24), '1', compression],
+    ['node', '1', compression],
   ]) {
     const bounded = { ...process.env, UV_THREADPOOL_SIZE: pool };
     run(node, ['node_modules/vitest/vitest.mjs', 'run', ...suites], { env: bounded });
