@@ -59,8 +59,6 @@ export async function compressOnFastify(
   fastify.addHook('onSend', (request, reply, payload, done) => {
     const state = stateOf(request);
     if (state !== null) showCondition(state, request);
-    // Written around Fastify, which says so.
-    if (reply.raw.headersSent) return done(null, payload);
     // Fastify makes these options anew for each who asks.
     const config: RouteOptions['config'] = someOff ? request.routeOptions.config : undefined;
     const route = config?.[OFF] === true ? engine.off : (compressionOf(state) ?? engine.unrouted);
