@@ -30,13 +30,13 @@ function onOtherRuntimes() {
   const compression = ['--project', 'unit', '--project', 'nest12', 'test/unit/compression', 'test/e2e/compression'];
   const applications = ['--project', 'nest12', '--project', 'nest12-apart'];
   const newer = (major) => `test/node-versions/node_modules/node${major}/bin/node`;
-  for (const [node, pool, suites] of [
-    [newer(26), '4', applications],
-    [newer(24), '4', applications],
-    [newer(24), '1', compression],
-    ['node', '1', compression],
+  for (const { node, pool, suites } of [
+    { node: newer(26), pool: 4, suites: applications },
+    { node: newer(24), pool: 4, suites: applications },
+    { node: newer(24), pool: 1, suites: compression },
+    { node: 'node', pool: 1, suites: compression },
   ]) {
-    const bounded = { ...process.env, UV_THREADPOOL_SIZE: pool };
+    const bounded = { ...process.env, UV_THREADPOOL_SIZE: String(pool) };
     run(node, ['node_modules/vitest/vitest.mjs', 'run', ...suites], { env: bounded });
   }
 }
