@@ -104,4 +104,4 @@ await redis?.stop();
 console.log(`
 Go on with
   ${command('npm i nestjs-perf')}    in your application, and \`imports: [PerfModule.forRoot()]\`; the guides are in docs/README.md
-  ${command('npm test')}             here: every suite`);
+  ${command('npm test')}             here: the tests`);
