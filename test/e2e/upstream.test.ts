@@ -223,9 +223,12 @@ describe.each(adapters)('upstream calls, on %s', (adapter) => {
   it('that are the same many times in a request are a finding', async () => {
     // It may have to connect.
     await recordOf('redis');
-    for (let i = 0; i < 5; i++) await recordOf('orders');
-    const { findings } = running.app.get(PerfService).snapshot();
-    expect(findings).toEqual([
+    const findings = async () => {
+      for (let i = 0; i < 5; i++) await recordOf('orders');
+      return running.app.get(PerfService).snapshot().findings;
+    };
+    // One pause of a busy machine can be longer than all calls of the first five.
+    await expect.poll(findings).toEqual([
       {
         kind: 'repeated-calls',
         route: 'GET /orders',
