@@ -178,7 +178,9 @@ function obstacleOf(program: URL | null): string | null {
 
 /** In the module's bundle another class may have that name. */
 function minifiedIn(methods: readonly OffloadedMethod[]): string | null {
-  const renamed = methods.find(({ instance }) => isMinified(instance.constructor));
+  const renamed = methods.find(
+    ({ instance }) => typeof instance.constructor === 'function' && isMinified(instance.constructor),
+  );
   if (renamed === undefined) return null;
   return `a minifier has named the class of "${renamed.name}". Keep class names (\`keepNames\` of esbuild, \`keep_classnames\` of terser)`;
 }

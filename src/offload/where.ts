@@ -1,11 +1,14 @@
-import { extname } from 'node:path';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { PerfError } from '../core/perf.error.js';
 
 export const isTypeScript = (path: string): boolean => /\.[cm]?tsx?$/.test(path);
 /** What makes a worker load TypeScript with Nest's decorators; Node itself strips types, and has no decorators. */
-export const LOADER = /\b(?:tsx|ts-node|swc|esbuild-register|sucrase|oxc-node|jiti)\b/;
+const LOADER = String.raw`[\s=](?:(?!\s-).)*\b(?:tsx|ts-node|swc|esbuild-register|sucrase|oxc-node|jiti)\b`;
+const REQUIRED_LOADER = new RegExp(String.raw`(?:^|\s)(?:-r|--require)${LOADER}`);
+const ANY_LOADER = new RegExp(String.raw`(?:^|\s)(?:-r|--require|--import|--loader|--experimental-loader)${LOADER}`);
+/** Whether `require()` in a worker loads TypeScript. */
+export const requiresTypeScript = (loaders: string): boolean => REQUIRED_LOADER.test(loaders);
 export const loadersOf = (execArgv: readonly string[] = process.execArgv): string =>
   [...execArgv, process.env['NODE_OPTIONS'] ?? ''].join(' ');
 
@@ -14,19 +17,16 @@ export const loadersOf = (execArgv: readonly string[] = process.execArgv): strin
  * @throws PERF_ERR_OPTION when there is none
  */
 export function obstacleTo(file: URL, execArgv: readonly string[] = process.execArgv): string | null {
-  const path = fileURLToPath(file);
-  const source = isTypeScript(path) ? path : sourceBeside(path);
-  if (!existsSync(source ?? path)) {
-    throw new PerfError('PERF_ERR_OPTION', `\`offload.module\` "${path}" does not exist.`);
-  }
-  return source === null || LOADER.test(loadersOf(execArgv))
+  const path = fileURLToPath(sourceOf(file));
+  if (!existsSync(path)) throw new PerfError('PERF_ERR_OPTION', `\`offload.module\` "${path}" does not exist.`);
+  return !isTypeScript(path) || ANY_LOADER.test(loadersOf(execArgv))
     ? null
-    : `a worker cannot load the TypeScript of ${source}`;
+    : `a worker cannot load the TypeScript of ${path}`;
 }
 
-/** A test runs sources: `offload.module.js` is `offload.module.ts` there. */
-function sourceBeside(path: string): string | null {
-  if (existsSync(path)) return null;
-  const stem = path.slice(0, path.length - extname(path).length);
-  return ['.ts', '.mts', '.cts'].map((extension) => stem + extension).find((source) => existsSync(source)) ?? null;
+/** Where sources run, `offload.module.js` is `offload.module.ts`. */
+export function sourceOf(file: URL): URL {
+  if (existsSync(file)) return file;
+  const sources = ['.ts', '.mts', '.cts'].map((extension) => new URL(file.href.replace(/\.\w+$/, extension)));
+  return sources.find((source) => existsSync(source)) ?? file;
 }

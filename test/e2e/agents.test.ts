@@ -11,6 +11,7 @@ import type { BlockRecord, PerfRecord } from '../../src/index.js';
 import { adapterOf, adapters } from '../fixtures/app.js';
 import { type BuiltApp, closeApps, listeningApp, settled } from '../fixtures/build-app.js';
 import { callAccepting } from '../fixtures/http-client.js';
+import { until } from '../fixtures/until.js';
 
 const TEXT = 'compressible '.repeat(2_000);
 let blocking = false;
@@ -166,10 +167,11 @@ it('a source map is read, and not by the thread that serves requests', async () 
   const built = await listeningApp(adapterOf('fastify'), { metadata });
   const isMapped = (record: PerfRecord): boolean =>
     record.kind === 'block' && record.location?.includes('original.ts') === true;
-  for (let i = 0; i < 40 && !built.sink.records.some(isMapped); i++) {
+  const mapped = async (): Promise<boolean> => {
     await (await fetch(`${built.url}/blocks`)).text();
     await settled(built);
-  }
-  expect(built.sink.records.some(isMapped)).toBe(true);
+    return built.sink.records.some(isMapped);
+  };
+  await until('a block with the place of its source', mapped, 50_000);
   expect(read.filter((path) => path.includes('bundle.cjs'))).toEqual([]);
 }, 60_000);

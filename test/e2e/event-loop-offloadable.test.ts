@@ -145,7 +145,7 @@ describe.each(adapters)('a block on %s', (adapter) => {
 
   /** Again, while the machine lets the watchdog see nothing. */
   async function blockOf(url: string): Promise<BlockRecord> {
-    for (let i = 0; i < 20; i++) {
+    for (const startedMs = performance.now(); performance.now() - startedMs < 50_000;) {
       test.sink.records.length = 0;
       await load.get(url);
       await settle(test.app);

@@ -135,11 +135,12 @@ describe.each(adapters)('what a hostile client sends, on %s', (adapter) => {
     }
     await send('POST', '/shop/orders', `{"note":"${MARK}\\u001b[31m\\r\\nroot: all is well\\u2028${LONG}"}`);
     await send('POST', '/shop/orders', `{"note":${TRICKS}`);
-    await until('a block with a curl line', async () => {
+    const blocked = async (): Promise<boolean> => {
       await send('GET', `/shop/block/${path.replace('/', '-')}?q=${path}`);
       await settle(test.app);
       return test.sink.records.some((record) => record.kind === 'block' && record.curl !== null);
-    });
+    };
+    await until('a block with a curl line', blocked, 45_000);
     const found = await everywhere(test.app);
     for (const [place, texts] of Object.entries(found)) {
       expect(texts.length, place).toBeGreaterThan(0);

@@ -187,6 +187,15 @@ describe('statsigSink and what the SDK says', () => {
     expect(logEvent).toHaveBeenCalledTimes(2);
     await sink.close?.();
   });
+
+  it('leaves a client alone that was shut down, where a second application has its sink', async () => {
+    const initializeAsync = vi.fn<() => Promise<void>>().mockResolvedValue();
+    const sink = await started({ client: { initializeAsync, logEvent: () => {}, flush: () => Promise.resolve() } });
+    await sink.close?.();
+    await sink.start?.(host);
+    expect(initializeAsync).toHaveBeenCalledOnce();
+    await sink.close?.();
+  });
 });
 
 describe("the application's own use of the client that statsigSink has", () => {

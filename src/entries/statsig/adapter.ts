@@ -20,6 +20,9 @@ export const adapterFor = (client: StatsigClient): StatsigAdapter =>
 
 /** `statsig-node` 6. It says nothing of a post that fails, and forgets the batch. */
 class LegacyAdapter implements StatsigAdapter {
+  /** Asked for once: asked again, a client that was shut down would come back to life. */
+  private initialized: Promise<unknown> | null = null;
+
   constructor(private readonly client: StatsigClient) {}
 
   /** Gates are asked before the first events are due. Why it fails, `ready()` says. */
@@ -29,7 +32,12 @@ class LegacyAdapter implements StatsigAdapter {
 
   /** The client may be given while it still initialises: then this gives back the running initialisation. */
   async ready(): Promise<void> {
-    await this.client.initializeAsync?.();
+    try {
+      await (this.initialized ??= Promise.resolve(this.client.initializeAsync?.()));
+    } catch (error) {
+      this.initialized = null;
+      throw error;
+    }
   }
 
   log({ name, user, value, metadata, at }: StatsigEvent): void {

@@ -13,8 +13,6 @@ const POST_TIMEOUT_MS = 5_000;
 export class EventQueue {
   private waiting: StatsigEvent[] = [];
   private sending: Promise<void> | null = null;
-  /** Asked for once: asked again, a client that was shut down would come back to life. */
-  private ready: Promise<void> | null = null;
   private giveUpPost: () => void = () => {};
 
   constructor(
@@ -47,10 +45,9 @@ export class EventQueue {
 
   private async sendAll(): Promise<void> {
     try {
-      await (this.ready ??= this.adapter.ready());
+      await this.adapter.ready();
       while (this.waiting.length > 0) await this.handOver(this.waiting.splice(0, BATCH));
     } catch (error) {
-      this.ready = null;
       this.lost(this.waiting.length, `the client could not be initialised: ${reasonWithoutKey(error)}`);
       this.waiting = [];
     } finally {

@@ -10,11 +10,15 @@ it.each([
   ['function i(){}', true],
   ['class s {}', true],
   ['class JE{}', true],
+  ['class xxe{}', true],
+  ['class Xy extends Object.assign(Object,{c:1}){}', true],
   // Written by people.
   ['class S3 {}', false],
   ['class Db {\n}', false],
   ['class Reports{}', false],
+  ['class S3 extends Object.assign(Object, { a: 1 }) {}', false],
   // `keepNames`
+  ['(() => {const f=()=>{};return class S3{static{f(this,"S3")}}})()', false],
   ['class e{static{Object.defineProperty(this,"name",{value:"Reports"})}}', false],
 ])('a minifier has named `%s`: %s', (source, expected) => {
   expect(isMinified(classOf(source))).toBe(expected);

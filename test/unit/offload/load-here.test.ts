@@ -20,3 +20,18 @@ it.each([
   const { href } = pathToFileURL(join(folder, name));
   expect(await loadInWorker(href, async () => 'imported', loaders)).toBe(how);
 });
+
+it('a worker loads the source of a file that is compiled elsewhere', async () => {
+  writeFileSync(join(folder, 'module.mts'), '');
+  const { href } = pathToFileURL(join(folder, 'module.mjs'));
+  expect(await loadInWorker(href, async (imported) => imported, '--import tsx')).toBe(href.replace(/mjs$/, 'mts'));
+});
+
+it('a worker imports what a hook of `require()` cannot load, and else says why that could not', async () => {
+  writeFileSync(join(folder, 'esm.ts'), "import './next.js'; await 1; export {};");
+  const { href } = pathToFileURL(join(folder, 'esm.ts'));
+  const loaders = '-r @swc-node/register --import @swc-node/register/esm-register';
+  expect(await loadInWorker(href, async () => 'imported', loaders)).toBe('imported');
+  const failing = loadInWorker(href, () => Promise.reject(new Error('refused')), loaders);
+  await expect(failing).rejects.not.toThrow('refused');
+});

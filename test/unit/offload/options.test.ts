@@ -86,7 +86,15 @@ describe('a file for workers', () => {
   it('is TypeScript that only a loader can load, also under the name that it will be compiled to', () => {
     for (const file of [source, new URL(source.href.replace(/ts$/, 'js'))]) {
       expect(obstacleTo(file, [])).toBe(`a worker cannot load the TypeScript of ${fileURLToPath(source)}`);
-      expect(obstacleTo(file, ['--import', 'tsx'])).toBeNull();
+      for (const argv of [
+        ['--import', 'tsx'],
+        ['-r', '/my projects/node_modules/ts-node/register'],
+        ['--loader=ts-node/esm'],
+      ]) {
+        expect(obstacleTo(file, argv)).toBeNull();
+      }
+      // The program of `ts-node`: a worker has none of its hooks.
+      expect(obstacleTo(file, ['/app/node_modules/ts-node/dist/bin.js'])).not.toBeNull();
     }
   });
 
