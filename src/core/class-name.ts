@@ -6,8 +6,6 @@ export function isMinified(type: Function): boolean {
   const { name } = type;
   if (name.length > 3) return false;
   const source = Function.prototype.toString.call(type);
-  // `keepNames` of esbuild.
-  if (source.includes(`(this,"${name}")`)) return false;
   // Not that of an argument: `extends mixin({ … })`.
   const beforeBrace = /[^(](?=\{)/.exec(source)![0];
   return !/\s/.test(beforeBrace) || (name.length <= 2 && /^[a-z_$]/.test(name));

@@ -1,7 +1,7 @@
 // Not by its name: bundles often declare a `createRequire` of their own.
 import * as nodeModule from 'node:module';
 import { fileURLToPath } from 'node:url';
-import { isTypeScript, loadersOf, requiresTypeScript, sourceOf } from './where.js';
+import { isRequired, isTypeScript, loadersOf, sourceOf } from './where.js';
 
 /** What `require()` says of an ES module with top-level `await`, and of all of them where Node is told to require none. */
 const ONLY_IMPORTED = new Set(['ERR_REQUIRE_ASYNC_MODULE', 'ERR_REQUIRE_ESM']);
@@ -20,16 +20,14 @@ export async function loadHere(href: string, program: URL | null): Promise<unkno
   }
 }
 
-/** Loads a file in a worker as the process loads its own: `import()` knows no hooks of `require()`, and they may know TypeScript. */
+/** Loads a file in a worker as the process loads its own: hooks that know TypeScript may be those of `import()` or of `require()`. */
 export async function loadInWorker(href: string, importFile: ImportFile, loaders = loadersOf()): Promise<unknown> {
   const file = sourceOf(new URL(href));
-  if (!isTypeScript(file.pathname) || !requiresTypeScript(loaders)) return importFile(file.href);
-  try {
-    return required(file);
-  } catch (error) {
-    // An ES module, which another loader may know.
-    return importFile(file.href).catch(() => Promise.reject(error));
-  }
+  const imported = (): Promise<unknown> => importFile(file.href);
+  if (!isTypeScript(file.pathname)) return imported();
+  const byRequire = async (): Promise<unknown> => required(file);
+  const [first, second] = isRequired(loaders) ? [byRequire, imported] : [imported, byRequire];
+  return first().catch((error) => second().catch(() => Promise.reject(error)));
 }
 
 function required(file: URL): unknown {

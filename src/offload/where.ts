@@ -5,10 +5,11 @@ import { PerfError } from '../core/perf.error.js';
 export const isTypeScript = (path: string): boolean => /\.[cm]?tsx?$/.test(path);
 /** What makes a worker load TypeScript with Nest's decorators; Node itself strips types, and has no decorators. */
 const LOADER = String.raw`[\s=](?:(?!\s-).)*\b(?:tsx|ts-node|swc|esbuild-register|sucrase|oxc-node|jiti)\b`;
-const REQUIRED_LOADER = new RegExp(String.raw`(?:^|\s)(?:-r|--require)${LOADER}`);
-const ANY_LOADER = new RegExp(String.raw`(?:^|\s)(?:-r|--require|--import|--loader|--experimental-loader)${LOADER}`);
-/** Whether `require()` in a worker loads TypeScript. */
-export const requiresTypeScript = (loaders: string): boolean => REQUIRED_LOADER.test(loaders);
+const REQUIRED = new RegExp(String.raw`(?:^|\s)(?:-r|--require)${LOADER}`);
+const IMPORTED = new RegExp(String.raw`(?:^|\s)(?:--import|--loader|--experimental-loader)${LOADER}`);
+/** Whether only `require()` loads TypeScript in a worker. */
+export const isRequired = (loaders: string): boolean => REQUIRED.test(loaders) && !IMPORTED.test(loaders);
+const isLoaded = (loaders: string): boolean => REQUIRED.test(loaders) || IMPORTED.test(loaders);
 export const loadersOf = (execArgv: readonly string[] = process.execArgv): string =>
   [...execArgv, process.env['NODE_OPTIONS'] ?? ''].join(' ');
 
@@ -19,9 +20,7 @@ export const loadersOf = (execArgv: readonly string[] = process.execArgv): strin
 export function obstacleTo(file: URL, execArgv: readonly string[] = process.execArgv): string | null {
   const path = fileURLToPath(sourceOf(file));
   if (!existsSync(path)) throw new PerfError('PERF_ERR_OPTION', `\`offload.module\` "${path}" does not exist.`);
-  return !isTypeScript(path) || ANY_LOADER.test(loadersOf(execArgv))
-    ? null
-    : `a worker cannot load the TypeScript of ${path}`;
+  return !isTypeScript(path) || isLoaded(loadersOf(execArgv)) ? null : `a worker cannot load the TypeScript of ${path}`;
 }
 
 /** Where sources run, `offload.module.js` is `offload.module.ts`. */

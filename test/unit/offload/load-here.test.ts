@@ -11,6 +11,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 it.each([
   ['task.ts', '--loader ts-node/esm', 'imported'],
   ['task.ts', '--import tsx', 'imported'],
+  ['task.ts', '-r ts-node/register --loader ts-node/esm', 'imported'],
   ['task.ts', '-r dotenv/config --import @swc-node/register/esm-register', 'imported'],
   ['task.ts', '--enable-source-maps -r ts-node/register', 'required'],
   ['task.ts', '--require=@swc-node/register', 'required'],
@@ -27,11 +28,11 @@ it('a worker loads the source of a file that is compiled elsewhere', async () =>
   expect(await loadInWorker(href, async (imported) => imported, '--import tsx')).toBe(href.replace(/mjs$/, 'mts'));
 });
 
-it('a worker imports what a hook of `require()` cannot load, and else says why that could not', async () => {
+it('a worker loads in the other way what its loader does not know, and else says why the first way could not', async () => {
+  const [task, esm] = ['task.ts', 'esm.ts'].map((name) => pathToFileURL(join(folder, name)).href) as [string, string];
+  const notKnown = (): Promise<unknown> => Promise.reject(new Error('Unknown file extension'));
+  expect(await loadInWorker(task, notKnown, '--import tsx')).toBe('required');
   writeFileSync(join(folder, 'esm.ts'), "import './next.js'; await 1; export {};");
-  const { href } = pathToFileURL(join(folder, 'esm.ts'));
-  const loaders = '-r @swc-node/register --import @swc-node/register/esm-register';
-  expect(await loadInWorker(href, async () => 'imported', loaders)).toBe('imported');
-  const failing = loadInWorker(href, () => Promise.reject(new Error('refused')), loaders);
-  await expect(failing).rejects.not.toThrow('refused');
+  expect(await loadInWorker(esm, async () => 'imported', '-r ts-node/register')).toBe('imported');
+  await expect(loadInWorker(esm, notKnown, '--import tsx')).rejects.toThrow('Unknown file extension');
 });
