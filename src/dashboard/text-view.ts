@@ -45,7 +45,7 @@ export function textOf(data: DashboardData, past: Past, route: string | null): s
 
 function headOf({ process, at, totals, traffic, sections }: DashboardData): string {
   const [, perSecond = null, errorsPerSecond = null, , p95 = null] = traffic.at(-1) ?? [];
-  const who = `${process.pod} · release ${process.release ?? 'unknown'} · up ${spanOf(at - process.startedAt)} · Node ${process.node}`;
+  const who = `${process.pod} · release ${process.release ?? 'unknown'} · up ${spanOf(at - process.startedAt)} · Node ${process.node}, pid ${process.pid}`;
   const now = [
     `${rateOf(perSecond)} requests/s`,
     `${rateOf(errorsPerSecond)} errors/s`,

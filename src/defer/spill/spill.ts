@@ -275,7 +275,8 @@ function inUse(file: string, owner: string): PerfError {
   return new PerfError(
     'PERF_ERR_STORE',
     `\`spillPath\` is in use by ${owner}: ${file}. Each application needs a file of its own. ` +
-      'Give every worker of a cluster, and every application of a process, its own path, the same one at each start.',
+      'Give every worker of a cluster, and every application of a process, its own path, the same one at each start, and end the old ' +
+      'process before the new one starts.',
   );
 }
 
