@@ -59,8 +59,10 @@ export class HeldResponse implements Sending {
     if (this.phase !== 'open' || !isStatus(status) || isRefused(given, response)) {
       return original.writeHead.call(response, status, reason, headers);
     }
-    setAll(response, given);
+    // Before the headers, as Node does: it may refuse one of them, and the application may go on.
     response.statusCode = status;
+    if (typeof reason === 'string') response.statusMessage = reason;
+    setAll(response, given);
     this.openStream(() => {
       const again = this.unchanged(given);
       if (typeof reason === 'string') original.writeHead.call(response, status, reason, again);

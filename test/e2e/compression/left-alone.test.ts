@@ -74,6 +74,15 @@ class AloneController {
     response.end(JSON.stringify(codes));
   }
 
+  @Get('refused-value')
+  refusedValue(@Res() response: ServerResponse): void {
+    try {
+      response.writeHead(404, { 'x-name': 'ē' });
+    } catch {
+      response.end('not found');
+    }
+  }
+
   @Get('latin1')
   latin1(@Res() response: ServerResponse): void {
     response.setHeader('content-type', 'text/plain; charset=iso-8859-1');
@@ -127,6 +136,12 @@ describe.each(adapters)('compression on %s', (adapter) => {
       500,
       ['ERR_INVALID_ARG_VALUE', expect.stringMatching(/^ERR_INVALID_(HTTP_TOKEN|ARG_TYPE)$/)],
     ]);
+  });
+
+  it.runIf(adapter === 'express')('keeps the status where Node refuses a header that came with it', async () => {
+    await start();
+    const answer = await get('alone/refused-value');
+    expect([answer.status, answer.text]).toEqual([404, 'not found']);
   });
 
   it.runIf(adapter === 'fastify')("encodes streams that are none of Node's own", async () => {
