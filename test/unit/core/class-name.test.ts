@@ -17,6 +17,8 @@ it.each([
   ['class Db {\n}', false],
   ['class Reports{}', false],
   ['class S3 extends Object.assign(Object, { a: 1 }) {}', false],
+  // No class at all.
+  ['() => 1', false],
   // `keepNames`
   ['class e{static{Object.defineProperty(this,"name",{value:"Reports"})}}', false],
 ])('a minifier has named `%s`: %s', (source, expected) => {
