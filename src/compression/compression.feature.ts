@@ -10,7 +10,7 @@ import { compressOnExpress, type ExpressApplication } from './express/response-h
 import { compressOnFastify, type FastifyInstance } from './fastify/hooks.js';
 import { tellOfForeignCompressors } from './foreign.js';
 import { compressionSlots, Compressor, Governor } from './codec/compressor.js';
-import { HandlerMetadata, refuseMisplaced } from './handler-metadata.js';
+import { HandlerMetadata } from './handler-metadata.js';
 import { CompressionCounters, ROUTE_COMPRESSION, RouteCompression } from './route-compression.js';
 import { isOnePath, preloadOnceListening, type PreloadedRoute } from './shared-response/preload.js';
 import { SharedRoute, type SharedResponseOptions } from './shared-response/shared-route.js';
@@ -36,8 +36,7 @@ class Compression implements Feature {
   async install({ modules, platform, adapter }: FeatureBoot): Promise<void> {
     if (platform === null || adapter === null) return;
     const { handlers, logger, routes } = this.host;
-    refuseMisplaced(modules, handlers);
-    this.metadata.readAll(handlers);
+    this.metadata.readAll(modules, handlers);
     routes.listen((route) => this.attach(route));
     const beforeRoutes = await this.installOn(platform);
     const { offHandlers } = this.metadata;
@@ -115,15 +114,16 @@ class Compression implements Feature {
  * decorators stop the boot all the same.
  */
 const off = ({ handlers, logger, enabled }: FeatureHost): Feature => {
-  let shared: ReadonlySet<string> = new Set();
+  const metadata = new HandlerMetadata();
+  const { sharedHandlers } = metadata;
   return {
     install: ({ modules, platform }) => {
-      if (platform !== null) shared = refuseMisplaced(modules, handlers);
+      if (platform !== null) metadata.readAll(modules, handlers);
     },
     start: () => {
-      if (!enabled || shared.size === 0) return;
+      if (!enabled || sharedHandlers.size === 0) return;
       logger.warn(
-        `@SharedResponse() on ${[...shared].join(', ')} shares nothing: \`compression: false\` has switched off what it needs. ` +
+        `@SharedResponse() on ${[...sharedHandlers].join(', ')} shares nothing: \`compression: false\` has switched off what it needs. ` +
           'Remove that option, or the decorator. To send a shared answer unencoded, put @NoCompression() beside it.',
       );
     },

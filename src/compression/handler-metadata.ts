@@ -4,6 +4,7 @@ import { PerfError } from '../core/perf.error.js';
 import type { RouteHandler } from '../core/route.js';
 import type { ControllerHandlers, HandlerSite } from '../http/handlers.js';
 import { EXCEPTION_FILTERS_METADATA, GUARDS_METADATA, HOST_METADATA } from '../http/nest-metadata.js';
+import { wrappersOf } from '../http/prototypes.js';
 import { servesRoute } from '../http/route-handler.js';
 import {
   SHARED_RESPONSE_METADATA,
@@ -32,15 +33,21 @@ export interface HandlerCompression {
 
 const UNSAID: HandlerCompression = { off: false, shared: null, byHost: false };
 
-/** What the decorators of this feature say, by handler, read once at boot. */
+/** What the decorators of this feature say, by handler, read once at boot. Names are complete when handlers are placed. */
 export class HandlerMetadata {
   private readonly known = new Map<RouteHandler, HandlerCompression>();
 
   /** Names of the handlers that `@NoCompression()` stands on. */
   readonly offHandlers: string[] = [];
+  /** Of those that `@SharedResponse()` stands on. */
+  readonly sharedHandlers = new Set<string>();
 
-  /** When handlers are placed. */
-  readAll(handlers: ControllerHandlers): void {
+  /**
+   * Reads them when handlers are placed. Where no route is, they are misplaced: on message handlers, resolvers, plain methods.
+   * @throws PERF_ERR_DECORATOR there, and for `@SharedResponse()` on anything but a GET handler, here or when handlers are placed
+   */
+  readAll(modules: ModulesContainer, handlers: ControllerHandlers): void {
+    refuseMisplaced(modules);
     handlers.around((site) => {
       this.read(site);
       return null;
@@ -48,13 +55,18 @@ export class HandlerMetadata {
   }
 
   private read(site: HandlerSite): void {
-    const shared = sharedOn(site);
+    const { controller, handler, method } = site;
+    const shared = (Reflect.getMetadata(SHARED_RESPONSE_METADATA, method) ?? null) as SharedResponseOptions | null;
     const off =
-      Reflect.getMetadata(NO_COMPRESSION_METADATA, site.method) === true ||
-      Reflect.getMetadata(NO_COMPRESSION_METADATA, site.controller) === true;
-    if (off) this.offHandlers.push(site.handler.name);
-    const byHost = Reflect.getMetadata(HOST_METADATA, site.controller) !== undefined;
-    if (shared !== null || off) this.known.set(site.handler, { off, shared, byHost });
+      Reflect.getMetadata(NO_COMPRESSION_METADATA, method) === true ||
+      Reflect.getMetadata(NO_COMPRESSION_METADATA, controller) === true;
+    if (shared !== null) {
+      checkShared(site);
+      this.sharedHandlers.add(handler.name);
+    }
+    if (off) this.offHandlers.push(handler.name);
+    const byHost = Reflect.getMetadata(HOST_METADATA, controller) !== undefined;
+    if (shared !== null || off) this.known.set(handler, { off, shared, byHost });
   }
 
   of(handler: RouteHandler | null): HandlerCompression {
@@ -62,47 +74,19 @@ export class HandlerMetadata {
   }
 }
 
-const sharedOn = ({ method }: HandlerSite): SharedResponseOptions | null =>
-  (Reflect.getMetadata(SHARED_RESPONSE_METADATA, method) ?? null) as SharedResponseOptions | null;
-
-/**
- * Looks for `@SharedResponse()` and `@NoCompression()` where no route is: message handlers, resolvers, plain methods; for the
- * first then on routes.
- * @returns the names of the handlers that the first stands on, complete when handlers are placed
- * @throws PERF_ERR_DECORATOR there, and for the first on anything but a GET handler, here or when handlers are placed
- */
-export function refuseMisplaced(modules: ModulesContainer, handlers: ControllerHandlers): ReadonlySet<string> {
-  for (const { where, method } of methodsWith(SHARED_RESPONSE_METADATA, modules)) {
-    if (!servesRoute(method)) throw needsGet(where, 'no route');
-  }
-  for (const { where, method } of methodsWith(NO_COMPRESSION_METADATA, modules)) {
-    if (servesRoute(method)) continue;
-    throw new PerfError(
-      'PERF_ERR_DECORATOR',
-      `@NoCompression() on "${where}" needs a route handler, got no route. Move it to the handler that answers, or to its controller.`,
-    );
-  }
-  const shared = new Set<string>();
-  handlers.around((site) => {
-    if (sharedOn(site) === null) return null;
-    checkShared(site);
-    shared.add(site.handler.name);
-    return null;
-  });
-  return shared;
-}
-
-function* methodsWith(key: string, modules: ModulesContainer): IterableIterator<{ where: string; method: object }> {
-  for (const { controllers, providers } of modules.values()) {
-    for (const { metatype } of [...controllers.values(), ...providers.values()]) {
-      if (typeof metatype !== 'function' || typeof metatype.prototype !== 'object' || metatype.prototype === null)
-        continue;
-      for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(metatype.prototype))) {
-        // The constructor is the class: what stands on that is for the routes that it may have.
-        if (name === 'constructor' || typeof value !== 'function' || !Reflect.hasMetadata(key, value as object))
-          continue;
-        yield { where: `${metatype.name}.${name}`, method: value as object };
-      }
+function refuseMisplaced(modules: ModulesContainer): void {
+  for (const { metatype } of wrappersOf(modules)) {
+    if (typeof metatype !== 'function') continue;
+    for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(metatype.prototype ?? {}))) {
+      // The constructor is the class: what stands on that is for the routes that it may have.
+      if (name === 'constructor' || typeof value !== 'function' || servesRoute(value as object)) continue;
+      const where = `${metatype.name}.${name}`;
+      if (Reflect.hasMetadata(SHARED_RESPONSE_METADATA, value as object)) throw needsGet(where, 'no route');
+      if (!Reflect.hasMetadata(NO_COMPRESSION_METADATA, value as object)) continue;
+      throw new PerfError(
+        'PERF_ERR_DECORATOR',
+        `@NoCompression() on "${where}" needs a route handler, got no route. Move it to the handler that answers, or to its controller.`,
+      );
     }
   }
 }
