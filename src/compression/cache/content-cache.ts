@@ -33,7 +33,6 @@ export class CachedBody {
   private readonly made = new Map<ContentCoding, Made>();
   /** Codings in which it has the level of bodies that serve many, or soon will. */
   private readonly best = new Set<ContentCoding>();
-  private pins = 0;
   private ownTag: string | null = null;
 
   constructor(
@@ -54,11 +53,6 @@ export class CachedBody {
   /** It stands for an answer under some URL. */
   get held(): boolean {
     return this.holders.size > 0;
-  }
-
-  /** An entry that is being compressed holds its memory anyway, so evicting it would free nothing. */
-  get pinned(): boolean {
-    return this.pins > 0;
   }
 
   /** Exact comparison, never a hash alone: nobody may ever get somebody else's body. */
@@ -108,7 +102,7 @@ export class CachedBody {
     const made = compressor.encode(coding, bytesOf(this.source), shared ? 'shared' : 'once');
     if (shared) this.best.add(coding);
     if (!(made instanceof Promise)) return this.keep(coding, made);
-    const pending = this.pinnedFor(made).then(
+    const pending = made.then(
       (encoded) => this.keep(coding, encoded),
       (error: unknown) => {
         this.made.delete(coding);
@@ -127,18 +121,13 @@ export class CachedBody {
     if (compressor.levelFor(coding, this.byteLength, 'shared') <= made.level) return;
     // After the hit has been answered: a small body is compressed in the turn in which it is asked for.
     const better = Promise.resolve().then(() => compressor.encode(coding, bytesOf(this.source), 'shared'));
-    this.pinnedFor(better).then(
+    better.then(
       (encoded) => {
         if (encoded !== null && encoded.bytes.byteLength < made.bytes.byteLength) this.keep(coding, encoded, made);
       },
       // What there is stays in use: a failed improvement costs nobody anything.
       () => {},
     );
-  }
-
-  private pinnedFor<T>(work: Promise<T>): Promise<T> {
-    this.pins += 1;
-    return work.finally(() => (this.pins -= 1));
   }
 
   private keep(coding: ContentCoding, encoded: Encoded | null, before: Encoded | null = null): Encoded | null {
@@ -185,14 +174,15 @@ export class ContentCache {
   }
 
   /**
-   * Takes a body in; null when there is no room, because it is too large or all that could make room is in use. `forOthers`:
-   * somebody else knows where it is, so it is worth its room even where it cannot be found by its content.
+   * Takes a body in; null when it is too large, or could not be found among those of its length. `forOthers`: somebody else knows
+   * where it is, so it is worth its room all the same.
    */
   add(body: Body, forOthers = false): CachedBody | null {
     // A quick no, before anything is copied or hashed.
     if (body.length > this.maxBytes) return null;
     const entry = new CachedBody(body, (grown, bytes) => this.charge(grown, bytes));
-    if (entry.bytes > this.maxBytes || !this.makeRoom(entry.bytes)) return null;
+    if (entry.bytes > this.maxBytes) return null;
+    this.makeRoom(entry.bytes);
     const { length } = body;
     const siblings = this.byLength.get(length) ?? [];
     const canBeFound = siblings.length < MAX_PER_LENGTH || this.evictOneOf(siblings);
@@ -209,7 +199,7 @@ export class ContentCache {
     entry.bytes += bytes;
     if (!this.entries.has(entry)) return;
     this.held += bytes;
-    if (this.held > this.maxBytes) this.makeRoom(0);
+    this.makeRoom(0);
   }
 
   evict(entry: CachedBody): void {
@@ -228,17 +218,16 @@ export class ContentCache {
 
   private evictOneOf(siblings: readonly CachedBody[]): boolean {
     // Siblings stand in the order in which they came; the one that was never used again goes first.
-    const victim = siblings.filter((entry) => !entry.pinned && !entry.held).sort((a, b) => a.hits - b.hits)[0];
+    const victim = siblings.filter((entry) => !entry.held).sort((a, b) => a.hits - b.hits)[0];
     if (victim === undefined) return false;
     this.evict(victim);
     return true;
   }
 
-  private makeRoom(bytes: number): boolean {
+  private makeRoom(bytes: number): void {
     for (const entry of this.entries) {
-      if (this.held + bytes <= this.maxBytes) return true;
-      if (!entry.pinned) this.evict(entry);
+      if (this.held + bytes <= this.maxBytes) return;
+      this.evict(entry);
     }
-    return this.held + bytes <= this.maxBytes;
   }
 }
