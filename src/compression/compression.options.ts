@@ -87,23 +87,24 @@ export const compressionOption: typeof row = {
   expected: row.expected,
   read(value, path) {
     const options = row.read(value, path);
-    if (options !== null && !options.allowSlowLevels) refuseSlowLevels(options.levels, `${path}.levels`);
+    if (options === null || options.allowSlowLevels) return options;
+    for (const name of ['zstd', 'br', 'gzip'] as const) {
+      refuseSlowLevel(`${path}.levels.${name}`, name, options.levels[name] ?? 0);
+    }
     return options;
   },
 };
 
-function refuseSlowLevels(levels: ResolvedCompression['levels'], path: string): void {
-  for (const name of ['zstd', 'br', 'gzip'] as const) {
-    const given = levels[name];
-    const { safe, cost } = LEVEL_LIMITS[name];
-    if (given === null || given <= safe) continue;
-    throw optionError(
-      `${path}.${name}`,
-      `at most ${safe} for bodies that are made for each request`,
-      given,
-      `The cost: ${cost}. Lower it, or set \`compression.allowSlowLevels: true\` if such bodies are made rarely.`,
-    );
-  }
+/** @throws PERF_ERR_OPTION with what the level costs */
+export function refuseSlowLevel(path: string, coding: keyof typeof LEVEL_LIMITS, level: number): void {
+  const { safe, cost } = LEVEL_LIMITS[coding];
+  if (level <= safe) return;
+  throw optionError(
+    path,
+    `at most ${safe} for bodies that are made for each request`,
+    level,
+    `The cost: ${cost}. Lower it, or set \`compression.allowSlowLevels: true\` if such bodies are made rarely.`,
+  );
 }
 
 /** What shared responses may use when the content cache is off. */

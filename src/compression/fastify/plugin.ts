@@ -1,6 +1,5 @@
 import * as zlib from 'node:zlib';
-import { optionError } from '../../core/option.js';
-import { LEVEL_LIMITS } from '../codec/compressor.js';
+import { refuseSlowLevel } from '../compression.options.js';
 
 /** A Fastify plugin, as far as it is used. */
 export type FastifyPlugin = (instance: object, options: object, done: (error?: Error) => void) => void;
@@ -49,17 +48,6 @@ export function checkRouteLevels(url: string, option: RouteCompressOption): void
   const { params } = option.brotliOptions ?? {};
   // Options without a quality drop the plugin's own default, and then zlib's applies, which is 11.
   const quality = option.brotliOptions === undefined ? 4 : (params?.[zlib.constants.BROTLI_PARAM_QUALITY] ?? 11);
-  refuseAbove(`compress.brotliOptions of route ${url}`, 'br', quality);
-  refuseAbove(`compress.zlibOptions.level of route ${url}`, 'gzip', option.zlibOptions?.level ?? 6);
-}
-
-function refuseAbove(path: string, coding: 'br' | 'gzip', level: number): void {
-  const { safe, cost } = LEVEL_LIMITS[coding];
-  if (level <= safe) return;
-  throw optionError(
-    path,
-    `a ${coding} level of at most ${safe}`,
-    level,
-    `${cost}. Lower it, or set \`compression.allowSlowLevels: true\` if these bodies are made rarely.`,
-  );
+  refuseSlowLevel(`compress.brotliOptions.params[BROTLI_PARAM_QUALITY] of route ${url}`, 'br', quality);
+  refuseSlowLevel(`compress.zlibOptions.level of route ${url}`, 'gzip', option.zlibOptions?.level ?? 6);
 }

@@ -86,10 +86,10 @@ describe("a Fastify route's own compress option", () => {
     const mode = 0;
     const quality = 1;
     expect(messageOf(() => checkRouteLevels('/big', { brotliOptions: { params: { [mode]: 1 } } }))).toContain(
-      '`compress.brotliOptions of route /big` must be a br level of at most 6, got `11` (number). brotli 11 takes 8.3 s',
+      '`compress.brotliOptions.params[BROTLI_PARAM_QUALITY] of route /big` must be at most 6 for bodies that are made for each request, got `11` (number). The cost: brotli 11 takes 8.3 s',
     );
     expect(messageOf(() => checkRouteLevels('/big', { zlibOptions: { level: 9 } }))).toContain(
-      'gzip level of at most 7',
+      '`compress.zlibOptions.level of route /big` must be at most 7',
     );
     expect(() => checkRouteLevels('/big', { brotliOptions: { params: { [quality]: 5 } } })).not.toThrow();
     expect(() => checkRouteLevels('/big', {})).not.toThrow();
