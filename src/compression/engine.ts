@@ -88,21 +88,17 @@ export class CompressionEngine {
   }
 
   /**
-   * The coding for a stream whose head is about to be sent; changes the head accordingly. Null: leave the stream alone. A stream
-   * whose length the application knows is worth more with it: clients show how far they are.
+   * What encodes a stream whose head is about to be sent, and counts it when it ends; changes the head accordingly, of HEAD too.
+   * Null: leave the stream alone. One whose length the application knows is worth more with it: clients show how far they are.
    */
-  openStream(view: ResponseView): ContentCoding | null {
+  openStream(view: ResponseView): Transform | null {
     view.route.counters.responses += 1;
     const coding = this.choose(view);
     if (coding === null) return null;
     const tag = view.header('etag');
     if (typeof tag === 'string') view.set('etag', weakened(tag));
     view.set('content-encoding', coding);
-    return coding;
-  }
-
-  /** What encodes a stream that begins now; counts it when it ends. */
-  encoder(view: ResponseView, coding: ContentCoding): Transform {
+    if (view.method === 'HEAD') return null;
     const { counters } = view.route;
     const level = this.compressor.levelOfStream(coding);
     return compressStream(coding, level, (bytesIn, bytesOut) => counters.encoded(bytesIn, bytesOut));

@@ -174,16 +174,17 @@ export class HeldResponse implements Sending {
   /** Chooses a coding, and sends the head; where Node refuses it nothing has changed. */
   private openStream(sendHead: () => void): void {
     const { engine, response, view } = this;
-    const coding = isReason(response.statusMessage) ? engine.openStream(view) : null;
-    this.phase = coding === null || this.request.method === 'HEAD' ? 'passing' : 'encoding';
+    const encoder = isReason(response.statusMessage) ? engine.openStream(view) : null;
+    this.phase = encoder === null ? 'passing' : 'encoding';
     try {
       sendHead();
     } catch (error) {
       this.phase = 'open';
       view.undo();
+      encoder?.destroy();
       throw error;
     }
-    if (this.phase === 'encoding') this.encode(engine.encoder(view, coding!));
+    if (encoder !== null) this.encode(encoder);
   }
 
   private encode(encoder: Transform): void {

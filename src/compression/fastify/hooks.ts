@@ -106,13 +106,12 @@ function encoded(
   reply: FastifyReply,
   engine: CompressionEngine,
 ): Readable {
-  const coding = engine.openStream(view);
+  const encoder = engine.openStream(view);
   stream.once('error', () => {
     // Fastify answers with the error.
     if (!reply.raw.headersSent) view.undo();
   });
-  if (coding === null || view.method === 'HEAD') return stream;
-  const encoder = engine.encoder(view, coding);
+  if (encoder === null) return stream;
   // Fastify sees the encoder fail and says so; a client that left is no failure.
   pipeline(stream, encoder, () => {});
   return encoder;
