@@ -49,17 +49,13 @@ export interface NumberRule {
   integer?: boolean;
 }
 
-function simple<T>(expected: string, is: (value: unknown) => boolean, byDefault?: T): Option<T> {
+/** One value, whatever `is` says of it. Without a default it must be given. */
+export function value<T>(expected: string, is: (value: unknown) => boolean, byDefault?: T): Option<T> {
   return option(expected, (given, path) => {
     if (given === undefined && byDefault !== undefined) return byDefault;
     if (!is(given)) throw optionError(path, expected, given);
     return given as T;
   });
-}
-
-/** A required value that a function or an instance of the user's must satisfy. */
-export function value<T>(what: string, is: (value: unknown) => boolean): Option<T> {
-  return simple(what, is);
 }
 
 /** A finite number; above 0 unless `min` says otherwise. */
@@ -72,24 +68,24 @@ export function number(rule: NumberRule): Option<number> {
     (rule.min === undefined ? given > 0 : given >= rule.min) &&
     (rule.max === undefined || given <= rule.max) &&
     (rule.integer !== true || Number.isInteger(given));
-  return simple(expected, is, rule.default);
+  return value(expected, is, rule.default);
 }
 
 /** Like {@link number}, but null when it is not given. */
 export const optionalNumber = (rule: Omit<NumberRule, 'default'>): Option<number | null> => optional(number(rule));
 
 export function boolean(rule: { default: boolean }): Option<boolean> {
-  return simple('`true` or `false`', (given) => typeof given === 'boolean', rule.default);
+  return value('`true` or `false`', (given) => typeof given === 'boolean', rule.default);
 }
 
 export function oneOf<const T extends string | boolean>(values: readonly T[], rule: { default: T }): Option<T> {
   const expected = `one of ${values.map((one) => `\`${JSON.stringify(one)}\``).join(', ')}`;
-  return simple(expected, (given) => values.includes(given as T), rule.default);
+  return value(expected, (given) => values.includes(given as T), rule.default);
 }
 
 /** Without a default it must be given. */
 export function string(rule: { default?: string; what: string; test?: (value: string) => boolean }): Option<string> {
-  return simple(rule.what, (given) => typeof given === 'string' && rule.test?.(given) !== false, rule.default);
+  return value(rule.what, (given) => typeof given === 'string' && rule.test?.(given) !== false, rule.default);
 }
 
 /** A list whose entries are each read by `entry`; `what` names the whole in an error. */

@@ -64,18 +64,15 @@ export const IGNORED = attach<true>('route');
 /** Neither `latency.ignore` nor `@SkipPerf()` leaves it out. */
 export const isMeasured = (route: Route): boolean => route.handler?.skipped !== true && IGNORED.get(route) === null;
 
-/** Called for each new route, before it serves. */
-export type RouteListener = (route: Route) => void;
-
 export class Routes {
   readonly all: Route[] = [];
-  private readonly listeners: RouteListener[] = [];
+  private readonly listeners: ((route: Route) => void)[] = [];
   private unmatchedRoute: Route | null = null;
 
   constructor(private readonly report: OncePerCause) {}
 
-  /** Hears of each route made from now on. */
-  listen(listener: RouteListener): void {
+  /** Hears of each route made from now on, before it serves. */
+  listen(listener: (route: Route) => void): void {
     this.listeners.push(listener);
   }
 
