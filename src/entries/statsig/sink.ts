@@ -84,7 +84,7 @@ class StatsigSink implements PerfSink {
   async start(host: PerfSinkHost): Promise<void> {
     this.host = host;
     this.applications += 1;
-    await this.adapter.start((message) => this.warn('sink "statsig" does not know its client', message));
+    await this.adapter.start((message) => host.report?.('sink "statsig" does not know its client', message));
     this.intervalStartedMs = performance.now();
     this.timer ??= setInterval(() => {
       if (performance.now() - this.intervalStartedMs >= LONGEST_INTERVAL_MS) this.queue.add(this.intervalEvents());
@@ -135,11 +135,6 @@ class StatsigSink implements PerfSink {
 
   private reportLost(events: number, reason: string): void {
     const cause = `sink "statsig" could not deliver events: ${reason}`;
-    this.warn(cause, `${cause} (${events} now). Requests are not affected.`, events);
-  }
-
-  private warn(cause: string, message: string, count = 1): void {
-    if (this.host?.report === undefined) process.emitWarning(message, { code: 'PERF_STATSIG' });
-    else this.host.report(cause, message, count);
+    this.host?.report?.(cause, `${cause} (${events} now). Requests are not affected.`, events);
   }
 }
