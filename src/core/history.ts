@@ -104,8 +104,6 @@ export interface HistoryReader {
   releases(range: TimeRange): Promise<readonly { at: number; release: string }[]>;
   /** Of the whole and of these routes, of what this process has in memory. A route that is not in it was not called. */
   countsSince(from: number, routes: readonly string[]): Promise<RouteCounts>;
-  /** Names of all routes that have a row in the range: `'GET /users/:id'`. */
-  routes(range: TimeRange): Promise<readonly string[]>;
 }
 
 /** An application's; there is none with `history: false`. */

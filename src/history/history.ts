@@ -121,15 +121,6 @@ export class History implements HistoryReader, HistorySource {
     return [...first].map(([release, at]) => ({ at, release })).toSorted((a, b) => a.at - b.at);
   }
 
-  async routes(range: TimeRange): Promise<string[]> {
-    await this.collect();
-    const names = new Set<string>();
-    await this.read(tierFor(range.from, this.parts.now()), range, ({ window }) => {
-      for (const name of window.routeNames) names.add(name);
-    });
-    return [...names].toSorted();
-  }
-
   async countsSince(from: number, routes: readonly string[]): Promise<RouteCounts> {
     await this.collect();
     const [whole, named] = [new RouteSums(), new Map<string, RouteSums>()];
