@@ -1,14 +1,4 @@
-import {
-  list,
-  number,
-  object,
-  optional,
-  optionError,
-  string,
-  value,
-  type Option,
-  type Resolved,
-} from '../core/option.js';
+import { list, number, object, optional, string, value, type Option, type Resolved } from '../core/option.js';
 import type { PerfRequest } from '../core/perf-request.js';
 
 /** What `record()` takes. Nothing is recorded before `perf.recording.start()`. */
@@ -53,17 +43,8 @@ export interface RecordOptions {
 }
 
 const text = (what: string): Option<string> => string({ what, test: (given) => given.trim() !== '' });
-const directory: Option<string> = {
-  expected: 'the path of a directory',
-  read(given, path) {
-    if (given === undefined)
-      throw optionError(path, directory.expected, given, 'A recording needs a place to be written to.');
-    return text(directory.expected).read(given, path);
-  },
-};
-
 export const recordOption = object({
-  directory,
+  directory: text('the path of a directory'),
   requestsPerSecond: number({ default: 20, unit: 'a number of requests a second' }),
   perRoute: number({ default: 200, unit: 'a number of requests', min: 0, integer: true }),
   maxBytes: number({ default: 64 * 1024 * 1024, unit: 'a number of bytes', integer: true }),
