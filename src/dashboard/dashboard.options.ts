@@ -1,5 +1,5 @@
 import { authorizeOption } from '../core/guarded.js';
-import { boolean, feature, number, optional, string, type Option, type Resolved } from '../core/option.js';
+import { boolean, feature, number, optional, string, type Resolved } from '../core/option.js';
 import type { PerfRequest } from '../core/perf-request.js';
 
 /** A live page of what the application knows of itself. Read only. */
@@ -27,21 +27,18 @@ export interface DashboardOptions {
   redactUsers?: boolean;
 }
 
-const given = feature({
-  path: string({
-    default: '/perf',
-    what: 'a path such as `/perf`: begins with `/`, does not end with it, letters, digits and `.`, `_`, `~`, `-` between',
-    test: (path) => /^(\/[\w.~-]+)+$/.test(path),
-  }),
-  authorize: optional(authorizeOption),
-  tokenTtlMs: number({ default: 12 * 3_600_000, unit: 'a number of milliseconds' }),
-  redactUsers: boolean({ default: false }),
-});
-
-export type ResolvedDashboard = NonNullable<Resolved<typeof given>>;
-
 /** The `dashboard` row of the option table: off unless it is asked for. */
-export const dashboardOption: Option<ResolvedDashboard | null> = {
-  expected: given.expected,
-  read: (value, path) => (value === undefined ? null : given.read(value, path)),
-};
+export const dashboardOption = optional(
+  feature({
+    path: string({
+      default: '/perf',
+      what: 'a path such as `/perf`: begins with `/`, does not end with it, letters, digits and `.`, `_`, `~`, `-` between',
+      test: (path) => /^(\/[\w.~-]+)+$/.test(path),
+    }),
+    authorize: optional(authorizeOption),
+    tokenTtlMs: number({ default: 12 * 3_600_000, unit: 'a number of milliseconds' }),
+    redactUsers: boolean({ default: false }),
+  }),
+);
+
+export type ResolvedDashboard = NonNullable<Resolved<typeof dashboardOption>>;
