@@ -1,5 +1,5 @@
 import type { ModulesContainer } from '@nestjs/core';
-import { PARAMTYPES_METADATA, PROPERTY_DEPS_METADATA, SELF_DECLARED_DEPS_METADATA } from './http/nest-metadata.js';
+import { dependenciesOf } from './http/dependencies.js';
 import { wrappersOf } from './http/prototypes.js';
 import { FEATURES, type ResolvedOptions } from './perf.options.js';
 
@@ -14,32 +14,7 @@ export function needsContext(options: ResolvedOptions, modules: ModulesContainer
   if (options.context !== 'auto') return options.context;
   const cheap = Number.parseInt(process.versions.node, 10) >= FIRST_CHEAP_NODE;
   const wanted = IN_CONTEXT.some(({ name }) => options[name] !== null);
-  return (cheap && wanted) || isAskedFor(NEEDS_CONTEXT, modules);
-}
-
-/** Whether one asks for one of `tokens` in its constructor, its properties or its factory's `inject` list. */
-function isAskedFor(tokens: ReadonlySet<unknown>, modules: ModulesContainer): boolean {
-  return wrappersOf(modules).some(({ metatype, inject }) => {
-    const isMade = typeof metatype === 'function' && inject === undefined;
-    const asked = isMade ? dependenciesOf(metatype) : (inject ?? []).map(tokenOf);
-    return asked.some((token) => tokens.has(token));
-  });
-}
-
-function dependenciesOf(metatype: object): unknown[] {
-  const types = (Reflect.getMetadata(PARAMTYPES_METADATA, metatype) ?? []) as unknown[];
-  const declared = (Reflect.getMetadata(SELF_DECLARED_DEPS_METADATA, metatype) ?? []) as { param: unknown }[];
-  const properties = (Reflect.getMetadata(PROPERTY_DEPS_METADATA, metatype) ?? []) as { type: unknown }[];
-  return [...types, ...declared.map(({ param }) => forwarded(param)), ...properties.map(({ type }) => forwarded(type))];
-}
-
-/** `inject: [Token]` or `inject: [{ token, optional }]`. */
-function tokenOf(dependency: unknown): unknown {
-  const given = dependency as { token?: unknown } | null;
-  return typeof given === 'object' && given !== null && 'token' in given ? given.token : forwarded(dependency);
-}
-
-function forwarded(dependency: unknown): unknown {
-  const given = dependency as { forwardRef?: () => unknown } | null | undefined;
-  return typeof given?.forwardRef === 'function' ? given.forwardRef() : dependency;
+  const isAsked = (): boolean =>
+    wrappersOf(modules).some((made) => dependenciesOf(made).some(({ token }) => NEEDS_CONTEXT.has(token)));
+  return (cheap && wanted) || isAsked();
 }

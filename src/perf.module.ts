@@ -4,11 +4,10 @@ import {
   type DynamicModule,
   type FactoryProvider,
   type InjectionToken,
-  type Provider,
 } from '@nestjs/common';
 import { boolean, optionError } from './core/option.js';
 import { PerfError } from './core/perf.error.js';
-import { extensionsOption, type Extension, type PerfExtension } from './http/extension.js';
+import { extensionsOption, offeredServices, type PerfExtension } from './http/extension.js';
 import { RequestLifecycle } from './http/lifecycle.js';
 import { Routes } from './core/route.js';
 import { PerfInterceptor } from './latency/perf.interceptor.js';
@@ -86,27 +85,28 @@ function scoped(
   scope: boolean | undefined,
   given: readonly PerfExtension[] | undefined,
 ): DynamicModule {
-  const extensions = extensionsOption.read(given, 'extensions');
-  const services = extensions.flatMap((extension) => servicesOf(extension as Extension));
   const providers = [
     ...(host.providers ?? []),
     { provide: PERF_MODULE, useValue: PerfModule },
-    { provide: PERF_EXTENSIONS, useValue: extensions },
+    { provide: PERF_EXTENSIONS, useValue: extensionsOption.read(given, 'extensions') },
   ];
   return {
     module: PerfModule,
     imports: [{ ...host, providers }],
     global: isGlobal.read(scope, 'isGlobal'),
-    providers: services.map(({ provider }) => provider),
-    exports: services.map(({ token }) => token),
+    // Getters: Nest asks when all files are loaded, and with them all that can be injected.
+    get providers() {
+      return offeredServices().map(({ token, of, needed }) =>
+        ofRuntime(token, (runtime) => {
+          const feature = runtime.extension(needed.name);
+          return feature === null ? undefined : of(feature);
+        }),
+      );
+    },
+    get exports() {
+      return offeredServices().map(({ token }) => token);
+    },
   };
-}
-
-function servicesOf({ name, services = [] }: Extension): { token: InjectionToken; provider: Provider }[] {
-  return services.map(({ token, of }) => ({
-    token,
-    provider: ofRuntime(token, (runtime) => of(runtime.extension(name))),
-  }));
 }
 
 /** Nest copies the keys of whatever it gets: a number would be no options, a text one option for each letter. */
@@ -133,7 +133,11 @@ function refuseUnknownWay(options: object): void {
 }
 
 /** Optional, because without a host Nest's own error would not say what to do. */
-function ofHost(provide: InjectionToken, token: InjectionToken, pick: (found: never) => object): FactoryProvider {
+function ofHost(
+  provide: InjectionToken,
+  token: InjectionToken,
+  pick: (found: never) => object | undefined,
+): FactoryProvider {
   return {
     provide,
     inject: [{ token, optional: true }],
@@ -144,6 +148,6 @@ function ofHost(provide: InjectionToken, token: InjectionToken, pick: (found: ne
   };
 }
 
-function ofRuntime(provide: InjectionToken, pick: (runtime: PerfRuntime) => object): FactoryProvider {
+function ofRuntime(provide: InjectionToken, pick: (runtime: PerfRuntime) => object | undefined): FactoryProvider {
   return ofHost(provide, PerfRuntime, pick);
 }

@@ -115,8 +115,7 @@ export interface PerfModuleOptions {
   /** How requests are observed. */
   http?: HttpOptions;
   /**
-   * Features that come from entries of their own. With `forRootAsync()` they stand beside `useFactory` where something injects
-   * their services.
+   * Features that come from entries of their own.
    * @default []
    */
   extensions?: readonly PerfExtension[];

@@ -103,8 +103,9 @@ export class PerfRuntime {
     return this.features[FEATURES.indexOf(feature)]!.service!;
   }
 
-  extension(name: string): Feature {
-    return this.features[FEATURES.length + this.extensions.findIndex((extension) => extension.name === name)]!;
+  extension(name: string): Feature | null {
+    const at = this.extensions.findIndex((extension) => extension.name === name);
+    return at < 0 ? null : this.features[FEATURES.length + at]!;
   }
 
   /** Before routes are registered. `adapter` is null in an application without HTTP. */

@@ -3,7 +3,7 @@ import { describe } from '../core/option.js';
 import { PerfError } from '../core/perf.error.js';
 import type { CachedMethodStats, PerfSnapshot } from '../core/snapshot.js';
 import { UPSTREAM_CALLS } from '../core/upstream-calls.js';
-import type { Extension } from '../http/extension.js';
+import { offerService, type Extension } from '../http/extension.js';
 import type { Feature, FeatureBoot, FeatureHost } from '../http/feature.js';
 import type { MakeBound } from './bound.js';
 import { keyMaker } from './cache-key.js';
@@ -190,9 +190,14 @@ class CachedDataFeature extends PerfCache implements Feature {
   }
 }
 
+offerService({
+  token: PerfCache,
+  of: (feature) => feature,
+  needed: { name: 'cache', decorator: 'PerfCache', add: 'extensions: [cache()]' },
+});
+
 /** The extension; `loadBounds` brings the package that keeps what is used. */
 export const cachedData = (options: ResolvedCache, loadBounds: () => Promise<MakeBound>): Extension => ({
   name: 'cache',
-  services: [{ token: PerfCache, of: (feature) => feature }],
   create: (host) => new CachedDataFeature(options, loadBounds, host),
 });

@@ -37,8 +37,8 @@ class GuardFeature implements Feature {
     }
   }
 
-  of(name: string): GuardedUpstream {
-    return this.guards.get(name)!;
+  of(name: string): GuardedUpstream | undefined {
+    return this.guards.get(name);
   }
 
   async install({ modules, adapter }: FeatureBoot): Promise<void> {
@@ -98,12 +98,9 @@ class GuardFeature implements Feature {
  */
 export function guardExtension(options: GuardOptions, loadBreakers: () => Promise<MakeBreaker>): Extension {
   const resolved = guardOption.read(options, 'guard');
+  for (const name of resolved.upstreams.keys()) upstreamToken(name);
   return {
     name: 'guard',
-    services: [...resolved.upstreams.keys()].map((name) => ({
-      token: upstreamToken(name),
-      of: (feature) => (feature as GuardFeature).of(name),
-    })),
     create: (host) => new GuardFeature(resolved, host, loadBreakers),
   };
 }

@@ -1,13 +1,29 @@
 import { Inject, Optional, type Type } from '@nestjs/common';
 import type { ModulesContainer } from '@nestjs/core';
 import { PerfError } from '../core/perf.error.js';
-import { classesOf, needExtension } from '../http/extension.js';
+import { classesOf, needExtension, offerService, type NeededExtension } from '../http/extension.js';
+import type { Feature } from '../http/feature.js';
+import type { GuardedUpstream } from './guarded-upstream.js';
 
 /** On a class: the upstreams that its constructor and properties ask for. */
 const UPSTREAMS_METADATA = 'perf:upstreams';
 
 /** What `@Upstream(name)` injects: for `inject: [upstreamToken('github')]` of a factory, and to replace it in a test. */
-export const upstreamToken = (name: string): string => `perf:upstream:${name}`;
+export function upstreamToken(name: string): string {
+  const token = `perf:upstream:${name}`;
+  offerService({
+    token,
+    of: (guard) => (guard as Feature & { of(name: string): GuardedUpstream | undefined }).of(name),
+    needed: neededFor(name),
+  });
+  return token;
+}
+
+const neededFor = (name: string): NeededExtension => ({
+  name: 'guard',
+  decorator: `@Upstream('${name}')`,
+  add: `extensions: [guard({ upstreams: { ${/^\w+$/.test(name) ? name : `'${name}'`}: { deadlineMs: 2_000 } } })]`,
+});
 
 /**
  * Injects the `GuardedUpstream` of that name of `guard({ upstreams })`, into a constructor's parameter or a property. A name that is
@@ -20,8 +36,7 @@ export function Upstream(name: string): ParameterDecorator & PropertyDecorator {
     const asking = (typeof target === 'function' ? target : target.constructor) as Type;
     const names = namesOf(asking);
     Reflect.defineMetadata(UPSTREAMS_METADATA, [...names, name], asking);
-    const add = `extensions: [guard({ upstreams: { ${/^\w+$/.test(name) ? name : `'${name}'`}: { deadlineMs: 2_000 } } })]`;
-    needExtension({ name: 'guard', decorator: `@Upstream('${name}')`, add }, asking);
+    needExtension(neededFor(name), asking);
     for (const decorate of decorators)
       (decorate as (target: object, key: unknown, index?: number) => void)(target, key, index);
   };

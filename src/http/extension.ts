@@ -3,13 +3,9 @@ import type { ModulesContainer } from '@nestjs/core';
 import { decoratedMethods } from '../core/method-metadata.js';
 import { list, optionError, value } from '../core/option.js';
 import { PerfError } from '../core/perf.error.js';
+import { dependenciesOf } from './dependencies.js';
 import type { Feature, FeatureHost } from './feature.js';
 import { prototypeOf, wrappersOf } from './prototypes.js';
-
-export interface ExtensionService {
-  readonly token: InjectionToken;
-  readonly of: (feature: Feature) => object;
-}
 
 /** A feature that an application adds: `PerfModule.forRoot({ extensions: [cache()] })`. Entries of this package make them. */
 export interface PerfExtension {
@@ -20,7 +16,6 @@ export interface PerfExtension {
 }
 
 export interface Extension extends PerfExtension {
-  readonly services?: readonly ExtensionService[];
   /** It looks at requests, also where no feature does. */
   readonly observesRequests?: true;
   /** What it puts in a method's place stands beneath what others put there, wherever it stands in the list. */
@@ -54,6 +49,22 @@ export interface NeededExtension {
   readonly add: string;
 }
 
+/** What classes inject of an extension. */
+export interface ExtensionService {
+  readonly token: InjectionToken;
+  /** Undefined: this extension does not have it. */
+  readonly of: (feature: Feature) => object | undefined;
+  readonly needed: NeededExtension;
+}
+
+/** Of every extension whose entry is loaded: Nest asks what a module provides before a factory has made the options. */
+const SERVICES = new Map<InjectionToken, ExtensionService>();
+
+export function offerService(service: ExtensionService): void {
+  SERVICES.set(service.token, service);
+}
+export const offeredServices = (): readonly ExtensionService[] => [...SERVICES.values()];
+
 /** Lets the boot stop when an application has a decorated class, or method of a prototype, and not its extension. */
 export function needExtension(needed: NeededExtension, target: object, method?: string): void {
   const name = method as string;
@@ -74,6 +85,10 @@ export function refuseMissingExtensions(modules: ModulesContainer, names: Readon
   };
   for (const made of classesOf(modules)) refuse(Reflect.getMetadata(NEEDED_METADATA, made) ?? [], made.name);
   for (const wrapper of wrappersOf(modules)) {
+    for (const { token, optional } of dependenciesOf(wrapper)) {
+      const service = SERVICES.get(token as InjectionToken);
+      if (service !== undefined && !optional) refuse([service.needed], String(wrapper.name));
+    }
     const prototype = prototypeOf(wrapper);
     if (prototype === null) continue;
     for (const [name, all] of decoratedMethods(NEEDED_METADATA, prototype)) {

@@ -3,6 +3,9 @@ import { needExtension } from '../http/extension.js';
 import { misplaced } from './offload.errors.js';
 import { offloadMethodOption, type OffloadMethodOptions } from './offload.options.js';
 
+/** The line that a boot without the extension asks for. */
+export const ADD_OFFLOAD = "extensions: [offload({ module: new URL('./offload.module.js', import.meta.url) })]";
+
 type OffloadDecorator = <T extends (...parameters: never[]) => Promise<unknown>>(
   target: object,
   name: string | symbol,
@@ -27,7 +30,6 @@ export function Offload(options: OffloadMethodOptions = {}): OffloadDecorator {
       throw misplaced(label, 'it must be a method. Move it to one, beneath what leaves an accessor there.');
     putOffloadOptions(target, name, resolved);
     if (inOffloadThread()) return;
-    const add = "extensions: [offload({ module: new URL('./offload.module.js', import.meta.url) })]";
-    needExtension({ name: 'offload', decorator: '@Offload()', add }, target, name);
+    needExtension({ name: 'offload', decorator: '@Offload()', add: ADD_OFFLOAD }, target, name);
   };
 }

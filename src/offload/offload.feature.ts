@@ -8,7 +8,7 @@ import { currentRequest } from '../core/request-state.js';
 import type { OffloadStats, PerfSnapshot } from '../core/snapshot.js';
 import { likeMethod, putOn } from '../core/stand-in.js';
 import { UPSTREAM_CALLS } from '../core/upstream-calls.js';
-import type { Extension } from '../http/extension.js';
+import { offerService, type Extension } from '../http/extension.js';
 import type { Feature, FeatureBoot, FeatureHost } from '../http/feature.js';
 import type { Job } from './call.js';
 import { Dispatcher } from './dispatcher.js';
@@ -18,6 +18,7 @@ import { logLevelsData } from './log-levels.js';
 import { misplaced } from './offload.errors.js';
 import { fileOption, offloadOption, offloadRunOption, sizeOf } from './offload.options.js';
 import type { OffloadOptions, OffloadRunOptions, ResolvedOffloadOptions } from './offload.options.js';
+import { ADD_OFFLOAD } from './offload.decorator.js';
 import { offloadedMethods, type OffloadedMethod } from './offloaded-methods.js';
 import { Offloader } from './offloader.js';
 import type { OffloadContext, ThreadPool, ThreadPoolOptions, ThreadPools } from './thread-pool.js';
@@ -28,6 +29,12 @@ import { exportsOf, functionIn } from './worker/load.js';
 /** For a worker to start with the application. */
 const WARM_TIMEOUT_MS = 30_000;
 
+offerService({
+  token: Offloader,
+  of: (feature) => feature,
+  needed: { name: 'offload', decorator: 'Offloader', add: ADD_OFFLOAD },
+});
+
 /** The extension of one application. */
 export function offloadExtension(options: OffloadOptions, pools: ThreadPools): Extension {
   const resolved = offloadOption.read(options, 'offload');
@@ -35,7 +42,6 @@ export function offloadExtension(options: OffloadOptions, pools: ThreadPools): E
     name: 'offload',
     // What is cached needs no worker.
     innermost: true,
-    services: [{ token: Offloader, of: (feature) => feature }],
     create: (host) => new OffloadFeature(resolved, pools, host),
   };
 }

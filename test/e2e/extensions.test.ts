@@ -4,13 +4,14 @@ import {
   Inject,
   Injectable,
   Module,
+  Optional,
   UseGuards,
   type DynamicModule,
   type ModuleMetadata,
 } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { describe, expect, it } from 'vitest';
-import { needExtension, type Extension } from '../../src/http/extension.js';
+import { needExtension, offerService, type Extension } from '../../src/http/extension.js';
 import type { Feature } from '../../src/http/feature.js';
 import { PerfModule } from '../../src/index.js';
 import { adapterOf, adapters } from '../fixtures/app.js';
@@ -27,10 +28,11 @@ class Greeter implements Feature {
   close = () => void this.said.push('close');
 }
 
-const greeter = (said: string[] = []): Extension => ({
-  name: 'greeter',
-  services: [{ token: GREETING, of: (feature) => (feature as Greeter).greeting }],
-  create: () => new Greeter(said),
+const greeter = (said: string[] = []): Extension => ({ name: 'greeter', create: () => new Greeter(said) });
+offerService({
+  token: GREETING,
+  of: (feature) => (feature as Greeter).greeting,
+  needed: { name: 'greeter', decorator: 'GREETING', add: 'extensions: [greeter()]' },
 });
 
 function Greets(): MethodDecorator {
@@ -46,6 +48,10 @@ class GreetingController {
   greet() {
     return this.greeting.text;
   }
+}
+
+class GreetingProperty {
+  @Inject(GREETING) readonly greeting!: object;
 }
 
 @Injectable()
@@ -82,6 +88,7 @@ describe.each(adapters)('an extension, on %s', (adapter) => {
   it.each<[string, (said: string[]) => DynamicModule]>([
     ['forRoot', (said) => PerfModule.forRoot({ extensions: [greeter(said)] })],
     ['forRootAsync', (said) => PerfModule.forRootAsync({ extensions: [greeter(said)], useFactory: () => ({}) })],
+    ['a factory', (said) => PerfModule.forRootAsync({ useFactory: () => ({ extensions: [greeter(said)] }) })],
     ['the kill switch on', (said) => PerfModule.forRoot({ extensions: [greeter(said)], enabled: false })],
   ])('lives as long as the application, and its service can be injected, with %s', async (_form, module) => {
     const said: string[] = [];
@@ -93,7 +100,7 @@ describe.each(adapters)('an extension, on %s', (adapter) => {
 });
 
 describe('extensions', () => {
-  it('may come from the factory of `forRootAsync()`, where nothing injects their services', async () => {
+  it('may come from the factory of `forRootAsync()`', async () => {
     const said: string[] = [];
     const app = await NestFactory.createApplicationContext(
       PerfModule.forRootAsync({ useFactory: () => ({ extensions: [greeter(said)] }) }),
@@ -111,6 +118,27 @@ describe('extensions', () => {
     expect(() => PerfModule.forRoot({ extensions: ['cache' as never] })).toThrow(
       'PERF_ERR_OPTION: `extensions[0]` must be an extension, as `cache()` makes one, got `"cache"` (string).',
     );
+  });
+
+  it.each<[string, ModuleMetadata]>([
+    ['constructor', { controllers: [GreetingController] }],
+    ['property', { providers: [{ provide: 'asking', useClass: GreetingProperty }] }],
+    ['factory', { providers: [{ provide: 'asking', inject: [GREETING], useFactory: () => ({}) }] }],
+  ])('stop the boot where a %s asks for a service of one that is not there', async (_what, metadata) => {
+    for (const module of [PerfModule.forRoot(), PerfModule.forRootAsync({ useFactory: () => ({}) })]) {
+      await expect(boot('fastify', module, metadata)).rejects.toThrow(
+        /PERF_ERR_EXTENSION: `GREETING` on "(asking|Greeting(Controller|Property))" does nothing without its extension/,
+      );
+    }
+  });
+
+  it('leave out a service that is optional', async () => {
+    class Optionally {
+      constructor(@Optional() @Inject(GREETING) readonly greeting?: object) {}
+    }
+    const app = await boot('fastify', PerfModule.forRoot(), { providers: [Optionally] });
+    expect(app.get(Optionally).greeting).toBeUndefined();
+    await app.close();
   });
 
   it.each<[string, ModuleMetadata]>([

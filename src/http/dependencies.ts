@@ -1,0 +1,49 @@
+import {
+  OPTIONAL_DEPS_METADATA,
+  OPTIONAL_PROPERTY_DEPS_METADATA,
+  PARAMTYPES_METADATA,
+  PROPERTY_DEPS_METADATA,
+  SELF_DECLARED_DEPS_METADATA,
+} from './nest-metadata.js';
+import type { wrappersOf } from './prototypes.js';
+
+type Wrapper = ReturnType<typeof wrappersOf>[number];
+export interface Dependency {
+  readonly token: unknown;
+  readonly optional: boolean;
+}
+
+/** What one asks for in its constructor and its properties, or in its factory's `inject` list. */
+export function dependenciesOf({ metatype, inject }: Wrapper): Dependency[] {
+  if (inject !== undefined && inject !== null) return inject.map(ofFactory);
+  return typeof metatype === 'function' ? ofClass(metatype) : [];
+}
+
+function ofClass(metatype: object): Dependency[] {
+  const read = (key: string): unknown => Reflect.getMetadata(key, metatype) ?? [];
+  const tokens = [...(read(PARAMTYPES_METADATA) as unknown[])];
+  for (const { index, param } of read(SELF_DECLARED_DEPS_METADATA) as { index: number; param: unknown }[]) {
+    tokens[index] = param;
+  }
+  const optional = read(OPTIONAL_DEPS_METADATA) as number[];
+  const properties = read(PROPERTY_DEPS_METADATA) as { key: string; type: unknown }[];
+  const optionalKeys = read(OPTIONAL_PROPERTY_DEPS_METADATA) as string[];
+  return [
+    ...tokens.map((token, index) => ({ token: forwarded(token), optional: optional.includes(index) })),
+    ...properties.map(({ key, type }) => ({ token: forwarded(type), optional: optionalKeys.includes(key) })),
+  ];
+}
+
+/** `inject: [Token]` or `inject: [{ token, optional }]`. */
+function ofFactory(dependency: unknown): Dependency {
+  const given = dependency as Partial<Dependency> | null;
+  const isObject = typeof given === 'object' && given !== null && 'token' in given;
+  return isObject
+    ? { token: given.token, optional: given.optional === true }
+    : { token: forwarded(dependency), optional: false };
+}
+
+function forwarded(token: unknown): unknown {
+  const given = token as { forwardRef?: () => unknown } | null | undefined;
+  return typeof given?.forwardRef === 'function' ? given.forwardRef() : token;
+}
