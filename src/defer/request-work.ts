@@ -86,7 +86,7 @@ export class RequestWork extends TaskSequence {
     response.once('unpipe', answered).once('pipe', answered);
   }
 
-  private decide(status: number | null, success: boolean): void {
+  decide(status: number | null, success: boolean): void {
     if (this.decision !== null) return;
     this.decision = { status, success };
     if (this.watching !== null) clearTimeout(this.watching);

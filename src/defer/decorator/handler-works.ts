@@ -21,8 +21,7 @@ import type { Arming, ClassWork } from '../arming.js';
 import type { DeferEngine } from '../defer-engine.js';
 import type { DeferContext, DeferFunction, DeferWhen } from '../deferred-work.js';
 import type { Armed } from '../armed.js';
-import { runsAfter, type RequestWork } from '../request-work.js';
-import { TaskSequence } from '../tasks/task.js';
+import { RequestWork, runsAfter } from '../request-work.js';
 import type { WorkOptions } from '../work-options.js';
 import type { AnyWork } from './work-providers.js';
 
@@ -40,8 +39,8 @@ interface HandlerEnd {
   readonly origin: RequestState | null;
   readonly request: unknown;
   readonly reserved: Reservations;
-  /** What its request has armed; null without a request. */
-  readonly requestWork: RequestWork | null;
+  /** What its request has armed. */
+  readonly requestWork: RequestWork;
   result: unknown;
   error: unknown;
   success: boolean;
@@ -58,9 +57,9 @@ export class HandlerWorks {
   /** What goes around one handler. `streams`: it returns server-sent events, which have no result. */
   around(works: readonly PlannedWork[], streams: boolean): Around {
     const run = async (...[origin, request, proceed]: Parameters<Around>): Promise<unknown> => {
-      const requestWork = origin === null ? null : this.workOf(origin);
+      const requestWork = origin === null ? new RequestWork(this.engine.undecided) : this.workOf(origin);
       // An interceptor tries the handler again: what the failed call has armed is not wanted any more.
-      requestWork?.retract(works);
+      requestWork.retract(works);
       const reserved = this.reserve(works);
       const end = { works, origin, request, reserved, requestWork, result: undefined, error: null, success: false };
       let value: unknown;
@@ -84,12 +83,12 @@ export class HandlerWorks {
   /** Its last value is the handler's result, as it is for Nest. Whoever listens sees each value when it comes. */
   private afterStream(end: HandlerEnd, values: Observable<unknown>): Observable<unknown> {
     let heard = false;
-    end.requestWork?.arm(
+    end.requestWork.arm(
       this.unheard(end, () => heard),
       end.works,
     );
     // Nest does not listen for a client that has gone already (older 11s do), and ends no response.
-    setImmediate(() => heard || end.requestWork?.handlerEnded(false));
+    setImmediate(() => heard || end.requestWork.handlerEnded(false));
     return onSubscription(() => {
       heard = true;
       const handled = this.engine.handlerStarted();
@@ -158,19 +157,16 @@ export class HandlerWorks {
 
   /** Resolves when all of it is armed: what must be on disk is. */
   private async armAll(end: HandlerEnd): Promise<void> {
-    const { works, requestWork, success } = end;
+    const { works, origin, requestWork, success } = end;
     // One after the other, so that their order stays.
     for (const armed of works.map((work) => this.armFor(work, end))) {
       const ready = armed instanceof Promise ? await armed : armed;
-      if (ready === null) continue;
-      if (requestWork !== null) requestWork.arm(ready, success ? null : works);
-      // Without a request that is observed, the handler's end decides.
-      else if (runsAfter(ready.when, success)) ready.commit(null);
-      else ready.discard();
-      if (requestWork === null) await ready.written;
+      if (ready !== null) requestWork.arm(ready, success ? null : works);
     }
-    requestWork?.handlerEnded(success);
-    await requestWork?.written;
+    // The end of a request that is not observed is never heard of.
+    if (origin === null) requestWork.decide(null, success);
+    else requestWork.handlerEnded(success);
+    await requestWork.written;
   }
 
   /**
@@ -219,7 +215,7 @@ export class HandlerWorks {
     const { origin, requestWork } = end;
     const capacity = end.reserved.get(work);
     const reserved = capacity === undefined ? false : capacity === null ? 'disk' : 'memory';
-    const arming: Arming = { when, origin, reserved, sequence: requestWork ?? new TaskSequence() };
+    const arming: Arming = { when, origin, reserved, sequence: requestWork };
     if ('run' in work) {
       return this.engine.armTask(work, ({ told }) => work.run(contextOf(end, told.status)), arming);
     }
