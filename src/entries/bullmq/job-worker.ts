@@ -37,7 +37,7 @@ export class JobWorker {
   private connection!: Connection;
   /** Ends the one before, to which INFO was refused, say; not while one of its connections still waits for that: BullMQ 5 minds. */
   private endRefused = (): void => {};
-  private readonly active = new Set<{ readonly job: Job; readonly token: string | undefined }>();
+  private readonly active = new Set<{ job: Job; token: string | undefined; running: Promise<boolean> }>();
   /** Jobs that have ended and that Redis has not been told of, in their order. */
   private readonly untold = new Set<string | undefined>();
   /** Jobs that were given to this process; BullMQ fails others by itself. */
@@ -49,7 +49,6 @@ export class JobWorker {
   /** Id of the job that is offered to other workers. */
   private offered: string | null | undefined = null;
   private nextOfferMs = 0;
-  private waiters: (() => void)[] = [];
 
   constructor(
     private readonly bullmq: Bullmq,
@@ -139,9 +138,8 @@ export class JobWorker {
     this.connection.release();
   }
 
-  private idle(): Promise<void> {
-    if (this.active.size === 0) return Promise.resolve();
-    return new Promise((resolve) => this.waiters.push(resolve));
+  private idle(): Promise<unknown> {
+    return Promise.allSettled(Array.from(this.active, ({ running }) => running));
   }
 
   /** Redis knows that this job has ended, so it has answered for those before it too; one that lost its lock emits no event. */
@@ -169,11 +167,11 @@ export class JobWorker {
       this.host.report(cause, cause);
       return this.leaveToOthers(job, token);
     }
-    const active = { job, token };
+    const active = { job, token, running: this.run(job, kind, read) };
     this.active.add(active);
     let done = true;
     try {
-      done = await this.run(job, kind, read);
+      done = await active.running;
     } catch (error) {
       // It has heeded the signal of the shutdown, which is no failure.
       if (!this.stopping.signal.aborted) throw error;
@@ -181,7 +179,6 @@ export class JobWorker {
     } finally {
       this.active.delete(active);
       this.untold.add(job.id);
-      if (this.active.size === 0) for (const wake of this.waiters.splice(0)) wake();
     }
     if (!done) await this.putBack(job, token, PUT_BACK_MS);
   }
