@@ -13,7 +13,7 @@ import {
   importBullmq,
   producerConnection,
   reconnect,
-  workerConnections,
+  workerConnection,
   type Bullmq,
   type Connection,
   type RedisConnection,
@@ -193,9 +193,9 @@ class BullmqStore implements BullmqDurableStore {
       host.report(cause, `${cause}. Durable work is kept and sent when Redis is back.`);
     });
     this.queues.set(name, queue);
-    workerConnections(this.options.connection, queue).then(
-      (connect) => {
-        this.connectWorker ??= connect;
+    clientOf(queue).then(
+      (client) => {
+        this.connectWorker ??= () => workerConnection(this.options.connection, client);
         this.serveAll();
       },
       // BullMQ before 5.38 asks for INFO all the same; once that was refused, the queue never connects.

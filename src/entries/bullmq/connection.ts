@@ -82,15 +82,6 @@ export async function reconnect(queue: object): Promise<void> {
   (await client)?.disconnect(true);
 }
 
-/**
- * How to connect workers: by duplicates of a queue's client, which BullMQ tells of at once. Of options it would make clients that
- * nobody sees before they are ready, and one that is half open until then would never be given up.
- */
-export async function workerConnections(connection: RedisConnection, queue: Queue): Promise<() => Connection> {
-  const pattern = await clientOf(queue);
-  return () => workerConnection(connection, pattern);
-}
-
 export function clientOf(queue: Queue): Promise<WorkerClient & EventEmitter> {
   // BullMQ 5, and BullMQ 6.
   const of = queue as { client?: Promise<unknown>; getBackend?(): object };
@@ -111,10 +102,12 @@ export async function attempted(queue: Queue): Promise<void> {
 }
 
 /**
+ * How to connect workers: by duplicates of a queue's client, which BullMQ tells of at once. Of options it would make clients that
+ * nobody sees before they are ready, and one that is half open until then would never be given up.
  * A worker may wait for as long as it takes, and BullMQ demands it. The application's own bounds would end its reads. So would
  * ioredis' `socketTimeout`, which in ioredis 5 also holds up the end of the process: what is half open is given up here.
  */
-function workerConnection(connection: RedisConnection, pattern: WorkerClient): Connection {
+export function workerConnection(connection: RedisConnection, pattern: WorkerClient): Connection {
   const override = {
     enableOfflineQueue: true,
     maxRetriesPerRequest: null,

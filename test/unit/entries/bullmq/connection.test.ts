@@ -1,6 +1,11 @@
 import { EventEmitter } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { attempted, producerConnection, workerConnections } from '../../../../src/entries/bullmq/connection.js';
+import {
+  attempted,
+  clientOf,
+  producerConnection,
+  workerConnection,
+} from '../../../../src/entries/bullmq/connection.js';
 
 /** A client of ioredis, whose server answers its pings or does not. */
 class StubClient {
@@ -29,8 +34,7 @@ afterEach(() => void vi.useRealTimers());
 async function connectWorker(major: number) {
   const client = Promise.resolve(new StubClient());
   const queue = major === 5 ? { client } : { getBackend: () => ({ client }) };
-  const connect = await workerConnections({}, queue as never);
-  const { options, release } = connect();
+  const { options, release } = workerConnection({}, await clientOf(queue as never));
   const main = options as unknown as StubClient;
   return { main, reads: main.duplicate(), release };
 }
