@@ -95,8 +95,8 @@ export interface PerfModuleOptions {
    */
   sinks?: readonly SinkOption[];
   /**
-   * Whom a request is for; null for nobody that is known. It stands on records, and experiments are randomised by it. Called with
-   * the framework's request when its response has ended, or at the first check of a gate in it.
+   * Whom a request is for; null for nobody that is known. Ids that are numbers become text. It stands on records, and experiments
+   * are randomised by it. Called with the framework's request when its response has ended, or at the first check of a gate in it.
    * @default `request.user?.id`
    */
   unit?(this: void, request: PerfRequest): Unit | null;

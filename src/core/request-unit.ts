@@ -20,12 +20,14 @@ export class RequestUnits {
     if (frameworkRequest === null) return null;
     try {
       const unit = this.tell(frameworkRequest as PerfRequest) ?? null;
-      if (unit === null || (typeof unit.userId === 'string' && unit.userId !== '')) return unit;
+      if (unit === null) return null;
+      const userId = textOf(unit.userId);
+      if (userId !== null) return inText(unit, userId);
       if (unit instanceof Promise) {
         // Rejected, it would end the process.
         unit.catch(() => {});
         this.complain('returned a promise: it must answer at once');
-      } else this.complain('returned no `{ userId }` with a text in it');
+      } else this.complain('returned no `{ userId }` with a text or a number in it');
     } catch (error) {
       this.complain(`threw: ${reasonOf(error)}`);
     }
@@ -43,7 +45,22 @@ export const userOf: TellUnit = ({ user, raw }) =>
   unitOf(user) ?? unitOf((raw as { user?: unknown } | undefined)?.user);
 
 function unitOf(user: unknown): Unit | null {
-  const id: unknown = (user as { id?: unknown } | null | undefined)?.id;
-  if (typeof id === 'string' && id !== '') return { userId: id };
-  return typeof id === 'number' || typeof id === 'bigint' ? { userId: String(id) } : null;
+  const userId = textOf((user as { id?: unknown } | null | undefined)?.id);
+  return userId === null ? null : { userId };
+}
+
+/** An id of a database may be a number; null for what is no id. */
+function textOf(id: unknown): string | null {
+  if (typeof id === 'string') return id === '' ? null : id;
+  return typeof id === 'bigint' || Number.isFinite(id) ? String(id) : null;
+}
+
+/** With text for every id; of `customIds`, what is no id is left out. */
+function inText({ customIds, ...rest }: Unit, userId: string): Unit {
+  const ids: [string, string][] = [];
+  for (const [name, id] of Object.entries(customIds ?? {})) {
+    const text = textOf(id);
+    if (text !== null) ids.push([name, text]);
+  }
+  return { ...rest, userId, ...(ids.length > 0 && { customIds: Object.fromEntries(ids) }) };
 }

@@ -71,6 +71,23 @@ describe.each(adapters)('a request’s record on %s', (adapter) => {
     expect(lines.all.join('\n')).toContain('unit() returned a promise: it must answer at once');
   });
 
+  it('takes ids that are numbers as text, and leaves out what is none', async () => {
+    const unit = () => ({ userId: 42, customIds: { company: 7n, team: 'red', country: undefined } });
+    const [plain, gated] = await records(
+      { unit: unit as never, experiments: { gates: staticGates({ gate: true }) } },
+      ['/plain'],
+      ['/gated'],
+    );
+    expect(plain!.unit).toEqual({ userId: '42', customIds: { company: '7', team: 'red' } });
+    expect(gated!.unit).toEqual(plain!.unit);
+    expect(Object.keys(plain!.unit!.customIds!)).toEqual(['company', 'team']);
+  });
+
+  it('names nobody where `unit` tells no id, and says so', async () => {
+    expect(unitsOf(await records({ unit: () => ({ userId: Number('me') }) as never }, ['/plain']))).toEqual([null]);
+    expect(lines.all.join('\n')).toContain('unit() returned no `{ userId }` with a text or a number in it');
+  });
+
   it('is redacted with `users.redact`, whether a gate was asked for the user or not', async () => {
     const perf = { users: { redact: 'salt' }, experiments: { gates: staticGates({ gate: true }) } } as const;
     const [plain, gated] = unitsOf(await records(perf, ['/plain', 'ann'], ['/gated', 'ann']));
