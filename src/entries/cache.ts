@@ -14,3 +14,4 @@ export { Cached, Preloaded, type AsyncMethodDecorator } from '../cached-data/dec
 export { PerfCache } from '../cached-data/perf-cache.js';
 export type { CachedOptions, CacheOptions, PreloadedOptions } from '../cached-data/cached.options.js';
 export type { CacheLevel2 } from '../cached-data/level2.js';
+export type { CachedMethodStats, Durations, GhostFigure } from '../core/snapshot.js';

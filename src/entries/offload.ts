@@ -9,6 +9,7 @@ export type { OffloadMethodOptions, OffloadOptions, OffloadRunOptions } from '..
 export { offloadContext } from '../offload/offload-context.js';
 export type { OffloadContext } from '../offload/thread-pool.js';
 export { Offloader } from '../offload/offloader.js';
+export type { Durations, OffloadMethodStats, OffloadStats } from '../core/snapshot.js';
 
 /**
  * Lets `@Offload()` methods and `Offloader.run()` run in worker threads: `PerfModule.forRoot({ extensions: [offload({ module })] })`.

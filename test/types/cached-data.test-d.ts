@@ -1,6 +1,6 @@
 // What must compile and what must not, checked by `npm run typecheck`.
-import { PerfModule, type CachedMethodStats, type PerfSnapshot } from 'nestjs-perf';
-import { cache, Cached, PerfCache, Preloaded } from 'nestjs-perf/cache';
+import { PerfModule, type PerfSnapshot } from 'nestjs-perf';
+import { cache, Cached, PerfCache, Preloaded, type CachedMethodStats, type GhostFigure } from 'nestjs-perf/cache';
 import { redisCache } from 'nestjs-perf/redis';
 import { Redis } from 'ioredis';
 import { expectTypeOf } from 'vitest';
@@ -66,3 +66,4 @@ perfCache.invalidateAll(Catalogue);
 perfCache.invalidateAll(Catalogue, 'product');
 expectTypeOf(perfCache.stats()).toEqualTypeOf<readonly CachedMethodStats[]>();
 expectTypeOf<PerfSnapshot['cache']>().toEqualTypeOf<readonly CachedMethodStats[] | null>();
+expectTypeOf<CachedMethodStats['ghost']>().toEqualTypeOf<readonly GhostFigure[] | null>();

@@ -43,6 +43,7 @@ import {
   Variant,
 } from 'nestjs-perf';
 import { bullmqStore } from 'nestjs-perf/bullmq';
+import type { Offloader, OffloadMethodStats, OffloadStats } from 'nestjs-perf/offload';
 import { openTelemetrySink } from 'nestjs-perf/opentelemetry';
 import { prometheusSink } from 'nestjs-perf/prometheus';
 import { statsigGates, statsigSink } from 'nestjs-perf/statsig';
@@ -280,6 +281,10 @@ expectTypeOf(store.queue).toExtend<(name?: string) => { name: string }>();
 bullmqStore({ connection: new Redis(), worker: false });
 // @ts-expect-error it has to connect somewhere
 bullmqStore({ queue: 'q' });
+
+// --- offload -------------------------------------------------------------------------------------------------------
+expectTypeOf<ReturnType<Offloader['stats']>>().toEqualTypeOf<OffloadStats>();
+expectTypeOf<OffloadStats['methods']>().toEqualTypeOf<readonly OffloadMethodStats[]>();
 
 // --- errors ---------------------------------------------------------------------------------------------------------
 declare const error: PerfError;
