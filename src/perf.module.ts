@@ -16,7 +16,7 @@ import { FEATURES, type PerfModuleOptions } from './perf.options.js';
 import { noOptions } from './perf.registration.js';
 import { PerfRuntime } from './perf.runtime.js';
 import { PerfService } from './perf.service.js';
-import { PERF_EXTENSIONS, PERF_MODULE, PERF_SERVICE } from './perf.tokens.js';
+import { MODULE_OPTIONS_TOKEN, PERF_EXTENSIONS, PERF_MODULE, PERF_SERVICE } from './perf.tokens.js';
 
 /** Who may inject what the module offers. */
 export interface PerfModuleScope {
@@ -66,7 +66,7 @@ export class PerfModule {
     return scoped(PerfHostModule.forRoot(rest), scope, extensions);
   }
 
-  /** The same, with options that a provider makes. */
+  /** The same, with options that a provider makes: `useFactory`, or `create()` of the class in `useClass` or `useExisting`. */
   static forRootAsync(
     options: ConfigurableModuleAsyncOptions<PerfModuleOptions> &
       PerfModuleScope &
@@ -75,7 +75,8 @@ export class PerfModule {
     refuseNonObject(options);
     refuseUnknownWay(options);
     const { isGlobal: scope, extensions, ...rest } = options;
-    return scoped(PerfHostModule.forRootAsync(rest), scope, extensions);
+    const host = PerfHostModule.forRootAsync(rest);
+    return scoped({ ...host, providers: [...(host.providers ?? []), ...createdOptions(rest)] }, scope, extensions);
   }
 }
 
@@ -130,6 +131,19 @@ function refuseUnknownWay(options: object): void {
     const message = `\`forRootAsync()\` has no option \`${key.slice(0, 60)}\`: an option of the module stands in what \`useFactory\` returns.`;
     throw new PerfError('PERF_ERR_OPTION', message);
   }
+}
+
+/** In place of Nest's own call of `create()`, a bare TypeError where there is none. */
+function createdOptions({ useClass, useExisting }: ConfigurableModuleAsyncOptions<PerfModuleOptions>): Provider[] {
+  const from = useClass ?? useExisting;
+  if (from === undefined) return [];
+  const useFactory = (made: { create?: unknown } | null): unknown => {
+    if (typeof made?.create === 'function') return made.create();
+    const way = useClass === undefined ? 'useExisting' : 'useClass';
+    const message = `\`forRootAsync()\`: what \`${way}\` names has no method \`create()\`, which must return the options.`;
+    throw new PerfError('PERF_ERR_OPTION', message);
+  };
+  return [{ provide: MODULE_OPTIONS_TOKEN, inject: [from], useFactory }];
 }
 
 /** Optional, because without a host Nest's own error would not say what to do. */
