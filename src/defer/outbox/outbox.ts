@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { entryOf } from '../../core/entry-of.js';
+import { PerfError } from '../../core/perf.error.js';
 import { reasonOf } from '../../core/reason.js';
 import { NEWER, type Capacity } from '../capacity.js';
 import { namesOf, unstarted, type Counters, type Ended } from '../counters.js';
@@ -190,7 +191,8 @@ export abstract class Outbox<P extends Parcel = Parcel> implements BulkEvents<Ou
   drop(item: OutboxItem<P>, why: string, from: 'buffered' | null = 'buffered'): void {
     this.capacity.release(item.bytes);
     this.shared.counters.drop(from, this.endedOf(item, 1, 0), why);
-    item.ended(new Error(why));
+    const code = why === NEWER ? 'PERF_ERR_DEFER_FULL' : 'PERF_ERR_STORE';
+    item.ended(new PerfError(code, `"${item.parcel.name}" was not stored: ${why}.`));
   }
 
   private endedOf({ parcel, acceptedMs }: OutboxItem<P>, attempt: number, runMs: number): Ended {

@@ -201,6 +201,17 @@ describe('durable work in front of a store that comes and goes', () => {
     ]);
   });
 
+  it.each([
+    ['closes', 'PERF_ERR_STORE', 'the application closed before it was done'],
+    ['needs its place', 'PERF_ERR_DEFER_FULL', 'newer work took its place'],
+  ])('enqueue() rejects with a code where the application %s before it is stored', async (what, code, why) => {
+    const { engine, durable, add } = await start({ away: true, maxPending: 1, overflow: 'drop-old' });
+    const enqueued = durable.enqueue(entryOf('a')).catch((error: unknown) => error);
+    await (what === 'closes' ? engine.drain(0) : add('b'));
+    const message = `${code}: "receipt" was not stored: ${why}.`;
+    expect(await enqueued).toMatchObject({ name: 'PerfError', code, message });
+  });
+
   it('a boot that fails because the spill file is in use closes the store again', async () => {
     const { path } = await start({ spillBytes: MIB });
     const place = new MemoryPlace();
