@@ -4,6 +4,7 @@ import {
   type DynamicModule,
   type FactoryProvider,
   type InjectionToken,
+  type Provider,
 } from '@nestjs/common';
 import { boolean, optionError } from './core/option.js';
 import { PerfError } from './core/perf.error.js';
