@@ -1,6 +1,6 @@
 import { attach } from './attachment.js';
 import { printable } from './printable.js';
-import { redactData, redactQuery, REDACTED, type SecretNames } from './redact.js';
+import { isWithin, redactData, redactQuery, REDACTED, type SecretNames } from './redact.js';
 import type { RequestState } from './request-state.js';
 
 /** Headers that change what a handler does and say nothing about who asked. */
@@ -53,7 +53,7 @@ export function safeHeaders(headers: Headers, allowHeaders: readonly string[], s
   return told;
 }
 
-/** A body's data without its secrets; null where nothing may be told: too large, of unknown length, no form and no JSON. */
+/** A body's data without its secrets; null where nothing may be told: too large, no form and no JSON. */
 export function safeBody(
   headers: Headers,
   body: unknown,
@@ -61,16 +61,18 @@ export function safeBody(
   secrets: SecretNames,
 ): { data: unknown; isForm: boolean } | null {
   if (maxBytes === 0 || typeof body !== 'object' || body === null) return null;
-  // A body of unknown or of too great a length is not looked at.
-  const length = Number(headers['content-length']);
-  if (!(length <= maxBytes)) return null;
-  const redacted = redactData(body, secrets);
-  if (redacted === null) return null;
   const type = String(headers['content-type'] ?? '').toLowerCase();
   const isForm = type.startsWith('application/x-www-form-urlencoded');
   if (!isForm && !/^application\/(?:[\w.+-]+\+)?json\b/.test(type)) return null;
-  // One that was sent compressed is longer than it says.
-  if (Buffer.byteLength(JSON.stringify(redacted.data)) > maxBytes) return null;
+  // One that is sent in chunks has no length, and a compressed one is longer than it says.
+  const length = headers['content-length'];
+  if (Number(length ?? 0) > maxBytes || !isWithin(body, maxBytes)) return null;
+  const redacted = redactData(body, secrets);
+  if (redacted === null) return null;
+  const text = JSON.stringify(redacted.data);
+  if (Buffer.byteLength(text) > maxBytes) return null;
+  // Some parsers leave it for a request without a body.
+  if (text === '{}' && length === undefined && headers['transfer-encoding'] === undefined) return null;
   return { data: redacted.data, isForm };
 }
 

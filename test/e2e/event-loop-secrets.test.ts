@@ -104,10 +104,11 @@ for (const adapter of adapters) {
     });
 
     it.each([
-      ['JSON', 'application/json', json, '"name":"Ada"'],
-      ['a form', 'application/x-www-form-urlencoded', form, 'name=Ada'],
+      ['JSON', { 'content-type': 'application/json' }, json, '"name":"Ada"'],
+      ['JSON in chunks', { 'content-type': 'application/json', 'transfer-encoding': 'chunked' }, json, '"name":"Ada"'],
+      ['a form', { 'content-type': 'application/x-www-form-urlencoded' }, form, 'name=Ada'],
     ])('from a body of %s', async (_name, type, body, kept) => {
-      const sent = { ...headers, 'content-type': type };
+      const sent = { ...headers, ...type };
       const block = await blockOf(() => load.send({ method: 'POST', path: `/vault?${query}`, headers: sent, body }));
       expect(block.curl).toContain(kept);
       expect(block.curl).toContain('[redacted]');
