@@ -199,3 +199,50 @@ describe('cause', () => {
     expect(classify(evidence({ ...mine, ...given }))).toMatchObject({ cause, culprit: null });
   });
 });
+
+describe('calls of Node’s own that wait for files and processes', () => {
+  const called = (name: string, file: string) => [
+    ...probe,
+    frame('get byteLength', null),
+    frame(name, file),
+    ...deep.slice(2),
+  ];
+  const inFile = called('writeFileSync', 'node:fs');
+  const mixed = (io: number, all: number): Evidence<string>['looks'] =>
+    Array.from({ length: all }, (_, i) => look('a', 10 + i * 10, { frames: i < io ? inFile : deep }));
+  const causeOf = (given: Partial<Evidence<string>>) => classify(evidence(given)).cause;
+
+  it.each([
+    ['a file, on the CPU since it is cached', inFile, 'sync-io'],
+    [
+      'below it, a helper of Node’s',
+      [...probe, frame('getStats', 'node:internal/fs/utils'), ...inFile.slice(3)],
+      'sync-io',
+    ],
+    ['a deletion of folders', called('rimrafSync', 'node:internal/fs/rimraf'), 'sync-io'],
+    ['another process', called('spawnSync', 'node:internal/child_process'), 'sync-io'],
+    ['compression computes', called('gzipSync', 'node:zlib'), 'javascript'],
+    ['so does cryptography', called('pbkdf2Sync', 'node:internal/crypto/pbkdf2'), 'javascript'],
+    ['asynchronous work with files', called('readFile', 'node:fs'), 'javascript'],
+    ['a function of the application’s of that name', called('readFileSync', '/app/src/fs.js'), 'javascript'],
+    ['the application’s, called by such a call', [...probe, frame('filter'), ...inFile.slice(3)], 'javascript'],
+  ])('%s', (_name, frames, cause) => {
+    const given = looks('a', 20, 90).map((each) => ({ ...each, frames }));
+    expect(causeOf({ looks: given })).toBe(cause);
+    expect(causeOf({ looks: given, gcMs: 60 })).toBe('gc');
+    expect(causeOf({ looks: given, runDelayMs: 60, cpuRatio: 0.4 })).toBe('not-scheduled');
+  });
+
+  it('are the cause where they took half of the time', () => {
+    expect(causeOf({ looks: mixed(5, 9) })).toBe('sync-io');
+    expect(causeOf({ looks: mixed(4, 9) })).toBe('javascript');
+    const looksAfter = [70, 80, 90].map((ms) => look('a', ms));
+    const read = [...probe, frame('closeSync', 'node:fs'), ...inFile.slice(3)];
+    expect(causeOf({ looks: [late('a', 10, 60, { frames: read }), ...looksAfter] })).toBe('sync-io');
+  });
+
+  it('are not the cause of a native call that ended before them', () => {
+    const frames = called('writeFileSync', 'node:fs').filter(({ file }) => file !== null);
+    expect(judged({ looks: [late('a', 20, 98, { frames })] })).toMatchObject({ cause: 'javascript', suspect: 'a' });
+  });
+});
