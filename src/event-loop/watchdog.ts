@@ -3,6 +3,7 @@ import { monotonicMs } from '../core/clock.js';
 import { reasonOf } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
 import { inRootContext } from '../core/root-context.js';
+import { listenShared } from '../core/shared-listener.js';
 import * as beat from './beat.js';
 import type { Position } from './source-maps.js';
 import type { Timing } from './event-loop.options.js';
@@ -38,6 +39,7 @@ export class Watchdog {
   private worker: Worker | null = null;
   private readonly asked = new Map<number, (locations: Locations | null) => void>();
   private questions = 0;
+  private ignoreExit = (): void => {};
 
   constructor(
     private readonly words: Int32Array,
@@ -56,7 +58,7 @@ export class Watchdog {
     if (obstacle !== null) return this.notTraced(obstacle);
     try {
       this.worker = inRootContext(() => this.startThread());
-      process.on('exit', this.tellToStop);
+      this.ignoreExit = listenShared(process, 'exit', this.tellToStop);
     } catch (error) {
       this.failed(error);
     }
@@ -65,7 +67,7 @@ export class Watchdog {
   /** Tells the thread to end by itself, and does not wait for it: it holds no process. */
   stop(): void {
     this.tellToStop();
-    process.off('exit', this.tellToStop);
+    this.ignoreExit();
     const { worker } = this;
     this.worker = null;
     this.answerAll();

@@ -8,6 +8,7 @@ import { reasonOf } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
 import { requestContext, RequestState, type RequestOwner } from '../core/request-state.js';
 import type { Route, Routes } from '../core/route.js';
+import { listenShared } from '../core/shared-listener.js';
 import type { Answer } from './answer.js';
 
 const STATE: unique symbol = Symbol('perf:state');
@@ -115,6 +116,8 @@ export class RequestLifecycle extends Attachable implements RequestOwner {
     if (known !== undefined) return this.takeOver(known, request, response);
     const state = this.begun(new RequestState(request, response, this.nowMs(), this));
     (request as Marked)[STATE] = state;
+    response.on('finish', this.onFinish);
+    response.on('close', this.onClose);
     this.watch(state, request, response);
     return state;
   }
@@ -130,6 +133,9 @@ export class RequestLifecycle extends Attachable implements RequestOwner {
     if (own !== undefined) this.open.add(own);
     else {
       this.begun(state);
+      // Many may take it over.
+      listenShared(response, 'finish', () => this.onFinish.call(response));
+      listenShared(response, 'close', () => this.onClose.call(response));
       this.watch(state, request, response);
     }
     return state;
@@ -137,8 +143,6 @@ export class RequestLifecycle extends Attachable implements RequestOwner {
 
   private watch(state: RequestState, request: IncomingMessage, response: ServerResponse): void {
     if ((response as Marked).req !== (request as Marked)) (response as Marked)[STATE] = state;
-    response.on('finish', this.onFinish);
-    response.on('close', this.onClose);
     // Such a response gets no `close` when the client leaves before its turn.
     if (response.socket === null && !isHttp2(response)) this.watchQueued(request.socket, state);
   }

@@ -23,6 +23,14 @@ function runApps(apps: ManyApps): Promise<ManyAppsReport> {
   });
 }
 
+describe('applications that live at the same time', () => {
+  it('share their listeners: Node warns of no leak', { timeout: TEST_DEADLINE_MS }, async () => {
+    // Node's limit is 10 listeners on an emitter. What they print rejects.
+    const report = await runApps({ atOnce: 12, apps: 1, adapters: ['express'], ways: ['factory'] });
+    expect(report.recorded).toBe(1);
+  });
+});
+
 const LONG = process.env['PERF_LONG'] !== undefined;
 
 describe('applications that are created, serve a request and are closed', () => {

@@ -1,5 +1,6 @@
 import type { EventEmitter } from 'node:events';
 import { optionError } from '../../core/option.js';
+import { listenShared } from '../../core/shared-listener.js';
 import type { MakeBreaker } from '../breaker.js';
 import { Gate, type GateHost, type Settle } from '../gate.js';
 import { Guard, type Work } from '../guard.js';
@@ -35,6 +36,7 @@ export class RedisGuard extends Guard {
   private transaction: RedisCommand | null = null;
   private readonly isFailure: IsFailure;
   private giveBack: () => void = () => {};
+  private ignoreClose: () => void = () => {};
 
   constructor(
     name: string,
@@ -56,22 +58,16 @@ export class RedisGuard extends Guard {
       // A node of a cluster has queues of its own.
       node: (command, _pipeline, send) => (this.expired.has(command) ? command.promise : send()),
     });
-    this.emitter.on?.('close', this.connectionClosed);
+    const emitter = this.upstream.client as object as EventEmitter;
+    // A transaction ends with its connection.
+    if ('on' in emitter && 'off' in emitter)
+      this.ignoreClose = listenShared(emitter, 'close', () => (this.transaction = null));
   }
 
   override close(): void {
-    this.emitter.off?.('close', this.connectionClosed);
+    this.ignoreClose();
     this.giveBack();
   }
-
-  private get emitter(): Partial<Pick<EventEmitter, 'on' | 'off'>> {
-    return this.upstream.client as object;
-  }
-
-  /** A transaction ends with its connection. */
-  private readonly connectionClosed = (): void => {
-    this.transaction = null;
-  };
 
   /** Its commands are guarded one by one: a call adds the fallback. */
   protected override outcomeOf(work: Work, { deadlineMs: given }: GuardedCallOptions<unknown>): Promise<Outcome> {

@@ -1,3 +1,5 @@
+import type { EventEmitter } from 'node:events';
+import { listenShared } from '../../core/shared-listener.js';
 import { putOn } from '../../core/stand-in.js';
 import type { RedisClient } from './redis-upstream.js';
 import type { RedisCommand } from './redis-command.js';
@@ -6,10 +8,8 @@ import type { RedisCommand } from './redis-command.js';
 export type SendCommand = (command: RedisCommand, pipeline: object | null, send: () => unknown) => unknown;
 
 /** The part of a `Cluster` that is used; a `Redis` has no `nodes`. */
-interface Cluster {
+interface Cluster extends EventEmitter {
   nodes?(role: 'all'): RedisClient[];
-  on(event: string, listener: (node: RedisClient) => void): unknown;
-  off(event: string, listener: (node: RedisClient) => void): unknown;
 }
 
 /** An own property on `client`, and on the connections of a cluster. Returns what gives them back. */
@@ -24,11 +24,9 @@ export function placeSendCommand(
   const came = (node: RedisClient): void => void nodes.set(node, placeOn(node, stands.node));
   const went = (node: RedisClient): void => void nodes.delete(node);
   for (const node of cluster.nodes('all')) came(node);
-  cluster.on('+node', came);
-  cluster.on('-node', went);
+  const stops = [listenShared(cluster, '+node', came), listenShared(cluster, '-node', went)];
   return () => {
-    cluster.off('+node', came);
-    cluster.off('-node', went);
+    for (const stop of stops) stop();
     for (const giveNodeBack of nodes.values()) giveNodeBack();
     giveBack();
   };

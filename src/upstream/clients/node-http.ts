@@ -1,4 +1,5 @@
 import type { ClientRequest, IncomingMessage } from 'node:http';
+import { listenShared } from '../../core/shared-listener.js';
 import type { Channels } from '../channels.js';
 import type { Call, Upstream } from '../upstream.js';
 import { isExporter } from './exporters.js';
@@ -12,11 +13,13 @@ export function hearNodeHttp(channels: Channels, upstream: Upstream): void {
   const calls = new WeakMap<ClientRequest, Call>();
   const responses = new WeakMap<ClientRequest, IncomingMessage>();
   const failing = new WeakSet<ClientRequest>();
+  const hasFailed = (request: ClientRequest): boolean =>
+    failing.has(request) || responses.get(request)?.aborted === true;
   const end = (request: ClientRequest): void => {
     const call = calls.get(request);
     if (call === undefined) return;
     calls.delete(request);
-    upstream.end(call, failing.has(request));
+    upstream.end(call, hasFailed(request));
   };
   const begin = ({ request }: { request: ClientRequest }): void => {
     if (calls.has(request)) return;
@@ -29,9 +32,12 @@ export function hearNodeHttp(channels: Channels, upstream: Upstream): void {
     calls.set(request, call);
     // Who gives it up may have answered before Node tells.
     const isGivenUp = () => request.destroyed && responses.get(request)?.complete !== true;
-    if (call.timed !== null) call.timed.hasFailed = () => failing.has(request) || isGivenUp();
+    if (call.timed !== null) call.timed.hasFailed = () => hasFailed(request) || isGivenUp();
     // After the body, or a failure: Node has no channel for it.
-    request.once('close', () => end(request));
+    const ignoreClose = listenShared(request, 'close', () => {
+      ignoreClose();
+      end(request);
+    });
   };
   // In the caller's context; older Nodes tell only when the request has its socket.
   channels.on('http.client.request.created', begin);
@@ -43,7 +49,6 @@ export function hearNodeHttp(channels: Channels, upstream: Upstream): void {
       if (isRedirect(response.statusCode)) return end(request);
       responses.set(request, response);
       if ((response.statusCode ?? 0) >= 500) failing.add(request);
-      response.once('aborted', () => failing.add(request));
     },
   );
 }

@@ -1,6 +1,7 @@
 import { AsyncLocalStorage, AsyncResource, executionAsyncId, executionAsyncResource } from 'node:async_hooks';
 import type { Socket } from 'node:net';
 import { storedRequest, type RequestState } from '../../core/request-state.js';
+import { listenShared } from '../../core/shared-listener.js';
 import type { Channels } from '../channels.js';
 import type { Call, Caller, Upstream } from '../upstream.js';
 import { isExporter } from './exporters.js';
@@ -87,7 +88,7 @@ function hearQueues(channels: Channels): { isQueued: () => boolean; heard: (mayR
   };
   channels.on('undici:client:connected', ({ socket }: { socket: Socket }) => {
     heard();
-    socket.prependOnceListener('close', () => heard());
+    listenShared(socket, 'close', () => heard(), 'prependListener');
   });
   channels.on('undici:client:connectError', () => heard());
   // A bound function runs in a resource of the same class, as a handler behind an interceptor does: it is its maker's own.

@@ -1,4 +1,5 @@
 import type { EventEmitter } from 'node:events';
+import { listenShared } from '../../core/shared-listener.js';
 import { hasMethods, serverName, serverOf, type EndCall, type Hearer } from './watched-call.js';
 
 /** The part of a knex instance that its types and guide show. */
@@ -20,18 +21,18 @@ export function watchKnex(client: object, hearer: Hearer): (() => void) | null {
     heard.add(builder);
     // A builder has one query after the other in flight; of one that is awaited twice, two that are alike.
     const open: EndCall[] = [];
-    builder.on('query', ({ sql = '' }: { readonly sql?: string }) => {
+    listenShared(builder, 'query', ({ sql = '' }: { readonly sql?: string }) => {
       if (stopped) return;
       const call = { kind: 'sql', client: name, host, method: 'query', what: sql, driven: true } as const;
       open.push(hearer.begin(call));
     });
-    builder.on('query-response', () => open.shift()?.(false));
-    builder.on('query-error', () => open.shift()?.(true));
+    listenShared(builder, 'query-response', () => open.shift()?.(false));
+    listenShared(builder, 'query-error', () => open.shift()?.(true));
   };
-  knex.on('start', onStart);
+  const stop = listenShared(knex, 'start', onStart);
   return () => {
     stopped = true;
-    knex.off('start', onStart);
+    stop();
   };
 }
 

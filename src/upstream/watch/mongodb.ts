@@ -1,5 +1,6 @@
 import type { EventEmitter } from 'node:events';
 import { PerfError } from '../../core/perf.error.js';
+import { listenShared } from '../../core/shared-listener.js';
 import { hasMethods, type EndCall, type Hearer } from './watched-call.js';
 
 /** https://www.mongodb.com/docs/drivers/node/current/monitoring-and-logging/monitoring/ */
@@ -35,9 +36,13 @@ export function watchMongo(client: object, hearer: Hearer): (() => void) | null 
   };
   const onSucceeded = (event: CommandEvent): void => end(event, false);
   const onFailed = (event: CommandEvent): void => end(event, true);
-  emitter.on('commandStarted', onStarted).on('commandSucceeded', onSucceeded).on('commandFailed', onFailed);
+  const stops = [
+    listenShared(emitter, 'commandStarted', onStarted),
+    listenShared(emitter, 'commandSucceeded', onSucceeded),
+    listenShared(emitter, 'commandFailed', onFailed),
+  ];
   return () => {
-    emitter.off('commandStarted', onStarted).off('commandSucceeded', onSucceeded).off('commandFailed', onFailed);
+    for (const stop of stops) stop();
     for (const stillOpen of open.values()) stillOpen(false);
     open.clear();
   };

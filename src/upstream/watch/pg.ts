@@ -1,4 +1,5 @@
 import type { EventEmitter } from 'node:events';
+import { listenShared } from '../../core/shared-listener.js';
 import { hearQueries } from './pg-query.js';
 import { hasMethods, serverName, serverOf, type EndCall, type Hearer } from './watched-call.js';
 
@@ -39,10 +40,10 @@ export function watchPgPool(client: object, hearer: Hearer): (() => void) | null
   };
   const call = (what: string) => ({ kind: 'sql', client: 'postgres', host, method: 'query', what }) as const;
   const stop = hearQueries(pool, (what) => hearer.begin(call(what)), { isPool: true });
-  pool.on('acquire', onAcquire).on('remove', onRemove);
+  const stopAcquire = listenShared(pool, 'acquire', onAcquire);
+  const stopRemove = listenShared(pool, 'remove', onRemove);
   return () => {
-    pool.off('acquire', onAcquire).off('remove', onRemove);
-    stop();
+    for (const one of [stopAcquire, stopRemove, stop]) one();
     for (const one of lent.keys()) onRemove(one);
   };
 }

@@ -45,6 +45,16 @@ describe('a request', () => {
     expect(ended).toEqual(['a /1 499 aborted']);
   });
 
+  it('ends with the last of the applications that it goes through, which share their listeners', () => {
+    const ended: string[] = [];
+    const response = responseOn(new Socket(), '/1');
+    for (const name of ['a', 'b', 'c', 'd']) application(name, ended).start(response.req, response);
+    const events = ['finish', 'close'];
+    expect(events.map((event) => response.listenerCount(event))).toEqual([2, 2]);
+    for (const event of events) response.emit(event);
+    expect(ended).toEqual(['d /1 200 completed']);
+  });
+
   it('that waits behind others ends with their connection, whichever application it belongs to', () => {
     const ended: string[] = [];
     const [a, b] = [application('a', ended), application('b', ended)];

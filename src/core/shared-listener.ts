@@ -1,0 +1,39 @@
+import type { EventEmitter } from 'node:events';
+
+const LISTENERS: unique symbol = Symbol('perf:listeners');
+
+/** What stands in for a client may have no `listeners()`: it gets one for each application. */
+type Emitter = Pick<EventEmitter, 'on' | 'off' | 'prependListener'> & Partial<Pick<EventEmitter, 'listeners'>>;
+type Listener = (told: never) => void;
+interface Shared {
+  (told: unknown): void;
+  readonly [LISTENERS]: Set<Listener>;
+}
+
+/**
+ * Adds a listener to what all applications of a process have in common, where they have one together: Node takes more than ten
+ * for a leak, and warns. Returns what removes it.
+ */
+export function listenShared(
+  emitter: Emitter,
+  event: string,
+  listener: Listener,
+  add: 'on' | 'prependListener' = 'on',
+): () => void {
+  let shared = emitter.listeners?.(event).find((one) => LISTENERS in one) as Shared | undefined;
+  if (shared === undefined) emitter[add](event, (shared = madeShared()));
+  const { [LISTENERS]: listeners } = shared;
+  listeners.add(listener);
+  return () => {
+    listeners.delete(listener);
+    if (listeners.size === 0) emitter.off(event, shared);
+  };
+}
+
+function madeShared(): Shared {
+  const listeners = new Set<Listener>();
+  const tell = (told: unknown): void => {
+    for (const listener of listeners) listener(told as never);
+  };
+  return Object.assign(tell, { [LISTENERS]: listeners });
+}
