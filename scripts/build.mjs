@@ -20,7 +20,8 @@ await buildPage(join(COMPILED, 'dashboard/page-assets.js'));
 // Workers run a file of the package, which loads a module of either format: see entries/offload/program.ts and worker.thread.cts.
 const workerProgram = join(COMPILED, 'entries/offload/program.js');
 const programs = {
-  esm: "export const program = () => new URL('../shared/nestjs-perf.offload-worker.cjs', import.meta.url);\n",
+  // A bundle in CommonJS has no URL: there the file is missing, which the boot says.
+  esm: "export const program = () => new URL('../shared/nestjs-perf.offload-worker.cjs', import.meta.url ?? 'file:///');\n",
   cjs: `import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 export const program = () => pathToFileURL(join(__dirname, '../../shared/nestjs-perf.offload-worker.cjs'));

@@ -8,7 +8,7 @@ import {
 } from '@nestjs/common';
 import { boolean, optionError } from './core/option.js';
 import { PerfError } from './core/perf.error.js';
-import { extensionsOption, offeredServices, type PerfExtension } from './http/extension.js';
+import { extensionsOption, provideServices, type PerfExtension } from './http/extension.js';
 import { RequestLifecycle } from './http/lifecycle.js';
 import { Routes } from './core/route.js';
 import { PerfInterceptor } from './latency/perf.interceptor.js';
@@ -45,20 +45,35 @@ const services = FEATURES.flatMap((feature) =>
   feature.service === undefined ? [] : ofRuntime(feature.service, (runtime) => runtime.serviceOf(feature)),
 );
 
+const providers: Provider[] = [
+  ofRuntime(RequestLifecycle, (runtime) => runtime.requests),
+  ofRuntime(Routes, (runtime) => runtime.routes),
+  ...services,
+  ofHost(PerfService, PERF_SERVICE, (service) => service),
+  PerfInterceptor,
+];
+const provided: InjectionToken[] = [
+  ...services.map(({ provide }) => provide),
+  PerfService,
+  PerfInterceptor,
+  RequestLifecycle,
+  Routes,
+];
+// Nest reads the two lists when all files are loaded, and with them all that can be injected.
+provideServices(({ token, of, needed }) => {
+  provided.push(token);
+  const pick = (runtime: PerfRuntime): object | undefined => {
+    const feature = runtime.extension(needed.name);
+    return feature === null ? undefined : of(feature);
+  };
+  providers.push(ofRuntime(token, pick));
+});
+
 /**
  * Import it once, in the root module: `imports: [PerfModule.forRoot()]`. Every feature is on by default.
  * A wrong option stops the boot with `PERF_ERR_OPTION`, a second import with `PERF_ERR_REGISTERED_TWICE`.
  */
-@Module({
-  providers: [
-    ofRuntime(RequestLifecycle, (runtime) => runtime.requests),
-    ofRuntime(Routes, (runtime) => runtime.routes),
-    ...services,
-    ofHost(PerfService, PERF_SERVICE, (service) => service),
-    PerfInterceptor,
-  ],
-  exports: [...services.map(({ provide }) => provide), PerfService, PerfInterceptor, RequestLifecycle, Routes],
-})
+@Module({ providers, exports: provided })
 export class PerfModule {
   /** Everything on by default; see {@link PerfModuleOptions}. */
   static forRoot(options: PerfModuleOptions & PerfModuleScope = {}): DynamicModule {
@@ -87,27 +102,15 @@ function scoped(
   scope: boolean | undefined,
   given: readonly PerfExtension[] | undefined,
 ): DynamicModule {
-  const providers = [
+  const own = [
     ...(host.providers ?? []),
     { provide: PERF_MODULE, useValue: PerfModule },
     { provide: PERF_EXTENSIONS, useValue: extensionsOption.read(given, 'extensions') },
   ];
   return {
     module: PerfModule,
-    imports: [{ ...host, providers }],
+    imports: [{ ...host, providers: own }],
     global: isGlobal.read(scope, 'isGlobal'),
-    // Getters: Nest asks when all files are loaded, and with them all that can be injected.
-    get providers() {
-      return offeredServices().map(({ token, of, needed }) =>
-        ofRuntime(token, (runtime) => {
-          const feature = runtime.extension(needed.name);
-          return feature === null ? undefined : of(feature);
-        }),
-      );
-    },
-    get exports() {
-      return offeredServices().map(({ token }) => token);
-    },
   };
 }
 

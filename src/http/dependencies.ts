@@ -1,3 +1,5 @@
+import type { InjectionToken } from '@nestjs/common';
+import type { ModulesContainer } from '@nestjs/core';
 import {
   OPTIONAL_DEPS_METADATA,
   OPTIONAL_PROPERTY_DEPS_METADATA,
@@ -5,12 +7,28 @@ import {
   PROPERTY_DEPS_METADATA,
   SELF_DECLARED_DEPS_METADATA,
 } from './nest-metadata.js';
-import type { wrappersOf } from './prototypes.js';
+import { wrappersOf } from './prototypes.js';
 
 type Wrapper = ReturnType<typeof wrappersOf>[number];
 export interface Dependency {
   readonly token: unknown;
   readonly optional: boolean;
+}
+
+/** Who asks for one of `tokens` and is given none: no module of the application, and no test, has put something else there. */
+export function askedInVain(
+  tokens: { has(token: InjectionToken): boolean },
+  modules: ModulesContainer,
+): { token: InjectionToken; by: string }[] {
+  const wrappers = wrappersOf(modules);
+  const isGiven = (token: InjectionToken): boolean =>
+    wrappers.some((made) => made.token === token && made.instance !== undefined && made.instance !== null);
+  return wrappers.flatMap((made) =>
+    dependenciesOf(made)
+      .filter(({ token, optional }) => !optional && tokens.has(token as InjectionToken))
+      .map(({ token }) => ({ token: token as InjectionToken, by: String(made.name) }))
+      .filter(({ token }) => !isGiven(token)),
+  );
 }
 
 /** What one asks for in its constructor and its properties, or in its factory's `inject` list. */

@@ -1,9 +1,9 @@
-import type { InjectionToken, Type } from '@nestjs/common';
+import type { InjectionToken } from '@nestjs/common';
 import type { ModulesContainer } from '@nestjs/core';
 import { decoratedMethods } from '../core/method-metadata.js';
 import { list, optionError, value } from '../core/option.js';
 import { PerfError } from '../core/perf.error.js';
-import { dependenciesOf } from './dependencies.js';
+import { askedInVain } from './dependencies.js';
 import type { Feature, FeatureHost } from './feature.js';
 import { prototypeOf, wrappersOf } from './prototypes.js';
 
@@ -38,7 +38,7 @@ export function refuseTwice(extensions: readonly PerfExtension[]): void {
   throw optionError('extensions', expected, extensions, `"${twice}" stands there twice.`);
 }
 
-/** On a class or the name of a method: the extensions without which its decorators would do nothing. */
+/** On the name of a method: the extensions without which its decorators would do nothing. */
 const NEEDED_METADATA = 'perf:extension';
 
 export interface NeededExtension {
@@ -57,19 +57,26 @@ export interface ExtensionService {
   readonly needed: NeededExtension;
 }
 
-/** Of every extension whose entry is loaded: Nest asks what a module provides before a factory has made the options. */
+/** Of every extension whose entry is loaded: a factory makes the options after Nest has read what the module provides. */
 const SERVICES = new Map<InjectionToken, ExtensionService>();
+let offer: (service: ExtensionService) => void = () => {};
 
 export function offerService(service: ExtensionService): void {
+  if (SERVICES.has(service.token)) return;
   SERVICES.set(service.token, service);
+  offer(service);
 }
-export const offeredServices = (): readonly ExtensionService[] => [...SERVICES.values()];
 
-/** Lets the boot stop when an application has a decorated class, or method of a prototype, and not its extension. */
-export function needExtension(needed: NeededExtension, target: object, method?: string): void {
-  const name = method as string;
-  const own = (Reflect.getOwnMetadata(NEEDED_METADATA, target, name) ?? []) as readonly NeededExtension[];
-  Reflect.defineMetadata(NEEDED_METADATA, [...own, needed], target, name);
+/** `provide` hears of each, those before included. */
+export function provideServices(provide: (service: ExtensionService) => void): void {
+  for (const service of SERVICES.values()) provide(service);
+  offer = provide;
+}
+
+/** Lets the boot stop when an application has a class whose prototype has this method, and not the extension. */
+export function needExtension(needed: NeededExtension, prototype: object, method: string): void {
+  const own = (Reflect.getOwnMetadata(NEEDED_METADATA, prototype, method) ?? []) as readonly NeededExtension[];
+  Reflect.defineMetadata(NEEDED_METADATA, [...own, needed], prototype, method);
 }
 
 /** @throws PERF_ERR_EXTENSION with the method and the line to add */
@@ -83,25 +90,12 @@ export function refuseMissingExtensions(modules: ModulesContainer, names: Readon
         `Add it: PerfModule.forRoot({ ${needed.add} }).`,
     );
   };
-  for (const made of classesOf(modules)) refuse(Reflect.getMetadata(NEEDED_METADATA, made) ?? [], made.name);
+  for (const { token, by } of askedInVain(SERVICES, modules)) refuse([SERVICES.get(token)!.needed], by);
   for (const wrapper of wrappersOf(modules)) {
-    for (const { token, optional } of dependenciesOf(wrapper)) {
-      const service = SERVICES.get(token as InjectionToken);
-      if (service !== undefined && !optional) refuse([service.needed], String(wrapper.name));
-    }
     const prototype = prototypeOf(wrapper);
     if (prototype === null) continue;
     for (const [name, all] of decoratedMethods(NEEDED_METADATA, prototype)) {
       refuse(all, `${prototype.constructor.name}.${name}`);
     }
   }
-}
-
-/** The classes that Nest itself makes instances of: providers, controllers, guards, pipes, interceptors. */
-export function classesOf(modules: ModulesContainer): Set<Type> {
-  const classes = new Set<Type>();
-  for (const { metatype, inject } of wrappersOf(modules)) {
-    if (typeof metatype === 'function' && (inject === undefined || inject === null)) classes.add(metatype as Type);
-  }
-  return classes;
 }

@@ -10,6 +10,7 @@ import {
   type ModuleMetadata,
 } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
+import { Test } from '@nestjs/testing';
 import { describe, expect, it } from 'vitest';
 import { needExtension, offerService, type Extension } from '../../src/http/extension.js';
 import type { Feature } from '../../src/http/feature.js';
@@ -130,6 +131,30 @@ describe('extensions', () => {
         /PERF_ERR_EXTENSION: `GREETING` on "(asking|Greeting(Controller|Property))" does nothing without its extension/,
       );
     }
+  });
+
+  it('boot where a test or a module gives something of its own instead', async () => {
+    const own = { provide: GREETING, useValue: { text: 'fake' } };
+    const app = await boot('fastify', PerfModule.forRoot(), { controllers: [GreetingController], providers: [own] });
+    expect(await (await fetch(await app.getUrl())).text()).toBe('fake');
+    await app.close();
+    const testing = Test.createTestingModule({ imports: [PerfModule.forRoot()], controllers: [GreetingController] });
+    const tested = await testing.overrideProvider(GREETING).useValue({ text: 'fake' }).compile();
+    expect(tested.get(GreetingController).greet()).toBe('fake');
+    await tested.createNestApplication().init();
+    await tested.close();
+  });
+
+  it('give their services to modules that import `PerfModule`, with `isGlobal: false`', async () => {
+    @Module({ imports: [PerfModule], controllers: [GreetingController] })
+    class FeatureModule {}
+    const scoped = PerfModule.forRoot({ isGlobal: false, extensions: [greeter()] });
+    const context = await NestFactory.createApplicationContext(
+      { module: class RootModule {}, imports: [scoped, FeatureModule] },
+      { logger: false, abortOnError: false },
+    );
+    expect(context.get(GreetingController).greet()).toBe('hello');
+    await context.close();
   });
 
   it('leave out a service that is optional', async () => {

@@ -1,4 +1,4 @@
-import { Inject, Injectable, Module, type ModuleMetadata } from '@nestjs/common';
+import { Inject, Injectable, Module, type ModuleMetadata, type Provider } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { afterEach, describe, expect, it } from 'vitest';
 import { guard, guardRedis, Upstream, upstreamToken, type GuardedUpstream } from '../../../src/entries/guard.js';
@@ -32,6 +32,11 @@ class Mistaken {
   constructor(@Upstream('gihub') readonly upstream: GuardedUpstream) {}
 }
 
+@Injectable()
+class Injecting {
+  constructor(@Inject(upstreamToken('gihub')) readonly upstream: GuardedUpstream) {}
+}
+
 describe('@Upstream', () => {
   it('injects into parameters and properties, into subclasses, and by its token into factories', async () => {
     @Injectable()
@@ -53,6 +58,15 @@ describe('@Upstream', () => {
     await expect(boot({ providers: [Mistaken] }, { extensions: [github()] })).rejects.toThrow(
       'PERF_ERR_DECORATOR: `@Upstream(\'gihub\')` in "Mistaken" asks for an upstream that `guard({ upstreams })` does not have. ' +
         'It has: github, search.v2.',
+    );
+  });
+
+  it.each<[string, Provider]>([
+    ['a factory', { provide: 'asking', inject: [upstreamToken('gihub')], useFactory: () => ({}) }],
+    ['`@Inject()`', Injecting],
+  ])('stops the boot for such a name in %s, too', async (_what, provider) => {
+    await expect(boot({ providers: [provider] }, { extensions: [github()] })).rejects.toThrow(
+      "PERF_ERR_DECORATOR: `@Upstream('gihub')` in",
     );
   });
 
