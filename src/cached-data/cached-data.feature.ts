@@ -61,11 +61,10 @@ class CachedDataFeature extends PerfCache implements Feature {
             return preloaded;
           }
           const { options } = declared;
-          const own = options.maxEntries;
           if (options.ghost) {
-            const routes = new GhostRoutes(this.host.requests);
-            return new GhostMethod(method, source, options, parts, routes, Math.min(own ?? maxEntries, maxEntries));
+            return new GhostMethod(method, source, options, parts, new GhostRoutes(this.host.requests));
           }
+          const own = options.maxEntries;
           const bounds = own === null ? [bound] : [bound, makeBound({ maxEntries: own, maxBytes: null })];
           const level2 = this.level2For(options, method, isAlone, isMinified);
           const keyOf = keyMaker(method, options.key);

@@ -2,7 +2,7 @@ import { percent } from '../core/figures.js';
 import type { CachedMethodStats, Finding } from '../core/snapshot.js';
 import { itemsOf, keyMaker, type MakeKey } from './cache-key.js';
 import type { ResolvedCached } from './cached.options.js';
-import { Ghost } from './ghost.js';
+import { Ghost, type GhostHits } from './ghost.js';
 import type { GhostRoutes } from './ghost-routes.js';
 import type { CacheParts } from './method-cache.js';
 import { MethodCounters } from './method-counters.js';
@@ -20,7 +20,7 @@ const MAX_ROUTES = 3;
 /** Of a `@Cached({ ghost: true })` method: every call is made, in its request, as if there were no cache. */
 export class GhostMethod implements StandIn {
   private readonly counters = new MethodCounters();
-  private readonly ghost: Ghost;
+  private readonly ghost = new Ghost();
   private readonly keyOf: MakeKey;
   readonly keepMs = 0;
 
@@ -30,9 +30,7 @@ export class GhostMethod implements StandIn {
     private readonly options: Pick<ResolvedCached, 'batch' | 'key'>,
     private readonly parts: CacheParts,
     private readonly routes: GhostRoutes,
-    maxEntries: number,
   ) {
-    this.ghost = new Ghost(maxEntries);
     this.keyOf = keyMaker(method, options.key);
   }
 
@@ -40,7 +38,7 @@ export class GhostMethod implements StandIn {
     const { counters, ghost, parts } = this;
     const startedMs = parts.nowMs();
     const keys = this.keysOf(args);
-    const hits = keys.map((key) => ghost.called(key, startedMs));
+    const hits = keys.map((key) => ghost.called(key, startedMs)).filter((hit): hit is GhostHits => hit !== null);
     counters.misses += keys.length;
     const ended = this.routes.begin(startedMs);
     // Asked once: a query builder is sent each time that somebody waits for it.

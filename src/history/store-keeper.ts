@@ -11,8 +11,6 @@ const MAX_WAITING = 2_000;
 const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 /** Who reads is answered from memory when the store takes longer. */
 const READ_DEADLINE_MS = 5_000;
-/** A store that was silent for so long is not read for a while: one who reads several times waits once. */
-const SILENT_MS = 30_000;
 
 /**
  * Stands between the history and its store: one write at a time, once a minute. While the store fails, rows wait in bounded
@@ -24,7 +22,6 @@ export class StoreKeeper {
   private waiting: HistoryRow[] = [];
   private busy: Promise<void> | null = null;
   private closed = false;
-  private silentUntilMs = 0;
   private readonly closing = new AbortController();
 
   constructor(
@@ -55,22 +52,15 @@ export class StoreKeeper {
 
   /** Hands each row on; false when the store could not be read to the end in time. Never rejects. */
   async read(tier: Tier, range: TimeRange, take: (row: HistoryRow) => void | Promise<void>): Promise<boolean> {
-    if (performance.now() < this.silentUntilMs) return false;
     let late = false;
-    let silent = true;
     const reading = async (): Promise<void> => {
       for await (const row of (await this.opened()).read(tier, range)) {
-        silent = false;
         if (late) return;
         await take(row);
       }
     };
     try {
-      if (await within(READ_DEADLINE_MS, reading)) {
-        this.silentUntilMs = 0;
-        return true;
-      }
-      if (silent) this.silentUntilMs = performance.now() + SILENT_MS;
+      if (await within(READ_DEADLINE_MS, reading)) return true;
       throw new Error(`a read did not settle within ${READ_DEADLINE_MS} ms`);
     } catch (error) {
       late = true;
@@ -84,7 +74,6 @@ export class StoreKeeper {
     try {
       const store = await this.opened();
       await store.write(rows, running);
-      this.silentUntilMs = 0;
       const written = new Set(rows);
       this.waiting = this.waiting.filter((row) => !written.has(row));
     } catch (error) {

@@ -1,4 +1,4 @@
-import { appendFile, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { TimeRange } from '../../core/history.js';
 import { lockFile, type FileLock } from '../../core/file-lock.js';
@@ -9,7 +9,7 @@ import type { HistoryStore, HistoryStoreHost, OpenHistoryStore } from '../histor
 import type { HistoryRow } from '../rows/row.js';
 import { observedMsOf } from '../rows/window-codec.js';
 import { DAY_MS, HOUR_MS, ruleOf, TIERS, type Tier } from '../rows/tiers.js';
-import { bytesOf, frameOf, rowsOf } from './rows-file.js';
+import { appendRow, bytesOf, frameOf, rowsOf } from './rows-file.js';
 
 export interface FileHistoryOptions {
   /** The folder of its files, made when it is missing. One process writes to it; every worker of a cluster needs its own. */
@@ -58,6 +58,8 @@ const SWEEP_MS = HOUR_MS;
 
 class HistoryFiles implements OpenHistoryStore {
   private lock: FileLock | null = null;
+  /** After the last append of this process. */
+  private readonly lengths = new Map<string, number>();
   /** What a write that failed has appended: its rows come again. */
   private readonly appended = new Map<string, Uint8Array>();
   private sweptMs = -Infinity;
@@ -121,7 +123,8 @@ class HistoryFiles implements OpenHistoryStore {
     const key = keyOf(row);
     const known = this.appended.get(key);
     if (known !== undefined && Buffer.compare(known, row.data) === 0) return;
-    await appendFile(join(this.folder, fileNameOf(row)), frameOf(row), { mode: 0o600 });
+    const path = join(this.folder, fileNameOf(row));
+    this.lengths.set(path, await appendRow(path, row, this.lengths.get(path) ?? null));
     this.appended.set(key, row.data);
   }
 
@@ -140,6 +143,7 @@ class HistoryFiles implements OpenHistoryStore {
   /** Deletes what is too old, and then the oldest until the rest is small enough. */
   private async sweep(): Promise<void> {
     this.sweptMs = Date.now();
+    this.lengths.clear();
     let bytes = 0;
     const left: (RowsFile & { size: number })[] = [];
     for (const file of await this.rowsFiles()) {

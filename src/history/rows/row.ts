@@ -4,8 +4,6 @@ import { TIERS, type Tier } from './tiers.js';
 
 /** Changes when what is written changes; rows of another version are ignored, never migrated. */
 const VERSION = 1;
-/** Every row begins so: either number is below 128, which is one byte. */
-export const ROW_BEGIN = Buffer.of(VERSION, HISTOGRAM_LAYOUT);
 
 /** One bucket of one process, all its routes. A later row of the same tier, time and instance replaces it. */
 export interface HistoryRow {

@@ -66,17 +66,6 @@ describe('a ghost', () => {
     expect(ghost!.map(({ hitRatio }) => hitRatio)).toEqual([0, 0, 0, 0]);
   });
 
-  it('has room for as many values as the cache would have', async () => {
-    for (const [maxEntries, hitRatio] of [
-      [2, 0],
-      [3, 0.75],
-    ] as const) {
-      const { of, row } = await cacheOf(Watched, { maxEntries });
-      for (const id of ['a', 'b', 'c', 'a', 'b', 'c', 'a', 'b', 'c', 'a', 'b', 'c']) await of.related(id);
-      expect(row('related').ghost!.at(-1)).toMatchObject({ ttlMs: 300_000, hitRatio });
-    }
-  });
-
   it('asks a result that is sent by whoever waits for it once a call', async () => {
     const { of } = await cacheOf(Watched);
     expect([await of.lazy(), await of.lazy(), of.sent]).toEqual([1, 2, 2]);

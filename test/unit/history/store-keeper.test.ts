@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { OncePerCause } from '../../../src/core/reporter.js';
 import type { HistoryStore } from '../../../src/history/history-store.js';
 import type { HistoryRow } from '../../../src/history/rows/row.js';
@@ -118,33 +118,6 @@ describe('a store that fails', () => {
     store.fail();
     expect([await reading, await read(keeper)]).toEqual([0, 0]);
     expect(warnings).toEqual([]);
-  });
-
-  describe('that does not answer a read in time', () => {
-    beforeEach(() => void vi.useFakeTimers());
-    afterEach(() => void vi.useRealTimers());
-
-    /** How long a read has taken, and how many rows it has got. */
-    async function timed(keeper: StoreKeeper): Promise<[ms: number, rows: number]> {
-      const startedMs = performance.now();
-      const reading = read(keeper);
-      await vi.runAllTimersAsync();
-      return [performance.now() - startedMs, await reading];
-    }
-
-    it('is not waited for by those that follow within half a minute, until it works again', async () => {
-      const store = new MoodyStore();
-      const keeper = new StoreKeeper(store, host, report);
-      await keeper.write(rows(0, 1), []);
-      store.mood = 'hangs';
-      const late: [number, number] = [5_000, 0];
-      expect([await timed(keeper), await timed(keeper)]).toEqual([late, [0, 0]]);
-      await vi.advanceTimersByTimeAsync(30_000);
-      expect([await timed(keeper), await timed(keeper)]).toEqual([late, [0, 0]]);
-      store.cheerUp();
-      await keeper.write(rows(1, 2), []);
-      expect(await timed(keeper)).toEqual([0, 2]);
-    });
   });
 
   it('that is opened too late is closed again', async () => {
