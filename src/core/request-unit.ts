@@ -55,12 +55,15 @@ function textOf(id: unknown): string | null {
   return typeof id === 'bigint' || Number.isFinite(id) ? String(id) : null;
 }
 
-/** With text for every id; of `customIds`, what is no id is left out. */
-function inText({ customIds, ...rest }: Unit, userId: string): Unit {
+/** With text for every id; of `customIds`, what is no id is left out. What has text already is given on as it is. */
+function inText(unit: Unit, userId: string): Unit {
+  const given = Object.entries(unit.customIds ?? {});
+  if (unit.userId === userId && given.every(([, id]) => typeof id === 'string' && id !== '')) return unit;
   const ids: [string, string][] = [];
-  for (const [name, id] of Object.entries(customIds ?? {})) {
+  for (const [name, id] of given) {
     const text = textOf(id);
     if (text !== null) ids.push([name, text]);
   }
+  const { customIds: _, ...rest } = unit;
   return { ...rest, userId, ...(ids.length > 0 && { customIds: Object.fromEntries(ids) }) };
 }

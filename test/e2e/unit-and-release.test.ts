@@ -1,6 +1,6 @@
 import { Controller, Get, Injectable, type CanActivate, type ExecutionContext } from '@nestjs/common';
 import { afterEach, describe, expect, it } from 'vitest';
-import { Experiment, staticGates, type PerfModuleOptions, type RequestRecord } from '../../src/index.js';
+import { Experiment, staticGates, type PerfModuleOptions, type RequestRecord, type Unit } from '../../src/index.js';
 import { adapterOf, adapters } from '../fixtures/app.js';
 import { closeApps, listeningApp, recordsOf } from '../fixtures/build-app.js';
 import { Lines } from '../fixtures/lines.js';
@@ -81,6 +81,19 @@ describe.each(adapters)('a request’s record on %s', (adapter) => {
     expect(plain!.unit).toEqual({ userId: '42', customIds: { company: '7', team: 'red' } });
     expect(gated!.unit).toEqual(plain!.unit);
     expect(Object.keys(plain!.unit!.customIds!)).toEqual(['company', 'team']);
+  });
+
+  it('gives a unit that has text on as it is, with what its class knows', async () => {
+    const seen: unknown[] = [];
+    class Account {
+      readonly userId = 'ann';
+      get country() {
+        return 'AT';
+      }
+    }
+    const check = (_gate: string, unit: Unit) => ({ on: seen.push((unit as Account).country) > 0 });
+    await records({ unit: () => new Account(), experiments: { gates: { check } } }, ['/gated']);
+    expect(seen).toEqual(['AT']);
   });
 
   it('names nobody where `unit` tells no id, and says so', async () => {
