@@ -7,7 +7,6 @@ import {
   type Look,
   showsItsCall,
   showsNodeCall,
-  showsSyncIo,
 } from './frame.js';
 import { LATE_MS } from './beat.js';
 import type { Block } from './loop-watch.js';
@@ -61,7 +60,6 @@ const GC_RATIO = 0.5;
 const ON_CPU_RATIO = 0.5;
 const IDLE_CPU_RATIO = 0.3;
 const SOME_GC_RATIO = 0.25;
-const SYNC_IO_RATIO = 0.5;
 /** A request that happens to be preempted or to start a collection is seen once or twice. */
 const MIN_LOOKS = 3;
 
@@ -110,23 +108,22 @@ export function classify<S>(evidence: Evidence<S>): Classification<S> {
   // Asleep, that is, neither on a CPU nor waiting for one.
   const offCpu = evidence.cpuRatio < IDLE_CPU_RATIO && evidence.cpuRatio + notRunning < ON_CPU_RATIO;
   if (evidence.debugged && offCpu) return { ...NOBODY, cause: 'unknown' };
-  const running = (looks: readonly Look<S>[]): BlockCause =>
-    (offCpu && gc < SOME_GC_RATIO) || isSyncIo(looks) ? 'sync-io' : 'javascript';
-  if (proven !== null) return named(proven, running(proven.looks), evidence);
+  const running = offCpu && gc < SOME_GC_RATIO ? 'sync-io' : 'javascript';
+  if (proven !== null) return named(proven, running, evidence);
   if (evidence.inPieces) return { ...nobodys, cause: 'pile-up' };
   if (evidence.looks.length === 0) return { ...NOBODY, cause: 'unknown' };
 
   const likely = likelyOf(evidence, claims, windowMs);
   if (likely !== null) {
     const suspect = likely.state ?? unseenOf(likely.looks, evidence);
-    return { ...NOBODY, cause: running(likely.looks), suspect };
+    return { ...NOBODY, cause: running, suspect };
   }
   const [only] = ran;
   // Nobody else was seen, though not for long enough: the watchdog was booting, or held back.
   const seenAlone = claims.length === 1 && (evidence.looks.length > 1 || evidence.alone === only);
   // A process that was stopped has no suspect.
   if (only !== undefined && seenAlone && evidence.cpuRatio >= ON_CPU_RATIO) {
-    return { ...NOBODY, cause: running(evidence.looks), suspect: only, shown: evidence.looks };
+    return { ...NOBODY, cause: running, suspect: only, shown: evidence.looks };
   }
   // One alone may have run all along, unseen: on a machine without a free core, say.
   const cut = evidence.looks.some((look) => look.cut && look.state === null);
@@ -215,18 +212,6 @@ function claimsOf<S>({ looks, runDelayMs }: Evidence<S>): Claim<S>[] {
     claim.likelyMs += doubtfulMs;
   }
   return [...claims.values()];
-}
-
-/** Whether half of the time that looks stand for was spent in calls for files or processes, be it on a CPU: of cached files it is. */
-function isSyncIo(looks: readonly Look<unknown>[]): boolean {
-  let [ioMs, allMs] = [0, 0];
-  for (const [i, look] of looks.entries()) {
-    const ms = look.servedMs - (looks[i - 1]?.servedMs ?? look.requestedMs);
-    allMs += ms;
-    // A late look at a call that is only just entered is of what ran before it.
-    if (showsSyncIo(look.frames) && (!isLate(look) || showsNodeCall(look))) ioMs += ms;
-  }
-  return ioMs > 0 && ioMs >= SYNC_IO_RATIO * allMs;
 }
 
 const isLate = ({ requestedMs, servedMs }: Look<unknown>): boolean => servedMs - requestedMs > LATE_MS;

@@ -144,16 +144,6 @@ export function showsNodeCall(look: Seen): boolean {
 /** Where Node keeps what blocks: files, child processes, compression, cryptography. */
 const SYNC_FILES = /^node:(?:fs$|child_process$|zlib$|internal\/(?:fs|crypto|child_process))/;
 
-/** Whether Node's own code for files or other processes runs, in a call that returns when it is done. */
-export function showsSyncIo(frames: readonly Frame[]): boolean {
-  const running = runningFrames(withoutProbe(frames));
-  const end = running.findIndex(({ file }) => file !== null && !file.startsWith('node:'));
-  const nodes = end < 0 ? running : running.slice(0, end);
-  return nodes.some(({ name, file }) => file !== null && IO_FILES.test(file) && name?.endsWith('Sync') === true);
-}
-
-const IO_FILES = /^node:(?:internal\/)?(?:fs|child_process)(?:$|\/)/;
-
 /**
  * Whether the native call that held a look up was made inside the stack that it shows. V8 lets a look in where a function is
  * entered, resumed or loops: a caller that still runs was entered before the call had ended, or the look would be of there.

@@ -81,27 +81,6 @@ export const eventLoop = [
     tests: classifyTests,
   },
   {
-    name: 'calls for cached files are code like any other',
-    file: classify,
-    find: ' || isSyncIo(looks) ?',
-    replace: ' ?',
-    tests: classifyTests,
-  },
-  {
-    name: 'compression and cryptography count as input and output',
-    file: 'src/event-loop/frame.ts',
-    find: ' IO_FILES.test(file) &&',
-    replace: ' SYNC_FILES.test(file) &&',
-    tests: classifyTests,
-  },
-  {
-    name: 'a native call counts as that of the file opened after it',
-    file: classify,
-    find: ' && (!isLate(look) || showsNodeCall(look))',
-    replace: '',
-    tests: classifyTests,
-  },
-  {
     name: 'waiting for a CPU counts as sleeping',
     file: classify,
     find: ' && evidence.cpuRatio + notRunning < ON_CPU_RATIO;',
