@@ -2,7 +2,7 @@ import type { EventEmitter } from 'node:events';
 
 const LISTENERS: unique symbol = Symbol('perf:listeners');
 
-/** What stands in for a client may have no `listeners()`: it gets one for each application. */
+/** What stands in for a client may have no `listeners()`, or one that tells nothing: it gets one for each application. */
 type Emitter = Pick<EventEmitter, 'on' | 'off' | 'prependListener'> & Partial<Pick<EventEmitter, 'listeners'>>;
 type Listener = (told: never) => void;
 interface Shared {
@@ -20,7 +20,8 @@ export function listenShared(
   listener: Listener,
   add: 'on' | 'prependListener' = 'on',
 ): () => void {
-  let shared = emitter.listeners?.(event).find((one) => LISTENERS in one) as Shared | undefined;
+  const known: unknown = typeof emitter.listeners === 'function' ? emitter.listeners(event) : null;
+  let shared = Array.isArray(known) ? known.find(isShared) : undefined;
   if (shared === undefined) emitter[add](event, (shared = madeShared()));
   const { [LISTENERS]: listeners } = shared;
   listeners.add(listener);
@@ -29,6 +30,8 @@ export function listenShared(
     if (listeners.size === 0) emitter.off(event, shared);
   };
 }
+
+const isShared = (listener: unknown): listener is Shared => typeof listener === 'function' && LISTENERS in listener;
 
 function madeShared(): Shared {
   const listeners = new Set<Listener>();

@@ -47,7 +47,8 @@ function ofClass(metatype: object): Dependency[] {
   const properties = read(PROPERTY_DEPS_METADATA) as { key: string; type: unknown }[];
   const optionalKeys = read(OPTIONAL_PROPERTY_DEPS_METADATA) as string[];
   return [
-    ...tokens.map((token, index) => ({ token: forwarded(token), optional: optional.includes(index) })),
+    // Without types of the compiler some have none.
+    ...Array.from(tokens, (token, index) => ({ token: forwarded(token), optional: optional.includes(index) })),
     ...properties.map(({ key, type }) => ({ token: forwarded(type), optional: optionalKeys.includes(key) })),
   ];
 }

@@ -157,6 +157,21 @@ describe('extensions', () => {
     await context.close();
   });
 
+  it('need no types of the compiler', async () => {
+    class Untyped {
+      constructor(
+        readonly options: object | undefined,
+        readonly greeting: { text: string },
+      ) {}
+    }
+    Reflect.deleteMetadata('design:paramtypes', Untyped);
+    Optional()(Untyped, undefined, 0);
+    Inject(GREETING)(Untyped, undefined, 1);
+    const app = await boot('fastify', PerfModule.forRoot({ extensions: [greeter()] }), { providers: [Untyped] });
+    expect(app.get(Untyped).greeting.text).toBe('hello');
+    await app.close();
+  });
+
   it('leave out a service that is optional', async () => {
     class Optionally {
       constructor(@Optional() @Inject(GREETING) readonly greeting?: object) {}

@@ -36,6 +36,19 @@ it('is there for who comes after somebody has removed all listeners, and may sta
   expect(told).toEqual(['second', 'other']);
 });
 
+it.each([undefined, () => undefined, () => ['no function'], 'no function'])(
+  'takes an emitter whose `listeners` is %s',
+  (listeners) => {
+    const emitter = Object.assign(new EventEmitter(), { listeners: listeners as never });
+    const told: string[] = [];
+    const stops = ['first', 'second'].map((name) => listenShared(emitter, 'event', () => void told.push(name)));
+    emitter.emit('event');
+    for (const stop of stops) stop();
+    emitter.emit('event');
+    expect(told).toEqual(['first', 'second']);
+  },
+);
+
 class Client extends EventEmitter {
   readonly totalCount = 0;
   readonly options = { monitorCommands: true };
