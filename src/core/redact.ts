@@ -141,14 +141,14 @@ export function redactQuery(query: string, secrets: SecretNames): string {
     .join('&');
 }
 
-/** Whether plain data may be as short as this in JSON. Looks no further than that, but at all names of one object; calls none of its code. */
+/** Whether plain data may be as short as this in JSON. Looks no further than that, but at all names of one object. */
 export function isWithin(data: unknown, maxLength: number): boolean {
   let left = maxLength;
   const fits = (value: unknown, depth: number): boolean => {
     left -= typeof value === 'string' ? value.length : 1;
     if (left < 0 || depth > MAX_DEPTH) return false;
     if (typeof value !== 'object' || value === null) return true;
-    if (Array.isArray(value)) return value.length <= left && Array.from(value).every((item) => fits(item, depth + 1));
+    if (Array.isArray(value)) return value.length <= left && value.every((item) => fits(item, depth + 1));
     if (!isPlain(value)) return true;
     const names = Object.keys(value);
     return (
