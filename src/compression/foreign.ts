@@ -35,7 +35,8 @@ export function tellOfForeignCompressors(application: ForeignCompressors): void 
 function tellOnFastify({ platform, report, offHandlers, beforeRoutes }: ForeignCompressors): void {
   if (!(platform.application as FastifyWithPlugins).hasPlugin('@fastify/compress')) return;
   if (beforeRoutes) {
-    tell(report, '@fastify/compress', 'decompresses requests, and acts in `reply.compress()` and', offHandlers);
+    const acts = 'decompresses requests, and acts in `reply.compress()` and';
+    tell(report, '@fastify/compress', acts, offHandlers, ' unless clients send compressed requests');
     return;
   }
   report.warn(
@@ -58,11 +59,11 @@ function tellOnExpress({ platform, report, offHandlers }: ForeignCompressors): v
 const { safe, cost } = LEVEL_LIMITS.br;
 
 /** What it does to handlers that it does not bind to their decorators is worth a warning. */
-function tell(report: Reporter, name: string, acts: string, offHandlers: readonly string[]): void {
+function tell(report: Reporter, name: string, acts: string, offHandlers: readonly string[], unless = ''): void {
   const harm =
     offHandlers.length === 0 ? '' : ` @NoCompression() on ${offHandlers.join(', ')} does not bind it: remove it.`;
   report[harm === '' ? 'log' : 'warn'](
     `The application registers ${name} itself. PerfModule encodes before it, so it only ${acts} on what PerfModule leaves ` +
-      `alone; it can be removed. If you keep it, give brotli a quality of at most ${safe}, since without one it may be 11: ${cost}.${harm}`,
+      `alone; it can be removed${unless}. If you keep it, give brotli a quality of at most ${safe}, since without one it may be 11: ${cost}.${harm}`,
   );
 }

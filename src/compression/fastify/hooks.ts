@@ -7,7 +7,6 @@ import { compressionOf } from '../route-compression.js';
 import { seal } from '../sealed-response.js';
 import { showCondition } from './hidden-condition.js';
 import { checkRouteLevels, registerPlugin, type FastifyPlugin, type RouteCompressOption } from './plugin.js';
-import { decompressRequest, type PreParsing } from './request-decompression.js';
 import { FastifyResponseView, type FastifyReply, type FastifyRequest } from './response-view.js';
 
 type Done = (error?: unknown, payload?: unknown) => void;
@@ -26,7 +25,6 @@ interface RouteOptions {
 /** The part of Fastify 5 that is used; structural, so that no vendor's type is needed. */
 export interface FastifyInstance {
   addHook(name: 'onSend', hook: OnSend): unknown;
-  addHook(name: 'preParsing', hook: PreParsing): unknown;
   addHook(name: 'onRoute', hook: (route: RouteOptions) => void): unknown;
   hasPlugin(name: string): boolean;
   register(plugin: FastifyPlugin): PromiseLike<unknown>;
@@ -35,7 +33,7 @@ export interface FastifyInstance {
 
 /**
  * Installs compression on a Fastify application, before its routes exist: a root `onSend` hook, which runs before those of routes.
- * Returns whether the application has registered `@fastify/compress` itself; then it keeps its own for requests.
+ * Returns whether the application has registered `@fastify/compress` itself.
  */
 export async function compressOnFastify(
   fastify: FastifyInstance,
@@ -82,14 +80,7 @@ export async function compressOnFastify(
     } else if (isStream(body)) finish(done, view, reply, encoded(body, view, reply, engine));
     else done(null, body);
   });
-  if (!foreign) {
-    fastify.addHook('preParsing', (request, reply, payload, done) => {
-      // A plugin may have parsers of its own for its routes: a proxy's pass the body on under the headers that it came with.
-      if (request.server !== fastify) return done(null, payload);
-      decompressRequest(request, reply, payload, done);
-    });
-    await registerPlugin(fastify);
-  }
+  if (!foreign) await registerPlugin(fastify);
   return foreign;
 }
 

@@ -6,9 +6,7 @@ import { type FieldValue, present } from '../rules/policy.js';
 /** The parts of Fastify 5 that are used; structural, so that no vendor's type is needed. */
 export interface FastifyRequest {
   readonly raw: IncomingMessage;
-  /** The instance that the route was registered on. */
-  readonly server: unknown;
-  readonly routeOptions: { readonly bodyLimit: number; readonly config?: object };
+  readonly routeOptions: { readonly config?: object };
 }
 export interface FastifyReply {
   readonly raw: ServerResponse;

@@ -1,15 +1,11 @@
-import { randomBytes } from 'node:crypto';
-import * as http from 'node:http';
 import type { ServerResponse } from 'node:http';
-import { gzipSync } from 'node:zlib';
-import { Body, Controller, Get, Post, Query, Res } from '@nestjs/common';
+import { Controller, Get, Query, Res } from '@nestjs/common';
 import type { FastifyInstance } from 'fastify';
 import { afterEach, describe, expect, it } from 'vitest';
 import { SharedResponse } from '../../../src/index.js';
 import { adapters, startApp, type TestApp } from '../../fixtures/app.js';
-import { call, callAccepting } from '../../fixtures/http-client.js';
+import { callAccepting } from '../../fixtures/http-client.js';
 
-const noise = randomBytes(200_000);
 let written = 0;
 const counts = { item: 0, head: 0, user: 0 };
 
@@ -51,11 +47,6 @@ class StreamsController {
   user(): unknown {
     counts.user += 1;
     return counts;
-  }
-
-  @Post('body')
-  body(@Body() body: unknown): unknown {
-    return { body };
   }
 }
 
@@ -103,50 +94,6 @@ describe.each(adapters)('compression on %s', (adapter) => {
       await start();
       const { headers } = await get('hello', { method: 'HEAD' });
       expect([headers['content-encoding'], headers.vary]).toEqual([undefined, undefined]);
-    });
-  });
-
-  describe.runIf(adapter === 'fastify')('of requests', () => {
-    const sent = gzipSync('{"a":1}');
-    const post = (path: string, type: string, body: Buffer) =>
-      call(`${test.url}/${path}`, {
-        method: 'POST',
-        headers: { 'content-type': type, 'content-encoding': 'gzip' },
-        body,
-      });
-
-    it('serves parsers that listen to `data` and `end`', async () => {
-      await start((fastify) => {
-        fastify.addContentTypeParser('application/own', (_request, payload, done) => {
-          let text = '';
-          payload.on('data', (chunk: Buffer) => (text += chunk.toString()));
-          payload.on('end', () => done(null, text));
-          payload.on('error', (error) => done(error));
-        });
-      });
-      expect((await post('streams/body', 'application/own', sent)).text).toBe('{"body":"{\\"a\\":1}"}');
-      expect((await post('streams/body', 'application/own', gzipSync('x'.repeat(3_000_000)))).status).toBe(413);
-    });
-
-    it('leaves nothing of a body that nobody has read on the connection', async () => {
-      await start();
-      const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
-      const ask = (method: string, path: string, body?: Buffer): Promise<number> =>
-        new Promise((resolve, reject) => {
-          const headers = body === undefined ? {} : { 'content-type': 'application/none', 'content-encoding': 'gzip' };
-          const request = http.request(
-            `${test.url}/${path}`,
-            { method, agent, headers, timeout: 10_000 },
-            (response) => {
-              response.resume().once('end', () => resolve(response.statusCode ?? 0));
-            },
-          );
-          request.once('error', reject).once('timeout', () => request.destroy(new Error('no answer')));
-          request.end(body);
-        });
-      const large = gzipSync(noise.subarray(0, 200_000));
-      expect([await ask('POST', 'streams/body', large), await ask('GET', 'streams/item?x=1')]).toEqual([415, 200]);
-      agent.destroy();
     });
   });
 });
