@@ -28,7 +28,7 @@ const SERVERS = ['test/e2e', 'test/nest'];
 
 /** Suites of what Nest's version has no part in; those of the event loop run on Nest 11 by style of code (test/faults). */
 const ALIKE_ON_ALL_NESTS = [
-  'test/e2e/{agents,block-truth,boot-noise,closing,dashboard-browser,dashboard-hostile,dashboard-many-routes,dashboard-page,dashboard-text,dashboard-top,defer-outbox,event-loop*,experiment-effect,hostile-input,opentelemetry*,prometheus,repeated-blocks,root-context,statsig,switchback,upstream-accuracy}.test.ts',
+  'test/e2e/{agents,block-truth,boot-noise,closing,dashboard-browser,dashboard-hostile,dashboard-many-routes,dashboard-page,dashboard-text,dashboard-top,defer-outbox,event-loop*,experiment-effect,hostile-input,opentelemetry*,polluted-prototypes,prometheus,repeated-blocks,root-context,statsig,switchback,upstream-accuracy}.test.ts',
   'test/e2e/watch/*.test.ts',
   'test/e2e/guard/{outcomes,redis*,retries}.test.ts',
   'test/e2e/cached-data/level2*.test.ts',

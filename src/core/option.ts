@@ -137,10 +137,17 @@ export function object<S extends Shape>(shape: S): Option<ResolvedShape<S>> {
       if (!Object.hasOwn(shape, key)) throw unknownKey(prefix, key, Object.keys(shape));
     const resolved: Record<string, unknown> = {};
     for (const [key, inner] of Object.entries(shape)) {
-      resolved[key] = inner.read((given as Record<string, unknown>)[key], `${prefix}${key}`);
+      resolved[key] = inner.read(givenFor(given, key), `${prefix}${key}`);
     }
     return Object.freeze(resolved) as ResolvedShape<S>;
   });
+}
+
+/** Options may inherit from a class; a property that another package has added to every object is no option. */
+function givenFor(options: object, key: string): unknown {
+  const given: unknown = Reflect.get(options, key);
+  const isEverybodys = given === Reflect.get(Object.prototype, key) && !Object.hasOwn(options, key);
+  return isEverybodys ? undefined : given;
 }
 
 /** `false` switches the feature off (null), `true` or nothing takes every default, an object sets some. */

@@ -148,9 +148,9 @@ export class ExperimentEngine implements RequestObserver {
     const unitHash = hashOf(state.unit!.userId, BUCKET_SEED);
     notes?.slice?.add(state.route!, outcome);
     if (notes?.before === true) tally.addBefore(unitHash, outcome);
-    for (const gate in state.variants) {
+    for (const [gate, variant] of Object.entries(state.variants!)) {
       if (notes?.uncounted.includes(gate) === true) continue;
-      tally.add(gate, state.variants[gate] === 'on', unitHash, outcome);
+      tally.add(gate, variant === 'on', unitHash, outcome);
     }
   }
 

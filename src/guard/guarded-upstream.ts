@@ -56,7 +56,7 @@ const callOptions: ReadonlyMap<string, Option<unknown>> = new Map<string, Option
 export function checkCall(work: unknown, options: unknown): void {
   if (typeof work !== 'function') throw optionError('call() work', 'a function that makes the call', work);
   if (typeof options !== 'object' || options === null) throw optionError('call() options', 'an object', options);
-  for (const key in options) {
+  for (const key of Object.keys(options)) {
     const option = callOptions.get(key);
     if (option === undefined) throw optionError('call() options', 'of `idempotent`, `deadlineMs` and `fallback`', key);
     option.read(options[key as keyof typeof options], `call() options.${key}`);

@@ -35,8 +35,7 @@ export class RequestParameters {
     }
     const parameters = usersParameters(host, methodName);
     let index = 0;
-    for (const key in parameters) {
-      const parameter = parameters[key]!;
+    for (const [key, parameter] of Object.entries(parameters)) {
       if (key === keyOf(parameter.index)) return { index: parameter.index, added: false };
       index = Math.max(index, parameter.index + 1);
     }

@@ -54,7 +54,7 @@ export function movableIn(root: unknown): ArrayBuffer[] {
 
 /** Items or values of one that are looked at for their class. */
 const MOST_ITEMS = 10;
-const FIRST_ITEMS = new Uint8Array(MOST_ITEMS);
+const FIRST_ITEMS = Object.keys(new Uint8Array(MOST_ITEMS));
 
 /** The class of an instance in a value or in `levels` below it, which a copy does not have. Null: of none. */
 export function classLostIn(value: unknown, levels = 3): string | null {
@@ -71,10 +71,8 @@ export function classLostIn(value: unknown, levels = 3): string | null {
     }
   }
   if (levels === 0) return null;
-  let looked = 0;
   // Calls no getter.
-  for (const key in isList ? FIRST_ITEMS : value) {
-    if (looked++ === MOST_ITEMS) break;
+  for (const key of isList ? FIRST_ITEMS : Object.keys(value).slice(0, MOST_ITEMS)) {
     const lost = classLostIn(Object.getOwnPropertyDescriptor(value, key)?.value, levels - 1);
     if (lost !== null) return lost;
   }
