@@ -32,7 +32,7 @@ const ALIKE_ON_ALL_NESTS = [
   'test/e2e/watch/*.test.ts',
   'test/e2e/guard/{outcomes,redis*,retries}.test.ts',
   'test/e2e/cached-data/level2*.test.ts',
-  'test/e2e/compression/{bodies,exchanges,safety,shared-preload,shared-rules,streams,wire}.test.ts',
+  'test/e2e/compression/{bodies,exchanges,safety,shared-rules,streams,wire}.test.ts',
 ];
 
 /** Suites whose subject is ours, and whose way into Nest test/nest holds: the long form runs them on Nest 11 as well. */
@@ -40,7 +40,7 @@ const ON_NEST_11_WHEN_LONG = [
   'test/e2e/{dashboard,dashboard-answers,default-install,defer,defer-add-job,defer-board,defer-durable,defer-enqueue,defer-limits,defer-minified,defer-release,defer-results,defer-shutdown,defer-spill,defer-store-shared,defer-two-services,defer-work,defer-worker}.test.ts',
   'test/e2e/{event-matrix,express-properties,history,kill-switch,labels,latency,leaving,log,native-promises,recording,recording-kept,request-path,resources}.test.ts',
   'test/e2e/{snapshot-endpoint,unit-and-release,upstream,upstream-findings,users,cached-data/ghost-routes}.test.ts',
-  'test/e2e/compression/!(foreign-compressor|requests|shared-response|shared-response-boot|shared-response-hooks).test.ts',
+  'test/e2e/compression/!(foreign-compressor|requests|shared-callers|shared-response|shared-response-boot|shared-response-hooks).test.ts',
 ];
 const LONG = process.env['PERF_LONG'] !== undefined;
 

@@ -96,7 +96,8 @@ export interface PerfModuleOptions {
   sinks?: readonly SinkOption[];
   /**
    * Whom a request is for; null for nobody that is known. Ids that are numbers become text. It stands on records, and experiments
-   * are randomised by it. Called with the framework's request when its response has ended, or at the first check of a gate in it.
+   * are randomised by it; on a route of `@SharedResponse()` somebody gets an answer of its own. Called with the framework's request
+   * when its response has ended, at the first check of a gate in it, and behind the guards of such a route.
    * @default `request.user?.id`
    */
   unit?(this: void, request: PerfRequest): Unit | null;

@@ -12,7 +12,7 @@ import { tellOfForeignCompressors } from './foreign.js';
 import { compressionSlots, Compressor, Governor } from './codec/compressor.js';
 import { HandlerMetadata } from './handler-metadata.js';
 import { CompressionCounters, ROUTE_COMPRESSION, RouteCompression } from './route-compression.js';
-import { isOnePath, preloadOnceListening, type PreloadedRoute } from './shared-response/preload.js';
+import type { CallerSign } from './shared-response/known-caller.js';
 import { SharedRoute, type SharedResponseOptions } from './shared-response/shared-route.js';
 
 /** The compression of one application. */
@@ -20,8 +20,8 @@ class Compression implements Feature {
   private readonly engine: CompressionEngine;
   private readonly cache: ContentCache;
   private readonly metadata = new HandlerMetadata();
-  private readonly preloaded: PreloadedRoute[] = [];
-  private isClosing = false;
+  /** Handlers of which the log has said that known callers get answers of their own. */
+  private readonly saidOwn = new Set<string>();
 
   constructor(
     private readonly options: ResolvedCompression,
@@ -41,10 +41,6 @@ class Compression implements Feature {
     const beforeRoutes = await this.installOn(platform);
     const { offHandlers } = this.metadata;
     const server = adapter.getHttpServer() as Server;
-    preloadOnceListening(server, this.preloaded, (handler, reason) => {
-      // Who closes at once wants no answer.
-      if (!this.isClosing) logger.warn(`@SharedResponse() on "${handler}" was not preloaded: ${reason}.`);
-    });
     tellOfForeignCompressors({ platform, server, report: logger, offHandlers, beforeRoutes });
   }
 
@@ -74,38 +70,36 @@ class Compression implements Feature {
     return { compression: { responses, compressed, cacheHits, bytesIn, bytesOut, cacheBytes, routes } };
   }
 
-  closing(): void {
-    this.isClosing = true;
-  }
-
   close(): void {
     this.cache.clear();
   }
 
   private attach(route: Route): void {
-    const { off, shared, byHost } = this.metadata.of(route.handler);
-    ROUTE_COMPRESSION.set(route, new RouteCompression(off, shared && this.sharedRoute(route, shared, byHost)));
-    if (shared?.preload === true && route.method === 'GET') this.preload(route);
+    const { off, shared } = this.metadata.of(route.handler);
+    ROUTE_COMPRESSION.set(route, new RouteCompression(off, shared && this.sharedRoute(route, shared)));
   }
 
-  private sharedRoute(route: Route, options: SharedResponseOptions, byHost: boolean): SharedRoute {
+  private sharedRoute(route: Route, options: SharedResponseOptions): SharedRoute {
+    const { cache, host } = this;
     const where = route.handler?.name ?? route.pattern;
     const notShared = (reason: string): void =>
-      this.host.report.report(
+      host.report.report(
         `@SharedResponse() on "${where}": ${reason}`,
         `@SharedResponse() on "${where}" shares nothing: ${reason}.`,
       );
-    return new SharedRoute(options, this.cache, this.host.nowMs, notShared, byHost);
+    const gaveOwn = (sign: CallerSign): void => this.sayOwn(where, sign);
+    return new SharedRoute(options, { cache, nowMs: host.nowMs, units: host.units, notShared, gaveOwn });
   }
 
-  private preload({ handler, pattern }: Route): void {
-    const where = handler?.name ?? pattern;
-    if (isOnePath(pattern)) this.preloaded.push({ handler: where, pattern });
-    else {
-      this.host.logger.warn(
-        `@SharedResponse() on "${where}" is not preloaded: \`${pattern}\` has parameters. Remove \`preload\`.`,
-      );
-    }
+  /** Once, without a count of its repeats: signed-in callers are nothing that goes wrong. */
+  private sayOwn(where: string, sign: CallerSign): void {
+    if (this.saidOwn.has(where)) return;
+    this.saidOwn.add(where);
+    const line =
+      `@SharedResponse() on "${where}": a caller that is known by \`${sign}\` got an answer of its own, as all do that \`Cookie\`, ` +
+      '`Authorization` or `unit` makes known. To share it, send `Cache-Control: public` or write `forEveryone: true` where it is ' +
+      'the same for all of them; else give a `varyBy` that returns what it depends on.';
+    this.host.report.report(line, line);
   }
 }
 

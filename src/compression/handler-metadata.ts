@@ -3,7 +3,7 @@ import type { ModulesContainer } from '@nestjs/core';
 import { PerfError } from '../core/perf.error.js';
 import type { RouteHandler } from '../core/route.js';
 import type { ControllerHandlers, HandlerSite } from '../http/handlers.js';
-import { EXCEPTION_FILTERS_METADATA, GUARDS_METADATA, HOST_METADATA } from '../http/nest-metadata.js';
+import { EXCEPTION_FILTERS_METADATA, GUARDS_METADATA } from '../http/nest-metadata.js';
 import { wrappersOf } from '../http/prototypes.js';
 import { servesRoute } from '../http/route-handler.js';
 import {
@@ -27,11 +27,9 @@ export const NoCompression = (): CustomDecorator => SetMetadata(NO_COMPRESSION_M
 export interface HandlerCompression {
   readonly off: boolean;
   readonly shared: SharedResponseOptions | null;
-  /** It serves some hosts, and may answer each otherwise. */
-  readonly byHost: boolean;
 }
 
-const UNSAID: HandlerCompression = { off: false, shared: null, byHost: false };
+const UNSAID: HandlerCompression = { off: false, shared: null };
 
 /** What the decorators of this feature say, by handler, read once at boot. Names are complete when handlers are placed. */
 export class HandlerMetadata {
@@ -65,8 +63,7 @@ export class HandlerMetadata {
       this.sharedHandlers.add(handler.name);
     }
     if (off) this.offHandlers.push(handler.name);
-    const byHost = Reflect.getMetadata(HOST_METADATA, controller) !== undefined;
-    if (shared !== null || off) this.known.set(handler, { off, shared, byHost });
+    if (shared !== null || off) this.known.set(handler, { off, shared });
   }
 
   of(handler: RouteHandler | null): HandlerCompression {

@@ -1,28 +1,57 @@
 import { readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, isAbsolute, join, relative } from 'node:path';
 
-/** What an application's package.json tells. */
-export interface ApplicationPackage {
+/** What an application's package.json says. */
+interface ApplicationPackage {
   readonly name: string;
   readonly version: string | null;
+  readonly folder: string;
 }
 
-/** Where the started file is; a test runner's file is in a package of its own, so then the working directory. */
+const IN_A_DEPENDENCY = /[/\\]node_modules[/\\]/;
+
+/** Null where a dependency was started, as a test runner is. Under PM2 that is PM2's own file, and a variable has the application's. */
+function startedFile(): string | null {
+  const files = [process.argv[1], process.env['pm_exec_path']];
+  return files.find((file) => file !== undefined && file !== '' && !IN_A_DEPENDENCY.test(file)) ?? null;
+}
+
+/** The started file's, or the working directory. */
 export function applicationFolder(): string {
-  const [, started] = process.argv;
-  return started === undefined || /[/\\]node_modules[/\\]/.test(started) ? process.cwd() : dirname(started);
+  const started = startedFile();
+  return started === null ? process.cwd() : dirname(started);
 }
 
-/** Of the package that the started file is in, else of the one that the working directory is in. */
-export const applicationPackage = (): ApplicationPackage | null =>
+/** The package that the started file is in, else the one that the working directory is in. */
+const applicationPackage = (): ApplicationPackage | null =>
   packageAbove(applicationFolder()) ?? packageAbove(process.cwd());
+
+/**
+ * The package's name; of an application below its `apps/` folder (a monorepo of Nest's CLI has one package.json for all) with
+ * that folder's name behind it. A worker that stands beside its web process has the same name: both have one queue.
+ */
+export function applicationName(): string | null {
+  const found = applicationPackage();
+  if (found === null) return null;
+  const started = startedFile();
+  const folder = started === null ? null : folderInApps(relative(found.folder, started));
+  return folder === null ? found.name : `${found.name}-${folder}`;
+}
+
+/** `api` of `dist/apps/api/main.js`; null where the file is below no folder of `apps`, or not in the package. */
+function folderInApps(path: string): string | null {
+  const folders = path.split(/[/\\]/).slice(0, -1);
+  const at = folders.indexOf('apps');
+  if (at === -1 || folders[0] === '..' || isAbsolute(path)) return null;
+  return folders[at + 1] ?? null;
+}
 
 function packageAbove(folder: string): ApplicationPackage | null {
   for (let at = folder; ; at = dirname(at)) {
     try {
       const { name, version } = JSON.parse(readFileSync(join(at, 'package.json'), 'utf8')) as Record<string, unknown>;
       if (typeof name === 'string' && name !== '')
-        return { name, version: typeof version === 'string' && version !== '' ? version : null };
+        return { name, version: typeof version === 'string' && version !== '' ? version : null, folder: at };
     } catch {
       // None here, or none that can be read: the next one up counts.
     }

@@ -15,7 +15,18 @@ export class RequestUnits {
     private readonly report: OncePerCause,
   ) {}
 
-  of({ frameworkRequest }: RequestState): Unit | null {
+  of(state: RequestState): Unit | null {
+    return this.read(state) ?? null;
+  }
+
+  /** Also where the callback fails: a caller whom it cannot name may be anybody. The request's own id names nobody. */
+  isForSomebody(state: RequestState): boolean {
+    const unit = this.read(state);
+    return unit !== null && unit?.userId !== state.id;
+  }
+
+  /** Undefined: the callback has failed. */
+  private read({ frameworkRequest }: RequestState): Unit | null | undefined {
     // A message or socket event has no request.
     if (frameworkRequest === null) return null;
     try {
@@ -31,7 +42,7 @@ export class RequestUnits {
     } catch (error) {
       this.complain(`threw: ${reasonOf(error)}`);
     }
-    return null;
+    return undefined;
   }
 
   private complain(reason: string): void {

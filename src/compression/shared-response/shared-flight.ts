@@ -1,6 +1,7 @@
 import type { MonotonicClock } from '../../core/clock.js';
 import type { Body, CachedBody, ContentCache } from '../cache/content-cache.js';
 import type { Compressor } from '../codec/compressor.js';
+import type { CallerSign } from './known-caller.js';
 import {
   argumentOf,
   hasMember,
@@ -33,8 +34,8 @@ export class KeptResponse {
     readonly expiresMs: number,
     /** Until then it serves while the next one is made, monotonic milliseconds. */
     readonly staleUntilMs: number,
-    /** It also serves requests with `Authorization`. */
-    private readonly forAuthorized: boolean,
+    /** It says that it serves known callers too. */
+    private readonly isPublic: boolean,
     /** As old as its `Age` says, when it was made, monotonic milliseconds; null: caches are told nothing of how long it is good. */
     private readonly bornMs: number | null,
   ) {}
@@ -44,8 +45,9 @@ export class KeptResponse {
     return this.bornMs === null ? null : Math.floor((nowMs - this.bornMs) / 1_000);
   }
 
-  serves(authorized: boolean): boolean {
-    return this.forAuthorized || !authorized;
+  /** `own`: it wants an answer of its own, unless it finds a public one. */
+  serves(own: boolean): boolean {
+    return this.isPublic || !own;
   }
 
   /** Charges the body with what stands beside it. `evicted` is called when the body goes. */
@@ -68,6 +70,8 @@ interface FlightRoute {
   readonly waitMs: number;
   readonly varies: boolean;
   notShared(why: string): void;
+  /** A known caller got an answer that others could not share for that reason alone. */
+  gaveOwn(sign: CallerSign): void;
   /** `kept` null: it has made nothing that serves others. */
   ended(flight: SharedFlight, kept: KeptResponse | null): void;
 }
@@ -88,8 +92,8 @@ export class SharedFlight {
     readonly key: string,
     readonly previous: KeptResponse | null,
     private readonly headersBefore: Headers,
-    /** Its request carries `Authorization`: what it gets serves others only where the answer says so. */
-    private readonly authorized: boolean,
+    /** Its caller is known: what it gets serves others only where the answer says so. */
+    private readonly own: CallerSign | null,
   ) {
     this.result = new Promise((resolve) => (this.resolve = resolve));
     this.deadline = setTimeout(() => this.late(), route.waitMs).unref();
@@ -172,11 +176,8 @@ export class SharedFlight {
     // Nobody else shall get the error that its head makes.
     if (!isWritable(view.headers())) return false;
     if (!this.coversVary(view.header('vary'))) return false;
-    if (!this.authorized || isForAll(control)) return true;
-    this.route.notShared(
-      'requests with `Authorization` get an answer of their own, unless it is `Cache-Control: public`, ' +
-        "or the decorator has a `varyBy` or `authorized: 'share'`",
-    );
+    if (this.own === null || isForAll(control)) return true;
+    this.route.gaveOwn(this.own);
     return false;
   }
 
@@ -248,5 +249,5 @@ function ageMsOf(view: ResponseHead): number {
   return seconds > 0 ? seconds * 1000 : 0;
 }
 
-/** RFC 9111 section 3.5: what lets an answer to a request with `Authorization` serve others. */
+/** RFC 9111 section 3.5: what lets an answer to a known caller serve others. */
 const isForAll = (control: FieldValue): boolean => hasMember(control, 'public') || hasMember(control, 's-maxage');

@@ -11,7 +11,7 @@ import {
 } from '@nestjs/common';
 import type { IncomingMessage } from 'node:http';
 import { MAX_TIMER_MS, monotonicMs } from '../../core/clock.js';
-import { boolean, number, object, oneOf, optional, optionalNumber, value } from '../../core/option.js';
+import { boolean, number, object, optional, optionalNumber, value } from '../../core/option.js';
 import { PerfError } from '../../core/perf.error.js';
 import type { RequestState } from '../../core/request-state.js';
 import { isHttp } from '../../http/handler.interceptor.js';
@@ -19,6 +19,7 @@ import { lifecycleOf, stateOf } from '../../http/lifecycle.js';
 import { hideCondition } from '../fastify/hidden-condition.js';
 import type { FastifyRequest } from '../fastify/response-view.js';
 import { compressionOf, SHARED_ANSWER } from '../route-compression.js';
+import { signOf } from './known-caller.js';
 import type { Headers, KeptResponse, SharedFlight } from './shared-flight.js';
 import type { SharedResponseOptions } from './shared-route.js';
 
@@ -26,7 +27,7 @@ export const SHARED_RESPONSE_METADATA = 'perf:shared-response';
 
 /**
  * For `ttlMs` one answer for every caller of one URL: handler, interceptors, serialisation and compression run once. The key is
- * the method, the path and query as sent, and `varyBy(request)`. Guards run for every request; pipes and interceptors
+ * the method, the host, the path and query as sent, and `varyBy(request)`. Guards run for every request; pipes and interceptors
  * only for the one that makes the answer. When it has expired, one request makes the next while the others still get it.
  * An answer with `Set-Cookie`, `private` or `no-store`, a stream, or a status other than 200 serves its own request only.
  *
@@ -36,7 +37,8 @@ export const SHARED_RESPONSE_METADATA = 'perf:shared-response';
  * ```ts
  * @Get('flights') @SharedResponse({ ttlMs: 15_000 }) flights() { … }
  * ```
- * A request with `Authorization` gets an answer of its own unless something says that it may share.
+ * A request with `Authorization`, `Cookie` or somebody for `unit` gets an answer of its own, unless the answer is `public` or has
+ * `s-maxage`, or the decorator has a `varyBy` or `forEveryone: true`.
  *
  * @throws PERF_ERR_OPTION naming the handler and the option; PERF_ERR_DECORATOR where one stands already
  */
@@ -68,9 +70,8 @@ const table = object({
       (given) => typeof given === 'function',
     ),
   ),
-  authorized: optional(oneOf(['share'], { default: 'share' })),
+  forEveryone: boolean({ default: false }),
   waitMs: optionalNumber({ unit: MILLISECONDS, max: MAX_TIMER_MS }),
-  preload: boolean({ default: false }),
 });
 
 /** What the guard rejects with instead of running the handler: the answer is there already. Not an error, so it has no stack. */
@@ -111,8 +112,9 @@ export class SharedResponseGuard implements CanActivate {
       method: request.method ?? 'GET',
       url: targetOf(request),
       host: String(request.headers.host ?? request.headers[':authority'] ?? ''),
-      authorized: request.headers.authorization !== undefined,
       request,
+      // `unit` reads what guards have found out: this one is the last of them.
+      sign: () => signOf(request.headers, () => shared.units.isForSomebody(state)),
       headers: () => context.getArgByIndex<HttpResponse>(1).getHeaders(),
       gone: () => hasGone(state.response),
     });

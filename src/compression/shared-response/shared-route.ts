@@ -2,7 +2,9 @@ import type { MonotonicClock } from '../../core/clock.js';
 import { describe } from '../../core/option.js';
 import { PerfError } from '../../core/perf.error.js';
 import type { PerfRequest } from '../../core/perf-request.js';
+import type { RequestUnits } from '../../core/request-unit.js';
 import type { ContentCache } from '../cache/content-cache.js';
+import type { CallerSign } from './known-caller.js';
 import { KeptResponse, SharedFlight, type Headers } from './shared-flight.js';
 
 /** `@SharedResponse()`'s options. */
@@ -12,23 +14,21 @@ export interface SharedResponseOptions {
   /** What else the answer depends on: callers that get different strings get different answers. */
   varyBy?(this: void, request: PerfRequest): string;
   /**
-   * A request with `Authorization` gets an answer of its own, unless the answer is `public` or has `s-maxage`, or there is a
-   * `varyBy` (RFC 9111 section 3.5). `'share'`: it gets everybody's.
+   * Whether known callers share too. A request with `Authorization`, `Cookie` or somebody for `unit` gets an answer of its own
+   * without this, unless the answer is `public` or has `s-maxage`, or there is a `varyBy`.
+   * @default false
    */
-  authorized?: 'share';
+  forEveryone?: boolean;
   /**
    * Longest that a request waits for the answer that another one makes, milliseconds. Then it runs the handler itself.
    * @default 10000
    */
   waitMs?: number;
-  /**
-   * Asks for the answer once the application listens, so that nobody waits for the first one. For routes without parameters.
-   * @default false
-   */
-  preload?: boolean;
 }
 
 const WAIT_MS = 10_000;
+/** Longer than any name of a host with its port (RFC 1035 section 2.3.4): a longer one gets answers of its own. */
+const MAX_HOST_LENGTH = 261;
 /** Of a slot beside its texts. */
 const SLOT_BYTES = 512;
 
@@ -42,13 +42,14 @@ export interface Caller {
   readonly method: string;
   /** Path and query, as sent. */
   readonly url: string;
-  readonly host?: string;
-  /** It carries `Authorization`. */
-  readonly authorized: boolean;
+  /** As sent. */
+  readonly host: string;
   /** The framework's, for `varyBy`. */
   readonly request: unknown;
   /** Response headers that are there before the handler. */
   headers(): Headers;
+  /** How it says who it is; null when it does not. */
+  sign(): CallerSign | null;
   /** Its client has left. */
   gone(): boolean;
 }
@@ -63,6 +64,17 @@ export type Admission =
   /** Nobody waits for an answer any more. */
   | { readonly kind: 'gone' };
 
+/** The application that a route is of. */
+export interface SharedRouteHost {
+  readonly cache: ContentCache;
+  readonly nowMs: MonotonicClock;
+  readonly units: Pick<RequestUnits, 'isForSomebody'>;
+  /** Says once why an answer of this route is not shared. */
+  notShared(this: void, reason: string): void;
+  /** Says once that known callers get answers of their own. */
+  gaveOwn(this: void, sign: CallerSign): void;
+}
+
 /**
  * The shared answers of one route. One request at a time runs the handler for a key; the others wait for it, or, while an
  * expired answer is being refreshed, get that one (for at most another TTL).
@@ -74,15 +86,21 @@ export class SharedRoute {
   /** Callers may get different answers under one URL. */
   readonly varies: boolean;
 
+  readonly cache: ContentCache;
+  readonly nowMs: MonotonicClock;
+  readonly units: SharedRouteHost['units'];
+  readonly notShared: SharedRouteHost['notShared'];
+  readonly gaveOwn: SharedRouteHost['gaveOwn'];
+
   constructor(
     private readonly options: SharedResponseOptions,
-    readonly cache: ContentCache,
-    readonly nowMs: MonotonicClock,
-    /** Says once why an answer of this route is not shared. */
-    readonly notShared: (reason: string) => void,
-    /** Each host has answers of its own. */
-    private readonly byHost = false,
+    { cache, nowMs, units, notShared, gaveOwn }: SharedRouteHost,
   ) {
+    this.cache = cache;
+    this.nowMs = nowMs;
+    this.units = units;
+    this.notShared = notShared;
+    this.gaveOwn = gaveOwn;
     this.ttlMs = options.ttlMs;
     this.waitMs = options.waitMs ?? WAIT_MS;
     this.varies = options.varyBy !== undefined;
@@ -91,13 +109,15 @@ export class SharedRoute {
   /** @throws what `varyBy` throws, and PERF_ERR_DECORATOR when it returns no string */
   async admit(caller: Caller): Promise<Admission> {
     const { varyBy } = this.options;
-    const { method, url, host = '', request } = caller;
-    // A space ends a request target, so no two different triples make one key.
-    const target = this.byHost ? `${method} ${encodeURIComponent(host)} ${url}` : `${method} ${url}`;
+    const { method, url, host, request } = caller;
+    if (host.length > MAX_HOST_LENGTH) return { kind: 'alone' };
+    const own = this.ownSign(caller);
+    // A space ends a request target and is encoded in a host, so no two different callers make one key.
+    const target = `${method} ${encodeURIComponent(host.toLowerCase())} ${url}`;
     const key = varyBy === undefined ? target : `${target} ${textOf(varyBy(request as PerfRequest))}`;
     // One that was abandoned is made by one of those who wait; of a second one they do not wait for a third.
     for (let handedOver = false; ; handedOver = true) {
-      const found = this.find(key, caller);
+      const found = this.find(key, caller, own);
       if (found !== null) return found;
       const result = await this.slots.get(key)?.flight?.result;
       if (caller.gone()) return { kind: 'gone' };
@@ -108,16 +128,14 @@ export class SharedRoute {
         );
         return { kind: 'alone' };
       }
-      if (result instanceof KeptResponse && result.serves(this.wantsItsOwn(caller)))
-        return { kind: 'kept', kept: result };
+      if (result instanceof KeptResponse && result.serves(own !== null)) return { kind: 'kept', kept: result };
     }
   }
 
   /** What is known now; null while the only answer is being made. */
-  private find(key: string, caller: Caller): Admission | null {
+  private find(key: string, caller: Caller, own: CallerSign | null): Admission | null {
     const { kept = null, flight = null } = this.slots.get(key) ?? {};
-    const own = this.wantsItsOwn(caller);
-    if (own && kept?.serves(true) !== true) return { kind: 'lead', flight: this.lead(key, caller, kept, own) };
+    if (own !== null && kept?.serves(true) !== true) return { kind: 'lead', flight: this.lead(key, caller, kept, own) };
     if (kept !== null) {
       const now = this.nowMs();
       if (now < kept.expiresMs) return { kind: 'kept', kept };
@@ -126,14 +144,15 @@ export class SharedRoute {
     return flight === null ? { kind: 'lead', flight: this.lead(key, caller, kept, own) } : null;
   }
 
-  private wantsItsOwn({ authorized }: Caller): boolean {
-    return authorized && !this.varies && this.options.authorized !== 'share';
+  /** What makes a caller known whom the decorator does not let share; null: it shares. */
+  private ownSign(caller: Caller): CallerSign | null {
+    return this.varies || this.options.forEveryone === true ? null : caller.sign();
   }
 
   /** `own`: what it makes serves others only where the answer says so, and nobody waits for it unless the last one did. */
-  private lead(key: string, caller: Caller, previous: KeptResponse | null, own: boolean): SharedFlight {
+  private lead(key: string, caller: Caller, previous: KeptResponse | null, own: CallerSign | null): SharedFlight {
     const flight = new SharedFlight(this, key, previous, caller.headers(), own);
-    if (own && previous?.serves(true) !== true) return flight;
+    if (own !== null && previous?.serves(true) !== true) return flight;
     const slot = this.slots.get(key);
     if (slot === undefined) this.slots.set(key, { kept: previous, flight });
     else slot.flight = flight;

@@ -1,5 +1,5 @@
 import type { Queue } from 'bullmq';
-import { applicationPackage } from '../../core/application-package.js';
+import { applicationName } from '../../core/application-package.js';
 import { backoffMs } from '../../core/backoff.js';
 import { entryOf } from '../../core/entry-of.js';
 import { within } from '../../core/within.js';
@@ -33,8 +33,8 @@ export interface BullmqStoreOptions {
   /** ioredis options, or an ioredis client, which is duplicated and never touched otherwise. */
   connection: RedisConnection;
   /**
-   * Name of the BullMQ queue. Give it to one service alone.
-   * @default 'nestjs-perf-<name in the application's package.json>', with `-` for `@` and `/`
+   * Name of the BullMQ queue. Give it to one service alone, and to the workers that run its jobs.
+   * @default 'nestjs-perf-<name in the application's package.json>', with `-` for `@` and `/`, and with `-<folder>` behind it below `apps/<folder>/` of a monorepo
    */
   queue?: string;
   /**
@@ -242,6 +242,6 @@ async function closeQueue(queue: Queue): Promise<void> {
 
 /** Services that share a Redis have a queue each. BullMQ allows no colon, and dashboards no slash. */
 function defaultQueueName(): string {
-  const name = applicationPackage()?.name.replaceAll(/[^\w.-]/g, '-');
+  const name = applicationName()?.replaceAll(/[^\w.-]/g, '-');
   return name === undefined ? 'nestjs-perf' : `nestjs-perf-${name}`;
 }

@@ -1,6 +1,6 @@
 import type { Redis, RedisOptions } from 'ioredis';
 import type { TimeRange } from '../../core/history.js';
-import { applicationPackage } from '../../core/application-package.js';
+import { applicationName } from '../../core/application-package.js';
 import { object, optional, string, value } from '../../core/option.js';
 import { asOwnCalls } from '../../core/own-calls.js';
 import type { HistoryStore, HistoryStoreHost, OpenHistoryStore } from '../../history/history-store.js';
@@ -13,7 +13,7 @@ export interface RedisHistoryOptions {
   connection: RedisOptions | Redis;
   /**
    * Before every key. Pods with one prefix are one application: another one needs its own.
-   * @default 'perf:history:<name in the application's package.json>'
+   * @default 'perf:history:<name in the application's package.json>', with `-<folder>` behind it below `apps/<folder>/` of a monorepo
    */
   prefix?: string;
 }
@@ -30,7 +30,7 @@ const shape = object({
  */
 export function redisHistory(options: RedisHistoryOptions): HistoryStore {
   const { connection, prefix: given } = shape.read(options, 'redisHistory()');
-  const prefix = given ?? `perf:history:${applicationPackage()?.name ?? 'application'}`;
+  const prefix = given ?? `perf:history:${applicationName() ?? 'application'}`;
   return {
     name: 'redis',
     shared: true,

@@ -1,4 +1,4 @@
-import { applicationPackage } from '../../core/application-package.js';
+import { applicationName } from '../../core/application-package.js';
 import { MAX_TIMER_MS } from '../../core/clock.js';
 import { number, object, optional, string, value } from '../../core/option.js';
 import type { CacheLevel2, Level2Maker } from '../../cached-data/level2.js';
@@ -12,7 +12,7 @@ export interface RedisCacheOptions {
   /**
    * Begins all keys, and the channel of invalidations. Pods with one prefix share their values: give it another name when the
    * shape of values changes.
-   * @default 'nestjs-perf:<name in the application's package.json>'
+   * @default 'nestjs-perf:<name in the application's package.json>', with `-<folder>` behind it below `apps/<folder>/` of a monorepo
    */
   prefix?: string;
   /**
@@ -52,7 +52,7 @@ export function redisCache(options: RedisCacheOptions): CacheLevel2 {
     name: 'redis',
     async open(listener) {
       const [commands, subscriber] = [await ownClient(connection), await ownClient(connection)];
-      const begin = prefix ?? `nestjs-perf:${applicationPackage()?.name ?? 'application'}`;
+      const begin = prefix ?? `nestjs-perf:${applicationName() ?? 'application'}`;
       const level2 = new RedisLevel2(commands, subscriber, begin, deadlineMs, listener);
       await level2.open();
       return level2;

@@ -109,16 +109,13 @@ describe.each(adapters)('@SharedResponse on %s', (adapter) => {
     expect(feed.handler).toBe(3);
   });
 
-  it('tells hosts apart where the controller has them', async () => {
+  it('tells hosts apart, as their controllers do', async () => {
     await start();
     for (let again = 0; again < 2; again++) {
       for (const tenant of ['a', 'b'])
         expect((await get('tenant', { host: `${tenant}.test` })).text).toBe(`{"tenant":"${tenant}"}`);
     }
     expect(feed.handler).toBe(2);
-    await get('s/by-language', { host: 'a.test' });
-    await get('s/by-language', { host: 'b.test' });
-    expect(feed.handler).toBe(3);
   });
 
   it.each(['s/text', 's/buffer'])(

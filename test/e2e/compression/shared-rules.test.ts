@@ -17,25 +17,6 @@ interface Reply {
 
 @Controller('shared')
 class SharedController {
-  @Get('own')
-  @SharedResponse({ ttlMs: 60_000 })
-  own(): unknown {
-    return { n: count('own') };
-  }
-
-  @Get('public')
-  @SharedResponse({ ttlMs: 60_000 })
-  public(@Res({ passthrough: true }) reply: Reply): unknown {
-    reply.header('cache-control', 'public');
-    return { n: count('public') };
-  }
-
-  @Get('all')
-  @SharedResponse({ ttlMs: 60_000, authorized: 'share' })
-  all(): unknown {
-    return { n: count('all') };
-  }
-
   @Get('cookie')
   @SharedResponse({ ttlMs: 60_000 })
   cookie(): unknown {
@@ -112,28 +93,10 @@ describe.each(adapters)('@SharedResponse() on %s', (adapter) => {
       },
     });
   };
-  const get = async (path: string, user?: string): Promise<string> => {
-    const headers: Record<string, string> = user === undefined ? {} : { authorization: `Bearer ${user}` };
-    return (await callAccepting(`${test.url}/api/${path}`, 'gzip', { headers })).text;
-  };
+  const get = async (path: string): Promise<string> => (await callAccepting(`${test.url}/api/${path}`, 'gzip')).text;
   afterEach(async () => {
     vi.restoreAllMocks();
     await test.close();
-  });
-
-  it('gives a request with `Authorization` an answer of its own (RFC 9111 section 3.5)', async () => {
-    await start();
-    const answers = [await get('shared/own', 'a'), await get('shared/own', 'b'), await get('shared/own')];
-    expect(answers).toEqual(['{"n":1}', '{"n":2}', '{"n":3}']);
-    expect([await get('shared/own'), await get('shared/own', 'a')]).toEqual(['{"n":3}', '{"n":4}']);
-  });
-
-  it('shares what is public, and where the decorator says so', async () => {
-    await start();
-    for (const path of ['shared/public', 'shared/all']) {
-      const answers = [await get(path, 'a'), await get(path, 'b'), await get(path)];
-      expect(answers).toEqual(['{"n":1}', '{"n":1}', '{"n":1}']);
-    }
   });
 
   it('of one version answers no other', async () => {

@@ -118,12 +118,8 @@ describe('@SharedResponse()', () => {
       '`Feed.all @SharedResponse.waitMs` must be a number of milliseconds above 0 and at most 2147483647, got `0` (number).',
     ],
     [
-      { ttlMs: 1, authorized: true },
-      '`Feed.all @SharedResponse.authorized` must be one of `"share"`, got `true` (boolean).',
-    ],
-    [
-      { ttlMs: 1, preload: 'yes' },
-      '`Feed.all @SharedResponse.preload` must be `true` or `false`, got `"yes"` (string).',
+      { ttlMs: 1, forEveryone: 'yes' },
+      '`Feed.all @SharedResponse.forEveryone` must be `true` or `false`, got `"yes"` (string).',
     ],
     [
       { ttlMs: 1, vary: () => 'user' },

@@ -2,6 +2,7 @@ import { Compressor } from '../../../../src/compression/codec/compressor.js';
 import { ContentCache } from '../../../../src/compression/cache/content-cache.js';
 import type { FieldValue } from '../../../../src/compression/rules/policy.js';
 import { Governor } from '../../../../src/compression/codec/compressor.js';
+import type { CallerSign } from '../../../../src/compression/shared-response/known-caller.js';
 import type { SharedFlight } from '../../../../src/compression/shared-response/shared-flight.js';
 import {
   SharedRoute,
@@ -19,7 +20,8 @@ export function answer(headers: Record<string, FieldValue> = {}, status = 200) {
 interface Asking {
   request?: unknown;
   before?: Record<string, FieldValue>;
-  authorized?: boolean;
+  host?: string;
+  sign?: CallerSign | null;
   gone?: boolean;
 }
 
@@ -30,18 +32,24 @@ export function route({
 }: Partial<SharedResponseOptions> & { maxBytes?: number } = {}) {
   const clock = { nowMs: 1_000 };
   const reasons: string[] = [];
+  /** Of callers that got answers of their own. */
+  const signs: string[] = [];
   const cache = new ContentCache(maxBytes);
   const shared = new SharedRoute(
     { ttlMs: 100, ...options },
-    cache,
-    () => clock.nowMs,
-    (reason) => reasons.push(reason),
+    {
+      cache,
+      nowMs: () => clock.nowMs,
+      units: { isForSomebody: () => false },
+      notShared: (reason) => reasons.push(reason),
+      gaveOwn: (sign) => signs.push(sign),
+    },
   );
   const admit = async (
     url = '/feed',
-    { request = {}, before = {}, authorized = false, gone = false }: Asking = {},
+    { request = {}, before = {}, host = 'a.test', sign = null, gone = false }: Asking = {},
   ): Promise<Admission> =>
-    shared.admit({ method: 'GET', url, request, authorized, headers: () => before, gone: () => gone });
+    shared.admit({ method: 'GET', url, host, request, headers: () => before, sign: () => sign, gone: () => gone });
   const land = async (admission: Admission, body: string, view = answer()): Promise<boolean> => {
     const { flight } = admission as { flight: SharedFlight };
     const isKept = flight.keep(view, body) !== null;
@@ -49,7 +57,7 @@ export function route({
     return isKept;
   };
   const slots = (): number => (shared as unknown as { slots: Map<string, unknown> }).slots.size;
-  return { clock, reasons, cache, admit, land, slots };
+  return { clock, reasons, signs, cache, admit, land, slots };
 }
 
 export const bodyOf = (admission: Admission): unknown =>

@@ -182,40 +182,72 @@ describe('shared answers of a route', () => {
     await land(await waiting[2]!, 'x');
   });
 
-  describe('and requests with `Authorization` (RFC 9111 section 3.5)', () => {
-    const token = { authorized: true };
+  describe.each(['Authorization', 'Cookie', 'unit'] as const)('and callers that are known by `%s`', (sign) => {
+    const known = { sign };
 
     it('are an answer of their own, which serves nobody else', async () => {
-      const { admit, land, reasons, slots } = route();
-      const [one, two] = [await admit('/feed', token), await admit('/feed', token)];
+      const { admit, land, signs, slots } = route();
+      const [one, two] = [await admit('/feed', known), await admit('/feed', known)];
       expect([one.kind, two.kind]).toEqual(['lead', 'lead']);
       expect(await land(one, 'of the first')).toBe(false);
-      expect((await admit('/feed', token)).kind).toBe('lead');
+      expect((await admit('/feed', known)).kind).toBe('lead');
       expect((await admit()).kind).toBe('lead');
-      expect(reasons[0]).toMatch(/an answer of their own/);
+      expect(signs).toEqual([sign]);
       expect(slots()).toBe(1);
     });
 
-    it.each(['public', 's-maxage=60'])('share one that says `%s`', async (control) => {
+    it('are not the one that nobody in particular has made, nor one that is being made', async () => {
       const { admit, land } = route();
-      await land(await admit('/feed', token), 'for all', answer({ 'cache-control': control }));
-      expect([bodyOf(await admit('/feed', token)), bodyOf(await admit())]).toEqual(['for all', 'for all']);
+      const leader = await admit();
+      expect((await admit('/feed', known)).kind).toBe('lead');
+      await land(leader, 'for all without');
+      const own = await admit('/feed', known);
+      await land(own, 'of one');
+      expect([own.kind, bodyOf(await admit())]).toEqual(['lead', 'for all without']);
+    });
+
+    it.each(['public', 's-maxage=60'])('share one that says `%s`', async (control) => {
+      const { admit, land, signs } = route();
+      await land(await admit('/feed', known), 'for all', answer({ 'cache-control': control }));
+      expect([bodyOf(await admit('/feed', known)), bodyOf(await admit())]).toEqual(['for all', 'for all']);
+      expect(signs).toEqual([]);
     });
 
     it('share one that is public in the place of an older one that was not', async () => {
       const { admit, land } = route();
       await land(await admit(), 'for all without');
-      await land(await admit('/feed', token), 'for all', answer({ 'cache-control': 'public' }));
-      expect([bodyOf(await admit('/feed', token)), bodyOf(await admit())]).toEqual(['for all', 'for all']);
+      await land(await admit('/feed', known), 'for all', answer({ 'cache-control': 'public' }));
+      expect([bodyOf(await admit('/feed', known)), bodyOf(await admit())]).toEqual(['for all', 'for all']);
+    });
+
+    it('get none of what follows a public answer and is not public', async () => {
+      const { admit, land, clock } = route();
+      await land(await admit('/feed', known), 'for all', answer({ 'cache-control': 'public' }));
+      clock.nowMs += 250;
+      const leader = await admit();
+      const waiting = admit('/feed', known);
+      await land(leader, 'for all without');
+      expect((await waiting).kind).toBe('lead');
     });
 
     it('share where `varyBy` or the decorator says so', async () => {
-      for (const options of [{ varyBy: () => 'all' }, { authorized: 'share' as const }]) {
+      for (const options of [{ varyBy: () => 'all' }, { forEveryone: true }]) {
         const { admit, land } = route(options);
-        await land(await admit('/feed', token), 'for all');
-        expect(bodyOf(await admit('/feed', token))).toBe('for all');
+        await land(await admit('/feed', known), 'for all');
+        expect(bodyOf(await admit('/feed', known))).toBe('for all');
       }
     });
+  });
+
+  it('are apart by host, whatever its case; a host that is too long for a name gets answers of its own', async () => {
+    const { admit, land, slots } = route();
+    await land(await admit('/feed', { host: 'a.test:80' }), 'of a');
+    expect(bodyOf(await admit('/feed', { host: 'A.Test:80' }))).toBe('of a');
+    for (const host of ['b.test:80', 'a.test', '', 'a.test:80 /feed'])
+      expect((await admit('/feed', { host })).kind).toBe('lead');
+    const held = slots();
+    expect((await admit('/feed', { host: 'a'.repeat(262) })).kind).toBe('alone');
+    expect(slots()).toBe(held);
   });
 
   it('serve no longer than their own `s-maxage`', async () => {

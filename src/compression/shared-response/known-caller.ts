@@ -1,0 +1,11 @@
+import type { IncomingHttpHeaders } from 'node:http';
+
+/** How a request says who it is: a header, or the option `unit`. */
+export type CallerSign = 'Authorization' | 'Cookie' | 'unit';
+
+/** The first sign that a request carries; null for nobody that is known. `isForSomebody` asks `unit`, after the headers. */
+export function signOf(headers: IncomingHttpHeaders, isForSomebody: () => boolean): CallerSign | null {
+  if (headers.authorization !== undefined) return 'Authorization';
+  if (headers.cookie !== undefined) return 'Cookie';
+  return isForSomebody() ? 'unit' : null;
+}
