@@ -37,8 +37,8 @@ const ALIKE_ON_ALL_NESTS = [
 
 /** Suites whose subject is ours, and whose way into Nest test/nest holds: the long form runs them on Nest 11 as well. */
 const ON_NEST_11_WHEN_LONG = [
-  'test/e2e/{dashboard,dashboard-answers,default-install,defer,defer-add-job,defer-board,defer-durable,defer-enqueue,defer-limits,defer-minified,defer-release,defer-results,defer-shutdown,defer-spill,defer-store-shared,defer-two-services,defer-work,defer-worker}.test.ts',
-  'test/e2e/{event-matrix,express-properties,history,kill-switch,labels,latency,leaving,log,native-promises,recording,recording-kept,request-path,resources}.test.ts',
+  'test/e2e/{dashboard,dashboard-answers,default-install,defer,defer-add-job,defer-board,defer-durable,defer-enqueue,defer-limits,defer-minified,defer-results,defer-shutdown,defer-spill,defer-store-shared,defer-two-services,defer-work,defer-worker}.test.ts',
+  'test/e2e/{event-matrix,history,kill-switch,labels,latency,leaving,log,recording,recording-kept,request-path,resources}.test.ts',
   'test/e2e/{snapshot-endpoint,unit-and-release,upstream,upstream-findings,users,cached-data/ghost-routes}.test.ts',
   'test/e2e/compression/!(foreign-compressor|requests|shared-callers|shared-response|shared-response-boot|shared-response-hooks).test.ts',
 ];
@@ -46,14 +46,14 @@ const LONG = process.env['PERF_LONG'] !== undefined;
 
 /** Suites of what a process was before or leaves behind, or that start processes of their own: each has a fresh one. */
 const APART = [
-  'test/e2e/{boot-noise,default-install,defer-release,event-loop-off,kill-switch,native-promises,opentelemetry,resources,root-context}.test.ts',
-  'test/faults/{compression-memory,event-loop-exit,event-loop-hostile,event-loop-loader,event-loop-told,event-loop-worker,history-killed,many-apps}.test.ts',
+  'test/e2e/{boot-noise,default-install,event-loop-off,kill-switch,opentelemetry,resources,root-context}.test.ts',
+  'test/faults/{compression-memory,event-loop-ends,event-loop-exit,event-loop-hostile,event-loop-loader,event-loop-surroundings,event-loop-told,event-loop-worker,history-killed,many-apps}.test.ts',
   'test/unit/experiments/flat-memory.test.ts',
 ];
 /** Suites that measure the event loop or the CPU: each has the machine to itself as well. */
 const ALONE = [
-  'test/e2e/{block-truth,closing,event-loop,event-loop-record,event-loop-secrets,event-loop-shared,experiment-effect,opentelemetry-spans,repeated-blocks,switchback,upstream-accuracy}.test.ts',
-  'test/faults/{event-loop-attribution,event-loop-machine,event-loop-styles,guard-outages,own-cpu,real-cgroups,sinks-and-requests,soak,throttled-loop,offload/loop-spared}.test.ts',
+  'test/e2e/{block-truth,closing,event-loop,event-loop-cases,event-loop-record,event-loop-secrets,event-loop-shared,experiment-effect,opentelemetry-spans,repeated-blocks,switchback,upstream-accuracy}.test.ts',
+  'test/faults/{event-loop-attribution,event-loop-machine,event-loop-styles,guard-outages,loop-shares,real-cgroups,sinks-and-requests,soak,throttled-loop,offload/loop-spared}.test.ts',
   'test/unit/{bench/*,event-loop/event-loop,examples/examples,history/{cost,turns}}.test.ts',
   'test/load/{diff,ramp}.test.ts',
 ];
@@ -138,7 +138,7 @@ export default defineConfig({
       include: ['src/**'],
       // Runs as text in a thread of its own, where V8 knows no file of it; process tests and the mutations cover it.
       // So does the page in a browser.
-      exclude: ['src/event-loop/watchdog.thread.ts', 'src/dashboard/page'],
+      exclude: ['src/event-loop/sampler.thread.ts', 'src/dashboard/page'],
       reporter: ['text', 'json-summary'],
       reportOnFailure: true,
       thresholds: { lines: 95 },

@@ -1,7 +1,7 @@
 // event-loop: what finding blocks costs: CPU per request, p50 and p99; an idle process's CPU, and resident memory.
 //
 //   npm run bench -- event-loop                                   the published run
-//   npm run bench -- event-loop --rounds 12 --generations 2 --only stack,store
+//   npm run bench -- event-loop --rounds 12 --generations 2 --only blocks
 //   npm run bench -- event-loop --node 24
 //   npm run bench -- event-loop --no-requests                     idle CPU and memory alone
 //
@@ -30,13 +30,10 @@ const variants = [
   variant('bare Nest + Fastify', 'bare'),
   variant('bare Nest + Fastify again', 'bare'),
   variant('latency only', 'latency'),
-  variant('latency, blocks by the stack', 'blocks-by-stack'),
-  variant('latency, blocks by the stack, safepoints', 'safepoints'),
-  variant('latency, context store', 'store-alone'),
-  variant('latency, blocks by the context store', 'blocks-by-store'),
+  variant('latency, blocks', 'blocks'),
   variant('all defaults', 'default'),
 ];
-const IDLE = ['bare Nest + Fastify', 'latency only', 'latency, blocks by the stack'];
+const IDLE = ['bare Nest + Fastify', 'latency only', 'latency, blocks'];
 /** The fast tick stops a second after the last request. */
 const COMES_TO_REST_MS = 2_500;
 

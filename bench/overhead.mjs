@@ -10,12 +10,10 @@
 // - One process a variant: code layout and inlining differ by a few percent from process to process, so the interval
 //   draws process generations, not only rounds.
 // - Latency under full load compares queues: p50 and p99 are those of requests that come at one rate for all.
-// - Short bursts: a server that was idle starts ticking and wakes its watchdog, about a millisecond each time.
+// - Short bursts: a server that was idle starts ticking and wakes its sampler, about a millisecond each time.
 // - A handler that does nothing makes every cost look large: real handlers wait for a database. The µs are the cost.
 // - nestjs-pino writes to /dev/null and OpenTelemetry exports to nowhere: both cost more in production.
 // - OpenTelemetry's Nest instrumentation does not support Nest 12, so it is the http one alone: a lower bound.
-// - On Express up to Node 22 this library takes work away from V8 (`http.expressProperties`): ratios below 1. A property
-//   that an application adds to its requests brings a part of that back; the rows with `request.user` show it.
 import { fileURLToPath } from 'node:url';
 import { installLocked } from '../scripts/install.mjs';
 import { benchmark, nodeMajorOf, readFlags } from './harness/index.mjs';
@@ -41,8 +39,6 @@ const TABLES = {
     nest('bare Nest + Express again', 'express', 'bare'),
     nest('nestjs-perf: latency only', 'express', 'latency'),
     nest('nestjs-perf: all defaults', 'express', 'default'),
-    nest('bare, a guard sets `request.user`', 'express', 'bare', 'user'),
-    nest('nestjs-perf: all defaults, a guard sets `request.user`', 'express', 'default', 'user'),
   ],
 };
 

@@ -30,7 +30,6 @@ try {
     row('bare again', 'bare'),
     row('nestjs-perf: all defaults', 'default'),
     row('nestjs-perf: all defaults, `upstream: false`', 'no-upstream'),
-    row('nestjs-perf: all defaults, `context: true`', 'context'),
     row('OpenTelemetry http, undici, ioredis', 'opentelemetry'),
   ];
   await benchmark(`upstream-node${nodeMajorOf(flags.node)}`, rows, flags, {

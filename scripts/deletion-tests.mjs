@@ -18,7 +18,7 @@ const FEATURES = {
   history: { entries: ['redis/history'], tests: [] },
 };
 /** Of features that are never deleted here, over Fastify and Express. */
-const OF_OTHERS = ['defer-results', 'extensions', 'resources', 'snapshot-endpoint'].map(
+const OF_OTHERS = ['defer-results', 'fastify-labels', 'resources', 'snapshot-endpoint'].map(
   (name) => `test/e2e/${name}.test.ts`,
 );
 const VITEST_CONFIG = `export default {
@@ -41,6 +41,11 @@ function withoutFeature(name, feature) {
     rmSync(join(copy, 'src', name), { recursive: true });
     edit(join(copy, 'src/perf.options.ts'), (text) => withoutOption(withoutImports(text, `./${name}/`), name));
     edit(join(copy, 'src/index.ts'), (text) => withoutImports(text, `./${name}/`));
+    for (const file of ['src/pipeline.ts', 'src/perf.runtime.ts']) {
+      const text = readFileSync(join(copy, file), 'utf8');
+      if (text.includes(`from './${name}/`))
+        edit(join(copy, file), () => withoutPart(withoutImports(text, `./${name}/`), name));
+    }
     for (const entry of feature.entries) {
       rmSync(join(copy, `src/entries/${entry}.ts`));
       edit(join(copy, `src/entries/${entry.split('/')[0]}.ts`), (text) => withoutImports(text, `./${entry}.js`));
@@ -76,6 +81,13 @@ function withoutImports(text, from) {
 function withoutOption(text, name) {
   const option = new RegExp(String.raw`^  /\*\*(?:(?!\*/)[^])*\*/\n  ${name}\?: [^;]*;\n`, 'm');
   return text.replace(`  ${name}Feature,\n`, '').replace(option, '');
+}
+
+/** Without its lines in the pipeline and where the parts of that are collected. */
+function withoutPart(text, name) {
+  const line = new RegExp(String.raw`^ +(?:readonly )?${name}(?:: | && |\?\.).*\n`, 'gm');
+  const kept = (found) => (found.trim() === `${name}: null,` ? found : '');
+  return text.replace(line, kept).replace(new RegExp(String.raw`\b${name}, (?=.*\} = parts)`), '');
 }
 
 function run(cwd, name, command, args) {

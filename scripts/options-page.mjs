@@ -22,7 +22,6 @@ const SECTIONS = {
   ExperimentsOptions: ['`experiments`', '[Experiments](experiments.md)'],
   HistoryOptions: ['`history`', '[Did we get slower?](history.md)'],
   DashboardOptions: ['`dashboard`', '[The page](dashboard.md)'],
-  HttpOptions: ['`http`', '[Benchmarks](benchmarks.md#what-a-request-costs)'],
   SnapshotEndpointOptions: ['`snapshotEndpoint`', '[Routes and records](routes.md)'],
   DeferWorkOptions: ['`@DeferWork(work, options)`', '[Deferred work](deferred-work.md)'],
   EnqueueOptions: ['`deferrer.enqueue(work, data, options)`', 'Beside those of `@DeferWork`, without `when`.'],

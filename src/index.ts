@@ -10,7 +10,7 @@ export { SkipPerf, SlowMs } from './latency/route.decorators.js';
 export { PerfInterceptor } from './latency/perf.interceptor.js';
 export type { LatencyOptions } from './latency/latency.options.js';
 
-export { NoCompression } from './compression/handler-metadata.js';
+export { NoCompression } from './compression/uncompressed.js';
 export { SharedResponse } from './compression/shared-response/shared-response.decorator.js';
 export type { CompressionOptions } from './compression/compression.options.js';
 export type { ContentCoding } from './compression/rules/accept-encoding.js';
@@ -79,14 +79,13 @@ export type { HistoryRow } from './history/rows/row.js';
 export type { Tier } from './history/rows/tiers.js';
 export type { DashboardOptions } from './dashboard/dashboard.options.js';
 
-export type { HttpOptions } from './http/http.options.js';
-export type { PerfExtension } from './http/extension.js';
+export type { PerfExtension } from './request/extension.js';
 
 export { onBlock, onSlow } from './sinks/hook.sinks.js';
 export type { LogFormat } from './sinks/log-format.js';
 export { loggerSink, type LoggerSinkOptions } from './sinks/logger.sink.js';
 
-export type { RecordedTraffic, Recording } from './core/recording.js';
+export type { RecordedTraffic, Recording } from './ports/recording.js';
 export type { PerfRequest } from './core/perf-request.js';
 export { PerfError, type PerfErrorCode } from './core/perf.error.js';
 export type { PerfSink, PerfSinkHost, RouteHistogram } from './core/sink.js';
@@ -100,7 +99,8 @@ export type {
   RangeFigures,
   RouteComparison,
   TimeRange,
-} from './core/history.js';
+} from './ports/history.js';
+export type { Profile } from './ports/loop-profile.js';
 export type { Verdict, VerdictReason } from './core/verdict.js';
 export type {
   BlockCause,

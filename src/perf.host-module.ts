@@ -9,31 +9,38 @@ import {
   type OnModuleDestroy,
   type OnApplicationShutdown,
   type OnModuleInit,
+  type Provider,
 } from '@nestjs/common';
 import { HttpAdapterHost, ModulesContainer } from '@nestjs/core';
-import { resolveOptions, type ProvidedOptions } from './perf.options.js';
+import { Overview } from './ports/overview.js';
+import { PerfApplication } from './request/application.js';
+import { FEATURE_OPTIONS, providePort } from './request/feature.js';
+import { makeApplication } from './perf.application.js';
+import { FEATURES, resolveOptions, type ProvidedOptions } from './perf.options.js';
 import { HOST, noOptions, refuseSecondRegistration, secondNest } from './perf.registration.js';
 import { PerfRuntime } from './perf.runtime.js';
 import { PerfService } from './perf.service.js';
-import {
-  ConfigurableModuleClass,
-  MODULE_OPTIONS_TOKEN,
-  PERF_MODULE,
-  PERF_RESOLVED_OPTIONS,
-  PERF_SERVICE,
-  PERF_SINKS,
-} from './perf.tokens.js';
+import type { SinkOption } from './perf.sinks.js';
+import { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, PERF_MODULE, PERF_SERVICE, PERF_SINKS } from './perf.tokens.js';
+
+/** The classes that applications inject of `PerfModule`. Not exported: with `isGlobal: false` other modules must not find them here. */
+const forExtensions: Provider[] = [
+  { provide: PerfService, useExisting: PERF_SERVICE },
+  ...FEATURES.flatMap(({ service, token }) =>
+    service === undefined ? [] : providePort<{ service: object }>(service, token, (feature) => feature.service),
+  ),
+];
 
 /**
- * What an application has once, and the hooks of its life. Global, so that every `PerfModule` finds it; what applications inject
- * is the exports of `PerfModule`.
+ * What an application has once, and the hooks of its life. Global, so that every `PerfModule` finds it; applications inject the
+ * exports of `PerfModule`.
  * @internal
  */
 @Global()
 @Module({
   providers: [
     {
-      provide: PERF_RESOLVED_OPTIONS,
+      provide: FEATURE_OPTIONS,
       inject: [
         { token: MODULE_OPTIONS_TOKEN, optional: true },
         { token: ModulesContainer, optional: true },
@@ -43,13 +50,22 @@ import {
     },
     {
       provide: PERF_SINKS,
-      inject: [PERF_RESOLVED_OPTIONS],
+      inject: [FEATURE_OPTIONS],
       useFactory: ({ resolved }: ProvidedOptions) => resolved.sinks,
     },
+    {
+      provide: PerfApplication,
+      inject: [FEATURE_OPTIONS, PERF_SINKS],
+      useFactory: ({ resolved }: ProvidedOptions, sinks: readonly SinkOption[]) => makeApplication(resolved, sinks),
+    },
+    ...FEATURES.flatMap(({ providers }) => providers),
     PerfRuntime,
+    { provide: Overview, useExisting: PerfRuntime },
     { provide: PERF_SERVICE, useClass: PerfService },
+    ...forExtensions,
   ],
-  exports: [PerfRuntime, PERF_SERVICE],
+  // `PerfModule` takes the services that applications inject from their features.
+  exports: [PerfApplication, PerfRuntime, PERF_SERVICE, ...FEATURES.map(({ token }) => token)],
 })
 export class PerfHostModule
   extends ConfigurableModuleClass
@@ -79,9 +95,9 @@ export class PerfHostModule
   }
 
   async onModuleInit(): Promise<void> {
-    this.runtime.routesRegistered();
     // An application without HTTP never calls `configure()`.
     if (!this.configured) await this.runtime.start(null, this.modules);
+    this.runtime.routesRegistered();
   }
 
   async onApplicationBootstrap(): Promise<void> {
@@ -95,7 +111,7 @@ export class PerfHostModule
 
   /** Without an HTTP server to wait for, this is the last moment at which everybody's queues and databases are open. */
   async beforeApplicationShutdown(): Promise<void> {
-    if (!this.configured) await this.runtime.stop();
+    if (!this.runtime.isListening) await this.runtime.stop();
   }
 
   async onApplicationShutdown(): Promise<void> {

@@ -8,14 +8,12 @@ import {
 } from '@nestjs/common';
 import { boolean, optionError } from './core/option.js';
 import { PerfError } from './core/perf.error.js';
-import { extensionsOption, provideServices, type PerfExtension } from './http/extension.js';
-import { RequestLifecycle } from './http/lifecycle.js';
-import { Routes } from './core/route.js';
+import { extensionsOption, missingProviders, refuseTwice, tokenOf, type PerfExtension } from './request/extension.js';
 import { PerfInterceptor } from './latency/perf.interceptor.js';
+import { PerfApplication } from './request/application.js';
 import { PerfHostModule } from './perf.host-module.js';
 import { FEATURES, type PerfModuleOptions } from './perf.options.js';
 import { noOptions } from './perf.registration.js';
-import { PerfRuntime } from './perf.runtime.js';
 import { PerfService } from './perf.service.js';
 import { MODULE_OPTIONS_TOKEN, PERF_EXTENSIONS, PERF_MODULE, PERF_SERVICE } from './perf.tokens.js';
 
@@ -41,33 +39,16 @@ const BESIDE_FACTORY: ReadonlySet<string> = new Set([
   'extensions',
 ]);
 
-const services = FEATURES.flatMap((feature) =>
-  feature.service === undefined ? [] : ofRuntime(feature.service, (runtime) => runtime.serviceOf(feature)),
+const services = FEATURES.flatMap(({ service, token }) =>
+  service === undefined ? [] : ofHost(service, token, (feature: { service: object }) => feature.service),
 );
 
 const providers: Provider[] = [
-  ofRuntime(RequestLifecycle, (runtime) => runtime.requests),
-  ofRuntime(Routes, (runtime) => runtime.routes),
   ...services,
   ofHost(PerfService, PERF_SERVICE, (service) => service),
-  PerfInterceptor,
+  ofHost(PerfInterceptor, PerfApplication, (application) => new PerfInterceptor(application)),
 ];
-const provided: InjectionToken[] = [
-  ...services.map(({ provide }) => provide),
-  PerfService,
-  PerfInterceptor,
-  RequestLifecycle,
-  Routes,
-];
-// Nest reads the two lists when all files are loaded, and with them all that can be injected.
-provideServices(({ token, of, needed }) => {
-  provided.push(token);
-  const pick = (runtime: PerfRuntime): object | undefined => {
-    const feature = runtime.extension(needed.name);
-    return feature === null ? undefined : of(feature);
-  };
-  providers.push(ofRuntime(token, pick));
-});
+const provided: InjectionToken[] = [...services.map(({ provide }) => provide), PerfService, PerfInterceptor];
 
 /**
  * Import it once, in the root module: `imports: [PerfModule.forRoot()]`. Every feature is on by default.
@@ -102,14 +83,18 @@ function scoped(
   scope: boolean | undefined,
   given: readonly PerfExtension[] | undefined,
 ): DynamicModule {
+  const extensions = extensionsOption.read(given, 'extensions');
+  refuseTwice(extensions);
+  const added = [...extensions.flatMap((extension) => extension.providers), ...missingProviders(extensions)];
   const own = [
     ...(host.providers ?? []),
     { provide: PERF_MODULE, useValue: PerfModule },
-    { provide: PERF_EXTENSIONS, useValue: extensionsOption.read(given, 'extensions') },
+    { provide: PERF_EXTENSIONS, useValue: extensions },
+    ...added,
   ];
   return {
     module: PerfModule,
-    imports: [{ ...host, providers: own }],
+    imports: [{ ...host, providers: own, exports: [...(host.exports ?? []), ...added.map(tokenOf)] }],
     global: isGlobal.read(scope, 'isGlobal'),
   };
 }
@@ -164,8 +149,4 @@ function ofHost(
       return pick(found as never);
     },
   };
-}
-
-function ofRuntime(provide: InjectionToken, pick: (runtime: PerfRuntime) => object | undefined): FactoryProvider {
-  return ofHost(provide, PerfRuntime, pick);
 }

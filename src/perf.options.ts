@@ -1,11 +1,11 @@
 import { compressionFeature } from './compression/compression.feature.js';
 import type { CompressionOptions } from './compression/compression.options.js';
 import { MAX_TIMER_MS } from './core/clock.js';
-import { boolean, number, object, oneOf, optional, string, value, type Option, type Resolved } from './core/option.js';
+import { boolean, number, object, optional, string, value, type Option, type Resolved } from './core/option.js';
 import { inOffloadThread } from './core/offload-thread.js';
 import type { PerfRequest } from './core/perf-request.js';
 import type { Unit } from './core/record.js';
-import { userOf, type TellUnit } from './core/request-unit.js';
+import { userOf, type TellUnit } from './request/request-unit.js';
 import { dashboardFeature } from './dashboard/dashboard.feature.js';
 import type { DashboardOptions } from './dashboard/dashboard.options.js';
 import { deferFeature } from './defer/defer.feature.js';
@@ -16,12 +16,12 @@ import { experimentsFeature } from './experiments/experiments.feature.js';
 import type { ExperimentsOptions } from './experiments/experiments.options.js';
 import { historyFeature } from './history/history.feature.js';
 import type { HistoryOptions } from './history/history.options.js';
-import { extensionsOption, type PerfExtension } from './http/extension.js';
-import type { FeatureDefinition } from './http/feature.js';
-import { httpOption, type HttpOptions } from './http/http.options.js';
+import { extensionsOption, type PerfExtension } from './request/extension.js';
+import type { FeatureDefinition } from './request/feature.js';
 import { latencyFeature } from './latency/latency.feature.js';
 import type { LatencyOptions } from './latency/latency.options.js';
 import { sinksOption, type SinkOption } from './perf.sinks.js';
+import { featuresOff } from './perf.switches.js';
 import { snapshotEndpointOption, type SnapshotEndpointOptions } from './perf.snapshot-endpoint.js';
 import { resourcesFeature } from './resources/resources.feature.js';
 import type { ResourcesOptions } from './resources/resources.options.js';
@@ -35,7 +35,8 @@ import type { UsersOptions } from './users/users.options.js';
 export interface PerfModuleOptions {
   /**
    * The kill switch; the environment variable `NESTJS_PERF=off` is another. Off, nothing is measured, compressed or shared, no
-   * sink is started, and there is no thread and no timer. Deferred work still runs.
+   * sink is started, and there is no thread and no timer. Deferred work still runs. `NESTJS_PERF_OFF=compression,upstream`
+   * switches single features off, as `false` does.
    * @default true
    */
   enabled?: boolean;
@@ -107,15 +108,6 @@ export interface PerfModuleOptions {
    */
   release?: string;
   /**
-   * The async-context store, which `defer()` and gates in services need, and which names more event-loop blocks. `'auto'`: on
-   * where V8 has it (Node 24 and later); before, where it costs 20 to 30 % of a hello-world's CPU, only when a provider or
-   * controller asks for a service that needs it, read once at boot.
-   * @default 'auto'
-   */
-  context?: boolean | 'auto';
-  /** How requests are observed. */
-  http?: HttpOptions;
-  /**
    * Features that come from entries of their own.
    * @default []
    */
@@ -164,8 +156,6 @@ const table = object({
   sinks: sinksOption,
   unit,
   release: optional(string({ what: 'a text of 1 to 200 characters', test: isRelease })),
-  context: oneOf([true, false, 'auto'], { default: 'auto' }),
-  http: httpOption,
   extensions: extensionsOption,
   snapshotEndpoint: snapshotEndpointOption,
   flushTimeoutMs: number({ default: 5_000, unit: 'a number of milliseconds', max: MAX_TIMER_MS }),
@@ -184,14 +174,21 @@ export interface ProvidedOptions {
  * @throws PERF_ERR_OPTION with the option's path, what was expected and what was given
  */
 export function resolveOptions(options: unknown): ResolvedOptions {
-  const resolved = table.read(options, '');
+  const resolved = withoutFeatures(table.read(options, ''), offByEnvironment());
   if (!resolved.enabled || process.env['NESTJS_PERF'] === 'off' || inOffloadThread()) return switchedOff(resolved);
   const sinksGiven = (options as PerfModuleOptions | undefined)?.sinks !== undefined;
   return sinksGiven ? resolved : Object.freeze({ ...resolved, sinks: Object.freeze([loggerSink()]) });
 }
 
+/** In `NESTJS_PERF_OFF`. @throws PERF_ERR_OPTION */
+export const offByEnvironment = (): (keyof FeatureOptions)[] => featuresOff(FEATURES.map(({ name }) => name));
+
 function switchedOff(resolved: ResolvedOptions): ResolvedOptions {
-  const off = FEATURES.filter(({ isApplicationsOwn = false }) => !isApplicationsOwn);
-  const features = Object.fromEntries(off.map(({ name }) => [name, null]));
-  return Object.freeze({ ...resolved, ...features, enabled: false, sinks: Object.freeze([]) });
+  const off = FEATURES.filter(({ isApplicationsOwn = false }) => !isApplicationsOwn).map(({ name }) => name);
+  return Object.freeze({ ...withoutFeatures(resolved, off), enabled: false, sinks: Object.freeze([]) });
 }
+
+const withoutFeatures = (resolved: ResolvedOptions, names: readonly (keyof FeatureOptions)[]): ResolvedOptions =>
+  names.length === 0
+    ? resolved
+    : Object.freeze({ ...resolved, ...Object.fromEntries(names.map((name) => [name, null])) });

@@ -1,115 +1,78 @@
-import { Inject, Injectable, Logger, Optional } from '@nestjs/common';
+import type { Server } from 'node:http';
+import { Inject, Injectable, Optional, type InjectionToken } from '@nestjs/common';
 import { HttpAdapterHost, ModuleRef, type AbstractHttpAdapter, type ModulesContainer } from '@nestjs/core';
-import { releaseOf } from './core/application-package.js';
-import { monotonicMs } from './core/clock.js';
 import { holdingProcess } from './core/held-process.js';
-import { HISTORY } from './core/history.js';
-import { LATENCY_FIGURES } from './core/latency-figures.js';
-import { OVERVIEW } from './core/overview.js';
-import { Recorder } from './core/recorder.js';
-import { OncePerCause, safeReporter } from './core/reporter.js';
-import { RequestUnits } from './core/request-unit.js';
-import { Routes } from './core/route.js';
+import { LatencyFigures } from './ports/latency-figures.js';
+import type { Overview } from './ports/overview.js';
+import { PerfError } from './core/perf.error.js';
+import { reasonOf } from './core/reason.js';
+import { inRootContext } from './core/root-context.js';
+import { Recordings } from './ports/recording.js';
 import type { PerfSink, PerfSinkHost } from './core/sink.js';
 import type { PerfSnapshot } from './core/snapshot.js';
 import { inOneTurn, type Steps } from './core/turns.js';
-import type { MountPaths } from './http/express/mounts.js';
-import { refuseMissingExtensions, refuseTwice, type Extension, type PerfExtension } from './http/extension.js';
-import type { Feature, FeatureHost } from './http/feature.js';
-import { REQUEST_SCOPED } from './http/handler.interceptor.js';
-import { ControllerHandlers } from './http/handlers.js';
-import { RequestLifecycle } from './http/lifecycle.js';
-import { mountsOf, platformOf, startBeforeParsers } from './http/platform-of.js';
-import type { Platform } from './http/platform.js';
-import { watchRegistration } from './http/route-functions.js';
-import { afterServerClosed, endKeptConnections, whenUnprotected } from './http/shutdown.js';
-import { needsContext } from './perf.context.js';
-import { FEATURES, type ProvidedOptions, type ResolvedOptions } from './perf.options.js';
-import { installSnapshotEndpoint } from './perf.snapshot-endpoint.js';
+import { Compression } from './compression/compression.feature.js';
+import { DeferFeature } from './defer/defer.feature.js';
+import { EventLoopFeature } from './event-loop/event-loop.feature.js';
+import { ExperimentsFeature } from './experiments/experiments.feature.js';
+import { PerfApplication } from './request/application.js';
+import { controllerMethods, RouteHandlers } from './request/handlers.js';
+import { isFeature, refuseMissingExtensions, tokenOf, type PerfExtension } from './request/extension.js';
+import { FEATURE_OPTIONS, type Feature } from './request/feature.js';
+import { observeAdapter, platformOf, startBeforeParsers } from './request/adapter.js';
+import type { Platform } from './request/platform.js';
+import { afterServerClosed, endKeptConnections, whenUnprotected } from './request/shutdown.js';
+import { Latency } from './latency/latency.feature.js';
 import { healthOf, type PerfHealth } from './perf.health.js';
+import { FEATURES, offByEnvironment, type ProvidedOptions, type ResolvedOptions } from './perf.options.js';
 import { resolveSinks, type SinkOption } from './perf.sinks.js';
-import { PERF_EXTENSIONS, PERF_RESOLVED_OPTIONS, PERF_SINKS } from './perf.tokens.js';
+import { warnUnlessStarted } from './perf.start-check.js';
+import { installSnapshotEndpoint } from './perf.snapshot-endpoint.js';
+import { PERF_EXTENSIONS, PERF_SINKS } from './perf.tokens.js';
+import { buildPipeline } from './pipeline.js';
+import { UpstreamFeature } from './upstream/upstream.feature.js';
+import { UsersFeature } from './users/users.feature.js';
 
 /**
- * One application: its requests, routes and handlers, its recorder, and its features. Started once by the module, stopped
- * once: when the HTTP server has closed, or, without one, when the application shuts down.
+ * The life of one application: started once by the module, stopped once: when the HTTP server has closed, or, without one, when
+ * the application shuts down.
  * @internal
  */
 @Injectable()
-export class PerfRuntime {
-  readonly logger = safeReporter(new Logger('Perf'));
-  readonly report = new OncePerCause(this.logger, monotonicMs);
-  readonly recorder: Recorder;
-  readonly routes = new Routes(this.report);
-  readonly requests = new RequestLifecycle(monotonicMs, this.routes, this.report);
-  private readonly handlers = new ControllerHandlers();
-  private readonly extensions: readonly Extension[];
-  /** In the order of {@link FEATURES}, then those of {@link extensions}. */
-  private readonly features: readonly Feature[];
+export class PerfRuntime implements Overview {
+  /** In the order of {@link FEATURES}, then those of extensions. Empty before the start. */
+  private features: readonly Feature[] = [];
   private readonly options: ResolvedOptions;
-  private readonly mounts: MountPaths;
-  private readonly release: string | null;
-  /** Of raw routes, for the first line of the log. */
+  /** Paths of raw routes, for the first line of the log. */
   private readonly paths: string[] = [];
-  /** Gives back what stood for handlers and adapter while Nest registered routes. */
-  routesRegistered = (): void => this.handlers.giveBack();
+  private server: Server | null = null;
+  private platform: Platform | null = null;
   private endKeptConnections: () => void = () => {};
+  /** What a sink that starts too late registers is ignored. */
+  private sinksMayRegister = true;
   private starting: Promise<void> = Promise.resolve();
+  private cancelStartCheck: () => void = () => {};
   private started: Promise<void> | null = null;
   private stopping: Promise<void> | null = null;
 
   constructor(
-    @Inject(PERF_RESOLVED_OPTIONS) { resolved: options }: ProvidedOptions,
-    @Inject(PERF_EXTENSIONS) extensions: readonly PerfExtension[],
+    @Inject(FEATURE_OPTIONS) { resolved: options }: ProvidedOptions,
+    @Inject(PerfApplication) private readonly application: PerfApplication,
+    @Inject(PERF_EXTENSIONS) private readonly extensions: readonly PerfExtension[],
     @Inject(PERF_SINKS) private readonly sinks: readonly SinkOption[],
     @Optional() @Inject(HttpAdapterHost) { httpAdapter }: HttpAdapterHost,
-    @Optional() @Inject(ModuleRef) private readonly application: ModuleRef,
+    @Optional() @Inject(ModuleRef) private readonly module: ModuleRef,
   ) {
     this.options = options;
-    this.mounts = mountsOf(httpAdapter, options.enabled);
-    this.release = releaseOf(options.release);
-    const { logger, report, requests, routes, handlers } = this;
-    const isHeard = FEATURES.some(({ name, hearsRecords = false }) => hearsRecords && options[name] !== null);
-    const recorder = new Recorder(report, options.enabled && (sinks.length > 0 || isHeard));
-    this.recorder = recorder;
-    const host: FeatureHost = {
-      requests,
-      routes,
-      handlers,
-      recorder,
-      report,
-      logger,
-      nowMs: monotonicMs,
-      flushTimeoutMs: options.flushTimeoutMs,
-      units: new RequestUnits('unit', options.unit, report),
-      enabled: options.enabled,
-      release: this.release,
-    };
-    OVERVIEW.set(requests, {
-      snapshot: () => this.snapshotSteps(),
-      reasons: (snapshot) => this.healthOf(snapshot).reasons,
-      past: () => HISTORY.get(requests),
-    });
-    const given = [...extensions, ...options.extensions] as Extension[];
-    refuseTwice(given);
-    this.extensions = given.toSorted((a, b) => Number(b.innermost ?? false) - Number(a.innermost ?? false));
-    const own = FEATURES.map((feature) => feature.create(options[feature.name], host));
-    this.features = [...own, ...this.extensions.map((extension) => extension.create(host))];
-    REQUEST_SCOPED.set(requests, handlers.requestScoped);
-    if (this.observesRequests()) startBeforeParsers(httpAdapter, requests);
-  }
-
-  serviceOf(feature: (typeof FEATURES)[number]): object {
-    return this.features[FEATURES.indexOf(feature)]!.service!;
-  }
-
-  extension(name: string): Feature | null {
-    const at = this.extensions.findIndex((extension) => extension.name === name);
-    return at < 0 ? null : this.features[FEATURES.length + at]!;
+    if (options.extensions.length > 0) throw misplacedExtensions();
+    if (this.observesRequests()) startBeforeParsers(httpAdapter, application.requests);
+    if (options.enabled)
+      this.cancelStartCheck = inRootContext(() => warnUnlessStarted(httpAdapter, application.logger));
   }
 
   /** Before routes are registered. `adapter` is null in an application without HTTP. */
   start(adapter: AbstractHttpAdapter | null, modules: ModulesContainer): Promise<void> {
+    this.cancelStartCheck();
     return (this.started ??= (this.starting = this.startOnce(adapter, modules)).catch(async (error: unknown) => {
       // Nobody closes an application whose boot has failed.
       await this.stop();
@@ -117,37 +80,89 @@ export class PerfRuntime {
     }));
   }
 
-  private async startOnce(adapter: AbstractHttpAdapter | null, modules: ModulesContainer): Promise<void> {
-    refuseMissingExtensions(modules, new Set(this.extensions.map(({ name }) => name)));
-    if (this.recorder.wanted) this.recorder.use(resolveSinks(this.sinks, this.application));
-    const { http } = this.options;
-    const platform = adapter === null ? null : platformOf(adapter, http, this.mounts, this.logger);
-    this.requests.contextAllowed = this.options.context !== false;
-    if (needsContext(this.options, modules)) this.requests.enableContext();
-    this.requests.platform = platform;
-    if (!this.options.enabled)
-      this.logger.log('Switched off: nothing is measured, compressed or shared. Deferred work still runs.');
-    if (this.observesRequests()) platform?.observe(this.requests, this.routes);
-    for (const feature of this.features) await feature.install?.({ modules, platform, adapter });
-    const { snapshotEndpoint } = this.options;
+  private async startOnce(given: AbstractHttpAdapter | null, modules: ModulesContainer): Promise<void> {
+    const { application, options } = this;
+    const { logger, recorder, report, requests, routes } = application;
+    refuseMissingExtensions(modules, this.extensions);
+    this.features = this.findFeatures();
+    if (recorder.wanted) recorder.use(resolveSinks(this.sinks, this.module));
+    if (!options.enabled)
+      logger.log('Switched off: nothing is measured, compressed or shared. Deferred work still runs.');
+    const platform = given === null ? null : platformOf(given, logger);
+    const adapter = platform === null ? null : given;
+    this.platform = platform;
+    requests.platform = platform;
+    const handlers = controllerMethods(modules);
+    const byRoute = new RouteHandlers(handlers);
+    routes.findHandler = (method, pattern) => byRoute.find(method, pattern);
+    for (const { paths } of handlers) for (const path of paths) routes.declared.add(path);
+    if (adapter !== null && platform !== null && this.observesRequests()) {
+      observeAdapter(adapter, platform, requests, routes);
+    }
+    for (const feature of this.features) await feature.install?.({ modules, handlers, platform, adapter });
+    const { snapshotEndpoint } = options;
     if (platform !== null && snapshotEndpoint !== null) {
       this.paths.push(snapshotEndpoint.path);
-      installSnapshotEndpoint(platform, snapshotEndpoint, () => this.snapshot(), this.report);
+      installSnapshotEndpoint(platform, snapshotEndpoint, () => this.snapshot(), report);
     }
-    if (adapter !== null) this.watchServer(adapter);
-    await this.recorder.start((sink) => this.hostFor(sink, platform), this.options.flushTimeoutMs);
-    if (adapter === null) return;
-    const { handlers, requests, routes } = this;
-    // Switched off, only what deferred work and extensions run around stays.
-    handlers.place(modules, this.options.enabled);
-    if (handlers.sites.length > 0) this.routesRegistered = watchRegistration(adapter, handlers, requests, routes);
+    if (adapter !== null) this.watchServer(adapter.getHttpServer() as Server | undefined);
+    await recorder.start((sink) => this.hostFor(sink, platform), options.flushTimeoutMs);
+    this.sinksMayRegister = false;
+    this.connectPipeline();
   }
 
-  private watchServer(adapter: AbstractHttpAdapter): void {
-    this.endKeptConnections = () => endKeptConnections(adapter);
-    afterServerClosed(adapter, () => this.stop());
-    whenUnprotected(adapter, () => {
-      this.logger.warn(
+  /** Nest calls `onModuleInit` of a global module first, right behind the registration of routes. */
+  routesRegistered(): void {
+    this.platform?.routesRegistered?.();
+  }
+
+  /** Off means off: without a feature that acts on requests, the server keeps no listener of ours. */
+  private observesRequests(): boolean {
+    const { options, extensions } = this;
+    return (
+      extensions.length > 0 || FEATURES.some(({ name, observes }) => observes === 'requests' && options[name] !== null)
+    );
+  }
+
+  private findFeatures(): Feature[] {
+    const own = FEATURES.map(({ token }) => this.provided<Feature>(token));
+    const tokens = this.extensions.flatMap(({ providers }) => providers.map(tokenOf));
+    const added = tokens.map((token) => this.provided(token)).filter(isFeature);
+    const innermostFirst = added.toSorted((a, b) => Number(b.innermost ?? false) - Number(a.innermost ?? false));
+    return [...own.filter((feature) => feature !== null), ...innermostFirst];
+  }
+
+  private connectPipeline(): void {
+    const { requests } = this.application;
+    const parts = {
+      eventLoop: this.provided(EventLoopFeature),
+      upstream: this.provided(UpstreamFeature),
+      latency: this.provided(Latency),
+      experiments: this.provided(ExperimentsFeature),
+      users: this.provided(UsersFeature),
+      compression: this.provided(Compression),
+      defer: this.provided(DeferFeature),
+      recordings: this.provided(Recordings),
+    };
+    requests.pipeline = buildPipeline(parts, requests);
+  }
+
+  /** A provider of this module; null where a feature is off, or no extension provides it. */
+  private provided<T>(token: InjectionToken<T>): T | null {
+    try {
+      return this.module.get<T | undefined>(token) ?? null;
+    } catch {
+      return null;
+    }
+  }
+
+  private watchServer(server: Server | undefined): void {
+    if (typeof server?.close !== 'function') return;
+    this.server = server;
+    this.endKeptConnections = () => endKeptConnections(server);
+    afterServerClosed(server, () => this.stop());
+    whenUnprotected(server, () => {
+      this.application.logger.warn(
         'SIGTERM would end this process without draining deferred work or flushing records. Call `app.enableShutdownHooks()` in main.ts.',
       );
     });
@@ -162,53 +177,58 @@ export class PerfRuntime {
       await this.stop();
       throw error;
     }
-    if (this.options.enabled) this.logger.log(this.startLine());
+    if (this.options.enabled) this.application.logger.log(this.startLine());
+  }
+
+  /** Whether the adapter will close a server, after which everything stops. */
+  get isListening(): boolean {
+    return this.server?.listening === true;
   }
 
   async closing(): Promise<void> {
+    this.cancelStartCheck();
     this.endKeptConnections();
-    for (const feature of this.features) await feature.closing?.();
+    for (const feature of this.features) await this.isolated('closing', () => feature.closing?.());
   }
 
-  /** Drains, flushes and closes everything once; later calls wait for the first. */
+  /** Drains, flushes and closes everything once; later calls wait for the first. Never rejects. */
   stop(): Promise<void> {
     return (this.stopping ??= this.stopOnce());
   }
 
   private async stopOnce(): Promise<void> {
+    this.cancelStartCheck();
     // An application may be closed while it boots: what is only half there could not be closed.
     await this.starting.catch(() => {});
-    this.routesRegistered();
     const lastFirst = this.features.toReversed();
-    for (const feature of lastFirst) await feature.drain?.();
-    await this.recorder.close(this.options.flushTimeoutMs);
-    for (const feature of lastFirst) await feature.close?.();
+    for (const feature of lastFirst) await this.isolated('draining', () => feature.drain?.());
+    await this.isolated('flushing', () => this.application.recorder.close(this.options.flushTimeoutMs));
+    for (const feature of lastFirst) await this.isolated('closing', () => feature.close?.());
   }
 
-  /** Resolves when what has happened so far is recorded and flushed to the sinks. */
+  /** One feature that fails to close keeps no other from closing. */
+  private async isolated(doing: string, work: () => void | Promise<void> | undefined): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      this.application.logger.warn(`${doing} failed: ${reasonOf(error)}. Everything else is closed all the same.`);
+    }
+  }
+
+  /** Resolves when everything so far is recorded and flushed to the sinks. */
   settle(): Promise<void> {
     return holdingProcess(async () => {
-      await this.requests.settled();
+      await this.application.requests.settled();
       for (const feature of this.features.toReversed()) await feature.idle?.();
-      await this.recorder.flush(this.options.flushTimeoutMs);
+      await this.application.recorder.flush(this.options.flushTimeoutMs);
     });
-  }
-
-  /** Off means off: without a feature that looks at requests, the server keeps no listener of ours. */
-  private observesRequests(): boolean {
-    const { options, requests, extensions } = this;
-    return (
-      requests.contextEnabled ||
-      FEATURES.some(({ name, observes }) => observes !== 'process' && options[name] !== null) ||
-      (options.enabled && extensions.some(({ observesRequests }) => observesRequests === true))
-    );
   }
 
   snapshot(): PerfSnapshot {
     return inOneTurn(this.snapshotSteps());
   }
 
-  private *snapshotSteps(): Steps<PerfSnapshot> {
+  *snapshotSteps(): Steps<PerfSnapshot> {
     const at = Date.now();
     const off = {
       eventLoop: null,
@@ -233,6 +253,10 @@ export class PerfRuntime {
     return this.healthOf(this.snapshot());
   }
 
+  reasonsOf(snapshot: PerfSnapshot): readonly string[] {
+    return this.healthOf(snapshot).reasons;
+  }
+
   private healthOf(snapshot: PerfSnapshot): PerfHealth {
     const others = this.features.flatMap((feature) => feature.reasons?.() ?? []);
     return healthOf(snapshot, this.options.defer?.maxPending ?? null, others);
@@ -240,39 +264,51 @@ export class PerfRuntime {
 
   /** What is on, and where to look. */
   private startLine(): string {
-    const served = this.requests.platform !== null;
+    const { recorder, release, requests } = this.application;
+    const served = requests.platform !== null;
     const works = FEATURES.filter(({ needsServer = false }) => served || !needsServer);
     const on = works.filter(({ name }) => this.options[name] !== null).map(({ title }) => title);
-    const sinks = this.recorder.sinkNames;
+    const sinks = recorder.sinkNames;
+    const off = offByEnvironment();
     const places = [...this.paths.map((path) => `GET ${path}`), '`PerfService.snapshot()`'];
     return [
-      whatIsOn(on, this.extensions),
+      nameParts(on, this.extensions),
+      ...(off.length === 0 ? [] : [`Off by NESTJS_PERF_OFF: ${off.join(', ')}`]),
       sinks.length === 0 ? 'No sink: records go nowhere' : `Records go to: ${sinks.join(', ')}`,
       `Look at ${places.join(', ')}`,
-      ...(this.release === null ? [] : [`Release ${this.release}`]),
+      ...(release === null ? [] : [`Release ${release}`]),
     ].join('. ');
   }
 
   private hostFor({ name }: PerfSink, platform: Platform | null): PerfSinkHost {
-    const latency = LATENCY_FIGURES.get(this.requests);
+    const { report, requests } = this.application;
+    const latency = this.provided(LatencyFigures);
     return {
       snapshot: () => this.snapshot(),
       histograms: () => latency?.histograms() ?? [],
+      firstByteHistograms: () => latency?.firstByteHistograms() ?? [],
       get: (path, answer) => {
-        if (platform === null) return;
+        if (platform === null || !this.sinksMayRegister) return;
         this.paths.push(path);
         platform.rawRoute(path, `sink "${name}"`, answer);
       },
-      report: (cause, message, count) => this.report.report(cause, message, count),
+      report: (cause, message, count) => report.report(cause, message, count),
       activeSpan: (current) => {
-        this.requests.observe({ started: (state) => void (state.span = current()) });
+        if (this.sinksMayRegister) requests.readSpan = current;
       },
     };
   }
 }
 
+const misplacedExtensions = (): PerfError =>
+  new PerfError(
+    'PERF_ERR_OPTION',
+    '`extensions` must stand beside `useFactory`, not in what it returns: their providers are part of the module. ' +
+      'Write PerfModule.forRootAsync({ extensions: [cache()], useFactory: … }).',
+  );
+
 /** `'On: latency, users; extensions: cache, guard'` */
-function whatIsOn(titles: readonly string[], extensions: readonly Extension[]): string {
+function nameParts(titles: readonly string[], extensions: readonly PerfExtension[]): string {
   if (extensions.length === 0) return titles.length === 0 ? 'Nothing is on' : `On: ${titles.join(', ')}`;
   const names = extensions.map(({ name }) => name).join(', ');
   return `On: ${titles.length === 0 ? 'no feature' : titles.join(', ')}; extensions: ${names}`;

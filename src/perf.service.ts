@@ -1,15 +1,17 @@
-import { Inject, Injectable } from '@nestjs/common';
-import { HISTORY, NO_HISTORY } from './core/history.js';
-import type { CompareWhat, HistorySeries, PerfComparison, TimeRange } from './core/history.js';
-import { describe, object, oneOf, optional, optionError, string } from './core/option.js';
-import { contextOff } from './core/perf.error.js';
+import { Inject, Injectable, Optional } from '@nestjs/common';
+import { HistoryReader, NO_HISTORY } from './ports/history.js';
+import type { CompareWhat, HistorySeries, PerfComparison, TimeRange } from './ports/history.js';
+import { Profiler, type Profile } from './ports/loop-profile.js';
+import { describe, object, oneOf, optional, optionalNumber, optionError, string } from './core/option.js';
+import { PerfError } from './core/perf.error.js';
 import type { SizeNote } from './core/record.js';
 import type { PerfSnapshot, UserUse } from './core/snapshot.js';
-import { NO_RECORDING, RECORDING, type Recording } from './core/recording.js';
-import { currentPart } from './core/request-state.js';
-import { USERS } from './core/users.js';
-import { UPSTREAM_CALLS } from './core/upstream-calls.js';
+import { NO_RECORDING, Recordings, type Recording } from './ports/recording.js';
+import { currentScope } from './request/request-state.js';
+import { UserList } from './ports/users.js';
+import { UpstreamCalls } from './ports/upstream-calls.js';
 import type { Verdict } from './core/verdict.js';
+import { PerfApplication } from './request/application.js';
 import type { PerfHealth } from './perf.health.js';
 import { PerfRuntime } from './perf.runtime.js';
 
@@ -17,7 +19,15 @@ import { PerfRuntime } from './perf.runtime.js';
 @Injectable()
 export class PerfService {
   /** @internal */
-  constructor(@Inject(PerfRuntime) private readonly runtime: PerfRuntime) {}
+  constructor(
+    @Inject(PerfRuntime) private readonly runtime: PerfRuntime,
+    @Inject(PerfApplication) private readonly application: PerfApplication,
+    @Optional() @Inject(UserList) private readonly userList: UserList | null,
+    @Optional() @Inject(UpstreamCalls) private readonly upstream: UpstreamCalls | null,
+    @Optional() @Inject(HistoryReader) private readonly past: HistoryReader | null,
+    @Optional() @Inject(Profiler) private readonly profiler: Profiler | null,
+    @Optional() @Inject(Recordings) private readonly recordings: Recordings | null,
+  ) {}
 
   /** Statistics of all routes and features. Cheap enough for a health page, not for a request's path. */
   snapshot(): PerfSnapshot {
@@ -36,7 +46,7 @@ export class PerfService {
    */
   users(options?: { by?: 'totalMs' | 'count'; route?: string }): readonly UserUse[] {
     const read = usersOptions.read(options, 'perf.users() options');
-    return USERS.get(this.runtime.requests)?.(read.by, read.route ?? undefined) ?? [];
+    return this.userList?.list(read.by, read.route ?? undefined) ?? [];
   }
 
   /**
@@ -44,7 +54,7 @@ export class PerfService {
    * @example perf.recording.start({ forMs: 600_000 }); // later: const { file } = await perf.recording.stop()
    */
   get recording(): Recording {
-    return RECORDING.get(this.runtime.requests) ?? NO_RECORDING;
+    return this.recordings ?? NO_RECORDING;
   }
 
   /**
@@ -54,7 +64,7 @@ export class PerfService {
    * @throws PERF_ERR_WATCH for another client, or one that does not tell of its calls; PERF_ERR_OPTION
    */
   watch(client: object, options?: { target?: string }): void {
-    UPSTREAM_CALLS.get(this.runtime.requests)?.watch(client, options);
+    this.upstream?.watch(client, options);
   }
 
   /**
@@ -67,8 +77,7 @@ export class PerfService {
     if (typeof target !== 'string' || target === '')
       throw optionError('perf.timed() target', 'the name of an upstream', target);
     if (typeof work !== 'function') throw optionError('perf.timed() work', 'a function that makes the call', work);
-    const calls = UPSTREAM_CALLS.get(this.runtime.requests);
-    return calls === null ? work() : calls.timed(target, work);
+    return this.upstream ? this.upstream.timed(target, work) : work();
   }
 
   /**
@@ -80,7 +89,7 @@ export class PerfService {
    */
   async history(range: TimeRange & { stepMs?: number }, options?: { route?: string }): Promise<HistorySeries> {
     const read = routeOptions.read(options, 'perf.history() options');
-    return (HISTORY.get(this.runtime.requests) ?? NO_HISTORY).history(range, read);
+    return (this.past ?? NO_HISTORY).history(range, read);
   }
 
   /**
@@ -90,28 +99,39 @@ export class PerfService {
    */
   async compare(what: CompareWhat, options?: { route?: string }): Promise<PerfComparison> {
     const read = routeOptions.read(options, 'perf.compare() options');
-    return (HISTORY.get(this.runtime.requests) ?? NO_HISTORY).compare(what, read);
+    return (this.past ?? NO_HISTORY).compare(what, read);
+  }
+
+  /**
+   * Stacks of the main thread by route: of the last 5 to 10 minutes, or of the next `seconds`, sampled 100 times a second.
+   * `toCpuProfile()` is a `.cpuprofile` for Chrome's DevTools, VS Code and speedscope.
+   * @param options.route one route: `'GET /users/:id'`. Default: all
+   * @param options.seconds 1 to 300
+   * @throws PERF_ERR_OPTION; PERF_ERR_OFF with `eventLoop: false` or `eventLoop: { profile: false }`
+   * @example writeFileSync('slow.cpuprofile', JSON.stringify((await perf.profile({ seconds: 30 })).toCpuProfile()))
+   */
+  async profile(options?: { route?: string; seconds?: number }): Promise<Profile> {
+    const read = profileOptions.read(options, 'perf.profile() options');
+    const { profiler } = this;
+    if (!profiler) throw new PerfError('PERF_ERR_OFF', PROFILE_OFF);
+    return profiler.profile(read);
   }
 
   /** What has become worse or better: active ones first, then what was resolved in the last days. */
   verdicts(): readonly Verdict[] {
-    return HISTORY.get(this.runtime.requests)?.verdicts() ?? [];
+    return this.past?.verdicts() ?? [];
   }
 
   /**
    * Puts the size of the data that the current request works on beside its latency and its blocks. Numbers add up over
    * several calls. Outside a request it says so once and does nothing, as with what is no number of 0 or more.
-   * @throws PERF_ERR_CONTEXT_OFF with `context: false`
    */
   note(size: SizeNote): void {
-    const { requests, report } = this.runtime;
-    if (!requests.contextAllowed) throw contextOff('PerfService.note()');
-    const state = currentPart(requests);
+    const { requests, report } = this.application;
+    const state = currentScope(requests);
     if (state === null) {
-      // The next requests can be told.
-      requests.enableContext();
       const cause = 'PerfService.note() outside a request';
-      report.report(cause, `${cause}: what it says is not recorded.`);
+      report.report(cause, `${cause} records nothing.`);
       return;
     }
     for (const field of ['rows', 'bytes'] as const) {
@@ -130,4 +150,8 @@ export class PerfService {
 
 const route = optional(string({ what: "the name of a route: 'GET /users/:id'", test: (name) => name !== '' }));
 const routeOptions = object({ route });
+const profileOptions = object({ route, seconds: optionalNumber({ unit: 'a number of seconds', min: 1, max: 300 }) });
+const PROFILE_OFF =
+  '`perf.profile()` needs samples of the event loop, which are switched off. Set `eventLoop: { profile: true }` in ' +
+  'PerfModule.forRoot(), and take away `enabled: false`, NESTJS_PERF=off and `eventLoop` in NESTJS_PERF_OFF.';
 const usersOptions = object({ by: oneOf(['totalMs', 'count'], { default: 'totalMs' }), route });

@@ -3,7 +3,7 @@ import { object, optional, type Resolved } from './core/option.js';
 import type { PerfRequest } from './core/perf-request.js';
 import type { OncePerCause } from './core/reporter.js';
 import type { PerfSnapshot } from './core/snapshot.js';
-import type { Platform } from './http/platform.js';
+import type { Platform } from './request/platform.js';
 
 /** `GET /perf/snapshot`: the application's snapshot as JSON, for who may read it. */
 export interface SnapshotEndpointOptions {

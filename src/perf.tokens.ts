@@ -4,11 +4,10 @@ import type { PerfModuleOptions } from './perf.options.js';
 export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, ASYNC_OPTIONS_TYPE } =
   new ConfigurableModuleBuilder<PerfModuleOptions>({ moduleName: 'Perf' }).setClassMethodName('forRoot').build();
 
-export const PERF_RESOLVED_OPTIONS = Symbol('PERF_RESOLVED_OPTIONS');
 export const PERF_EXTENSIONS = Symbol('PERF_EXTENSIONS');
-/** Where its records go; `overridePerfSinks` puts others in their place. */
+/** Where records go; `overridePerfSinks` puts others in their place. */
 export const PERF_SINKS = Symbol('PERF_SINKS');
 /** The class of `PerfModule`, for its host. */
 export const PERF_MODULE = Symbol('PERF_MODULE');
-/** The one `PerfService`, whichever module asks for it. */
+/** The one `PerfService`, whichever module injects it. */
 export const PERF_SERVICE = Symbol('PERF_SERVICE');

@@ -15,6 +15,7 @@ export function decorate(target, ...decorators) {
 export function decorateMethod({ prototype }, name, ...decorators) {
   const descriptor = Object.getOwnPropertyDescriptor(prototype, name);
   for (const decorator of decorators.toReversed()) decorator(prototype, name, descriptor);
+  Object.defineProperty(prototype, name, descriptor);
 }
 
 class UsersController {

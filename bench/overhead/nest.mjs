@@ -1,6 +1,4 @@
-// Nest without or with this library: `<fastify|express> <bare or a name of OPTIONS> [user]`.
-// With `user`, a guard sets `request.user`, as a login does.
-import { APP_GUARD } from '@nestjs/core';
+// Nest without or with this library: `<fastify|express> <bare or a name of OPTIONS>`.
 import { PerfModule, PerfService } from 'nestjs-perf';
 import { serveApi } from './application.mjs';
 
@@ -21,22 +19,12 @@ const countingSink = {
 };
 const OPTIONS = {
   default: undefined,
-  latency: { ...OTHERS_OFF, context: false, eventLoop: false },
+  latency: { ...OTHERS_OFF, eventLoop: false },
   /** A sink that takes every request's record. */
-  records: { ...OTHERS_OFF, context: false, eventLoop: false, sinks: [countingSink] },
-  /** Requests told apart by their stacks, and by the context store; and what the store costs alone. */
-  'blocks-by-stack': { ...OTHERS_OFF, context: false },
-  'blocks-by-store': { ...OTHERS_OFF, context: true },
-  'store-alone': { ...OTHERS_OFF, context: true, eventLoop: false },
-  safepoints: { ...OTHERS_OFF, context: false, eventLoop: { safepoints: true } },
+  records: { ...OTHERS_OFF, eventLoop: false, sinks: [countingSink] },
+  blocks: { ...OTHERS_OFF },
 };
-class UserGuard {
-  canActivate(context) {
-    context.switchToHttp().getRequest().user = { id: 1 };
-    return true;
-  }
-}
-const [adapter, which, user] = process.argv.slice(2);
+const [adapter, which] = process.argv.slice(2);
 
 /** A feature that came later and is on by default would silently be measured as well. */
 function onlyAsAsked(app) {
@@ -51,6 +39,5 @@ function onlyAsAsked(app) {
 await serveApi({
   express: adapter === 'express',
   imports: which === 'bare' ? [] : [PerfModule.forRoot(OPTIONS[which])],
-  providers: user === undefined ? [] : [{ provide: APP_GUARD, useClass: UserGuard }],
   check: onlyAsAsked,
 });

@@ -1,4 +1,4 @@
-// One route, `GET /orders/:id`: one fetch and three Redis commands. `<bare|default|no-upstream|context|opentelemetry> <url> <Redis port>`
+// One route, `GET /orders/:id`: one fetch and three Redis commands. `<bare|default|no-upstream|opentelemetry> <url> <Redis port>`
 import { createRequire } from 'node:module';
 import { serveOn } from '../harness/index.mjs';
 
@@ -24,7 +24,7 @@ decorateMethod(OrdersController, 'findOne', Get(':id'));
 Param('id')(OrdersController.prototype, 'findOne', 0);
 decorate(OrdersController, Controller('orders'));
 
-const OPTIONS = { default: {}, 'no-upstream': { upstream: false }, context: { context: true } };
+const OPTIONS = { default: {}, 'no-upstream': { upstream: false } };
 const imports = [];
 if (which in OPTIONS) {
   const { PerfModule } = await import('nestjs-perf');

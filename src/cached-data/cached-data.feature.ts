@@ -2,9 +2,11 @@ import type { Type } from '@nestjs/common';
 import { describe } from '../core/option.js';
 import { PerfError } from '../core/perf.error.js';
 import type { CachedMethodStats, PerfSnapshot } from '../core/snapshot.js';
-import { UPSTREAM_CALLS } from '../core/upstream-calls.js';
-import { offerService, type Extension } from '../http/extension.js';
-import type { Feature, FeatureBoot, FeatureHost } from '../http/feature.js';
+import { LatencyFigures } from '../ports/latency-figures.js';
+import { UpstreamCalls } from '../ports/upstream-calls.js';
+import { PerfApplication } from '../request/application.js';
+import { FEATURE, needProvider, type PerfExtension } from '../request/extension.js';
+import { optionalPort, type Feature, type FeatureBoot } from '../request/feature.js';
 import type { MakeBound } from './bound.js';
 import { keyMaker } from './cache-key.js';
 import { Batched, OneByOne } from './cached-method.js';
@@ -30,6 +32,7 @@ interface Placed {
 
 /** Cached and preloaded data of one application. */
 class CachedDataFeature extends PerfCache implements Feature {
+  readonly [FEATURE] = true;
   private readonly placed: Placed[] = [];
   private readonly preloaded: PreloadedMethod[] = [];
   private level2: Level2 | null = null;
@@ -37,7 +40,9 @@ class CachedDataFeature extends PerfCache implements Feature {
   constructor(
     private readonly options: ResolvedCache,
     private readonly loadBounds: () => Promise<MakeBound>,
-    private readonly host: FeatureHost,
+    private readonly host: PerfApplication,
+    private readonly upstream: UpstreamCalls | null,
+    private readonly latency: LatencyFigures | null,
   ) {
     super();
   }
@@ -62,7 +67,7 @@ class CachedDataFeature extends PerfCache implements Feature {
           }
           const { options } = declared;
           if (options.ghost) {
-            return new GhostMethod(method, source, options, parts, new GhostRoutes(this.host.requests));
+            return new GhostMethod(method, source, options, parts, new GhostRoutes(this.host.requests, this.latency));
           }
           const own = options.maxEntries;
           const bounds = own === null ? [bound] : [bound, makeBound({ maxEntries: own, maxBytes: null })];
@@ -135,12 +140,12 @@ class CachedDataFeature extends PerfCache implements Feature {
   }
 
   private parts(): CacheParts {
-    const { requests, report } = this.host;
-    const upstream = UPSTREAM_CALLS.get(requests);
+    const { upstream } = this;
+    const { report } = this.host;
     return {
       // The global, as clocks of tests replace it.
       nowMs: () => performance.now(),
-      readings: new Readings(requests),
+      readings: new Readings(),
       report,
       freeze: process.env['NODE_ENV'] === 'production' ? () => {} : (value, method) => this.freeze(value, method),
       waits: (method, wait) => (upstream === null ? wait() : upstream.timed(`cache ${method}`, wait)),
@@ -189,14 +194,17 @@ class CachedDataFeature extends PerfCache implements Feature {
   }
 }
 
-offerService({
-  token: PerfCache,
-  of: (feature) => feature,
-  needed: { name: 'cache', decorator: 'PerfCache', add: 'extensions: [cache()]' },
-});
+needProvider(PerfCache, { name: 'cache', decorator: 'PerfCache', add: 'extensions: [cache()]' });
 
 /** The extension; `loadBounds` brings the package that keeps what is used. */
-export const cachedData = (options: ResolvedCache, loadBounds: () => Promise<MakeBound>): Extension => ({
+export const cachedData = (options: ResolvedCache, loadBounds: () => Promise<MakeBound>): PerfExtension => ({
   name: 'cache',
-  create: (host) => new CachedDataFeature(options, loadBounds, host),
+  providers: [
+    {
+      provide: PerfCache,
+      inject: [PerfApplication, ...[UpstreamCalls, LatencyFigures].map(optionalPort)],
+      useFactory: (...given: [PerfApplication, UpstreamCalls | null, LatencyFigures | null]) =>
+        new CachedDataFeature(options, loadBounds, ...given),
+    },
+  ],
 });

@@ -1,8 +1,8 @@
 import type { ModulesContainer } from '@nestjs/core';
 import { isMinified } from '../core/class-name.js';
 import { PerfError } from '../core/perf.error.js';
-import { prototypeOf, wrappersOf } from '../http/prototypes.js';
-import { isTakenFromClass } from '../http/route-handler.js';
+import { prototypeOf, wrappersOf } from '../request/prototypes.js';
+import { isTakenFromClass } from '../request/route-handler.js';
 import { declaredOn, type Declared } from './decorators.js';
 
 type Wrapper = ReturnType<typeof wrappersOf>[number];

@@ -1,6 +1,6 @@
 import { decoratedMethods } from '../core/method-metadata.js';
 import { PerfError } from '../core/perf.error.js';
-import { needExtension } from '../http/extension.js';
+import { needExtension } from '../request/extension.js';
 import { cachedOption, preloadedOption } from './cached.options.js';
 import type { CachedOptions, PreloadedOptions, ResolvedCached, ResolvedPreloaded } from './cached.options.js';
 

@@ -50,7 +50,11 @@ function late(method: string, timeoutMs: number): PerfError {
 
 /** Runs `work` in no request: neither in the async context of who asks first nor in the stack. */
 export const outsideRequests = <T>(work: () => T | PromiseLike<T>): Promise<T> =>
-  inRootContext(() => Promise.resolve().then(work));
+  inRootContext(async () => {
+    // Node's own await: `then()` of an application's own `Promise` may run in another request's context.
+    await Promise.resolve();
+    return work();
+  });
 
 /** When every promise that is settled now has been heard, as DataLoader does. */
 export const atEndOfTurn = (work: () => void): void =>

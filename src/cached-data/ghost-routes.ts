@@ -1,6 +1,6 @@
-import { LATENCY_FIGURES } from '../core/latency-figures.js';
-import { currentRequest, type RequestOwner, type RequestState } from '../core/request-state.js';
-import { routeName, type Route } from '../core/route.js';
+import type { LatencyFigures } from '../ports/latency-figures.js';
+import { currentRequest, type RequestOwner, type RequestState } from '../request/request-state.js';
+import { routeName, type Route } from '../request/routes.js';
 
 /** What calls of one method are to one route. */
 export interface RouteShare {
@@ -23,7 +23,10 @@ export class GhostRoutes {
   private readonly open = new WeakMap<RequestState, OpenCalls>();
   private readonly callMs = new Map<Route, number>();
 
-  constructor(private readonly requests: RequestOwner) {}
+  constructor(
+    private readonly requests: RequestOwner,
+    private readonly latency: LatencyFigures | null,
+  ) {}
 
   /** A call begins; to be called at its end. */
   begin(startedMs: number): (endedMs: number) => void {
@@ -43,7 +46,7 @@ export class GhostRoutes {
   /** Of the routes whose time is known, those first whose time it takes most of. */
   shares(): RouteShare[] {
     const shares: RouteShare[] = [];
-    for (const { route, byStatus } of LATENCY_FIGURES.get(this.requests)?.totals() ?? []) {
+    for (const { route, byStatus } of this.latency?.totals() ?? []) {
       const callMs = this.callMs.get(route);
       let [count, sumMs] = [0, 0];
       for (const histogram of byStatus.values()) [count, sumMs] = [count + histogram.count, sumMs + histogram.sumMs];

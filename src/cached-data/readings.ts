@@ -36,26 +36,16 @@ export class LoadTimes implements Times, Reader {
   }
 }
 
-/** Which load runs: by the context store where that is on, else while its method has not awaited anything yet. */
+/** The load that runs, by an async context of its own. */
 export class Readings {
   private readonly store = new AsyncLocalStorage<Reader>();
-  private running: Reader | null = null;
-
-  constructor(private readonly requests: { readonly contextEnabled: boolean }) {}
 
   /** The load that calls. */
   reader(): Reader | null {
-    if (this.running !== null) return this.running;
-    return this.requests.contextEnabled ? (this.store.getStore() ?? null) : null;
+    return this.store.getStore() ?? null;
   }
 
   run<T>(reader: Reader, work: () => T): T {
-    const around = this.running;
-    this.running = reader;
-    try {
-      return this.requests.contextEnabled ? this.store.run(reader, work) : work();
-    } finally {
-      this.running = around;
-    }
+    return this.store.run(reader, work);
   }
 }

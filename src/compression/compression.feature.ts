@@ -1,31 +1,37 @@
-import type { Server } from 'node:http';
-import type { Route } from '../core/route.js';
+import { Server as HttpServer } from 'node:http';
+import { Server as HttpsServer } from 'node:https';
+import { entryOf } from '../core/entry-of.js';
+import type { RequestState } from '../request/request-state.js';
 import type { PerfSnapshot, RouteCompressionStats } from '../core/snapshot.js';
-import type { Feature, FeatureBoot, FeatureDefinition, FeatureHost } from '../http/feature.js';
-import type { Platform } from '../http/platform.js';
+import { PerfApplication } from '../request/application.js';
+import { provideFeature, type Feature, type FeatureBoot, type FeatureDefinition } from '../request/feature.js';
+import type { Platform } from '../request/platform.js';
 import { compressionOption, SHARED_ONLY_BYTES, type ResolvedCompression } from './compression.options.js';
 import { ContentCache } from './cache/content-cache.js';
 import { CompressionEngine } from './engine.js';
-import { compressOnExpress, type ExpressApplication } from './express/response-holder.js';
+import { compressOnExpress, holdOnNode, type ExpressApplication } from './express/response-holder.js';
 import { compressOnFastify, type FastifyInstance } from './fastify/hooks.js';
-import { tellOfForeignCompressors } from './foreign.js';
+import { sayForeignCompressor } from './foreign.js';
 import { compressionSlots, Compressor, Governor } from './codec/compressor.js';
-import { HandlerMetadata } from './handler-metadata.js';
-import { CompressionCounters, ROUTE_COMPRESSION, RouteCompression } from './route-compression.js';
+import { checkHandlers } from './handler-metadata.js';
+import { CompressionCounters, RouteCompression } from './route-compression.js';
+import { sharedOptionsOf } from './shared-response/shared-response.decorator.js';
 import type { CallerSign } from './shared-response/known-caller.js';
 import { SharedRoute, type SharedResponseOptions } from './shared-response/shared-route.js';
 
 /** The compression of one application. */
-class Compression implements Feature {
+export class Compression implements Feature {
   private readonly engine: CompressionEngine;
   private readonly cache: ContentCache;
-  private readonly metadata = new HandlerMetadata();
+  /** The adapter is neither Express nor Fastify. */
+  holdsOnNode = false;
+  private readonly sharedRoutes = new Map<object, SharedRoute>();
   /** Handlers of which the log has said that known callers get answers of their own. */
   private readonly saidOwn = new Set<string>();
 
   constructor(
     private readonly options: ResolvedCompression,
-    private readonly host: FeatureHost,
+    private readonly host: PerfApplication,
   ) {
     this.cache = new ContentCache(options.cache?.maxBytes ?? SHARED_ONLY_BYTES);
     const compressor = new Compressor(options.levels, new Governor(compressionSlots()));
@@ -33,23 +39,31 @@ class Compression implements Feature {
   }
 
   /** @throws PERF_ERR_DECORATOR for `@SharedResponse()` on anything but a GET handler, `@NoCompression()` on anything but a route */
-  async install({ modules, platform, adapter }: FeatureBoot): Promise<void> {
+  async install({ modules, handlers, platform, adapter }: FeatureBoot): Promise<void> {
     if (platform === null || adapter === null) return;
-    const { handlers, logger, routes } = this.host;
-    this.metadata.readAll(modules, handlers);
-    routes.listen((route) => this.attach(route));
-    const beforeRoutes = await this.installOn(platform);
-    const { offHandlers } = this.metadata;
-    const server = adapter.getHttpServer() as Server;
-    tellOfForeignCompressors({ platform, server, report: logger, offHandlers, beforeRoutes });
+    const { logger, requests, routes } = this.host;
+    const { uncompressed } = checkHandlers(modules, handlers);
+    routes.listen((route) => {
+      route.compression = new RouteCompression(route.handler?.uncompressed === true);
+    });
+    requests.sharedAnswers = { find: (handler, where) => this.sharedRouteFor(handler, where) };
+    if (platform.kind !== 'fastify') return this.installOnNode(platform, adapter.getHttpServer());
+    const fastify = platform.application as FastifyInstance;
+    const isForeign = await compressOnFastify(fastify, this.engine, this.options.allowSlowLevels);
+    sayForeignCompressor(fastify, adapter.getHttpServer() as HttpServer, logger, uncompressed, isForeign);
   }
 
-  /** Whether the application has registered `@fastify/compress` before. */
-  private async installOn({ application, kind }: Platform): Promise<boolean> {
-    const { engine, options } = this;
-    if (kind === 'fastify') return compressOnFastify(application as FastifyInstance, engine, options.allowSlowLevels);
-    compressOnExpress(application as ExpressApplication, engine, this.host.requests);
-    return false;
+  /** On an adapter that is neither Express nor Fastify, each response is held from its request's start on. */
+  started(state: RequestState): void {
+    holdOnNode(this.engine, state);
+  }
+
+  private installOnNode({ application, kind }: Platform, server: unknown): void {
+    const { logger, requests } = this.host;
+    if (kind === 'express') return compressOnExpress(application as ExpressApplication, this.engine, requests);
+    this.holdsOnNode = true;
+    if (server instanceof HttpServer || server instanceof HttpsServer) return;
+    logger.warn('Over HTTP/2 this HTTP adapter gets no compression: its answers are neither encoded nor shared there.');
   }
 
   snapshot(): Pick<PerfSnapshot, 'compression'> {
@@ -57,7 +71,7 @@ class Compression implements Feature {
     for (const { counters } of [this.engine.unrouted, this.engine.off]) totals.add(counters);
     const routes: RouteCompressionStats[] = [];
     for (const route of this.host.routes.all) {
-      const counters = ROUTE_COMPRESSION.get(route)?.counters;
+      const counters = (route.compression as RouteCompression | null)?.counters;
       if (counters === undefined) continue;
       totals.add(counters);
       const { compressed, cacheHits, bytesIn, bytesOut } = counters;
@@ -74,14 +88,13 @@ class Compression implements Feature {
     this.cache.clear();
   }
 
-  private attach(route: Route): void {
-    const { off, shared } = this.metadata.of(route.handler);
-    ROUTE_COMPRESSION.set(route, new RouteCompression(off, shared && this.sharedRoute(route, shared)));
+  /** The shared answers of a decorated handler, made at its first request. */
+  private sharedRouteFor(handler: object, where: string): SharedRoute {
+    return entryOf(this.sharedRoutes, handler, () => this.sharedRoute(sharedOptionsOf(handler)!, where));
   }
 
-  private sharedRoute(route: Route, options: SharedResponseOptions): SharedRoute {
+  private sharedRoute(options: SharedResponseOptions, where: string): SharedRoute {
     const { cache, host } = this;
-    const where = route.handler?.name ?? route.pattern;
     const notShared = (reason: string): void =>
       host.report.report(
         `@SharedResponse() on "${where}": ${reason}`,
@@ -103,26 +116,25 @@ class Compression implements Feature {
   }
 }
 
-/**
- * Off: `@SharedResponse()` shares nothing, and that is said; not where the whole module is off, which says so itself. Misplaced
- * decorators stop the boot all the same.
- */
-const off = ({ handlers, logger, enabled }: FeatureHost): Feature => {
-  const metadata = new HandlerMetadata();
-  const { sharedHandlers } = metadata;
-  return {
-    install: ({ modules, platform }) => {
-      if (platform !== null) metadata.readAll(modules, handlers);
-    },
-    start: () => {
-      if (!enabled || sharedHandlers.size === 0) return;
-      logger.warn(
-        `@SharedResponse() on ${[...sharedHandlers].join(', ')} shares nothing: \`compression: false\` has switched off what it needs. ` +
-          'Remove that option, or the decorator. To send a shared answer unencoded, put @NoCompression() beside it.',
-      );
-    },
-  };
-};
+/** Compression with its option off: misplaced decorators still stop the boot, and shared answers that are none are said. */
+class CompressionOff implements Feature {
+  private shared: readonly string[] = [];
+
+  constructor(private readonly application: PerfApplication) {}
+
+  install({ modules, handlers, platform }: FeatureBoot): void {
+    if (platform !== null) this.shared = checkHandlers(modules, handlers).shared;
+  }
+
+  start(): void {
+    const { enabled, logger } = this.application;
+    if (!enabled || this.shared.length === 0) return;
+    logger.warn(
+      `@SharedResponse() on ${this.shared.join(', ')} shares nothing: \`compression: false\` has switched off what it needs. ` +
+        'Remove that option, or the decorator. To send a shared answer unencoded, put @NoCompression() beside it.',
+    );
+  }
+}
 
 export const compressionFeature: FeatureDefinition<'compression', ResolvedCompression> = {
   name: 'compression',
@@ -130,5 +142,14 @@ export const compressionFeature: FeatureDefinition<'compression', ResolvedCompre
   observes: 'requests',
   needsServer: true,
   option: compressionOption,
-  create: (options, host) => (options === null ? off(host) : new Compression(options, host)),
+  token: Compression,
+  providers: [
+    provideFeature<Feature>(
+      'compression',
+      Compression,
+      [PerfApplication],
+      (options: ResolvedCompression | null, application: PerfApplication) =>
+        options === null ? new CompressionOff(application) : new Compression(options, application),
+    ),
+  ],
 };

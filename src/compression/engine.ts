@@ -11,6 +11,7 @@ import { negotiate, type ContentCoding } from './rules/accept-encoding.js';
 import { conditionOf, expressTagLength, isExpressTag, tagAsNamed, weakened } from './rules/entity-tag.js';
 import { isCompressible, isLeftAlone, mayEncode, mayKeep, varyWithAcceptEncoding } from './rules/policy.js';
 import { KeptResponse, SharedFlight } from './shared-response/shared-flight.js';
+import { isThenable } from '../core/thenable.js';
 
 /** Sends the body that a response has in the end; null for one without a body (304). */
 export type Deliver = (body: Body | null) => void;
@@ -18,9 +19,9 @@ export type Deliver = (body: Body | null) => void;
 /** Decides for every response whether and how it is encoded. The same on both adapters; what differs is behind {@link ResponseView}. */
 export class CompressionEngine {
   /** For responses whose route it does not know. */
-  readonly unrouted = new RouteCompression(false, null);
+  readonly unrouted = new RouteCompression();
   /** For those of Fastify's routes with `compress: false`. */
-  readonly off = new RouteCompression(true, null);
+  readonly off = new RouteCompression(true);
 
   constructor(
     private readonly options: ResolvedCompression,
@@ -114,7 +115,7 @@ export class CompressionEngine {
   }
 
   private isOurs(view: ResponseView): boolean {
-    return !view.route.off && mayEncode(view);
+    return !view.off && mayEncode(view);
   }
 
   /** The coding for this response and client, by policy and negotiation; adds `Vary` where another client would get another. */
@@ -165,7 +166,7 @@ export class CompressionEngine {
     } catch (error) {
       return unencoded(error);
     }
-    if (encoded instanceof Promise) encoded.then(finish, unencoded).catch((error: unknown) => this.failed(error));
+    if (isThenable(encoded)) encoded.then(finish, unencoded).catch((error: unknown) => this.failed(error));
     else finish(encoded);
   }
 
@@ -180,7 +181,7 @@ export class CompressionEngine {
 
   /** Whether the 200 that a 304 stands for may be encoded, as far as its head still tells. */
   private wasEncoded(view: ResponseView): boolean {
-    if (view.route.off || isLeftAlone(view)) return false;
+    if (view.off || isLeftAlone(view)) return false;
     if (!isCompressible(String(view.header('content-type') ?? 'text/plain'))) return false;
     // Express's own tag begins with the length of the body that there would have been.
     const length = expressTagLength(String(view.header('etag')));

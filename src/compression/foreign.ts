@@ -1,59 +1,29 @@
 import type { Server } from 'node:http';
 import type { Reporter } from '../core/reporter.js';
-import type { Platform } from '../http/platform.js';
 import { LEVEL_LIMITS } from './codec/compressor.js';
 
-interface FastifyWithPlugins {
-  hasPlugin(name: string): boolean;
-}
-interface ExpressWithRouter {
-  readonly router?: { readonly stack?: readonly { readonly name: string }[] };
-}
-
-/** What must be known of the application to say what its own compressor does. */
-export interface ForeignCompressors {
-  readonly platform: Platform;
-  readonly server: Server;
-  readonly report: Reporter;
-  /** Handlers that `@NoCompression()` stands on. */
-  readonly offHandlers: readonly string[];
-  /** `@fastify/compress` was there before the routes. */
-  readonly beforeRoutes: boolean;
-}
-
 /**
- * Says, once the application listens, that it has registered a compressor itself. That keeps working: what this library has
- * encoded it leaves alone. Its registration is all that is looked at.
+ * Says, once the application listens, that it has registered `@fastify/compress` itself. That keeps working: it leaves encoded
+ * responses alone. `beforeRoutes`: it was registered before them. `uncompressed`: handlers with `@NoCompression()`.
  */
-export function tellOfForeignCompressors(application: ForeignCompressors): void {
-  application.server.once('listening', () => {
-    if (application.platform.kind === 'fastify') tellOnFastify(application);
-    else tellOnExpress(application);
-  });
-}
-
-function tellOnFastify({ platform, report, offHandlers, beforeRoutes }: ForeignCompressors): void {
-  if (!(platform.application as FastifyWithPlugins).hasPlugin('@fastify/compress')) return;
-  if (beforeRoutes) {
-    const acts = 'decompresses requests, and acts in `reply.compress()` and';
-    tell(report, '@fastify/compress', acts, offHandlers, ' unless clients send compressed requests');
-    return;
-  }
-  report.warn(
-    'The application registers @fastify/compress after its routes, where it compresses nothing. ' +
-      'Remove it: PerfModule compresses.',
-  );
-}
-
-function tellOnExpress({ platform, report, offHandlers }: ForeignCompressors): void {
-  const stack = (platform.application as ExpressWithRouter).router?.stack ?? [];
-  const count = stack.filter(({ name }) => name === 'compression').length;
-  if (count > 1) {
+export function sayForeignCompressor(
+  fastify: { hasPlugin(name: string): boolean },
+  server: Server,
+  report: Reporter,
+  uncompressed: readonly string[],
+  beforeRoutes: boolean,
+): void {
+  server.once('listening', () => {
+    if (!fastify.hasPlugin('@fastify/compress')) return;
+    if (beforeRoutes) {
+      const acts = 'decompresses requests, and acts in `reply.compress()` and';
+      return tell(report, '@fastify/compress', acts, uncompressed, ' unless clients send compressed requests');
+    }
     report.warn(
-      `The \`compression\` middleware is registered ${count} times. Each one costs every response: keep none.`,
+      'The application registers @fastify/compress after its routes, where it compresses nothing. ' +
+        'Remove it: PerfModule compresses.',
     );
-  }
-  if (count > 0) tell(report, 'the `compression` middleware', 'acts', offHandlers);
+  });
 }
 
 const { safe, cost } = LEVEL_LIMITS.br;

@@ -1,75 +1,36 @@
-import { RequestMethod, SetMetadata, type CustomDecorator } from '@nestjs/common';
+import { RequestMethod } from '@nestjs/common';
 import type { ModulesContainer } from '@nestjs/core';
 import { PerfError } from '../core/perf.error.js';
-import type { RouteHandler } from '../core/route.js';
-import type { ControllerHandlers, HandlerSite } from '../http/handlers.js';
-import { EXCEPTION_FILTERS_METADATA, GUARDS_METADATA } from '../http/nest-metadata.js';
-import { wrappersOf } from '../http/prototypes.js';
-import { servesRoute } from '../http/route-handler.js';
+import type { ControllerMethod } from '../request/handlers.js';
+import { EXCEPTION_FILTERS_METADATA, GUARDS_METADATA } from '../request/nest-metadata.js';
+import { wrappersOf } from '../request/prototypes.js';
+import { servesRoute } from '../request/route-handler.js';
+import { isUncompressed } from './uncompressed.js';
 import {
   SHARED_RESPONSE_METADATA,
   SharedResponseFilter,
   SharedResponseGuard,
 } from './shared-response/shared-response.decorator.js';
-import type { SharedResponseOptions } from './shared-response/shared-route.js';
 
-const NO_COMPRESSION_METADATA = 'perf:no-compression';
+/** Names of the handlers that this feature's decorators are on. */
+export interface DecoratedHandlers {
+  readonly uncompressed: readonly string[];
+  readonly shared: readonly string[];
+}
 
 /**
- * Sends the responses of a handler, or of every handler of a controller, without a content coding and keeps none of them
- * (beside `@SharedResponse()` the answer is shared unencoded). For responses that mix a secret (a token, a CSRF value, a
- * signed URL) with text that a request can choose: their length would tell about the secret (BREACH). On a method that serves
- * no route the boot stops with `PERF_ERR_DECORATOR`.
+ * Checks the decorated handlers of an application.
+ * @throws PERF_ERR_DECORATOR for `@SharedResponse()` on anything but a GET handler, and for either on a method without a route
  */
-export const NoCompression = (): CustomDecorator => SetMetadata(NO_COMPRESSION_METADATA, true);
-
-/** What the decorators say about a handler. */
-export interface HandlerCompression {
-  readonly off: boolean;
-  readonly shared: SharedResponseOptions | null;
+export function checkHandlers(modules: ModulesContainer, methods: readonly ControllerMethod[]): DecoratedHandlers {
+  refuseMisplaced(modules);
+  const shared = methods.filter(({ method }) => Reflect.hasMetadata(SHARED_RESPONSE_METADATA, method));
+  for (const method of shared) checkShared(method);
+  const uncompressed = methods.filter(({ handler }) => handler.uncompressed);
+  return { uncompressed: uncompressed.map(nameOf), shared: shared.map(nameOf) };
 }
 
-const UNSAID: HandlerCompression = { off: false, shared: null };
-
-/** What the decorators of this feature say, by handler, read once at boot. Names are complete when handlers are placed. */
-export class HandlerMetadata {
-  private readonly known = new Map<RouteHandler, HandlerCompression>();
-
-  /** Names of the handlers that `@NoCompression()` stands on. */
-  readonly offHandlers: string[] = [];
-  /** Of those that `@SharedResponse()` stands on. */
-  readonly sharedHandlers = new Set<string>();
-
-  /**
-   * Reads them when handlers are placed. Where no route is, they are misplaced: on message handlers, resolvers, plain methods.
-   * @throws PERF_ERR_DECORATOR there, and for `@SharedResponse()` on anything but a GET handler, here or when handlers are placed
-   */
-  readAll(modules: ModulesContainer, handlers: ControllerHandlers): void {
-    refuseMisplaced(modules);
-    handlers.around((site) => {
-      this.read(site);
-      return null;
-    });
-  }
-
-  private read(site: HandlerSite): void {
-    const { controller, handler, method } = site;
-    const shared = (Reflect.getMetadata(SHARED_RESPONSE_METADATA, method) ?? null) as SharedResponseOptions | null;
-    const off =
-      Reflect.getMetadata(NO_COMPRESSION_METADATA, method) === true ||
-      Reflect.getMetadata(NO_COMPRESSION_METADATA, controller) === true;
-    if (shared !== null) {
-      checkShared(site);
-      this.sharedHandlers.add(handler.name);
-    }
-    if (off) this.offHandlers.push(handler.name);
-    if (shared !== null || off) this.known.set(handler, { off, shared });
-  }
-
-  of(handler: RouteHandler | null): HandlerCompression {
-    return (handler === null ? undefined : this.known.get(handler)) ?? UNSAID;
-  }
-}
+const nameOf = ({ handler }: ControllerMethod): string => handler.name;
 
 function refuseMisplaced(modules: ModulesContainer): void {
   for (const { metatype } of wrappersOf(modules)) {
@@ -79,7 +40,7 @@ function refuseMisplaced(modules: ModulesContainer): void {
       if (name === 'constructor' || typeof value !== 'function' || servesRoute(value as object)) continue;
       const where = `${metatype.name}.${name}`;
       if (Reflect.hasMetadata(SHARED_RESPONSE_METADATA, value as object)) throw needsGet(where, 'no route');
-      if (!Reflect.hasMetadata(NO_COMPRESSION_METADATA, value as object)) continue;
+      if (!isUncompressed(value as object)) continue;
       throw new PerfError(
         'PERF_ERR_DECORATOR',
         `@NoCompression() on "${where}" needs a route handler, got no route. Move it to the handler that answers, or to its controller.`,
@@ -96,7 +57,7 @@ function needsGet(where: string, given: string): PerfError {
   );
 }
 
-function checkShared(site: HandlerSite): void {
+function checkShared(site: ControllerMethod): void {
   if (site.requestMethod !== RequestMethod.GET || site.sendsEvents) {
     throw needsGet(site.handler.name, site.sendsEvents ? '@Sse()' : RequestMethod[site.requestMethod]);
   }

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { stateOf } from '../http/lifecycle.js';
-import { SHARED_ANSWER, type RouteCompression } from './route-compression.js';
+import { stateOf } from '../request/tracker.js';
+import type { RouteCompression } from './route-compression.js';
 import type { FieldValue, ResponseHead } from './rules/policy.js';
 import type { KeptResponse, SharedFlight } from './shared-response/shared-flight.js';
 
@@ -34,10 +34,15 @@ export abstract class ResponseView implements ResponseHead {
     return this.raw.destroyed;
   }
 
+  /** `@NoCompression()` decorates its handler, or its route is off. */
+  get off(): boolean {
+    return this.route.off || stateOf(this.request)?.uncompressed === true;
+  }
+
   /** Others wait for this response (a flight), or it was kept for others before; null for a response of its own. */
   get shared(): SharedFlight | KeptResponse | null {
     const state = stateOf(this.request);
-    return state === null ? null : SHARED_ANSWER.get(state);
+    return (state?.sharedAnswer ?? null) as SharedFlight | KeptResponse | null;
   }
 
   /** Whether a response without a tag may get one. */

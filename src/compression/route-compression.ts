@@ -1,7 +1,4 @@
-import { attach } from '../core/attachment.js';
-import type { RequestState } from '../core/request-state.js';
-import type { KeptResponse, SharedFlight } from './shared-response/shared-flight.js';
-import type { SharedRoute } from './shared-response/shared-route.js';
+import type { RequestState } from '../request/request-state.js';
 
 /** Counters of compression, for one route or for all. Bytes are those of encoded responses, before and after. */
 export class CompressionCounters {
@@ -37,12 +34,8 @@ export class RouteCompression {
   private responses = 0;
   readonly counters = new CompressionCounters();
 
-  constructor(
-    /** `@NoCompression()` stands on the handler or its class. */
-    readonly off: boolean,
-    /** What `@SharedResponse()` keeps; null without it. */
-    readonly shared: SharedRoute | null,
-  ) {}
+  /** `off`: its responses are sent without a content coding. */
+  constructor(readonly off = false) {}
 
   /** Whether this response may use the cache; counts it. Bodies that all differ, one for each user for example, do not pay for it. */
   mayRepeat(): boolean {
@@ -55,15 +48,11 @@ export class RouteCompression {
   }
 }
 
-export const ROUTE_COMPRESSION = attach<RouteCompression>('route');
-/** The shared answer that a request makes or gets; null for an answer of its own. */
-export const SHARED_ANSWER = attach<SharedFlight | KeptResponse>('request');
-
-/** Of the module's own paths, such as `/metrics`: they are encoded, and no figure counts them. */
-const OWN_PATHS = new RouteCompression(false, null);
+/** The module's own paths, such as `/metrics`: they are encoded, and not counted. */
+const OWN_PATHS = new RouteCompression();
 
 /** What compression keeps for a request's route; null where it does not know it. */
 export function compressionOf(state: RequestState | null): RouteCompression | null {
   const route = state?.route ?? null;
-  return route === null ? null : (ROUTE_COMPRESSION.get(route) ?? OWN_PATHS);
+  return route === null ? null : ((route.compression as RouteCompression | null) ?? OWN_PATHS);
 }

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative } from 'node:path';
+import { workingDirectory } from './working-directory.js';
 
 /** What an application's package.json says. */
 interface ApplicationPackage {
@@ -16,15 +17,15 @@ function startedFile(): string | null {
   return files.find((file) => file !== undefined && file !== '' && !IN_A_DEPENDENCY.test(file)) ?? null;
 }
 
-/** The started file's, or the working directory. */
+/** The started file's, or the working directory; the root where that has been deleted. */
 export function applicationFolder(): string {
   const started = startedFile();
-  return started === null ? process.cwd() : dirname(started);
+  return started === null ? (workingDirectory() ?? '/') : dirname(started);
 }
 
 /** The package that the started file is in, else the one that the working directory is in. */
 const applicationPackage = (): ApplicationPackage | null =>
-  packageAbove(applicationFolder()) ?? packageAbove(process.cwd());
+  packageAbove(applicationFolder()) ?? packageAbove(workingDirectory() ?? '/');
 
 /**
  * The package's name; of an application below its `apps/` folder (a monorepo of Nest's CLI has one package.json for all) with

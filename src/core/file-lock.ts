@@ -1,96 +1,168 @@
 import {
   closeSync,
+  lstatSync,
   mkdirSync,
   openSync,
   readFileSync,
   readlinkSync,
   rmdirSync,
-  statSync,
   rmSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs';
+import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { PerfError } from './perf.error.js';
+import { threadId } from 'node:worker_threads';
+import { PerfError } from './perf.error.js';
 
-/** How often the owner of a lock says that it lives, milliseconds. */
+/** How often the owner of a lock renews it, milliseconds. */
 const BEAT_MS = 2_000;
-/** A lock of another container or host that has not been renewed for so long belongs to nobody. */
+/** A lock of another container or host that was not renewed for this long has no living owner. */
 const STALE_MS = 5 * BEAT_MS;
+/** Between two tries, milliseconds. */
+const RETRY_MS = BEAT_MS / 8;
+/** After this long a lock that nobody can be proven to hold is an error, milliseconds. */
+const GIVE_UP_MS = 3 * STALE_MS;
 
-/** What it says when a living process holds the lock: `'process 42'`. */
+/** Makes the error for a lock that a living process holds: `'process 42'`. */
 export type InUse = (owner: string) => PerfError;
 
 export interface FileLock {
   /** Another may have taken it over while this process stood still. */
   readonly isLost: boolean;
-  /** Not where it is gone, either: who took it over may have ended since. */
+  /** False also where it is gone: a process that took it over may have ended since. */
   readonly isHeld: boolean;
+  /** Never throws: a lock that cannot be removed is taken over by this process, or by another once this one has ended. */
   release(): void;
 }
 
+interface Owner {
+  readonly text: string;
+  readonly place: string;
+  readonly pid: number;
+  readonly start: string;
+  readonly thread: number;
+  readonly renewedMs: number;
+}
+
 /**
- * Keeps two processes out of one file or folder: `<file>.lock` says who owns it. A lock whose process has ended is taken over at
- * once; one of another PID namespace or host, where no process can be asked, once it is not renewed any more.
- * @param signal ends the wait for a lock that may belong to nobody
- * @throws what `inUse` makes, when a living process holds it
+ * Keeps two processes out of one file or folder: `<file>.lock` names its owner. A lock whose process has ended is taken over at
+ * once; one of another PID namespace or host, where no process can be looked up, once it is not renewed any more.
+ * @param signal ends the wait for a lock that may have no living owner
+ * @throws what `inUse` makes, when a living process holds it; PERF_ERR_STORE for a lock that cannot be taken and says what to remove
  */
 export async function lockFile(file: string, inUse: InUse, signal?: AbortSignal): Promise<FileLock> {
   const lock = `${file}.lock`;
+  const place = here();
+  const text = `${place} ${process.pid} ${startOf(process.pid)} ${threadId} ${randomUUID()}`;
   const startedMs = performance.now();
-  let [sign, sinceMs] = ['', 0];
-  for (;;) {
-    try {
-      const text = `${here()} ${process.pid} ${startOf(process.pid)}`;
-      create(lock, text);
-      return keep(lock, text);
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-    }
+  const [renewals, takings] = [new Unchanged(), new Unchanged()];
+  while (performance.now() - startedMs < GIVE_UP_MS) {
+    if (create(lock, text)) return keep(lock, text);
     const owner = read(lock);
-    if (owner === null) continue;
-    const { text, place, pid, start, renewedMs } = owner;
-    const sameHouse = place === here();
-    if (sameHouse && start === startOf(pid)) {
-      throw inUse(pid === process.pid ? `process ${pid}, this one, for another application` : `process ${pid}`);
+    if (owner !== null) {
+      // Another kernel has another clock: only what changes here and now shows that its owner lives.
+      const unchangedMs = renewals.note(`${owner.text} ${owner.renewedMs}`);
+      const silentMs = kernelOf(owner.place) === kernelOf(place) ? Date.now() - owner.renewedMs : unchangedMs;
+      const liveliness = livelinessOf(owner, place, silentMs);
+      if (liveliness === 'alive' || (liveliness === 'unknown' && performance.now() - startedMs > 2 * STALE_MS)) {
+        throw inUse(nameOwner(owner, place));
+      }
+      if (liveliness === 'dead' && takeAway(lock, owner.text, takings)) continue;
     }
-    // Another kernel has another clock: only what changes here and now tells that its owner lives.
-    if (sign !== `${text} ${renewedMs}`) [sign, sinceMs] = [`${text} ${renewedMs}`, performance.now()];
-    const silentMs = kernelOf(place) === kernelOf(here()) ? Date.now() - renewedMs : performance.now() - sinceMs;
-    if (!sameHouse && silentMs < STALE_MS) {
-      if (performance.now() - startedMs > 2 * STALE_MS) throw inUse(`process ${pid}`);
-      await sleep(BEAT_MS / 4, undefined, signal === undefined ? {} : { signal });
-      continue;
-    }
-    takeAway(lock, text);
+    await sleep(RETRY_MS, undefined, signal === undefined ? {} : { signal });
+  }
+  throw new PerfError(
+    'PERF_ERR_STORE',
+    `${lock} could not be taken: it, or ${takingOf(lock)}, comes back again and again. End the other processes that ` +
+      'use it, remove both, and start again.',
+  );
+}
+
+/** How long a value has been the same, by the monotonic clock. */
+class Unchanged {
+  private value: unknown;
+  private sinceMs = 0;
+
+  /** Returns milliseconds. */
+  note(value: unknown): number {
+    const nowMs = performance.now();
+    if (value !== this.value) [this.value, this.sinceMs] = [value, nowMs];
+    return nowMs - this.sinceMs;
   }
 }
 
-/** Removes a lock that belongs to nobody: one process at a time, and only the lock that was looked at. */
-function takeAway(lock: string, text: string): void {
-  const taking = `${lock}.taking`;
+function livelinessOf({ text, place, pid, start, thread }: Owner, here: string, silentMs: number) {
+  const unlessSilent = silentMs < STALE_MS ? 'unknown' : 'dead';
+  if (place !== here) return unlessSilent;
+  const startNow = startOf(pid);
+  // A kernel that hides other users' processes (`hidepid`) shows that it lives, and not since when.
+  if (startNow === ALIVE && start !== ALIVE) return unlessSilent;
+  if (startNow !== start) return 'dead';
+  if (pid !== process.pid) return 'alive';
+  if (thread === threadId) return heldLocks().has(text) ? 'alive' : 'dead';
+  // Another thread of this process keeps its own list.
+  return silentMs < STALE_MS ? 'alive' : 'dead';
+}
+
+const nameOwner = ({ pid, place }: Owner, here: string): string =>
+  pid === process.pid && place === here ? `process ${pid}, this one, for another application` : `process ${pid}`;
+
+const HELD: unique symbol = Symbol.for('nestjs-perf:held-locks');
+
+/** The texts of the locks that this thread holds, whichever copy of this package has made them. */
+const heldLocks = (): Set<string> => ((globalThis as { [HELD]?: Set<string> })[HELD] ??= new Set());
+
+const takingOf = (lock: string): string => `${lock}.taking`;
+
+/**
+ * Removes a lock without a living owner: one process at a time, and only the lock that was read. False: another process does it,
+ * or was killed in these few microseconds.
+ */
+function takeAway(lock: string, text: string, takings: Unchanged): boolean {
+  const taking = takingOf(lock);
   try {
     mkdirSync(taking);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-    // Left by one that was killed in these few microseconds.
-    const made = statSync(taking, { throwIfNoEntry: false });
-    if (made !== undefined && Date.now() - made.mtimeMs > STALE_MS) rmdirSync(taking);
-    return;
+    if (codeOf(error) !== 'EEXIST') throw error;
+    removeLeftOver(taking, takings);
+    return false;
   }
   try {
     if (read(lock)?.text === text) rmSync(lock);
   } finally {
     rmdirSync(taking);
   }
+  return true;
 }
 
-/** A full disk makes a file and refuses its text: none is left. @throws EEXIST when there is one */
-function create(lock: string, text: string): void {
-  const file = openSync(lock, 'wx', 0o600);
+function removeLeftOver(taking: string, takings: Unchanged): void {
+  const made = lstatSync(taking, { throwIfNoEntry: false });
+  if (made === undefined) return;
+  if (!made.isDirectory()) throw notOurs(taking, 'an empty folder');
+  const unchangedMs = takings.note(made.mtimeMs);
+  if (unchangedMs <= STALE_MS && Date.now() - made.mtimeMs <= STALE_MS) return;
+  try {
+    rmdirSync(taking);
+  } catch (error) {
+    if (codeOf(error) === 'ENOTEMPTY') throw notOurs(taking, 'an empty folder');
+    if (codeOf(error) !== 'ENOENT') throw error;
+  }
+}
+
+/** Returns false when there is one. A full disk makes a file and refuses its text: none is left. */
+function create(lock: string, text: string): boolean {
+  let file: number;
+  try {
+    file = openSync(lock, 'wx', 0o600);
+  } catch (error) {
+    if (codeOf(error) === 'EEXIST') return false;
+    throw error;
+  }
   try {
     writeFileSync(file, text);
+    return true;
   } catch (error) {
     rmSync(lock);
     throw error;
@@ -100,18 +172,14 @@ function create(lock: string, text: string): void {
 }
 
 function keep(lock: string, text: string): FileLock {
+  heldLocks().add(text);
   const isHeld = (): boolean => read(lock)?.text === text;
-  let beatMs = Date.now();
   const beat = setInterval(() => {
     try {
-      const found = read(lock)?.text;
-      // 0.1.0 removes it when it ends, whosever it is. After a standstill, who took it over may have ended.
-      if (found === undefined && Date.now() - beatMs < STALE_MS) create(lock, text);
-      else if (found === text) utimesSync(lock, new Date(), new Date());
-      else return clearInterval(beat);
-      beatMs = Date.now();
+      if (isHeld()) utimesSync(lock, new Date(), new Date());
+      else clearInterval(beat);
     } catch {
-      // The disk refuses; what it says to the next write is reported there.
+      // The disk refuses; the next write of the owner reports it.
     }
   }, BEAT_MS).unref();
   return {
@@ -123,23 +191,38 @@ function keep(lock: string, text: string): FileLock {
     },
     release() {
       clearInterval(beat);
-      if (isHeld()) rmSync(lock);
+      heldLocks().delete(text);
+      try {
+        if (isHeld()) rmSync(lock);
+      } catch {
+        // It stays, and is taken over.
+      }
     },
   };
 }
 
-/** Null when it has gone meanwhile. */
-function read(lock: string): { text: string; place: string; pid: number; start: string; renewedMs: number } | null {
+/** Null when it is gone. @throws PERF_ERR_STORE for a link and for whatever else is no file: it is never followed. */
+function read(lock: string): Owner | null {
   try {
+    const found = lstatSync(lock);
+    if (!found.isFile()) throw notOurs(lock, 'a file');
     const text = readFileSync(lock, 'utf8');
-    // 0.1.0 wrote no place, and asked for the process wherever it was.
-    const [place = '', pid = '', start = ''] = (/^\d+ \S+$/.test(text) ? `${here()} ${text}` : text).split(' ');
-    return { text, place, pid: Number(pid), start, renewedMs: statSync(lock).mtimeMs };
+    const [place = '', pid, start = '', thread] = text.split(' ');
+    return { text, place, pid: Number(pid), start, thread: Number(thread), renewedMs: found.mtimeMs };
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    if (codeOf(error) === 'ENOENT') return null;
     throw error;
   }
 }
+
+const notOurs = (path: string, expected: string): PerfError =>
+  new PerfError(
+    'PERF_ERR_STORE',
+    `${path} is not ${expected} of this library's: a link, or something else that it has not made. Look at what it is, remove it, ` +
+      'and start again.',
+  );
+
+const codeOf = (error: unknown): string | undefined => (error as NodeJS.ErrnoException).code;
 
 /** Where a pid means the same process: this host and PID namespace, since this boot. */
 function here(): string {
@@ -155,6 +238,8 @@ function here(): string {
   return `${hostname()}/${boot}/${namespace}`;
 }
 
+/** A process whose start cannot be read. */
+const ALIVE = 'alive';
 const kernelOf = (place: string): string | undefined => place.split('/')[1];
 
 /** When a process was started: pids are used again, in containers even at each start. `-` when there is none. */
@@ -166,7 +251,7 @@ function startOf(pid: number): string {
     // One that has ended keeps its pid until its parent asks for it, and some parents never do.
     return /[ZX]/.test(fields[0]!) ? '-' : (fields[19] ?? '-');
   } catch {
-    return isAlive(pid) ? 'alive' : '-';
+    return isAlive(pid) ? ALIVE : '-';
   }
 }
 
@@ -174,6 +259,6 @@ function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
+    return codeOf(error) === 'EPERM';
   }
 }

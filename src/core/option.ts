@@ -1,5 +1,5 @@
 import { PerfError } from './perf.error.js';
-import { REDACTED, SecretNames } from './redact.js';
+import { REDACTED, SecretNames } from './secret-names.js';
 
 /** Reads one option: what it may be, its default, and the value or a {@link PerfError} that says what to do. */
 export interface Option<T> {

@@ -4,7 +4,6 @@ export type PerfErrorCode =
   | 'PERF_ERR_REGISTERED_TWICE'
   | 'PERF_ERR_NEST_COPIES'
   | 'PERF_ERR_OFF'
-  | 'PERF_ERR_CONTEXT_OFF'
   | 'PERF_ERR_DEFER_FULL'
   | 'PERF_ERR_DEFER_WORK'
   | 'PERF_ERR_DECORATOR'
@@ -52,11 +51,4 @@ Object.defineProperty(PerfError.prototype, PERF_ERROR, { value: true });
 /** Errors of a class that cannot extend {@link PerfError}, because it extends a class of Nest's, count as one. */
 export function markAsPerfError(prototype: Pick<PerfError, 'code' | 'message' | 'name'>): void {
   Object.defineProperty(prototype, PERF_ERROR, { value: true });
-}
-
-export function contextOff(what: string): PerfError {
-  return new PerfError(
-    'PERF_ERR_CONTEXT_OFF',
-    `\`${what}\` cannot tell which request it runs in, because the context store may not be used. Remove \`context: false\` from PerfModule.forRoot().`,
-  );
 }

@@ -11,6 +11,14 @@ export function printable(text: string, maxLength: number): string {
   return cut.replaceAll(UNPRINTABLE, codeOf);
 }
 
+/** A copy of plain data whose texts are {@link printable}, uncut: loggers that write JSON escape the C0 controls alone. */
+export function printableData(value: unknown): unknown {
+  if (typeof value === 'string') return printable(value, Infinity);
+  if (Array.isArray(value)) return value.map(printableData);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, printableData(item)]));
+}
+
 /** JSON for a page: what turns the reading direction, and with it the text around it, is shown as its `\uXXXX`. */
 export const displayJson = (value: unknown): string =>
   JSON.stringify(value).replaceAll(TURNING, (found) => `\\${codeOf(found)}`);

@@ -1,5 +1,5 @@
 import { printable } from './printable.js';
-import { withoutSecrets } from './redact.js';
+import { withoutSecrets } from './secret-names.js';
 
 /**
  * What is worth saying of a failure, on one line and without a full stop: the message, which may hold what a client sent; never

@@ -38,8 +38,6 @@ export interface RequestTime {
   busyMs: number;
   /** Of `upstreamMs`: the event loop was busy, so the answer may have been there already. */
   upstreamBusyMs: number;
-  /** No other request was in flight, and it waited for nobody's block: then `busyMs` is its own. */
-  alone: boolean;
   /** Calls that began while it was in flight, and could not be placed on any request. */
   unplacedCalls: number;
 }
@@ -74,6 +72,8 @@ export interface RequestRecord {
   startedAt: number;
   /** Milliseconds from the first byte of work to the end of the response (or the abort). */
   durationMs: number;
+  /** Milliseconds until the head was sent: the number that matters for streams and SSE. Null when none was. */
+  firstByteMs: number | null;
   /** Milliseconds of it: event-loop blocks this request is proven to have caused. */
   blockedMs: number;
   /** Milliseconds of it: blocks that others have caused for sure while it was in flight. */
@@ -121,18 +121,20 @@ export interface BlockRecord {
   /** Lower bound, milliseconds. */
   provenMs: number;
   cause: BlockCause;
-  /** The culprit, only when proven. */
+  /** The request in flight in whose async context at least half of it ran. */
   request: RequestRef | null;
-  /** Likely, not proven. */
+  /** The same where that context is no proof: a handle that requests share (a pool's socket, a worker) started the code. */
   suspect: RequestRef | null;
-  /** `'file:line:column'` of the first frame in the user's code, source-mapped. */
+  /** `'file:line:column'` of the first frame in the application's code, source-mapped. */
   location: string | null;
+  /** `'ReportsService.render'`: the innermost method in the stack of a class that Nest makes, cron jobs and consumers too. */
+  method: string | null;
+  /** How often the stack was read. */
+  samples: number;
   stack: readonly string[];
-  /** `'Reports.render'`: the provider's method that `@Offload()` could take off the loop; absent where none ran. */
-  offloadable?: string;
   /** Milliseconds of garbage collection inside the block. */
   gcMs: number;
-  /** Who had to wait. While nobody is proven to have blocked, only those who cannot have. */
+  /** Requests that were in flight and waited. Without a named request, those whose code was seen running are left out. */
   delayed: readonly RequestRef[];
   /** A redacted curl line that sends the culprit's request again. */
   curl: string | null;

@@ -6,6 +6,7 @@ import { PerfError } from './perf.error.js';
 import { reasonOf } from './reason.js';
 import { inRootContext } from './root-context.js';
 import { within } from './within.js';
+import { settleAll } from './settle-all.js';
 
 /** Records that are held, at the most: those waiting for a batch, and those waiting for one slow sink. */
 const MAX_HELD = 10_000;
@@ -38,8 +39,9 @@ export class Recorder {
     this.lanes = sinks.map((sink) => new SinkLane(sink, this.report));
   }
 
+  /** Names of the sinks that have started. */
   get sinkNames(): string[] {
-    return this.lanes.map(({ sink }) => sink.name);
+    return this.lanes.filter(({ isUsable }) => isUsable).map(({ sink }) => sink.name);
   }
 
   /** Of which requests some sink wants records. */
@@ -48,9 +50,13 @@ export class Recorder {
     return wanted.has('all') ? 'all' : wanted.has('slow') ? 'slow' : 'none';
   }
 
-  /** Starts every sink. A sink whose options are wrong stops the boot; one that fails otherwise is reported and left out. */
+  /**
+   * Starts all sinks at once. A sink whose options are wrong stops the boot, once the others have settled and can be closed; one
+   * that fails otherwise, or has not started by the deadline, is reported and left out.
+   */
   async start(hostOf: HostOf, deadlineMs: number): Promise<void> {
-    for (const lane of this.lanes) await lane.start(hostOf, deadlineMs);
+    const [refusal] = await settleAll(this.lanes.map((lane) => lane.start(hostOf, deadlineMs)));
+    if (refusal !== undefined) throw refusal;
   }
 
   /** Hears of each record within its push: it must be quick. */
@@ -123,13 +129,16 @@ export class Recorder {
   }
 }
 
+/** `new`: batches wait until it has started. `done`: it is closed, or was left out because it did not start. */
+type LaneState = 'new' | 'started' | 'done';
+
 /** One sink with its own queue of batches: at most one `publish` is under way. */
 class SinkLane {
   private readonly queue: (readonly PerfRecord[])[] = [];
   private held = 0;
   private lost = 0;
   private busy: Promise<void> | null = null;
-  private usable = true;
+  private state: LaneState = 'new';
   private host: PerfSinkHost | undefined;
 
   constructor(
@@ -137,32 +146,44 @@ class SinkLane {
     private readonly report: OncePerCause,
   ) {}
 
+  get isUsable(): boolean {
+    return this.state === 'started';
+  }
+
   async start(hostOf: HostOf, deadlineMs: number): Promise<void> {
     const host = hostOf(this.sink);
     this.host = host;
     try {
       const started = await within(deadlineMs, async () => this.sink.start?.(host));
-      if (!started) this.fail('start', new Error(`start() did not settle within ${deadlineMs} ms`));
+      if (!started) throw new Error(`start() did not settle within ${deadlineMs} ms`);
     } catch (error) {
-      this.usable = false;
+      this.leaveOut();
       if (error instanceof PerfError) throw error;
-      this.fail('start', error);
+      this.fail('start', error, 'It is left out: it gets no records. ');
+      return;
     }
+    this.state = 'started';
+    if (this.queue.length > 0) this.busy ??= this.drain();
+  }
+
+  private leaveOut(): void {
+    this.state = 'done';
+    this.held = this.queue.length = 0;
   }
 
   offer(batch: readonly PerfRecord[]): void {
-    if (!this.usable) return;
+    if (this.state === 'done') return;
     if (this.held + batch.length > MAX_HELD) {
       this.lose(batch.length);
       return;
     }
     this.queue.push(batch);
     this.held += batch.length;
-    this.busy ??= this.drain();
+    if (this.state === 'started') this.busy ??= this.drain();
   }
 
   async flush(deadlineMs: number): Promise<void> {
-    if (!this.usable) return;
+    if (this.state !== 'started') return;
     const leftMs = countdown(deadlineMs);
     try {
       const drained = await within(deadlineMs, async () => {
@@ -183,9 +204,12 @@ class SinkLane {
 
   /** Not together with others: what hangs must not take the time in which another one closes. */
   async flushAndClose(deadlineMs: number): Promise<void> {
+    const hasStarted = this.state === 'started';
     const leftMs = countdown(deadlineMs);
     await this.flush(deadlineMs);
-    this.usable = false;
+    this.leaveOut();
+    // Its `start()` did not run, or failed: there is nothing to close.
+    if (!hasStarted) return;
     try {
       if (!(await within(leftMs(), async () => this.sink.close?.(this.host)))) {
         throw new Error(`close() did not settle in time`);
@@ -220,9 +244,9 @@ class SinkLane {
     }
   }
 
-  private fail(step: string, error: unknown): void {
+  private fail(step: string, error: unknown, consequence = ''): void {
     const cause = `sink "${this.sink.name}" failed in ${step}(): ${reasonOf(error)}`;
-    this.report.report(cause, `${cause}. Requests and other sinks are not affected.`);
+    this.report.report(cause, `${cause}. ${consequence}Requests and other sinks are not affected.`);
   }
 }
 

@@ -11,13 +11,16 @@ export interface Reporter {
   error(message: string): void;
 }
 
-/** Never throws: in a timer or a listener, what an application's logger throws would end the process. */
+/**
+ * Writes one printable line a message. Never throws: in a timer or a listener, what an application's logger throws would end the
+ * process.
+ */
 export function safeReporter(reporter: Reporter): Reporter {
   const say =
     (level: keyof Reporter) =>
     (message: string): void => {
       try {
-        reporter[level](message);
+        reporter[level](printable(message, MAX_LENGTH));
       } catch {
         // There is nobody else to tell.
       }

@@ -20,6 +20,8 @@ export interface PerfSinkHost {
   snapshot(): PerfSnapshot;
   /** Cumulative buckets, count and sum per method, route and status. */
   histograms(): Iterable<RouteHistogram>;
+  /** Like `histograms()`, until the head was sent, per method and route; aborted requests that got a head are among them. */
+  firstByteHistograms?(): Iterable<Omit<RouteHistogram, 'status'>>;
   /** Registers a raw GET route: no guards, no Swagger, no record. Only inside `start()`. */
   get(path: string, answer: (request: unknown) => Promise<{ status: number; type: string; body: string }>): void;
   /** Says a cause once and counts the rest, `count` at a time (1); for what a sink loses outside `publish()` and `flush()`. */
@@ -41,7 +43,7 @@ export interface PerfSink {
    * @default 'all'
    */
   readonly requests?: 'all' | 'slow' | 'none';
-  /** Once, before the server listens. */
+  /** Once, before the server listens, at the same time as other sinks. One that fails or is late gets no records and is not closed. */
   start?(host: PerfSinkHost): void | Promise<void>;
   /** Batches, off the request path. The next batch comes when the returned promise has settled. */
   publish(records: readonly PerfRecord[]): void | Promise<void>;

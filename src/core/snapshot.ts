@@ -53,25 +53,23 @@ export interface EventLoopSnapshot {
   blockedMs: number;
 }
 
-/** A mean and how sure it is. */
+/** A mean with its interval, from samples of the event loop in the last 5 to 10 minutes. */
 export interface Estimate {
   mean: number;
   /** 95 %. */
   ci: readonly [number, number];
-  /** `alone`: from requests that had the process to themselves; `regression`: from the loop's busy time over windows. */
-  from: 'alone' | 'regression';
-  /** Routes that it cannot be told apart from, `'GET /users/:id'`: the figure is theirs together. */
-  with: readonly string[];
+  /** At least 20. */
+  samples: number;
 }
 
 /** Where the time of a route's completed requests goes: means a request, milliseconds. */
 export interface RouteTime {
-  /** CPU time on the main thread; null while it cannot be told. */
+  /** CPU time on the main thread; null before there are 20 samples, and with `eventLoop: { profile: false }`. */
   ownCpuMs: Estimate | null;
   upstreamMs: number;
   /** The loop was busy, and not with this request as far as is known; all of it may be its own while `ownCpuMs` is null. */
   loopWaitMs: number;
-  /** Share of the loop's busy time that requests of this route take, 0 to 1; 0 while `ownCpuMs` is null. */
+  /** Share of the time in which the loop ran code of this route, 0 to 1: of the last 5 to 10 minutes. */
   loopShare: number;
 }
 
@@ -200,6 +198,8 @@ export interface RouteSnapshot {
   /** Their sum is `count - aborted`. */
   statuses: Readonly<Record<'1xx' | '2xx' | '3xx' | '4xx' | '5xx', number>>;
   durationMs: { mean: number; p50: number; p90: number; p95: number; p99: number; max: number };
+  /** Until the head was sent, aborted requests that got one included: what matters of a stream. Null while none was sent. */
+  firstByteMs: { p50: number; p95: number; p99: number } | null;
   over: readonly { ms: number; count: number }[];
   /** Event-loop milliseconds that requests of this route are proven to have blocked. */
   blockedMs: number;

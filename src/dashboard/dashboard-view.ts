@@ -1,14 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { epochMsOf } from '../core/clock.js';
-import { LATENCY_FIGURES } from '../core/latency-figures.js';
-import { OVERVIEW } from '../core/overview.js';
+import type { ExperimentAnswers } from '../ports/experiment-answers.js';
+import type { HistoryReader } from '../ports/history.js';
+import type { LatencyFigures } from '../ports/latency-figures.js';
+import type { Overview } from '../ports/overview.js';
 import { displayJson } from '../core/printable.js';
-import type { Rejected } from '../core/rejected.js';
+import type { Rejected, RejectedList } from '../ports/rejected.js';
 import type { PerfSnapshot, UserUse } from '../core/snapshot.js';
 import type { Steps } from '../core/turns.js';
-import { REDACT_USER, userRedactor, USERS } from '../core/users.js';
-import type { FeatureHost } from '../http/feature.js';
+import { userRedactor, type UserList } from '../ports/users.js';
+import type { PerfApplication } from '../request/application.js';
 import { earlierCounts, historyNameOf, troublesOf, type EarlierCounts } from './earlier-counts.js';
 import { MeasuredWork } from './measured-work.js';
 import { PastFigures } from './past-figures.js';
@@ -42,6 +44,16 @@ export interface Question {
   readonly routeId: number | null;
 }
 
+/** The parts of the application that the page shows; null where a feature is off. */
+export interface DashboardSources {
+  readonly overview: Overview;
+  readonly latency: LatencyFigures | null;
+  readonly users: UserList | null;
+  readonly history: HistoryReader | null;
+  readonly experiments: ExperimentAnswers | null;
+  readonly rejected: RejectedList | null;
+}
+
 /** What the page shows: made when somebody asks, and only then. */
 export class DashboardView {
   private readonly epoch = randomBytes(4).toString('hex');
@@ -66,15 +78,16 @@ export class DashboardView {
   private sample = 0;
 
   constructor(
-    private readonly host: FeatureHost,
+    private readonly host: PerfApplication,
+    private readonly sources: DashboardSources,
     private readonly records: RecentRecords,
     private readonly assets: string,
     private readonly redactUsers: boolean,
   ) {
     this.startedMs = host.nowMs();
-    this.experiments = new Refreshed(host, 'experiments', [], () => experimentsOf(host.requests));
-    this.rejected = new Refreshed(host, 'rejects', [], () => rejectedOf(host.requests));
-    this.past = new PastFigures(host);
+    this.experiments = new Refreshed(host, 'experiments', [], () => experimentsOf(sources.experiments));
+    this.rejected = new Refreshed(host, 'rejects', [], () => rejectedOf(sources.rejected));
+    this.past = new PastFigures(host, sources.history);
   }
 
   /** {@link DashboardData} as JSON. Takes a new sample where the last one is old. */
@@ -107,7 +120,7 @@ export class DashboardView {
       gone,
       other: this.other,
       found: found?.map(({ row }) => row) ?? null,
-      totals: LATENCY_FIGURES.get(this.host.requests) === null ? null : totalsOf(snapshot),
+      totals: this.sources.latency === null ? null : totalsOf(snapshot),
       traffic: this.traffic.points.filter(isNew),
       container: this.records.container.filter(isNew),
       detail: routeId === null ? null : this.detail(routeId, found ?? this.shown),
@@ -136,12 +149,12 @@ export class DashboardView {
   }
 
   private async takeSample(): Promise<number> {
-    const { nowMs, requests } = this.host;
+    const { nowMs } = this.host;
     const takenAtMs = nowMs();
     const work = new MeasuredWork(nowMs);
-    const snapshot = await work.inTurns(OVERVIEW.get(requests)!.snapshot());
+    const snapshot = await work.inTurns(this.sources.overview.snapshotSteps());
     const isFirst = this.traffic.isAfterGap(takenAtMs);
-    const earlier = isFirst ? await earlierCounts(snapshot, requests, takenAtMs - this.startedMs) : null;
+    const earlier = isFirst ? await earlierCounts(snapshot, this.sources.history, takenAtMs - this.startedMs) : null;
     await work.inTurns(this.show(snapshot, takenAtMs, earlier));
     this.maxAgeMs = Math.min(LONGEST_AGE_MS, Math.max(MAX_AGE_MS, work.ms * AGE_OF_COST));
     this.takenAtMs = takenAtMs;
@@ -154,7 +167,7 @@ export class DashboardView {
     const { at, eventLoop } = snapshot;
     this.sample += 1;
     this.recent.next(takenAtMs, earlier?.spanMs ?? null);
-    const totals = LATENCY_FIGURES.get(this.host.requests)?.totals() ?? null;
+    const totals = this.sources.latency?.totals() ?? null;
     yield* this.traffic.add(at, takenAtMs, totals, eventLoop, earlier);
     for (const { target, calls, errors } of snapshot.upstream) this.recent.count(`upstream ${target}`, [calls, errors]);
     const { failed = 0, dropped = 0 } = snapshot.defer ?? {};
@@ -174,11 +187,11 @@ export class DashboardView {
 
   /** Returns how many bytes they take. */
   private *putSections(snapshot: PerfSnapshot, routes: readonly ShownRoute[]): Steps<number> {
-    const overview = OVERVIEW.get(this.host.requests)!;
+    const { overview, history } = this.sources;
     const { records, recent, nameOf } = this;
-    const reasons = overview.reasons(snapshot);
+    const reasons = overview.reasonsOf(snapshot);
     yield;
-    const verdicts = overview.past()?.verdicts() ?? [];
+    const verdicts = history?.verdicts() ?? [];
     yield;
     const [blocks, rejected] = [records.blocks(), this.rejected.now()];
     const sections = sectionsOf(
@@ -222,9 +235,9 @@ export class DashboardView {
   private detail(id: number, shown: readonly ShownRoute[]): DashboardData['detail'] {
     const route = shown.find(({ row }) => row.id === id);
     if (route === undefined) return null;
-    const users = USERS.get(this.host.requests)?.('totalMs', route.row.name) ?? [];
+    const users = this.sources.users?.list('totalMs', route.row.name) ?? [];
     const blocks = this.records.blocks().filter(({ row }) => row.route === route.row.name);
-    return detailOf(route, LATENCY_FIGURES.get(this.host.requests)?.histograms() ?? [], {
+    return detailOf(route, this.sources.latency?.histograms() ?? [], {
       users: this.redacted(users.slice(0, 10)),
       blocks: blocks.map(({ row }) => row.id),
       past: this.past.of(historyNameOf(route.snapshot)).now(),
@@ -237,7 +250,7 @@ export class DashboardView {
 
   /** With `users.redact` an id is a hash already, the one that the log tells of. */
   private readonly nameOf = (unit: string): string =>
-    this.redactUsers && REDACT_USER.get(this.host.requests) === null ? this.redact(unit) : unit;
+    this.redactUsers && (this.sources.users?.redact ?? null) === null ? this.redact(unit) : unit;
 
   /** Where a cursor was; null where it is of another process, too old to know what has changed since, or of a time to come. */
   private positionOf(cursor: string): { sample: number; at: number } | null {

@@ -1,17 +1,30 @@
 import type { Server } from 'node:http';
 import { guarded } from '../core/guarded.js';
 import type { PerfRequest } from '../core/perf-request.js';
-import type { Feature, FeatureBoot, FeatureDefinition, FeatureHost } from '../http/feature.js';
-import type { RawAnswer } from '../http/answer.js';
+import { ExperimentAnswers } from '../ports/experiment-answers.js';
+import { HistoryReader } from '../ports/history.js';
+import { LatencyFigures } from '../ports/latency-figures.js';
+import { Overview } from '../ports/overview.js';
+import { RejectedList } from '../ports/rejected.js';
+import { UserList } from '../ports/users.js';
+import { PerfApplication } from '../request/application.js';
+import {
+  optionalPort,
+  provideFeature,
+  type Feature,
+  type FeatureBoot,
+  type FeatureDefinition,
+} from '../request/feature.js';
+import type { RawAnswer } from '../request/answer.js';
 import { Access, addressOf } from './access.js';
 import { Answers } from './answers.js';
 import { dashboardOption, type ResolvedDashboard } from './dashboard.options.js';
-import { DashboardView } from './dashboard-view.js';
+import { DashboardView, type DashboardSources } from './dashboard-view.js';
 import { RecentRecords } from './recent-records.js';
 import { Viewers } from './viewers.js';
 
 /** A live page. Without somebody who looks, it hears records of blocks and resources, and does nothing else. */
-class Dashboard implements Feature {
+export class Dashboard implements Feature {
   private readonly access: Access;
   private readonly records = new RecentRecords();
   private isTold = false;
@@ -19,7 +32,8 @@ class Dashboard implements Feature {
 
   constructor(
     private readonly options: ResolvedDashboard,
-    private readonly host: FeatureHost,
+    private readonly host: PerfApplication,
+    private readonly sources: DashboardSources,
   ) {
     this.access = new Access(options.authorize, options.tokenTtlMs, () => addressOf(this.server));
   }
@@ -27,13 +41,13 @@ class Dashboard implements Feature {
   async install({ platform, adapter }: FeatureBoot): Promise<void> {
     const { host, options } = this;
     if (platform === null || adapter === null) {
-      host.logger.warn('`dashboard` does nothing: this application has no HTTP server that PerfModule knows.');
+      host.logger.warn('`dashboard` does nothing: this application has no HTTP server.');
       return;
     }
     // Only who switches it on loads the page.
     const { pageAssets } = await import('./page-assets.js');
     const { script, style } = pageAssets;
-    const view = new DashboardView(host, this.records, script.name, options.redactUsers);
+    const view = new DashboardView(host, this.sources, this.records, script.name, options.redactUsers);
     const names = { script: script.name, style: style.name };
     const answers = new Answers(this.access, new Viewers(host.nowMs), view, names, () => this.tell());
     const get = (path: string, answer: (request: PerfRequest) => ReturnType<RawAnswer>): void =>
@@ -71,7 +85,31 @@ export const dashboardFeature: FeatureDefinition<'dashboard', ResolvedDashboard>
   title: 'dashboard',
   observes: 'process',
   needsServer: true,
-  hearsRecords: true,
+  listensToRecords: true,
   option: dashboardOption,
-  create: (options, host) => (options === null ? {} : new Dashboard(options, host)),
+  token: Dashboard,
+  providers: [
+    provideFeature(
+      'dashboard',
+      Dashboard,
+      [
+        PerfApplication,
+        Overview,
+        ...[LatencyFigures, UserList, HistoryReader, ExperimentAnswers, RejectedList].map(optionalPort),
+      ],
+      (
+        options: ResolvedDashboard | null,
+        application: PerfApplication,
+        overview: Overview,
+        latency: LatencyFigures | null = null,
+        users: UserList | null = null,
+        history: HistoryReader | null = null,
+        experiments: ExperimentAnswers | null = null,
+        rejected: RejectedList | null = null,
+      ) => {
+        const sources = { overview, latency, users, history, experiments, rejected };
+        return options === null ? null : new Dashboard(options, application, sources);
+      },
+    ),
+  ],
 };

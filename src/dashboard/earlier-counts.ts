@@ -1,7 +1,5 @@
-import type { Counts } from '../core/history.js';
-import { OVERVIEW } from '../core/overview.js';
+import type { Counts, HistoryReader } from '../ports/history.js';
 import type { PerfSnapshot, RouteSnapshot } from '../core/snapshot.js';
-import type { RequestLifecycle } from '../http/lifecycle.js';
 
 const SPAN_MS = 5 * 60_000;
 /** Those that failed or were slow most often since the process started. */
@@ -19,7 +17,7 @@ export interface EarlierCounts {
 /** Of the last minutes; without a history of all the time since the process started. */
 export async function earlierCounts(
   { at, routes }: PerfSnapshot,
-  requests: RequestLifecycle,
+  history: HistoryReader | null,
   upMs: number,
 ): Promise<EarlierCounts> {
   const troubles = ({ errors, over }: RouteSnapshot): number => errors + (over[0]?.count ?? 0);
@@ -27,7 +25,6 @@ export async function earlierCounts(
     .filter((route) => troubles(route) > 0)
     .toSorted((a, b) => troubles(b) - troubles(a))
     .slice(0, MAX_ROUTES);
-  const history = OVERVIEW.get(requests)!.past();
   if (history === null) return { spanMs: upMs, whole: null, routes: new Map(suspects.map((route) => [route, route])) };
   const found = await history.countsSince(at - SPAN_MS, suspects.map(historyNameOf));
   const counts = new Map<RouteSnapshot, Counts>();

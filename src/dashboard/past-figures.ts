@@ -1,6 +1,5 @@
-import { OVERVIEW } from '../core/overview.js';
-import type { FeatureHost } from '../http/feature.js';
-import type { RequestLifecycle } from '../http/lifecycle.js';
+import type { HistoryReader } from '../ports/history.js';
+import type { PerfApplication } from '../request/application.js';
 import { Refreshed } from './refreshed.js';
 import { rounded } from './route-rows.js';
 import { MAX_POINTS, type Past, type PastRow } from './view.js';
@@ -19,11 +18,14 @@ const NOTHING: Past = { rows: [], releases: [] };
 export class PastFigures {
   private readonly known = new Map<string | null, Refreshed<Past>>();
 
-  constructor(private readonly host: FeatureHost) {}
+  constructor(
+    private readonly host: Pick<PerfApplication, 'report' | 'nowMs'>,
+    private readonly history: HistoryReader | null,
+  ) {}
 
   /** Of one route, or of all. */
   of(route: string | null): Refreshed<Past> {
-    const load = (): Promise<Past> => read(this.host.requests, route, Date.now());
+    const load = (): Promise<Past> => read(this.history, route, Date.now());
     const past = this.known.get(route) ?? new Refreshed(this.host, 'the history', NOTHING, load);
     // The one that was asked for last is the last to go.
     this.known.delete(route);
@@ -33,8 +35,7 @@ export class PastFigures {
   }
 }
 
-async function read(requests: RequestLifecycle, route: string | null, to: number): Promise<Past> {
-  const history = OVERVIEW.get(requests)!.past();
+async function read(history: HistoryReader | null, route: string | null, to: number): Promise<Past> {
   if (history === null) return NOTHING;
   const from = to - PAST_MS;
   const { stepMs, points } = await history.history({ from, to, stepMs: STEP_MS }, { route });

@@ -5,7 +5,7 @@ import type { RecentCounts } from './recent-counts.js';
 import type { BlockGroup } from './recent-records.js';
 import type { ShownRoute } from './route-rows.js';
 import type { Problem } from './view.js';
-import type { Rejected } from '../core/rejected.js';
+import type { Rejected } from '../ports/rejected.js';
 import { counted, durationOf, percentOf, spanOf } from './format.js';
 
 const RECENT_BLOCKS_MS = 5 * 60_000;

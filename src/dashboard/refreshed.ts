@@ -1,6 +1,6 @@
 import { reasonOf } from '../core/reason.js';
 import { inRootContext } from '../core/root-context.js';
-import type { FeatureHost } from '../http/feature.js';
+import type { PerfApplication } from '../request/application.js';
 
 const MIN_AGE_MS = 2_000;
 const MAX_AGE_MS = 30_000;
@@ -13,7 +13,7 @@ export class Refreshed<T> {
   private making: Promise<void> | null = null;
 
   constructor(
-    private readonly host: Pick<FeatureHost, 'report' | 'nowMs'>,
+    private readonly host: Pick<PerfApplication, 'report' | 'nowMs'>,
     /** In words, for the log: `'the history'` */
     private readonly what: string,
     private value: T,

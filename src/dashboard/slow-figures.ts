@@ -1,21 +1,19 @@
-import { EXPERIMENT_ANSWERS } from '../core/experiment-answers.js';
-import { REJECTED, type Rejected } from '../core/rejected.js';
-import type { RequestLifecycle } from '../http/lifecycle.js';
+import type { ExperimentAnswers } from '../ports/experiment-answers.js';
+import type { Rejected, RejectedList } from '../ports/rejected.js';
 import type { ExperimentRow } from './view.js';
 
 const MAX_ROWS = 30;
 
 /** What a store, which may be a disk, has refused for good. */
-export async function rejectedOf(requests: RequestLifecycle): Promise<Rejected[]> {
-  const rejected = (await REJECTED.get(requests)?.()) ?? [];
+export async function rejectedOf(source: RejectedList | null): Promise<Rejected[]> {
+  const rejected = (await source?.rejected()) ?? [];
   return rejected
     .slice(-MAX_ROWS)
     .map(({ id, name, error, rejectedAt }) => ({ id, name, error: error.slice(0, 300), rejectedAt }));
 }
 
 /** Answers of experiments. One gate a turn of the event loop: each takes milliseconds. */
-export async function experimentsOf(requests: RequestLifecycle): Promise<ExperimentRow[]> {
-  const source = EXPERIMENT_ANSWERS.get(requests);
+export async function experimentsOf(source: ExperimentAnswers | null): Promise<ExperimentRow[]> {
   const rows: ExperimentRow[] = [];
   for (const gate of source?.gates().slice(0, MAX_ROWS) ?? []) {
     const { text, caveats, comparison } = source!.answer(gate);

@@ -1,6 +1,6 @@
 import { Histogram } from '../core/histogram.js';
-import type { Counts } from '../core/history.js';
-import type { CountedRoute } from '../core/latency-figures.js';
+import type { Counts } from '../ports/history.js';
+import type { CountedRoute } from '../ports/latency-figures.js';
 import type { EventLoopSnapshot } from '../core/snapshot.js';
 import type { Steps } from '../core/turns.js';
 import type { EarlierCounts } from './earlier-counts.js';

@@ -1,5 +1,5 @@
 // What the server tells the page: plain JSON. Durations are milliseconds, times epoch milliseconds.
-import type { Rejected } from '../core/rejected.js';
+import type { Rejected } from '../ports/rejected.js';
 import type { BlockCause, ResourceSample } from '../core/record.js';
 import type { CompressionStats, DeferStats, EventLoopSnapshot, UpstreamSnapshot, UserUse } from '../core/snapshot.js';
 

@@ -1,7 +1,7 @@
 import { reasonOf } from '../core/reason.js';
 import type { DeferredRecord } from '../core/record.js';
 import type { OncePerCause } from '../core/reporter.js';
-import type { RequestState } from '../core/request-state.js';
+import type { RequestState } from '../request/request-state.js';
 import type { DeferStats } from '../core/snapshot.js';
 
 /** The request that armed something. */

@@ -20,6 +20,7 @@ import type { RequestWork } from './request-work.js';
 import { BatchLane } from './tasks/batches.js';
 import { ArmedWork, Task, type TaskRun, type TaskSpec } from './tasks/task.js';
 import { TaskQueue } from './tasks/task-queue.js';
+import { isThenable } from '../core/thenable.js';
 
 const CUT_OFF = 'the application closed before it was done';
 /** For what the last durable jobs have deferred, also when the deadline has passed, milliseconds. */
@@ -88,7 +89,7 @@ export class DeferEngine {
     if (work.kind === 'one') {
       const run: TaskRun = ({ info }) => {
         const runIt = (one: AnyWork): unknown => (one as DeferredWork).run(data, info);
-        return instance instanceof Promise ? instance.then(runIt) : runIt(instance);
+        return isThenable(instance) ? instance.then(runIt) : runIt(instance);
       };
       return this.armTask(work, run, arming, id);
     }

@@ -1,25 +1,34 @@
-import { REJECTED } from '../core/rejected.js';
+import type { Type } from '@nestjs/common';
+import { RejectedList, type Rejected } from '../ports/rejected.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
-import type { Feature, FeatureBoot, FeatureDefinition, FeatureHost } from '../http/feature.js';
-import { bringHandlerInterceptor } from '../http/handler.interceptor.js';
-import type { AroundFactory, HandlerSite } from '../http/handlers.js';
+import { PerfApplication } from '../request/application.js';
+import {
+  provideFeature,
+  providePort,
+  type Feature,
+  type FeatureBoot,
+  type FeatureDefinition,
+} from '../request/feature.js';
+import type { ControllerMethod } from '../request/handlers.js';
+import type { RequestState } from '../request/request-state.js';
 import { DeferEngine } from './defer-engine.js';
-import { refuseStrayWork, worksOn, type DeclaredWork } from './decorator/defer-work.decorator.js';
+import type { DeclaredWork } from './decorator/declaration.js';
+import { declarationsOn, refuseStrayWork } from './decorator/defer-work.decorator.js';
 import { deferOption, type ResolvedDeferOptions } from './defer.options.js';
-import { Deferrer, DEFERRER, noStore, off, runningDeferrers } from './deferrer.js';
+import { Deferrer, noStore, off, runningDeferrers } from './deferrer.js';
 import { DurableWorker } from './durable/durable-worker.js';
 import { HandlerWorks, type PlannedWork } from './decorator/handler-works.js';
 import { WorkProviders } from './decorator/work-providers.js';
 
 /** Deferred work, wired to one application's requests. Exists with the feature off as well, to say so. */
-class DeferFeature implements Feature {
+export class DeferFeature implements Feature, RejectedList {
   readonly service: Deferrer;
-  private readonly engine: DeferEngine | null;
+  readonly engine: DeferEngine | null;
   private readonly queues = new Set<string>();
 
   constructor(
     options: ResolvedDeferOptions | null,
-    private readonly host: FeatureHost,
+    private readonly host: PerfApplication,
   ) {
     const { recorder, report, requests } = host;
     const publish = recorder.wanted ? recorder.push.bind(recorder) : null;
@@ -28,26 +37,30 @@ class DeferFeature implements Feature {
   }
 
   /** @throws PERF_ERR_OFF, PERF_ERR_STORE, PERF_ERR_MISSING_PEER, PERF_ERR_DEFER_WORK, PERF_ERR_DECORATOR naming the handler (when it is placed) */
-  async install({ modules }: FeatureBoot): Promise<void> {
-    const { handlers, requests } = this.host;
+  async install({ modules, handlers }: FeatureBoot): Promise<void> {
+    const { requests } = this.host;
     const { engine } = this;
-    DEFERRER.set(requests, this.service);
     runningDeferrers.add(this.service);
     if (engine === null) {
-      handlers.around((site) => {
-        if (declaredOn(site).length > 0) throw off(`@DeferWork on ${site.handler.name}`);
-        return null;
-      });
+      const decorated = handlers.find(({ method }) => declarationsOn(method).length > 0);
+      if (decorated !== undefined) throw off(`@DeferWork on ${decorated.handler.name}`);
       return;
     }
-    REJECTED.set(requests, () => engine.rejected());
-    requests.observe(this.service);
+    requests.deferrer = this.service;
     const say = (cause: string, message: string): void => this.host.report.report(cause, message);
     const providers = new WorkProviders(modules, say);
-    handlers.around(this.plan(engine, providers));
     refuseStrayWork(modules);
     this.service.works = providers;
+    this.plan(handlers, engine, providers);
     await engine.durable?.start(new DurableWorker(providers, engine.counters, this.queues, say));
+  }
+
+  ended(state: RequestState): void {
+    this.service.ended(state);
+  }
+
+  async rejected(): Promise<readonly Rejected[]> {
+    return (await this.engine?.rejected()) ?? [];
   }
 
   start(): void {
@@ -72,33 +85,34 @@ class DeferFeature implements Feature {
     await this.engine?.drain(this.engine.options.drainTimeoutMs);
   }
 
-  private plan(engine: DeferEngine, providers: WorkProviders): AroundFactory {
+  private plan(handlers: readonly ControllerMethod[], engine: DeferEngine, providers: WorkProviders): void {
     const works = new HandlerWorks(engine, (state) => this.service.workOf(state));
-    return (site) => {
-      const declared = declaredOn(site);
-      const holds = engine.durable?.hasDisk === true;
-      if (declared.length === 0 && !holds) return null;
-      // What it defers by hand must be on disk before it answers, too.
-      if (holds) bringHandlerInterceptor(site.method);
-      const planned = declared.map((work) => planOne(work, site, providers, engine.durable !== null));
-      for (const { queue } of declared) if (queue !== null) this.queues.add(queue);
-      return works.around(planned, site.sendsEvents);
+    this.service.plan = (declaration, controller, handler, streams) => {
+      const plan = (work: DeclaredWork): PlannedWork =>
+        planOne(work, controller as Type, handler, providers, engine.durable !== null);
+      const planned = declaration.works.map(plan);
+      return (state, proceed) => works.run(planned, streams, state, proceed);
     };
+    for (const { method, controller, handler, sendsEvents } of handlers) {
+      for (const declaration of declarationsOn(method)) {
+        for (const { queue } of declaration.works) if (queue !== null) this.queues.add(queue);
+        this.service.planOf(declaration, controller, handler.name, sendsEvents);
+      }
+    }
   }
 }
 
-/** The controller's before the handler's. */
-const declaredOn = ({ controller, method }: HandlerSite): DeclaredWork[] => [
-  ...worksOn(controller),
-  ...worksOn(method),
-];
-
-function planOne(work: DeclaredWork, site: HandlerSite, providers: WorkProviders, hasStore: boolean): PlannedWork {
-  const handler = site.handler.name;
+function planOne(
+  work: DeclaredWork,
+  controller: Type,
+  handler: string,
+  providers: WorkProviders,
+  hasStore: boolean,
+): PlannedWork {
   if ('run' in work) return { ...work, name: work.name ?? (work.run.name || handler) };
   const { type, durable } = work;
   if (durable && !hasStore) throw noStore(`"${handler}" defers to ${type.name} with \`durable: true\``);
-  const provided = providers.provide(type, site.controller, handler, durable);
+  const provided = providers.provide(type, controller, handler, durable);
   const name = work.name ?? type.name;
   return { ...work, ...provided, name, place: `${name} of "${handler}"` };
 }
@@ -106,9 +120,18 @@ function planOne(work: DeclaredWork, site: HandlerSite, providers: WorkProviders
 export const deferFeature: FeatureDefinition<'defer', ResolvedDeferOptions> = {
   name: 'defer',
   title: 'deferred work',
-  observes: 'context',
+  observes: 'requests',
   service: Deferrer,
   isApplicationsOwn: true,
   option: deferOption,
-  create: (options, host) => new DeferFeature(options, host),
+  token: DeferFeature,
+  providers: [
+    provideFeature(
+      'defer',
+      DeferFeature,
+      [PerfApplication],
+      (options: ResolvedDeferOptions | null, application: PerfApplication) => new DeferFeature(options, application),
+    ),
+    providePort(RejectedList, DeferFeature, (feature) => (feature.engine === null ? null : feature)),
+  ],
 };

@@ -1,10 +1,12 @@
+import type { ServerResponse } from 'node:http';
 import type { Type } from '@nestjs/common';
-import { attach } from '../core/attachment.js';
+import { entryOf } from '../core/entry-of.js';
 import { holdingProcess } from '../core/held-process.js';
-import { contextOff, PerfError } from '../core/perf.error.js';
-import { currentRequest, requestContext, type RequestState } from '../core/request-state.js';
+import { PerfError } from '../core/perf.error.js';
+import { currentRequest, requestContext, type RequestState } from '../request/request-state.js';
 import type { DeferStats } from '../core/snapshot.js';
-import type { RequestLifecycle } from '../http/lifecycle.js';
+import type { RequestTracker } from '../request/tracker.js';
+import type { Declaration } from './decorator/declaration.js';
 import { isClass, type AnyWork, type WorkProviders } from './decorator/work-providers.js';
 import type { DeferEngine } from './defer-engine.js';
 import type {
@@ -21,20 +23,18 @@ import type { Armed } from './armed.js';
 import { RequestWork } from './request-work.js';
 import { TaskSequence } from './tasks/task.js';
 import { readEnqueueOptions, readWorkOptions } from './work-options.js';
+import { isThenable } from '../core/thenable.js';
 
 /** Says nothing of what T is: `NoInfer`, which TypeScript has from 5.4 on. */
 type GivenFor<T> = [T][T extends unknown ? 0 : never];
 
-/** Of an application: where `defer()` arms work. */
-export const DEFERRER = attach<Deferrer>('application');
-/** Those of the applications that run in this process: `defer()` is called without one. */
+/** Those of the applications that run in this process: `defer()` outside a request has no application. */
 export const runningDeferrers = new Set<Deferrer>();
-const REQUEST_WORK = attach<RequestWork>('request');
 
 export const off = (what: string): PerfError =>
   new PerfError(
     'PERF_ERR_OFF',
-    `\`${what}\` needs deferred work, which is switched off. Remove \`defer: false\` from PerfModule.forRoot().`,
+    `\`${what}\` needs deferred work, which is switched off. Remove \`defer: false\` from PerfModule.forRoot(), and \`defer\` from the environment variable NESTJS_PERF_OFF.`,
   );
 
 const NOBODY_RUNS =
@@ -49,25 +49,30 @@ export const noStore = (what: string): PerfError =>
 
 const misuse = (message: string): PerfError => new PerfError('PERF_ERR_OPTION', message);
 
-/**
- * Defers work until the response of the current request has ended. Injectable everywhere; who injects it switches the
- * context store on (`context: 'auto'`). With `defer: false` every method throws `PERF_ERR_OFF`.
- */
+/** Runs one call of a decorated handler, and arms its works. */
+export type RunHandler = (state: RequestState, proceed: () => unknown) => unknown;
+type Plan = (declaration: Declaration, controller: unknown, handler: string, streams: boolean) => RunHandler;
+
+/** Defers work until the response of the current request has ended. With `defer: false` every method throws `PERF_ERR_OFF`. */
 export class Deferrer {
   /** The application's providers, once it has booted. @internal */
   works: WorkProviders | null = null;
   /** @internal */
   booted = false;
+  /** Null with the feature off. @internal */
+  plan: Plan | null = null;
+  /** By declaration, then by controller class. */
+  private readonly plans = new Map<Declaration, Map<unknown, RunHandler>>();
 
   /** @internal */
   constructor(
     private readonly engine: DeferEngine | null,
-    private readonly requests: RequestLifecycle,
+    private readonly requests: RequestTracker,
   ) {}
 
   /**
    * Runs `task` once the response has ended or the client has gone; outside a request on the next turn of the event loop.
-   * @throws PERF_ERR_OFF, PERF_ERR_CONTEXT_OFF, PERF_ERR_OPTION, PERF_ERR_DEFER_FULL (with `overflow: 'reject'`)
+   * @throws PERF_ERR_OFF, PERF_ERR_OPTION, PERF_ERR_DEFER_FULL (with `overflow: 'reject'`)
    */
   defer(task: (info: DeferInfo) => unknown, options?: Omit<DeferWorkOptions, 'durable'>): void;
   /**
@@ -77,7 +82,7 @@ export class Deferrer {
    */
   defer<T>(work: Type<DeferredWork<T> | DeferredBatchWork<T>>, data: GivenFor<T>, options?: EnqueueOptions): void;
   defer(work: Type<AnyWork> | ((info: DeferInfo) => unknown), ...more: [unknown?, EnqueueOptions?]): void {
-    const engine = this.ready('deferrer.defer()');
+    const engine = this.enabled('deferrer.defer()');
     if (typeof work !== 'function') {
       throw misuse(`\`deferrer.defer()\` takes a function or a class, got ${typeof work}.`);
     }
@@ -101,7 +106,7 @@ export class Deferrer {
     const { origin, arming, requestWork } = this.callerOf(null);
     const instance = work.durable ? null : work.provide(origin?.frameworkRequest);
     // Whether it can be made is said when it runs.
-    if (instance instanceof Promise) instance.catch(() => {});
+    if (isThenable(instance)) instance.catch(() => {});
     this.place(engine.armClass(work, instance!, data, arming), requestWork);
   }
 
@@ -153,7 +158,7 @@ export class Deferrer {
    * @throws PERF_ERR_SERIALIZE when `data` is no JSON, and what {@link defer} throws
    */
   addJob(queue: JobQueue, name: string, data: unknown, options?: object): void {
-    const engine = this.ready('deferrer.addJob()');
+    const engine = this.enabled('deferrer.addJob()');
     if (typeof queue?.addBulk !== 'function') {
       throw misuse('`deferrer.addJob()` takes a BullMQ queue: an object with `addBulk()`.');
     }
@@ -196,75 +201,60 @@ export class Deferrer {
 
   /** What a request has armed. @internal */
   workOf(state: RequestState): RequestWork {
-    let work = REQUEST_WORK.get(state);
-    if (work === null) {
-      work = new RequestWork(this.enabled('deferrer').undecided);
-      REQUEST_WORK.set(state, work);
-      // A handler may go on after its response has closed.
-      if (state.closed) work.ended(state);
-    }
+    if (state.work !== null) return state.work as RequestWork;
+    const work = new RequestWork(this.enabled('deferrer').undecided);
+    state.work = work;
+    // A handler may go on after its response has closed.
+    if (state.closed) work.ended(state);
     return work;
   }
 
+  /** Runs a handler that a `@DeferWork` has wrapped. @internal */
+  runHandler(declaration: Declaration, controller: unknown, state: RequestState, proceed: () => unknown): unknown {
+    const type = (controller as object | null | undefined)?.constructor;
+    const planned = this.plans.get(declaration)?.get(type);
+    return (planned ?? this.planOf(declaration, type, `${type?.name}.${declaration.method.name}`))(state, proceed);
+  }
+
   /**
-   * Of the application whose request calls; where that cannot be told, of one whose request may, and of any where none may.
+   * How a decorated method of a controller runs. Planned when the application boots; at its first call where another decorator hides
+   * it, or an overriding method calls that of its base. @throws PERF_ERR_DEFER_WORK, PERF_ERR_STORE, PERF_ERR_OFF @internal
+   */
+  planOf(declaration: Declaration, controller: unknown, handler: string, streams = false): RunHandler {
+    const plans = entryOf(this.plans, declaration, () => new Map<unknown, RunHandler>());
+    return entryOf(plans, controller, () => {
+      if (this.plan === null) throw off(`@DeferWork on ${handler}`);
+      return this.plan(declaration, controller, handler, streams);
+    });
+  }
+
+  /**
+   * The deferrer of the current request's application; outside a request that of the application that booted first.
    * One whose boot has failed never starts, and nobody closes it. @throws PERF_ERR_OFF @internal
    */
   static ofCaller(): Deferrer {
     const owner = requestContext.getStore()?.owner;
-    const found = owner === undefined ? Deferrer.likeliest() : DEFERRER.get(owner);
-    if (found === null) throw new PerfError('PERF_ERR_OFF', NOBODY_RUNS);
+    const running = [...runningDeferrers].toSorted((a, b) => Number(b.booted) - Number(a.booted));
+    const found =
+      owner === undefined
+        ? (running.find(({ engine }) => engine !== null) ?? running[0])
+        : running.find(({ requests }) => requests === owner);
+    if (found === undefined) throw new PerfError('PERF_ERR_OFF', NOBODY_RUNS);
     if (found.engine === null) throw off('defer()');
     return found;
   }
 
-  private static likeliest(): Deferrer | null {
-    const running = [...runningDeferrers].toSorted((a, b) => Number(b.booted) - Number(a.booted));
-    const caller = running.find(({ requests }) => currentRequest(requests) !== null);
-    if (caller !== undefined) return caller;
-    const serves = ({ engine, requests }: Deferrer): boolean => engine !== null && requests.contextAllowed;
-    // Requests that can never be told say nothing where another application can serve.
-    const mayCall = running.filter(
-      ({ requests }) => requests.outsideContext().length > 0 && (requests.contextAllowed || !running.some(serves)),
-    );
-    const likely = mayCall.length > 0 ? mayCall : running;
-    for (const { requests } of running) requests.enableContext();
-    return likely.find(serves) ?? likely[0] ?? null;
-  }
-
   /** A request has ended. @internal */
-  ended = (state: RequestState): void => REQUEST_WORK.get(state)?.ended(state);
-  /** @internal */
-  endedElsewhere = this.ended;
+  ended(state: RequestState): void {
+    state.work?.ended(state);
+  }
 
   private place(armed: Armed | null, requestWork: RequestWork | null): void {
     if (armed === null) return;
-    if (requestWork !== null) return requestWork.arm(armed);
-    this.requests.enableContext();
-    // Where its own requests can all be told, none of them calls.
-    const mayCall = this.requests.outsideContext().length > 0 ? [...runningDeferrers] : [];
-    // Any of these may be the one that has called, of whichever application: all must have ended, and one as `when` says.
-    const candidates = mayCall.flatMap((deferrer) =>
-      deferrer.engine === null ? [] : deferrer.requests.outsideContext().map((state) => deferrer.workOf(state)),
-    );
-    let left = candidates.length;
-    if (left === 0) return armed.commit(null);
-    let wanted = false;
-    const ended = (holds: boolean): void => {
-      left -= 1;
-      wanted ||= holds;
-      if (left > 0) return;
-      if (wanted) armed.commit(null);
-      else armed.discard();
-    };
-    const { when } = armed;
-    for (const candidate of candidates) candidate.arm({ when, commit: () => ended(true), discard: () => ended(false) });
-  }
-
-  private ready(what: string): DeferEngine {
-    const engine = this.enabled(what);
-    if (!this.requests.contextAllowed) throw contextOff(what);
-    return engine;
+    if (requestWork === null) return armed.commit(null);
+    requestWork.arm(armed);
+    const response = currentRequest(this.requests)?.response ?? null;
+    if (armed.written !== undefined && response !== null) holdEnd(response, requestWork);
   }
 
   private enabled(what: string): DeferEngine {
@@ -274,10 +264,24 @@ export class Deferrer {
 }
 
 /**
- * {@link Deferrer.defer} without injection. Never runs early: where it cannot be told which request calls, the work waits for
- * all that might be the one, and runs if one ended as `when` says. From the next request on it can be told.
- * @throws PERF_ERR_CONTEXT_OFF with `context: false`, PERF_ERR_OFF where no application runs, and what `deferrer.defer()` throws
+ * {@link Deferrer.defer} without injection: after the response of the current request, or on the next turn outside of one.
+ * @throws PERF_ERR_OFF where no application runs, and what `deferrer.defer()` throws
  */
 export function defer(task: (info: DeferInfo) => unknown, options?: Omit<DeferWorkOptions, 'durable'>): void {
   Deferrer.ofCaller().defer(task, options);
+}
+
+const HELD: unique symbol = Symbol('perf:end-held');
+
+/** Holds the last byte of a response until its durable work is on disk. */
+function holdEnd(response: ServerResponse & { [HELD]?: true }, work: RequestWork): void {
+  if (response[HELD] === true || response.writableEnded) return;
+  response[HELD] = true;
+  const end = response.end.bind(response) as (...parameters: unknown[]) => ServerResponse;
+  response.end = (...parameters: unknown[]) => {
+    const { written } = work;
+    if (written === null) return end(...parameters);
+    void written.then(() => end(...parameters));
+    return response;
+  };
 }

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import type { RequestState } from '../core/request-state.js';
+import type { RequestState } from '../request/request-state.js';
 import type { Armed } from './armed.js';
 import { NEWER, type Capacity } from './capacity.js';
 import type { DeferWhen } from './deferred-work.js';
@@ -8,12 +8,21 @@ import { TaskSequence } from './tasks/task.js';
 /** After so long, a handler whose client has left counts as successful: it may have given up writing to it. */
 const GRACE_MS = 30_000;
 
+/** The call of a decorated handler that has armed work. */
+interface HandlerCall {
+  readonly works: object;
+  /** {@link RequestWork.size} when it began. */
+  readonly place: number;
+  /** It has failed, and may be tried again. */
+  readonly retractable: boolean;
+}
+
 /**
  * What one request has armed, in order, and its tasks of this process. It is decided once: by the final status, or, when
  * the client has left before there was one, by how the handler ends.
  */
 export class RequestWork extends TaskSequence {
-  private armed: { readonly entry: Armed; readonly retractable: object | null }[] = [];
+  private armed: { readonly entry: Armed; readonly call: HandlerCall | null }[] = [];
   private decision: { readonly status: number | null; readonly success: boolean } | null = null;
   /** Set when the client has left before there was a status. */
   private abandoned: ServerResponse | null = null;
@@ -25,11 +34,18 @@ export class RequestWork extends TaskSequence {
     super();
   }
 
-  /** @param retractable under which it may be taken back, see {@link retract}; null when it may not */
-  arm(entry: Armed, retractable: object | null = null): void {
+  get size(): number {
+    return this.armed.length;
+  }
+
+  /** Work of a decorated handler stands before that of the decorated methods which it has called. */
+  arm(entry: Armed, call: HandlerCall | null = null): void {
     if (entry.written !== undefined && this.decision === null) this.waitFor(entry.written);
     if (this.decision !== null) return this.settle(entry, entry.when ?? 'always');
-    this.armed.push({ entry, retractable });
+    const called = ({ call: other }: { readonly call: HandlerCall | null }, at: number): boolean =>
+      call !== null && at >= call.place && other !== null && other.works !== call.works;
+    const at = this.armed.findIndex(called);
+    this.armed.splice(at < 0 ? this.armed.length : at, 0, { entry, call });
     if (this.abandoned !== null) this.watch(this.abandoned);
   }
 
@@ -42,10 +58,12 @@ export class RequestWork extends TaskSequence {
   }
 
   /** Takes back what a call that has failed has armed. */
-  retract(owner: object): void {
-    const { armed } = this;
-    this.armed = armed.filter(({ retractable }) => retractable !== owner);
-    for (const { entry, retractable } of armed) if (retractable === owner) entry.discard();
+  retract(works: object): void {
+    const isRetracted = ({ call }: { readonly call: HandlerCall | null }): boolean =>
+      call?.retractable === true && call.works === works;
+    const retracted = this.armed.filter(isRetracted);
+    this.armed = this.armed.filter((one) => !isRetracted(one));
+    for (const { entry } of retracted) entry.discard();
   }
 
   override dropArmed(capacity: Capacity): boolean {

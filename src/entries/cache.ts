@@ -1,6 +1,6 @@
 import { cachedData } from '../cached-data/cached-data.feature.js';
 import { cacheOption, type CacheOptions } from '../cached-data/cached.options.js';
-import type { PerfExtension } from '../http/extension.js';
+import type { PerfExtension } from '../request/extension.js';
 import { lruBounds } from './cache/lru-bound.js';
 
 /**

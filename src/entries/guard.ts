@@ -1,6 +1,6 @@
 import { guardExtension } from '../guard/guard.feature.js';
 import type { GuardOptions } from '../guard/guard.options.js';
-import type { PerfExtension } from '../http/extension.js';
+import type { PerfExtension } from '../request/extension.js';
 import { cockatielBreakers } from './guard/cockatiel.js';
 
 export { GuardError, type GuardErrorCode } from '../guard/guard.error.js';

@@ -1,6 +1,6 @@
 import { offloadExtension } from '../offload/offload.feature.js';
 import type { OffloadOptions } from '../offload/offload.options.js';
-import type { PerfExtension } from '../http/extension.js';
+import type { PerfExtension } from '../request/extension.js';
 import { piscinaPools } from './offload/piscina-pool.js';
 import { program } from './offload/program.js';
 

@@ -1,5 +1,5 @@
-import type { Extension, PerfExtension } from '../http/extension.js';
-import { recordingFeature } from '../recording/recording.feature.js';
+import type { PerfExtension } from '../request/extension.js';
+import { recordingExtension } from '../recording/recording.feature.js';
 import { recordOption, type RecordOptions } from '../recording/recording.options.js';
 
 export type { RecordOptions } from '../recording/recording.options.js';
@@ -10,12 +10,5 @@ export type { RecordOptions } from '../recording/recording.options.js';
  * @example PerfModule.forRoot({ extensions: [record({ directory: '/var/tmp/perf' })] })
  * @throws PERF_ERR_OPTION
  */
-export function record(options: RecordOptions): PerfExtension {
-  const resolved = recordOption.read(options, 'record');
-  const extension: Extension = {
-    name: 'record',
-    observesRequests: true,
-    create: (host) => recordingFeature(resolved, host),
-  };
-  return extension;
-}
+export const record = (options: RecordOptions): PerfExtension =>
+  recordingExtension(recordOption.read(options, 'record'));

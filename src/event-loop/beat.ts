@@ -1,22 +1,63 @@
-/** Words of the memory that the event loop shares with its watchdog. Only the loop writes the first three. */
-export const SEQ = 0;
-/** When the loop last turned, in {@link UNITS_PER_MS}; wraps, so only differences mean something. */
-export const BEAT_AT = 1;
-export const MODE = 2;
-/** How often the watchdog has polled. */
-export const POLLS = 3;
-/** Microseconds by which the watchdog's own polls came late: it was not scheduled. Wraps. */
-export const STARVED_US = 4;
-/** Microseconds that the main thread was runnable but not running while it stood still. Wraps; 0 where unknown. */
-export const RUN_DELAY_US = 5;
-export const WORDS = 8;
+/** Words of the memory that the event loop shares with the sampler's thread. The thread is given this object: plain data. */
+export const WORD = {
+  /** Number of the beat. Written by the loop, as the next two are. */
+  seq: 0,
+  /** When the loop last turned, in {@link UNITS_PER_MS}; wraps, so only differences mean something. */
+  beatAt: 1,
+  mode: 2,
+  /** How often the thread has polled. */
+  polls: 3,
+  /** Microseconds by which the thread's own polls came late: it was not scheduled. Wraps. */
+  starvedUs: 4,
+  /** Microseconds that the main thread was runnable but not running while it stood still. Wraps; 0 where unknown. */
+  runDelayUs: 5,
+  /** Samples a second while there is work. Written by the loop. */
+  rate: 6,
+  /** Moments of that rate that have passed. */
+  due: 7,
+  /** When the thread has asked for the sample that is under way, in {@link UNITS_PER_MS}. */
+  askedAt: 8,
+  /** 1: the sample shall describe the stack to the thread. */
+  described: 9,
+  /** 1 while an inspector session of the thread is connected. */
+  connected: 10,
+  /** 1 while a debugger can attach to the process. Written by the loop. */
+  debugged: 11,
+} as const;
+export const WORDS = 12;
 
-/** Values of {@link MODE}. */
-export const PARKED = 0;
-export const AWAKE = 1;
-export const STOPPED = 2;
+/** Values of {@link WORD.mode}. */
+export const MODE = { parked: 0, awake: 1, stopped: 2 } as const;
 
 export const UNITS_PER_MS = 16;
+export const MS_PER_UNIT = 0.0625;
 
-/** A look that waited longer was held up by a native call that lets nobody in. */
-export const LATE_MS = 5;
+/** Proves that the event loop turns, by a counter in shared memory: a reader may see it late, never wrong. */
+export class Beat {
+  readonly words = new Int32Array(new SharedArrayBuffer(WORDS * Int32Array.BYTES_PER_ELEMENT));
+  lastMs = 0;
+
+  constructor(
+    private readonly thresholdMs: number,
+    nowMs: number,
+    /** Called when two beats lay further apart than the threshold. */
+    private readonly onLate: (fromMs: number, toMs: number) => void,
+  ) {
+    this.restart(nowMs);
+  }
+
+  /** The loop turned at `nowMs` (monotonic). Never throws as long as its listener does not. */
+  at(nowMs: number): void {
+    const { lastMs } = this;
+    this.restart(nowMs);
+    if (nowMs - lastMs >= this.thresholdMs) this.onLate(lastMs, nowMs);
+  }
+
+  /** Beats without reporting the time before. */
+  restart(nowMs: number): void {
+    const { words } = this;
+    words[WORD.seq] = words[WORD.seq]! + 1;
+    words[WORD.beatAt] = nowMs * UNITS_PER_MS;
+    this.lastMs = nowMs;
+  }
+}

@@ -1,17 +1,17 @@
 import { epochMsOf } from '../core/clock.js';
 import { entryOf } from '../core/entry-of.js';
 import type { BlockRecord, RequestRef } from '../core/record.js';
+import type { SecretNames } from '../core/secret-names.js';
 import type { OncePerCause } from '../core/reporter.js';
-import type { RequestState } from '../core/request-state.js';
-import { methodLabel } from '../core/route.js';
-import type { Classification } from './classify.js';
-import { isUserFrame, withoutProbe, type Frame, type Look } from './frame.js';
-import type { ProviderMethods } from './provider-methods.js';
+import type { RequestState } from '../request/request-state.js';
+import { methodLabel } from '../request/routes.js';
+import { safeUrl } from '../request/safe-request.js';
+import type { Verdict } from './cause.js';
 import type { Block } from './loop-watch.js';
-import { sentUrl } from '../core/safe-request.js';
-import { replayOf, type ReplayRules } from './replay/curl.js';
-import { redactUrl, type SecretNames } from '../core/redact.js';
-import { SourceMaps, type Position } from './source-maps.js';
+import type { ProviderMethods } from './provider-methods.js';
+import { createReplay, type ReplayRules } from './replay/curl.js';
+import { isApplicationFrame, withoutProbe, type Frame, type Sample } from './sample.js';
+import { SourceLines, type Position } from './source-lines.js';
 
 /** Requests that are named as delayed; each costs a few microseconds when the record is built. */
 export const MAX_DELAYED = 200;
@@ -20,7 +20,7 @@ const MAX_POSITIONS = 1_000;
 /** Of a path with forward slashes, absolute or relative to the working directory. */
 const IN_DEPENDENCY = /(?:^|\/)node_modules\//;
 
-/** Reads what an application may have put on a request, a getter that throws among it. */
+/** Reads properties of requests, where an application may have put a getter that throws. */
 export class CarefulReader {
   constructor(private readonly report: OncePerCause) {}
 
@@ -34,11 +34,11 @@ export class CarefulReader {
     }
   }
 
-  /** Something failed while `doing`; the record that needs it goes on without. */
+  /** Reports that `doing` failed; the record is written without it. */
   readonly failed = (doing: string, error: unknown): void => {
     const cause = `${doing} for an event-loop block failed`;
-    // The error is the application's own, and may hold what it worked on: only its kind is told.
-    this.report.report(cause, `${cause} (${kindOf(error)}). What needs it is left out.`);
+    // The error is the application's own, and may hold its data: only its kind is reported.
+    this.report.report(cause, `${cause} (${kindOf(error)}). It is left out of the record.`);
   };
 }
 
@@ -59,71 +59,77 @@ export interface RecordRules {
   readonly ownFolder: string | null;
   readonly reader: CarefulReader;
   readonly methods: ProviderMethods | null;
+  /** False: no lines, no methods. */
+  readonly stack: boolean;
+  /** The address of the server, where a request's socket is gone: `'127.0.0.1:3000'`. */
+  readonly address: () => string | null;
 }
 
-/** Where a position is, as a text; null: nowhere that can be told. */
+/** Formats a position; null where it has no place. */
 export type Locate = (position: Position) => string | null;
 
-/** The record of a block that has been judged. */
-export function blockRecordOf(
-  block: Block,
-  classification: Classification<RequestState>,
-  gcMs: number,
-  delayed: readonly RequestState[],
-  locate: Locate,
-  rules: RecordRules,
-): BlockRecord {
-  const { secrets, replay, reader, methods } = rules;
-  const { cause, culprit, suspect } = classification;
-  // In a bundle only the map tells a dependency from the user's code.
-  const isUsers: IsUsers = (frame) => isUserFrame(frame, rules.ownFolder) && !IN_DEPENDENCY.test(locate(frame) ?? '');
-  const { frames, user } = shownStack(classification.shown, isUsers, locate);
-  const refOf = (state: RequestState | null) => (state === null ? null : requestRefOf(state, secrets, reader));
-  const running = cause === 'javascript' && user !== null ? frames : [];
-  const offloadable = reader.read('the methods', () => methods?.runningIn(running, isUsers) ?? null, null);
+export interface JudgedBlock {
+  readonly block: Block;
+  readonly verdict: Verdict;
+  /** How many samples the block has. */
+  readonly samples: number;
+  readonly gcMs: number;
+  readonly delayed: readonly RequestState[];
+}
+
+export function createBlockRecord(judged: JudgedBlock, locate: Locate, rules: RecordRules): BlockRecord {
+  const { block, verdict, samples, gcMs, delayed } = judged;
+  const { secrets, replay, reader, methods, address } = rules;
+  const { request, suspect } = verdict;
+  // In a bundle only the map tells a dependency from the application's code.
+  const isApplications: IsApplications = (frame) =>
+    isApplicationFrame(frame, rules.ownFolder) && !IN_DEPENDENCY.test(locate(frame) ?? '');
+  const { frames, application } = representativeStack(rules.stack ? verdict.shown : [], isApplications, locate);
+  const referTo = (state: RequestState | null) => (state === null ? null : createRequestRef(state, secrets, reader));
   return {
     kind: 'block',
     startedAt: epochMsOf(block.startMs),
     durationMs: block.endMs - block.startMs,
-    provenMs: classification.provenMs,
-    cause,
-    request: refOf(culprit),
-    suspect: refOf(suspect),
-    location: user === null ? null : locate(user),
-    stack: frames.slice(0, MAX_STACK).map((frame) => lineOf(frame, locate)),
-    ...(offloadable === null ? null : { offloadable }),
+    provenMs: verdict.provenMs,
+    cause: verdict.cause,
+    request: referTo(request),
+    suspect: referTo(suspect),
+    location: application === null ? null : locate(application),
+    method: reader.read('the methods', () => methods?.findIn(frames, isApplications) ?? null, null),
+    samples,
+    stack: frames.slice(0, MAX_STACK).map((frame) => formatFrame(frame, locate)),
     gcMs,
-    delayed: delayed.slice(0, MAX_DELAYED).map((state) => requestRefOf(state, secrets, reader)),
+    delayed: delayed.slice(0, MAX_DELAYED).map((state) => createRequestRef(state, secrets, reader)),
     curl:
-      culprit === null || replay === null
+      request === null || replay === null
         ? null
-        : reader.read('the curl line', () => replayOf(culprit, replay, secrets), null),
-    note: (culprit ?? suspect)?.note ?? null,
+        : reader.read('the curl line', () => createReplay(request, replay, secrets, address()), null),
+    note: (request ?? suspect)?.note ?? null,
   };
 }
 
-/** Looks up where the positions of a block are. `ask` is the watchdog; what it does not tell is where the compiled code is. */
+/** Looks positions up in source maps. `ask` is the sampler's thread; a position that it does not know is the compiled code's. */
 export async function locateIn(
-  { shown }: Classification<RequestState>,
+  shown: readonly Pick<Sample, 'frames' | 'cut'>[],
   ask: (positions: readonly Position[]) => Promise<readonly (string | null)[] | null>,
   compiled: Locate,
 ): Promise<Locate> {
   const positions = new Map<string, Position>();
   for (const { file, line, column } of shown.flatMap(({ frames }) => withoutProbe(frames))) {
-    // Of others Node knows the map, or nobody.
-    if (file !== null && !file.startsWith('node:') && !SourceMaps.isTypeScript(file))
+    // The maps of TypeScript that a loader has transpiled are known to Node, in the main thread alone.
+    if (file !== null && !file.startsWith('node:') && !SourceLines.isTypeScript(file))
       positions.set(keyOf({ file, line, column }), { file, line, column });
   }
   const keys = [...positions.keys()].slice(0, MAX_POSITIONS);
   const locations = await ask(keys.map((key) => positions.get(key)!));
-  const told = new Map(keys.map((key, i) => [key, locations?.[i]]));
-  return (position) => told.get(keyOf(position)) ?? compiled(position);
+  const known = new Map(keys.map((key, i) => [key, locations?.[i]]));
+  return (position) => known.get(keyOf(position)) ?? compiled(position);
 }
 
 const keyOf = ({ file, line, column }: Position): string => `${file}:${line}:${column}`;
 
-/** Names a request in a record, without its secrets. Never throws: what cannot be read is left out. */
-export function requestRefOf(state: RequestState, secrets: SecretNames, reader: CarefulReader): RequestRef {
+/** Names a request in a record, without its secrets. Never throws: unreadable fields are left out. */
+export function createRequestRef(state: RequestState, secrets: SecretNames, reader: CarefulReader): RequestRef {
   const { span } = state;
   const route = reader.read('the route', () => state.route, null);
   const method = reader.read('the method', () => state.request?.method, undefined);
@@ -132,7 +138,7 @@ export function requestRefOf(state: RequestState, secrets: SecretNames, reader: 
     method: method === undefined ? (route?.method ?? '_OTHER') : methodLabel(method),
     route: route?.pattern ?? '',
     handler: route?.handler?.name ?? null,
-    url: reader.read('the URL', () => redactUrl(sentUrl(state), route?.pattern ?? null, secrets), ''),
+    url: reader.read('the URL', () => safeUrl(state, secrets), ''),
     // Without a span the caller's trace, which a tracer of ours would have taken over.
     traceId: span?.traceId ?? reader.read('the trace', () => state.traceparent?.slice(3, 35) ?? null, null),
     // Not the one of the header: that is the caller's span.
@@ -142,33 +148,38 @@ export function requestRefOf(state: RequestState, secrets: SecretNames, reader: 
 
 interface Place {
   readonly frames: readonly Frame[];
-  readonly user: Frame | null;
+  readonly application: Frame | null;
   count: number;
 }
 
-type IsUsers = (frame: Frame) => boolean;
+type IsApplications = (frame: Frame) => boolean;
 
 /**
- * The stack of the source line that was seen most often, and the user's frame in it: compiled code may have one line. Where most
- * looks show no code of the user's, the stack of the dependency's function that was; a stack that is cut shows nothing.
+ * The stack of the source line that was seen most often, and the application's frame in it: compiled code may have one line. Where
+ * most samples show no code of the application, the stack of the dependency's function that was seen most often.
  */
-function shownStack(looks: readonly Look<RequestState>[], isUsers: IsUsers, locate: Locate): Omit<Place, 'count'> {
+function representativeStack(
+  samples: readonly Pick<Sample, 'frames' | 'cut'>[],
+  isApplications: IsApplications,
+  locate: Locate,
+): Omit<Place, 'count'> {
   const places = new Map<string, Place>();
-  let ofUsers = 0;
-  for (const look of looks) {
-    const frames = withoutProbe(look.frames);
-    const user = frames.find(isUsers) ?? null;
-    if (user !== null) ofUsers += 1;
-    const key = user === null ? `${frames[0]?.file} ${frames[0]?.name}` : locate(user)!.replace(/:\d+$/, '');
-    entryOf(places, key, () => ({ frames, user, count: 0 })).count += 1;
+  let ofApplication = 0;
+  for (const sample of samples) {
+    const frames = withoutProbe(sample.frames);
+    const application = frames.find(isApplications) ?? null;
+    if (application !== null) ofApplication += 1;
+    const key =
+      application === null ? `${frames[0]?.file} ${frames[0]?.name}` : locate(application)!.replace(/:\d+$/, '');
+    entryOf(places, key, () => ({ frames, application, count: 0 })).count += 1;
   }
-  const isMostlyUsers = ofUsers > 0 && 2 * ofUsers >= looks.filter(({ cut }) => !cut).length;
-  const candidates = [...places.values()].filter(({ user }) => (user !== null) === isMostlyUsers);
+  const isMostlyOwn = ofApplication > 0 && 2 * ofApplication >= samples.filter(({ cut }) => !cut).length;
+  const candidates = [...places.values()].filter(({ application }) => (application !== null) === isMostlyOwn);
   const [most] = candidates.toSorted((a, b) => b.count - a.count);
-  return most ?? { frames: [], user: null };
+  return most ?? { frames: [], application: null };
 }
 
-function lineOf(frame: Frame, locate: Locate): string {
+function formatFrame(frame: Frame, locate: Locate): string {
   const prefix = frame.async ? 'async ' : '';
   return `${prefix}${frame.name ?? '<anonymous>'} (${locate(frame) ?? 'native'})`;
 }

@@ -1,36 +1,99 @@
 import type { Server } from 'node:http';
+import { LoopShares, Profiler } from '../ports/loop-profile.js';
 import type { Resolved } from '../core/option.js';
-import { RECORD_HOLD } from '../core/record-hold.js';
-import { CURRENT_REQUEST } from '../core/request-state.js';
-import { DENIED_NAMES } from '../core/safe-request.js';
-import { SCHEDULING } from '../core/scheduling.js';
-import type { FeatureDefinition } from '../http/feature.js';
-import { ROUTE_RUNNER } from '../http/route-functions.js';
+import { RecordHold } from '../ports/record-hold.js';
+import type { RequestState } from '../request/request-state.js';
+import { DeniedNames } from '../request/safe-request.js';
+import { SchedulingPressure } from '../ports/scheduling.js';
+import type { PerfSnapshot } from '../core/snapshot.js';
+import { PerfApplication } from '../request/application.js';
+import {
+  optionalPort,
+  provideFeature,
+  providePort,
+  type Feature,
+  type FeatureBoot,
+  type FeatureDefinition,
+} from '../request/feature.js';
 import { EventLoop } from './event-loop.js';
 import { eventLoopOption } from './event-loop.options.js';
+import { LoopProfile } from './profile/loop-profile.js';
+import { LoopProfiler } from './profile/profiler.js';
+import { RequestedRate } from './profile/requested-rate.js';
 
-/** The event loop of one application, and what it offers to others: classifications, the current request, named route functions. */
-export const eventLoopFeature: FeatureDefinition<'eventLoop', NonNullable<Resolved<typeof eventLoopOption>>> = {
+type Options = NonNullable<Resolved<typeof eventLoopOption>>;
+
+/** The event loop of one application: blocks, and the profile by route. */
+export class EventLoopFeature implements Feature {
+  readonly loop: EventLoop;
+  readonly profile: LoopProfile | null;
+  readonly profiler: LoopProfiler | null;
+
+  constructor(
+    readonly options: Options,
+    { requests, recorder, report, nowMs }: PerfApplication,
+    scheduling: SchedulingPressure | null,
+  ) {
+    this.profile = options.profile ? new LoopProfile(requests, nowMs) : null;
+    this.loop = new EventLoop(options, requests, recorder, report, scheduling, this.profile);
+    this.profiler =
+      this.profile === null
+        ? null
+        : new LoopProfiler(
+            this.profile,
+            new RequestedRate((perSecond) => this.loop.sampler.rate(perSecond)),
+            this.loop.locator,
+            nowMs,
+          );
+  }
+
+  install({ adapter, modules }: FeatureBoot): void {
+    this.loop.install(adapter?.getHttpServer() as Server | undefined, modules);
+  }
+
+  start(): void {
+    this.loop.start();
+  }
+
+  started(state: RequestState): void {
+    this.loop.started(state);
+  }
+
+  ended(state: RequestState): void {
+    this.loop.ended(state);
+  }
+
+  snapshot(): Pick<PerfSnapshot, 'eventLoop'> {
+    return { eventLoop: this.loop.snapshot() };
+  }
+
+  idle(): Promise<void> {
+    return this.loop.settled();
+  }
+
+  async drain(): Promise<void> {
+    this.profiler?.close();
+    await this.loop.close();
+  }
+}
+
+export const eventLoopFeature: FeatureDefinition<'eventLoop', Options> = {
   name: 'eventLoop',
   title: 'event loop',
-  observes: 'context',
+  observes: 'requests',
   option: eventLoopOption,
-  create(options, { requests, recorder, report, handlers }) {
-    if (options === null) return {};
-    const loop = new EventLoop(options, requests, recorder, report, SCHEDULING.get(requests));
-    DENIED_NAMES.set(requests, options.replay?.denyNames ?? []);
-    RECORD_HOLD.set(requests, loop.pending);
-    CURRENT_REQUEST.set(requests, (below) => loop.currentRequest(below));
-    ROUTE_RUNNER.set(requests, loop.naming);
-    return {
-      install({ adapter, modules }) {
-        handlers.aroundAll(loop.around);
-        loop.install(adapter?.getHttpServer() as Server | undefined, modules);
-      },
-      start: () => loop.start(),
-      snapshot: () => ({ eventLoop: loop.snapshot() }),
-      idle: () => loop.settled(),
-      drain: () => loop.close(),
-    };
-  },
+  token: EventLoopFeature,
+  providers: [
+    provideFeature(
+      'eventLoop',
+      EventLoopFeature,
+      [PerfApplication, optionalPort(SchedulingPressure)],
+      (options: Options | null, application: PerfApplication, scheduling: SchedulingPressure | null) =>
+        options === null ? null : new EventLoopFeature(options, application, scheduling),
+    ),
+    providePort(RecordHold, EventLoopFeature, ({ loop }) => loop.pending),
+    providePort(LoopShares, EventLoopFeature, ({ profile }) => profile),
+    providePort(Profiler, EventLoopFeature, ({ profiler }) => profiler),
+    providePort(DeniedNames, EventLoopFeature, ({ options }) => ({ names: options.replay?.denyNames ?? [] })),
+  ],
 };

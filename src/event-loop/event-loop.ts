@@ -1,113 +1,97 @@
-import { randomBytes } from 'node:crypto';
 import type { Server } from 'node:http';
 import type { ModulesContainer } from '@nestjs/core';
-import { threadId } from 'node:worker_threads';
 import { monotonicMs } from '../core/clock.js';
 import type { Resolved } from '../core/option.js';
 import type { Recorder } from '../core/recorder.js';
-import { SecretNames } from '../core/redact.js';
+import { SecretNames } from '../core/secret-names.js';
 import type { OncePerCause } from '../core/reporter.js';
-import type { RequestState } from '../core/request-state.js';
+import type { RequestState } from '../request/request-state.js';
 import { inRootContext } from '../core/root-context.js';
-import { ROUTE_BLOCKS } from '../core/route.js';
-import type { SchedulingLoss, SchedulingPressure } from '../core/scheduling.js';
+import type { SchedulingLoss, SchedulingPressure } from '../ports/scheduling.js';
 import type { EventLoopSnapshot } from '../core/snapshot.js';
-import type { Around } from '../http/handler.interceptor.js';
-import type { RequestLifecycle, RequestObserver } from '../http/lifecycle.js';
-import { blockRecordOf, CarefulReader, locateIn, type RecordRules } from './block-record.js';
-import { aloneIn, sharesWork, suspectAt } from './candidates.js';
-import { classify, type Classification } from './classify.js';
-import { timingOf, type eventLoopOption, type Timing } from './event-loop.options.js';
+import { workingDirectory } from '../core/working-directory.js';
+import type { RequestTracker } from '../request/tracker.js';
+import { WORD } from './beat.js';
+import { countVotes, msInside } from './block.js';
+import { CarefulReader, createBlockRecord, locateIn, type JudgedBlock, type RecordRules } from './block-record.js';
+import { findCause, type Verdict } from './cause.js';
+import { timingOf, type eventLoopOption } from './event-loop.options.js';
 import { GcObserver } from './gc.js';
-import { captureFrames, captureNames, Probe } from './interrupt/probe.js';
-import { Naming } from './interrupt/naming.js';
+import { captureFrames } from './interrupt/probe.js';
 import { LoopWatch, nodeGauges, type Block } from './loop-watch.js';
-import { Mappings, SourceMaps, type Position } from './source-maps.js';
-import { ProviderMethods } from './provider-methods.js';
 import { PendingBlocks } from './pending-blocks.js';
-import { installSafepoints } from './safepoints.js';
-import { stacksObstacle } from './stack-check.js';
-import { Watchdog } from './watchdog.js';
-import { msInside, SocketQueue, waitedOf } from './waiting.js';
-import type { Look } from './frame.js';
+import { ProviderMethods } from './provider-methods.js';
+import { formatAddress } from './replay/curl.js';
+import type { LoopProfile } from './profile/loop-profile.js';
+import type { FrameLocator } from './profile/profiler.js';
+import type { TakenSample } from './sample.js';
+import { Sampler } from './sampler.js';
+import { Mappings, SourceLines, type Position } from './source-lines.js';
 
 interface SeenBlock {
   readonly block: Block;
   readonly inFlight: readonly RequestState[];
-  readonly queued: readonly RequestState[];
-  readonly looks: readonly Look<RequestState>[];
-  /** Who was the first to get on after the last look; null: nobody before the loop turned. */
-  readonly firstOn: RequestState | null;
-  readonly severalOn: boolean;
+  readonly samples: readonly TakenSample[];
 }
 
-/** Nothing but the record waits for its lines, and to read the map of a bundle takes the thread some time the first time. */
+/** Only the record waits for its lines. Reading the map of a bundle takes the thread some time the first time. */
 const LOCATE_MS = 2_000;
 
 /** Every block of the event loop over the threshold becomes a record that names the request and the line. */
-export class EventLoop implements RequestObserver {
-  /** Runs route functions so that a look at the stack can tell their request. */
-  readonly naming: Naming;
+export class EventLoop {
   readonly pending: PendingBlocks<SeenBlock>;
-  private readonly timing: Timing;
+  readonly sampler: Sampler;
   private readonly watch: LoopWatch;
   private readonly gc = new GcObserver();
   private readonly reader: CarefulReader;
-  private readonly queue: SocketQueue;
   private rules: RecordRules;
   /** Positions in the compiled code. */
-  private readonly compiled = new SourceMaps(process.cwd(), 0, Mappings);
-  private readonly id = randomBytes(4).toString('hex');
-  private stacksTrusted = false;
-  private probe: Probe | null = null;
-  private watchdog: Watchdog | null = null;
+  private readonly compiled = new SourceLines(workingDirectory(), 0, Mappings);
+  private server: Server | null = null;
   private watching = false;
-  private restoreGlobals: (() => void) | null = null;
   private closed = false;
-  /** A request whose end the loop is just hearing of: no longer in flight, but it was during the block. */
+  /** A request whose end the loop is just learning: no longer in flight, but it was during the block. */
   private ending: RequestState | null = null;
   private readonly recording = new Set<Promise<void>>();
 
   constructor(
     private readonly options: NonNullable<Resolved<typeof eventLoopOption>>,
-    private readonly lifecycle: RequestLifecycle,
+    private readonly lifecycle: RequestTracker,
     private readonly recorder: Recorder,
-    private readonly report: OncePerCause,
+    report: OncePerCause,
     private readonly scheduling: SchedulingPressure | null,
+    private readonly profile: LoopProfile | null = null,
   ) {
-    const { thresholdMs, replay } = options;
-    this.timing = timingOf(thresholdMs);
+    const { thresholdMs, replay, stack } = options;
+    const timing = timingOf(thresholdMs);
     this.watch = new LoopWatch(
-      this.timing,
+      timing,
       nodeGauges,
       () => lifecycle.inFlight,
       (block) => this.blocked(block),
-      () => this.turned(),
+      () => this.ticked(),
     );
-    this.naming = new Naming(`perf:${this.id}:`, this.watch.beat.words);
+    this.sampler = new Sampler(this.watch.beat.words, timing, lifecycle, stack, report);
+    if (profile !== null) this.sampler.onSample = (sample) => profile.add(sample);
     this.reader = new CarefulReader(report);
-    this.queue = new SocketQueue(this.reader);
     this.pending = new PendingBlocks(
       monotonicMs,
-      () => (this.watchdog?.running === true ? this.watch.polls : null),
+      () => (this.sampler.running ? this.watch.polls : null),
       (block) => this.judge(block),
       (error) => this.reader.failed('a classification', error),
     );
     const secrets = new SecretNames(replay?.denyNames ?? []);
-    this.rules = { secrets, replay, ownFolder: ownFolder(), reader: this.reader, methods: null };
+    const address = (): string | null => serverAddress(this.server);
+    this.rules = { secrets, replay, ownFolder: ownFolder(), reader: this.reader, methods: null, stack, address };
   }
 
   /** Before routes are registered. No thread yet: an application that serves nothing pays nothing. */
   install(server: Server | null = null, modules: ModulesContainer | null = null): void {
     if (modules !== null) this.rules = { ...this.rules, methods: new ProviderMethods(modules) };
-    if (this.options.safepoints) this.restoreGlobals = installSafepoints();
-    this.lifecycle.observe(this);
+    this.server = server;
     // Not as late as the first request, which may block; servers of the application's own, and `inject()`, start it with that.
     server?.once('listening', this.startWatching);
   }
-
-  readonly around: Around = (state, _request, proceed) =>
-    state === null ? proceed() : this.naming.runHandler(state, proceed);
 
   start(): void {
     this.watch.start();
@@ -117,7 +101,6 @@ export class EventLoop implements RequestObserver {
     if (this.closed) return;
     this.startWatching();
     this.watch.requestStarted(state.startedMs);
-    this.queue.started(state);
   }
 
   ended(state: RequestState): void {
@@ -125,12 +108,14 @@ export class EventLoop implements RequestObserver {
     this.ending = state;
     this.watch.requestEnded(state.endedMs);
     this.ending = null;
+    this.profile?.requestEnded(state);
   }
 
-  /** The request whose code calls this, where the context store does not tell. Costs some microseconds. */
-  currentRequest(below: Function): RequestState | null {
-    return this.naming.current ?? this.naming.named(captureNames(below));
-  }
+  /** Finds the places of the compiled code in the sources. */
+  readonly locator: FrameLocator = {
+    locate: (positions, deadlineMs) => this.sampler.locate(positions, deadlineMs),
+    compiled: (position) => this.compiled.locationOf(position),
+  };
 
   snapshot(): EventLoopSnapshot {
     return this.watch.statistics.snapshot(monotonicMs());
@@ -138,115 +123,91 @@ export class EventLoop implements RequestObserver {
 
   /** Resolves when every block so far is judged and recorded. */
   async settled(): Promise<void> {
-    // The block that the caller has in mind may still wait for the beat that ends it.
+    // The caller's last block may still wait for the beat that ends it.
     this.watch.turned();
     await this.pending.settled();
     await Promise.all(this.recording);
   }
 
-  /** Judges what is pending and leaves no timer, hook or global behind; the watchdog ends by itself. */
+  /** Judges pending blocks and leaves no timer or global behind; the thread ends by itself. */
   async close(): Promise<void> {
     this.watch.stop();
     this.closed = true;
-    this.watchdog?.stop();
+    this.sampler.stop();
     this.pending.close();
     await Promise.all(this.recording);
-    this.watchdog = null;
-    this.probe?.close();
+    this.sampler.close();
     this.gc.stop();
-    this.restoreGlobals?.();
   }
 
   private readonly startWatching = (): void => {
     if (this.watching || this.closed) return;
     this.watching = true;
     this.watch.statistics.restart(monotonicMs());
+    this.profile?.start();
     inRootContext(() => {
       this.gc.start();
-      const { words } = this.watch.beat;
-      const probeName = `nestjs-perf:probe:${threadId}:${this.id}`;
-      const watchdog = new Watchdog(words, this.timing, probeName, this.report);
-      watchdog.start();
-      if (!watchdog.running) return;
-      this.watchdog = watchdog;
-      this.probe = new Probe(probeName, words, this.naming, this.lifecycle);
-      void this.checkStacks();
+      this.sampler.start();
     });
   };
 
-  private async checkStacks(): Promise<void> {
-    const obstacle = await stacksObstacle();
-    this.stacksTrusted = obstacle === null;
-    const cause = 'event-loop blocks have a suspect at most, no culprit';
-    if (obstacle !== null) this.report.report(cause, `${cause}: ${obstacle}.`);
+  private ticked(): void {
+    // Without a server nothing else starts it: jobs and consumers block as well.
+    this.startWatching();
+    this.watch.beat.words[WORD.debugged] = Number(isDebuggable());
+    this.sampler.turned();
   }
 
   private blocked(block: Block): void {
-    const inFlight = this.lifecycle.states().filter(({ startedMs }) => startedMs < block.endMs);
     const { ending } = this;
+    const inFlight = this.lifecycle.states().filter(({ startedMs }) => startedMs < block.endMs);
     if (ending !== null && ending.startedMs < block.endMs && !inFlight.includes(ending)) inFlight.push(ending);
-    const { firstOn, severalOn } = this.naming;
-    const looks = this.probe?.samplesOf(block.seq) ?? [];
-    this.turned();
-    const queued = this.queue.openAfter(inFlight);
-    this.pending.add({ block, looks, inFlight, firstOn: firstOn ?? ending, severalOn, queued });
+    this.pending.add({ block, inFlight, samples: this.sampler.within(block.sinceMs, block.endMs) });
   }
 
-  private turned(): void {
-    this.naming.turned();
-    this.probe?.turned();
-  }
-
-  private judge(seen: SeenBlock): void {
-    const { block, looks, inFlight, firstOn, severalOn, queued } = seen;
-    const { startMs, endMs, cpuRatio } = block;
+  private judge({ block, inFlight, samples }: SeenBlock): void {
+    const { startMs, endMs, cpuRatio, inPieces } = block;
     const gcMs = this.gc.within(startMs, endMs);
-    const { shown, ...judged } = classify<RequestState>({
+    const lost = block.lost();
+    const votes = countVotes(samples, block, lost.runDelayMs);
+    const verdict = findCause({
       startMs,
       endMs,
-      inPieces: block.seq < 0,
-      looks,
-      gcMs,
       cpuRatio,
-      ...block.lost(),
+      inPieces,
+      votes,
+      gcMs,
+      ...lost,
       throttled: wasThrottled(this.scheduling?.since(startMs) ?? null),
       thresholdMs: this.options.thresholdMs,
-      debugged: debuggerAttached(),
-      stacksTrusted: this.stacksTrusted,
-      endedBefore: (state, ms) => state.endedMs > 0 && state.endedMs < ms,
-      suspectAt: (look) => suspectAt(look, inFlight, startMs, firstOn),
-      sharesWork: (look) => severalOn || sharesWork(look, inFlight),
-      firstOn,
-      alone: aloneIn(inFlight, startMs),
+      debugged: isDebuggable(),
     });
-    const classification = { ...judged, shown: this.options.stack ? shown : [] };
-    const waited = waitedOf(inFlight, classification);
-    this.charge(block, classification.culprit, waited);
-    const recorded = this.record(block, classification, gcMs, [...waited, ...queued]);
+    if (verdict === null) return;
+    const { request, othersWaited } = verdict;
+    const hasWaited = (state: RequestState): boolean => (request === null ? !votes.ran.has(state) : state !== request);
+    const delayed = othersWaited ? inFlight.filter(hasWaited) : [];
+    this.charge(block, verdict, delayed);
+    const recorded = this.record({ block, verdict, samples: samples.length, gcMs, delayed });
     this.recording.add(recorded);
     void recorded.finally(() => this.recording.delete(recorded));
   }
 
-  /** Adds the block to what its culprit has blocked and to what the others had to wait. */
-  private charge(block: Block, culprit: RequestState | null, waited: readonly RequestState[]): void {
-    for (const state of waited) state.delayedMs += msInside(block, state);
-    if (culprit === null) return;
-    const ms = msInside(block, culprit);
-    culprit.blockedMs += ms;
-    const route = this.reader.read('the route', () => culprit.route, null);
-    if (route !== null) ROUTE_BLOCKS.get(route)?.blocked(ms);
+  /** Adds the block to the time that its request has blocked, and to the time that the others had to wait. */
+  private charge(block: Block, { request }: Verdict, delayed: readonly RequestState[]): void {
+    for (const state of delayed) state.delayedMs += msInside(block, state);
+    if (request === null) return;
+    const ms = msInside(block, request);
+    request.blockedMs += ms;
+    const route = this.reader.read('the route', () => request.route, null);
+    route?.stats?.blocked(ms);
   }
 
-  private async record(
-    block: Block,
-    classification: Classification<RequestState>,
-    gcMs: number,
-    delayed: readonly RequestState[],
-  ): Promise<void> {
+  private async record(judged: JudgedBlock): Promise<void> {
     try {
-      const ask = async (positions: readonly Position[]) => this.watchdog?.locate(positions, LOCATE_MS) ?? null;
-      const locate = await locateIn(classification, ask, (position) => this.compiled.locationOf(position));
-      this.recorder.push(blockRecordOf(block, classification, gcMs, delayed, locate, this.rules));
+      const ask = (positions: readonly Position[]) => this.sampler.locate(positions, LOCATE_MS);
+      const shown = this.options.stack ? judged.verdict.shown : [];
+      const locate = await locateIn(shown, ask, (position) => this.compiled.locationOf(position));
+      this.recorder.push(createBlockRecord(judged, locate, this.rules));
     } catch (error) {
       this.reader.failed('a record', error);
     }
@@ -259,14 +220,19 @@ function wasThrottled(loss: SchedulingLoss | null): boolean {
 }
 
 /** A paused program looks blocked. */
-function debuggerAttached(): boolean {
+function isDebuggable(): boolean {
   if (!process.features.inspector) return false;
   return process.getBuiltinModule('node:inspector').url() !== undefined;
 }
 
+function serverAddress(server: Server | null): string | null {
+  const address = server?.address() ?? null;
+  return address === null || typeof address === 'string' ? null : formatAddress(address.address, address.port);
+}
+
 /** The folder of this library's files; null where a bundler has put them into the application's own file. */
 function ownFolder(): string | null {
-  const file = captureFrames()[0]?.file ?? '';
+  const file = captureFrames().frames[0]?.file ?? '';
   // In the published package, a file that scripts/build.mjs names.
   const folder = /^(.*[/\\])(?:event-loop[/\\]event-loop|shared[/\\]nestjs-perf\.[\w.-]+)\.[cm]?[jt]s$/.exec(file);
   return folder?.[1] ?? null;

@@ -1,52 +1,24 @@
 import { performance } from 'node:perf_hooks';
 import { type MonotonicClock, monotonicMs } from '../core/clock.js';
 import { inRootContext } from '../core/root-context.js';
-import { AWAKE, BEAT_AT, MODE, PARKED, POLLS, RUN_DELAY_US, SEQ, STARVED_US, UNITS_PER_MS, WORDS } from './beat.js';
+import { Beat, MODE, WORD } from './beat.js';
 import { PARK_AFTER_MS, PARK_QUIET_AFTER_MS, type Timing } from './event-loop.options.js';
 import { LoopStatistics } from './loop-statistics.js';
 
-/** Proves that the event loop turns, by a counter in shared memory: who reads it may see it late, never wrong. */
-export class Beat {
-  readonly words = new Int32Array(new SharedArrayBuffer(WORDS * Int32Array.BYTES_PER_ELEMENT));
-  lastMs = 0;
-
-  constructor(
-    private readonly thresholdMs: number,
-    nowMs: number,
-    /** Called when two beats lay further apart than the threshold. `seq` is the number that the loop had meanwhile. */
-    private readonly onLate: (seq: number, fromMs: number, toMs: number) => void,
-  ) {
-    this.restart(nowMs);
-  }
-
-  /** The loop turned at `nowMs` (monotonic). Never throws as long as its listener does not. */
-  at(nowMs: number): void {
-    const { lastMs } = this;
-    const seq = this.words[SEQ]!;
-    this.restart(nowMs);
-    if (nowMs - lastMs >= this.thresholdMs) this.onLate(seq, lastMs, nowMs);
-  }
-
-  /** The same; what was before is nobody's business. */
-  restart(nowMs: number): void {
-    const { words } = this;
-    words[SEQ] = words[SEQ]! + 1;
-    words[BEAT_AT] = nowMs * UNITS_PER_MS;
-    this.lastMs = nowMs;
-  }
-}
-
 /** One time the event loop did not come round for longer than the threshold. */
 export interface Block {
-  /** The loop's number during it; looks of the watchdog carry it too. -1: no part of it was long, all together were. */
-  readonly seq: number;
+  /** No part of it was long, all together were. */
+  readonly inPieces: boolean;
+  /** The last proof before it that the loop turned. It may have waited for events until {@link startMs}, or after the block. */
+  readonly sinceMs: number;
+  /** As late as the block can have begun. */
   readonly startMs: number;
   readonly endMs: number;
   /** Share of it that the main thread was on a CPU; more than 1 where only the whole process's is known. */
   readonly cpuRatio: number;
-  /** The watchdog's polls when it ended. */
+  /** The sampler's polls when it ended. */
   readonly polls: number;
-  /** What it has suffered, as far as the watchdog has told: ask some polls later. */
+  /** Time that the machine took, as far as the sampler has counted it: complete some polls later. */
   lost(): { starvedMs: number; runDelayMs: number };
 }
 
@@ -54,7 +26,7 @@ export interface LoopGauges {
   readonly nowMs: MonotonicClock;
   /** Milliseconds the loop has waited for events since the start. */
   idleMs(): number;
-  /** CPU milliseconds of the main thread, or of the process where Node cannot tell (before 22.19). */
+  /** CPU milliseconds of the main thread, or of the process before Node 22.19. */
   cpuMs(): number;
 }
 
@@ -68,18 +40,18 @@ export const nodeGauges: LoopGauges = {
 };
 const { threadCpuUsage } = process as { threadCpuUsage?: () => NodeJS.CpuUsage };
 
-/** Sees each block of the event loop from the inside. Ticks fast while requests are in flight, slowly otherwise. */
+/** Finds each block of the event loop from the inside. Ticks fast while requests are in flight, slowly otherwise. */
 export class LoopWatch {
   readonly beat: Beat;
   readonly statistics: LoopStatistics;
   private timer: NodeJS.Timeout | null = null;
-  /** There are requests: the tick is fast, and the watchdog awake. */
+  /** There are requests: the tick is fast, and the sampler awake. */
   private awake = false;
   private lastRequestMs = 0;
   /** The last tick, with the counters as they were. */
   private ticked!: { ms: number; idleMs: number; cpuMs: number; starvedUs: number; runDelayUs: number };
   /** Up to here all is reported, or was below the threshold: the last tick, or the end of a block since. */
-  private told!: { ms: number; idleMs: number };
+  private reported!: { ms: number; idleMs: number };
   /** The application's boot is over. */
   private begun = false;
 
@@ -88,16 +60,16 @@ export class LoopWatch {
     private readonly gauges: LoopGauges,
     private readonly inFlight: () => number,
     private readonly onBlock: (block: Block) => void,
-    /** At every tick, when the blocks before it are told. */
+    /** At every tick, when the blocks before it are reported. */
     private readonly onTick: () => void = () => {},
   ) {
     const nowMs = gauges.nowMs();
-    this.beat = new Beat(timing.thresholdMs, nowMs, (seq, fromMs, toMs) => this.late(seq, fromMs, toMs));
+    this.beat = new Beat(timing.thresholdMs, nowMs, (fromMs, toMs) => this.late(fromMs, toMs));
     this.statistics = new LoopStatistics(nowMs);
     this.baseline(nowMs);
   }
 
-  /** Starts the slow tick. What the loop does before its first tick or request (the application's boot) is nobody's block. */
+  /** Starts the slow tick. The application's boot, before the first tick or request, is no block. */
   start(): void {
     if (this.timer === null) this.tickEvery(this.timing.idleTickMs);
   }
@@ -107,7 +79,7 @@ export class LoopWatch {
     this.begun = false;
   }
 
-  /** The loop turns now, as far as this can tell: ends a block that has not been told yet. */
+  /** The loop turns now: ends a block that has not been reported yet. */
   turned(): void {
     if (this.begun) this.beat.at(this.gauges.nowMs());
   }
@@ -137,13 +109,13 @@ export class LoopWatch {
     this.baseline(nowMs);
     this.tickEvery(this.timing.tickMs);
     const { words } = this.beat;
-    Atomics.store(words, MODE, AWAKE);
-    Atomics.notify(words, MODE);
+    Atomics.store(words, WORD.mode, MODE.awake);
+    Atomics.notify(words, WORD.mode);
   }
 
   private park(): void {
     this.awake = false;
-    Atomics.compareExchange(this.beat.words, MODE, AWAKE, PARKED);
+    Atomics.compareExchange(this.beat.words, WORD.mode, MODE.awake, MODE.parked);
     this.tickEvery(this.timing.idleTickMs);
   }
 
@@ -172,50 +144,51 @@ export class LoopWatch {
 
   private baseline(ms: number): void {
     const { beat, gauges } = this;
-    const [starvedUs, runDelayUs] = [beat.words[STARVED_US]!, beat.words[RUN_DELAY_US]!];
+    const [starvedUs, runDelayUs] = [beat.words[WORD.starvedUs]!, beat.words[WORD.runDelayUs]!];
     this.ticked = { ms, idleMs: gauges.idleMs(), cpuMs: gauges.cpuMs(), starvedUs, runDelayUs };
-    this.told = this.ticked;
+    this.reported = this.ticked;
   }
 
-  private late(seq: number, fromMs: number, toMs: number): void {
+  private late(fromMs: number, toMs: number): void {
     // The loop may have waited for events between the last tick and the beat before; only what it waited beyond that time
     // must have been in between. The duration is an upper bound.
-    const idleMs = Math.max(0, this.gauges.idleMs() - this.told.idleMs - (fromMs - this.told.ms));
+    const idleMs = Math.max(0, this.gauges.idleMs() - this.reported.idleMs - (fromMs - this.reported.ms));
     const durationMs = toMs - fromMs - idleMs;
     if (durationMs < this.timing.thresholdMs) return;
     this.lateInPieces(toMs - durationMs, toMs);
-    this.emit(seq, toMs - durationMs, toMs, toMs);
-    this.told = { ms: toMs, idleMs: this.gauges.idleMs() };
+    this.emit(false, fromMs, toMs - durationMs, toMs, toMs);
+    this.reported = { ms: toMs, idleMs: this.gauges.idleMs() };
   }
 
-  /** Many requests queued one behind the other. Told without what is told already, or time would be charged twice. */
+  /** Many requests queued one behind the other. Without the time of reported blocks, which would be charged twice. */
   private lateInPieces(endMs: number, nowMs: number): void {
     const leastMs = this.timing.thresholdMs + (this.awake ? this.timing.tickMs : this.timing.idleTickMs);
-    // In time, as nearly always: spares the question how long it was idle.
-    if (endMs - this.told.ms < leastMs) return;
-    const busyMs = endMs - this.told.ms - (this.gauges.idleMs() - this.told.idleMs);
-    if (busyMs >= leastMs) this.emit(-1, endMs - busyMs, endMs, nowMs);
+    // In time, as nearly always: then the idle time is not read.
+    if (endMs - this.reported.ms < leastMs) return;
+    const busyMs = endMs - this.reported.ms - (this.gauges.idleMs() - this.reported.idleMs);
+    if (busyMs >= leastMs) this.emit(true, this.reported.ms, endMs - busyMs, endMs, nowMs);
   }
 
-  private emit(seq: number, startMs: number, endMs: number, nowMs: number): void {
+  private emit(inPieces: boolean, sinceMs: number, startMs: number, endMs: number, nowMs: number): void {
     const { ms, idleMs, cpuMs, starvedUs, runDelayUs } = this.ticked;
     const sinceTickMs = Math.max(1, nowMs - ms - (this.gauges.idleMs() - idleMs));
     this.statistics.blocked(nowMs, endMs - startMs);
     this.onBlock({
-      seq,
+      inPieces,
+      sinceMs,
       startMs,
       endMs,
       cpuRatio: (this.gauges.cpuMs() - cpuMs) / sinceTickMs,
       polls: this.polls,
       lost: () => ({
-        starvedMs: this.msSince(STARVED_US, starvedUs),
-        runDelayMs: this.msSince(RUN_DELAY_US, runDelayUs),
+        starvedMs: this.msSince(WORD.starvedUs, starvedUs),
+        runDelayMs: this.msSince(WORD.runDelayUs, runDelayUs),
       }),
     });
   }
 
   get polls(): number {
-    return Atomics.load(this.beat.words, POLLS);
+    return Atomics.load(this.beat.words, WORD.polls);
   }
 
   private msSince(word: number, beforeUs: number): number {

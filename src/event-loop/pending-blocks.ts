@@ -1,9 +1,9 @@
-import type { RecordHold } from '../core/record-hold.js';
-import type { RequestState } from '../core/request-state.js';
+import type { RecordHold } from '../ports/record-hold.js';
+import type { RequestState } from '../request/request-state.js';
 import { inRootContext } from '../core/root-context.js';
 import type { Block } from './loop-watch.js';
 
-/** The watchdog's and the garbage collector's figures of a block arrive some turns after it. */
+/** The figures of the sampler's thread and of the garbage collector arrive some turns after a block. */
 const SETTLE_MS = 30;
 const MORE_POLLS = 2;
 /** A record waits no longer than this for a classification. */
@@ -19,17 +19,17 @@ export class PendingBlocks<T extends { readonly block: Block }> implements Recor
 
   constructor(
     private readonly nowMs: () => number,
-    /** The watchdog's polls so far; null when there is no watchdog to wait for. */
+    /** The sampler's polls so far; null when no sampler runs. */
     private readonly polls: () => number | null,
     private readonly judge: (block: T) => void,
-    /** Hears why a classification or a record failed: each runs in a timer, where an error would end the process. */
+    /** Called when a classification or a record failed: each runs in a timer, where an error would end the process. */
     private readonly failed: (error: unknown) => void,
   ) {}
 
   add(block: T): void {
     if (this.blocks.length >= MAX_PENDING) this.judgeOldest();
     this.blocks.push(block);
-    if (this.timer === null) this.lookIn(SETTLE_MS);
+    if (this.timer === null) this.settleIn(SETTLE_MS);
   }
 
   hold(state: RequestState, release: (state: RequestState) => void): boolean {
@@ -52,11 +52,11 @@ export class PendingBlocks<T extends { readonly block: Block }> implements Recor
     this.releaseHeld();
   }
 
-  private lookIn(ms: number): void {
-    this.timer = inRootContext(() => setTimeout(this.look, ms).unref());
+  private settleIn(ms: number): void {
+    this.timer = inRootContext(() => setTimeout(this.settle, ms).unref());
   }
 
-  private readonly look = (): void => {
+  private readonly settle = (): void => {
     this.timer = null;
     const nowMs = this.nowMs();
     const polls = this.polls();
@@ -68,7 +68,7 @@ export class PendingBlocks<T extends { readonly block: Block }> implements Recor
       this.judgeOldest();
     }
     this.releaseHeld();
-    if (this.blocks.length > 0) this.lookIn(SETTLE_MS / 3);
+    if (this.blocks.length > 0) this.settleIn(SETTLE_MS / 3);
   };
 
   private judgeOldest(): void {

@@ -1,14 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import { attach } from '../core/attachment.js';
 import type { MonotonicClock } from '../core/clock.js';
 import { reasonOf } from '../core/reason.js';
-import type { RecordHold } from '../core/record-hold.js';
+import type { Unit } from '../core/record.js';
+import type { RecordHold } from '../ports/record-hold.js';
 import type { OncePerCause } from '../core/reporter.js';
-import type { RequestState } from '../core/request-state.js';
-import { RequestUnits } from '../core/request-unit.js';
-import { isMeasured, type Route } from '../core/route.js';
+import type { DecidesGates, ExperimentNotes, RequestState } from '../request/request-state.js';
+import { RequestUnits } from '../request/request-unit.js';
+import { isMeasured, type Route } from '../request/routes.js';
 import { within } from '../core/within.js';
-import type { RequestObserver } from '../http/lifecycle.js';
 import type { ResolvedExperiments } from './experiments.options.js';
 import { GateDecisions } from './gate-decisions.js';
 import { type SliceTally, Switchback } from './switchback/switchback.js';
@@ -19,24 +18,10 @@ import { hashOf } from './unit-hash.js';
 /** Other than the seeds of gates, so that buckets and variants have nothing to do with each other. */
 const BUCKET_SEED = 0x6275636b;
 
-/** What is noted on a request beside its variants. */
-interface RequestNotes {
-  /** Gates whose variant was not drawn. */
-  readonly uncounted: string[];
-  /** A gate was checked before the gates opened. */
-  before: boolean;
-  slice: SliceTally | null;
-}
-
-const NOTES = attach<RequestNotes>('request');
-const TALLY = attach<RouteTally>('route');
-/** An application's; there is none with experiments off. */
-export const EXPERIMENTS = attach<ExperimentEngine>('application');
-
 /** Decides variants while requests run, and sums up what became of them when they have ended. One per application. */
-export class ExperimentEngine implements RequestObserver {
+export class ExperimentEngine implements DecidesGates {
   private readonly decisions: GateDecisions;
-  private readonly units: RequestUnits;
+  private readonly readUnit: (state: RequestState) => Unit | null;
   private readonly switchback: Switchback | null;
   private readonly source = randomUUID();
   private readonly tallies: RouteTally[] = [];
@@ -48,12 +33,14 @@ export class ExperimentEngine implements RequestObserver {
     private readonly report: OncePerCause,
     /** Whom requests are for, unless `experiments.unit` tells it. */
     units: RequestUnits,
-    /** Null when the event loop is not observed: then nobody is proven to have blocked it. Asked when a request has ended. */
-    private readonly recordHold: () => RecordHold | null,
+    /** Null when the event loop is not observed: then no request is proven to have blocked it. */
+    private readonly holds: RecordHold | null,
   ) {
     const { gates, unit, switchback } = options;
     this.decisions = new GateDecisions(gates, report);
-    this.units = unit === null ? units : new RequestUnits('experiments.unit', unit, report);
+    // Beside what `unit` returns, which the state keeps for records, users and shared answers.
+    const own = unit === null ? null : new RequestUnits('experiments.unit', unit, report);
+    this.readUnit = own === null ? (state) => units.of(state) : (state) => own.read(state) ?? null;
     this.switchback = switchback === null ? null : new Switchback(switchback, this.source);
   }
 
@@ -86,8 +73,7 @@ export class ExperimentEngine implements RequestObserver {
   }
 
   ended(state: RequestState): void {
-    const hold = this.recordHold();
-    if (hold === null || !hold.hold(state, this.count)) this.count(state);
+    if (this.holds?.hold(state, this.count) !== true) this.count(state);
   }
 
   /** Once the request's blocked time is final. */
@@ -124,7 +110,7 @@ export class ExperimentEngine implements RequestObserver {
   }
 
   private decide(state: RequestState, gate: string): boolean {
-    const unit = (state.unit ??= this.units.of(state) ?? { userId: state.id });
+    const unit = (state.unit ??= this.readUnit(state) ?? { userId: state.id });
     if (this.switchback?.gate === gate) {
       const { on, current } = this.switchback;
       const notes = notesOf(state);
@@ -144,9 +130,9 @@ export class ExperimentEngine implements RequestObserver {
   }
 
   private addVariants(state: RequestState, outcome: Outcome, tally: RouteTally): void {
-    const notes = NOTES.get(state);
+    const notes = state.experimentNotes;
     const unitHash = hashOf(state.unit!.userId, BUCKET_SEED);
-    notes?.slice?.add(state.route!, outcome);
+    (notes?.slice as SliceTally | null | undefined)?.add(state.route!, outcome);
     if (notes?.before === true) tally.addBefore(unitHash, outcome);
     for (const [gate, variant] of Object.entries(state.variants!)) {
       if (notes?.uncounted.includes(gate) === true) continue;
@@ -155,21 +141,14 @@ export class ExperimentEngine implements RequestObserver {
   }
 
   private tallyOf(route: Route): RouteTally {
-    let tally = TALLY.get(route);
-    if (tally === null) {
-      tally = new RouteTally(route.method, route.pattern);
-      TALLY.set(route, tally);
-      this.tallies.push(tally);
-    }
+    const known = route.tally as RouteTally | null;
+    if (known !== null) return known;
+    const tally = new RouteTally(route.method, route.pattern);
+    route.tally = tally;
+    this.tallies.push(tally);
     return tally;
   }
 }
 
-function notesOf(state: RequestState): RequestNotes {
-  let notes = NOTES.get(state);
-  if (notes === null) {
-    notes = { uncounted: [], before: false, slice: null };
-    NOTES.set(state, notes);
-  }
-  return notes;
-}
+const notesOf = (state: RequestState): ExperimentNotes =>
+  (state.experimentNotes ??= { uncounted: [], before: false, slice: null });

@@ -1,26 +1,29 @@
 import { createParamDecorator, type ExecutionContext, type Type } from '@nestjs/common';
+import { decorateMethods, requireMethod, wrapMethod } from '../request/decorated-method.js';
 import { describe } from '../core/option.js';
 import { PerfError } from '../core/perf.error.js';
-import { storedRequest } from '../core/request-state.js';
-import { bringHandlerInterceptor, bringHandlerInterceptors } from '../http/handler.interceptor.js';
-import type { AroundFactory } from '../http/handlers.js';
-import { stateOf } from '../http/lifecycle.js';
-import { type ExperimentEngine, EXPERIMENTS } from './experiment-engine.js';
-
-const EXPERIMENT_METADATA = 'perf:experiment';
+import { storedRequest } from '../request/request-state.js';
+import { routeMethodNames } from '../request/handlers.js';
+import { stateOf } from '../request/tracker.js';
 
 /**
  * Puts a handler, or every handler of a controller, into the experiment behind a gate: the variant is decided before the
- * handler runs, after guards, and lands on the request's record. Needs no context store.
+ * handler runs, after guards and pipes, and is written on the request's record.
  * @throws PERF_ERR_DECORATOR when the gate has no name
  */
 export function Experiment(gate: string): MethodDecorator & ClassDecorator {
   requireName(gate, '@Experiment()');
-  return (target: object, _key?: string | symbol, descriptor?: PropertyDescriptor): void => {
-    const place = (descriptor?.value ?? target) as object;
-    Reflect.defineMetadata(EXPERIMENT_METADATA, [...gatesOf(place), gate], place);
-    if (descriptor === undefined) bringHandlerInterceptors(target as Type);
-    else bringHandlerInterceptor(place);
+  const decideGate = (descriptor: PropertyDescriptor): void =>
+    wrapMethod(descriptor, (method) => ({
+      wrapper(this: unknown, ...parameters: unknown[]): unknown {
+        const state = storedRequest();
+        state?.owner.experiments?.isOn(state, gate);
+        return method.apply(this, parameters);
+      },
+    }));
+  return (target: object, key?: string | symbol, descriptor?: PropertyDescriptor): void => {
+    if (key !== undefined) decideGate(requireMethod('@Experiment()', target, key, descriptor));
+    else decorateMethods(target as Type, routeMethodNames(target as Type), decideGate);
   };
 }
 
@@ -30,28 +33,13 @@ export function Experiment(gate: string): MethodDecorator & ClassDecorator {
  */
 export const Variant = (gate: string): ParameterDecorator => {
   requireName(gate, '@Variant()');
-  return variantOf(gate);
+  return readVariant(gate);
 };
 
-const variantOf = createParamDecorator((gate: string, context: ExecutionContext): 'on' | 'off' => {
+const readVariant = createParamDecorator((gate: string, context: ExecutionContext): 'on' | 'off' => {
   const state = stateOf(context.switchToHttp().getRequest()) ?? storedRequest() ?? null;
-  return state !== null && EXPERIMENTS.get(state.owner)?.isOn(state, gate) === true ? 'on' : 'off';
+  return state?.owner.experiments?.isOn(state, gate) === true ? 'on' : 'off';
 });
-
-/** Evaluates the gates of decorated handlers before they run. */
-export function aroundExperiments(engine: ExperimentEngine): AroundFactory {
-  return ({ controller, method }) => {
-    const gates = [...gatesOf(controller), ...gatesOf(method)];
-    if (gates.length === 0) return null;
-    return (state, _request, proceed) => {
-      if (state !== null) for (const gate of gates) engine.isOn(state, gate);
-      return proceed();
-    };
-  };
-}
-
-const gatesOf = (place: object): readonly string[] =>
-  (Reflect.getMetadata(EXPERIMENT_METADATA, place) as readonly string[] | undefined) ?? [];
 
 function requireName(gate: unknown, decorator: string): void {
   if (typeof gate === 'string' && gate !== '') return;

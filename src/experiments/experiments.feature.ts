@@ -1,50 +1,64 @@
-import { EXPERIMENT_ANSWERS } from '../core/experiment-answers.js';
-import { RECORD_HOLD } from '../core/record-hold.js';
-import type { Feature, FeatureDefinition, FeatureHost } from '../http/feature.js';
-import { aroundExperiments } from './experiment.decorator.js';
-import { ExperimentEngine, EXPERIMENTS } from './experiment-engine.js';
+import { ExperimentAnswers, type ExperimentAnswer } from '../ports/experiment-answers.js';
+import { RecordHold } from '../ports/record-hold.js';
+import type { RequestState } from '../request/request-state.js';
+import { PerfApplication } from '../request/application.js';
+import { optionalPort, provideFeature, providePort, type Feature, type FeatureDefinition } from '../request/feature.js';
+import { ExperimentEngine } from './experiment-engine.js';
 import { Experiments } from './experiments.js';
 import { experimentsOption, type ResolvedExperiments } from './experiments.options.js';
 
-/** Experiments, wired to one application's requests. Exists with the feature off as well: every check is then false. */
-class ExperimentsFeature implements Feature {
+/** Experiments of one application. Exists with the feature off as well: every check is then false. */
+export class ExperimentsFeature implements Feature, ExperimentAnswers {
   readonly service: Experiments;
-  private readonly engine: ExperimentEngine | null;
+  readonly engine: ExperimentEngine | null;
 
   constructor(
     options: ResolvedExperiments | null,
-    private readonly host: FeatureHost,
+    private readonly application: PerfApplication,
+    holds: RecordHold | null,
   ) {
-    const { nowMs, report, requests, units } = host;
-    this.engine =
-      options === null ? null : new ExperimentEngine(options, nowMs, report, units, () => RECORD_HOLD.get(requests));
+    const { nowMs, report, requests, units } = application;
+    this.engine = options === null ? null : new ExperimentEngine(options, nowMs, report, units, holds);
     this.service = new Experiments(this.engine, requests, report);
   }
 
   install(): void {
-    const { engine } = this;
-    if (engine === null) return;
-    const { handlers, requests } = this.host;
-    EXPERIMENTS.set(requests, engine);
-    EXPERIMENT_ANSWERS.set(requests, {
-      gates: () => engine.totals().gates.map(({ gate }) => gate),
-      answer: (gate) => this.service.report(gate),
-    });
-    requests.observe(engine);
-    handlers.around(aroundExperiments(engine));
-    engine.start();
+    this.application.requests.experiments = this.engine;
+    this.engine?.start();
+  }
+
+  ended(state: RequestState): void {
+    this.engine?.ended(state);
+  }
+
+  gates(): string[] {
+    return this.engine?.totals().gates.map(({ gate }) => gate) ?? [];
+  }
+
+  answer(gate: string): ExperimentAnswer {
+    return this.service.report(gate);
   }
 
   async close(): Promise<void> {
-    await this.engine?.close(this.host.flushTimeoutMs);
+    await this.engine?.close(this.application.flushTimeoutMs);
   }
 }
 
 export const experimentsFeature: FeatureDefinition<'experiments', ResolvedExperiments> = {
   name: 'experiments',
   title: 'experiments',
-  observes: 'context',
+  observes: 'requests',
   service: Experiments,
   option: experimentsOption,
-  create: (options, host) => new ExperimentsFeature(options, host),
+  token: ExperimentsFeature,
+  providers: [
+    provideFeature(
+      'experiments',
+      ExperimentsFeature,
+      [PerfApplication, optionalPort(RecordHold)],
+      (options: ResolvedExperiments | null, application: PerfApplication, holds: RecordHold | null) =>
+        new ExperimentsFeature(options, application, holds),
+    ),
+    providePort(ExperimentAnswers, ExperimentsFeature, (feature) => (feature.engine === null ? null : feature)),
+  ],
 };

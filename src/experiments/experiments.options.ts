@@ -1,7 +1,7 @@
 import { MAX_TIMER_MS } from '../core/clock.js';
 import type { PerfRequest } from '../core/perf-request.js';
 import type { Unit } from '../core/record.js';
-import type { TellUnit } from '../core/request-unit.js';
+import type { TellUnit } from '../request/request-unit.js';
 import { number, object, optional, optionError, value, type Option, type Resolved } from '../core/option.js';
 import type { GateClient } from './gates/gate-client.js';
 

@@ -1,6 +1,6 @@
 import { describe } from '../core/option.js';
 import type { OncePerCause } from '../core/reporter.js';
-import { storedRequest, type RequestOwner } from '../core/request-state.js';
+import { storedRequest, type RequestOwner } from '../request/request-state.js';
 import type { ExperimentEngine } from './experiment-engine.js';
 import type { ExperimentReport, ReportOptions } from './report/experiment-report.js';
 import { reportOf } from './report/report-of.js';
@@ -31,10 +31,7 @@ export class Experiments {
     const state = storedRequest();
     if (state !== undefined && state.owner === this.owner) return this.engine.isOn(state, gate);
     const cause = 'Experiments.check() outside a request';
-    this.problems.report(
-      cause,
-      `${cause}, or with the context store off (\`context: true\` switches it on): it is false.`,
-    );
+    this.problems.report(cause, `${cause}: it is false.`);
     return false;
   }
 

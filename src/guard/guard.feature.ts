@@ -1,8 +1,8 @@
-import { PerfError } from '../core/perf.error.js';
-import { currentRequest } from '../core/request-state.js';
+import { currentRequest } from '../request/request-state.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
-import type { Extension } from '../http/extension.js';
-import type { Feature, FeatureBoot, FeatureHost } from '../http/feature.js';
+import { PerfApplication } from '../request/application.js';
+import { FEATURE, type PerfExtension } from '../request/extension.js';
+import type { Feature, FeatureBoot } from '../request/feature.js';
 import type { MakeBreaker } from './breaker.js';
 import { Deadlines } from './deadlines.js';
 import type { GateHost } from './gate.js';
@@ -13,17 +13,18 @@ import { RedisGuard } from './redis/redis-guard.js';
 import { RedisUpstream } from './redis/redis-upstream.js';
 import { answerRetryAfter } from './retry-after.js';
 import { UpstreamGuard } from './upstream-guard.js';
-import { refuseUnknownUpstreams, upstreamToken } from './upstream.decorator.js';
+import { upstreamToken } from './upstream.decorator.js';
 
 /** The guarded upstreams of one application. */
 class GuardFeature implements Feature {
+  readonly [FEATURE] = true;
   private readonly deadlines: Deadlines;
   private readonly guards = new Map<string, Guard>();
   private giveAdapterBack: () => void = () => {};
 
   constructor(
     private readonly options: ResolvedGuard,
-    private readonly host: FeatureHost,
+    private readonly host: PerfApplication,
     private readonly loadBreakers: () => Promise<MakeBreaker>,
   ) {
     this.deadlines = new Deadlines(host.nowMs);
@@ -41,25 +42,11 @@ class GuardFeature implements Feature {
     return this.guards.get(name);
   }
 
-  async install({ modules, adapter }: FeatureBoot): Promise<void> {
-    refuseUnknownUpstreams(modules, [...this.guards.keys()]);
+  async install({ adapter }: FeatureBoot): Promise<void> {
     if (!this.host.enabled) return;
     const makeBreaker = await this.loadBreakers();
     for (const guard of this.guards.values()) guard.use(makeBreaker);
-    if (this.options.requestDeadlineMs !== null) this.enableContext();
     if (adapter !== null) this.giveAdapterBack = answerRetryAfter(adapter);
-  }
-
-  /** By which a call knows its request. */
-  private enableContext(): void {
-    const { requests } = this.host;
-    if (!requests.contextAllowed) {
-      throw new PerfError(
-        'PERF_ERR_CONTEXT_OFF',
-        '`guard.requestDeadlineMs` cannot tell which request a call belongs to. Remove `context: false` from PerfModule.forRoot().',
-      );
-    }
-    requests.enableContext();
   }
 
   snapshot(): Pick<PerfSnapshot, 'guard'> {
@@ -96,11 +83,17 @@ class GuardFeature implements Feature {
  * The extension.
  * @throws PERF_ERR_OPTION
  */
-export function guardExtension(options: GuardOptions, loadBreakers: () => Promise<MakeBreaker>): Extension {
+export function guardExtension(options: GuardOptions, loadBreakers: () => Promise<MakeBreaker>): PerfExtension {
   const resolved = guardOption.read(options, 'guard');
-  for (const name of resolved.upstreams.keys()) upstreamToken(name);
-  return {
-    name: 'guard',
-    create: (host) => new GuardFeature(resolved, host, loadBreakers),
+  const feature = {
+    provide: GuardFeature,
+    inject: [PerfApplication],
+    useFactory: (application: PerfApplication) => new GuardFeature(resolved, application, loadBreakers),
   };
+  const upstreams = [...resolved.upstreams.keys()].map((name) => ({
+    provide: upstreamToken(name),
+    inject: [GuardFeature],
+    useFactory: (guards: GuardFeature) => guards.of(name),
+  }));
+  return { name: 'guard', providers: [feature, ...upstreams] };
 }

@@ -1,5 +1,5 @@
 import type { AbstractHttpAdapter } from '@nestjs/core';
-import { watchReplies } from '../http/replies.js';
+import { watchReplies } from '../request/replies.js';
 import { retryAfterOfBody } from './guard.error.js';
 
 /** What HTTP clients throw and return: `fetch` has `Headers`, others plain objects, axios and got a response in the error. */

@@ -2,14 +2,11 @@ import { performance } from 'node:perf_hooks';
 import { getHeapStatistics } from 'node:v8';
 import { entryOf } from '../core/entry-of.js';
 import { Histogram } from '../core/histogram.js';
-import type { CountedRoute, LatencyFigures } from '../core/latency-figures.js';
-import { routeName, type Route } from '../core/route.js';
-import type { RouteTimeFigures } from '../core/route-time.js';
-import type { SchedulingPressure } from '../core/scheduling.js';
+import type { CountedRoute, LatencyFigures } from '../ports/latency-figures.js';
+import { routeName, type Route } from '../request/routes.js';
+import type { RouteTimeFigures } from '../ports/route-time.js';
+import type { SchedulingPressure } from '../ports/scheduling.js';
 import { ProcessSums, RouteSums, RouteWindow } from './rows/window.js';
-
-/** Fewer requests that were alone in flight say too little of their own work. */
-const MIN_ALONE = 5;
 
 /** The counters that other features keep anyway; null with a feature off. */
 export interface Counters {
@@ -21,8 +18,8 @@ export interface Counters {
 /** What one route had counted when it was last looked at. */
 class Seen {
   sums = new RouteSums();
-  aloneCount = 0;
-  aloneMs = 0;
+  ended = 0;
+  ownMs = 0;
   readonly byStatus = new Map<number, Histogram>();
 }
 const NOTHING = new RouteSums();
@@ -84,14 +81,11 @@ export class Collector {
     for (const [status, histogram] of byStatus)
       entryOf(seen.byStatus, status, () => new Histogram()).catchUp(histogram, window.histogram);
     window.sumMs = window.histogram.sumMs;
-    if (time === null || window.timed === 0) return window;
-    const alone = time.aloneCount - seen.aloneCount;
-    const ownMs = alone >= MIN_ALONE ? (time.aloneMs - seen.aloneMs) / alone : times!.ownCpuMsOf(route);
-    [seen.aloneCount, seen.aloneMs] = [time.aloneCount, time.aloneMs];
-    if (ownMs !== null) {
-      window.ownOf = window.timed;
-      window.ownMs = Math.min(window.busyMs, ownMs * window.timed);
-    }
+    if (time === null || time.ownMs === null) return window;
+    // Few samples are right in the mean: the sums over many windows are as sure as their samples are many.
+    window.ownOf = time.ended - seen.ended;
+    window.ownMs = time.ownMs - seen.ownMs;
+    [seen.ended, seen.ownMs] = [time.ended, time.ownMs];
     return window;
   }
 

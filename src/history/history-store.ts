@@ -1,4 +1,4 @@
-import type { TimeRange } from '../core/history.js';
+import type { TimeRange } from '../ports/history.js';
 import type { HistoryRow } from './rows/row.js';
 import type { Tier } from './rows/tiers.js';
 

@@ -1,34 +1,42 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
-import { HISTORY } from '../core/history.js';
-import { LATENCY_FIGURES } from '../core/latency-figures.js';
+import { HistoryReader } from '../ports/history.js';
+import { LatencyFigures } from '../ports/latency-figures.js';
 import type { Resolved } from '../core/option.js';
 import { reasonOf } from '../core/reason.js';
 import { inRootContext } from '../core/root-context.js';
-import { ROUTE_TIME_FIGURES } from '../core/route-time.js';
-import { SCHEDULING } from '../core/scheduling.js';
-import { USERS } from '../core/users.js';
-import type { Feature, FeatureDefinition, FeatureHost } from '../http/feature.js';
+import { RouteTimeFigures } from '../ports/route-time.js';
+import { SchedulingPressure } from '../ports/scheduling.js';
+import { UserList } from '../ports/users.js';
+import { PerfApplication } from '../request/application.js';
+import { optionalPort, provideFeature, providePort, type Feature, type FeatureDefinition } from '../request/feature.js';
 import { History } from './history.js';
 import { historyOption } from './history.options.js';
 import type { HistoryStore } from './history-store.js';
 import { MINUTE_MS, WINDOW_MS } from './rows/tiers.js';
 import { VerdictKeeper } from './verdicts/verdict-keeper.js';
 
+/** Between two minutes at the least, milliseconds. */
+const MIN_WAIT_MS = 5_000;
+
 type Options = NonNullable<Resolved<typeof historyOption>>;
 
 /** What was, kept once a minute from what other features count anyway. */
-class HistoryFeature implements Feature {
-  private readonly history: History;
+export class HistoryFeature implements Feature {
+  readonly history: History;
   private readonly store: HistoryStore | null;
   private timer: NodeJS.Timeout | null = null;
 
   constructor(
     options: Options,
-    private readonly host: FeatureHost,
+    private readonly host: PerfApplication,
+    latency: LatencyFigures | null,
+    times: RouteTimeFigures | null,
+    scheduling: SchedulingPressure | null,
+    users: UserList | null,
   ) {
     this.store = options.store;
-    const { requests, recorder, report, release } = host;
+    const { recorder, report, release } = host;
     const pod = hostname();
     const own = {
       pod,
@@ -38,20 +46,15 @@ class HistoryFeature implements Feature {
     const judge = new VerdictKeeper({
       own,
       shared: options.store?.shared === true,
-      usersOf: (route) => USERS.get(requests)?.('totalMs', route, 2 * WINDOW_MS) ?? [],
+      usersOf: (route) => users?.list('totalMs', route, 2 * WINDOW_MS) ?? [],
       tell: (verdict) => {
         if (recorder.wanted) recorder.push({ kind: 'verdict', verdict });
       },
       failed: this.failed,
     });
-    const counters = () => ({
-      latency: LATENCY_FIGURES.get(requests),
-      times: ROUTE_TIME_FIGURES.get(requests),
-      scheduling: SCHEDULING.get(requests),
-    });
+    const counters = () => ({ latency, times, scheduling });
     const parts = { ...options, own, counters, report, now: () => Date.now() };
     this.history = new History(parts, options.verdicts ? judge : null);
-    HISTORY.set(requests, this.history);
   }
 
   async install(): Promise<void> {
@@ -72,15 +75,12 @@ class HistoryFeature implements Feature {
     await inRootContext(() => this.history.close(this.host.flushTimeoutMs));
   }
 
-  /** Until the next full minute. */
   private wait(): void {
-    this.timer = setTimeout(
-      () => {
-        this.wait();
-        this.history.tick().catch(this.failed);
-      },
-      MINUTE_MS - (Date.now() % MINUTE_MS),
-    ).unref();
+    const next = (): void => {
+      this.wait();
+      this.history.tick().catch(this.failed);
+    };
+    this.timer = setTimeout(next, msToNextMinute(Date.now())).unref();
   }
 
   private readonly failed = (error: unknown): void => {
@@ -89,10 +89,29 @@ class HistoryFeature implements Feature {
   };
 }
 
+/** Never at once: a wall clock that stands still, as in tests, would make the timer spin. */
+function msToNextMinute(nowMs: number): number {
+  const leftMs = MINUTE_MS - (nowMs % MINUTE_MS);
+  // A broken clock reads NaN, and one before 1970 leaves more than a minute.
+  return leftMs <= MINUTE_MS ? Math.max(MIN_WAIT_MS, leftMs) : MINUTE_MS;
+}
+
 export const historyFeature: FeatureDefinition<'history', Options> = {
   name: 'history',
   title: 'history',
   observes: 'process',
   option: historyOption,
-  create: (options, host) => (options === null ? {} : new HistoryFeature(options, host)),
+  token: HistoryFeature,
+  providers: [
+    provideFeature(
+      'history',
+      HistoryFeature,
+      [PerfApplication, ...[LatencyFigures, RouteTimeFigures, SchedulingPressure, UserList].map(optionalPort)],
+      (
+        options: Options | null,
+        ...given: [PerfApplication, LatencyFigures, RouteTimeFigures, SchedulingPressure, UserList]
+      ) => (options === null ? null : new HistoryFeature(options, ...given)),
+    ),
+    providePort(HistoryReader, HistoryFeature, ({ history }) => history),
+  ],
 };

@@ -8,7 +8,7 @@ import type {
   PerfComparison,
   RouteCounts,
   TimeRange,
-} from '../core/history.js';
+} from '../ports/history.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { Verdict } from '../core/verdict.js';
 import { Collector, type Counters } from './collector.js';

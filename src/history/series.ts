@@ -1,5 +1,5 @@
 import { entryOf } from '../core/entry-of.js';
-import type { HistorySeries, TimeRange } from '../core/history.js';
+import type { HistorySeries, TimeRange } from '../ports/history.js';
 import type { HistorySource } from './reader.js';
 import { bucketOf, TIERS, type Tier, type TierRule } from './rows/tiers.js';
 import { type RouteSums, RouteWindow } from './rows/window.js';

@@ -1,4 +1,4 @@
-import type { TimeRange } from '../core/history.js';
+import type { TimeRange } from '../ports/history.js';
 import { reasonOf } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
 import { within } from '../core/within.js';

@@ -1,61 +1,72 @@
 import type { Resolved } from '../core/option.js';
 import { epochMsOf } from '../core/clock.js';
-import { LATENCY_FIGURES, type CountedRoute, type LatencyFigures } from '../core/latency-figures.js';
+import type { Histogram } from '../core/histogram.js';
+import { LatencyFigures, type CountedRoute } from '../ports/latency-figures.js';
 import type { RequestRecord, Unit } from '../core/record.js';
-import { RECORD_HOLD } from '../core/record-hold.js';
+import { RecordHold } from '../ports/record-hold.js';
 import type { Recorder } from '../core/recorder.js';
-import type { RequestState } from '../core/request-state.js';
-import { TIME_SPLIT } from '../core/request-time.js';
-import { IGNORED, isMeasured, ROUTE_BLOCKS, type Route } from '../core/route.js';
-import { ROUTE_TIME_FIGURES } from '../core/route-time.js';
+import type { RequestState } from '../request/request-state.js';
+import { TimeSoFar } from '../ports/request-time.js';
+import { isMeasured, type Route } from '../request/routes.js';
+import { RouteTimeFigures } from '../ports/route-time.js';
 import type { RouteHistogram } from '../core/sink.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
 import type { Steps } from '../core/turns.js';
-import { REDACT_USER, UNIT_OF_EXPERIMENTS } from '../core/users.js';
-import type { Feature, FeatureDefinition, FeatureHost } from '../http/feature.js';
-import type { RequestObserver } from '../http/lifecycle.js';
+import { UNIT_OF_EXPERIMENTS, UserList } from '../ports/users.js';
+import { PerfApplication } from '../request/application.js';
+import { optionalPort, provideFeature, providePort, type Feature, type FeatureDefinition } from '../request/feature.js';
 import { globOf } from './glob.js';
 import { latencyOption } from './latency.options.js';
-import { ROUTE_STATS, RouteStats, snapshotRoutes } from './route-stats.js';
+import { RouteStats, snapshotRoutes, statsOf } from './route-stats.js';
 import { addServerTiming } from './server-timing.js';
 
 type Options = NonNullable<Resolved<typeof latencyOption>>;
 
 /** One record and one histogram entry a request, written when it has ended. */
-class Latency implements Feature, RequestObserver, LatencyFigures {
+export class Latency implements Feature, LatencyFigures {
   private readonly ignored: readonly RegExp[];
   private wanted: Recorder['requestsWanted'] = 'none';
 
   constructor(
     private readonly options: Options,
-    private readonly host: FeatureHost,
+    private readonly host: PerfApplication,
+    private readonly holds: RecordHold | null,
+    private readonly times: RouteTimeFigures | null,
+    private readonly timeSoFar: TimeSoFar | null,
+    private readonly users: UserList | null,
   ) {
     this.ignored = options.ignore.map(globOf);
-    LATENCY_FIGURES.set(host.requests, this);
   }
 
   install(): void {
-    const { recorder, requests, routes, nowMs } = this.host;
+    const { recorder, routes } = this.host;
     this.wanted = recorder.requestsWanted;
     routes.listen((route) => this.measure(route));
-    requests.observe(this);
-    if (this.options.serverTiming) requests.observe({ started: (state) => addServerTiming(state, nowMs) });
+  }
+
+  get addsServerTiming(): boolean {
+    return this.options.serverTiming;
+  }
+
+  started(state: RequestState): void {
+    addServerTiming(state, this.host.nowMs, this.timeSoFar);
   }
 
   ended(state: RequestState): void {
     const { route } = state;
-    const stats = route === null ? null : ROUTE_STATS.get(route);
+    const stats = route === null ? null : statsOf(route);
     if (stats === null) return;
     const durationMs = state.endedMs - state.startedMs;
     if (state.aborted) stats.abortedCount += 1;
     else stats.completed(state.status, durationMs);
-    if (this.wanted !== 'all' && (this.wanted === 'none' || durationMs <= stats.slowMs)) return;
-    const hold = RECORD_HOLD.get(this.host.requests);
-    if (hold === null || !hold.hold(state, this.record)) this.record(state);
+    if (state.firstByteMs !== 0) stats.headSent(state.firstByteMs - state.startedMs);
+    if (this.wanted === 'none' || (this.wanted === 'slow' && !isSlow(state, stats.slowMs))) return;
+    if (this.holds?.hold(state, this.record) !== true) this.record(state);
   }
 
   private readonly record = (state: RequestState): void => {
-    this.host.recorder.push(requestRecordOf(state, this.host, ROUTE_STATS.get(state.route!)!.slowMs));
+    const { slowMs } = statsOf(state.route!)!;
+    this.host.recorder.push(requestRecordOf(state, this.host, slowMs, this.users?.redact ?? null));
   };
 
   *snapshotSteps(): Steps<Pick<PerfSnapshot, 'routes'>> {
@@ -66,29 +77,26 @@ class Latency implements Feature, RequestObserver, LatencyFigures {
       const own = route ?? (request === null ? null : routes.unmatched.forMethod(request.method));
       if (own !== null) inFlight.set(own, (inFlight.get(own) ?? 0) + 1);
     }
-    const figures = ROUTE_TIME_FIGURES.get(requests);
-    return { routes: yield* snapshotRoutes(routes.all, inFlight, this.options.overMs, figures) };
+    return { routes: yield* snapshotRoutes(routes.all, inFlight, this.options.overMs, this.times) };
   }
 
   *histograms(): Iterable<RouteHistogram> {
     for (const route of this.host.routes.all) {
-      for (const [status, histogram] of ROUTE_STATS.get(route)?.byStatus ?? []) {
-        yield {
-          method: route.method,
-          route: route.pattern,
-          handler: route.handler?.name ?? null,
-          status,
-          count: histogram.count,
-          sumMs: histogram.sumMs,
-          countsAtMost: (boundsMs) => histogram.countsAtMost(boundsMs),
-        };
-      }
+      for (const [status, histogram] of statsOf(route)?.byStatus ?? [])
+        yield { ...countedOf(route, histogram), status };
+    }
+  }
+
+  *firstByteHistograms(): Iterable<Omit<RouteHistogram, 'status'>> {
+    for (const route of this.host.routes.all) {
+      const histogram = statsOf(route)?.firstByte ?? null;
+      if (histogram !== null) yield countedOf(route, histogram);
     }
   }
 
   *totals(): Iterable<CountedRoute> {
     for (const route of this.host.routes.all) {
-      const stats = ROUTE_STATS.get(route);
+      const stats = statsOf(route);
       if (stats === null) continue;
       const { byStatus, abortedCount, blockedMs } = stats;
       const over = this.options.overMs.map((ms, index) => ({ ms, count: stats.over[index] ?? 0 }));
@@ -97,27 +105,40 @@ class Latency implements Feature, RequestObserver, LatencyFigures {
   }
 
   private measure(route: Route): void {
-    if (this.ignored.some((glob) => glob.test(route.pattern))) IGNORED.set(route, true);
+    if (this.ignored.some((glob) => glob.test(route.pattern))) route.ignored = true;
     if (!isMeasured(route)) return;
     const { overMs, slowMs } = this.options;
     const stats = new RouteStats(overMs, route.handler?.slowMs ?? slowMs);
-    ROUTE_STATS.set(route, stats);
-    ROUTE_BLOCKS.set(route, stats);
+    route.stats = stats;
   }
 }
 
-/** Whom it was for, redacted where that is asked for. */
-function unitOf(state: RequestState, { requests, units }: FeatureHost): Unit | null {
+const countedOf = (route: Route, histogram: Histogram): Omit<RouteHistogram, 'status'> => ({
+  method: route.method,
+  route: route.pattern,
+  handler: route.handler?.name ?? null,
+  count: histogram.count,
+  sumMs: histogram.sumMs,
+  countsAtMost: (boundsMs) => histogram.countsAtMost(boundsMs),
+});
+
+/** Long polls that another listener of the server answers are meant to last. */
+const isSlow = ({ endedMs, startedMs, reachedFramework }: RequestState, slowMs: number): boolean =>
+  endedMs - startedMs > slowMs && reachedFramework;
+
+type Redact = UserList['redact'];
+
+/** The user of a request, redacted with `users.redact`. */
+function unitOf(state: RequestState, { units }: PerfApplication, redact: Redact): Unit | null {
   const unit = state.unit ?? units.of(state);
-  const redact = REDACT_USER.get(requests);
-  // Where nobody is known, experiments put the request's id.
+  // Experiments put the request's id where nobody is known.
   return unit === null || redact === null || unit.userId === state.id ? unit : { userId: redact(unit.userId) };
 }
 
-function requestRecordOf(state: RequestState, host: FeatureHost, slowMs: number): RequestRecord {
+function requestRecordOf(state: RequestState, host: PerfApplication, slowMs: number, redact: Redact): RequestRecord {
   const { route, span } = state;
   const durationMs = state.endedMs - state.startedMs;
-  const split = TIME_SPLIT.get(state);
+  const split = state.timing;
   const record: RequestRecord = {
     kind: 'request',
     id: state.id,
@@ -128,16 +149,17 @@ function requestRecordOf(state: RequestState, host: FeatureHost, slowMs: number)
     outcome: state.aborted ? 'aborted' : 'completed',
     startedAt: epochMsOf(state.startedMs),
     durationMs,
+    firstByteMs: state.firstByteMs === 0 ? null : state.firstByteMs - state.startedMs,
     blockedMs: state.blockedMs,
     delayedMs: state.delayedMs,
     variants: state.variants,
-    unit: unitOf(state, host),
+    unit: unitOf(state, host, redact),
     note: state.note,
     release: host.release,
     time: split?.time ?? null,
     upstream: split?.upstream ?? null,
   };
-  if (durationMs > slowMs && !state.aborted) record.slow = true;
+  if (isSlow(state, slowMs) && !state.aborted) record.slow = true;
   if (state.unit !== null && state.unit !== record.unit) UNIT_OF_EXPERIMENTS.set(record, state.unit);
   if (span !== null) {
     record.traceId = span.traceId;
@@ -151,5 +173,15 @@ export const latencyFeature: FeatureDefinition<'latency', Options> = {
   title: 'latency',
   observes: 'requests',
   option: latencyOption,
-  create: (options, host) => (options === null ? {} : new Latency(options, host)),
+  token: Latency,
+  providers: [
+    provideFeature(
+      'latency',
+      Latency,
+      [PerfApplication, ...[RecordHold, RouteTimeFigures, TimeSoFar, UserList].map(optionalPort)],
+      (options: Options | null, ...given: [PerfApplication, RecordHold, RouteTimeFigures, TimeSoFar, UserList]) =>
+        options === null ? null : new Latency(options, ...given),
+    ),
+    providePort(LatencyFigures, Latency),
+  ],
 };

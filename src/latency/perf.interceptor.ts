@@ -2,16 +2,19 @@ import { HttpException, Inject, Injectable } from '@nestjs/common';
 import type { CallHandler, ExecutionContext, NestInterceptor } from '@nestjs/common';
 import { defer, Observable } from 'rxjs';
 import { entryOf } from '../core/entry-of.js';
-import { requestContext, storedRequest, type RequestState } from '../core/request-state.js';
-import { type Route, Routes } from '../core/route.js';
-import { RequestLifecycle, stateOf } from '../http/lifecycle.js';
-import { MESSAGE_METADATA, PATTERN_METADATA } from '../http/nest-metadata.js';
-import { routeHandlerOf } from '../http/route-handler.js';
+import { requestContext, storedRequest, type RequestState } from '../request/request-state.js';
+import type { Route } from '../request/routes.js';
+import { PerfApplication } from '../request/application.js';
+import { stateOf, type RequestTracker } from '../request/tracker.js';
+import { MESSAGE_METADATA, PATTERN_METADATA } from '../request/nest-metadata.js';
+import { routeHandlerOf } from '../request/route-handler.js';
 
 const METHODS: Readonly<Record<string, string>> = { rpc: 'RPC', ws: 'WS', graphql: 'GRAPHQL' };
 /** Clients choose the names of operations: no more of them than this get rows of their own. */
 const MAX_OPERATIONS = 100;
 const MAX_OPERATION_LENGTH = 100;
+/** Rows are operations times resolvers: beyond this many, a resolver has one row for all further operations. */
+const MAX_OPERATION_ROWS = 1_000;
 /** Calls under way: one that is asked for globally and by its class as well is measured once. */
 const MEASURED = new WeakSet<ExecutionContext>();
 
@@ -24,7 +27,7 @@ interface ResolveInfo {
 /**
  * Measures microservice, WebSocket and GraphQL handlers for who asks with `@UseInterceptors(PerfInterceptor)`. The rows'
  * method is `RPC`, `WS` or `GRAPHQL`, their route the message pattern, or `Type.field` and in brackets the operation that asked
- * for it (of the first 100 names); failures count as status 500 (or the exception's own), an unsubscribed stream as aborted. HTTP
+ * for it (of the first 100 names, at most 1,000 rows); failures count as status 500 (or the exception's own), an unsubscribed stream as aborted. HTTP
  * handlers pass through: their requests are measured already.
  */
 @Injectable()
@@ -32,12 +35,14 @@ export class PerfInterceptor implements NestInterceptor {
   /** By class, handler (subclasses share theirs), and then by GraphQL operation: found without building a string. */
   private readonly known = new Map<object, Map<object, Map<string, Route>>>();
   private readonly operations = new Set<string>();
+  private readonly lifecycle: RequestTracker;
+  /** Rows with an operation in their name. */
+  private operationRows = 0;
 
   /** @internal */
-  constructor(
-    @Inject(RequestLifecycle) private readonly lifecycle: RequestLifecycle,
-    @Inject(Routes) private readonly routes: Routes,
-  ) {}
+  constructor(@Inject(PerfApplication) private readonly application: PerfApplication) {
+    this.lifecycle = application.requests;
+  }
 
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
     const method = METHODS[context.getType<string>()];
@@ -84,10 +89,19 @@ export class PerfInterceptor implements NestInterceptor {
     const operation = method === METHODS['graphql'] ? this.operationOf(infoOf(context)) : '';
     const handlers = entryOf(this.known, owner, () => new Map<object, Map<string, Route>>());
     const routes = entryOf(handlers, handler, () => new Map<string, Route>());
+    const known = routes.get(operation);
+    if (known !== undefined) return known;
+    if (operation !== '' && this.operationRows >= MAX_OPERATION_ROWS) return this.rowFor(routes, '', method, context);
+    if (operation !== '') this.operationRows += 1;
+    return this.rowFor(routes, operation, method, context);
+  }
+
+  private rowFor(routes: Map<string, Route>, operation: string, method: string, context: ExecutionContext): Route {
     return entryOf(routes, operation, () => {
+      const [owner, handler] = [context.getClass(), context.getHandler()];
       const named = routeHandlerOf(owner, handler, handler.name);
       const pattern = patternOf(context) || named.name;
-      return this.routes.create(method, operation === '' ? pattern : `${pattern} (${operation})`, named);
+      return this.application.routes.create(method, operation === '' ? pattern : `${pattern} (${operation})`, named);
     });
   }
 

@@ -1,9 +1,13 @@
-import { attach } from '../core/attachment.js';
+import { entryOf } from '../core/entry-of.js';
 import { Histogram } from '../core/histogram.js';
-import type { Route } from '../core/route.js';
-import type { RouteTimeFigures } from '../core/route-time.js';
+import type { Route } from '../request/routes.js';
+import type { RouteTimeFigures } from '../ports/route-time.js';
 import type { RouteSnapshot } from '../core/snapshot.js';
+import { StatusCap } from '../core/status-cap.js';
 import type { Steps } from '../core/turns.js';
+
+/** Statuses of a route that are registered nowhere; further ones are counted as their class. */
+const MAX_UNREGISTERED = 10;
 
 /** Statistics of one route: counters, and one histogram for each status that was answered. */
 export class RouteStats {
@@ -11,6 +15,9 @@ export class RouteStats {
   blockedMs = 0;
   readonly over: number[];
   readonly byStatus = new Map<number, Histogram>();
+  /** Until the head was sent; null while none was. */
+  firstByte: Histogram | null = null;
+  private cap: StatusCap | null = null;
 
   constructor(
     private readonly overMs: readonly number[],
@@ -20,10 +27,19 @@ export class RouteStats {
   }
 
   completed(status: number, durationMs: number): void {
-    let histogram = this.byStatus.get(status);
-    if (histogram === undefined) this.byStatus.set(status, (histogram = new Histogram()));
+    const histogram = this.byStatus.get(status) ?? this.admit(status);
     histogram.record(durationMs);
     for (let i = 0; i < this.overMs.length && durationMs > this.overMs[i]!; i++) this.over[i]! += 1;
+  }
+
+  headSent(afterMs: number): void {
+    (this.firstByte ??= new Histogram()).record(afterMs);
+  }
+
+  /** A proxy passes on whatever status its upstream has invented: each would have a histogram of its own, and a series. */
+  private admit(status: number): Histogram {
+    this.cap ??= new StatusCap(MAX_UNREGISTERED);
+    return entryOf(this.byStatus, this.cap.admit(status), () => new Histogram());
   }
 
   blocked(ms: number): void {
@@ -31,7 +47,8 @@ export class RouteStats {
   }
 }
 
-export const ROUTE_STATS = attach<RouteStats>('route');
+/** The counts of a route; null while it is not measured. */
+export const statsOf = (route: Route): RouteStats | null => route.stats as RouteStats | null;
 
 /** Rows of routes that have seen traffic. All requests without a route share one row, whatever their method. */
 export function* snapshotRoutes(
@@ -56,7 +73,7 @@ export function* snapshotRoutes(
 }
 
 function hasTraffic(route: Route, inFlight: ReadonlyMap<Route, number>): boolean {
-  const stats = ROUTE_STATS.get(route);
+  const stats = statsOf(route);
   return stats !== null && (stats.byStatus.size > 0 || stats.abortedCount > 0 || inFlight.has(route));
 }
 
@@ -67,13 +84,13 @@ function rowOf(
   overMs: readonly number[],
   figures: RouteTimeFigures | null,
 ): RouteSnapshot {
-  const all = histogramOf(routes);
+  const all = merged(routes.flatMap((route) => [...statsOf(route)!.byStatus.values()]));
   const [p50, p90, p95, p99] = all.quantilesMs([0.5, 0.9, 0.95, 0.99]) as [number, number, number, number];
   const statuses = { '1xx': 0, '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 };
   const over = overMs.map((ms) => ({ ms, count: 0 }));
   let [aborted, errors, flying, blockedMs] = [0, 0, 0, 0];
   for (const route of routes) {
-    const stats = ROUTE_STATS.get(route)!;
+    const stats = statsOf(route)!;
     for (const [status, histogram] of stats.byStatus) {
       statuses[classOf(status)] += histogram.count;
       if (status >= 500) errors += histogram.count;
@@ -94,6 +111,7 @@ function rowOf(
     errors,
     statuses,
     durationMs: { mean: all.meanMs, p50, p90, p95, p99, max: all.maxMs },
+    firstByteMs: firstByteOf(routes),
     over,
     blockedMs,
     time: figures?.timeOf(routes, blockedMs) ?? null,
@@ -101,12 +119,19 @@ function rowOf(
   };
 }
 
+function firstByteOf(routes: readonly Route[]): RouteSnapshot['firstByteMs'] {
+  const heads = routes.flatMap((route) => statsOf(route)!.firstByte ?? []);
+  if (heads.length === 0) return null;
+  const [p50, p95, p99] = merged(heads).quantilesMs([0.5, 0.95, 0.99]) as [number, number, number];
+  return { p50, p95, p99 };
+}
+
 /** Used again for each row: making one takes longer than filling it. */
 const all = new Histogram();
 
-/** Of all statuses, until the next call. Most routes answer with one, and then nothing has to be added up. */
-function histogramOf(routes: readonly Route[]): Histogram {
-  const [first, ...others] = routes.flatMap((route) => [...ROUTE_STATS.get(route)!.byStatus.values()]);
+/** All of them in one, until the next call. Most routes answer with one status, and then nothing has to be added up. */
+function merged(histograms: readonly Histogram[]): Histogram {
+  const [first, ...others] = histograms;
   if (others.length === 0 && first !== undefined) return first;
   all.clear();
   for (const histogram of first === undefined ? [] : [first, ...others]) all.merge(histogram);

@@ -1,16 +1,16 @@
 import type { OutgoingHttpHeader, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { MonotonicClock } from '../core/clock.js';
-import { TIME_SO_FAR } from '../core/request-time.js';
-import type { RequestState } from '../core/request-state.js';
+import type { TimeSoFar } from '../ports/request-time.js';
+import type { RequestState } from '../request/request-state.js';
 
 const HEADER = 'server-timing';
 
 /** Adds `Server-Timing` (W3C): milliseconds until the head is written, and of them `own`, `up`stream, other `wait`. */
-export function addServerTiming(state: RequestState, nowMs: MonotonicClock): void {
-  const { response, startedMs, owner } = state;
+export function addServerTiming(state: RequestState, nowMs: MonotonicClock, time: TimeSoFar | null): void {
+  const { response, startedMs } = state;
   if (response === null) return;
   beforeHead(response, (existing) => {
-    const parts = { total: nowMs() - startedMs, ...partsOf(TIME_SO_FAR.get(owner)?.(state) ?? null) };
+    const parts = { total: nowMs() - startedMs, ...partsOf(time?.splitSoFar(state) ?? null) };
     const ours = Object.entries(parts).map(([name, ms]) => `${name};dur=${ms.toFixed(1)}`);
     return [...(existing === undefined ? [] : [String(existing)]), ...ours].join(', ');
   });

@@ -1,5 +1,5 @@
 import { inOffloadThread, putOffloadOptions } from '../core/offload-thread.js';
-import { needExtension } from '../http/extension.js';
+import { needExtension } from '../request/extension.js';
 import { misplaced } from './offload.errors.js';
 import { offloadMethodOption, type OffloadMethodOptions } from './offload.options.js';
 

@@ -2,14 +2,15 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { basename } from 'node:path';
 import { isMinified } from '../core/class-name.js';
-import { CPU_ALLOWANCE } from '../core/cpu-allowance.js';
+import { CpuAllowance } from '../ports/cpu-allowance.js';
 import { inOffloadThread, OFFLOAD_DATA } from '../core/offload-thread.js';
-import { currentRequest } from '../core/request-state.js';
+import { currentRequest } from '../request/request-state.js';
 import type { OffloadStats, PerfSnapshot } from '../core/snapshot.js';
 import { likeMethod, putOn } from '../core/stand-in.js';
-import { UPSTREAM_CALLS } from '../core/upstream-calls.js';
-import { offerService, type Extension } from '../http/extension.js';
-import type { Feature, FeatureBoot, FeatureHost } from '../http/feature.js';
+import { UpstreamCalls } from '../ports/upstream-calls.js';
+import { PerfApplication } from '../request/application.js';
+import { FEATURE, needProvider, type PerfExtension } from '../request/extension.js';
+import { optionalPort, type Feature, type FeatureBoot } from '../request/feature.js';
 import type { Job } from './call.js';
 import { Dispatcher } from './dispatcher.js';
 import { OffloadCounters } from './offload-counters.js';
@@ -29,25 +30,29 @@ import { exportsOf, functionIn } from './worker/load.js';
 /** For a worker to start with the application. */
 const WARM_TIMEOUT_MS = 30_000;
 
-offerService({
-  token: Offloader,
-  of: (feature) => feature,
-  needed: { name: 'offload', decorator: 'Offloader', add: ADD_OFFLOAD },
-});
+needProvider(Offloader, { name: 'offload', decorator: 'Offloader', add: ADD_OFFLOAD });
 
 /** The extension of one application. */
-export function offloadExtension(options: OffloadOptions, pools: ThreadPools): Extension {
+export function offloadExtension(options: OffloadOptions, pools: ThreadPools): PerfExtension {
   const resolved = offloadOption.read(options, 'offload');
   return {
     name: 'offload',
-    // What is cached needs no worker.
-    innermost: true,
-    create: (host) => new OffloadFeature(resolved, pools, host),
+    providers: [
+      {
+        provide: Offloader,
+        inject: [PerfApplication, ...[CpuAllowance, UpstreamCalls].map(optionalPort)],
+        useFactory: (...given: [PerfApplication, CpuAllowance | null, UpstreamCalls | null]) =>
+          new OffloadFeature(resolved, pools, ...given),
+      },
+    ],
   };
 }
 
 /** Work in worker threads, for one application. */
 class OffloadFeature extends Offloader implements Feature {
+  readonly [FEATURE] = true;
+  // A cached value needs no worker.
+  readonly innermost = true;
   private readonly counters: OffloadCounters;
   private methods: ReadonlyMap<string, OffloadedMethod> = new Map();
   /** Null: everything runs on the main thread, as all does while the application is still made. */
@@ -59,7 +64,9 @@ class OffloadFeature extends Offloader implements Feature {
   constructor(
     private readonly options: ResolvedOffloadOptions,
     private readonly pools: ThreadPools,
-    private readonly host: FeatureHost,
+    private readonly host: PerfApplication,
+    private readonly allowance: CpuAllowance | null,
+    private readonly calls: UpstreamCalls | null,
   ) {
     super();
     this.counters = new OffloadCounters(host.report);
@@ -144,8 +151,7 @@ class OffloadFeature extends Offloader implements Feature {
   private offload(job: Job): Promise<unknown> {
     if (this.openPool === null) return this.dispatcher.here(job);
     const run = (): Promise<unknown> => this.dispatcher.run(job, this.contextFor(job.options.timeoutMs));
-    const calls = UPSTREAM_CALLS.get(this.host.requests);
-    return calls === null ? run() : calls.timed(`worker ${job.name}`, run);
+    return this.calls === null ? run() : this.calls.timed(`worker ${job.name}`, run);
   }
 
   private contextFor(timeoutMs: number): OffloadContext {
@@ -159,18 +165,18 @@ class OffloadFeature extends Offloader implements Feature {
   }
 
   private cores() {
-    return CPU_ALLOWANCE.get(this.host.requests)?.cores() ?? { limit: null, request: null, machine: null };
+    return this.allowance?.cores() ?? { limit: null, request: null, machine: null };
   }
 
   private dispatcherFor(threads: number, maxPending: number): Dispatcher {
-    const { requests, report, nowMs } = this.host;
+    const { report, nowMs } = this.host;
     const { module, idleMs, heapLimitMb } = this.options;
     const warm = Math.min(this.options.warm, threads);
     const open = (stillborn: (error: Error) => void): ThreadPool => {
       const workerData = { [OFFLOAD_DATA]: module.href, ...logLevelsData() };
       return this.openPool!({ threads, heapLimitMb, workerData, stillborn });
     };
-    const throttling = new Throttling(CPU_ALLOWANCE.get(requests));
+    const throttling = new Throttling(this.allowance);
     return new Dispatcher({ threads, warm, idleMs, open }, maxPending, this.counters, throttling, report, nowMs);
   }
 }

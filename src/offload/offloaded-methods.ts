@@ -1,7 +1,7 @@
 import type { ModulesContainer } from '@nestjs/core';
 import { offloadedOn } from '../core/offload-thread.js';
-import { prototypeOf, type wrappersOf } from '../http/prototypes.js';
-import { isTakenFromClass } from '../http/route-handler.js';
+import { prototypeOf, type wrappersOf } from '../request/prototypes.js';
+import { isTakenFromClass } from '../request/route-handler.js';
 import { misplaced } from './offload.errors.js';
 import type { ResolvedMethodOptions } from './offload.options.js';
 

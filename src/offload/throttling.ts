@@ -1,4 +1,4 @@
-import type { CpuAllowance } from '../core/cpu-allowance.js';
+import type { CpuAllowance } from '../ports/cpu-allowance.js';
 
 /** Calls that come within so long of each other are one run: to look at what the kernel counts opens files. */
 const LINGER_MS = 1_000;

@@ -1,3 +1,5 @@
+import { types } from 'node:util';
+
 /** Values that are looked at for something to move, or for what cannot be cloned. */
 const MOST_VALUES = 10_000;
 
@@ -84,7 +86,7 @@ export function uncloneableIn(root: unknown): string | null {
   for (const { value, path } of valuesIn(root)) {
     const kind = typeof value;
     if (kind === 'function' || kind === 'symbol') return `${path} (a ${kind})`.trim();
-    if (value instanceof Promise || value instanceof WeakMap || value instanceof WeakSet || value instanceof WeakRef) {
+    if (types.isPromise(value) || value instanceof WeakMap || value instanceof WeakSet || value instanceof WeakRef) {
       return `${path} (a ${value.constructor.name})`.trim();
     }
     const buffer = ArrayBuffer.isView(value) ? value.buffer : value;

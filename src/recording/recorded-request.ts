@@ -1,11 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import type { ServerHttp2Stream } from 'node:http2';
-import { redactUrl, REDACTED, type SecretNames } from '../core/redact.js';
+import { REDACTED, type SecretNames } from '../core/secret-names.js';
 import type { RequestTime } from '../core/record.js';
-import { TIME_SPLIT } from '../core/request-time.js';
-import type { RequestState } from '../core/request-state.js';
-import { methodLabel } from '../core/route.js';
-import { parsedBody, safeBody, safeHeaders, sentUrl } from '../core/safe-request.js';
+import type { RequestState } from '../request/request-state.js';
+import { methodLabel } from '../request/routes.js';
+import { parsedBody, safeBody, safeHeaders, safeUrl } from '../request/safe-request.js';
 
 /** One line of a recording. Version 1: a reader refuses another. */
 export interface RecordedRequest {
@@ -56,8 +55,7 @@ export function recordedRequest(
   { secrets, allowHeaders, maxBodyBytes }: RedactionRules,
 ): RecordedRequest {
   const headers = state.request!.headers;
-  const sent = sentUrl(state);
-  const url = redactUrl(sent, state.pattern, secrets);
+  const url = safeUrl(state, secrets);
   const body = parsedBody(state);
   const safe = safeBody(headers, body, maxBodyBytes, secrets);
   const told = safeHeaders(headers, allowHeaders, secrets);
@@ -75,7 +73,7 @@ export function recordedRequest(
     session,
     status: state.status,
     durationMs: rounded(state.endedMs - state.startedMs),
-    time: TIME_SPLIT.get(state)?.time ?? null,
+    time: state.timing?.time ?? null,
     sizeBytes: sizeOf(state, answer),
     shape: answer?.shape ?? null,
     redacted: [

@@ -3,18 +3,20 @@ import { MAX_TIMER_MS } from '../core/clock.js';
 import { number, object } from '../core/option.js';
 import { PerfError } from '../core/perf.error.js';
 import type { PerfRequest } from '../core/perf-request.js';
-import { RECORDING, type RecordedTraffic, type Recording } from '../core/recording.js';
+import { Recordings, type RecordedTraffic } from '../ports/recording.js';
 import { reasonOf } from '../core/reason.js';
-import { SecretNames } from '../core/redact.js';
-import { DENIED_NAMES } from '../core/safe-request.js';
-import type { RequestState } from '../core/request-state.js';
-import type { Feature, FeatureHost } from '../http/feature.js';
-import { stateOf } from '../http/lifecycle.js';
-import { watchReplies } from '../http/replies.js';
+import { SecretNames } from '../core/secret-names.js';
+import { DeniedNames } from '../request/safe-request.js';
+import type { RequestState } from '../request/request-state.js';
+import { PerfApplication } from '../request/application.js';
+import { FEATURE, type PerfExtension } from '../request/extension.js';
+import { optionalPort, type Feature, type FeatureBoot } from '../request/feature.js';
+import { stateOf } from '../request/tracker.js';
+import { watchReplies } from '../request/replies.js';
 import type { Answer } from './recorded-request.js';
 import type { ResolvedRecordOptions } from './recording.options.js';
 import { TrafficFile } from './traffic-file.js';
-import { OF_APPLICATION, TrafficRecording } from './traffic-recording.js';
+import { TrafficRecording } from './traffic-recording.js';
 
 const startOption = object({
   forMs: number({ unit: 'a number of milliseconds', max: MAX_TIMER_MS }),
@@ -23,22 +25,24 @@ const startOption = object({
 const refused = (text: string): PerfError => new PerfError('PERF_ERR_RECORDING', text);
 
 /** Recordings of one application, one at a time. Between them it costs nothing but the look whether there is one. */
-class Recordings implements Recording {
+class TrafficRecordings extends Recordings {
   adapter: AbstractHttpAdapter | null = null;
   private current: TrafficRecording | null = null;
   private last: Promise<RecordedTraffic> | null = null;
-  private observing = false;
   private closed = false;
   private timer: NodeJS.Timeout | undefined;
   private unwatch = (): void => {};
 
   constructor(
     private readonly options: ResolvedRecordOptions,
-    private readonly host: FeatureHost,
-  ) {}
+    private readonly host: PerfApplication,
+    private readonly denied: DeniedNames | null,
+  ) {
+    super();
+  }
 
-  start(options: { forMs: number }): void {
-    const { requests, logger, nowMs, enabled } = this.host;
+  override start(options: { forMs: number }): void {
+    const { logger, nowMs, enabled } = this.host;
     const { forMs } = startOption.read(options, 'recording.start()');
     if (!enabled)
       throw new PerfError(
@@ -48,7 +52,7 @@ class Recordings implements Recording {
     if (this.closed) throw refused('The application has closed: nothing comes any more.');
     if (this.current !== null)
       throw refused('A recording is running already. End it first: await perf.recording.stop().');
-    const secrets = new SecretNames([...(DENIED_NAMES.get(requests) ?? []), ...this.options.denyNames]);
+    const secrets = new SecretNames([...(this.denied?.names ?? []), ...this.options.denyNames]);
     const file = TrafficFile.open(this.options.directory, Date.now());
     const recording = new TrafficRecording(
       file,
@@ -61,13 +65,11 @@ class Recordings implements Recording {
     this.current = recording;
     this.last = null;
     if (this.adapter !== null) this.unwatch = watchReplies(this.adapter, this.answered);
-    if (!this.observing) requests.observe({ ended: this.ended });
-    this.observing = true;
     this.timer = setTimeout(() => this.end(recording, null), forMs).unref();
     logger.log(`Recording traffic to ${file.path} for ${forMs / 1_000} s.`);
   }
 
-  stop(): Promise<RecordedTraffic> {
+  override stop(): Promise<RecordedTraffic> {
     if (this.current !== null) this.end(this.current, null);
     return this.last ?? Promise.reject(refused('No recording was started: perf.recording.start({ forMs: 600_000 }).'));
   }
@@ -96,7 +98,9 @@ class Recordings implements Recording {
     );
   }
 
-  private readonly ended = (state: RequestState): void => this.current?.ended(state, this.host.nowMs());
+  override ended(state: RequestState): void {
+    this.current?.ended(state, this.host.nowMs());
+  }
 
   /** Nest sends the answer after it, whatever happens here. */
   private readonly answered = (response: unknown, body: unknown): void => {
@@ -127,14 +131,35 @@ class Recordings implements Recording {
   }
 }
 
-export function recordingFeature(options: ResolvedRecordOptions, host: FeatureHost): Feature {
-  const recordings = new Recordings(options, host);
-  RECORDING.set(host.requests, recordings);
-  host.routes.listen((route) => {
-    if (route.handler?.skipped !== true) OF_APPLICATION.set(route, true);
-  });
-  return {
-    install: ({ adapter }) => void (recordings.adapter = adapter),
-    drain: () => recordings.close(),
-  };
+/** Boot and end of an application's recordings. */
+class RecordingFeature implements Feature {
+  readonly [FEATURE] = true;
+
+  constructor(private readonly recordings: TrafficRecordings) {}
+
+  install({ adapter }: FeatureBoot): void {
+    this.recordings.adapter = adapter;
+  }
+
+  drain(): Promise<void> {
+    return this.recordings.close();
+  }
 }
+
+/** The extension. */
+export const recordingExtension = (options: ResolvedRecordOptions): PerfExtension => ({
+  name: 'record',
+  providers: [
+    {
+      provide: Recordings,
+      inject: [PerfApplication, optionalPort(DeniedNames)],
+      useFactory: (application: PerfApplication, denied: DeniedNames | null) =>
+        new TrafficRecordings(options, application, denied),
+    },
+    {
+      provide: RecordingFeature,
+      inject: [Recordings],
+      useFactory: (made: TrafficRecordings) => new RecordingFeature(made),
+    },
+  ],
+});

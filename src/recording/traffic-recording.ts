@@ -1,23 +1,14 @@
-import { attach } from '../core/attachment.js';
 import { epochMsOf } from '../core/clock.js';
-import type { RecordedTraffic } from '../core/recording.js';
-import type { RequestState } from '../core/request-state.js';
+import type { RecordedTraffic } from '../ports/recording.js';
+import type { RequestState } from '../request/request-state.js';
 import { printable } from '../core/printable.js';
-import { routeName, type Route } from '../core/route.js';
+import { routeName, type Route } from '../request/routes.js';
 import { jsonShape } from './json-shape.js';
 import { recordedRequest, type Answer, type RecordedRequest, type RedactionRules } from './recorded-request.js';
 import type { ResolvedRecordOptions } from './recording.options.js';
 import { SessionSample, type SampledSession } from './session-sample.js';
 import type { TrafficFile } from './traffic-file.js';
 import { WrittenLines } from './written-lines.js';
-
-/** What has been answered to a request. There is none where the handler sends its response itself. */
-const ANSWER = attach<Answer>('request');
-
-/** Whose it is, in the recording that asked. */
-const SESSION = attach<{ of: TrafficRecording; session: SampledSession }>('request');
-/** A route of the application's own, and none beside it as `/metrics` is. */
-export const OF_APPLICATION = attach<true>('route');
 
 /** While no more of `maxBytes` is written, a burst may come: the average is that of the whole recording. */
 const SPARE = 0.5;
@@ -27,6 +18,9 @@ export class TrafficRecording {
   private readonly sample = new SessionSample();
   private readonly lines = new WrittenLines();
   private bytes = 0;
+  /** Answers of handlers; none where a handler sends its response itself. */
+  private readonly answers = new WeakMap<RequestState, Answer>();
+  private readonly sessions = new WeakMap<RequestState, SampledSession>();
   /** One for all lines: a clock that is set while it records would tear their times apart. */
   private readonly epochOffsetMs: number;
 
@@ -47,7 +41,7 @@ export class TrafficRecording {
   answered(state: RequestState, response: Answer['response'], body: unknown): void {
     if (!isRecorded(state.route)) return;
     if (!this.wants(this.sampled(state), routeName(state.route))) return;
-    ANSWER.set(state, { response, shape: jsonShape(body) });
+    this.answers.set(state, { response, shape: jsonShape(body) });
   }
 
   ended(state: RequestState, nowMs: number): void {
@@ -60,7 +54,7 @@ export class TrafficRecording {
     const name = routeName(route);
     if (!this.wants(session, name)) return;
     const startedAt = this.epochOffsetMs + state.startedMs;
-    const recorded = recordedRequest(state, startedAt, session.session, ANSWER.get(state), this.options);
+    const recorded = recordedRequest(state, startedAt, session.session, this.answers.get(state) ?? null, this.options);
     if (!SENDABLE.test(`${recorded.method} ${recorded.url}`)) return;
     const line = lineOf(recorded);
     this.bytes += Buffer.byteLength(line) + 1;
@@ -82,10 +76,10 @@ export class TrafficRecording {
 
   /** The same for a request's answer and its end: who belongs to no session has a group by chance. */
   private sampled(state: RequestState): SampledSession {
-    const known = SESSION.get(state);
-    if (known?.of === this) return known.session;
+    const known = this.sessions.get(state);
+    if (known !== undefined) return known;
     const session = this.sample.of(this.sessionOf(state));
-    SESSION.set(state, { of: this, session });
+    this.sessions.set(state, session);
     return session;
   }
 
@@ -113,4 +107,5 @@ const lineOf = (request: RecordedRequest): string => printable(JSON.stringify(re
 /** Of a session that is not whole: it stands alone. */
 const alone = (line: string): string => lineOf({ ...(JSON.parse(line) as RecordedRequest), session: null });
 
-const isRecorded = (route: Route | null): route is Route => route !== null && OF_APPLICATION.get(route) === true;
+const isRecorded = (route: Route | null): route is Route =>
+  route !== null && !route.isOwn && route.handler?.skipped !== true;

@@ -1,5 +1,5 @@
 import type { ResourceSample } from '../core/record.js';
-import type { SchedulingLoss } from '../core/scheduling.js';
+import type { SchedulingLoss } from '../ports/scheduling.js';
 import { type CpuLimit, type CpuQuota, type Throttling, UNKNOWN_THROTTLING } from './cgroup/cpu.js';
 import type { ResourceReading } from './resource-reading.js';
 

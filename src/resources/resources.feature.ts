@@ -1,8 +1,9 @@
 import { MAX_TIMER_MS } from '../core/clock.js';
-import { CPU_ALLOWANCE, type CpuAllowance } from '../core/cpu-allowance.js';
-import { SCHEDULING } from '../core/scheduling.js';
+import { CpuAllowance } from '../ports/cpu-allowance.js';
+import { SchedulingPressure } from '../ports/scheduling.js';
 import type { PerfSnapshot } from '../core/snapshot.js';
-import type { Feature, FeatureDefinition, FeatureHost } from '../http/feature.js';
+import { PerfApplication } from '../request/application.js';
+import { provideFeature, providePort, type Feature, type FeatureDefinition } from '../request/feature.js';
 import { disagreement, nodeFigures } from './node-figures.js';
 import { lowMemory, ResourceDiagnostics } from './resource-diagnostics.js';
 import { ResourceReader, type ResourceReading } from './resource-reading.js';
@@ -43,8 +44,8 @@ export class ResourcesFeature implements Feature {
 
   constructor(
     private readonly options: ResolvedResourcesOptions | null,
-    private readonly host: Pick<FeatureHost, 'logger' | 'nowMs'> & {
-      readonly recorder: Pick<FeatureHost['recorder'], 'wanted' | 'push'>;
+    private readonly host: Pick<PerfApplication, 'logger' | 'nowMs'> & {
+      readonly recorder: Pick<PerfApplication['recorder'], 'wanted' | 'push'>;
     },
   ) {
     this.settings = options ?? resourcesRows.read({}, 'resources');
@@ -52,6 +53,10 @@ export class ResourcesFeature implements Feature {
     this.service = new ReadingResourceSampler(this.reader, this.settings);
     this.history = new SchedulingHistory(() => this.reader.read());
     this.diagnostics = new ResourceDiagnostics(host.logger, this.settings.cpuLimitCores !== null);
+  }
+
+  get isOn(): boolean {
+    return this.options !== null;
   }
 
   start(): void {
@@ -119,10 +124,16 @@ export const resourcesFeature: FeatureDefinition<'resources', ResolvedResourcesO
   observes: 'process',
   service: ResourceSampler,
   option: resourcesOption,
-  create: (options, host) => {
-    const feature = new ResourcesFeature(options, host);
-    CPU_ALLOWANCE.set(host.requests, feature.allowance);
-    if (options !== null) SCHEDULING.set(host.requests, feature.history);
-    return feature;
-  },
+  token: ResourcesFeature,
+  providers: [
+    provideFeature(
+      'resources',
+      ResourcesFeature,
+      [PerfApplication],
+      (options: ResolvedResourcesOptions | null, application: PerfApplication) =>
+        new ResourcesFeature(options, application),
+    ),
+    providePort(CpuAllowance, ResourcesFeature, ({ allowance }) => allowance),
+    providePort(SchedulingPressure, ResourcesFeature, ({ isOn, history }) => (isOn ? history : null)),
+  ],
 };

@@ -1,5 +1,5 @@
 import { pushBounded } from '../core/push-bounded.js';
-import type { SchedulingLoss, SchedulingPressure } from '../core/scheduling.js';
+import type { SchedulingLoss, SchedulingPressure } from '../ports/scheduling.js';
 import type { ResourceReading } from './resource-reading.js';
 import { lossBetween } from './resource-window.js';
 

@@ -4,13 +4,11 @@ import { counted, nameOf, sizeOf } from './names.js';
 import { timesMore, type Repeated } from './repeats.js';
 
 /** A block as a person wants to read it; the curl line stands below. */
-export function blockText(block: BlockRecord): string {
-  const { curl, delayed, note, offloadable } = block;
+export function blockLines(block: BlockRecord): string[] {
+  const { curl, delayed, note } = block;
   const waited = delayed.length === 0 ? '' : `; ${counted(delayed.length, 'request')} waited`;
-  const advice =
-    offloadable === undefined ? '' : `; \`@Offload()\` on ${offloadable} could take it off the loop (docs/offload.md)`;
-  const text = `${whatHappened(block)}${placeOf(block)}${sizeOf(note)}${waited}${advice}`;
-  return curl === null ? text : `${text}\n  ${curl}`;
+  const text = `${whatHappened(block)}${placeOf(block)}${sizeOf(note)}${waited}`;
+  return curl === null ? [text] : [text, curl];
 }
 
 /**

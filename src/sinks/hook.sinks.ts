@@ -1,5 +1,6 @@
 import type { BlockRecord, PerfRecord, RequestRecord } from '../core/record.js';
 import type { PerfSink } from '../core/sink.js';
+import { settleAll } from '../core/settle-all.js';
 
 /** A sink that calls `hear` with each request that took longer than the `slowMs` of its route, once it has ended. */
 export const onSlow = (hear: (request: RequestRecord) => unknown): PerfSink =>
@@ -21,9 +22,8 @@ function hook<T>(
     async publish(records) {
       const heard = records.map(pick).filter((picked) => picked !== null);
       // All are told, also when one of them fails; the recorder reports the first failure.
-      const results = await Promise.allSettled(heard.map(async (picked) => hear(picked)));
-      const failed = results.find((result) => result.status === 'rejected');
-      if (failed !== undefined) throw failed.reason;
+      const failures = await settleAll(heard.map(async (picked) => hear(picked)));
+      if (failures.length > 0) throw failures[0];
     },
   };
 }

@@ -2,13 +2,17 @@ import { Logger } from '@nestjs/common';
 import { MAX_TIMER_MS } from '../core/clock.js';
 import { number, object, oneOf, type Resolved } from '../core/option.js';
 import type { BlockRecord, PerfRecord, RequestRecord, VerdictRecord } from '../core/record.js';
+import { printable, printableData } from '../core/printable.js';
 import { RunningApplications } from '../core/running-applications.js';
 import type { PerfSink, PerfSinkHost } from '../core/sink.js';
-import { blockText, kindOfBlock, repeatedFields, repeatedText } from './block-lines.js';
+import { blockLines, kindOfBlock, repeatedFields, repeatedText } from './block-lines.js';
 import { formatFor, LogObject, type LogFormat } from './log-format.js';
 import { Repeats } from './repeats.js';
 import { kindOfSlow, slowAgainFields, slowAgainText, slowFields, slowText } from './slow-lines.js';
 import { Summaries, summaryText } from './summary.js';
+
+/** A curl line may hold a body. */
+const MAX_LINE = 100_000;
 
 export interface LoggerSinkOptions {
   /**
@@ -59,7 +63,7 @@ class LoggerSink implements PerfSink {
     const timer = setInterval(() => {
       this.tellRepeated();
       const summary = summaries.next(host);
-      if (summary !== null) this.write('log', summaryText(summary), summary);
+      if (summary !== null) this.write('log', [summaryText(summary)], summary);
     }, summaryMs).unref();
     this.running.add(host, { summaries, timer });
   }
@@ -79,28 +83,32 @@ class LoggerSink implements PerfSink {
 
   private tellBlock(record: BlockRecord): void {
     for (const { summaries } of this.running.values) summaries.blocked(record.durationMs);
-    if (this.blocks.isNew(record)) this.write('warn', blockText(record), { event: 'event_loop_block', ...record });
+    if (this.blocks.isNew(record)) this.write('warn', blockLines(record), { event: 'event_loop_block', ...record });
   }
 
   private tellSlow(record: RequestRecord): void {
-    if (this.slow.isNew(record)) this.write('warn', slowText(record), slowFields(record));
+    if (this.slow.isNew(record)) this.write('warn', [slowText(record)], slowFields(record));
   }
 
   private tellVerdict({ verdict }: VerdictRecord): void {
     const isWarning = verdict.kind === 'worse' && verdict.state === 'active';
-    this.write(isWarning ? 'warn' : 'log', verdict.text, { event: 'verdict', ...verdict });
+    this.write(isWarning ? 'warn' : 'log', [verdict.text], { event: 'verdict', ...verdict });
   }
 
   private tellRepeated(): void {
-    for (const repeated of this.blocks.take()) this.write('warn', repeatedText(repeated), repeatedFields(repeated));
+    for (const repeated of this.blocks.take()) this.write('warn', [repeatedText(repeated)], repeatedFields(repeated));
     const slow = this.slow.take();
-    if (slow.length > 0) this.write('warn', slowAgainText(slow), slowAgainFields(slow));
+    if (slow.length > 0) this.write('warn', [slowAgainText(slow)], slowAgainFields(slow));
   }
 
-  /** Never throws: in a timer, what an application's logger throws would end the process. */
-  private write(level: 'log' | 'warn', text: string, fields: object): void {
+  /**
+   * Texts hold what clients and other pods have chosen: ids of users, releases, routes. Never throws: in a timer, what an
+   * application's logger throws would end the process.
+   */
+  private write(level: 'log' | 'warn', lines: readonly string[], fields: object): void {
+    const text = lines.map((line) => printable(line, MAX_LINE)).join('\n  ');
     try {
-      this.logger[level](this.format() === 'text' ? text : new LogObject(text, fields));
+      this.logger[level](this.format() === 'text' ? text : new LogObject(text, printableData(fields) as object));
     } catch {
       // There is nobody else to tell.
     }

@@ -1,5 +1,5 @@
 import { percent } from '../core/figures.js';
-import { routeName, type Route } from '../core/route.js';
+import { routeName, type Route } from '../request/routes.js';
 import type { Finding } from '../core/snapshot.js';
 import type { RouteTimes } from './route-times.js';
 import type { Target } from './target.js';

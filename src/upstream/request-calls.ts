@@ -1,6 +1,6 @@
 import { entryOf } from '../core/entry-of.js';
 import type { RequestTime, UpstreamUse } from '../core/record.js';
-import type { TimeSplit } from '../core/request-time.js';
+import type { TimeSplit } from '../request/request-state.js';
 import type { Target } from './target.js';
 
 /** The loop's clocks, milliseconds. */
@@ -172,31 +172,25 @@ export class RequestTimer implements TimeSplit {
   idleMs = 0;
   busyMs = 0;
   upstreamBusyMs = 0;
-  alone = false;
   private unplacedCalls = 0;
 
   constructor(
     private readonly idleMsAtStart: number,
-    /** Requests that had started by then, this one included. */
-    private readonly startsAtStart: number,
     private readonly unplacedAtStart: number,
-    /** No other was in flight. */
-    private readonly beganAlone: boolean,
   ) {}
 
   /** Its parts as of now; `durationMs` is the sum of the first three. */
-  measure(durationMs: number, loopIdleMs: number, starts: number, unplaced: number, union: Union): void {
+  measure(durationMs: number, loopIdleMs: number, unplaced: number, union: Union): void {
     this.upstreamMs = Math.min(durationMs, union.unionMs);
     const restMs = durationMs - this.upstreamMs;
     this.idleMs = Math.min(restMs, Math.max(0, loopIdleMs - this.idleMsAtStart - union.unionIdleMs));
     this.busyMs = restMs - this.idleMs;
     this.upstreamBusyMs = Math.max(0, this.upstreamMs - union.unionIdleMs);
-    this.alone = this.beganAlone && starts === this.startsAtStart;
     this.unplacedCalls = unplaced - this.unplacedAtStart;
   }
 
   get time(): RequestTime {
-    const { upstreamMs, idleMs, busyMs, upstreamBusyMs, alone, unplacedCalls } = this;
-    return { upstreamMs, idleMs, busyMs, upstreamBusyMs, alone, unplacedCalls };
+    const { upstreamMs, idleMs, busyMs, upstreamBusyMs, unplacedCalls } = this;
+    return { upstreamMs, idleMs, busyMs, upstreamBusyMs, unplacedCalls };
   }
 }

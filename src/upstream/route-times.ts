@@ -10,20 +10,11 @@ export class RouteTimes {
   busyMs = 0;
   /** Of `busyMs`: a call was under way. */
   upstreamBusyMs = 0;
-  // Of those that were alone in flight: their busy time is their own.
-  aloneCount = 0;
-  aloneMs = 0;
-  aloneSquares = 0;
 
-  add({ upstreamMs, busyMs, upstreamBusyMs, alone }: RequestTimer): void {
-    const busy = busyMs + upstreamBusyMs;
+  add({ upstreamMs, busyMs, upstreamBusyMs }: RequestTimer): void {
     this.count += 1;
     this.upstreamMs += upstreamMs;
-    this.busyMs += busy;
+    this.busyMs += busyMs + upstreamBusyMs;
     this.upstreamBusyMs += upstreamBusyMs;
-    if (!alone) return;
-    this.aloneCount += 1;
-    this.aloneMs += busy;
-    this.aloneSquares += busy * busy;
   }
 }

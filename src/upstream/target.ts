@@ -3,7 +3,7 @@ import { Histogram } from '../core/histogram.js';
 import { reasonOf } from '../core/reason.js';
 import type { OncePerCause } from '../core/reporter.js';
 import type { UpstreamKind } from '../core/record.js';
-import type { Route } from '../core/route.js';
+import type { Route } from '../request/routes.js';
 import { CallTrend } from './call-trend.js';
 import type { UpstreamCall, UpstreamOptions } from './upstream.options.js';
 

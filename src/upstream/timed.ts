@@ -1,6 +1,6 @@
 import { isThenable } from '../core/thenable.js';
 import type { Upstream } from './upstream.js';
-import { askWhenLinked, endOf, untilEnd } from './watch/watched-call.js';
+import { endOf, untilEnd } from './watch/watched-call.js';
 
 /** Runs `work` as a call to `target`, until what it returns has settled. Passes on its value and its error. */
 export function timed<T>(upstream: Upstream, target: string, work: () => T): T {
@@ -8,7 +8,7 @@ export function timed<T>(upstream: Upstream, target: string, work: () => T): T {
   if (state === 'foreign') return work();
   // Nobody knows which of them are alike.
   const call = upstream.beginFor(state, upstream.targets.named(target, 'other'), null);
-  const end = endOf(upstream, call, null, state === null);
+  const end = endOf(upstream, call);
   let result: T;
   try {
     result = work();
@@ -21,8 +21,5 @@ export function timed<T>(upstream: Upstream, target: string, work: () => T): T {
     return result;
   }
   // A query that runs when somebody asks for it is asked once, here; a rejection that nobody handles is still told as one.
-  const settled = untilEnd(result, end);
-  if (state !== null) return settled as T;
-  // Work that a thenable does, as a query of Prisma, begins before anybody is known to await it.
-  return askWhenLinked(end).then(() => settled) as T;
+  return untilEnd(result, end) as T;
 }

@@ -1,18 +1,16 @@
 import { performance } from 'node:perf_hooks';
+import { LoopShares } from '../ports/loop-profile.js';
 import type { Resolved } from '../core/option.js';
-import type { Route } from '../core/route.js';
-import {
-  ROUTE_TIME_FIGURES,
-  type RouteCalls,
-  type RouteTimeFigures,
-  type RouteTimeTotals,
-} from '../core/route-time.js';
-import type { Estimate, PerfSnapshot, RouteTime, RouteUpstream } from '../core/snapshot.js';
-import { UPSTREAM_CALLS } from '../core/upstream-calls.js';
-import type { Feature, FeatureDefinition, FeatureHost } from '../http/feature.js';
-import { TIME_SO_FAR } from '../core/request-time.js';
+import type { RequestTime } from '../core/record.js';
+import type { Route } from '../request/routes.js';
+import { type RouteCalls, RouteTimeFigures, type RouteTimeTotals } from '../ports/route-time.js';
+import type { PerfSnapshot, RouteTime, RouteUpstream } from '../core/snapshot.js';
+import { UpstreamCalls } from '../ports/upstream-calls.js';
+import type { RequestState } from '../request/request-state.js';
+import { TimeSoFar } from '../ports/request-time.js';
+import { PerfApplication } from '../request/application.js';
+import { optionalPort, provideFeature, providePort, type Feature, type FeatureDefinition } from '../request/feature.js';
 import { inRootContext } from '../core/root-context.js';
-import { BusyWindows, WINDOW_MS } from './busy-windows.js';
 import { TREND_WINDOW_MS } from './call-trend.js';
 import { Channels } from './channels.js';
 import { hearNodeHttp } from './clients/node-http.js';
@@ -31,59 +29,53 @@ type Options = NonNullable<Resolved<typeof upstreamOption>>;
 const idleMs = (): number => performance.nodeTiming.idleTime;
 
 /** Whom requests wait for, and where their time goes. */
-class UpstreamFeature implements Feature, RouteTimeFigures {
+export class UpstreamFeature implements Feature, RouteTimeFigures, TimeSoFar, UpstreamCalls {
   private readonly targets: Targets;
   private readonly upstream: Upstream;
   private readonly channels: Channels;
   private readonly watched: WatchedClients;
-  private readonly windows: BusyWindows;
-  private timers: NodeJS.Timeout[] = [];
-  private startedMs = 0;
-  private startedIdleMs = 0;
+  private timer: NodeJS.Timeout | null = null;
 
   constructor(
     options: Options,
-    private readonly host: FeatureHost,
+    { requests, nowMs, report }: PerfApplication,
+    private readonly shares: LoopShares | null,
   ) {
-    const { requests, nowMs, report } = host;
     this.targets = new Targets(options, report);
     const clock = { nowMs, idleMs };
-    this.upstream = new Upstream(this.targets, requests, clock, options.maxTimedCalls, (unplaced, calls) => {
-      if (requests.contextEnabled || !requests.contextAllowed) return;
-      const cause = `${unplaced} of ${calls} upstream calls could not be told whose they are`;
-      const advice = '`context: true` places those of requests, and none of work beside them';
-      report.report(cause, `${cause}: no route has their time. ${advice} (docs/upstream.md).`);
-    });
-    this.windows = new BusyWindows(clock, this.upstream.routes);
+    this.upstream = new Upstream(this.targets, requests, clock, options.maxTimedCalls);
     this.channels = new Channels(report);
     this.watched = new WatchedClients(this.upstream);
-    ROUTE_TIME_FIGURES.set(requests, this);
-    TIME_SO_FAR.set(requests, (state) => this.upstream.splitSoFar(state));
-    UPSTREAM_CALLS.set(requests, {
-      timed: (target, work) => timed(this.upstream, target, work),
-      watch: (client, given) => this.watched.watch(client, given),
-    });
   }
 
-  install(): void {
-    this.host.requests.observe(this.upstream);
+  started(state: RequestState): void {
+    this.upstream.started(state);
+  }
+
+  ended(state: RequestState): void {
+    this.upstream.ended(state);
+  }
+
+  splitSoFar(state: RequestState): RequestTime | null {
+    return this.upstream.splitSoFar(state);
+  }
+
+  timed<T>(target: string, work: () => T): T {
+    return timed(this.upstream, target, work);
+  }
+
+  watch(client: object, options?: { target?: string }): void {
+    this.watched.watch(client, options);
   }
 
   start(): void {
-    this.startedMs = this.host.nowMs();
-    this.startedIdleMs = idleMs();
-    this.windows.begin();
-    this.timers = inRootContext(() => [
-      setInterval(() => this.windows.tick(), WINDOW_MS).unref(),
-      setInterval(() => this.targets.all.forEach(({ trend }) => trend.tick()), TREND_WINDOW_MS).unref(),
-    ]);
+    const tick = (): void => this.targets.all.forEach(({ trend }) => trend.tick());
+    this.timer = inRootContext(() => setInterval(tick, TREND_WINDOW_MS).unref());
     for (const hear of [hearUndici, hearNodeHttp, hearTraced]) hear(this.channels, this.upstream);
   }
 
   timeOf(routes: readonly Route[], blockedMs: number): RouteTime | null {
-    const loopBusyMs = this.host.nowMs() - this.startedMs - (idleMs() - this.startedIdleMs);
-    const estimateOf = (route: Route): Estimate | null => this.windows.estimateOf(route);
-    return routeTime(routes, { times: this.upstream.routes, estimateOf, blockedMs, loopBusyMs });
+    return routeTime(routes, { times: this.upstream.routes, shares: this.shares, blockedMs });
   }
 
   upstreamOf(routes: readonly Route[], count: number): RouteUpstream[] {
@@ -91,11 +83,8 @@ class UpstreamFeature implements Feature, RouteTimeFigures {
   }
 
   totalsOf(route: Route): RouteTimeTotals | null {
-    return this.upstream.routes.get(route) ?? null;
-  }
-
-  ownCpuMsOf(route: Route): number | null {
-    return this.windows.estimateOf(route)?.mean ?? null;
+    const times = this.upstream.routes.get(route);
+    return times === undefined ? null : Object.assign({ ownMs: this.shares?.sampledMs(route) ?? null }, times);
   }
 
   *callsOf(route: Route): Generator<RouteCalls> {
@@ -113,14 +102,24 @@ class UpstreamFeature implements Feature, RouteTimeFigures {
   drain(): void {
     this.channels.close();
     this.watched.close();
-    for (const timer of this.timers) clearInterval(timer);
+    if (this.timer !== null) clearInterval(this.timer);
   }
 }
 
 export const upstreamFeature: FeatureDefinition<'upstream', Options> = {
   name: 'upstream',
   title: 'upstream calls',
-  observes: 'context',
+  observes: 'requests',
   option: upstreamOption,
-  create: (options, host) => (options === null ? {} : new UpstreamFeature(options, host)),
+  token: UpstreamFeature,
+  providers: [
+    provideFeature(
+      'upstream',
+      UpstreamFeature,
+      [PerfApplication, optionalPort(LoopShares)],
+      (options: Options | null, application: PerfApplication, shares: LoopShares | null) =>
+        options === null ? null : new UpstreamFeature(options, application, shares),
+    ),
+    ...[RouteTimeFigures, TimeSoFar, UpstreamCalls].map((port) => providePort(port, UpstreamFeature)),
+  ],
 };

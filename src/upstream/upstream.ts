@@ -1,11 +1,8 @@
-import { attach } from '../core/attachment.js';
 import { entryOf } from '../core/entry-of.js';
-import { CURRENT_REQUEST, storedRequest, type RequestState } from '../core/request-state.js';
+import { storedRequest, type RequestState } from '../request/request-state.js';
 import type { RequestTime } from '../core/record.js';
-import { RECORD_HOLD } from '../core/record-hold.js';
-import { TIME_SPLIT } from '../core/request-time.js';
-import type { RequestLifecycle, RequestObserver } from '../http/lifecycle.js';
-import { isMeasured, type Route } from '../core/route.js';
+import type { RequestTracker } from '../request/tracker.js';
+import { isMeasured, type Route } from '../request/routes.js';
 import { NO_CALLS, RequestCalls, RequestTimer, type LoopClock, type OpenCall } from './request-calls.js';
 import { RouteTimes } from './route-times.js';
 import type { MadeCall, Target, Targets } from './target.js';
@@ -22,63 +19,39 @@ export interface Call {
 /** Who makes a call; null: nobody knows. Foreign: a request of another application. */
 export type Caller = RequestState | null | 'foreign';
 
-/** So many calls tell how well they are placed. */
-const CALLS_TO_JUDGE = 100;
-
-const TIMER = attach<RequestTimer>('request');
+/** Every request's timer is ours: this room alone sets it. */
+const timerOf = (state: RequestState): RequestTimer | null => state.timing as RequestTimer | null;
 
 /** Every call that the application makes: for its target, and for the request whose call it is. */
-export class Upstream implements RequestObserver {
+export class Upstream {
   readonly routes = new Map<Route, RouteTimes>();
   readonly driven = new DrivenStatements();
-  private starts = 0;
   private unplaced = 0;
-  /** Calls that began while requests were in flight, and those of them that nobody is known to make. */
-  private readonly inRequests = { calls: 0, unplaced: 0 };
 
   constructor(
     readonly targets: Targets,
-    private readonly lifecycle: RequestLifecycle,
+    private readonly lifecycle: RequestTracker,
     private readonly clock: LoopClock,
     private readonly maxTimedCalls: number,
-    private mostlyUnplaced: (unplaced: number, calls: number) => void = () => {},
   ) {}
 
   started(state: RequestState): void {
-    this.starts += 1;
-    const alone = this.lifecycle.inFlight === 1;
-    TIMER.set(state, new RequestTimer(this.clock.idleMs(), this.starts, this.unplaced, alone));
+    state.timing = new RequestTimer(this.clock.idleMs(), this.unplaced);
   }
 
   ended(state: RequestState): void {
-    const timer = TIMER.get(state);
+    const timer = timerOf(state);
     if (timer === null) return;
     const { calls } = timer;
     calls?.close(state.endedMs);
     this.measure(state, timer, state.endedMs);
-    TIME_SPLIT.set(state, timer);
     const { route } = state;
     if (calls !== null) this.tellTargets(timer, calls, state);
-    this.judgePlacing();
     if (route === null) return;
     const times = entryOf(this.routes, route, () => new RouteTimes());
     times.ended += 1;
     times.durationMs += state.endedMs - state.startedMs;
-    if (RECORD_HOLD.get(this.lifecycle)?.hold(state, this.judged) !== true) this.judged(state);
-  }
-
-  /** It is known by now how long it has waited for blocks: one that did was not alone, whoever blocked. */
-  private readonly judged = (state: RequestState): void => {
-    const timer = TIMER.get(state)!;
-    timer.alone &&= state.delayedMs === 0;
-    if (!state.aborted) this.routes.get(state.route!)!.add(timer);
-  };
-
-  private judgePlacing(): void {
-    const { calls, unplaced } = this.inRequests;
-    if (unplaced < CALLS_TO_JUDGE || unplaced < calls / 2) return;
-    this.mostlyUnplaced(unplaced, calls);
-    this.mostlyUnplaced = () => {};
+    if (!state.aborted) times.add(timer);
   }
 
   private tellTargets(timer: RequestTimer, calls: RequestCalls, state: RequestState): void {
@@ -97,7 +70,7 @@ export class Upstream implements RequestObserver {
 
   /** Of a request that has not ended. */
   splitSoFar(state: RequestState): RequestTime | null {
-    const timer = TIMER.get(state);
+    const timer = timerOf(state);
     if (timer === null) return null;
     this.measure(state, timer, this.clock.nowMs());
     return timer.time;
@@ -105,7 +78,7 @@ export class Upstream implements RequestObserver {
 
   private measure(state: RequestState, timer: RequestTimer, untilMs: number): void {
     const union = timer.calls?.union(untilMs) ?? NO_CALLS;
-    timer.measure(untilMs - state.startedMs, this.clock.idleMs(), this.starts, this.unplaced, union);
+    timer.measure(untilMs - state.startedMs, this.clock.idleMs(), this.unplaced, union);
   }
 
   /**
@@ -124,24 +97,11 @@ export class Upstream implements RequestObserver {
     // A request that has ended has its record already.
     const unplaced = (state === null || state.closed) && !background;
     if (unplaced) this.unplaced += 1;
-    if (this.lifecycle.inFlight > 0 && !background) {
-      this.inRequests.calls += 1;
-      if (unplaced) this.inRequests.unplaced += 1;
-    }
     return { target, startedMs, timed: this.timed(state, target, what, startedMs) };
   }
 
-  /** Asks again who makes a call, where nobody knew it when the call began. */
-  askAgain(call: Call, what: string | null): Call {
-    const found = this.caller();
-    if (found === null || found === 'foreign') return call;
-    this.unplaced -= 1;
-    this.inRequests.unplaced -= 1;
-    return { ...call, timed: this.timed(found, call.target, what, call.startedMs) };
-  }
-
   private timed(state: RequestState | null, target: Target, what: string | null, startedMs: number): OpenCall | null {
-    const timer = state === null || state.closed ? null : TIMER.get(state);
+    const timer = state === null || state.closed ? null : timerOf(state);
     if (timer === null) return null;
     timer.calls ??= new RequestCalls(this.clock, this.maxTimedCalls);
     return timer.calls.begin(target, what, startedMs);
@@ -167,12 +127,11 @@ export class Upstream implements RequestObserver {
     return this.lifecycle.inFlight <= 1;
   }
 
-  /** The request whose code runs: from the context store where that is on, else by the names in the stack. */
+  /** The request whose code runs. */
   readonly caller = (): Caller => {
     const stored = storedRequest();
-    if (stored !== undefined) return stored.owner === this.lifecycle ? stored : 'foreign';
-    if (this.lifecycle.contextEnabled || this.lifecycle.inFlight === 0) return null;
-    return CURRENT_REQUEST.get(this.lifecycle)?.(this.caller) ?? null;
+    if (stored === undefined) return null;
+    return stored.owner === this.lifecycle ? stored : 'foreign';
   };
 }
 

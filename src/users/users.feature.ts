@@ -1,55 +1,52 @@
 import { randomBytes } from 'node:crypto';
 import type { Resolved } from '../core/option.js';
-import { TIME_SPLIT } from '../core/request-time.js';
-import type { RequestState } from '../core/request-state.js';
-import { isMeasured, routeName } from '../core/route.js';
-import type { PerfSnapshot } from '../core/snapshot.js';
-import { REDACT_USER, userName, userRedactor, USERS } from '../core/users.js';
-import type { Feature, FeatureDefinition, FeatureHost } from '../http/feature.js';
-import type { RequestObserver } from '../http/lifecycle.js';
+import type { RequestState } from '../request/request-state.js';
+import { isMeasured, routeName } from '../request/routes.js';
+import type { PerfSnapshot, UserUse } from '../core/snapshot.js';
+import { UserList, userName, userRedactor } from '../ports/users.js';
+import { PerfApplication } from '../request/application.js';
+import { provideFeature, providePort, type Feature, type FeatureDefinition } from '../request/feature.js';
 import { HeavyUsers } from './heavy-users.js';
 import { usersOption } from './users.options.js';
 
 type Options = NonNullable<Resolved<typeof usersOption>>;
 
-/** Of a snapshot; `PerfService.users()` lists them all. */
+/** In a snapshot; `PerfService.users()` lists them all. */
 const IN_SNAPSHOT = 20;
 
-/** Who uses which route most. */
-class UsersFeature implements Feature, RequestObserver {
+/** Counts which users use which route most. */
+export class UsersFeature implements Feature, UserList {
+  readonly redact: ((userId: string) => string) | null;
   private readonly heavy: HeavyUsers;
-  private readonly nameOf: (userId: string) => string;
 
   constructor(
     { top, redact }: Options,
-    private readonly host: FeatureHost,
+    private readonly application: PerfApplication,
   ) {
-    this.heavy = new HeavyUsers(top, host.nowMs);
+    this.heavy = new HeavyUsers(top, application.nowMs);
     const salt = redact === true ? randomBytes(16).toString('hex') : redact === false ? null : redact;
-    this.nameOf = salt === null ? userName : userRedactor(salt);
-    if (salt !== null) REDACT_USER.set(host.requests, this.nameOf);
-    USERS.set(host.requests, (by, route, lastMs) => this.heavy.list(by, route, lastMs));
-  }
-
-  install(): void {
-    this.host.requests.observe(this);
+    this.redact = salt === null ? null : userRedactor(salt);
   }
 
   ended(state: RequestState): void {
     const { route } = state;
-    const unit = state.unit ?? this.host.units.of(state);
-    // Where nobody is known, experiments put the request's id.
+    const unit = state.unit ?? this.application.units.of(state);
+    // Experiments put the request's id where nobody is known.
     if (route === null || !isMeasured(route) || unit === null || unit.userId === state.id) return;
     this.heavy.add({
-      unit: this.nameOf(unit.userId),
+      unit: (this.redact ?? userName)(unit.userId),
       route: routeName(route),
       durationMs: state.endedMs - state.startedMs,
-      upstreamMs: TIME_SPLIT.get(state)?.time.upstreamMs ?? 0,
+      upstreamMs: state.timing?.time.upstreamMs ?? 0,
     });
   }
 
+  list(by: 'totalMs' | 'count', route?: string, lastMs?: number): UserUse[] {
+    return this.heavy.list(by, route, lastMs);
+  }
+
   snapshot(): Pick<PerfSnapshot, 'users'> {
-    return { users: this.heavy.list('totalMs').slice(0, IN_SNAPSHOT) };
+    return { users: this.list('totalMs').slice(0, IN_SNAPSHOT) };
   }
 }
 
@@ -58,5 +55,11 @@ export const usersFeature: FeatureDefinition<'users', Options> = {
   title: 'users',
   observes: 'requests',
   option: usersOption,
-  create: (options, host) => (options === null ? {} : new UsersFeature(options, host)),
+  token: UsersFeature,
+  providers: [
+    provideFeature('users', UsersFeature, [PerfApplication], (options: Options | null, application: PerfApplication) =>
+      options === null ? null : new UsersFeature(options, application),
+    ),
+    providePort(UserList, UsersFeature),
+  ],
 };

@@ -44,7 +44,7 @@ afterEach(async () => {
   await closeApps();
 });
 
-/** The first blocks may come before the watchdog; a busy machine may hide many. */
+/** The first blocks may come before the sampler; a busy machine may hide many. */
 async function locatedBlock(built: BuiltApp & { url: string }): Promise<BlockRecord | undefined> {
   const patientUntilMs = performance.now() + 40_000;
   while (performance.now() < patientUntilMs) {

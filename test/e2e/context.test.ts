@@ -1,8 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { Body, Controller, forwardRef, Get, Inject, Injectable, Param, Post, Scope } from '@nestjs/common';
+import { Body, Controller, Get, Inject, Injectable, Param, Post, Scope } from '@nestjs/common';
 import { describe, expect, it } from 'vitest';
-import { RequestLifecycle } from '../../src/http/lifecycle.js';
-import { Experiments, PerfService } from '../../src/index.js';
+import { PerfService } from '../../src/index.js';
 import { adapters, startApp } from '../fixtures/app.js';
 
 @Injectable()
@@ -39,33 +38,11 @@ class ScopedController {
   }
 }
 
-@Injectable()
-class AsksInConstructor {
-  constructor(@Inject(forwardRef(() => Experiments)) readonly experiments: Experiments) {}
-}
-@Injectable()
-class AsksInProperty {
-  @Inject(Experiments) readonly experiments!: Experiments;
-}
-@Injectable({ scope: Scope.REQUEST })
-class AsksInEachRequest {
-  constructor(@Inject(Experiments) readonly experiments: Experiments) {}
-}
-@Injectable({ scope: Scope.TRANSIENT })
-class AsksForEachOwner {
-  constructor(@Inject(Experiments) readonly experiments: Experiments) {}
-}
-@Controller('asks')
-class AsksInController {
-  constructor(@Inject(Experiments) readonly experiments: Experiments) {}
-}
-const inFactory = { provide: 'checks', inject: [{ token: Experiments, optional: true }], useFactory: () => ({}) };
-
 const metadata = { controllers: [RowsController, ScopedController], providers: [RowsService] };
 
 describe.each(adapters)('the context store on %s', (adapter) => {
   it('knows the current request through awaits, 100 at a time, never mixed', async () => {
-    const running = await startApp(adapter, { metadata, perf: { context: true } });
+    const running = await startApp(adapter, { metadata, perf: {} });
     await Promise.all(
       Array.from({ length: 100 }, (_, i) =>
         fetch(`${running.url}/${i % 2 === 0 ? 'rows' : 'scoped'}/${i}`, {
@@ -86,7 +63,7 @@ describe.each(adapters)('the context store on %s', (adapter) => {
   });
 
   it('knows the request behind a body that was read', async () => {
-    const running = await startApp(adapter, { metadata, perf: { context: true, eventLoop: false } });
+    const running = await startApp(adapter, { metadata, perf: { eventLoop: false } });
     const body = JSON.stringify({ text: 'x'.repeat(60_000) });
     const headers = { 'content-type': 'application/json' };
     expect((await fetch(`${running.url}/rows/3`, { method: 'POST', body, headers })).status).toBe(201);
@@ -95,40 +72,7 @@ describe.each(adapters)('the context store on %s', (adapter) => {
     expect(record?.note).toEqual({ rows: 3, bytes: 30 });
   });
 
-  it.each([{}, { eventLoop: false }])(
-    'stays off when the application forbids it, and note() says so: %j',
-    async (perf) => {
-      const running = await startApp(adapter, { metadata, perf: { ...perf, context: false } });
-      const note = (): void => running.app.get(PerfService).note({ rows: 1 });
-      expect(note).toThrow(
-        'PERF_ERR_CONTEXT_OFF: `PerfService.note()` cannot tell which request it runs in, because the context store may not be used. Remove `context: false` from PerfModule.forRoot().',
-      );
-      expect((await fetch(`${running.url}/rows/1`)).status).toBe(500);
-      const records = await running.requests();
-      await running.close();
-      expect(records.map(({ note: noted, status }) => [noted, status])).toEqual([[null, 500]]);
-    },
-  );
-
-  it.each<[boolean, string, object]>([
-    [false, 'nobody', { providers: [RowsService] }],
-    [true, 'a constructor', { providers: [AsksInConstructor] }],
-    [true, 'a property', { providers: [AsksInProperty] }],
-    [true, 'a request-scoped provider', { providers: [AsksInEachRequest] }],
-    [true, 'a transient provider', { providers: [AsksForEachOwner] }],
-    [true, 'a controller', { controllers: [AsksInController] }],
-    [true, 'a factory', { providers: [inFactory] }],
-  ])('is %s where %s asks for a service that needs it', async (isOn, _who, asking) => {
-    const off = { eventLoop: false, defer: false, upstream: false, experiments: false } as const;
-    const running = await startApp(adapter, { metadata: asking, perf: off });
-    try {
-      expect(running.app.get(RequestLifecycle, { strict: false }).contextEnabled).toBe(isOn);
-    } finally {
-      await running.close();
-    }
-  });
-
-  it('outside a request note() says so once, and does nothing', async () => {
+  it('outside a request note() records nothing, and logs that once', async () => {
     const warnings: string[] = [];
     const running = await startApp(adapter, {
       metadata,
@@ -136,8 +80,8 @@ describe.each(adapters)('the context store on %s', (adapter) => {
     });
     for (let i = 0; i < 2; i++) running.app.get(PerfService).note({ rows: 1 });
     await running.close();
-    expect(
-      warnings.filter((message) => message.includes('PerfService.note()') && !message.includes('more since')),
-    ).toHaveLength(1);
+    expect(warnings.filter((message) => message.includes('note()') && !message.includes('more since'))).toEqual([
+      'PerfService.note() outside a request records nothing.',
+    ]);
   });
 });

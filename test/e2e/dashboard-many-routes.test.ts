@@ -1,11 +1,14 @@
 import { Controller, Get } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { afterEach, expect, it } from 'vitest';
+import { HistoryReader } from '../../src/ports/history.js';
+import { LatencyFigures } from '../../src/ports/latency-figures.js';
+import { Overview } from '../../src/ports/overview.js';
+import { UserList } from '../../src/ports/users.js';
 import { DashboardView } from '../../src/dashboard/dashboard-view.js';
 import { RecentRecords } from '../../src/dashboard/recent-records.js';
 import type { DashboardData } from '../../src/dashboard/view.js';
-import type { FeatureHost } from '../../src/http/feature.js';
-import { PerfRuntime } from '../../src/perf.runtime.js';
+import { PerfApplication } from '../../src/request/application.js';
 import { adapterOf } from '../fixtures/app.js';
 import { buildApp, closeApps } from '../fixtures/build-app.js';
 
@@ -25,13 +28,20 @@ async function pageOf(routes: number): Promise<{ ask: (i: number) => Promise<unk
   }
   Controller()(ManyController);
   const { app } = await buildApp(adapterOf('fastify'), { metadata: { controllers: [ManyController] } });
-  const { requests } = app.get(PerfRuntime, { strict: false });
   const ask = (i: number) => (app as NestFastifyApplication).inject(`/items/of-a-resource-with-a-name/${i}`);
   for (let i = 0; i < routes; i++) await ask(i);
   let skippedMs = 0;
   const nowMs = (): number => performance.now() + skippedMs;
-  const host = { requests, report: { report: () => {} }, nowMs, release: null } as unknown as FeatureHost;
-  const view = new DashboardView(host, new RecentRecords(), 'app.js', false);
+  const host: PerfApplication = Object.assign(Object.create(app.get<PerfApplication>(PerfApplication)), { nowMs });
+  const sources = {
+    overview: app.get<Overview>(Overview),
+    latency: app.get<LatencyFigures>(LatencyFigures),
+    users: app.get<UserList>(UserList),
+    history: app.get<HistoryReader>(HistoryReader),
+    experiments: null,
+    rejected: null,
+  };
+  const view = new DashboardView(host, sources, new RecentRecords(), 'app.js', false);
   const look = (): Promise<string> => {
     skippedMs += 20_000;
     return view.answer({ since: '', filter: '', routeId: null });

@@ -1,11 +1,10 @@
 import { Controller, Get, type INestApplication, Logger, ServiceUnavailableException } from '@nestjs/common';
-import { afterEach, describe, expect, it } from 'vitest';
-import { HISTORY } from '../../src/core/history.js';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { HistoryReader } from '../../src/ports/history.js';
 import type { Assessment } from '../../src/history/verdicts/assess.js';
 import { METRICS } from '../../src/history/verdicts/metrics.js';
 import { openedText } from '../../src/history/verdicts/text.js';
 import type { PerfModuleOptions } from '../../src/index.js';
-import { PerfRuntime } from '../../src/perf.runtime.js';
 import { closeApps, recordsOf } from '../fixtures/build-app.js';
 import { dataOf, startDashboard, textOf } from '../fixtures/dashboard.js';
 import { verdictRecord } from '../fixtures/records.js';
@@ -35,9 +34,8 @@ function slowFor(app: INestApplication, name: string): void {
   const moved = [{ route: 'GET /users/:id', rule: METRICS[1]!, before: 5, now: 7 }] as unknown as readonly Assessment[];
   const scope = { scope: 'users', name, detail: '1 of 214' } as const;
   const text = openedText({ kind: 'worse', since: 0, scope, moved, because: [], against: 'day', release: null });
-  const { requests } = app.get(PerfRuntime, { strict: false });
-  const verdicts = () => [verdictRecord({ scope: 'users', text }).verdict];
-  HISTORY.set(requests, Object.assign(Object.create(HISTORY.get(requests)), { verdicts }));
+  const { verdict } = verdictRecord({ scope: 'users', text });
+  vi.spyOn(app.get(HistoryReader), 'verdicts').mockReturnValue([verdict]);
 }
 
 describe('the text of the dashboard', () => {

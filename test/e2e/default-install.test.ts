@@ -7,7 +7,6 @@ import { adapterOf, adapters } from '../fixtures/app.js';
 import { closeApps, listeningApp, recordsOf } from '../fixtures/build-app.js';
 import { until } from '../fixtures/until.js';
 
-const MAJOR = Number(process.versions.node.split('.')[0]);
 let steps: string[] = [];
 
 @Injectable()
@@ -93,11 +92,8 @@ describe.each(adapters)('without any option, on %s', (adapter) => {
   it.each([
     ['everything on', {}],
     ['`eventLoop: false`', { eventLoop: false }],
-  ])('note() works from its second call on at the latest, and is never another request’s: %s', async (_name, perf) => {
+  ])('note() works from its first call on, and is never another request’s: %s', async (_name, perf) => {
     const built = await listeningApp(adapterOf(adapter), { metadata: plain, perf });
-    await fetch(`${built.url}/note/0`);
-    await recordsOf(built, 1);
-    built.sink.records.length = 0;
     const rows = Array.from({ length: 20 }, (_, i) => i + 1);
     await Promise.all(rows.map((n) => fetch(`${built.url}/note/${n}`, { headers: { 'x-request-id': `n${n}` } })));
     const records = await recordsOf(built, rows.length);
@@ -107,45 +103,17 @@ describe.each(adapters)('without any option, on %s', (adapter) => {
     expect(records).toHaveLength(rows.length);
   });
 
-  it.runIf(MAJOR >= 24)('the context store is on from the first request on, because it is cheap here', async () => {
-    const built = await listeningApp(adapterOf(adapter), { metadata: plain, perf: { eventLoop: false } });
-    await fetch(`${built.url}/note/7`);
-    expect(await recordsOf(built, 1)).toMatchObject([{ note: { rows: 7 } }]);
-  });
-
   it('note() leaves out what is no size, and says so once', async () => {
     const warnings: string[] = [];
     const built = await listeningApp(adapterOf(adapter), {
       metadata: plain,
       nest: { logger: { log: () => {}, error: () => {}, warn: (message: string) => void warnings.push(message) } },
     });
-    await fetch(`${built.url}/note/0`);
-    await recordsOf(built, 1);
-    built.sink.records.length = 0;
     for (const rows of ['many', '-5', 'Infinity', '7']) await fetch(`${built.url}/note/${rows}`);
     const records = await recordsOf(built, 4);
     expect(records.map(({ note }) => note)).toEqual([null, null, null, { rows: 7 }]);
     expect(warnings.filter((text) => text.includes('PerfService.note() with'))).toEqual([
       'PerfService.note() with `rows` that is no size: a number of 0 or more is expected, got `NaN` (number). It is left out.',
     ]);
-  });
-
-  it('the context store is on from the first request on where somebody injects `Deferrer`', async () => {
-    const metadata = { controllers: plain.controllers, providers: [PlainService, AskingService] };
-    const built = await listeningApp(adapterOf(adapter), { metadata, perf: { eventLoop: false } });
-    await fetch(`${built.url}/note/7`);
-    expect(await recordsOf(built, 1)).toMatchObject([{ note: { rows: 7 } }]);
-  });
-
-  it('with `context: false` defer() says what to do', async () => {
-    const built = await listeningApp(adapterOf(adapter), { metadata: plain, perf: { context: false } });
-    let error: unknown;
-    try {
-      defer(() => {});
-    } catch (thrown) {
-      error = thrown;
-    }
-    expect(error).toMatchObject({ code: 'PERF_ERR_CONTEXT_OFF' });
-    expect((await fetch(`${built.url}/work/1`)).status).toBe(500);
   });
 });

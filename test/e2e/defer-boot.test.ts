@@ -62,7 +62,7 @@ describe.each(adapters)('boot errors of deferred work on %s', (adapter) => {
       'deferred work that is switched off',
       { controllers: [controllerWith(DeferWork(SendReceipt))], providers: [SendReceipt] },
       false as const,
-      'PERF_ERR_OFF: `@DeferWork on OrdersController.create` needs deferred work, which is switched off. Remove `defer: false` from PerfModule.forRoot().',
+      'PERF_ERR_OFF: `@DeferWork on OrdersController.create` needs deferred work, which is switched off. Remove `defer: false` from PerfModule.forRoot(), and `defer` from the environment variable NESTJS_PERF_OFF.',
     ],
     [
       'an unknown option',
@@ -129,7 +129,7 @@ describe.each(adapters)('boot errors of deferred work on %s', (adapter) => {
     @Controller()
     class AuditedController {}
     expect(await bootError({ controllers: [AuditedController], providers: [SendReceipt] })).toContain(
-      '@DeferWork stands on "AuditInterceptor.intercept", which serves no HTTP route.',
+      '@DeferWork decorates "AuditInterceptor.intercept", which serves no HTTP route.',
     );
     @DeferWork(SendReceipt)
     @Injectable()
@@ -137,7 +137,7 @@ describe.each(adapters)('boot errors of deferred work on %s', (adapter) => {
       run(): void {}
     }
     expect(await bootError({ providers: [Nightly, SendReceipt] })).toContain(
-      '@DeferWork stands on "Nightly", which serves no HTTP route.',
+      '@DeferWork decorates "Nightly", which serves no HTTP route.',
     );
     @Injectable()
     class Cron {
@@ -145,12 +145,12 @@ describe.each(adapters)('boot errors of deferred work on %s', (adapter) => {
       nightly(): void {}
     }
     expect(await bootError({ providers: [Cron, SendReceipt] })).toBe(
-      'PERF_ERR_DECORATOR: @DeferWork stands on "Cron.nightly", which serves no HTTP route. Inject `Deferrer` and call `deferrer.defer()` there.',
+      'PERF_ERR_DECORATOR: @DeferWork decorates "Cron.nightly", which serves no HTTP route. Inject `Deferrer` and call `deferrer.defer()` there.',
     );
   });
 });
 
-describe('misuse of @DeferWork, told where it stands', () => {
+describe('misuse of @DeferWork, named where it is applied', () => {
   it.each([
     [
       'nothing, as circular imports leave it',

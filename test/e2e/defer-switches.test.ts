@@ -90,36 +90,30 @@ describe.each(adapters)('switches of deferred work on %s', (adapter) => {
     await expect(deferrer.idle()).rejects.toThrow('PERF_ERR_OFF: `deferrer.idle()`');
   });
 
-  it.each([{}, { eventLoop: false }])(
-    'defer: false: defer() throws PERF_ERR_OFF, whatever else runs in the process: %j',
-    async (perf) => {
-      running = await startApp(adapter, { perf: { ...perf, defer: false }, metadata: { controllers: [CallsBack] } });
-      const codes = async (): Promise<unknown> =>
-        Promise.all(['at-once', 'later'].map(async (path) => (await fetch(`${running!.url}/calls/${path}`)).text()));
-      expect(await codes()).toEqual(['PERF_ERR_OFF', 'PERF_ERR_OFF']);
-      const other = await startApp(adapter, { perf, metadata });
-      for (let i = 0; i < 2; i++) expect(await codes()).toEqual(['PERF_ERR_OFF', 'PERF_ERR_OFF']);
-      const { accepted } = other.app.get(Deferrer).stats();
-      defer(() => {});
-      expect([accepted, other.app.get(Deferrer).stats().accepted]).toEqual([0, 1]);
-      await other.close();
-    },
-  );
+  it('defer: false: defer() throws PERF_ERR_OFF, whatever else runs in the process', async () => {
+    running = await startApp(adapter, { perf: { defer: false }, metadata: { controllers: [CallsBack] } });
+    const codes = async (): Promise<unknown> =>
+      Promise.all(['at-once', 'later'].map(async (path) => (await fetch(`${running!.url}/calls/${path}`)).text()));
+    expect(await codes()).toEqual(['PERF_ERR_OFF', 'PERF_ERR_OFF']);
+    const other = await startApp(adapter, { metadata });
+    for (let i = 0; i < 2; i++) expect(await codes()).toEqual(['PERF_ERR_OFF', 'PERF_ERR_OFF']);
+    const { accepted } = other.app.get(Deferrer).stats();
+    defer(() => {});
+    expect([accepted, other.app.get(Deferrer).stats().accepted]).toEqual([0, 1]);
+    await other.close();
+  });
 
-  it.each([{ context: false }, { context: false, defer: false }])(
-    'defer() of one application runs while another that can never be told is busy: %j',
-    async (perf) => {
-      const other = await startApp(adapter, { perf, metadata: { controllers: [Waits] } });
-      running = await startApp(adapter, { metadata: { providers: [Asks] } });
-      const answered = fetch(`${other.url}/waits`);
-      await until('the request', () => letGo !== null);
-      for (let i = 0; i < 2; i++) defer(() => void ran.push('outside'));
-      await until('the work', () => ran.length === 2);
-      letGo!();
-      await answered;
-      await other.close();
-    },
-  );
+  it.each([{}, { defer: false }])('defer() outside a request waits for no request that is open: %j', async (perf) => {
+    const other = await startApp(adapter, { perf, metadata: { controllers: [Waits] } });
+    running = await startApp(adapter, { metadata: { providers: [Asks] } });
+    const answered = fetch(`${other.url}/waits`);
+    await until('the request', () => letGo !== null);
+    for (let i = 0; i < 2; i++) defer(() => void ran.push('outside'));
+    await until('the work', () => ran.length === 2);
+    letGo!();
+    await answered;
+    await other.close();
+  });
 
   it('outside a request, defer() does not go to an application whose boot has failed', async () => {
     @Injectable()
@@ -136,18 +130,7 @@ describe.each(adapters)('switches of deferred work on %s', (adapter) => {
     expect(turns).toEqual(['task']);
   });
 
-  it('context off: defer() and deferrer.defer() throw PERF_ERR_CONTEXT_OFF and never run early', async () => {
-    running = await startApp(adapter, { perf: { context: false }, metadata });
-    let early = false;
-    expect(() => running!.app.get(Deferrer).defer(() => (early = true))).toThrow(
-      'PERF_ERR_CONTEXT_OFF: `deferrer.defer()` cannot tell which request it runs in, because the context store may not be used. Remove `context: false` from PerfModule.forRoot().',
-    );
-    expect((await fetch(`${running.url}/work/defer`)).status).toBe(500);
-    await settle(running.app);
-    expect(early).toBe(false);
-  });
-
-  it('the first defer() of all heeds `when`, also where it cannot be told which request calls', async () => {
+  it('the first defer() of all heeds `when`', async () => {
     for (const status of [400, 201]) {
       running = await startApp(adapter, { metadata: { controllers: [DefersLater] } });
       expect((await fetch(`${running.url}/later/${status}`, { method: 'POST' })).status).toBe(status);
@@ -170,16 +153,16 @@ describe.each(adapters)('switches of deferred work on %s', (adapter) => {
     await other.close();
   });
 
-  it('@DeferWork needs no context store, nor latency', async () => {
-    running = await startApp(adapter, { perf: { context: false, latency: false }, metadata });
+  it('@DeferWork needs no latency', async () => {
+    running = await startApp(adapter, { perf: { latency: false }, metadata });
     await fetch(`${running.url}/work/decorated`, { headers: { 'x-request-id': 'r-1' } });
     await settle(running.app);
     expect(ran).toEqual(['r-1']);
   });
 
   it('applications in one process do not see each other’s work', async () => {
-    const other = await startApp(adapter, { metadata, perf: { context: true } });
-    running = await startApp(adapter, { metadata, perf: { context: true } });
+    const other = await startApp(adapter, { metadata, perf: {} });
+    running = await startApp(adapter, { metadata, perf: {} });
     await fetch(`${running.url}/work/decorated`);
     await fetch(`${running.url}/work/defer`);
     await settle(running.app);

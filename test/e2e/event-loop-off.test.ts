@@ -30,7 +30,7 @@ const globals = () => [
   Error.stackTraceLimit,
 ];
 
-describe.each(adapters)('the watchdog on %s', (adapter) => {
+describe.each(adapters)('the sampler on %s', (adapter) => {
   it('is not there when the feature is off', async () => {
     const warm = await startApp(adapter, { metadata, perf: { eventLoop: false } });
     await fetch(`${warm.url}/hello`);
@@ -78,7 +78,7 @@ describe.each(adapters)('the watchdog on %s', (adapter) => {
     const [threadsBefore, descriptorsBefore, globalsBefore] = [threads().length, descriptors(), globals()];
     const listenersBefore = process.listenerCount('exit');
     for (let i = 0; i < 5; i++) {
-      const running = await startApp(adapter, { metadata, perf: { eventLoop: { safepoints: true } } });
+      const running = await startApp(adapter, { metadata });
       await fetch(`${running.url}/hello`);
       const end = performance.now() + 80;
       while (performance.now() < end);
@@ -102,8 +102,8 @@ describe.each(adapters)('the watchdog on %s', (adapter) => {
       }
     }
     const [one, other] = [
-      await startApp(adapter, { metadata: { controllers: [SpinController] }, perf: { context: true } }),
-      await startApp(adapter, { metadata, perf: { context: true } }),
+      await startApp(adapter, { metadata: { controllers: [SpinController] } }),
+      await startApp(adapter, { metadata }),
     ];
     await fetch(`${one.url}/nothing`);
     await fetch(`${other.url}/hello`);

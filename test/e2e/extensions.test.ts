@@ -8,76 +8,91 @@ import {
   UseGuards,
   type DynamicModule,
   type ModuleMetadata,
+  type OnApplicationBootstrap,
+  type OnApplicationShutdown,
 } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
 import { describe, expect, it } from 'vitest';
-import { needExtension, offerService, type Extension } from '../../src/http/extension.js';
-import type { Feature } from '../../src/http/feature.js';
-import { PerfModule } from '../../src/index.js';
+import { cache, Cached, PerfCache, Preloaded } from '../../src/entries/cache.js';
+import { guard, Upstream, type GuardedUpstream } from '../../src/entries/guard.js';
+import { offload, Offload } from '../../src/entries/offload.js';
+import { memorySink } from '../../src/entries/testing.js';
+import { FEATURE } from '../../src/request/extension.js';
+import type { Feature } from '../../src/request/feature.js';
+import {
+  Deferrer,
+  Experiments,
+  PerfModule,
+  PerfService,
+  ResourceSampler,
+  type PerfExtension,
+  type PerfModuleOptions,
+} from '../../src/index.js';
 import { adapterOf, adapters } from '../fixtures/app.js';
 import { Bound } from '../fixtures/bound.js';
+import { Lines } from '../fixtures/lines.js';
 
 const GREETING = Symbol('GREETING');
+const WORDS = 'WORDS';
 
-class Greeter implements Feature {
-  constructor(private readonly said: string[]) {}
-  readonly greeting = { text: 'hello' };
-  install = () => void this.said.push('install');
-  start = () => void this.said.push('start');
-  drain = () => void this.said.push('drain');
-  close = () => void this.said.push('close');
+/** An ordinary provider, with Nest's own hooks. */
+@Injectable()
+class Greeter implements OnApplicationBootstrap, OnApplicationShutdown {
+  readonly life: string[] = [];
+  constructor(@Inject(WORDS) private readonly words: readonly string[]) {}
+
+  onApplicationBootstrap(): void {
+    this.life.push('bootstrap');
+  }
+  onApplicationShutdown(): void {
+    this.life.push('shutdown');
+  }
+  greet(): string {
+    return this.words.join(' ');
+  }
 }
 
-const greeter = (said: string[] = []): Extension => ({ name: 'greeter', create: () => new Greeter(said) });
-offerService({
-  token: GREETING,
-  of: (feature) => (feature as Greeter).greeting,
-  needed: { name: 'greeter', decorator: 'GREETING', add: 'extensions: [greeter()]' },
+/** A value, a class that injects it, and a factory that injects both the class and what the module offers. */
+const greetings = (words: readonly string[] = ['hello', 'world']): PerfExtension => ({
+  name: 'greetings',
+  providers: [
+    { provide: WORDS, useValue: words },
+    Greeter,
+    {
+      provide: GREETING,
+      inject: [Greeter, PerfService],
+      useFactory: (greeter: Greeter, perf: PerfService) => ({
+        text: () => `${greeter.greet()}, ${perf.verdicts().length} verdicts`,
+      }),
+    },
+  ],
 });
 
-function Greets(): MethodDecorator {
-  return (target, name) =>
-    needExtension({ name: 'greeter', decorator: '@Greets()', add: 'extensions: [greeter()]' }, target, String(name));
+interface Greeting {
+  text(): string;
 }
 
 @Controller()
 class GreetingController {
-  constructor(@Inject(GREETING) private readonly greeting: { text: string }) {}
+  constructor(
+    @Inject(GREETING) private readonly greeting: Greeting,
+    @Inject(WORDS) private readonly words: readonly string[],
+    @Inject(Greeter) private readonly greeter: Greeter,
+  ) {}
 
   @Get()
   greet() {
-    return this.greeting.text;
+    return { text: this.greeting.text(), words: this.words, greeted: this.greeter.greet() };
   }
 }
+const greeted = { text: 'hello world, 0 verdicts', words: ['hello', 'world'], greeted: 'hello world' };
 
-class GreetingProperty {
-  @Inject(GREETING) readonly greeting!: object;
-}
-
-@Injectable()
-class GreetingGuard {
-  @Greets()
-  canActivate() {
-    return true;
-  }
-}
-
-@UseGuards(GreetingGuard)
-@Controller()
-class GuardedController {
-  @Get()
-  greet() {}
-}
-
-@Injectable()
-class Service {
-  @Greets()
-  greet() {}
-}
+@Module({ controllers: [GreetingController] })
+class GreetingModule {}
 
 async function boot(adapter: (typeof adapters)[number], module: DynamicModule, metadata: ModuleMetadata = {}) {
-  @Module({ ...metadata, imports: [module] })
+  @Module({ ...metadata, imports: [module, ...(metadata.imports ?? [])] })
   class RootModule {}
   const options = { logger: false, abortOnError: false } as const;
   const app = await NestFactory.create(RootModule, adapterOf(adapter), options);
@@ -86,74 +101,66 @@ async function boot(adapter: (typeof adapters)[number], module: DynamicModule, m
 }
 
 describe.each(adapters)('an extension, on %s', (adapter) => {
-  it.each<[string, (said: string[]) => DynamicModule]>([
-    ['forRoot', (said) => PerfModule.forRoot({ extensions: [greeter(said)] })],
-    ['forRootAsync', (said) => PerfModule.forRootAsync({ extensions: [greeter(said)], useFactory: () => ({}) })],
-    ['a factory', (said) => PerfModule.forRootAsync({ useFactory: () => ({ extensions: [greeter(said)] }) })],
-    ['the kill switch on', (said) => PerfModule.forRoot({ extensions: [greeter(said)], enabled: false })],
-  ])('lives as long as the application, and its service can be injected, with %s', async (_form, module) => {
-    const said: string[] = [];
-    const app = await boot(adapter, module(said), { controllers: [GreetingController] });
-    expect(said).toEqual(['install', 'start']);
-    expect(await (await fetch(await app.getUrl())).text()).toBe('hello');
+  const extensions = [greetings()];
+  it.each<[string, () => DynamicModule]>([
+    ['forRoot', () => PerfModule.forRoot({ extensions })],
+    ['forRoot and `isGlobal: false`', () => PerfModule.forRoot({ extensions, isGlobal: false })],
+    ['forRootAsync', () => PerfModule.forRootAsync({ extensions, useFactory: () => ({ latency: { slowMs: 5 } }) })],
+    [
+      'forRootAsync and `isGlobal: false`',
+      () => PerfModule.forRootAsync({ extensions, isGlobal: false, useFactory: async () => ({}) }),
+    ],
+    ['the kill switch on', () => PerfModule.forRoot({ extensions, enabled: false })],
+  ])('gives its providers to every module, and Nest calls their hooks, with %s', async (_form, module) => {
+    const app = await boot(adapter, module(), { imports: [GreetingModule] });
+    const { life } = app.get(Greeter);
+    expect(await (await fetch(await app.getUrl())).json()).toEqual(greeted);
+    expect(life).toEqual(['bootstrap']);
     await app.close();
+    expect(life).toEqual(['bootstrap', 'shutdown']);
   });
 });
 
-describe('extensions', () => {
-  it('may come from the factory of `forRootAsync()`', async () => {
-    const said: string[] = [];
-    const app = await NestFactory.createApplicationContext(
-      PerfModule.forRootAsync({ useFactory: () => ({ extensions: [greeter(said)] }) }),
-      { logger: false, abortOnError: false },
+describe('the providers of an extension', () => {
+  it.each([true, false])('may inject every class that the module offers, with `isGlobal: %s`', async (isGlobal) => {
+    const offered = [PerfService, Deferrer, Experiments, ResourceSampler];
+    const asking = { provide: 'asking', inject: offered, useFactory: (...given: object[]) => given };
+    const app = await boot(
+      'fastify',
+      PerfModule.forRoot({ isGlobal, extensions: [{ name: 'asking', providers: [asking] }] }),
     );
-    await app.close();
-    expect(said).toEqual(['install', 'start', 'drain', 'close']);
-  });
-
-  it('stop the boot where one stands twice, or is none', async () => {
-    const twice = boot('express', PerfModule.forRoot({ extensions: [greeter(), greeter()] }));
-    await expect(twice).rejects.toThrow(
-      'PERF_ERR_OPTION: `extensions` must be a list in which each extension stands once, got an array of 2. "greeter" stands there twice.',
-    );
-    expect(() => PerfModule.forRoot({ extensions: ['cache' as never] })).toThrow(
-      'PERF_ERR_OPTION: `extensions[0]` must be an extension, as `cache()` makes one, got `"cache"` (string).',
-    );
-  });
-
-  it.each<[string, ModuleMetadata]>([
-    ['constructor', { controllers: [GreetingController] }],
-    ['property', { providers: [{ provide: 'asking', useClass: GreetingProperty }] }],
-    ['factory', { providers: [{ provide: 'asking', inject: [GREETING], useFactory: () => ({}) }] }],
-  ])('stop the boot where a %s asks for a service of one that is not there', async (_what, metadata) => {
-    for (const module of [PerfModule.forRoot(), PerfModule.forRootAsync({ useFactory: () => ({}) })]) {
-      await expect(boot('fastify', module, metadata)).rejects.toThrow(
-        /PERF_ERR_EXTENSION: `GREETING` on "(asking|Greeting(Controller|Property))" does nothing without its extension/,
-      );
+    const given = app.get<object[]>('asking');
+    for (const [index, one] of offered.entries()) {
+      expect(given[index]).toBeInstanceOf(one);
+      expect(given[index]).toBe(app.get(one));
     }
-  });
-
-  it('boot where a test or a module gives something of its own instead', async () => {
-    const own = { provide: GREETING, useValue: { text: 'fake' } };
-    const app = await boot('fastify', PerfModule.forRoot(), { controllers: [GreetingController], providers: [own] });
-    expect(await (await fetch(await app.getUrl())).text()).toBe('fake');
     await app.close();
-    const testing = Test.createTestingModule({ imports: [PerfModule.forRoot()], controllers: [GreetingController] });
-    const tested = await testing.overrideProvider(GREETING).useValue({ text: 'fake' }).compile();
-    expect(tested.get(GreetingController).greet()).toBe('fake');
-    await tested.createNestApplication().init();
-    await tested.close();
   });
 
-  it('give their services to modules that import `PerfModule`, with `isGlobal: false`', async () => {
-    @Module({ imports: [PerfModule], controllers: [GreetingController] })
-    class FeatureModule {}
-    const scoped = PerfModule.forRoot({ isGlobal: false, extensions: [greeter()] });
-    const context = await NestFactory.createApplicationContext(
-      { module: class RootModule {}, imports: [scoped, FeatureModule] },
-      { logger: false, abortOnError: false },
+  it('may inject what the modules beside `useFactory` export', async () => {
+    const SHOP = Symbol('SHOP');
+    @Module({ providers: [{ provide: SHOP, useValue: 'books' }], exports: [SHOP] })
+    class ShopModule {}
+    const providers = [{ provide: WORDS, inject: [SHOP], useFactory: (shop: string) => ['we sell', shop] }];
+    const app = await boot(
+      'express',
+      PerfModule.forRootAsync({
+        imports: [ShopModule],
+        inject: [SHOP],
+        useFactory: (shop: string) => ({ release: shop }),
+        extensions: [{ name: 'shop', providers }],
+      }),
     );
-    expect(context.get(GreetingController).greet()).toBe('hello');
+    expect(app.get(WORDS)).toEqual(['we sell', 'books']);
+    await app.close();
+  });
+
+  it('are there in an application without HTTP', async () => {
+    const context = await NestFactory.createApplicationContext(PerfModule.forRoot({ extensions: [greetings()] }), {
+      logger: false,
+      abortOnError: false,
+    });
+    expect(context.get<Greeting>(GREETING).text()).toBe('hello world, 0 verdicts');
     await context.close();
   });
 
@@ -161,80 +168,274 @@ describe('extensions', () => {
     class Untyped {
       constructor(
         readonly options: object | undefined,
-        readonly greeting: { text: string },
+        readonly greeting: Greeting,
       ) {}
     }
     Reflect.deleteMetadata('design:paramtypes', Untyped);
     Optional()(Untyped, undefined, 0);
     Inject(GREETING)(Untyped, undefined, 1);
-    const app = await boot('fastify', PerfModule.forRoot({ extensions: [greeter()] }), { providers: [Untyped] });
-    expect(app.get(Untyped).greeting.text).toBe('hello');
+    const app = await boot('fastify', PerfModule.forRoot({ extensions: [greetings()] }), { providers: [Untyped] });
+    expect(app.get(Untyped).greeting.text()).toBe(greeted.text);
     await app.close();
   });
 
-  it('leave out a service that is optional', async () => {
+  it('give way to fakes of a test', async () => {
+    const testing = Test.createTestingModule({
+      imports: [PerfModule.forRoot({ extensions: [greetings()] }), GreetingModule],
+    });
+    const fake = { text: () => 'fake' };
+    const tested = await testing.overrideProvider(GREETING).useValue(fake).compile();
+    expect(tested.get(GreetingController).greet()).toMatchObject({ text: 'fake', greeted: 'hello world' });
+    await tested.createNestApplication({ logger: false }).init();
+    await tested.close();
+  });
+});
+
+describe('extensions', () => {
+  it('stop the boot where one stands twice, or is none', () => {
+    expect(() => PerfModule.forRoot({ extensions: [greetings(), cache(), greetings()] })).toThrow(
+      'PERF_ERR_OPTION: `extensions` must be a list in which each extension stands once, got an array of 3. "greetings" stands there twice.',
+    );
+    const useFactory = (): PerfModuleOptions => ({});
+    expect(() => PerfModule.forRootAsync({ extensions: [cache(), cache()], useFactory })).toThrow(
+      'PERF_ERR_OPTION: `extensions` must be a list in which each extension stands once, got an array of 2. "cache" stands there twice.',
+    );
+    for (const [given, shown] of [
+      ['cache', '`"cache"` (string)'],
+      [cache, 'a function'],
+      [{ name: 'cache' }, 'an object'],
+      [{ name: '', providers: [] }, 'an object'],
+    ] as const) {
+      const message = `PERF_ERR_OPTION: \`extensions[0]\` must be an extension, as \`cache()\` makes one, got ${shown}.`;
+      expect(() => PerfModule.forRoot({ extensions: [given as never] })).toThrow(message);
+      expect(() => PerfModule.forRootAsync({ extensions: [given as never], useFactory })).toThrow(message);
+    }
+  });
+
+  it('stop the boot in what a factory returns, and say where they belong', async () => {
+    class OptionsClass {
+      create = (): PerfModuleOptions => ({ extensions: [greetings()] });
+    }
+    for (const module of [
+      PerfModule.forRootAsync({ useFactory: () => ({ extensions: [greetings()] }) }),
+      PerfModule.forRootAsync({ useClass: OptionsClass }),
+    ]) {
+      await expect(boot('fastify', module)).rejects.toMatchObject({
+        name: 'PerfError',
+        code: 'PERF_ERR_OPTION',
+        message:
+          'PERF_ERR_OPTION: `extensions` must stand beside `useFactory`, not in what it returns: their providers are part of the module. ' +
+          'Write PerfModule.forRootAsync({ extensions: [cache()], useFactory: … }).',
+      });
+    }
+  });
+
+  it('drain and close one after the other, although one of them fails', async () => {
+    const ended: string[] = [];
+    const feature = (name: string, failing: boolean): PerfExtension => {
+      const end = (phase: string) => async (): Promise<void> => {
+        ended.push(`${name} ${phase}`);
+        if (failing) throw new Error(`${name} cannot`);
+      };
+      const given: Feature & { readonly [FEATURE]: true } = {
+        [FEATURE]: true,
+        closing: end('closing'),
+        drain: end('drain'),
+        close: end('close'),
+      };
+      return { name, providers: [{ provide: name, useValue: given }] };
+    };
+    const lines = new Lines();
+    const sink = memorySink();
+    let isClosed = false;
+    const sinks = [{ ...sink, flush: async () => void ended.push('flush'), close: async () => void (isClosed = true) }];
+    @Controller()
+    class OkController {
+      @Get()
+      get() {
+        return 'ok';
+      }
+    }
+    @Module({
+      imports: [
+        PerfModule.forRoot({
+          sinks,
+          extensions: [feature('first', false), feature('broken', true), feature('last', false)],
+        }),
+      ],
+      controllers: [OkController],
+    })
+    class RootModule {}
+    const app = await NestFactory.create(RootModule, adapterOf('fastify'), { logger: lines, abortOnError: false });
+    await app.listen(0, '127.0.0.1');
+    expect(await (await fetch(await app.getUrl())).text()).toBe('ok');
+    await app.close();
+    expect(ended).toEqual([
+      'first closing',
+      'broken closing',
+      'last closing',
+      'last drain',
+      'broken drain',
+      'first drain',
+      'flush',
+      'last close',
+      'broken close',
+      'first close',
+    ]);
+    // A busy machine adds blocks.
+    const requests = sink.records.filter(({ kind }) => kind === 'request');
+    expect(requests).toMatchObject([{ route: '/', status: 200 }]);
+    expect(isClosed).toBe(true);
+    const failures = lines.all.filter((line) => line.includes('cannot'));
+    expect(failures).toEqual([
+      'closing failed: broken cannot. Everything else is closed all the same.',
+      'draining failed: broken cannot. Everything else is closed all the same.',
+      'closing failed: broken cannot. Everything else is closed all the same.',
+    ]);
+  });
+});
+
+describe('a missing extension', () => {
+  @Controller()
+  class CacheController {
+    constructor(@Inject(PerfCache) readonly perfCache: PerfCache) {}
+    @Get()
+    get() {
+      return this.perfCache.stats();
+    }
+  }
+  class CacheProperty {
+    @Inject(PerfCache) readonly perfCache!: object;
+  }
+  const ADD = 'Add it: PerfModule.forRoot({ extensions: [cache()] }).';
+
+  it.each<[string, ModuleMetadata]>([
+    ['constructor', { controllers: [CacheController] }],
+    ['property', { providers: [{ provide: 'asking', useClass: CacheProperty }] }],
+    ['factory', { providers: [{ provide: 'asking', inject: [PerfCache], useFactory: () => ({}) }] }],
+  ])('stops the boot where a %s injects one of its providers', async (_what, metadata) => {
+    for (const module of [
+      PerfModule.forRoot(),
+      PerfModule.forRoot({ isGlobal: false, extensions: [greetings()] }),
+      PerfModule.forRootAsync({ useFactory: () => ({}) }),
+    ]) {
+      const booting = boot('fastify', module, metadata);
+      await expect(booting).rejects.toMatchObject({ name: 'PerfError', code: 'PERF_ERR_EXTENSION' });
+      await expect(booting).rejects.toThrow(
+        /`PerfCache` on "(asking|Cache(Controller|Property))" does nothing without its extension\. Add it: PerfModule\.forRoot\(\{ extensions: \[cache\(\)\] \}\)\./,
+      );
+    }
+  });
+
+  it('is none for who injects one of its providers if it is there', async () => {
     class Optionally {
-      constructor(@Optional() @Inject(GREETING) readonly greeting?: object) {}
+      constructor(@Optional() @Inject(PerfCache) readonly perfCache?: object) {}
     }
     const app = await boot('fastify', PerfModule.forRoot(), { providers: [Optionally] });
-    expect(app.get(Optionally).greeting).toBeUndefined();
+    expect(app.get(Optionally).perfCache).toBeUndefined();
     await app.close();
   });
 
+  it('is none where a test or a module provides something of its own', async () => {
+    const own = { provide: PerfCache, useValue: { stats: () => ['own'] } };
+    const app = await boot('fastify', PerfModule.forRoot(), { controllers: [CacheController], providers: [own] });
+    expect(await (await fetch(await app.getUrl())).json()).toEqual(['own']);
+    await app.close();
+    const testing = Test.createTestingModule({ imports: [PerfModule.forRoot()], controllers: [CacheController] });
+    const tested = await testing
+      .overrideProvider(PerfCache)
+      .useValue({ stats: () => ['fake'] })
+      .compile();
+    expect(tested.get(CacheController).get()).toEqual(['fake']);
+    await tested.createNestApplication({ logger: false }).init();
+    await tested.close();
+  });
+
+  it('stops the boot over `@Upstream()`, with the line, and over one that the extension does not have', async () => {
+    @Injectable()
+    class Asking {
+      constructor(@Upstream('git-hub') readonly upstream: GuardedUpstream) {}
+    }
+    await expect(boot('express', PerfModule.forRoot(), { providers: [Asking] })).rejects.toThrow(
+      'PERF_ERR_EXTENSION: `@Upstream(\'git-hub\')` on "Asking" does nothing without its extension. ' +
+        "Add it: PerfModule.forRoot({ extensions: [guard({ upstreams: { 'git-hub': { deadlineMs: 2_000 } } })] }).",
+    );
+    const other = guard({ upstreams: { gitlab: { deadlineMs: 2_000 } } });
+    await expect(
+      boot('express', PerfModule.forRoot({ extensions: [other] }), { providers: [Asking] }),
+    ).rejects.toMatchObject({ code: 'PERF_ERR_DECORATOR' });
+  });
+
+  @Injectable()
+  class Service {
+    @Cached({ ttlMs: 1_000 })
+    async load() {}
+  }
   it.each<[string, ModuleMetadata]>([
     ['class', { providers: [Service] }],
     ['factory', { providers: [{ provide: 'service', useFactory: () => new Service() }] }],
-  ])('stop the boot where a decorator of a %s provider has none', async (_what, metadata) => {
+  ])('stops the boot over a decorator of a %s provider', async (_what, metadata) => {
     await expect(boot('fastify', PerfModule.forRoot(), metadata)).rejects.toThrow(
-      'PERF_ERR_EXTENSION: `@Greets()` on "Service.greet" does nothing without its extension. ' +
-        'Add it: PerfModule.forRoot({ extensions: [greeter()] }).',
+      `PERF_ERR_EXTENSION: \`@Cached()\` on "Service.load" does nothing without its extension. ${ADD}`,
     );
   });
 
-  it("stop the boot where another decorator has put a function or an accessor in the method's place", async () => {
+  it("stops the boot where another decorator has put a function or an accessor in the method's place", async () => {
     const Wrapped: MethodDecorator = (_target, _name, descriptor) => {
       descriptor.value = (() => {}) as never;
     };
     for (const Placed of [Wrapped, Bound]) {
       class Hidden {
         @Placed
-        @Greets()
-        greet() {}
+        @Preloaded({ everyMs: 1_000 })
+        async load() {}
       }
       await expect(boot('fastify', PerfModule.forRoot(), { providers: [Hidden] })).rejects.toThrow(
-        'PERF_ERR_EXTENSION: `@Greets()` on "Hidden.greet" does nothing without its extension.',
+        `PERF_ERR_EXTENSION: \`@Preloaded()\` on "Hidden.load" does nothing without its extension. ${ADD}`,
       );
     }
   });
 
-  it('stop the boot where a decorator of a guard has none', async () => {
+  it('stops the boot over a decorator of a guard', async () => {
+    @Injectable()
+    class CachingGuard {
+      @Cached({ ttlMs: 1_000 })
+      async canActivate() {
+        return true;
+      }
+    }
+    @UseGuards(CachingGuard)
+    @Controller()
+    class GuardedController {
+      @Get()
+      get() {}
+    }
     await expect(boot('express', PerfModule.forRoot(), { controllers: [GuardedController] })).rejects.toThrow(
-      'PERF_ERR_EXTENSION: `@Greets()` on "GreetingGuard.canActivate" does nothing without its extension.',
+      'PERF_ERR_EXTENSION: `@Cached()` on "CachingGuard.canActivate" does nothing without its extension.',
     );
   });
 
-  it('stop the boot where one of two decorators of a method has none, in whichever order they stand', async () => {
-    const Parts = (): MethodDecorator => (target, name) =>
-      needExtension({ name: 'parting', decorator: '@Parts()', add: 'extensions: [parting()]' }, target, String(name));
+  it('stops the boot for one of two decorators of a method, in whichever order they stand', async () => {
     class Above {
-      @Parts()
-      @Greets()
-      both() {}
+      @Cached({ ttlMs: 1_000 })
+      @Offload()
+      async both() {}
     }
     class Below {
-      @Greets()
-      @Parts()
-      both() {}
+      @Offload()
+      @Cached({ ttlMs: 1_000 })
+      async both() {}
     }
     for (const provider of [Above, Below]) {
-      const booting = boot('fastify', PerfModule.forRoot({ extensions: [greeter()] }), { providers: [provider] });
-      await expect(booting).rejects.toThrow(
-        `PERF_ERR_EXTENSION: \`@Parts()\` on "${provider.name}.both" does nothing without its extension.`,
+      const withOne = (extension: PerfExtension) =>
+        boot('fastify', PerfModule.forRoot({ extensions: [extension] }), { providers: [provider] });
+      await expect(withOne(cache())).rejects.toThrow(
+        `PERF_ERR_EXTENSION: \`@Offload()\` on "${provider.name}.both" does nothing without its extension. ` +
+          "Add it: PerfModule.forRoot({ extensions: [offload({ module: new URL('./offload.module.js', import.meta.url) })] }).",
       );
-      const parting: Extension = { name: 'parting', create: () => ({}) };
-      await expect(
-        boot('fastify', PerfModule.forRoot({ extensions: [parting] }), { providers: [provider] }),
-      ).rejects.toThrow(`PERF_ERR_EXTENSION: \`@Greets()\` on "${provider.name}.both"`);
+      await expect(withOne(offload({ module: new URL('./none.module.js', import.meta.url) }))).rejects.toThrow(
+        `PERF_ERR_EXTENSION: \`@Cached()\` on "${provider.name}.both" does nothing without its extension. ${ADD}`,
+      );
     }
   });
 });

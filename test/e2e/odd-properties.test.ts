@@ -77,14 +77,14 @@ describe.each(adapters)('what an application does with its objects, on %s', (ada
     expect(steps).toEqual(['response', 'work']);
   });
 
-  it('a decorator that replaces the method of a request-scoped controller: its work still runs', async () => {
+  it('a decorator that replaces the method of a request-scoped controller: its work runs', async () => {
     await start();
     await fetch(`${running.url}/scoped`);
     await running.requests();
     expect(steps).toEqual(['work']);
   });
 
-  it('an instance that freezes itself: no argument more, and its work still runs', async () => {
+  it('an instance that freezes itself is called as it is written, and its work runs', async () => {
     await start();
     const answer: unknown = await (await fetch(`${running.url}/frozen/7`)).json();
     expect(answer).toEqual({ id: '7', options: 'default', given: 1 });

@@ -4,8 +4,8 @@ import { Test } from '@nestjs/testing';
 import { describe, expect, it, vi } from 'vitest';
 import { PerfModule, PerfService, type PerfModuleOptions } from '../../src/index.js';
 import { memorySink } from '../../src/entries/testing.js';
+import { FEATURE_OPTIONS } from '../../src/request/feature.js';
 import type { ProvidedOptions } from '../../src/perf.options.js';
-import { PERF_RESOLVED_OPTIONS } from '../../src/perf.tokens.js';
 import { adapterOf, adapters } from '../fixtures/app.js';
 
 const SLOW_MS = Symbol('SLOW_MS');
@@ -80,7 +80,7 @@ describe.each(adapters)('registered with %s', (adapter) => {
     const app = await boot(adapter, { imports: [module(), ElsewhereModule] });
     const fromElsewhere = app.get(Elsewhere, { strict: false }).perf;
     expect(fromElsewhere).toBe(app.get(PerfService));
-    const { latency } = app.get<ProvidedOptions>(PERF_RESOLVED_OPTIONS).resolved;
+    const { latency } = app.get<ProvidedOptions>(FEATURE_OPTIONS).resolved;
     await app.close();
     expect(`${started.join()} ${latency?.slowMs}`).toBe(expected);
   });
@@ -151,7 +151,7 @@ describe.each(adapters)('registered with %s', (adapter) => {
       'once as forRoot and once as forRootAsync',
       [PerfModule.forRoot(), PerfModule.forRootAsync({ useFactory: () => ({}) })],
     ],
-    ['again in a feature module', [PerfModule.forRoot({ context: false }), FeatureModule]],
+    ['again in a feature module', [PerfModule.forRoot({}), FeatureModule]],
     ['as a bare class beside forRoot', [PerfModule.forRoot(), PerfModule]],
   ])('stops the boot when it is imported %s', async (_form, imports) => {
     await expect(boot(adapter, { imports })).rejects.toMatchObject({

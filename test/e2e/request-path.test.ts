@@ -127,7 +127,7 @@ describe.each(adapters)('what an application puts on a request on %s', (adapter)
         built.sink.records.filter((record) => record.kind === 'block' && record.durationMs > 100).length;
       let sent = 0;
       const uncaught = await uncaughtDuring(async () => {
-        // The first requests start the watchdog, and a busy machine may stretch others.
+        // The first requests start the sampler, and a busy machine may stretch others.
         for (; blocks() === 0 && sent < 5; sent++) {
           await get(built.url);
           await settled(built);

@@ -146,7 +146,7 @@ describe.each(ways)('%s', (_name, start) => {
   });
 
   it('knows the current request: `note()` and `defer()`', async () => {
-    const built = await start({ context: true });
+    const built = await start({});
     ran.length = 0;
     expect((await fetch(`${built.url}/a/rows`)).status).toBe(200);
     expect(await recordsOf(built, 1)).toMatchObject([{ route: '/a/rows', note: { rows: 3 } }]);

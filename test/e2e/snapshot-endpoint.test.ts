@@ -1,7 +1,6 @@
 import type { ServerResponse } from 'node:http';
-import { Controller, Get, Post } from '@nestjs/common';
+import { Controller, Get } from '@nestjs/common';
 import { describe, expect, it } from 'vitest';
-import { prometheusSink } from '../../src/entries/prometheus.js';
 import { type PerfModuleOptions, type PerfSnapshot, PerfService } from '../../src/index.js';
 import { adapters, startApp } from '../fixtures/app.js';
 import { uncaughtDuring } from '../fixtures/uncaught.js';
@@ -76,52 +75,6 @@ describe.each(adapters)('snapshotEndpoint on %s', (adapter) => {
     const response = await fetch(`${running.url}/_perf`);
     expect([response.status, await response.text()]).toEqual([500, 'Internal Server Error\n']);
     await running.close();
-  });
-
-  it('refuses a path that something else answers', async () => {
-    const snapshotEndpoint = { path: '/perf', authorize: () => true };
-    const twice = 'PERF_ERR_OPTION: GET /perf is asked for twice, by ';
-    const booted = (perf: PerfModuleOptions) => startApp(adapter, { perf: { snapshotEndpoint, ...perf }, metadata });
-    await expect(booted({ dashboard: true })).rejects.toThrow(
-      `${twice}\`dashboard\` and by \`snapshotEndpoint\`, and only one can answer. Give one of them another path.`,
-    );
-    await expect(booted({ sinks: [prometheusSink({ path: '/perf' })] })).rejects.toThrow(
-      `${twice}\`snapshotEndpoint\` and by sink "prometheus", and only one can answer.`,
-    );
-    for (const path of ['/Perf', '/perf/']) {
-      const booting = booted({ sinks: [prometheusSink({ path })] });
-      if (adapter === 'fastify') await (await booting).close();
-      else
-        await expect(booting).rejects.toThrow(
-          `GET ${path} is asked for twice, by \`snapshotEndpoint\` as /perf and by sink "prometheus", and only one can answer.`,
-        );
-    }
-  });
-
-  it('says at the start which route of the application it answers in place of, where the framework lets both be', async () => {
-    @Controller('perf')
-    class TakenController {
-      @Get()
-      all() {
-        return 'own';
-      }
-      @Post()
-      create() {
-        return 'created';
-      }
-    }
-    const warnings: unknown[] = [];
-    const logger = { log() {}, error() {}, warn: (message: unknown) => void warnings.push(message) };
-    const perf = { snapshotEndpoint: { path: '/perf', authorize: () => true } };
-    const booting = startApp(adapter, { perf, metadata: { controllers: [TakenController] }, nest: { logger } });
-    if (adapter === 'fastify')
-      return expect(booting).rejects.toThrow("Method 'GET' already declared for route '/perf'");
-    const { url, close } = await booting;
-    expect(warnings.filter((message) => String(message).includes('GET'))).toEqual([
-      'GET /perf is answered by `snapshotEndpoint` and never by TakenController.all. Give one of them another path.',
-    ]);
-    expect(await (await fetch(`${url}/perf`, { method: 'POST' })).text()).toBe('created');
-    await close();
   });
 });
 

@@ -1,11 +1,9 @@
-import { type IncomingMessage, type RequestListener, ServerResponse } from 'node:http';
-import { Writable } from 'node:stream';
+import type { RequestListener } from 'node:http';
 import { Controller, Get } from '@nestjs/common';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { afterEach, describe, expect, it } from 'vitest';
 import { NoCompression, PerfService } from '../../src/index.js';
 import { type BuiltApp, buildApp, closeApps, closeServer, ownServer, recordsOf } from '../fixtures/build-app.js';
-import { adapters, startApp } from '../fixtures/app.js';
 import { callAccepting } from '../fixtures/http-client.js';
 
 const TEXT = 'compressible '.repeat(2_000);
@@ -122,30 +120,4 @@ describe.each(together)('two Nest applications, %s', (_name, prefix, join) => {
     ]);
     expect([inFlightOf(a), inFlightOf(b)]).toEqual([0, 0]);
   }, 15_000);
-});
-
-describe.each(adapters)('on %s, a request that is handed on with a response of its own', (adapter) => {
-  it('ends with that response, whatever becomes of the first one', async () => {
-    const [first, second] = await Promise.all([
-      startApp(adapter, { metadata: ofA }),
-      startApp(adapter, { metadata: ofB }),
-    ]);
-    const answered = new Promise<void>((resolve) => {
-      first.app.getHttpServer().on('request', (request: IncomingMessage, response: ServerResponse) => {
-        // A shadow: after the first has answered.
-        response.once('close', () => {
-          const own = new ServerResponse(request);
-          own.assignSocket(new Writable({ write: (_chunk, _encoding, done) => done() }) as never);
-          own.once('finish', resolve);
-          request.url = '/b/small';
-          second.app.getHttpServer().emit('request', request, own);
-        });
-      });
-    });
-    expect((await fetch(`${first.url}/a/text`)).status).toBe(200);
-    await answered;
-    expect(await first.requests()).toMatchObject([{ route: '/a/text', status: 200 }]);
-    expect(await second.requests()).toMatchObject([{ route: '/b/small', status: 200 }]);
-    await Promise.all([first.close(), second.close()]);
-  });
 });

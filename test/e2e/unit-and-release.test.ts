@@ -1,6 +1,32 @@
-import { Controller, Get, Injectable, type CanActivate, type ExecutionContext } from '@nestjs/common';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  Controller,
+  Get,
+  Inject,
+  Injectable,
+  ServiceUnavailableException,
+  type CanActivate,
+  type ExecutionContext,
+} from '@nestjs/common';
 import { afterEach, describe, expect, it } from 'vitest';
-import { Experiment, staticGates, type PerfModuleOptions, type RequestRecord, type Unit } from '../../src/index.js';
+import { cache } from '../../src/entries/cache.js';
+import { record } from '../../src/entries/record.js';
+import { settle } from '../../src/entries/testing.js';
+import {
+  defer,
+  Experiment,
+  Experiments,
+  PerfService,
+  SharedResponse,
+  SkipPerf,
+  staticGates,
+  type PerfModuleOptions,
+  type PerfRequest,
+  type RequestRecord,
+  type Unit,
+} from '../../src/index.js';
 import { adapterOf, adapters } from '../fixtures/app.js';
 import { closeApps, listeningApp, recordsOf } from '../fixtures/build-app.js';
 import { Lines } from '../fixtures/lines.js';
@@ -17,6 +43,8 @@ class UserGuard implements CanActivate {
 }
 @Controller()
 class WorkController {
+  constructor(@Inject(Experiments) private readonly experiments: Experiments) {}
+
   @Get('plain')
   plain() {
     return 'done';
@@ -26,7 +54,32 @@ class WorkController {
   gated() {
     return 'done';
   }
+  @Get('twice')
+  @Experiment('gate')
+  twice() {
+    return [this.experiments.check('gate'), this.experiments.check('other')];
+  }
+  @Get('skipped')
+  @SkipPerf()
+  skipped() {
+    return 'done';
+  }
+  @Get('deferring')
+  deferring() {
+    defer(() => (deferredGate = this.experiments.check('gate')));
+    return 'done';
+  }
+  @Get('broken')
+  broken(): never {
+    throw new ServiceUnavailableException();
+  }
+  @Get('shared')
+  @SharedResponse({ ttlMs: 60_000 })
+  shared() {
+    return 'done';
+  }
 }
+let deferredGate = false;
 
 const VARIABLES = ['GIT_COMMIT', 'SOURCE_VERSION'];
 const before = VARIABLES.map((name) => process.env[name]);
@@ -129,6 +182,45 @@ describe.each(adapters)('a request’s record on %s', (adapter) => {
     };
     const all = await records(perf, ['/plain', 'ann'], ['/plain'], ['/gated', 'ann'], ['/gated']);
     expect(unitsOf(all)).toEqual(['tenant of ann', null, 'tenant of ann', 'id-gated']);
+  });
+
+  it.each([
+    ['knows a user', 'ann'],
+    ['knows nobody', undefined],
+  ])('asks `unit` once for each request, with everything on, where it %s', async (_what, user) => {
+    const directory = mkdtempSync(join(tmpdir(), 'perf-units-'));
+    const asked: string[] = [];
+    const unit = (request: PerfRequest): Unit | null => {
+      asked.push(`${request.method} ${request.url}`);
+      return request.user === undefined ? null : { userId: request.user.id };
+    };
+    const perf: PerfModuleOptions = {
+      unit,
+      latency: { serverTiming: true, slowMs: 0.001 },
+      experiments: { gates: staticGates({ gate: true }) },
+      dashboard: true,
+      snapshotEndpoint: { authorize: () => true },
+      extensions: [record({ directory }), cache()],
+    };
+    const built = await listeningApp(adapterOf(adapter), {
+      perf,
+      metadata: { controllers: [WorkController] },
+      nest: { logger: lines },
+      beforeInit: (app) => void app.useGlobalGuards(new UserGuard()),
+    });
+    const { recording } = built.app.get(PerfService);
+    recording.start({ forMs: 60_000 });
+    const paths = ['/plain', '/gated', '/twice', '/skipped', '/deferring', '/broken', '/nowhere'];
+    // Behind guards, `unit` may not know yet whom an interceptor finds: there it is asked again.
+    if (user !== undefined) paths.push('/shared');
+    for (const path of paths) await fetch(`${built.url}${path}`, { headers: { ...(user && { 'x-user': user }) } });
+    await recordsOf(built, paths.length - 1);
+    await settle(built.app);
+    await recording.stop();
+    built.app.get(PerfService).snapshot();
+    expect(asked.toSorted()).toEqual(paths.map((path) => `GET ${path}`).toSorted());
+    expect(deferredGate).toBe(true);
+    rmSync(directory, { recursive: true });
   });
 
   it('names whom `experiments.unit` tells once a gate was checked in it', async () => {

@@ -87,8 +87,7 @@ class CallsController {
 describe.each(adapters)('the truth of upstream calls, on %s', (adapter) => {
   let running: TestApp;
   beforeEach(async () => {
-    // The store places what Node tells where no stack leads to its caller.
-    running = await startApp(adapter, { perf: { context: true }, metadata: { controllers: [CallsController] } });
+    running = await startApp(adapter, { metadata: { controllers: [CallsController] } });
   });
   afterEach(() => running.close());
 

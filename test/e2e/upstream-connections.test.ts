@@ -147,7 +147,7 @@ it.each([
       return {};
     }
   }
-  const running = await startApp('fastify', { perf: { context: true }, metadata: { controllers: [PriceController] } });
+  const running = await startApp('fastify', { metadata: { controllers: [PriceController] } });
   const ask = async (): Promise<void> => void (await (await fetch(`${running.url}/price`)).text());
   await Promise.all([ask(), ask(), ask()]);
   // Nobody else is there: it is this one's.

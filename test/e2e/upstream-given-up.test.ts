@@ -60,8 +60,7 @@ class GivenUpController {
 }
 
 it.each(adapters)('on %s, calls of node:http are errors of a request that ends before Node tells', async (adapter) => {
-  const perf = { context: true };
-  const running = await startApp(adapter, { perf, metadata: { controllers: [GivenUpController] } });
+  const running = await startApp(adapter, { metadata: { controllers: [GivenUpController] } });
   for (const path of ['refused', 'stopped']) await (await fetch(`${running.url}/${path}`)).text();
   const records = await running.requests();
   expect(records.map(({ upstream }) => upstream)).toMatchObject([
@@ -72,8 +71,7 @@ it.each(adapters)('on %s, calls of node:http are errors of a request that ends b
 });
 
 it.each(adapters)('on %s, a redirect that is followed and left unread is no error of node:http', async (adapter) => {
-  const perf = { context: true };
-  const running = await startApp(adapter, { perf, metadata: { controllers: [GivenUpController] } });
+  const running = await startApp(adapter, { metadata: { controllers: [GivenUpController] } });
   await (await fetch(`${running.url}/moved`)).text();
   const [record] = await running.requests();
   const rows = running.app.get(PerfService).snapshot().upstream;

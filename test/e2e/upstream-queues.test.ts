@@ -131,7 +131,7 @@ describe.each(adapters)('a queue for the connections of undici, on %s', (adapter
     });
     await once(upstream.listen(0, '127.0.0.1'), 'listening');
     pool = poolOf(1);
-    running = await startApp(adapter, { perf: { context: true }, metadata: { controllers: [PoolController] } });
+    running = await startApp(adapter, { metadata: { controllers: [PoolController] } });
   });
   afterEach(async () => {
     await running.close();

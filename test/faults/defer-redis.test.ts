@@ -174,7 +174,7 @@ describe('deferred work while Redis fails', () => {
     const store = bullmqStore({ connection, queue: 'durable', worker: true });
     const running = await startApp('fastify', {
       metadata: { controllers: [], providers: [Receipt] },
-      perf: { context: true, defer: { store, drainTimeoutMs: 100 } },
+      perf: { defer: { store, drainTimeoutMs: 100 } },
       nest: { logger: { log: () => {}, error: () => {}, warn: (text: string) => warnings.push(text) } },
     });
     const client = new Redis({ ...connection, maxRetriesPerRequest: null });

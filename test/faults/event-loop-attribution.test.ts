@@ -14,11 +14,6 @@ const INNOCENTS = Array.from({ length: 12 }, (_, i) => `/innocent/${i}`);
 const KINDS = ['loop', 'sort', 'regex', 'stringify', 'pbkdf2', 'readFile', 'exec', 'gzip', 'wait', 'hash'];
 /** Of a handler that is synchronous, one that is asynchronous, and one that returns a promise. */
 const PLACES = ['block', 'later', 'returned'];
-/** Both identities and both adapters, each at least once; all pairs in the long run. */
-const SETUPS = adapters
-  .flatMap((adapter) => [false, true].map((context) => ({ adapter, context })))
-  .filter(({ adapter, context }) => LONG || context === (adapter === 'express'));
-
 interface Shot {
   kind: string;
   blockedMs: number;
@@ -57,11 +52,11 @@ function tally(long: readonly Shot[], reported: readonly Shot[], fair: readonly 
 }
 
 for (const node of nodeBinaries()) {
-  describe.each(SETUPS)(`blocks on ${node.name}, $adapter, context store: $context`, ({ adapter, context }) => {
+  describe.each(adapters)(`blocks on ${node.name}, %s`, (adapter) => {
     let server: BlockersProcess;
     let load: Load;
     beforeAll(async () => {
-      server = await BlockersProcess.start({ adapter, perf: { context }, execPath: node.execPath });
+      server = await BlockersProcess.start({ adapter, execPath: node.execPath });
       load = await Load.start(server.port);
       for (let i = 0; i < 50; i++) await load.get('/quick');
       load.loop(INNOCENTS);
@@ -99,7 +94,7 @@ for (const node of nodeBinaries()) {
       for (let round = 0; round < ROUNDS; round++) {
         for (const [i, kind] of KINDS.entries()) {
           // The short run fires each kind on one of the adapters.
-          if (!LONG && i % 2 !== SETUPS.findIndex((setup) => setup.adapter === adapter)) continue;
+          if (!LONG && i % 2 !== adapters.indexOf(adapter)) continue;
           shots.push(...(await fireFairly(`/${PLACES[(round + (i >> 1)) % 3]}/${kind}?ms=130`, kind)));
         }
       }
@@ -112,7 +107,7 @@ for (const node of nodeBinaries()) {
 
       const fair = reported.filter(isJudged);
       if (fair.length === 0) skip(TOO_BUSY);
-      note({ node: node.name, adapter, context, ...tally(long, reported, fair) });
+      note({ node: node.name, adapter, ...tally(long, reported, fair) });
       const named = fair.filter(isNamed);
       const others = fair.filter((shot) => !isNamed(shot));
       expect(others.length, JSON.stringify(others)).toBeLessThanOrEqual(ONE_OF_FEW + 0.1 * fair.length);
@@ -131,7 +126,7 @@ for (const node of nodeBinaries()) {
       }
     }, 240_000);
 
-    it('suspect the right request for a native call that lets no look in', async () => {
+    it('suspect the right request for a native call that V8 cannot interrupt', async () => {
       const shots: Shot[] = [];
       for (let i = 0; i < 4 * ROUNDS; i++) {
         const kind = ['parse', 'clone'][i % 2]!;
@@ -175,42 +170,5 @@ for (const node of nodeBinaries()) {
       },
       120_000,
     );
-  });
-
-  describe(`safepoints on ${node.name}`, () => {
-    it('prove native calls that let no look in, with their line', async ({ skip }) => {
-      const server = await BlockersProcess.start({
-        perf: { eventLoop: { safepoints: true } },
-        execPath: node.execPath,
-      });
-      const load = await Load.start(server.port);
-      try {
-        for (let i = 0; i < 50; i++) await load.get('/quick');
-        load.loop(INNOCENTS);
-        const fair: BlockRecord[] = [];
-        const deadlineMs = performance.now() + 40_000 * ROUNDS;
-        for (let i = 0; performance.now() < deadlineMs && fair.length < 4 * ROUNDS; i++) {
-          await server.settle();
-          server.blocks.length = 0;
-          const delayBeforeMs = server.runDelayMs();
-          await load.get(`/last/${['parse', 'clone'][i % 2]!}`);
-          await server.settle();
-          // Collecting in parallel, V8's own helpers compete with the main thread for two cores.
-          const delayMs = server.runDelayMs() - delayBeforeMs;
-          for (const block of server.blocks) {
-            if (block.request !== null) expect(block.request.url).toMatch(/^\/last/);
-            if (block.cause !== 'gc' && block.durationMs > 80 && delayMs < 0.25 * block.durationMs) fair.push(block);
-          }
-        }
-        if (fair.length === 0) skip(TOO_BUSY);
-        const named = fair.filter(({ request }) => request?.route === '/last/:kind');
-        expect(named.length, JSON.stringify(fair)).toBeGreaterThanOrEqual(0.9 * fair.length - 1);
-        const lines = [markedLines.get('last-parse'), markedLines.get('last-clone')];
-        for (const { location } of named) expect(lines).toContain(Number(location?.split(':').at(-2)));
-      } finally {
-        server.kill();
-        await load.close();
-      }
-    }, 300_000);
   });
 }

@@ -6,7 +6,7 @@ import { nodeBinaries } from '../fixtures/node-versions.js';
 const LONG = process.env['PERF_LONG'] !== undefined;
 const DEADLINE_MS = 40_000;
 
-describe.each(nodeBinaries())('on $name a process with a watchdog ends as it would without', ({ execPath, major }) => {
+describe.each(nodeBinaries())('on $name a process with a sampler ends as it would without', ({ execPath, major }) => {
   /** Experimental before Node 22.13. */
   const permission = major >= 22 ? '--permission' : '--experimental-permission';
   const readAll = [
@@ -59,7 +59,7 @@ describe.each(nodeBinaries())('on $name a process with a watchdog ends as it wou
       },
     );
 
-    // Without the inspector or workers there is no look at a block that an exit could meet.
+    // Without the inspector or workers no sample is taken that an exit could meet.
     it.runIf(LONG || !execArgv.includes(permission))('keeps its exit code when it exits inside a block', async () => {
       await start({ execArgv });
       const innocents = Promise.allSettled([load.get('/victim/1000'), load.get('/victim/1000')]);

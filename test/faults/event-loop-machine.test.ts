@@ -9,7 +9,7 @@ import { until } from '../fixtures/until.js';
 
 const INNOCENTS = Array.from({ length: 12 }, (_, i) => `/innocent/${i}`);
 
-/** Fastify without and Express with the context store; one of them in the short run. */
+/** One of them in the short run. */
 const CHOSEN = process.env['PERF_LONG'] === undefined ? adapters.slice(0, 1) : adapters;
 
 // What the machine does to a process is no request's fault.
@@ -17,7 +17,7 @@ describe.each(CHOSEN)('a process that the machine does not let run, on %s', (ada
   let server: BlockersProcess;
   let load: Load;
   beforeAll(async () => {
-    server = await BlockersProcess.start({ adapter, perf: { context: adapter === 'express' } });
+    server = await BlockersProcess.start({ adapter });
     load = await Load.start(server.port);
     for (let i = 0; i < 30; i++) await load.get('/quick');
   });
@@ -40,7 +40,7 @@ describe.each(CHOSEN)('a process that the machine does not let run, on %s', (ada
 
   it('was stopped inside a request: not scheduled, and nobody is named', async () => {
     const causes: string[] = [];
-    // A busy machine may not let the watchdog run either until the verdict: then it is unknown.
+    // A busy machine may not let the sampler run either until the verdict: then it is unknown.
     for (let i = 0; i < 20 && !causes.includes('not-scheduled'); i++) {
       const [stopped] = await Promise.all([load.get('/stopped'), load.get('/victim/50'), resumeAfter(300)]);
       expect(stopped.status).toBe(200);
@@ -64,7 +64,7 @@ describe.each(CHOSEN)('a process that the machine does not let run, on %s', (ada
     for (const { request, suspect } of server.blocks) expect([request, suspect]).toEqual([null, null]);
   });
 
-  it('was stopped for seconds: the watchdog says nothing of a block that lasts', async () => {
+  it('was stopped for seconds: no hang is written to stderr', async () => {
     for (let i = 0; i < 3; i++) {
       server.child.kill('SIGSTOP');
       await resumeAfter(1_500);

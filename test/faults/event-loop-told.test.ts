@@ -7,7 +7,7 @@ import { until } from '../fixtures/until.js';
 
 const DEADLINE_MS = 40_000;
 
-describe.each(nodeBinaries())('on $name the watchdog of a process', ({ execPath }) => {
+describe.each(nodeBinaries())('on $name the sampler of a process', ({ execPath }) => {
   let server: BlockersProcess;
   let load: Load;
   const start = async (options: BlockersOptions): Promise<void> => {
@@ -35,7 +35,7 @@ describe.each(nodeBinaries())('on $name the watchdog of a process', ({ execPath 
   it('does not name the request of an earlier block for a later one', async () => {
     await start({});
     const said = (): string[] => server.stderr.split('\n').filter((line) => line.includes(' and still '));
-    // Where the machine holds the watchdog up, a block is told of without its request.
+    // Where the machine holds the sampler up, a block is reported without its request.
     await until(
       'a block told of with its request',
       async () => {
@@ -59,11 +59,11 @@ describe.each(nodeBinaries())('on $name the watchdog of a process', ({ execPath 
   });
 
   it('may crash: the process goes on serving, and ends by itself', async () => {
-    await start({ env: { TEST_BREAK_WATCHDOG: '1' } });
+    await start({ env: { TEST_BREAK_SAMPLER: '1' } });
     expect((await load.get('/later/loop?ms=120')).status).toBe(200);
     await server.settle();
     expect(server.blocks.some(({ durationMs, request }) => durationMs > 100 && request === null)).toBe(true);
-    expect(server.output).toContain('the event-loop watchdog ended');
+    expect(server.output).toContain('the event-loop sampler ended');
     server.tell('close');
     expect(await server.ended(DEADLINE_MS)).toEqual({ code: 0, signal: null });
   });

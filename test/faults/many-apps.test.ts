@@ -16,7 +16,7 @@ function runApps(apps: ManyApps): Promise<ManyAppsReport> {
     execFile(process.execPath, ['--expose-gc', script, JSON.stringify(apps)], options, (error, stdout, stderr) => {
       if (error !== null)
         reject(new Error(`exit code ${error.code}, signal ${error.signal}\n${stderr}`, { cause: error }));
-      // The watchdog writes there of a loop that a slow machine has kept for over a second.
+      // The sampler writes there of a loop that a slow machine has kept for over a second.
       else if (stderr.replaceAll(/^\[Perf\] .*\n/gm, '') !== '') reject(new Error(stderr));
       else resolve(JSON.parse(stdout) as ManyAppsReport);
     });

@@ -3,14 +3,16 @@ import { describe, expect, it, vi } from 'vitest';
 import type { PerfRecord, PerfSink } from '../../src/index.js';
 import { recorderOf } from '../fixtures/recorder.js';
 import { requestRecord } from '../fixtures/records.js';
+import { FakeHost } from '../fixtures/sink-host.js';
 import { OncePerCause } from '../../src/core/reporter.js';
 
 const record = (durationMs = 1): PerfRecord => requestRecord({ durationMs });
 
-function recording(sinks: PerfSink[]) {
+async function recording(sinks: PerfSink[]) {
   const messages: string[] = [];
   const say = (message: string) => void messages.push(message);
   const recorder = recorderOf(sinks, new OncePerCause({ log: say, warn: say, error: say }, () => performance.now()));
+  await recorder.start(() => new FakeHost(), 1_000);
   return { recorder, messages };
 }
 
@@ -53,7 +55,7 @@ const failing: [string, PerfSink][] = [
 describe('a sink that fails', () => {
   it.each(failing)('and %s harms no other sink, and is reported once per cause', async (_what, bad) => {
     const good = counting();
-    const { recorder, messages } = recording([bad, good]);
+    const { recorder, messages } = await recording([bad, good]);
     for (let i = 0; i < 1_200; i++) recorder.push(record());
     await recorder.flush(50);
     for (let i = 0; i < 1_200; i++) recorder.push(record());
@@ -73,7 +75,7 @@ describe('a sink that fails', () => {
       },
     };
     const good = counting();
-    const { recorder, messages } = recording([emptying, good]);
+    const { recorder, messages } = await recording([emptying, good]);
     for (let i = 0; i < 3; i++) {
       for (let j = 0; j < 4_000; j++) recorder.push(record());
       await recorder.flush(1_000);
@@ -92,7 +94,7 @@ describe('a sink that fails', () => {
         closed = true;
       },
     };
-    const { recorder, messages } = recording([{ name: 'hung', publish: () => new Promise(() => {}) }, slow]);
+    const { recorder, messages } = await recording([{ name: 'hung', publish: () => new Promise(() => {}) }, slow]);
     recorder.push(record());
     await recorder.close(1_000);
     expect(closed).toBe(true);
@@ -101,7 +103,7 @@ describe('a sink that fails', () => {
 
   it('says how many records a hung sink has cost', async () => {
     const hung: PerfSink = { name: 'hung', publish: () => new Promise(() => {}) };
-    const { recorder, messages } = recording([hung]);
+    const { recorder, messages } = await recording([hung]);
     for (let turn = 0; turn < 40; turn++) {
       for (let i = 0; i < 1_000; i++) recorder.push(record());
       await new Promise((resolve) => setImmediate(resolve));
@@ -111,7 +113,7 @@ describe('a sink that fails', () => {
   });
 
   it('counts each record that a hung sink has cost once', async () => {
-    const { recorder, messages } = recording([{ name: 'hung', publish: () => new Promise(() => {}) }]);
+    const { recorder, messages } = await recording([{ name: 'hung', publish: () => new Promise(() => {}) }]);
     for (const last of [false, true]) {
       for (let i = 0; i < 10; i++) recorder.push(record());
       await (last ? recorder.close(20) : recorder.flush(20));
@@ -126,7 +128,7 @@ describe('a sink that fails', () => {
 describe('the recorder', () => {
   it('keeps the heap flat while 3,000,000 records are pushed at a sink that hangs, and counts what it drops', async () => {
     const hung: PerfSink = { name: 'hung', publish: () => new Promise(() => {}) };
-    const { recorder, messages } = recording([hung]);
+    const { recorder, messages } = await recording([hung]);
     const collect = (globalThis as { gc?: () => void }).gc ?? (() => {});
     collect();
     const before = process.memoryUsage().heapUsed;
@@ -153,7 +155,7 @@ describe('the recorder', () => {
         events.emit('batch');
       },
     };
-    const { recorder } = recording([sink]);
+    const { recorder } = await recording([sink]);
     for (let i = 0; i < 500; i++) recorder.push(record(i));
     expect(batches).toEqual([]);
     await once(events, 'batch');
@@ -169,7 +171,7 @@ describe('the recorder', () => {
       flush: async () => void calls.push('flush'),
       close: async () => void calls.push('close'),
     };
-    const { recorder } = recording([sink]);
+    const { recorder } = await recording([sink]);
     recorder.push(record());
     await Promise.all([recorder.close(50), recorder.close(50)]);
     vi.useFakeTimers();

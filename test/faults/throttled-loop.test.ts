@@ -96,7 +96,7 @@ describe.skipIf(skipped !== null)('the loop of a throttled process', { timeout: 
   });
 
   // Each handler uses 40 ms of CPU, too little for a report, and the limit keeps it waiting for less than half as long:
-  // too little to tell by the watchdog's own figures. Only the cgroup's counters tell.
+  // too little to tell by the sampler's own figures. Only the cgroup's counters tell.
   it('is told from a slow handler by the counters of the cgroup, which the resources feature hands to the event loop', async () => {
     const path = '/block/cpu?ms=40';
     const told = await throttled(path, 1, 0.72, THROTTLED_MS);

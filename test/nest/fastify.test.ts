@@ -1,8 +1,23 @@
 import { connect } from 'node:http2';
-import { Body, Controller, Get, Header, Param, Post, StreamableFile } from '@nestjs/common';
+import {
+  All,
+  Body,
+  Controller,
+  Get,
+  Header,
+  Inject,
+  Module,
+  type NestModule,
+  type OnModuleInit,
+  Param,
+  Post,
+  StreamableFile,
+} from '@nestjs/common';
+import { HttpAdapterHost } from '@nestjs/core';
 import { FastifyAdapter, RouteConfig, RouteConstraints } from '@nestjs/platform-fastify';
 import { of } from 'rxjs';
 import { describe, expect, it } from 'vitest';
+import { PerfService } from '../../src/index.js';
 import { adapterOf } from '../fixtures/app.js';
 import { ask, createApplication, forms, startApplication } from './applications.js';
 
@@ -10,6 +25,18 @@ interface Injected {
   statusCode: number;
   headers: Record<string, unknown>;
   payload: string;
+}
+/** Fastify is a dependency of Nest's platform, not of this package. */
+interface FastifyInstance {
+  get(path: string, handler: () => Promise<unknown>): void;
+  addHook(
+    name: 'onRequest',
+    hook: (
+      request: { url: string },
+      reply: { code(status: number): { send(body: string): unknown } },
+      done: () => void,
+    ) => void,
+  ): void;
 }
 interface Injectable {
   inject(request: { method?: string; url: string; payload?: unknown; headers?: object }): Promise<Injected>;
@@ -158,5 +185,109 @@ describe('routes of fastify', () => {
     expect(configurations.slice(0, 2)).toEqual(['configuration', undefined]);
     expect(constrained).toMatchObject({ status: 200, text: 'of own.example' });
     expect(elsewhere.status).toBe(404);
+  });
+
+  it('are known by pattern and handler, whatever refuses the request; those beside Nest have no handler', async () => {
+    @Controller()
+    class RootController {
+      @Get()
+      root() {
+        return 'root';
+      }
+      @All('any/*')
+      any() {
+        return 'any';
+      }
+      @Post('bodies')
+      body(@Body() body: unknown) {
+        return body;
+      }
+      @Get('refused/:id')
+      refused() {}
+    }
+    @Module({})
+    class RawModule implements NestModule, OnModuleInit {
+      private readonly fastify: FastifyInstance;
+      constructor(@Inject(HttpAdapterHost) host: HttpAdapterHost) {
+        this.fastify = host.httpAdapter.getInstance();
+      }
+      configure() {
+        this.fastify.addHook('onRequest', (request, reply, done) => {
+          if (request.url.startsWith('/api/refused')) reply.code(429).send('later');
+          else done();
+        });
+      }
+      onModuleInit() {
+        this.fastify.get('/api/raw/:id', async () => 'raw');
+      }
+    }
+    const { app, url, newRecords, close } = await startApplication('instrumented', 'fastify', {
+      controllers: [RootController],
+      imports: [RawModule],
+      main: (app) => app.setGlobalPrefix('api'),
+    });
+    const asked: [method: string, path: string, body?: string][] = [
+      ['GET', '/api'],
+      ['HEAD', '/api'],
+      ['PUT', '/api/any/1'],
+      ['POST', '/api/bodies', '{"a":1}'],
+      ['POST', '/api/bodies', '{"a"'],
+      ['GET', '/api/refused/7'],
+      ['GET', '/api/raw/7'],
+      ['GET', '/api/nowhere'],
+    ];
+    for (const [method, path, body] of asked) {
+      await ask(url + path, {
+        method,
+        ...(body === undefined ? {} : { body, headers: { 'content-type': 'application/json' } }),
+      });
+    }
+    const records = await newRecords();
+    const { routes } = app.get(PerfService).snapshot();
+    await close();
+    expect(records!.map(({ method, route, handler, status }) => [method, route, handler, status])).toEqual([
+      ['GET', '/api', 'RootController.root', 200],
+      ['HEAD', '/api', 'RootController.root', 200],
+      ['PUT', '/api/any/*', 'RootController.any', 200],
+      ['POST', '/api/bodies', 'RootController.body', 201],
+      ['POST', '/api/bodies', 'RootController.body', 400],
+      ['GET', '/api/refused/:id', 'RootController.refused', 429],
+      ['GET', '/api/raw/:id', null, 200],
+      ['GET', '', null, 404],
+    ]);
+    // One row a method and route.
+    expect(routes.map(({ method, route, count }) => `${method} ${route} ${count}`).toSorted()).toEqual([
+      'GET  1',
+      'GET /api 1',
+      'GET /api/raw/:id 1',
+      'GET /api/refused/:id 1',
+      'HEAD /api 1',
+      'POST /api/bodies 2',
+      'PUT /api/any/* 1',
+    ]);
+  });
+
+  it('are all known in a large application, by requests that fail before their handlers too', async () => {
+    const many = Array.from({ length: 250 }, (_, i) => i);
+    class LargeController {}
+    for (const i of many) {
+      const descriptor = { value: () => i, writable: true, enumerable: false, configurable: true };
+      Post(`r${i}`)(LargeController.prototype, `r${i}`, descriptor);
+      Object.defineProperty(LargeController.prototype, `r${i}`, descriptor);
+    }
+    Controller('large')(LargeController);
+    const running = await startApplication('instrumented', 'fastify', { controllers: [LargeController] });
+    for (const i of many) {
+      await ask(`${running.url}/large/r${i}`, {
+        method: 'POST',
+        body: '{',
+        headers: { 'content-type': 'application/json' },
+      });
+    }
+    const records = await running.newRecords();
+    await running.close();
+    expect(records!.map(({ route, handler, status }) => [route, handler, status])).toEqual(
+      many.map((i) => [`/large/r${i}`, `LargeController.r${i}`, 400]),
+    );
   });
 });

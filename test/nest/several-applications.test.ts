@@ -109,32 +109,6 @@ const pairs: [Form, Form][] = forms.flatMap((first) => forms.map((second): [Form
 
 describe('on Express', () => {
   describe.each(pairs)('two applications, one %s and one %s,', (firstForm, secondForm) => {
-    // Nest answers 404 behind the first one's routes: the second's must be there by then, so both boot in step.
-    it.runIf(firstForm === secondForm)('answer on one adapter, each under its prefix', async () => {
-      const adapter = new ExpressAdapter();
-      const shared = { controllers, adapter: () => adapter };
-      const first = await createApplication(firstForm, 'express', shared);
-      const second = await createApplication(secondForm, 'express', {
-        ...shared,
-        main: (app) => app.setGlobalPrefix('/app2'),
-      });
-      await Promise.all([first.app.init(), second.app.init()]);
-      const server = createServer(listenerOf(first.app));
-      const url = await listening(server, async () => {
-        await closed(server);
-        await first.app.close();
-        await second.app.close();
-      });
-      expect(await answersOf(url, '')).toEqual(expected);
-      const ofFirst = await first.newRecords();
-      await second.newRecords();
-      expect(await answersOf(url, '/app2')).toEqual(expected);
-      const ofSecond = await second.newRecords();
-      for (const records of [ofFirst, ofSecond]) {
-        if (records !== null) expect(handlersOf(records)).toEqual(recorded);
-      }
-    });
-
     it('answer on one Express with an adapter each', async () => {
       const first = await initialised(firstForm, { controllers });
       const second = await initialised(secondForm, {

@@ -28,6 +28,7 @@ import {
   type PerfModuleOptions,
   type PerfRecord,
   PerfService,
+  type Profile,
   type PerfSink,
   type PerfSnapshot,
   type RequestRef,
@@ -71,7 +72,6 @@ class OptionsFactory {
       sinks: [loggerSink({ format: 'object', summaryMs: 10_000 }), memorySink(), 'SINK_TOKEN', ProvidedSink],
       unit: (request) => ({ userId: request.user.id }),
       release: '1.2.3',
-      context: 'auto',
       flushTimeoutMs: 1_000,
       snapshotEndpoint: { authorize: (request) => request.user.admin },
       experiments: { gates: staticGates({}), unit: ({ user, headers }) => ({ userId: user.id ?? headers['x-user'] }) },
@@ -176,6 +176,9 @@ expectTypeOf(perf.health()).toEqualTypeOf<{
   readonly status: 'ok' | 'degraded';
   readonly reasons: readonly string[];
 }>();
+expectTypeOf(perf.profile({ route: 'GET /users/:id', seconds: 30 })).toEqualTypeOf<Promise<Profile>>();
+// @ts-expect-error -- a number
+void perf.profile({ seconds: '30' });
 perf.note({ rows: 4_000 });
 perf.note({ rows: 4_000, bytes: 12 });
 // @ts-expect-error sizes only: nothing that could hold data of users
@@ -293,7 +296,6 @@ expectTypeOf(error.code).toEqualTypeOf<PerfErrorCode>();
 const documented: PerfErrorCode[] = [
   'PERF_ERR_OPTION',
   'PERF_ERR_REGISTERED_TWICE',
-  'PERF_ERR_CONTEXT_OFF',
   'PERF_ERR_DEFER_FULL',
   'PERF_ERR_OFF',
   'PERF_ERR_UNITS',

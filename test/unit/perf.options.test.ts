@@ -68,11 +68,11 @@ describe('the options as a whole', () => {
   });
 
   it('take every default when nothing is given', () => {
-    for (const given of [undefined, {}, { latency: undefined, sinks: undefined, context: undefined }]) {
-      const { latency, sinks, context, flushTimeoutMs } = resolveOptions(given);
+    for (const given of [undefined, {}, { latency: undefined, sinks: undefined }]) {
+      const { latency, sinks, flushTimeoutMs } = resolveOptions(given);
       expect(latency).toEqual({ slowMs: 1000, overMs: [1000, 2000, 5000], ignore: [], serverTiming: false });
       expect(sinks).toMatchObject([{ name: 'logger' }]);
-      expect([context, flushTimeoutMs]).toEqual(['auto', 5000]);
+      expect(flushTimeoutMs).toBe(5000);
     }
   });
 
@@ -101,6 +101,6 @@ describe('the options as a whole', () => {
 
   it('never show what an object or a long text holds', () => {
     expect(messageOf({ sinks: { token: 'secret' } })).not.toContain('secret');
-    expect(messageOf({ context: 'x'.repeat(10_000) }).length).toBeLessThan(200);
+    expect(messageOf({ flushTimeoutMs: 'x'.repeat(10_000) }).length).toBeLessThan(200);
   });
 });

@@ -148,17 +148,6 @@ export const rejected: Rejected[] = [
     ],
   },
   {
-    path: 'context',
-    put: (context) => ({ context }),
-    must: 'one of `true`, `false`, `"auto"`',
-    values: [
-      ['on', '`"on"` (string)'],
-      [1, '`1` (number)'],
-      [null, '`null`'],
-      [{}, 'an object'],
-    ],
-  },
-  {
     path: 'flushTimeoutMs',
     put: (flushTimeoutMs) => ({ flushTimeoutMs }),
     must: 'a number of milliseconds above 0 and at most 2147483647',

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { unpooled } from '../../core/unpooled.js';
 import type { Compressor, Encoded } from '../codec/compressor.js';
 import type { ContentCoding } from '../rules/accept-encoding.js';
+import { isThenable } from '../../core/thenable.js';
 
 /** A response body as frameworks hand it over. */
 export type Body = string | Uint8Array;
@@ -94,14 +95,14 @@ export class CachedBody {
   encoded(coding: ContentCoding, compressor: Compressor, shared: boolean): Made {
     const made = this.made.get(coding);
     if (made === undefined) return this.make(coding, compressor, shared);
-    if (made !== null && !(made instanceof Promise)) this.improve(coding, made, compressor);
+    if (made !== null && !isThenable(made)) this.improve(coding, made, compressor);
     return made;
   }
 
   private make(coding: ContentCoding, compressor: Compressor, shared: boolean): Made {
     const made = compressor.encode(coding, bytesOf(this.source), shared ? 'shared' : 'once');
     if (shared) this.best.add(coding);
-    if (!(made instanceof Promise)) return this.keep(coding, made);
+    if (!isThenable(made)) return this.keep(coding, made);
     const pending = made.then(
       (encoded) => this.keep(coding, encoded),
       (error: unknown) => {

@@ -1,11 +1,12 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import { attach } from '../../core/attachment.js';
-import { stateOf } from '../../http/lifecycle.js';
-import type { RequestLifecycle } from '../../http/lifecycle.js';
+import { type IncomingMessage, ServerResponse } from 'node:http';
+import type { RequestState } from '../../request/request-state.js';
+import { noteHead, stateOf } from '../../request/tracker.js';
+import type { RequestTracker } from '../../request/tracker.js';
 import type { CompressionEngine } from '../engine.js';
 import { HeldResponse, type Sending } from './held-response.js';
 
-const HELD = attach<HeldResponse>('request');
+/** This room alone sets it. */
+const heldOf = (state: RequestState): HeldResponse | null => state.heldResponse as HeldResponse | null;
 const NAMES = ['writeHead', 'write', 'end'] as const;
 type Send = (...given: unknown[]) => unknown;
 interface ExpressSending extends Sending {
@@ -26,19 +27,19 @@ export interface ExpressApplication {
 export function compressOnExpress(
   express: ExpressApplication,
   engine: CompressionEngine,
-  requests: RequestLifecycle,
+  requests: RequestTracker,
 ): void {
   // Once for all responses. Two applications may serve one Express: each has functions there, for those that it holds.
   const original = sendingBefore(express.response as ExpressSending);
   put(express.response, (name, response, given) => {
     const state = stateOf(response);
-    const held = state === null ? null : HELD.get(state);
+    const held = state === null ? null : heldOf(state);
     return held?.original === original ? call(held, name, given) : (original[name] as Send).apply(response, given);
   });
   Object.assign(express.response, {
     send(this: ServerResponse, body: unknown): unknown {
       const state = stateOf(this);
-      if (state !== null) HELD.get(state)?.sends(body);
+      if (state !== null) heldOf(state)?.sends(body);
       return original.send.call(this, body);
     },
   });
@@ -46,14 +47,22 @@ export function compressOnExpress(
     // Of this application, also where another one on the same Express has seen the request since.
     const state = requests.start(request, response);
     // What an earlier middleware has replaced stays behind functions of this response's own.
-    const isReplaced = NAMES.some((name) => Object.hasOwn(response, name));
+    const isReplaced = NAMES.some((name) => Object.hasOwn(response, name) && response[name] !== noteHead);
     const { writeHead, write, end } = response as unknown as Sending;
     const before = isReplaced ? { writeHead, write, end } : original;
     const held = new HeldResponse(request, response, engine, before);
     if (isReplaced) put(response, (name, _response, given) => call(held, name, given));
-    HELD.set(state, held);
+    state.heldResponse = held;
     next();
   });
+}
+
+/** On an adapter that is no Express: in front of a response of HTTP/1, from its request's start on. */
+export function holdOnNode(engine: CompressionEngine, { request, response }: RequestState): void {
+  if (request === null || !(response instanceof ServerResponse)) return;
+  const { writeHead, write, end } = response as unknown as Sending;
+  const held = new HeldResponse(request, response, engine, { writeHead, write, end });
+  put(response, (name, _response, given) => call(held, name, given));
 }
 
 const call = (held: HeldResponse, name: keyof Sending, given: unknown[]): unknown =>

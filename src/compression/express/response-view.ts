@@ -1,5 +1,5 @@
 import { OutgoingMessage, type IncomingMessage, type ServerResponse } from 'node:http';
-import { stateOf } from '../../http/lifecycle.js';
+import { stateOf } from '../../request/tracker.js';
 import { ResponseView } from '../response-view.js';
 import { LOOKS_ENDED, override, tooLate } from '../sealed-response.js';
 import { compressionOf, type RouteCompression } from '../route-compression.js';

@@ -1,9 +1,7 @@
-import { attach } from '../../core/attachment.js';
-import type { RequestState } from '../../core/request-state.js';
+import type { RequestState } from '../../request/request-state.js';
 import type { FastifyRequest } from './response-view.js';
 
 const NAME = 'if-none-match';
-const HIDDEN = attach<string>('request');
 
 /**
  * Of an answer that its client has already, hooks of others (`@fastify/etag`) would drop the body, and with it the answer of
@@ -16,7 +14,7 @@ export function hideCondition(
 ): void {
   const given = raw.headers[NAME];
   if (given === undefined) return;
-  HIDDEN.set(state, given);
+  state.hiddenCondition = given;
   const { send } = reply;
   reply.send = (body) => {
     delete raw.headers[NAME];
@@ -26,6 +24,5 @@ export function hideCondition(
 
 /** For compression, which answers it, and all that comes after. */
 export function showCondition(state: RequestState, { raw }: FastifyRequest): void {
-  const hidden = HIDDEN.get(state);
-  if (hidden !== null) raw.headers[NAME] = hidden;
+  if (state.hiddenCondition !== null) raw.headers[NAME] = state.hiddenCondition;
 }

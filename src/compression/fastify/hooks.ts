@@ -1,6 +1,6 @@
 import { pipeline, Readable } from 'node:stream';
 import { ReadableStream } from 'node:stream/web';
-import { stateOf } from '../../http/lifecycle.js';
+import { stateOf } from '../../request/tracker.js';
 import type { Body } from '../cache/content-cache.js';
 import type { CompressionEngine } from '../engine.js';
 import { compressionOf } from '../route-compression.js';

@@ -14,6 +14,7 @@ import {
   type FieldValue,
   type ResponseHead,
 } from '../rules/policy.js';
+import { settleAll } from '../../core/settle-all.js';
 
 /** Response headers by name. */
 export type Headers = Readonly<Record<string, FieldValue>>;
@@ -143,7 +144,7 @@ export class SharedFlight {
     }
     const codings = new Set([...kept.entry.codings, ...(previous?.entry.codings ?? [])]);
     // A failing compressor is reported where the body is sent; the answer itself is fine.
-    await Promise.allSettled([...codings].map(async (coding) => kept.entry.encoded(coding, compressor, true)));
+    await settleAll([...codings].map(async (coding) => kept.entry.encoded(coding, compressor, true)));
     this.end(kept);
   }
 

@@ -12,18 +12,22 @@ import {
 import type { IncomingMessage } from 'node:http';
 import { MAX_TIMER_MS, monotonicMs } from '../../core/clock.js';
 import { boolean, number, object, optional, optionalNumber, value } from '../../core/option.js';
+import { decoratedPlace } from '../../request/decorated-method.js';
 import { PerfError } from '../../core/perf.error.js';
-import type { RequestState } from '../../core/request-state.js';
-import { isHttp } from '../../http/handler.interceptor.js';
-import { lifecycleOf, stateOf } from '../../http/lifecycle.js';
+import { storedRequest, type RequestState } from '../../request/request-state.js';
+import { trackerOf, stateOf } from '../../request/tracker.js';
 import { hideCondition } from '../fastify/hidden-condition.js';
 import type { FastifyRequest } from '../fastify/response-view.js';
-import { compressionOf, SHARED_ANSWER } from '../route-compression.js';
+import { isUncompressed } from '../uncompressed.js';
 import { signOf } from './known-caller.js';
 import type { Headers, KeptResponse, SharedFlight } from './shared-flight.js';
-import type { SharedResponseOptions } from './shared-route.js';
+import type { SharedResponseOptions, SharedRoute } from './shared-route.js';
 
 export const SHARED_RESPONSE_METADATA = 'perf:shared-response';
+
+/** What a decorated handler was given; undefined where it is not decorated. */
+export const sharedOptionsOf = (handler: object): SharedResponseOptions | undefined =>
+  Reflect.getMetadata(SHARED_RESPONSE_METADATA, handler) as SharedResponseOptions | undefined;
 
 /**
  * For `ttlMs` one answer for every caller of one URL: handler, interceptors, serialisation and compression run once. The key is
@@ -44,10 +48,17 @@ export const SHARED_RESPONSE_METADATA = 'perf:shared-response';
  */
 export function SharedResponse(options: SharedResponseOptions): MethodDecorator {
   return (target, property, descriptor) => {
-    const where = `${target.constructor.name}.${String(property)}`;
+    const where = decoratedPlace(target, property);
+    const method: unknown = (descriptor as PropertyDescriptor | undefined)?.value;
+    if (typeof method !== 'function') {
+      throw new PerfError(
+        'PERF_ERR_DECORATOR',
+        `@SharedResponse() on "${where}" needs a GET handler, got no method. Move it to the handler that serves the data.`,
+      );
+    }
     table.read(options, `${where} @SharedResponse`);
     // The second one's guard would wait for the answer that the first one's has begun.
-    if (Reflect.hasOwnMetadata(SHARED_RESPONSE_METADATA, descriptor.value as object)) {
+    if (Reflect.hasOwnMetadata(SHARED_RESPONSE_METADATA, method)) {
       throw new PerfError(
         'PERF_ERR_DECORATOR',
         `@SharedResponse() stands on "${where}" twice, and one must say how its answer is shared. Remove the other, which may be part of a composed decorator.`,
@@ -103,11 +114,14 @@ interface HttpResponse {
  */
 export class SharedResponseGuard implements CanActivate {
   async canActivate(context: ExecutionContext): Promise<boolean> {
-    if (!isHttp(context)) return true;
+    if (context.getType() !== 'http') return true;
     const request = context.getArgByIndex<HttpRequest>(0);
-    const state = stateOf(request);
-    const shared = compressionOf(state)?.shared ?? null;
-    if (state === null || shared === null) return true;
+    const state = stateOf(request) ?? storedRequest() ?? null;
+    const routes = state?.owner.sharedAnswers ?? null;
+    if (state === null || routes === null) return true;
+    const handler = context.getHandler();
+    if (isUncompressed(handler)) state.uncompressed = true;
+    const shared = routes.find(handler, `${context.getClass().name}.${handler.name}`) as SharedRoute;
     const admission = await shared.admit({
       method: request.method ?? 'GET',
       url: targetOf(request),
@@ -115,7 +129,7 @@ export class SharedResponseGuard implements CanActivate {
       request,
       // `unit` reads what guards have found out: this one is the last of them.
       sign: () => signOf(request.headers, () => shared.units.isForSomebody(state)),
-      headers: () => context.getArgByIndex<HttpResponse>(1).getHeaders(),
+      headers: () => headersOn(context.getArgByIndex(1), state).getHeaders(),
       gone: () => hasGone(state.response),
     });
     if (admission.kind === 'gone') throw new SharedResponseFound(null);
@@ -123,6 +137,12 @@ export class SharedResponseGuard implements CanActivate {
     if (admission.kind === 'lead') lead(admission.flight, state, request, context.getArgByIndex(1));
     return true;
   }
+}
+
+/** An adapter's own response may be any object: there Node's is read and written. */
+function headersOn(response: Partial<HttpResponse>, state: RequestState): HttpResponse {
+  const isKnown = typeof response.getHeaders === 'function' && typeof response.removeHeader === 'function';
+  return (isKnown ? response : state.response) as HttpResponse;
 }
 
 /** As sent; and where somebody has rewritten it, what the handler is asked for. No target has a line break. */
@@ -138,7 +158,7 @@ function lead(
   request: HttpRequest | FastifyRequest,
   reply: HttpResponse,
 ): void {
-  SHARED_ANSWER.set(state, flight);
+  state.sharedAnswer = flight;
   // Express would drop the body of an answer that this client has already, and with it the answer of everybody who
   // waits. The client still gets its 304, from the body.
   if ('raw' in request) hideCondition(state, request, reply);
@@ -157,11 +177,11 @@ function hasGone(response: { destroyed?: boolean; stream?: { destroyed?: boolean
 @Catch(SharedResponseFound)
 export class SharedResponseFilter implements ExceptionFilter {
   catch({ kept }: SharedResponseFound, host: ArgumentsHost): void {
-    const state = stateOf(host.getArgByIndex(0));
+    const state = stateOf(host.getArgByIndex(0)) ?? storedRequest() ?? null;
     // The guard found the answer through it.
     if (state === null || kept === null) return;
-    SHARED_ANSWER.set(state, kept);
-    const response = host.getArgByIndex<HttpResponse>(1);
+    state.sharedAnswer = kept;
+    const response = headersOn(host.getArgByIndex(1), state);
     for (const name of kept.removed) {
       response.removeHeader(name);
       response.raw?.removeHeader(name);
@@ -174,6 +194,6 @@ export class SharedResponseFilter implements ExceptionFilter {
     const vary = [response.getHeaders()['vary'] ?? [], headers['vary'] ?? []].flat().filter((member) => member !== '');
     if (vary.length > 0) headers['vary'] = vary.join(', ');
     const answer = { status: 200, headers, body: kept.entry.source };
-    lifecycleOf(state).platform?.answer(response, answer);
+    trackerOf(state).platform?.answer(response, answer);
   }
 }

@@ -2,7 +2,7 @@ import type { MonotonicClock } from '../../core/clock.js';
 import { describe } from '../../core/option.js';
 import { PerfError } from '../../core/perf.error.js';
 import type { PerfRequest } from '../../core/perf-request.js';
-import type { RequestUnits } from '../../core/request-unit.js';
+import type { RequestUnits } from '../../request/request-unit.js';
 import type { ContentCache } from '../cache/content-cache.js';
 import type { CallerSign } from './known-caller.js';
 import { KeptResponse, SharedFlight, type Headers } from './shared-flight.js';

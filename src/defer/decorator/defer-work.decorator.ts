@@ -2,23 +2,30 @@ import type { Type } from '@nestjs/common';
 import type { ModulesContainer } from '@nestjs/core';
 import { describe } from '../../core/option.js';
 import { PerfError } from '../../core/perf.error.js';
-import { bringHandlerInterceptor, bringHandlerInterceptors } from '../../http/handler.interceptor.js';
-import { methodsOf, wrappersOf } from '../../http/prototypes.js';
-import { servesRoute } from '../../http/route-handler.js';
+import {
+  decorateMethods,
+  decoratedPlace,
+  requireMethod,
+  wrapMethod,
+  type Method,
+} from '../../request/decorated-method.js';
+import { storedRequest } from '../../request/request-state.js';
+import { routeMethodNames } from '../../request/handlers.js';
+import { methodsOf, wrappersOf } from '../../request/prototypes.js';
+import { servesRoute } from '../../request/route-handler.js';
 import type { DeferFunction, DeferTarget, DeferWorkOptions } from '../deferred-work.js';
-import { readWorkOptions, type WorkOptions } from '../work-options.js';
-import { isClass, type AnyWork } from './work-providers.js';
+import { readWorkOptions } from '../work-options.js';
+import type { Declaration, DeclaredWork } from './declaration.js';
+import { isClass } from './work-providers.js';
 
 const DEFER_WORK_METADATA = 'perf:defer-work';
-
-/** What stands on a handler or controller: a class to resolve from DI, or a function. */
-export type DeclaredWork = WorkOptions & ({ readonly type: Type<AnyWork> } | { readonly run: DeferFunction });
+/** A class whose `@DeferWork` has found no route method. */
+const STRAY_METADATA = 'perf:defer-work-stray';
 
 /**
  * Runs work after the response of the decorated handler, or of every handler of the decorated controller: a class that
- * is resolved from DI, or a function. Stands as often as you like; the controller's work runs before the handler's, each
- * in source order.
- * @throws PERF_ERR_DECORATOR, PERF_ERR_OPTION where it stands
+ * is resolved from DI, or a function. It may be repeated; the controller's work runs before the handler's, each in source order.
+ * @throws PERF_ERR_DECORATOR, PERF_ERR_OPTION where it is applied
  * @example
  * ```ts
  * @Post() @DeferWork(SendReceipt) create() { … }
@@ -26,43 +33,85 @@ export type DeclaredWork = WorkOptions & ({ readonly type: Type<AnyWork> } | { r
  */
 export function DeferWork(work: DeferTarget, options?: DeferWorkOptions): MethodDecorator & ClassDecorator {
   return (target: object, propertyKey?: string | symbol, descriptor?: PropertyDescriptor) => {
-    const where = whereOf(target, propertyKey);
+    const where = decoratedPlace(target, propertyKey);
     const declared = declare(work, options, where);
-    const place: unknown = propertyKey === undefined ? target : descriptor?.value;
-    if (typeof place !== 'function') {
-      throw misuse(where, 'stands on a handler method or a controller class', 'Move it there.');
+    if (propertyKey === undefined) {
+      const names = routeMethodNames(target as Type);
+      if (names.length === 0) Reflect.defineMetadata(STRAY_METADATA, true, target);
+      decorateMethods(target as Type, names, (method, isInherited) => addWork(method, declared, isInherited));
+      return;
     }
-    // Decorators are applied from the last to the first.
-    Reflect.defineMetadata(DEFER_WORK_METADATA, [declared, ...ownWorks(place)], place);
-    if (propertyKey === undefined) bringHandlerInterceptors(place);
-    else bringHandlerInterceptor(place);
+    addWork(requireMethod('@DeferWork', target, propertyKey, descriptor), declared, false);
   };
 }
 
-const ownWorks = (place: object): DeclaredWork[] =>
-  (Reflect.getOwnMetadata(DEFER_WORK_METADATA, place) ?? []) as DeclaredWork[];
+/** Wraps the method with its first work. Decorators are applied from the last to the first, a class's after its methods'. */
+function addWork(descriptor: PropertyDescriptor, work: DeclaredWork, isInherited: boolean): void {
+  const before = (Reflect.getOwnMetadata(DEFER_WORK_METADATA, descriptor.value as object) ??
+    null) as Declaration | null;
+  const own = before !== null && before.wrapper === descriptor.value ? before : null;
+  if (own !== null && !isInherited) {
+    own.works.unshift(work);
+    return;
+  }
+  const method = own?.method ?? (descriptor.value as Method);
+  const works = [work, ...(own?.works ?? [])];
+  const declaration: Declaration = { works, method, wrapper: null, inner: own === null ? before : own.inner };
+  wrapMethod(descriptor, () => ({
+    wrapper(this: unknown, ...parameters: unknown[]): unknown {
+      const proceed = (): unknown => method.apply(this, parameters);
+      const state = storedRequest();
+      const deferrer = state?.owner.deferrer ?? null;
+      return deferrer === null ? proceed() : deferrer.runHandler(declaration, this, state!, proceed);
+    },
+    metadata: [[DEFER_WORK_METADATA, declaration]],
+  }));
+  declaration.wrapper = descriptor.value as Method;
+}
 
-/** What is declared on a method or class, in source order, behind what is inherited. */
-export const worksOn = (place: object | null): DeclaredWork[] =>
-  place === null ? [] : [...worksOn(Reflect.getPrototypeOf(place)), ...ownWorks(place)];
+/** The declarations on a method, the outermost first. */
+export function declarationsOn(method: object): Declaration[] {
+  const declarations: Declaration[] = [];
+  let next = (Reflect.getMetadata(DEFER_WORK_METADATA, method) ?? null) as Declaration | null;
+  for (; next !== null; next = next.inner) declarations.push(next);
+  return declarations;
+}
 
 /**
- * Stops the boot when `@DeferWork` stands where there is no response to run after: it would silently never run.
+ * Stops the boot when `@DeferWork` decorates a method without a response to run after: the work would silently never run.
  * @throws PERF_ERR_DECORATOR
  */
 export function refuseStrayWork(modules: ModulesContainer): void {
   for (const { metatype } of wrappersOf(modules)) {
     if (typeof metatype !== 'function') continue;
-    const methods = [...methodsOf((metatype.prototype ?? {}) as object)];
-    const isStray = worksOn(metatype).length > 0 && !methods.some(([, method]) => servesRoute(method));
-    const stray = methods.find(([, method]) => worksOn(method).length > 0 && !servesRoute(method));
-    if (!isStray && stray === undefined) continue;
-    const place = isStray ? metatype.name : `${metatype.name}.${stray![0]}`;
+    const methods = methodsOf((metatype.prototype ?? {}) as object);
+    const stray = methods.find(([, method]) => declarationsOn(method).length > 0 && !servesRoute(method));
+    const owner = strayOwner(metatype);
+    if (owner !== null && owner !== metatype) {
+      throw new PerfError(
+        'PERF_ERR_DECORATOR',
+        `@DeferWork decorates "${owner.name}", which has no route method of its own. Put it on "${metatype.name}".`,
+      );
+    }
+    if (owner === null && stray === undefined) continue;
+    const place = owner?.name ?? `${metatype.name}.${stray![0]}`;
     throw new PerfError(
       'PERF_ERR_DECORATOR',
-      `@DeferWork stands on "${place}", which serves no HTTP route. Inject \`Deferrer\` and call \`deferrer.defer()\` there.`,
+      `@DeferWork decorates "${place}", which serves no HTTP route. Inject \`Deferrer\` and call \`deferrer.defer()\` there.`,
     );
   }
+}
+
+/** The class that `@DeferWork` stands on without effect: this one, or one that it extends. */
+function strayOwner(metatype: object): { readonly name: string } | null {
+  for (
+    let one: object | null = metatype;
+    typeof one === 'function';
+    one = Object.getPrototypeOf(one) as object | null
+  ) {
+    if (Reflect.hasOwnMetadata(STRAY_METADATA, one)) return one;
+  }
+  return null;
 }
 
 function declare(work: unknown, options: DeferWorkOptions | undefined, where: string): DeclaredWork {
@@ -81,12 +130,6 @@ function declare(work: unknown, options: DeferWorkOptions | undefined, where: st
     );
   }
   return { ...read, run: work as DeferFunction };
-}
-
-function whereOf(target: object, propertyKey: string | symbol | undefined): string {
-  if (propertyKey === undefined) return (target as { name?: string }).name ?? 'a class';
-  const owner = typeof target === 'function' ? target : target.constructor;
-  return `${owner.name}.${String(propertyKey)}`;
 }
 
 function misuse(where: string, problem: string, advice: string): PerfError {

@@ -12,16 +12,15 @@ import {
   type Observable,
 } from 'rxjs';
 import type { PerfRequest } from '../../core/perf-request.js';
-import type { RequestState } from '../../core/request-state.js';
+import type { RequestState } from '../../request/request-state.js';
 import { isThenable } from '../../core/thenable.js';
-import type { Around } from '../../http/handler.interceptor.js';
 import type { Capacity } from '../capacity.js';
 import { namesOf, unstarted } from '../counters.js';
 import type { Arming, ClassWork } from '../arming.js';
 import type { DeferEngine } from '../defer-engine.js';
 import type { DeferContext, DeferFunction, DeferWhen } from '../deferred-work.js';
 import type { Armed } from '../armed.js';
-import { RequestWork, runsAfter } from '../request-work.js';
+import { type RequestWork, runsAfter } from '../request-work.js';
 import type { WorkOptions } from '../work-options.js';
 import type { AnyWork } from './work-providers.js';
 
@@ -36,11 +35,12 @@ const NOTHING: Reservations = new Map();
 
 interface HandlerEnd {
   readonly works: readonly PlannedWork[];
-  readonly origin: RequestState | null;
-  readonly request: unknown;
+  readonly origin: RequestState;
   readonly reserved: Reservations;
   /** What its request has armed. */
   readonly requestWork: RequestWork;
+  /** How much that was when the handler began. */
+  readonly place: number;
   result: unknown;
   error: unknown;
   success: boolean;
@@ -54,30 +54,68 @@ export class HandlerWorks {
     private readonly workOf: (state: RequestState) => RequestWork,
   ) {}
 
-  /** What goes around one handler. `streams`: it returns server-sent events, which have no result. */
-  around(works: readonly PlannedWork[], streams: boolean): Around {
-    const run = async (...[origin, request, proceed]: Parameters<Around>): Promise<unknown> => {
-      const requestWork = origin === null ? new RequestWork(this.engine.undecided) : this.workOf(origin);
-      // An interceptor tries the handler again: what the failed call has armed is not wanted any more.
-      requestWork.retract(works);
-      const reserved = this.reserve(works);
-      const end = { works, origin, request, reserved, requestWork, result: undefined, error: null, success: false };
-      let value: unknown;
-      try {
-        // A lazy query runs when it is awaited: once, here.
-        value = await proceed();
-      } catch (error) {
-        await this.failed(end, error);
-        throw error;
+  /**
+   * Runs a handler, and arms its works at its end. `streams`: it returns server-sent events, which have no result. What returns no
+   * promise still returns none, for a handler that another one calls; except where its works must be made or be on disk first.
+   */
+  run(works: readonly PlannedWork[], streams: boolean, origin: RequestState, proceed: () => unknown): unknown {
+    const requestWork = this.workOf(origin);
+    // An interceptor tries the handler again: what the failed call has armed is not wanted any more.
+    requestWork.retract(works);
+    const reserved = this.reserve(works);
+    const place = requestWork.size;
+    const end = { works, origin, reserved, requestWork, place, result: undefined, error: null, success: false };
+    const ended = this.engine.handlerStarted();
+    try {
+      const value = this.runHandler(end, streams, proceed);
+      if (!isThenable(value)) {
+        ended();
+        return value;
       }
-      if (isObservable(value) && !streams) return this.afterStream(end, value);
-      await this.succeeded(end, streams ? undefined : value);
-      return value;
-    };
-    return (...call) => {
-      const ended = this.engine.handlerStarted();
-      return run(...call).finally(ended);
-    };
+      // Not by `instanceof`: where the global Promise is zone.js's, an async function returns another one.
+      return value.then(
+        (result) => {
+          ended();
+          return result;
+        },
+        (error: unknown) => {
+          ended();
+          throw error;
+        },
+      );
+    } catch (error) {
+      ended();
+      throw error;
+    }
+  }
+
+  private runHandler(end: HandlerEnd, streams: boolean, proceed: () => unknown): unknown {
+    let value: unknown;
+    try {
+      value = proceed();
+    } catch (error) {
+      return after(this.failed(end, error), () => {
+        throw error;
+      });
+    }
+    return isThenable(value) ? this.afterPromise(end, streams, value) : this.afterValue(end, streams, value);
+  }
+
+  private async afterPromise(end: HandlerEnd, streams: boolean, pending: unknown): Promise<unknown> {
+    let value: unknown;
+    try {
+      // A lazy query runs when it is awaited: once, here.
+      value = await pending;
+    } catch (error) {
+      await this.failed(end, error);
+      throw error;
+    }
+    return this.afterValue(end, streams, value);
+  }
+
+  private afterValue(end: HandlerEnd, streams: boolean, value: unknown): unknown {
+    if (isObservable(value) && !streams) return this.afterStream(end, value);
+    return after(this.succeeded(end, streams ? undefined : value), () => value);
   }
 
   /** Its last value is the handler's result, as it is for Nest. Whoever listens sees each value when it comes. */
@@ -85,7 +123,7 @@ export class HandlerWorks {
     let heard = false;
     end.requestWork.arm(
       this.unheard(end, () => heard),
-      end.works,
+      { works: end.works, place: end.place, retractable: true },
     );
     // Nest does not listen for a client that has gone already (older 11s do), and ends no response.
     setImmediate(() => heard || end.requestWork.handlerEnded(false));
@@ -94,6 +132,8 @@ export class HandlerWorks {
       const handled = this.engine.handlerStarted();
       let [last, hasValue]: [unknown, boolean] = [undefined, false];
       let ended: Promise<void> | null = null;
+      const succeeded = async (): Promise<void> => this.succeeded(end, last);
+      const failed = async (error: unknown): Promise<void> => this.failed(end, error);
       const armed = (done: Promise<void>): Observable<never> => {
         ended = done;
         return from(done).pipe(ignoreElements());
@@ -102,14 +142,14 @@ export class HandlerWorks {
         tap((value) => ([last, hasValue] = [value, true])),
         catchError((error: unknown) =>
           concat(
-            armed(this.failed(end, error)),
+            armed(failed(error)),
             throwError(() => error),
           ),
         ),
       );
-      const completed = onSubscription(() => armed(this.succeeded(end, last)));
+      const completed = onSubscription(() => armed(succeeded()));
       // `first()` has what it wants; `timeout()` has given up.
-      const given = (): Promise<void> => (hasValue ? this.succeeded(end, last) : this.failed(end, new Error(GIVEN_UP)));
+      const given = (): Promise<void> => (hasValue ? succeeded() : failed(new Error(GIVEN_UP)));
       return concat(seen, completed).pipe(finalize(() => void (ended ?? given()).then(handled, handled)));
     });
   }
@@ -150,23 +190,33 @@ export class HandlerWorks {
     return taken;
   }
 
-  private succeeded = (end: HandlerEnd, result: unknown): Promise<void> =>
+  private succeeded = (end: HandlerEnd, result: unknown): Promise<void> | undefined =>
     this.armAll(Object.assign(end, { result, success: true }));
 
-  private failed = (end: HandlerEnd, error: unknown): Promise<void> => this.armAll(Object.assign(end, { error }));
+  private failed = (end: HandlerEnd, error: unknown): Promise<void> | undefined =>
+    this.armAll(Object.assign(end, { error }));
 
-  /** Resolves when all of it is armed: what must be on disk is. */
-  private async armAll(end: HandlerEnd): Promise<void> {
-    const { works, origin, requestWork, success } = end;
-    // One after the other, so that their order stays.
-    for (const armed of works.map((work) => this.armFor(work, end))) {
-      const ready = armed instanceof Promise ? await armed : armed;
-      if (ready !== null) requestWork.arm(ready, success ? null : works);
+  /** Resolves when all of it is armed: what must be on disk is. Undefined: it is already. */
+  private armAll(end: HandlerEnd): Promise<void> | undefined {
+    const armings = end.works.map((work) => this.armFor(work, end));
+    if (armings.some(isThenable)) return this.armInTurn(end, armings);
+    return this.place(end, armings as (Armed | null)[]);
+  }
+
+  /** One after the other, so that their order stays. */
+  private async armInTurn(end: HandlerEnd, armings: readonly MaybeArmed[]): Promise<void> {
+    const ready: (Armed | null)[] = [];
+    for (const armed of armings) ready.push(await armed);
+    await this.place(end, ready);
+  }
+
+  private place(end: HandlerEnd, armings: readonly (Armed | null)[]): Promise<void> | undefined {
+    const { works, requestWork, place, success } = end;
+    for (const armed of armings) {
+      if (armed !== null) requestWork.arm(armed, { works, place, retractable: !success });
     }
-    // The end of a request that is not observed is never heard of.
-    if (origin === null) requestWork.decide(null, success);
-    else requestWork.handlerEnded(success);
-    await requestWork.written;
+    requestWork.handlerEnded(success);
+    return requestWork.written?.then(() => {});
   }
 
   /**
@@ -180,7 +230,7 @@ export class HandlerWorks {
       when,
       commit: (status) => {
         const armed = this.armNow(work, when, end);
-        if (!(armed instanceof Promise)) return armed?.commit(status);
+        if (!isThenable(armed)) return armed?.commit(status);
         const { counters } = this.engine;
         counters.expect(1);
         void armed.then((late) => {
@@ -200,7 +250,7 @@ export class HandlerWorks {
     };
     try {
       const armed = this.arm(work, when, end);
-      return armed instanceof Promise ? armed.catch(failed) : armed;
+      return isThenable(armed) ? armed.catch(failed) : armed;
     } catch (error) {
       return failed(error);
     }
@@ -228,12 +278,17 @@ export class HandlerWorks {
       if (instance.prepare !== undefined && data === undefined) return this.giveBack(work, end);
       return this.engine.armClass(work, instance, data, arming);
     };
-    const provided = work.provide(end.request);
-    return provided instanceof Promise ? provided.then(armWith) : armWith(provided);
+    const provided = work.provide(origin.frameworkRequest);
+    return isThenable(provided) ? provided.then(armWith) : armWith(provided);
   }
 }
 
+/** At once where there is nothing to wait for. */
+function after<T>(done: Promise<void> | undefined, proceed: () => T): T | Promise<T> {
+  return done === undefined ? proceed() : done.then(proceed);
+}
+
 /** What work is told of its handler's end: a plain object without getters, which applications spread and log. */
-function contextOf({ request, result, error, origin }: HandlerEnd, status: number | null = null): DeferContext {
-  return { request: request as PerfRequest, result, error, status, requestId: origin?.id ?? '' };
+function contextOf({ result, error, origin }: HandlerEnd, status: number | null = null): DeferContext {
+  return { request: origin.frameworkRequest as PerfRequest, result, error, status, requestId: origin.id };
 }

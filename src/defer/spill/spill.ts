@@ -56,6 +56,7 @@ export class Spill {
     try {
       await this.takeOver();
     } catch (error) {
+      await this.letGo().catch(() => {});
       throw error instanceof PerfError ? error : unusable(this.options.path, error);
     }
     return this.parked;
@@ -175,9 +176,16 @@ export class Spill {
     // Who was rejected last is struck off then.
     await this.last;
     await this.sweep();
-    for (const segment of this.segments.splice(0)) await segment.close();
-    this.lock?.release();
-    this.lock = null;
+    await this.letGo();
+  }
+
+  private async letGo(): Promise<void> {
+    try {
+      for (const segment of this.segments.splice(0)) await segment.close();
+    } finally {
+      this.lock?.release();
+      this.lock = null;
+    }
   }
 
   /** One thing after the other touches the files. What the disk refuses is reported. */

@@ -8,6 +8,7 @@ import type { DurableStoreHost, WorkKind } from '../../defer/durable/durable-sto
 import type { Bullmq, Connection } from './connection.js';
 import { openEnvelope } from './envelope.js';
 import { BOUNDED_BACKOFF, readJob, type ReadJob } from './job-data.js';
+import { settleAll } from '../../core/settle-all.js';
 
 /** For a last word with Redis when the deadline has passed already, milliseconds. */
 const LAST_WORD_MS = 500;
@@ -129,7 +130,7 @@ export class JobWorker {
       this.host.report('durable jobs were cut off', `${left.length} durable jobs run again elsewhere: ${names}.`);
       // Without an attempt, and soon rather than when its lock expires; but not to this worker, which still listens.
       const putBack = left.map(({ job, token }) => job.moveToDelayed(Date.now() + PUT_BACK_MS, token));
-      await within(LAST_WORD_MS, () => Promise.allSettled(putBack));
+      await within(LAST_WORD_MS, () => settleAll(putBack));
     }
     this.endRefused();
     // With nothing to tell, Redis is waited for only as long as it takes when it is there.
@@ -139,7 +140,7 @@ export class JobWorker {
   }
 
   private idle(): Promise<unknown> {
-    return Promise.allSettled(Array.from(this.active, ({ running }) => running));
+    return settleAll(Array.from(this.active, ({ running }) => running));
   }
 
   /** Redis knows that this job has ended, so it has answered for those before it too; one that lost its lock emits no event. */

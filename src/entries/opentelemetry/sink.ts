@@ -5,7 +5,13 @@ import type { PerfRecord, SpanRef } from '../../core/record.js';
 import { RunningApplications } from '../../core/running-applications.js';
 import type { PerfSink, PerfSinkHost } from '../../core/sink.js';
 import { BlockTotals } from '../metrics/block-totals.js';
-import { DEFAULT_BOUNDS_SECONDS, DURATIONS, SeriesIndex, type Duration } from '../metrics/durations.js';
+import {
+  DEFAULT_BOUNDS_SECONDS,
+  DURATIONS,
+  SeriesIndex,
+  type Duration,
+  type Measurement,
+} from '../metrics/durations.js';
 import { SeriesCap } from '../metrics/series-cap.js';
 import { observe, otelAttributes } from './instruments.js';
 
@@ -79,11 +85,17 @@ class OpenTelemetrySink implements PerfSink {
   publish(records: readonly PerfRecord[]): void {
     for (const record of records) {
       if (record.kind === 'block') this.blocks.add(record);
-      else if (record.kind === 'request' && record.outcome === 'completed') {
-        const { duration, labels } = this.series.of(record);
-        this.histograms.get(duration)?.record(record.durationMs / 1_000, labels);
+      else if (record.kind === 'request') {
+        if (record.outcome === 'completed') this.count(record, record.durationMs);
+        const { firstByteMs, method, route, handler } = record;
+        if (firstByteMs !== null) this.count({ method, route, handler, status: null }, firstByteMs);
       }
     }
+  }
+
+  private count(measurement: Measurement, ms: number): void {
+    const { duration, labels } = this.series.of(measurement);
+    this.histograms.get(duration)?.record(ms / 1_000, labels);
   }
 
   async flush(deadlineMs: number): Promise<void> {

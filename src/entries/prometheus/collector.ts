@@ -6,7 +6,7 @@ import { METRICS } from '../metrics/catalogue.js';
 import { DURATIONS, SeriesIndex, type Attributes } from '../metrics/durations.js';
 import type { Measured, Metric } from '../metrics/metric.js';
 import type { SeriesCap } from '../metrics/series-cap.js';
-import { durationHistogram } from './duration-histogram.js';
+import { durationHistogram, histogramsOf } from './duration-histogram.js';
 import { ScrapedMetric, type Labels } from './scraped-metric.js';
 
 /** A registry of either content type. */
@@ -40,7 +40,7 @@ export function registerMetrics(
   const histograms = DURATIONS.map((duration) => {
     const name = `${prefix}${duration.prometheus}`;
     const valuesOf = durationHistogram(name, duration, boundsSeconds, index);
-    return new ScrapedMetric(name, duration.help, 'histogram', 'sum', () => valuesOf(host.histograms()));
+    return new ScrapedMetric(name, duration.help, 'histogram', 'sum', () => valuesOf(histogramsOf(host)));
   });
   const others = byPrometheusName().filter((group) => !isThereAlready(registry, prefix, group[0]));
   const metrics = [...histograms, ...others.map((group) => scrapedMetric(group, prefix, base, measured))];

@@ -1,7 +1,15 @@
 import { entryOf } from '../../core/entry-of.js';
-import type { RouteHistogram } from '../../core/sink.js';
+import type { PerfSinkHost, RouteHistogram } from '../../core/sink.js';
 import type { Duration, Series, SeriesIndex } from '../metrics/durations.js';
 import type { Labels, MetricValue } from './scraped-metric.js';
+
+type Counted = Omit<RouteHistogram, 'status'> & { readonly status: number | null };
+
+/** All histograms of an application. */
+export function* histogramsOf(host: PerfSinkHost): Iterable<Counted> {
+  yield* host.histograms();
+  for (const histogram of host.firstByteHistograms?.() ?? []) yield { ...histogram, status: null };
+}
 
 /** Makes what reads the application's histograms of one duration in Prometheus form. */
 export function durationHistogram(
@@ -9,7 +17,7 @@ export function durationHistogram(
   duration: Duration,
   boundsSeconds: readonly number[],
   index: SeriesIndex<Labels>,
-): (histograms: Iterable<RouteHistogram>) => MetricValue[] {
+): (histograms: Iterable<Counted>) => MetricValue[] {
   const boundsMs = boundsSeconds.map((seconds) => seconds * 1_000);
   const bucketLabels = [...boundsSeconds.map(String), '+Inf'].map((le): Labels => ({ le }));
   return (histograms) => {

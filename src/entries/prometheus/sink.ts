@@ -55,8 +55,14 @@ class Sink implements PrometheusSink {
       host.report?.(cause, `${cause}. Its caller was answered with 500.`);
     };
     const answer = guarded(authorize, read, failed);
-    if (port === null) host.get(path, answer);
-    else application.listener = await listen(port, path, answer);
+    if (port === null) return host.get(path, answer);
+    try {
+      application.listener = await listen(port, path, answer);
+    } catch (error) {
+      // A sink that did not start is not closed.
+      await this.close(host);
+      throw error;
+    }
   }
 
   publish(records: readonly PerfRecord[]): void {

@@ -1,5 +1,5 @@
 import type { Redis, RedisOptions } from 'ioredis';
-import type { TimeRange } from '../../core/history.js';
+import type { TimeRange } from '../../ports/history.js';
 import { applicationName } from '../../core/application-package.js';
 import { object, optional, string, value } from '../../core/option.js';
 import { asOwnCalls } from '../../core/own-calls.js';

@@ -1,5 +1,5 @@
 import type { BlockRecord, RequestRecord, ResourceRecord } from '../../core/record.js';
-import { UNIT_OF_EXPERIMENTS } from '../../core/users.js';
+import { UNIT_OF_EXPERIMENTS } from '../../ports/users.js';
 import type { StatsigEvent } from './client.js';
 import { label, labelEnd, metadataOf, userOf } from './limits.js';
 

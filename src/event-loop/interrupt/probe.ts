@@ -1,14 +1,12 @@
 import { performance } from 'node:perf_hooks';
 import { runInThisContext } from 'node:vm';
-import { requestContext, type RequestOwner, type RequestState } from '../../core/request-state.js';
-import { SEQ, LATE_MS } from '../beat.js';
-import { beginsInRead, type Frame, type Look, type Source, type Unknown } from '../frame.js';
-import { progressOf, type Naming } from './naming.js';
+import { requestContext, type RequestOwner, type RequestState } from '../../request/request-state.js';
+import { MS_PER_UNIT, UNITS_PER_MS, WORD } from '../beat.js';
+import { PROBE_NAME, type Frame, type TakenSample } from '../sample.js';
 
-// This file's functions run inside an interrupt, on top of whatever blocks the loop. A regular expression in here, run
-// while the interrupted code is inside one, ends the process (V8's engine is not re-entrant from its own interrupt).
-// So: no regex, no JSON, no formatting, no user code, and nothing that others may have replaced.
-// eslint-disable-next-line typescript/unbound-method -- it asks for no `this`
+// These functions run inside an interrupt, on top of the code that holds the loop. A regular expression in here, run while the
+// interrupted code is inside one, ends the process. So: no regex, no JSON, no formatting, no user code, saved intrinsics only.
+// eslint-disable-next-line typescript/unbound-method -- it needs no `this`
 const { captureStackTrace } = Error;
 // eslint-disable-next-line typescript/unbound-method -- called with a `this`
 const { getStore } = requestContext;
@@ -17,161 +15,154 @@ const { includes, startsWith } = String.prototype;
 const { apply } = Reflect;
 const nowMs: () => number = performance.now.bind(performance);
 
-export type Whose =
-  | { readonly state: RequestState; readonly source: Source; readonly unknown: null }
-  | { readonly state: null; readonly source: null; readonly unknown: Unknown };
+/** Answers of the probe to the thread. */
+export const LOST = 0;
+export const TAKEN = 1;
+export const IDLE = 2;
 
-/** An application, and whether its requests enter the context store. */
-type Application = RequestOwner & { readonly contextEnabled: boolean };
-
-/** Whose code runs, by its names and the context store. `cut`: the frames are not all. Called inside the interrupt. */
-export function whoseCode(frames: readonly Frame[], cut: boolean, naming: Naming, application: Application): Whose {
-  const named = naming.current ?? naming.named(frames);
-  const part = application.contextEnabled ? apply(getStore, requestContext, []) : undefined;
-  const request = part?.within ?? part;
-  const stored = request?.owner === application ? request : null;
-  if (named !== null && stored !== null && named !== stored) return nobody('disputed');
-  if (named !== null) return { state: named, source: naming.current === null ? 'named' : 'sync', unknown: null };
-  if (stored !== null) {
-    return { state: stored, source: (progressOf(stored)?.handler ?? 0) === 0 ? 'store' : 'aside', unknown: null };
-  }
-  const isBackground = application.contextEnabled && part === undefined && !cut && !beginsInRead(frames);
-  return nobody(isBackground ? 'background' : 'unseen');
+/** A stack for the thread's own line on stderr. Plain values only. */
+export interface Description {
+  readonly idle: boolean;
+  readonly method: string | null;
+  readonly route: string | null;
+  readonly handler: string | null;
+  readonly frames: readonly Frame[];
 }
 
-const nobody = (unknown: Unknown): Whose => ({ state: null, source: null, unknown });
+/** Deeper stacks are read as far as this. */
+const STACK_LIMIT = 2_000;
+/** Frames that are kept of each end: the code that runs, and the code that has called or awaits it. */
+const INNERMOST = 120;
+const OUTERMOST = 60;
+const FRAMES_DESCRIBED = 24;
+const MAX_SAMPLES = 1_024;
 
-type Sample = Look<RequestState> & { settledNext: RequestState | null };
-
-/** What the watchdog sends, and takes back with what was seen. Plain values only. */
-export interface Message {
-  seq: number;
-  at: number;
-  ok: boolean;
-  method?: string | undefined;
-  route?: string | undefined;
-  handler?: string | undefined;
-  frames?: readonly Frame[];
-}
-
-/** Async frames come last, so a stack must be read to its end to see who waits for it. */
-const STACK_LIMIT = 160;
-/** Frames that travel back to the watchdog, for its own line on stderr. */
-const FRAMES_SENT = 24;
-const MAX_SAMPLES = 256;
-
-/** Answers the watchdog from inside the blocked stack. It is found as a hidden property of the main context's global. */
+/** Takes samples inside the blocked stack. The thread finds it as a hidden property of the main context's global object. */
 export class Probe {
-  /** Near a stack overflow there is no room for a look; such a look is lost, and the application is not touched. */
+  /** Samples near a stack overflow, where there is no room to take one. */
   failed = 0;
-  /** Looks at the loop's current (or, until the next look, latest) block. */
-  private samples: Sample[] = [];
-  private seq = -1;
+  /** Since {@link takeAll}. */
+  samples: TakenSample[] = [];
+  private due = 0;
   private readonly mainGlobal = runInThisContext('globalThis') as object;
 
   constructor(
     readonly name: string,
     private readonly words: Int32Array,
-    private readonly naming: Naming,
-    private readonly application: Application,
+    private readonly application: RequestOwner,
     private readonly now: () => number = nowMs,
   ) {
     Object.defineProperty(this.mainGlobal, name, { value: this.serve, configurable: true, enumerable: false });
   }
 
-  /** The looks at the block `seq`. */
-  samplesOf(seq: number): readonly Look<RequestState>[] {
-    if (this.seq !== seq) return [];
-    const taken = this.samples;
+  takeAll(): TakenSample[] {
+    const { samples } = this;
     this.samples = [];
-    return taken;
-  }
-
-  /** The loop has turned: what was seen of a block that is none is forgotten, and no request is kept. */
-  turned(): void {
-    this.samples = [];
+    return samples;
   }
 
   close(): void {
     Reflect.deleteProperty(this.mainGlobal, this.name);
   }
 
-  private readonly serve = (message: Message): void => {
-    // The loop has turned since the watchdog asked: whoever runs now did not block it.
-    if (message.seq !== this.words[SEQ]) return;
+  private readonly serve = (): number | Description => {
     try {
-      const sample = this.look(message.at);
-      if (this.seq !== message.seq) {
-        this.seq = message.seq;
-        this.samples = [];
-      }
-      const { samples } = this;
+      const atMs = this.now();
+      const { words, samples } = this;
+      const passed = words[WORD.due]!;
+      const lateUnits = (atMs * UNITS_PER_MS - words[WORD.askedAt]!) | 0;
+      const sites = captureFrames();
+      const sample: TakenSample = {
+        atMs,
+        askedMs: lateUnits > 0 ? atMs - lateUnits * MS_PER_UNIT : atMs,
+        due: passed - this.due,
+        state: this.currentRequest(),
+        frames: sites.frames,
+        cut: sites.cut,
+      };
+      this.due = passed;
       if (samples.length < MAX_SAMPLES) samples[samples.length] = sample;
-      message.ok = true;
-      message.frames = firstOf(sample.frames);
-      // What may be only likely is not said on stderr.
-      if (sample.state === null || sample.source === 'aside') return;
-      const route = sample.state.knownRoute;
-      if (route === null) return;
-      message.method = route.method;
-      message.route = route.pattern;
-      message.handler = route.handler?.name;
+      const { length } = sample.frames;
+      const idle = length > 1 && sample.frames[length - 2]!.name === PROBE_NAME;
+      if (words[WORD.described] === 1) return describe(sample, idle);
+      return idle ? IDLE : TAKEN;
     } catch {
       this.failed += 1;
+      return LOST;
     }
   };
 
-  private look(requestedMs: number): Sample {
-    const { naming } = this;
-    const servedMs = this.now();
-    const frames = captureFrames();
-    const cut = frames.length === 0 || frames.length >= STACK_LIMIT;
-    const whose = whoseCode(frames, cut, naming, this.application);
-    naming.awaitFirstOn();
-    const { changes, changesBeforeTurn: changesBefore } = naming;
-    const sample: Sample = { requestedMs, servedMs, ...whose, frames, cut, changes, changesBefore, settledNext: null };
-    if (servedMs - requestedMs > LATE_MS) naming.onNextSettled((state) => (sample.settledNext = state));
-    return sample;
+  /** A scope inside a request, as a resolver's, counts for the request. */
+  private currentRequest(): RequestState | null {
+    const stored = apply(getStore, requestContext, []);
+    const request = stored?.within ?? stored;
+    return request !== undefined && request.owner === this.application ? request : null;
   }
 }
 
-function firstOf(frames: readonly Frame[]): Frame[] {
+function describe({ frames, state }: TakenSample, idle: boolean): Description {
+  const route = state === null ? null : state.knownRoute;
   const first: Frame[] = [];
-  for (let i = 0; i < frames.length && i < FRAMES_SENT; i++) first[i] = frames[i]!;
-  return first;
+  for (let i = 0; i < frames.length && i < FRAMES_DESCRIBED; i++) first[i] = frames[i]!;
+  return {
+    idle,
+    method: route === null ? null : route.method,
+    route: route === null ? null : route.pattern,
+    handler: route === null || route.handler === null ? null : route.handler.name,
+    frames: first,
+  };
 }
 
-/** The stack as raw frames, innermost first; none where it cannot be read. The application's formatting of stacks is not called. */
-export function captureFrames(): Frame[] {
-  return capture<Frame>(copyFrames, captureFrames);
+export interface CapturedStack {
+  readonly frames: Frame[];
+  readonly cut: boolean;
 }
 
-/** The same from the caller of `below` on, and only the names: each frame that is left out makes it cheaper. */
-export function captureNames(below: Function): Pick<Frame, 'name'>[] {
-  return capture(copyNames, below);
-}
+const UNREADABLE: CapturedStack = { frames: [], cut: true };
 
-function capture<T>(copy: (error: unknown, sites: NodeJS.CallSite[]) => T[], below: Function): T[] {
+/** The raw stack, innermost frame first. The application's formatting of stacks is not called. */
+export function captureFrames(): CapturedStack {
   const { stackTraceLimit } = Error;
   // eslint-disable-next-line typescript/unbound-method -- put back as it was, never called
   const prepareStackTrace = Error.prepareStackTrace;
   const holder: { stack?: unknown } = {};
   try {
     Error.stackTraceLimit = STACK_LIMIT;
-    Error.prepareStackTrace = copy;
-    captureStackTrace(holder, below);
+    Error.prepareStackTrace = copyFrames;
+    captureStackTrace(holder, captureFrames);
     // While the interrupted code formats a stack itself, V8 gives its own text instead.
-    return typeof holder.stack === 'string' ? [] : (holder.stack as T[]);
+    return typeof holder.stack === 'string' ? UNREADABLE : (holder.stack as CapturedStack);
   } finally {
     Error.stackTraceLimit = stackTraceLimit;
     Error.prepareStackTrace = prepareStackTrace;
   }
 }
 
-/** V8 knows it, the type declarations do not. */
+/** V8 has these, the type declarations do not. */
 type CallSite = NodeJS.CallSite & { isAsync(): boolean; getEnclosingLineNumber?(): number | null };
 
-/** Of code that a bundler runs by `eval()`, what its `sourceURL` says; that of a template is no file. */
+function copyFrames(_error: unknown, sites: NodeJS.CallSite[]): CapturedStack {
+  const frames: Frame[] = [];
+  const { length } = sites;
+  const cut = length > INNERMOST + OUTERMOST;
+  for (let i = 0; i < length; i++) {
+    if (cut && i === INNERMOST) i = length - OUTERMOST;
+    const site = sites[i] as CallSite;
+    const file = fileOf(site);
+    frames[frames.length] = {
+      name: site.getFunctionName(),
+      typeName: mayBeOfProvider(file) ? site.getTypeName() : null,
+      file,
+      line: site.getLineNumber() ?? 0,
+      column: site.getColumnNumber() ?? 0,
+      functionLine: site.getEnclosingLineNumber?.() ?? 0,
+      async: site.isAsync(),
+    };
+  }
+  return { frames, cut: cut || length >= STACK_LIMIT };
+}
+
+/** Code that a bundler runs by `eval()` names its file by `sourceURL`; code of a template has no file. */
 function fileOf(site: CallSite): string | null {
   const file = site.getFileName() ?? null;
   if (file !== null || !site.isEval()) return file;
@@ -179,37 +170,9 @@ function fileOf(site: CallSite): string | null {
   return apply(startsWith, url, ['webpack']) ? url : null;
 }
 
-function copyFrames(_error: unknown, sites: NodeJS.CallSite[]): Frame[] {
-  const frames: Frame[] = [];
-  for (let i = 0; i < sites.length; i++) {
-    const site = sites[i] as CallSite;
-    frames[i] = {
-      name: site.getFunctionName(),
-      typeName: mayBeOfProvider(site) ? site.getTypeName() : null,
-      file: fileOf(site),
-      line: site.getLineNumber() ?? 0,
-      column: site.getColumnNumber() ?? 0,
-      functionLine: site.getEnclosingLineNumber?.() ?? 0,
-      async: site.isAsync(),
-    };
-  }
-  return frames;
-}
-
-/** Of others a type's name is not asked: each costs as much as the rest of a frame. Neither getters nor proxies run for it. */
-function mayBeOfProvider(site: CallSite): boolean {
-  const file = fileOf(site);
+/** The name of a type costs as much as the rest of a frame. Reading it runs neither getters nor proxies. */
+function mayBeOfProvider(file: string | null): boolean {
   return (
-    file !== null &&
-    file !== '' &&
-    !site.isAsync() &&
-    !apply(includes, file, ['node_modules']) &&
-    !apply(startsWith, file, ['node:'])
+    file !== null && file !== '' && !apply(includes, file, ['node_modules']) && !apply(startsWith, file, ['node:'])
   );
-}
-
-function copyNames(_error: unknown, sites: NodeJS.CallSite[]): Pick<Frame, 'name'>[] {
-  const names: Pick<Frame, 'name'>[] = [];
-  for (let i = 0; i < sites.length; i++) names[i] = { name: sites[i]!.getFunctionName() };
-  return names;
 }

@@ -1,8 +1,9 @@
+import type { TLSSocket } from 'node:tls';
 import { printable } from '../../core/printable.js';
-import { redactUrl, REDACTED, type SecretNames } from '../../core/redact.js';
-import type { RequestState } from '../../core/request-state.js';
-import { methodLabel } from '../../core/route.js';
-import { parsedBody, safeBody, safeHeaders, sentUrl, type Headers } from '../../core/safe-request.js';
+import { REDACTED, type SecretNames } from '../../core/secret-names.js';
+import type { RequestState } from '../../request/request-state.js';
+import { methodLabel } from '../../request/routes.js';
+import { parsedBody, safeBody, safeHeaders, safeUrl, type Headers } from '../../request/safe-request.js';
 
 export interface ReplayRules {
   readonly allowHeaders: readonly string[];
@@ -10,23 +11,31 @@ export interface ReplayRules {
   readonly maxBodyBytes: number;
 }
 
-/** A curl line that sends a request again, without its secrets; null for one that did not come over HTTP. */
-export function replayOf(state: RequestState, rules: ReplayRules, secrets: SecretNames): string | null {
-  const { request, route } = state;
+/**
+ * A curl line that sends a request again, without its secrets; null for one that did not come over HTTP. The address is the
+ * server's own: the client chooses the `Host`, and a pasted line may carry what its reader adds.
+ */
+export function createReplay(
+  state: RequestState,
+  rules: ReplayRules,
+  secrets: SecretNames,
+  serverAddress: string | null,
+): string | null {
+  const { request } = state;
   if (request === null) return null;
   const { headers } = request;
   const method = methodLabel(request.method);
   // An HTTP/2 request has lost its socket by now.
-  const socket = request.socket as { encrypted?: boolean } | undefined;
+  const socket = request.socket as Partial<TLSSocket> | undefined;
   const secure = socket?.encrypted === true || headers[':scheme'] === 'https';
-  const host = safeHost(headers.host ?? headers[':authority']);
-  const url = `${secure ? 'https' : 'http'}://${host}${redactUrl(sentUrl(state), route?.pattern ?? null, secrets)}`;
+  const address = addressOf(socket) ?? serverAddress ?? 'localhost';
+  const url = `${secure ? 'https' : 'http'}://${address}${safeUrl(state, secrets)}`;
   const words = ['curl'];
   if (!secure && headers[':scheme'] !== undefined) words.push('--http2-prior-knowledge');
   if (method === 'HEAD') words.push('--head');
   else if (method !== 'GET') words.push('-X', quote(method));
   // Brackets and braces in a URL are ranges to curl.
-  words.push('--globoff', quote(url));
+  words.push('--globoff', quote(url.replaceAll('\\', '%5C')));
   for (const [name, value] of safeHeaders(headers, rules.allowHeaders, secrets))
     words.push('-H', quote(`${name}: ${value}`));
   const body = bodyOf(headers, parsedBody(state), rules.maxBodyBytes, secrets);
@@ -34,8 +43,20 @@ export function replayOf(state: RequestState, rules: ReplayRules, secrets: Secre
   return words.join(' ');
 }
 
-/** `text` as one word of a POSIX shell. */
-export const quote = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
+/** `text` as one word of bash, dash, zsh and fish: in fish a backslash escapes a quote inside single quotes. */
+export const quote = (text: string): string =>
+  `'${text.replaceAll(/['\\]/g, (special) => (special === "'" ? `'\\''` : `'"\\\\"'`))}'`;
+
+/** `'127.0.0.1:3000'` of a socket, or of a server's address; null where it has none, as a Unix socket. */
+export function formatAddress(address: string | undefined, port: number | undefined): string | null {
+  if (address === undefined || port === undefined) return null;
+  const host = address.replace(/^::ffff:(?=\d+\.)/, '');
+  if (host === '::' || host === '0.0.0.0') return `localhost:${port}`;
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+const addressOf = (socket: Partial<TLSSocket> | undefined): string | null =>
+  formatAddress(socket?.localAddress, socket?.localPort);
 
 function bodyOf(headers: Headers, body: unknown, maxBytes: number, secrets: SecretNames): string | null {
   const safe = safeBody(headers, body, maxBytes, secrets);
@@ -51,9 +72,4 @@ function formOf(data: Record<string, unknown>): string {
   };
   const fields = Object.entries(data).flatMap(([name, given]) => [given].flat().map((value) => fieldOf(name, value)));
   return fields.join('&');
-}
-
-function safeHost(host: unknown): string {
-  const given = typeof host === 'string' ? host : '';
-  return /^[\w.-]+(?::\d{1,5})?$|^\[[0-9a-f:.]+\](?::\d{1,5})?$/i.test(given) ? given : 'localhost';
 }

@@ -1,6 +1,6 @@
 import { entryOf } from '../../core/entry-of.js';
 import { residentBytes } from '../../core/resident-set.js';
-import type { Route } from '../../core/route.js';
+import type { Route } from '../../request/routes.js';
 import type { ResolvedExperiments } from '../experiments.options.js';
 import { addOutcome, type Outcome, SLICE_CELLS } from '../totals/route-tally.js';
 import type { SliceTotals } from '../totals/experiment-totals.js';

@@ -1,4 +1,4 @@
-import type { Change } from '../../core/history.js';
+import type { Change } from '../../ports/history.js';
 import { fixedHorizon, notBelow, relativeLift, welchDegrees } from '../../core/statistics/inference.js';
 import { studentQuantile } from '../../core/statistics/distributions.js';
 import { estimateOf, ratioMean, type RatioMean } from '../../core/statistics/ratio-mean.js';

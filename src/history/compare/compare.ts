@@ -1,5 +1,5 @@
 import { entryOf } from '../../core/entry-of.js';
-import type { Change, PerfComparison, RangeFigures, RouteComparison, TimeRange } from '../../core/history.js';
+import type { Change, PerfComparison, RangeFigures, RouteComparison, TimeRange } from '../../ports/history.js';
 import type { HistorySource } from '../reader.js';
 import { bucketOf, ruleOf, type Tier } from '../rows/tiers.js';
 import { isCounted, ProcessSums, RouteWindow } from '../rows/window.js';

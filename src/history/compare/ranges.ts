@@ -1,4 +1,4 @@
-import type { CompareWhat, TimeRange } from '../../core/history.js';
+import type { CompareWhat, TimeRange } from '../../ports/history.js';
 import type { HistorySource } from '../reader.js';
 import { bucketOf, DAY_MS, HOUR_MS, ruleOf, WEEK_MS } from '../rows/tiers.js';
 import { tierFor } from '../series.js';

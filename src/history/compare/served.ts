@@ -1,5 +1,5 @@
 import { entryOf } from '../../core/entry-of.js';
-import type { TimeRange } from '../../core/history.js';
+import type { TimeRange } from '../../ports/history.js';
 import type { HistorySource } from '../reader.js';
 import { HOUR_MS, MINUTE_MS, TIERS, WEEK_MS, WINDOW_MS } from '../rows/tiers.js';
 

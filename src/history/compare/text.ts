@@ -1,4 +1,4 @@
-import type { Change, PerfComparison, RouteComparison } from '../../core/history.js';
+import type { Change, PerfComparison, RouteComparison } from '../../ports/history.js';
 import type { VerdictReason } from '../../core/verdict.js';
 
 const wholeNumber = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });

@@ -1,10 +1,11 @@
 import { readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
-import type { TimeRange } from '../../core/history.js';
+import { isAbsolute, join, resolve } from 'node:path';
+import type { TimeRange } from '../../ports/history.js';
 import { lockFile, type FileLock } from '../../core/file-lock.js';
 import { makeFolder } from '../../core/make-folder.js';
-import { object, string } from '../../core/option.js';
+import { object, optionError, string } from '../../core/option.js';
 import { PerfError } from '../../core/perf.error.js';
+import { workingDirectory } from '../../core/working-directory.js';
 import type { HistoryStore, HistoryStoreHost, OpenHistoryStore } from '../history-store.js';
 import type { HistoryRow } from '../rows/row.js';
 import { observedMsOf } from '../rows/window-codec.js';
@@ -27,6 +28,9 @@ const shape = object({
  */
 export function fileHistory(options: FileHistoryOptions): HistoryStore {
   const { directory } = shape.read(options, 'fileHistory()');
+  if (!isAbsolute(directory) && workingDirectory() === null) {
+    throw optionError('fileHistory().directory', 'an absolute path, since the working directory is gone', directory);
+  }
   const folder = resolve(directory);
   return {
     name: 'file',

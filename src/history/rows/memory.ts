@@ -1,5 +1,5 @@
 import { entryOf } from '../../core/entry-of.js';
-import type { TimeRange } from '../../core/history.js';
+import type { TimeRange } from '../../ports/history.js';
 import { Histogram } from '../../core/histogram.js';
 import type { Collected } from '../collector.js';
 import type { Steps } from '../../core/turns.js';

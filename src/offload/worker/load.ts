@@ -1,5 +1,5 @@
 import type { DynamicModule, Type } from '@nestjs/common';
-import { MODULE_METADATA } from '../../http/nest-metadata.js';
+import { MODULE_METADATA } from '../../request/nest-metadata.js';
 import { offloadError } from '../offload.errors.js';
 
 type Exports = Readonly<Record<string, unknown>>;

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage, AsyncResource, executionAsyncId, executionAsyncResource } from 'node:async_hooks';
 import type { Socket } from 'node:net';
-import { storedRequest, type RequestState } from '../../core/request-state.js';
+import { storedRequest, type RequestState } from '../../request/request-state.js';
 import { listenShared } from '../../core/shared-listener.js';
 import type { Channels } from '../channels.js';
 import type { Call, Caller, Upstream } from '../upstream.js';

@@ -1,5 +1,5 @@
 import { LinkedList, type Linked } from '../../core/linked-list.js';
-import type { RequestState } from '../../core/request-state.js';
+import type { RequestState } from '../../request/request-state.js';
 
 interface Statement extends Linked<Statement> {
   /** The first word of its target. */

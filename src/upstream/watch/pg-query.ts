@@ -1,7 +1,7 @@
 import { EventEmitter, errorMonitor } from 'node:events';
 import { putOn } from '../../core/stand-in.js';
 import { isThenable } from '../../core/thenable.js';
-import { askWhenLinked, hasMethods, untilEnd, type EndCall } from './watched-call.js';
+import { hasMethods, untilEnd, type EndCall } from './watched-call.js';
 
 type Callback = (...results: unknown[]) => unknown;
 type Query = (...given: unknown[]) => unknown;
@@ -51,8 +51,7 @@ function standBefore(client: object, isPool: boolean): Heard {
     if (hearers.size === 0 || config === null || passedOn.has(given[0] as object))
       return Reflect.apply(query, this, given);
     const ends = [...hearers].map((begin) => begin(config.text ?? ''));
-    const endAll = (failed: boolean): void => ends.splice(0).forEach((one) => one(failed));
-    const end: EndCall = Object.assign(endAll, { askAgain: () => ends.forEach((one) => one.askAgain?.()) });
+    const end: EndCall = (failed) => ends.splice(0).forEach((one) => one(failed));
     if (isPool) passedOn.add(config);
     const text = typeof given[0] === 'string' && !isPool ? given[0] : config;
     return run((...rest) => Reflect.apply(query, this, [text, ...rest]), config, given.slice(1), end);
@@ -91,14 +90,7 @@ function run(query: Query, config: Config, rest: readonly unknown[], end: EndCal
     throw error;
   }
   if (isSubmittable(config) || !isThenable(result)) return result;
-  if (Object.getPrototypeOf(result) === Promise.prototype) return linked(result, end);
-  // Of a pool's `Promise` option, and stays one.
   return untilEnd(result, end);
-}
-
-async function linked(result: PromiseLike<unknown>, end: EndCall): Promise<unknown> {
-  await askWhenLinked(end);
-  return await untilEnd(result, end);
 }
 
 /** A cursor, a stream or a `Query` tells of its end itself. */

@@ -1,5 +1,5 @@
 import { PerfError } from '../../core/perf.error.js';
-import { askWhenLinked, hasMethods, serverName, serverOf, type EndCall, type Hearer } from './watched-call.js';
+import { hasMethods, serverName, serverOf, type EndCall, type Hearer } from './watched-call.js';
 
 /** https://typeorm.io/docs/advanced-topics/listeners-and-subscribers#beforequery */
 interface QueryEvent {
@@ -40,7 +40,6 @@ export function watchTypeOrm(client: object, hearer: Hearer): (() => void) | nul
       const queries = open.get(queryRunner) ?? [];
       open.set(queryRunner, queries);
       queries.push({ query, parameters, end });
-      await askWhenLinked(end);
     },
     afterQuery({ queryRunner, query, parameters, success }: QueryEvent): void {
       const queries = open.get(queryRunner) ?? [];

@@ -16,37 +16,15 @@ export interface WatchedCall {
 }
 
 /** Ends a call, once. */
-export interface EndCall {
-  (failed: boolean): void;
-  /** Where nobody knew who makes the call, and who awaits it may tell. */
-  readonly askAgain?: () => void;
-}
+export type EndCall = (failed: boolean) => void;
 
-/** Who awaits it gets on a microtask later. */
-const SETTLED = Promise.resolve();
-
-/**
- * Asks once V8 knows who awaits what async functions, or a thenable, have returned: it links such promises in microtasks of
- * their own. Whoever awaits the call must await this.
- */
-export async function askWhenLinked({ askAgain }: Pick<EndCall, 'askAgain'>): Promise<void> {
-  await SETTLED;
-  await SETTLED;
-  askAgain?.();
-}
-
-/** Ends a call that has begun; `unplaced`: nobody knows who makes it. */
-export function endOf(upstream: Upstream, begun: Call, what: string | null, unplaced: boolean): EndCall {
+/** Returns what ends a call that has begun. */
+export function endOf(upstream: Upstream, begun: Call): EndCall {
   let call: Call | null = begun;
-  const end = (failed: boolean): void => {
+  return (failed) => {
     if (call !== null) upstream.end(call, failed);
     call = null;
   };
-  if (!unplaced) return end;
-  const askAgain = (): void => {
-    if (call !== null) call = upstream.askAgain(call, what);
-  };
-  return Object.assign(end, { askAgain });
 }
 
 /** Passes on what a result settles to, and ends its call then. */

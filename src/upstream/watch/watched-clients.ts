@@ -72,14 +72,13 @@ function hearerOf(upstream: Upstream, named: string | null): Hearer {
       const caller = known ? upstream.caller() : null;
       const { client, what, driven = false } = told;
       if (caller === 'foreign' || (!driven && upstream.driven.take(client, what, caller))) return () => {};
-      const end = endOf(upstream, upstream.beginFor(caller, targetOf(told), what), what, known && caller === null);
+      const end = endOf(upstream, upstream.beginFor(caller, targetOf(told), what));
       if (!driven) return end;
       const endStatement = upstream.driven.begin(client, what, caller);
-      const endBoth = (failed: boolean): void => {
+      return (failed) => {
         endStatement();
         end(failed);
       };
-      return Object.assign(endBoth, end);
     },
     ended: (told, durationMs) => upstream.endedUnplaced(targetOf(told), durationMs),
   };

@@ -52,29 +52,24 @@ describe("an application's own compressor", () => {
     await test.close();
   });
 
-  it.each<[Adapter, string, Register, string]>([
-    ['fastify', 'brotli 11', fastify({ brotliOptions: quality(11) }), 'registers @fastify/compress itself'],
-    ['fastify', 'only a brotli mode', fastify({ brotliOptions: onlyMode }), 'registers @fastify/compress itself'],
-    ['express', 'brotli 11', express({ brotli: quality(11) }), 'registers the `compression` middleware itself'],
-  ])('on %s with %s is told of, and its bodies come at a safe level', async (adapter, _what, register, told) => {
+  it.each<[Adapter, string, Register]>([
+    ['fastify', 'brotli 11', fastify({ brotliOptions: quality(11) })],
+    ['fastify', 'only a brotli mode', fastify({ brotliOptions: onlyMode })],
+    ['express', 'brotli 11', express({ brotli: quality(11) })],
+  ])('on %s with %s sends bodies at a safe level', async (adapter, _what, register) => {
     await start(adapter, register);
-    const text = (): string => [...said.log, ...said.warn].join('\n');
-    await expect.poll(text).toContain(told);
-    expect(text()).toContain('give brotli a quality of at most 6');
     const response = await callAccepting(`${test.url}/c/json/60000`, 'br');
     expect(response.text).toBe(JSON.stringify(rows(60_000)));
     const slowest = zlib.brotliCompressSync(response.body, quality(11));
     expect(response.raw.byteLength).toBeGreaterThan(slowest.byteLength);
   });
 
-  it.each<[Adapter, string, Register]>([
-    ['fastify', 'defaults', fastify({})],
-    ['express', 'brotli 4', express({ brotli: quality(4) })],
-  ])('on %s with %s is only mentioned', async (adapter, _what, register) => {
+  it('on fastify is mentioned, and how to keep it', async () => {
     @Controller()
     class Nothing {}
-    await start(adapter, register, [Nothing as never]);
-    await settled('log', 'PerfModule encodes before it');
+    await start('fastify', fastify({}), [Nothing as never]);
+    await settled('log', 'registers @fastify/compress itself. PerfModule encodes before it');
+    await settled('log', 'give brotli a quality of at most 6');
     expect(said.warn.join('\n')).not.toContain('PerfModule encodes before it');
   });
 
@@ -110,11 +105,8 @@ describe("an application's own compressor", () => {
     }
   });
 
-  it.each<[Adapter, Register]>([
-    ['fastify', fastify({})],
-    ['express', express({})],
-  ])('on %s is warned of where @NoCompression() cannot bind it', async (adapter, register) => {
-    await start(adapter, register);
+  it('on fastify is warned of where @NoCompression() cannot bind it', async () => {
+    await start('fastify', fastify({}));
     await settled(
       'warn',
       '@NoCompression() on CompressionController.off, CompressionController.offStream does not bind it: remove it.',
@@ -122,13 +114,11 @@ describe("an application's own compressor", () => {
   });
 
   /** Nest marks events `no-transform`, which the middleware heeds. */
-  it('on express lets events through as they happen, and nothing else is said of them', async () => {
+  it('on express lets events through as they happen', async () => {
     await start('express', express({}));
-    await settled('warn', 'encodes before it');
     const { headers, chunksMs } = await callAccepting(`${test.url}/c/events`, 'gzip');
     expect(headers['content-encoding']).toBeUndefined();
     expect(chunksMs.length).toBeGreaterThanOrEqual(5);
-    expect(said.warn.join('\n')).not.toContain('events');
   });
 
   it("on fastify sees the client's own headers as they came", async () => {

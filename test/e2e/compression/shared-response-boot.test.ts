@@ -24,6 +24,7 @@ describe('@SharedResponse at boot', () => {
   const decorate = (target: Function, decorators: MethodDecorator[]): void => {
     const descriptor = Object.getOwnPropertyDescriptor(target.prototype, 'all')!;
     for (const decorator of decorators) decorator(target.prototype as object, 'all', descriptor);
+    Object.defineProperty(target.prototype, 'all', descriptor);
     Controller('x')(target);
   };
   decorate(PostController, [SharedResponse({ ttlMs: 1 }), Post()]);

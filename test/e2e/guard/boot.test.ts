@@ -56,7 +56,7 @@ describe('@Upstream', () => {
 
   it('stops the boot for a name that is not there, with those that are', async () => {
     await expect(boot({ providers: [Mistaken] }, { extensions: [github()] })).rejects.toThrow(
-      'PERF_ERR_DECORATOR: `@Upstream(\'gihub\')` in "Mistaken" asks for an upstream that `guard({ upstreams })` does not have. ' +
+      'PERF_ERR_DECORATOR: `@Upstream(\'gihub\')` in "Mistaken" names an upstream that `guard({ upstreams })` does not have. ' +
         'It has: github, search.v2.',
     );
   });
@@ -155,13 +155,6 @@ describe('the options of the guard', () => {
     ],
   ])('%s', (_name, given, message) => {
     expect(given).toThrow(`PERF_ERR_OPTION: ${message}`);
-  });
-
-  it('that need to know the request stop the boot where that is not allowed', async () => {
-    const extensions = [guard({ upstreams: { github: { deadlineMs: 1 } }, requestDeadlineMs: 1_000 })];
-    await expect(boot({}, { extensions, context: false })).rejects.toThrow(
-      'PERF_ERR_CONTEXT_OFF: `guard.requestDeadlineMs` cannot tell which request a call belongs to.',
-    );
   });
 
   it.each([

@@ -157,7 +157,7 @@ describe('a guarded call', () => {
   });
 
   it('that a request has left behind has its own time', async () => {
-    const around = { metadata, requestDeadlineMs: 80, perf: { context: true } };
+    const around = { metadata, requestDeadlineMs: 80 };
     const { app, url } = await guarded({ deadlineMs: 30_000 }, around);
     await (await fetch(`${url}/start`)).text();
     expect(await app.get(ClientController).afterwards).toBe(1);

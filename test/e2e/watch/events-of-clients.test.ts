@@ -138,10 +138,8 @@ describe.each(adapters)('calls, on %s, of', (adapter) => {
   });
 
   it("the real mysql2 (to the driver's own server) that wait for a connection are of who has asked, not of who gave it back", async () => {
-    await running.close();
-    running = await startApp(adapter, { perf: { context: true }, metadata: { controllers: [ClientsController] } });
     await Promise.all(Array.from({ length: 12 }, async () => (await fetch(`${running.url}/mysql`)).text()));
-    const calls = (await running.requests()).map(({ upstream }) => upstream!.map((use) => use.calls));
+    const calls = (await running.requests()).slice(1).map(({ upstream }) => upstream!.map((use) => use.calls));
     expect(calls).toEqual(Array.from({ length: 12 }, () => [2]));
   });
 

@@ -138,8 +138,7 @@ describe.each(adapters)('calls to a real PostgreSQL, on %s, of', (adapter) => {
 });
 
 it('never blames a request that gives a connection back for the callback that has waited for it', async () => {
-  const perf = { context: true };
-  const running = await startApp('fastify', { perf, metadata: { controllers: [OrdersController] } });
+  const running = await startApp('fastify', { metadata: { controllers: [OrdersController] } });
   const get = async (path: string) => (await fetch(`${running.url}/${path}`)).text();
   const holding = get('holds');
   await until('all connections held', () => pool.totalCount - pool.idleCount === 3);
@@ -152,8 +151,7 @@ it('never blames a request that gives a connection back for the callback that ha
 });
 
 it('places the calls of transactions by the context store', async () => {
-  const perf = { context: true };
-  const running = await startApp('fastify', { perf, metadata: { controllers: [OrdersController] } });
+  const running = await startApp('fastify', { metadata: { controllers: [OrdersController] } });
   await (await fetch(`${running.url}/transactions`)).text();
   // Knex tells nothing of its BEGIN and COMMIT; TypeORM does.
   expect((await running.requests()).at(-1)).toMatchObject({

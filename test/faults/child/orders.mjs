@@ -32,6 +32,7 @@ const property = Object.getOwnPropertyDescriptor(OrdersController.prototype, 'cr
 for (const decorate of [Post(':id'), DeferWork(Receipt, { durable: true })]) {
   decorate(OrdersController.prototype, 'create', property);
 }
+Object.defineProperty(OrdersController.prototype, 'create', property);
 Param('id')(OrdersController.prototype, 'create', 0);
 Controller('orders')(OrdersController);
 Inject(Deferrer)(OrdersController, undefined, 0);

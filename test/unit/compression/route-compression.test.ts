@@ -3,7 +3,7 @@ import { RouteCompression } from '../../../src/compression/route-compression.js'
 
 /** How many of `count` responses may use the cache; every `nth` finds its body there, if it looks. */
 function admitted(count: number, nth = Infinity): number {
-  const route = new RouteCompression(false, null);
+  const route = new RouteCompression();
   let looked = 0;
   for (let i = 1; i <= count; i++) {
     if (!route.mayRepeat()) continue;

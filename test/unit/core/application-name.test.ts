@@ -46,6 +46,18 @@ describe("an application's name", () => {
     expect(applicationName()).toBe(name);
   });
 
+  it('is none, and no error, where the working directory was deleted and a dependency was started', () => {
+    startWith('shop/node_modules/vitest/run/cli.js');
+    vi.mocked(process.cwd).mockImplementation(() => {
+      throw Object.assign(new Error('ENOENT: no such file or directory, uv_cwd'), { code: 'ENOENT' });
+    });
+    expect([applicationName(), applicationFolder()]).toEqual([null, '/']);
+    startWith('elsewhere/main.js');
+    expect(applicationName()).toBe(null);
+    startWith('shop/dist/main.js');
+    expect(applicationName()).toBe('@acme/shop');
+  });
+
   it('is that of a package of its own below `apps/`, wherever its package stands', () => {
     write('shop/apps/api/package.json', { name: 'api' });
     write('apps/other/package.json', { name: 'other' });

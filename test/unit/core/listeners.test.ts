@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { Recorder } from '../../../src/core/recorder.js';
 import { OncePerCause } from '../../../src/core/reporter.js';
-import { Routes } from '../../../src/core/route.js';
+import { Routes } from '../../../src/request/routes.js';
 import { requestRecord } from '../../fixtures/records.js';
 
 const nothing = (): never => {

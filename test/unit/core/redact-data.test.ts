@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { isWithin, redactData, redactUrl, SecretNames } from '../../../src/core/redact.js';
+import { isWithin, redactData } from '../../../src/core/redact.js';
+import { redactUrl } from '../../../src/core/redact-url.js';
+import { SecretNames } from '../../../src/core/secret-names.js';
 
 const secrets = new SecretNames([]);
 
@@ -12,7 +14,7 @@ describe('a GraphQL request', () => {
     expect(redactData(body, secrets)?.data).toEqual(hidden);
     expect(redactData([body], secrets)?.data).toEqual([hidden]);
     const url = `/graphql?${new URLSearchParams({ variables: '{"p":"hunter2"}', query: LOGIN }).toString()}`;
-    expect(redactUrl(url, null, secrets)).toBe('/graphql?variables=[redacted]&query=[redacted]');
+    expect(redactUrl(url, { pattern: null }, secrets)).toBe('/graphql?variables=[redacted]&query=[redacted]');
   });
 
   it('has them otherwise', () => {

@@ -13,6 +13,7 @@ const routeOf = (count: number, ms: number, route = '/users'): RouteSnapshot => 
   inFlight: 0,
   errors: 0,
   statuses: { '1xx': 0, '2xx': count, '3xx': 0, '4xx': 0, '5xx': 0 },
+  firstByteMs: null,
   durationMs: { mean: ms, p50: ms, p90: ms, p95: ms, p99: ms, max: ms },
   over: [],
   blockedMs: 0,

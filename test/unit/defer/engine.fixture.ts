@@ -1,5 +1,5 @@
 import type { DeferredRecord } from '../../../src/core/record.js';
-import type { RequestState } from '../../../src/core/request-state.js';
+import type { RequestState } from '../../../src/request/request-state.js';
 import { OncePerCause } from '../../../src/core/reporter.js';
 import type { Arming } from '../../../src/defer/arming.js';
 import { DeferEngine } from '../../../src/defer/defer-engine.js';

@@ -52,7 +52,7 @@ describe('README and guides', { timeout: 120_000 }, () => {
   });
 
   it.each([
-    ['why is this block a suspect', 'docs/event-loop.md#why-is-it-only-a-suspect', 'src/event-loop/classify.ts'],
+    ['which request is named', 'docs/event-loop.md#which-request-is-named', 'src/event-loop/block.ts'],
     ['add a label to the metric', 'docs/prometheus.md#add-a-label', 'src/entries/prometheus/options.ts'],
     ['what happens to my jobs on SIGTERM', 'docs/kubernetes.md#what-happens-on-sigterm', 'src/perf.runtime.ts'],
     ['how do I keep history over a restart', 'docs/history.md#keep-it', 'src/history/store-keeper.ts'],

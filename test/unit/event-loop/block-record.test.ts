@@ -2,13 +2,15 @@ import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { RequestState } from '../../../src/core/request-state.js';
-import { blockRecordOf, CarefulReader, locateIn, type Locate } from '../../../src/event-loop/block-record.js';
-import type { Classification } from '../../../src/event-loop/classify.js';
-import type { Frame, Look } from '../../../src/event-loop/frame.js';
-import { SecretNames } from '../../../src/core/redact.js';
+import { RequestState } from '../../../src/request/request-state.js';
+import { CarefulReader, createBlockRecord, locateIn, type Locate } from '../../../src/event-loop/block-record.js';
+import type { Verdict } from '../../../src/event-loop/cause.js';
+import type { Frame, TakenSample } from '../../../src/event-loop/sample.js';
+import { ProviderMethods } from '../../../src/event-loop/provider-methods.js';
+import { SecretNames } from '../../../src/core/secret-names.js';
 import { OncePerCause } from '../../../src/core/reporter.js';
-import { Mappings, SourceMaps } from '../../../src/event-loop/source-maps.js';
+import { Mappings, SourceLines } from '../../../src/event-loop/source-lines.js';
+import { sample } from '../../fixtures/samples.js';
 
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'perf-bundle-')));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -27,14 +29,22 @@ const frame = (name: string, line: number): Frame => ({
   async: false,
 });
 const block = {
-  seq: 1,
+  inPieces: false,
+  sinceMs: 0,
   startMs: 0,
   endMs: 100,
   cpuRatio: 1,
   lost: () => ({ starvedMs: 0, runDelayMs: 0 }),
   polls: 1,
 };
-const owner = { attached: null, nextId: () => 'id', findRoute: () => null };
+const owner = {
+  deferrer: null,
+  experiments: null,
+  sharedAnswers: null,
+  declaredParameters: null,
+  nextId: () => 'id',
+  findRoute: () => null,
+};
 const told: string[] = [];
 const reader = new CarefulReader(
   new OncePerCause({ log() {}, error() {}, warn: (message) => void told.push(message) }, () => 0),
@@ -45,33 +55,23 @@ const rules = {
   ownFolder: null,
   reader,
   methods: null,
+  stack: true,
+  address: () => null,
 };
-const maps = new SourceMaps(folder, 1_000_000, Mappings);
+const maps = new SourceLines(folder, 1_000_000, Mappings);
 const locate: Locate = (position) => maps.locationOf(position);
-const classificationOf = (frames: readonly Frame[]): Classification<RequestState> => {
-  const look: Look<RequestState> = {
-    requestedMs: 10,
-    servedMs: 11,
-    state: null,
-    source: null,
-    unknown: 'unseen',
-    frames,
-    cut: false,
-    changes: 0,
-    changesBefore: 0,
-    settledNext: null,
-  };
-  return {
-    cause: 'javascript',
-    culprit: null,
-    suspect: null,
-    waited: 'unknown',
-    ran: [],
-    provenMs: 90,
-    shown: [look],
-  };
-};
-const recordOf = (frames: readonly Frame[]) => blockRecordOf(block, classificationOf(frames), 0, [], locate, rules);
+const sampleOf = (frames: readonly Frame[], over: Partial<TakenSample> = {}) => sample(null, 11, { frames, ...over });
+const verdictOf = (...shown: TakenSample[]): Verdict => ({
+  cause: 'javascript',
+  request: null,
+  suspect: null,
+  othersWaited: true,
+  provenMs: 90,
+  shown,
+});
+const createOf = (verdict: Verdict, over = {}, given = rules) =>
+  createBlockRecord({ block, verdict, samples: verdict.shown.length, gcMs: 0, delayed: [], ...over }, locate, given);
+const recordOf = (frames: readonly Frame[]) => createOf(verdictOf(sampleOf(frames)));
 
 describe('the line of a block in a bundle', () => {
   it('is the user’s, not that of a dependency in the same file, which stays in the stack', () => {
@@ -80,19 +80,31 @@ describe('the line of a block in a bundle', () => {
     expect(record.stack).toEqual(['sortBy (node_modules/lodash/sortBy.js:1:1)', 'renderRows (src/render.ts:5:1)']);
   });
 
-  it('is not the one look at code of the user’s where most looks show a dependency’s alone', () => {
-    const seen = [frame('renderRows', 2), frame('sortBy', 1), frame('sortBy', 1)].map((one) => classificationOf([one]));
-    const classification = { ...classificationOf([]), shown: seen.flatMap(({ shown }) => shown) };
-    const record = blockRecordOf(block, classification, 0, [], locate, rules);
+  it('is not that of one sample where most samples show a dependency alone', () => {
+    const seen = [frame('renderRows', 2), frame('sortBy', 1), frame('sortBy', 1)].map((one) => sampleOf([one]));
+    const record = createOf(verdictOf(...seen));
     expect([record.location, record.stack]).toEqual([null, ['sortBy (node_modules/lodash/sortBy.js:1:1)']]);
   });
 
-  it('is the user’s where the looks that show none of it are cut: such a stack shows nothing', () => {
-    const cut = { ...classificationOf([]).shown[0]!, cut: true };
-    const classification = { ...classificationOf([frame('renderRows', 2)]) };
-    const shown = [cut, ...classification.shown, cut, { ...cut, frames: [frame('sortBy', 1)] }];
-    const record = blockRecordOf(block, { ...classification, shown }, 0, [], locate, rules);
+  it('is the application’s where the samples that show none of it are cut: such a stack shows nothing', () => {
+    const cut = sampleOf([frame('sortBy', 1)], { cut: true });
+    const record = createOf(verdictOf(cut, sampleOf([frame('renderRows', 2)]), cut, cut));
     expect(record.location).toBe('src/render.ts:5:1');
+  });
+
+  it('is that of the caller which waits, where a dependency runs behind an `await`', () => {
+    const record = recordOf([frame('sortBy', 1), { ...frame('renderRows', 2), async: true }]);
+    expect(record.location).toBe('src/render.ts:5:1');
+  });
+
+  it('is left out with `stack: false`, with the stack and the method', () => {
+    const methods = new ProviderMethods(new Map() as never);
+    const record = createOf(verdictOf(sampleOf([frame('renderRows', 2)])), {}, {
+      ...rules,
+      methods,
+      stack: false,
+    } as never);
+    expect(record).toMatchObject({ location: null, stack: [], method: null, samples: 1 });
   });
 
   it('is unknown where only dependencies ran', () => {
@@ -104,14 +116,12 @@ it('the line of a block is the one seen most often in the source, where the comp
   const minified = join(folder, 'min.js');
   writeFileSync(minified, 'before();own();//# sourceMappingURL=min.js.map\n');
   writeFileSync(`${minified}.map`, JSON.stringify({ version: 3, sources: ['a.ts'], names: [], mappings: 'AAAA,SACA' }));
-  const at = (column: number) => ({ ...classificationOf([{ ...frame('own', 1), file: minified, column }]).shown[0]! });
-  const classification = { ...classificationOf([]), shown: [at(1), at(10), at(12)] };
-  const record = blockRecordOf(block, classification, 0, [], locate, rules);
-  expect(record.location).toBe('a.ts:2:1');
+  const at = (column: number) => sampleOf([{ ...frame('own', 1), file: minified, column }]);
+  expect(createOf(verdictOf(at(1), at(10), at(12))).location).toBe('a.ts:2:1');
 });
 
-it('positions that the watchdog has not told are those of the compiled code', async () => {
-  const classification = classificationOf([
+it('positions that the thread does not know are those of the compiled code', async () => {
+  const shown = sampleOf([
     frame('own', 2),
     { ...frame('read', 7), file: 'node:fs' },
     { ...frame('loaded', 8), file: '/srv/app/main.ts' },
@@ -120,20 +130,18 @@ it('positions that the watchdog has not told are those of the compiled code', as
   const own = { file: bundle, line: 2, column: 1 };
   const compiled = ({ line }: { line: number }) => `compiled:${line}`;
   const asked: unknown[] = [];
-  const told = await locateIn(classification, async (positions) => (asked.push(positions), ['src/a.ts:5:7']), compiled);
+  const told = await locateIn([shown], async (positions) => (asked.push(positions), ['src/a.ts:5:7']), compiled);
   expect(asked).toEqual([[own]]);
   expect([told(own), told({ ...own, line: 9 })]).toEqual(['src/a.ts:5:7', 'compiled:9']);
-  const silent = await locateIn(classification, async () => null, compiled);
+  const silent = await locateIn([shown], async () => null, compiled);
   expect(silent(own)).toBe('compiled:2');
 });
 
 describe('the size beside a block', () => {
   const request = { method: 'GET', url: '/', headers: {} };
   const noteOf = (state: RequestState) =>
-    blockRecordOf(block, { ...classificationOf([frame('own', 2)]), culprit: state }, 0, [], locate, {
-      ...rules,
-      replay: null,
-    }).note;
+    createOf({ ...verdictOf(sampleOf([frame('own', 2)])), request: state }, {}, { ...rules, replay: null } as never)
+      .note;
 
   it('is what the application has said, and nothing else: the frameworks do not agree on where a response tells it', () => {
     const state = new RequestState(request as never, { getHeader: () => '7' } as never, 0, owner);
@@ -155,9 +163,8 @@ describe("the caller's trace", () => {
   ])('of the headers %j is %j', (values, traceId) => {
     const headers = { traceparent: values.join(', ') };
     const request = { method: 'GET', url: '/', headers, rawHeaders: values.flatMap((value) => ['traceparent', value]) };
-    const culprit = new RequestState(request as never, null, 0, owner);
-    const found = { ...classificationOf([frame('own', 2)]), culprit };
-    expect(blockRecordOf(block, found, 0, [], locate, rules).request).toMatchObject({ traceId });
+    const named = new RequestState(request as never, null, 0, owner);
+    expect(createOf({ ...verdictOf(), request: named }).request).toMatchObject({ traceId });
   });
 });
 
@@ -181,15 +188,17 @@ describe('a request on which the application has put what cannot be read', () =>
     );
     const response = Object.defineProperty({}, 'getHeader', throwing('response'));
     const owner = {
-      attached: null,
+      deferrer: null,
+      experiments: null,
+      sharedAnswers: null,
+      declaredParameters: null,
       nextId: () => 'id',
       findRoute() {
         throw new Error('secret of route');
       },
     };
     const state = new RequestState(request as never, response as never, 0, owner);
-    const culprit = { ...classificationOf([frame('own', 2)]), culprit: state };
-    const build = () => blockRecordOf(block, culprit, 0, [state, state], locate, rules);
+    const build = () => createOf({ ...verdictOf(), request: state }, { delayed: [state, state] });
     expect(build()).toMatchObject({ request: { method: '_OTHER', route: '', url: '', traceId: null }, curl: null });
     const reports = told.length;
     expect(reports).toBeGreaterThan(3);

@@ -1,11 +1,10 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { setImmediate as turn } from 'node:timers/promises';
 import { runInThisContext } from 'node:vm';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { monotonicMs } from '../../../src/core/clock.js';
 import type { BlockRecord, PerfRecord } from '../../../src/core/record.js';
 import { OncePerCause } from '../../../src/core/reporter.js';
-import { RequestState } from '../../../src/core/request-state.js';
+import { requestContext, RequestState } from '../../../src/request/request-state.js';
 import { EventLoop } from '../../../src/event-loop/event-loop.js';
 import { until } from '../../fixtures/until.js';
 
@@ -32,14 +31,16 @@ describe('the event loop', () => {
   const inFlight = new Set<RequestState>();
   let records: { record: BlockRecord; context: string | undefined }[];
   let loop: EventLoop;
+  let owner: object;
   beforeEach(() => {
     [records, told.length] = [[], 0];
     const report = new OncePerCause({ log() {}, error() {}, warn: (message) => void told.push(message) }, monotonicMs);
     const recorder = {
       push: (record: PerfRecord) => records.push({ record: record as BlockRecord, context: context.getStore() }),
     };
-    const lifecycle = { inFlight: 0, contextEnabled: false, states: () => [...inFlight], observe() {} };
-    const options = { thresholdMs: THRESHOLD_MS, stack: true, replay: null, safepoints: false };
+    const lifecycle = { inFlight: 0, states: () => [...inFlight] };
+    owner = lifecycle;
+    const options = { thresholdMs: THRESHOLD_MS, stack: true, replay: null, profile: false };
     loop = new EventLoop(options, lifecycle as never, recorder as never, report, null);
     loop.install();
     loop.start();
@@ -48,9 +49,16 @@ describe('the event loop', () => {
     inFlight.clear();
     await loop.close();
   });
-  const owner = { attached: null, nextId: () => 'id', findRoute: (): null => null };
-  const begin = (findRoute = owner.findRoute, request: unknown = null): RequestState => {
-    const state = new RequestState(request as null, null, monotonicMs(), { ...owner, findRoute });
+  const begin = (findRoute = (): null => null): RequestState => {
+    const members = {
+      deferrer: null,
+      experiments: null,
+      sharedAnswers: null,
+      declaredParameters: null,
+      nextId: () => 'id',
+      findRoute,
+    };
+    const state = new RequestState(null, null, monotonicMs(), Object.assign(owner, members));
     inFlight.add(state);
     loop.started(state);
     return state;
@@ -61,7 +69,7 @@ describe('the event loop', () => {
     loop.ended(state);
   };
 
-  it('tells of blocks outside the context of every request', async () => {
+  it('records blocks outside the context of every request', async () => {
     await context.run('a request', async () => {
       const state = begin();
       spin(THRESHOLD_MS + 20);
@@ -79,7 +87,7 @@ describe('the event loop', () => {
     expect(records).toEqual([]);
   });
 
-  it('charges nobody with waiting where any request may have blocked', async () => {
+  it('charges nobody with waiting where no sample shows the code, so that any request may have blocked', async () => {
     await until('a block that the machine has not made', async () => {
       records = [];
       const [one, other] = [begin(), begin()];
@@ -95,31 +103,12 @@ describe('the event loop', () => {
     });
   });
 
-  it('tells who waited for as long as what had been waiting is read, and a new connection accepted first', async () => {
-    const connection = (bytesWritten: number) => ({ url: `/${bytesWritten}`, headers: {}, socket: { bytesWritten } });
-    const [used, fresh] = [100, 0];
-    await until('a block that the machine has not added to', async () => {
-      records = [];
-      const culprit = begin();
-      spin(THRESHOLD_MS + 20);
-      end(culprit);
-      for (let turns = 0; turns <= 3; turns++) {
-        for (const bytesWritten of [used, fresh]) end(begin(undefined, connection(bytesWritten)));
-        await turn();
-      }
-      await loop.settled();
-      if (records.length !== 1) return false;
-      expect(records[0]!.record.delayed.map(({ url }) => url)).toEqual(['/100', '/0', '/100', '/0', '/0']);
-      return true;
-    });
-  });
-
   it('survives what an application has put on a request, and writes the record without it', async () => {
     const fails = (): never => {
       throw new Error('on purpose');
     };
     const state = begin(fails);
-    loop.naming.runRoute(state, () => spin(THRESHOLD_MS * 4), undefined, 1, 2, 3);
+    requestContext.run(state, () => spin(THRESHOLD_MS * 4));
     end(state);
     await loop.settled();
     // A busy machine may add a block of its own.
@@ -127,7 +116,7 @@ describe('the event loop', () => {
     for (const message of told) expect(message).not.toContain('on purpose');
   });
 
-  it('waits for lines that its thread is still looking for', async () => {
+  it('waits for lines that its thread is still reading', async () => {
     const compiledSpin = runInThisContext(`(${spin.toString()})`, { filename: '/srv/dist/render.js' }) as typeof spin;
     // As long as it takes to read the map of a bundle on a busy machine.
     const restore = inThread(
@@ -138,7 +127,7 @@ describe('the event loop', () => {
     restore();
     await until('a block with its line', async () => {
       const state = begin();
-      loop.naming.runRoute(state, () => compiledSpin(THRESHOLD_MS * 4), undefined, 1, 2, 3);
+      requestContext.run(state, () => compiledSpin(THRESHOLD_MS * 4));
       end(state);
       await loop.settled();
       return records.some(({ record }) => record.location === 'src/render.ts:4:2');
@@ -147,7 +136,7 @@ describe('the event loop', () => {
     expect(new Set(located.map(({ record }) => record.location))).toEqual(new Set(['src/render.ts:4:2']));
   });
 
-  it('hears nothing any more when it is closed', async () => {
+  it('records nothing any more when it is closed', async () => {
     end(begin());
     await loop.close();
     const state = begin();

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { AWAKE, MODE, PARKED, SEQ } from '../../../src/event-loop/beat.js';
+import { MODE, WORD } from '../../../src/event-loop/beat.js';
 import { timingOf } from '../../../src/event-loop/event-loop.options.js';
 import { LoopWatch, type Block } from '../../../src/event-loop/loop-watch.js';
 
@@ -84,7 +84,7 @@ describe('watching the loop', () => {
   });
 
   it('takes no further proof from requests that follow one within half a millisecond', () => {
-    const seq = (): number => loop.watch.beat.words[SEQ]!;
+    const seq = (): number => loop.watch.beat.words[WORD.seq]!;
     request();
     const first = seq();
     loop.nowMs += 0.4;
@@ -135,7 +135,7 @@ describe('watching the loop', () => {
     }
     await vi.advanceTimersByTimeAsync(160);
     expect(loop.blocks).toHaveLength(1);
-    expect(loop.blocks[0]).toMatchObject({ seq: -1 });
+    expect(loop.blocks[0]).toMatchObject({ inPieces: true });
     expect(loop.blocks[0]!.endMs - loop.blocks[0]!.startMs).toBeCloseTo(160, -1);
   });
 
@@ -160,8 +160,8 @@ describe('watching the loop', () => {
     });
     await vi.advanceTimersByTimeAsync(loop.nowMs - fromMs);
     const told = loop.blocks.toSorted((a, b) => a.startMs - b.startMs);
-    expect(told.filter(({ seq }) => seq >= 0)).toHaveLength(1);
-    expect(told.filter(({ seq }) => seq < 0)).toHaveLength(told.length - 1);
+    expect(told.filter(({ inPieces }) => !inPieces)).toHaveLength(1);
+    expect(told.filter(({ inPieces }) => inPieces)).toHaveLength(told.length - 1);
     expect(told.length).toBeGreaterThan(1);
     for (const [i, { endMs }] of told.entries()) expect(endMs).toBeLessThanOrEqual(told[i + 1]?.startMs ?? loop.nowMs);
     const sumMs = told.reduce((sum, { startMs, endMs }) => sum + endMs - startMs, 0);
@@ -182,18 +182,18 @@ describe('watching the loop', () => {
   it('ticks fast only while requests are in flight, and a while after', async () => {
     const { words } = loop.watch.beat;
     const beats = async (ms: number): Promise<number> => {
-      const before = words[SEQ]!;
+      const before = words[WORD.seq]!;
       await loop.wait(ms);
-      return words[SEQ]! - before;
+      return words[WORD.seq]! - before;
     };
     expect(await beats(1_000)).toBe(2);
-    expect(words[MODE]).toBe(PARKED);
+    expect(words[WORD.mode]).toBe(MODE.parked);
     request();
-    expect(words[MODE]).toBe(AWAKE);
+    expect(words[WORD.mode]).toBe(MODE.awake);
     expect(await beats(1_000)).toBe(100);
     loop.inFlight = 0;
     await loop.wait(1_200);
-    expect(words[MODE]).toBe(PARKED);
+    expect(words[WORD.mode]).toBe(MODE.parked);
     expect(await beats(1_000)).toBe(2);
   });
 
@@ -204,17 +204,20 @@ describe('watching the loop', () => {
     // The loop's time goes by whole milliseconds here, so the tick is of this very moment.
     request();
     await loop.wait(100);
-    expect(words[MODE]).toBe(AWAKE);
+    expect(words[WORD.mode]).toBe(MODE.awake);
     await loop.wait(31_000);
-    expect(words[MODE]).toBe(PARKED);
+    expect(words[WORD.mode]).toBe(MODE.parked);
     request();
-    expect(words[MODE]).toBe(AWAKE);
+    expect(words[WORD.mode]).toBe(MODE.awake);
   });
 
-  it('sees background work that blocks while no request is in flight', async () => {
+  it('finds background work that blocks while no request is in flight, and since when it can have', async () => {
     await loop.wait(850);
     await loop.run(500);
     expect(loop.blocks).toHaveLength(1);
+    const { sinceMs, startMs, endMs } = loop.blocks[0]!;
+    // The last tick: 350 ms before it.
+    expect([endMs - startMs, endMs - sinceMs]).toEqual([500, 850]);
   });
 
   it.each(['tick', 'request'])(

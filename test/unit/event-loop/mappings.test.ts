@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { SourceMap, type SourceMapPayload } from 'node:module';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Mappings } from '../../../src/event-loop/source-maps.js';
+import { Mappings } from '../../../src/event-loop/source-lines.js';
 
 const payload = (mappings: string, sources: string[]): SourceMapPayload => ({
   file: '',
@@ -103,7 +103,7 @@ describe('positions in the mappings of a source map', () => {
 
   it('are those that Node finds in the map of a compiler', () => {
     const map = JSON.parse(
-      readFileSync(new URL('../../../build/src/event-loop/source-maps.js.map', import.meta.url), 'utf8'),
+      readFileSync(new URL('../../../build/src/event-loop/source-lines.js.map', import.meta.url), 'utf8'),
     ) as SourceMapPayload;
     const [ours, node] = [new Mappings(map), new SourceMap(map)];
     for (let line = 0; line < 120; line++) {

@@ -1,15 +1,30 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { RequestState, type RequestOwner } from '../../../src/core/request-state.js';
+import { RequestState, type RequestOwner } from '../../../src/request/request-state.js';
 import type { Block } from '../../../src/event-loop/loop-watch.js';
 import { PendingBlocks } from '../../../src/event-loop/pending-blocks.js';
 
-const owner: RequestOwner = { attached: null, nextId: () => 'id', findRoute: () => null };
+const owner: RequestOwner = {
+  deferrer: null,
+  experiments: null,
+  sharedAnswers: null,
+  declaredParameters: null,
+  nextId: () => 'id',
+  findRoute: () => null,
+};
 const request = (startedMs: number): RequestState => new RequestState(null, null, startedMs, owner);
 interface PendingBlock {
   readonly block: Block;
 }
 const block = (startMs: number, endMs: number): PendingBlock => ({
-  block: { seq: 1, startMs, endMs, cpuRatio: 1, lost: () => ({ starvedMs: 0, runDelayMs: 0 }), polls: 10 },
+  block: {
+    inPieces: false,
+    sinceMs: startMs,
+    startMs,
+    endMs,
+    cpuRatio: 1,
+    lost: () => ({ starvedMs: 0, runDelayMs: 0 }),
+    polls: 10,
+  },
 });
 
 describe('blocks between their end and their classification', () => {
@@ -36,7 +51,7 @@ describe('blocks between their end and their classification', () => {
     }
   };
 
-  it('are judged 30 ms later, when the watchdog has polled twice more', async () => {
+  it('are judged 30 ms later, when the sampler has polled twice more', async () => {
     pending.add(block(0, 100));
     await pass(60);
     expect(judged).toHaveLength(0);
@@ -45,7 +60,7 @@ describe('blocks between their end and their classification', () => {
     expect(judged).toHaveLength(1);
   });
 
-  it('are judged after 200 ms whatever the watchdog does', async () => {
+  it('are judged after 200 ms whatever the sampler does', async () => {
     pending.add(block(0, 100));
     await pass(195);
     expect(judged).toHaveLength(0);
@@ -53,7 +68,7 @@ describe('blocks between their end and their classification', () => {
     expect(judged).toHaveLength(1);
   });
 
-  it('do not wait for a watchdog that is not there', async () => {
+  it('do not wait for a sampler that does not run', async () => {
     polls = null;
     pending.add(block(0, 100));
     await pass(31);

@@ -106,7 +106,7 @@ describe('examples', { timeout: 180_000 }, () => {
     'examples/%s runs with one command, and ends',
     async (name, { expect }) => {
       const { status, stdout, stderr } = await run(`build/examples/${name}/main.js`, ...(flags[name] ?? []));
-      // The watchdog writes there of a loop that a slow machine has kept for over a second.
+      // The sampler writes there of a loop that a slow machine has kept for over a second.
       expect(stderr.replaceAll(/^\[Perf\] .*\n/gm, '')).toBe('');
       expect(status).toBe(0);
       for (const pattern of mustSay[name] ?? [/\S/]) expect(stdout).toMatch(pattern);

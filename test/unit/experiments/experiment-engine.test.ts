@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { requestContext, type RequestOwner } from '../../../src/core/request-state.js';
-import { Route } from '../../../src/core/route.js';
+import { requestContext, type RequestOwner } from '../../../src/request/request-state.js';
+import { Route } from '../../../src/request/routes.js';
 import { Experiments } from '../../../src/experiments/experiments.js';
 import type { GateClient } from '../../../src/index.js';
 import { end, engineWith, owner, request, routeOf } from '../../fixtures/experiments/engine.js';
@@ -16,6 +16,17 @@ describe('the engine of experiments', () => {
     state.frameworkRequest = {};
     expect([engine.isOn(state, 'a'), engine.isOn(state, 'b'), engine.isOn(state, 'a')]).toEqual([true, false, true]);
     expect([checks, units, state.unit?.userId]).toEqual([2, 1, 'unit-1']);
+  });
+
+  it('keeps `experiments.unit` apart from what `unit` has returned', () => {
+    const { engine } = engineWith({ unit: () => ({ userId: 'visitor' }) });
+    const before = Object.assign(request(), { frameworkRequest: {} });
+    engine.isOn(before, 'gate');
+    expect([before.unit, before.knownUnit]).toEqual([{ userId: 'visitor' }, undefined]);
+    // Deferred work asks first, when the record has been written.
+    const after = Object.assign(request(), { frameworkRequest: {}, closed: true, knownUnit: { userId: 'ann' } });
+    engine.isOn(after, 'gate');
+    expect(after.unit).toEqual({ userId: 'visitor' });
   });
 
   it('answers work that runs after the response, without changing the record that was written', () => {
@@ -69,7 +80,7 @@ describe('the engine of experiments', () => {
     const { engine } = engineWith();
     const state = request();
     engine.isOn(state, 'a');
-    const handler = { className: 'C', methodName: 'm', name: 'C.m', skipped: true, slowMs: null };
+    const handler = { className: 'C', methodName: 'm', name: 'C.m', skipped: true, slowMs: null, uncompressed: false };
     end(engine, state, new Route('GET', '/skipped', handler, () => {}));
     expect(engine.totals()).toMatchObject({ gates: [], traffic: [] });
   });
@@ -112,9 +123,7 @@ describe('Experiments.check()', () => {
     const checkIn = (of: RequestOwner) => requestContext.run(request(of), () => experiments.check('a'));
     expect([checkIn(mine), checkIn(owner())]).toEqual([true, false]);
     expect(experiments.check('a')).toBe(false);
-    expect(warnings).toEqual([
-      'Experiments.check() outside a request, or with the context store off (`context: true` switches it on): it is false.',
-    ]);
+    expect(warnings).toEqual(['Experiments.check() outside a request: it is false.']);
   });
 
   it('is false without the name of a gate, whoever decides', () => {

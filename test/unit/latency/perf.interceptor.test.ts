@@ -3,9 +3,10 @@ import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-hos
 import { Observable, of, throwError } from 'rxjs';
 import { expect, it } from 'vitest';
 import { OncePerCause } from '../../../src/core/reporter.js';
-import { requestContext, type RequestState } from '../../../src/core/request-state.js';
-import { RequestLifecycle } from '../../../src/http/lifecycle.js';
-import { Routes } from '../../../src/core/route.js';
+import { requestContext, type RequestState } from '../../../src/request/request-state.js';
+import type { PerfApplication } from '../../../src/request/application.js';
+import { RequestTracker } from '../../../src/request/tracker.js';
+import { Routes } from '../../../src/request/routes.js';
 import { PerfInterceptor } from '../../../src/latency/perf.interceptor.js';
 import { SkipPerf } from '../../../src/latency/route.decorators.js';
 
@@ -23,14 +24,15 @@ function setUp() {
   const ended: RequestState[] = [];
   const report = new OncePerCause({ log() {}, warn() {}, error() {} }, () => 0);
   const routes = new Routes(report);
-  const lifecycle = new RequestLifecycle(() => 0, routes, report);
-  lifecycle.observe({ ended: (state) => void ended.push(state) });
-  const interceptor = new PerfInterceptor(lifecycle, routes);
+  const lifecycle = new RequestTracker(() => 0, routes, report);
+  lifecycle.pipeline = { started: [], ended: [(state) => void ended.push(state)] };
+  const application = { requests: lifecycle, routes } as PerfApplication;
+  const interceptor = new PerfInterceptor(application);
   const run = (context: ExecutionContext, handle: CallHandler['handle']) =>
     new Promise<unknown>((resolve) => {
       interceptor.intercept(context, { handle }).subscribe({ error: resolve, complete: () => resolve('complete') });
     });
-  return { ended, lifecycle, routes, interceptor, run };
+  return { ended, lifecycle, application, interceptor, run };
 }
 
 const outcomes = (ended: RequestState[]) =>
@@ -61,8 +63,8 @@ it.each(['rpc', 'ws', 'graphql'])('tells classes that inherit one %s handler apa
 });
 
 it('measures a call once that is asked for twice, and each attempt of one that is repeated', async () => {
-  const { run, ended, lifecycle, routes } = setUp();
-  const inner = new PerfInterceptor(lifecycle, routes);
+  const { run, ended, application } = setUp();
+  const inner = new PerfInterceptor(application);
   const context = contextOf('rpc');
   for (let i = 1; i <= 2; i++) {
     await run(context, () => inner.intercept(context, { handle: () => of(1) }));

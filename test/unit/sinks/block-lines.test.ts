@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { BlockRecord, RequestRef } from '../../../src/core/record.js';
-import { blockText, kindOfBlock, repeatedFields, repeatedText } from '../../../src/sinks/block-lines.js';
+import { blockLines, kindOfBlock, repeatedFields, repeatedText } from '../../../src/sinks/block-lines.js';
 import type { Repeated } from '../../../src/sinks/repeats.js';
 
 const ref = (route: string): RequestRef => ({
@@ -20,6 +20,8 @@ const block: BlockRecord = {
   request: ref('/reports/:id'),
   suspect: null,
   location: 'src/reports/render.ts:48:11',
+  method: 'ReportsService.render',
+  samples: 12,
   stack: [
     'toString (native)',
     'renderRows (src/reports/render.ts:48:11)',
@@ -42,10 +44,6 @@ describe('a block as a line', () => {
     [
       { ...block, note: { rows: 9000, bytes: 3_000_000 }, delayed: [ref('/x')], curl: null },
       'GET /reports/:id (ReportsController.get) blocked the event loop for 312 ms at src/reports/render.ts:48:11 (renderRows), 9000 rows, 3000000 bytes; 1 request waited',
-    ],
-    [
-      { ...nobody, offloadable: 'Reports.render' },
-      'Something blocked the event loop for 312 ms at src/reports/render.ts:48:11 (renderRows); `@Offload()` on Reports.render could take it off the loop (docs/offload.md)',
     ],
     [
       { ...nobody, suspect: ref('/p'), location: null, stack: [] },
@@ -93,7 +91,7 @@ describe('a block as a line', () => {
       'The event loop stood still for 312 ms: the operating system did not let the process run',
     ],
   ])('%#', (given, text) => {
-    expect(blockText(given)).toBe(text);
+    expect(blockLines(given).join('\n  ')).toBe(text);
   });
 });
 

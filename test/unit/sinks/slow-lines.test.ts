@@ -8,7 +8,6 @@ const IDLE: RequestTime = {
   idleMs: 1_185,
   busyMs: 25,
   upstreamBusyMs: 0,
-  alone: false,
   unplacedCalls: 0,
 };
 const CALL: UpstreamUse = { target: 'sql db', kind: 'sql', calls: 1, wallMs: 5, maxMs: 5, errors: 0 };

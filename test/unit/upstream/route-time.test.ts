@@ -1,50 +1,38 @@
 import { expect, it } from 'vitest';
-import { Route } from '../../../src/core/route.js';
+import type { LoopShares } from '../../../src/ports/loop-profile.js';
+import { Route } from '../../../src/request/routes.js';
 import type { Estimate } from '../../../src/core/snapshot.js';
+import type { RequestTimer } from '../../../src/upstream/request-calls.js';
 import { RouteTimes } from '../../../src/upstream/route-times.js';
 import { routeTime } from '../../../src/upstream/upstream-snapshot.js';
 
 const route = new Route('GET', '/reports/:id', null, () => {});
 
-/** Requests of 100 ms of busy time each; so many of them, of `aloneMs`, had the process to themselves. */
-function timeOf(requests: number, alone: number, blockedMs = 0, regression: Estimate | null = null, aloneMs = 100) {
+/** Requests in each of which the loop was busy for 100 ms. */
+function timeOf(requests: number, { blockedMs = 0, own = null }: { blockedMs?: number; own?: Estimate | null }) {
   const times = new RouteTimes();
   for (let i = 0; i < requests; i++) {
     times.ended += 1;
-    const busyMs = i < alone ? aloneMs : 100;
-    times.add({ upstreamMs: 0, busyMs, upstreamBusyMs: 0, alone: i < alone } as Parameters<RouteTimes['add']>[0]);
+    times.add({ upstreamMs: 40, busyMs: 70, upstreamBusyMs: 30 } as RequestTimer);
   }
-  return routeTime([route], {
-    times: new Map([[route, times]]),
-    estimateOf: () => regression,
-    blockedMs,
-    loopBusyMs: 100 * requests,
-  })!;
+  const shares: LoopShares = { ownCpuMs: () => own, shareOfLoop: () => 0.2, sampledMs: () => 0 };
+  return routeTime([route], { times: new Map([[route, times]]), shares, blockedMs })!;
 }
-const regression = (mean: number): Estimate => ({ mean, ci: [0.8 * mean, 1.2 * mean], from: 'regression', with: [] });
 
-it('a dozen requests that were alone tell their own work; that of fewer is in the wait', () => {
-  expect(timeOf(12, 12)).toMatchObject({ ownCpuMs: { mean: 100, from: 'alone' }, loopWaitMs: 0, loopShare: 1 });
-  expect(timeOf(11, 11)).toMatchObject({ ownCpuMs: null, loopWaitMs: 100, loopShare: 0 });
-  expect(timeOf(1, 1)).toMatchObject({ ownCpuMs: null, loopWaitMs: 100, loopShare: 0 });
-  expect(timeOf(5, 0)).toMatchObject({ ownCpuMs: null, loopWaitMs: 100, loopShare: 0 });
+it("takes a request's own CPU off the time in which the loop was busy", () => {
+  const own: Estimate = { mean: 30, ci: [20, 40], samples: 25 };
+  expect(timeOf(5, { own })).toEqual({ ownCpuMs: own, upstreamMs: 40, loopWaitMs: 70, loopShare: 0.2 });
+  expect(timeOf(5, { own: { ...own, mean: 130 } }).loopWaitMs).toBe(0);
 });
 
-it('many that were alone count more than a regression, few count less', () => {
-  expect(timeOf(40, 30, 0, regression(40)).ownCpuMs).toMatchObject({ mean: 100, from: 'alone' });
-  expect(timeOf(40, 29, 0, regression(40)).ownCpuMs).toMatchObject({ mean: 40, from: 'regression' });
+it('takes off what is proven to have blocked the loop while own CPU is not known', () => {
+  expect(timeOf(10, { blockedMs: 900 })).toMatchObject({ ownCpuMs: null, loopWaitMs: 10 });
 });
 
-it('own work is never more than the loop was busy in the mean of all requests', () => {
-  const { ownCpuMs, loopWaitMs } = timeOf(100, 20, 0, null, 300);
-  expect(ownCpuMs).toMatchObject({ mean: 140, from: 'alone' });
-  expect(timeOf(1_000, 20, 0, null, 600)).toMatchObject({ ownCpuMs: { mean: 110, ci: [110, 600] }, loopWaitMs: 0 });
-  expect(loopWaitMs).toBe(0);
-});
-
-it('own work is never less than what is proven to have blocked the loop', () => {
-  const { ownCpuMs, loopWaitMs } = timeOf(10, 0, 900, regression(11));
-  expect(ownCpuMs).toEqual({ mean: 90, ci: [90, 90], from: 'regression', with: [] });
-  expect(loopWaitMs).toBe(10);
-  expect(timeOf(10, 0, 900)).toMatchObject({ ownCpuMs: null, loopWaitMs: 10 });
+it('knows neither own CPU nor a share where nothing is sampled', () => {
+  const times = new RouteTimes();
+  times.add({ upstreamMs: 0, busyMs: 100, upstreamBusyMs: 0 } as RequestTimer);
+  times.ended += 1;
+  const time = routeTime([route], { times: new Map([[route, times]]), shares: null, blockedMs: 0 });
+  expect(time).toEqual({ ownCpuMs: null, upstreamMs: 0, loopWaitMs: 100, loopShare: 0 });
 });

@@ -43,7 +43,7 @@ describe('an application that blocks, under test', () => {
   });
 
   it('has its blocks measured, and traced where that can be done', async () => {
-    // A busy machine may keep the watchdog from looking; no machine keeps it from it each time.
+    // A busy machine may keep the sampler from a sample; no machine keeps it from it each time.
     let blocks: BlockRecord[] = [];
     for (let i = 0; i < 5 && !blocks.some(({ request }) => request !== null); i++) {
       expect((await fetch(`${await app.getUrl()}/reports`)).status).toBe(200);
@@ -60,6 +60,6 @@ describe('an application that blocks, under test', () => {
       expect(traced).toEqual([]);
       expect(lines.filter((line) => line.includes('the application runs in a worker thread'))).toHaveLength(1);
     }
-    expect(lines.filter((line) => line.includes('watchdog ended'))).toEqual([]);
+    expect(lines.filter((line) => line.includes('sampler ended'))).toEqual([]);
   });
 });

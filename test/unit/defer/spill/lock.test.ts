@@ -1,12 +1,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { existsSync, mkdirSync, readFileSync, rmdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
 import { until } from '../../../fixtures/until.js';
 import { spills } from './spill.fixture.js';
 
 const LONG = process.env['PERF_LONG'] !== undefined;
-const { at, crash, open, put, reports } = spills();
+const { at, crash, open, put, reports, segments } = spills();
 
 const startOf = (pid: number): string => {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -35,22 +36,20 @@ describe('the lock of a spill', () => {
     expect(await put(spill, 'a-1')).toBe(true);
   });
 
-  it('that 0.1.0 wrote keeps a second one out as long as its process lives, and not longer', async () => {
-    const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' });
-    const old = new Date(Date.now() - 60_000);
-    const text = `${child.pid} ${startOf(child.pid!)}`;
-    writeFileSync(lock(), text);
-    utimesSync(lock(), old, old);
-    await expect(open()).rejects.toThrow(`is in use by process ${child.pid}: ${at.file}.`);
-    expect(readFileSync(lock(), 'utf8')).toBe(text);
-    child.kill('SIGKILL');
-    await once(child, 'exit');
+  it('does not stay when the disk cannot be read', async () => {
     const { spill } = await open();
-    expect(await put(spill, 'a-1')).toBe(true);
+    await put(spill, 'a-1');
     await crash(spill);
-    // The pid is another process's now.
-    writeFileSync(lock(), `${process.pid} 1`);
-    await open();
+    const [segment] = segments();
+    const path = join(at.folder, segment!);
+    const text = readFileSync(path);
+    rmSync(path);
+    mkdirSync(path);
+    await expect(open()).rejects.toThrow('PERF_ERR_STORE: `spillPath`');
+    expect(existsSync(lock())).toBe(false);
+    rmdirSync(path);
+    writeFileSync(path, text);
+    expect((await open()).left).toBe(1);
   });
 
   it('of a process that died goes to one of many that want it at once', async () => {
@@ -116,45 +115,5 @@ describe('the lock of a spill', () => {
     const old = new Date(Date.now() - 60_000);
     utimesSync(lock(), old, old);
     await until('it to be renewed', () => statSync(lock()).mtimeMs > Date.now() - 30_000);
-  });
-
-  describe('that is gone', () => {
-    beforeEach(() => {
-      vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'Date'] });
-    });
-    afterEach(() => {
-      vi.useRealTimers();
-    });
-    const [beat, standstill] = [2_000, 10_000];
-
-    it('is written again by its owner: 0.1.0 removes it when it ends', async () => {
-      const { spill } = await open();
-      const text = readFileSync(lock(), 'utf8');
-      for (let round = 0; round < 7; round++) {
-        rmSync(lock());
-        vi.advanceTimersByTime(beat);
-        expect(readFileSync(lock(), 'utf8')).toBe(text);
-      }
-      await expect(open()).rejects.toThrow('is in use by process');
-      await spill.close();
-      expect(existsSync(lock())).toBe(false);
-    });
-
-    it('after another has held it is not', async () => {
-      await open();
-      writeFileSync(lock(), `${process.pid} 1`);
-      vi.advanceTimersByTime(beat);
-      rmSync(lock());
-      vi.advanceTimersByTime(beat);
-      expect(existsSync(lock())).toBe(false);
-    });
-
-    it('after its owner stood still is not: another may have held it', async () => {
-      await open();
-      rmSync(lock());
-      vi.setSystemTime(Date.now() + standstill);
-      vi.advanceTimersByTime(beat);
-      expect(existsSync(lock())).toBe(false);
-    });
   });
 });

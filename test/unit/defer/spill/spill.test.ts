@@ -13,7 +13,7 @@ const { at, crash, open, placesOf, put, reports, segments, strike, take, takeAll
 describe('the spill', () => {
   it('says at the boot which option names a path that cannot be used, and what to do', async () => {
     writeFileSync(join(at.folder, 'file'), '');
-    mkdirSync(`${at.file}.lock`);
+    mkdirSync(`${at.file}.1`);
     const useless = [at.file, join(at.folder, 'file/below'), ...(existsSync('/proc/self') ? ['/proc/none/below'] : [])];
     for (const path of useless) {
       const refusal = open(path);

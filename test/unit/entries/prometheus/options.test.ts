@@ -1,6 +1,7 @@
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
+import { Registry } from 'prom-client';
 import { describe, expect, it } from 'vitest';
 import { OncePerCause } from '../../../../src/core/reporter.js';
 import { prometheusSink, type PrometheusSinkOptions } from '../../../../src/entries/prometheus.js';
@@ -166,11 +167,13 @@ describe('prometheusSink with a port of its own', () => {
     const { port } = other.address() as AddressInfo;
     const warnings: string[] = [];
     const reporter = { log: () => {}, warn: (text: string) => void warnings.push(text), error: () => {} };
-    const recorder = recorderOf([prometheusSink({ port })], new OncePerCause(reporter, () => 0));
+    const registry = new Registry();
+    const recorder = recorderOf([prometheusSink({ port, registry })], new OncePerCause(reporter, () => 0));
     await recorder.start(() => everything(), 1_000);
     expect(warnings.join()).toMatch(
       /sink "prometheus" failed in start\(\): listen EADDRINUSE.* Requests and other sinks/,
     );
+    expect(registry.getMetricsAsArray()).toEqual([]);
     await recorder.close(1_000);
     other.close();
   });

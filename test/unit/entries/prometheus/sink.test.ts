@@ -96,7 +96,7 @@ describe('prometheusSink', () => {
     for (const [name, { type, help }] of await scrape()) {
       expect(help, name).not.toBe('');
       expect(type, name).toBe(
-        name.endsWith('_total') ? 'counter' : name.endsWith('duration_seconds') ? 'histogram' : 'gauge',
+        name.endsWith('_total') ? 'counter' : /(?:duration|first_byte)_seconds$/.test(name) ? 'histogram' : 'gauge',
       );
     }
   });

@@ -2,76 +2,79 @@
 /* eslint-disable typescript/unbound-method -- compared and put back, never called */
 import { createContext, runInContext, runInThisContext } from 'node:vm';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { RequestState, type RequestOwner } from '../../../../src/core/request-state.js';
-import { Route } from '../../../../src/core/route.js';
-import type { Frame } from '../../../../src/event-loop/frame.js';
-import { captureFrames, Probe } from '../../../../src/event-loop/interrupt/probe.js';
-import { Naming } from '../../../../src/event-loop/interrupt/naming.js';
+import { requestContext, RequestState, type RequestOwner } from '../../../../src/request/request-state.js';
+import { Route } from '../../../../src/request/routes.js';
+import { UNITS_PER_MS, WORD, WORDS } from '../../../../src/event-loop/beat.js';
+import { captureFrames, Probe, type CapturedStack } from '../../../../src/event-loop/interrupt/probe.js';
 
-const owner: RequestOwner = { attached: null, nextId: () => 'id', findRoute: () => null };
+const owner: RequestOwner = {
+  deferrer: null,
+  experiments: null,
+  sharedAnswers: null,
+  declaredParameters: null,
+  nextId: () => 'id',
+  findRoute: () => null,
+};
+const stateOf = (application = owner): RequestState => new RequestState(null, null, 0, application);
 const NAME = 'nestjs-perf:probe:test';
 
-describe('a look at the stack', () => {
-  const words = new Int32Array(8);
-  const state = new RequestState(null, null, 0, owner);
-  const naming = new Naming('perf:', words);
+describe('a stack sample', () => {
+  const words = new Int32Array(WORDS);
+  const state = stateOf();
   let nowMs = 0;
   let probe: Probe;
   beforeEach(() => {
-    words[0] = 7;
+    words.fill(0);
     nowMs = 100;
-    naming.current = state;
-    probe = new Probe(NAME, words, naming, { ...owner, contextEnabled: false }, () => nowMs);
+    probe = new Probe(NAME, words, owner, () => nowMs);
   });
   afterEach(() => probe.close());
-  const look = (seq: number, at = 99.5): Record<string, unknown> => {
-    const message = { seq, at, ok: false };
-    (globalThis as unknown as Record<string, ((given: object) => void) | undefined>)[NAME]?.(message);
-    return message;
+  const sample = (askedMs = 99.5): unknown => {
+    words[WORD.askedAt] = askedMs * UNITS_PER_MS;
+    return (globalThis as unknown as Record<string, (() => unknown) | undefined>)[NAME]?.();
   };
 
-  it('is kept for the block that it was asked for', () => {
-    expect(look(7)).toMatchObject({ ok: true });
+  it('has the time at which it was asked for, and at which it was taken', () => {
+    expect(sample(40)).toBe(1);
     nowMs = 110;
-    look(7);
-    expect(probe.samplesOf(7).map(({ servedMs }) => servedMs)).toEqual([100, 110]);
-    expect(probe.samplesOf(7)).toEqual([]);
+    sample(109.5);
+    expect(probe.takeAll().map(({ askedMs, atMs }) => [askedMs, atMs])).toEqual([
+      [40, 100],
+      [109.5, 110],
+    ]);
+    expect(probe.takeAll()).toEqual([]);
   });
 
-  it('is dropped when the loop has turned since it was asked for', () => {
-    expect(look(6)).toMatchObject({ ok: false });
-    expect(probe.samplesOf(6)).toEqual([]);
-    expect(probe.samplesOf(7)).toEqual([]);
+  it('represents the moments of the sampling rate that have passed since the one before', () => {
+    words[WORD.due] = 1;
+    sample();
+    sample();
+    words[WORD.due] = 4;
+    sample();
+    expect(probe.takeAll().map(({ due }) => due)).toEqual([1, 0, 3]);
   });
 
-  it('is forgotten, with its request, when the loop has turned without a block', () => {
-    look(7);
-    probe.turned();
-    expect(probe.samplesOf(7)).toEqual([]);
+  it('has the request of the async context; a scope inside a request counts for the request', () => {
+    const resolver = stateOf();
+    resolver.within = state;
+    for (const stored of [state, resolver]) requestContext.run(stored, sample);
+    expect(probe.takeAll().map((one) => one.state)).toEqual([state, state]);
   });
 
-  it('of an earlier block is not taken for one of this', () => {
-    look(7);
-    words[0] = 8;
-    nowMs = 300;
-    look(8);
-    expect(probe.samplesOf(7)).toEqual([]);
-    expect(probe.samplesOf(8)).toHaveLength(1);
+  it('has no request outside of one, and none of another application', () => {
+    requestContext.exit(sample);
+    requestContext.run(stateOf({ ...owner }), sample);
+    expect(probe.takeAll().map((one) => one.state)).toEqual([null, null]);
   });
 
-  it('tells the watchdog whose code it saw, in plain values', () => {
-    const handler = { className: 'A', methodName: 'b', name: 'A.b', skipped: false, slowMs: null };
+  it('describes itself in plain values where the thread wants that', () => {
+    const handler = { className: 'A', methodName: 'b', name: 'A.b', skipped: false, slowMs: null, uncompressed: false };
     state.route = new Route('GET', '/a/:id', handler, () => {});
-    expect(look(7)).toMatchObject({ route: '/a/:id', handler: 'A.b' });
+    words[WORD.described] = 1;
+    const description = requestContext.run(state, sample) as object;
+    expect(description).toMatchObject({ method: 'GET', route: '/a/:id', handler: 'A.b', idle: false });
+    expect(structuredClone(description)).toEqual(description);
     state.route = null;
-  });
-
-  it('that comes late hears whose function settles next', async () => {
-    look(7, 99);
-    await naming.runHandler(state, async () => null);
-    look(7, 40);
-    await naming.runHandler(state, async () => null);
-    expect(probe.samplesOf(7).map(({ settledNext }) => settledNext)).toEqual([null, state]);
   });
 
   it('is found from every context, as a hidden property of the main one’s global object', () => {
@@ -81,42 +84,42 @@ describe('a look at the stack', () => {
   });
 
   it('calls nothing that others have replaced since', () => {
-    const { get } = Map.prototype;
     const { push } = Array.prototype;
     const { apply } = Reflect;
     const { now } = performance;
     const { captureStackTrace } = Error;
+    const { getStore } = requestContext;
     const replaced = (): never => {
       throw new Error('replaced');
     };
-    Map.prototype.get = Reflect.apply = performance.now = Error.captureStackTrace = replaced;
-    Array.prototype.push = replaced;
-    const seen = look(7);
-    Map.prototype.get = get;
+    Reflect.apply = performance.now = Error.captureStackTrace = replaced;
+    requestContext.getStore = Array.prototype.push = replaced;
+    const seen = sample();
     Array.prototype.push = push;
     Reflect.apply = apply;
     performance.now = now;
     Error.captureStackTrace = captureStackTrace;
-    expect(seen).toMatchObject({ ok: true });
+    requestContext.getStore = getStore;
+    expect(seen).toBe(1);
   });
 
   it('that finds no room on the stack is lost, and nothing else', () => {
     const now = (): never => {
       throw new RangeError('Maximum call stack size exceeded');
     };
-    probe = new Probe(NAME, words, naming, { ...owner, contextEnabled: false }, now);
-    expect(look(7)).toMatchObject({ ok: false });
+    probe = new Probe(NAME, words, owner, now);
+    expect(sample()).toBe(0);
     expect(probe.failed).toBe(1);
   });
 
-  it('keeps no more than it needs', () => {
-    for (let i = 0; i < 1_000; i++) look(7);
-    expect(probe.samplesOf(7).length).toBeLessThanOrEqual(256);
+  it('is one of a bounded number', () => {
+    for (let i = 0; i < 2_000; i++) sample();
+    expect(probe.takeAll().length).toBe(1_024);
   });
 
-  it('is over when it is closed', () => {
+  it('is not taken when the probe is closed', () => {
     probe.close();
-    expect(look(7)).toMatchObject({ ok: false });
+    expect(sample()).toBeUndefined();
     expect(NAME in globalThis).toBe(false);
   });
 });
@@ -127,7 +130,7 @@ describe('frames', () => {
     let called = 0;
     const own = (): string => `formatted ${(called += 1)}`;
     [Error.stackTraceLimit, Error.prepareStackTrace] = [3, own];
-    const frames = captureFrames();
+    const { frames } = captureFrames();
     const after = [Error.stackTraceLimit, Error.prepareStackTrace];
     [Error.stackTraceLimit, Error.prepareStackTrace] = [limit, prepare];
     expect(after).toEqual([3, own]);
@@ -137,22 +140,50 @@ describe('frames', () => {
   });
 
   it('of code that a bundler runs by `eval()` have the file that its `sourceURL` names', () => {
-    const framesOf = (url: string) => {
-      const source = `(function render(look) {\n  return look();\n})\n//# sourceURL=${url}`;
-      const run = runInThisContext(`eval(${JSON.stringify(source)})`) as (look: () => Frame[]) => Frame[];
-      return run(captureFrames).find(({ name }) => name === 'render');
+    const frameAt = (url: string) => {
+      const source = `(function render(read) {\n  return read();\n})\n//# sourceURL=${url}`;
+      const run = runInThisContext(`eval(${JSON.stringify(source)})`) as (read: () => CapturedStack) => CapturedStack;
+      return run(captureFrames).frames.find(({ name }) => name === 'render');
     };
     const url = 'webpack-internal:///./src/reports.ts';
-    expect(framesOf(url)).toMatchObject({ file: url, line: 2 });
-    expect(framesOf('lodash.templateSources[0]')).toMatchObject({ file: null });
+    expect(frameAt(url)).toMatchObject({ file: url, line: 2 });
+    expect(frameAt('lodash.templateSources[0]')).toMatchObject({ file: null });
+  });
+
+  it('are those of both ends of a deep stack: the code that runs, and its caller', () => {
+    const walk = (levels: number): CapturedStack => (levels === 0 ? captureFrames() : walk(levels - 1));
+    const renderReport = (): CapturedStack => walk(1_000);
+    const { frames, cut } = renderReport();
+    expect(cut).toBe(true);
+    expect(frames.length).toBeLessThanOrEqual(180);
+    expect(frames.map(({ name }) => name)).toContain('renderReport');
+    expect(captureFrames().cut).toBe(false);
+  });
+
+  it('have the class of a method, behind an `await` too', async () => {
+    class Reports {
+      async render(): Promise<CapturedStack> {
+        await Promise.resolve();
+        return captureFrames();
+      }
+      async get(): Promise<CapturedStack> {
+        return await this.render();
+      }
+    }
+    const { frames } = await new Reports().get();
+    const methods = frames.filter(({ typeName }) => typeName === 'Reports');
+    expect(methods.map(({ name, async }) => [name, async])).toEqual([
+      ['render', false],
+      ['get', true],
+    ]);
   });
 
   it('are none while a stack is being formatted: V8 does not do that twice at a time', () => {
     const prepare = Error.prepareStackTrace;
-    let frames: unknown;
-    Error.prepareStackTrace = () => (frames = captureFrames());
+    let captured: unknown;
+    Error.prepareStackTrace = () => (captured = captureFrames());
     void new Error('formatted').stack;
     Error.prepareStackTrace = prepare;
-    expect(frames).toEqual([]);
+    expect(captured).toEqual({ frames: [], cut: true });
   });
 });

@@ -1,14 +1,15 @@
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { connect, createSecureServer, createServer } from 'node:http2';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { quote, replayOf, type ReplayRules } from '../../../../src/event-loop/replay/curl.js';
-import { SecretNames } from '../../../../src/core/redact.js';
-import { RequestState } from '../../../../src/core/request-state.js';
-import { Route } from '../../../../src/core/route.js';
+import { createReplay, formatAddress, quote, type ReplayRules } from '../../../../src/event-loop/replay/curl.js';
+import { SecretNames } from '../../../../src/core/secret-names.js';
+import { RequestState } from '../../../../src/request/request-state.js';
+import { Route } from '../../../../src/request/routes.js';
 import { CERTIFICATE, KEY } from '../../../fixtures/certificate.js';
 
 const secrets = new SecretNames([]);
@@ -26,13 +27,19 @@ const post = {
 };
 const route = new Route('GET', '/reports/:id', null, () => {});
 const curlOf = (given: object, allowed: ReplayRules): string | null =>
-  replayOf(new RequestState(given as never, null, 0, { findRoute: () => route } as never), allowed, secrets);
+  createReplay(
+    new RequestState(given as never, null, 0, { findRoute: () => route } as never),
+    allowed,
+    secrets,
+    address,
+  );
 const rules = { allowHeaders: [], maxBodyBytes: 0 };
+const address = '10.0.0.7:3000';
 
 describe('curl line', () => {
   it('sends method, URL and harmless headers', () => {
     expect(curlOf(request, rules)).toBe(
-      "curl --globoff 'http://api.test:3000/reports/7?year=2024' -H 'accept: application/json'",
+      "curl --globoff 'http://10.0.0.7:3000/reports/7?year=2024' -H 'accept: application/json'",
     );
   });
 
@@ -42,6 +49,13 @@ describe('curl line', () => {
     expect(line).toContain("-H 'authorization: [redacted]'");
   });
 
+  it('redacts a path parameter by the value that the router has matched', () => {
+    const reset = new Route('GET', '/reset/:token', null, () => {});
+    const given = { ...request, originalUrl: '/en/reset/Ab3xY9', url: '/reset/Ab3xY9', params: { token: 'Ab3xY9' } };
+    const state = new RequestState(given as never, null, 0, { findRoute: () => reset } as never);
+    expect(createReplay(state, rules, secrets, address)).toContain("'http://10.0.0.7:3000/en/reset/[redacted]'");
+  });
+
   it('redacts a parameter inside an allowed header', () => {
     const headers = { host: 'h', accept: 'text/html; token=hunter2' };
     expect(curlOf({ ...request, headers }, rules)).toContain("-H 'accept: [redacted]'");
@@ -49,7 +63,7 @@ describe('curl line', () => {
 
   it('leaves the body out unless it is asked for', () => {
     expect(curlOf(post, rules)).toBe(
-      "curl -X 'POST' --globoff 'http://api.test/reports/7?year=2024' -H 'content-type: application/json'",
+      "curl -X 'POST' --globoff 'http://10.0.0.7:3000/reports/7?year=2024' -H 'content-type: application/json'",
     );
   });
 
@@ -99,9 +113,51 @@ describe('curl line', () => {
     });
   });
 
-  it('does not repeat a host that is no host', () => {
-    const headers = { host: "x' ; rm -rf / #" };
-    expect(curlOf({ ...request, headers }, rules)).toContain("'http://localhost/reports/7?year=2024'");
+  describe('goes to the server itself, whatever host the client has named', () => {
+    const headers = { host: 'evil.example' };
+    const curlFrom = (socket: object | undefined, allowHeaders: string[] = []) =>
+      curlOf({ ...request, headers, socket }, { ...rules, allowHeaders });
+    it.each([
+      [{ localAddress: '127.0.0.1', localPort: 8080 }, '127.0.0.1:8080'],
+      [{ localAddress: '::ffff:10.1.2.3', localPort: 80 }, '10.1.2.3:80'],
+      [{ localAddress: '::1', localPort: 80 }, '[::1]:80'],
+      // Of a Unix socket, and one that is gone.
+      [{}, address],
+      [undefined, address],
+    ])('%j', (socket, expected) => {
+      expect(curlFrom(socket)).toBe(`curl --globoff 'http://${expected}/reports/7?year=2024'`);
+    });
+
+    it('names it in a header where that is allowed', () => {
+      expect(curlFrom(undefined, ['Host'])).toBe(
+        `curl --globoff 'http://${address}/reports/7?year=2024' -H 'host: evil.example'`,
+      );
+    });
+
+    it.each([
+      ['0.0.0.0', 'localhost:80'],
+      ['::', 'localhost:80'],
+      ['10.0.0.7', '10.0.0.7:80'],
+    ])('a server that listens on %s has the address %s', (given, expected) => {
+      expect(formatAddress(given, 80)).toBe(expected);
+      expect(formatAddress(undefined, undefined)).toBeNull();
+    });
+  });
+
+  it('has no backslash in its URL', () => {
+    expect(curlOf({ ...request, url: '/x\\' }, rules)).toContain(`'http://${address}/x%5C'`);
+  });
+
+  it('closes the quote around each backslash: fish reads one inside quotes, other shells do not', () => {
+    expect(quote(`a\\' b`)).toBe(String.raw`'a'"\\"''\'' b'`);
+  });
+
+  const shells = ['/bin/sh', '/bin/bash', '/usr/bin/zsh', '/usr/bin/fish', '/usr/bin/dash'].filter(existsSync);
+  it.each(shells)('is one word for %s, whatever the text', (shell) => {
+    const hostile = ['\\', "'", "\\'", "'\\", 'a;touch x;true \\', '$(id)`id`!x', "\\\\'\\", '%5C" "', '\n\ttext'];
+    for (const text of hostile) {
+      expect(execFileSync(shell, ['-c', `printf %s ${quote(text)}`], { encoding: 'utf8' })).toBe(text);
+    }
   });
 
   it('is one word for a shell, whatever the text', () => {
@@ -136,7 +192,7 @@ describe('curl line of an HTTP/2 request that is answered', () => {
     response.end('x');
     await once(response, 'close');
     const state = new RequestState(asked, response, 0, { findRoute: () => null } as never);
-    expect(replayOf(state, rules, secrets)).toBe(`curl${flags} --globoff '${protocol}://${host}/reports/7'`);
+    expect(createReplay(state, rules, secrets, host)).toBe(`curl${flags} --globoff '${protocol}://${host}/reports/7'`);
     session.close();
     server.close();
   });

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Route } from '../../../../src/core/route.js';
+import { Route } from '../../../../src/request/routes.js';
 import { reportOf } from '../../../../src/index.js';
 import { Switchback } from '../../../../src/experiments/switchback/switchback.js';
 import type { ExperimentTotals, SliceTotals } from '../../../../src/experiments/totals/experiment-totals.js';

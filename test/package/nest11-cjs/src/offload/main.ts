@@ -34,7 +34,6 @@ class ReportsController {
 @Module({
   imports: [
     PerfModule.forRoot({
-      context: true,
       extensions: [offload({ module: require.resolve('./offload.module'), threads: 1 })],
     }),
     OffloadModule,

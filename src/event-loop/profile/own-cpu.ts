@@ -1,0 +1,36 @@
+import type { Estimate } from '../../core/snapshot.js';
+import { studentQuantile } from '../../core/statistics/distributions.js';
+
+/** Fewer samples say too little. */
+const MIN_SAMPLES = 20;
+/** One side of a 95 % interval. */
+const TAIL = 0.025;
+
+/** Samples of some requests in a stretch of time. */
+export interface SampledRequests {
+  readonly samples: number;
+  /** Milliseconds that the samples represent. */
+  readonly ms: number;
+  /** Sum over the requests of the square of the milliseconds that the samples of one request represent. */
+  readonly squaredMs: number;
+  /** Requests, with those that no sample has met. */
+  readonly requests: number;
+}
+
+/**
+ * The mean over requests of the sampled milliseconds, most of which are 0 where requests are shorter than the sampling interval.
+ * Samples of one request depend on each other, requests do not, so the variance is that between requests (cluster sampling:
+ * Cochran, "Sampling Techniques", 9A). The interval is Wilson's, which stays above 0 and is skewed as counts are.
+ */
+export function estimateOwnCpu({ samples, ms, squaredMs, requests }: SampledRequests): Estimate | null {
+  if (samples < MIN_SAMPLES || ms <= 0) return null;
+  const mean = ms / requests;
+  // As many equal requests would have the same squares.
+  const seen = (ms * ms) / squaredMs;
+  const relative = requests > 1 ? ((1 / seen - 1 / requests) * requests) / (requests - 1) : 1;
+  const q = studentQuantile(TAIL, Math.max(1, seen - 1));
+  const variance = Math.max(0, relative);
+  const middle = 1 + (q * q * variance) / 2;
+  const half = q * Math.sqrt(variance + (q * q * variance * variance) / 4);
+  return { mean, ci: [mean * (middle - half), mean * (middle + half)], samples };
+}

@@ -1,0 +1,7 @@
+import { isApplicationFrame } from './sample.js';
+import { samplerThread } from './sampler.thread.js';
+import { Mappings, SourceLines } from './source-lines.js';
+
+/** The program of the sampler's thread, as text: it survives bundling. scripts/build.mjs makes a literal of it. */
+export const samplerSource = (): string =>
+  `(${samplerThread.toString()})(${[SourceLines, Mappings, isApplicationFrame].join(', ')})`;

@@ -1,0 +1,172 @@
+import { isMainThread, Worker } from 'node:worker_threads';
+import { monotonicMs } from '../core/clock.js';
+import { reasonOf } from '../core/reason.js';
+import type { OncePerCause } from '../core/reporter.js';
+import { inRootContext } from '../core/root-context.js';
+import { listenShared } from '../core/shared-listener.js';
+import { MODE, UNITS_PER_MS, WORD } from './beat.js';
+import type { Timing } from './event-loop.options.js';
+import { samplerSource } from './sampler-source.js';
+import type { LocationsRequest, SamplerThreadData, ThreadMessage } from './sampler.thread.js';
+import type { Position } from './source-lines.js';
+
+const STOP_DEADLINE_MS = 1_000;
+/** An exit waits so long for a sample that is under way. */
+const EXIT_DEADLINE_MS = 50;
+/** The main thread handles the disconnect in an interrupt after the thread has sent it. */
+const DISCONNECT_MS = 2;
+/** Room to read a map file of two and a half times the mappings that are kept. */
+const HEAP_MB = 128;
+
+/**
+ * Why no sampler can run here, or null when one can. Under Node's permission model `connectToMainThread()` without
+ * `--allow-inspector` aborts the process (a CHECK in inspector_agent.cc), which nothing could catch.
+ */
+export function samplerObstacle(): string | null {
+  if (!isMainThread) return 'the application runs in a worker thread';
+  if (!process.features.inspector) return 'this Node was built without the inspector';
+  const permission = (process as { permission?: { has(scope: string): boolean } }).permission;
+  const missing = ['inspector', 'worker'].filter((scope) => permission?.has(scope) === false);
+  if (missing.length === 0) return null;
+  if (!process.allowedNodeEnvironmentFlags.has('--allow-inspector'))
+    return 'the permission model is on, and this version of Node has no `--allow-inspector`';
+  return `the permission model is on without ${missing.map((scope) => `\`--allow-${scope}\``).join(' and ')}`;
+}
+
+/** Of the main thread's clock on the kernel's, which all threads read. */
+const ORIGIN_MS = Number(process.hrtime.bigint()) / 1e6 - monotonicMs();
+
+type Locations = readonly (string | null)[];
+
+/** The sampler's thread as the main thread sees it. */
+export class SamplerWorker {
+  private worker: Worker | null = null;
+  private readonly requested = new Map<number, (locations: Locations | null) => void>();
+  private requests = 0;
+  private ignoreExit = (): void => {};
+
+  constructor(
+    private readonly words: Int32Array,
+    private readonly timing: Timing,
+    private readonly probeName: string,
+    private readonly reportsHangs: boolean,
+    private readonly report: OncePerCause,
+  ) {}
+
+  get running(): boolean {
+    return this.worker !== null;
+  }
+
+  /** Starts the thread, where one can run; it boots while the main thread goes on (or is blocked already). Never throws. */
+  start(): void {
+    const obstacle = samplerObstacle();
+    if (obstacle !== null) return this.reportUntraced(obstacle);
+    try {
+      this.worker = inRootContext(() => this.startThread());
+      this.ignoreExit = listenShared(process, 'exit', this.stopBeforeExit);
+    } catch (error) {
+      this.failed(error);
+    }
+  }
+
+  /** Makes the thread end by itself, and does not wait for it: it holds no process. */
+  stop(): void {
+    // The process may end right after: Nest's shutdown hooks kill it.
+    this.stopBeforeExit();
+    this.ignoreExit();
+    const { worker } = this;
+    this.worker = null;
+    this.answerAll();
+    if (worker === null) return;
+    // Not in this turn: a thread that is ended in the middle of a sample has aborted processes.
+    const timer = inRootContext(() => setTimeout(() => void worker.terminate(), STOP_DEADLINE_MS).unref());
+    worker.once('exit', () => clearTimeout(timer));
+  }
+
+  /** Where positions are in the sources; null when the thread does not answer in time. Never rejects. */
+  locate(positions: readonly Position[], deadlineMs: number): Promise<Locations | null> {
+    const { worker } = this;
+    if (worker === null || positions.length === 0 || deadlineMs <= 0) return Promise.resolve(null);
+    this.requests += 1;
+    const request: LocationsRequest = { id: this.requests, positions };
+    return new Promise((resolve) => {
+      const timer = inRootContext(() => setTimeout(() => this.answer(request.id, null), deadlineMs).unref());
+      this.requested.set(request.id, (locations) => {
+        clearTimeout(timer);
+        resolve(locations);
+      });
+      worker.postMessage(request);
+      Atomics.notify(this.words, WORD.mode);
+    });
+  }
+
+  private startThread(): Worker {
+    const { words, timing, probeName, reportsHangs } = this;
+    const beat = { WORD, MODE, UNITS_PER_MS } as const;
+    const loaderMaps = process.sourceMapsEnabled;
+    const data: SamplerThreadData = { words, beat, timing, originMs: ORIGIN_MS, probeName, reportsHangs, loaderMaps };
+    const worker = new Worker(samplerSource(), {
+      eval: true,
+      name: 'nestjs-perf sampler',
+      workerData: data,
+      // Nothing of the application's own preloads, loaders or environment: the thread needs none of it.
+      env: {},
+      execArgv: [],
+      argv: [],
+      resourceLimits: { maxOldGenerationSizeMb: HEAP_MB, maxYoungGenerationSizeMb: 2, stackSizeMb: 1 },
+    });
+    worker.on('error', (error) => this.failed(error));
+    worker.on('message', (message: ThreadMessage) => {
+      // By now the main thread has cleaned up after the samples: that runs before a listener does.
+      if ('stopped' in message) worker.postMessage('end');
+      else if ('reason' in message)
+        this.reportUntraced(`the inspector does not answer (${message.reason.slice(0, 200)})`);
+      else this.answer(message.id, message.locations);
+    });
+    // Last, since a listener of `message` holds the process again.
+    worker.unref();
+    return worker;
+  }
+
+  private reportUntraced(why: string): void {
+    const cause = 'event-loop blocks are measured, but not traced to requests';
+    this.report.report(cause, `${cause}: ${why}.`);
+  }
+
+  private answer(id: number, locations: Locations | null): void {
+    this.requested.get(id)?.(locations);
+    this.requested.delete(id);
+  }
+
+  private answerAll(): void {
+    for (const id of this.requested.keys()) this.answer(id, null);
+  }
+
+  private requestStop(): void {
+    Atomics.store(this.words, WORD.mode, MODE.stopped);
+    Atomics.notify(this.words, WORD.mode);
+  }
+
+  /**
+   * Node writes "Waiting for the debugger to disconnect..." when a process ends during a sample. The answer and the disconnect
+   * arrive as interrupts, so this turns until they have: a wait would let none in.
+   */
+  private readonly stopBeforeExit = (): void => {
+    this.requestStop();
+    const isConnected = (): boolean => Atomics.load(this.words, WORD.connected) === 1;
+    if (!isConnected()) return;
+    turnWhile(isConnected, EXIT_DEADLINE_MS);
+    turnWhile(() => true, DISCONNECT_MS);
+  };
+
+  private failed(error: unknown): void {
+    this.worker = null;
+    this.answerAll();
+    const cause = `the event-loop sampler ended: ${reasonOf(error)}`;
+    this.report.report(cause, `${cause}. Blocks are still measured, but no longer traced to requests.`);
+  }
+}
+
+function turnWhile(condition: () => boolean, deadlineMs: number): void {
+  for (const untilMs = monotonicMs() + deadlineMs; condition() && monotonicMs() < untilMs;);
+}

@@ -1,0 +1,136 @@
+import type { Durations } from '../core/snapshot.js';
+import type { Verdict, VerdictReason } from '../core/verdict.js';
+
+/** A stretch of time, epoch milliseconds; `to` is no part of it. */
+export interface TimeRange {
+  from: number;
+  to: number;
+}
+
+/** Durations of completed requests; percentiles with a relative error of at most 1.6 %. */
+export type HistoryDurations = Durations;
+
+/** One step of a series. */
+export interface HistoryPoint {
+  /** When it begins, epoch milliseconds. */
+  at: number;
+  /** All requests that ended, aborted included. */
+  count: number;
+  errors: number;
+  aborted: number;
+  durationMs: HistoryDurations;
+  over: readonly { ms: number; count: number }[];
+  /** Event-loop milliseconds that these requests are proven to have blocked. */
+  blockedMs: number;
+  /** Mean a request; 0 with `upstream: false`. */
+  upstreamMs: number;
+}
+
+/** What was, step by step. A step in which no process ran has no point. */
+export interface HistorySeries {
+  stepMs: number;
+  points: readonly HistoryPoint[];
+}
+
+/** What was measured of one route, or of the whole, in a range. */
+export interface RangeFigures {
+  count: number;
+  errors: number;
+  aborted: number;
+  durationMs: HistoryDurations;
+  over: readonly { ms: number; count: number }[];
+  blockedMs: number;
+  /** Means a request, milliseconds; null where nothing tells. `ownMs` is CPU time, `waitMs` the loop busy with something else. */
+  upstreamMs: number | null;
+  ownMs: number | null;
+  waitMs: number | null;
+}
+
+/** A change and its interval of 95 %, from windows as units; the whole line where there are too few. */
+export interface Change {
+  value: number;
+  ci: readonly [number, number];
+}
+
+export interface RouteComparison {
+  /** `'GET /users/:id'`; null for all routes together. */
+  route: string | null;
+  before: RangeFigures;
+  after: RangeFigures;
+  /** Of the mean duration, relative: 0.5 is half as much again. */
+  latency: Change;
+  /** Of the share of requests that failed: 0.05 is five of a hundred more. */
+  errorRate: Change;
+  /** Of the share of requests that took longer than each of `over`. */
+  over: readonly ({ ms: number } & Change)[];
+  /** What the change of the mean is made of; empty where there is none. */
+  because: readonly VerdictReason[];
+}
+
+/** One range against another. */
+export interface PerfComparison {
+  before: TimeRange & { releases: readonly string[] };
+  after: TimeRange & { releases: readonly string[] };
+  /** All routes together. */
+  whole: RouteComparison;
+  /** Those whose requests take most time more or less first. */
+  routes: readonly RouteComparison[];
+  /** The relative change of the mean that other shares of the routes explain alone. */
+  mix: number;
+  /** Why the change cannot be put down to the release; null where nothing speaks against it. */
+  confounded: string | null;
+  caveats: readonly string[];
+  text: string;
+}
+
+/** What {@link HistoryReader.compare} compares: the last 24 hours with those before, or with those a week before, or two releases. */
+export type CompareWhat = 'day' | 'week' | 'release' | { before: TimeRange; after: TimeRange };
+
+/** What has ended in a stretch of time. */
+export type Counts = Pick<HistoryPoint, 'count' | 'errors' | 'over'>;
+export interface RouteCounts {
+  readonly whole: Counts;
+  readonly routes: ReadonlyMap<string, Counts>;
+}
+
+/** The history of an application; not provided with `history: false`. */
+export abstract class HistoryReader {
+  abstract history(range: TimeRange & { stepMs?: number }, options?: { route?: string | null }): Promise<HistorySeries>;
+  abstract compare(what: CompareWhat, options?: { route?: string | null }): Promise<PerfComparison>;
+  /** Active ones first, then the resolved of the last days; the newest first. */
+  abstract verdicts(): readonly Verdict[];
+  /** When each release was first seen in the range, oldest first. */
+  abstract releases(range: TimeRange): Promise<readonly { at: number; release: string }[]>;
+  /** Of the whole and of these routes, of what this process has in memory. A route that is not in it was not called. */
+  abstract countsSince(from: number, routes: readonly string[]): Promise<RouteCounts>;
+}
+
+const NO_DURATIONS = { mean: 0, p50: 0, p95: 0, p99: 0, max: 0 };
+const NOTHING: RangeFigures = {
+  count: 0,
+  errors: 0,
+  aborted: 0,
+  durationMs: NO_DURATIONS,
+  over: [],
+  blockedMs: 0,
+  upstreamMs: null,
+  ownMs: null,
+  waitMs: null,
+};
+const UNKNOWN: Change = { value: 0, ci: [-Infinity, Infinity] };
+const NO_RANGE = { from: 0, to: 0, releases: [] };
+
+/** With `history: false`. */
+export const NO_HISTORY: Pick<HistoryReader, 'history' | 'compare'> = {
+  history: async ({ stepMs = 60_000 }) => ({ stepMs, points: [] }),
+  compare: async (what, { route = null }: { route?: string | null } = {}) => ({
+    before: typeof what === 'object' ? { ...what.before, releases: [] } : NO_RANGE,
+    after: typeof what === 'object' ? { ...what.after, releases: [] } : NO_RANGE,
+    whole: { route, before: NOTHING, after: NOTHING, latency: UNKNOWN, errorRate: UNKNOWN, over: [], because: [] },
+    routes: [],
+    mix: 0,
+    confounded: null,
+    caveats: ['`history: false`: nothing is kept.'],
+    text: 'Nothing is known: `history: false`.',
+  }),
+};

@@ -1,0 +1,65 @@
+import { EventEmitter } from 'node:events';
+import { RequestMethod } from '@nestjs/common';
+import type { AbstractHttpAdapter } from '@nestjs/core';
+import type { Server } from 'node:http';
+import type { Reporter } from '../core/reporter.js';
+import { storedRequest } from './request-state.js';
+import type { Routes } from './routes.js';
+import { ExpressPlatform, type ExpressApplication } from './express.js';
+import { FastifyPlatform } from './fastify.js';
+import { stateOf, type RequestTracker } from './tracker.js';
+import { OtherPlatform } from './other-adapter.js';
+import type { Platform } from './platform.js';
+
+/** The platform behind Nest's adapter; null, with a warning, for one whose server is none of Node's. */
+export function platformOf(adapter: AbstractHttpAdapter, logger: Reporter): Platform | null {
+  const type = adapter.getType();
+  if (type === 'fastify') return new FastifyPlatform(adapter.getInstance());
+  if (type === 'express') return new ExpressPlatform(adapter.getInstance(), !emitsRoutes(adapter));
+  if (adapter.getHttpServer() instanceof EventEmitter) return new OtherPlatform(adapter);
+  logger.warn(
+    `The server of the HTTP adapter "${type}" is none of Node's: requests are neither measured nor compressed, and ` +
+      '@DeferWork does nothing. Resources and the event loop are still observed.',
+  );
+  return null;
+}
+
+/** Observes every request of an adapter, and the routes that Nest registers on it. Before Nest registers them. */
+export function observeAdapter(
+  adapter: AbstractHttpAdapter,
+  platform: Platform,
+  requests: RequestTracker,
+  routes: Routes,
+): void {
+  // Before body parsers and middleware: the server's own event shows the requests that they answer, too.
+  const server = adapter.getHttpServer() as Server;
+  requests.isServerShared = isShared(server, platform);
+  server.prependListener('request', requests.arrive);
+  platform.observe(requests, routes);
+  // Before 12.2 Nest's function around a triggered route loses the version and the options that Fastify reads from it.
+  if (platform.kind === 'fastify' || !emitsRoutes(adapter)) return;
+  const before = adapter.getOnRouteTriggered();
+  adapter.setOnRouteTriggered((requestMethod, path) => {
+    const state = storedRequest();
+    if (state !== undefined) requests.triggered(state, routes.findOfNest(RequestMethod[requestMethod], path));
+    before?.(requestMethod, path);
+  });
+}
+
+/** Whether the server has listeners beside the framework's. One that is added later either passes requests on to ours, or does not. */
+const isShared = (server: Server, { listener }: Platform): boolean =>
+  listener !== null && server.listeners('request').some((other) => other !== listener);
+
+/** Nest 11.0.0 to 11.1.3 do not: there the framework's own route is read. */
+const emitsRoutes = (adapter: AbstractHttpAdapter): boolean => typeof adapter.setOnRouteTriggered === 'function';
+
+/** Requests that Express's body parsers refuse, on servers of the application's own: Nest registers parsers before modules start. */
+export function startBeforeParsers(adapter: AbstractHttpAdapter | null | undefined, requests: RequestTracker): void {
+  if (adapter?.getType() !== 'express') return;
+  adapter.getInstance<ExpressApplication>().use((request, response, next) => {
+    const isNew = stateOf(request) === null;
+    const state = requests.reach(request, response);
+    if (isNew) requests.enter(state, next);
+    else next();
+  });
+}

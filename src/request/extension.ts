@@ -1,0 +1,104 @@
+import type { ModulesContainer } from '@nestjs/core';
+import type { InjectionToken, Provider } from '@nestjs/common';
+import { decoratedMethods } from '../core/method-metadata.js';
+import { list, optionError, value } from '../core/option.js';
+import { PerfError } from '../core/perf.error.js';
+import { askedInVain } from './dependencies.js';
+import type { Feature } from './feature.js';
+import { prototypeOf, wrappersOf } from './prototypes.js';
+
+/**
+ * Providers that join the module, under a name that an application uses once: `PerfModule.forRoot({ extensions: [cache()] })`.
+ * Anybody can write one; its providers are exported to the whole application.
+ */
+export interface PerfExtension {
+  readonly name: string;
+  readonly providers: readonly Provider[];
+}
+
+const extension = value<PerfExtension>('an extension, as `cache()` makes one', (given) => {
+  const candidate = given as Partial<PerfExtension> | null | undefined;
+  return typeof candidate?.name === 'string' && candidate.name !== '' && Array.isArray(candidate.providers);
+});
+export const extensionsOption = list(extension, { default: [], what: 'a list of extensions' });
+
+/** @throws PERF_ERR_OPTION for an extension that is listed twice */
+export function refuseTwice(extensions: readonly PerfExtension[]): void {
+  const names = extensions.map(({ name }) => name);
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice === undefined) return;
+  const expected = 'a list in which each extension stands once';
+  throw optionError('extensions', expected, extensions, `"${twice}" stands there twice.`);
+}
+
+/** Marks a provider of an extension whose {@link Feature} methods are called. */
+export const FEATURE: unique symbol = Symbol.for('nestjs-perf:feature');
+
+export const isFeature = (provided: unknown): provided is Feature =>
+  typeof provided === 'object' && provided !== null && FEATURE in provided;
+
+/** On the name of a method: the extensions without which its decorators would do nothing. */
+const NEEDED_METADATA = 'perf:extension';
+
+export interface NeededExtension {
+  readonly name: string;
+  /** `'@Cached()'` */
+  readonly decorator: string;
+  /** What to write: `"extensions: [cache()]"`. */
+  readonly add: string;
+  /** The error where the extension is there, and does not have what the decorator names. */
+  readonly unknown?: (where: string, extension: PerfExtension) => PerfError;
+}
+
+/** Tokens that classes inject of extensions, by what they need: known once the files that name them are loaded. */
+const NEEDED_BY_TOKEN = new Map<InjectionToken, NeededExtension>();
+
+/** Lets the boot stop when a class injects this token, and no extension provides it. */
+export function needProvider(token: InjectionToken, needed: NeededExtension): void {
+  NEEDED_BY_TOKEN.set(token, needed);
+}
+
+/** Providers without a value for tokens that no extension provides: Nest's own error would not name the line to add. */
+export function missingProviders(extensions: readonly PerfExtension[]): Provider[] {
+  const provided = new Set(extensions.flatMap(({ providers }) => providers.map(tokenOf)));
+  const missing = [...NEEDED_BY_TOKEN.keys()].filter((token) => !provided.has(token));
+  return missing.map((provide) => ({ provide, useValue: undefined }));
+}
+
+export const tokenOf = (provider: Provider): InjectionToken =>
+  typeof provider === 'function' ? provider : provider.provide;
+
+/** Lets the boot stop when an application has a class whose prototype has this method, and not the extension. */
+export function needExtension(needed: NeededExtension, prototype: object, method: string): void {
+  const own = (Reflect.getOwnMetadata(NEEDED_METADATA, prototype, method) ?? []) as readonly NeededExtension[];
+  Reflect.defineMetadata(NEEDED_METADATA, [...own, needed], prototype, method);
+}
+
+/** @throws PERF_ERR_EXTENSION with the method and the line to add */
+export function refuseMissingExtensions(modules: ModulesContainer, extensions: readonly PerfExtension[]): void {
+  const [asked] = askedInVain(NEEDED_BY_TOKEN, modules);
+  if (asked !== undefined) throw missing(NEEDED_BY_TOKEN.get(asked.token)!, asked.by, extensions);
+  const names = new Set(extensions.map(({ name }) => name));
+  for (const wrapper of wrappersOf(modules)) {
+    const prototype = prototypeOf(wrapper);
+    if (prototype === null) continue;
+    for (const [name, all] of decoratedMethods(NEEDED_METADATA, prototype)) {
+      const needed = (all as readonly NeededExtension[]).find(({ name: extensionName }) => !names.has(extensionName));
+      if (needed === undefined) continue;
+      throw missing(needed, `${prototype.constructor.name}.${name}`, extensions);
+    }
+  }
+}
+
+function missing(
+  { name, decorator, add, unknown }: NeededExtension,
+  where: string,
+  extensions: readonly PerfExtension[],
+): PerfError {
+  const extension = extensions.find((given) => given.name === name);
+  if (extension !== undefined && unknown !== undefined) return unknown(where, extension);
+  return new PerfError(
+    'PERF_ERR_EXTENSION',
+    `\`${decorator}\` on "${where}" does nothing without its extension. Add it: PerfModule.forRoot({ ${add} }).`,
+  );
+}

@@ -1,0 +1,124 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { RequestState } from './request-state.js';
+import { ownRoute, type Route, type Routes } from './routes.js';
+import { stateOf, type RequestTracker } from './tracker.js';
+import { answerOf, type Answer, type RawAnswer } from './answer.js';
+import type { Platform } from './platform.js';
+
+interface FastifyRequest {
+  readonly raw: IncomingMessage;
+  readonly routeOptions: { readonly url: string | undefined };
+}
+type OnRequest = (request: FastifyRequest, reply: FastifyReply, done: () => void) => void;
+interface RegisteredRoute {
+  readonly url: string;
+  /** A list for `@All()`. */
+  readonly method: string | readonly string[];
+  onRequest?: OnRequest | OnRequest[];
+}
+interface FastifyReply {
+  readonly raw: ServerResponse;
+  code(status: number): FastifyReply;
+  header(name: string, value: unknown): FastifyReply;
+  send(body: unknown): FastifyReply;
+}
+/** The part of Fastify 5 that is used; structural, so that no vendor's type is needed. */
+export interface FastifyInstance {
+  readonly routing: unknown;
+  addHook(name: 'onRequest', hook: OnRequest): unknown;
+  addHook(name: 'onRoute', hook: (route: RegisteredRoute) => void): unknown;
+  get(
+    path: string,
+    options: object,
+    handler: (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>,
+  ): unknown;
+}
+
+export class FastifyPlatform implements Platform {
+  readonly kind = 'fastify';
+  /** `'HEAD /users/:id'`, and the method that Nest has registered it for: `'GET'`. */
+  private readonly declaredMethods = new Map<string, string>();
+  private registering = true;
+
+  constructor(readonly application: FastifyInstance) {}
+
+  /** `inject()` and servers of the application's own emit no `request` to us. */
+  observe(requests: RequestTracker, routes: Routes): void {
+    this.application.addHook('onRoute', (route) => {
+      if (this.registering) this.watchRoute(route, requests, routes);
+    });
+    this.application.addHook('onRequest', (request, reply, done) => {
+      const state = requests.reach(request.raw, reply.raw);
+      state.frameworkRequest = request;
+      requests.enter(state, done);
+    });
+  }
+
+  get listener(): unknown {
+    return this.application.routing;
+  }
+
+  routesRegistered(): void {
+    this.registering = false;
+  }
+
+  /** A route that Nest has not registered, or of a request that another hook has answered before the route's own. */
+  findRoute(state: RequestState, routes: Routes): Route | null {
+    // Still the raw request: an earlier middleware answered before any hook ran.
+    if (state.frameworkRequest === state.request) return null;
+    const { raw, routeOptions } = state.frameworkRequest as FastifyRequest;
+    const { url } = routeOptions;
+    if (url === undefined) return null;
+    const declared = this.declaredMethods.get(`${raw.method} ${url}`);
+    if (declared !== undefined) return routes.findOfNest(declared, url).forMethod(raw.method);
+    return routes.findOfFramework(raw.method, url, false);
+  }
+
+  /** By a hook of the route's own: `request.routeOptions` would parse the headers of every request. */
+  private watchRoute(registered: RegisteredRoute, requests: RequestTracker, routes: Routes): void {
+    const { url, method, onRequest = [] } = registered;
+    routes.declared.add(url);
+    const isList = Array.isArray(method);
+    for (const one of [method].flat()) this.declare(one, url, isList ? 'ALL' : one);
+    // Fastify adds a HEAD to each GET.
+    if (method === 'GET') this.declare('HEAD', url, 'GET');
+    const declared = isList ? 'ALL' : this.declaredMethods.get(`${method as string} ${url}`)!;
+    let route: Route | null = null;
+    const trigger: OnRequest = (request, _reply, done) => {
+      const state = stateOf(request);
+      route ??= routes.findOfNest(declared, url);
+      if (state !== null) requests.triggered(state, route);
+      done();
+    };
+    registered.onRequest = [trigger, ...[onRequest].flat()];
+  }
+
+  private declare(method: string, url: string, declared: string): void {
+    const key = `${method} ${url}`;
+    if (!this.declaredMethods.has(key)) this.declaredMethods.set(key, declared);
+  }
+
+  rawRoute(path: string, _owner: string, answer: RawAnswer): void {
+    const route = ownRoute(path);
+    try {
+      // Fastify logs each request with its URL, and a URL may hold a token.
+      this.application.get(path, { logLevel: 'error' }, async (request, reply) => {
+        const state = stateOf(request);
+        if (state !== null) state.route = route;
+        this.answer(reply, answerOf(await answer(request)));
+        return reply;
+      });
+    } catch (error) {
+      // With `ignoreTrailingSlash` the path without its slash serves this one.
+      const isTwice = (error as { code?: string }).code === 'FST_ERR_DUPLICATED_ROUTE';
+      if (!isTwice || !path.endsWith('/')) throw error;
+    }
+  }
+
+  answer(response: unknown, { status, headers, body }: Answer): void {
+    const reply = (response as FastifyReply).code(status);
+    for (const [name, value] of Object.entries(headers)) reply.header(name, value);
+    // Fastify takes an empty text without a type for plain text.
+    reply.send(body.length === 0 && headers['content-type'] === undefined ? undefined : body);
+  }
+}

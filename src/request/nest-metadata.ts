@@ -1,0 +1,31 @@
+/** Nest's metadata keys under Nest's own names; a test compares them with each major's, where they are not exported. */
+export const PATH_METADATA = 'path';
+export const METHOD_METADATA = 'method';
+export const VERSION_METADATA = '__version__';
+export const MODULE_PATH = '__module_path__';
+export const SSE_METADATA = '__sse__';
+export const GUARDS_METADATA = '__guards__';
+export const EXCEPTION_FILTERS_METADATA = '__exceptionFilters__';
+export const MODULE_METADATA = {
+  IMPORTS: 'imports',
+  PROVIDERS: 'providers',
+  CONTROLLERS: 'controllers',
+  EXPORTS: 'exports',
+};
+/** Of `@MessagePattern()` and `@EventPattern()`, and of `@SubscribeMessage()`. */
+export const PATTERN_METADATA = 'microservices:pattern';
+export const MESSAGE_METADATA = 'message';
+/** Types from the compiler, then `@Inject()` on parameters and on properties, and `@Optional()` beside it. */
+export const PARAMTYPES_METADATA = 'design:paramtypes';
+export const SELF_DECLARED_DEPS_METADATA = 'self:paramtypes';
+export const PROPERTY_DEPS_METADATA = 'self:properties_metadata';
+export const OPTIONAL_DEPS_METADATA = 'optional:paramtypes';
+export const OPTIONAL_PROPERTY_DEPS_METADATA = 'optional:properties_metadata';
+/** On handlers of WebSocket messages, and on those of GraphQL. */
+export const MESSAGE_MAPPING_METADATA = 'websockets:message_mapping';
+export const RESOLVER_TYPE_METADATA = 'graphql:resolver_type';
+export const RESOLVER_PROPERTY_METADATA = 'graphql:resolve_property';
+export const RESOLVER_REFERENCE_METADATA = 'graphql:resolve_reference';
+/** On a class that works a queue of BullMQ, and on its methods that hear of jobs. */
+export const PROCESSOR_METADATA = 'bullmq:processor_metadata';
+export const ON_WORKER_EVENT_METADATA = 'bullmq:worker_events_metadata';

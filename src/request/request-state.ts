@@ -1,0 +1,189 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { DeclaredParameters } from '../core/declared-parameters.js';
+import type { Linked } from '../core/linked-list.js';
+import type { RequestTime, SizeNote, SpanRef, Unit, UpstreamUse } from '../core/record.js';
+import type { Route } from './routes.js';
+
+const SAFE_ID = /^[\w.:/+=-]{1,128}$/;
+const REQUEST_ID_HEADER = 'x-request-id';
+/** https://www.w3.org/TR/trace-context/#traceparent-header */
+const TRACEPARENT = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/;
+
+/** Arms the works of decorated handlers. */
+export interface RunsHandlers {
+  runHandler(declaration: object, controller: unknown, state: RequestState, proceed: () => unknown): unknown;
+}
+/** Decides the variant of a request behind a gate. */
+export interface DecidesGates {
+  isOn(state: RequestState, gate: string): boolean;
+}
+/** Finds the shared answers of a handler, by the function that Nest calls. */
+export interface FindsSharedAnswers {
+  find(handler: object, where: string): object;
+}
+
+/** The application a request belongs to. Our decorators find its parts here: they have no injection. */
+export interface RequestOwner {
+  /** Deferred work; null with `defer: false`. */
+  deferrer: RunsHandlers | null;
+  /** Null with `experiments: false`. */
+  experiments: DecidesGates | null;
+  /** Null with `compression: false`. */
+  sharedAnswers: FindsSharedAnswers | null;
+  /** Null where no route is known. */
+  readonly declaredParameters: DeclaredParameters | null;
+  nextId(): string;
+  /** The route of a request whose framework gives it only on demand; null while no route has matched. Never throws. */
+  findRoute(state: RequestState): Route | null;
+}
+
+/** Where the time of a request went, final once it has ended. */
+export interface TimeSplit {
+  readonly time: RequestTime;
+  readonly upstream: readonly UpstreamUse[];
+}
+
+/** What experiments note on a request beside its variants. */
+export interface ExperimentNotes {
+  /** Gates whose variant was not drawn. */
+  readonly uncounted: string[];
+  /** A gate was checked before the gates opened. */
+  before: boolean;
+  /** The slice of the switchback; its class is that room's own. */
+  slice: object | null;
+}
+
+/** One request, from its first byte of work to the end of its response. The context store holds it. */
+export class RequestState implements Linked<RequestState> {
+  // Links of the list of requests in flight.
+  previous: RequestState | null = null;
+  next: RequestState | null = null;
+  /** Monotonic milliseconds; 0 until the request has ended. */
+  endedMs = 0;
+  closed = false;
+  aborted = false;
+  /** Final status; valid once closed. */
+  status = 0;
+  /** False while it may be one that another listener of the server answers, as socket.io's long polling does. */
+  reachedFramework = true;
+  /** When the head was sent, monotonic milliseconds; 0: it was not. */
+  firstByteMs = 0;
+
+  // Event loop.
+  blockedMs = 0;
+  delayedMs = 0;
+  // Upstream: calls and busy time. Null with `upstream: false`.
+  timing: TimeSplit | null = null;
+  // Experiments, and whom the request is for: undefined until somebody has asked.
+  variants: Record<string, string> | null = null;
+  experimentNotes: ExperimentNotes | null = null;
+  unit: Unit | null = null;
+  knownUnit: Unit | null | undefined = undefined;
+  // Deferred work that the request has armed.
+  work: { ended(state: RequestState): void } | null = null;
+  // Compression: `@NoCompression()` decorates the handler that has run; what holds the response; the shared answer that the
+  // request makes or gets; the `If-None-Match` that is hidden from plugins meanwhile.
+  uncompressed = false;
+  heldResponse: object | null = null;
+  sharedAnswer: object | null = null;
+  hiddenCondition: string | null = null;
+  note: SizeNote | null = null;
+  /** The span that was active when the request started, when a sink knows a tracer (`PerfSinkHost.activeSpan`). */
+  span: SpanRef | null = null;
+  /** The HTTP request that a resolver's scope is a part of; null for a request. */
+  within: RequestState | null = null;
+  /** The framework's request (`request.user` lives there); the raw one until the framework made its own. */
+  frameworkRequest: unknown;
+  private matched: Route | null = null;
+  private identifier: string | null = null;
+
+  constructor(
+    /** The raw request; null for a message, socket event or resolver that is measured without HTTP. */
+    readonly request: IncomingMessage | null,
+    readonly response: ServerResponse | null,
+    readonly startedMs: number,
+    /** Changes hands when a route of another application on the same server answers. */
+    public owner: RequestOwner,
+  ) {
+    this.frameworkRequest = request;
+  }
+
+  /** An incoming `x-request-id` that is safe to log, else a generated one. Built when first asked for. */
+  get id(): string {
+    if (this.identifier === null) {
+      const given = soleHeader(this.request, REQUEST_ID_HEADER);
+      this.identifier = given !== null && SAFE_ID.test(given) ? given : this.owner.nextId();
+    }
+    return this.identifier;
+  }
+
+  /** The matched route's pattern; null when there is none. */
+  get pattern(): string | null {
+    return this.route?.pattern ?? null;
+  }
+
+  /** W3C trace context: of the span that was active when the request started, else the client's. Null without either. */
+  get traceparent(): string | null {
+    if (this.span !== null) {
+      const { traceId, spanId, traceFlags = 1 } = this.span;
+      return `00-${traceId}-${spanId}-0${traceFlags & 1}`;
+    }
+    const given = soleHeader(this.request, 'traceparent');
+    return given !== null && TRACEPARENT.test(given) ? given : null;
+  }
+
+  /** The matched route, or null while (or when) none has matched. */
+  get route(): Route | null {
+    if (this.matched !== null) return this.matched;
+    const found = this.owner.findRoute(this);
+    // Of a request in middleware the framework may still find another one.
+    if (this.closed) this.matched = found;
+    return found;
+  }
+
+  /** The route as far as it has been asked for already: a plain read, safe inside the event loop's interrupt. */
+  get knownRoute(): Route | null {
+    return this.matched;
+  }
+
+  set route(route: Route | null) {
+    this.matched = route;
+  }
+}
+
+/** A header as the client sent it; null when there is none, or more than one. */
+function soleHeader(request: IncomingMessage | null, wanted: string): string | null {
+  if (request === null) return null;
+  // Not `request.headers`: its first reader pays for parsing them all.
+  const { rawHeaders } = request;
+  let found: string | null = null;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i]!;
+    if (name.length !== wanted.length || name.toLowerCase() !== wanted) continue;
+    if (found !== null) return null;
+    found = rawHeaders[i + 1]!;
+  }
+  return found;
+}
+
+/** The current request. All applications of a process share the store, so that `defer()` needs no injection. */
+export const requestContext = new AsyncLocalStorage<RequestState>();
+
+/** The HTTP request of the store; a resolver's scope counts as the request that it is a part of. */
+export function storedRequest(): RequestState | undefined {
+  const stored = requestContext.getStore();
+  return stored?.within ?? stored;
+}
+
+/** The current request of `application`; null outside of one. */
+export function currentRequest(application: RequestOwner): RequestState | null {
+  const stored = storedRequest();
+  return stored?.owner === application ? stored : null;
+}
+
+/** The innermost scope of `application`: a resolver's own where one runs, else the request. */
+export function currentScope(application: RequestOwner): RequestState | null {
+  const stored = requestContext.getStore();
+  return stored?.owner === application ? stored : null;
+}

@@ -1,0 +1,85 @@
+import type { PerfRequest } from '../core/perf-request.js';
+import { reasonOf } from '../core/reason.js';
+import type { Unit } from '../core/record.js';
+import type { OncePerCause } from '../core/reporter.js';
+import type { RequestState } from './request-state.js';
+import { isThenable } from '../core/thenable.js';
+
+/** Tells whom a request is for; null for nobody that is known. */
+export type TellUnit = (request: PerfRequest) => Unit | null;
+
+/** Whom requests are for. Never throws. */
+export class RequestUnits {
+  constructor(
+    private readonly option: string,
+    private readonly tell: TellUnit,
+    private readonly report: OncePerCause,
+  ) {}
+
+  /** Calls the option once for each request. */
+  of(state: RequestState): Unit | null {
+    if (state.knownUnit === undefined) state.knownUnit = this.read(state) ?? null;
+    return state.knownUnit;
+  }
+
+  /** Also where the callback fails: a caller whom it cannot name may be anybody. The request's own id names nobody. */
+  isForSomebody(state: RequestState): boolean {
+    const unit = state.knownUnit ?? this.read(state);
+    // Nobody is not final here: interceptors may still find out who it is.
+    if (unit) state.knownUnit = unit;
+    return unit !== null && unit?.userId !== state.id;
+  }
+
+  /** Undefined: the callback has failed. */
+  read({ frameworkRequest }: RequestState): Unit | null | undefined {
+    // A message or socket event has no request.
+    if (frameworkRequest === null) return null;
+    try {
+      const unit = this.tell(frameworkRequest as PerfRequest) ?? null;
+      if (unit === null) return null;
+      const userId = textOf(unit.userId);
+      if (userId !== null) return inText(unit, userId);
+      if (isThenable(unit)) {
+        // Rejected, it would end the process.
+        unit.then(undefined, () => {});
+        this.complain('returned a promise: it must answer at once');
+      } else this.complain('returned no `{ userId }` with a text or a number in it');
+    } catch (error) {
+      this.complain(`threw: ${reasonOf(error)}`);
+    }
+    return undefined;
+  }
+
+  private complain(reason: string): void {
+    const cause = `${this.option}() ${reason}`;
+    this.report.report(cause, `${cause}. Such requests have no unit; experiments take the request's id instead.`);
+  }
+}
+
+/** `request.user.id`, as Passport and most guards leave it; middleware leaves it on Node's request, which Fastify has as `raw`. */
+export const userOf: TellUnit = ({ user, raw }) =>
+  unitOf(user) ?? unitOf((raw as { user?: unknown } | undefined)?.user);
+
+function unitOf(user: unknown): Unit | null {
+  const userId = textOf((user as { id?: unknown } | null | undefined)?.id);
+  return userId === null ? null : { userId };
+}
+
+/** An id of a database may be a number; null for what is no id. */
+function textOf(id: unknown): string | null {
+  if (typeof id === 'string') return id === '' ? null : id;
+  return typeof id === 'bigint' || Number.isFinite(id) ? String(id) : null;
+}
+
+/** With text for every id; of `customIds`, what is no id is left out. What has text already is given on as it is. */
+function inText(unit: Unit, userId: string): Unit {
+  const given = Object.entries(unit.customIds ?? {});
+  if (unit.userId === userId && given.every(([, id]) => typeof id === 'string' && id !== '')) return unit;
+  const ids: [string, string][] = [];
+  for (const [name, id] of given) {
+    const text = textOf(id);
+    if (text !== null) ids.push([name, text]);
+  }
+  const { customIds: _, ...rest } = unit;
+  return { ...rest, userId, ...(ids.length > 0 && { customIds: Object.fromEntries(ids) }) };
+}

@@ -1,0 +1,162 @@
+import { DeclaredParameters } from '../core/declared-parameters.js';
+import { entryOf } from '../core/entry-of.js';
+import { tellAll } from '../core/listeners.js';
+import type { OncePerCause } from '../core/reporter.js';
+
+/** The controller method behind a route. One object per method and application. */
+export interface RouteHandler {
+  readonly className: string;
+  readonly methodName: string;
+  /** `'UsersController.findOne'` */
+  readonly name: string;
+  /** `@SkipPerf()` stands on the method or its class. */
+  readonly skipped: boolean;
+  /** `@SlowMs()` stands on the method or its class, milliseconds; null: what the application says counts. */
+  readonly slowMs: number | null;
+  /** `@NoCompression()` stands on the method or its class. */
+  readonly uncompressed: boolean;
+}
+
+/** The part of a route's counts that the event loop adds to. */
+export interface RouteCounts {
+  /** Milliseconds that its requests are proven to have blocked. */
+  blocked(ms: number): void;
+}
+
+/** One method and pattern of the application, made when the framework registers it. */
+export class Route {
+  /** One of the module's own paths, such as `/metrics`: it is neither measured nor recorded. */
+  isOwn = false;
+  /** `latency.ignore` names it. */
+  ignored = false;
+  /** Latency: the route's counts; null while it is not measured. */
+  stats: RouteCounts | null = null;
+  /** Event loop: requests that have ended, and what samples have shown of them. */
+  loopEnds: object | null = null;
+  /** Compression's counters of the route; null for the module's own paths. */
+  compression: object | null = null;
+  /** Experiments: what became of its requests, by variant. */
+  tally: object | null = null;
+  private otherMethods: Map<string, Route> | null = null;
+
+  constructor(
+    readonly method: string,
+    /** `/users/:id`; `''` for requests that no route matched. */
+    readonly pattern: string,
+    readonly handler: RouteHandler | null,
+    /** Called once for each new Route, also for those of further methods. */
+    private readonly announce: (route: Route) => void,
+  ) {
+    announce(this);
+  }
+
+  /** This route for the method of a request: another than its own with `@All()`, and for the HEAD that comes with each GET. */
+  forMethod(requestMethod: string | undefined): Route {
+    if (requestMethod === this.method) return this;
+    const method = methodLabel(requestMethod);
+    if (method === this.method) return this;
+    this.otherMethods ??= new Map();
+    return entryOf(this.otherMethods, method, () => new Route(method, this.pattern, this.handler, this.announce));
+  }
+}
+
+/** The route of one of the module's own paths: no list of routes has it. */
+export function ownRoute(path: string): Route {
+  const route = new Route('GET', path, null, () => {});
+  route.isOwn = true;
+  return route;
+}
+
+/** The methods of RFC 9110 and 5789, and those Nest can register. Others are counted as `_OTHER`, as OpenTelemetry does. */
+const KNOWN_METHODS = new Set(
+  'GET HEAD POST PUT DELETE CONNECT OPTIONS TRACE PATCH SEARCH PROPFIND PROPPATCH MKCOL COPY MOVE LOCK UNLOCK QUERY'.split(
+    ' ',
+  ),
+);
+
+/** A method that is safe as a label: HTTP/2 clients may send any token. */
+export const methodLabel = (method: string | undefined): string =>
+  method !== undefined && KNOWN_METHODS.has(method) ? method : '_OTHER';
+
+/** A route in one text: `'GET /users/:id'`; `'GET (no route)'` where none matched. */
+export const routeName = ({ method, pattern }: Route): string => `${method} ${pattern === '' ? '(no route)' : pattern}`;
+
+/** Neither `latency.ignore` nor `@SkipPerf()` leaves it out. */
+export const isMeasured = (route: Route): boolean => route.handler?.skipped !== true && !route.ignored;
+
+/** Finds the handler of a route that Nest has registered for `'GET'`, …, or `'ALL'`; null where no controller declares it. */
+export type FindHandler = (method: string, pattern: string) => RouteHandler | null;
+
+/** Routes beside Nest's: a mounted router's path holds what clients sent, so their number is bounded. */
+const MAX_FRAMEWORK_ROUTES = 200;
+
+/** The routes of an application: each is made when a request first reaches it. */
+export class Routes {
+  readonly all: Route[] = [];
+  /** Parameters of routes that no request has reached yet are among them. */
+  readonly declared = new DeclaredParameters();
+  /** Set once controllers are known. */
+  findHandler: FindHandler = () => null;
+  private readonly listeners: ((route: Route) => void)[] = [];
+  private unmatchedRoute: Route | null = null;
+  /** By declared method, then by pattern. */
+  private readonly ofNest = new Map<string, Map<string, Route>>();
+  private readonly ofFramework = new Map<string, Route>();
+  private besideNest = 0;
+
+  constructor(private readonly report: OncePerCause) {}
+
+  /** Calls `listener` with each route made from now on, before it serves. */
+  listen(listener: (route: Route) => void): void {
+    this.listeners.push(listener);
+  }
+
+  create(method: string, pattern: string, handler: RouteHandler | null): Route {
+    return new Route(method, pattern, handler, this.announce);
+  }
+
+  /** The route that Nest has registered for a method (`'ALL'` for `@All()`) and a path. */
+  findOfNest(method: string, pattern: string): Route {
+    let routes = this.ofNest.get(method);
+    if (routes === undefined) this.ofNest.set(method, (routes = new Map()));
+    const known = routes.get(pattern);
+    if (known !== undefined) return known;
+    const route = this.create(methodLabel(method), pattern, this.findHandler(method, pattern));
+    routes.set(pattern, route);
+    return route;
+  }
+
+  /** The framework's route of a request that reached no handler of Nest's. `isNest`: Nest has registered it. Null beyond a bound. */
+  findOfFramework(method: string | undefined, pattern: string, isNest: boolean): Route | null {
+    const label = methodLabel(method);
+    const key = `${label} ${pattern}`;
+    const known = this.ofFramework.get(key);
+    if (known !== undefined) return known;
+    const declared = isNest
+      ? [label, ...(label === 'HEAD' ? ['GET'] : []), 'ALL'].find((one) => this.findHandler(one, pattern) !== null)
+      : undefined;
+    const route =
+      declared === undefined
+        ? this.createBesideNest(label, pattern)
+        : this.findOfNest(declared, pattern).forMethod(method);
+    if (route !== null) this.ofFramework.set(key, route);
+    return route;
+  }
+
+  private createBesideNest(method: string, pattern: string): Route | null {
+    if (this.besideNest === MAX_FRAMEWORK_ROUTES) return null;
+    this.besideNest += 1;
+    return this.create(method, pattern, null);
+  }
+
+  /** The one entry that all requests without a route share. */
+  get unmatched(): Route {
+    return (this.unmatchedRoute ??= this.create('GET', '', null));
+  }
+
+  private readonly announce = (route: Route): void => {
+    this.all.push(route);
+    this.declared.add(route.pattern);
+    tellAll(this.listeners, route, this.report, 'a listener to routes');
+  };
+}

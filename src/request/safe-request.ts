@@ -1,0 +1,88 @@
+import { printable } from '../core/printable.js';
+import { isWithin, redactData, redactQuery } from '../core/redact.js';
+import { redactUrl } from '../core/redact-url.js';
+import { REDACTED, type SecretNames } from '../core/secret-names.js';
+import type { RequestState } from './request-state.js';
+
+/** Headers that change what a handler does and say nothing about who asked. */
+const ALLOWED_HEADERS = [
+  'accept',
+  'accept-encoding',
+  'accept-language',
+  'content-type',
+  'if-modified-since',
+  'if-none-match',
+  'range',
+] as const;
+
+/** A longer header is no part of what a handler decides by, and it would fill the log. */
+const MAX_HEADER_LENGTH = 512;
+
+export type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
+
+/** Names that an application has declared secret beside the built-in ones; empty with `eventLoop.replay: false`. */
+export abstract class DeniedNames {
+  abstract readonly names: readonly string[];
+}
+
+/** Express moves `url` while it walks mounted routers; what was sent stands in `originalUrl`. */
+interface AnyRequest {
+  originalUrl?: unknown;
+  params?: unknown;
+  body?: unknown;
+}
+
+/** Path and query as the client sent them, without their secrets. */
+export function safeUrl(state: RequestState, secrets: SecretNames): string {
+  const { originalUrl } = (state.request ?? {}) as AnyRequest;
+  const sent = typeof originalUrl === 'string' ? originalUrl : (state.request?.url ?? '');
+  const { params } = (state.frameworkRequest ?? {}) as AnyRequest;
+  const parameters = typeof params === 'object' ? (params as Record<string, unknown> | null) : null;
+  return redactUrl(sent, { pattern: state.pattern, parameters, declared: state.owner.declaredParameters }, secrets);
+}
+
+/** The parsed body; undefined when there was none, or it is still unread. */
+export const parsedBody = (state: RequestState): unknown => (state.frameworkRequest as AnyRequest | null)?.body;
+
+/** What may be told of a request's headers: all that are not allowed are left out, and the value of a secret one is replaced. */
+export function safeHeaders(headers: Headers, allowHeaders: readonly string[], secrets: SecretNames) {
+  const allowed = new Set<string>([...ALLOWED_HEADERS, ...allowHeaders.map((name) => name.toLowerCase())]);
+  const told: [name: string, value: string][] = [];
+  for (const [name, given] of Object.entries(headers)) {
+    if (!allowed.has(name) || given === undefined) continue;
+    const value = Array.isArray(given) ? given.join(', ') : String(given);
+    const short = value.length <= MAX_HEADER_LENGTH;
+    // A tag looks random, and is no secret.
+    const isSecret = name !== 'if-none-match' && (secrets.isSecretValue(value) || namesSecret(value, secrets));
+    const safe = short && !isSecret && !secrets.isSecret(name);
+    told.push([name, safe ? printable(value, MAX_HEADER_LENGTH) : REDACTED]);
+  }
+  return told;
+}
+
+/** A body's data without its secrets; null where nothing may be told: too large, no form and no JSON. */
+export function safeBody(
+  headers: Headers,
+  body: unknown,
+  maxBytes: number,
+  secrets: SecretNames,
+): { data: unknown; isForm: boolean } | null {
+  if (maxBytes === 0 || typeof body !== 'object' || body === null) return null;
+  const type = String(headers['content-type'] ?? '').toLowerCase();
+  const isForm = type.startsWith('application/x-www-form-urlencoded');
+  if (!isForm && !/^application\/(?:[\w.+-]+\+)?json\b/.test(type)) return null;
+  // One that is sent in chunks has no length, and a compressed one is longer than it says.
+  const length = headers['content-length'];
+  if (Number(length ?? 0) > maxBytes || !isWithin(body, maxBytes)) return null;
+  const redacted = redactData(body, secrets);
+  if (redacted === null) return null;
+  const text = JSON.stringify(redacted.data);
+  if (Buffer.byteLength(text) > maxBytes) return null;
+  // Some parsers leave it for a request without a body.
+  if (text === '{}' && length === undefined && headers['transfer-encoding'] === undefined) return null;
+  return { data: redacted.data, isForm };
+}
+
+/** A header's value may be a list of parameters: `Accept: x; token=…`. */
+const namesSecret = (value: string, secrets: SecretNames): boolean =>
+  redactQuery(value.replaceAll(/[;,]\s*/g, '&'), secrets).includes(REDACTED);

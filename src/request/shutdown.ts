@@ -1,0 +1,33 @@
+import type { Server } from 'node:http';
+
+/**
+ * Runs `work` after the last response, before any `onApplicationShutdown`: there providers end their connections, and Nest has
+ * no hook between the two. Adapters call the server's `close()` and wait for its callback.
+ */
+export function afterServerClosed(server: Server, work: () => Promise<void>): void {
+  const close = server.close.bind(server);
+  server.close = (done) =>
+    close((error) => {
+      const finish = (): void => done?.(error);
+      // `onApplicationShutdown` awaits the same promise and rejects with its error.
+      // eslint-disable-next-line promise/no-promise-in-callback -- Node's `close()` returns no promise
+      work().then(finish, finish);
+    });
+}
+
+/** Calls `warn` once the server listens, in a process that SIGTERM would kill on the spot. */
+export function whenUnprotected(server: Server, warn: () => void): void {
+  server.once('listening', () => {
+    // main.ts may call it right after `await app.listen()`.
+    setImmediate(() => {
+      if (process.listenerCount('SIGTERM') === 0) warn();
+    });
+  });
+}
+
+/** Node's `close()` waits for clients that send again and again on a kept connection: the next answer ends it. */
+export function endKeptConnections(server: Server): void {
+  server.prependListener('request', ({ httpVersionMajor }, response) => {
+    if (httpVersionMajor === 1) response.setHeader('connection', 'close');
+  });
+}

@@ -1,0 +1,308 @@
+import { ServerResponse, type IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import type { MonotonicClock } from '../core/clock.js';
+import type { DeclaredParameters } from '../core/declared-parameters.js';
+import { LinkedList } from '../core/linked-list.js';
+import { reasonOf } from '../core/reason.js';
+import type { OncePerCause } from '../core/reporter.js';
+import type { SpanRef } from '../core/record.js';
+import { requestContext, RequestState, type RequestOwner } from './request-state.js';
+import type { Route, Routes } from './routes.js';
+import type { Answer } from './answer.js';
+
+const STATE: unique symbol = Symbol('perf:state');
+/** On a connection: its requests that arrived while another one was still being answered (pipelining). */
+const QUEUED: unique symbol = Symbol('perf:queued');
+
+interface Connection extends Socket {
+  [QUEUED]?: Set<RequestState>;
+}
+interface Marked {
+  [STATE]?: RequestState;
+  /** Fastify's objects hold Node's. */
+  raw?: Marked;
+  /** A response holds its request. */
+  req?: Marked;
+}
+
+/** The state of a request, from Node's request or response or from Fastify's; null when it is not observed. */
+export function stateOf(requestOrResponse: unknown): RequestState | null {
+  const given = requestOrResponse as Marked | null | undefined;
+  if (given === null || given === undefined) return null;
+  // Its own mark first: an application may keep something of its own in `raw`.
+  return given[STATE] ?? given.req?.[STATE] ?? given.raw?.[STATE] ?? given.raw?.req?.[STATE] ?? null;
+}
+
+/** The part of a server framework that requests need. */
+export interface RequestPlatform {
+  /** The route that the framework has matched; null for none. May throw: it reads fields that an application can have changed. */
+  findRoute(state: RequestState, routes: Routes): Route | null;
+  answer(response: unknown, answer: Answer): void;
+}
+
+export const trackerOf = (state: RequestState): RequestTracker => state.owner as RequestTracker;
+
+/** One step of the pipeline. Runs on the request path. */
+export type RequestStep = (state: RequestState) => void;
+
+/** What happens when a request starts, and when it has ended: then status, outcome and duration are final. */
+export interface Pipeline {
+  readonly started: readonly RequestStep[];
+  readonly ended: readonly RequestStep[];
+}
+
+/** Start and end of every request of one application, each exactly once, and those in flight. */
+export class RequestTracker implements RequestOwner {
+  platform: RequestPlatform | null = null;
+  deferrer: RequestOwner['deferrer'] = null;
+  experiments: RequestOwner['experiments'] = null;
+  sharedAnswers: RequestOwner['sharedAnswers'] = null;
+  /** The active span, from a sink that knows a tracer; null without one. */
+  readSpan: (() => SpanRef | null) | null = null;
+  /** Set once, before the first request: pipeline.ts has the list. */
+  pipeline: Pipeline = { started: [], ended: [] };
+  /** Others listen to the server as well: a request is the framework's once its first middleware or hook has run. */
+  isServerShared = false;
+  private readonly open = new LinkedList<RequestState>();
+  private sequence = 0;
+  private readonly idPrefix = Math.random().toString(36).slice(2, 10);
+  private waiters: (() => void)[] = [];
+
+  constructor(
+    private readonly nowMs: MonotonicClock,
+    private readonly routes: Routes,
+    readonly report: OncePerCause,
+  ) {}
+
+  get declaredParameters(): DeclaredParameters {
+    return this.routes.declared;
+  }
+
+  findRoute(state: RequestState): Route | null {
+    if (state.request === null || this.platform === null) return null;
+    try {
+      return this.platform.findRoute(state, this.routes);
+    } catch (error) {
+      const cause = `the route of a request could not be read: ${reasonOf(error)}`;
+      this.report.report(cause, `${cause}. The request is not affected.`);
+      return null;
+    }
+  }
+
+  nextId(): string {
+    this.sequence += 1;
+    return `${this.idPrefix}-${this.sequence.toString(36)}`;
+  }
+
+  get inFlight(): number {
+    return this.open.size;
+  }
+
+  states(): RequestState[] {
+    return this.open.toArray();
+  }
+
+  /** Returns the state of a request; makes it at the first call. Never throws. */
+  start(request: IncomingMessage, response: ServerResponse): RequestState {
+    const known = (request as Marked)[STATE];
+    if (known !== undefined) return known;
+    // Every way of answering passes `writeHead`.
+    const isPatched = Object.hasOwn(response, 'writeHead');
+    response.writeHead = isPatched ? notingAfter(response.writeHead.bind(response)) : noteHead;
+    const state = this.begun(new RequestState(request, response, this.nowMs(), this));
+    state.reachedFramework = !this.isServerShared;
+    (request as Marked)[STATE] = state;
+    response.on('finish', onFinish);
+    response.on('close', onClose);
+    if ((response as Marked).req !== (request as Marked)) (response as Marked)[STATE] = state;
+    // Such a response emits no `close` when the client leaves before its turn.
+    if (response.socket === null && !isHttp2(response)) watchQueued(request.socket, state);
+    return state;
+  }
+
+  /** Called by the framework's first middleware or hook. */
+  reach(request: IncomingMessage, response: ServerResponse): RequestState {
+    const state = this.start(request, response);
+    state.reachedFramework = true;
+    return state;
+  }
+
+  /** The listener of the server's `request` event: later listeners and what they await run in the request's async context. */
+  readonly arrive = (request: IncomingMessage, response: ServerResponse): void => {
+    requestContext.enterWith(this.start(request, response));
+  };
+
+  /** Runs `next` in the request's async context, for servers without that event. */
+  enter<T>(state: RequestState, next: () => T): T {
+    return requestContext.getStore() === state ? next() : requestContext.run(state, next);
+  }
+
+  /** Notes the route that runs. A request that another application on the same server has seen first becomes this one's. */
+  triggered(state: RequestState, route: Route): void {
+    if (state.closed) return;
+    if (state.owner !== this) {
+      trackerOf(state).open.delete(state);
+      state.owner = this;
+      this.open.add(state);
+    }
+    state.route = route.forMethod(state.request?.method);
+  }
+
+  /** Starts a scope that has no HTTP response of its own; {@link end} must be called for it. A part of a request is not counted as in flight. */
+  begin(within: RequestState | null = null): RequestState {
+    const state = new RequestState(null, null, this.nowMs(), this);
+    state.within = within;
+    return within === null ? this.begun(state) : state;
+  }
+
+  private begun(state: RequestState): RequestState {
+    this.open.add(state);
+    this.run(this.pipeline.started, state);
+    return state;
+  }
+
+  headSent(state: RequestState): void {
+    state.firstByteMs = this.nowMs();
+  }
+
+  /** When the response of a request has been written, monotonic milliseconds; {@link end} follows. */
+  written(state: RequestState): void {
+    state.endedMs = this.nowMs();
+  }
+
+  /** Ends a request or scope. A second call changes nothing. Never throws. */
+  end(state: RequestState, status: number, aborted: boolean): void {
+    if (state.closed) return;
+    state.closed = true;
+    if (state.endedMs === 0) state.endedMs = this.nowMs();
+    state.aborted = aborted;
+    state.status = status;
+    state.route ??= this.routes.unmatched.forMethod(state.request?.method);
+    this.open.delete(state);
+    this.run(this.pipeline.ended, state);
+    if (this.waiters.length > 0) this.wakeIfSettled();
+  }
+
+  private run(steps: readonly RequestStep[], state: RequestState): void {
+    for (const step of steps) {
+      try {
+        step(state);
+      } catch (error) {
+        const cause = `a step of the request pipeline failed: ${reasonOf(error)}`;
+        this.report.report(cause, `${cause}. The request is not affected.`);
+      }
+    }
+  }
+
+  /** Resolves when no request whose response has been ended is still in flight. Open streams are not waited for. */
+  async settled(): Promise<void> {
+    if (this.isSettled()) return;
+    await new Promise<void>((resolve) => this.waiters.push(resolve));
+  }
+
+  private isSettled(): boolean {
+    return !this.states().some(({ response }) => response?.writableEnded === true);
+  }
+
+  private wakeIfSettled(): void {
+    if (!this.isSettled()) return;
+    const waiters = this.waiters;
+    this.waiters = [];
+    for (const wake of waiters) wake();
+  }
+}
+
+// One function for all responses: a closure for each request would cost more than the listener.
+
+/** Calls what stands on the response's prototype, Node's own or Express's, and notes when the head was sent. */
+export function noteHead(this: ServerResponse, ...head: unknown[]): ServerResponse {
+  // Not of `this`: that may be an object that the application derives from the response.
+  const prototype = Object.getPrototypeOf(stateOf(this)?.response ?? this) as WritesHead;
+  const returned = prototype.writeHead.apply(this, head);
+  // Node refuses a head by throwing.
+  headSent(this);
+  return returned;
+}
+
+interface WritesHead {
+  writeHead(this: ServerResponse, ...head: unknown[]): ServerResponse;
+}
+
+/** Another tool has patched this response before us. */
+const notingAfter =
+  (patched: (...head: never[]) => ServerResponse) =>
+  (...head: never[]): ServerResponse => {
+    const response = patched(...head);
+    headSent(response);
+    return response;
+  };
+
+function headSent(response: ServerResponse): void {
+  const state = stateOf(response);
+  if (state !== null && state.firstByteMs === 0 && !state.closed) trackerOf(state).headSent(state);
+}
+
+function onFinish(this: ServerResponse): void {
+  const state = stateOf(this);
+  if (state === null) return;
+  // HTTP/2 emits `finish` even when the client has cancelled the stream: `close` decides.
+  if (isHttp2(this)) trackerOf(state).written(state);
+  else trackerOf(state).end(state, this.statusCode, false);
+}
+
+function onClose(this: ServerResponse): void {
+  const state = stateOf(this);
+  if (state === null) return;
+  (state.request?.socket as Connection | null)?.[QUEUED]?.delete(state);
+  if (state.closed) return;
+  const aborted = state.endedMs === 0 || wasReset(this);
+  if (aborted) endAborted(state, this);
+  else trackerOf(state).end(state, statusOf(this), false);
+}
+
+function watchQueued(connection: Connection | null, state: RequestState): void {
+  if (typeof connection?.once !== 'function') return;
+  const queued = connection[QUEUED];
+  if (queued !== undefined) {
+    queued.add(state);
+    return;
+  }
+  const states = new Set([state]);
+  connection[QUEUED] = states;
+  connection.once('close', () => {
+    for (const left of states) endAborted(left, left.response!);
+  });
+}
+
+/** Not by its `stream`: an application may keep one of its own there. */
+const isHttp2 = (response: ServerResponse): boolean => !(response instanceof ServerResponse);
+
+/** The status that was sent: over HTTP/2 an application may answer through the stream itself. */
+function statusOf(response: ServerResponse): number {
+  const { stream } = response as { stream?: { sentHeaders?: { ':status'?: number } } | null };
+  return (isHttp2(response) ? stream?.sentHeaders?.[':status'] : undefined) ?? response.statusCode;
+}
+
+/** With the status that was sent, or 499 when the client left before the head was sent. */
+function endAborted(state: RequestState, response: ServerResponse): void {
+  const sent = isHeadSent(state, response);
+  if (!sent) state.firstByteMs = 0;
+  trackerOf(state).end(state, sent ? statusOf(response) : 499, true);
+}
+
+/** Reads Node's own flag: compression answers for a response that it holds back. */
+function isHeadSent({ request }: RequestState, response: ServerResponse): boolean {
+  // The client left in the middle of its body: Express's parsers answer that, into the closed connection.
+  if (request?.complete === false && response.writableEnded) return false;
+  const sent: unknown =
+    response instanceof ServerResponse
+      ? Reflect.get(ServerResponse.prototype, 'headersSent', response)
+      : (response as ServerResponse).headersSent;
+  return sent === true;
+}
+
+/** HTTP/2 emits `finish` before `close` even when the client has cancelled the stream; the stream's code decides. */
+function wasReset(response: ServerResponse): boolean {
+  const { stream } = response as { stream?: { aborted?: boolean; rstCode?: number } | null };
+  return isHttp2(response) && (stream?.aborted === true || (stream?.rstCode ?? 0) !== 0);
+}

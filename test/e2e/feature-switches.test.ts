@@ -1,0 +1,67 @@
+import { Controller, Get } from '@nestjs/common';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { PerfService } from '../../src/index.js';
+import { adapterOf, adapters } from '../fixtures/app.js';
+import { closeApps, listeningApp, recordsOf } from '../fixtures/build-app.js';
+import { callAccepting } from '../fixtures/http-client.js';
+import { Lines } from '../fixtures/lines.js';
+
+const VARIABLE = 'NESTJS_PERF_OFF';
+
+@Controller('text')
+class TextController {
+  @Get()
+  text() {
+    return { text: 'compressible '.repeat(2_000) };
+  }
+}
+
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  await closeApps();
+});
+
+describe.each(adapters)(`${VARIABLE} on %s`, (adapter) => {
+  async function start(value: string, perf = {}) {
+    vi.stubEnv(VARIABLE, value);
+    const lines = new Lines();
+    const built = await listeningApp(adapterOf(adapter), {
+      perf,
+      metadata: { controllers: [TextController] },
+      nest: { logger: lines },
+    });
+    return { ...built, line: lines.all.find((line) => line.startsWith('On: '))! };
+  }
+
+  it.each(['compression,upstream', ' Upstream , compression,, ', 'COMPRESSION,upstream,upstream'])(
+    'switches the features off that it names: %s',
+    async (value) => {
+      const { url, line, ...built } = await start(value, { compression: { thresholdBytes: 10 } });
+      const { headers } = await callAccepting(`${url}/text`, 'br');
+      expect(headers['content-encoding']).toBeUndefined();
+      const [record] = await recordsOf(built, 1);
+      expect(record).toMatchObject({ route: '/text', status: 200, time: null });
+      const { compression, routes } = built.app.get(PerfService).snapshot();
+      expect([compression, routes.length]).toEqual([null, 1]);
+      expect(line).toMatch(
+        /^On: resources, event loop, latency, users, history, deferred work\. Off by NESTJS_PERF_OFF: /,
+      );
+    },
+  );
+
+  it('changes nothing when it is empty', async () => {
+    const { url, line } = await start('');
+    expect((await callAccepting(`${url}/text`, 'br')).headers['content-encoding']).toBe('br');
+    expect(line).not.toContain(VARIABLE);
+  });
+
+  it.each([{}, { enabled: false }])(
+    'stops the boot with an unknown name, and says which there are: %j',
+    async (perf) => {
+      await expect(start('compression,eventloops', perf)).rejects.toThrow(
+        'PERF_ERR_OPTION: The environment variable NESTJS_PERF_OFF names `eventloops`, which is no feature. It is a list of these, ' +
+          'separated by commas: resources, eventLoop, upstream, latency, experiments, users, history, compression, defer, dashboard.',
+      );
+    },
+  );
+});

@@ -1,0 +1,142 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Controller, Get, Param } from '@nestjs/common';
+import type { AbstractHttpAdapter } from '@nestjs/core';
+import { ExpressAdapter } from '@nestjs/platform-express';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
+import express from 'express';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { record } from '../../src/entries/record.js';
+import { PerfService } from '../../src/index.js';
+import { adapterOf, adapters } from '../fixtures/app.js';
+import {
+  buildApp,
+  closeApps,
+  closeServer,
+  listeningApp,
+  ownServer,
+  settled,
+  type BuiltApp,
+} from '../fixtures/build-app.js';
+import { call } from '../fixtures/http-client.js';
+import { linesOf } from '../fixtures/recordings.js';
+
+/** Looks like a word: its name alone makes it a secret. */
+const TOKEN = 'Ab3xY9';
+
+@Controller('reset')
+class ResetController {
+  @Get(':token')
+  reset(@Param('token') token: string) {
+    return { length: token.length };
+  }
+}
+
+let directory: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'perf-paths-'));
+});
+afterEach(async () => {
+  await closeApps();
+  rmSync(directory, { recursive: true });
+});
+
+const options = () => ({
+  perf: { eventLoop: false, sinks: [], extensions: [record({ directory })] },
+  metadata: { controllers: [ResetController] },
+});
+
+/** Records one request. */
+async function recorded(built: BuiltApp, url: string): Promise<{ url: string; status: number; all: string }> {
+  const { recording } = built.app.get(PerfService);
+  recording.start({ forMs: 60_000 });
+  const { status } = await call(url);
+  await settled(built);
+  const lines = linesOf((await recording.stop()).file);
+  expect(lines.map((line) => line.status)).toEqual([status]);
+  return { url: lines[0]!.url, status, all: JSON.stringify(lines) };
+}
+
+const fastify = (given: object = {}): AbstractHttpAdapter => {
+  const adapter: unknown = new FastifyAdapter(given);
+  return adapter as AbstractHttpAdapter;
+};
+const stripLocale = (url: string | undefined): string => (url ?? '').replace(/^\/en(?=\/)/, '');
+
+describe('a secret in a path is in no recording', () => {
+  it.each<[string, () => AbstractHttpAdapter, path: string, status: number, expected: string]>([
+    [
+      'Fastify: rewriteUrl',
+      () => fastify({ rewriteUrl: ({ url }: IncomingMessage) => stripLocale(url) }),
+      '/en/reset/',
+      200,
+      '/en/reset/[redacted]',
+    ],
+    [
+      'Fastify: ignoreDuplicateSlashes',
+      () => fastify({ routerOptions: { ignoreDuplicateSlashes: true } }),
+      '//reset/',
+      200,
+      '//reset/[redacted]',
+    ],
+    ['Fastify: other case', () => fastify(), '/RESET/', 404, '/RESET/[redacted]'],
+    ['Fastify: a slash too many', () => fastify(), '/reset//', 404, '/reset//[redacted]'],
+    ['Fastify: an encoded slash', () => fastify(), '/reset%2F', 404, '/[redacted]'],
+    ['Express: a slash too many', () => new ExpressAdapter(), '/reset//', 404, '/reset//[redacted]'],
+    ['Express: an encoded slash', () => new ExpressAdapter(), '/reset%2F', 404, '/[redacted]'],
+    ['Express: other case', () => new ExpressAdapter(), '/RESET/', 200, '/RESET/[redacted]'],
+  ])('%s', async (_what, adapter, path, status, expected) => {
+    const built = await listeningApp(adapter(), options());
+    expect(await recorded(built, `${built.url}${path}${TOKEN}`)).toMatchObject({ status, url: expected });
+  });
+
+  it('Fastify: a slash at the end, which no route matches', async () => {
+    const built = await listeningApp(fastify(), options());
+    const { status, url } = await recorded(built, `${built.url}/reset/${TOKEN}/`);
+    expect([status, url]).toEqual([404, '/reset/[redacted]/']);
+  });
+
+  it('Express: middleware that takes a locale off the URL', async () => {
+    const instance = express();
+    instance.use((request, _response, next) => {
+      request.url = stripLocale(request.url);
+      next();
+    });
+    const built = await listeningApp(new ExpressAdapter(instance), options());
+    const { status, url } = await recorded(built, `${built.url}/en/reset/${TOKEN}`);
+    expect([status, url]).toEqual([200, '/en/reset/[redacted]']);
+  });
+
+  it('Express: an application below a path of another one', async () => {
+    const inner = express();
+    const built = await buildApp(new ExpressAdapter(inner), options());
+    const outer = express().use(
+      '/shop',
+      inner as unknown as (request: IncomingMessage, response: ServerResponse) => void,
+    );
+    const { server, url } = await ownServer(outer);
+    const told = await recorded(built, `${url}/shop/reset/${TOKEN}`);
+    expect([told.status, told.url]).toEqual([200, '/shop/reset/[redacted]']);
+    expect(told.all).not.toContain(TOKEN);
+    await closeServer(server);
+  });
+});
+
+describe.each(adapters)('in a recording on %s', (adapter) => {
+  it('is no value that looks random, or whose name is of a secret, and ids of databases are', async () => {
+    const built = await listeningApp(adapterOf(adapter), options());
+    const { recording } = built.app.get(PerfService);
+    recording.start({ forMs: 60_000 });
+    const kept = 'from=507f1f77bcf86cd799439011&upload=01HV3Q7Z8XJ4K5M6N7P8Q9R0ST&name=order-2024-01-15-summary';
+    const secret =
+      'security_answer=Rex&senha=Rex&%E5%AF%86%E7%A0%81=Rex&q=V1StGXR8_Z5jdHi6B-myT&pay=visa4111111111111111';
+    await call(`${built.url}/nowhere?${kept}&${secret}`);
+    await settled(built);
+    const [line] = linesOf((await recording.stop()).file);
+    expect(line!.url).toBe(
+      `/nowhere?${kept}&security_answer=[redacted]&senha=[redacted]&%E5%AF%86%E7%A0%81=[redacted]&q=[redacted]&pay=[redacted]`,
+    );
+  });
+});

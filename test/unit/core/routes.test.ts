@@ -1,0 +1,65 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { OncePerCause } from '../../../src/core/reporter.js';
+import { Routes, type Route, type RouteHandler } from '../../../src/request/routes.js';
+
+const handlers: Record<string, string> = { 'GET /users/:id': 'Users.find', 'ALL /any': 'Users.any' };
+let routes: Routes;
+let announced: Route[];
+beforeEach(() => {
+  const nothing = (): void => {};
+  routes = new Routes(new OncePerCause({ log: nothing, warn: nothing, error: nothing }, () => 0));
+  routes.findHandler = (method, pattern): RouteHandler | null => {
+    const name = handlers[`${method} ${pattern}`];
+    if (name === undefined) return null;
+    return {
+      className: 'Users',
+      methodName: name.split('.')[1]!,
+      name,
+      skipped: false,
+      slowMs: null,
+      uncompressed: false,
+    };
+  };
+  announced = [];
+  routes.listen((route) => void announced.push(route));
+});
+
+describe('a route that Nest has registered', () => {
+  it('is made once, with its handler, when a request first reaches it', () => {
+    const route = routes.findOfNest('GET', '/users/:id');
+    expect(route).toMatchObject({ method: 'GET', pattern: '/users/:id', handler: { name: 'Users.find' } });
+    expect(routes.findOfNest('GET', '/users/:id')).toBe(route);
+    expect(announced).toEqual([route]);
+  });
+
+  it('is one for each method of `@All()`, and unknown methods share one', () => {
+    const declared = routes.findOfNest('ALL', '/any');
+    const methods = ['GET', 'PUT', 'BREW', 'POUR'].map((method) => declared.forMethod(method));
+    expect(methods.map(({ method }) => method)).toEqual(['GET', 'PUT', '_OTHER', '_OTHER']);
+    expect(methods[2]).toBe(methods[3]);
+  });
+
+  it('is found where only the framework tells it: a HEAD by its GET, any method by `@All()`', () => {
+    const found = [
+      routes.findOfFramework('GET', '/users/:id', true),
+      routes.findOfFramework('HEAD', '/users/:id', true),
+      routes.findOfFramework('PATCH', '/any', true),
+      routes.findOfFramework('PATCH', '/users/:id', true),
+    ];
+    expect(found.map((route) => [route?.method, route?.handler?.name])).toEqual([
+      ['GET', 'Users.find'],
+      ['HEAD', 'Users.find'],
+      ['PATCH', 'Users.any'],
+      ['PATCH', undefined],
+    ]);
+    expect(found[0]).toBe(routes.findOfNest('GET', '/users/:id'));
+  });
+});
+
+it('routes beside Nest’s are bounded, and take no room from Nest’s', () => {
+  for (let i = 0; i < 300; i++) routes.findOfFramework('GET', `/hostile-${i}`, false);
+  expect(announced).toHaveLength(200);
+  expect(routes.findOfFramework('GET', '/hostile-0', false)?.pattern).toBe('/hostile-0');
+  expect(routes.findOfFramework('GET', '/hostile-299', false)).toBeNull();
+  expect(routes.findOfFramework('GET', '/users/:id', true)?.handler?.name).toBe('Users.find');
+});

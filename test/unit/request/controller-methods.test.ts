@@ -1,0 +1,117 @@
+import { All, Controller, Get, Head, Module, Post, RequestMapping, RequestMethod, Version } from '@nestjs/common';
+import { NestFactory, ModulesContainer, RouterModule } from '@nestjs/core';
+import { describe, expect, it } from 'vitest';
+import { SkipPerf, SlowMs } from '../../../src/index.js';
+import { controllerMethods, RouteHandlers } from '../../../src/request/handlers.js';
+
+async function handlersOf(controllers: (new () => object)[], imports: object[] = []): Promise<RouteHandlers> {
+  @Module({ controllers, imports: imports as never[] })
+  class AppModule {}
+  const app = await NestFactory.createApplicationContext(AppModule, { logger: false });
+  const handlers = new RouteHandlers(controllerMethods(app.get(ModulesContainer)));
+  await app.close();
+  return handlers;
+}
+const nameOf = (handlers: RouteHandlers, method: string, path: string): string | null =>
+  handlers.find(method, path)?.name ?? null;
+
+describe('the handler behind a route', () => {
+  @Controller()
+  class Root {
+    @Get() root(): void {}
+    @Get(':page') page(): void {}
+  }
+  @Controller(['users', '/people/'])
+  class Users {
+    @Get() list(): void {}
+    @Get(':id') find(): void {}
+    @Post(['', 'many']) create(): void {}
+    @Head(':id') exists(): void {}
+    @All('*rest') any(): void {}
+    @RequestMapping({ path: 'mapped', method: RequestMethod.PATCH }) mapped(): void {}
+    helper(): void {}
+  }
+
+  it('is found by method and path, whatever prefix stands before', async () => {
+    const handlers = await handlersOf([Root, Users]);
+    const found = Object.entries({
+      'GET /users': 'Users.list',
+      'GET /people': 'Users.list',
+      'GET /api/v1/users/:id': 'Users.find',
+      'POST /users': 'Users.create',
+      'POST /users/many': 'Users.create',
+      'HEAD /users/:id': 'Users.exists',
+      'ALL /users/*rest': 'Users.any',
+      'PATCH /users/mapped': 'Users.mapped',
+      'GET /': 'Root.root',
+      'GET /:page': 'Root.page',
+      'GET /api/': 'Root.root',
+      'DELETE /users/:id': null,
+    });
+    for (const [route, name] of found) {
+      const [method, path] = route.split(' ') as [string, string];
+      expect(nameOf(handlers, method, path), route).toBe(name);
+    }
+  });
+
+  it('is the one with the longest path of its own', async () => {
+    @Controller('orders/users')
+    class OrdersOfUsers {
+      @Get(':id') find(): void {}
+    }
+    const handlers = await handlersOf([OrdersOfUsers, Root, Users]);
+    expect(nameOf(handlers, 'GET', '/orders/users/:id')).toBe('OrdersOfUsers.find');
+    expect(nameOf(handlers, 'GET', '/users/:id')).toBe('Users.find');
+  });
+
+  it('is found below the path of its module', async () => {
+    @Module({ controllers: [Users] })
+    class UsersModule {}
+    const handlers = await handlersOf(
+      [Root],
+      [UsersModule, RouterModule.register([{ path: 'admin', module: UsersModule }])],
+    );
+    expect(nameOf(handlers, 'GET', '/admin/users/:id')).toBe('Users.find');
+  });
+
+  it('is told by the version in the path', async () => {
+    @Controller({ path: 'cats', version: '1' })
+    class First {
+      @Get() list(): void {}
+    }
+    @Controller({ path: 'cats', version: ['2', '12'] })
+    class Second {
+      @Get() list(): void {}
+      @Get() @Version('3') third(): void {}
+    }
+    const handlers = await handlersOf([First, Second]);
+    const names = ['/v1/cats', '/v2/cats', '/v3/cats', '/v12/cats'].map((path) => nameOf(handlers, 'GET', path));
+    expect(names).toEqual(['First.list', 'Second.list', 'Second.third', 'Second.list']);
+  });
+});
+
+describe('handlers that share a method and a path', () => {
+  @Controller({ path: 'cats', version: '1' })
+  class First {
+    @Get() @SlowMs(5) @SkipPerf() list(): void {}
+  }
+  @Controller({ path: 'cats', version: '2' })
+  class Second {
+    @Get() @SlowMs(5) list(): void {}
+  }
+  @Controller({ path: 'cats', version: '3' })
+  class Third {
+    @Get() @SlowMs(7) list(): void {}
+  }
+
+  it('share a name, in the order of their registration', async () => {
+    expect(nameOf(await handlersOf([First, Second]), 'GET', '/cats')).toBe('First.list | Second.list');
+  });
+
+  it('are slow as they agree, and skipped where all are', async () => {
+    const first = (await handlersOf([First, Second])).find('GET', '/cats');
+    expect(first).toMatchObject({ slowMs: 5, skipped: false });
+    expect((await handlersOf([First, Second, Third])).find('GET', '/cats')).toMatchObject({ slowMs: null });
+    expect((await handlersOf([First])).find('GET', '/cats')).toMatchObject({ slowMs: 5, skipped: true });
+  });
+});
