@@ -16,8 +16,8 @@ import type { HistoryStore } from './history-store.js';
 import { MINUTE_MS, WINDOW_MS } from './rows/tiers.js';
 import { VerdictKeeper } from './verdicts/verdict-keeper.js';
 
-/** Between two minutes at the least, milliseconds. */
-const MIN_WAIT_MS = 5_000;
+/** Between two looks at the least, milliseconds. */
+const MIN_WAIT_MS = 50;
 
 type Options = NonNullable<Resolved<typeof historyOption>>;
 
