@@ -9,15 +9,12 @@ const { exports } = JSON.parse(readFileSync(new URL('../node_modules/nestjs-perf
 const withoutVendor = ['.', './testing'];
 /** What starts an entry's vendor, where its import does not. `statsigSink` has none of its own: the client it is given is one. */
 const sinkOf = {
+  // An extension loads its vendor when the application boots.
   './cache': ({ cache }) => ({ start: () => boot(cache()) }),
   './redis': ({ redisCache }) => ({ start: () => redisCache({ connection: {} }).open({}) }),
   './prometheus': ({ prometheusSink }) => prometheusSink(),
   './opentelemetry': ({ openTelemetrySink }) => openTelemetrySink(),
-  // An extension loads its vendor when the application boots.
-  './guard': ({ guard }) => {
-    const feature = guard({ upstreams: { api: { deadlineMs: 1 } } }).create({ enabled: true });
-    return { start: () => feature.install({ modules: new Map(), adapter: null }) };
-  },
+  './guard': ({ guard }) => ({ start: () => boot(guard({ upstreams: { api: { deadlineMs: 1 } } })) }),
 };
 function boot(extension) {
   const module = { module: class {}, imports: [PerfModule.forRoot({ extensions: [extension] })] };
