@@ -48,7 +48,7 @@ export class PerfRuntime implements Overview {
   private server: Server | null = null;
   private platform: Platform | null = null;
   private endKeptConnections: () => void = () => {};
-  /** What a sink that starts too late registers is ignored. */
+  /** False once sinks have started: later registrations are ignored. */
   private sinksMayRegister = true;
   private starting: Promise<void> = Promise.resolve();
   private cancelStartCheck: () => void = () => {};

@@ -5,7 +5,7 @@ export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, ASYNC_OPTIONS_TYPE
   new ConfigurableModuleBuilder<PerfModuleOptions>({ moduleName: 'Perf' }).setClassMethodName('forRoot').build();
 
 export const PERF_EXTENSIONS = Symbol('PERF_EXTENSIONS');
-/** Where records go; `overridePerfSinks` puts others in their place. */
+/** The sinks that receive records; `overridePerfSinks` replaces them. */
 export const PERF_SINKS = Symbol('PERF_SINKS');
 /** The class of `PerfModule`, for its host. */
 export const PERF_MODULE = Symbol('PERF_MODULE');

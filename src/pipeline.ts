@@ -24,7 +24,7 @@ export interface PipelineParts {
 type Step = RequestStep | null | undefined | false;
 const steps = (list: readonly Step[]): RequestStep[] => list.filter((step) => typeof step === 'function');
 
-/** What happens to a request, in this order. Nothing else does. */
+/** All steps of a request, in this order. */
 export function buildPipeline(parts: PipelineParts, requests: RequestTracker): Pipeline {
   const { eventLoop, upstream, latency, experiments, users, compression, defer, recordings } = parts;
   const { readSpan } = requests;

@@ -32,7 +32,7 @@ export interface Votes {
   readonly shown: readonly TakenSample[];
   /** Milliseconds that samples with code represent. */
   readonly codeMs: number;
-  /** Of `shown`: half of its time is in `…Sync` calls for files or processes. */
+  /** Half of the time of `shown` is in `…Sync` calls for files or processes. */
   readonly isSyncIo: boolean;
   /** The loop stood still at least from the first of `shown` to the last. */
   readonly provenMs: number;

@@ -181,7 +181,7 @@ export function samplerThread(
     Atomics.add(words, WORD.runDelayUs, Math.round(known[1] - before.runDelayUs));
   }
 
-  /** Where a moment falls into a schedule that has long been running: one right away would always meet the first request. */
+  /** Draws the first moment as in a schedule that has long been running: a sample at once would always meet the first request. */
   function beginSchedule(now: number): void {
     const perSecond = Atomics.load(words, WORD.rate);
     nextDueMs = now + (1_000 / perSecond) * Math.sqrt(0.25 + 2 * Math.random()) * Math.random();

@@ -2,7 +2,7 @@ import type { Histogram } from '../core/histogram.js';
 import type { Route } from '../request/routes.js';
 import type { RouteHistogram } from '../core/sink.js';
 
-/** What has been counted of one route since the application started. */
+/** The counts of one route since the application started. */
 export interface CountedRoute {
   readonly route: Route;
   readonly byStatus: ReadonlyMap<number, Histogram>;

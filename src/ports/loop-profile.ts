@@ -15,7 +15,7 @@ export abstract class LoopShares {
 export interface Profile {
   /** All samples, of every route. */
   readonly samples: number;
-  /** Of them: the loop waited for events. While no request is in flight, no samples are taken. */
+  /** Samples in which the loop waited for events. None are taken while no request is in flight. */
   readonly idle: number;
   /**
    * The busiest first. `route` is `'GET /users/:id'`, `'GET (no route)'` where none matched, or `'background'`: in no request's

@@ -5,9 +5,9 @@ import type { RouteTime, RouteUpstream } from '../core/snapshot.js';
 export interface RouteTimeTotals {
   readonly count: number;
   readonly upstreamMs: number;
-  /** The event loop was busy, with whatever. */
+  /** Milliseconds in which the event loop was busy, with any work. */
   readonly busyMs: number;
-  /** Of both: a call was under way, and the event loop was busy. */
+  /** Milliseconds in which a call was under way and the event loop was busy. */
   readonly upstreamBusyMs: number;
   /** Requests that have ended, aborted ones included, and the CPU time on the main thread of them all; null: nothing is sampled. */
   readonly ended: number;
@@ -21,9 +21,9 @@ export interface RouteCalls {
   readonly wallMs: number;
 }
 
-/** Where the time of routes goes. Not provided with `upstream: false`. */
+/** The time of routes, by what it was spent on. Not provided with `upstream: false`. */
 export abstract class RouteTimeFigures {
-  /** Of routes that share a row, whose requests are proven to have blocked the loop so long; null before one has completed. */
+  /** The time of routes that share a row. `blockedMs`: proven blocks of their requests. Null before a request has completed. */
   abstract timeOf(routes: readonly Route[], blockedMs: number): RouteTime | null;
   abstract upstreamOf(routes: readonly Route[], count: number): RouteUpstream[];
   abstract totalsOf(route: Route): RouteTimeTotals | null;

@@ -44,7 +44,7 @@ export interface NeededExtension {
   readonly name: string;
   /** `'@Cached()'` */
   readonly decorator: string;
-  /** What to write: `"extensions: [cache()]"`. */
+  /** The option to add: `"extensions: [cache()]"`. */
   readonly add: string;
   /** The error where the extension is there, and does not have what the decorator names. */
   readonly unknown?: (where: string, extension: PerfExtension) => PerfError;

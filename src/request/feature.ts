@@ -9,7 +9,7 @@ import type { Platform } from './platform.js';
 /** The resolved options of all features, by their names. */
 export const FEATURE_OPTIONS = Symbol('PERF_RESOLVED_OPTIONS');
 
-/** What is known when the application's modules have been made, and its routes are not registered yet. */
+/** The application at the time when its modules have been made and its routes are not registered yet. */
 export interface FeatureBoot {
   readonly modules: ModulesContainer;
   /** The route methods of all controllers. */

@@ -2,7 +2,7 @@ import type { Routes } from './routes.js';
 import type { RawAnswer } from './answer.js';
 import type { RequestTracker, RequestPlatform } from './tracker.js';
 
-/** What a server framework gives. The only place that knows which one it is. */
+/** One server framework, behind an interface. Only its implementations know which one it is. */
 export interface Platform extends RequestPlatform {
   /** `other`: an adapter that this library knows by Nest's abstract class alone. */
   readonly kind: 'fastify' | 'express' | 'other';

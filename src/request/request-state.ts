@@ -38,13 +38,13 @@ export interface RequestOwner {
   findRoute(state: RequestState): Route | null;
 }
 
-/** Where the time of a request went, final once it has ended. */
+/** The time of a request, by what it was spent on; final once the request has ended. */
 export interface TimeSplit {
   readonly time: RequestTime;
   readonly upstream: readonly UpstreamUse[];
 }
 
-/** What experiments note on a request beside its variants. */
+/** Notes of experiments on a request, beside its variants. */
 export interface ExperimentNotes {
   /** Gates whose variant was not drawn. */
   readonly uncounted: string[];

@@ -45,7 +45,7 @@ export const trackerOf = (state: RequestState): RequestTracker => state.owner as
 /** One step of the pipeline. Runs on the request path. */
 export type RequestStep = (state: RequestState) => void;
 
-/** What happens when a request starts, and when it has ended: then status, outcome and duration are final. */
+/** The steps at the start of a request, and at its end, when status, outcome and duration are final. */
 export interface Pipeline {
   readonly started: readonly RequestStep[];
   readonly ended: readonly RequestStep[];

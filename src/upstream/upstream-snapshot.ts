@@ -30,7 +30,7 @@ export function routeUpstreams(targets: readonly Target[], of: readonly Route[],
   return rows;
 }
 
-/** What {@link routeTime} needs. */
+/** The input of {@link routeTime}. */
 export interface TimeFigures {
   readonly times: ReadonlyMap<Route, RouteTimes>;
   /** Null: nothing is sampled. */

@@ -25,7 +25,7 @@ import type { SharedResponseOptions, SharedRoute } from './shared-route.js';
 
 export const SHARED_RESPONSE_METADATA = 'perf:shared-response';
 
-/** What a decorated handler was given; undefined where it is not decorated. */
+/** The decorator's options on a handler; undefined without the decorator. */
 export const sharedOptionsOf = (handler: object): SharedResponseOptions | undefined =>
   Reflect.getMetadata(SHARED_RESPONSE_METADATA, handler) as SharedResponseOptions | undefined;
 

@@ -144,7 +144,7 @@ export class SharedRoute {
     return flight === null ? { kind: 'lead', flight: this.lead(key, caller, kept, own) } : null;
   }
 
-  /** What makes a caller known whom the decorator does not let share; null: it shares. */
+  /** The sign of a known caller, who gets an answer of their own; null: the answer may be shared. */
   private ownSign(caller: Caller): CallerSign | null {
     return this.varies || this.options.forEveryone === true ? null : caller.sign();
   }

@@ -4,7 +4,7 @@ import type { DeferFunction } from '../deferred-work.js';
 import type { WorkOptions } from '../work-options.js';
 import type { AnyWork } from './work-providers.js';
 
-/** What stands on a handler or controller: a class to resolve from DI, or a function. */
+/** The work that a decorator names: a class that injection resolves, or a function. */
 export type DeclaredWork = WorkOptions & ({ readonly type: Type<AnyWork> } | { readonly run: DeferFunction });
 
 /** The works of one wrapper of a method. */

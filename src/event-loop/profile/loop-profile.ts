@@ -9,7 +9,7 @@ import { SampledWindow } from './sampled-window.js';
 
 /** Figures are of the last one to two of these. */
 export const HALF_MS = 300_000;
-/** Of each of the two halves. */
+/** Stack nodes that each of the two halves keeps. */
 const MAX_NODES = 2_500;
 /** One sample represents no more: a machine that was suspended has run nothing. */
 const MAX_SAMPLE_MS = 10_000;

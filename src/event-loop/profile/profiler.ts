@@ -10,7 +10,7 @@ import { keyOf, StackNode, StackTree } from './stack-tree.js';
 
 /** While somebody waits for a profile. */
 const SAMPLES_PER_SECOND = 100;
-/** Of one profile. */
+/** Stack nodes that one profile keeps. */
 const MAX_NODES = 5_000;
 /** The watchdog's thread reads no beat while it looks up positions. */
 const LOCATE_CHUNK = 50;
@@ -47,7 +47,7 @@ export class LoopProfiler implements Profiler {
     const locate = await this.locateFunctions(trees);
     const [samples, idle] = [sumOf(windows, (window) => window.samples), sumOf(windows, (window) => window.idle)];
     const { routes, busyMs } = countByRoute(windows, wallMs);
-    // What is not sampled, because no request is in flight, is idle as well.
+    // Time without a request in flight is not sampled: it counts as idle.
     const idling = new StackNode('(idle)', null);
     idling.selfMs = Math.max(0, wallMs - busyMs);
     idling.samples = idling.selfMs === 0 ? 0 : Math.max(1, idle);
@@ -111,7 +111,7 @@ export class LoopProfiler implements Profiler {
   }
 }
 
-/** Of TypeScript that a loader compiles, the main thread knows the map. */
+/** TypeScript that a loader compiles has its source map on the main thread alone. */
 const mayHaveMap = ({ file }: Frame): boolean =>
   file !== null && !file.startsWith('node:') && !SourceLines.isTypeScript(file);
 

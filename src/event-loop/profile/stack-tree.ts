@@ -29,7 +29,7 @@ export const OTHER = '(other)';
 /** Stands for the outermost calls of a stack that was cut. */
 export const CUT = '(cut)';
 
-/** Of all nodes, so many may be labels; the calls that are kept when there is no more room are as many. */
+/** The share of nodes that may be labels, and the share of calls that stay when the tree is full. */
 const KEPT_SHARE = 1 / 8;
 
 /** Counts stacks below labels, with a bound on its nodes: the rarest calls become one node `(other)` of their caller. */
