@@ -85,7 +85,7 @@ export class FastifyPlatform implements Platform {
     const declared = isList ? 'ALL' : this.declaredMethods.get(`${method as string} ${url}`)!;
     let route: Route | null = null;
     const trigger: OnRequest = (request, _reply, done) => {
-      const state = stateOf(request);
+      const state = stateOf(request.raw);
       route ??= routes.findOfNest(declared, url);
       if (state !== null) requests.triggered(state, route);
       done();
