@@ -48,6 +48,9 @@ describe.runIf(existsSync('/proc/self/stat'))('the lock of a file', () => {
     const parent = spawn('sh', ['-c', 'sleep 600 & echo $!; exec sleep 600']);
     const [said] = (await once(parent.stdout, 'data')) as [Buffer];
     const pid = said.toString().trim();
+    // The shell itself would ask for the end of its child.
+    const parentName = (): string => readFileSync(`/proc/${parent.pid}/comm`, 'utf8').trim();
+    await until('the shell to be replaced', () => parentName() === 'sleep');
     const own = await lockFile(file, inUse);
     const [place] = readFileSync(`${file}.lock`, 'utf8').split(' ');
     own.release();
