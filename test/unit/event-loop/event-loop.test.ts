@@ -87,22 +87,6 @@ describe('the event loop', () => {
     expect(records).toEqual([]);
   });
 
-  it('charges nobody with waiting where no sample shows the code, so that any request may have blocked', async () => {
-    await until('a block that the machine has not made', async () => {
-      records = [];
-      const [one, other] = [begin(), begin()];
-      spin(THRESHOLD_MS + 20);
-      end(one);
-      // Or it would wait in whatever block the machine makes next.
-      end(other);
-      await loop.settled();
-      if (records.length !== 1 || records[0]!.record.cause === 'not-scheduled') return false;
-      expect(records[0]!.record).toMatchObject({ request: null, delayed: [] });
-      expect([one.delayedMs, other.delayedMs, one.blockedMs]).toEqual([0, 0, 0]);
-      return true;
-    });
-  });
-
   it('survives what an application has put on a request, and writes the record without it', async () => {
     const fails = (): never => {
       throw new Error('on purpose');
