@@ -18,20 +18,17 @@ const markdown = (head, rows, ...below) => {
   return [...lines.map((cells) => `| ${cells.join(' | ')} |`), '', ...below].join('\n');
 };
 
-/** The rows that somebody who decides compares: their result, their name in it, and another one where that says too little. */
+/** The rows that somebody who decides compares: their result, and their name in it. */
 const COST = [
   ['overhead', 'bare Nest + Fastify'],
-  ['overhead', 'bare Nest + Fastify again'],
+  ['overhead', 'nestjs-perf: latency only'],
   ['overhead', 'nestjs-perf: all defaults'],
   ['overhead', 'prom-client interceptor'],
   ['overhead', 'nestjs-pino'],
   ['overhead', 'OpenTelemetry http'],
   ['express', 'bare Nest + Express'],
-  ['express', 'nestjs-perf: all defaults', 'nestjs-perf: all defaults, Express'],
+  ['express', 'nestjs-perf: all defaults'],
 ];
-/** Written on the shortest line that says the same. */
-const shortRatio = ({ median, low, high }) =>
-  low === 1 && high === 1 ? '1' : `${median.toFixed(2)} (${low.toFixed(2)}–${high.toFixed(2)})`;
 
 const TABLES = {
   overhead: () => byNode('overhead'),
@@ -41,17 +38,16 @@ const TABLES = {
   'dashboard-peers': () => byNode('dashboard-peers'),
   cost() {
     const nodes = ['node20', 'node24'];
-    const rows = COST.map(([name, variant, shown = variant]) => {
-      const of = nodes.map((node) => resultOf(`${name}-${node}`).rows.find((row) => row.name === variant));
-      if (of.includes(undefined)) throw new Error(`The results of ${name} have no row "${variant}".`);
-      const cells = of.flatMap(({ cpuRatio, p50Ms, p99Ms }) => [
-        shortRatio(cpuRatio),
-        `${p50Ms.toFixed(1)} / ${p99Ms.toFixed(1)}`,
-      ]);
-      return [shown, ...cells];
+    const rows = COST.map(([name, variant]) => {
+      const cells = nodes.map((node) => {
+        const row = resultOf(`${name}-${node}`).rows.find((one) => one.name === variant);
+        if (row === undefined) throw new Error(`The result ${name}-${node} has no row "${variant}".`);
+        const cpu = `${row.cpuUsPerRequest.toFixed(0)} µs`;
+        return row.cpuRatio.low === row.cpuRatio.high ? cpu : `${cpu}, × ${interval(row.cpuRatio)}`;
+      });
+      return [name === 'express' && !variant.includes('Express') ? `${variant}, Express` : variant, ...cells];
     });
-    const head = nodes.flatMap((node) => [`CPU, Node ${node.slice(4)}`, 'p50 / p99 ms']);
-    return markdown(['', ...head], rows);
+    return markdown(['', 'Node 20', 'Node 24'], rows);
   },
   deferred() {
     const result = resultOf('deferred');
