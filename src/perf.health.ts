@@ -6,11 +6,11 @@ import { BADLY_THROTTLED } from './resources/resource-diagnostics.js';
 /** Whether the process can do its work, for a health check. */
 export interface PerfHealth {
   readonly status: 'ok' | 'degraded';
-  /** What is wrong, in words; empty when nothing is. Of a feature that is off, nothing is known. */
+  /** The reasons in words; empty when all is well. A feature that is off has none. */
   readonly reasons: readonly string[];
 }
 
-/** Of the last 5 to 10 s; one long block is no state, a loop without rest is. */
+/** The window is the last 5 to 10 s: one long block is no state, a loop without rest is. */
 const BUSY = 0.95;
 const LATE_MS = 500;
 const HEAP_FULL = 0.9;

@@ -32,7 +32,7 @@ const forExtensions: Provider[] = [
 ];
 
 /**
- * What an application has once, and the hooks of its life. Global, so that every `PerfModule` finds it; applications inject the
+ * The providers that an application has once, and its lifecycle hooks. Global, so that every `PerfModule` finds it; applications inject the
  * exports of `PerfModule`.
  * @internal
  */

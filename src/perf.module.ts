@@ -17,7 +17,7 @@ import { noOptions } from './perf.registration.js';
 import { PerfService } from './perf.service.js';
 import { MODULE_OPTIONS_TOKEN, PERF_EXTENSIONS, PERF_MODULE, PERF_SERVICE } from './perf.tokens.js';
 
-/** Who may inject what the module offers. */
+/** Whether every module may inject what this one exports. */
 export interface PerfModuleScope {
   /**
    * Every module of the application; false: those that import `PerfModule` itself, beside the one with `forRoot()`.
@@ -27,7 +27,7 @@ export interface PerfModuleScope {
 }
 
 const isGlobal = boolean({ default: true });
-/** What stands beside the options that a factory makes. */
+/** Options beside those that a factory makes. */
 const BESIDE_FACTORY: ReadonlySet<string> = new Set([
   'imports',
   'inject',
@@ -63,7 +63,7 @@ export class PerfModule {
     return scoped(PerfHostModule.forRoot(rest), scope, extensions);
   }
 
-  /** The same, with options that a provider makes: `useFactory`, or `create()` of the class in `useClass` or `useExisting`. */
+  /** Registers the module with options that a provider makes: `useFactory`, or `create()` of the class in `useClass` or `useExisting`. */
   static forRootAsync(
     options: ConfigurableModuleAsyncOptions<PerfModuleOptions> &
       PerfModuleScope &

@@ -56,17 +56,17 @@ export interface PerfModuleOptions {
    */
   eventLoop?: boolean | EventLoopOptions;
   /**
-   * Whom requests wait for: calls of `fetch`, `node:http`, Redis and SQL clients, by target and by request.
+   * Upstream calls that requests wait for: calls of `fetch`, `node:http`, Redis and SQL clients, by target and by request.
    * @default true
    */
   upstream?: boolean | UpstreamOptions;
   /**
-   * Who uses which route most, in the last hour.
+   * The heaviest users of each route in the last hour.
    * @default true
    */
   users?: boolean | UsersOptions;
   /**
-   * What was, and whether it got slower.
+   * The past minutes, hours and days, and whether it got slower.
    * @default true
    */
   history?: boolean | HistoryOptions;
@@ -91,19 +91,19 @@ export interface PerfModuleOptions {
    */
   dashboard?: boolean | DashboardOptions;
   /**
-   * Where records go: sinks, and classes or injection tokens of providers that are sinks. They start before `onModuleInit`.
+   * Receivers of records: sinks, and classes or injection tokens of providers that are sinks. They start before `onModuleInit`.
    * @default [loggerSink()]
    */
   sinks?: readonly SinkOption[];
   /**
-   * Whom a request is for; null for nobody that is known. Ids that are numbers become text. It stands on records, and experiments
+   * The unit that a request is for; null when unknown. Ids that are numbers become text. It stands on records, and experiments
    * are randomised by it; on a route of `@SharedResponse()` somebody gets an answer of its own. Called with the framework's request
    * when its response has ended, at the first check of a gate in it, and behind the guards of such a route.
    * @default `request.user?.id`
    */
   unit?(this: void, request: PerfRequest): Unit | null;
   /**
-   * What is deployed, on every request's record.
+   * The release, on every request's record.
    * @default what the platform says (`GIT_COMMIT`, `SOURCE_VERSION`, …), else the version in the application's package.json
    */
   release?: string;

@@ -74,7 +74,7 @@ export class PerfRuntime implements Overview {
   start(adapter: AbstractHttpAdapter | null, modules: ModulesContainer): Promise<void> {
     this.cancelStartCheck();
     return (this.started ??= (this.starting = this.startOnce(adapter, modules)).catch(async (error: unknown) => {
-      // Nobody closes an application whose boot has failed.
+      // An application whose boot has failed is never closed.
       await this.stop();
       throw error;
     }));
@@ -262,7 +262,7 @@ export class PerfRuntime implements Overview {
     return healthOf(snapshot, this.options.defer?.maxPending ?? null, others);
   }
 
-  /** What is on, and where to look. */
+  /** Logs which features are on, and the guide to read. */
   private startLine(): string {
     const { recorder, release, requests } = this.application;
     const served = requests.platform !== null;

@@ -15,7 +15,7 @@ import { PerfApplication } from './request/application.js';
 import type { PerfHealth } from './perf.health.js';
 import { PerfRuntime } from './perf.runtime.js';
 
-/** What is known now, and a way to say how much data a request works on. */
+/** Reads the present figures; {@link note} adds the size of the data that a request works on. */
 @Injectable()
 export class PerfService {
   /** @internal */
@@ -81,7 +81,7 @@ export class PerfService {
   }
 
   /**
-   * What was, step by step; the running minute included. One minute a step within the last 6 hours, 5 minutes within the last 48,
+   * Returns the past step by step; the running minute included. One minute a step within the last 6 hours, 5 minutes within the last 48,
    * else an hour, or the next multiple of it that is not shorter than `stepMs`. Times are epoch milliseconds.
    * @param options.route one route: `'GET /users/:id'`. Default: all
    * @throws PERF_ERR_OPTION
@@ -117,7 +117,7 @@ export class PerfService {
     return profiler.profile(read);
   }
 
-  /** What has become worse or better: active ones first, then what was resolved in the last days. */
+  /** Returns what has become worse or better: active verdicts first, then those resolved in the last days. */
   verdicts(): readonly Verdict[] {
     return this.past?.verdicts() ?? [];
   }

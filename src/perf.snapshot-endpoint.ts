@@ -12,7 +12,7 @@ export interface SnapshotEndpointOptions {
    * @default '/perf/snapshot'
    */
   path?: string;
-  /** Who may read it; others are answered with 403. */
+  /** Decides whether a request may read it; others are answered with 403. */
   authorize(this: void, request: PerfRequest): boolean | Promise<boolean>;
 }
 

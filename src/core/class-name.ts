@@ -6,7 +6,7 @@ export function isMinified(type: Function): boolean {
   const { name } = type;
   if (name.length > 3) return false;
   const source = Function.prototype.toString.call(type);
-  // Not that of an argument: `extends mixin({ … })`.
+  // The name of an argument is no class name: `extends mixin({ … })`.
   const beforeBrace = /[^(](?=\{)/.exec(source)?.[0] ?? ' ';
   return !/\s/.test(beforeBrace) || (name.length <= 2 && /^[a-z_$]/.test(name));
 }

@@ -1,4 +1,4 @@
-// Not the global, which Node makes a getter: each reading would pay for finding it.
+// Node makes the global a getter: each reading would pay for it.
 import { performance } from 'node:perf_hooks';
 
 /** Monotonic time in milliseconds, for durations. */

@@ -1,4 +1,4 @@
-/** What a map holds for a key; made when it holds nothing. */
+/** Returns the value of a key; makes it when the map has none. */
 export function entryOf<K, V>(map: Map<K, V>, key: K, make: () => V): V {
   let value = map.get(key);
   if (value === undefined) map.set(key, (value = make()));

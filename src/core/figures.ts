@@ -1,4 +1,4 @@
-/** What Node and containers call a megabyte. */
+/** The megabyte of Node and of containers, bytes. */
 export const MIB = 2 ** 20;
 export const mb = (bytes: number): number => Math.round(bytes / MIB);
 

@@ -224,7 +224,7 @@ const notOurs = (path: string, expected: string): PerfError =>
 
 const codeOf = (error: unknown): string | undefined => (error as NodeJS.ErrnoException).code;
 
-/** Where a pid means the same process: this host and PID namespace, since this boot. */
+/** The scope in which a pid means one process: this host and PID namespace, since this boot. */
 function here(): string {
   const read = (readOne: () => string): string => {
     try {

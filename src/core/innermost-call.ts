@@ -1,4 +1,4 @@
-/** Of the engine, or of this library where it stands between the application's calls. */
+/** Frames of the engine, and of this library between the application's calls. */
 const SAYS_LITTLE = / \((?:native|node:[^()]*|[^()]*[\\/]nestjs-perf[\\/]dist[\\/][^()]*)\)$/;
 
 /** The call that says most of a block without a line of the application: in a dependency's file, else the engine's own. */

@@ -1,4 +1,4 @@
-/** What a {@link LinkedList} holds; in one list at a time. */
+/** An item of a {@link LinkedList}; in one list at a time. */
 export interface Linked<T> {
   previous: T | null;
   next: T | null;

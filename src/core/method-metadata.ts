@@ -1,7 +1,4 @@
-/**
- * What a decorator has said of a class's methods, those that it extends included, under their names: another decorator may put a
- * function of its own in a method's place, or an accessor, which is not read. A method that overrides another stands for itself.
- */
+/** Lists the metadata of a class's methods by name, inherited ones included. An overriding method hides the one it overrides. */
 export function decoratedMethods(key: string, prototype: object): [name: string, said: unknown, placed: object][] {
   const found = new Map<string, [string, unknown, object]>();
   for (let owner: object | null = prototype; owner !== null; owner = Reflect.getPrototypeOf(owner)) {

@@ -41,7 +41,7 @@ const option = <T>(expected: string, read: (value: unknown, path: string) => T):
 export interface NumberRule {
   /** Without one it must be given. */
   default?: number;
-  /** What it counts, in words: "a number of milliseconds". */
+  /** The unit in words: "a number of milliseconds". */
   unit: string;
   /** Lowest value that is allowed. @default 0, excluded */
   min?: number;
@@ -118,7 +118,7 @@ export function ascending(
   });
 }
 
-/** Not given is null. */
+/** An option without a value is null. */
 export function optional<T>(inner: Option<T>): Option<T | null> {
   return option(inner.expected, (value, path) => (value === undefined ? null : inner.read(value, path)));
 }

@@ -1,4 +1,4 @@
-/** What turns the reading direction: Unicode's Bidi_Control. */
+/** Characters that turn the reading direction: Unicode's Bidi_Control. */
 const TURNING = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 /** C0 and C1 controls (U+009B alone starts a terminal's escape sequence), line separators, and {@link TURNING}. */
 // oxlint-disable-next-line no-control-regex

@@ -1,10 +1,7 @@
 import { printable } from './printable.js';
 import { withoutSecrets } from './secret-names.js';
 
-/**
- * What is worth saying of a failure, on one line and without a full stop: the message, which may hold what a client sent; never
- * a stack, a key or credentials.
- */
+/** Formats a failure on one line without a full stop: its message, which may quote a client; never a stack or a secret. */
 export function reasonOf(error: unknown, maxLength = 300): string {
   try {
     if (!(error instanceof Error)) return shown(String(error), maxLength);
@@ -17,6 +14,6 @@ export function reasonOf(error: unknown, maxLength = 300): string {
   }
 }
 
-/** What stands behind what is shown may be long, and a key may begin before its end. */
+/** The text behind the shown part may be long, and a key may begin before its end. */
 const shown = (text: string, maxLength: number): string =>
   printable(withoutSecrets(text.slice(0, 4 * maxLength)), maxLength).replace(/(?<!\.)\.$/, '');

@@ -22,11 +22,11 @@ export interface SpanRef {
   readonly traceFlags?: number;
 }
 
-/** What a server is that the application calls. */
+/** The kind of server that the application calls. */
 export type UpstreamKind = 'http' | 'redis' | 'sql' | 'other';
 
 /**
- * Where the time of a request went, milliseconds: `upstreamMs + idleMs + busyMs` is its `durationMs`.
+ * The time of a request by what it was spent on, milliseconds: `upstreamMs + idleMs + busyMs` is its `durationMs`.
  * The event loop's time is the whole process's: what was busy may have been another request's work.
  */
 export interface RequestTime {
@@ -36,13 +36,13 @@ export interface RequestTime {
   idleMs: number;
   /** No call was under way, and the event loop was busy. */
   busyMs: number;
-  /** Of `upstreamMs`: the event loop was busy, so the answer may have been there already. */
+  /** Part of `upstreamMs` in which the event loop was busy: the answer may have been there already. */
   upstreamBusyMs: number;
   /** Calls that began while it was in flight, and could not be placed on any request. */
   unplacedCalls: number;
 }
 
-/** What a request asked of one upstream. */
+/** The calls of a request to one upstream. */
 export interface UpstreamUse {
   /** `'http api.github.com'`, `'redis cache:6379'`. */
   target: string;
@@ -80,10 +80,10 @@ export interface RequestRecord {
   delayedMs: number;
   /** Gate name to `'on'` or `'off'`. */
   variants: Readonly<Record<string, string>> | null;
-  /** Whom it was for: by `experiments.unit` once a gate was checked in it, else by `unit`. */
+  /** The unit of the request: by `experiments.unit` once a gate was checked in it, else by `unit`. */
   unit: Unit | null;
   note: SizeNote | null;
-  /** What was deployed; null when nothing tells. */
+  /** The release that served it; null when unknown. */
   release: string | null;
   /** It took longer than the `slowMs` of its route; absent where it did not. */
   slow?: true;
@@ -123,7 +123,7 @@ export interface BlockRecord {
   cause: BlockCause;
   /** The request in flight in whose async context at least half of it ran. */
   request: RequestRef | null;
-  /** The same where that context is no proof: a handle that requests share (a pool's socket, a worker) started the code. */
+  /** The request where its context is no proof: a handle that requests share (a pool's socket, a worker) started the code. */
   suspect: RequestRef | null;
   /** `'file:line:column'` of the first frame in the application's code, source-mapped. */
   location: string | null;
@@ -141,7 +141,7 @@ export interface BlockRecord {
   note: SizeNote | null;
 }
 
-/** What the container allows and uses at one moment. Unknown is `null`; never NaN, never 2^63. */
+/** Limits and use of the container at one moment. Unknown is `null`; never NaN, never 2^63. */
 export interface ResourceSample {
   /** Epoch milliseconds. */
   at: number;
@@ -209,7 +209,7 @@ export interface DeferredRecord {
   /** When it ended, epoch milliseconds. */
   at: number;
   name: string;
-  /** Of the request that it belongs to, for example `/users/:id`; null outside of one. */
+  /** Route of its request, such as `/users/:id`; null outside of one. */
   route: string | null;
   /** It went, or was to go, through `defer.store`. */
   durable: boolean;
@@ -230,5 +230,5 @@ export interface VerdictRecord {
   verdict: Verdict;
 }
 
-/** What a {@link PerfSink} receives, told apart by `kind`. */
+/** A record for a {@link PerfSink}, discriminated by `kind`. */
 export type PerfRecord = RequestRecord | BlockRecord | ResourceRecord | DeferredRecord | VerdictRecord;

@@ -44,7 +44,7 @@ export class Recorder {
     return this.lanes.filter(({ isUsable }) => isUsable).map(({ sink }) => sink.name);
   }
 
-  /** Of which requests some sink wants records. */
+  /** Selects the requests whose records some sink wants. */
   get requestsWanted(): 'all' | 'slow' | 'none' {
     const wanted = new Set(this.lanes.map(({ sink }) => sink.requests ?? 'all'));
     return wanted.has('all') ? 'all' : wanted.has('slow') ? 'slow' : 'none';
@@ -202,7 +202,7 @@ class SinkLane {
     }
   }
 
-  /** Not together with others: what hangs must not take the time in which another one closes. */
+  /** Sinks close one by one: one that hangs must not take another's time. */
   async flushAndClose(deadlineMs: number): Promise<void> {
     const hasStarted = this.state === 'started';
     const leftMs = countdown(deadlineMs);
@@ -250,7 +250,7 @@ class SinkLane {
   }
 }
 
-/** What is left of so many milliseconds from now on. */
+/** Returns the milliseconds left of a deadline that begins now. */
 function countdown(ms: number): () => number {
   const endMs = performance.now() + ms;
   return () => Math.max(0, endMs - performance.now());

@@ -92,7 +92,7 @@ function redactEncoded(data: unknown, secrets: SecretNames, encodings: number): 
   }
 }
 
-/** Of a GraphQL request: where its `query` names a secret, as in `login(password: $p)`, any of them may hold it. */
+/** Variables of a GraphQL request: where its `query` names a secret, as in `login(password: $p)`, any of them may hold it. */
 const VARIABLES = 'variables';
 const TOO_LARGE = new Error('too large to redact');
 const PAIR_VALUES: ReadonlySet<string> = new Set(['value', 'values', 'content', 'text', 'data', 'v', 'val']);

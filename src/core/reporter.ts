@@ -4,7 +4,7 @@ import { inRootContext } from './root-context.js';
 /** Reasons in a message may hold what a client sent. Longer than any message of ours. */
 const MAX_LENGTH = 2_000;
 
-/** Where the library says what happened to itself. The module wires it to Nest's `Logger`. */
+/** Logs what happened to the library itself. The module wires it to Nest's `Logger`. */
 export interface Reporter {
   log(message: string): void;
   warn(message: string): void;
@@ -30,7 +30,7 @@ export function safeReporter(reporter: Reporter): Reporter {
 
 /** Between two lines of one cause. */
 const SAID_AGAIN_MS = 60_000;
-/** What was not met for so long makes room for others. */
+/** A cause that was not met for so long makes room for others. */
 const FORGOTTEN_MS = 10 * 60_000;
 /** Ports, durations and ids: a text that differs in them alone is of the same cause. */
 const NUMBERS = /\d{2,}|\b[0-9a-f-]{16,}\b/g;

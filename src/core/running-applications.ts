@@ -1,6 +1,6 @@
 import type { PerfSinkHost } from './sink.js';
 
-/** What a sink holds of each application that runs: a module class imported by two tests shares its sinks. */
+/** The running applications of a sink: two tests that import one module class share its sinks. */
 export class RunningApplications<T> {
   private readonly held = new Map<PerfSinkHost, T>();
 
@@ -12,7 +12,7 @@ export class RunningApplications<T> {
     this.held.set(host, value);
   }
 
-  /** Of the application that closes; the oldest where nobody says which. */
+  /** Removes the application that closes; the oldest where none is given. */
   take(host: PerfSinkHost | undefined): T | undefined {
     const closing = host ?? [...this.held.keys()][0];
     if (closing === undefined) return undefined;

@@ -2,7 +2,7 @@ import type { EventEmitter } from 'node:events';
 
 const LISTENERS: unique symbol = Symbol('perf:listeners');
 
-/** What stands in for a client may have no `listeners()`, or one that tells nothing: it gets one for each application. */
+/** A stand-in for a client may have no `listeners()`: it gets one listener for each application. */
 type Emitter = Pick<EventEmitter, 'on' | 'off' | 'prependListener'> & Partial<Pick<EventEmitter, 'listeners'>>;
 type Listener = (told: never) => void;
 interface Shared {

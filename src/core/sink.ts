@@ -15,7 +15,7 @@ export interface RouteHistogram {
   countsAtMost(boundsMs: readonly number[]): number[];
 }
 
-/** What a sink may ask of the application it is started in. */
+/** The application as a sink sees it. */
 export interface PerfSinkHost {
   snapshot(): PerfSnapshot;
   /** Cumulative buckets, count and sum per method, route and status. */
@@ -31,7 +31,7 @@ export interface PerfSinkHost {
 }
 
 /**
- * Where records go. A sink that throws, rejects or hangs never delays a request and never harms another sink;
+ * A receiver of records. A sink that throws, rejects or hangs never delays a request and never harms another sink;
  * what it loses is counted and reported once per cause.
  */
 export interface PerfSink {

@@ -19,7 +19,7 @@ export interface DeferStats {
 export interface CompressionStats {
   /** All responses that compression has seen, but those of the module's own paths. */
   responses: number;
-  /** Those that were sent encoded. */
+  /** Responses that were sent encoded. */
   compressed: number;
   /** Bodies that were found encoded, and shared answers. */
   cacheHits: number;
@@ -31,7 +31,7 @@ export interface CompressionStats {
   routes: readonly RouteCompressionStats[];
 }
 
-/** What compression has done for one route. */
+/** Compression of one route. */
 export interface RouteCompressionStats {
   method: string;
   route: string;
@@ -62,7 +62,7 @@ export interface Estimate {
   samples: number;
 }
 
-/** Where the time of a route's completed requests goes: means a request, milliseconds. */
+/** The time of a route's completed requests by what it was spent on: means per request, milliseconds. */
 export interface RouteTime {
   /** CPU time on the main thread; null before there are 20 samples, and with `eventLoop: { profile: false }`. */
   ownCpuMs: Estimate | null;
@@ -73,7 +73,7 @@ export interface RouteTime {
   loopShare: number;
 }
 
-/** What a route asks of one upstream. */
+/** Calls of a route to one upstream. */
 export interface RouteUpstream {
   target: string;
   callsPerRequest: number;
@@ -90,7 +90,7 @@ export interface UpstreamSnapshot {
   errors: number;
   inFlight: number;
   durationMs: Durations;
-  /** Of the calls that are placed: the route as `'GET /users/:id'`. */
+  /** Route of the placed calls: `'GET /users/:id'`. */
   routes: readonly { route: string; calls: number; wallMs: number }[];
 }
 
@@ -104,30 +104,30 @@ export interface UserUse {
   countAtLeast: number;
   totalMs: number;
   totalMsAtLeast: number;
-  /** Of its requests that were followed: time in which an upstream call was under way. */
+  /** Time in which an upstream call of its followed requests was in flight, milliseconds. */
   upstreamMs: number;
 }
 
-/** What has become of the calls to one guarded upstream since the application started. */
+/** Calls to one guarded upstream since the application started, by outcome. */
 export interface UpstreamGuardStats {
   /** `half-open`: the next calls are let through to try it. */
   state: 'closed' | 'open' | 'half-open';
   inFlight: number;
   /** All that were asked for: those of the next five counters, and `inFlight`. For Redis, commands; a pipeline is one. */
   calls: number;
-  /** Those that the application has given up itself are among them. */
+  /** Calls that the application gave up itself are among them. */
   succeeded: number;
   /** Whatever a fallback has answered then. */
   failed: number;
   /** Ran out of time because our own loop was blocked, or because the request had none left: not the upstream's failure. */
   ownDeadlines: number;
-  /** Not sent: the breaker was open. */
+  /** Calls not sent because the breaker was open. */
   refusedOpen: number;
-  /** Not sent: `maxInFlight` were under way. */
+  /** Calls not sent because `maxInFlight` were in flight. */
   refusedBusy: number;
-  /** Of `failed`: those that ran out of time. */
+  /** Part of `failed`: calls that ran out of time. */
   deadlines: number;
-  /** What has reached the upstream: calls and their retries. */
+  /** Requests that reached the upstream: calls and their retries. */
   attempts: number;
   retries: number;
   /** Failures that were not tried again because the budget of retries was spent. */
@@ -136,11 +136,11 @@ export interface UpstreamGuardStats {
   fallbacks: number;
   /** How often the breaker has opened. */
   opened: number;
-  /** Of attempts that succeeded, milliseconds. */
+  /** Durations of attempts that succeeded, milliseconds. */
   durationMs: { mean: number; p50: number; p99: number; max: number };
 }
 
-/** What one `@Cached()` or `@Preloaded()` method has been asked for since the application started; `entries` is of now. */
+/** Lookups of one `@Cached()` or `@Preloaded()` method since the application started; `entries` is the present number. */
 export interface CachedMethodStats {
   /** `'Catalogue.product'` */
   method: string;
@@ -155,13 +155,13 @@ export interface CachedMethodStats {
   /** How old values were that have served, and how long loads took. */
   ageMs: Durations;
   loadMs: Durations;
-  /** What hits and stale answers would have waited for. */
+  /** Time that hits and stale answers would have waited, milliseconds. */
   savedMs: number;
   /** With `ghost: true`: what caching for so long would do. */
   ghost: readonly GhostFigure[] | null;
 }
 
-/** What a cache that serves nothing would have done. */
+/** The effect that a cache would have had. */
 export interface GhostFigure {
   ttlMs: number;
   /** Share of calls, 0 to 1. */
@@ -230,7 +230,7 @@ export interface OffloadStats {
   failed: number;
   timedOut: number;
   refused: number;
-  /** Of `done` and `failed`: on the main thread, because of `inline` or of workers that did not start. */
+  /** Part of `done` and `failed` on the main thread, because of `inline` or of workers that did not start. */
   inline: number;
   /** In the worker, from the start of the method to its end. */
   runMs: Durations;
@@ -238,7 +238,7 @@ export interface OffloadStats {
   cloneMs: Durations;
   /** From the call to the start of the method. */
   waitMs: Durations;
-  /** What the workers' own loops were busy with calls, less what cloning has cost the main thread. Below 0: not worth it. */
+  /** Time in which the workers were busy with calls, less the cloning on the main thread. Below 0: not worth it. */
   savedLoopMs: number;
   /** While calls were running, the container's CPU limit held the process back for so long; 0 where no limit is seen. */
   throttledMs: number;

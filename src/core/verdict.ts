@@ -1,4 +1,4 @@
-/** Of what something became worse or better: a share of the change, 0 to 1. */
+/** One part of a change: its share, 0 to 1. */
 export interface VerdictReason {
   /**
    * `mix`: slower routes are asked for more; `own`: the handler's own work; `loop-wait`: the event loop was busy with something
@@ -23,7 +23,7 @@ export interface Verdict {
   routes: readonly string[];
   /** Relative: 0.5 is half as much again. Of `errors`, `blocked` and `over` a difference of shares: 0.05 is five of a hundred more. */
   change: number;
-  /** Of `change`, 95 %; from the spread of windows of five minutes. */
+  /** The 95 % interval of `change`, from the spread of windows of five minutes. */
   ci: readonly [number, number];
   /** `week`: the same hours of up to five weeks before; `day`: the 24 hours before; `release`: the release before. */
   against: 'week' | 'day' | 'release';

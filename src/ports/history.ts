@@ -26,13 +26,13 @@ export interface HistoryPoint {
   upstreamMs: number;
 }
 
-/** What was, step by step. A step in which no process ran has no point. */
+/** The past, step by step. A step in which no process ran has no point. */
 export interface HistorySeries {
   stepMs: number;
   points: readonly HistoryPoint[];
 }
 
-/** What was measured of one route, or of the whole, in a range. */
+/** Figures of one route, or of the whole, in a range. */
 export interface RangeFigures {
   count: number;
   errors: number;
@@ -57,13 +57,13 @@ export interface RouteComparison {
   route: string | null;
   before: RangeFigures;
   after: RangeFigures;
-  /** Of the mean duration, relative: 0.5 is half as much again. */
+  /** Relative change of the mean duration: 0.5 is half as much again. */
   latency: Change;
-  /** Of the share of requests that failed: 0.05 is five of a hundred more. */
+  /** Change of the share of requests that failed: 0.05 is five of a hundred more. */
   errorRate: Change;
-  /** Of the share of requests that took longer than each of `over`. */
+  /** Change of the share of requests that took longer than each of `over`. */
   over: readonly ({ ms: number } & Change)[];
-  /** What the change of the mean is made of; empty where there is none. */
+  /** The parts of the change of the mean; empty where there is none. */
   because: readonly VerdictReason[];
 }
 
@@ -73,7 +73,7 @@ export interface PerfComparison {
   after: TimeRange & { releases: readonly string[] };
   /** All routes together. */
   whole: RouteComparison;
-  /** Those whose requests take most time more or less first. */
+  /** Routes whose total time changed most come first. */
   routes: readonly RouteComparison[];
   /** The relative change of the mean that other shares of the routes explain alone. */
   mix: number;
@@ -83,10 +83,10 @@ export interface PerfComparison {
   text: string;
 }
 
-/** What {@link HistoryReader.compare} compares: the last 24 hours with those before, or with those a week before, or two releases. */
+/** The ranges of {@link HistoryReader.compare}: the last 24 hours with those before, or with those a week before, or two releases. */
 export type CompareWhat = 'day' | 'week' | 'release' | { before: TimeRange; after: TimeRange };
 
-/** What has ended in a stretch of time. */
+/** Counts of a stretch of time. */
 export type Counts = Pick<HistoryPoint, 'count' | 'errors' | 'over'>;
 export interface RouteCounts {
   readonly whole: Counts;
@@ -101,7 +101,7 @@ export abstract class HistoryReader {
   abstract verdicts(): readonly Verdict[];
   /** When each release was first seen in the range, oldest first. */
   abstract releases(range: TimeRange): Promise<readonly { at: number; release: string }[]>;
-  /** Of the whole and of these routes, of what this process has in memory. A route that is not in it was not called. */
+  /** Counts of the whole and of these routes, from this process's memory. A route without calls is missing. */
   abstract countsSince(from: number, routes: readonly string[]): Promise<RouteCounts>;
 }
 

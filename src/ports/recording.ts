@@ -1,7 +1,7 @@
 import { PerfError } from '../core/perf.error.js';
 import type { RequestState } from '../request/request-state.js';
 
-/** What a recording has left. */
+/** The result of a recording. */
 export interface RecordedTraffic {
   /** Path of the file: gzip, one JSON object a line, readable by its owner only. */
   readonly file: string;

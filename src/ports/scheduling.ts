@@ -8,7 +8,7 @@ export interface SchedulingLoss {
 
 /** The port through which the event loop learns that it was late because the kernel held the process back. */
 export abstract class SchedulingPressure {
-  /** What was lost since the last look before `monotonicMs`, some seconds at most; null: none. Never throws. */
+  /** Returns the loss since the last reading before `monotonicMs`, some seconds at most; null: none. Never throws. */
   abstract since(monotonicMs: number): SchedulingLoss | null;
   /** Milliseconds throttled since the first look, summed over CPUs; null where nothing tells. */
   abstract readonly throttledMs: number | null;

@@ -9,7 +9,7 @@ export abstract class UserList {
   abstract readonly redact: ((userId: string) => string) | null;
 }
 
-/** Whom experiments have asked their gates for, of records that tell it redacted: what they hand on is theirs. */
+/** The unredacted unit that experiments hand to their gates, for records that hold it redacted. */
 export const UNIT_OF_EXPERIMENTS = new WeakMap<RequestRecord, Unit>();
 
 const MAX_NAMES = 10_000;

@@ -15,7 +15,7 @@ export interface Dependency {
   readonly optional: boolean;
 }
 
-/** Who asks for one of `tokens` and is given none: no module of the application, and no test, has put something else there. */
+/** Finds classes that inject one of `tokens` though no module and no test provides it. */
 export function askedInVain(
   tokens: { has(token: InjectionToken): boolean },
   modules: ModulesContainer,
@@ -31,7 +31,7 @@ export function askedInVain(
   );
 }
 
-/** What one asks for in its constructor and its properties, or in its factory's `inject` list. */
+/** Lists the dependencies of a constructor and its properties, or of a factory's `inject` list. */
 export function dependenciesOf({ metatype, inject }: Wrapper): Dependency[] {
   if (inject !== undefined && inject !== null) return inject.map(ofFactory);
   return typeof metatype === 'function' ? ofClass(metatype) : [];

@@ -28,7 +28,7 @@ export interface Feature {
   /** When every module has been initialised, before the server listens. */
   start?(): void | Promise<void>;
   snapshot?(): Partial<PerfSnapshot>;
-  /** The same in small steps, for a feature with many figures. */
+  /** The snapshot in small steps, for a feature with many figures. */
   snapshotSteps?(): Steps<Partial<PerfSnapshot>>;
   /** Why the process cannot do its work, in words, where no snapshot shows it. */
   reasons?(): readonly string[];

@@ -12,7 +12,7 @@ export const MODULE_METADATA = {
   CONTROLLERS: 'controllers',
   EXPORTS: 'exports',
 };
-/** Of `@MessagePattern()` and `@EventPattern()`, and of `@SubscribeMessage()`. */
+/** Keys of `@MessagePattern()` and `@EventPattern()`, and of `@SubscribeMessage()`. */
 export const PATTERN_METADATA = 'microservices:pattern';
 export const MESSAGE_METADATA = 'message';
 /** Types from the compiler, then `@Inject()` on parameters and on properties, and `@Optional()` beside it. */

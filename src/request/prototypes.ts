@@ -8,7 +8,7 @@ export const wrappersOf = (modules: ModulesContainer) =>
     ...injectables.values(),
   ]);
 
-/** Of what Nest has made or will make, of factories and values too; null for plain objects and what has none. */
+/** Returns the prototype behind a provider of any form; null for plain objects. */
 export function prototypeOf(of: { readonly instance: unknown; readonly metatype: unknown }): object | null {
   const { instance, metatype } = of;
   const isMade = typeof instance === 'object' && instance !== null;

@@ -137,7 +137,7 @@ export class RequestState implements Linked<RequestState> {
   get route(): Route | null {
     if (this.matched !== null) return this.matched;
     const found = this.owner.findRoute(this);
-    // Of a request in middleware the framework may still find another one.
+    // The framework may still find another route for a request in middleware.
     if (this.closed) this.matched = found;
     return found;
   }
@@ -155,7 +155,7 @@ export class RequestState implements Linked<RequestState> {
 /** A header as the client sent it; null when there is none, or more than one. */
 function soleHeader(request: IncomingMessage | null, wanted: string): string | null {
   if (request === null) return null;
-  // Not `request.headers`: its first reader pays for parsing them all.
+  // The first reader of `request.headers` pays for parsing them all.
   const { rawHeaders } = request;
   let found: string | null = null;
   for (let i = 0; i < rawHeaders.length; i += 2) {

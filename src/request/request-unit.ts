@@ -8,7 +8,7 @@ import { isThenable } from '../core/thenable.js';
 /** Tells whom a request is for; null for nobody that is known. */
 export type TellUnit = (request: PerfRequest) => Unit | null;
 
-/** Whom requests are for. Never throws. */
+/** Finds the unit of each request. Never throws. */
 export class RequestUnits {
   constructor(
     private readonly option: string,
@@ -25,7 +25,7 @@ export class RequestUnits {
   /** Also where the callback fails: a caller whom it cannot name may be anybody. The request's own id names nobody. */
   isForSomebody(state: RequestState): boolean {
     const unit = state.knownUnit ?? this.read(state);
-    // Nobody is not final here: interceptors may still find out who it is.
+    // An unknown unit is not final here: interceptors may still sign the user in.
     if (unit) state.knownUnit = unit;
     return unit !== null && unit?.userId !== state.id;
   }

@@ -24,7 +24,7 @@ const OF_PROVIDERS = [
 export const isTakenFromClass = (method: object): boolean =>
   OF_PROVIDERS.some((key) => Reflect.hasMetadata(key, method));
 
-/** What decorators say of a method; what stands on it goes before what stands on its class. */
+/** Reads the decorators of a method; those of the method win over those of its class. */
 export function routeHandlerOf(
   controller: { readonly name: string },
   method: object,

@@ -44,7 +44,7 @@ export function safeUrl(state: RequestState, secrets: SecretNames): string {
 /** The parsed body; undefined when there was none, or it is still unread. */
 export const parsedBody = (state: RequestState): unknown => (state.frameworkRequest as AnyRequest | null)?.body;
 
-/** What may be told of a request's headers: all that are not allowed are left out, and the value of a secret one is replaced. */
+/** Selects the headers that may be shown: those not allowed are left out, and secret values are replaced. */
 export function safeHeaders(headers: Headers, allowHeaders: readonly string[], secrets: SecretNames) {
   const allowed = new Set<string>([...ALLOWED_HEADERS, ...allowHeaders.map((name) => name.toLowerCase())]);
   const told: [name: string, value: string][] = [];

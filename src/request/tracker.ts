@@ -216,7 +216,7 @@ export class RequestTracker implements RequestOwner {
 
 /** Calls what stands on the response's prototype, Node's own or Express's, and notes when the head was sent. */
 export function noteHead(this: ServerResponse, ...head: unknown[]): ServerResponse {
-  // Not of `this`: that may be an object that the application derives from the response.
+  // `this` may be an object that the application derives from the response.
   const prototype = Object.getPrototypeOf(stateOf(this)?.response ?? this) as WritesHead;
   const returned = prototype.writeHead.apply(this, head);
   // Node refuses a head by throwing.
@@ -274,7 +274,7 @@ function watchQueued(connection: Connection | null, state: RequestState): void {
   });
 }
 
-/** Not by its `stream`: an application may keep one of its own there. */
+/** The property `stream` is no sign: an application may keep one of its own there. */
 const isHttp2 = (response: ServerResponse): boolean => !(response instanceof ServerResponse);
 
 /** The status that was sent: over HTTP/2 an application may answer through the stream itself. */

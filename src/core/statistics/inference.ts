@@ -122,7 +122,7 @@ export function anytimeValid(lift: Lift, units: number, alpha: number): Inferenc
   const logRatio = Math.log((units + rho) / rho);
   const bound = Math.sqrt(growth * (logRatio - 2 * logAlpha));
   const critical = studentQuantile(normalUpperTail(bound), lift.degrees);
-  // The same bound solved for α: the least α at which the interval leaves out what has this p-value at a single look.
+  // The bound solved for α: the least α at which the interval leaves out what has this p-value at a single look.
   const anytime = (pValue: number): number =>
     Math.min(1, Math.exp(logRatio / 2 - normalQuantile(pValue / 2) ** 2 / (2 * growth)));
   const isCertain = anytime(lift.leastPValue) <= alpha;

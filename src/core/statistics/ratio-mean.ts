@@ -46,7 +46,7 @@ export function ratioMean(arm: readonly Pick<Row, 'count' | 'sum'>[]): RatioMean
 /** A mean and how well it is known. */
 export interface Estimate {
   mean: number;
-  /** Of the mean, not of one unit. */
+  /** The variance of the mean, not of one unit. */
   variance: number;
   degrees: number;
   units: number;
@@ -127,7 +127,7 @@ const MOST_OF_ONE_UNIT = 0.5;
 
 interface Regression {
   theta: number;
-  /** What estimating θ from the same units adds to the variance of the difference; 1 with many units. */
+  /** The factor by which estimating θ from the same units raises the variance of the difference; 1 with many units. */
   inflation: number;
 }
 
